@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that Sluice is built and tested with, and nothing that is there already.
-# Sourced or run by client/demo.sh and tests/run.sh; needs root or sudo only when something is missing.
+# Arguments are further packages. Run by client/demo.sh and tests/run.sh; needs root or sudo only when something is missing.
 set -euo pipefail
 
 packages=(
@@ -10,6 +10,7 @@ packages=(
     libfaketime fuse-overlayfs bubblewrap
     python3 python3-pip python3-zmq python3-msgpack python3-numpy python3-lz4 unzip curl squashfs-tools-ng
     python3-ipython python3-ipykernel
+    "$@"
 )
 
 missing=()

@@ -39,12 +39,12 @@ static int first_port; /* of those up to first_port + WORKERS_MAX + 1 */
 static long workers, jobs, window, credit, job_bytes;
 static struct shared *shared;
 
-#define check(call)                                                                                \
-    do {                                                                                           \
-        if ((call) < 0) {                                                                          \
-            fprintf(stderr, "ceiling: %s: %s\n", #call, zmq_strerror(errno));                      \
-            _exit(1);                                                                              \
-        }                                                                                          \
+#define check(call)                                                                                                    \
+    do {                                                                                                               \
+        if ((call) < 0) {                                                                                              \
+            fprintf(stderr, "ceiling: %s: %s\n", #call, zmq_strerror(errno));                                          \
+            _exit(1);                                                                                                  \
+        }                                                                                                              \
     } while (0)
 
 static void *open_socket(void *context, int type, int port, bool binds)

@@ -39,12 +39,12 @@ static struct core *create(void)
     return core;
 }
 
-static void say(struct core *core, const char *client, const char *name, enum message_id id,
-                const void *in)
+static void say(struct core *core, const char *client, const char *name, enum message_id id, const void *in)
 {
-    static const struct core_task task = {
-        .id = {(const uint8_t *)"gsm8k-0017", 10}, .limit_ms = {1000000, 1000000, 1000000},
-        .total_ms = 10000000, .bytes = 1024};
+    static const struct core_task task = {.id = {(const uint8_t *)"gsm8k-0017", 10},
+                                          .limit_ms = {1000000, 1000000, 1000000},
+                                          .total_ms = 10000000,
+                                          .bytes = 1024};
     struct caller caller = {slice_from_str(client), slice_from_str(name), false};
     core_handle(core, 1, 1, &caller, id, in, id == MSG_group_submit ? &task : NULL, 1);
 }
@@ -57,8 +57,10 @@ static void submit_all(struct core *core, uint64_t samples, unsigned clients, un
         snprintf(group, sizeof(group), "group-%llu", (unsigned long long)i);
         snprintf(client, sizeof(client), "client-%llu", (unsigned long long)(i % clients));
         snprintf(stream, sizeof(stream), "stream-%llu", (unsigned long long)(i % (clients * streams)));
-        struct msg_group_submit in = {.tag = ++tag, .group = slice_from_str(group),
-                                      .stream = slice_from_str(stream), .samples = samples,
+        struct msg_group_submit in = {.tag = ++tag,
+                                      .group = slice_from_str(group),
+                                      .stream = slice_from_str(stream),
+                                      .samples = samples,
                                       .task = slice_from_str("{}")};
         say(core, "route", client, MSG_group_submit, &in);
         core_effects_clear(core);
@@ -71,9 +73,8 @@ static void measure_memory(uint64_t samples)
     double begin = seconds();
     struct core *core = create();
     submit_all(core, samples, 1, 1);
-    printf("queued, groups of %llu: %.0f bytes per rollout, %.0f rollouts/s accepted\n",
-           (unsigned long long)samples, (double)(heap_bytes() - before) / (double)rollouts,
-           (double)rollouts / (seconds() - begin));
+    printf("queued, groups of %llu: %.0f bytes per rollout, %.0f rollouts/s accepted\n", (unsigned long long)samples,
+           (double)(heap_bytes() - before) / (double)rollouts, (double)rollouts / (seconds() - begin));
     core_destroy(&core);
     malloc_trim(0);
 }
@@ -84,9 +85,12 @@ static void hire(struct core *core)
     for (unsigned i = 0; i < 3 * WORKERS; i++) {
         char id[16];
         snprintf(id, sizeof(id), "w%u", i);
-        struct msg_worker_beat in = {
-            .worker = slice_from_str(id), .stage = slice_from_str(stages[i % 3]), .slots = SLOTS,
-            .lane = slice_from_str("tcp://h:1"), .host = slice_from_str("h"), .progress = 1};
+        struct msg_worker_beat in = {.worker = slice_from_str(id),
+                                     .stage = slice_from_str(stages[i % 3]),
+                                     .slots = SLOTS,
+                                     .lane = slice_from_str("tcp://h:1"),
+                                     .host = slice_from_str("h"),
+                                     .progress = 1};
         say(core, "", "", MSG_worker_beat, &in);
     }
 }
@@ -119,9 +123,12 @@ static void answer(struct core *core, const struct handed *handed)
 {
     bool is_eval = handed->job[0] == 'e';
     struct msg_job_result in = {.worker = slice_from_str(handed->worker),
-                                .job = slice_from_str(handed->job), .token = handed->token,
-                                .outcome = slice_from_str("ok"), .reward = 1,
-                                .has_reward = is_eval, .ms = 1};
+                                .job = slice_from_str(handed->job),
+                                .token = handed->token,
+                                .outcome = slice_from_str("ok"),
+                                .reward = 1,
+                                .has_reward = is_eval,
+                                .ms = 1};
     say(core, "", "", MSG_job_result, &in);
 }
 
@@ -152,8 +159,8 @@ static void measure_speed(unsigned clients, unsigned streams)
         core_dispatch(core, 1);
     }
     double took = seconds() - begin;
-    printf("%u clients x %u streams: %.0f rollouts/s, %.0f jobs/s\n", clients, streams,
-           (double)ended / took, (double)jobs / took);
+    printf("%u clients x %u streams: %.0f rollouts/s, %.0f jobs/s\n", clients, streams, (double)ended / took,
+           (double)jobs / took);
     core_destroy(&core);
 }
 

@@ -71,8 +71,7 @@ static void open_worker(long connections)
     getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
-    const struct http_limits limits = {
-        .connections_max = connections, .connect_ms = 10000, .silence_ms = 60000};
+    const struct http_limits limits = {.connections_max = connections, .connect_ms = 10000, .silence_ms = 60000};
     struct fail fail = {0};
     loop = loop_create();
     http = loop ? http_create(loop, &limits, &fail) : NULL;
@@ -154,12 +153,10 @@ static void measure_calls(size_t count, int seconds)
     getrusage(RUSAGE_SELF, &usage);
     printf("%zu model calls in flight, most\n", calls.most);
     printf("%.0f model calls in flight, mean\n", calls.in_flight_ms / wall_ms);
-    printf("%.0f model calls/s, each answered after %d ms\n",
-           (double)calls.done / wall_ms * 1000, LATENCY_MS);
+    printf("%.0f model calls/s, each answered after %d ms\n", (double)calls.done / wall_ms * 1000, LATENCY_MS);
     printf("%.3f slowest model call, s\n", (double)calls.slowest_ms / 1000);
     printf("%.3f of a core\n", cpu / wall_ms);
-    printf("%.3f ms of CPU a call: %d tokens of prompt, %d sampled\n", cpu / (double)calls.done,
-           PROMPT, SHORT);
+    printf("%.3f ms of CPU a call: %d tokens of prompt, %d sampled\n", cpu / (double)calls.done, PROMPT, SHORT);
     printf("%.1f MiB resident\n", (double)usage.ru_maxrss / 1024);
     stop_engine(pid);
 }
@@ -200,8 +197,7 @@ static void run_turns(void *arg)
     (void)arg;
     struct engine *engine = open_engine(turns.url, turns.route);
     know_engine(engine);
-    AUTO_FREE double *call = calloc(turns.count, sizeof(double)),
-                     *keep = calloc(turns.count, sizeof(double)),
+    AUTO_FREE double *call = calloc(turns.count, sizeof(double)), *keep = calloc(turns.count, sizeof(double)),
                      *pack = calloc(turns.count, sizeof(double));
     for (size_t i = 0; call && keep && pack && i < turns.count; i++) {
         struct generation got = {0};
@@ -224,11 +220,10 @@ static void run_turns(void *arg)
         record_finish(&record);
         generation_finish(&got);
     }
-    const double a = median(call, turns.count), b = median(keep, turns.count),
-                 c = median(pack, turns.count);
+    const double a = median(call, turns.count), b = median(keep, turns.count), c = median(pack, turns.count);
     printf("%.3f ms of CPU a turn of %d tokens, %s\n", a + b + c, TURN, turns.route->name);
-    printf("%.3f   of it the call, %s\n%.3f   of it the record, %s\n%.3f   of it its encoding, %s\n",
-           a, turns.route->name, b, turns.route->name, c, turns.route->name);
+    printf("%.3f   of it the call, %s\n%.3f   of it the record, %s\n%.3f   of it its encoding, %s\n", a,
+           turns.route->name, b, turns.route->name, c, turns.route->name);
 }
 
 static void measure_turns(size_t count, const char *only)

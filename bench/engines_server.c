@@ -18,21 +18,14 @@
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-uint32_t id_at(size_t i)
-{
-    return (uint32_t)(300 + i * 7919 % 48000);
-}
+uint32_t id_at(size_t i) { return (uint32_t)(300 + i * 7919 % 48000); }
 
-static double logprob_at(size_t i)
-{
-    return -((double)(i * 104729 % 9973) + 1) / 1013.7;
-}
+static double logprob_at(size_t i) { return -((double)(i * 104729 % 9973) + 1) / 1013.7; }
 
 static void write_ids(struct buffer *out, size_t count, bool with_end)
 {
     for (size_t i = 0; i < count; i++)
-        buffer_printf(out, "%s%u", i ? "," : "",
-                      with_end && i + 1 == count ? (uint32_t)END_ID : id_at(i));
+        buffer_printf(out, "%s%u", i ? "," : "", with_end && i + 1 == count ? (uint32_t)END_ID : id_at(i));
 }
 
 /* What they say, but for the end. */
@@ -48,14 +41,17 @@ static void answer_llama(struct buffer *out, size_t count)
     write_text(out, count);
     buffer_append_str(out, "\",\"tokens\":[");
     write_ids(out, count, true);
-    buffer_printf(out, "],\"stop_type\":\"eos\",\"tokens_evaluated\":%d,\"timings/cache_n\":%d,"
-                       "\"completion_probabilities\":[", PROMPT, PROMPT - 10);
+    buffer_printf(out,
+                  "],\"stop_type\":\"eos\",\"tokens_evaluated\":%d,\"timings/cache_n\":%d,"
+                  "\"completion_probabilities\":[",
+                  PROMPT, PROMPT - 10);
     for (size_t i = 0; i < count; i++) {
         const uint32_t id = i + 1 == count ? (uint32_t)END_ID : id_at(i);
         const double p = logprob_at(i);
-        buffer_printf(out, "%s{\"id\":%u,\"token\":\" word\",\"bytes\":[32,119,111,114,100],"
-                           "\"logprob\":%.17g,\"top_logprobs\":[{\"id\":%u,\"token\":\" word\","
-                           "\"bytes\":[32,119,111,114,100],\"logprob\":%.17g}]}",
+        buffer_printf(out,
+                      "%s{\"id\":%u,\"token\":\" word\",\"bytes\":[32,119,111,114,100],"
+                      "\"logprob\":%.17g,\"top_logprobs\":[{\"id\":%u,\"token\":\" word\","
+                      "\"bytes\":[32,119,111,114,100],\"logprob\":%.17g}]}",
                       i ? "," : "", id, p, id, p);
     }
     buffer_append_str(out, "]}");
@@ -63,17 +59,20 @@ static void answer_llama(struct buffer *out, size_t count)
 
 static void answer_vllm(struct buffer *out, size_t count)
 {
-    buffer_printf(out, "{\"request_id\":\"generate-tokens-x\",\"usage\":{\"prompt_tokens\":%d},"
-                       "\"choices\":[{\"index\":0,\"finish_reason\":\"stop\",\"stop_reason\":null,"
-                       "\"token_ids\":[", PROMPT);
+    buffer_printf(out,
+                  "{\"request_id\":\"generate-tokens-x\",\"usage\":{\"prompt_tokens\":%d},"
+                  "\"choices\":[{\"index\":0,\"finish_reason\":\"stop\",\"stop_reason\":null,"
+                  "\"token_ids\":[",
+                  PROMPT);
     write_ids(out, count, true);
     buffer_append_str(out, "],\"weight_versions\":[{\"version\":\"v1\",\"start\":0,\"end\":9}],"
                            "\"logprobs\":{\"content\":[");
     for (size_t i = 0; i < count; i++) {
         const uint32_t id = i + 1 == count ? (uint32_t)END_ID : id_at(i);
         const double p = logprob_at(i);
-        buffer_printf(out, "%s{\"token_id\":%u,\"logprob\":%.17g,\"rank\":1,\"top_logprobs\":"
-                           "[{\"token_id\":%u,\"logprob\":%.17g,\"rank\":1}]}",
+        buffer_printf(out,
+                      "%s{\"token_id\":%u,\"logprob\":%.17g,\"rank\":1,\"top_logprobs\":"
+                      "[{\"token_id\":%u,\"logprob\":%.17g,\"rank\":1}]}",
                       i ? "," : "", id, p, id, p);
     }
     buffer_append_str(out, "]}}]}");
@@ -81,8 +80,10 @@ static void answer_vllm(struct buffer *out, size_t count)
 
 static void answer_completion(struct buffer *out, size_t count)
 {
-    buffer_printf(out, "{\"id\":\"cmpl-x\",\"usage\":{\"prompt_tokens\":%d},\"choices\":[{\"index\":0,"
-                       "\"text\":\"", PROMPT);
+    buffer_printf(out,
+                  "{\"id\":\"cmpl-x\",\"usage\":{\"prompt_tokens\":%d},\"choices\":[{\"index\":0,"
+                  "\"text\":\"",
+                  PROMPT);
     write_text(out, count);
     buffer_append_str(out, "\",\"finish_reason\":\"stop\",\"token_ids\":[");
     write_ids(out, count, true);
@@ -96,8 +97,7 @@ static void answer_completion(struct buffer *out, size_t count)
         buffer_printf(out, "%s%.17g", i ? "," : "", logprob_at(i));
     buffer_append_str(out, "],\"tokens\":[");
     for (size_t i = 0; i < count; i++)
-        buffer_printf(out, "%s\"token_id:%u\"", i ? "," : "",
-                      i + 1 == count ? (uint32_t)END_ID : id_at(i));
+        buffer_printf(out, "%s\"token_id:%u\"", i ? "," : "", i + 1 == count ? (uint32_t)END_ID : id_at(i));
     buffer_append_str(out, "],\"top_logprobs\":[");
     for (size_t i = 0; i < count; i++)
         buffer_printf(out, "%s{\"token_id:%u\":%.17g}", i ? "," : "", id_at(i), logprob_at(i));
@@ -110,9 +110,11 @@ static void answer_sglang(struct buffer *out, size_t count)
     write_text(out, count);
     buffer_append_str(out, "\",\"output_ids\":[");
     write_ids(out, count, true);
-    buffer_printf(out, "],\"meta_info\":{\"finish_reason\":{\"type\":\"stop\",\"matched\":2},"
-                       "\"prompt_tokens\":%d,\"completion_tokens\":%zu,\"cached_tokens\":9,"
-                       "\"weight_version\":\"v1\",\"output_token_logprobs\":[", PROMPT, count);
+    buffer_printf(out,
+                  "],\"meta_info\":{\"finish_reason\":{\"type\":\"stop\",\"matched\":2},"
+                  "\"prompt_tokens\":%d,\"completion_tokens\":%zu,\"cached_tokens\":9,"
+                  "\"weight_version\":\"v1\",\"output_token_logprobs\":[",
+                  PROMPT, count);
     for (size_t i = 0; i < count; i++)
         buffer_printf(out, "%s[%.17g,%u,null]", i ? "," : "", logprob_at(i),
                       i + 1 == count ? (uint32_t)END_ID : id_at(i));
@@ -134,13 +136,15 @@ static void answer_text(struct buffer *out, size_t count)
 static void answer_about(struct buffer *out, size_t count)
 {
     (void)count;
-    buffer_append_str(out, "{\"media_marker\":\"<__media_0123456789abcdefghijklmn__>\",\"model_path\":\"m\",\"version\":\"1\","
-                           "\"data\":[{\"id\":\"m\",\"max_model_len\":1048576}],\"tokenizer_path\":\"m\",\"random_seed\":7,"
+    buffer_append_str(out, "{\"media_marker\":\"<__media_0123456789abcdefghijklmn__>\",\"model_"
+                           "path\":\"m\",\"version\":\"1\","
+                           "\"data\":[{\"id\":\"m\",\"max_model_len\":1048576}],\"tokenizer_path\":"
+                           "\"m\",\"random_seed\":7,"
                            "\"tokens\":[5,6,7]}");
 }
 
-static void (*const writers[])(struct buffer *out, size_t count) = {
-    answer_llama, answer_vllm, answer_completion, answer_sglang, answer_text, answer_about};
+static void (*const writers[])(struct buffer *out, size_t count) = {answer_llama,  answer_vllm, answer_completion,
+                                                                    answer_sglang, answer_text, answer_about};
 
 const struct route routes[ROUTES] = {
     {"llama", "/completion", &dialect_llama, false},
@@ -172,8 +176,10 @@ static void make_answers(size_t count)
     for (size_t i = 0; i < ANSWERS; i++) {
         AUTO_BUFFER body = {0};
         writers[i](&body, count);
-        buffer_printf(&answers[i], "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-                                   "Content-Length: %zu\r\n\r\n", body.len);
+        buffer_printf(&answers[i],
+                      "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+                      "Content-Length: %zu\r\n\r\n",
+                      body.len);
         buffer_append(&answers[i], body.data, body.len);
     }
 }
@@ -187,8 +193,8 @@ static void watch(int fd, uint32_t events, int how)
 static void send_more(struct peer *peer)
 {
     while (peer->sent < peer->answer->len) {
-        ssize_t sent = send(peer->fd, peer->answer->data + peer->sent,
-                            peer->answer->len - peer->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t sent = send(peer->fd, peer->answer->data + peer->sent, peer->answer->len - peer->sent,
+                            MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent <= 0) {
             watch(peer->fd, EPOLLIN | EPOLLOUT, EPOLL_CTL_MOD);
             return;

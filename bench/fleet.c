@@ -22,9 +22,20 @@
 #include "broker/simulate/prefix.h"
 #include "common/base/prng.h"
 
-enum { ENGINES = 8, GROUPS = 128, SAMPLES = 8, ROLLOUTS = GROUPS * SAMPLES, WORKERS = 16,
-       PROMPT_TOKENS = 2000, CACHE_TOKENS = 600000, PREFILL_PER_S = 15000, DECODE_PER_S = 80,
-       BATCH_SLOW = 32, TURNS_MAX = 80, SEEDS_MAX = 100 };
+enum {
+    ENGINES = 8,
+    GROUPS = 128,
+    SAMPLES = 8,
+    ROLLOUTS = GROUPS * SAMPLES,
+    WORKERS = 16,
+    PROMPT_TOKENS = 2000,
+    CACHE_TOKENS = 600000,
+    PREFILL_PER_S = 15000,
+    DECODE_PER_S = 80,
+    BATCH_SLOW = 32,
+    TURNS_MAX = 80,
+    SEEDS_MAX = 100
+};
 
 enum step { STEP_CALL, STEP_FIRST_TOKEN, STEP_ANSWER };
 
@@ -64,20 +75,25 @@ static void push(struct fleet *fleet, double at_s, uint32_t rollout, enum step s
 
 static void say(struct fleet *fleet, const char *route, enum message_id id, const void *in)
 {
-    static const struct core_task task = {.id = {(const uint8_t *)"t", 1}, .needs_engine = true,
+    static const struct core_task task = {.id = {(const uint8_t *)"t", 1},
+                                          .needs_engine = true,
                                           .limit_ms = {86400000, 86400000, 86400000},
-                                          .total_ms = 604800000, .bytes = 1024};
+                                          .total_ms = 604800000,
+                                          .bytes = 1024};
     struct caller caller = {slice_from_str(route), {NULL, 0}, true};
     int64_t now_ms = 1 + (int64_t)(fleet->now_s * 1000);
-    core_handle(fleet->core, now_ms, now_ms, &caller, id, in,
-                id == MSG_group_submit ? &task : NULL, 1);
+    core_handle(fleet->core, now_ms, now_ms, &caller, id, in, id == MSG_group_submit ? &task : NULL, 1);
 }
 
 static void end_job(struct fleet *fleet, struct slice worker, struct slice job, uint64_t token)
 {
     bool is_eval = job.data[0] == 'e';
-    struct msg_job_result in = {.worker = worker, .job = job, .token = token,
-                                .outcome = slice_from_str("ok"), .ms = 1, .reward = 1,
+    struct msg_job_result in = {.worker = worker,
+                                .job = job,
+                                .token = token,
+                                .outcome = slice_from_str("ok"),
+                                .ms = 1,
+                                .reward = 1,
                                 .has_reward = is_eval};
     say(fleet, "", MSG_job_result, &in);
 }
@@ -91,10 +107,12 @@ static void begin_run(struct fleet *fleet, const struct effect *effect)
     sscanf(name, "g%u/%u", &group, &sample);
     uint32_t index = group * SAMPLES + sample;
     struct rollout *rollout = &fleet->rollouts[index];
-    *rollout = (struct rollout){.worker = (unsigned)atoi(worker + 1), .token = effect->token,
+    *rollout = (struct rollout){.worker = (unsigned)atoi(worker + 1),
+                                .token = effect->token,
                                 .engine = effect->engine.data[effect->engine.len - 1] - '0',
                                 .random = fleet->seed * ROLLOUTS + index,
-                                .context = PROMPT_TOKENS, .runs = true};
+                                .context = PROMPT_TOKENS,
+                                .runs = true};
     prng_uniform(&rollout->random); /* neighbouring seeds part */
     rollout->random *= 0xbf58476d1ce4e5b9u;
     rollout->turns_left = 1 + (unsigned)prng_lognormal(&rollout->random, 22, 0.5);
@@ -127,16 +145,18 @@ static void settle(struct fleet *fleet)
         }
         core_effects_clear(fleet->core);
         for (size_t i = 0; i < count; i++)
-            end_job(fleet, slice_from_str(handed[i].worker), slice_from_str(handed[i].job),
-                    handed[i].token);
+            end_job(fleet, slice_from_str(handed[i].worker), slice_from_str(handed[i].job), handed[i].token);
     }
 }
 
 static void hire(struct fleet *fleet, const char *stage, const char *name, uint64_t slots)
 {
-    struct msg_worker_beat in = {.worker = slice_from_str(name), .stage = slice_from_str(stage),
-                                 .slots = slots, .lane = slice_from_str("tcp://h:1"),
-                                 .host = slice_from_str("h"), .progress = 1};
+    struct msg_worker_beat in = {.worker = slice_from_str(name),
+                                 .stage = slice_from_str(stage),
+                                 .slots = slots,
+                                 .lane = slice_from_str("tcp://h:1"),
+                                 .host = slice_from_str("h"),
+                                 .progress = 1};
     say(fleet, "", MSG_worker_beat, &in);
 }
 
@@ -178,8 +198,10 @@ static void begin(struct fleet *fleet, enum placing placing, unsigned sessions)
     }
     for (unsigned g = 0; g < GROUPS; g++) {
         snprintf(name, sizeof(name), "g%u", g);
-        struct msg_group_submit in = {.group = slice_from_str(name), .stream = slice_from_str("s"),
-                                      .samples = SAMPLES, .task = slice_from_str("{}")};
+        struct msg_group_submit in = {.group = slice_from_str(name),
+                                      .stream = slice_from_str("s"),
+                                      .samples = SAMPLES,
+                                      .task = slice_from_str("{}")};
         say(fleet, "trainer", MSG_group_submit, &in);
     }
     hire(fleet, "init", "i0", 256);
@@ -203,8 +225,7 @@ static void call(struct fleet *fleet, uint32_t index)
     uint64_t there = own->tokens > group->tokens ? own->tokens : group->tokens;
     uint64_t hit = there < rollout->context ? there : rollout->context;
     double start_s = engine->prefill_free_s > fleet->now_s ? engine->prefill_free_s : fleet->now_s;
-    engine->prefill_free_s =
-        start_s + (double)(rollout->context - hit) / (PREFILL_PER_S * engine->speed);
+    engine->prefill_free_s = start_s + (double)(rollout->context - hit) / (PREFILL_PER_S * engine->speed);
     own->in_use++;
     prefix_keep(&engine->cache, group, PROMPT_TOKENS);
     fleet->prompted += rollout->context;
@@ -300,13 +321,14 @@ static struct figures run(const struct way *way, unsigned sessions, bool one_is_
 static void compare_ways(unsigned sessions, bool one_is_slow, unsigned seeds)
 {
     static const struct way ways[] = {
-        {"live-tokens", PLACING_LIVE_TOKENS, false}, {"assignments", PLACING_ASSIGNMENTS, false},
-        {"hash", PLACING_HASH, false},               {"round-robin", PLACING_ROUND_ROBIN, false},
+        {"live-tokens", PLACING_LIVE_TOKENS, false},
+        {"assignments", PLACING_ASSIGNMENTS, false},
+        {"hash", PLACING_HASH, false},
+        {"round-robin", PLACING_ROUND_ROBIN, false},
         {"every call", PLACING_ROUND_ROBIN, true},
     };
     printf("%u rollouts at a time%s\n  %-12s %8s %18s %14s\n", sessions,
-           one_is_slow ? ", one engine at half speed" : "", "placing", "hit", "makespan",
-           "p99 to 1st");
+           one_is_slow ? ", one engine at half speed" : "", "placing", "hit", "makespan", "p99 to 1st");
     for (size_t w = 0; w < sizeof(ways) / sizeof(*ways); w++) {
         struct figures sum = {0};
         double squares = 0;
@@ -318,8 +340,8 @@ static void compare_ways(unsigned sessions, bool one_is_slow, unsigned seeds)
             squares += one.makespan_s * one.makespan_s / seeds;
         }
         double variance = squares - sum.makespan_s * sum.makespan_s;
-        printf("  %-12s %6.1f %% %8.0f s +- %4.0f %12.2f s\n", ways[w].name, sum.hit_percent,
-               sum.makespan_s, sqrt(variance > 0 ? variance : 0), sum.first_token_p99_s);
+        printf("  %-12s %6.1f %% %8.0f s +- %4.0f %12.2f s\n", ways[w].name, sum.hit_percent, sum.makespan_s,
+               sqrt(variance > 0 ? variance : 0), sum.first_token_p99_s);
     }
 }
 

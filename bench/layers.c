@@ -140,8 +140,7 @@ static void run(void *arg)
 {
     struct bench *bench = arg;
     const struct layers layers = {.store = bench->store, .cache = bench->cache};
-    struct sandbox_plan plan = {
-        .image = "host", .memory_mib = 512, .disk_mib = DISK_MIB, .processes = 64};
+    struct sandbox_plan plan = {.image = "host", .memory_mib = 512, .disk_mib = DISK_MIB, .processes = 64};
     struct sandbox *sandbox = NULL;
     struct layer layer = {0};
     struct layer_dir dir;
@@ -159,8 +158,7 @@ static void run(void *arg)
     double unpacked = now_ms();
     struct stat it = {.st_size = (off_t)layer.inlined.len};
     char stored[640];
-    snprintf(stored, sizeof(stored), "%s/%.2s/%s.tar.lz4", bench->store, layer.digest + 7,
-             layer.digest + 7);
+    snprintf(stored, sizeof(stored), "%s/%.2s/%s.tar.lz4", bench->store, layer.digest + 7, layer.digest + 7);
     stat(stored, &it);
     unlink(stored);
     layer_dir_discard(&dir);
@@ -188,8 +186,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: bench_layers FILES BYTES DIRECTORY [FLOOR]\n");
         return 2;
     }
-    struct bench bench = {.files = strtoul(argv[1], NULL, 10), .bytes = strtoul(argv[2], NULL, 10),
-                          .floor = argc > 4 ? argv[4] : NULL};
+    struct bench bench = {
+        .files = strtoul(argv[1], NULL, 10), .bytes = strtoul(argv[2], NULL, 10), .floor = argc > 4 ? argv[4] : NULL};
     struct fail fail = {0};
     make_dir(bench.store, sizeof(bench.store), argv[3], "store");
     make_dir(bench.cache, sizeof(bench.cache), argv[3], "cache");

@@ -54,8 +54,7 @@ static void encode(json_t *ids, const char *text, bool specials)
     while (*text) {
         bool starts = specials && strncmp(text, "<|im_start|>", 12) == 0;
         bool ends = specials && strncmp(text, "<|im_end|>", 10) == 0;
-        json_array_append_new(ids, json_integer(starts ? TURN_START : ends ? TURN_END
-                                                                           : (unsigned char)*text));
+        json_array_append_new(ids, json_integer(starts ? TURN_START : ends ? TURN_END : (unsigned char)*text));
         text += starts ? 12 : ends ? 10 : 1;
     }
 }
@@ -102,8 +101,8 @@ static json_t *complete(const json_t *request, double *delay_ms)
     encode(ids, text, false);
     json_array_append_new(ids, json_integer(TURN_END));
     for (size_t i = 0; i <= len; i++)
-        json_array_append_new(entries, json_pack("{s:O, s:s, s:[], s:f, s:[]}", "id", json_array_get(ids, i),
-                                                 "token", "", "bytes", "logprob", -0.25, "top_logprobs"));
+        json_array_append_new(entries, json_pack("{s:O, s:s, s:[], s:f, s:[]}", "id", json_array_get(ids, i), "token",
+                                                 "", "bytes", "logprob", -0.25, "top_logprobs"));
     *delay_ms = (double)(len + 1) / load.tokens_per_s * 1000;
     return json_pack("{s:s, s:o, s:s, s:I, s:i, s:o}", "content", text, "tokens", ids, "stop_type", "eos",
                      "tokens_evaluated", (json_int_t)json_array_size(prompt), "timings/cache_n", 0,
@@ -125,7 +124,8 @@ static json_t *detokenize(const json_t *request)
     struct buffer text = {0};
     size_t i;
     json_t *id;
-    json_array_foreach(json_object_get(request, "tokens"), i, id) {
+    json_array_foreach(json_object_get(request, "tokens"), i, id)
+    {
         json_int_t value = json_integer_value(id);
         buffer_append_str(&text, value == TURN_START ? "<|im_start|>" : value == TURN_END ? "<|im_end|>" : "");
         if (value < TURN_START)
@@ -142,8 +142,7 @@ static json_t *apply_template(const json_t *request)
     size_t i;
     json_t *message;
     json_array_foreach(json_object_get(request, "messages"), i, message)
-        buffer_printf(&text, "<|im_start|>%s\n%s<|im_end|>\n",
-                      json_string_value(json_object_get(message, "role")),
+        buffer_printf(&text, "<|im_start|>%s\n%s<|im_end|>\n", json_string_value(json_object_get(message, "role")),
                       json_string_value(json_object_get(message, "content")));
     buffer_printf(&text, "<|im_start|>assistant\n");
     json_t *answer = json_pack("{s:s%}", "prompt", (char *)text.data, text.len);
@@ -153,9 +152,8 @@ static json_t *apply_template(const json_t *request)
 
 static json_t *props(void)
 {
-    return json_pack("{s:{s:i}, s:i, s:s, s:s, s:s}", "default_generation_settings", "n_ctx", CONTEXT,
-                     "total_slots", 1, "eos_token", "<|im_end|>", "model_path", "model.gguf", "chat_template",
-                     "chatml");
+    return json_pack("{s:{s:i}, s:i, s:s, s:s, s:s}", "default_generation_settings", "n_ctx", CONTEXT, "total_slots", 1,
+                     "eos_token", "<|im_end|>", "model_path", "model.gguf", "chat_template", "chatml");
 }
 
 static json_t *answer_to(const char *path, const json_t *request, double *delay_ms)
@@ -190,8 +188,7 @@ static void send_more(int fd)
 {
     struct peer *peer = &peers[fd];
     while (peer->sent < peer->out.len) {
-        ssize_t sent = send(fd, peer->out.data + peer->sent, peer->out.len - peer->sent,
-                            MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t sent = send(fd, peer->out.data + peer->sent, peer->out.len - peer->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent <= 0)
             break;
         peer->sent += (size_t)sent;

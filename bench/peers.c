@@ -22,7 +22,7 @@ enum { TIMEOUT_S = 120 };
 const char *const stage_names[STAGES + 1] = {"init", "run", "eval", "done"};
 
 static const struct peer *const peers[] = {&peer_redis_lists, &peer_redis_streams, &peer_beanstalkd,
-                                           &peer_nats, &peer_rabbitmq, &peer_rabbitmq_quorum};
+                                           &peer_nats,        &peer_rabbitmq,      &peer_rabbitmq_quorum};
 
 static struct link self;
 

@@ -45,11 +45,11 @@ struct link {
     int stage, port;
     char name[64]; /* this process's, of no other */
     /* A peer's own: */
-    size_t asked;               /* beanstalkd: how many it asks for next; NATS: how many are still to come */
-    uint64_t confirmed;  /* RabbitMQ: all up to this number are, and */
-    bool ahead[AHEAD];   /* these beyond it, by number % AHEAD */
-    int64_t claimed_ms;         /* Redis streams: when it last looked for jobs of the dead */
-    char script[48];            /* Redis lists: its name there */
+    size_t asked;       /* beanstalkd: how many it asks for next; NATS: how many are still to come */
+    uint64_t confirmed; /* RabbitMQ: all up to this number are, and */
+    bool ahead[AHEAD];  /* these beyond it, by number % AHEAD */
+    int64_t claimed_ms; /* Redis streams: when it last looked for jobs of the dead */
+    char script[48];    /* Redis lists: its name there */
 };
 
 /*

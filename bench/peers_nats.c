@@ -20,8 +20,7 @@ static void connect_to(struct link *link, struct wire *wire)
     if (wire->fd != 0)
         return;
     wire_open(wire, link->port);
-    buffer_printf(&wire->out,
-                  "CONNECT {\"verbose\":false,\"pedantic\":false,\"headers\":false}\r\nSUB %s.%s 1\r\n",
+    buffer_printf(&wire->out, "CONNECT {\"verbose\":false,\"pedantic\":false,\"headers\":false}\r\nSUB %s.%s 1\r\n",
                   link->name, wire == &link->take ? "take" : "give");
     wire_flush(wire);
 }
@@ -75,12 +74,14 @@ static void prepare(struct link *link)
     connect_to(link, &link->give);
     ask_server(link, "$JS.API.STREAM.DELETE.JOBS", "", false);
     ask_server(link, "$JS.API.STREAM.CREATE.JOBS",
-               "{\"name\":\"JOBS\",\"subjects\":[\"jobs.*\"],\"retention\":\"workqueue\",\"storage\":\"file\"}",
+               "{\"name\":\"JOBS\",\"subjects\":[\"jobs.*\"],\"retention\":\"workqueue\","
+               "\"storage\":\"file\"}",
                true);
     for (int stage = 0; stage <= DONE; stage++) {
         snprintf(subject, sizeof(subject), "$JS.API.CONSUMER.DURABLE.CREATE.JOBS.%s", stage_names[stage]);
         snprintf(body, sizeof(body),
-                 "{\"stream_name\":\"JOBS\",\"config\":{\"durable_name\":\"%s\",\"ack_policy\":\"explicit\","
+                 "{\"stream_name\":\"JOBS\",\"config\":{\"durable_name\":\"%s\",\"ack_policy\":"
+                 "\"explicit\","
                  "\"ack_wait\":%" PRId64 ",\"max_ack_pending\":65536,\"filter_subject\":\"jobs.%s\"}}",
                  stage_names[stage], (int64_t)WAIT_S * 1000000000, stage_names[stage]);
         ask_server(link, subject, body, true);
@@ -97,8 +98,7 @@ static void ask_for_more(struct link *link)
         return;
     snprintf(subject, sizeof(subject), "$JS.API.CONSUMER.MSG.NEXT.JOBS.%s", stage_names[link->stage]);
     snprintf(reply, sizeof(reply), "%s.take", link->name);
-    snprintf(body, sizeof(body), "{\"batch\":%zu,\"expires\":%d}", BATCH - link->asked,
-             EXPIRES_MS * 1000000);
+    snprintf(body, sizeof(body), "{\"batch\":%zu,\"expires\":%d}", BATCH - link->asked, EXPIRES_MS * 1000000);
     publish(&link->take, subject, reply, slice_from_str(body));
     wire_flush(&link->take);
     link->asked = BATCH;

@@ -45,8 +45,8 @@ static void say_text(struct wire *wire, const char *format, ...)
 }
 
 struct reply {
-    char type;        /* '+', ':', '$' or '*' */
-    int64_t number;   /* of ':'; elements of '*', -1: none */
+    char type;         /* '+', ':', '$' or '*' */
+    int64_t number;    /* of ':'; elements of '*', -1: none */
     struct slice text; /* of '+' and '$' */
 };
 
@@ -223,8 +223,7 @@ static size_t read_entries(struct link *link, struct job jobs[BATCH])
 static size_t claim(struct link *link, struct job jobs[BATCH])
 {
     link->claimed_ms = clock_ms();
-    say_text(&link->take, "XAUTOCLAIM %s all %s %d 0 COUNT %d", stage_names[link->stage], link->name, CLAIM_MS,
-             BATCH);
+    say_text(&link->take, "XAUTOCLAIM %s all %s %d 0 COUNT %d", stage_names[link->stage], link->name, CLAIM_MS, BATCH);
     wire_flush(&link->take);
     hear(&link->take); /* an array of the next id, entries, and ids of what was deleted */
     hear(&link->take);

@@ -18,10 +18,7 @@ _Noreturn void die(const char *what, struct slice said)
     exit(1);
 }
 
-static _Noreturn void die_of_errno(const char *what)
-{
-    die(what, slice_from_str(strerror(errno)));
-}
+static _Noreturn void die_of_errno(const char *what) { die(what, slice_from_str(strerror(errno))); }
 
 void wire_open(struct wire *wire, int port)
 {
@@ -84,10 +81,7 @@ struct slice wire_line(struct wire *wire)
     return line;
 }
 
-bool wire_pending(struct wire *wire)
-{
-    return wire->at < wire->len || fill(wire, MSG_DONTWAIT);
-}
+bool wire_pending(struct wire *wire) { return wire->at < wire->len || fill(wire, MSG_DONTWAIT); }
 
 bool wire_await(struct wire *wire, int timeout_ms)
 {

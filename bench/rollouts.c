@@ -108,8 +108,7 @@ static long number_of(const struct bench *bench, struct slice group)
 {
     size_t len = strlen(bench->prefix);
     char digits[24] = "";
-    if (group.len <= len + 1 || group.len - len - 1 >= sizeof(digits) ||
-        memcmp(group.data, bench->prefix, len) != 0)
+    if (group.len <= len + 1 || group.len - len - 1 >= sizeof(digits) || memcmp(group.data, bench->prefix, len) != 0)
         return -1;
     memcpy(digits, group.data + len + 1, group.len - len - 1);
     return atol(digits);
@@ -190,7 +189,8 @@ int main(int argc, char **argv)
     bool flow = (argc == 7 || argc == 8) && strcmp(argv[1], "flow") == 0;
     long samples = argc == 8 ? atol(argv[7]) : 1;
     if ((!flow && !(argc == 7 && strcmp(argv[1], "queue") == 0)) || samples < 1 || atol(argv[4]) % samples) {
-        fprintf(stderr, "usage: rollouts flow FRONT FEED COUNT WINDOW BYTES [SAMPLES], COUNT a multiple of SAMPLES\n"
+        fprintf(stderr, "usage: rollouts flow FRONT FEED COUNT WINDOW BYTES [SAMPLES], COUNT a "
+                        "multiple of SAMPLES\n"
                         "       rollouts queue FRONT FEED COUNT WINDOW BYTES\n");
         return 2;
     }

@@ -24,8 +24,7 @@
 
 enum { TOGETHER_MAX = 4, PAUSE_MS = 2 };
 
-static const struct sandbox_plan plan = {
-    .image = "host", .memory_mib = 512, .disk_mib = 64, .processes = 64};
+static const struct sandbox_plan plan = {.image = "host", .memory_mib = 512, .disk_mib = 64, .processes = 64};
 static struct spawner *spawner;
 static struct loop *loop;
 static size_t count = 400, alive = 200;
@@ -80,10 +79,7 @@ static void measure_program(const char *what, char *const *argv, size_t number)
 
 #define ARGV(...) ((char *const *)(uintptr_t)(const char *const[]){__VA_ARGS__, NULL})
 
-static void measure_floor(void)
-{
-    measure_program("fork, exec and end of /bin/true", ARGV("/bin/true"), count);
-}
+static void measure_floor(void) { measure_program("fork, exec and end of /bin/true", ARGV("/bin/true"), count); }
 
 /* What no sandbox can be made without; nothing is mounted in them yet. */
 static void measure_namespaces(void)
@@ -107,8 +103,8 @@ static void measure_bubblewrap(void)
 {
     measure_program("bubblewrap with the same namespaces around /bin/true",
                     ARGV("bwrap", "--unshare-all", "--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin",
-                         "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--dev", "/dev",
-                         "--proc", "/proc", "--tmpfs", "/tmp", "/bin/true"),
+                         "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--dev", "/dev", "--proc",
+                         "/proc", "--tmpfs", "/tmp", "/bin/true"),
                     count / 4);
 }
 
@@ -250,7 +246,8 @@ static double meminfo_kib(const char *names)
 static const struct {
     const char *names, *what;
 } parts[] = {
-    {" SUnreclaim: KernelStack: PageTables: SecPageTables: Percpu: ", "the kernel's (slab, stacks, page tables, per cpu)"},
+    {" SUnreclaim: KernelStack: PageTables: SecPageTables: Percpu: ",
+     "the kernel's (slab, stacks, page tables, per cpu)"},
     {" SReclaimable: ", "names and inodes that the kernel keeps while nobody needs the memory"},
     {" AnonPages: ", "anonymous pages of its two processes"},
     {" Shmem: ", "pages in its tmpfs"},
@@ -313,7 +310,8 @@ static void measure_memory_floor(void)
     }
     usleep(100000); /* until the last sleeps have begun */
     if (made == alive && made > 0)
-        printf("%.3f floor: memory of a process in seven namespaces of its own and a sleep in them, of %zu alive, MiB\n",
+        printf("%.3f floor: memory of a process in seven namespaces of its own and a sleep in "
+               "them, of %zu alive, MiB\n",
                memory_of_each(each) / 1024, alive);
     while (made > 0) {
         kill(pids[--made], SIGKILL);
@@ -333,7 +331,8 @@ static void measure_memory(const char *scratch)
     run_fibers(open_living, NULL, 1);
     printf("%.0f sandboxes made with a sleep in each and none destroyed, /s\n",
            (double)alive * 1e6 / (double)(clock_us() - began_us));
-    printf("%.3f memory of a living sandbox with a sleep in it, of %zu alive, MiB\n", memory_of_each(each) / 1024, alive);
+    printf("%.3f memory of a living sandbox with a sleep in it, of %zu alive, MiB\n", memory_of_each(each) / 1024,
+           alive);
     for (size_t i = 0; i < PARTS; i++)
         printf("%.0f ... of that, %s, KiB\n", each[i], parts[i].what);
     began_us = clock_us();

@@ -99,8 +99,8 @@ static void compress(struct sample *sample)
 static void decompress(struct sample *sample)
 {
     if (!buffer_reserve(&sample->back, sample->arrays.len) ||
-        LZ4_decompress_safe((const char *)sample->packed.data, (char *)sample->back.data,
-                            (int)sample->packed.len, (int)sample->arrays.len) < 0)
+        LZ4_decompress_safe((const char *)sample->packed.data, (char *)sample->back.data, (int)sample->packed.len,
+                            (int)sample->arrays.len) < 0)
         die("LZ4", "does not come back");
 }
 

@@ -36,13 +36,16 @@ static const struct option options[] = {
 #define SETTING_KIND_MS OPTION_DURATION, "TIME"
 #define SETTING_KIND_COUNT OPTION_NUMBER, "N"
 #define SETTING_KIND_BYTES OPTION_SIZE, "SIZE"
-#define SETTING_ROW(name, offset, kind, value, ...) {name, kind, offset, value, __VA_ARGS__}
+#define SETTING_ROW(name, offset, kind, value, ...)                                                                    \
+    {                                                                                                                  \
+        name, kind, offset, value, __VA_ARGS__                                                                         \
+    }
 #define SETTING_ROW_OF(...) SETTING_ROW(__VA_ARGS__)
 
 static const struct option settings[] = {
-#define SETTING(type, name, preset, min, max, doc)                                                 \
-    SETTING_ROW_OF(#name, offsetof(struct core_settings, SETTING_MEMBER_##type(name)),             \
-                   SETTING_KIND_##type, doc, preset, min, max),
+#define SETTING(type, name, preset, min, max, doc)                                                                     \
+    SETTING_ROW_OF(#name, offsetof(struct core_settings, SETTING_MEMBER_##type(name)), SETTING_KIND_##type, doc,       \
+                   preset, min, max),
 #include "broker/core/settings.def"
 #undef SETTING
 };
@@ -52,15 +55,18 @@ static const struct cmdline_status statuses[] = {
     {EXIT_FAILURE, "it could not start or go on; a sentence on stderr says why"},
     {CMDLINE_WRONG, "the command line is wrong"},
     {EXIT_DISK_FULL, "the disk is full; nothing acknowledged is lost. Make room and start it again"},
-    {EXIT_DAMAGED, "the ledger is damaged, and was left as it is. To start it again as it is helps nothing (docs/operations.md)"},
+    {EXIT_DAMAGED, "the ledger is damaged, and was left as it is. To start it again as it is helps "
+                   "nothing (docs/operations.md)"},
 };
 
 static const struct cmdline line = {
     .program = "sluice-broker",
     .arguments = "",
     .brief = "Takes groups of rollouts, hands their jobs to workers, gives trajectories to trainers",
-    .doc = "It prints one line, `broker ready front=... sink=... feed=... epoch=N`, when it can be used. Stop it as you\n"
-           "like, kill -9 included, and start it again on the same --data: what was accepted goes on. SIGTERM stops it\n"
+    .doc = "It prints one line, `broker ready front=... sink=... feed=... epoch=N`, when it can be "
+           "used. Stop it as you\n"
+           "like, kill -9 included, and start it again on the same --data: what was accepted goes "
+           "on. SIGTERM stops it\n"
            "tidily. One broker to a directory.\n",
     .example = "sluice-broker --data /var/lib/sluice &\n"
                "sluice-worker init & sluice-worker run & sluice-worker eval &\n",
@@ -114,9 +120,12 @@ static int check_reach(const struct told *told)
         return 0;
     }
     return cmdline_wrong(&line,
-                         "--bind %s: others than this machine could reach it, and nobody is asked for a key: make keys "
-                         "with `sluice keys init DIR` and say --keys DIR, or say --allow-plaintext if you trust all who "
-                         "can reach it", told->bind);
+                         "--bind %s: others than this machine could reach it, and nobody is asked "
+                         "for a key: make keys "
+                         "with `sluice keys init DIR` and say --keys DIR, or say --allow-plaintext "
+                         "if you trust all who "
+                         "can reach it",
+                         told->bind);
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
@@ -151,12 +160,11 @@ static int serve(const struct shell_options *shell_options)
     int code = shell_open(&shell, shell_options, &fail);
     if (code == 0) {
         const struct shell_endpoints *bound = shell_bound(shell);
-        printf("broker ready front=%s sink=%s feed=%s epoch=%llu\n", bound->front, bound->sink,
-               bound->feed, (unsigned long long)shell_epoch(shell));
+        printf("broker ready front=%s sink=%s feed=%s epoch=%llu\n", bound->front, bound->sink, bound->feed,
+               (unsigned long long)shell_epoch(shell));
         fflush(stdout);
-        log_event(LOG_INFO, "broker.started", "data=%s front=%s sink=%s feed=%s epoch=%llu",
-                  shell_options->ledger.dir, bound->front, bound->sink, bound->feed,
-                  (unsigned long long)shell_epoch(shell));
+        log_event(LOG_INFO, "broker.started", "data=%s front=%s sink=%s feed=%s epoch=%llu", shell_options->ledger.dir,
+                  bound->front, bound->sink, bound->feed, (unsigned long long)shell_epoch(shell));
         code = shell_serve(shell, &fail);
     }
     shell_close(&shell);

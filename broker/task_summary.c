@@ -24,22 +24,20 @@ bool task_summary_read(struct slice json, struct task_summary *ret, struct refus
         return refuse_inside(no);
     if (strlen(task->id) >= sizeof(ret->id)) {
         task_destroy(task);
-        return refuse(no, REFUSAL_BAD_TASK, "task.task", "the task's id is longer than %zu bytes",
-                      sizeof(ret->id) - 1);
+        return refuse(no, REFUSAL_BAD_TASK, "task.task", "the task's id is longer than %zu bytes", sizeof(ret->id) - 1);
     }
     strcpy(ret->id, task->id);
     snprintf(ret->policy, sizeof(ret->policy), "%s", strcmp(task->policy, "default") ? task->policy : "");
     snprintf(ret->image, sizeof(ret->image), "%s", task->image);
-    ret->task = (struct core_task){
-        .id = slice_from_str(ret->id),
-        .image = slice_from_str(ret->image),
-        .needs_engine = task_needs_engine(task),
-        .policy = slice_from_str(ret->policy),
-        .limit_ms = {[STAGE_INIT] = (int64_t)task->limits.init_s * 1000,
-                     [STAGE_RUN] = (int64_t)task->limits.run_s * 1000,
-                     [STAGE_EVAL] = (int64_t)task->limits.eval_s * 1000},
-        .total_ms = (int64_t)task->limits.total_s * 1000,
-        .bytes = json.len};
+    ret->task = (struct core_task){.id = slice_from_str(ret->id),
+                                   .image = slice_from_str(ret->image),
+                                   .needs_engine = task_needs_engine(task),
+                                   .policy = slice_from_str(ret->policy),
+                                   .limit_ms = {[STAGE_INIT] = (int64_t)task->limits.init_s * 1000,
+                                                [STAGE_RUN] = (int64_t)task->limits.run_s * 1000,
+                                                [STAGE_EVAL] = (int64_t)task->limits.eval_s * 1000},
+                                   .total_ms = (int64_t)task->limits.total_s * 1000,
+                                   .bytes = json.len};
     task_destroy(task);
     return true;
 }

@@ -30,8 +30,7 @@ static bool feed_of(const char *front, char *feed, size_t size)
     char *rest;
     errno = 0;
     unsigned long port = colon ? strtoul(colon + 1, &rest, 10) : 0;
-    if (strncmp(front, "tcp://", 6) != 0 || colon < front + 6 || *rest || errno || port < 1 ||
-        port > 65533)
+    if (strncmp(front, "tcp://", 6) != 0 || colon < front + 6 || *rest || errno || port < 1 || port > 65533)
         return false;
     return snprintf(feed, size, "%.*s:%lu", (int)(colon - front), front, port + 2) < (int)size;
 }
@@ -97,12 +96,10 @@ static const struct {
     enum refusal_reason reason;
     int code;
 } refusal_errnos[] = {
-    {REFUSAL_QUEUE_FULL, -EAGAIN},       {REFUSAL_GROUP_EXISTS, -EEXIST},
-    {REFUSAL_UNKNOWN_GROUP, -ENOENT},    {REFUSAL_UNKNOWN_ROLLOUT, -ENOENT},
-    {REFUSAL_UNKNOWN_STREAM, -ENOENT},   {REFUSAL_UNKNOWN_ENGINE, -ENOENT},
-    {REFUSAL_NO_ENGINE, -EHOSTUNREACH},  {REFUSAL_FORGOTTEN, -ENODATA},
-    {REFUSAL_UNKNOWN_MESSAGE, -EPROTO},  {REFUSAL_NOT_ALLOWED, -EACCES},
-    {REFUSAL_DISK_LOW, -EAGAIN},         {REFUSAL_UNKNOWN_WORKER, -ENOENT},
+    {REFUSAL_QUEUE_FULL, -EAGAIN},      {REFUSAL_GROUP_EXISTS, -EEXIST},   {REFUSAL_UNKNOWN_GROUP, -ENOENT},
+    {REFUSAL_UNKNOWN_ROLLOUT, -ENOENT}, {REFUSAL_UNKNOWN_STREAM, -ENOENT}, {REFUSAL_UNKNOWN_ENGINE, -ENOENT},
+    {REFUSAL_NO_ENGINE, -EHOSTUNREACH}, {REFUSAL_FORGOTTEN, -ENODATA},     {REFUSAL_UNKNOWN_MESSAGE, -EPROTO},
+    {REFUSAL_NOT_ALLOWED, -EACCES},     {REFUSAL_DISK_LOW, -EAGAIN},       {REFUSAL_UNKNOWN_WORKER, -ENOENT},
     {REFUSAL_BACKUP_FAILED, -EIO},
 };
 
@@ -135,12 +132,9 @@ static bool set_limits(void *socket)
 {
     int64_t frame_bytes_max = FRAME_BYTES_MAX;
     return zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &frame_bytes_max, sizeof(frame_bytes_max)) == 0 &&
-           set_int(socket, ZMQ_LINGER, 0) &&
-           set_int(socket, ZMQ_SNDHWM, QUEUE_MESSAGES) &&
-           set_int(socket, ZMQ_RCVHWM, QUEUE_MESSAGES) &&
-           set_int(socket, ZMQ_RECONNECT_IVL, RECONNECT_MS) &&
-           set_int(socket, ZMQ_RECONNECT_IVL_MAX, RECONNECT_LAST_MS) &&
-           set_int(socket, ZMQ_TCP_KEEPALIVE, 1) &&
+           set_int(socket, ZMQ_LINGER, 0) && set_int(socket, ZMQ_SNDHWM, QUEUE_MESSAGES) &&
+           set_int(socket, ZMQ_RCVHWM, QUEUE_MESSAGES) && set_int(socket, ZMQ_RECONNECT_IVL, RECONNECT_MS) &&
+           set_int(socket, ZMQ_RECONNECT_IVL_MAX, RECONNECT_LAST_MS) && set_int(socket, ZMQ_TCP_KEEPALIVE, 1) &&
            set_int(socket, ZMQ_TCP_KEEPALIVE_IDLE, KEEPALIVE_IDLE_S) &&
            set_int(socket, ZMQ_TCP_KEEPALIVE_INTVL, KEEPALIVE_PERIOD_S) &&
            set_int(socket, ZMQ_TCP_KEEPALIVE_CNT, KEEPALIVE_COUNT);
@@ -149,8 +143,7 @@ static bool set_limits(void *socket)
 void *client_socket(struct sluice_client *client, int type, const char *url)
 {
     if (!client->feed_url[0]) {
-        client_fail(client, -EINVAL,
-                    "'%s' is no broker: say tcp://HOST:PORT or ipc:///DIRECTORY/front",
+        client_fail(client, -EINVAL, "'%s' is no broker: say tcp://HOST:PORT or ipc:///DIRECTORY/front",
                     client->front_url);
         errno = EINVAL;
         return NULL;
@@ -164,8 +157,8 @@ void *client_socket(struct sluice_client *client, int type, const char *url)
     int code = socket ? link_arm(client, socket, url) : 0;
     if (code == 0 && is_front && socket)
         code = handshakes_open(&client->link.handshakes, client->context, socket);
-    if (code == 0 && (!socket || !set_limits(socket) || !set_int(socket, ZMQ_IMMEDIATE, is_front) ||
-                      zmq_connect(socket, url) != 0))
+    if (code == 0 &&
+        (!socket || !set_limits(socket) || !set_int(socket, ZMQ_IMMEDIATE, is_front) || zmq_connect(socket, url) != 0))
         code = client_fail(client, -errno, "cannot connect to %s: %s", url, zmq_strerror(errno));
     if (code) {
         if (is_front)

@@ -22,21 +22,20 @@ struct stream;
 struct sluice_client {
     char front_url[512], feed_url[512];
     int64_t timeout_ms, patience_ms; /* patience_ms -1: for ever */
-    void *context, *front; /* NULL until the first request */
+    void *context, *front;           /* NULL until the first request */
     struct link link;
     uint64_t last_tag;
     char expected_template[80], expected_tokenizer[80]; /* of traces; "": any */
-    uint64_t lease_ms;     /* the shortest that was submitted with; 0: none */
-    char error[2304];      /* the sentence; "" when the last call failed at nothing */
-    char warning[1025];    /* of the last submit, "" for none */
-    struct stream *stream; /* NULL until sluice_subscribe */
-    struct trajectory_view got; /* of sluice_get */
-    struct buffer text;         /* what sluice_status and sluice_get return */
+    uint64_t lease_ms;                                  /* the shortest that was submitted with; 0: none */
+    char error[2304];                                   /* the sentence; "" when the last call failed at nothing */
+    char warning[1025];                                 /* of the last submit, "" for none */
+    struct stream *stream;                              /* NULL until sluice_subscribe */
+    struct trajectory_view got;                         /* of sluice_get */
+    struct buffer text;                                 /* what sluice_status and sluice_get return */
 };
 
 /* Sets the sentence and returns code; for `return client_fail(...)`. */
-int client_fail(struct sluice_client *client, int code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+int client_fail(struct sluice_client *client, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* The broker's refusal as negative errno, its words as the sentence. */
 int client_refused(struct sluice_client *client, const struct msg_refused *refused);
 int refused_errno(const struct msg_refused *refused);
@@ -83,8 +82,7 @@ struct request {
     bool answered;
 };
 /* Encodes `in`, a struct msg_<id> that carries request->tag. -EINVAL if it breaks the schema. */
-int request_make(struct sluice_client *client, struct request *request, enum message_id id,
-                 const void *in);
+int request_make(struct sluice_client *client, struct request *request, enum message_id id, const void *in);
 void request_finish(struct request *request);
 #define AUTO_REQUEST __attribute__((cleanup(request_finish))) struct request
 
@@ -102,17 +100,14 @@ bool front_read(struct sluice_client *client, struct answer *ret);
  * -ETIMEDOUT when no answer came for the client's timeout.
  */
 typedef void request_taker(void *arg, size_t index, struct answer *answer);
-int requests_run(struct sluice_client *client, struct request *requests, size_t count,
-                 request_taker *take, void *arg);
+int requests_run(struct sluice_client *client, struct request *requests, size_t count, request_taker *take, void *arg);
 /* One request, one answer, which the caller finishes; a refusal is returned as its errno. */
-int request_call(struct sluice_client *client, enum message_id id, const void *in, uint64_t tag,
-                 struct answer *ret);
+int request_call(struct sluice_client *client, enum message_id id, const void *in, uint64_t tag, struct answer *ret);
 /* The same for what must not be asked twice: nothing is sent again. */
-int request_call_once(struct sluice_client *client, enum message_id id, const void *in,
-                      uint64_t tag, struct answer *ret);
+int request_call_once(struct sluice_client *client, enum message_id id, const void *in, uint64_t tag,
+                      struct answer *ret);
 /* One that `done` answers; *ret_count, if wanted, is how many things it touched. */
-int request_done(struct sluice_client *client, enum message_id id, const void *in, uint64_t tag,
-                 uint64_t *ret_count);
+int request_done(struct sluice_client *client, enum message_id id, const void *in, uint64_t tag, uint64_t *ret_count);
 /* -EPROTO: the broker answered with something else than what the request asks for. */
 int client_unexpected(struct sluice_client *client, const struct answer *answer);
 

@@ -5,20 +5,18 @@
 
 int sluice_ack(struct sluice_client *client, const char *stream, uint64_t seq)
 {
-    struct msg_stream_ack message = {
-        .tag = ++client->last_tag, .stream = slice_from_str(stream), .seq = seq};
+    struct msg_stream_ack message = {.tag = ++client->last_tag, .stream = slice_from_str(stream), .seq = seq};
     return request_done(client, MSG_stream_ack, &message, message.tag, NULL);
 }
 
 int sluice_renew(struct sluice_client *client, const char *stream, uint64_t *count)
 {
-    struct msg_stream_renew message = {.tag = ++client->last_tag,
-                                       .stream = slice_from_str(stream)};
+    struct msg_stream_renew message = {.tag = ++client->last_tag, .stream = slice_from_str(stream)};
     return request_done(client, MSG_stream_renew, &message, message.tag, count);
 }
 
-int sluice_cancel(struct sluice_client *client, const char *rollout, const char *group,
-                  const char *stream, uint64_t *count)
+int sluice_cancel(struct sluice_client *client, const char *rollout, const char *group, const char *stream,
+                  uint64_t *count)
 {
     struct msg_rollout_cancel message = {.tag = ++client->last_tag,
                                          .rollout = slice_from_str(rollout),
@@ -30,10 +28,7 @@ int sluice_cancel(struct sluice_client *client, const char *rollout, const char 
     return request_done(client, MSG_rollout_cancel, &message, message.tag, count);
 }
 
-int sluice_engine_add(struct sluice_client *client, const char *url)
-{
-    return sluice_engine_add_with(client, url, 0);
-}
+int sluice_engine_add(struct sluice_client *client, const char *url) { return sluice_engine_add_with(client, url, 0); }
 
 int sluice_engine_add_with(struct sluice_client *client, const char *url, uint64_t runs_max)
 {
@@ -63,8 +58,7 @@ int sluice_engine_remove(struct sluice_client *client, const char *url)
     return request_done(client, MSG_engine_remove, &message, message.tag, NULL);
 }
 
-int sluice_drain(struct sluice_client *client, const char *worker, const char *host,
-                 int64_t grace_s, uint64_t *count)
+int sluice_drain(struct sluice_client *client, const char *worker, const char *host, int64_t grace_s, uint64_t *count)
 {
     struct msg_worker_drain message = {.tag = ++client->last_tag,
                                        .worker = slice_from_str(worker),
@@ -113,12 +107,11 @@ int sluice_status(struct sluice_client *client, const char **json)
     return 0;
 }
 
-static int get_state(struct sluice_client *client, const struct msg_rollout_state *in,
-                     const char **state)
+static int get_state(struct sluice_client *client, const struct msg_rollout_state *in, const char **state)
 {
     buffer_clear(&client->text);
-    buffer_printf(&client->text, "%.*s %.*s, attempt %llu", SLICE_ARG(in->stage),
-                  SLICE_ARG(in->state), (unsigned long long)in->attempt);
+    buffer_printf(&client->text, "%.*s %.*s, attempt %llu", SLICE_ARG(in->stage), SLICE_ARG(in->state),
+                  (unsigned long long)in->attempt);
     if (in->has_worker)
         buffer_printf(&client->text, ", worker %.*s", SLICE_ARG(in->worker));
     const char *text = text_of(client);
@@ -128,13 +121,12 @@ static int get_state(struct sluice_client *client, const struct msg_rollout_stat
     return 0;
 }
 
-int sluice_get(struct sluice_client *client, const char *rollout,
-               const struct sluice_trajectory **ret, const char **state)
+int sluice_get(struct sluice_client *client, const char *rollout, const struct sluice_trajectory **ret,
+               const char **state)
 {
     *ret = NULL;
     *state = NULL;
-    struct msg_rollout_get message = {.tag = ++client->last_tag,
-                                      .rollout = slice_from_str(rollout)};
+    struct msg_rollout_get message = {.tag = ++client->last_tag, .rollout = slice_from_str(rollout)};
     AUTO_ANSWER answer = {0};
     int failed = request_call(client, MSG_rollout_get, &message, message.tag, &answer);
     if (failed)
@@ -145,8 +137,7 @@ int sluice_get(struct sluice_client *client, const char *rollout,
         return client_unexpected(client, &answer);
     struct refusal no;
     if (!trajectory_view_read(&client->got, &answer.as.trajectory, &no))
-        return client_fail(client, -EBADMSG, "the trajectory of %s cannot be read: %s", rollout,
-                           no.text);
+        return client_fail(client, -EBADMSG, "the trajectory of %s cannot be read: %s", rollout, no.text);
     *ret = &client->got.out;
     return 0;
 }

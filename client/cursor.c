@@ -23,9 +23,8 @@ static bool take_cursor(const json_t *object, struct stream *stream)
 {
     const char *name = json_string_value(json_object_get(object, "stream"));
     const char *rollout = json_string_value(json_object_get(object, "rollout"));
-    if (number(object, "sluice_cursor") != CURSOR_VERSION || !name || !rollout ||
-        strcmp(name, stream->name) != 0 || strlen(rollout) >= sizeof(stream->last.rollout) ||
-        number(object, "next") < 2 || number(object, "epoch") < 1)
+    if (number(object, "sluice_cursor") != CURSOR_VERSION || !name || !rollout || strcmp(name, stream->name) != 0 ||
+        strlen(rollout) >= sizeof(stream->last.rollout) || number(object, "next") < 2 || number(object, "epoch") < 1)
         return false;
     stream->next = number(object, "next");
     stream->head = stream->next - 1;
@@ -43,8 +42,7 @@ int cursor_read(struct sluice_client *client, struct stream *stream)
         return 0;
     size_t len = file ? fread(bytes, 1, sizeof(bytes), file) : 0;
     if (!file || ferror(file))
-        return client_fail(client, -errno, "cannot read the cursor %s: %s", stream->cursor_path,
-                           strerror(errno));
+        return client_fail(client, -errno, "cannot read the cursor %s: %s", stream->cursor_path, strerror(errno));
     json_t *object = json_loadb(bytes, len, 0, NULL);
     bool good = take_cursor(object, stream);
     json_decref(object);
@@ -58,10 +56,9 @@ int cursor_read(struct sluice_client *client, struct stream *stream)
 
 static char *format_cursor(const struct stream *stream)
 {
-    json_t *object = json_pack("{s:i, s:s, s:I, s:I, s:s, s:I}", "sluice_cursor", CURSOR_VERSION,
-                               "stream", stream->name, "next", (json_int_t)stream->next, "epoch",
-                               (json_int_t)stream->epoch, "rollout", stream->last.rollout,
-                               "ended_ms", (json_int_t)stream->last.ended_ms);
+    json_t *object = json_pack("{s:i, s:s, s:I, s:I, s:s, s:I}", "sluice_cursor", CURSOR_VERSION, "stream",
+                               stream->name, "next", (json_int_t)stream->next, "epoch", (json_int_t)stream->epoch,
+                               "rollout", stream->last.rollout, "ended_ms", (json_int_t)stream->last.ended_ms);
     char *text = object ? json_dumps(object, 0) : NULL;
     json_decref(object);
     return text;
@@ -93,7 +90,5 @@ int cursor_write(struct sluice_client *client, struct stream *stream)
     int why = write_whole(path, text);
     if (!why && rename(path, stream->cursor_path) != 0)
         why = errno;
-    return why ? client_fail(client, -why, "cannot write the cursor %s: %s", stream->cursor_path,
-                             strerror(why))
-               : 0;
+    return why ? client_fail(client, -why, "cannot write the cursor %s: %s", stream->cursor_path, strerror(why)) : 0;
 }

@@ -12,21 +12,20 @@ static int expect(struct sluice_client *client, const char *what, const char *di
     return 0;
 }
 
-int sluice_expect(struct sluice_client *client, const char *template_digest,
-                  const char *tokenizer_digest)
+int sluice_expect(struct sluice_client *client, const char *template_digest, const char *tokenizer_digest)
 {
     int failed = expect(client, "template", template_digest, client->expected_template);
-    return failed ? failed
-                  : expect(client, "tokenizer", tokenizer_digest, client->expected_tokenizer);
+    return failed ? failed : expect(client, "tokenizer", tokenizer_digest, client->expected_tokenizer);
 }
 
-static int compare(struct sluice_client *client, const struct sluice_trajectory *given, size_t trace,
-                   const char *what, const char *wanted, const char *found)
+static int compare(struct sluice_client *client, const struct sluice_trajectory *given, size_t trace, const char *what,
+                   const char *wanted, const char *found)
 {
     if (!*wanted || strcmp(wanted, found) == 0)
         return 0;
-    return client_fail(client, -EILSEQ, "trace %zu of %s (number %llu of stream %s) has the %s %s, where %s is expected",
-                       trace, given->rollout, (unsigned long long)given->seq, given->stream, what,
+    return client_fail(client, -EILSEQ,
+                       "trace %zu of %s (number %llu of stream %s) has the %s %s, where %s is expected", trace,
+                       given->rollout, (unsigned long long)given->seq, given->stream, what,
                        *found ? found : "of an engine that did not tell it", wanted);
 }
 
@@ -35,11 +34,9 @@ int client_check_expected(struct sluice_client *client, const struct sluice_traj
     int failed = 0;
     for (size_t i = 0; i < given->trace_count && !failed; i++) {
         const struct sluice_trace *trace = &given->traces[i];
-        failed = compare(client, given, i, "template", client->expected_template,
-                         trace->template_digest);
+        failed = compare(client, given, i, "template", client->expected_template, trace->template_digest);
         if (!failed)
-            failed = compare(client, given, i, "tokenizer", client->expected_tokenizer,
-                             trace->tokenizer_digest);
+            failed = compare(client, given, i, "tokenizer", client->expected_tokenizer, trace->tokenizer_digest);
     }
     return failed;
 }

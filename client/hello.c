@@ -7,10 +7,9 @@
 #include <sluice.h>
 #include <stdio.h>
 
-static const char addition[] =
-    "{\"task\": \"addition\", \"agent\": {\"kind\": \"chat\"},"
-    " \"prompt\": \"What is 17 + 25? Put the answer into \\\\boxed{}.\","
-    " \"eval\": {\"kind\": \"math\", \"answer\": \"42\"}}";
+static const char addition[] = "{\"task\": \"addition\", \"agent\": {\"kind\": \"chat\"},"
+                               " \"prompt\": \"What is 17 + 25? Put the answer into \\\\boxed{}.\","
+                               " \"eval\": {\"kind\": \"math\", \"answer\": \"42\"}}";
 
 static void print(const struct sluice_trajectory *t)
 {

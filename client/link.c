@@ -17,9 +17,10 @@ static void take_key(struct link *link, const char *path)
     key_wipe(&link->key);
     link->bad_key = key_read_own(path, &link->key, &fail);
     if (link->bad_key == 0 && link->key.role != ROLE_TRAINER && link->key.role != ROLE_ADMIN)
-        link->bad_key = fail_set(&fail, -EINVAL, "%s is %s's key, who is %s: a trainer's or an "
-                                 "admin's is wanted", path, link->key.name,
-                                 key_role_name(link->key.role));
+        link->bad_key = fail_set(&fail, -EINVAL,
+                                 "%s is %s's key, who is %s: a trainer's or an "
+                                 "admin's is wanted",
+                                 path, link->key.name, key_role_name(link->key.role));
     snprintf(link->key_path, sizeof(link->key_path), "%s", path);
     if (link->bad_key)
         snprintf(link->error, sizeof(link->error), "%s", fail.text);
@@ -39,8 +40,10 @@ int sluice_set_key(struct sluice_client *client, const char *path)
 {
     struct link *link = &client->link;
     if (client->front)
-        return client_fail(client, -EBUSY, "%s is connected already: a client's key comes before "
-                           "its first request", client->front_url);
+        return client_fail(client, -EBUSY,
+                           "%s is connected already: a client's key comes before "
+                           "its first request",
+                           client->front_url);
     link->error[0] = link->key_path[0] = '\0';
     link->bad_key = 0;
     if (path && *path)
@@ -95,17 +98,22 @@ static void explain(struct sluice_client *client, enum handshake news)
     size_t size = sizeof(link->error);
     bool has_key = link->key_path[0];
     if (news == HANDSHAKE_REFUSED)
-        snprintf(error, size, "the broker at %s refuses the key of %s (%.300s): its operator "
-                 "removed it, or never knew it", url, link->key.name, link->key_path);
+        snprintf(error, size,
+                 "the broker at %s refuses the key of %s (%.300s): its operator "
+                 "removed it, or never knew it",
+                 url, link->key.name, link->key_path);
     else if (news == HANDSHAKE_MISMATCH && has_key)
-        snprintf(error, size, "the broker at %s speaks plaintext: connect without a key, or start "
-                 "it with --keys", url);
-    else if (news == HANDSHAKE_MISMATCH)
-        snprintf(error, size, "the broker at %s wants a key: name one with --key or SLUICE_KEY",
+        snprintf(error, size,
+                 "the broker at %s speaks plaintext: connect without a key, or start "
+                 "it with --keys",
                  url);
+    else if (news == HANDSHAKE_MISMATCH)
+        snprintf(error, size, "the broker at %s wants a key: name one with --key or SLUICE_KEY", url);
     else if (!error[0] && has_key)
-        snprintf(error, size, "the broker at %s broke off the handshake: its key is another than "
-                 "%.300s names, or it speaks plaintext", url, link->key_path);
+        snprintf(error, size,
+                 "the broker at %s broke off the handshake: its key is another than "
+                 "%.300s names, or it speaks plaintext",
+                 url, link->key_path);
     else if (!error[0])
         snprintf(error, size, "the broker at %s broke off the handshake: does it want a key?", url);
 }

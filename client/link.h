@@ -19,8 +19,8 @@ struct link {
     struct key key;
     char key_path[512]; /* "" without a key */
     bool allow_plaintext, is_refused;
-    int bad_key; /* what reading the key failed with, and its sentence */
-    char error[1200]; /* why there is no connection, "" if nothing is known */
+    int bad_key;                  /* what reading the key failed with, and its sentence */
+    char error[1200];             /* why there is no connection, "" if nothing is known */
     struct handshakes handshakes; /* of FRONT */
     int64_t again_ms;
     uint64_t made; /* how often FRONT was made: FEED, which was refused with it, is made as often */

@@ -9,22 +9,21 @@
 
 static bool is_answer(enum message_id id)
 {
-    return id == MSG_refused || id == MSG_done || id == MSG_group_accepted ||
-           id == MSG_stream_head || id == MSG_rollout_state || id == MSG_status ||
-           id == MSG_trajectory;
+    return id == MSG_refused || id == MSG_done || id == MSG_group_accepted || id == MSG_stream_head ||
+           id == MSG_rollout_state || id == MSG_status || id == MSG_trajectory;
 }
 
 uint64_t answer_tag(const struct answer *answer)
 {
     switch (answer->id) {
-    case MSG_refused:        return answer->as.refused.tag;
-    case MSG_done:           return answer->as.done.tag;
+    case MSG_refused: return answer->as.refused.tag;
+    case MSG_done: return answer->as.done.tag;
     case MSG_group_accepted: return answer->as.group_accepted.tag;
-    case MSG_stream_head:    return answer->as.stream_head.tag;
-    case MSG_rollout_state:  return answer->as.rollout_state.tag;
-    case MSG_status:         return answer->as.status.tag;
-    case MSG_trajectory:     return answer->as.trajectory.has_tag ? answer->as.trajectory.tag : 0;
-    default:                 return 0;
+    case MSG_stream_head: return answer->as.stream_head.tag;
+    case MSG_rollout_state: return answer->as.rollout_state.tag;
+    case MSG_status: return answer->as.status.tag;
+    case MSG_trajectory: return answer->as.trajectory.has_tag ? answer->as.trajectory.tag : 0;
+    default: return 0;
     }
 }
 
@@ -78,8 +77,7 @@ static bool can_send(void *socket)
 
 bool front_try_send(struct sluice_client *client, struct slice bytes)
 {
-    return can_send(client->front) &&
-           zmq_send(client->front, bytes.data, bytes.len, ZMQ_DONTWAIT) >= 0;
+    return can_send(client->front) && zmq_send(client->front, bytes.data, bytes.len, ZMQ_DONTWAIT) >= 0;
 }
 
 bool front_send_due(struct sluice_client *client, struct request *request, int64_t now_ms)
@@ -108,8 +106,7 @@ bool front_read(struct sluice_client *client, struct answer *ret)
 
 /* ---- requests -------------------------------------------------------------------------- */
 
-int request_make(struct sluice_client *client, struct request *request, enum message_id id,
-                 const void *in)
+int request_make(struct sluice_client *client, struct request *request, enum message_id id, const void *in)
 {
     struct refusal no;
     buffer_clear(&request->bytes);
@@ -126,8 +123,8 @@ int request_make(struct sluice_client *client, struct request *request, enum mes
 void request_finish(struct request *request) { buffer_finish(&request->bytes); }
 
 /* Reads what is there; returns how many of the requests it answered. */
-static size_t take_answers(struct sluice_client *client, struct request *requests, size_t count,
-                           request_taker *take, void *arg)
+static size_t take_answers(struct sluice_client *client, struct request *requests, size_t count, request_taker *take,
+                           void *arg)
 {
     size_t taken = 0;
     AUTO_ANSWER answer = {0};
@@ -159,8 +156,7 @@ static int64_t poll_front(struct sluice_client *client, int64_t now_ms, int64_t 
     return late_ms > STOPPED_MS ? late_ms : 0;
 }
 
-int requests_run(struct sluice_client *client, struct request *requests, size_t count,
-                 request_taker *take, void *arg)
+int requests_run(struct sluice_client *client, struct request *requests, size_t count, request_taker *take, void *arg)
 {
     int opened = front_open(client);
     if (opened)
@@ -193,8 +189,8 @@ static void take_one(void *arg, size_t index, struct answer *answer)
     answer_move(arg, answer);
 }
 
-static int call(struct sluice_client *client, enum message_id id, const void *in, uint64_t tag,
-                int64_t again_ms, struct answer *ret)
+static int call(struct sluice_client *client, enum message_id id, const void *in, uint64_t tag, int64_t again_ms,
+                struct answer *ret)
 {
     client->error[0] = '\0';
     AUTO_REQUEST request = {.tag = tag};
@@ -207,20 +203,18 @@ static int call(struct sluice_client *client, enum message_id id, const void *in
     return failed;
 }
 
-int request_call(struct sluice_client *client, enum message_id id, const void *in, uint64_t tag,
-                 struct answer *ret)
+int request_call(struct sluice_client *client, enum message_id id, const void *in, uint64_t tag, struct answer *ret)
 {
     return call(client, id, in, tag, REQUEST_AGAIN_FIRST_MS, ret);
 }
 
-int request_call_once(struct sluice_client *client, enum message_id id, const void *in,
-                      uint64_t tag, struct answer *ret)
+int request_call_once(struct sluice_client *client, enum message_id id, const void *in, uint64_t tag,
+                      struct answer *ret)
 {
     return call(client, id, in, tag, INT64_MAX / 2, ret);
 }
 
-int request_done(struct sluice_client *client, enum message_id id, const void *in, uint64_t tag,
-                 uint64_t *ret_count)
+int request_done(struct sluice_client *client, enum message_id id, const void *in, uint64_t tag, uint64_t *ret_count)
 {
     AUTO_ANSWER answer = {0};
     int failed = request_call(client, id, in, tag, &answer);
@@ -235,6 +229,5 @@ int request_done(struct sluice_client *client, enum message_id id, const void *i
 
 int client_unexpected(struct sluice_client *client, const struct answer *answer)
 {
-    return client_fail(client, -EPROTO, "the broker answered with %s",
-                       message_get(answer->id)->wire);
+    return client_fail(client, -EPROTO, "the broker answered with %s", message_get(answer->id)->wire);
 }

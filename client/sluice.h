@@ -74,8 +74,8 @@ void sluice_set_patience(struct sluice_client *client, int64_t patience_ms);
  * the broker had no room for all the client's patience, -ENOSPC it will never have, -EEXIST the
  * name is taken.
  */
-int sluice_submit(struct sluice_client *client, const char *group, const char *stream,
-                  unsigned samples, const char *task_json);
+int sluice_submit(struct sluice_client *client, const char *group, const char *stream, unsigned samples,
+                  const char *task_json);
 
 /*
  * The same for many groups at once, which is much faster than one after the other. Each group's
@@ -121,12 +121,12 @@ struct sluice_turn {
 };
 struct sluice_trace {
     const uint32_t *token_ids;
-    const uint8_t *mask;    /* 1: sampled by the policy */
-    const float *logprobs;  /* 0 where mask is 0 */
+    const uint8_t *mask;   /* 1: sampled by the policy */
+    const float *logprobs; /* 0 where mask is 0 */
     size_t token_count;
     const struct sluice_turn *turns;
     size_t turn_count;
-    const char *reason; /* why this trace started, "" for the first */
+    const char *reason;                             /* why this trace started, "" for the first */
     const char *template_digest, *tokenizer_digest; /* of its engine; "": not known */
 };
 struct sluice_message {
@@ -187,8 +187,7 @@ int sluice_subscribe(struct sluice_client *client, const char *stream, uint64_t 
  * same checkpoint as what was learned from it, and subscribe from seq + 1.
  * -EINVAL: the file is no cursor of this stream. Negative errno: it cannot be read.
  */
-int sluice_follow(struct sluice_client *client, const char *stream, uint64_t from,
-                  const char *cursor_path);
+int sluice_follow(struct sluice_client *client, const char *stream, uint64_t from, const char *cursor_path);
 /* Moves the file past the last trajectory given, now. Nothing without sluice_follow. */
 int sluice_cursor_save(struct sluice_client *client);
 /*
@@ -203,14 +202,12 @@ int sluice_cursor_save(struct sluice_client *client);
  * -ESTALE, the broker has another ledger than before, such as an older back-up: rollouts that had
  * ended may end again, under the same names and other numbers.
  */
-int sluice_next(struct sluice_client *client, int64_t timeout_ms,
-                const struct sluice_trajectory **ret);
+int sluice_next(struct sluice_client *client, int64_t timeout_ms, const struct sluice_trajectory **ret);
 /*
  * From now on sluice_next gives only trajectories whose every trace was made with this chat template
  * and this tokenizer ("sha256:...", docs/trajectory.md); NULL: any. -EINVAL: no digest.
  */
-int sluice_expect(struct sluice_client *client, const char *template_digest,
-                  const char *tokenizer_digest);
+int sluice_expect(struct sluice_client *client, const char *template_digest, const char *tokenizer_digest);
 /*
  * As last heard: the stream's head number and how many accepted rollouts have not ended, those among them
  * that this client has submitted since. Where both have come, nothing is outstanding: pending is 0, and the
@@ -223,15 +220,15 @@ uint64_t sluice_stream_first(const struct sluice_client *client);
 int sluice_ack(struct sluice_client *client, const char *stream, uint64_t seq);
 
 /* One rollout: its trajectory, or *ret NULL and its state in words in *state. */
-int sluice_get(struct sluice_client *client, const char *rollout,
-               const struct sluice_trajectory **ret, const char **state);
+int sluice_get(struct sluice_client *client, const char *rollout, const struct sluice_trajectory **ret,
+               const char **state);
 
 /*
  * Exactly one of the three is not NULL. *count: rollouts stopped. A group or rollout that is not
  * known is 0 stopped, and remembered for a while: should its submit still come, it ends cancelled.
  */
-int sluice_cancel(struct sluice_client *client, const char *rollout, const char *group,
-                  const char *stream, uint64_t *count);
+int sluice_cancel(struct sluice_client *client, const char *rollout, const char *group, const char *stream,
+                  uint64_t *count);
 /* Also takes back one that drains. runs_max: at most so many rollouts there at a time; 0: no limit,
  * or what it was. */
 int sluice_engine_add(struct sluice_client *client, const char *url);
@@ -253,8 +250,8 @@ int sluice_policy_set(struct sluice_client *client, const char *version, const c
  * knows. -ETIMEDOUT: it was not so within wait_ms, and the pause was taken back. It ends by itself after bound_ms (1,000 to
  * 3,600,000), whatever becomes of this process or the broker. Rollouts lose no time by it.
  */
-int sluice_policy_pause(struct sluice_client *client, const char *calls, const char *engine,
-                        uint64_t bound_ms, int64_t wait_ms);
+int sluice_policy_pause(struct sluice_client *client, const char *calls, const char *engine, uint64_t bound_ms,
+                        int64_t wait_ms);
 /* *count, if wanted: engines that were paused; 0: none was, or its time was over. */
 int sluice_policy_resume(struct sluice_client *client, const char *engine, uint64_t *count);
 /*
@@ -262,8 +259,7 @@ int sluice_policy_resume(struct sluice_client *client, const char *engine, uint6
  * finishes or gives back what it has, and ends. grace_s: jobs that run get so many seconds, then
  * they are given back; -1: the worker's own --grace. *count: workers told. -ENOENT no such one.
  */
-int sluice_drain(struct sluice_client *client, const char *worker, const char *host,
-                 int64_t grace_s, uint64_t *count);
+int sluice_drain(struct sluice_client *client, const char *worker, const char *host, int64_t grace_s, uint64_t *count);
 /*
  * Copies the broker's ledger, while it runs, to backups/<name>.db in its data directory. 0 when
  * the copy is on its disk, *size_bytes large; -EIO: it could not be made. It is asked for once, so

@@ -16,10 +16,7 @@ static void stream_fail(struct sluice_client *client, int code)
 
 /* ---- what came --------------------------------------------------------------------------- */
 
-static uint64_t expected(const struct stream *stream)
-{
-    return stream->next + (stream->ready_end - stream->ready_at);
-}
+static uint64_t expected(const struct stream *stream) { return stream->next + (stream->ready_end - stream->ready_at); }
 
 /* Takes the trajectory over if it is the one expected. */
 static bool keep_ready(struct stream *stream, struct answer *answer)
@@ -83,17 +80,15 @@ static void fail_stale(struct sluice_client *client, const struct msg_stream_hea
                 "stream %s: the broker has another ledger than before: it is at start %llu and "
                 "number %llu, and was at %llu and %llu; the oldest number of this one is %llu",
                 stream->name, (unsigned long long)head->epoch, (unsigned long long)head->head,
-                (unsigned long long)stream->epoch, (unsigned long long)stream->head,
-                (unsigned long long)head->first);
+                (unsigned long long)stream->epoch, (unsigned long long)stream->head, (unsigned long long)head->first);
     stream_end(client, -ESTALE, head->first);
 }
 
 static void fail_forgotten(struct sluice_client *client, const struct msg_stream_head *head)
 {
     const struct stream *stream = client->stream;
-    client_fail(client, -ENODATA, "stream %s: number %llu is no longer kept; the oldest is %llu",
-                stream->name, (unsigned long long)expected(stream),
-                (unsigned long long)head->first);
+    client_fail(client, -ENODATA, "stream %s: number %llu is no longer kept; the oldest is %llu", stream->name,
+                (unsigned long long)expected(stream), (unsigned long long)head->first);
     stream_end(client, -ENODATA, head->first);
 }
 
@@ -143,8 +138,7 @@ static void refuse_fetch(struct sluice_client *client, const struct msg_refused 
 /* The number before `next` again: is it what was given out? */
 static void check_last(struct stream *stream, const struct msg_trajectory *in)
 {
-    stream->differs = !slice_is(in->rollout, stream->last.rollout) ||
-                      in->ended_ms != stream->last.ended_ms;
+    stream->differs = !slice_is(in->rollout, stream->last.rollout) || in->ended_ms != stream->last.ended_ms;
     stream->fetched++;
 }
 
@@ -226,8 +220,7 @@ static int start_fetch(struct sluice_client *client)
     stream->fetch.tag = ++client->last_tag;
     struct msg_stream_fetch message = {.tag = stream->fetch.tag,
                                        .stream = slice_from_str(stream->name),
-                                       .from = stream->asks_head ? INT64_MAX
-                                                                 : stream->next - stream->checks,
+                                       .from = stream->asks_head ? INT64_MAX : stream->next - stream->checks,
                                        .limit = FETCH_LIMIT,
                                        .has_limit = true};
     int failed = request_make(client, &stream->fetch, MSG_stream_fetch, &message);
@@ -256,17 +249,13 @@ static void renew_due(struct sluice_client *client, int64_t now_ms)
         return;
     AUTO_BUFFER bytes = {0};
     struct refusal no;
-    struct msg_stream_renew message = {.tag = ++client->last_tag,
-                                       .stream = slice_from_str(stream->name)};
+    struct msg_stream_renew message = {.tag = ++client->last_tag, .stream = slice_from_str(stream->name)};
     if (message_encode(MSG_stream_renew, &message, &bytes, &no))
         front_try_send(client, buffer_peek(&bytes));
     stream->renew_ms = now_ms + renew_period_ms(client);
 }
 
-static bool has_ready(const struct stream *stream)
-{
-    return !stream->fetching && stream->ready_at < stream->ready_end;
-}
+static bool has_ready(const struct stream *stream) { return !stream->fetching && stream->ready_at < stream->ready_end; }
 
 /* One round: send what is due, read what is there. Returns until when to wait (monotonic). */
 static int64_t work(struct sluice_client *client, int64_t now_ms, bool *away)

@@ -37,30 +37,30 @@ struct given {
 struct stream {
     char name[65], topic[72];
     void *feed;
-    uint64_t made;            /* FRONT's count when feed was made (link.h) */
-    uint64_t next;            /* the number to give out next */
+    uint64_t made; /* FRONT's count when feed was made (link.h) */
+    uint64_t next; /* the number to give out next */
     uint64_t head, pending, epoch;
-    uint64_t first;           /* the oldest number kept, as last heard */
+    uint64_t first; /* the oldest number kept, as last heard */
     struct given last;
     struct answer ready[FETCH_LIMIT]; /* trajectories, in order from next */
     size_t ready_at, ready_end;
     struct request fetch;
-    bool fetching, wanted;    /* wanted: something is missing, fetch it */
-    bool asks_head;           /* the next fetch asks only where the stream stands */
-    bool checks;              /* the next fetch begins one earlier, with what was given out last */
-    bool differs;             /* ... and it was another */
-    uint64_t submits;         /* to it, by this client ... */
-    uint64_t fetch_submits;   /* ... when the running fetch began */
-    uint64_t fetched;         /* how many the running fetch brought */
-    int64_t asked_ms;         /* when the running fetch began */
-    int64_t not_before_ms;    /* of the next fetch */
-    int64_t heard_ms;         /* when FEED or FRONT last told of this stream */
-    int64_t renew_ms;         /* when to renew its leases */
-    int failed;               /* what the next sluice_next returns, and its sentence */
+    bool fetching, wanted;  /* wanted: something is missing, fetch it */
+    bool asks_head;         /* the next fetch asks only where the stream stands */
+    bool checks;            /* the next fetch begins one earlier, with what was given out last */
+    bool differs;           /* ... and it was another */
+    uint64_t submits;       /* to it, by this client ... */
+    uint64_t fetch_submits; /* ... when the running fetch began */
+    uint64_t fetched;       /* how many the running fetch brought */
+    int64_t asked_ms;       /* when the running fetch began */
+    int64_t not_before_ms;  /* of the next fetch */
+    int64_t heard_ms;       /* when FEED or FRONT last told of this stream */
+    int64_t renew_ms;       /* when to renew its leases */
+    int failed;             /* what the next sluice_next returns, and its sentence */
     char failed_text[2304];
     struct trajectory_view view;
-    char *cursor_path;        /* NULL: none */
-    bool moved;               /* since the cursor was written */
+    char *cursor_path; /* NULL: none */
+    bool moved;        /* since the cursor was written */
 };
 
 /* stream.c: works until something is ready, the stream failed or deadline_ms (-1: never) has passed. */

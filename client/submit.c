@@ -41,8 +41,7 @@ static void fail_group(struct window *window, struct sluice_group *group, int co
         window->first_failed = code;
 }
 
-static void take_refused(struct window *window, struct sluice_group *group,
-                         const struct msg_refused *refused)
+static void take_refused(struct window *window, struct sluice_group *group, const struct msg_refused *refused)
 {
     int code = refused_errno(refused);
     if (is_worse(window, code))
@@ -55,8 +54,7 @@ static void take_refused(struct window *window, struct sluice_group *group,
         window->retry_after_ms = group->retry_after_ms;
 }
 
-static void take_accepted(struct window *window, struct sluice_group *group,
-                          const struct msg_group_accepted *accepted)
+static void take_accepted(struct window *window, struct sluice_group *group, const struct msg_group_accepted *accepted)
 {
     struct sluice_client *client = window->client;
     group->result = 0;
@@ -97,16 +95,15 @@ static unsigned samples_of(const struct sluice_group *group, struct refusal *no)
     return samples;
 }
 
-static int make_submit(struct sluice_client *client, const struct sluice_group *group,
-                       struct request *request)
+static int make_submit(struct sluice_client *client, const struct sluice_group *group, struct request *request)
 {
     struct refusal no;
     unsigned samples = samples_of(group, &no);
     if (!samples)
         return client_fail(client, -EINVAL, "%s", no.text);
     if (group->priority && !group->has_priority)
-        return client_fail(client, -EINVAL, "group %s: priority is %u, but has_priority is not set",
-                           group->group, group->priority);
+        return client_fail(client, -EINVAL, "group %s: priority is %u, but has_priority is not set", group->group,
+                           group->priority);
     request->tag = ++client->last_tag;
     struct msg_group_submit message = {.tag = request->tag,
                                        .group = slice_from_str(group->group),
@@ -200,11 +197,10 @@ int sluice_submit_many(struct sluice_client *client, struct sluice_group *groups
     return failed ? failed : window->first_failed;
 }
 
-int sluice_submit(struct sluice_client *client, const char *group, const char *stream,
-                  unsigned samples, const char *task_json)
+int sluice_submit(struct sluice_client *client, const char *group, const char *stream, unsigned samples,
+                  const char *task_json)
 {
-    struct sluice_group one = {
-        .group = group, .stream = stream, .task_json = task_json, .samples = samples};
+    struct sluice_group one = {.group = group, .stream = stream, .task_json = task_json, .samples = samples};
     return sluice_submit_many(client, &one, 1);
 }
 

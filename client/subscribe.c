@@ -52,13 +52,11 @@ static int begin(struct sluice_client *client, uint64_t from)
     return 0;
 }
 
-int sluice_follow(struct sluice_client *client, const char *name, uint64_t from,
-                  const char *cursor_path)
+int sluice_follow(struct sluice_client *client, const char *name, uint64_t from, const char *cursor_path)
 {
     client->error[0] = '\0';
     if (!name_is_valid(slice_from_str(name)) || strlen(name) > sizeof(client->stream->name) - 1)
-        return client_fail(client, -EINVAL,
-                           "'%s' is no stream's name: 1 to 64 bytes without '/' and blanks", name);
+        return client_fail(client, -EINVAL, "'%s' is no stream's name: 1 to 64 bytes without '/' and blanks", name);
     int failed = stream_open(client, name);
     if (!failed && cursor_path && !(client->stream->cursor_path = strdup(cursor_path)))
         failed = client_fail(client, -ENOMEM, "out of memory");
@@ -94,8 +92,7 @@ static void move_on(struct stream *stream, const struct msg_trajectory *given)
     stream->moved = true;
 }
 
-int sluice_next(struct sluice_client *client, int64_t timeout_ms,
-                const struct sluice_trajectory **ret)
+int sluice_next(struct sluice_client *client, int64_t timeout_ms, const struct sluice_trajectory **ret)
 {
     *ret = NULL;
     client->error[0] = '\0';
@@ -133,7 +130,4 @@ void sluice_stream_state(const struct sluice_client *client, uint64_t *head, uin
         *pending = stream ? stream->pending : 0;
 }
 
-uint64_t sluice_stream_first(const struct sluice_client *client)
-{
-    return client->stream ? client->stream->first : 1;
-}
+uint64_t sluice_stream_first(const struct sluice_client *client) { return client->stream ? client->stream->first : 1; }

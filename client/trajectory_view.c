@@ -23,9 +23,9 @@ static bool copy_texts(struct trajectory_view *view, const struct msg_trajectory
         const char **to;
         struct slice from;
     } texts[] = {
-        {&out->stream, in->stream},   {&out->rollout, in->rollout}, {&out->group, in->group},
-        {&out->task, in->task},       {&out->outcome, in->outcome}, {&out->detail, in->detail},
-        {&out->engine, in->engine},   {&out->init_layer, in->init_layer},
+        {&out->stream, in->stream}, {&out->rollout, in->rollout},       {&out->group, in->group},
+        {&out->task, in->task},     {&out->outcome, in->outcome},       {&out->detail, in->detail},
+        {&out->engine, in->engine}, {&out->init_layer, in->init_layer},
     };
     enum { COUNT = sizeof(texts) / sizeof(*texts) };
     size_t size = 0;
@@ -58,10 +58,7 @@ static void copy_numbers(struct sluice_trajectory *out, const struct msg_traject
     out->ended_ms = in->ended_ms;
 }
 
-static double show_seconds(struct record_seconds seconds)
-{
-    return seconds.is_known ? seconds.value : -1;
-}
+static double show_seconds(struct record_seconds seconds) { return seconds.is_known ? seconds.value : -1; }
 
 static struct sluice_turn show_turn(const struct record_turn *turn)
 {
@@ -79,8 +76,7 @@ static struct sluice_turn show_turn(const struct record_turn *turn)
                                 .decode_seconds = show_seconds(turn->decode_seconds)};
 }
 
-static struct sluice_trace show_trace(const struct record_trace *trace,
-                                      const struct sluice_turn *turns)
+static struct sluice_trace show_trace(const struct record_trace *trace, const struct sluice_turn *turns)
 {
     return (struct sluice_trace){.token_ids = trace->token_ids,
                                  .mask = trace->mask,
@@ -102,8 +98,7 @@ static bool show_sandbox(struct trajectory_view *view)
     if (!view->breaches)
         return false;
     for (size_t i = 0; i < used->breach_count; i++)
-        view->breaches[i] =
-            (struct sluice_breach){used->breaches[i].limit, used->breaches[i].count};
+        view->breaches[i] = (struct sluice_breach){used->breaches[i].limit, used->breaches[i].count};
     view->sandbox = (struct sluice_sandbox){.peak_memory_kib = used->peak_memory_kib,
                                             .peak_disk_bytes = used->peak_disk_bytes,
                                             .peak_inodes = used->peak_inodes,
@@ -150,8 +145,7 @@ static bool show_record(struct trajectory_view *view)
     }
     for (size_t i = 0; i < record->message_count; i++) {
         const struct record_message *said = &record->messages[i];
-        view->messages[i] =
-            (struct sluice_message){said->role, said->content, said->tool, said->exit_status};
+        view->messages[i] = (struct sluice_message){said->role, said->content, said->tool, said->exit_status};
     }
     return show_sandbox(view) && show_tamper(view);
 }
@@ -171,12 +165,10 @@ static void show_all(struct trajectory_view *view)
     out->tamper = view->has_record && view->record.tamper ? &view->tamper : NULL;
 }
 
-bool trajectory_view_read(struct trajectory_view *view, const struct msg_trajectory *message,
-                          struct refusal *no)
+bool trajectory_view_read(struct trajectory_view *view, const struct msg_trajectory *message, struct refusal *no)
 {
     trajectory_view_finish(view);
-    bool good = copy_texts(view, message) ||
-                refuse(no, REFUSAL_MALFORMED, "", "out of memory for a trajectory");
+    bool good = copy_texts(view, message) || refuse(no, REFUSAL_MALFORMED, "", "out of memory for a trajectory");
     if (good && message->has_record) {
         view->has_record = true;
         good = record_decode(message->record, &view->record, no) &&

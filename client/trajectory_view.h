@@ -23,8 +23,7 @@ struct trajectory_view {
 };
 
 /* What the view held before is gone. False with a refusal (MALFORMED also when out of memory). */
-bool trajectory_view_read(struct trajectory_view *view, const struct msg_trajectory *message,
-                          struct refusal *no);
+bool trajectory_view_read(struct trajectory_view *view, const struct msg_trajectory *message, struct refusal *no);
 void trajectory_view_finish(struct trajectory_view *view);
 
 #endif

@@ -8,8 +8,7 @@ static const struct limit limits[LIMIT_COUNT] = {
 #undef LIMIT
 };
 
-#define LIMIT(id, name, field, held, effect)                                                       \
-    _Static_assert(sizeof(name) <= LIMIT_NAME_SIZE, name " fits a record");
+#define LIMIT(id, name, field, held, effect) _Static_assert(sizeof(name) <= LIMIT_NAME_SIZE, name " fits a record");
 #include "schemas/limits.def"
 #undef LIMIT
 

@@ -15,12 +15,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
 
-#define must(held)                                                                                 \
-    do                                                                                             \
-        if (!(held)) {                                                                             \
-            fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #held);                     \
-            abort();                                                                               \
-        }                                                                                          \
+#define must(held)                                                                                                     \
+    do                                                                                                                 \
+        if (!(held)) {                                                                                                 \
+            fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #held);                                         \
+            abort();                                                                                                   \
+        }                                                                                                              \
     while (0)
 
 #endif

@@ -45,7 +45,6 @@ struct core_settings core_settings_default(void)
     };
 }
 
-
 struct core *core_create(const struct core_settings *settings, uint64_t epoch, int64_t now_ms)
 {
     struct core *core = calloc(1, sizeof(*core));
@@ -57,15 +56,16 @@ struct core *core_create(const struct core_settings *settings, uint64_t epoch, i
     core->start_ms = core->now_ms = now_ms;
     core->engine_states = epoch << 32;
     core->heads_ms = now_ms + settings->head_period_ms;
-    core->groups.seed = core->streams_by_name.seed = core->workers_by_id.seed =
-        core->clients_by_name.seed = epoch * 0x9e3779b97f4a7c15u;
+    core->groups.seed = core->streams_by_name.seed = core->workers_by_id.seed = core->clients_by_name.seed =
+        epoch * 0x9e3779b97f4a7c15u;
     list_init(&core->streams);
     list_init(&core->clients);
     list_init(&core->workers);
     list_init(&core->engines);
     list_init(&core->policies);
     core->random = core->groups.seed;
-    core->claims.seed = core->images.seed = core->early_cancels.seed = core->early_cancel_owners.seed = core->groups.seed;
+    core->claims.seed = core->images.seed = core->early_cancels.seed = core->early_cancel_owners.seed =
+        core->groups.seed;
     list_init(&core->idle_images);
     list_init(&core->failed_images);
     list_init(&core->noted_engines);
@@ -144,24 +144,15 @@ static bool begin(struct core *core, int64_t now_ms)
 /* ---- messages ---------------------------------------------------------------------- */
 
 static void (*const handlers[MESSAGE_COUNT])(struct core *, const struct call *) = {
-    [MSG_group_submit] = handle_group_submit,
-    [MSG_rollout_get] = handle_rollout_get,
-    [MSG_rollout_cancel] = handle_rollout_cancel,
-    [MSG_stream_fetch] = handle_stream_fetch,
-    [MSG_stream_ack] = handle_stream_ack,
-    [MSG_engine_add] = handle_engine_add,
-    [MSG_engine_remove] = handle_engine_remove,
-    [MSG_engine_drain] = handle_engine_drain,
-    [MSG_engine_load] = handle_engine_load,
-    [MSG_policy_set] = handle_policy_set,
-    [MSG_policy_pause] = handle_policy_pause,
-    [MSG_policy_resume] = handle_policy_resume,
-    [MSG_stream_renew] = handle_stream_renew,
-    [MSG_ledger_backup] = handle_ledger_backup,
-    [MSG_status_get] = handle_status_get,
-    [MSG_worker_drain] = handle_worker_drain,
-    [MSG_worker_beat] = handle_worker_beat,
-    [MSG_job_result] = handle_job_result,
+    [MSG_group_submit] = handle_group_submit,     [MSG_rollout_get] = handle_rollout_get,
+    [MSG_rollout_cancel] = handle_rollout_cancel, [MSG_stream_fetch] = handle_stream_fetch,
+    [MSG_stream_ack] = handle_stream_ack,         [MSG_engine_add] = handle_engine_add,
+    [MSG_engine_remove] = handle_engine_remove,   [MSG_engine_drain] = handle_engine_drain,
+    [MSG_engine_load] = handle_engine_load,       [MSG_policy_set] = handle_policy_set,
+    [MSG_policy_pause] = handle_policy_pause,     [MSG_policy_resume] = handle_policy_resume,
+    [MSG_stream_renew] = handle_stream_renew,     [MSG_ledger_backup] = handle_ledger_backup,
+    [MSG_status_get] = handle_status_get,         [MSG_worker_drain] = handle_worker_drain,
+    [MSG_worker_beat] = handle_worker_beat,       [MSG_job_result] = handle_job_result,
     [MSG_job_migrated] = handle_job_migrated,
 };
 
@@ -189,22 +180,19 @@ static void see_wall(struct core *core, int64_t wall_ms)
         core_restore_clock(core, wall_ms);
 }
 
-void core_handle(struct core *core, int64_t now_ms, int64_t wall_ms, const struct caller *caller,
-                 enum message_id id, const void *in, const struct core_task *task,
-                 uint64_t task_hash)
+void core_handle(struct core *core, int64_t now_ms, int64_t wall_ms, const struct caller *caller, enum message_id id,
+                 const void *in, const struct core_task *task, uint64_t task_hash)
 {
     if (!begin(core, now_ms))
         return;
     see_wall(core, wall_ms);
     struct call call = {caller->route, id, in, tag_of(id, in), task, task_hash, caller};
     if (!is_from(id, caller) && caller->route.len)
-        send_refused(core, &call, REFUSAL_UNKNOWN_MESSAGE, NULL, 0, "a client may not send %s",
-                     message_get(id)->wire);
+        send_refused(core, &call, REFUSAL_UNKNOWN_MESSAGE, NULL, 0, "a client may not send %s", message_get(id)->wire);
     else if (!is_from(id, caller))
         core->counters.mistakes++; /* a worker has no address to refuse it at */
     else if (message_get(id)->sender == SENDER_ADMIN && !caller->is_admin)
-        send_refused(core, &call, REFUSAL_NOT_ALLOWED, NULL, 0, "only an admin may send %s",
-                     message_get(id)->wire);
+        send_refused(core, &call, REFUSAL_NOT_ALLOWED, NULL, 0, "only an admin may send %s", message_get(id)->wire);
     else
         handlers[id](core, &call);
     settle(core);
@@ -228,8 +216,7 @@ static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t next_due(const struct core *core)
 {
     int64_t due = earlier(core->heads_ms, policy_due(core));
-    const struct heap *const heaps[] = {&core->timers, &core->expiries, &core->breakers,
-                                        &core->early_cancel_times};
+    const struct heap *const heaps[] = {&core->timers, &core->expiries, &core->breakers, &core->early_cancel_times};
     for (size_t i = 0; i < sizeof(heaps) / sizeof(*heaps); i++) {
         const struct heap_node *first = heap_peek(heaps[i]);
         if (first)
@@ -274,10 +261,7 @@ void core_dispatch(struct core *core, int64_t now_ms)
 
 /* ---- what the shell asks and says -------------------------------------------------------- */
 
-struct effects core_effects(const struct core *core)
-{
-    return (struct effects){core->effects, core->effect_count};
-}
+struct effects core_effects(const struct core *core) { return (struct effects){core->effects, core->effect_count}; }
 
 void core_effects_clear(struct core *core)
 {

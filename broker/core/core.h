@@ -46,17 +46,17 @@ struct core_settings {
 struct core_settings core_settings_default(void);
 
 /* How a rollout gets its engine (core/engines/placing.c). */
-#define PLACINGS(X)                                                                                \
-    X(LIVE_TOKENS, "live-tokens") /* least tokens of live contexts, and near its group */          \
-    X(ASSIGNMENTS, "assignments") /* fewest rollouts given since the start */                      \
-    X(ROUND_ROBIN, "round-robin")                                                                  \
-    X(HASH, "hash")               /* of the rollout's name and the engine's */
+#define PLACINGS(X)                                                                                                    \
+    X(LIVE_TOKENS, "live-tokens") /* least tokens of live contexts, and near its group */                              \
+    X(ASSIGNMENTS, "assignments") /* fewest rollouts given since the start */                                          \
+    X(ROUND_ROBIN, "round-robin")                                                                                      \
+    X(HASH, "hash") /* of the rollout's name and the engine's */
 
 enum placing {
 #define X(name, word) PLACING_##name,
     PLACINGS(X)
 #undef X
-    PLACING_COUNT
+        PLACING_COUNT
 };
 
 /* ---- what the shell tells the core -------------------------------------------- */
@@ -64,29 +64,29 @@ enum placing {
 /* What of a task scheduling needs; the shell parses the task (schemas/task/task.h). */
 struct core_task {
     struct slice id;
-    struct slice image;             /* whose faults are counted together */
+    struct slice image; /* whose faults are counted together */
     bool needs_engine;
     int64_t limit_ms[STAGE_COUNT];
-    int64_t total_ms;               /* from submit to end; 0: the default */
-    uint64_t bytes;                 /* of its JSON */
-    bool is_past;                   /* of a submit: a group of its id was here and is no longer remembered ... */
-    uint64_t past_hash;             /* ... whose task_hash was this */
-    struct slice policy;            /* whose engines it needs; empty: the usual one's */
+    int64_t total_ms;    /* from submit to end; 0: the default */
+    uint64_t bytes;      /* of its JSON */
+    bool is_past;        /* of a submit: a group of its id was here and is no longer remembered ... */
+    uint64_t past_hash;  /* ... whose task_hash was this */
+    struct slice policy; /* whose engines it needs; empty: the usual one's */
 };
 
 /* Who a message came from. Where nobody is asked for a key, all are one admin without a name. */
 struct caller {
-    struct slice route; /* a client's ROUTER identity, where answers go; empty for a worker */
-    struct slice name;  /* of its key; what it submits belongs to this name */
-    bool is_admin;      /* sees what belongs to others */
-    struct slice peer;  /* where its connection comes from: an IP address, or empty where that has none */
+    struct slice route;        /* a client's ROUTER identity, where answers go; empty for a worker */
+    struct slice name;         /* of its key; what it submits belongs to this name */
+    bool is_admin;             /* sees what belongs to others */
+    struct slice peer;         /* where its connection comes from: an IP address, or empty where that has none */
     struct slice lane_refused; /* of a beat: why the broker does not connect to its lane, or empty */
 };
 
 /* What becomes of calls that are in flight when an engine is paused. */
-#define CALLS(X)                                                                                   \
-    X(FINISH, "finish")                                                                            \
-    X(ABORT, "abort")                                                                              \
+#define CALLS(X)                                                                                                       \
+    X(FINISH, "finish")                                                                                                \
+    X(ABORT, "abort")                                                                                                  \
     X(HOLD, "hold")
 
 /* An engine as the ledger keeps it. */
@@ -94,12 +94,12 @@ struct core_engine {
     struct slice url;
     uint64_t runs_max; /* rollouts at a time; 0: no limit */
     bool draining;
-    struct slice version;      /* of the policy; empty: nobody said */
+    struct slice version; /* of the policy; empty: nobody said */
     uint64_t version_number;
-    struct slice calls;        /* its pause, as in policy.pause; empty: it is not paused */
-    uint64_t paused_until_ms;  /* by the ledger's clock */
-    struct slice credentials;  /* user[:password], never shown; empty: none */
-    struct slice policy;       /* its name; empty: the usual one */
+    struct slice calls;               /* its pause, as in policy.pause; empty: it is not paused */
+    uint64_t paused_until_ms;         /* by the ledger's clock */
+    struct slice credentials;         /* user[:password], never shown; empty: none */
+    struct slice policy;              /* its name; empty: the usual one */
     struct slice tokenizer, template; /* digests of what it served last; empty: not known */
 };
 
@@ -118,24 +118,24 @@ enum effect_kind {
     PERSIST_ACK,      /* stream acknowledged up to seq */
     PERSIST_ENGINE,   /* engine url is as `row` says (present true) or removed (false) */
     PERSIST_POLICY,   /* `policy` serves that (present true), or is no more (false) */
-    PERSIST_FAILURES,  /* what has gone wrong with a job so far: everything of `failures` */
+    PERSIST_FAILURES, /* what has gone wrong with a job so far: everything of `failures` */
     PERSIST_LEASE,    /* a job was handed out, or is held again: everything of `lease`, in the place of the
                          rollout's (or, for init, the group's) earlier one, whatever its stage */
-    PERSIST_AGAIN,    /* rollout's run is to be done again: what PERSIST_RUN, _FAILURES and _LEASE told of it has gone */
+    PERSIST_AGAIN, /* rollout's run is to be done again: what PERSIST_RUN, _FAILURES and _LEASE told of it has gone */
     PERSIST_EARLY_CANCEL, /* `early_cancel` is remembered (present true), or no more (false) */
-    PERSIST_EPOCH,    /* this start's epoch */
+    PERSIST_EPOCH,        /* this start's epoch */
     /* then */
-    SEND_CLIENT,      /* message bytes to a client */
-    SEND_TRAJECTORY,  /* load stream/seq from the ledger, send to a client with tag */
-    SEND_RANGE,       /* stream.fetch: load from..limit, send each with tag, then `bytes` (the stream.head) */
+    SEND_CLIENT,        /* message bytes to a client */
+    SEND_TRAJECTORY,    /* load stream/seq from the ledger, send to a client with tag */
+    SEND_RANGE,         /* stream.fetch: load from..limit, send each with tag, then `bytes` (the stream.head) */
     PUBLISH_TRAJECTORY, /* load stream/seq, publish on t/<stream>/ */
-    PUBLISH_HEAD,     /* publish `bytes` on t/<stream>/ */
-    LANE_REFUSED,     /* worker's lane is not connected to; `detail` says why */
-    LANE_OPEN,        /* connect a PUSH to worker's lane endpoint; limit: messages that may wait in it */
-    LANE_SEND,        /* message bytes to a worker */
-    LANE_JOB,         /* load payloads, send job.start to a worker */
-    LANE_CLOSE,       /* close the worker's lane; what was in it is revoked */
-    BACK_UP           /* copy the ledger to `detail` (a name), then answer `client` with tag */
+    PUBLISH_HEAD,       /* publish `bytes` on t/<stream>/ */
+    LANE_REFUSED,       /* worker's lane is not connected to; `detail` says why */
+    LANE_OPEN,          /* connect a PUSH to worker's lane endpoint; limit: messages that may wait in it */
+    LANE_SEND,          /* message bytes to a worker */
+    LANE_JOB,           /* load payloads, send job.start to a worker */
+    LANE_CLOSE,         /* close the worker's lane; what was in it is revoked */
+    BACK_UP             /* copy the ledger to `detail` (a name), then answer `client` with tag */
 };
 
 /* How a rollout ended; the fields of the trajectory message that are not payload. */
@@ -159,7 +159,7 @@ struct core_end {
 struct core_failures {
     struct slice job;
     uint64_t attempt, infras, faults, blames, deaths;
-    struct slice history; /* sentences, oldest first, bounded */
+    struct slice history;  /* sentences, oldest first, bounded */
     uint64_t fenced_up_to; /* dispatches up to this token have failed, and count no more */
 };
 
@@ -189,9 +189,9 @@ struct effect {
     uint64_t seq, sample, token;
     struct slice detail, record; /* borrowed from the message in hand */
     union {
-        struct { /* PERSIST_GROUP */
+        struct {                                               /* PERSIST_GROUP */
             uint64_t samples, priority, lease_ms, accepted_ms; /* accepted_ms by the ledger's clock */
-            struct slice owner;            /* whose stream and group it is, may be empty */
+            struct slice owner;                                /* whose stream and group it is, may be empty */
             struct slice task;
             const struct core_task *summary; /* of `task`, borrowed as it is; NULL: not known */
         };
@@ -199,17 +199,17 @@ struct effect {
             struct slice layer_digest, layer, answer;
             uint64_t ms;
         };
-        struct core_end end;                    /* PERSIST_END */
-        struct core_failures failures;          /* PERSIST_FAILURES */
-        struct core_lease lease;                /* PERSIST_LEASE */
-        struct core_engine row;                 /* PERSIST_ENGINE, present */
-        struct core_policy policy;              /* PERSIST_POLICY */
-        struct core_early_cancel early_cancel;  /* PERSIST_EARLY_CANCEL */
-        struct { /* all that is sent */
-            struct slice client;         /* SEND_*, BACK_UP: ROUTER identity */
-            struct slice worker;         /* LANE_*: worker id */
-            struct slice endpoint, peer; /* LANE_OPEN; peer: where the worker's connection comes from */
-            struct slice bytes;          /* SEND_CLIENT, LANE_SEND, PUBLISH_HEAD, SEND_RANGE: encoded message */
+        struct core_end end;                   /* PERSIST_END */
+        struct core_failures failures;         /* PERSIST_FAILURES */
+        struct core_lease lease;               /* PERSIST_LEASE */
+        struct core_engine row;                /* PERSIST_ENGINE, present */
+        struct core_policy policy;             /* PERSIST_POLICY */
+        struct core_early_cancel early_cancel; /* PERSIST_EARLY_CANCEL */
+        struct {                               /* all that is sent */
+            struct slice client;               /* SEND_*, BACK_UP: ROUTER identity */
+            struct slice worker;               /* LANE_*: worker id */
+            struct slice endpoint, peer;       /* LANE_OPEN; peer: where the worker's connection comes from */
+            struct slice bytes;                /* SEND_CLIENT, LANE_SEND, PUBLISH_HEAD, SEND_RANGE: encoded message */
             uint64_t tag, limit, attempt;
         };
     };
@@ -254,13 +254,12 @@ struct core_rollout_row {
     enum outcome run_outcome;
     struct slice run_detail, engine;
     uint64_t run_ms;
-    struct slice stream; /* ended */
-    uint64_t seq;        /* ended */
+    struct slice stream;   /* ended */
+    uint64_t seq;          /* ended */
     uint64_t record_bytes; /* run_done, ended: of its record, where there is one */
     uint64_t ended_ms;     /* ended: when, by the ledger's clock */
 };
-bool core_restore_stream(struct core *core, struct slice stream, struct slice owner, uint64_t first,
-                         uint64_t head);
+bool core_restore_stream(struct core *core, struct slice stream, struct slice owner, uint64_t first, uint64_t head);
 /* The highest version_number there ever was, which engines that are removed may have had; before the engines. */
 void core_restore_versions(struct core *core, uint64_t highest);
 /* Before the engines. */
@@ -288,9 +287,8 @@ int64_t core_clock_ms(const struct core *core);
  * ledger knows of a group that the core does not remember; otherwise NULL. Never fails: a peer's mistake
  * becomes a `refused` effect, out of memory stops the process's intake (core_failed).
  */
-void core_handle(struct core *core, int64_t now_ms, int64_t wall_ms, const struct caller *caller,
-                 enum message_id id, const void *in, const struct core_task *task,
-                 uint64_t task_hash);
+void core_handle(struct core *core, int64_t now_ms, int64_t wall_ms, const struct caller *caller, enum message_id id,
+                 const void *in, const struct core_task *task, uint64_t task_hash);
 
 /* Whether a submit of this group needs no look into the past: the core knows it. */
 bool core_remembers(const struct core *core, struct slice group);
@@ -313,7 +311,7 @@ struct core_store {
     const char *state;                  /* a word that lasts: "off", "silent", "refused" or "tended" */
     uint64_t layers, bytes;             /* there, at the last look */
     uint64_t freed_layers, freed_bytes; /* since the start */
-    char error[256];                  /* why the last look failed, or "" */
+    char error[256];                    /* why the last look failed, or "" */
 };
 void core_tell_store(struct core *core, const struct core_store *store);
 

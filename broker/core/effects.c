@@ -126,8 +126,7 @@ void send_client(struct core *core, struct slice client, enum message_id id, con
     effect->bytes = bytes;
 }
 
-void send_worker(struct core *core, const struct worker *worker, enum message_id id,
-                 const void *message)
+void send_worker(struct core *core, const struct worker *worker, enum message_id id, const void *message)
 {
     if (!worker || worker->hung)
         return;
@@ -153,8 +152,8 @@ void send_cancel(struct core *core, const struct worker *worker, struct slice jo
     send_worker(core, worker, MSG_job_cancel, &cancel);
 }
 
-void send_refused(struct core *core, const struct call *call, enum refusal_reason reason,
-                  const char *field, uint64_t retry_after_ms, const char *format, ...)
+void send_refused(struct core *core, const struct call *call, enum refusal_reason reason, const char *field,
+                  uint64_t retry_after_ms, const char *format, ...)
 {
     char text[1024];
     va_list args;

@@ -10,8 +10,7 @@
 struct effect *effect_push(struct core *core, enum effect_kind kind);
 /* Bytes that stay until core_effects_clear. */
 struct slice effect_copy(struct core *core, struct slice bytes);
-struct slice effect_print(struct core *core, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+struct slice effect_print(struct core *core, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A message's bytes; empty if it breaks its schema (counted). */
 struct slice effect_encode(struct core *core, enum message_id id, const void *message);
 /* All were carried out. */
@@ -24,13 +23,11 @@ struct slice job_name(struct core *core, const struct job *job);
 struct slice rollout_name(struct core *core, const struct job *job);
 
 void send_client(struct core *core, struct slice client, enum message_id id, const void *message);
-void send_worker(struct core *core, const struct worker *worker, enum message_id id,
-                 const void *message);
+void send_worker(struct core *core, const struct worker *worker, enum message_id id, const void *message);
 void send_done(struct core *core, const struct call *call, uint64_t count);
 void send_cancel(struct core *core, const struct worker *worker, struct slice job, uint64_t token);
 /* `field` may be NULL; retry_after_ms 0 when trying again does not help. */
-void send_refused(struct core *core, const struct call *call, enum refusal_reason reason,
-                  const char *field, uint64_t retry_after_ms, const char *format, ...)
-    __attribute__((format(printf, 6, 7)));
+void send_refused(struct core *core, const struct call *call, enum refusal_reason reason, const char *field,
+                  uint64_t retry_after_ms, const char *format, ...) __attribute__((format(printf, 6, 7)));
 
 #endif

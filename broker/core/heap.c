@@ -79,10 +79,7 @@ void heap_shift(struct heap *heap, int64_t by)
         heap->nodes[i]->key += by;
 }
 
-struct heap_node *heap_peek(const struct heap *heap)
-{
-    return heap->count ? heap->nodes[0] : NULL;
-}
+struct heap_node *heap_peek(const struct heap *heap) { return heap->count ? heap->nodes[0] : NULL; }
 
 bool heap_is_sound(const struct heap *heap)
 {

@@ -13,13 +13,12 @@ struct list {
     struct list *prev, *next;
 };
 
-#define container_of(pointer, type, member)                                                        \
-    ((type *)(void *)((char *)(pointer) - offsetof(type, member)))
+#define container_of(pointer, type, member) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
 /* `item` may be removed, or freed, while the loop goes on; other members may not. */
-#define LIST_EACH(item, head, member)                                                              \
-    for (struct list *at_ = (head)->next, *then_ = at_->next;                                      \
-         at_ != (head) && ((item) = container_of(at_, __typeof__(*(item)), member), true);         \
+#define LIST_EACH(item, head, member)                                                                                  \
+    for (struct list *at_ = (head)->next, *then_ = at_->next;                                                          \
+         at_ != (head) && ((item) = container_of(at_, __typeof__(*(item)), member), true);                             \
          at_ = then_, then_ = at_->next)
 
 static inline void list_init(struct list *list) { list->prev = list->next = list; }
@@ -33,15 +32,9 @@ static inline void list_insert(struct list *member, struct list *prev, struct li
     prev->next = next->prev = member;
 }
 
-static inline void list_push_front(struct list *head, struct list *member)
-{
-    list_insert(member, head, head->next);
-}
+static inline void list_push_front(struct list *head, struct list *member) { list_insert(member, head, head->next); }
 
-static inline void list_push_back(struct list *head, struct list *member)
-{
-    list_insert(member, head->prev, head);
-}
+static inline void list_push_back(struct list *head, struct list *member) { list_insert(member, head->prev, head); }
 
 static inline void list_remove(struct list *member)
 {

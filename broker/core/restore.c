@@ -21,8 +21,7 @@
 
 enum { SAMPLES_MAX = 1024 }; /* as in messages.def */
 
-bool core_restore_stream(struct core *core, struct slice name, struct slice owner, uint64_t first,
-                         uint64_t head)
+bool core_restore_stream(struct core *core, struct slice name, struct slice owner, uint64_t first, uint64_t head)
 {
     bool makes_sense = first <= INT64_MAX && head < INT64_MAX && first <= head + 1;
     struct stream *stream = makes_sense ? stream_intern(core, name, owner) : NULL;
@@ -38,10 +37,7 @@ bool core_restore_stream(struct core *core, struct slice name, struct slice owne
 
 void core_restore_versions(struct core *core, uint64_t highest) { core->versions = highest; }
 
-bool core_restore_engine(struct core *core, const struct core_engine *row)
-{
-    return engine_restore(core, row);
-}
+bool core_restore_engine(struct core *core, const struct core_engine *row) { return engine_restore(core, row); }
 
 bool core_restore_group(struct core *core, const struct core_group_row *row)
 {
@@ -51,8 +47,7 @@ bool core_restore_group(struct core *core, const struct core_group_row *row)
     if (stream)
         stream->is_used = true;
     struct group *group =
-        stream ? group_create(core, row->group, stream, (uint32_t)row->samples, row->task_hash,
-                              &row->task) : NULL;
+        stream ? group_create(core, row->group, stream, (uint32_t)row->samples, row->task_hash, &row->task) : NULL;
     if (!group)
         return false;
     for (uint32_t k = 0; k < group->samples; k++)
@@ -69,8 +64,7 @@ bool core_restore_group(struct core *core, const struct core_group_row *row)
     return !core->failed;
 }
 
-static void restore_run(struct core *core, struct rollout *rollout,
-                        const struct core_rollout_row *row)
+static void restore_run(struct core *core, struct rollout *rollout, const struct core_rollout_row *row)
 {
     rollout->run_outcome = (uint8_t)row->run_outcome;
     rollout->run_ms = core_ms(row->run_ms);
@@ -81,8 +75,7 @@ static void restore_run(struct core *core, struct rollout *rollout,
     job_begin_stage(&rollout->job, STAGE_EVAL);
 }
 
-static void restore_live(struct core *core, struct rollout *rollout,
-                         const struct core_rollout_row *row)
+static void restore_live(struct core *core, struct rollout *rollout, const struct core_rollout_row *row)
 {
     struct group_work *work = rollout->job.group->work;
     rollout->ended = false;

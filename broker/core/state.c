@@ -37,10 +37,7 @@ int64_t core_age_ms(const struct core *core, uint64_t clock_ms)
     return clock_ms < now_ms ? (int64_t)(now_ms - clock_ms) : 0;
 }
 
-void stream_renew(struct core *core, struct stream *stream)
-{
-    stream->renewed_ms = core->now_ms;
-}
+void stream_renew(struct core *core, struct stream *stream) { stream->renewed_ms = core->now_ms; }
 
 void stream_heard(struct core *core, const struct call *call, struct stream *stream)
 {
@@ -48,22 +45,13 @@ void stream_heard(struct core *core, const struct call *call, struct stream *str
         stream_renew(core, stream);
 }
 
-uint64_t fencing_token_newest(const struct core *core)
-{
-    return (core->epoch << 32) + core->dispatches;
-}
+uint64_t fencing_token_newest(const struct core *core) { return (core->epoch << 32) + core->dispatches; }
 
-bool fencing_token_is_possible(const struct core *core, uint64_t token)
-{
-    return token <= fencing_token_newest(core);
-}
+bool fencing_token_is_possible(const struct core *core, uint64_t token) { return token <= fencing_token_newest(core); }
 
 /* ---- names ------------------------------------------------------------------------- */
 
-struct slice worker_id(const struct worker *worker)
-{
-    return slice_of(worker->id, worker->id_len);
-}
+struct slice worker_id(const struct worker *worker) { return slice_of(worker->id, worker->id_len); }
 
 struct slice worker_key(const struct worker *worker) { return slice_from_str(worker->key); }
 
@@ -72,20 +60,11 @@ struct slice engine_url(const struct engine *engine)
     return engine ? slice_of(engine->url, engine->url_len) : slice_of(NULL, 0);
 }
 
-struct slice image_name(const struct image *image)
-{
-    return slice_of(image->name, image->name_len);
-}
+struct slice image_name(const struct image *image) { return slice_of(image->name, image->name_len); }
 
-struct slice stream_name(const struct stream *stream)
-{
-    return slice_of(stream->name, stream->name_len);
-}
+struct slice stream_name(const struct stream *stream) { return slice_of(stream->name, stream->name_len); }
 
-struct slice client_name(const struct client *client)
-{
-    return slice_of(client->name, client->name_len);
-}
+struct slice client_name(const struct client *client) { return slice_of(client->name, client->name_len); }
 
 struct slice policy_name(struct slice name)
 {
@@ -97,10 +76,7 @@ struct slice group_id(const struct group *group) { return slice_of(group->id, gr
 
 /* ---- finds ------------------------------------------------------------------------- */
 
-struct worker *worker_find(const struct core *core, struct slice id)
-{
-    return table_find(&core->workers_by_id, id);
-}
+struct worker *worker_find(const struct core *core, struct slice id) { return table_find(&core->workers_by_id, id); }
 
 struct engine *engine_find(const struct core *core, struct slice url)
 {
@@ -130,10 +106,7 @@ struct stream *stream_find(const struct core *core, struct slice name)
     return table_find(&core->streams_by_name, name);
 }
 
-struct group *group_find(const struct core *core, struct slice id)
-{
-    return table_find(&core->groups, id);
-}
+struct group *group_find(const struct core *core, struct slice id) { return table_find(&core->groups, id); }
 
 /* A sample's number as it is written in names: no sign, no leading zero. */
 static bool parse_sample(struct slice text, uint32_t *ret)
@@ -150,8 +123,7 @@ static bool parse_sample(struct slice text, uint32_t *ret)
     return true;
 }
 
-bool rollout_find(const struct core *core, struct slice name, struct group **ret_group,
-                  uint32_t *ret_sample)
+bool rollout_find(const struct core *core, struct slice name, struct group **ret_group, uint32_t *ret_sample)
 {
     const uint8_t *slash = name.len ? memchr(name.data, '/', name.len) : NULL;
     if (!slash)
@@ -159,8 +131,7 @@ bool rollout_find(const struct core *core, struct slice name, struct group **ret
     size_t id_len = (size_t)(slash - name.data);
     struct group *group = group_find(core, slice_of(name.data, id_len));
     uint32_t sample;
-    if (!group || !parse_sample(slice_of(slash + 1, name.len - id_len - 1), &sample) ||
-        sample >= group->samples)
+    if (!group || !parse_sample(slice_of(slash + 1, name.len - id_len - 1), &sample) || sample >= group->samples)
         return false;
     *ret_group = group;
     *ret_sample = sample;
@@ -191,10 +162,7 @@ struct rollout *job_rollout(struct job *job)
     return job->stage == STAGE_INIT ? NULL : container_of(job, struct rollout, job);
 }
 
-bool job_needs_engine(const struct job *job)
-{
-    return job->stage == STAGE_RUN && job->group->work->needs_engine;
-}
+bool job_needs_engine(const struct job *job) { return job->stage == STAGE_RUN && job->group->work->needs_engine; }
 
 bool engine_is_paused(const struct engine *engine) { return engine->calls[0] != '\0'; }
 
@@ -206,4 +174,3 @@ void engine_note(struct core *core, struct engine *engine, enum engine_note note
     if (list_is_empty(&engine->noted))
         list_push_back(&core->noted_engines, &engine->noted);
 }
-

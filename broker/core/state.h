@@ -26,21 +26,21 @@
 #include "broker/core/workers/workers.h"
 
 enum {
-    WORKERS_MAX = 16384,      /* beats of more workers are dropped */
-    ENGINES_MAX = 1024,       /* more are refused, queue-full */
-    STREAMS_MAX = 65536,      /* more are refused, queue-full */
-    SWEEPS_MAX = 256,         /* stream cancels under way; more are refused, queue-full */
-    SWEEP_SLICE = 4096,       /* rollouts ended in one step where any number may end */
-    CYCLE_EFFECTS = 16384,    /* with so many a cycle has enough to do: sweeps wait for the next */
-    EARLY_CANCELS_MAX = 100000,       /* cancels remembered before their submit (core/queue/early_cancel.c) */
-    BEAT_CANCELS_SPARE = 64,  /* jobs that one beat may have cancelled beyond its worker's slots ... */
-    BEAT_CANCELS_MAX = 1024,  /* ... and at the most; the rest waits for the next */
-    RETRY_AFTER_MS = 1000,    /* what queue-full suggests for a cancel */
-    FETCH_LIMIT = 16,         /* stream.fetch without a limit */
-    HEAD_ROUNDS = 10,         /* idle streams' heads are published every so many periods */
-    STREAM_NAME_MAX = 64,     /* bytes, as in messages.def */
-    JOB_NAME_MAX = 140,       /* bytes, as in messages.def */
-    ATTEMPTS_MAX = 1000000    /* as in messages.def; dispatches beyond are not counted */
+    WORKERS_MAX = 16384,        /* beats of more workers are dropped */
+    ENGINES_MAX = 1024,         /* more are refused, queue-full */
+    STREAMS_MAX = 65536,        /* more are refused, queue-full */
+    SWEEPS_MAX = 256,           /* stream cancels under way; more are refused, queue-full */
+    SWEEP_SLICE = 4096,         /* rollouts ended in one step where any number may end */
+    CYCLE_EFFECTS = 16384,      /* with so many a cycle has enough to do: sweeps wait for the next */
+    EARLY_CANCELS_MAX = 100000, /* cancels remembered before their submit (core/queue/early_cancel.c) */
+    BEAT_CANCELS_SPARE = 64,    /* jobs that one beat may have cancelled beyond its worker's slots ... */
+    BEAT_CANCELS_MAX = 1024,    /* ... and at the most; the rest waits for the next */
+    RETRY_AFTER_MS = 1000,      /* what queue-full suggests for a cancel */
+    FETCH_LIMIT = 16,           /* stream.fetch without a limit */
+    HEAD_ROUNDS = 10,           /* idle streams' heads are published every so many periods */
+    STREAM_NAME_MAX = 64,       /* bytes, as in messages.def */
+    JOB_NAME_MAX = 140,         /* bytes, as in messages.def */
+    ATTEMPTS_MAX = 1000000      /* as in messages.def; dispatches beyond are not counted */
 };
 
 /* ---- the core ---------------------------------------------------------------------- */
@@ -62,8 +62,8 @@ struct core {
     struct core_settings settings;
     uint64_t epoch, dispatches, serial;
     int64_t start_ms, now_ms, wall_ms; /* of the call in hand */
-    bool has_clock;          /* the ledger's clock goes on from what was said of it: */
-    int64_t clock_offset_ms; /* so much later than now_ms */
+    bool has_clock;                    /* the ledger's clock goes on from what was said of it: */
+    int64_t clock_offset_ms;           /* so much later than now_ms */
     bool failed;
     bool restoring; /* nothing but core_restore_* was called */
 
@@ -76,31 +76,31 @@ struct core {
     struct queue queues[PLACE_COUNT][STAGE_COUNT];
     struct fair_queue fair_queues[STAGE_COUNT]; /* of clients with QUEUED jobs */
     size_t leased[STAGE_COUNT];
-    struct heap expiries;                   /* live groups */
-    struct heap breakers;                   /* open ones, by when something is let go to try them */
-    struct heap probes;                     /* engines, by when they are probed next */
+    struct heap expiries; /* live groups */
+    struct heap breakers; /* open ones, by when something is let go to try them */
+    struct heap probes;   /* engines, by when they are probed next */
     struct table images, early_cancels, early_cancel_owners;
-    struct list idle_images, failed_images; /* images */
-    struct list noted_engines, working_images; /* what core/settle.c has to do */
-    size_t images_waiting;                  /* init jobs blocked, of all images */
+    struct list idle_images, failed_images;                       /* images */
+    struct list noted_engines, working_images;                    /* what core/settle.c has to do */
+    size_t images_waiting;                                        /* init jobs blocked, of all images */
     struct heap early_cancel_times, early_cancel_owners_by_count; /* the one with the most first */
-    uint64_t slots[STAGE_COUNT];            /* of workers that are neither draining nor hung */
+    uint64_t slots[STAGE_COUNT];                                  /* of workers that are neither draining nor hung */
     struct lost_workers lost_workers;
     struct id_conflicts id_conflicts;
-    struct table claims; /* ids of workers and their keys from before the start, until the end of adoption */
-    struct heap timers;                     /* jobs leased and delayed */
-    struct heap free[STAGE_COUNT];          /* workers that may be given jobs, the freest first */
-    struct worker *reserved[STAGE_COUNT];   /* NULL, or gets nothing until idle, for an isolated job */
-    bool adopting;                          /* orphans still wait, until: */
+    struct table claims;           /* ids of workers and their keys from before the start, until the end of adoption */
+    struct heap timers;            /* jobs leased and delayed */
+    struct heap free[STAGE_COUNT]; /* workers that may be given jobs, the freest first */
+    struct worker *reserved[STAGE_COUNT]; /* NULL, or gets nothing until idle, for an isolated job */
+    bool adopting;                        /* orphans still wait, until: */
     int64_t adopt_until_ms;
     enum placing placing;
-    uint64_t random;                        /* the state of its own chance: no other is asked */
-    uint64_t engine_states, newest_state;   /* grows with what workers are told of engines; 0: nothing was */
-    uint64_t versions;                      /* the highest number of one, ... */
-    char newest_version[VERSION_MAX + 1];   /* ... and its name; "": not known since the start */
+    uint64_t random;                      /* the state of its own chance: no other is asked */
+    uint64_t engine_states, newest_state; /* grows with what workers are told of engines; 0: nothing was */
+    uint64_t versions;                    /* the highest number of one, ... */
+    char newest_version[VERSION_MAX + 1]; /* ... and its name; "": not known since the start */
     size_t paused_count;
-    uint64_t turn;                          /* round-robin: whose it is */
-    int64_t heads_ms;                       /* when heads are published next */
+    uint64_t turn;    /* round-robin: whose it is */
+    int64_t heads_ms; /* when heads are published next */
     unsigned head_round;
 
     uint64_t accepted, ended[OUTCOME_COUNT];
@@ -111,12 +111,12 @@ struct core {
         uint64_t count; /* since the start */
         int64_t at_ms;
         char from[129], why[257]; /* of the last one */
-    } unread; /* messages of workers */
+    } unread;                     /* messages of workers */
     struct counters counters;
 
     struct effect *effects;
     size_t effect_count, effect_capacity;
-    struct effect discarded;                /* where effects go when memory is out */
+    struct effect discarded; /* where effects go when memory is out */
     struct chunk *chunks;
     struct buffer scratch;
 };
@@ -171,8 +171,7 @@ struct client *client_find(const struct core *core, struct slice name);
 struct stream *stream_find(const struct core *core, struct slice name);
 struct group *group_find(const struct core *core, struct slice id);
 /* "<group>/<k>": false if there is no such rollout. */
-bool rollout_find(const struct core *core, struct slice name, struct group **ret_group,
-                  uint32_t *ret_sample);
+bool rollout_find(const struct core *core, struct slice name, struct group **ret_group, uint32_t *ret_sample);
 /* The job of this name, if that stage of it has begun and not ended; else NULL. */
 struct job *job_find(struct core *core, struct slice name);
 

@@ -21,8 +21,7 @@ static size_t locate(const struct table *table, struct slice name, uint32_t hash
     size_t mask = table->capacity - 1, at = hash & mask;
     for (;; at = (at + 1) & mask) {
         const struct table_slot *slot = &table->slots[at];
-        if (!slot->value ||
-            (slot->hash == hash && slice_equal(slice_of(slot->name, slot->len), name)))
+        if (!slot->value || (slot->hash == hash && slice_equal(slice_of(slot->name, slot->len), name)))
             return at;
     }
 }

@@ -12,8 +12,14 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 
-enum { CLAIM_WAIT_MS = 2000, STOP_WAIT_MS = 2000, LOOKS_PER_GRACE = 8, LOOK_MIN_MS = 200,
-       LOOK_MAX_MS = 600000, AWAY_MS = 5000 };
+enum {
+    CLAIM_WAIT_MS = 2000,
+    STOP_WAIT_MS = 2000,
+    LOOKS_PER_GRACE = 8,
+    LOOK_MIN_MS = 200,
+    LOOK_MAX_MS = 600000,
+    AWAY_MS = 5000
+};
 
 struct store {
     char *dir, *data_dir, *ledger_path;
@@ -35,16 +41,14 @@ static struct timespec after_ms(int64_t ms)
     struct timespec at;
     clock_gettime(CLOCK_MONOTONIC, &at);
     int64_t nanoseconds = at.tv_nsec + ms % 1000 * 1000000;
-    return (struct timespec){at.tv_sec + ms / 1000 + nanoseconds / 1000000000,
-                             nanoseconds % 1000000000};
+    return (struct timespec){at.tv_sec + ms / 1000 + nanoseconds / 1000000000, nanoseconds % 1000000000};
 }
 
 /* Waits so long at most until `holds`; the lock is held. */
 static bool await(struct store *store, bool (*holds)(const struct store *store), int64_t ms)
 {
     struct timespec end = after_ms(ms);
-    while (!holds(store) &&
-           pthread_cond_timedwait(&store->changed, &store->lock, &end) != ETIMEDOUT)
+    while (!holds(store) && pthread_cond_timedwait(&store->changed, &store->lock, &end) != ETIMEDOUT)
         ;
     return holds(store);
 }

@@ -76,7 +76,8 @@ static int compare_owner(const char *store, char *owner, const char *id, struct 
         *data++ = '\0';
     if (strcmp(owner, id) == 0)
         return 0;
-    return fail_set(fail, -EBUSY, "the store %s belongs to the broker whose data is %.*s: choose "
+    return fail_set(fail, -EBUSY,
+                    "the store %s belongs to the broker whose data is %.*s: choose "
                     "another store, or remove %s/" STORE_OWNER_FILE " if that broker is no more",
                     store, data ? (int)strcspn(data, "\n") : 0, data ? data : "", store);
 }
@@ -117,10 +118,7 @@ static void note(struct pass *pass, const char *what, const char *path)
         pass->code = refuse(pass->fail, what, path);
 }
 
-static bool is_old(const struct pass *pass, const struct stat *it)
-{
-    return it->st_mtime < pass->sweep->before_s;
-}
+static bool is_old(const struct pass *pass, const struct stat *it) { return it->st_mtime < pass->sweep->before_s; }
 
 /* Back under its name, unless a new one took that meanwhile. */
 static void put_back(int shelf, const char *aside, const char *name)
@@ -172,8 +170,7 @@ static bool read_needs(struct pass *pass)
 /* "ab<62 more digits>.tar.lz4" on the shelf "ab". */
 static bool parse_layer(const char *shelf, const char *name, struct store_digest *ret)
 {
-    return strncmp(name, shelf, 2) == 0 && store_digest_parse(name, ret) &&
-           strcmp(name + HEX, ENDING) == 0;
+    return strncmp(name, shelf, 2) == 0 && store_digest_parse(name, ret) && strcmp(name + HEX, ENDING) == 0;
 }
 
 static void see_file(struct pass *pass, int shelf, const char *shelf_name, const char *name)
@@ -185,8 +182,8 @@ static void see_file(struct pass *pass, int shelf, const char *shelf_name, const
         put_back(shelf, name, name + going); /* a sweep was cut short; it is judged the next time */
         return;
     }
-    if (!parse_layer(shelf_name, name, &digest) ||
-        fstatat(shelf, name, &it, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(it.st_mode))
+    if (!parse_layer(shelf_name, name, &digest) || fstatat(shelf, name, &it, AT_SYMLINK_NOFOLLOW) < 0 ||
+        !S_ISREG(it.st_mode))
         return;
     pass->sweep->layers++;
     pass->sweep->bytes += (uint64_t)it.st_size;

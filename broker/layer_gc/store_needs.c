@@ -75,12 +75,10 @@ static bool add_row(struct rows *rows, const struct row *row)
 
 static bool take_init(struct reading *reading, sqlite3_stmt *statement)
 {
-    struct row row = {.number = sqlite3_column_int64(statement, 0),
-                      .parts = sqlite3_column_int64(statement, 2)};
+    struct row row = {.number = sqlite3_column_int64(statement, 0), .parts = sqlite3_column_int64(statement, 2)};
     const char *digest = (const char *)sqlite3_column_text(statement, 1);
     bool is_named = digest && strncmp(digest, "sha256:", 7) == 0;
-    return !is_named || !store_digest_parse(digest + 7, &row.digest) ||
-           add_row(&reading->inits, &row);
+    return !is_named || !store_digest_parse(digest + 7, &row.digest) || add_row(&reading->inits, &row);
 }
 
 static bool take_run(struct reading *reading, sqlite3_stmt *statement)
@@ -88,8 +86,7 @@ static bool take_run(struct reading *reading, sqlite3_stmt *statement)
     struct row row = {.number = sqlite3_column_int64(statement, 0), .parts = 1};
     const char *digest = (const char *)sqlite3_column_text(statement, 1);
     bool is_named = digest && strncmp(digest, "sha256:", 7) == 0;
-    return !is_named || !store_digest_parse(digest + 7, &row.digest) ||
-           add_row(&reading->runs, &row);
+    return !is_named || !store_digest_parse(digest + 7, &row.digest) || add_row(&reading->runs, &row);
 }
 
 static bool take_end(struct reading *reading, sqlite3_stmt *statement)
@@ -106,8 +103,8 @@ static int broke(struct reading *reading, int code)
 {
     if (atomic_load(reading->stop))
         return fail_set(reading->fail, -ECANCELED, "stopped");
-    return fail_set(reading->fail, (code & 0xff) == SQLITE_NOMEM ? -ENOMEM : -EIO,
-                    "cannot read the ledger: %s", sqlite3_errmsg(reading->db));
+    return fail_set(reading->fail, (code & 0xff) == SQLITE_NOMEM ? -ENOMEM : -EIO, "cannot read the ledger: %s",
+                    sqlite3_errmsg(reading->db));
 }
 
 /* Runs a statement and hands each row to `take`. */
@@ -120,7 +117,7 @@ static int read_all(struct reading *reading, const char *sql,
     if (code == SQLITE_OK)
         while (is_taken && (code = sqlite3_step(statement)) == SQLITE_ROW)
             is_taken = take(reading, statement);
-    int result = !is_taken ? fail_set(reading->fail, -ENOMEM, "out of memory")
+    int result = !is_taken             ? fail_set(reading->fail, -ENOMEM, "out of memory")
                  : code == SQLITE_DONE ? 0
                                        : broke(reading, code);
     sqlite3_finalize(statement);
@@ -138,17 +135,19 @@ static int read_rows(struct reading *reading)
 {
     int code = read_all(reading, "BEGIN", take_end);
     if (code == 0)
-        code = read_all(reading, "SELECT i.number, i.digest, g.samples FROM inits i JOIN groups g"
+        code = read_all(reading,
+                        "SELECT i.number, i.digest, g.samples FROM inits i JOIN groups g"
                         " ON g.number = i.number WHERE i.digest IS NOT NULL AND i.layer IS NULL",
                         take_init);
     if (code == 0)
-        code = read_all(reading, "SELECT rollout, digest FROM runs WHERE digest IS NOT NULL AND"
-                        " layer IS NULL", take_run);
+        code = read_all(reading,
+                        "SELECT rollout, digest FROM runs WHERE digest IS NOT NULL AND"
+                        " layer IS NULL",
+                        take_run);
     sort_rows(&reading->inits);
     sort_rows(&reading->runs);
     if (code == 0 && reading->inits.count + reading->runs.count)
-        code = read_all(reading, "SELECT rollout FROM ends UNION ALL SELECT rollout FROM forgotten",
-                        take_end);
+        code = read_all(reading, "SELECT rollout FROM ends UNION ALL SELECT rollout FROM forgotten", take_end);
     return code;
 }
 
@@ -160,17 +159,13 @@ static int open_ledger(struct reading *reading, const char *path)
     if (code != SQLITE_OK)
         return broke(reading, code);
     sqlite3_busy_timeout(reading->db, BUSY_MS);
-    sqlite3_progress_handler(reading->db, STEPS_PER_LOOK, look_up_from_time_to_time,
-                             (void *)(uintptr_t)reading->stop);
+    sqlite3_progress_handler(reading->db, STEPS_PER_LOOK, look_up_from_time_to_time, (void *)(uintptr_t)reading->stop);
     return read_all(reading, "PRAGMA query_only = 1", take_end);
 }
 
 /* ---- the answer ----------------------------------------------------------------------------- */
 
-static int compare_digests(const void *a, const void *b)
-{
-    return memcmp(a, b, STORE_DIGEST_BYTES);
-}
+static int compare_digests(const void *a, const void *b) { return memcmp(a, b, STORE_DIGEST_BYTES); }
 
 static void add_needed(struct store_needs *needs, const struct rows *rows)
 {
@@ -194,8 +189,7 @@ static int conclude(const struct reading *reading, struct store_needs *ret)
     return 0;
 }
 
-int store_needs_read(const char *ledger_path, const atomic_bool *stop, struct store_needs *ret,
-                     struct fail *fail)
+int store_needs_read(const char *ledger_path, const atomic_bool *stop, struct store_needs *ret, struct fail *fail)
 {
     struct reading reading = {.stop = stop, .fail = fail};
     int code = open_ledger(&reading, ledger_path);
@@ -211,8 +205,7 @@ int store_needs_read(const char *ledger_path, const atomic_bool *stop, struct st
 
 bool store_needs_has(const struct store_needs *needs, const struct store_digest *digest)
 {
-    return needs->count && bsearch(digest, needs->digests, needs->count, sizeof(*digest),
-                                   compare_digests);
+    return needs->count && bsearch(digest, needs->digests, needs->count, sizeof(*digest), compare_digests);
 }
 
 void store_needs_finish(struct store_needs *needs)

@@ -20,14 +20,13 @@ struct store_digest {
     uint8_t bytes[STORE_DIGEST_BYTES];
 };
 
-struct store_needs { /* zero it first */
+struct store_needs {              /* zero it first */
     struct store_digest *digests; /* in order */
     size_t count;
 };
 
 /* -ECANCELED once *stop is true. On failure *ret stays as it was. */
-int store_needs_read(const char *ledger_path, const atomic_bool *stop, struct store_needs *ret,
-                     struct fail *fail);
+int store_needs_read(const char *ledger_path, const atomic_bool *stop, struct store_needs *ret, struct fail *fail);
 bool store_needs_has(const struct store_needs *needs, const struct store_digest *digest);
 void store_needs_finish(struct store_needs *needs);
 

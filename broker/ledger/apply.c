@@ -17,8 +17,7 @@ static int get_stream(struct ledger *ledger, struct slice name, int64_t *ret, st
 }
 
 /* Whose it is, is said with each of its groups, and written where it is not known to be so. */
-static int own_stream(struct ledger *ledger, const struct effect *effect, int64_t *ret,
-                      struct fail *fail)
+static int own_stream(struct ledger *ledger, const struct effect *effect, int64_t *ret, struct fail *fail)
 {
     struct slice owner = effect->owner;
     int code = get_stream(ledger, effect->stream, ret, fail);
@@ -31,21 +30,19 @@ static int own_stream(struct ledger *ledger, const struct effect *effect, int64_
     return code;
 }
 
-static int add_group(struct ledger *ledger, const struct effect *effect, int64_t number,
-                     int64_t stream, struct fail *fail)
+static int add_group(struct ledger *ledger, const struct effect *effect, int64_t number, int64_t stream,
+                     struct fail *fail)
 {
     const struct core_task *summary = effect->summary;
     uint64_t hash = task_summary_hash(effect->stream, effect->samples, effect->task);
 #define FACT(value) (summary ? NUMBER(value) : NOTHING)
-    return ledger_do(ledger, LEDGER_ADD_GROUP, fail, NUMBER(number), TEXT(effect->group),
-                     NUMBER(stream), NUMBER(effect->samples), NUMBER(hash),
-                     NUMBER(effect->priority), NUMBER(effect->lease_ms),
+    return ledger_do(ledger, LEDGER_ADD_GROUP, fail, NUMBER(number), TEXT(effect->group), NUMBER(stream),
+                     NUMBER(effect->samples), NUMBER(hash), NUMBER(effect->priority), NUMBER(effect->lease_ms),
                      NUMBER(effect->accepted_ms), summary ? TEXT(summary->id) : NOTHING,
                      summary ? MAYBE_TEXT(summary->image) : NOTHING, FACT(summary->needs_engine),
                      FACT(summary->limit_ms[STAGE_INIT]), FACT(summary->limit_ms[STAGE_RUN]),
-                     FACT(summary->limit_ms[STAGE_EVAL]), FACT(summary->total_ms),
-                     FACT(summary->bytes), TEXT(summary ? summary->policy : slice_of("", 0)),
-                     TEXT(effect->task));
+                     FACT(summary->limit_ms[STAGE_EVAL]), FACT(summary->total_ms), FACT(summary->bytes),
+                     TEXT(summary ? summary->policy : slice_of("", 0)), TEXT(effect->task));
 #undef FACT
 }
 
@@ -87,11 +84,10 @@ static int apply_run(struct ledger *ledger, const struct effect *effect, struct 
     int code = ledger_find_rollout(ledger, effect->rollout, &rollout, fail);
     if (code)
         return code;
-    return ledger_do(ledger, LEDGER_ADD_RUN, fail, NUMBER(rollout),
-                     TEXT(slice_from_str(outcome_wire(effect->outcome))),
+    return ledger_do(ledger, LEDGER_ADD_RUN, fail, NUMBER(rollout), TEXT(slice_from_str(outcome_wire(effect->outcome))),
                      MAYBE_TEXT(effect->detail), NUMBER(effect->ms), MAYBE_TEXT(effect->engine),
-                     MAYBE_TEXT(effect->layer_digest), MAYBE_TEXT(effect->answer),
-                     MAYBE_BLOB(effect->layer), MAYBE_BLOB(effect->record));
+                     MAYBE_TEXT(effect->layer_digest), MAYBE_TEXT(effect->answer), MAYBE_BLOB(effect->layer),
+                     MAYBE_BLOB(effect->record));
 }
 
 static int apply_again(struct ledger *ledger, const struct effect *effect, struct fail *fail)
@@ -114,17 +110,15 @@ static int apply_end(struct ledger *ledger, const struct effect *effect, struct 
     if (code == 0)
         code = ledger_find_rollout(ledger, end->rollout, &rollout, fail);
     if (code == 0 && effect->record.len)
-        code = ledger_do(ledger, LEDGER_SET_RECORD, fail, NUMBER(rollout), TEXT(outcome),
-                         NUMBER(end->run_ms), BLOB(effect->record));
+        code = ledger_do(ledger, LEDGER_SET_RECORD, fail, NUMBER(rollout), TEXT(outcome), NUMBER(end->run_ms),
+                         BLOB(effect->record));
     if (code)
         return code;
-    return ledger_do(ledger, LEDGER_ADD_END, fail, NUMBER(stream), NUMBER(end->seq),
-                     NUMBER(rollout), TEXT(end->group), TEXT(end->task), NUMBER(end->attempt),
-                     TEXT(outcome), NUMBER(end->trainable),
+    return ledger_do(ledger, LEDGER_ADD_END, fail, NUMBER(stream), NUMBER(end->seq), NUMBER(rollout), TEXT(end->group),
+                     TEXT(end->task), NUMBER(end->attempt), TEXT(outcome), NUMBER(end->trainable),
                      end->has_reward ? REAL(end->reward) : NOTHING, MAYBE_TEXT(end->detail),
-                     MAYBE_TEXT(end->init_layer), MAYBE_TEXT(end->engine), NUMBER(end->wait_ms),
-                     NUMBER(end->init_ms), NUMBER(end->run_ms), NUMBER(end->eval_ms),
-                     NUMBER(end->ended_ms), NUMBER(end->clock_ms));
+                     MAYBE_TEXT(end->init_layer), MAYBE_TEXT(end->engine), NUMBER(end->wait_ms), NUMBER(end->init_ms),
+                     NUMBER(end->run_ms), NUMBER(end->eval_ms), NUMBER(end->ended_ms), NUMBER(end->clock_ms));
 }
 
 static int apply_ack(struct ledger *ledger, const struct effect *effect, struct fail *fail)
@@ -143,9 +137,9 @@ static int apply_engine(struct ledger *ledger, const struct effect *effect, stru
     if (!effect->present)
         return ledger_do(ledger, LEDGER_DROP_ENGINE, fail, TEXT(effect->engine));
     int code = ledger_do(ledger, LEDGER_SET_ENGINE, fail, TEXT(effect->engine), NUMBER(row->runs_max),
-                         NUMBER(row->draining), TEXT(row->version), TEXT(row->calls),
-                         NUMBER(row->paused_until_ms), NUMBER(row->version_number),
-                         TEXT(row->credentials), TEXT(row->policy), TEXT(row->tokenizer), TEXT(row->template));
+                         NUMBER(row->draining), TEXT(row->version), TEXT(row->calls), NUMBER(row->paused_until_ms),
+                         NUMBER(row->version_number), TEXT(row->credentials), TEXT(row->policy), TEXT(row->tokenizer),
+                         TEXT(row->template));
     if (code == 0 && row->version_number > 0)
         code = ledger_do(ledger, LEDGER_RAISE, fail, TEXT(META_VERSIONS), NUMBER(row->version_number));
     return code;
@@ -161,8 +155,7 @@ static int apply_policy(struct ledger *ledger, const struct effect *effect, stru
 }
 
 /* "run:add-17/3" as the key of `troubles` and `leases`, and its stage. */
-static int find_job(struct ledger *ledger, struct slice job, int64_t *ret, struct slice *ret_stage,
-                        struct fail *fail)
+static int find_job(struct ledger *ledger, struct slice job, int64_t *ret, struct slice *ret_stage, struct fail *fail)
 {
     const uint8_t *colon = job.len ? memchr(job.data, ':', job.len) : NULL;
     if (!colon)
@@ -172,8 +165,7 @@ static int find_job(struct ledger *ledger, struct slice job, int64_t *ret, struc
     struct cached_group *group;
     *ret_stage = slice_of(job.data, len);
     bool is_init = slice_is(*ret_stage, stage_wire(STAGE_INIT));
-    int code = is_init ? ledger_find_group(ledger, name, &group, fail)
-                       : ledger_find_rollout(ledger, name, ret, fail);
+    int code = is_init ? ledger_find_group(ledger, name, &group, fail) : ledger_find_rollout(ledger, name, ret, fail);
     if (code == 0)
         *ret = is_init ? failures_of_init(group->number) : failures_of_rollout(*ret);
     return code;
@@ -185,11 +177,10 @@ static int apply_failures(struct ledger *ledger, const struct effect *effect, st
     struct slice stage;
     int64_t job;
     int code = find_job(ledger, failures->job, &job, &stage, fail);
-    return code ? code : ledger_do(ledger, LEDGER_SET_FAILURES, fail, NUMBER(job), TEXT(stage),
-                                   NUMBER(failures->attempt), NUMBER(failures->infras),
-                                   NUMBER(failures->faults), NUMBER(failures->blames),
-                                   NUMBER(failures->deaths), TEXT(failures->history),
-                                   NUMBER(failures->fenced_up_to));
+    return code ? code
+                : ledger_do(ledger, LEDGER_SET_FAILURES, fail, NUMBER(job), TEXT(stage), NUMBER(failures->attempt),
+                            NUMBER(failures->infras), NUMBER(failures->faults), NUMBER(failures->blames),
+                            NUMBER(failures->deaths), TEXT(failures->history), NUMBER(failures->fenced_up_to));
 }
 
 static int apply_lease(struct ledger *ledger, const struct effect *effect, struct fail *fail)
@@ -198,8 +189,9 @@ static int apply_lease(struct ledger *ledger, const struct effect *effect, struc
     struct slice stage;
     int64_t job;
     int code = find_job(ledger, lease->job, &job, &stage, fail);
-    return code ? code : ledger_do(ledger, LEDGER_SET_LEASE, fail, NUMBER(job), TEXT(stage), NUMBER(lease->token),
-                                   TEXT(lease->worker), TEXT(lease->key));
+    return code ? code
+                : ledger_do(ledger, LEDGER_SET_LEASE, fail, NUMBER(job), TEXT(stage), NUMBER(lease->token),
+                            TEXT(lease->worker), TEXT(lease->key));
 }
 
 static int apply_early_cancel(struct ledger *ledger, const struct effect *effect, struct fail *fail)
@@ -219,12 +211,17 @@ static int apply_epoch(struct ledger *ledger, const struct effect *effect, struc
 int ledger_apply(struct ledger *ledger, const struct effect *effect, struct fail *fail)
 {
     static int (*const appliers[])(struct ledger *, const struct effect *, struct fail *) = {
-        [PERSIST_GROUP] = apply_group, [PERSIST_INIT] = apply_init,
-        [PERSIST_RUN] = apply_run,     [PERSIST_END] = apply_end,
-        [PERSIST_ACK] = apply_ack,     [PERSIST_ENGINE] = apply_engine,
+        [PERSIST_GROUP] = apply_group,
+        [PERSIST_INIT] = apply_init,
+        [PERSIST_RUN] = apply_run,
+        [PERSIST_END] = apply_end,
+        [PERSIST_ACK] = apply_ack,
+        [PERSIST_ENGINE] = apply_engine,
         [PERSIST_POLICY] = apply_policy,
-        [PERSIST_FAILURES] = apply_failures, [PERSIST_EARLY_CANCEL] = apply_early_cancel,
-        [PERSIST_LEASE] = apply_lease, [PERSIST_AGAIN] = apply_again,
+        [PERSIST_FAILURES] = apply_failures,
+        [PERSIST_EARLY_CANCEL] = apply_early_cancel,
+        [PERSIST_LEASE] = apply_lease,
+        [PERSIST_AGAIN] = apply_again,
         [PERSIST_EPOCH] = apply_epoch,
     };
     assert((size_t)effect->kind < sizeof(appliers) / sizeof(*appliers));

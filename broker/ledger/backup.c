@@ -80,8 +80,8 @@ static int copy_to_part(struct backup *backup)
     sqlite3_free(sql);
     if (code == SQLITE_OK)
         return 0;
-    return fail_set(&backup->fail, (code & 0xff) == SQLITE_FULL ? -ENOSPC : -EIO,
-                    "cannot copy the ledger to %s: %s", backup->part, sqlite3_errmsg(backup->db));
+    return fail_set(&backup->fail, (code & 0xff) == SQLITE_FULL ? -ENOSPC : -EIO, "cannot copy the ledger to %s: %s",
+                    backup->part, sqlite3_errmsg(backup->db));
 }
 
 static int sync_path(struct backup *backup, const char *path, int flags)
@@ -132,25 +132,21 @@ static void *run(void *context)
 
 /* ---- starting and ending ---------------------------------------------------------------------- */
 
-static int name_files(struct backup *backup, const char *data_dir, struct slice name,
-                      struct fail *fail)
+static int name_files(struct backup *backup, const char *data_dir, struct slice name, struct fail *fail)
 {
     if (asprintf(&backup->dir, "%s/backups", data_dir) < 0 ||
         asprintf(&backup->path, "%s/%.*s.db", backup->dir, SLICE_ARG(name)) < 0 ||
         asprintf(&backup->part, "%s.part", backup->path) < 0)
         return fail_set(fail, -ENOMEM, "out of memory");
     if (mkdir(backup->dir, 0750) < 0 && errno != EEXIST)
-        return fail_set(fail, -errno, "cannot make the directory %s: %s", backup->dir,
-                        strerror(errno));
+        return fail_set(fail, -errno, "cannot make the directory %s: %s", backup->dir, strerror(errno));
     if (access(backup->path, F_OK) == 0)
-        return fail_set(fail, -EEXIST, "there is a backup %.*s already: choose another name",
-                        SLICE_ARG(name));
+        return fail_set(fail, -EEXIST, "there is a backup %.*s already: choose another name", SLICE_ARG(name));
     return 0;
 }
 
 /* The copy is no larger than the ledger with its log. */
-static int see_that_it_fits(struct backup *backup, const char *ledger, uint64_t reserve_bytes,
-                            struct fail *fail)
+static int see_that_it_fits(struct backup *backup, const char *ledger, uint64_t reserve_bytes, struct fail *fail)
 {
     AUTO_FREE char *wal = NULL;
     struct stat found;
@@ -165,9 +161,10 @@ static int see_that_it_fits(struct backup *backup, const char *ledger, uint64_t 
     uint64_t free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
     if (needed <= free_bytes)
         return 0;
-    return fail_set(fail, -ENOSPC, "the copy may need %llu MiB and %llu MiB are free: make space, or "
-                    "make %s a link to another disk", (unsigned long long)(needed >> 20),
-                    (unsigned long long)(free_bytes >> 20), backup->dir);
+    return fail_set(fail, -ENOSPC,
+                    "the copy may need %llu MiB and %llu MiB are free: make space, or "
+                    "make %s a link to another disk",
+                    (unsigned long long)(needed >> 20), (unsigned long long)(free_bytes >> 20), backup->dir);
 }
 
 static int open_ledger(struct backup *backup, const char *path, struct fail *fail)
@@ -180,8 +177,8 @@ static int open_ledger(struct backup *backup, const char *path, struct fail *fai
     return 0;
 }
 
-int backup_start(struct backup **ret, const char *data_dir, struct slice name,
-                 uint64_t reserve_bytes, struct fail *fail)
+int backup_start(struct backup **ret, const char *data_dir, struct slice name, uint64_t reserve_bytes,
+                 struct fail *fail)
 {
     AUTO_FREE char *ledger = NULL;
     struct backup *backup = calloc(1, sizeof(*backup));

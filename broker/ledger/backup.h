@@ -23,8 +23,8 @@ void backups_clean(const char *data_dir);
  * `name` holds no '/'. `reserve_bytes` of the disk must be free beside the copy. -EEXIST: the
  * name is taken; -ENOSPC: it would not fit.
  */
-int backup_start(struct backup **ret, const char *data_dir, struct slice name,
-                 uint64_t reserve_bytes, struct fail *fail);
+int backup_start(struct backup **ret, const char *data_dir, struct slice name, uint64_t reserve_bytes,
+                 struct fail *fail);
 /* Readable (for poll) once it has ended. */
 int backup_fd(const struct backup *backup);
 /* Its end, waited for: 0 and the copy's bytes, or why there is none. */

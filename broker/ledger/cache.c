@@ -79,8 +79,7 @@ void ledger_cache_task(struct ledger *ledger, struct cached_group *group, struct
     hold(ledger, &group->task, task);
 }
 
-void ledger_cache_init_layer(struct ledger *ledger, struct cached_group *group,
-                             struct slice digest, struct slice layer)
+void ledger_cache_init_layer(struct ledger *ledger, struct cached_group *group, struct slice digest, struct slice layer)
 {
     hold(ledger, &group->layer, layer);
     group->has_init = group->layer.len == layer.len && digest.len < sizeof(group->digest);
@@ -91,15 +90,11 @@ void ledger_cache_init_layer(struct ledger *ledger, struct cached_group *group,
     group->digest[digest.len] = '\0';
 }
 
-void ledger_cache_drop(struct ledger *ledger, struct slice id)
-{
-    empty(ledger, ledger_cache_get(ledger, id));
-}
+void ledger_cache_drop(struct ledger *ledger, struct slice id) { empty(ledger, ledger_cache_get(ledger, id)); }
 
 /* ---- lookups -------------------------------------------------------------------------- */
 
-int ledger_find_group(struct ledger *ledger, struct slice id, struct cached_group **ret,
-                      struct fail *fail)
+int ledger_find_group(struct ledger *ledger, struct slice id, struct cached_group **ret, struct fail *fail)
 {
     struct cached_group *group = ledger_cache_get(ledger, id);
     if (group->number == 0) {
@@ -136,17 +131,15 @@ int ledger_find_stream(struct ledger *ledger, struct slice name, int64_t *ret, s
     return 0;
 }
 
-int ledger_find_rollout(struct ledger *ledger, struct slice rollout, int64_t *ret,
-                        struct fail *fail)
+int ledger_find_rollout(struct ledger *ledger, struct slice rollout, int64_t *ret, struct fail *fail)
 {
     size_t slash = rollout.len;
     while (slash > 0 && rollout.data[slash - 1] != '/')
         slash--;
     int64_t sample = slash > 0 && slash < rollout.len ? 0 : ROLLOUTS_PER_GROUP;
     for (size_t i = slash; i < rollout.len && sample < ROLLOUTS_PER_GROUP; i++)
-        sample = rollout.data[i] >= '0' && rollout.data[i] <= '9'
-                     ? sample * 10 + (rollout.data[i] - '0')
-                     : ROLLOUTS_PER_GROUP;
+        sample = rollout.data[i] >= '0' && rollout.data[i] <= '9' ? sample * 10 + (rollout.data[i] - '0')
+                                                                  : ROLLOUTS_PER_GROUP;
     if (sample >= ROLLOUTS_PER_GROUP)
         return fail_set(fail, -ENOENT, "no rollout can be called %.*s", SLICE_ARG(rollout));
     struct cached_group *group;

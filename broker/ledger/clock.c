@@ -25,8 +25,7 @@ static int read_number(struct ledger *ledger, const char *name, int64_t *ret, st
     return 0;
 }
 
-int ledger_start_clock(struct ledger *ledger, const struct moment *now, int64_t *ret_clock_ms,
-                       struct fail *fail)
+int ledger_start_clock(struct ledger *ledger, const struct moment *now, int64_t *ret_clock_ms, struct fail *fail)
 {
     struct moment then = {0};
     int64_t clock_ms = 0;
@@ -45,8 +44,7 @@ int ledger_start_clock(struct ledger *ledger, const struct moment *now, int64_t 
     return code;
 }
 
-int ledger_note_clock(struct ledger *ledger, const struct moment *now, int64_t clock_ms,
-                      struct fail *fail)
+int ledger_note_clock(struct ledger *ledger, const struct moment *now, int64_t clock_ms, struct fail *fail)
 {
     int code = ledger_begin(ledger, fail);
     if (code == 0)

@@ -75,8 +75,10 @@ static int check_left(struct ledger *ledger, int64_t bytes, int64_t wal_bytes, s
     if (bytes == 0)
         return ledger_damaged(ledger, "it is empty", fail);
     if (left != LEDGER_WAS_CLOSED && wal_bytes < 0)
-        return ledger_damaged(ledger, "its -wal is gone, and with it what was acknowledged last; "
-                              "where that is as it should be, remove the file lock beside it", fail);
+        return ledger_damaged(ledger,
+                              "its -wal is gone, and with it what was acknowledged last; "
+                              "where that is as it should be, remove the file lock beside it",
+                              fail);
     if (wal_bytes > 0)
         ledger->wal_longest = (int)(wal_bytes / LEDGER_PAGE_BYTES);
     int code = each_file(ledger, own_file_close, fail); /* an earlier version left them as the umask had it */
@@ -149,7 +151,8 @@ static int save_removed(struct ledger *ledger, struct fail *fail)
     bool is_saved = sql && sqlite3_exec(ledger->db, sql, NULL, NULL, NULL) == SQLITE_OK;
     sqlite3_free(sql);
     sqlite3_free(path);
-    fail_set(&ledger->broken, -ESTALE, "ledger %s was removed, or another was put in its place, while "
+    fail_set(&ledger->broken, -ESTALE,
+             "ledger %s was removed, or another was put in its place, while "
              "the broker ran: what it held %s %s.saved; nothing more is taken (docs/operations.md)",
              ledger->path, is_saved ? "is in" : "could not be copied to", ledger->path);
     return fail_set(fail, -ESTALE, "%s", ledger->broken.text);
@@ -163,12 +166,14 @@ int ledger_look(struct ledger *ledger, struct fail *fail)
     lock_look(&ledger->lock);
     ledger->is_held = false;
     if (stat(ledger->path, &now) < 0 ? errno == ENOENT
-                                     : now.st_dev != ledger->found.st_dev ||
-                                           now.st_ino != ledger->found.st_ino)
+                                     : now.st_dev != ledger->found.st_dev || now.st_ino != ledger->found.st_ino)
         return save_removed(ledger, fail);
     if (access(ledger->wal_path, F_OK) == 0 || errno != ENOENT)
         return 0;
     int code = ledger_checkpoint(ledger, fail); /* and closing does what a reader kept from it */
-    return code ? code : fail_set(fail, -ESTALE, "%s was removed while the broker ran: what it held "
-                                  "is in ledger.db now; start the broker again", ledger->wal_path);
+    return code ? code
+                : fail_set(fail, -ESTALE,
+                           "%s was removed while the broker ran: what it held "
+                           "is in ledger.db now; start the broker again",
+                           ledger->wal_path);
 }

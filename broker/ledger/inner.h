@@ -27,8 +27,8 @@ enum {
     LEDGER_VERSION = 13, /* of the tables: the file's user_version */
     ROLLOUTS_PER_GROUP = 1024,
     CACHE_ENTRIES = 8192,
-    CACHE_REUSED_MAX = 4096,    /* an entry keeps this much memory for its next group */
-    CACHE_PAYLOAD_MAX = 65536,  /* a task or layer larger than this is read from the file each time */
+    CACHE_REUSED_MAX = 4096,   /* an entry keeps this much memory for its next group */
+    CACHE_PAYLOAD_MAX = 65536, /* a task or layer larger than this is read from the file each time */
     CACHE_BYTES_MAX = 64 << 20,
     LEDGER_BUSY_MS = 1000, /* for so long a lock that somebody holds is waited for */
     LEDGER_PAGE_BYTES = 8192
@@ -40,7 +40,7 @@ enum {
 
 /* One group's number and, where small enough, its payload. `task.len` 0: not held. */
 struct cached_group {
-    uint64_t hash; /* of the id */
+    uint64_t hash;          /* of the id */
     int64_t number, stream; /* number 0: an empty entry */
     struct buffer task, layer;
     bool has_init; /* digest and layer are known, be they empty */
@@ -58,9 +58,9 @@ struct ledger {
     struct fail broken; /* once set, the answer to everything */
     bool sweep_due;
     bool can_shrink, shrink_due, is_shrinking; /* free pages back to the disk */
-    bool cut_due;  /* the log is to be brought home whole, and cut */
-    bool is_held;  /* a reader was in the way of that: tried again at the next look */
-    bool is_tight; /* the disk is low */
+    bool cut_due;                              /* the log is to be brought home whole, and cut */
+    bool is_held;                              /* a reader was in the way of that: tried again at the next look */
+    bool is_tight;                             /* the disk is low */
     int64_t next_group;
     uint64_t forgotten_max;
     int wal_pages, wal_longest; /* in the log now, and most since it was cut last */
@@ -104,21 +104,19 @@ int ledger_broke(struct ledger *ledger, int code, struct fail *fail);
 int ledger_damaged(struct ledger *ledger, const char *detail, struct fail *fail);
 
 /* Resets, binds and steps: 1 a row is there (read it, then ledger_reset), 0 done, negative failed. */
-int ledger_ask(struct ledger *ledger, enum ledger_statement statement, const struct value *values,
-               size_t count, struct fail *fail);
+int ledger_ask(struct ledger *ledger, enum ledger_statement statement, const struct value *values, size_t count,
+               struct fail *fail);
 int ledger_next(struct ledger *ledger, enum ledger_statement statement, struct fail *fail);
 void ledger_reset(struct ledger *ledger, enum ledger_statement statement);
 /* Lets go of whatever a load still borrows. */
 void ledger_release(struct ledger *ledger);
 
-#define VALUES(...)                                                                                \
-    (const struct value[]){__VA_ARGS__},                                                           \
-        sizeof((const struct value[]){__VA_ARGS__}) / sizeof(struct value)
+#define VALUES(...)                                                                                                    \
+    (const struct value[]){__VA_ARGS__}, sizeof((const struct value[]){__VA_ARGS__}) / sizeof(struct value)
 /* Runs a statement that gives no rows. */
-#define ledger_do(ledger, statement, fail, ...)                                                    \
-    ledger_do_values(ledger, statement, VALUES(__VA_ARGS__), fail)
-int ledger_do_values(struct ledger *ledger, enum ledger_statement statement,
-                     const struct value *values, size_t count, struct fail *fail);
+#define ledger_do(ledger, statement, fail, ...) ledger_do_values(ledger, statement, VALUES(__VA_ARGS__), fail)
+int ledger_do_values(struct ledger *ledger, enum ledger_statement statement, const struct value *values, size_t count,
+                     struct fail *fail);
 
 /* Commits, or ends reading, and no more. ledger_begin is its counterpart. */
 int ledger_end(struct ledger *ledger, struct fail *fail);
@@ -161,18 +159,16 @@ void ledger_cache_finish(struct ledger *ledger);
 /* The entry for an id: its own (number > 0), or one emptied for it (number 0). */
 struct cached_group *ledger_cache_get(struct ledger *ledger, struct slice id);
 void ledger_cache_task(struct ledger *ledger, struct cached_group *group, struct slice task);
-void ledger_cache_init_layer(struct ledger *ledger, struct cached_group *group,
-                             struct slice digest, struct slice layer);
+void ledger_cache_init_layer(struct ledger *ledger, struct cached_group *group, struct slice digest,
+                             struct slice layer);
 void ledger_cache_drop(struct ledger *ledger, struct slice id);
 
 /* ---- lookups that read through the cache: -ENOENT where there is none ------------------- */
 
-int ledger_find_group(struct ledger *ledger, struct slice id, struct cached_group **ret,
-                      struct fail *fail);
+int ledger_find_group(struct ledger *ledger, struct slice id, struct cached_group **ret, struct fail *fail);
 int ledger_find_stream(struct ledger *ledger, struct slice name, int64_t *ret, struct fail *fail);
 /* "<group>/<sample>" as the rollout's number. */
-int ledger_find_rollout(struct ledger *ledger, struct slice rollout, int64_t *ret,
-                        struct fail *fail);
+int ledger_find_rollout(struct ledger *ledger, struct slice rollout, int64_t *ret, struct fail *fail);
 
 /* Keys of `troubles` and `leases`: after a rollout's comes the next one's, after the last the init's. */
 static inline int64_t failures_of_rollout(int64_t rollout) { return 2 * rollout; }

@@ -33,8 +33,7 @@ static int open_all(struct ledger *ledger, const struct ledger_options *options,
     if (asprintf(&ledger->path, "%s/ledger.db", options->dir) < 0 ||
         asprintf(&ledger->wal_path, "%s-wal", ledger->path) < 0 || !ledger_cache_init(ledger))
         return fail_set(fail, -ENOMEM, "out of memory");
-    code = options->durability == LEDGER_NONE ? open_memory(ledger, fail)
-                                              : open_file(ledger, options, fail);
+    code = options->durability == LEDGER_NONE ? open_memory(ledger, fail) : open_file(ledger, options, fail);
     if (code == 0)
         code = ledger_sql_start(ledger, fail);
     if (code == 0)

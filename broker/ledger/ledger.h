@@ -31,7 +31,7 @@ enum ledger_durability {
 struct ledger_options {
     const char *dir;
     enum ledger_durability durability;
-    bool check_all; /* read all of the file at open, however large */
+    bool check_all;         /* read all of the file at open, however large */
     uint64_t forgotten_max; /* groups kept by id; 0: FORGOTTEN_MAX */
 };
 
@@ -51,10 +51,8 @@ int ledger_next_epoch(struct ledger *ledger, uint64_t *ret, struct fail *fail);
  * returns; once, before the restore. To be noted again about once a minute, so that what passed
  * before a reboot is known.
  */
-int ledger_start_clock(struct ledger *ledger, const struct moment *now, int64_t *ret_clock_ms,
-                       struct fail *fail);
-int ledger_note_clock(struct ledger *ledger, const struct moment *now, int64_t clock_ms,
-                      struct fail *fail);
+int ledger_start_clock(struct ledger *ledger, const struct moment *now, int64_t *ret_clock_ms, struct fail *fail);
+int ledger_note_clock(struct ledger *ledger, const struct moment *now, int64_t clock_ms, struct fail *fail);
 
 /* The highest version_number that any engine ever had; 0: none had one. */
 int ledger_get_versions(struct ledger *ledger, uint64_t *ret, struct fail *fail);
@@ -69,8 +67,7 @@ int ledger_get_versions(struct ledger *ledger, uint64_t *ret, struct fail *fail)
 struct ledger_reader {
     void *context;
     uint64_t early_cancels_since_ms; /* by the ledger's clock */
-    bool (*stream)(void *context, struct slice name, struct slice owner, uint64_t first,
-                   uint64_t head);
+    bool (*stream)(void *context, struct slice name, struct slice owner, uint64_t first, uint64_t head);
     bool (*engine)(void *context, const struct core_engine *row);
     bool (*group)(void *context, const struct core_group_row *row);
     bool (*rollout)(void *context, const struct core_rollout_row *row);
@@ -104,10 +101,9 @@ int ledger_read_end(struct ledger *ledger, struct fail *fail);
  * *ret points to is borrowed until the next call of any ledger function, and from the
  * effect. -ENOENT: not there (any more).
  */
-int ledger_load_job(struct ledger *ledger, const struct effect *effect, struct msg_job_start *ret,
-                    struct fail *fail);
-int ledger_load_trajectory(struct ledger *ledger, struct slice stream, uint64_t seq,
-                           struct msg_trajectory *ret, struct fail *fail);
+int ledger_load_job(struct ledger *ledger, const struct effect *effect, struct msg_job_start *ret, struct fail *fail);
+int ledger_load_trajectory(struct ledger *ledger, struct slice stream, uint64_t seq, struct msg_trajectory *ret,
+                           struct fail *fail);
 
 /*
  * To be called about once a second. Are the files where they were? -ESTALE: one is not, what it

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-static int load_task(struct ledger *ledger, const struct effect *effect,
-                     struct cached_group **ret_group, struct msg_job_start *ret, struct fail *fail)
+static int load_task(struct ledger *ledger, const struct effect *effect, struct cached_group **ret_group,
+                     struct msg_job_start *ret, struct fail *fail)
 {
     int code = ledger_find_group(ledger, effect->group, ret_group, fail);
     if (code)
@@ -20,8 +20,8 @@ static int load_task(struct ledger *ledger, const struct effect *effect,
     return 0;
 }
 
-static int load_init_layer(struct ledger *ledger, struct cached_group *group,
-                           struct msg_job_start *ret, struct fail *fail)
+static int load_init_layer(struct ledger *ledger, struct cached_group *group, struct msg_job_start *ret,
+                           struct fail *fail)
 {
     if (group->has_init) {
         ret->init_layer_digest = slice_from_str(group->digest);
@@ -39,8 +39,7 @@ static int load_init_layer(struct ledger *ledger, struct cached_group *group,
     return 0;
 }
 
-static int load_run(struct ledger *ledger, struct slice rollout, struct msg_job_start *ret,
-                    struct fail *fail)
+static int load_run(struct ledger *ledger, struct slice rollout, struct msg_job_start *ret, struct fail *fail)
 {
     int64_t number;
     int code = ledger_find_rollout(ledger, rollout, &number, fail);
@@ -59,8 +58,7 @@ static int load_run(struct ledger *ledger, struct slice rollout, struct msg_job_
     return 0;
 }
 
-int ledger_load_job(struct ledger *ledger, const struct effect *effect, struct msg_job_start *ret,
-                    struct fail *fail)
+int ledger_load_job(struct ledger *ledger, const struct effect *effect, struct msg_job_start *ret, struct fail *fail)
 {
     ledger_release(ledger);
     *ret = (struct msg_job_start){.job = effect->job,
@@ -104,13 +102,12 @@ static void read_end(struct ledger *ledger, struct msg_trajectory *ret)
     ret->run_ms = (uint64_t)ledger_number(ledger, end, 12);
     ret->eval_ms = (uint64_t)ledger_number(ledger, end, 13);
     ret->ended_ms = (uint64_t)ledger_number(ledger, end, 14);
-    snprintf(ledger->rollout, sizeof(ledger->rollout), "%.*s/%u", SLICE_ARG(ret->group),
-             (unsigned)ret->sample);
+    snprintf(ledger->rollout, sizeof(ledger->rollout), "%.*s/%u", SLICE_ARG(ret->group), (unsigned)ret->sample);
     ret->rollout = slice_from_str(ledger->rollout);
 }
 
-int ledger_load_trajectory(struct ledger *ledger, struct slice stream, uint64_t seq,
-                           struct msg_trajectory *ret, struct fail *fail)
+int ledger_load_trajectory(struct ledger *ledger, struct slice stream, uint64_t seq, struct msg_trajectory *ret,
+                           struct fail *fail)
 {
     ledger_release(ledger);
     *ret = (struct msg_trajectory){.stream = stream, .seq = seq};
@@ -121,11 +118,10 @@ int ledger_load_trajectory(struct ledger *ledger, struct slice stream, uint64_t 
     if (code < 0)
         return code;
     if (code == 0)
-        return fail_set(fail, -ENOENT, "the ledger has no number %llu of stream %.*s",
-                        (unsigned long long)seq, SLICE_ARG(stream));
+        return fail_set(fail, -ENOENT, "the ledger has no number %llu of stream %.*s", (unsigned long long)seq,
+                        SLICE_ARG(stream));
     read_end(ledger, ret);
-    code = ledger_ask(ledger, LEDGER_LOAD_RECORD,
-                      VALUES(NUMBER(ledger_number(ledger, LEDGER_LOAD_END, 0))), fail);
+    code = ledger_ask(ledger, LEDGER_LOAD_RECORD, VALUES(NUMBER(ledger_number(ledger, LEDGER_LOAD_END, 0))), fail);
     if (code > 0)
         ret->record = ledger_slice(ledger, LEDGER_LOAD_RECORD, 0);
     ret->has_record = ret->record.len > 0;

@@ -70,12 +70,11 @@ static int take_file(const char *dir, int dir_fd, int *ret_fd, struct fail *fail
 {
     AUTO_CLOSE int fd = openat(dir_fd, file_name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)
-        return fail_set(fail, -errno, "cannot write in the directory %s: %s: check its owner and mode",
-                        dir, strerror(errno));
+        return fail_set(fail, -errno, "cannot write in the directory %s: %s: check its owner and mode", dir,
+                        strerror(errno));
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
         return errno == EWOULDBLOCK ? refuse_second(dir, dir_fd, fail)
-                                    : fail_set(fail, -errno, "cannot lock %s/%s: %s", dir, file_name,
-                                               strerror(errno));
+                                    : fail_set(fail, -errno, "cannot lock %s/%s: %s", dir, file_name, strerror(errno));
     fchmod(fd, 0600); /* whatever the umask, and whoever made it */
     *ret_fd = take_fd(&fd);
     return 0;
@@ -109,8 +108,10 @@ int lock_hold(struct lock *lock, const char *path, struct fail *fail)
                    : fail_set(fail, -errno, "cannot open %s: %s", path, strerror(errno));
     if (fcntl(fd, F_OFD_SETLK, &held) < 0 && !is_unlockable(errno))
         return errno == EAGAIN || errno == EACCES
-                   ? fail_set(fail, -EBUSY, "another broker uses the file %s, by this or another name: end it, "
-                              "or start on a copy (sluice backup makes one)", path)
+                   ? fail_set(fail, -EBUSY,
+                              "another broker uses the file %s, by this or another name: end it, "
+                              "or start on a copy (sluice backup makes one)",
+                              path)
                    : fail_set(fail, -errno, "cannot lock %s: %s", path, strerror(errno));
     lock->held_fd = take_fd(&fd);
     return 0;

@@ -22,9 +22,8 @@ struct moment moment_now(void)
 {
     struct timespec up;
     clock_gettime(CLOCK_BOOTTIME, &up);
-    return (struct moment){.wall_ms = clock_wall_ms(),
-                           .boot_ms = (int64_t)up.tv_sec * 1000 + up.tv_nsec / 1000000,
-                           .boot = read_boot()};
+    return (struct moment){
+        .wall_ms = clock_wall_ms(), .boot_ms = (int64_t)up.tv_sec * 1000 + up.tv_nsec / 1000000, .boot = read_boot()};
 }
 
 int64_t moment_passed(const struct moment *then, const struct moment *now)

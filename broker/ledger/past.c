@@ -17,8 +17,8 @@ int ledger_find_past(struct ledger *ledger, struct slice id, uint64_t *ret_hash,
     uint8_t digest[DIGEST_RAW_SIZE];
     int code = digest_id(id, digest, fail);
     if (code == 0)
-        code = ledger_ask(ledger, LEDGER_FIND_PAST_GROUP,
-                          VALUES(TEXT(id), BLOB(slice_of(digest, ID_DIGEST_SIZE))), fail);
+        code = ledger_ask(ledger, LEDGER_FIND_PAST_GROUP, VALUES(TEXT(id), BLOB(slice_of(digest, ID_DIGEST_SIZE))),
+                          fail);
     if (code == 0)
         ledger_cache_get(ledger, id)->is_new = true;
     if (code <= 0)

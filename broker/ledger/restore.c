@@ -31,20 +31,18 @@ static bool stands_at(struct ledger *ledger, const struct cursor *cursor, int64_
 
 static int out_of_memory(struct fail *fail)
 {
-    return fail_set(fail, -ENOMEM, "out of memory while reading the ledger, or a row of it makes "
+    return fail_set(fail, -ENOMEM,
+                    "out of memory while reading the ledger, or a row of it makes "
                     "no sense: try it with more memory, then see docs/operations.md, a damaged ledger");
 }
 
-static int tell_streams(struct ledger *ledger, const struct ledger_reader *reader,
-                        struct fail *fail)
+static int tell_streams(struct ledger *ledger, const struct ledger_reader *reader, struct fail *fail)
 {
     enum ledger_statement all = LEDGER_ALL_STREAMS;
     int code = ledger_ask(ledger, all, NULL, 0, fail);
     for (; code > 0; code = ledger_next(ledger, all, fail))
-        if (!reader->stream(reader->context, ledger_slice(ledger, all, 0),
-                            ledger_slice(ledger, all, 3),
-                            (uint64_t)ledger_number(ledger, all, 1),
-                            (uint64_t)ledger_number(ledger, all, 2)))
+        if (!reader->stream(reader->context, ledger_slice(ledger, all, 0), ledger_slice(ledger, all, 3),
+                            (uint64_t)ledger_number(ledger, all, 1), (uint64_t)ledger_number(ledger, all, 2)))
             return out_of_memory(fail);
     return code;
 }
@@ -54,8 +52,8 @@ static int tell_early_cancels(struct ledger *ledger, const struct ledger_reader 
     enum ledger_statement all = LEDGER_ALL_EARLY_CANCELS;
     int code = ledger_ask(ledger, all, NULL, 0, fail);
     for (; code > 0; code = ledger_next(ledger, all, fail))
-        if (!reader->early_cancel(reader->context, ledger_slice(ledger, all, 0),
-                          ledger_slice(ledger, all, 1), (uint64_t)ledger_number(ledger, all, 2)))
+        if (!reader->early_cancel(reader->context, ledger_slice(ledger, all, 0), ledger_slice(ledger, all, 1),
+                                  (uint64_t)ledger_number(ledger, all, 2)))
             return out_of_memory(fail);
     return code;
 }
@@ -73,8 +71,7 @@ static int tell_policies(struct ledger *ledger, const struct ledger_reader *read
     return code;
 }
 
-static int tell_engines(struct ledger *ledger, const struct ledger_reader *reader,
-                        struct fail *fail)
+static int tell_engines(struct ledger *ledger, const struct ledger_reader *reader, struct fail *fail)
 {
     enum ledger_statement all = LEDGER_ALL_ENGINES;
     int code = ledger_ask(ledger, all, NULL, 0, fail);
@@ -96,8 +93,7 @@ static int tell_engines(struct ledger *ledger, const struct ledger_reader *reade
     return code;
 }
 
-static int tell_forgotten_groups(struct ledger *ledger, const struct ledger_reader *reader,
-                                 struct fail *fail)
+static int tell_forgotten_groups(struct ledger *ledger, const struct ledger_reader *reader, struct fail *fail)
 {
     enum ledger_statement all = LEDGER_ALL_FORGOTTEN_GROUPS;
     int code = ledger_ask(ledger, all, NULL, 0, fail);
@@ -122,16 +118,15 @@ static void read_summary(struct ledger *ledger, struct task_summary *ret)
             task_summary_default(ret);
         return;
     }
-    ret->task = (struct core_task){
-        .id = ledger_slice(ledger, all, 11),
-        .image = ledger_slice(ledger, all, 12),
-        .needs_engine = ledger_number(ledger, all, 13) != 0,
-        .policy = ledger_slice(ledger, all, 20),
-        .limit_ms = {[STAGE_INIT] = ledger_number(ledger, all, 14),
-                     [STAGE_RUN] = ledger_number(ledger, all, 15),
-                     [STAGE_EVAL] = ledger_number(ledger, all, 16)},
-        .total_ms = ledger_number(ledger, all, 17),
-        .bytes = (uint64_t)ledger_number(ledger, all, 18)};
+    ret->task = (struct core_task){.id = ledger_slice(ledger, all, 11),
+                                   .image = ledger_slice(ledger, all, 12),
+                                   .needs_engine = ledger_number(ledger, all, 13) != 0,
+                                   .policy = ledger_slice(ledger, all, 20),
+                                   .limit_ms = {[STAGE_INIT] = ledger_number(ledger, all, 14),
+                                                [STAGE_RUN] = ledger_number(ledger, all, 15),
+                                                [STAGE_EVAL] = ledger_number(ledger, all, 16)},
+                                   .total_ms = ledger_number(ledger, all, 17),
+                                   .bytes = (uint64_t)ledger_number(ledger, all, 18)};
 }
 
 static bool tell_group(struct ledger *ledger, const struct ledger_reader *reader)
@@ -154,8 +149,7 @@ static bool tell_group(struct ledger *ledger, const struct ledger_reader *reader
 }
 
 /* Fills in what a rollout's run left, if it has ended. */
-static int read_run(struct ledger *ledger, int64_t number, struct core_rollout_row *row,
-                    struct fail *fail)
+static int read_run(struct ledger *ledger, int64_t number, struct core_rollout_row *row, struct fail *fail)
 {
     if (!ledger_number(ledger, LEDGER_ALL_GROUPS, 5)) /* no run begins before its group's init */
         return 0;
@@ -180,21 +174,19 @@ static void read_end(struct ledger *ledger, struct core_rollout_row *row)
     row->ended_ms = (uint64_t)ledger_number(ledger, LEDGER_ALL_ENDS, 5);
 }
 
-static bool tell_failures(struct ledger *ledger, const struct ledger_reader *reader,
-                         struct slice name)
+static bool tell_failures(struct ledger *ledger, const struct ledger_reader *reader, struct slice name)
 {
     enum ledger_statement all = LEDGER_ALL_FAILURES;
     char job[JOB_NAME_SIZE];
-    snprintf(job, sizeof(job), "%.*s:%.*s", SLICE_ARG(ledger_slice(ledger, all, 1)),
-             SLICE_ARG(name));
+    snprintf(job, sizeof(job), "%.*s:%.*s", SLICE_ARG(ledger_slice(ledger, all, 1)), SLICE_ARG(name));
     struct core_failures failures = {.job = slice_from_str(job),
-                                   .attempt = (uint64_t)ledger_number(ledger, all, 2),
-                                   .infras = (uint64_t)ledger_number(ledger, all, 3),
-                                   .faults = (uint64_t)ledger_number(ledger, all, 4),
-                                   .blames = (uint64_t)ledger_number(ledger, all, 5),
-                                   .deaths = (uint64_t)ledger_number(ledger, all, 6),
-                                   .history = ledger_slice(ledger, all, 7),
-                                   .fenced_up_to = (uint64_t)ledger_number(ledger, all, 8)};
+                                     .attempt = (uint64_t)ledger_number(ledger, all, 2),
+                                     .infras = (uint64_t)ledger_number(ledger, all, 3),
+                                     .faults = (uint64_t)ledger_number(ledger, all, 4),
+                                     .blames = (uint64_t)ledger_number(ledger, all, 5),
+                                     .deaths = (uint64_t)ledger_number(ledger, all, 6),
+                                     .history = ledger_slice(ledger, all, 7),
+                                     .fenced_up_to = (uint64_t)ledger_number(ledger, all, 8)};
     return reader->failures(reader->context, &failures);
 }
 
@@ -215,8 +207,8 @@ struct cursors {
 };
 
 /* What went wrong with the job of this key, a rollout's or an init's, and who has it. */
-static int tell_job(struct ledger *ledger, const struct ledger_reader *reader, struct cursors *at,
-                    int64_t key, struct slice name, struct fail *fail)
+static int tell_job(struct ledger *ledger, const struct ledger_reader *reader, struct cursors *at, int64_t key,
+                    struct slice name, struct fail *fail)
 {
     int code = advance(ledger, &at->failures, key, fail);
     if (code == 0)
@@ -230,8 +222,8 @@ static int tell_job(struct ledger *ledger, const struct ledger_reader *reader, s
 }
 
 /* One rollout of the group under ALL_GROUPS, and what there is of its job. */
-static int tell_rollout(struct ledger *ledger, const struct ledger_reader *reader, struct cursors *at,
-                        int64_t number, struct fail *fail)
+static int tell_rollout(struct ledger *ledger, const struct ledger_reader *reader, struct cursors *at, int64_t number,
+                        struct fail *fail)
 {
     struct cursor *ends = &at->ends;
     int code = advance(ledger, ends, number, fail);
@@ -242,11 +234,9 @@ static int tell_rollout(struct ledger *ledger, const struct ledger_reader *reade
         return 0; /* forgotten, or acknowledged and soon to be */
     struct slice group = ledger_slice(ledger, LEDGER_ALL_GROUPS, 1);
     char name[JOB_NAME_SIZE];
-    int len = snprintf(name, sizeof(name), "%.*s/%d", SLICE_ARG(group),
-                       (int)(number % ROLLOUTS_PER_GROUP));
-    struct core_rollout_row row = {.rollout = slice_of(name, (size_t)len),
-                                   .group = group,
-                                   .sample = (uint64_t)(number % ROLLOUTS_PER_GROUP)};
+    int len = snprintf(name, sizeof(name), "%.*s/%d", SLICE_ARG(group), (int)(number % ROLLOUTS_PER_GROUP));
+    struct core_rollout_row row = {
+        .rollout = slice_of(name, (size_t)len), .group = group, .sample = (uint64_t)(number % ROLLOUTS_PER_GROUP)};
     if (is_ended)
         read_end(ledger, &row);
     else
@@ -278,8 +268,7 @@ static int tell_whole_group(struct ledger *ledger, const struct ledger_reader *r
     return code ? code : tell_job(ledger, reader, at, failures_of_init(group), name, fail);
 }
 
-static int tell_groups(struct ledger *ledger, const struct ledger_reader *reader,
-                       struct fail *fail)
+static int tell_groups(struct ledger *ledger, const struct ledger_reader *reader, struct fail *fail)
 {
     struct cursors at = {{LEDGER_ALL_ENDS, 0}, {LEDGER_ALL_FAILURES, 0}, {LEDGER_ALL_LEASES, 0}};
     struct cursor *const cursors[] = {&at.ends, &at.failures, &at.leases};

@@ -21,8 +21,8 @@ static const char *const tables[] = {
 #define USER_AND_AT(url) "rtrim(" AUTHORITY(url) ", replace(" AUTHORITY(url) ", '@', ''))"
 #define HAS_USER(url) USER_AND_AT(url) " <> ''"
 #define USER_OF(url) "substr(" USER_AND_AT(url) ", 1, length(" USER_AND_AT(url) ") - 1)"
-#define WITHOUT_USER(url)                                                                          \
-    "substr(" url ", 1, instr(" url ", '://') + 2) ||"                                             \
+#define WITHOUT_USER(url)                                                                                              \
+    "substr(" url ", 1, instr(" url ", '://') + 2) ||"                                                                 \
     " substr(" BEHIND_SCHEME(url) ", length(" USER_AND_AT(url) ") + 1)"
 
 static const struct {
@@ -56,15 +56,17 @@ static int get_pragma(struct ledger *ledger, const char *sql, int64_t *ret, stru
 static int commit_version(struct ledger *ledger, struct fail *fail)
 {
     char mark[96];
-    snprintf(mark, sizeof(mark), "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT",
-             APPLICATION_ID, LEDGER_VERSION);
+    snprintf(mark, sizeof(mark), "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT", APPLICATION_ID,
+             LEDGER_VERSION);
     return ledger_sql_run(ledger, mark, fail);
 }
 
 int ledger_schema_make(struct ledger *ledger, struct fail *fail)
 {
-    int code = ledger_sql_run(ledger, "PRAGMA page_size = 8192; PRAGMA auto_vacuum = INCREMENTAL;"
-                                      "BEGIN IMMEDIATE", fail);
+    int code = ledger_sql_run(ledger,
+                              "PRAGMA page_size = 8192; PRAGMA auto_vacuum = INCREMENTAL;"
+                              "BEGIN IMMEDIATE",
+                              fail);
     for (size_t i = 0; code == 0 && i < sizeof(tables) / sizeof(*tables); i++)
         code = ledger_sql_run(ledger, tables[i], fail);
     return code ? code : commit_version(ledger, fail);
@@ -81,7 +83,8 @@ static int upgrade_from(struct ledger *ledger, int64_t version, struct fail *fai
 
 static int refuse_newer(struct ledger *ledger, int64_t version, struct fail *fail)
 {
-    fail_set(&ledger->broken, -EPROTO, "ledger %s was written by a newer broker (version %lld of "
+    fail_set(&ledger->broken, -EPROTO,
+             "ledger %s was written by a newer broker (version %lld of "
              "the tables, this one knows %d): start the newer broker, or name another --data",
              ledger->path, (long long)version, LEDGER_VERSION);
     return fail_set(fail, -EPROTO, "%s", ledger->broken.text);

@@ -22,17 +22,22 @@ static const struct {
     int code, error;
     const char *words;
 } refusals[] = {
-    {SQLITE_FULL, -ENOSPC, "the disk is full: free some space, then start the broker again; "
-                           "nothing that was acknowledged is lost"},
-    {SQLITE_IOERR, -EIO, "the disk refused a read, a write or a sync: see the kernel's log; "
-                         "nothing that was acknowledged is lost"},
-    {SQLITE_CORRUPT, -EBADMSG, "it is damaged, and was left as it is: move it and its -wal aside, "
-                               "and put the newest of backups/ in its place, or what `sqlite3 FILE "
-                               ".recover` or `.dump` saves (docs/operations.md, A damaged ledger)"},
-    {SQLITE_ERROR, -EBADMSG, "its tables are not a ledger's: it is damaged, or somebody has changed "
-                             "it; put the newest of backups/ in its place (docs/operations.md)"},
-    {SQLITE_NOTADB, -EBADMSG, "this is not a ledger, and was left as it is: move it aside, put the "
-                              "newest of backups/ in its place, or name another --data"},
+    {SQLITE_FULL, -ENOSPC,
+     "the disk is full: free some space, then start the broker again; "
+     "nothing that was acknowledged is lost"},
+    {SQLITE_IOERR, -EIO,
+     "the disk refused a read, a write or a sync: see the kernel's log; "
+     "nothing that was acknowledged is lost"},
+    {SQLITE_CORRUPT, -EBADMSG,
+     "it is damaged, and was left as it is: move it and its -wal aside, "
+     "and put the newest of backups/ in its place, or what `sqlite3 FILE "
+     ".recover` or `.dump` saves (docs/operations.md, A damaged ledger)"},
+    {SQLITE_ERROR, -EBADMSG,
+     "its tables are not a ledger's: it is damaged, or somebody has changed "
+     "it; put the newest of backups/ in its place (docs/operations.md)"},
+    {SQLITE_NOTADB, -EBADMSG,
+     "this is not a ledger, and was left as it is: move it aside, put the "
+     "newest of backups/ in its place, or name another --data"},
     {SQLITE_BUSY, -EBUSY, "another program holds it locked: end that program (an open sqlite3?)"},
     {SQLITE_LOCKED, -EBUSY, "another program holds it locked: end that program"},
     {SQLITE_READONLY, -EACCES, "it may not be written: check its owner and mode, and the mount"},
@@ -83,8 +88,8 @@ int ledger_sql_run(struct ledger *ledger, const char *sql, struct fail *fail)
 static int prepare_all(struct ledger *ledger, struct fail *fail)
 {
     for (int i = 0; i < LEDGER_STATEMENT_COUNT; i++) {
-        int code = sqlite3_prepare_v3(ledger->db, statement_texts[i], -1,
-                                      SQLITE_PREPARE_PERSISTENT, &ledger->statements[i], NULL);
+        int code = sqlite3_prepare_v3(ledger->db, statement_texts[i], -1, SQLITE_PREPARE_PERSISTENT,
+                                      &ledger->statements[i], NULL);
         if (code != SQLITE_OK)
             return ledger_broke(ledger, code, fail);
     }
@@ -116,14 +121,14 @@ int ledger_sql_open(struct ledger *ledger, const char *path, struct fail *fail)
 
 int ledger_sql_start(struct ledger *ledger, struct fail *fail)
 {
-    int code = ledger_sql_run(ledger, ledger->durability == LEDGER_FULL
-                                          ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = OFF",
-                              fail);
+    int code = ledger_sql_run(
+        ledger, ledger->durability == LEDGER_FULL ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = OFF", fail);
     if (code == 0)
-        code = ledger_sql_run(ledger, "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;"
-                                      "PRAGMA journal_size_limit = 268435456;"
-                                      "PRAGMA cache_size = -131072; PRAGMA temp_store = MEMORY;"
-                                      "PRAGMA secure_delete = FAST", /* what is swept is not written again */
+        code = ledger_sql_run(ledger,
+                              "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;"
+                              "PRAGMA journal_size_limit = 268435456;"
+                              "PRAGMA cache_size = -131072; PRAGMA temp_store = MEMORY;"
+                              "PRAGMA secure_delete = FAST", /* what is swept is not written again */
                               fail);
     if (code == 0)
         code = prepare_all(ledger, fail);
@@ -146,16 +151,13 @@ void ledger_sql_close(struct ledger *ledger)
 
 static int bind_value(sqlite3_stmt *statement, int at, const struct value *value)
 {
-    const void *data = value->type >= VALUE_TEXT && value->bytes.data ? value->bytes.data
-                                                                      : (const uint8_t *)"";
+    const void *data = value->type >= VALUE_TEXT && value->bytes.data ? value->bytes.data : (const uint8_t *)"";
     switch (value->type) {
-    case VALUE_NONE:   return sqlite3_bind_null(statement, at);
+    case VALUE_NONE: return sqlite3_bind_null(statement, at);
     case VALUE_NUMBER: return sqlite3_bind_int64(statement, at, value->number);
-    case VALUE_REAL:   return sqlite3_bind_double(statement, at, value->real);
-    case VALUE_TEXT:
-        return sqlite3_bind_text(statement, at, data, (int)value->bytes.len, SQLITE_STATIC);
-    case VALUE_BLOB:
-        return sqlite3_bind_blob(statement, at, data, (int)value->bytes.len, SQLITE_STATIC);
+    case VALUE_REAL: return sqlite3_bind_double(statement, at, value->real);
+    case VALUE_TEXT: return sqlite3_bind_text(statement, at, data, (int)value->bytes.len, SQLITE_STATIC);
+    case VALUE_BLOB: return sqlite3_bind_blob(statement, at, data, (int)value->bytes.len, SQLITE_STATIC);
     }
     return SQLITE_MISUSE;
 }
@@ -174,8 +176,8 @@ int ledger_next(struct ledger *ledger, enum ledger_statement statement, struct f
     return code;
 }
 
-int ledger_ask(struct ledger *ledger, enum ledger_statement statement, const struct value *values,
-               size_t count, struct fail *fail)
+int ledger_ask(struct ledger *ledger, enum ledger_statement statement, const struct value *values, size_t count,
+               struct fail *fail)
 {
     if (ledger->broken.code)
         return fail_set(fail, ledger->broken.code, "%s", ledger->broken.text);
@@ -190,8 +192,8 @@ int ledger_ask(struct ledger *ledger, enum ledger_statement statement, const str
     return ledger_next(ledger, statement, fail);
 }
 
-int ledger_do_values(struct ledger *ledger, enum ledger_statement statement,
-                     const struct value *values, size_t count, struct fail *fail)
+int ledger_do_values(struct ledger *ledger, enum ledger_statement statement, const struct value *values, size_t count,
+                     struct fail *fail)
 {
     int code = ledger_ask(ledger, statement, values, count, fail);
     assert(code <= 0);
@@ -205,9 +207,8 @@ void ledger_reset(struct ledger *ledger, enum ledger_statement statement)
 
 void ledger_release(struct ledger *ledger)
 {
-    static const enum ledger_statement loaders[] = {LEDGER_FIND_GROUP, LEDGER_FIND_INIT,
-                                                    LEDGER_LOAD_RUN, LEDGER_LOAD_END,
-                                                    LEDGER_LOAD_RECORD};
+    static const enum ledger_statement loaders[] = {LEDGER_FIND_GROUP, LEDGER_FIND_INIT, LEDGER_LOAD_RUN,
+                                                    LEDGER_LOAD_END, LEDGER_LOAD_RECORD};
     for (size_t i = 0; i < sizeof(loaders) / sizeof(*loaders); i++)
         if (sqlite3_stmt_busy(ledger->statements[loaders[i]]))
             ledger_reset(ledger, loaders[i]);
@@ -249,7 +250,4 @@ int ledger_begin(struct ledger *ledger, struct fail *fail)
     return run(ledger, LEDGER_BEGIN, fail);
 }
 
-int ledger_end(struct ledger *ledger, struct fail *fail)
-{
-    return run(ledger, LEDGER_COMMIT, fail);
-}
+int ledger_end(struct ledger *ledger, struct fail *fail) { return run(ledger, LEDGER_COMMIT, fail); }

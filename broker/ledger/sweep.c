@@ -30,8 +30,7 @@ static int forget_group(struct ledger *ledger, int64_t number, struct fail *fail
     return code;
 }
 
-static int forget_rollout(struct ledger *ledger, int64_t stream, int64_t seq, int64_t rollout,
-                          struct fail *fail)
+static int forget_rollout(struct ledger *ledger, int64_t stream, int64_t seq, int64_t rollout, struct fail *fail)
 {
     int code = ledger_do(ledger, LEDGER_DROP_END, fail, NUMBER(stream), NUMBER(seq));
     if (code == 0)
@@ -51,8 +50,7 @@ int ledger_sweep(struct ledger *ledger, unsigned limit, struct fail *fail)
         return 0;
     int64_t stream = 0, first = 0;
     while (limit > 0) {
-        int code = stream ? ledger_ask(ledger, LEDGER_DUE_END, VALUES(NUMBER(stream),
-                                       NUMBER(first)), fail) : 0;
+        int code = stream ? ledger_ask(ledger, LEDGER_DUE_END, VALUES(NUMBER(stream), NUMBER(first)), fail) : 0;
         if (code < 0)
             return code;
         if (code > 0) {

@@ -54,16 +54,15 @@ static bool sums_are(const struct log *log, const uint8_t *bytes)
 static bool read_header(struct log *log)
 {
     uint8_t header[HEADER_SIZE];
-    if (fread(header, 1, HEADER_SIZE, log->file) != HEADER_SIZE ||
-        (word_at(header) & ~1u) != MAGIC)
+    if (fread(header, 1, HEADER_SIZE, log->file) != HEADER_SIZE || (word_at(header) & ~1u) != MAGIC)
         return false;
     log->is_big = word_at(header) & 1;
     log->page_size = word_at(header + 8);
     log->salts[0] = word_at(header + 16);
     log->salts[1] = word_at(header + 20);
     add_sums(log, header, HEADER_SIZE - 8);
-    return sums_are(log, header + HEADER_SIZE - 8) && log->page_size >= 512 &&
-           log->page_size <= PAGE_SIZE_MAX && log->page_size % 8 == 0;
+    return sums_are(log, header + HEADER_SIZE - 8) && log->page_size >= 512 && log->page_size <= PAGE_SIZE_MAX &&
+           log->page_size % 8 == 0;
 }
 
 /* Of the frame in hand: does it belong to this log, and not to one that was written over? */

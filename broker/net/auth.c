@@ -26,8 +26,8 @@ int auth_arm(const struct auth *auth, void *socket, enum zap_domain domain)
     return auth->certs ? curve_serve(socket, certs_own_key(auth->certs), zap_domain_name(domain)) : 0;
 }
 
-bool auth_find_caller(const struct auth *auth, zmq_msg_t *frame, enum zap_domain domain,
-                      struct caller *ret, char ret_name[KEY_NAME_SIZE])
+bool auth_find_caller(const struct auth *auth, zmq_msg_t *frame, enum zap_domain domain, struct caller *ret,
+                      char ret_name[KEY_NAME_SIZE])
 {
     struct cert who;
     ret_name[0] = '\0';

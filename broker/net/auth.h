@@ -28,7 +28,7 @@ int auth_arm(const struct auth *auth, void *socket, enum zap_domain domain);
  * Who sent this frame, as the directory has it now; false when its key is no longer known, or no
  * longer for this socket. The caller's name points into ret_name; its route is left as it is.
  */
-bool auth_find_caller(const struct auth *auth, zmq_msg_t *frame, enum zap_domain domain,
-                      struct caller *ret, char ret_name[KEY_NAME_SIZE]);
+bool auth_find_caller(const struct auth *auth, zmq_msg_t *frame, enum zap_domain domain, struct caller *ret,
+                      char ret_name[KEY_NAME_SIZE]);
 
 #endif

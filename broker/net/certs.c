@@ -42,7 +42,7 @@ struct certs {
     struct folder folders[ROLES];
     pthread_mutex_t lock;
     struct entries known;
-    int64_t look_ms; /* when to look at the folders next ... */
+    int64_t look_ms;       /* when to look at the folders next ... */
     int64_t files_look_ms; /* ... and at each of their files */
     uint64_t removed;
 };
@@ -60,8 +60,7 @@ static const struct cert *find(const struct entries *entries, const char *public
     if (strlen(public_text) >= sizeof(wanted.public_text) || !entries->count)
         return NULL;
     strcpy(wanted.public_text, public_text);
-    const struct entry *found =
-        bsearch(&wanted, entries->items, entries->count, sizeof(wanted), compare);
+    const struct entry *found = bsearch(&wanted, entries->items, entries->count, sizeof(wanted), compare);
     return found ? &found->who : NULL;
 }
 
@@ -93,8 +92,7 @@ static bool is_certificate(const char *file)
     return len >= 5 && file[0] != '.' && strcmp(file + len - 4, ".pub") == 0;
 }
 
-static void take_file(struct entries *entries, const struct folder *folder, enum key_role role,
-                      const char *file)
+static void take_file(struct entries *entries, const struct folder *folder, enum key_role role, const char *file)
 {
     char path[PATH_SIZE + 256], name[256];
     struct key key;
@@ -159,8 +157,8 @@ static bool read_folder(struct entries *entries, struct folder *folder, enum key
         return true;
     }
     if (!dir || fstat(dirfd(dir), &info) != 0) {
-        log_event(LOG_ERROR, "keys.unreadable", "directory=%s why=\"%s\" action=kept-as-it-was",
-                  folder->path, strerror(errno));
+        log_event(LOG_ERROR, "keys.unreadable", "directory=%s why=\"%s\" action=kept-as-it-was", folder->path,
+                  strerror(errno));
         if (dir)
             closedir(dir);
         return false;
@@ -230,8 +228,7 @@ static bool has_changed(const struct folder *folder)
     if (stat(folder->path, &info) != 0)
         return folder->changed.tv_sec != 0 || folder->changed.tv_nsec != 0;
     int64_t changed_ms = (int64_t)info.st_mtim.tv_sec * 1000 + info.st_mtim.tv_nsec / 1000000;
-    return info.st_mtim.tv_sec != folder->changed.tv_sec ||
-           info.st_mtim.tv_nsec != folder->changed.tv_nsec ||
+    return info.st_mtim.tv_sec != folder->changed.tv_sec || info.st_mtim.tv_nsec != folder->changed.tv_nsec ||
            folder->read_wall_ms - changed_ms < RACY_MS;
 }
 
@@ -300,8 +297,7 @@ int certs_open(struct certs **ret, const char *dir, struct fail *fail)
         return code;
     }
     for (int role = 0; role < ROLES; role++)
-        snprintf(certs->folders[role].path, PATH_SIZE, "%s/trusted/%s", dir,
-                 key_role_name((enum key_role)role));
+        snprintf(certs->folders[role].path, PATH_SIZE, "%s/trusted/%s", dir, key_role_name((enum key_role)role));
     read_all(certs);
     *ret = certs;
     return 0;

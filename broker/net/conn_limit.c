@@ -24,8 +24,8 @@ enum {
 };
 
 struct connection {
-    uint64_t base;  /* bytes it had sent when it was last heard */
-    uint8_t place;  /* of its socket, from 1; 0: none */
+    uint64_t base; /* bytes it had sent when it was last heard */
+    uint8_t place; /* of its socket, from 1; 0: none */
     bool was_heard, is_shut;
 };
 
@@ -41,7 +41,7 @@ struct conn_limit {
     size_t max, count;
     bool is_shut;
     int backlog; /* that the kernel was last told */
-    int fd_end; /* one beyond the highest descriptor seen */
+    int fd_end;  /* one beyond the highest descriptor seen */
     int64_t look_ms;
     uint64_t cuts; /* by multipart.h, that were logged */
     struct listener listeners[CONN_LIMIT_SOCKETS];
@@ -81,8 +81,7 @@ struct conn_limit *conn_limit_create(void *context, size_t max)
     for (int i = 0; i < CONN_LIMIT_SOCKETS; i++)
         conns->listeners[i].listening_fd = -1;
     if (conns->max < max)
-        log_event(LOG_WARN, "conn.descriptors", "connections=%zu wanted=%zu hint=\"ulimit -n\"",
-                  conns->max, max);
+        log_event(LOG_WARN, "conn.descriptors", "connections=%zu wanted=%zu hint=\"ulimit -n\"", conns->max, max);
     return conns;
 }
 
@@ -171,9 +170,8 @@ static void open_or_shut(struct conn_limit *conns)
     for (int i = 0; i < CONN_LIMIT_SOCKETS; i++)
         set_listener(conns, conns->listeners[i].listening_fd);
     if (conns->is_shut != was_shut)
-        log_event(LOG_WARN, conns->is_shut ? "conn.full" : "conn.open-again",
-                  "connections=%zu max=%zu action=%s", conns->count, conns->max,
-                  conns->is_shut ? "new-ones-wait" : "new-ones-are-let-in");
+        log_event(LOG_WARN, conns->is_shut ? "conn.full" : "conn.open-again", "connections=%zu max=%zu action=%s",
+                  conns->count, conns->max, conns->is_shut ? "new-ones-wait" : "new-ones-are-let-in");
 }
 
 /* ---- who comes and goes ------------------------------------------------------------------------ */

@@ -33,7 +33,7 @@ struct feed {
     const struct auth *auth;
     char endpoint[256];
     bool is_bound, out_of_step;
-    size_t topics;  /* bytes of topics asked for and not given up */
+    size_t topics; /* bytes of topics asked for and not given up */
     uint64_t removed;
     struct asker askers[ASKERS_MAX];
     size_t asker_count;
@@ -211,8 +211,8 @@ static void ban_the_most(struct feed *feed, int64_t now_ms)
     if (!most || !feed->auth->certs)
         return;
     most->banned_until_ms = now_ms + FEED_BAN_MS;
-    log_event(LOG_WARN, "feed.flooded", "name=%s bytes=%zu action=not-heard-for-%d-s", most->name,
-              most->bytes, FEED_BAN_MS / 1000);
+    log_event(LOG_WARN, "feed.flooded", "name=%s bytes=%zu action=not-heard-for-%d-s", most->name, most->bytes,
+              FEED_BAN_MS / 1000);
 }
 
 /* The stream of t/<stream>/, and nothing else. */
@@ -232,8 +232,8 @@ static bool may_subscribe(struct core *core, const struct caller *caller, struct
     return read_topic(topic, &stream) && core_may_read(core, caller, stream);
 }
 
-static void take_subscription(struct feed *feed, struct core *core, zmq_msg_t *frame,
-                              struct slice topic, int64_t now_ms)
+static void take_subscription(struct feed *feed, struct core *core, zmq_msg_t *frame, struct slice topic,
+                              int64_t now_ms)
 {
     char name[KEY_NAME_SIZE];
     struct caller caller = {0};
@@ -273,8 +273,7 @@ static void count_listener(struct feed *feed, const struct core *core, zmq_msg_t
 }
 
 /* A frame is 1 and a topic, or 0 and one; libzmq sends the latter itself when a connection ends. */
-static void take_frame(struct feed *feed, struct core *core, struct conn_limit *conns, zmq_msg_t *frame,
-                       int64_t now_ms)
+static void take_frame(struct feed *feed, struct core *core, struct conn_limit *conns, zmq_msg_t *frame, int64_t now_ms)
 {
     const uint8_t *bytes = zmq_msg_data(frame);
     size_t len = zmq_msg_size(frame);

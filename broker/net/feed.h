@@ -22,7 +22,7 @@
 #include "broker/net/auth.h"
 
 enum {
-    FEED_TOPICS_MAX = 1 << 20, /* bytes of topics asked for */
+    FEED_TOPICS_MAX = 1 << 20,  /* bytes of topics asked for */
     FEED_STREAMS_MAX = 1 << 17, /* streams whose listeners are counted; beyond, the same happens */
     FEED_BAN_MS = 600000,
     FEED_GRACE_MS = 5000

@@ -213,8 +213,10 @@ int lane_rules_check(const struct lane_rules *rules, struct fail *fail)
     bool is_good;
     while (list_next(&list, &item, &is_good))
         if (!is_good)
-            return fail_set(fail, -EINVAL, "'%.100s' is no address, no range of addresses (10.0.0.0/8) and no host's "
-                            "name", item.text);
+            return fail_set(fail, -EINVAL,
+                            "'%.100s' is no address, no range of addresses (10.0.0.0/8) and no host's "
+                            "name",
+                            item.text);
     return 0;
 }
 
@@ -236,8 +238,10 @@ static int settle_ipc(const struct lane_address *address, const struct lane_rule
 {
     size_t len = rules->ipc_dir ? strlen(rules->ipc_dir) : 0;
     if (!rules->ipc_dir)
-        return fail_set(fail, -EACCES, "its lane is ipc://%s, and this broker is not on --ipc: give the worker the "
-                        "broker's tcp:// address", address->host);
+        return fail_set(fail, -EACCES,
+                        "its lane is ipc://%s, and this broker is not on --ipc: give the worker the "
+                        "broker's tcp:// address",
+                        address->host);
     while (len > 1 && rules->ipc_dir[len - 1] == '/')
         len--;
     const char *rest = address->host + len;
@@ -260,9 +264,10 @@ int lane_address_settle(struct lane_address *address, const struct lane_rules *r
     if (list_has(rules, address, &ip))
         return 0;
     if (!is_its_own)
-        return fail_set(fail, -EACCES, "its lane is at %s and its connection comes from %s: give the broker --lanes %s, "
-                        "or the worker --advertise %s", address->host, has_peer ? peer : "this machine",
-                        address->host, has_peer ? peer : "127.0.0.1");
+        return fail_set(fail, -EACCES,
+                        "its lane is at %s and its connection comes from %s: give the broker --lanes %s, "
+                        "or the worker --advertise %s",
+                        address->host, has_peer ? peer : "this machine", address->host, has_peer ? peer : "127.0.0.1");
     if (has_peer)
         ip_format(&from, peer, address->host);
     else if (address->is_name)

@@ -46,13 +46,17 @@ struct lanes {
 static const struct {
     int option, value;
 } push_options[] = {
-    {ZMQ_RCVHWM, 1},   /* nothing comes by a lane, and nobody reads it */
-    {ZMQ_LINGER, 0},   /* what is in a closed lane is revoked */
+    {ZMQ_RCVHWM, 1},    /* nothing comes by a lane, and nobody reads it */
+    {ZMQ_LINGER, 0},    /* what is in a closed lane is revoked */
     {ZMQ_IMMEDIATE, 0}, /* the first lane.hello waits for the connection */
-    {ZMQ_CONNECT_TIMEOUT, 5000}, {ZMQ_HANDSHAKE_IVL, 5000},
-    {ZMQ_RECONNECT_IVL, 100},    {ZMQ_RECONNECT_IVL_MAX, 5000},
-    {ZMQ_TCP_KEEPALIVE, 1},      {ZMQ_TCP_KEEPALIVE_IDLE, 30},
-    {ZMQ_TCP_KEEPALIVE_INTVL, 10}, {ZMQ_TCP_KEEPALIVE_CNT, 3},
+    {ZMQ_CONNECT_TIMEOUT, 5000},
+    {ZMQ_HANDSHAKE_IVL, 5000},
+    {ZMQ_RECONNECT_IVL, 100},
+    {ZMQ_RECONNECT_IVL_MAX, 5000},
+    {ZMQ_TCP_KEEPALIVE, 1},
+    {ZMQ_TCP_KEEPALIVE_IDLE, 30},
+    {ZMQ_TCP_KEEPALIVE_INTVL, 10},
+    {ZMQ_TCP_KEEPALIVE_CNT, 3},
     {ZMQ_TCP_MAXRT, 30000},
 };
 
@@ -231,8 +235,10 @@ static void tell(struct lanes *lanes, const struct lane *lane, const struct name
         snprintf(news->why, sizeof(news->why), "the name %s of its lane is being looked up", lane->address.host);
     else if (answer->state == NAME_FAILED)
         snprintf(news->why, sizeof(news->why),
-                 "the name %s of its lane means nothing to the broker's machine (%s): mend the name service "
-                 "there, or start the worker with --advertise and an address", lane->address.host, answer->why);
+                 "the name %s of its lane means nothing to the broker's machine (%s): mend the "
+                 "name service "
+                 "there, or start the worker with --advertise and an address",
+                 lane->address.host, answer->why);
     if (!zlistx_add_end(lanes->news, news))
         free(news);
 }
@@ -286,16 +292,15 @@ static void drop(struct lanes *lanes, const char *name)
 }
 
 /* The core still believes in this lane, so it must hear of it. */
-static int fail_open(struct lanes *lanes, const char *worker, int code, struct fail *fail,
-                     const char *why)
+static int fail_open(struct lanes *lanes, const char *worker, int code, struct fail *fail, const char *why)
 {
     break_name(lanes, worker);
     return fail_set(fail, code, "the lane of worker %s cannot be opened: %s", worker, why);
 }
 
 /* Where the endpoint leads, if that is where this worker's lane may lead. */
-static int find_address(const struct lanes *lanes, struct slice endpoint, struct slice peer,
-                        struct lane_address *ret, struct fail *fail)
+static int find_address(const struct lanes *lanes, struct slice endpoint, struct slice peer, struct lane_address *ret,
+                        struct fail *fail)
 {
     char from[LANE_HOST_SIZE] = "";
     if (peer.len && peer.len < sizeof(from))
@@ -401,19 +406,14 @@ static const char *why_broken(const struct lane *lane)
     if (lane->connected)
         return "its connection ended";
     switch (lane->failed) {
-    case HANDSHAKE_REFUSED:
-        return "its key is not a worker's that this broker knows; see DIR/trusted/worker";
-    case HANDSHAKE_MISMATCH:
-        return "one of it and this broker has keys and the other has not; see --key and --keys";
-    case HANDSHAKE_BAD_KEY:
-        return "its key file names another broker than this one";
-    default:
-        return "its endpoint does not answer; see the worker's --advertise";
+    case HANDSHAKE_REFUSED: return "its key is not a worker's that this broker knows; see DIR/trusted/worker";
+    case HANDSHAKE_MISMATCH: return "one of it and this broker has keys and the other has not; see --key and --keys";
+    case HANDSHAKE_BAD_KEY: return "its key file names another broker than this one";
+    default: return "its endpoint does not answer; see the worker's --advertise";
     }
 }
 
-bool lanes_take_broken(struct lanes *lanes, int64_t now_ms, char ret_worker[LANE_NAME_SIZE],
-                       const char **ret_why)
+bool lanes_take_broken(struct lanes *lanes, int64_t now_ms, char ret_worker[LANE_NAME_SIZE], const char **ret_why)
 {
     if (zlistx_size(lanes->broken) == 0) {
         hear_all(lanes, now_ms);

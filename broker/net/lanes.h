@@ -55,7 +55,6 @@ struct lane_news {
 bool lanes_take_news(struct lanes *lanes, struct lane_news *ret);
 
 /* The next worker whose lane broke; false when there is none. `why` is for the log. */
-bool lanes_take_broken(struct lanes *lanes, int64_t now_ms, char ret_worker[LANE_NAME_SIZE],
-                       const char **ret_why);
+bool lanes_take_broken(struct lanes *lanes, int64_t now_ms, char ret_worker[LANE_NAME_SIZE], const char **ret_why);
 
 #endif

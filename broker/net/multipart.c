@@ -12,8 +12,12 @@
 /* ZMTP 3: a greeting of 64 bytes, then frames: flags, a length of one byte or eight, a body. */
 enum {
     FDS_MAX = 65536, /* connections with higher descriptors are not followed */
-    GREETING_SIZE = 64, GREETING_PAD = 9, GREETING_VERSION = 10,
-    FLAG_MORE = 1, FLAG_LONG = 2, FLAG_COMMAND = 4
+    GREETING_SIZE = 64,
+    GREETING_PAD = 9,
+    GREETING_VERSION = 10,
+    FLAG_MORE = 1,
+    FLAG_LONG = 2,
+    FLAG_COMMAND = 4
 };
 
 enum phase { PHASE_NONE, PHASE_GREETING, PHASE_FLAGS, PHASE_LENGTH, PHASE_BODY, PHASE_CUT };
@@ -46,8 +50,7 @@ static bool take_greeting(struct stream *stream, uint8_t byte)
     unsigned at = stream->at++;
     if (stream->at == GREETING_SIZE)
         stream->phase = PHASE_FLAGS;
-    return !((at == 0 && byte != 0xff) || (at == GREETING_PAD && !(byte & 1)) ||
-             (at == GREETING_VERSION && byte < 3));
+    return !((at == 0 && byte != 0xff) || (at == GREETING_PAD && !(byte & 1)) || (at == GREETING_VERSION && byte < 3));
 }
 
 /* A command ends with its frame: one that says more is no message, and libzmq would count none of what follows. */
@@ -119,10 +122,7 @@ int accept4(int listener, struct sockaddr *address, socklen_t *len, int flags)
     return fd;
 }
 
-int accept(int listener, struct sockaddr *address, socklen_t *len)
-{
-    return accept4(listener, address, len, 0);
-}
+int accept(int listener, struct sockaddr *address, socklen_t *len) { return accept4(listener, address, len, 0); }
 
 /* Its descriptor may have been another's. */
 int connect(int fd, const struct sockaddr *address, socklen_t len)

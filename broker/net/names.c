@@ -113,8 +113,7 @@ static struct name_answer look_up(const char *host)
     int code = getaddrinfo(host, NULL, &hints, &all);
     const struct addrinfo *chosen = code == 0 ? choose(all) : NULL;
     if (!chosen) {
-        snprintf(answer.why, sizeof(answer.why), "%s",
-                 code ? gai_strerror(code) : "it has no address");
+        snprintf(answer.why, sizeof(answer.why), "%s", code ? gai_strerror(code) : "it has no address");
     } else {
         const void *bytes = chosen->ai_family == AF_INET
                                 ? (const void *)&((const struct sockaddr_in *)(const void *)chosen->ai_addr)->sin_addr
@@ -233,8 +232,7 @@ static struct name_answer judge(const struct entry *entry, int64_t now_ms)
     if (answer.state != NAME_ASKED || now_ms - entry->asked_ms < NAMES_PATIENCE_MS)
         return answer;
     answer.state = NAME_FAILED;
-    snprintf(answer.why, sizeof(answer.why), "no name server has answered for %d s",
-             NAMES_PATIENCE_MS / 1000);
+    snprintf(answer.why, sizeof(answer.why), "no name server has answered for %d s", NAMES_PATIENCE_MS / 1000);
     return answer;
 }
 

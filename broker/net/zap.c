@@ -36,10 +36,7 @@ static const struct {
 
 const char *zap_domain_name(enum zap_domain domain) { return domains[domain].name; }
 
-bool zap_takes(enum zap_domain domain, enum key_role role)
-{
-    return domains[domain].roles & 1u << role;
-}
+bool zap_takes(enum zap_domain domain, enum key_role role) { return domains[domain].roles & 1u << role; }
 
 /* ---- a request ------------------------------------------------------------------------------ */
 
@@ -98,8 +95,7 @@ static struct verdict judge(struct zap *zap, const struct request *request)
     if (request->count < AT_ID + 1 || request->is_too_long || !frame_is(request, AT_VERSION, "1.0"))
         return verdict;
     verdict.words = "only CURVE";
-    if (request->count != FRAMES || !frame_is(request, AT_MECHANISM, "CURVE") ||
-        request->len[AT_KEY] != 32)
+    if (request->count != FRAMES || !frame_is(request, AT_MECHANISM, "CURVE") || request->len[AT_KEY] != 32)
         return verdict;
     verdict.words = "no such domain";
     if (!find_domain(request, &domain))
@@ -116,19 +112,16 @@ static struct verdict judge(struct zap *zap, const struct request *request)
 }
 
 /* Somebody who is refused tries again ten times a second. */
-static void say_refused(struct zap *zap, const struct request *request,
-                        const struct verdict *verdict)
+static void say_refused(struct zap *zap, const struct request *request, const struct verdict *verdict)
 {
     int64_t now_ms = clock_ms();
     if (zap->said_ms && now_ms - zap->said_ms < SAY_MS) {
         zap->unsaid++;
         return;
     }
-    log_event(LOG_WARN, "keys.refused",
-              "socket=%.*s address=%.*s key=\"%s\" name=%s role=%s why=\"%s\" unsaid=%llu",
-              (int)request->len[AT_DOMAIN], request->bytes[AT_DOMAIN],
-              (int)request->len[AT_ADDRESS], request->bytes[AT_ADDRESS], verdict->user,
-              verdict->is_known ? verdict->who.name : "?",
+    log_event(LOG_WARN, "keys.refused", "socket=%.*s address=%.*s key=\"%s\" name=%s role=%s why=\"%s\" unsaid=%llu",
+              (int)request->len[AT_DOMAIN], request->bytes[AT_DOMAIN], (int)request->len[AT_ADDRESS],
+              request->bytes[AT_ADDRESS], verdict->user, verdict->is_known ? verdict->who.name : "?",
               verdict->is_known ? key_role_name(verdict->who.role) : "?", verdict->words,
               (unsigned long long)zap->unsaid);
     zap->said_ms = now_ms;

@@ -7,16 +7,15 @@
 
 enum { BUSY_RETRY_MS = 5000 };
 
-static int refuse_backup(struct shell *shell, struct slice client, uint64_t tag,
-                         enum refusal_reason reason, const char *text, struct fail *fail)
+static int refuse_backup(struct shell *shell, struct slice client, uint64_t tag, enum refusal_reason reason,
+                         const char *text, struct fail *fail)
 {
-    struct msg_refused refused = {
-        .tag = tag,
-        .request = slice_from_str(message_get(MSG_ledger_backup)->wire),
-        .reason = slice_from_str(refusal_wire(reason)),
-        .text = slice_from_str(text),
-        .has_retry_after_ms = reason == REFUSAL_QUEUE_FULL,
-        .retry_after_ms = BUSY_RETRY_MS};
+    struct msg_refused refused = {.tag = tag,
+                                  .request = slice_from_str(message_get(MSG_ledger_backup)->wire),
+                                  .reason = slice_from_str(refusal_wire(reason)),
+                                  .text = slice_from_str(text),
+                                  .has_retry_after_ms = reason == REFUSAL_QUEUE_FULL,
+                                  .retry_after_ms = BUSY_RETRY_MS};
     return shell_answer(shell, client, MSG_refused, &refused, fail);
 }
 
@@ -31,12 +30,10 @@ int shell_back_up(struct shell *shell, const struct effect *effect, struct fail 
                              "the broker runs with --durability none: there is no file to copy", fail);
     buffer_clear(&shell->backup_client);
     int code = buffer_append(&shell->backup_client, effect->client.data, effect->client.len)
-                   ? backup_start(&shell->backup, shell->ledger_dir, effect->detail,
-                                  shell->disk_reserve_bytes, &why)
+                   ? backup_start(&shell->backup, shell->ledger_dir, effect->detail, shell->disk_reserve_bytes, &why)
                    : fail_set(&why, -ENOMEM, "out of memory");
     if (code) {
-        log_event(LOG_WARN, "broker.backup-failed", "name=%.*s text=\"%s\"",
-                  SLICE_ARG(effect->detail), why.text);
+        log_event(LOG_WARN, "broker.backup-failed", "name=%.*s text=\"%s\"", SLICE_ARG(effect->detail), why.text);
         return refuse_backup(shell, effect->client, effect->tag, REFUSAL_BACKUP_FAILED, why.text, fail);
     }
     log_event(LOG_INFO, "broker.backup", "name=%.*s", SLICE_ARG(effect->detail));
@@ -62,6 +59,6 @@ void shell_cancel_backup(struct shell *shell)
     if (!shell->backup)
         return;
     backup_cancel(&shell->backup);
-    refuse_backup(shell, buffer_peek(&shell->backup_client), shell->backup_tag,
-                  REFUSAL_BACKUP_FAILED, "the broker was stopped before the copy was done", NULL);
+    refuse_backup(shell, buffer_peek(&shell->backup_client), shell->backup_tag, REFUSAL_BACKUP_FAILED,
+                  "the broker was stopped before the copy was done", NULL);
 }

@@ -35,8 +35,8 @@ static int do_send_client(struct shell *shell, const struct effect *effect, stru
  * Makes shell->out the trajectory's message. 1: done, 0: it is not there (any more), negative:
  * the ledger failed. `tag` NULL for the feed.
  */
-static int make_trajectory(struct shell *shell, struct slice stream, uint64_t seq,
-                           const uint64_t *tag, struct fail *fail)
+static int make_trajectory(struct shell *shell, struct slice stream, uint64_t seq, const uint64_t *tag,
+                           struct fail *fail)
 {
     struct msg_trajectory message;
     struct refusal no;
@@ -48,8 +48,8 @@ static int make_trajectory(struct shell *shell, struct slice stream, uint64_t se
     buffer_clear(&shell->out);
     if (message_encode(MSG_trajectory, &message, &shell->out, &no))
         return 1;
-    log_event(LOG_ERROR, "broker.trajectory-unsendable", "stream=%.*s seq=%llu text=\"%s\"",
-              SLICE_ARG(stream), (unsigned long long)seq, no.text);
+    log_event(LOG_ERROR, "broker.trajectory-unsendable", "stream=%.*s seq=%llu text=\"%s\"", SLICE_ARG(stream),
+              (unsigned long long)seq, no.text);
     return 0;
 }
 
@@ -62,8 +62,7 @@ static int send_made(struct shell *shell, struct slice client, struct fail *fail
     return 0;
 }
 
-int shell_answer(struct shell *shell, struct slice client, enum message_id id, const void *message,
-                 struct fail *fail)
+int shell_answer(struct shell *shell, struct slice client, enum message_id id, const void *message, struct fail *fail)
 {
     struct refusal no;
     buffer_clear(&shell->out);
@@ -72,8 +71,8 @@ int shell_answer(struct shell *shell, struct slice client, enum message_id id, c
     return send_made(shell, client, fail);
 }
 
-static int refuse_send(struct shell *shell, const struct effect *effect, enum refusal_reason reason,
-                       const char *text, struct fail *fail)
+static int refuse_send(struct shell *shell, const struct effect *effect, enum refusal_reason reason, const char *text,
+                       struct fail *fail)
 {
     struct msg_refused refused = {.tag = effect->tag,
                                   .request = slice_from_str(message_get(MSG_rollout_get)->wire),
@@ -91,8 +90,8 @@ static int do_send_trajectory(struct shell *shell, const struct effect *effect, 
                            "clients have asked for more than they read; try again later", fail);
     int code = make_trajectory(shell, effect->stream, effect->seq, &effect->tag, fail);
     if (code == 0)
-        return refuse_send(shell, effect, REFUSAL_FORGOTTEN,
-                           "the trajectory was acknowledged and is no longer kept", fail);
+        return refuse_send(shell, effect, REFUSAL_FORGOTTEN, "the trajectory was acknowledged and is no longer kept",
+                           fail);
     return code < 0 ? code : send_made(shell, effect->client, fail);
 }
 
@@ -125,8 +124,7 @@ static int publish(struct shell *shell, struct slice stream, zmq_msg_t *body, st
 }
 
 /* Beyond what subscribers may leave unread, the next head tells them that there is more to fetch. */
-static int do_publish_trajectory(struct shell *shell, const struct effect *effect,
-                                 struct fail *fail)
+static int do_publish_trajectory(struct shell *shell, const struct effect *effect, struct fail *fail)
 {
     if (atomic_load(&shell->feed_held) > FEED_HELD_MAX)
         return 0;
@@ -152,9 +150,8 @@ static int do_publish_head(struct shell *shell, const struct effect *effect, str
 static int do_lane_refused(struct shell *shell, const struct effect *effect, struct fail *fail)
 {
     (void)shell, (void)fail;
-    log_event(LOG_WARN, "broker.lane-refused",
-              "text=\"the lane of worker %.*s cannot be opened: %.*s\" action=no-jobs", SLICE_ARG(effect->worker),
-              SLICE_ARG(effect->detail));
+    log_event(LOG_WARN, "broker.lane-refused", "text=\"the lane of worker %.*s cannot be opened: %.*s\" action=no-jobs",
+              SLICE_ARG(effect->worker), SLICE_ARG(effect->detail));
     return 0;
 }
 
@@ -194,9 +191,8 @@ static int do_lane_job(struct shell *shell, const struct effect *effect, struct 
     zmq_msg_t frame;
     buffer_clear(&shell->out);
     if (code == 0 && message_encode(MSG_job_start, &message, &shell->out, &no))
-        return zmq_frame_init(&frame, &shell->out, NULL)
-                   ? send_lane(shell, effect->worker, &frame)
-                   : fail_set(fail, -ENOMEM, "out of memory");
+        return zmq_frame_init(&frame, &shell->out, NULL) ? send_lane(shell, effect->worker, &frame)
+                                                         : fail_set(fail, -ENOMEM, "out of memory");
     log_event(LOG_ERROR, "broker.job-unsendable", "job=%.*s text=\"%s\" action=handed-out-again",
               SLICE_ARG(effect->job), code ? fail->text : no.text);
     return 0;
@@ -215,8 +211,8 @@ static bool is_persist(const struct effect *effect) { return effect->kind <= PER
 
 static bool loads(const struct effect *effect)
 {
-    return effect->kind == LANE_JOB || effect->kind == SEND_TRAJECTORY ||
-           effect->kind == SEND_RANGE || effect->kind == PUBLISH_TRAJECTORY;
+    return effect->kind == LANE_JOB || effect->kind == SEND_TRAJECTORY || effect->kind == SEND_RANGE ||
+           effect->kind == PUBLISH_TRAJECTORY;
 }
 
 static int persist(struct shell *shell, struct effects effects, struct fail *fail)
@@ -240,9 +236,10 @@ static int send_all(struct shell *shell, struct effects effects, struct fail *fa
     static int (*const performers[])(struct shell *, const struct effect *, struct fail *) = {
         [SEND_CLIENT] = do_send_client,   [SEND_TRAJECTORY] = do_send_trajectory,
         [SEND_RANGE] = do_send_range,     [PUBLISH_TRAJECTORY] = do_publish_trajectory,
-        [PUBLISH_HEAD] = do_publish_head, [LANE_REFUSED] = do_lane_refused, [LANE_OPEN] = do_lane_open,
-        [LANE_SEND] = do_lane_send,       [LANE_JOB] = do_lane_job,
-        [LANE_CLOSE] = do_lane_close,     [BACK_UP] = shell_back_up,
+        [PUBLISH_HEAD] = do_publish_head, [LANE_REFUSED] = do_lane_refused,
+        [LANE_OPEN] = do_lane_open,       [LANE_SEND] = do_lane_send,
+        [LANE_JOB] = do_lane_job,         [LANE_CLOSE] = do_lane_close,
+        [BACK_UP] = shell_back_up,
     };
     bool reading = false;
     int code = 0;
@@ -263,7 +260,8 @@ static int send_all(struct shell *shell, struct effects effects, struct fail *fa
 int shell_carry_out(struct shell *shell, struct fail *fail)
 {
     if (core_failed(shell->core))
-        return fail_set(fail, -ENOMEM, "out of memory; nothing acknowledged is lost: give the "
+        return fail_set(fail, -ENOMEM,
+                        "out of memory; nothing acknowledged is lost: give the "
                         "broker more, or lower --rollouts-max, and start it again");
     struct effects effects = core_effects(shell->core);
     int code = persist(shell, effects, fail);

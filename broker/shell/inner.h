@@ -15,23 +15,23 @@
 #include "broker/layer_gc/store.h"
 
 enum {
-    STALLED_MS = 1000,                 /* so late the broker itself stood still */
-    INBOUND_MAX = 512,              /* messages of one cycle, half of them of each socket ... */
-    INBOUND_BYTES_MAX = 16 << 20,   /* ... and their bytes, beyond the last */
-    EFFECTS_MAX = 1 << 18,          /* ... and what they may cause, beyond the last */
-    LOADS_MAX = 16,                 /* ... and trajectories that they ask for, a range counting ... */
-    RANGE_LOADS = 8,                /* ... for so many */
-    TURN_US = 10000,                /* ... and the time that a socket's messages take, beyond the last */
-    RANGE_BYTES_MAX = 8 << 20,      /* of one stream.fetch's answer, beyond the first */
-    FRONT_HELD_MAX = 256 << 20,     /* trajectories that clients have asked for and not read */
-    FEED_HELD_MAX = 128 << 20       /* trajectories published that a subscriber has not read */
+    STALLED_MS = 1000,            /* so late the broker itself stood still */
+    INBOUND_MAX = 512,            /* messages of one cycle, half of them of each socket ... */
+    INBOUND_BYTES_MAX = 16 << 20, /* ... and their bytes, beyond the last */
+    EFFECTS_MAX = 1 << 18,        /* ... and what they may cause, beyond the last */
+    LOADS_MAX = 16,               /* ... and trajectories that they ask for, a range counting ... */
+    RANGE_LOADS = 8,              /* ... for so many */
+    TURN_US = 10000,              /* ... and the time that a socket's messages take, beyond the last */
+    RANGE_BYTES_MAX = 8 << 20,    /* of one stream.fetch's answer, beyond the first */
+    FRONT_HELD_MAX = 256 << 20,   /* trajectories that clients have asked for and not read */
+    FEED_HELD_MAX = 128 << 20     /* trajectories published that a subscriber has not read */
 };
 
 /* A message, kept until the cycle's effects are done, as they borrow from it. */
 struct inbound {
-    zmq_msg_t from, body; /* `from`: the client's identity; empty for a worker */
-    char name[KEY_NAME_SIZE]; /* of its key */
-    struct task_summary summary;   /* of a group.submit */
+    zmq_msg_t from, body;        /* `from`: the client's identity; empty for a worker */
+    char name[KEY_NAME_SIZE];    /* of its key */
+    struct task_summary summary; /* of a group.submit */
 };
 
 /* Says something that may happen often no more than once a second. */
@@ -53,23 +53,23 @@ struct shell {
     uint64_t epoch;
     int signal_fd;
     struct lock ipc_lock;
-    int64_t due_ms;  /* when the core wants to be called */
+    int64_t due_ms; /* when the core wants to be called */
     bool stopping;
 
-    struct turns *turns[2]; /* of FRONT and SINK, by their places: what was read and waits */
+    struct turns *turns[2];  /* of FRONT and SINK, by their places: what was read and waits */
     struct inbound *inbound; /* that were handled */
     size_t inbound_count, inbound_bytes;
-    bool is_looking_back;    /* a cycle's looks into the ledger have begun */
-    struct buffer out;       /* the message being made */
+    bool is_looking_back;     /* a cycle's looks into the ledger have begun */
+    struct buffer out;        /* the message being made */
     atomic_size_t front_held; /* bytes of trajectories FRONT has not sent yet */
     atomic_size_t feed_held;  /* and FEED */
 
-    const char *ledger_dir;  /* NULL: the ledger is in memory only */
+    const char *ledger_dir; /* NULL: the ledger is in memory only */
     uint64_t disk_reserve_bytes;
-    int64_t disk_look_ms;    /* when the disk is looked at next ... */
-    int64_t clock_note_ms;   /* ... and the ledger's clock noted */
+    int64_t disk_look_ms;  /* when the disk is looked at next ... */
+    int64_t clock_note_ms; /* ... and the ledger's clock noted */
     bool disk_is_low;
-    struct backup *backup;   /* the one that is being made, or NULL; and who asked for it */
+    struct backup *backup; /* the one that is being made, or NULL; and who asked for it */
     struct buffer backup_client;
     uint64_t backup_tag;
 
@@ -109,8 +109,7 @@ void shell_drop_waiting(struct shell *shell);
 int shell_carry_out(struct shell *shell, struct fail *fail);
 
 /* Sends a client a message. Negative when there is no memory for it. */
-int shell_answer(struct shell *shell, struct slice client, enum message_id id, const void *message,
-                 struct fail *fail);
+int shell_answer(struct shell *shell, struct slice client, enum message_id id, const void *message, struct fail *fail);
 
 /* Logs `text` as event `id`, at most once a second, with how often it was not said. */
 void shell_complain(struct complaint *complaint, const char *id, const char *text);

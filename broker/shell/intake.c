@@ -92,17 +92,14 @@ static uint64_t peek_tag(struct slice bytes)
     if (!at)
         return 0;
     size_t start = (size_t)(at - bytes.data) + sizeof(key) - 1;
-    bool is_uint = start < bytes.len && (bytes.data[start] < 0x80 ||
-                                         (bytes.data[start] >= 0xcc && bytes.data[start] <= 0xcf));
+    bool is_uint = start < bytes.len &&
+                   (bytes.data[start] < 0x80 || (bytes.data[start] >= 0xcc && bytes.data[start] <= 0xcf));
     if (!is_uint)
         return 0;
     msgpack_unpacked unpacked;
     msgpack_unpacked_init(&unpacked);
-    msgpack_unpack_return got =
-        msgpack_unpack_next(&unpacked, (const char *)bytes.data, bytes.len, &start);
-    uint64_t tag = got == MSGPACK_UNPACK_SUCCESS || got == MSGPACK_UNPACK_EXTRA_BYTES
-                       ? unpacked.data.via.u64
-                       : 0;
+    msgpack_unpack_return got = msgpack_unpack_next(&unpacked, (const char *)bytes.data, bytes.len, &start);
+    uint64_t tag = got == MSGPACK_UNPACK_SUCCESS || got == MSGPACK_UNPACK_EXTRA_BYTES ? unpacked.data.via.u64 : 0;
     msgpack_unpacked_destroy(&unpacked);
     return tag;
 }
@@ -137,13 +134,12 @@ void shell_complain(struct complaint *complaint, const char *id, const char *tex
         complaint->unsaid++;
         return;
     }
-    log_event(LOG_WARN, id, "text=\"%.600s\" unsaid=%llu", text,
-              (unsigned long long)complaint->unsaid);
+    log_event(LOG_WARN, id, "text=\"%.600s\" unsaid=%llu", text, (unsigned long long)complaint->unsaid);
     *complaint = (struct complaint){.said_ms = now_ms};
 }
 
-static void refuse_inbound(struct shell *shell, struct inbound *inbound, const char *request,
-                          const struct refusal *no, bool is_client)
+static void refuse_inbound(struct shell *shell, struct inbound *inbound, const char *request, const struct refusal *no,
+                           bool is_client)
 {
     if (is_client) {
         refuse_client(shell, &inbound->from, &inbound->body, request, no);
@@ -170,21 +166,19 @@ static bool read_message(struct inbound *inbound, bool alone, bool is_client, en
     *ret_request = message->wire;
     bool is_clients = message->sender == SENDER_CLIENT || message->sender == SENDER_ADMIN;
     if (is_client ? !is_clients : message->sender != SENDER_WORKER)
-        return refuse(no, REFUSAL_UNKNOWN_MESSAGE, "", "%s is not sent to this socket",
-                      message->wire);
+        return refuse(no, REFUSAL_UNKNOWN_MESSAGE, "", "%s is not sent to this socket", message->wire);
     if (!message_decode(*ret_id, bytes, ret, no))
         return false;
     return *ret_id != MSG_group_submit || task_summary_read(ret->group_submit.task, &inbound->summary, no);
 }
 
 /* Who sent it, if that may still come in. */
-static bool find_caller(const struct shell *shell, struct inbound *inbound, bool is_client,
-                        struct caller *ret, struct refusal *no)
+static bool find_caller(const struct shell *shell, struct inbound *inbound, bool is_client, struct caller *ret,
+                        struct refusal *no)
 {
     ret->route = zmq_frame_peek(&inbound->from);
     ret->peer = slice_from_str(zmq_msg_gets(&inbound->body, "Peer-Address"));
-    if (auth_find_caller(&shell->auth, &inbound->body, is_client ? ZAP_FRONT : ZAP_SINK, ret,
-                         inbound->name))
+    if (auth_find_caller(&shell->auth, &inbound->body, is_client ? ZAP_FRONT : ZAP_SINK, ret, inbound->name))
         return true;
     return refuse(no, REFUSAL_NOT_ALLOWED, "", "this key is no longer known to the broker as a %s's",
                   is_client ? "trainer's or an admin" : "worker");
@@ -204,8 +198,8 @@ static bool look_back(struct shell *shell, struct slice group, struct core_task 
 }
 
 /* True when the core has handled it, and its bytes must be kept. */
-static bool handle_inbound(struct shell *shell, struct inbound *inbound, bool alone, bool is_client,
-                          int64_t now_ms, int64_t wall_ms)
+static bool handle_inbound(struct shell *shell, struct inbound *inbound, bool alone, bool is_client, int64_t now_ms,
+                           int64_t wall_ms)
 {
     enum message_id id;
     union any_message message;
@@ -309,13 +303,13 @@ static size_t count_loads(const struct shell *shell, struct part *part)
 
 static bool is_over(const struct shell *shell, const struct part *part)
 {
-    return shell->inbound_bytes >= part->bytes_end || part->loads >= LOADS_MAX ||
-           part->effects_seen >= EFFECTS_MAX || clock_us() >= part->end_us;
+    return shell->inbound_bytes >= part->bytes_end || part->loads >= LOADS_MAX || part->effects_seen >= EFFECTS_MAX ||
+           clock_us() >= part->end_us;
 }
 
 /* What it cost in time; what will be stored or loaded for it counts as its part of what a cycle may. */
-static int64_t take_one(struct shell *shell, struct waiting *waiting, bool is_client, struct part *part,
-                        int64_t now_ms, int64_t wall_ms)
+static int64_t take_one(struct shell *shell, struct waiting *waiting, bool is_client, struct part *part, int64_t now_ms,
+                        int64_t wall_ms)
 {
     struct inbound *inbound = &shell->inbound[shell->inbound_count];
     int64_t begun_us = clock_us();

@@ -5,41 +5,25 @@
 
 #include "common/base/clock.h"
 
-static bool tell_stream(void *core, struct slice name, struct slice owner, uint64_t first,
-                        uint64_t head)
+static bool tell_stream(void *core, struct slice name, struct slice owner, uint64_t first, uint64_t head)
 {
     return core_restore_stream(core, name, owner, first, head);
 }
 
-static bool tell_policy(void *core, const struct core_policy *row)
-{
-    return core_restore_policy(core, row);
-}
+static bool tell_policy(void *core, const struct core_policy *row) { return core_restore_policy(core, row); }
 
-static bool tell_engine(void *core, const struct core_engine *row)
-{
-    return core_restore_engine(core, row);
-}
+static bool tell_engine(void *core, const struct core_engine *row) { return core_restore_engine(core, row); }
 
-static bool tell_group(void *core, const struct core_group_row *row)
-{
-    return core_restore_group(core, row);
-}
+static bool tell_group(void *core, const struct core_group_row *row) { return core_restore_group(core, row); }
 
-static bool tell_rollout(void *core, const struct core_rollout_row *row)
-{
-    return core_restore_rollout(core, row);
-}
+static bool tell_rollout(void *core, const struct core_rollout_row *row) { return core_restore_rollout(core, row); }
 
 static bool tell_failures(void *core, const struct core_failures *failures)
 {
     return core_restore_failures(core, failures);
 }
 
-static bool tell_lease(void *core, const struct core_lease *lease)
-{
-    return core_restore_lease(core, lease);
-}
+static bool tell_lease(void *core, const struct core_lease *lease) { return core_restore_lease(core, lease); }
 
 static bool tell_early_cancel(void *core, struct slice name, struct slice owner, uint64_t clock_ms)
 {
@@ -65,16 +49,17 @@ int shell_restore(struct shell *shell, const struct shell_options *options, stru
     core_set_placing(shell->core, options->placing);
     core_restore_clock(shell->core, ledger_ms);
     core_restore_versions(shell->core, versions);
-    struct ledger_reader reader = {
-        .context = shell->core,
-        .early_cancels_since_ms = ledger_ms > settings->early_cancel_ms ? (uint64_t)(ledger_ms - settings->early_cancel_ms) : 0,
-        .stream = tell_stream,
-        .engine = tell_engine,
-        .group = tell_group,
-        .rollout = tell_rollout,
-        .failures = tell_failures,
-        .lease = tell_lease,
-        .early_cancel = tell_early_cancel,
-        .policy = tell_policy};
+    struct ledger_reader reader = {.context = shell->core,
+                                   .early_cancels_since_ms = ledger_ms > settings->early_cancel_ms
+                                                                 ? (uint64_t)(ledger_ms - settings->early_cancel_ms)
+                                                                 : 0,
+                                   .stream = tell_stream,
+                                   .engine = tell_engine,
+                                   .group = tell_group,
+                                   .rollout = tell_rollout,
+                                   .failures = tell_failures,
+                                   .lease = tell_lease,
+                                   .early_cancel = tell_early_cancel,
+                                   .policy = tell_policy};
     return ledger_restore(shell->ledger, &reader, fail);
 }

@@ -53,8 +53,7 @@ static int open_ledger(struct shell *shell, const struct shell_options *options,
     return 0;
 }
 
-static int open_sockets(struct shell *shell, const struct shell_options *options,
-                        struct fail *fail)
+static int open_sockets(struct shell *shell, const struct shell_options *options, struct fail *fail)
 {
     shell->context = zmq_ctx_new();
     if (!shell->context)
@@ -67,8 +66,7 @@ static int open_sockets(struct shell *shell, const struct shell_options *options
     if (!shell->conns)
         return fail_set(fail, -ENOMEM, "out of memory");
     multipart_follow_own();
-    shell->lanes = lanes_create(shell->context, &shell->auth,
-                                (struct lane_rules){options->lanes, options->ipc_dir});
+    shell->lanes = lanes_create(shell->context, &shell->auth, (struct lane_rules){options->lanes, options->ipc_dir});
     if (!shell->lanes)
         return fail_set(fail, -errno, "cannot watch lanes: %s", strerror(errno));
     return shell_bind(shell, options, fail);
@@ -148,8 +146,7 @@ static void take_broken_lanes(struct shell *shell, int64_t now_ms)
     char worker[LANE_NAME_SIZE];
     const char *why;
     while (lanes_take_broken(shell->lanes, now_ms, worker, &why)) {
-        log_event(LOG_WARN, "broker.lane-broke", "worker=%s why=\"%s\" action=jobs-requeued",
-                  worker, why);
+        log_event(LOG_WARN, "broker.lane-broke", "worker=%s why=\"%s\" action=jobs-requeued", worker, why);
         core_lane_broke(shell->core, now_ms, slice_from_str(worker));
     }
 }
@@ -158,8 +155,8 @@ static void take_lane_news(struct shell *shell, int64_t now_ms)
 {
     struct lane_news news;
     while (lanes_take_news(shell->lanes, &news)) {
-        log_event(LOG_INFO, news.why[0] ? "broker.lane-waits" : "broker.lane-waits-no-more",
-                  "worker=%s why=\"%s\"", news.worker, news.why);
+        log_event(LOG_INFO, news.why[0] ? "broker.lane-waits" : "broker.lane-waits-no-more", "worker=%s why=\"%s\"",
+                  news.worker, news.why);
         core_lane_waits(shell->core, now_ms, slice_from_str(news.worker), slice_from_str(news.why));
     }
 }

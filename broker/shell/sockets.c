@@ -16,13 +16,13 @@
  * when a socket with them stops reading.
  */
 enum {
-    FRONT_MESSAGE_MAX = 4 << 20,  /* a task of 1 MiB, and room to refuse larger ones by name */
-    SINK_MESSAGE_MAX = 72 << 20,  /* a record of 64 MiB, a layer, an answer */
+    FRONT_MESSAGE_MAX = 4 << 20, /* a task of 1 MiB, and room to refuse larger ones by name */
+    SINK_MESSAGE_MAX = 72 << 20, /* a record of 64 MiB, a layer, an answer */
     FRONT_READ_MARK = 32,
     SINK_READ_MARK = 16,
-    FRONT_SEND_MARK = 1024,       /* more than one stream.fetch's answer */
-    FEED_SEND_MARK = 8192,        /* small ones; shell/effects.c counts the bytes of large ones */
-    FEED_READ_MARK = 16,          /* libzmq takes in subscriptions for as long as there are any */
+    FRONT_SEND_MARK = 1024, /* more than one stream.fetch's answer */
+    FEED_SEND_MARK = 8192,  /* small ones; shell/effects.c counts the bytes of large ones */
+    FEED_READ_MARK = 16,    /* libzmq takes in subscriptions for as long as there are any */
     LINGER_MS = 500
 };
 
@@ -31,20 +31,18 @@ struct option {
 };
 
 static const struct option common_options[] = {
-    {ZMQ_BACKLOG, 1024},       {ZMQ_HANDSHAKE_IVL, 3000},     {ZMQ_TCP_KEEPALIVE, 1},
-    {ZMQ_TCP_KEEPALIVE_IDLE, 30}, {ZMQ_TCP_KEEPALIVE_INTVL, 10}, {ZMQ_TCP_KEEPALIVE_CNT, 3},
-    {ZMQ_TCP_MAXRT, 30000},
+    {ZMQ_BACKLOG, 1024},           {ZMQ_HANDSHAKE_IVL, 3000},  {ZMQ_TCP_KEEPALIVE, 1}, {ZMQ_TCP_KEEPALIVE_IDLE, 30},
+    {ZMQ_TCP_KEEPALIVE_INTVL, 10}, {ZMQ_TCP_KEEPALIVE_CNT, 3}, {ZMQ_TCP_MAXRT, 30000},
 };
 static const struct option front_options[] = {
-    {ZMQ_RCVHWM, FRONT_READ_MARK}, {ZMQ_SNDHWM, FRONT_SEND_MARK},
+    {ZMQ_RCVHWM, FRONT_READ_MARK},
+    {ZMQ_SNDHWM, FRONT_SEND_MARK},
     {ZMQ_LINGER, LINGER_MS},
     {ZMQ_ROUTER_MANDATORY, 1}, /* and no HANDOVER: an identity is its first owner's */
 };
 static const struct option sink_options[] = {{ZMQ_RCVHWM, SINK_READ_MARK}, {ZMQ_LINGER, 0}};
-static const struct option feed_options[] = {{ZMQ_SNDHWM, FEED_SEND_MARK},
-                                             {ZMQ_RCVHWM, FEED_READ_MARK},
-                                             {ZMQ_LINGER, LINGER_MS},
-                                             {ZMQ_XPUB_MANUAL, 1}};
+static const struct option feed_options[] = {
+    {ZMQ_SNDHWM, FEED_SEND_MARK}, {ZMQ_RCVHWM, FEED_READ_MARK}, {ZMQ_LINGER, LINGER_MS}, {ZMQ_XPUB_MANUAL, 1}};
 
 struct plan {
     const char *name;
@@ -56,10 +54,10 @@ struct plan {
     size_t option_count;
 };
 #define OPTIONS(table) table, sizeof(table) / sizeof(*table)
-static const struct plan front_plan = {"front", ZAP_FRONT, ZMQ_ROUTER, FRONT_MESSAGE_MAX, FRONT_READ_MARK,
-                                       OPTIONS(front_options)};
-static const struct plan sink_plan = {"sink", ZAP_SINK, ZMQ_PULL, SINK_MESSAGE_MAX, SINK_READ_MARK,
-                                      OPTIONS(sink_options)};
+static const struct plan front_plan = {"front",           ZAP_FRONT,       ZMQ_ROUTER,
+                                       FRONT_MESSAGE_MAX, FRONT_READ_MARK, OPTIONS(front_options)};
+static const struct plan sink_plan = {"sink",           ZAP_SINK,       ZMQ_PULL,
+                                      SINK_MESSAGE_MAX, SINK_READ_MARK, OPTIONS(sink_options)};
 static const struct plan feed_plan = {"feed", ZAP_FEED, ZMQ_XPUB, 1024, FEED_READ_MARK, OPTIONS(feed_options)};
 
 static bool set_options(void *socket, const struct option *options, size_t count)
@@ -76,35 +74,36 @@ static int refuse_bind(const char *name, const char *endpoint, int code, struct 
     if (code == EADDRINUSE)
         return fail_set(fail, -code,
                         "cannot bind %s: %s is in use by another program (`ss -ltnp sport = %s` "
-                        "names it): end it, or choose another port with --%s", name, endpoint,
-                        port ? port : "", name);
+                        "names it): end it, or choose another port with --%s",
+                        name, endpoint, port ? port : "", name);
     if (code == EACCES)
-        return fail_set(fail, -code, "cannot bind %s to %s: permission denied: choose a port from "
-                        "1024 on, or a directory you may write in", name, endpoint);
+        return fail_set(fail, -code,
+                        "cannot bind %s to %s: permission denied: choose a port from "
+                        "1024 on, or a directory you may write in",
+                        name, endpoint);
     if (code == EADDRNOTAVAIL || code == ENODEV)
-        return fail_set(fail, -code, "cannot bind %s to %s: this host has no such address: see "
-                        "`ip addr`, or use --bind tcp://0.0.0.0", name, endpoint);
+        return fail_set(fail, -code,
+                        "cannot bind %s to %s: this host has no such address: see "
+                        "`ip addr`, or use --bind tcp://0.0.0.0",
+                        name, endpoint);
     return fail_set(fail, -code, "cannot bind %s to %s: %s", name, endpoint, zmq_strerror(code));
 }
 
-static int bind_one(struct shell *shell, const struct plan *plan, const char *endpoint,
-                    char bound[ENDPOINT_SIZE], void **ret, struct fail *fail)
+static int bind_one(struct shell *shell, const struct plan *plan, const char *endpoint, char bound[ENDPOINT_SIZE],
+                    void **ret, struct fail *fail)
 {
     void *socket = *ret = zmq_socket(shell->context, plan->type);
-    if (!socket || !set_options(socket, common_options,
-                                sizeof(common_options) / sizeof(*common_options)) ||
+    if (!socket || !set_options(socket, common_options, sizeof(common_options) / sizeof(*common_options)) ||
         !set_options(socket, plan->options, plan->option_count) ||
         zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &plan->message_max, sizeof(int64_t)) != 0 ||
         auth_arm(&shell->auth, socket, plan->domain) != 0 ||
         conn_limit_watch(shell->conns, socket, plan->message_max, plan->read_mark) < 0)
-        return fail_set(fail, -errno, "cannot make the socket %s: %s", plan->name,
-                        zmq_strerror(errno));
+        return fail_set(fail, -errno, "cannot make the socket %s: %s", plan->name, zmq_strerror(errno));
     if (zmq_bind(socket, endpoint) != 0)
         return refuse_bind(plan->name, endpoint, errno, fail);
     size_t size = ENDPOINT_SIZE;
     if (zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, bound, &size) != 0)
-        return fail_set(fail, -errno, "%s is bound and does not say where: %s", plan->name,
-                        zmq_strerror(errno));
+        return fail_set(fail, -errno, "%s is bound and does not say where: %s", plan->name, zmq_strerror(errno));
     return 0;
 }
 
@@ -117,7 +116,8 @@ static void warn_of_port(const char *name, const char *endpoint)
     if (file && fscanf(file, "%d %d", &low, &high) == 2 && strncmp(endpoint, "tcp://", 6) == 0 &&
         sscanf(colon, ":%d", &port) == 1 && port >= low && port <= high)
         log_event(LOG_WARN, "broker.ephemeral-port",
-                  "%s=%s range=%d-%d hint=\"a reconnecting client can take this port: choose one below %d\"",
+                  "%s=%s range=%d-%d hint=\"a reconnecting client can take this port: choose one "
+                  "below %d\"",
                   name, endpoint, low, high, low);
     if (file)
         fclose(file);
@@ -130,11 +130,9 @@ int shell_bind(struct shell *shell, const struct shell_options *options, struct 
     if (options->ipc_dir)
         code = lock_take(options->ipc_dir, &shell->ipc_lock, fail);
     if (code == 0)
-        code = bind_one(shell, &front_plan, options->endpoints.front, shell->bound.front,
-                        &shell->front, fail);
+        code = bind_one(shell, &front_plan, options->endpoints.front, shell->bound.front, &shell->front, fail);
     if (code == 0)
-        code = bind_one(shell, &sink_plan, options->endpoints.sink, shell->bound.sink,
-                        &shell->sink, fail);
+        code = bind_one(shell, &sink_plan, options->endpoints.sink, shell->bound.sink, &shell->sink, fail);
     if (code == 0)
         code = bind_one(shell, &feed_plan, options->endpoints.feed, shell->bound.feed, &feed, fail);
     if (code == 0 && !(shell->feed = feed_create(feed, shell->bound.feed, &shell->auth)))

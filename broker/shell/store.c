@@ -12,8 +12,10 @@ int shell_open_store(struct shell *shell, const struct shell_options *options, s
     if (!options->store_dir)
         return 0;
     if (!shell->ledger_dir) {
-        log_event(LOG_WARN, "broker.store-off", "store=%s why=\"no ledger says what is needed\" "
-                  "action=nothing-deleted", options->store_dir);
+        log_event(LOG_WARN, "broker.store-off",
+                  "store=%s why=\"no ledger says what is needed\" "
+                  "action=nothing-deleted",
+                  options->store_dir);
         return 0;
     }
     return store_start(&shell->store,
@@ -28,17 +30,15 @@ static void say(const struct store_view *before, const struct store_view *now)
     if (now->freed_layers != before->freed_layers)
         log_event(LOG_INFO, "broker.store-freed", "layers=%llu bytes=%llu left_layers=%llu",
                   (unsigned long long)(now->freed_layers - before->freed_layers),
-                  (unsigned long long)(now->freed_bytes - before->freed_bytes),
-                  (unsigned long long)now->layers);
+                  (unsigned long long)(now->freed_bytes - before->freed_bytes), (unsigned long long)now->layers);
     if (now->error.code != before->error.code && now->error.code)
-        log_event(LOG_WARN, "broker.store-error", "text=\"%s\" action=tries-again",
-                  now->error.text);
+        log_event(LOG_WARN, "broker.store-error", "text=\"%s\" action=tries-again", now->error.text);
 }
 
 void shell_watch_store(struct shell *shell, int64_t now_ms)
 {
-    static const char *const words[] = {[STORE_SILENT] = "silent", [STORE_REFUSED] = "refused",
-                                        [STORE_TENDED] = "tended"};
+    static const char *const words[] = {
+        [STORE_SILENT] = "silent", [STORE_REFUSED] = "refused", [STORE_TENDED] = "tended"};
     struct store_view view;
     if (!shell->store || now_ms < shell->store_look_ms)
         return;

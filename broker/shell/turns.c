@@ -12,10 +12,10 @@ struct peer {
     uint64_t number;           /* of no other peer, ever */
     uint64_t place;            /* of its message that was taken last */
     size_t count, bytes;
-    int64_t used_us, last_us;  /* what it cost in all, and what its last message did */
-    uint64_t round;            /* in which something of it was read last */
+    int64_t used_us, last_us;      /* what it cost in all, and what its last message did */
+    uint64_t round;                /* in which something of it was read last */
     const struct connection *last; /* by which it was */
-    bool gave_two;             /* several connections gave something in that round */
+    bool gave_two;                 /* several connections gave something in that round */
     uint32_t len;
     uint8_t name[NAME_MAX_BYTES];
 };

@@ -21,10 +21,10 @@
 #include "common/base/slice.h"
 
 enum {
-    PEER_WAITING_MAX = 4096,        /* messages of one peer ... */
-    PEER_WAITING_BYTES = 32 << 20,  /* ... and their bytes, beyond the last */
-    WAITING_MAX = 16384,            /* of all ... */
-    WAITING_BYTES = 128 << 20,      /* ... likewise */
+    PEER_WAITING_MAX = 4096,       /* messages of one peer ... */
+    PEER_WAITING_BYTES = 32 << 20, /* ... and their bytes, beyond the last */
+    WAITING_MAX = 16384,           /* of all ... */
+    WAITING_BYTES = 128 << 20,     /* ... likewise */
     ROUND_US = 15000
 };
 

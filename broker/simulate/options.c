@@ -4,11 +4,13 @@
 
 static const struct {
     const char *name, *doc;
-} quantities[] = {
+} quantities[] =
+    {
 #define QUANTITY(name, unit, least, most, doc) {#name, doc},
 #include "broker/simulate/quantities.def"
 #undef QUANTITY
-}, presets[] = {
+},
+  presets[] = {
 #define PRESET(name, text, doc) {#name, doc "\n            " text},
 #include "broker/simulate/presets.def"
 #undef PRESET
@@ -32,12 +34,15 @@ static const struct cmdline line = {
     .program = "sluice-simulate",
     .arguments = "",
     .brief = "Says what a fleet would do: rollouts an hour, the bottleneck, and what to add",
-    .doc = "How busy each part is and how long jobs wait, too. It drives the broker's own scheduling with a made-up clock,\n"
-           "so a thousand nodes take seconds. Needs no broker, no engine and no worker. docs/capacity.md tells of the\n"
+    .doc = "How busy each part is and how long jobs wait, too. It drives the broker's own "
+           "scheduling with a made-up clock,\n"
+           "so a thousand nodes take seconds. Needs no broker, no engine and no worker. "
+           "docs/capacity.md tells of the\n"
            "model.\n",
     .example = "sluice simulate --engines 8 --tokens-per-second 4000 --nodes 16 --slots 64 --tasks swe\n"
                "sluice simulate --engines 64 --nodes 1000 --slots 100 --queued 1000000 --samples 1\n"
-               "sluice simulate --tasks turns=8..30,prompt=2000,sampled=150..600,tool=0.2..5s,init=3s,eval=10s\n"
+               "sluice simulate --tasks "
+               "turns=8..30,prompt=2000,sampled=150..600,tool=0.2..5s,init=3s,eval=10s\n"
                "sluice simulate --tasks trajectories.jsonl --engines 2 --per-hour 500\n",
     .tables = {{.rows = rows, .count = ROWS(rows)}},
     .statuses = statuses,
@@ -53,10 +58,12 @@ static void print_tasks(FILE *out)
     fprintf(out, "or KEY=RANGE,... of which sampled must be there:\n");
     for (size_t i = 0; i < sizeof(quantities) / sizeof(*quantities); i++)
         fprintf(out, "  %-8s  %s\n", quantities[i].name, quantities[i].doc);
-    fprintf(out, "where a RANGE is N (always that), A..B (uniform), or ~A..B (lognormal: one in twenty below A, one in\n"
-           "twenty above B), and seconds may have a unit (ms, s, m, h);\n"
-           "or a file that `sluice submit --wait --out` or `sluice watch --json` wrote: turns, tokens and times are\n"
-           "drawn from those trajectories.\n");
+    fprintf(out, "where a RANGE is N (always that), A..B (uniform), or ~A..B (lognormal: one in "
+                 "twenty below A, one in\n"
+                 "twenty above B), and seconds may have a unit (ms, s, m, h);\n"
+                 "or a file that `sluice submit --wait --out` or `sluice watch --json` wrote: "
+                 "turns, tokens and times are\n"
+                 "drawn from those trajectories.\n");
 }
 
 /* What follows from others, and what must fit them. */
@@ -67,8 +74,7 @@ static int complete(struct simulate_options *ret)
                              ret->init_nodes > ret->nodes ? "init-nodes" : "eval-nodes");
     ret->init_nodes = ret->init_nodes ? ret->init_nodes : ret->nodes;
     ret->eval_nodes = ret->eval_nodes ? ret->eval_nodes : ret->nodes;
-    if (ret->nodes * ret->slots + ret->init_nodes * ret->init_slots + ret->eval_nodes * ret->eval_slots >
-        4000000)
+    if (ret->nodes * ret->slots + ret->init_nodes * ret->init_slots + ret->eval_nodes * ret->eval_slots > 4000000)
         return cmdline_wrong(&line, "--slots: with these nodes all stages' are more than 4000000 together");
     if (!ret->queued)
         ret->queued = simulate_enough(ret->nodes * ret->slots);

@@ -15,7 +15,7 @@
 struct prefix {
     struct list link; /* in its cache's, while it has tokens */
     uint64_t tokens;
-    unsigned in_use;  /* calls that work on it */
+    unsigned in_use; /* calls that work on it */
 };
 
 struct prefix_cache {

@@ -34,8 +34,10 @@ static int read_tasks(struct shape *shape, const char *tasks)
     bool is_file = access(tasks, F_OK) == 0 || (strchr(tasks, '/') && !strchr(tasks, '='));
     int code = is_file ? shape_read(shape, tasks, &fail) : shape_parse(shape, tasks, &fail);
     if (code == 0 && shape->left_out)
-        fprintf(stderr, "sluice-simulate: %llu trajectories of %s are left out: they did not end ok or as the "
-                "agent's, or made no model call\n", (unsigned long long)shape->left_out, tasks);
+        fprintf(stderr,
+                "sluice-simulate: %llu trajectories of %s are left out: they did not end ok or as the "
+                "agent's, or made no model call\n",
+                (unsigned long long)shape->left_out, tasks);
     if (code == 0)
         return 0;
     fprintf(stderr, "sluice-simulate: --tasks: %s\n", fail.text);
@@ -56,7 +58,9 @@ static struct fleet fleet_of(const struct simulate_options *options)
 static int simulate_it(const struct simulate_options *options, const struct shape *shape)
 {
     const struct fleet fleet = fleet_of(options);
-    const struct load load = {.shape = shape, .samples = options->samples, .seed = options->seed,
+    const struct load load = {.shape = shape,
+                              .samples = options->samples,
+                              .seed = options->seed,
                               .groups = (options->queued + options->samples - 1) / options->samples,
                               .per_hour = (double)options->per_hour};
     struct figures figures;

@@ -60,17 +60,15 @@ static void print_head(const struct report *report, FILE *out)
     }
     fprintf(out, "\ntasks          %s\n", report->tasks);
     fprintf(out, "submitted      %s rollouts in groups of %llu, %s%s, seed %llu\n", queued,
-            (unsigned long long)report->load->samples,
-            report->load->per_hour > 0 ? per_hour : "all at the start",
+            (unsigned long long)report->load->samples, report->load->per_hour > 0 ? per_hour : "all at the start",
             report->load->per_hour > 0 ? " an hour" : "", (unsigned long long)report->load->seed);
     char ended[32], from[32], to[32], rate[32];
     print_count((double)figures->ended, ended);
     print_seconds(figures->from_s, from);
     print_seconds(figures->to_s, to);
     print_count(figures->per_hour, rate);
-    fprintf(out, "\nrollouts/hour  %s\nmeasured       %s rollouts, from %s to %s of made-up time%s\n\n", rate,
-            ended, from, to,
-            figures->is_whole ? ", start and end included: too few are submitted for a steady state" : "");
+    fprintf(out, "\nrollouts/hour  %s\nmeasured       %s rollouts, from %s to %s of made-up time%s\n\n", rate, ended,
+            from, to, figures->is_whole ? ", start and end included: too few are submitted for a steady state" : "");
 }
 
 static void print_part(const struct part_figures *part, enum part which, FILE *out)
@@ -82,8 +80,7 @@ static void print_part(const struct part_figures *part, enum part which, FILE *o
         print_seconds(part->wait_p50_s, p50);
         print_seconds(part->wait_p99_s, p99);
     }
-    fprintf(out, "%-24s %10s %6.0f %% %14s %10s %10s\n", part_words(which), has, 100 * part->busy, can,
-            p50, p99);
+    fprintf(out, "%-24s %10s %6.0f %% %14s %10s %10s\n", part_words(which), has, 100 * part->busy, can, p50, p99);
 }
 
 void report_print(const struct report *report, FILE *out)
@@ -92,16 +89,17 @@ void report_print(const struct report *report, FILE *out)
     struct verdict verdict = figures_judge(figures, report->load);
     char calls[32], pace[32], most[32], run[32], events[32];
     print_head(report, out);
-    fprintf(out, "%-24s %10s %8s %14s %10s %10s\n", "part", "has", "busy", "could do /h", "wait p50",
-            "wait p99");
+    fprintf(out, "%-24s %10s %8s %14s %10s %10s\n", "part", "has", "busy", "could do /h", "wait p50", "wait p99");
     for (enum part part = 0; part < PART_COUNT; part++)
         print_part(&figures->parts[part], part, out);
     print_count(figures->calls, calls);
     print_count(figures->call_tokens_per_s, pace);
     print_count(report->fleet->speed.call_tokens_per_s, most);
     print_seconds(figures->run_s, run);
-    fprintf(out, "\na run takes %s; %s calls sample at a time, %s tokens/s each of at most %s; %.0f %% of "
-                 "prompt tokens were cached\n", run, calls, pace, most, 100 * figures->cached);
+    fprintf(out,
+            "\na run takes %s; %s calls sample at a time, %s tokens/s each of at most %s; %.0f %% of "
+            "prompt tokens were cached\n",
+            run, calls, pace, most, 100 * figures->cached);
     fprintf(out, "\nbottleneck     %s\n", verdict.text);
     print_count((double)figures->events, events);
     fprintf(out, "\n%s events in %.1f s\n", events, report->took_s);
@@ -109,10 +107,7 @@ void report_print(const struct report *report, FILE *out)
 
 /* ---- as JSON ------------------------------------------------------------------------------------ */
 
-static json_t *real_or_null(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
+static json_t *real_or_null(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
 static json_t *describe_part(const struct part_figures *part)
 {
@@ -127,12 +122,9 @@ static json_t *describe_part(const struct part_figures *part)
 
 static void add_verdict(json_t *object, const struct verdict *verdict)
 {
-    json_object_set_new(object, "bottleneck",
-                        verdict->keeps_up ? json_null() : json_string(part_key(verdict->first)));
-    json_object_set_new(object, "next",
-                        verdict->has_next ? json_string(part_key(verdict->next)) : json_null());
-    json_object_set_new(object, "wanted",
-                        verdict->has_next ? json_integer((json_int_t)verdict->wanted) : json_null());
+    json_object_set_new(object, "bottleneck", verdict->keeps_up ? json_null() : json_string(part_key(verdict->first)));
+    json_object_set_new(object, "next", verdict->has_next ? json_string(part_key(verdict->next)) : json_null());
+    json_object_set_new(object, "wanted", verdict->has_next ? json_integer((json_int_t)verdict->wanted) : json_null());
     json_object_set_new(object, "advice", json_string(verdict->text));
 }
 

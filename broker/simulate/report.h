@@ -12,7 +12,7 @@ struct report {
     const struct load *load;
     const char *tasks; /* as they were named */
     const struct figures *figures;
-    double took_s;     /* of real time */
+    double took_s; /* of real time */
 };
 
 void report_print(const struct report *report, FILE *out);

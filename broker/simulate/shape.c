@@ -62,9 +62,8 @@ static bool read_plain(const char **at, double *ret)
 
 static int out_of_range(enum quantity q, struct fail *fail)
 {
-    return fail_set(fail, -EINVAL, "%s: must be from %g to %g%s", quantities[q].name,
-                    quantities[q].least, quantities[q].most,
-                    quantities[q].unit == SECONDS ? " seconds" : "");
+    return fail_set(fail, -EINVAL, "%s: must be from %g to %g%s", quantities[q].name, quantities[q].least,
+                    quantities[q].most, quantities[q].unit == SECONDS ? " seconds" : "");
 }
 
 static int read_range(enum quantity q, const char *text, struct range *ret, struct fail *fail)
@@ -109,8 +108,7 @@ static int read_pair(struct shape *shape, bool *named, char *pair, struct fail *
 {
     char *value = strchr(pair, '=');
     if (!value)
-        return fail_set(fail, -EINVAL, "'%s' is neither a file, a known distribution nor KEY=RANGE",
-                        pair);
+        return fail_set(fail, -EINVAL, "'%s' is neither a file, a known distribution nor KEY=RANGE", pair);
     *value++ = '\0';
     for (enum quantity q = 0; q < QUANTITY_COUNT; q++) {
         if (strcmp(pair, quantities[q].name) != 0)
@@ -153,21 +151,18 @@ static double draw(const struct shape *shape, enum quantity q, uint64_t *prng)
     const struct range *range = &shape->ranges[q];
     double value = range->low;
     if (range->is_lognormal && range->high > range->low)
-        value = prng_lognormal(prng, sqrt(range->low * range->high),
-                                 log(range->high / range->low) / (2 * z95));
+        value = prng_lognormal(prng, sqrt(range->low * range->high), log(range->high / range->low) / (2 * z95));
     else if (range->high > range->low && quantities[q].unit == COUNT)
         value = range->low + floor(prng_uniform(prng) * (range->high - range->low + 1));
     else if (range->high > range->low)
         value = range->low + prng_uniform(prng) * (range->high - range->low);
     if (quantities[q].unit == COUNT)
         value = round(value);
-    return value < quantities[q].least ? quantities[q].least
-           : value > quantities[q].most ? quantities[q].most : value;
+    return value < quantities[q].least ? quantities[q].least : value > quantities[q].most ? quantities[q].most : value;
 }
 
 /* One that was recorded, of the group that this one is like; `rollout` is its number in the group. */
-static const struct recorded *recorded_of(const struct shape *shape, uint64_t seed, uint64_t group,
-                                  uint64_t rollout)
+static const struct recorded *recorded_of(const struct shape *shape, uint64_t seed, uint64_t group, uint64_t rollout)
 {
     uint64_t like = prng_of(seed, KIND_GROUP, group) % shape->group_count;
     size_t first = shape->groups[like];
@@ -178,8 +173,7 @@ static const struct recorded *recorded_of(const struct shape *shape, uint64_t se
 double shape_init_s(const struct shape *shape, uint64_t seed, uint64_t group)
 {
     uint64_t prng = prng_of(seed, KIND_GROUP, group);
-    return shape->recorded_count ? recorded_of(shape, seed, group, 0)->init_s
-                                 : draw(shape, QUANTITY_init, &prng);
+    return shape->recorded_count ? recorded_of(shape, seed, group, 0)->init_s : draw(shape, QUANTITY_init, &prng);
 }
 
 uint64_t shape_prompt(const struct shape *shape, uint64_t seed, uint64_t group)
@@ -215,8 +209,7 @@ bool shape_turn(const struct shape *shape, struct walk *walk, struct turn *ret)
         *ret = (struct turn){turn->context, turn->sampled, (double)turn->tool_s};
         return true;
     }
-    *ret = (struct turn){.context = walk->context,
-                         .sampled = (uint64_t)draw(shape, QUANTITY_sampled, &walk->prng)};
+    *ret = (struct turn){.context = walk->context, .sampled = (uint64_t)draw(shape, QUANTITY_sampled, &walk->prng)};
     walk->context += ret->sampled;
     if (++walk->turn < walk->turns) {
         ret->tool_s = draw(shape, QUANTITY_tool, &walk->prng);

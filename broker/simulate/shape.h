@@ -49,9 +49,9 @@ struct recorded {
 
 struct shape {
     struct range ranges[QUANTITY_COUNT];
-    struct recorded *recorded; /* by group; empty: ranges count */
+    struct recorded *recorded;                   /* by group; empty: ranges count */
     size_t recorded_count, *groups, group_count; /* groups[g]: the first of its rollouts */
-    uint64_t left_out;         /* lines that ended as task, infra or cancelled */
+    uint64_t left_out;                           /* lines that ended as task, infra or cancelled */
 };
 
 /* A rollout while its turns are drawn one by one. */

@@ -23,13 +23,12 @@ static bool is_role(const json_t *turn, const char *role)
 
 static bool add_turn(struct recorded *recorded, const json_t *turn)
 {
-    struct recorded_turn *more =
-        realloc(recorded->turns, (recorded->turn_count + 1) * sizeof(*more));
+    struct recorded_turn *more = realloc(recorded->turns, (recorded->turn_count + 1) * sizeof(*more));
     if (!more)
         return false;
     recorded->turns = more;
-    more[recorded->turn_count++] = (struct recorded_turn){
-        .context = (uint32_t)number_of(turn, "offset"), .sampled = (uint32_t)number_of(turn, "length")};
+    more[recorded->turn_count++] = (struct recorded_turn){.context = (uint32_t)number_of(turn, "offset"),
+                                                          .sampled = (uint32_t)number_of(turn, "length")};
     return true;
 }
 
@@ -38,17 +37,17 @@ static bool read_traces(struct recorded *recorded, const json_t *traces, double 
 {
     size_t t, i;
     json_t *trace, *turn;
-    json_array_foreach(traces, t, trace)
-        json_array_foreach(json_object_get(trace, "turns"), i, turn) {
-            double seconds = number_of(turn, "seconds");
-            if (is_role(turn, "assistant")) {
-                *model_s += seconds;
-                if (number_of(turn, "length") >= 1 && !add_turn(recorded, turn))
-                    return false;
-            } else if (recorded->turn_count) {
-                recorded->turns[recorded->turn_count - 1].tool_s += (float)seconds;
-            }
+    json_array_foreach(traces, t, trace) json_array_foreach(json_object_get(trace, "turns"), i, turn)
+    {
+        double seconds = number_of(turn, "seconds");
+        if (is_role(turn, "assistant")) {
+            *model_s += seconds;
+            if (number_of(turn, "length") >= 1 && !add_turn(recorded, turn))
+                return false;
+        } else if (recorded->turn_count) {
+            recorded->turns[recorded->turn_count - 1].tool_s += (float)seconds;
         }
+    }
     return true;
 }
 
@@ -70,7 +69,9 @@ static int read_line(struct recorded *recorded, const json_t *line, struct fail 
     double model_s = 0;
     if (!outcome || !group || !json_is_array(traces))
         return fail_set(fail, -EINVAL, "is no trajectory: it lacks %s",
-                        !outcome ? "outcome" : !group ? "group" : "traces");
+                        !outcome ? "outcome"
+                        : !group ? "group"
+                                 : "traces");
     if (strcmp(outcome, "ok") != 0 && strcmp(outcome, "agent") != 0)
         return 0;
     recorded->group = strdup(group);
@@ -97,8 +98,7 @@ static int add_line(struct shape *shape, uint64_t number, const char *text, stru
     json_t *line = json_loads(text, 0, &error);
     if (!line)
         return fail_set(fail, -EINVAL, "is no JSON: %s", error.text);
-    struct recorded *more =
-        realloc(shape->recorded, (shape->recorded_count + 1) * sizeof(*more));
+    struct recorded *more = realloc(shape->recorded, (shape->recorded_count + 1) * sizeof(*more));
     if (!more) {
         json_decref(line);
         return fail_set(fail, -ENOMEM, "out of memory");
@@ -153,8 +153,10 @@ int shape_read(struct shape *shape, const char *path, struct fail *fail)
     if (ferror(file))
         return fail_set(fail, -EIO, "cannot read %s: %s", path, strerror(errno));
     if (!shape->recorded_count)
-        return fail_set(fail, -EINVAL, "%s: no trajectory in it ended ok or as the agent's with a model "
-                        "call", path);
+        return fail_set(fail, -EINVAL,
+                        "%s: no trajectory in it ended ok or as the agent's with a model "
+                        "call",
+                        path);
     return index_groups(shape, fail);
 }
 

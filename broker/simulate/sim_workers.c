@@ -4,7 +4,7 @@
 
 #include "broker/simulate/world.h"
 
-enum { LOAD_REPORTS_A_SECOND = 128 }; /* with more engines each is told of so much less often */
+enum { LOAD_REPORTS_A_SECOND = 128 };                     /* with more engines each is told of so much less often */
 static const char letters[STAGE_COUNT] = {'i', 'r', 'e'}; /* workers' names begin with it */
 
 static const int64_t never_ms = (int64_t)1 << 50;
@@ -14,8 +14,8 @@ static int64_t ms_of(const struct world *world) { return 1 + (int64_t)(world->no
 static void say(struct world *world, const char *route, enum message_id id, const void *in)
 {
     struct caller caller = {slice_from_str(route), {NULL, 0}, true};
-    core_handle(world->core, ms_of(world), ms_of(world), &caller, id, in,
-                id == MSG_group_submit ? &world->task : NULL, 1);
+    core_handle(world->core, ms_of(world), ms_of(world), &caller, id, in, id == MSG_group_submit ? &world->task : NULL,
+                1);
 }
 
 /* ---- who there is ------------------------------------------------------------------------- */
@@ -24,9 +24,11 @@ static void hire(struct world *world, enum stage stage, uint64_t number)
 {
     char name[24];
     snprintf(name, sizeof(name), "%c%llu", letters[stage], (unsigned long long)number);
-    struct msg_worker_beat in = {.worker = slice_from_str(name), .stage = slice_from_str(stage_wire(stage)),
+    struct msg_worker_beat in = {.worker = slice_from_str(name),
+                                 .stage = slice_from_str(stage_wire(stage)),
                                  .slots = world->fleet->slots[stage],
-                                 .lane = slice_from_str("tcp://h:1"), .host = slice_from_str("h"),
+                                 .lane = slice_from_str("tcp://h:1"),
+                                 .host = slice_from_str("h"),
                                  .progress = 1};
     say(world, "", MSG_worker_beat, &in);
 }
@@ -72,9 +74,11 @@ static void open_server(struct world *world, uint64_t number)
 bool world_open(struct world *world, const struct fleet *fleet, const struct load *load)
 {
     *world = (struct world){.fleet = fleet, .load = load};
-    world->task = (struct core_task){.id = slice_from_str("t"), .needs_engine = true,
+    world->task = (struct core_task){.id = slice_from_str("t"),
+                                     .needs_engine = true,
                                      .limit_ms = {never_ms, never_ms, never_ms},
-                                     .total_ms = never_ms, .bytes = 1024};
+                                     .total_ms = never_ms,
+                                     .bytes = 1024};
     struct core_settings settings = settings_of(load);
     world->core = core_create(&settings, load->seed, 1);
     if (!world->core || !make_room(world))
@@ -111,8 +115,10 @@ void world_submit(struct world *world)
     group->ready_s = world->now_s;
     group->runs_left = (uint32_t)world->load->samples;
     snprintf(name, sizeof(name), "g%llu", (unsigned long long)world->submitted++);
-    struct msg_group_submit in = {.group = slice_from_str(name), .stream = slice_from_str("s"),
-                                  .samples = world->load->samples, .task = slice_from_str("{}")};
+    struct msg_group_submit in = {.group = slice_from_str(name),
+                                  .stream = slice_from_str("s"),
+                                  .samples = world->load->samples,
+                                  .task = slice_from_str("{}")};
     say(world, "trainer", MSG_group_submit, &in);
 }
 
@@ -138,9 +144,13 @@ void world_end_job(struct world *world, uint32_t index)
     char name[48], worker[24];
     name_job(job, name, sizeof(name));
     snprintf(worker, sizeof(worker), "%c%u", letters[job->stage], job->worker);
-    struct msg_job_result in = {.worker = slice_from_str(worker), .job = slice_from_str(name),
-                                .token = job->token, .outcome = slice_from_str("ok"), .ms = 1,
-                                .reward = 1, .has_reward = job->stage == STAGE_EVAL};
+    struct msg_job_result in = {.worker = slice_from_str(worker),
+                                .job = slice_from_str(name),
+                                .token = job->token,
+                                .outcome = slice_from_str("ok"),
+                                .ms = 1,
+                                .reward = 1,
+                                .has_reward = job->stage == STAGE_EVAL};
     if (job->stage == STAGE_INIT)
         world->groups[job->group].ready_s = world->now_s;
     level_add(&world->held[job->stage], -1, world->now_s);
@@ -164,9 +174,8 @@ static uint32_t number_in(struct slice text)
 
 static double since(const struct world *world, const struct job *job)
 {
-    const double ready_s = job->stage == STAGE_EVAL
-                               ? world->ran_s[job->group * world->load->samples + job->sample]
-                               : world->groups[job->group].ready_s;
+    const double ready_s = job->stage == STAGE_EVAL ? world->ran_s[job->group * world->load->samples + job->sample]
+                                                    : world->groups[job->group].ready_s;
     return world->now_s - ready_s;
 }
 
@@ -234,12 +243,13 @@ static void tell_load(struct world *world, uint64_t number)
     if (!server->changed)
         return;
     server->changed = false;
-    snprintf(worker, sizeof(worker), "r%llu",
-             (unsigned long long)(number % world->fleet->workers[STAGE_RUN]));
+    snprintf(worker, sizeof(worker), "r%llu", (unsigned long long)(number % world->fleet->workers[STAGE_RUN]));
     snprintf(url, sizeof(url), "http://e%llu", (unsigned long long)number);
-    struct msg_engine_load in = {.worker = slice_from_str(worker), .url = slice_from_str(url),
-                                  .runs = server->runs, .tokens = server->tokens,
-                                  .calls = server->calls};
+    struct msg_engine_load in = {.worker = slice_from_str(worker),
+                                 .url = slice_from_str(url),
+                                 .runs = server->runs,
+                                 .tokens = server->tokens,
+                                 .calls = server->calls};
     say(world, "", MSG_engine_load, &in);
 }
 

@@ -75,10 +75,7 @@ static void note_wait(struct part_figures *part, const struct spread *spread)
 }
 
 /* Rollouts an hour of `has` of something, of which one rollout takes so many seconds. */
-static double per_hour(double has, double seconds)
-{
-    return seconds > 0 ? has / seconds * 3600 : INFINITY;
-}
+static double per_hour(double has, double seconds) { return seconds > 0 ? has / seconds * 3600 : INFINITY; }
 
 static double mean(double sum, uint64_t count) { return count ? sum / (double)count : 0; }
 
@@ -159,13 +156,12 @@ static struct span span_of(const struct fleet *fleet, const struct load *load, b
     uint64_t slots = fleet->slots[STAGE_RUN] * fleet->workers[STAGE_RUN];
     uint64_t warm = at_least(slots, WARM_LEAST);
     *ret_whole = all < simulate_enough(slots);
-    return *ret_whole ? (struct span){0, all}
-                      : (struct span){warm, warm + at_least(slots / 2, MEASURED_LEAST)};
+    return *ret_whole ? (struct span){0, all} : (struct span){warm, warm + at_least(slots / 2, MEASURED_LEAST)};
 }
 
 /* Until so many have ended, and everything that happens in the same moment has happened. */
-static void play(struct world *world, uint64_t until, struct span span, uint64_t *prng,
-                 simulate_progress progress, void *arg, uint64_t *events)
+static void play(struct world *world, uint64_t until, struct span span, uint64_t *prng, simulate_progress progress,
+                 void *arg, uint64_t *events)
 {
     static const double same_moment_s = 1e-6;
     while (world->agenda.count && !world->failed) {

@@ -34,25 +34,25 @@ struct load {
 };
 
 /* What may be the bottleneck. PART(name, "what it is called", "what is added when it is short") */
-#define PARTS(X)                                                                                   \
-    X(INIT, "init", "init slots", "init slots")                                                    \
-    X(RUN, "run", "run slots", "run slots")                                                        \
-    X(EVAL, "eval", "eval slots", "eval slots")                                                    \
-    X(SAMPLING, "sampling", "engines, sampling", "engines, or faster ones")                       \
+#define PARTS(X)                                                                                                       \
+    X(INIT, "init", "init slots", "init slots")                                                                        \
+    X(RUN, "run", "run slots", "run slots")                                                                            \
+    X(EVAL, "eval", "eval slots", "eval slots")                                                                        \
+    X(SAMPLING, "sampling", "engines, sampling", "engines, or faster ones")                                            \
     X(PROMPTS, "prompts", "engines, reading prompts", "engines, or ones with more cache")
 
 enum part {
 #define X(name, key, words, remedy) PART_##name,
     PARTS(X)
 #undef X
-    PART_COUNT
+        PART_COUNT
 };
 
 struct part_figures {
-    uint64_t has;             /* slots, or engines */
-    double busy;              /* of them, over the measured time */
-    double per_hour;          /* rollouts that it could do if it waited for nothing else; INFINITY: takes no time */
-    bool waited;              /* anything at all, so that the next two say something */
+    uint64_t has;    /* slots, or engines */
+    double busy;     /* of them, over the measured time */
+    double per_hour; /* rollouts that it could do if it waited for nothing else; INFINITY: takes no time */
+    bool waited;     /* anything at all, so that the next two say something */
     double wait_p50_s, wait_p99_s; /* until a slot; PROMPTS: from a call to its first token */
 };
 
@@ -80,11 +80,11 @@ int simulate(const struct fleet *fleet, const struct load *load, simulate_progre
 /* ---- what follows from the figures (verdict.c) ------------------------------------------------ */
 
 struct verdict {
-    bool keeps_up;           /* what is submitted is less than what any part can do */
-    enum part first, next;   /* the bottleneck, and what would be it with more of the first */
+    bool keeps_up;         /* what is submitted is less than what any part can do */
+    enum part first, next; /* the bottleneck, and what would be it with more of the first */
     bool has_next;
-    uint64_t wanted;         /* of the first, from which on the next one is it */
-    char text[512];          /* sentences */
+    uint64_t wanted; /* of the first, from which on the next one is it */
+    char text[512];  /* sentences */
 };
 struct verdict figures_judge(const struct figures *figures, const struct load *load);
 const char *part_key(enum part part);

@@ -43,17 +43,18 @@ static void write_text(struct verdict *verdict, const struct figures *figures, c
     int len = verdict->keeps_up
                   ? snprintf(verdict->text, sizeof(verdict->text),
                              "nothing: it keeps up with %s rollouts/hour. First short would be %s: with %s at "
-                             "most %s rollouts/hour.", submitted, parts[verdict->first].words, has, can)
-                  : snprintf(verdict->text, sizeof(verdict->text),
-                             "%s: with %s at most %s rollouts/hour.", parts[verdict->first].words, has, can);
+                             "most %s rollouts/hour.",
+                             submitted, parts[verdict->first].words, has, can)
+                  : snprintf(verdict->text, sizeof(verdict->text), "%s: with %s at most %s rollouts/hour.",
+                             parts[verdict->first].words, has, can);
     if (!verdict->has_next)
         return;
     print_count((double)verdict->wanted, wanted);
     print_count(figures->parts[verdict->next].per_hour, then);
     snprintf(verdict->text + len, sizeof(verdict->text) - (size_t)len,
-             " Add %s: from %s on%s, the next bottleneck is %s, at %s rollouts/hour.",
-             parts[verdict->first].remedy, wanted,
-             verdict->first == PART_PROMPTS ? " (fewer, as more of them also cache more)" : "", parts[verdict->next].words, then);
+             " Add %s: from %s on%s, the next bottleneck is %s, at %s rollouts/hour.", parts[verdict->first].remedy,
+             wanted, verdict->first == PART_PROMPTS ? " (fewer, as more of them also cache more)" : "",
+             parts[verdict->next].words, then);
 }
 
 struct verdict figures_judge(const struct figures *figures, const struct load *load)
@@ -62,11 +63,9 @@ struct verdict figures_judge(const struct figures *figures, const struct load *l
     const struct part_figures *first = &figures->parts[verdict.first];
     verdict.next = least(figures, verdict.first);
     verdict.has_next = verdict.next < PART_COUNT;
-    verdict.keeps_up =
-        load->per_hour > 0 && load->per_hour * 100 < first->per_hour * KEEPS_UP_PERCENT;
+    verdict.keeps_up = load->per_hour > 0 && load->per_hour * 100 < first->per_hour * KEEPS_UP_PERCENT;
     if (verdict.has_next)
-        verdict.wanted = (uint64_t)ceil((double)first->has *
-                                        figures->parts[verdict.next].per_hour / first->per_hour);
+        verdict.wanted = (uint64_t)ceil((double)first->has * figures->parts[verdict.next].per_hour / first->per_hour);
     write_text(&verdict, figures, load);
     return verdict;
 }

@@ -15,14 +15,14 @@ enum event { EVENT_JOB_ENDS, EVENT_CALL, EVENT_PROMPT_READ, EVENT_SERVER, EVENT_
 struct job {
     enum stage stage;
     uint32_t group, sample, worker, server;
-    uint32_t next;  /* free job, or call that waits for the same server */
+    uint32_t next;        /* free job, or call that waits for the same server */
     uint64_t token, held; /* held: tokens of its context, as its worker sees it ... */
     bool is_seen;         /* ... from its first call on */
     double began_s, called_s;
     struct walk walk; /* run */
     struct turn turn; /* the call in hand, or the last one */
     struct prefix prefix;
-    double tools_s;   /* setup and tools so far */
+    double tools_s;         /* setup and tools so far */
     uint64_t sampled, read; /* tokens so far; read: of prompts, that were not cached */
 };
 

@@ -23,8 +23,8 @@ struct invocation {
     const struct command *command;
     const char *broker, *key; /* --broker and --key, or NULL */
     bool allow_plaintext;
-    void *options;           /* the command's struct */
-    char **arguments;        /* what is no option */
+    void *options;    /* the command's struct */
+    char **arguments; /* what is no option */
     size_t argument_count;
 };
 
@@ -39,15 +39,14 @@ struct command {
 enum { COMMON_OPTIONS = 3 };
 extern const struct option common_options[COMMON_OPTIONS];
 
-#define COMMAND_LINE(name)                                                                         \
+#define COMMAND_LINE(name)                                                                                             \
     .line.program = "sluice", .line.command = name, .line.tables[1] = {.rows = common_options, .count = COMMON_OPTIONS}
 
 extern const struct command *const commands[];
 extern const size_t command_count;
-extern const struct command command_up, command_broker, command_worker, command_submit,
-    command_watch, command_show, command_status, command_cancel, command_engine, command_ack,
-    command_drain, command_policy, command_backup, command_keys, command_doctor,
-    command_image, command_verify, command_simulate;
+extern const struct command command_up, command_broker, command_worker, command_submit, command_watch, command_show,
+    command_status, command_cancel, command_engine, command_ack, command_drain, command_policy, command_backup,
+    command_keys, command_doctor, command_image, command_verify, command_simulate;
 
 /* pages.c */
 void help_overview(FILE *out);
@@ -60,8 +59,7 @@ int cli_failed(const struct sluice_client *client, int code);
 /* "sluice: ..." on stderr. */
 void cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same with a hint to --help; returns EXITS_USAGE. */
-int cli_usage(const struct command *command, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+int cli_usage(const struct command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Whether it can be the name of a stream, a back-up, a version; if not, that is said. what: as --help has it. */
 bool cli_is_name(const struct command *command, const char *what, const char *text);

@@ -76,12 +76,12 @@ static void told_member(FILE *out, const char *name, double seconds)
 }
 
 /* "name": [item, item, ...], where item is an expression of i */
-#define ARRAY(out, name, count, format, item)                                                      \
-    do {                                                                                           \
-        fputs("\"" name "\": [", out);                                                             \
-        for (size_t i = 0; i < (count); i++)                                                       \
-            fprintf(out, "%s" format, i ? ", " : "", item);                                        \
-        fputs("], ", out);                                                                         \
+#define ARRAY(out, name, count, format, item)                                                                          \
+    do {                                                                                                               \
+        fputs("\"" name "\": [", out);                                                                                 \
+        for (size_t i = 0; i < (count); i++)                                                                           \
+            fprintf(out, "%s" format, i ? ", " : "", item);                                                            \
+        fputs("], ", out);                                                                                             \
     } while (0)
 
 static void write_turn(FILE *out, const struct sluice_turn *turn)

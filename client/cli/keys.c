@@ -18,8 +18,7 @@ struct keys_options {
 
 enum { PATH_SIZE = 4096, ROLES = ROLE_BROKER };
 
-static bool format_path(char path[PATH_SIZE], const char *format, const char *dir, const char *role,
-                        const char *name)
+static bool format_path(char path[PATH_SIZE], const char *format, const char *dir, const char *role, const char *name)
 {
     if (snprintf(path, PATH_SIZE, format, dir, role, name) < PATH_SIZE)
         return true;
@@ -67,12 +66,10 @@ static bool make_dir(const char *path, mode_t mode)
 static bool make_folders(const char *dir)
 {
     char path[PATH_SIZE];
-    if (!make_dir(dir, 0700) || !format_path(path, "%s/trusted%s%s", dir, "", "") ||
-        !make_dir(path, 0755))
+    if (!make_dir(dir, 0700) || !format_path(path, "%s/trusted%s%s", dir, "", "") || !make_dir(path, 0755))
         return false;
     for (int role = 0; role < ROLES; role++)
-        if (!format_path(path, "%s/trusted/%s%s", dir, key_role_name((enum key_role)role), "") ||
-            !make_dir(path, 0755))
+        if (!format_path(path, "%s/trusted/%s%s", dir, key_role_name((enum key_role)role), "") || !make_dir(path, 0755))
             return false;
     return true;
 }
@@ -82,8 +79,7 @@ static int run_init(const char *dir, char **words)
     (void)words;
     char path[PATH_SIZE];
     struct key key = {.role = ROLE_BROKER, .name = "broker"};
-    bool good = make_folders(dir) && own_path(path, dir, "broker") && make_pair(&key) &&
-                write_key(path, &key);
+    bool good = make_folders(dir) && own_path(path, dir, "broker") && make_pair(&key) && write_key(path, &key);
     key_wipe(&key);
     if (good)
         printf("made %s: start the broker with --keys %s\n", path, dir);
@@ -154,10 +150,7 @@ bool keys_ensure(const char *dir, enum key_role role, const char *name, char *re
 
 /* ---- list and remove --------------------------------------------------------------------------- */
 
-static int compare(const struct dirent **a, const struct dirent **b)
-{
-    return strcmp((*a)->d_name, (*b)->d_name);
-}
+static int compare(const struct dirent **a, const struct dirent **b) { return strcmp((*a)->d_name, (*b)->d_name); }
 
 static int is_cert(const struct dirent *entry)
 {
@@ -174,8 +167,7 @@ static void list_one(const char *folder, const char *file, enum key_role role)
     if (key_read(path, &key, &fail))
         cli_say("%s", fail.text);
     else if (key.role != role || strncmp(key.name, file, strlen(file) - 4) != 0)
-        cli_say("%s: it says another role or name than its place does; the broker does not go by it",
-                path);
+        cli_say("%s: it says another role or name than its place does; the broker does not go by it", path);
     else
         sanitize_print(stdout, "%-8s %-24s %s\n", key_role_name(role), key.name, key.public_text);
 }
@@ -269,14 +261,18 @@ const struct command command_keys = {
     COMMAND_LINE("keys"),
     .line.arguments = "init DIR | add trainer|worker|admin NAME | list | remove NAME",
     .line.brief = "Makes, lists and removes the keys that say who may be what",
-    .line.doc = "`init` makes DIR, with the broker's key in it. `add` makes DIR/NAME.key, which you hand to NAME, and\n"
-           "DIR/trusted/ROLE/NAME.pub, by which the broker knows it. `remove` takes both away: what NAME sends\n"
-           "is refused within a second, on open connections, too. The broker need not be started again.\n",
+    .line.doc = "`init` makes DIR, with the broker's key in it. `add` makes DIR/NAME.key, which "
+                "you hand to NAME, and\n"
+                "DIR/trusted/ROLE/NAME.pub, by which the broker knows it. `remove` takes both "
+                "away: what NAME sends\n"
+                "is refused within a second, on open connections, too. The broker need not be "
+                "started again.\n",
     .line.example = "sluice keys init keys\n"
-               "sluice keys add trainer alice --dir keys\n"
-               "sluice keys add worker node7 --dir keys\n"
-               "sluice broker --keys keys --bind tcp://10.0.0.1 --data /var/lib/sluice --store /shared/sluice/store\n"
-               "sluice status --broker tcp://10.0.0.1:5750 --key alice.key\n",
+                    "sluice keys add trainer alice --dir keys\n"
+                    "sluice keys add worker node7 --dir keys\n"
+                    "sluice broker --keys keys --bind tcp://10.0.0.1 --data /var/lib/sluice "
+                    "--store /shared/sluice/store\n"
+                    "sluice status --broker tcp://10.0.0.1:5750 --key alice.key\n",
     .line.tables[0] = {.rows = options, .count = ROWS(options)},
     .options_size = sizeof(struct keys_options),
     .line.arguments_min = 1,

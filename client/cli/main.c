@@ -14,10 +14,9 @@ const struct option common_options[] = {
 };
 
 const struct command *const commands[] = {
-    &command_up,   &command_submit, &command_watch,  &command_show,   &command_status,
-    &command_ack,  &command_cancel, &command_engine, &command_policy, &command_drain,
-    &command_backup, &command_keys, &command_broker, &command_worker, &command_doctor,
-    &command_image, &command_verify, &command_simulate,
+    &command_up,     &command_submit, &command_watch,  &command_show,  &command_status, &command_ack,
+    &command_cancel, &command_engine, &command_policy, &command_drain, &command_backup, &command_keys,
+    &command_broker, &command_worker, &command_doctor, &command_image, &command_verify, &command_simulate,
 };
 const size_t command_count = ROWS(commands);
 
@@ -49,8 +48,7 @@ static int run_top_option(const char *word, const char *after)
 static int run_command(const struct command *command, int argc, char **argv)
 {
     if (command->passes_on) {
-        struct invocation in = {
-            .command = command, .arguments = argv, .argument_count = (size_t)argc};
+        struct invocation in = {.command = command, .arguments = argv, .argument_count = (size_t)argc};
         return command->run(&in);
     }
     AUTO_FREE void *options = calloc(1, command->options_size + 1);

@@ -21,7 +21,9 @@ void help_overview(FILE *out)
         fprintf(out, "  %-8s %s\n", commands[i]->line.command, commands[i]->line.brief);
     fprintf(out, "\nto begin\n");
     cmdline_indented(first_steps, out);
-    fprintf(out, "\n'sluice COMMAND --help' says more. --broker URL, or SLUICE_BROKER, names the broker.\n%s\n%s",
+    fprintf(out,
+            "\n'sluice COMMAND --help' says more. --broker URL, or SLUICE_BROKER, names the "
+            "broker.\n%s\n%s",
             exit_words, cmdline_units);
 }
 

@@ -83,8 +83,7 @@ void print_duration(uint64_t ms, char *ret, size_t size)
     else if (ms < 120000)
         snprintf(ret, size, "%.1f s", (double)ms / 1000.0);
     else
-        snprintf(ret, size, "%llu min %llu s", (unsigned long long)(ms / 60000),
-                 (unsigned long long)(ms / 1000 % 60));
+        snprintf(ret, size, "%llu min %llu s", (unsigned long long)(ms / 60000), (unsigned long long)(ms / 1000 % 60));
 }
 
 void count_tokens(const struct sluice_trajectory *trajectory, size_t *all, size_t *sampled)

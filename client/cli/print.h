@@ -16,8 +16,7 @@ struct columns {
     bool failed; /* out of memory: what is there is printed */
 };
 
-void columns_add(struct columns *columns, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void columns_add(struct columns *columns, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void columns_print(const struct columns *columns, FILE *out);
 void columns_finish(struct columns *columns);
 #define AUTO_COLUMNS __attribute__((cleanup(columns_finish))) struct columns

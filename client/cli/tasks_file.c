@@ -33,7 +33,7 @@ static void say_bad(struct tasks_file *tasks, size_t line, const struct refusal 
     bool says_field = len > 0 && strncmp(no->text, no->field, len) == 0 && no->text[len] == ' ';
     tasks->bad++;
     sanitize_print(stderr, "%s:%zu: %s%s%s\n", tasks->path, line, no->field, len ? ": " : "",
-               says_field ? no->text + len + 1 : no->text);
+                   says_field ? no->text + len + 1 : no->text);
 }
 
 /* False when out of memory; a bad line is said and counted. */
@@ -42,8 +42,7 @@ static bool take_line(struct tasks_file *tasks, struct slice text, size_t line, 
     struct refusal no = {0};
     struct task *task = NULL;
     if (text.len > TASK_LINE_BYTES_MAX)
-        refuse(&no, REFUSAL_TOO_LARGE, "", "the line is %zu bytes, at most %d", text.len,
-               TASK_LINE_BYTES_MAX);
+        refuse(&no, REFUSAL_TOO_LARGE, "", "the line is %zu bytes, at most %d", text.len, TASK_LINE_BYTES_MAX);
     else
         task = task_parse(text, &no);
     if (!task) {
@@ -116,8 +115,7 @@ static void append_clean(char *name, const char *text, size_t text_len, size_t m
     *at = '\0';
 }
 
-static bool name_group(struct task_line *line, const char *prefix, size_t prefix_len,
-                       const char *stream, size_t repeat)
+static bool name_group(struct task_line *line, const char *prefix, size_t prefix_len, const char *stream, size_t repeat)
 {
     AUTO_BUFFER content = {0};
     char digest[DIGEST_SIZE];

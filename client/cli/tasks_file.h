@@ -11,7 +11,7 @@ enum { TASK_LINE_BYTES_MAX = 1 << 20, GROUP_NAME_SIZE = 97 };
 
 struct task_line {
     char *json, *id;
-    size_t line;       /* from 1 */
+    size_t line; /* from 1 */
     unsigned samples;
     char name[GROUP_NAME_SIZE]; /* of its group; set by tasks_name_groups */
 };

@@ -39,10 +39,7 @@ bool buffer_append(struct buffer *buffer, const void *data, size_t len)
     return true;
 }
 
-bool buffer_append_str(struct buffer *buffer, const char *text)
-{
-    return buffer_append(buffer, text, strlen(text));
-}
+bool buffer_append_str(struct buffer *buffer, const char *text) { return buffer_append(buffer, text, strlen(text)); }
 
 bool buffer_printf(struct buffer *buffer, const char *format, ...)
 {

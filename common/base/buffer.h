@@ -16,8 +16,7 @@ struct buffer {
 
 bool buffer_append(struct buffer *buffer, const void *data, size_t len);
 bool buffer_append_str(struct buffer *buffer, const char *text);
-bool buffer_printf(struct buffer *buffer, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+bool buffer_printf(struct buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Room for `len` more bytes at data + len, or NULL. */
 uint8_t *buffer_reserve(struct buffer *buffer, size_t len);
 void buffer_clear(struct buffer *buffer);
@@ -25,9 +24,6 @@ void buffer_finish(struct buffer *buffer);
 /* The bytes as a NUL-terminated string the caller frees, or NULL; empties the buffer. */
 char *buffer_take_str(struct buffer *buffer);
 
-static inline struct slice buffer_peek(const struct buffer *buffer)
-{
-    return slice_of(buffer->data, buffer->len);
-}
+static inline struct slice buffer_peek(const struct buffer *buffer) { return slice_of(buffer->data, buffer->len); }
 
 #endif

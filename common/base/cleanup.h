@@ -28,11 +28,11 @@ static inline void cleanup_fclose(FILE **file)
 #define AUTO_FCLOSE __attribute__((cleanup(cleanup_fclose)))
 #define AUTO_BUFFER __attribute__((cleanup(buffer_finish))) struct buffer
 
-#define take_ptr(p)                                                            \
-    ({                                                                         \
-        __typeof__(*(p)) taken_ = *(p);                                        \
-        *(p) = NULL;                                                           \
-        taken_;                                                                \
+#define take_ptr(p)                                                                                                    \
+    ({                                                                                                                 \
+        __typeof__(*(p)) taken_ = *(p);                                                                                \
+        *(p) = NULL;                                                                                                   \
+        taken_;                                                                                                        \
     })
 
 static inline int take_fd(int *fd)

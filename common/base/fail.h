@@ -14,8 +14,7 @@ struct fail {
 };
 
 /* Both return the code. */
-int fail_set(struct fail *fail, int code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+int fail_set(struct fail *fail, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Puts words and ": " in front of what is there; the code stays. */
 int fail_wrap(struct fail *fail, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

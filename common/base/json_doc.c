@@ -16,8 +16,8 @@ struct json_doc_reader {
 
 static void skip_blanks(struct json_doc_reader *reader)
 {
-    while (reader->at < reader->end && (*reader->at == ' ' || *reader->at == '\n' ||
-                                        *reader->at == '\t' || *reader->at == '\r'))
+    while (reader->at < reader->end &&
+           (*reader->at == ' ' || *reader->at == '\n' || *reader->at == '\t' || *reader->at == '\r'))
         reader->at++;
 }
 
@@ -45,8 +45,7 @@ static uint32_t add_node(struct json_doc_reader *reader, enum json_doc_kind kind
     struct json_doc *doc = reader->doc;
     if (doc->count == doc->capacity) {
         size_t capacity = doc->capacity ? doc->capacity * 2 : 64;
-        struct json_doc_node *nodes =
-            capacity < UINT32_MAX ? realloc(doc->nodes, capacity * sizeof(*nodes)) : NULL;
+        struct json_doc_node *nodes = capacity < UINT32_MAX ? realloc(doc->nodes, capacity * sizeof(*nodes)) : NULL;
         if (!nodes) {
             reader->no_memory = true;
             return UINT32_MAX;
@@ -66,10 +65,7 @@ static bool close_node(struct json_doc_reader *reader, uint32_t index)
 
 /* ---- values ------------------------------------------------------------------------------ */
 
-static bool is_hex(uint8_t c)
-{
-    return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f');
-}
+static bool is_hex(uint8_t c) { return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f'); }
 
 /* Behind a backslash. */
 static bool skip_escape(struct json_doc_reader *reader)
@@ -87,15 +83,9 @@ static bool skip_escape(struct json_doc_reader *reader)
 #define EACH(byte) (0x0101010101010101u * (byte))
 
 /* Not 0 where a byte of the word is less than `bound`, at most 0x80. */
-static uint64_t has_less(uint64_t word, uint8_t bound)
-{
-    return (word - EACH(bound)) & ~word & EACH(0x80);
-}
+static uint64_t has_less(uint64_t word, uint8_t bound) { return (word - EACH(bound)) & ~word & EACH(0x80); }
 
-static bool is_plain(uint8_t c)
-{
-    return c >= ' ' && c != '"' && c != '\\';
-}
+static bool is_plain(uint8_t c) { return c >= ' ' && c != '"' && c != '\\'; }
 
 /* Over all that stands for itself, eight bytes at a time. */
 static void skip_plain(struct json_doc_reader *reader)
@@ -174,9 +164,8 @@ static const uint8_t *number_end(const uint8_t *at, const uint8_t *end, bool *is
  */
 static bool read_short_real(const uint8_t *at, const uint8_t *end, double *ret)
 {
-    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     const bool is_negative = *at == '-';
     uint64_t digits = 0;
     int places = 0;
@@ -298,20 +287,13 @@ static bool read_value(struct json_doc_reader *reader, int level)
     if (reader->at == reader->end || level == JSON_DOC_LEVELS_MAX)
         return false;
     switch (*reader->at) {
-    case '{':
-        reader->at++;
-        return read_object(reader, level + 1);
-    case '[':
-        reader->at++;
-        return read_array(reader, level + 1);
-    case '"':
-        return read_string(reader);
+    case '{': reader->at++; return read_object(reader, level + 1);
+    case '[': reader->at++; return read_array(reader, level + 1);
+    case '"': return read_string(reader);
     case 'n':
     case 'f':
-    case 't':
-        return read_word(reader);
-    default:
-        return read_number(reader);
+    case 't': return read_word(reader);
+    default: return read_number(reader);
     }
 }
 

@@ -54,10 +54,9 @@ void json_doc_finish(struct json_doc *doc);
 const struct json_doc_node *json_doc_root(const struct json_doc *doc);
 /* The value of a member; NULL: not there, or no object. */
 const struct json_doc_node *json_doc_get(const struct json_doc *doc, const struct json_doc_node *object,
-                                 const char *name);
+                                         const char *name);
 /* Element `at`, in time proportional to it; NULL: not there, or no array. */
-const struct json_doc_node *json_doc_at(const struct json_doc *doc, const struct json_doc_node *array,
-                                uint32_t at);
+const struct json_doc_node *json_doc_at(const struct json_doc *doc, const struct json_doc_node *array, uint32_t at);
 /*
  * The first element of an array that has one, and the one behind an element that is not the last.
  * Behind an object's node stand its members in order: a name (JSON_DOC_STRING) and its value each.
@@ -67,8 +66,8 @@ const struct json_doc_node *json_doc_behind(const struct json_doc *doc, const st
 uint32_t json_doc_count(const struct json_doc_node *array); /* 0 when it is no array */
 
 /* False: not there, or of another kind; *ret stays as it was. */
-bool json_doc_id(const struct json_doc_node *node, uint32_t *ret);     /* an integer of 0..INT32_MAX */
-bool json_doc_number(const struct json_doc_node *node, double *ret);   /* an integer or a real */
+bool json_doc_id(const struct json_doc_node *node, uint32_t *ret);   /* an integer of 0..INT32_MAX */
+bool json_doc_number(const struct json_doc_node *node, double *ret); /* an integer or a real */
 /* What stands between the quotes: what is meant, unless `has_escapes`. */
 struct slice json_doc_raw(const struct json_doc *doc, const struct json_doc_node *string);
 bool json_doc_is(const struct json_doc *doc, const struct json_doc_node *node, const char *string);

@@ -3,10 +3,7 @@
 
 /* ---- looking up -------------------------------------------------------------------------- */
 
-const struct json_doc_node *json_doc_root(const struct json_doc *doc)
-{
-    return doc->count ? doc->nodes : NULL;
-}
+const struct json_doc_node *json_doc_root(const struct json_doc *doc) { return doc->count ? doc->nodes : NULL; }
 
 struct slice json_doc_raw(const struct json_doc *doc, const struct json_doc_node *string)
 {
@@ -14,7 +11,7 @@ struct slice json_doc_raw(const struct json_doc *doc, const struct json_doc_node
 }
 
 const struct json_doc_node *json_doc_get(const struct json_doc *doc, const struct json_doc_node *object,
-                                 const char *name)
+                                         const char *name)
 {
     if (!object || object->kind != JSON_DOC_OBJECT)
         return NULL;
@@ -115,8 +112,7 @@ static size_t append_escape(struct slice rest, struct buffer *ret)
         return 2;
     }
     unsigned first = hex4(rest.data + 2);
-    if (first >= 0xd800 && first < 0xdc00 && rest.len >= 12 && rest.data[6] == '\\' &&
-        rest.data[7] == 'u') {
+    if (first >= 0xd800 && first < 0xdc00 && rest.len >= 12 && rest.data[6] == '\\' && rest.data[7] == 'u') {
         unsigned second = hex4(rest.data + 8);
         if (second >= 0xdc00 && second < 0xe000) {
             append_character(ret, 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00));

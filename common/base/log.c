@@ -34,8 +34,8 @@ void log_event(enum log_level level, const char *id, const char *format, ...)
     clock_gettime(CLOCK_REALTIME, &now);
     gmtime_r(&now.tv_sec, &utc);
     size_t len = strftime(line, sizeof(line), "%Y-%m-%dT%H:%M:%S", &utc);
-    len += (size_t)snprintf(line + len, sizeof(line) - len, ".%03ldZ %s %s %s ",
-                            now.tv_nsec / 1000000, log_program, level_names[level], id);
+    len += (size_t)snprintf(line + len, sizeof(line) - len, ".%03ldZ %s %s %s ", now.tv_nsec / 1000000, log_program,
+                            level_names[level], id);
     va_list args;
     va_start(args, format);
     int words = vsnprintf(line + len, sizeof(line) - len - 1, format, args);

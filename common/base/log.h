@@ -11,7 +11,6 @@ enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 
 /* `program` is borrowed; lines below `level` are not written. SLUICE_LOG=debug|info|warn|error overrides. */
 void log_open(const char *program, enum log_level level);
-void log_event(enum log_level level, const char *id, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+void log_event(enum log_level level, const char *id, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -8,10 +8,7 @@
 
 static bool is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
 
-static bool is_alphanumeric(uint8_t c)
-{
-    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
+static bool is_alphanumeric(uint8_t c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 static int hex_of(uint8_t c)
 {
@@ -155,7 +152,8 @@ static const char *read_authority(struct slice left, struct url *url, struct sli
     } else {
         skip(&left, "@");
         if (memchr(left.data, '@', left.len) || !url_credentials_are_valid(user))
-            return "what is before its '@' is no user[:password]: characters such as @ / ? # % are written %40 %2F "
+            return "what is before its '@' is no user[:password]: characters such as @ / ? # % are "
+                   "written %40 %2F "
                    "%3F %23 %25 there";
         copy(url->credentials, user);
     }
@@ -171,10 +169,12 @@ static const char *read_authority(struct slice left, struct url *url, struct sli
 static const char *check_path(struct slice path, struct slice behind)
 {
     if (behind.len)
-        return behind.data[0] == '?' ? "it has a query: paths are put behind a base URL, so that none can have its place"
+        return behind.data[0] == '?' ? "it has a query: paths are put behind a base URL, so that "
+                                       "none can have its place"
                                      : "it has a fragment, which no server gets";
     if (memchr(path.data, '@', path.len))
-        return "an '@' is behind its host: in a user or password a '/' is written %2F, and in a path an '@' is %40";
+        return "an '@' is behind its host: in a user or password a '/' is written %2F, and in a "
+               "path an '@' is %40";
     return is_made_of(path, "!$&'()*+,;=:/") ? NULL : "its path has a character that is not allowed in one";
 }
 

@@ -3,11 +3,7 @@
 size_t utf8_sequence(struct slice s)
 {
     uint8_t b = s.data[0];
-    size_t len = b < 0x80                ? 1
-                 : b >= 0xc2 && b < 0xe0 ? 2
-                 : b >= 0xe0 && b < 0xf0 ? 3
-                 : b >= 0xf0 && b < 0xf5 ? 4
-                                         : 0;
+    size_t len = b < 0x80 ? 1 : b >= 0xc2 && b < 0xe0 ? 2 : b >= 0xe0 && b < 0xf0 ? 3 : b >= 0xf0 && b < 0xf5 ? 4 : 0;
     if (b == 0 || len == 0 || len > s.len)
         return 0;
     for (size_t i = 1; i < len; i++)

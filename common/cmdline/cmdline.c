@@ -44,7 +44,8 @@ static int take_option(struct reading *reading)
     void *into;
     const struct option *option = find(reading, name, name_len, &into);
     if (!option)
-        return fail_set(reading->fail, -EINVAL, "there is no option --%.*s", name_len > 100 ? 100 : (int)name_len, name);
+        return fail_set(reading->fail, -EINVAL, "there is no option --%.*s", name_len > 100 ? 100 : (int)name_len,
+                        name);
     reading->given[reading->given_count++] = option;
     if (option->kind == OPTION_FLAG && equals)
         return fail_set(reading->fail, -EINVAL, "--%.*s takes no value", (int)name_len, name);

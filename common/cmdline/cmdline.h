@@ -33,9 +33,9 @@ struct cmdline {
     const char *command;   /* "submit"; NULL where the program has none */
     const char *arguments; /* as --help shows them, "" for none */
     size_t arguments_min, arguments_max;
-    const char *brief;     /* one line, without a full stop */
-    const char *doc;       /* what else a reader needs, lines of at most 110 columns, or "" */
-    const char *example;   /* one or more lines of shell */
+    const char *brief;                          /* one line, without a full stop */
+    const char *doc;                            /* what else a reader needs, lines of at most 110 columns, or "" */
+    const char *example;                        /* one or more lines of shell */
     struct option_table tables[CMDLINE_TABLES]; /* the first one is the command's own; a second one may be empty */
     const struct cmdline_status *statuses;
     size_t status_count;

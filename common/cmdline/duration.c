@@ -18,12 +18,10 @@ static bool parse_part(const char **at, uint64_t *total_ms)
     for (size_t i = 0; i < digits; i++)
         number = number * 10 + (uint64_t)((*at)[i] - '0');
     for (size_t i = 0; i < UNIT_COUNT; i++)
-        if (strlen(units[i].name) == letters &&
-            strncmp(units[i].name, *at + digits, letters) == 0) {
+        if (strlen(units[i].name) == letters && strncmp(units[i].name, *at + digits, letters) == 0) {
             *at += digits + letters;
             return !__builtin_mul_overflow(number, units[i].ms, &part_ms) &&
-                   !__builtin_add_overflow(*total_ms, part_ms, total_ms) &&
-                   *total_ms < DURATION_FOREVER;
+                   !__builtin_add_overflow(*total_ms, part_ms, total_ms) && *total_ms < DURATION_FOREVER;
         }
     return false;
 }
@@ -58,8 +56,8 @@ void duration_format(uint64_t ms, char *ret, size_t size)
     ret[0] = '\0';
     for (size_t i = 0; i < UNIT_COUNT && at < size; i++) {
         if (ms >= units[i].ms)
-            at += (size_t)snprintf(ret + at, size - at, "%llu%s",
-                                   (unsigned long long)(ms / units[i].ms), units[i].name);
+            at += (size_t)snprintf(ret + at, size - at, "%llu%s", (unsigned long long)(ms / units[i].ms),
+                                   units[i].name);
         ms %= units[i].ms;
     }
 }

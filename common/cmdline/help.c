@@ -5,8 +5,8 @@
 
 enum { INDENT = 26, WIDTH = 110, SHORT = 80 };
 
-const char cmdline_units[] =
-    "A TIME is a number with its unit: 500ms, 90s, 10m, 1h30m, 2d. A SIZE is one, too: 512MiB, 64M (the same), 8GiB, 1000B.\n";
+const char cmdline_units[] = "A TIME is a number with its unit: 500ms, 90s, 10m, 1h30m, 2d. A SIZE "
+                             "is one, too: 512MiB, 64M (the same), 8GiB, 1000B.\n";
 
 static const struct option own[] = {
     {"help", OPTION_FLAG, 0, NULL, "Shows this."},
@@ -20,7 +20,10 @@ static void write_head(const struct option *option, char *ret, size_t size)
 {
     char name[OPTION_NAME_SIZE];
     option_name(option, name);
-    snprintf(ret, size, "--%s%s%s%s", name, option->bare_ms ? "[=" : option->value ? " " : "",
+    snprintf(ret, size, "--%s%s%s%s", name,
+             option->bare_ms ? "[="
+             : option->value ? " "
+                             : "",
              option->value ? option->value : "", option->bare_ms ? "]" : "");
 }
 
@@ -32,8 +35,8 @@ static bool has_bounds(const struct option *option)
 /* What holds when it is not given, or NULL when there is nothing to tell. */
 static const char *default_of(const struct option *option, char ret[SHORT])
 {
-    const bool has_preset =
-        option->kind == OPTION_WORD || (has_bounds(option) && option->preset >= option->min && option->preset <= option->max);
+    const bool has_preset = option->kind == OPTION_WORD ||
+                            (has_bounds(option) && option->preset >= option->min && option->preset <= option->max);
     if (option->standard)
         return option->standard;
     if (option->kind == OPTION_REAL)
@@ -127,10 +130,7 @@ void cmdline_indented(const char *lines, FILE *out)
     }
 }
 
-static bool has_options(const struct cmdline *line)
-{
-    return line->tables[0].count > 0;
-}
+static bool has_options(const struct cmdline *line) { return line->tables[0].count > 0; }
 
 void cmdline_synopsis(const struct cmdline *line, FILE *out)
 {

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 static char dashed(char c) { return c == '_' ? '-' : c; }
 
 void option_name(const struct option *option, char ret[OPTION_NAME_SIZE])
@@ -29,14 +28,11 @@ bool option_is(const struct option *option, const char *name, size_t name_len)
 
 static bool is_numeric(const struct option *option)
 {
-    return option->kind == OPTION_NUMBER || option->kind == OPTION_DURATION ||
-           option->kind == OPTION_SIZE || option->kind == OPTION_WORD;
+    return option->kind == OPTION_NUMBER || option->kind == OPTION_DURATION || option->kind == OPTION_SIZE ||
+           option->kind == OPTION_WORD;
 }
 
-static void *field_of(const struct option *option, void *into)
-{
-    return (char *)into + option->offset;
-}
+static void *field_of(const struct option *option, void *into) { return (char *)into + option->offset; }
 
 void option_preset(const struct option *option, void *into)
 {
@@ -91,14 +87,10 @@ static bool parse_real(const char *text, double *ret)
 static bool parse(const struct option *option, const char *text, uint64_t *ret)
 {
     switch (option->kind) {
-    case OPTION_DURATION:
-        return duration_parse(text, ret);
-    case OPTION_SIZE:
-        return size_parse(text, ret);
-    case OPTION_WORD:
-        return parse_word(option->value, text, ret);
-    default:
-        return parse_number(text, ret);
+    case OPTION_DURATION: return duration_parse(text, ret);
+    case OPTION_SIZE: return size_parse(text, ret);
+    case OPTION_WORD: return parse_word(option->value, text, ret);
+    default: return parse_number(text, ret);
     }
 }
 
@@ -107,28 +99,21 @@ void option_format(const struct option *option, uint64_t number, char *ret, size
     size_t len;
     const char *word;
     switch (option->kind) {
-    case OPTION_DURATION:
-        duration_format(number, ret, size);
-        return;
-    case OPTION_SIZE:
-        size_format(number, ret, size);
-        return;
+    case OPTION_DURATION: duration_format(number, ret, size); return;
+    case OPTION_SIZE: size_format(number, ret, size); return;
     case OPTION_WORD:
         word = word_at(option->value, number, &len);
         snprintf(ret, size, "%.*s", (int)len, word);
         return;
-    default:
-        snprintf(ret, size, "%llu", (unsigned long long)number);
+    default: snprintf(ret, size, "%llu", (unsigned long long)number);
     }
 }
 
 static int refuse(const struct option *option, const char *text, struct fail *fail)
 {
-    static const char *const nouns[] = {
-        [OPTION_NUMBER] = "number", [OPTION_DURATION] = "time", [OPTION_SIZE] = "size"};
-    static const char *const examples[] = {[OPTION_NUMBER] = "",
-                                           [OPTION_DURATION] = ", such as 90s or 1h30m",
-                                           [OPTION_SIZE] = ", such as 512MiB or 8GiB"};
+    static const char *const nouns[] = {[OPTION_NUMBER] = "number", [OPTION_DURATION] = "time", [OPTION_SIZE] = "size"};
+    static const char *const examples[] = {
+        [OPTION_NUMBER] = "", [OPTION_DURATION] = ", such as 90s or 1h30m", [OPTION_SIZE] = ", such as 512MiB or 8GiB"};
     char name[OPTION_NAME_SIZE], min[40], max[40];
     option_name(option, name);
     if (option->kind == OPTION_REAL)
@@ -137,8 +122,8 @@ static int refuse(const struct option *option, const char *text, struct fail *fa
         return fail_set(fail, -EINVAL, "--%s wants %s, not '%.200s'", name, option->value, text);
     option_format(option, option->min, min, sizeof(min));
     option_format(option, option->max, max, sizeof(max));
-    return fail_set(fail, -EINVAL, "--%s wants a %s from %s to %s%s, not '%.200s'", name, nouns[option->kind], min,
-                    max, examples[option->kind], text);
+    return fail_set(fail, -EINVAL, "--%s wants a %s from %s to %s%s, not '%.200s'", name, nouns[option->kind], min, max,
+                    examples[option->kind], text);
 }
 
 static int set_number(const struct option *option, void *field, const char *text, struct fail *fail)
@@ -166,17 +151,10 @@ int option_set(const struct option *option, void *into, const char *text, struct
 {
     void *field = field_of(option, into);
     switch (option->kind) {
-    case OPTION_FLAG:
-        *(bool *)field = true;
-        return 0;
-    case OPTION_TEXT:
-        *(const char **)field = text;
-        return 0;
-    case OPTION_LIST:
-        return add_text(option, field, text, fail);
-    case OPTION_REAL:
-        return parse_real(text, field) ? 0 : refuse(option, text, fail);
-    default:
-        return set_number(option, field, text, fail);
+    case OPTION_FLAG: *(bool *)field = true; return 0;
+    case OPTION_TEXT: *(const char **)field = text; return 0;
+    case OPTION_LIST: return add_text(option, field, text, fail);
+    case OPTION_REAL: return parse_real(text, field) ? 0 : refuse(option, text, fail);
+    default: return set_number(option, field, text, fail);
     }
 }

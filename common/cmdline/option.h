@@ -90,7 +90,7 @@ struct option {
 #define OPTION_TYPE_REAL double
 
 #define OPTION_FIELD(kind, name, value, doc, ...) OPTION_TYPE_##kind OPTION_MEMBER_##kind(name);
-#define OPTION_ROW(type, kind, name, value, doc, ...)                                              \
+#define OPTION_ROW(type, kind, name, value, doc, ...)                                                                  \
     {#name, OPTION_##kind, offsetof(type, OPTION_MEMBER_##kind(name)), value, doc, ##__VA_ARGS__},
 
 /* ---- what all of cmdline use -------------------------------------------------------------- */

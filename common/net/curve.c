@@ -26,10 +26,8 @@ static bool set_key(void *socket, int option, const char text[KEY_TEXT_SIZE])
 /* libzmq lets everybody in while no ZAP handler is bound: it must be there before this binds. */
 int curve_serve(void *socket, const struct key *key, const char *domain)
 {
-    bool good = set_int(socket, ZMQ_CURVE_SERVER, 1) &&
-                set_key(socket, ZMQ_CURVE_PUBLICKEY, key->public_text) &&
-                set_key(socket, ZMQ_CURVE_SECRETKEY, key->secret_text) &&
-                set_text(socket, ZMQ_ZAP_DOMAIN, domain);
+    bool good = set_int(socket, ZMQ_CURVE_SERVER, 1) && set_key(socket, ZMQ_CURVE_PUBLICKEY, key->public_text) &&
+                set_key(socket, ZMQ_CURVE_SECRETKEY, key->secret_text) && set_text(socket, ZMQ_ZAP_DOMAIN, domain);
     return good ? 0 : -errno;
 }
 
@@ -58,9 +56,8 @@ bool endpoint_is_local(const char *endpoint)
 /* ---- handshakes ------------------------------------------------------------------------------- */
 
 enum {
-    EVENTS_WANTED = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED |
-                    ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
-                    ZMQ_EVENT_HANDSHAKE_FAILED_AUTH
+    EVENTS_WANTED = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
+                    ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH
 };
 
 int handshakes_open(struct handshakes *handshakes, void *context, void *socket)
@@ -74,8 +71,7 @@ int handshakes_open(struct handshakes *handshakes, void *context, void *socket)
     handshakes->monitor = zmq_socket(context, ZMQ_PAIR);
     /* libzmq's own thread would wait for room in it */
     if (handshakes->monitor && set_int(handshakes->monitor, ZMQ_RCVHWM, 0) &&
-        set_int(handshakes->monitor, ZMQ_LINGER, 0) &&
-        zmq_connect(handshakes->monitor, address) == 0)
+        set_int(handshakes->monitor, ZMQ_LINGER, 0) && zmq_connect(handshakes->monitor, address) == 0)
         return 0;
     int code = -errno;
     handshakes_close(handshakes, socket);
@@ -119,16 +115,11 @@ enum handshake handshakes_next(struct handshakes *handshakes)
     if (!handshakes->monitor || !read_event(handshakes->monitor, &event, &value))
         return HANDSHAKE_NONE;
     switch (event) {
-    case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
-        return HANDSHAKE_DONE;
-    case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
-        return HANDSHAKE_REFUSED;
+    case ZMQ_EVENT_HANDSHAKE_SUCCEEDED: return HANDSHAKE_DONE;
+    case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH: return HANDSHAKE_REFUSED;
     case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
-        return value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH ? HANDSHAKE_MISMATCH
-                                                                   : HANDSHAKE_BAD_KEY;
-    case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
-        return HANDSHAKE_BROKEN;
-    default:
-        return HANDSHAKE_LOST;
+        return value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH ? HANDSHAKE_MISMATCH : HANDSHAKE_BAD_KEY;
+    case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL: return HANDSHAKE_BROKEN;
+    default: return HANDSHAKE_LOST;
     }
 }

@@ -19,7 +19,7 @@ int curve_use(void *socket, const struct key *key);
 bool endpoint_is_local(const char *endpoint);
 
 enum handshake {
-    HANDSHAKE_NONE,     /* nothing new */
+    HANDSHAKE_NONE, /* nothing new */
     HANDSHAKE_DONE,
     HANDSHAKE_REFUSED,  /* the other side does not know this key, or not in this role */
     HANDSHAKE_MISMATCH, /* one side speaks CURVE and the other plaintext */

@@ -63,8 +63,7 @@ static const char *take_line(struct key *key, bool *has_role, const char *word, 
         if (*has_role)
             return "says its role twice";
         *has_role = true;
-        return key_role_parse(value, &key->role) ? NULL
-                                                 : "is no role: trainer, worker, admin or broker";
+        return key_role_parse(value, &key->role) ? NULL : "is no role: trainer, worker, admin or broker";
     }
     if (strcmp(word, "name") == 0) {
         if (!key_name_is_valid(value))
@@ -97,9 +96,8 @@ static int parse(const char *path, char *text, struct key *ret, struct fail *fai
         if (!*line || *line == '#')
             continue;
         int got = sscanf(line, "%15s %79s %1s", word, value, tail);
-        const char *wrong = got < 2 || (got == 3 && tail[0] != '#')
-                                ? "is not of the form `word value`"
-                                : take_line(ret, &has_role, word, value);
+        const char *wrong = got < 2 || (got == 3 && tail[0] != '#') ? "is not of the form `word value`"
+                                                                    : take_line(ret, &has_role, word, value);
         if (wrong)
             return fail_set(fail, -EINVAL, "%s: line %u %s", path, number, wrong);
     }
@@ -138,8 +136,7 @@ int key_read(const char *path, struct key *ret, struct fail *fail)
         code = parse(path, text, &key, fail);
     explicit_bzero(text, sizeof(text));
     if (code == 0 && key.secret_text[0] && (info.st_mode & 077))
-        code = fail_set(fail, -EACCES, "%s: it holds a secret and others may read it: chmod 600 %s",
-                        path, path);
+        code = fail_set(fail, -EACCES, "%s: it holds a secret and others may read it: chmod 600 %s", path, path);
     if (code == 0)
         *ret = key;
     key_wipe(&key);
@@ -154,11 +151,11 @@ int key_read_own(const char *path, struct key *ret, struct fail *fail)
     if (!ret->secret_text[0])
         return fail_set(fail, -EINVAL,
                         "%s: it is a certificate, for the broker to keep: the file with the secret "
-                        "is wanted", path);
+                        "is wanted",
+                        path);
     if (!ret->broker_text[0]) {
         key_wipe(ret);
-        return fail_set(fail, -EINVAL, "%s: it does not say which broker it is for (`broker KEY`)",
-                        path);
+        return fail_set(fail, -EINVAL, "%s: it does not say which broker it is for (`broker KEY`)", path);
     }
     return 0;
 }
@@ -167,8 +164,7 @@ int key_read_own(const char *path, struct key *ret, struct fail *fail)
 
 static bool print_key(int fd, const struct key *key)
 {
-    int wrote = dprintf(fd, "role %s\nname %s\npublic %s\n", role_names[key->role], key->name,
-                        key->public_text);
+    int wrote = dprintf(fd, "role %s\nname %s\npublic %s\n", role_names[key->role], key->name, key->public_text);
     if (wrote > 0 && key->secret_text[0])
         wrote = dprintf(fd, "secret %s\n", key->secret_text);
     if (wrote > 0 && key->broker_text[0])
@@ -184,8 +180,7 @@ int key_write(const char *path, const struct key *key, struct fail *fail)
     AUTO_CLOSE int fd = mkostemp(other, O_CLOEXEC); /* 0600 */
     if (fd < 0)
         return fail_set(fail, -errno, "cannot write %s: %s", path, strerror(errno));
-    bool good = print_key(fd, key) && fchmod(fd, key->secret_text[0] ? 0600 : 0644) == 0 &&
-                link(other, path) == 0;
+    bool good = print_key(fd, key) && fchmod(fd, key->secret_text[0] ? 0600 : 0644) == 0 && link(other, path) == 0;
     int code = good ? 0 : -errno;
     unlink(other);
     if (code == -EEXIST)

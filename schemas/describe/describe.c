@@ -40,10 +40,7 @@ static void put_last_cell(const char *text)
     puts(" |");
 }
 
-static bool is_bounded(const struct field *field)
-{
-    return field->type != FIELD_REAL && field->type != FIELD_BOOL;
-}
+static bool is_bounded(const struct field *field) { return field->type != FIELD_REAL && field->type != FIELD_BOOL; }
 
 /* ---- messages.json --------------------------------------------------------------------- */
 
@@ -62,8 +59,8 @@ static void put_member(const char *key, const char *text)
 
 static void put_json_field(const struct field *field, bool last)
 {
-    printf("     {\"name\": \"%s\", \"type\": \"%s\", \"required\": %s, ", field->name,
-           type_words[field->type], field->need == FIELD_REQUIRED ? "true" : "false");
+    printf("     {\"name\": \"%s\", \"type\": \"%s\", \"required\": %s, ", field->name, type_words[field->type],
+           field->need == FIELD_REQUIRED ? "true" : "false");
     if (is_bounded(field))
         printf("\"min\": %" PRIu64 ", \"max\": %" PRIu64 ", ", field->min, field->max);
     put_member("doc", field->doc);
@@ -79,8 +76,7 @@ static bool put_json_message(enum message_id id)
         fprintf(stderr, "sluice-describe: %s\n", no.text);
         return false;
     }
-    printf("  {\"wire\": \"%s\", \"sender\": \"%s\", ", message->wire,
-           sender_words[message->sender]);
+    printf("  {\"wire\": \"%s\", \"sender\": \"%s\", ", message->wire, sender_words[message->sender]);
     put_member("doc", message->doc);
     printf(",\n   \"golden\": \"");
     for (size_t i = 0; i < golden.len; i++)
@@ -106,8 +102,7 @@ static bool describe_messages_json(void)
     }
     printf(" ],\n \"outcomes\": [\n");
     for (unsigned i = 0; i < OUTCOME_COUNT; i++) {
-        printf("  {\"name\": \"%s\", \"trainable\": %s, ", outcomes[i].wire,
-               outcomes[i].trainable ? "true" : "false");
+        printf("  {\"name\": \"%s\", \"trainable\": %s, ", outcomes[i].wire, outcomes[i].trainable ? "true" : "false");
         put_member("doc", outcomes[i].doc);
         printf("}%s\n", i + 1 == OUTCOME_COUNT ? "" : ",");
     }
@@ -123,7 +118,8 @@ static const char messages_intro[] =
     "`schemas/messages/refusals.def`, `schemas/outcomes.def` and `schemas/faults.def` by\n"
     "`sluice-describe messages-md`; a test compares them.\n\n"
     "A message is one ZeroMQ frame: its name as a MessagePack str, then a MessagePack map of its\n"
-    "fields, in any order, and nothing after. (What is published has its topic in a frame of its own\n"
+    "fields, in any order, and nothing after. (What is published has its topic in a frame of its "
+    "own\n"
     "before it.) What is read and what is sent pass the same check, and what breaks the schema is\n"
     "refused by the field's name and a reason from the table below.\n\n"
     "| type | on the wire | bounds are |\n|---|---|---|\n"
@@ -133,7 +129,8 @@ static const char messages_intro[] =
     "| real | MessagePack float, finite | |\n"
     "| bool | MessagePack true or false | |\n"
     "| jobs | MessagePack array of [job: str, token: uint] | its number of elements |\n\n"
-    "`schemas/messages.json` is the same table for programs, with the bytes of one example of each\n"
+    "`schemas/messages.json` is the same table for programs, with the bytes of one example of "
+    "each\n"
     "message (`golden`, in hex).\n";
 
 static void put_bounds(const struct field *field)
@@ -154,8 +151,7 @@ static void put_message(const struct message *message)
     printf("\n\n| field | type | required | bounds | meaning |\n|---|---|---|---|---|\n");
     for (size_t i = 0; i < message->field_count; i++) {
         const struct field *field = &message->fields[i];
-        printf("| `%s` | %s | %s |", field->name, type_words[field->type],
-               field->need == FIELD_REQUIRED ? "yes" : "");
+        printf("| `%s` | %s | %s |", field->name, type_words[field->type], field->need == FIELD_REQUIRED ? "yes" : "");
         put_bounds(field);
         put_last_cell(field->doc);
     }
@@ -169,14 +165,12 @@ static bool describe_messages_md(void)
         put_message(message_get((enum message_id)id));
     printf("\n## Refusals\n\nThe `reason` of a `refused`.\n\n| reason | meaning |\n|---|---|\n");
     for (unsigned i = REFUSAL_NONE + 1; i < REFUSAL_COUNT; i++)
-        printf("| `%s` | %s |\n", refusal_wire((enum refusal_reason)i),
-               refusal_doc((enum refusal_reason)i));
+        printf("| `%s` | %s |\n", refusal_wire((enum refusal_reason)i), refusal_doc((enum refusal_reason)i));
     printf("\n## Outcomes\n\nHow a job or a rollout may end. A rollout is trainable when its outcome "
            "may be and its evaluator ran to its end, or its task has none (`eval.kind` `none`).\n\n"
            "| outcome | may be trainable | meaning |\n|---|---|---|\n");
     for (unsigned i = 0; i < OUTCOME_COUNT; i++)
-        printf("| `%s` | %s | %s |\n", outcomes[i].wire, outcomes[i].trainable ? "yes" : "no",
-               outcomes[i].doc);
+        printf("| `%s` | %s | %s |\n", outcomes[i].wire, outcomes[i].trainable ? "yes" : "no", outcomes[i].doc);
     printf("\n## Faults\n\nThe `fault` of a `job.result`.\n\n| fault | meaning |\n|---|---|\n");
 #define FAULT(name, wire, doc) printf("| `%s` | %s |\n", wire, doc);
 #include "schemas/faults.def"
@@ -199,7 +193,8 @@ static const char tasks_intro[] =
     "  \"prompt\": \"add.py is broken. Make `python3 add.py 1 2` print 3.\",\n"
     "  \"files\": [\n"
     "    {\"path\": \"add.py\", \"text\": \"import sys\\nprint(sys.argv[1] + sys.argv[2])\\n\"},\n"
-    "    {\"path\": \"/workspace/bin/check\", \"base64\": \"IyEvYmluL3NoCg==\", \"mode\": \"0755\"}\n"
+    "    {\"path\": \"/workspace/bin/check\", \"base64\": \"IyEvYmluL3NoCg==\", \"mode\": "
+    "\"0755\"}\n"
     "  ],\n"
     "  \"setup\": [\"git init -q .\", \"git add .\"],\n"
     "  \"agent\": {\"kind\": \"bash\", \"max_turns\": 10},\n"
@@ -209,7 +204,8 @@ static const char tasks_intro[] =
     "    \"command\": \"python3 -I /eval/test.py\",\n"
     "    \"reward_file\": \"/tmp/reward\",\n"
     "    \"files\": {\"/eval/test.py\": \"import subprocess\\nout = subprocess.run(['python3', "
-    "'add.py', '20', '22'], capture_output=True).stdout\\nwith open('/tmp/reward', 'w') as file:\\n    "
+    "'add.py', '20', '22'], capture_output=True).stdout\\nwith open('/tmp/reward', 'w') as "
+    "file:\\n    "
     "print(1 if out == b'42\\\\n' else 0, file=file)\\n\"}\n"
     "  },\n"
     "  \"limits\": {\"run_s\": 300, \"command_s\": 20},\n"
@@ -217,75 +213,124 @@ static const char tasks_intro[] =
     "  \"metadata\": {\"source\": \"docs\"}\n"
     "}\n"
     "```\n\n"
-    "A field that is not in the tables below is rejected, not ignored. A task is at most 1 MiB of JSON, with at most\n"
+    "A field that is not in the tables below is rejected, not ignored. A task is at most 1 MiB of "
+    "JSON, with at most\n"
     "65,536 values and member names at any depth.\n";
 
 static const char tasks_notes[] =
     "\n## Files and set-up\n\n"
-    "`init` writes `files` and runs `setup` once for a group. The resulting files are a layer, from which each of the\n"
-    "group's rollouts starts. A command of `setup` that fails ends the group with outcome `task`. Files may be a list\n"
+    "`init` writes `files` and runs `setup` once for a group. The resulting files are a layer, "
+    "from which each of the\n"
+    "group's rollouts starts. A command of `setup` that fails ends the group with outcome `task`. "
+    "Files may be a list\n"
     "of objects, or one object of path and text:\n\n"
-    "```json\n{\"task\": \"t\", \"prompt\": \"Read it.\", \"files\": {\"notes.txt\": \"hello\\n\"}}\n```\n\n"
-    "Paths are absolute inside the sandbox or relative to `/workspace`. Text is written as UTF-8; bytes\n"
+    "```json\n{\"task\": \"t\", \"prompt\": \"Read it.\", \"files\": {\"notes.txt\": "
+    "\"hello\\n\"}}\n```\n\n"
+    "Paths are absolute inside the sandbox or relative to `/workspace`. Text is written as UTF-8; "
+    "bytes\n"
     "that are not go in as `base64`.\n\n"
-    "The image `host` is read-only, except for `/workspace`, `/tmp`, `/var`, `/home`, `/root`, `/srv` and `/mnt`. A\n"
-    "file, or a command of `setup`, that writes elsewhere ends the group with outcome `task` and \"Read-only file\n"
-    "system\". `pip install` needs a virtual environment there, because Debian's Python refuses to install beside its\n"
-    "own packages. An image of the task's own is writable everywhere ([images.md](images.md)), except on the tiers\n"
+    "The image `host` is read-only, except for `/workspace`, `/tmp`, `/var`, `/home`, `/root`, "
+    "`/srv` and `/mnt`. A\n"
+    "file, or a command of `setup`, that writes elsewhere ends the group with outcome `task` and "
+    "\"Read-only file\n"
+    "system\". `pip install` needs a virtual environment there, because Debian's Python refuses to "
+    "install beside its\n"
+    "own packages. An image of the task's own is writable everywhere ([images.md](images.md)), "
+    "except on the tiers\n"
     "`apptainer` and `landlock`.\n\n"
     "## How long a run may take\n\n"
-    "Choose `limits.run_s` well above the time of the longest answer: `sampling.max_tokens` divided by the tokens\n"
-    "that one rollout gets each second from a *busy* engine, times the turns you expect, and the time of the tool\n"
-    "calls. A worker sees an answer only when it is complete. A run whose time ends within its first model call, or\n"
-    "within a call that took much longer than any before it (four times as long, and 1 s), is therefore blamed on the\n"
-    "engine: outcome `infra`, and the run is tried up to 8 times (`--infra-budget`). A `run_s` that is too short thus\n"
-    "costs eight runs and yields no reward. A run whose time ends between calls, or in a tool call, ends with outcome\n"
+    "Choose `limits.run_s` well above the time of the longest answer: `sampling.max_tokens` "
+    "divided by the tokens\n"
+    "that one rollout gets each second from a *busy* engine, times the turns you expect, and the "
+    "time of the tool\n"
+    "calls. A worker sees an answer only when it is complete. A run whose time ends within its "
+    "first model call, or\n"
+    "within a call that took much longer than any before it (four times as long, and 1 s), is "
+    "therefore blamed on the\n"
+    "engine: outcome `infra`, and the run is tried up to 8 times (`--infra-budget`). A `run_s` "
+    "that is too short thus\n"
+    "costs eight runs and yields no reward. A run whose time ends between calls, or in a tool "
+    "call, ends with outcome\n"
     "`agent` and is scored.\n\n"
-    "For example, an engine samples 25 tokens a second for each of its 64 rollouts. With `max_tokens` 1024, one\n"
-    "answer takes up to 41 s; ten turns with commands of 5 s take up to 460 s. The default of 600 s fits. With\n"
+    "For example, an engine samples 25 tokens a second for each of its 64 rollouts. With "
+    "`max_tokens` 1024, one\n"
+    "answer takes up to 41 s; ten turns with commands of 5 s take up to 460 s. The default of 600 "
+    "s fits. With\n"
     "`max_tokens` 8192 one answer takes up to 330 s, and `run_s` should be at least 3600.\n\n"
     "## Scoring\n\n"
     "| `eval.kind` | reward |\n|---|---|\n"
-    "| `command` | `eval.command` runs in a fresh sandbox that holds the image, the files of init and of the agent, and `eval.files`, which the agent never saw. Exit status 0 and a number in `eval.reward_file` are the reward; without one, the exit status decides ([below](#reward-file-or-exit-status)). Anything else is a broken evaluator: outcome `task`, no reward. |\n"
+    "| `command` | `eval.command` runs in a fresh sandbox that holds the image, the files of init "
+    "and of the agent, and `eval.files`, which the agent never saw. Exit status 0 and a number in "
+    "`eval.reward_file` are the reward; without one, the exit status decides "
+    "([below](#reward-file-or-exit-status)). Anything else is a broken evaluator: outcome `task`, "
+    "no reward. |\n"
     "| `math` | 1.0 when the agent's last `\\boxed{}` equals `eval.answer`, else 0.0. |\n"
-    "| `none` | No evaluation: the trajectory is trainable and has no reward; the trainer scores it. |\n\n"
-    "A field that belongs to another `eval.kind` or `agent.kind` is rejected if it is an instruction (`eval.command`,\n"
-    "`eval.answer`, `agent.script`, `agent.form`, `agent.tool_role`); so an `eval.command` without `eval.kind` is\n"
-    "reported. Budgets that a kind does not use (`agent.max_turns`, `agent.max_repeats`, `agent.on_repeat`,\n"
+    "| `none` | No evaluation: the trajectory is trainable and has no reward; the trainer scores "
+    "it. |\n\n"
+    "A field that belongs to another `eval.kind` or `agent.kind` is rejected if it is an "
+    "instruction (`eval.command`,\n"
+    "`eval.answer`, `agent.script`, `agent.form`, `agent.tool_role`); so an `eval.command` without "
+    "`eval.kind` is\n"
+    "reported. Budgets that a kind does not use (`agent.max_turns`, `agent.max_repeats`, "
+    "`agent.on_repeat`,\n"
     "`agent.max_format_errors`, `sampling`) are accepted and change nothing.\n\n"
-    "`command` does not score a run whose files are lost, because a limit killed its sandbox or because they cannot\n"
-    "be packed: its outcome is `agent`, it has no reward and is not trainable. `math` and `none` need no files.\n\n"
+    "`command` does not score a run whose files are lost, because a limit killed its sandbox or "
+    "because they cannot\n"
+    "be packed: its outcome is `agent`, it has no reward and is not trainable. `math` and `none` "
+    "need no files.\n\n"
     "### Reward file or exit status\n\n"
-    "**Use `eval.reward_file`.** An exit status does not distinguish a script that found the agent wrong from one\n"
-    "that broke: both exit with 1. A script that writes its number last, after its verdict, writes none if it breaks,\n"
-    "and then there is no reward. In bash: `[[ $(<answer.txt) == hello ]]; echo $(($? == 0)) > /tmp/reward`. That\n"
-    "maps every status but 0 to reward 0, so after a program other than bash itself, list the statuses that mean it:\n"
-    "`cmp -s a b; case $? in 0) echo 1;; [12]) echo 0;; esac > /tmp/reward`. (An empty file is a broken evaluator,\n"
+    "**Use `eval.reward_file`.** An exit status does not distinguish a script that found the agent "
+    "wrong from one\n"
+    "that broke: both exit with 1. A script that writes its number last, after its verdict, writes "
+    "none if it breaks,\n"
+    "and then there is no reward. In bash: `[[ $(<answer.txt) == hello ]]; echo $(($? == 0)) > "
+    "/tmp/reward`. That\n"
+    "maps every status but 0 to reward 0, so after a program other than bash itself, list the "
+    "statuses that mean it:\n"
+    "`cmp -s a b; case $? in 0) echo 1;; [12]) echo 0;; esac > /tmp/reward`. (An empty file is a "
+    "broken evaluator,\n"
     "too.)\n\n"
-    "Without a reward file, exit status 0 is 1.0 and the other statuses of `eval.verdict_statuses` (default 1) are\n"
-    "0.0. `grep` and `cmp` exit with 2 if a file is missing, and `pytest` if tests cannot be imported: where the\n"
-    "agent is to blame for that, set `\"verdict_statuses\": [0, 1, 2]`. Any other end is a broken evaluator, which the\n"
+    "Without a reward file, exit status 0 is 1.0 and the other statuses of `eval.verdict_statuses` "
+    "(default 1) are\n"
+    "0.0. `grep` and `cmp` exit with 2 if a file is missing, and `pytest` if tests cannot be "
+    "imported: where the\n"
+    "agent is to blame for that, set `\"verdict_statuses\": [0, 1, 2]`. Any other end is a broken "
+    "evaluator, which the\n"
     "detail names:\n\n"
     "| end | what it is |\n|---|---|\n"
     "| a status that `verdict_statuses` does not name; a signal, a timeout, a limit | broken |\n"
-    "| 126, 127, 128 + n | broken: a program that cannot be executed, a command that was not found, signal n in what it ran |\n"
+    "| 126, 127, 128 + n | broken: a program that cannot be executed, a command that was not "
+    "found, signal n in what it ran |\n"
     "| 2, and bash's `syntax error` on standard error | broken |\n"
     "| `python3: No module named ...` as the last line of standard error | broken |\n"
-    "| a traceback of Python on standard error, the last one | broken, whatever follows it but `FAILED (` of unittest, where all its frames are of `eval.files`, of the system (`/usr`, `/lib`, `/bin`, `/sbin`, `/opt`) or of no file; 0.0 where one is of another file, since that may be the agent's code that failed, and where the exception is `AssertionError`, as a bare `assert` gives it |\n\n"
-    "So if the agent removes what the grader imports, or its code writes a traceback to the grader's standard error,\n"
+    "| a traceback of Python on standard error, the last one | broken, whatever follows it but "
+    "`FAILED (` of unittest, where all its frames are of `eval.files`, of the system (`/usr`, "
+    "`/lib`, `/bin`, `/sbin`, `/opt`) or of no file; 0.0 where one is of another file, since that "
+    "may be the agent's code that failed, and where the exception is `AssertionError`, as a bare "
+    "`assert` gives it |\n\n"
+    "So if the agent removes what the grader imports, or its code writes a traceback to the "
+    "grader's standard error,\n"
     "the evaluator counts as broken and there is no reward.\n\n"
-    "**Agent code that the grader runs** has the same user in the same sandbox. It can read `/eval`, write the reward\n"
-    "file (at any time while it lives), kill the grader or keep it waiting: then the reward is wrong, or there is\n"
+    "**Agent code that the grader runs** has the same user in the same sandbox. It can read "
+    "`/eval`, write the reward\n"
+    "file (at any time while it lives), kill the grader or keep it waiting: then the reward is "
+    "wrong, or there is\n"
     "none. The example above assumes agents that are not hostile;\n"
-    "[sandbox.md](sandbox.md#what-an-evaluator-can-trust) describes the defences against one that is.\n\n"
+    "[sandbox.md](sandbox.md#what-an-evaluator-can-trust) describes the defences against one that "
+    "is.\n\n"
     "## Samples\n\n"
-    "A submit makes one group of n rollouts, named `<group>/0` to `<group>/<n-1>`. `samples` is n where the submit\n"
+    "A submit makes one group of n rollouts, named `<group>/0` to `<group>/<n-1>`. `samples` is n "
+    "where the submit\n"
     "sets none. With a `sampling.seed`, sample k is sampled with seed + k.\n\n"
     "## When a task is refused\n\n"
-    "`sluice submit` checks every line before it submits anything and prints `FILE:LINE: FIELD: REASON`. The broker\n"
-    "checks again: its refusal has the reason `bad-task` ([messages.md](messages.md#refusals)), a `field` that is\n"
-    "`task.` and the path below, and a sentence about the error. In Python that is `Refused` with `reason` and\n"
-    "`field`. Only `samples` below 1 or above 1024 never reaches the broker from Python: it raises `MessageError`.\n\n"
+    "`sluice submit` checks every line before it submits anything and prints `FILE:LINE: FIELD: "
+    "REASON`. The broker\n"
+    "checks again: its refusal has the reason `bad-task` ([messages.md](messages.md#refusals)), a "
+    "`field` that is\n"
+    "`task.` and the path below, and a sentence about the error. In Python that is `Refused` with "
+    "`reason` and\n"
+    "`field`. Only `samples` below 1 or above 1024 never reaches the broker from Python: it raises "
+    "`MessageError`.\n\n"
     "| task | path | sentence |\n|---|---|---|\n";
 
 static const char *const refused_tasks[] = {
@@ -315,19 +360,30 @@ static bool put_refused_tasks(void)
 static const char *task_type_words(enum task_type type)
 {
     static const char *const words[TASK_TYPE_COUNT] = {
-        [TASK_OBJECT] = "object",      [TASK_NAME] = "name",
-        [TASK_TEXT] = "string",        [TASK_PATH] = "path",
-        [TASK_IMAGE] = "string",       [TASK_WORD] = "word",
-        [TASK_UINT] = "integer",       [TASK_INT] = "integer",
-        [TASK_REAL] = "number",        [TASK_PROMPT] = "string",
-        [TASK_MESSAGES] = "list",      [TASK_FILES] = "list",
-        [TASK_EVAL_FILES] = "list",    [TASK_FILE_TEXT] = "string",
-        [TASK_FILE_BASE64] = "string", [TASK_FILE_MODE] = "string",
-        [TASK_SETUP] = "list of strings", [TASK_TOOLS] = "list of strings",
-        [TASK_TOOL] = "word",          [TASK_SCRIPT] = "list",
+        [TASK_OBJECT] = "object",
+        [TASK_NAME] = "name",
+        [TASK_TEXT] = "string",
+        [TASK_PATH] = "path",
+        [TASK_IMAGE] = "string",
+        [TASK_WORD] = "word",
+        [TASK_UINT] = "integer",
+        [TASK_INT] = "integer",
+        [TASK_REAL] = "number",
+        [TASK_PROMPT] = "string",
+        [TASK_MESSAGES] = "list",
+        [TASK_FILES] = "list",
+        [TASK_EVAL_FILES] = "list",
+        [TASK_FILE_TEXT] = "string",
+        [TASK_FILE_BASE64] = "string",
+        [TASK_FILE_MODE] = "string",
+        [TASK_SETUP] = "list of strings",
+        [TASK_TOOLS] = "list of strings",
+        [TASK_TOOL] = "word",
+        [TASK_SCRIPT] = "list",
         [TASK_RECORDED] = "list",
         [TASK_ARGUMENTS] = "object",
-        [TASK_GRANTS] = "list of strings", [TASK_EVAL_GRANTS] = "list of strings",
+        [TASK_GRANTS] = "list of strings",
+        [TASK_EVAL_GRANTS] = "list of strings",
         [TASK_STATUSES] = "list of integers",
         [TASK_METADATA] = "object",
     };
@@ -339,7 +395,7 @@ static const char *task_unit(const struct task_row *row)
     switch (row->type) {
     case TASK_UINT:
     case TASK_INT:
-    case TASK_REAL:       return "";
+    case TASK_REAL: return "";
     case TASK_MESSAGES:
     case TASK_FILES:
     case TASK_EVAL_FILES:
@@ -349,8 +405,8 @@ static const char *task_unit(const struct task_row *row)
     case TASK_GRANTS:
     case TASK_EVAL_GRANTS:
     case TASK_STATUSES:
-    case TASK_TOOLS:      return " elements";
-    default:              return " bytes";
+    case TASK_TOOLS: return " elements";
+    default: return " bytes";
     }
 }
 
@@ -418,8 +474,7 @@ static bool describe_limits_md(void)
     printf("| limit | field | held by | what happens there |\n|---|---|---|---|\n");
     for (unsigned i = 0; i < LIMIT_COUNT; i++) {
         const struct limit *limit = limit_get((enum limit_id)i);
-        printf("| `%s` | `%s` | %s | %s |\n", limit->name, limit->field, limit->held,
-               limit->effect);
+        printf("| `%s` | `%s` | %s | %s |\n", limit->name, limit->field, limit->held, limit->effect);
     }
     return true;
 }

@@ -10,7 +10,7 @@ static void set_value(const struct field *field, void *value, struct buffer *pac
     const char *text = (const char *)field->example.data;
     switch (field->type) {
     case FIELD_STR:
-    case FIELD_BIN:  *(struct slice *)value = field->example; break;
+    case FIELD_BIN: *(struct slice *)value = field->example; break;
     case FIELD_UINT: *(uint64_t *)value = strtoull(text, NULL, 10); break;
     case FIELD_REAL: *(double *)value = strtod(text, NULL); break;
     case FIELD_BOOL: *(bool *)value = strcmp(text, "1") == 0; break;

@@ -9,35 +9,35 @@
 
 /* ---- the tables -------------------------------------------------------------- */
 
-#define MESSAGE(name_, wire_, sender_, doc_)                                                       \
-    static const struct message *describe_##name_(void)                                            \
-    {                                                                                              \
-        typedef struct msg_##name_ self;                                                           \
-        static const char wire[] = wire_, doc[] = doc_;                                            \
-        enum { sender = SENDER_##sender_ };                                                        \
+#define MESSAGE(name_, wire_, sender_, doc_)                                                                           \
+    static const struct message *describe_##name_(void)                                                                \
+    {                                                                                                                  \
+        typedef struct msg_##name_ self;                                                                               \
+        static const char wire[] = wire_, doc[] = doc_;                                                                \
+        enum { sender = SENDER_##sender_ };                                                                            \
         static const struct field fields[] = {
-#define FIELD(type_, name_, need_, min_, max_, example_, doc_)                                     \
-    {.name = #name_,                                                                               \
-     .name_len = sizeof(#name_) - 1,                                                               \
-     .type = FIELD_##type_,                                                                        \
-     .need = FIELD_##need_,                                                                        \
-     .min = min_,                                                                                  \
-     .max = max_,                                                                                  \
-     .offset = offsetof(self, name_),                                                              \
-     .has_offset = offsetof(self, has_##name_),                                                    \
-     .example = {(const uint8_t *)example_, sizeof(example_) - 1},                                 \
+#define FIELD(type_, name_, need_, min_, max_, example_, doc_)                                                         \
+    {.name = #name_,                                                                                                   \
+     .name_len = sizeof(#name_) - 1,                                                                                   \
+     .type = FIELD_##type_,                                                                                            \
+     .need = FIELD_##need_,                                                                                            \
+     .min = min_,                                                                                                      \
+     .max = max_,                                                                                                      \
+     .offset = offsetof(self, name_),                                                                                  \
+     .has_offset = offsetof(self, has_##name_),                                                                        \
+     .example = {(const uint8_t *)example_, sizeof(example_) - 1},                                                     \
      .doc = doc_},
-#define END(name_)                                                                                 \
-    }                                                                                              \
-    ;                                                                                              \
-    static const struct message message = {.wire = wire,                                           \
-                                           .wire_len = sizeof(wire) - 1,                           \
-                                           .sender = (enum message_sender)sender,                  \
-                                           .doc = doc,                                             \
-                                           .fields = fields,                                       \
-                                           .field_count = sizeof(fields) / sizeof(fields[0]),      \
-                                           .size = sizeof(self)};                                  \
-    return &message;                                                                               \
+#define END(name_)                                                                                                     \
+    }                                                                                                                  \
+    ;                                                                                                                  \
+    static const struct message message = {.wire = wire,                                                               \
+                                           .wire_len = sizeof(wire) - 1,                                               \
+                                           .sender = (enum message_sender)sender,                                      \
+                                           .doc = doc,                                                                 \
+                                           .fields = fields,                                                           \
+                                           .field_count = sizeof(fields) / sizeof(fields[0]),                          \
+                                           .size = sizeof(self)};                                                      \
+    return &message;                                                                                                   \
     }
 #include "schemas/messages/messages.def"
 #undef MESSAGE
@@ -139,8 +139,7 @@ bool stage_parse(struct slice wire, enum stage *ret)
 
 /* ---- checks, the same for what is read and what is sent ------------------------ */
 
-bool refuse(struct refusal *no, enum refusal_reason reason, const char *field, const char *format,
-            ...)
+bool refuse(struct refusal *no, enum refusal_reason reason, const char *field, const char *format, ...)
 {
     if (!no)
         return false;
@@ -167,7 +166,7 @@ static uint64_t measure(const struct field *field, const void *value)
     switch (field->type) {
     case FIELD_UINT: return *(const uint64_t *)value;
     case FIELD_STR:
-    case FIELD_BIN:  return ((const struct slice *)value)->len;
+    case FIELD_BIN: return ((const struct slice *)value)->len;
     case FIELD_JOBS: return ((const struct jobs *)value)->count;
     case FIELD_REAL:
     case FIELD_BOOL: break;
@@ -175,25 +174,20 @@ static uint64_t measure(const struct field *field, const void *value)
     return field->min;
 }
 
-static bool check_value(const struct message *message, const struct field *field,
-                        const void *value, struct refusal *no)
+static bool check_value(const struct message *message, const struct field *field, const void *value, struct refusal *no)
 {
     const char *unit = field->type == FIELD_UINT ? "" : field->type == FIELD_JOBS ? " jobs" : " bytes";
     uint64_t n = measure(field, value);
     if (n < field->min)
-        return refuse(no, REFUSAL_TOO_SMALL, field->name, "%s: %s is %llu%s, at least %llu",
-                      message->wire, field->name, (unsigned long long)n, unit,
-                      (unsigned long long)field->min);
+        return refuse(no, REFUSAL_TOO_SMALL, field->name, "%s: %s is %llu%s, at least %llu", message->wire, field->name,
+                      (unsigned long long)n, unit, (unsigned long long)field->min);
     if (field->type != FIELD_REAL && field->type != FIELD_BOOL && n > field->max)
-        return refuse(no, REFUSAL_TOO_LARGE, field->name, "%s: %s is %llu%s, at most %llu",
-                      message->wire, field->name, (unsigned long long)n, unit,
-                      (unsigned long long)field->max);
+        return refuse(no, REFUSAL_TOO_LARGE, field->name, "%s: %s is %llu%s, at most %llu", message->wire, field->name,
+                      (unsigned long long)n, unit, (unsigned long long)field->max);
     if (field->type == FIELD_STR && !utf8_is_valid(*(const struct slice *)value))
-        return refuse(no, REFUSAL_NOT_UTF8, field->name, "%s: %s is not UTF-8 text", message->wire,
-                      field->name);
+        return refuse(no, REFUSAL_NOT_UTF8, field->name, "%s: %s is not UTF-8 text", message->wire, field->name);
     if (field->type == FIELD_REAL && !isfinite(*(const double *)value))
-        return refuse(no, REFUSAL_NOT_FINITE, field->name, "%s: %s is not a finite number",
-                      message->wire, field->name);
+        return refuse(no, REFUSAL_NOT_FINITE, field->name, "%s: %s is not a finite number", message->wire, field->name);
     return true;
 }
 
@@ -248,8 +242,8 @@ static bool read_bool(struct reader *reader, bool *ret)
 static bool read_value(struct reader *reader, enum field_type type, void *value)
 {
     switch (type) {
-    case FIELD_STR:  return reader_str(reader, value);
-    case FIELD_BIN:  return reader_bin(reader, value);
+    case FIELD_STR: return reader_str(reader, value);
+    case FIELD_BIN: return reader_bin(reader, value);
     case FIELD_UINT: return reader_uint(reader, value);
     case FIELD_REAL: return reader_real(reader, value);
     case FIELD_BOOL: return read_bool(reader, value);
@@ -286,8 +280,7 @@ bool message_peek(struct slice bytes, enum message_id *ret, struct refusal *no)
     struct reader reader = {bytes, 0};
     struct slice name;
     if (!reader_str(&reader, &name))
-        return refuse(no, REFUSAL_MALFORMED, "", "no message name at the start of %zu bytes",
-                      bytes.len);
+        return refuse(no, REFUSAL_MALFORMED, "", "no message name at the start of %zu bytes", bytes.len);
     for (unsigned id = 0; id < MESSAGE_COUNT; id++) {
         const struct message *message = message_get((enum message_id)id);
         if (slice_equal(name, slice_of(message->wire, message->wire_len))) {
@@ -296,54 +289,47 @@ bool message_peek(struct slice bytes, enum message_id *ret, struct refusal *no)
         }
     }
     char shown[65];
-    return refuse(no, REFUSAL_UNKNOWN_MESSAGE, "", "no message is called '%s'",
-                  printable(name, shown, sizeof(shown)));
+    return refuse(no, REFUSAL_UNKNOWN_MESSAGE, "", "no message is called '%s'", printable(name, shown, sizeof(shown)));
 }
 
-static bool decode_pair(const struct message *message, struct reader *reader, size_t *hint,
-                        uint8_t *out, struct refusal *no)
+static bool decode_pair(const struct message *message, struct reader *reader, size_t *hint, uint8_t *out,
+                        struct refusal *no)
 {
     struct slice name;
     if (!reader_str(reader, &name))
-        return refuse(no, REFUSAL_MALFORMED, "", "%s: a field's name cannot be read",
-                      message->wire);
+        return refuse(no, REFUSAL_MALFORMED, "", "%s: a field's name cannot be read", message->wire);
     const struct field *field = find_field(message, name, hint);
     char shown[65];
     if (!field)
-        return refuse(no, REFUSAL_UNKNOWN_FIELD, printable(name, shown, sizeof(shown)),
-                      "%s has no field '%s'", message->wire, shown);
+        return refuse(no, REFUSAL_UNKNOWN_FIELD, printable(name, shown, sizeof(shown)), "%s has no field '%s'",
+                      message->wire, shown);
     bool *has = (bool *)(out + field->has_offset);
     if (*has)
-        return refuse(no, REFUSAL_DUPLICATE_FIELD, field->name, "%s: %s is given twice",
-                      message->wire, field->name);
+        return refuse(no, REFUSAL_DUPLICATE_FIELD, field->name, "%s: %s is given twice", message->wire, field->name);
     if (!read_value(reader, field->type, out + field->offset))
-        return refuse(no, REFUSAL_WRONG_TYPE, field->name,
-                      "%s: %s has the wrong type or is cut short", message->wire, field->name);
+        return refuse(no, REFUSAL_WRONG_TYPE, field->name, "%s: %s has the wrong type or is cut short", message->wire,
+                      field->name);
     *has = true;
     return check_value(message, field, out + field->offset, no);
 }
 
-static bool decode_map(const struct message *message, struct reader *reader, uint8_t *out,
-                       struct refusal *no)
+static bool decode_map(const struct message *message, struct reader *reader, uint8_t *out, struct refusal *no)
 {
     struct slice name;
     uint32_t pairs;
     size_t hint = 0;
-    if (!reader_str(reader, &name) || !slice_is(name, message->wire) ||
-        !reader_map(reader, &pairs))
-        return refuse(no, REFUSAL_MALFORMED, "", "%s: its name is not followed by a map",
-                      message->wire);
+    if (!reader_str(reader, &name) || !slice_is(name, message->wire) || !reader_map(reader, &pairs))
+        return refuse(no, REFUSAL_MALFORMED, "", "%s: its name is not followed by a map", message->wire);
     for (uint32_t i = 0; i < pairs; i++)
         if (!decode_pair(message, reader, &hint, out, no))
             return false;
     if (reader->at != reader->bytes.len)
-        return refuse(no, REFUSAL_MALFORMED, "", "%s is followed by %zu stray bytes",
-                      message->wire, reader->bytes.len - reader->at);
+        return refuse(no, REFUSAL_MALFORMED, "", "%s is followed by %zu stray bytes", message->wire,
+                      reader->bytes.len - reader->at);
     for (size_t i = 0; i < message->field_count; i++) {
         const struct field *field = &message->fields[i];
         if (field->need == FIELD_REQUIRED && !*(bool *)(out + field->has_offset))
-            return refuse(no, REFUSAL_MISSING_FIELD, field->name, "%s: %s is missing",
-                          message->wire, field->name);
+            return refuse(no, REFUSAL_MISSING_FIELD, field->name, "%s: %s is missing", message->wire, field->name);
     }
     return true;
 }
@@ -364,13 +350,11 @@ bool message_decode(enum message_id id, struct slice bytes, void *out, struct re
 static void pack_value(msgpack_packer *packer, enum field_type type, const void *value)
 {
     switch (type) {
-    case FIELD_STR:  packer_str(packer, *(const struct slice *)value); break;
-    case FIELD_BIN:  packer_bin(packer, *(const struct slice *)value); break;
+    case FIELD_STR: packer_str(packer, *(const struct slice *)value); break;
+    case FIELD_BIN: packer_bin(packer, *(const struct slice *)value); break;
     case FIELD_UINT: msgpack_pack_uint64(packer, *(const uint64_t *)value); break;
     case FIELD_REAL: msgpack_pack_double(packer, *(const double *)value); break;
-    case FIELD_BOOL:
-        *(const bool *)value ? msgpack_pack_true(packer) : msgpack_pack_false(packer);
-        break;
+    case FIELD_BOOL: *(const bool *)value ? msgpack_pack_true(packer) : msgpack_pack_false(packer); break;
     case FIELD_JOBS: {
         const struct jobs *jobs = value;
         msgpack_pack_array(packer, jobs->count);
@@ -381,14 +365,14 @@ static void pack_value(msgpack_packer *packer, enum field_type type, const void 
 }
 
 /* A JOBS field comes to be sent already encoded; it must hold what it counts and no more. */
-static bool check_packed(const struct message *message, const struct field *field,
-                         const struct jobs *jobs, struct refusal *no)
+static bool check_packed(const struct message *message, const struct field *field, const struct jobs *jobs,
+                         struct refusal *no)
 {
     struct reader reader = {jobs->packed, 0};
     if (read_job_refs(&reader, jobs->count) && reader_left(&reader) == 0)
         return true;
-    return refuse(no, REFUSAL_WRONG_TYPE, field->name, "%s: %s does not hold %u jobs",
-                  message->wire, field->name, jobs->count);
+    return refuse(no, REFUSAL_WRONG_TYPE, field->name, "%s: %s does not hold %u jobs", message->wire, field->name,
+                  jobs->count);
 }
 
 bool jobs_append(struct buffer *packed, struct slice job, uint64_t token)

@@ -33,12 +33,13 @@ struct job_ref {
 #define TYPE_BOOL bool
 #define TYPE_JOBS struct jobs
 
-#define MESSAGE(name, wire, sender, doc)                                       \
-    struct msg_##name {
-#define FIELD(type, name, need, min, max, example, doc)                        \
-    TYPE_##type name;                                                          \
+#define MESSAGE(name, wire, sender, doc) struct msg_##name {
+#define FIELD(type, name, need, min, max, example, doc)                                                                \
+    TYPE_##type name;                                                                                                  \
     bool has_##name;
-#define END(name) };
+#define END(name)                                                                                                      \
+    }                                                                                                                  \
+    ;
 #include "schemas/messages/messages.def"
 #undef MESSAGE
 #undef FIELD
@@ -106,13 +107,13 @@ const char *refusal_doc(enum refusal_reason reason);
 /* Why something was refused, in a form that can be sent back. */
 struct refusal {
     enum refusal_reason reason;
-    char field[128];  /* the field at fault, or "" */
-    char text[1024];  /* one sentence */
+    char field[128]; /* the field at fault, or "" */
+    char text[1024]; /* one sentence */
 };
 
 /* Fills in `no` and returns false, so that a caller writes `return refuse(...)`. */
-bool refuse(struct refusal *no, enum refusal_reason reason, const char *field, const char *format,
-            ...) __attribute__((format(printf, 4, 5)));
+bool refuse(struct refusal *no, enum refusal_reason reason, const char *field, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 
 enum outcome {
 #define OUTCOME(name, wire, trainable, doc) OUTCOME_##name,

@@ -1,9 +1,6 @@
 #include "schemas/messages/reader.h"
 
-static bool is_container(uint8_t b)
-{
-    return (b >= 0x80 && b <= 0x9f) || (b >= 0xdc && b <= 0xdf);
-}
+static bool is_container(uint8_t b) { return (b >= 0x80 && b <= 0x9f) || (b >= 0xdc && b <= 0xdf); }
 
 /*
  * Heads 0xc0 to 0xdb (https://github.com/msgpack/msgpack/blob/master/spec.md): a number of so many
@@ -14,20 +11,34 @@ static const struct head {
     msgpack_object_type type;
     uint8_t bytes, fixed;
 } heads[] = {
-    {MSGPACK_OBJECT_NIL, 0, 0},          {MSGPACK_OBJECT_ARRAY, 0, 0},
-    {MSGPACK_OBJECT_BOOLEAN, 0, 0},      {MSGPACK_OBJECT_BOOLEAN, 0, 0},
-    {MSGPACK_OBJECT_BIN, 1, 0},          {MSGPACK_OBJECT_BIN, 2, 0},
-    {MSGPACK_OBJECT_BIN, 4, 0},          {MSGPACK_OBJECT_EXT, 1, 0},
-    {MSGPACK_OBJECT_EXT, 2, 0},          {MSGPACK_OBJECT_EXT, 4, 0},
-    {MSGPACK_OBJECT_FLOAT32, 4, 0},      {MSGPACK_OBJECT_FLOAT64, 8, 0},
-    {MSGPACK_OBJECT_POSITIVE_INTEGER, 1, 0}, {MSGPACK_OBJECT_POSITIVE_INTEGER, 2, 0},
-    {MSGPACK_OBJECT_POSITIVE_INTEGER, 4, 0}, {MSGPACK_OBJECT_POSITIVE_INTEGER, 8, 0},
-    {MSGPACK_OBJECT_NEGATIVE_INTEGER, 1, 0}, {MSGPACK_OBJECT_NEGATIVE_INTEGER, 2, 0},
-    {MSGPACK_OBJECT_NEGATIVE_INTEGER, 4, 0}, {MSGPACK_OBJECT_NEGATIVE_INTEGER, 8, 0},
-    {MSGPACK_OBJECT_EXT, 0, 1},          {MSGPACK_OBJECT_EXT, 0, 2},
-    {MSGPACK_OBJECT_EXT, 0, 4},          {MSGPACK_OBJECT_EXT, 0, 8},
-    {MSGPACK_OBJECT_EXT, 0, 16},         {MSGPACK_OBJECT_STR, 1, 0},
-    {MSGPACK_OBJECT_STR, 2, 0},          {MSGPACK_OBJECT_STR, 4, 0},
+    {MSGPACK_OBJECT_NIL, 0, 0},
+    {MSGPACK_OBJECT_ARRAY, 0, 0},
+    {MSGPACK_OBJECT_BOOLEAN, 0, 0},
+    {MSGPACK_OBJECT_BOOLEAN, 0, 0},
+    {MSGPACK_OBJECT_BIN, 1, 0},
+    {MSGPACK_OBJECT_BIN, 2, 0},
+    {MSGPACK_OBJECT_BIN, 4, 0},
+    {MSGPACK_OBJECT_EXT, 1, 0},
+    {MSGPACK_OBJECT_EXT, 2, 0},
+    {MSGPACK_OBJECT_EXT, 4, 0},
+    {MSGPACK_OBJECT_FLOAT32, 4, 0},
+    {MSGPACK_OBJECT_FLOAT64, 8, 0},
+    {MSGPACK_OBJECT_POSITIVE_INTEGER, 1, 0},
+    {MSGPACK_OBJECT_POSITIVE_INTEGER, 2, 0},
+    {MSGPACK_OBJECT_POSITIVE_INTEGER, 4, 0},
+    {MSGPACK_OBJECT_POSITIVE_INTEGER, 8, 0},
+    {MSGPACK_OBJECT_NEGATIVE_INTEGER, 1, 0},
+    {MSGPACK_OBJECT_NEGATIVE_INTEGER, 2, 0},
+    {MSGPACK_OBJECT_NEGATIVE_INTEGER, 4, 0},
+    {MSGPACK_OBJECT_NEGATIVE_INTEGER, 8, 0},
+    {MSGPACK_OBJECT_EXT, 0, 1},
+    {MSGPACK_OBJECT_EXT, 0, 2},
+    {MSGPACK_OBJECT_EXT, 0, 4},
+    {MSGPACK_OBJECT_EXT, 0, 8},
+    {MSGPACK_OBJECT_EXT, 0, 16},
+    {MSGPACK_OBJECT_STR, 1, 0},
+    {MSGPACK_OBJECT_STR, 2, 0},
+    {MSGPACK_OBJECT_STR, 4, 0},
 };
 
 /* The next `len` bytes; NULL: there are fewer. */
@@ -93,23 +104,13 @@ static bool take_long(struct reader *reader, uint8_t byte, msgpack_object *ret)
     uint64_t number = join(bytes, head->bytes);
     ret->type = head->type;
     switch (head->type) {
-    case MSGPACK_OBJECT_NIL:
-        return true;
-    case MSGPACK_OBJECT_BOOLEAN:
-        ret->via.boolean = byte & 1;
-        return true;
-    case MSGPACK_OBJECT_POSITIVE_INTEGER:
-        ret->via.u64 = number;
-        return true;
-    case MSGPACK_OBJECT_NEGATIVE_INTEGER:
-        set_signed(number, head->bytes, ret);
-        return true;
+    case MSGPACK_OBJECT_NIL: return true;
+    case MSGPACK_OBJECT_BOOLEAN: ret->via.boolean = byte & 1; return true;
+    case MSGPACK_OBJECT_POSITIVE_INTEGER: ret->via.u64 = number; return true;
+    case MSGPACK_OBJECT_NEGATIVE_INTEGER: set_signed(number, head->bytes, ret); return true;
     case MSGPACK_OBJECT_FLOAT32:
-    case MSGPACK_OBJECT_FLOAT64:
-        set_real(number, head->bytes, ret);
-        return true;
-    default:
-        return take_body(reader, head->bytes ? number : head->fixed, ret);
+    case MSGPACK_OBJECT_FLOAT64: set_real(number, head->bytes, ret); return true;
+    default: return take_body(reader, head->bytes ? number : head->fixed, ret);
     }
 }
 
@@ -188,25 +189,13 @@ static bool read_count(struct reader *reader, uint8_t fix, uint8_t wide, uint32_
     return true;
 }
 
-bool reader_array(struct reader *reader, uint32_t *ret_count)
-{
-    return read_count(reader, 0x90, 0xdc, ret_count);
-}
+bool reader_array(struct reader *reader, uint32_t *ret_count) { return read_count(reader, 0x90, 0xdc, ret_count); }
 
-bool reader_map(struct reader *reader, uint32_t *ret_pairs)
-{
-    return read_count(reader, 0x80, 0xde, ret_pairs);
-}
+bool reader_map(struct reader *reader, uint32_t *ret_pairs) { return read_count(reader, 0x80, 0xde, ret_pairs); }
 
-static int write_buffer(void *data, const char *bytes, size_t len)
-{
-    return buffer_append(data, bytes, len) ? 0 : -1;
-}
+static int write_buffer(void *data, const char *bytes, size_t len) { return buffer_append(data, bytes, len) ? 0 : -1; }
 
-void packer_init(msgpack_packer *packer, struct buffer *out)
-{
-    msgpack_packer_init(packer, out, write_buffer);
-}
+void packer_init(msgpack_packer *packer, struct buffer *out) { msgpack_packer_init(packer, out, write_buffer); }
 
 void packer_str(msgpack_packer *packer, struct slice s)
 {

@@ -20,10 +20,7 @@ struct reader {
     size_t at;
 };
 
-static inline size_t reader_left(const struct reader *reader)
-{
-    return reader->bytes.len - reader->at;
-}
+static inline size_t reader_left(const struct reader *reader) { return reader->bytes.len - reader->at; }
 
 /* Anything but an array or a map. */
 bool reader_scalar(struct reader *reader, msgpack_object *ret);

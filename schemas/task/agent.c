@@ -35,8 +35,8 @@ bool task_read_tool(const struct task_place *place, const json_t *value)
     for (size_t i = 0; i < sizeof(tool_names) / sizeof(tool_names[0]); i++)
         if (strcmp(tool_names[i], name) == 0)
             return place_set_text(place, place_member(place), name);
-    return refuse(place->no, REFUSAL_BAD_TASK, place->shown,
-                  "%s is no tool; the tools are %s", place->shown, tool_words + 2);
+    return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s is no tool; the tools are %s", place->shown,
+                  tool_words + 2);
 }
 
 bool task_read_tools(const struct task_place *place, const json_t *value)
@@ -50,8 +50,7 @@ bool task_read_tools(const struct task_place *place, const json_t *value)
         struct task_place element = place_of_element(place, i);
         const json_t *name = json_array_get(value, i);
         if (json_is_string(name) && has_tool(task, json_string_value(name)))
-            return refuse(place->no, REFUSAL_BAD_TASK, element.shown, "%s is there already",
-                          element.shown);
+            return refuse(place->no, REFUSAL_BAD_TASK, element.shown, "%s is there already", element.shown);
         element.row = &tool_row;
         element.base = &task->tools[i];
         if (!task_read_value(&element, name))
@@ -62,8 +61,7 @@ bool task_read_tools(const struct task_place *place, const json_t *value)
 }
 
 /* Room for `count` more, and none of them yet. */
-static bool add_tools(struct task *task, const char *const names[], size_t count,
-                      struct refusal *no)
+static bool add_tools(struct task *task, const char *const names[], size_t count, struct refusal *no)
 {
     char **tools = realloc(task->tools, (task->tool_count + count) * sizeof(*tools));
     if (!tools)
@@ -100,8 +98,7 @@ static bool settle_script(struct task *task, bool has_tools, struct refusal *no)
         const char *const name = task->script[i].tool;
         snprintf(field, sizeof(field), "agent.script[%zu].tool", i);
         if (has_tools && !has_tool(task, name))
-            return refuse(no, REFUSAL_BAD_TASK, field, "%s is %s, which is not among agent.tools",
-                          field, name);
+            return refuse(no, REFUSAL_BAD_TASK, field, "%s is %s, which is not among agent.tools", field, name);
         if (!has_tools && !add_tools(task, &name, 1, no))
             return false;
     }
@@ -110,8 +107,8 @@ static bool settle_script(struct task *task, bool has_tools, struct refusal *no)
 
 static bool refuse_tools(const struct task *task, const char *wanted, struct refusal *no)
 {
-    return refuse(no, REFUSAL_BAD_TASK, "agent.tools", "agent.kind %s goes with agent.tools %s",
-                  task->agent_kind, wanted);
+    return refuse(no, REFUSAL_BAD_TASK, "agent.tools", "agent.kind %s goes with agent.tools %s", task->agent_kind,
+                  wanted);
 }
 
 static bool settle_tools(struct task *task, struct refusal *no)
@@ -128,8 +125,7 @@ static bool settle_tools(struct task *task, struct refusal *no)
     if (strcmp(kind, "bash") != 0)
         return task->tool_count == 0 || refuse_tools(task, "[]", no);
     if (has_tools)
-        return (task->tool_count == 1 && has_tool(task, "bash")) ||
-               refuse_tools(task, "[\"bash\"]", no);
+        return (task->tool_count == 1 && has_tool(task, "bash")) || refuse_tools(task, "[\"bash\"]", no);
     return add_tools(task, standard, 1, no);
 }
 
@@ -141,9 +137,8 @@ static bool settle_form(const struct task *task, struct refusal *no)
     } rows[] = {{"agent.form", task->agent_form}, {"agent.tool_role", task->agent_tool_role}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (strcmp(rows[i].word, "auto") != 0 && strcmp(task->agent_kind, "tools") != 0)
-            return refuse(no, REFUSAL_BAD_TASK, rows[i].field,
-                          "%s goes with agent.kind tools, and this task's is %s", rows[i].field,
-                          task->agent_kind);
+            return refuse(no, REFUSAL_BAD_TASK, rows[i].field, "%s goes with agent.kind tools, and this task's is %s",
+                          rows[i].field, task->agent_kind);
     return true;
 }
 
@@ -158,7 +153,6 @@ bool task_settle_agent(struct task *task, struct refusal *no)
                       "requires it");
     if (!is_replay && task->script)
         return refuse(no, REFUSAL_BAD_TASK, "agent.script",
-                      "agent.script goes with agent.kind replay, and this task's is %s",
-                      task->agent_kind);
+                      "agent.script goes with agent.kind replay, and this task's is %s", task->agent_kind);
     return settle_form(task, no) && settle_tools(task, no);
 }

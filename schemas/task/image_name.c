@@ -22,8 +22,7 @@ static bool is_bare_reference(const char *name)
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                   "._-/:@";
     bool looks = strchr(name, ':') || strchr(name, '@');
-    return looks && name[0] != '/' && name[0] != '.' && name[0] != ':' &&
-           name[strspn(name, allowed)] == '\0';
+    return looks && name[0] != '/' && name[0] != '.' && name[0] != ':' && name[strspn(name, allowed)] == '\0';
 }
 
 /* "docker.io/library/debian:12" as "debian_12". */
@@ -38,18 +37,18 @@ static void make_stem(const char *name, char stem[STEM_MAX])
         strcpy(stem, "image");
 }
 
-static void explain(const char *given, const char *source, const char *rest, bool has_layout,
-                    char *words, size_t size)
+static void explain(const char *given, const char *source, const char *rest, bool has_layout, char *words, size_t size)
 {
     char stem[STEM_MAX];
     make_stem(rest, stem);
-    int len = snprintf(words, size, "%.*s is a registry's name, and nothing is fetched here: run "
-                                    "`apptainer build %s.sif %s%.*s`",
+    int len = snprintf(words, size,
+                       "%.*s is a registry's name, and nothing is fetched here: run "
+                       "`apptainer build %s.sif %s%.*s`",
                        NAME_SHOWN, given, stem, source, NAME_SHOWN, rest);
     if (has_layout && len > 0 && (size_t)len < size)
         snprintf(words + len, size - (size_t)len,
-                 " or `skopeo copy %s%.*s oci:%s:latest`, and name that file or directory", source,
-                 NAME_SHOWN, rest, stem);
+                 " or `skopeo copy %s%.*s oci:%s:latest`, and name that file or directory", source, NAME_SHOWN, rest,
+                 stem);
     else if (len > 0 && (size_t)len < size)
         snprintf(words + len, size - (size_t)len, " and name that file");
 }

@@ -35,8 +35,7 @@ bool task_read_prompt(const struct task_place *place, const json_t *value)
     if (!text)
         return false;
     if (task->messages)
-        return refuse(place->no, REFUSAL_AMBIGUOUS, place->shown,
-                      "only one of prompt and messages may be given");
+        return refuse(place->no, REFUSAL_AMBIGUOUS, place->shown, "only one of prompt and messages may be given");
     if (!place_make_list(place, 1, sizeof(*task->messages), &task->messages))
         return false;
     task->message_count = 1;
@@ -50,15 +49,13 @@ bool task_read_messages(const struct task_place *place, const json_t *value)
     if (!place_check_list(place, value))
         return false;
     if (task->messages)
-        return refuse(place->no, REFUSAL_AMBIGUOUS, place->shown,
-                      "only one of prompt and messages may be given");
+        return refuse(place->no, REFUSAL_AMBIGUOUS, place->shown, "only one of prompt and messages may be given");
     if (!place_make_list(place, json_array_size(value), sizeof(*task->messages), &task->messages))
         return false;
     for (size_t i = 0; i < json_array_size(value); i++) {
         struct task_place element = place_of_element(place, i);
         task->message_count++;
-        if (!task_read_object("messages[]", json_array_get(value, i), element.shown,
-                              &task->messages[i], place->no))
+        if (!task_read_object("messages[]", json_array_get(value, i), element.shown, &task->messages[i], place->no))
             return false;
     }
     return true;
@@ -73,8 +70,8 @@ static bool set_content(const struct task_place *place, uint8_t *content, size_t
         return place_out_of_memory(place);
     if (file->content) {
         free(content);
-        return refuse(place->no, REFUSAL_AMBIGUOUS, place->shown,
-                      "%s: only one of text and base64 may be given", place->shown);
+        return refuse(place->no, REFUSAL_AMBIGUOUS, place->shown, "%s: only one of text and base64 may be given",
+                      place->shown);
     }
     file->content = content;
     file->content_len = len;
@@ -97,8 +94,7 @@ bool task_read_file_base64(const struct task_place *place, const json_t *value)
     size_t len = 0;
     if (content && !base64_decode(digits, content, &len)) {
         free(content);
-        return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s is not padded base64",
-                      place->shown);
+        return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s is not padded base64", place->shown);
     }
     return set_content(place, content, len);
 }
@@ -115,11 +111,9 @@ bool task_read_file_mode(const struct task_place *place, const json_t *value)
     return true;
 }
 
-static bool read_file(const json_t *value, const char *shown, struct task_file *file,
-                      struct refusal *no)
+static bool read_file(const json_t *value, const char *shown, struct task_file *file, struct refusal *no)
 {
-    if (!task_read_defaults("files[]", file, no) ||
-        !task_read_object("files[]", value, shown, file, no))
+    if (!task_read_defaults("files[]", file, no) || !task_read_object("files[]", value, shown, file, no))
         return false;
     if (file->content)
         return true;
@@ -133,19 +127,18 @@ static json_t *list_of_files(const json_t *object)
 {
     const char *path;
     json_t *text, *list = json_array();
-    json_object_foreach((json_t *)object, path, text)
-        if (json_array_append_new(list, json_pack("{s:s, s:O}", "path", path, "text", text)) < 0) {
-            json_decref(list);
-            return NULL;
-        }
+    json_object_foreach((json_t *)object, path,
+                        text) if (json_array_append_new(list, json_pack("{s:s, s:O}", "path", path, "text", text)) < 0)
+    {
+        json_decref(list);
+        return NULL;
+    }
     return list;
 }
 
-static bool read_file_list(const struct task_place *place, const json_t *value,
-                           struct task_file **files, size_t *count)
+static bool read_file_list(const struct task_place *place, const json_t *value, struct task_file **files, size_t *count)
 {
-    if (!place_check_list(place, value) ||
-        !place_make_list(place, json_array_size(value), sizeof(**files), files))
+    if (!place_check_list(place, value) || !place_make_list(place, json_array_size(value), sizeof(**files), files))
         return false;
     for (size_t i = 0; i < json_array_size(value); i++) {
         struct task_place element = place_of_element(place, i);
@@ -156,8 +149,7 @@ static bool read_file_list(const struct task_place *place, const json_t *value,
     return true;
 }
 
-static bool read_file_set(const struct task_place *place, const json_t *value,
-                          struct task_file **files, size_t *count)
+static bool read_file_set(const struct task_place *place, const json_t *value, struct task_file **files, size_t *count)
 {
     if (json_is_array(value))
         return read_file_list(place, value, files, count);
@@ -208,17 +200,14 @@ static bool read_grant(const struct task_place *place, const json_t *value, char
     if (!json_is_string(value))
         return place_wrong_type(place, "a string");
     if (!task_grant_is_valid(json_string_value(value)))
-        return refuse(place->no, REFUSAL_BAD_NAME, place->shown,
-                      "%s must be 1 to %d of a-z, 0-9 and -, a letter first", place->shown,
-                      TASK_GRANT_SIZE - 1);
+        return refuse(place->no, REFUSAL_BAD_NAME, place->shown, "%s must be 1 to %d of a-z, 0-9 and -, a letter first",
+                      place->shown, TASK_GRANT_SIZE - 1);
     return place_set_text(place, ret, json_string_value(value));
 }
 
-static bool read_grant_list(const struct task_place *place, const json_t *value, char ***grants,
-                            size_t *count)
+static bool read_grant_list(const struct task_place *place, const json_t *value, char ***grants, size_t *count)
 {
-    if (!place_check_list(place, value) ||
-        !place_make_list(place, json_array_size(value), sizeof(**grants), grants))
+    if (!place_check_list(place, value) || !place_make_list(place, json_array_size(value), sizeof(**grants), grants))
         return false;
     for (size_t i = 0; i < json_array_size(value); i++) {
         struct task_place element = place_of_element(place, i);
@@ -227,8 +216,7 @@ static bool read_grant_list(const struct task_place *place, const json_t *value,
             return false;
         for (size_t k = 0; k < i; k++)
             if (strcmp((*grants)[k], (*grants)[i]) == 0)
-                return refuse(place->no, REFUSAL_BAD_TASK, element.shown, "%s is given twice",
-                              element.shown);
+                return refuse(place->no, REFUSAL_BAD_TASK, element.shown, "%s is given twice", element.shown);
     }
     return true;
 }

@@ -25,8 +25,7 @@ bool task_read_script(const struct task_place *place, const json_t *value)
         struct task_place element = place_of_element(place, i);
         struct task_call *call = &task->script[task->script_count++];
         if (!task_read_defaults("agent.script[]", call, place->no) ||
-            !task_read_object("agent.script[]", json_array_get(value, i), element.shown, call,
-                              place->no))
+            !task_read_object("agent.script[]", json_array_get(value, i), element.shown, call, place->no))
             return false;
     }
     return true;
@@ -39,12 +38,8 @@ static bool is_shallow(const json_t *value, int levels)
     size_t i;
     if (levels == 0)
         return !json_is_object(value) && !json_is_array(value);
-    json_object_foreach((json_t *)(uintptr_t)value, key, inner)
-        if (!is_shallow(inner, levels - 1))
-            return false;
-    json_array_foreach(value, i, inner)
-        if (!is_shallow(inner, levels - 1))
-            return false;
+    json_object_foreach((json_t *)(uintptr_t)value, key, inner) if (!is_shallow(inner, levels - 1)) return false;
+    json_array_foreach(value, i, inner) if (!is_shallow(inner, levels - 1)) return false;
     return true;
 }
 
@@ -53,8 +48,8 @@ bool task_read_arguments(const struct task_place *place, const json_t *value)
     if (!json_is_object(value))
         return place_wrong_type(place, "an object");
     if (!is_shallow(value, ARGUMENTS_DEPTH_MAX))
-        return refuse(place->no, REFUSAL_TOO_LARGE, place->shown, "%s has more than %d levels",
-                      place->shown, ARGUMENTS_DEPTH_MAX);
+        return refuse(place->no, REFUSAL_TOO_LARGE, place->shown, "%s has more than %d levels", place->shown,
+                      ARGUMENTS_DEPTH_MAX);
     char **member = place_member(place);
     free(*member);
     *member = json_dumps(value, JSON_COMPACT);
@@ -84,7 +79,9 @@ static json_t *arguments_of(const char *name, const char *rest)
 /* "NAME: ARGUMENTS", as a trajectory has them. */
 static bool set_call(const struct task_place *place, const char *said, struct task_call *call)
 {
-    static const struct task_row tool_row = {.type = TASK_TOOL, .min = 1, .max = 64,
+    static const struct task_row tool_row = {.type = TASK_TOOL,
+                                             .min = 1,
+                                             .max = 64,
                                              .offset = offsetof(struct task_call, tool)},
                                  arguments_row = {.type = TASK_ARGUMENTS,
                                                   .offset = offsetof(struct task_call, arguments)};
@@ -100,8 +97,7 @@ static bool set_call(const struct task_place *place, const char *said, struct ta
     if (good)
         good = given ? task_read_value(&arguments, given)
                      : refuse(place->no, REFUSAL_BAD_TASK, place->shown,
-                              "%s must be a tool's name, \": \" and its arguments as a JSON object",
-                              place->shown);
+                              "%s must be a tool's name, \": \" and its arguments as a JSON object", place->shown);
     json_decref(name_json);
     json_decref(given);
     return good;
@@ -115,8 +111,7 @@ static bool take_message(const struct task_place *place, struct task_recorded *m
     if (!message->tool)
         return true;
     if (task->script_count == TASK_SCRIPT_MAX)
-        return refuse(place->no, REFUSAL_TOO_LARGE, place->shown, "more than %d calls",
-                      TASK_SCRIPT_MAX);
+        return refuse(place->no, REFUSAL_TOO_LARGE, place->shown, "more than %d calls", TASK_SCRIPT_MAX);
     struct task_call *call = &task->script[task->script_count++];
     call->result = message->content;
     message->content = NULL;
@@ -135,8 +130,8 @@ bool task_read_recorded(const struct task_place *place, const json_t *value)
         struct task_place element = place_of_element(place, i);
         struct task_recorded message = {0};
         bool good = task_read_defaults("agent.recorded[]", &message, place->no) &&
-                    task_read_object("agent.recorded[]", json_array_get(value, i), element.shown,
-                                     &message, place->no) &&
+                    task_read_object("agent.recorded[]", json_array_get(value, i), element.shown, &message,
+                                     place->no) &&
                     take_message(&element, &message);
         finish_message(&message);
         if (!good)

@@ -25,8 +25,7 @@ static bool check_messages(const struct task *task, struct refusal *no)
 {
     if (task->message_count == 0)
         return samples_nothing(task) ||
-               refuse(no, REFUSAL_MISSING_FIELD, "prompt",
-                      "prompt is missing, or messages in its place");
+               refuse(no, REFUSAL_MISSING_FIELD, "prompt", "prompt is missing, or messages in its place");
     if (strcmp(task->messages[task->message_count - 1].role, "user") != 0)
         return refuse(no, REFUSAL_BAD_TASK, "messages", "the last of messages must be the user's");
     return true;
@@ -49,16 +48,16 @@ static bool check_eval(const struct task *task, struct refusal *no)
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
         bool applies = strcmp(task->eval_kind, rules[i].kind) == 0;
         if (applies && rules[i].required && !rules[i].given)
-            return refuse(no, REFUSAL_MISSING_FIELD, rules[i].field,
-                          "%s is missing; eval.kind %s requires it", rules[i].field, rules[i].kind);
+            return refuse(no, REFUSAL_MISSING_FIELD, rules[i].field, "%s is missing; eval.kind %s requires it",
+                          rules[i].field, rules[i].kind);
         if (!applies && rules[i].given)
-            return refuse(no, REFUSAL_BAD_TASK, rules[i].field,
-                          "%s goes with eval.kind %s, and this task's is %s", rules[i].field,
-                          rules[i].kind, task->eval_kind);
+            return refuse(no, REFUSAL_BAD_TASK, rules[i].field, "%s goes with eval.kind %s, and this task's is %s",
+                          rules[i].field, rules[i].kind, task->eval_kind);
     }
     if (task->eval_status_count > 0 && task->eval_reward_file)
         return refuse(no, REFUSAL_AMBIGUOUS, "eval.verdict_statuses",
-                      "only one of eval.reward_file and eval.verdict_statuses may be given: where there is a reward file, "
+                      "only one of eval.reward_file and eval.verdict_statuses may be given: where "
+                      "there is a reward file, "
                       "status 0 alone is a verdict");
     return true;
 }
@@ -73,15 +72,14 @@ static bool refuse_json(const json_error_t *error, struct refusal *no)
     switch (json_error_code(error)) {
     case json_error_invalid_utf8:
     case json_error_null_character:
-    case json_error_null_byte_in_key:  reason = REFUSAL_NOT_UTF8; break;
-    case json_error_duplicate_key:     reason = REFUSAL_DUPLICATE_FIELD; break;
+    case json_error_null_byte_in_key: reason = REFUSAL_NOT_UTF8; break;
+    case json_error_duplicate_key: reason = REFUSAL_DUPLICATE_FIELD; break;
     case json_error_numeric_overflow:
     case json_error_stack_overflow:
-    case json_error_out_of_memory:     reason = REFUSAL_TOO_LARGE; break;
-    default:                           break;
+    case json_error_out_of_memory: reason = REFUSAL_TOO_LARGE; break;
+    default: break;
     }
-    return refuse(no, reason, "", "the task's JSON cannot be read at byte %d: %s", error->position,
-                  error->text);
+    return refuse(no, reason, "", "the task's JSON cannot be read at byte %d: %s", error->position, error->text);
 }
 
 /*
@@ -108,20 +106,17 @@ static json_t *load(struct slice json, struct refusal *no)
 {
     json_error_t error;
     if (json.len > TASK_BYTES_MAX) {
-        refuse(no, REFUSAL_TOO_LARGE, "", "a task is %zu bytes, at most %d", json.len,
-               TASK_BYTES_MAX);
+        refuse(no, REFUSAL_TOO_LARGE, "", "a task is %zu bytes, at most %d", json.len, TASK_BYTES_MAX);
         return NULL;
     }
     if (count_marks(json) >= TASK_VALUES_MAX) {
-        refuse(no, REFUSAL_TOO_LARGE, "", "a task's JSON has more than %d values and names",
-               TASK_VALUES_MAX);
+        refuse(no, REFUSAL_TOO_LARGE, "", "a task's JSON has more than %d values and names", TASK_VALUES_MAX);
         return NULL;
     }
     json_t *loaded = task_json_read(json);
     if (loaded)
         return loaded;
-    loaded = json_loadb(json.data ? (const char *)json.data : "", json.len, JSON_REJECT_DUPLICATES,
-                        &error);
+    loaded = json_loadb(json.data ? (const char *)json.data : "", json.len, JSON_REJECT_DUPLICATES, &error);
     if (!loaded)
         refuse_json(&error, no);
     return loaded;
@@ -129,8 +124,8 @@ static json_t *load(struct slice json, struct refusal *no)
 
 static bool read_task(struct task *task, const json_t *json, struct refusal *no)
 {
-    return task_begin(task, no) && task_read_object("", json, "", task, no) &&
-           task_settle_agent(task, no) && check_messages(task, no) && check_eval(task, no);
+    return task_begin(task, no) && task_read_object("", json, "", task, no) && task_settle_agent(task, no) &&
+           check_messages(task, no) && check_eval(task, no);
 }
 
 struct task *task_parse(struct slice json, struct refusal *no)
@@ -182,11 +177,13 @@ void task_destroy(struct task *task)
     }
     finish_files(task->files, task->file_count);
     finish_files(task->eval_files, task->eval_file_count);
-    char *texts[] = {task->id,         task->kind,         task->image,
-                     task->agent_kind, task->agent_form,   task->agent_tool_role,
-                     task->on_repeat,  task->eval_kind,    task->eval_command,
-                     task->eval_reward_file, task->eval_answer,  task->eval_trust,
-                     task->policy, task->limits.on_stale};
+    char *texts[] = {task->id,           task->kind,
+                     task->image,        task->agent_kind,
+                     task->agent_form,   task->agent_tool_role,
+                     task->on_repeat,    task->eval_kind,
+                     task->eval_command, task->eval_reward_file,
+                     task->eval_answer,  task->eval_trust,
+                     task->policy,       task->limits.on_stale};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         free(texts[i]);
     free(task->messages);

@@ -32,10 +32,10 @@ struct task_message {
 
 /* A file written into the sandbox, text or base64 in the JSON. */
 struct task_file {
-    char *path;        /* absolute inside the sandbox, or relative to /workspace; no ".." */
+    char *path; /* absolute inside the sandbox, or relative to /workspace; no ".." */
     uint8_t *content;
     size_t content_len;
-    unsigned mode;     /* permission bits, default 0644 */
+    unsigned mode; /* permission bits, default 0644 */
 };
 
 /* A call that a replay makes. */
@@ -69,11 +69,11 @@ struct task_limits {
     uint64_t memory_mib;            /* of all the sandbox's processes together */
     uint64_t disk_mib;              /* what the sandbox may write, all files together */
     uint64_t processes;
-    uint64_t inodes;                /* 0: by disk_mib */
-    uint64_t file_mib;              /* any one file */
-    uint64_t cpus;                  /* 0: all of the worker's */
-    int64_t versions_behind;        /* since its first turn, at a turn's beginning; -1: any number */
-    char *on_stale;                 /* "stop", "refresh" or "mark" */
+    uint64_t inodes;         /* 0: by disk_mib */
+    uint64_t file_mib;       /* any one file */
+    uint64_t cpus;           /* 0: all of the worker's */
+    int64_t versions_behind; /* since its first turn, at a turn's beginning; -1: any number */
+    char *on_stale;          /* "stop", "refresh" or "mark" */
 };
 
 struct task {
@@ -82,7 +82,7 @@ struct task {
     char *policy;                  /* whose engines sample it; "default" */
     struct task_message *messages; /* "prompt" is one user message */
     size_t message_count;
-    char *image;                   /* a directory, or "host" (default): this host's own root, read-only */
+    char *image; /* a directory, or "host" (default): this host's own root, read-only */
     struct task_file *files;
     size_t file_count;
     char **setup; /* bash commands run in /workspace by init, in order */
@@ -91,13 +91,13 @@ struct task {
     char **grants; /* what set-up and the agent may reach, by name; the worker knows them */
     size_t grant_count;
 
-    char *agent_kind;     /* "bash", "tools", "chat"; "replay" and "none" sample nothing */
-    char **tools;         /* names, as settled: never absent */
+    char *agent_kind; /* "bash", "tools", "chat"; "replay" and "none" sample nothing */
+    char **tools;     /* names, as settled: never absent */
     size_t tool_count;
     struct task_call *script; /* replay */
     size_t script_count;
-    char *agent_form;         /* "auto", or a row of the table of forms */
-    char *agent_tool_role;    /* "auto", "user" or "tool" */
+    char *agent_form;      /* "auto", or a row of the table of forms */
+    char *agent_tool_role; /* "auto", "user" or "tool" */
     uint64_t max_turns, max_traces;
     uint64_t max_format_errors; /* in a row */
     uint64_t max_repeats;       /* of a call, in a row; 0: any number */
@@ -105,20 +105,20 @@ struct task {
 
     struct task_sampling sampling;
 
-    char *eval_kind;      /* "command", "math" or "none" (no reward) */
-    char *eval_command;   /* command: run by bash -c in a fresh sandbox */
-    char *eval_reward_file; /* command: holds a number; NULL: the exit status is the verdict */
+    char *eval_kind;                          /* "command", "math" or "none" (no reward) */
+    char *eval_command;                       /* command: run by bash -c in a fresh sandbox */
+    char *eval_reward_file;                   /* command: holds a number; NULL: the exit status is the verdict */
     uint8_t eval_statuses[TASK_STATUSES_MAX]; /* command: those that are verdicts */
     size_t eval_status_count;                 /* 0: none were given, and 0 and 1 are */
-    char *eval_trust;              /* "none" or "image" */
-    struct task_file *eval_files; /* written only into the evaluator's sandbox */
+    char *eval_trust;                         /* "none" or "image" */
+    struct task_file *eval_files;             /* written only into the evaluator's sandbox */
     size_t eval_file_count;
     char **eval_grants; /* what the evaluator may reach */
     size_t eval_grant_count;
-    char *eval_answer;    /* math: what the last \boxed{} must equal */
+    char *eval_answer; /* math: what the last \boxed{} must equal */
 
     struct task_limits limits;
-    uint64_t samples;     /* default for submit, 1 */
+    uint64_t samples; /* default for submit, 1 */
 };
 
 /* Whether init, run and eval of this task need an engine. */

@@ -26,10 +26,7 @@ static json_t *make_string(const struct json_doc *tree, const struct json_doc_no
     return json_doc_string(tree, node, &text) ? make_text(buffer_peek(&text)) : NULL;
 }
 
-static json_t *make_real(double real)
-{
-    return real < REAL_MAX && real > -REAL_MAX ? json_real(real) : NULL;
-}
+static json_t *make_real(double real) { return real < REAL_MAX && real > -REAL_MAX ? json_real(real) : NULL; }
 
 static json_t *make_array(const struct json_doc *tree, const struct json_doc_node *node)
 {
@@ -48,8 +45,7 @@ static bool add_member(const struct json_doc *tree, const struct json_doc_node *
 {
     struct slice text = json_doc_raw(tree, name);
     return !name->has_escapes && utf8_is_valid(text) &&
-           json_object_setn_new_nocheck(object, (const char *)text.data, text.len,
-                                        make_value(tree, name + 1)) == 0;
+           json_object_setn_new_nocheck(object, (const char *)text.data, text.len, make_value(tree, name + 1)) == 0;
 }
 
 static json_t *make_object(const struct json_doc *tree, const struct json_doc_node *node)
@@ -67,14 +63,14 @@ static json_t *make_object(const struct json_doc *tree, const struct json_doc_no
 static json_t *make_value(const struct json_doc *tree, const struct json_doc_node *node)
 {
     switch (node->kind) {
-    case JSON_DOC_NULL:    return json_null();
-    case JSON_DOC_FALSE:   return json_false();
-    case JSON_DOC_TRUE:    return json_true();
+    case JSON_DOC_NULL: return json_null();
+    case JSON_DOC_FALSE: return json_false();
+    case JSON_DOC_TRUE: return json_true();
     case JSON_DOC_INTEGER: return json_integer(node->integer);
-    case JSON_DOC_REAL:    return make_real(node->real);
-    case JSON_DOC_STRING:  return make_string(tree, node);
-    case JSON_DOC_ARRAY:   return make_array(tree, node);
-    case JSON_DOC_OBJECT:  return make_object(tree, node);
+    case JSON_DOC_REAL: return make_real(node->real);
+    case JSON_DOC_STRING: return make_string(tree, node);
+    case JSON_DOC_ARRAY: return make_array(tree, node);
+    case JSON_DOC_OBJECT: return make_object(tree, node);
     }
     return NULL;
 }

@@ -15,8 +15,7 @@ bool place_out_of_memory(const struct task_place *place)
 
 bool place_wrong_type(const struct task_place *place, const char *wanted)
 {
-    return refuse(place->no, REFUSAL_WRONG_TYPE, place->shown, "%s must be %s", place->shown,
-                  wanted);
+    return refuse(place->no, REFUSAL_WRONG_TYPE, place->shown, "%s must be %s", place->shown, wanted);
 }
 
 bool place_check_bounds(const struct task_place *place, double value, const char *unit)
@@ -24,9 +23,8 @@ bool place_check_bounds(const struct task_place *place, double value, const char
     bool small = value < place->row->min;
     if (!small && value <= place->row->max)
         return true;
-    return refuse(place->no, small ? REFUSAL_TOO_SMALL : REFUSAL_TOO_LARGE, place->shown,
-                  "%s is %.15g%s, at %s %.15g", place->shown, value, unit,
-                  small ? "least" : "most", small ? place->row->min : place->row->max);
+    return refuse(place->no, small ? REFUSAL_TOO_SMALL : REFUSAL_TOO_LARGE, place->shown, "%s is %.15g%s, at %s %.15g",
+                  place->shown, value, unit, small ? "least" : "most", small ? place->row->min : place->row->max);
 }
 
 /* ---- texts ----------------------------------------------------------------------- */
@@ -64,8 +62,8 @@ static bool read_name(const struct task_place *place, const json_t *value)
     if (!text)
         return false;
     if (!name_is_valid(slice_from_str(text)))
-        return refuse(place->no, REFUSAL_BAD_NAME, place->shown,
-                      "%s holds a '/', a blank or a control character", place->shown);
+        return refuse(place->no, REFUSAL_BAD_NAME, place->shown, "%s holds a '/', a blank or a control character",
+                      place->shown);
     return place_set_text(place, place_member(place), text);
 }
 
@@ -92,8 +90,7 @@ static bool read_path(const struct task_place *place, const json_t *value)
     if (!path)
         return false;
     if (!names_a_file(path))
-        return refuse(place->no, REFUSAL_BAD_TASK, place->shown,
-                      "%s must name a file, without \"..\"", place->shown);
+        return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s must name a file, without \"..\"", place->shown);
     return place_set_text(place, place_member(place), path);
 }
 
@@ -126,8 +123,8 @@ static bool read_word(const struct task_place *place, const json_t *value)
     if (!json_is_string(value))
         return place_wrong_type(place, "a string");
     if (!is_among(json_string_value(value), place->row->words))
-        return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s must be one of %s",
-                      place->shown, place->row->words);
+        return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s must be one of %s", place->shown,
+                      place->row->words);
     return place_set_text(place, place_member(place), json_string_value(value));
 }
 
@@ -172,8 +169,7 @@ static void show_key(const char *shown, const char *key, char *out, size_t size)
     out[len] = '\0';
 }
 
-static bool check_required(const char *parent, const json_t *object, const char *shown,
-                           struct refusal *no)
+static bool check_required(const char *parent, const json_t *object, const char *shown, struct refusal *no)
 {
     for (size_t i = 0; i < task_row_count; i++) {
         const struct task_row *row = &task_rows[i];
@@ -187,20 +183,18 @@ static bool check_required(const char *parent, const json_t *object, const char 
     return true;
 }
 
-bool task_read_object(const char *parent, const json_t *object, const char *shown, void *base,
-                      struct refusal *no)
+bool task_read_object(const char *parent, const json_t *object, const char *shown, void *base, struct refusal *no)
 {
     const char *key;
     json_t *value;
     if (!json_is_object(object))
-        return refuse(no, REFUSAL_WRONG_TYPE, shown, "%s must be an object",
-                      shown[0] ? shown : "a task");
-    json_object_foreach((json_t *)object, key, value) {
+        return refuse(no, REFUSAL_WRONG_TYPE, shown, "%s must be an object", shown[0] ? shown : "a task");
+    json_object_foreach((json_t *)object, key, value)
+    {
         struct task_place place = {.row = task_row_find(parent, key), .base = base, .no = no};
         show_key(shown, key, place.shown, sizeof(place.shown));
         if (!place.row)
-            return refuse(no, REFUSAL_UNKNOWN_FIELD, place.shown, "a task has no field '%s'",
-                          place.shown);
+            return refuse(no, REFUSAL_UNKNOWN_FIELD, place.shown, "a task has no field '%s'", place.shown);
         if (!task_read_value(&place, value))
             return false;
     }
@@ -287,8 +281,7 @@ static bool set_default(const struct task_row *row, void *base, struct refusal *
     case TASK_TEXT:
     case TASK_PATH:
     case TASK_IMAGE:
-    case TASK_WORD:
-        return place_set_text(&place, place_member(&place), row->default_value);
+    case TASK_WORD: return place_set_text(&place, place_member(&place), row->default_value);
     default:
         if (!is_number(row))
             return read_default(&place);
@@ -308,10 +301,7 @@ bool task_read_defaults(const char *parent, void *base, struct refusal *no)
 }
 
 /* Whether it is a field of the task itself, not of a list's element, and has a default. */
-static bool is_own_default(const struct task_row *row)
-{
-    return row->default_value && !strchr(row->path, '[');
-}
+static bool is_own_default(const struct task_row *row) { return row->default_value && !strchr(row->path, '['); }
 
 /* A task with nothing but the numbers that are not said, read from the table once. */
 static struct task untold;

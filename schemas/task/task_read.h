@@ -20,10 +20,7 @@ struct task_place {
     struct refusal *no;
 };
 
-static inline void *place_member(const struct task_place *place)
-{
-    return (char *)place->base + place->row->offset;
-}
+static inline void *place_member(const struct task_place *place) { return (char *)place->base + place->row->offset; }
 
 /* Refusals; all return false. */
 bool place_out_of_memory(const struct task_place *place);
@@ -36,8 +33,7 @@ const char *place_bounded_text(const struct task_place *place, const json_t *val
 bool place_set_text(const struct task_place *place, char **member, const char *text);
 
 /* The object at `parent` (a path of task.def) into `base`; `shown` is its path in this task. */
-bool task_read_object(const char *parent, const json_t *object, const char *shown, void *base,
-                      struct refusal *no);
+bool task_read_object(const char *parent, const json_t *object, const char *shown, void *base, struct refusal *no);
 bool task_read_value(const struct task_place *place, const json_t *value);
 /* A task of which nothing is said: the defaults of all its own fields. */
 bool task_begin(struct task *task, struct refusal *no);

@@ -3,24 +3,24 @@
 #define OPTIONAL false
 #define REQUIRED true
 #define OBJECT(path_, doc_) {.path = path_, .type = TASK_OBJECT, .doc = doc_},
-#define FIELD(owner_, type_, path_, member_, need_, min_, max_, default_, doc_)                    \
-    {.path = path_,                                                                                \
-     .type = TASK_##type_,                                                                         \
-     .required = need_,                                                                            \
-     .min = min_,                                                                                  \
-     .max = max_,                                                                                  \
-     .default_value = default_,                                                                    \
-     .offset = offsetof(struct owner_, member_),                                                   \
+#define FIELD(owner_, type_, path_, member_, need_, min_, max_, default_, doc_)                                        \
+    {.path = path_,                                                                                                    \
+     .type = TASK_##type_,                                                                                             \
+     .required = need_,                                                                                                \
+     .min = min_,                                                                                                      \
+     .max = max_,                                                                                                      \
+     .default_value = default_,                                                                                        \
+     .offset = offsetof(struct owner_, member_),                                                                       \
      .doc = doc_},
-#define WORD(owner_, path_, member_, need_, words_, default_, doc_)                                \
-    {.path = path_,                                                                                \
-     .type = TASK_WORD,                                                                            \
-     .required = need_,                                                                            \
-     .words = words_,                                                                              \
-     .default_value = default_,                                                                    \
-     .offset = offsetof(struct owner_, member_),                                                   \
+#define WORD(owner_, path_, member_, need_, words_, default_, doc_)                                                    \
+    {.path = path_,                                                                                                    \
+     .type = TASK_WORD,                                                                                                \
+     .required = need_,                                                                                                \
+     .words = words_,                                                                                                  \
+     .default_value = default_,                                                                                        \
+     .offset = offsetof(struct owner_, member_),                                                                       \
      .doc = doc_},
-#define LIST(type_, path_, min_, max_, doc_)                                                       \
+#define LIST(type_, path_, min_, max_, doc_)                                                                           \
     {.path = path_, .type = TASK_##type_, .min = min_, .max = max_, .doc = doc_},
 
 const struct task_row task_rows[] = {

@@ -31,7 +31,7 @@ enum task_type {
     TASK_TOOLS,
     TASK_TOOL,
     TASK_SCRIPT,
-    TASK_RECORDED, /* a trajectory's messages */
+    TASK_RECORDED,  /* a trajectory's messages */
     TASK_ARGUMENTS, /* an object, kept as JSON text */
     TASK_METADATA,
     TASK_TYPE_COUNT

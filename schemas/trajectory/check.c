@@ -13,8 +13,7 @@ struct spot {
     struct refusal *no;
 };
 
-static bool refuse_at(const struct spot *spot, const char *key, enum refusal_reason reason,
-                      const char *why)
+static bool refuse_at(const struct spot *spot, const char *key, enum refusal_reason reason, const char *why)
 {
     char field[128];
     snprintf(field, sizeof(field), "%s%s", spot->path, key);
@@ -80,15 +79,15 @@ static bool check_turn(const struct spot *spot, const struct record_turn *turn)
 }
 
 /* What a turn covers: only the assistant's tokens may be sampled. */
-static bool check_tokens(const struct spot *spot, const struct record_trace *trace,
-                         const struct record_turn *turn)
+static bool check_tokens(const struct spot *spot, const struct record_trace *trace, const struct record_turn *turn)
 {
     bool said = strcmp(turn->role, "assistant") == 0;
     for (size_t i = turn->offset; i < turn->offset + (size_t)turn->length; i++) {
         if (trace->mask[i] > said)
             return refuse_at(spot, "mask", REFUSAL_TOO_LARGE,
-                             said ? "is not 0 or 1" : "marks a token as sampled outside the "
-                                                      "assistant's turns");
+                             said ? "is not 0 or 1"
+                                  : "marks a token as sampled outside the "
+                                    "assistant's turns");
         if (!isfinite(trace->logprobs[i]))
             return refuse_at(spot, "logprobs", REFUSAL_NOT_FINITE, "holds a number that is not finite");
         if (!trace->mask[i] && trace->logprobs[i] != 0)
@@ -122,8 +121,7 @@ static bool check_message(const struct spot *spot, const struct record_message *
 {
     static const char *const roles[] = {"system", "user", "assistant", "tool", NULL};
     if (!message->role || !is_one_of(message->role, roles))
-        return refuse_at(spot, "role", REFUSAL_WRONG_TYPE,
-                         "is not system, user, assistant or tool");
+        return refuse_at(spot, "role", REFUSAL_WRONG_TYPE, "is not system, user, assistant or tool");
     if (!message->content || !utf8_is_valid(slice_from_str(message->content)))
         return refuse_at(spot, "content", REFUSAL_NOT_UTF8, "is not UTF-8 text");
     if (message->tool && !utf8_is_valid(slice_from_str(message->tool)))
@@ -134,8 +132,7 @@ static bool check_message(const struct spot *spot, const struct record_message *
 static bool check_sandbox(const struct spot *whole, const struct record_sandbox *sandbox)
 {
     if (!isfinite(sandbox->cpu_seconds) || sandbox->cpu_seconds < 0)
-        return refuse_at(whole, "sandbox.cpu_seconds", REFUSAL_NOT_FINITE,
-                         "is not a finite number from 0");
+        return refuse_at(whole, "sandbox.cpu_seconds", REFUSAL_NOT_FINITE, "is not a finite number from 0");
     for (size_t i = 0; i < sandbox->breach_count; i++) {
         struct spot at = {.no = whole->no};
         snprintf(at.path, sizeof(at.path), "sandbox.breaches[%zu].", i);
@@ -184,8 +181,7 @@ bool record_check(const struct record *record, struct refusal *no)
 {
     struct spot whole = {.no = no};
     if (record->version != RECORD_VERSION)
-        return refuse_at(&whole, "version",
-                         record->version < RECORD_VERSION ? REFUSAL_TOO_SMALL : REFUSAL_TOO_LARGE,
+        return refuse_at(&whole, "version", record->version < RECORD_VERSION ? REFUSAL_TOO_SMALL : REFUSAL_TOO_LARGE,
                          "is not one that is known here");
     if (!check_texts(&whole, MAP_record, record) || !check_totals(record, &whole))
         return false;

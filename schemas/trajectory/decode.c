@@ -12,14 +12,13 @@ struct decoder {
     struct reader in;
     struct refusal *no;
     uint32_t version; /* of the record; 0: not read yet */
-    char path[128]; /* where we are: "traces[0].turns[3]" */
+    char path[128];   /* where we are: "traces[0].turns[3]" */
     size_t tokens, turns;
 };
 
 static bool decode_map(struct decoder *decoder, enum record_map_id id, void *base);
 
-static size_t __attribute__((format(printf, 2, 3))) enter(struct decoder *decoder,
-                                                          const char *format, ...)
+static size_t __attribute__((format(printf, 2, 3))) enter(struct decoder *decoder, const char *format, ...)
 {
     size_t len = strlen(decoder->path);
     va_list args;
@@ -69,14 +68,12 @@ static bool decode_string(struct decoder *decoder, char **ret)
 
 static bool decode_bin(struct decoder *decoder, struct slice *ret)
 {
-    return reader_bin(&decoder->in, ret) ||
-           refuse_here(decoder, REFUSAL_WRONG_TYPE, "is not a bin or is cut short");
+    return reader_bin(&decoder->in, ret) || refuse_here(decoder, REFUSAL_WRONG_TYPE, "is not a bin or is cut short");
 }
 
 static bool decode_real(struct decoder *decoder, double *ret)
 {
-    return reader_real(&decoder->in, ret) ||
-           refuse_here(decoder, REFUSAL_WRONG_TYPE, "is not a float or is cut short");
+    return reader_real(&decoder->in, ret) || refuse_here(decoder, REFUSAL_WRONG_TYPE, "is not a float or is cut short");
 }
 
 static bool decode_u32(struct decoder *decoder, uint32_t *ret)
@@ -104,8 +101,7 @@ static bool decode_i32(struct decoder *decoder, int32_t *ret)
 {
     msgpack_object object;
     if (!reader_scalar(&decoder->in, &object) ||
-        (object.type != MSGPACK_OBJECT_POSITIVE_INTEGER &&
-         object.type != MSGPACK_OBJECT_NEGATIVE_INTEGER))
+        (object.type != MSGPACK_OBJECT_POSITIVE_INTEGER && object.type != MSGPACK_OBJECT_NEGATIVE_INTEGER))
         return refuse_here(decoder, REFUSAL_WRONG_TYPE, "is not a whole number or is cut short");
     *ret = (int32_t)object.via.i64;
     return *ret == object.via.i64 || refuse_here(decoder, REFUSAL_TOO_LARGE, "is beyond 32 bits");
@@ -146,16 +142,14 @@ static bool unpack(const struct record_column *column, void *values)
         return true;
     }
     return column->data.len <= INT32_MAX && column->length <= INT32_MAX &&
-           LZ4_decompress_safe((const char *)column->data.data, values, (int)column->data.len,
-                               (int)column->length) == (int)column->length;
+           LZ4_decompress_safe((const char *)column->data.data, values, (int)column->data.len, (int)column->length) ==
+               (int)column->length;
 }
 
-static bool decode_column(struct decoder *decoder, const struct record_field *field,
-                          struct record_trace *trace)
+static bool decode_column(struct decoder *decoder, const struct record_field *field, struct record_trace *trace)
 {
     struct record_column column = {0};
-    if (!decode_map(decoder, MAP_record_column, &column) ||
-        !check_column(decoder, &column, field->size) ||
+    if (!decode_map(decoder, MAP_record_column, &column) || !check_column(decoder, &column, field->size) ||
         !count_tokens(decoder, trace, column.length / field->size))
         return false;
     void **values = (void **)((char *)trace + field->offset);
@@ -178,10 +172,8 @@ static bool decode_list(struct decoder *decoder, const struct record_field *fiel
     decoder->turns += is_turns ? count : 0;
     size_t size = record_map_get(field->element)->size;
     for (uint32_t i = 0; i < count; i++) {
-        void *element = record_list_add((char *)base + field->offset,
-                                        (size_t *)((char *)base + field->count_offset),
-                                        (size_t *)((char *)base + field->capacity_offset), size,
-                                        field->max);
+        void *element = record_list_add((char *)base + field->offset, (size_t *)((char *)base + field->count_offset),
+                                        (size_t *)((char *)base + field->capacity_offset), size, field->max);
         if (!element)
             return refuse_here(decoder, REFUSAL_TOO_LARGE, "cannot be held: out of memory");
         size_t outside = enter(decoder, "[%u]", i);
@@ -206,24 +198,24 @@ static bool decode_value(struct decoder *decoder, const struct record_field *fie
 {
     void *value = (char *)base + field->offset;
     switch (field->type) {
-    case RECORD_TEXT:            return decode_fixed_text(decoder, field->size, value);
+    case RECORD_TEXT: return decode_fixed_text(decoder, field->size, value);
     case RECORD_STRING:
     case RECORD_OPTIONAL_STRING: return decode_string(decoder, value);
-    case RECORD_BIN:             return decode_bin(decoder, value);
-    case RECORD_U32:             return decode_u32(decoder, value);
-    case RECORD_U64:             return decode_u64(decoder, value);
-    case RECORD_I32:             return decode_i32(decoder, value);
-    case RECORD_REAL:            return decode_real(decoder, value);
-    case RECORD_OPTIONAL_REAL:   return decode_optional_real(decoder, value);
-    case RECORD_COLUMN:          return decode_column(decoder, field, base);
-    case RECORD_LIST:            return decode_list(decoder, field, base);
-    case RECORD_OPTIONAL:        return decode_optional(decoder, field, value);
+    case RECORD_BIN: return decode_bin(decoder, value);
+    case RECORD_U32: return decode_u32(decoder, value);
+    case RECORD_U64: return decode_u64(decoder, value);
+    case RECORD_I32: return decode_i32(decoder, value);
+    case RECORD_REAL: return decode_real(decoder, value);
+    case RECORD_OPTIONAL_REAL: return decode_optional_real(decoder, value);
+    case RECORD_COLUMN: return decode_column(decoder, field, base);
+    case RECORD_LIST: return decode_list(decoder, field, base);
+    case RECORD_OPTIONAL: return decode_optional(decoder, field, value);
     }
     return false;
 }
 
-static const struct record_field *find_field(const struct decoder *decoder,
-                                             const struct record_map *map, struct slice key)
+static const struct record_field *find_field(const struct decoder *decoder, const struct record_map *map,
+                                             struct slice key)
 {
     for (size_t i = 0; i < map->field_count; i++)
         if (slice_is(key, map->fields[i].key))
@@ -244,13 +236,11 @@ static bool learn_version(struct decoder *decoder, const struct record *record)
 
 static bool refuse_key(const struct decoder *decoder)
 {
-    return decoder->version
-               ? refuse_here(decoder, REFUSAL_UNKNOWN_FIELD, "has a key that is not known here")
-               : refuse_here(decoder, REFUSAL_MISSING_FIELD, "does not begin with its version");
+    return decoder->version ? refuse_here(decoder, REFUSAL_UNKNOWN_FIELD, "has a key that is not known here")
+                            : refuse_here(decoder, REFUSAL_MISSING_FIELD, "does not begin with its version");
 }
 
-static bool decode_pair(struct decoder *decoder, const struct record_map *map, uint32_t *seen,
-                        void *base)
+static bool decode_pair(struct decoder *decoder, const struct record_map *map, uint32_t *seen, void *base)
 {
     struct slice key;
     if (!reader_str(&decoder->in, &key))
@@ -297,8 +287,7 @@ static bool decode_map(struct decoder *decoder, enum record_map_id id, void *bas
 static void upgrade(struct record *record)
 {
     for (size_t i = 0; record->version < 2 && i < record->trace_count; i++)
-        memcpy(record->traces[i].template_digest, record->template_digest,
-               sizeof(record->template_digest));
+        memcpy(record->traces[i].template_digest, record->template_digest, sizeof(record->template_digest));
     record->version = RECORD_VERSION;
 }
 

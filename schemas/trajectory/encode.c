@@ -7,8 +7,7 @@
 static bool encode_map(struct buffer *out, enum record_map_id id, const void *base);
 
 /* LZ4 where that makes it smaller, or else as it is; `scratch` holds what was compressed. */
-static bool make_column(const void *values, size_t length, struct buffer *scratch,
-                        struct record_column *ret)
+static bool make_column(const void *values, size_t length, struct buffer *scratch, struct record_column *ret)
 {
     *ret = (struct record_column){"raw", (uint32_t)length, slice_of(values, length)};
     if (length == 0)
@@ -23,8 +22,7 @@ static bool make_column(const void *values, size_t length, struct buffer *scratc
     return true;
 }
 
-static bool encode_column(struct buffer *out, const struct record_field *field,
-                          const struct record_trace *trace)
+static bool encode_column(struct buffer *out, const struct record_field *field, const struct record_trace *trace)
 {
     AUTO_BUFFER scratch = {0};
     struct record_column column;
@@ -52,20 +50,18 @@ static bool encode_value(struct buffer *out, const struct record_field *field, c
     msgpack_packer packer;
     packer_init(&packer, out);
     switch (field->type) {
-    case RECORD_TEXT:            packer_str(&packer, slice_from_str(value)); break;
+    case RECORD_TEXT: packer_str(&packer, slice_from_str(value)); break;
     case RECORD_STRING:
     case RECORD_OPTIONAL_STRING: packer_str(&packer, slice_from_str(*(char *const *)value)); break;
-    case RECORD_BIN:             packer_bin(&packer, *(const struct slice *)value); break;
-    case RECORD_U32:             msgpack_pack_uint32(&packer, *(const uint32_t *)value); break;
-    case RECORD_U64:             msgpack_pack_uint64(&packer, *(const uint64_t *)value); break;
-    case RECORD_I32:             msgpack_pack_int32(&packer, *(const int32_t *)value); break;
-    case RECORD_REAL:            msgpack_pack_double(&packer, *(const double *)value); break;
-    case RECORD_OPTIONAL_REAL:
-        msgpack_pack_double(&packer, ((const struct record_seconds *)value)->value);
-        break;
-    case RECORD_COLUMN:          return encode_column(out, field, base);
-    case RECORD_LIST:            return encode_list(out, field, base);
-    case RECORD_OPTIONAL:        return encode_map(out, field->element, *(void *const *)value);
+    case RECORD_BIN: packer_bin(&packer, *(const struct slice *)value); break;
+    case RECORD_U32: msgpack_pack_uint32(&packer, *(const uint32_t *)value); break;
+    case RECORD_U64: msgpack_pack_uint64(&packer, *(const uint64_t *)value); break;
+    case RECORD_I32: msgpack_pack_int32(&packer, *(const int32_t *)value); break;
+    case RECORD_REAL: msgpack_pack_double(&packer, *(const double *)value); break;
+    case RECORD_OPTIONAL_REAL: msgpack_pack_double(&packer, ((const struct record_seconds *)value)->value); break;
+    case RECORD_COLUMN: return encode_column(out, field, base);
+    case RECORD_LIST: return encode_list(out, field, base);
+    case RECORD_OPTIONAL: return encode_map(out, field->element, *(void *const *)value);
     }
     return !out->failed;
 }
@@ -111,6 +107,5 @@ bool record_encode(const struct record *record, struct buffer *out, struct refus
     out->len = start;
     if (!encoded)
         return refuse(no, REFUSAL_TOO_LARGE, "", "trajectory record: out of memory");
-    return refuse(no, REFUSAL_TOO_LARGE, "", "trajectory record: %zu bytes, at most %d", len,
-                  RECORD_BYTES_MAX);
+    return refuse(no, REFUSAL_TOO_LARGE, "", "trajectory record: %zu bytes, at most %d", len, RECORD_BYTES_MAX);
 }

@@ -19,40 +19,35 @@
 #define SIZE_REAL(owner, key) 0
 #define SIZE_OPTIONAL_REAL(owner, key) 0
 
-#define RECORD_MAP(owner)                                                                          \
-    static const struct record_map *describe_##owner(void)                                         \
-    {                                                                                              \
-        typedef struct owner self;                                                                 \
+#define RECORD_MAP(owner)                                                                                              \
+    static const struct record_map *describe_##owner(void)                                                             \
+    {                                                                                                                  \
+        typedef struct owner self;                                                                                     \
         static const struct record_field fields[] = {
 #define RECORD_FIELD(owner, type_, key_) RECORD_ADDED(1, owner, type_, key_)
-#define RECORD_ADDED(since_, owner, type_, key_)                                                   \
-    {.key = #key_,                                                                                 \
-     .since = since_,                                                                              \
-     .type = RECORD_##type_,                                                                       \
-     .offset = offsetof(self, key_),                                                               \
+#define RECORD_ADDED(since_, owner, type_, key_)                                                                       \
+    {.key = #key_,                                                                                                     \
+     .since = since_,                                                                                                  \
+     .type = RECORD_##type_,                                                                                           \
+     .offset = offsetof(self, key_),                                                                                   \
      .size = SIZE_##type_(owner, key_)},
-#define RECORD_LIST(owner, key_, element_, count_, capacity_, max_)                                \
-    {.key = #key_,                                                                                 \
-     .since = 1,                                                                                   \
-     .type = RECORD_LIST,                                                                          \
-     .offset = offsetof(self, key_),                                                               \
-     .element = MAP_##element_,                                                                    \
-     .count_offset = offsetof(self, count_),                                                       \
-     .capacity_offset = offsetof(self, capacity_),                                                 \
+#define RECORD_LIST(owner, key_, element_, count_, capacity_, max_)                                                    \
+    {.key = #key_,                                                                                                     \
+     .since = 1,                                                                                                       \
+     .type = RECORD_LIST,                                                                                              \
+     .offset = offsetof(self, key_),                                                                                   \
+     .element = MAP_##element_,                                                                                        \
+     .count_offset = offsetof(self, count_),                                                                           \
+     .capacity_offset = offsetof(self, capacity_),                                                                     \
      .max = max_},
-#define RECORD_OPTIONAL(owner, key_, element_)                                                     \
-    {.key = #key_,                                                                                 \
-     .since = 1,                                                                                   \
-     .type = RECORD_OPTIONAL,                                                                      \
-     .offset = offsetof(self, key_),                                                               \
-     .element = MAP_##element_},
-#define RECORD_MAP_END(owner)                                                                      \
-    }                                                                                              \
-    ;                                                                                              \
-    static const struct record_map map = {.fields = fields,                                        \
-                                          .field_count = sizeof(fields) / sizeof(fields[0]),       \
-                                          .size = sizeof(self)};                                   \
-    return &map;                                                                                   \
+#define RECORD_OPTIONAL(owner, key_, element_)                                                                         \
+    {.key = #key_, .since = 1, .type = RECORD_OPTIONAL, .offset = offsetof(self, key_), .element = MAP_##element_},
+#define RECORD_MAP_END(owner)                                                                                          \
+    }                                                                                                                  \
+    ;                                                                                                                  \
+    static const struct record_map map = {                                                                             \
+        .fields = fields, .field_count = sizeof(fields) / sizeof(fields[0]), .size = sizeof(self)};                    \
+    return &map;                                                                                                       \
     }
 #include "schemas/trajectory/trajectory.def"
 #undef RECORD_MAP
@@ -136,9 +131,8 @@ void *record_list_add(void *list, size_t *count, size_t *capacity, size_t size, 
 
 bool record_start_trace(struct record *record, const char *reason)
 {
-    struct record_trace *trace =
-        record_list_add(&record->traces, &record->trace_count, &record->trace_capacity,
-                        sizeof(*trace), RECORD_TRACES_MAX);
+    struct record_trace *trace = record_list_add(&record->traces, &record->trace_count, &record->trace_capacity,
+                                                 sizeof(*trace), RECORD_TRACES_MAX);
     if (!trace)
         return false;
     snprintf(trace->reason, sizeof(trace->reason), "%s", reason);
@@ -178,8 +172,7 @@ static bool has_room(const struct record *record, size_t count)
         tokens += record->traces[i].token_count;
         turns += record->traces[i].turn_count;
     }
-    return record->trace_count > 0 && count <= RECORD_TOKENS_MAX - tokens &&
-           turns < RECORD_TURNS_MAX;
+    return record->trace_count > 0 && count <= RECORD_TOKENS_MAX - tokens && turns < RECORD_TURNS_MAX;
 }
 
 bool record_append(struct record *record, const struct record_turn *turn, const uint32_t *token_ids,
@@ -190,9 +183,8 @@ bool record_append(struct record *record, const struct record_turn *turn, const 
     struct record_trace *trace = &record->traces[record->trace_count - 1];
     if (!reserve_tokens(trace, count))
         return false;
-    struct record_turn *added = record_list_add(&trace->turns, &trace->turn_count,
-                                                &trace->turn_capacity, sizeof(*added),
-                                                RECORD_TURNS_MAX);
+    struct record_turn *added = record_list_add(&trace->turns, &trace->turn_count, &trace->turn_capacity,
+                                                sizeof(*added), RECORD_TURNS_MAX);
     if (!added)
         return false;
     size_t at = trace->token_count;
@@ -217,12 +209,10 @@ static char *repaired(struct slice text)
     return buffer_take_str(&out);
 }
 
-bool record_say(struct record *record, const char *role, struct slice content, const char *tool,
-                int exit_status)
+bool record_say(struct record *record, const char *role, struct slice content, const char *tool, int exit_status)
 {
-    struct record_message *message =
-        record_list_add(&record->messages, &record->message_count, &record->message_capacity,
-                        sizeof(*message), RECORD_MESSAGES_MAX);
+    struct record_message *message = record_list_add(&record->messages, &record->message_count,
+                                                     &record->message_capacity, sizeof(*message), RECORD_MESSAGES_MAX);
     if (!message)
         return false;
     message->role = strdup(role);
@@ -249,9 +239,8 @@ bool record_add_breach(struct record_sandbox *sandbox, const char *limit, uint32
 {
     if (count == 0)
         return true;
-    struct record_breach *breach =
-        record_list_add(&sandbox->breaches, &sandbox->breach_count, &sandbox->breach_capacity,
-                        sizeof(*breach), RECORD_BREACHES_MAX);
+    struct record_breach *breach = record_list_add(&sandbox->breaches, &sandbox->breach_count,
+                                                   &sandbox->breach_capacity, sizeof(*breach), RECORD_BREACHES_MAX);
     if (!breach)
         return false;
     snprintf(breach->limit, sizeof(breach->limit), "%s", limit);

@@ -39,13 +39,13 @@ struct record_seconds {
 };
 
 struct record_turn {
-    uint32_t offset, length; /* in tokens, within its trace */
-    char role[16];           /* "prompt", "assistant", "user" or "tool" */
-    char finish[16];         /* assistant: "stop", "length", "abort"; else "" */
-    char engine[256];        /* assistant: who sampled it; else "" */
-    char version[64];        /* assistant: the policy version, "" when unknown */
+    uint32_t offset, length;               /* in tokens, within its trace */
+    char role[16];                         /* "prompt", "assistant", "user" or "tool" */
+    char finish[16];                       /* assistant: "stop", "length", "abort"; else "" */
+    char engine[256];                      /* assistant: who sampled it; else "" */
+    char version[64];                      /* assistant: the policy version, "" when unknown */
     uint32_t prompt_tokens, cached_tokens; /* assistant: as the engine reported */
-    double seconds;          /* model call or tool call */
+    double seconds;                        /* model call or tool call */
     struct record_seconds queue_seconds, prefill_seconds, decode_seconds; /* of it, as the engine said */
 };
 
@@ -56,14 +56,14 @@ struct record_trace {
     size_t token_count, token_capacity;
     struct record_turn *turns;
     size_t turn_count, turn_capacity;
-    char reason[128]; /* why this trace started, "" for the first */
+    char reason[128];                               /* why this trace started, "" for the first */
     char template_digest[80], tokenizer_digest[80]; /* of the engine that it started on */
 };
 
-struct record_message { /* for people; tokens are the truth */
-    char *role;    /* "system", "user", "assistant", "tool" */
-    char *content; /* UTF-8 */
-    char *tool;    /* tool: its name and its arguments, e.g. "bash: ls -l"; else NULL */
+struct record_message {  /* for people; tokens are the truth */
+    char *role;          /* "system", "user", "assistant", "tool" */
+    char *content;       /* UTF-8 */
+    char *tool;          /* tool: its name and its arguments, e.g. "bash: ls -l"; else NULL */
     int32_t exit_status; /* tool: the command's */
 };
 
@@ -92,7 +92,7 @@ struct record_touched {
 };
 
 struct record_tamper {
-    uint64_t count; /* of all */
+    uint64_t count;               /* of all */
     struct record_touched *files; /* the first of each kind */
     size_t file_count, file_capacity;
 };
@@ -101,7 +101,7 @@ struct record {
     uint32_t version; /* RECORD_VERSION, by record_init */
     char agent[32];
     char template_digest[80], tokenizer_digest[80]; /* as the engine last told; "" unknown */
-    char logprobs_mode[32]; /* "raw", "processed" or "unknown": of the engine's distribution */
+    char logprobs_mode[32];                         /* "raw", "processed" or "unknown": of the engine's distribution */
     struct record_trace *traces;
     size_t trace_count, trace_capacity;
     struct record_message *messages;
@@ -129,8 +129,7 @@ bool record_append(struct record *record, const struct record_turn *turn, const 
  * Copies its texts; `tool` may be NULL. Invalid UTF-8 and NUL become U+FFFD. False when out
  * of memory or beyond RECORD_MESSAGES_MAX.
  */
-bool record_say(struct record *record, const char *role, struct slice content, const char *tool,
-                int exit_status);
+bool record_say(struct record *record, const char *role, struct slice content, const char *tool, int exit_status);
 
 /* The record's sandbox, all 0 when it is new; NULL when out of memory. */
 struct record_sandbox *record_add_sandbox(struct record *record);

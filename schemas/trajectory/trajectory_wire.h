@@ -27,9 +27,9 @@ enum record_type {
     RECORD_I32,
     RECORD_REAL,
     RECORD_OPTIONAL_REAL, /* struct record_seconds */
-    RECORD_COLUMN, /* of values of `size` bytes, token_count of them */
-    RECORD_LIST,   /* of elements, each a map */
-    RECORD_OPTIONAL /* a map, owned; NULL when absent */
+    RECORD_COLUMN,        /* of values of `size` bytes, token_count of them */
+    RECORD_LIST,          /* of elements, each a map */
+    RECORD_OPTIONAL       /* a map, owned; NULL when absent */
 };
 
 enum record_map_id {

@@ -14,9 +14,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
-enum {
-    OUT_US = 50000
-}; /* what was sent before is on its way: as if the disk, or the network, were slow */
+enum { OUT_US = 50000 }; /* what was sent before is on its way: as if the disk, or the network, were slow */
 
 static atomic_uint calls;
 static char wanted_call[32], wanted_when[32];

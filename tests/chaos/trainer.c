@@ -51,8 +51,7 @@ static FILE *open_at(const char *path, long offset)
 }
 
 /* A small file's new content, there whole or not at all. */
-__attribute__((format(printf, 3, 4))) static void replace(const char *name, const char *aside,
-                                                          const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void replace(const char *name, const char *aside, const char *format, ...)
 {
     va_list values;
     FILE *file = fopen(aside, "w");
@@ -81,8 +80,7 @@ static long read_cursor(struct trainer *trainer)
     if (!file)
         return 0;
     long offset;
-    if (fscanf(file, "[%" SCNu64 ", %ld, %" SCNu64 "]", &trainer->seq, &offset,
-               &trainer->read_count) != 3)
+    if (fscanf(file, "[%" SCNu64 ", %ld, %" SCNu64 "]", &trainer->seq, &offset, &trainer->read_count) != 3)
         die("the cursor cannot be read");
     fclose(file);
     return offset;
@@ -109,8 +107,8 @@ static void save(struct trainer *trainer)
     if (trainer->unsaved == 0)
         return;
     make_durable(trainer->log);
-    replace("cursor", "cursor.new", "[%" PRIu64 ", %ld, %" PRIu64 "]", trainer->seq,
-            ftell(trainer->log), trainer->read_count);
+    replace("cursor", "cursor.new", "[%" PRIu64 ", %ld, %" PRIu64 "]", trainer->seq, ftell(trainer->log),
+            trainer->read_count);
     trainer->unsaved = 0;
     sluice_ack(trainer->client, trainer->stream, trainer->seq); /* the next one says it again */
 }
@@ -122,8 +120,7 @@ static void submit_intended(struct trainer *trainer)
     char names[BATCH][128];
     unsigned count = (unsigned)(trainer->intended - trainer->next_number);
     for (unsigned i = 0; i < count; i++) {
-        snprintf(names[i], sizeof(names[i]), "%s-%" PRIu64 "-noop", trainer->stream,
-                 trainer->next_number + i);
+        snprintf(names[i], sizeof(names[i]), "%s-%" PRIu64 "-noop", trainer->stream, trainer->next_number + i);
         groups[i] = (struct sluice_group){
             .group = names[i], .stream = trainer->stream, .task_json = task, .samples = SAMPLES};
     }
@@ -156,8 +153,8 @@ static void note(struct trainer *trainer, const struct sluice_trajectory *t)
     char reward[32] = "null";
     if (t->has_reward)
         snprintf(reward, sizeof(reward), "%g", t->reward);
-    fprintf(trainer->log, "[%" PRIu64 ", \"%s\", \"%s\", %s, %s, 0]\n", t->seq, t->rollout, t->outcome,
-            reward, t->trainable ? "true" : "false");
+    fprintf(trainer->log, "[%" PRIu64 ", \"%s\", \"%s\", %s, %s, 0]\n", t->seq, t->rollout, t->outcome, reward,
+            t->trainable ? "true" : "false");
     trainer->seq++;
     trainer->read_count++;
     if (++trainer->unsaved >= SAVE_EVERY)
@@ -195,8 +192,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: trainer DIRECTORY STREAM STOP_FILE\n");
         return 2;
     }
-    struct trainer trainer = {
-        .client = sluice_connect(NULL), .stream = argv[2], .stop = argv[3]};
+    struct trainer trainer = {.client = sluice_connect(NULL), .stream = argv[2], .stop = argv[3]};
     if (!trainer.client || (mkdir(argv[1], 0755) && errno != EEXIST) || chdir(argv[1]))
         die(argv[1]);
     trainer.log = open_at("log", read_cursor(&trainer));

@@ -87,8 +87,7 @@ static void make_record(const struct fake_broker *broker, struct buffer *out)
     struct record_turn said = {.role = "assistant", .finish = "stop", .prompt_tokens = 1};
     snprintf(said.version, sizeof(said.version), "%s", broker->spice);
     spiced(broker, tool, "bash");
-    bool good = record_start_trace(&record, "") &&
-                record_append(&record, &prompt, ids, NULL, 1, false) &&
+    bool good = record_start_trace(&record, "") && record_append(&record, &prompt, ids, NULL, 1, false) &&
                 record_append(&record, &said, ids + 1, logprobs, 2, true) &&
                 record_say(&record, "user", slice_from_str("1+1?"), NULL, 0) &&
                 record_say(&record, "assistant", spiced(broker, content, "2"), NULL, 0) &&
@@ -98,8 +97,8 @@ static void make_record(const struct fake_broker *broker, struct buffer *out)
     record_finish(&record);
 }
 
-static void make_trajectory(struct fake_broker *broker, const char *stream, uint64_t seq,
-                            uint64_t tag, struct buffer *out)
+static void make_trajectory(struct fake_broker *broker, const char *stream, uint64_t seq, uint64_t tag,
+                            struct buffer *out)
 {
     const struct kept *kept = &broker->kept[seq - 1];
     struct buffer record = {0};
@@ -150,8 +149,7 @@ static void publish(struct fake_broker *broker, const char *topic, const struct 
     zmq_send(broker->feed, bytes->data, bytes->len, 0);
 }
 
-void fake_send_kept(struct fake_broker *broker, const char *topic, const char *stream,
-                         uint64_t seq)
+void fake_send_kept(struct fake_broker *broker, const char *topic, const char *stream, uint64_t seq)
 {
     struct buffer bytes = {0};
     make_trajectory(broker, stream, seq, 0, &bytes);
@@ -191,8 +189,8 @@ static void reply(struct fake_broker *broker, zmq_msg_t *client, const struct bu
     zmq_send(broker->front, bytes->data, bytes->len, 0);
 }
 
-static void refuse_to(struct buffer *out, uint64_t tag, const char *request,
-                      enum refusal_reason reason, const char *text, bool for_good)
+static void refuse_to(struct buffer *out, uint64_t tag, const char *request, enum refusal_reason reason,
+                      const char *text, bool for_good)
 {
     bool is_full = reason == REFUSAL_QUEUE_FULL || reason == REFUSAL_DISK_LOW;
     struct msg_refused message = {.tag = tag,
@@ -204,16 +202,13 @@ static void refuse_to(struct buffer *out, uint64_t tag, const char *request,
     encode(MSG_refused, &message, out);
 }
 
-static void answer_fetch(struct fake_broker *broker, zmq_msg_t *client,
-                         const struct msg_stream_fetch *in)
+static void answer_fetch(struct fake_broker *broker, zmq_msg_t *client, const struct msg_stream_fetch *in)
 {
     struct buffer out = {0};
     if (!slice_is(in->stream, broker->stream) || broker->head == 0) {
-        refuse_to(&out, in->tag, "stream.fetch", REFUSAL_UNKNOWN_STREAM, "no such stream",
-                  false);
+        refuse_to(&out, in->tag, "stream.fetch", REFUSAL_UNKNOWN_STREAM, "no such stream", false);
     } else if (in->from < broker->first) {
-        refuse_to(&out, in->tag, "stream.fetch", REFUSAL_FORGOTTEN, "these were acknowledged",
-                  false);
+        refuse_to(&out, in->tag, "stream.fetch", REFUSAL_FORGOTTEN, "these were acknowledged", false);
     } else {
         uint64_t limit = in->has_limit ? in->limit : 16;
         for (uint64_t seq = in->from; seq <= broker->head && seq < in->from + limit; seq++) {
@@ -234,8 +229,7 @@ static void answer_fetch(struct fake_broker *broker, zmq_msg_t *client,
 static char *content_of(const struct msg_group_submit *in)
 {
     struct buffer text = {0};
-    buffer_printf(&text, "%.*s %llu %.*s", SLICE_ARG(in->stream), (unsigned long long)in->samples,
-                  SLICE_ARG(in->task));
+    buffer_printf(&text, "%.*s %llu %.*s", SLICE_ARG(in->stream), (unsigned long long)in->samples, SLICE_ARG(in->task));
     return buffer_take_str(&text);
 }
 
@@ -254,17 +248,14 @@ static void note_options(struct fake_broker *broker, const char *names[2], const
     for (int i = 0; i < 2; i++) {
         size_t room = sizeof(broker->last_options) - at;
         char *to = broker->last_options + at;
-        at += (size_t)(given[i] ? snprintf(to, room, "%s%s=%llu", i ? " " : "", names[i],
-                                           (unsigned long long)values[i])
+        at += (size_t)(given[i] ? snprintf(to, room, "%s%s=%llu", i ? " " : "", names[i], (unsigned long long)values[i])
                                 : snprintf(to, room, "%s%s=-", i ? " " : "", names[i]));
     }
 }
 
-static void answer_submit(struct fake_broker *broker, const struct msg_group_submit *in,
-                          struct buffer *out)
+static void answer_submit(struct fake_broker *broker, const struct msg_group_submit *in, struct buffer *out)
 {
-    note_options(broker, (const char *[]){"priority", "lease_ms"},
-                 (bool[]){in->has_priority, in->has_lease_ms},
+    note_options(broker, (const char *[]){"priority", "lease_ms"}, (bool[]){in->has_priority, in->has_lease_ms},
                  (uint64_t[]){in->priority, in->lease_ms});
     char *content = content_of(in);
     unsigned i = 0;
@@ -272,25 +263,21 @@ static void answer_submit(struct fake_broker *broker, const struct msg_group_sub
         i++;
     bool known = i < broker->group_count;
     if (known && strcmp(broker->groups[i].content, content) != 0) {
-        refuse_to(out, in->tag, "group.submit", REFUSAL_GROUP_EXISTS, "the name is taken",
-                  false);
+        refuse_to(out, in->tag, "group.submit", REFUSAL_GROUP_EXISTS, "the name is taken", false);
     } else if (!known && broker->full > 0) {
         broker->full--;
-        refuse_to(out, in->tag, "group.submit", REFUSAL_QUEUE_FULL, "too many are queued",
-                  false);
+        refuse_to(out, in->tag, "group.submit", REFUSAL_QUEUE_FULL, "too many are queued", false);
     } else {
-        struct msg_group_accepted message = {
-            .tag = in->tag,
-            .group = in->group,
-            .samples = in->samples,
-            .known = known,
-            .warning = slice_from_str(broker->warning),
-            .has_warning = *broker->warning != '\0'};
+        struct msg_group_accepted message = {.tag = in->tag,
+                                             .group = in->group,
+                                             .samples = in->samples,
+                                             .known = known,
+                                             .warning = slice_from_str(broker->warning),
+                                             .has_warning = *broker->warning != '\0'};
         encode(MSG_group_accepted, &message, out);
         if (!known) {
             fake_need(i < GROUPS_MAX, "room for a group");
-            snprintf(broker->groups[i].name, sizeof(broker->groups[i].name), "%.*s",
-                     SLICE_ARG(in->group));
+            snprintf(broker->groups[i].name, sizeof(broker->groups[i].name), "%.*s", SLICE_ARG(in->group));
             broker->groups[i].content = content;
             content = NULL;
             broker->group_count++;
@@ -301,8 +288,7 @@ static void answer_submit(struct fake_broker *broker, const struct msg_group_sub
     free(content);
 }
 
-static void answer_get(struct fake_broker *broker, const struct msg_rollout_get *in,
-                       struct buffer *out)
+static void answer_get(struct fake_broker *broker, const struct msg_rollout_get *in, struct buffer *out)
 {
     for (uint64_t seq = 1; seq <= broker->head; seq++)
         if (slice_is(in->rollout, broker->kept[seq - 1].rollout)) {
@@ -310,8 +296,7 @@ static void answer_get(struct fake_broker *broker, const struct msg_rollout_get 
             return;
         }
     if (!slice_is(in->rollout, "waiting/0")) {
-        refuse_to(out, in->tag, "rollout.get", REFUSAL_UNKNOWN_ROLLOUT, "no such rollout",
-                  false);
+        refuse_to(out, in->tag, "rollout.get", REFUSAL_UNKNOWN_ROLLOUT, "no such rollout", false);
         return;
     }
     struct msg_rollout_state message = {.tag = in->tag,
@@ -327,22 +312,19 @@ static void answer_get(struct fake_broker *broker, const struct msg_rollout_get 
 /* Every request's first field is its tag. */
 static uint64_t tag_of(const void *in) { return *(const uint64_t *)in; }
 
-static void answer_done(struct fake_broker *broker, enum message_id id, const void *in,
-                        struct buffer *out)
+static void answer_done(struct fake_broker *broker, enum message_id id, const void *in, struct buffer *out)
 {
     struct msg_done message = {.tag = tag_of(in), .count = broker->done_count};
     const struct msg_worker_drain *drain = in;
     if (id == MSG_worker_drain)
-        note_options(broker, (const char *[]){"grace_s", "is_host"},
-                     (bool[]){drain->has_grace_s, true},
+        note_options(broker, (const char *[]){"grace_s", "is_host"}, (bool[]){drain->has_grace_s, true},
                      (uint64_t[]){drain->grace_s, drain->has_host});
     if (id == MSG_stream_ack)
         broker->acked = ((const struct msg_stream_ack *)in)->seq;
     encode(MSG_done, &message, out);
 }
 
-static void answer(struct fake_broker *broker, zmq_msg_t *client, enum message_id id,
-                   const void *in)
+static void answer(struct fake_broker *broker, zmq_msg_t *client, enum message_id id, const void *in)
 {
     struct buffer out = {0};
     if (broker->garbage) {
@@ -355,8 +337,7 @@ static void answer(struct fake_broker *broker, zmq_msg_t *client, enum message_i
         answer_done(broker, id, in, &out);
     } else if (broker->refuse_with != REFUSAL_NONE && id != MSG_stream_fetch &&
                (broker->refuses_any || id == broker->refuse_only)) {
-        refuse_to(&out, tag_of(in), message_get(id)->wire, broker->refuse_with,
-                  broker->refuse_text, broker->for_good);
+        refuse_to(&out, tag_of(in), message_get(id)->wire, broker->refuse_with, broker->refuse_text, broker->for_good);
         broker->refuse_with = REFUSAL_NONE;
     } else if (broker->answers_done) {
         broker->answers_done = false;

@@ -51,8 +51,7 @@ void fake_hold_head(struct fake_broker *broker);
 /* The next request that is no fetch is refused so, or answered by garbage (REFUSAL_NONE). */
 void fake_refuse(struct fake_broker *broker, enum refusal_reason reason, const char *text);
 /* The next of this kind. */
-void fake_refuse_one(struct fake_broker *broker, enum message_id id, enum refusal_reason reason,
-                     const char *text);
+void fake_refuse_one(struct fake_broker *broker, enum message_id id, enum refusal_reason reason, const char *text);
 /* The same, and without saying when to try again. */
 void fake_refuse_for_good(struct fake_broker *broker, enum refusal_reason reason, const char *text);
 void fake_answer_garbage(struct fake_broker *broker);

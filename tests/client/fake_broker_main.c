@@ -46,13 +46,26 @@ static const struct {
     const char *name;
     void (*run)(struct fake_broker *broker, unsigned number);
 } orders[] = {
-    {"add", add},           {"add-lost", add_lost}, {"add-some-lost", add_some_lost},
-    {"add-broken", add_broken}, {"again", again},   {"head", head},
-    {"forget", forget},     {"restart", restart},   {"leave", leave},
-    {"return", come_back},  {"await", await},       {"full", full},
-    {"finish", finish},     {"garbage", garbage},   {"drop-much", drop_much},
-    {"restore", restore},   {"ignore", ignore},     {"never", never},
-    {"forbid", forbid},     {"warn", warn},
+    {"add", add},
+    {"add-lost", add_lost},
+    {"add-some-lost", add_some_lost},
+    {"add-broken", add_broken},
+    {"again", again},
+    {"head", head},
+    {"forget", forget},
+    {"restart", restart},
+    {"leave", leave},
+    {"return", come_back},
+    {"await", await},
+    {"full", full},
+    {"finish", finish},
+    {"garbage", garbage},
+    {"drop-much", drop_much},
+    {"restore", restore},
+    {"ignore", ignore},
+    {"never", never},
+    {"forbid", forbid},
+    {"warn", warn},
 };
 
 static void name_stream(struct fake_broker *broker, const char *name)

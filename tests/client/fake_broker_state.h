@@ -49,8 +49,7 @@ void fake_need(bool good, const char *what);
 bool fake_bind(struct fake_broker *broker, int port);
 void fake_unbind(struct fake_broker *broker);
 void fake_keep(struct fake_broker *broker, const char *group, unsigned sample, bool broken);
-void fake_send_kept(struct fake_broker *broker, const char *topic, const char *stream,
-                    uint64_t seq);
+void fake_send_kept(struct fake_broker *broker, const char *topic, const char *stream, uint64_t seq);
 void fake_send_head(struct fake_broker *broker);
 void fake_take_request(struct fake_broker *broker);
 void fake_take_subscription(struct fake_broker *broker);

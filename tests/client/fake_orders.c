@@ -60,11 +60,11 @@ static void give(struct fake_broker *broker, struct order *order)
     fake_need(atomic_load(&broker->order) == NULL, "the order is carried out");
 }
 
-#define ORDER(name, ...)                                                                           \
-    static void do_##name(struct fake_broker *broker, struct order *order)                         \
-    {                                                                                              \
-        (void)order;                                                                               \
-        __VA_ARGS__                                                                                \
+#define ORDER(name, ...)                                                                                               \
+    static void do_##name(struct fake_broker *broker, struct order *order)                                             \
+    {                                                                                                                  \
+        (void)order;                                                                                                   \
+        __VA_ARGS__                                                                                                    \
     }
 
 ORDER(add, {
@@ -146,13 +146,11 @@ ORDER(stream, {
 ORDER(count, { order->count = broker->counts[order->number]; })
 ORDER(groups, { order->count = broker->group_count; })
 ORDER(acked, { order->number = broker->acked; })
-ORDER(tell_options, {
-    snprintf(broker->told_options, sizeof(broker->told_options), "%s", broker->last_options);
-})
+ORDER(tell_options, { snprintf(broker->told_options, sizeof(broker->told_options), "%s", broker->last_options); })
 ORDER(subscribers, { order->count = broker->subscribers; })
 
-#define GIVE(...)                                                                                  \
-    struct order order = {__VA_ARGS__};                                                            \
+#define GIVE(...)                                                                                                      \
+    struct order order = {__VA_ARGS__};                                                                                \
     give(broker, &order)
 
 void fake_await_subscriber(struct fake_broker *broker)
@@ -166,20 +164,14 @@ void fake_await_subscriber(struct fake_broker *broker)
     fake_need(false, "a subscriber within ten seconds");
 }
 
-void fake_add(struct fake_broker *broker, bool published)
-{
-    GIVE(.run = do_add, .flag = published);
-}
+void fake_add(struct fake_broker *broker, bool published) { GIVE(.run = do_add, .flag = published); }
 
 void fake_add_many(struct fake_broker *broker, uint64_t count, unsigned drop_percent)
 {
     GIVE(.run = do_add_many, .number = count, .count = drop_percent);
 }
 
-void fake_add_broken(struct fake_broker *broker)
-{
-    GIVE(.run = do_add, .flag = true, .number = 1);
-}
+void fake_add_broken(struct fake_broker *broker) { GIVE(.run = do_add, .flag = true, .number = 1); }
 
 void fake_publish(struct fake_broker *broker, const char *topic, const char *stream, uint64_t seq)
 {
@@ -193,15 +185,9 @@ void fake_publish_bytes(struct fake_broker *broker, const char *topic, const cha
     GIVE(.run = do_publish_bytes, .topic = topic, .text = bytes, .flag = more);
 }
 
-void fake_forget(struct fake_broker *broker, uint64_t seq)
-{
-    GIVE(.run = do_forget, .number = seq);
-}
+void fake_forget(struct fake_broker *broker, uint64_t seq) { GIVE(.run = do_forget, .number = seq); }
 
-void fake_restart(struct fake_broker *broker, bool other_ledger)
-{
-    GIVE(.run = do_restart, .flag = other_ledger);
-}
+void fake_restart(struct fake_broker *broker, bool other_ledger) { GIVE(.run = do_restart, .flag = other_ledger); }
 
 void fake_restore(struct fake_broker *broker, uint64_t seq, uint64_t count)
 {
@@ -211,10 +197,7 @@ void fake_restore(struct fake_broker *broker, uint64_t seq, uint64_t count)
 void fake_drop_much(struct fake_broker *broker) { GIVE(.run = do_drop_much); }
 void fake_leave(struct fake_broker *broker) { GIVE(.run = do_leave); }
 void fake_return(struct fake_broker *broker) { GIVE(.run = do_return); }
-void fake_ignore(struct fake_broker *broker, unsigned count)
-{
-    GIVE(.run = do_ignore, .count = count);
-}
+void fake_ignore(struct fake_broker *broker, unsigned count) { GIVE(.run = do_ignore, .count = count); }
 
 void fake_refuse(struct fake_broker *broker, enum refusal_reason reason, const char *text)
 {
@@ -226,60 +209,32 @@ void fake_refuse_for_good(struct fake_broker *broker, enum refusal_reason reason
     GIVE(.run = do_refuse, .number = reason, .text = text, .count = MESSAGE_COUNT, .flag = true);
 }
 
-void fake_refuse_one(struct fake_broker *broker, enum message_id id, enum refusal_reason reason,
-                     const char *text)
+void fake_refuse_one(struct fake_broker *broker, enum message_id id, enum refusal_reason reason, const char *text)
 {
     GIVE(.run = do_refuse, .number = reason, .text = text, .count = (unsigned)id);
 }
 
-void fake_lock(struct fake_broker *broker, const char *secret)
-{
-    GIVE(.run = do_lock, .text = secret);
-}
+void fake_lock(struct fake_broker *broker, const char *secret) { GIVE(.run = do_lock, .text = secret); }
 
 void fake_hold_head(struct fake_broker *broker) { GIVE(.run = do_hold_head); }
 
-void fake_warn(struct fake_broker *broker, const char *text)
-{
-    GIVE(.run = do_warn, .text = text);
-}
+void fake_warn(struct fake_broker *broker, const char *text) { GIVE(.run = do_warn, .text = text); }
 
-void fake_spice(struct fake_broker *broker, const char *text)
-{
-    GIVE(.run = do_spice, .text = text);
-}
+void fake_spice(struct fake_broker *broker, const char *text) { GIVE(.run = do_spice, .text = text); }
 
-void fake_set_status(struct fake_broker *broker, const char *json)
-{
-    GIVE(.run = do_status, .text = json);
-}
+void fake_set_status(struct fake_broker *broker, const char *json) { GIVE(.run = do_status, .text = json); }
 
-void fake_set_next_status(struct fake_broker *broker, const char *json)
-{
-    GIVE(.run = do_next_status, .text = json);
-}
+void fake_set_next_status(struct fake_broker *broker, const char *json) { GIVE(.run = do_next_status, .text = json); }
 
-void fake_count_done(struct fake_broker *broker, uint64_t count)
-{
-    GIVE(.run = do_count_done, .number = count);
-}
+void fake_count_done(struct fake_broker *broker, uint64_t count) { GIVE(.run = do_count_done, .number = count); }
 
 void fake_answer_garbage(struct fake_broker *broker) { GIVE(.run = do_garbage); }
 void fake_answer_done(struct fake_broker *broker) { GIVE(.run = do_answers_done); }
-void fake_be_full(struct fake_broker *broker, unsigned count)
-{
-    GIVE(.run = do_full, .count = count);
-}
+void fake_be_full(struct fake_broker *broker, unsigned count) { GIVE(.run = do_full, .count = count); }
 
-void fake_finish_at_once(struct fake_broker *broker, bool yes)
-{
-    GIVE(.run = do_finish, .flag = yes);
-}
+void fake_finish_at_once(struct fake_broker *broker, bool yes) { GIVE(.run = do_finish, .flag = yes); }
 
-void fake_name_stream(struct fake_broker *broker, const char *name)
-{
-    GIVE(.run = do_stream, .text = name);
-}
+void fake_name_stream(struct fake_broker *broker, const char *name) { GIVE(.run = do_stream, .text = name); }
 
 unsigned fake_count(struct fake_broker *broker, enum message_id id)
 {

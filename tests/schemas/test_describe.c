@@ -32,8 +32,8 @@ static const char *folder(const char *variable)
 static int describe(const char *arguments, struct buffer *out)
 {
     char command[4096];
-    snprintf(command, sizeof(command), "'%s/schemas/sluice-describe' %s 2>/dev/null",
-             folder("SLUICE_BINARY_DIR"), arguments);
+    snprintf(command, sizeof(command), "'%s/schemas/sluice-describe' %s 2>/dev/null", folder("SLUICE_BINARY_DIR"),
+             arguments);
     FILE *pipe = popen(command, "r");
     read_all(pipe, out);
     int status = pclose(pipe);

@@ -17,15 +17,15 @@ struct search;
 struct agent_run {
     const struct task *task;
     uint64_t sample;
-    struct engine *engine;   /* NULL for agents that need none; may be another from turn to turn */
+    struct engine *engine;              /* NULL for agents that need none; may be another from turn to turn */
     struct engine_migration *migration; /* asks for that; NULL: nobody does */
-    struct sandbox *sandbox; /* NULL for agents without tools */
-    struct search *search;   /* the worker's web search; NULL: it has none */
-    struct record *record;   /* filled in; also when it fails */
-    struct staleness age;          /* of its turns; all zero at first */
-    char *answer;            /* out: the agent's last words; free */
-    char detail[1024];       /* out: why it ended, one line */
-    enum fault fault;        /* out: what is to blame for INFRA, where that is known */
+    struct sandbox *sandbox;            /* NULL for agents without tools */
+    struct search *search;              /* the worker's web search; NULL: it has none */
+    struct record *record;              /* filled in; also when it fails */
+    struct staleness age;               /* of its turns; all zero at first */
+    char *answer;                       /* out: the agent's last words; free */
+    char detail[1024];                  /* out: why it ended, one line */
+    enum fault fault;                   /* out: what is to blame for INFRA, where that is known */
 };
 
 struct agent {

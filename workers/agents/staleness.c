@@ -27,7 +27,8 @@ int staleness_check(const struct staleness *age, const struct task *task, uint64
         return 0;
     return fail_set(fail, -EKEYEXPIRED,
                     "the policy has gone on by %" PRIu64 " since the first turn, "
-                    "limits.versions_behind is %" PRId64, behind, task->limits.versions_behind);
+                    "limits.versions_behind is %" PRId64,
+                    behind, task->limits.versions_behind);
 }
 
 enum outcome staleness_outcome(const struct task *task)
@@ -43,7 +44,4 @@ void staleness_take(struct staleness *age, uint64_t number)
     age->most = behind > age->most ? behind : age->most;
 }
 
-bool staleness_is_marked(const struct staleness *age, const struct task *task)
-{
-    return is_too_far(task, age->most);
-}
+bool staleness_is_marked(const struct staleness *age, const struct task *task) { return is_too_far(task, age->most); }

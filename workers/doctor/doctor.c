@@ -34,7 +34,7 @@ static void use_sandbox(void *arg)
     struct sandbox *sandbox = NULL;
     /* what the image has is removed where that is the sandbox's own */
     const char *command = tier_has_namespaces(trial->tier) ? "echo hello > f && rm -r /srv && cat f"
-                                                     : "echo hello > f && mkdir d && rm -r d && cat f";
+                                                           : "echo hello > f && mkdir d && rm -r d && cat f";
     int64_t began_us = clock_us();
     trial->code = sandbox_open(trial->spawner, &plan, &sandbox, &trial->fail);
     trial->took_us = clock_us() - began_us;
@@ -120,8 +120,7 @@ static int choose(struct doctor_report *report, const char *tier, struct fail *f
 {
     report->tier = probe_choose(&report->probe);
     report->is_forced = strcmp(tier, "auto") != 0;
-    if (report->is_forced && tier_parse(tier, &report->tier) &&
-        probe_missing(&report->probe, report->tier) != 0)
+    if (report->is_forced && tier_parse(tier, &report->tier) && probe_missing(&report->probe, report->tier) != 0)
         return probe_refuse(&report->probe, report->tier, fail);
     return report->tier == TIER_NONE ? probe_refuse(&report->probe, (enum tier)0, fail) : 0;
 }

@@ -13,8 +13,8 @@
 
 enum doctor_status {
     DOCTOR_WELL = 0,
-    DOCTOR_WEAK = 1,  /* sandboxes work; a weaker tier, or a limit is low */
-    DOCTOR_NONE = 2,  /* this machine can make no sandbox */
+    DOCTOR_WEAK = 1, /* sandboxes work; a weaker tier, or a limit is low */
+    DOCTOR_NONE = 2, /* this machine can make no sandbox */
 };
 
 struct doctor_limit {
@@ -29,9 +29,9 @@ enum { DOCTOR_LIMITS = 16 };
 struct doctor_report {
     struct probe probe;
     enum tier tier;
-    bool is_forced;           /* by --sandbox */
-    char cache[512];          /* where it was tried: the cache, or what there is of its path */
-    int sandbox_code;         /* of one made and used; 0: well */
+    bool is_forced;   /* by --sandbox */
+    char cache[512];  /* where it was tried: the cache, or what there is of its path */
+    int sandbox_code; /* of one made and used; 0: well */
     double sandbox_ms;
     char sandbox_text[512];
     struct doctor_limit limits[DOCTOR_LIMITS];

@@ -12,34 +12,53 @@ static void add(struct doctor_report *report, struct doctor_limit limit)
     report->limits[report->limit_count++] = limit;
 }
 
-static void add_rlimit(struct doctor_report *report, const char *name, int what, uint64_t wanted,
-                       const char *use, const char *remedy)
+static void add_rlimit(struct doctor_report *report, const char *name, int what, uint64_t wanted, const char *use,
+                       const char *remedy)
 {
     struct rlimit now;
     bool known = getrlimit((__rlimit_resource_t)what, &now) == 0;
-    add(report, (struct doctor_limit){.name = name, .unit = "", .is_known = known, .value = known ? now.rlim_max : 0,
-                                      .wanted = wanted, .use = use, .remedy = remedy});
+    add(report, (struct doctor_limit){.name = name,
+                                      .unit = "",
+                                      .is_known = known,
+                                      .value = known ? now.rlim_max : 0,
+                                      .wanted = wanted,
+                                      .use = use,
+                                      .remedy = remedy});
 }
 
-static void add_setting(struct doctor_report *report, const char *name, int64_t value, uint64_t wanted,
-                        const char *use, const char *remedy)
+static void add_setting(struct doctor_report *report, const char *name, int64_t value, uint64_t wanted, const char *use,
+                        const char *remedy)
 {
-    add(report, (struct doctor_limit){.name = name, .unit = "", .is_known = value >= 0,
-                                      .value = value < 0 ? 0 : (uint64_t)value, .wanted = wanted,
-                                      .use = use, .remedy = remedy});
+    add(report, (struct doctor_limit){.name = name,
+                                      .unit = "",
+                                      .is_known = value >= 0,
+                                      .value = value < 0 ? 0 : (uint64_t)value,
+                                      .wanted = wanted,
+                                      .use = use,
+                                      .remedy = remedy});
 }
 
-static void add_space(struct doctor_report *report, const char *path, const char *free_name,
-                      const char *inodes_name, uint64_t wanted_mib, const char *use, const char *remedy)
+static void add_space(struct doctor_report *report, const char *path, const char *free_name, const char *inodes_name,
+                      uint64_t wanted_mib, const char *use, const char *remedy)
 {
     struct statvfs disk;
     bool known = statvfs(path, &disk) == 0;
     uint64_t mib = known ? (uint64_t)disk.f_bavail * disk.f_frsize >> 20 : 0;
-    add(report, (struct doctor_limit){.name = free_name, .unit = " MiB", .is_known = known, .value = mib,
-                                      .wanted = wanted_mib, .use = use, .remedy = remedy});
+    add(report, (struct doctor_limit){.name = free_name,
+                                      .unit = " MiB",
+                                      .is_known = known,
+                                      .value = mib,
+                                      .wanted = wanted_mib,
+                                      .use = use,
+                                      .remedy = remedy});
     if (known && disk.f_files > 0) /* some file systems do not count them */
-        add(report, (struct doctor_limit){.name = inodes_name, .unit = "", .is_known = true,
-                                          .value = disk.f_favail, .wanted = 100000, .use = use, .remedy = remedy});
+        add(report, (struct doctor_limit){.name = inodes_name,
+                                          .unit = "",
+                                          .is_known = true,
+                                          .value = disk.f_favail,
+                                          .wanted = 100000,
+                                          .use = use,
+                                          .remedy = remedy});
 }
 
 void doctor_read_limits(struct doctor_report *report)

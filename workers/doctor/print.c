@@ -37,8 +37,7 @@ static void print_limits(const struct doctor_report *report, FILE *out)
         else
             fprintf(out, "%llu%s; %s\n", (unsigned long long)it->value, it->unit, it->use);
         if (!it->is_ok) {
-            fprintf(out, "       %-24s at least %llu%s is better\n", "", (unsigned long long)it->wanted,
-                    it->unit);
+            fprintf(out, "       %-24s at least %llu%s is better\n", "", (unsigned long long)it->wanted, it->unit);
             print_remedy(it->remedy, out);
         }
     }
@@ -81,8 +80,8 @@ static json_t *make_checks(const struct doctor_report *report)
     for (int i = 0; i < CHECK_COUNT; i++) {
         const struct probe_result *it = &report->probe.results[i];
         json_array_append_new(list, json_pack("{s:s, s:b, s:b, s:i, s:o, s:o}", "name", probe_word((enum probe_check)i),
-                                              "ok", it->is_ok, "tried", it->is_tried, "errno", -it->code,
-                                              "text", text_or_null(it->text), "cure", text_or_null(it->remedy)));
+                                              "ok", it->is_ok, "tried", it->is_tried, "errno", -it->code, "text",
+                                              text_or_null(it->text), "cure", text_or_null(it->remedy)));
     }
     return list;
 }
@@ -96,8 +95,8 @@ static json_t *make_tiers(const struct doctor_report *report)
         for (int c = 0; c < CHECK_COUNT; c++)
             if (missing & (1u << c))
                 json_array_append_new(lacks, json_string(probe_word((enum probe_check)c)));
-        json_array_append_new(list, json_pack("{s:s, s:b, s:o}", "name", tier_word((enum tier)i), "ok",
-                                              missing == 0, "lacks", lacks));
+        json_array_append_new(
+            list, json_pack("{s:s, s:b, s:o}", "name", tier_word((enum tier)i), "ok", missing == 0, "lacks", lacks));
     }
     return list;
 }
@@ -108,9 +107,9 @@ static json_t *make_limits(const struct doctor_report *report)
     for (size_t i = 0; i < report->limit_count; i++) {
         const struct doctor_limit *it = &report->limits[i];
         bool counts = it->is_known && it->value <= INT64_MAX;
-        json_array_append_new(list, json_pack("{s:s, s:b, s:o, s:I, s:s}", "name", it->name, "ok", it->is_ok,
-                                              "value", counts ? json_integer((json_int_t)it->value) : json_null(),
-                                              "wanted", (json_int_t)it->wanted, "cure", it->remedy));
+        json_array_append_new(list, json_pack("{s:s, s:b, s:o, s:I, s:s}", "name", it->name, "ok", it->is_ok, "value",
+                                              counts ? json_integer((json_int_t)it->value) : json_null(), "wanted",
+                                              (json_int_t)it->wanted, "cure", it->remedy));
     }
     return list;
 }
@@ -119,9 +118,8 @@ void doctor_print_json(const struct doctor_report *report, FILE *out)
 {
     json_t *all = json_pack("{s:s, s:b, s:i, s:{s:b, s:f, s:s}, s:o, s:o, s:o}", "tier", tier_word(report->tier),
                             "forced", report->is_forced, "status", doctor_judge(report), "sandbox", "ok",
-                            report->sandbox_code == 0, "ms", report->sandbox_ms, "text", report->sandbox_text,
-                            "checks", make_checks(report), "tiers", make_tiers(report), "limits",
-                            make_limits(report));
+                            report->sandbox_code == 0, "ms", report->sandbox_ms, "text", report->sandbox_text, "checks",
+                            make_checks(report), "tiers", make_tiers(report), "limits", make_limits(report));
     json_dumpf(all, out, JSON_INDENT(2));
     fputs("\n", out);
     json_decref(all);

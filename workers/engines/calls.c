@@ -23,7 +23,7 @@ static void abort_calls(struct engine_policy *policy)
     policy->aborts++;
     const struct engine_call *call;
     LIST_FOREACH(call, &policy->calls, links)
-        fiber_expire(call->fiber);
+    fiber_expire(call->fiber);
 }
 
 static void wake_all(const struct engine_policy *policy)
@@ -41,8 +41,7 @@ static void end_pause(struct engine *engine)
 
 uint64_t engine_policy_number(const struct engine *engine) { return engine->policy.number; }
 
-void engine_told(struct engine *engine, struct slice version, uint64_t number, struct slice calls,
-                 int64_t resume_in_ms)
+void engine_told(struct engine *engine, struct slice version, uint64_t number, struct slice calls, int64_t resume_in_ms)
 {
     struct engine_policy *policy = &engine->policy;
     snprintf(policy->version, sizeof(policy->version), "%.*s", SLICE_ARG(version));
@@ -125,8 +124,7 @@ static void mark(const struct engine_call *call, const char *now, struct generat
         snprintf(ret->version, sizeof(ret->version), "%s+%s", call->version, now);
 }
 
-bool engine_call_end(struct engine *engine, struct engine_call *call, int error,
-                     struct generation *ret)
+bool engine_call_end(struct engine *engine, struct engine_call *call, int error, struct generation *ret)
 {
     struct engine_policy *policy = &engine->policy;
     LIST_REMOVE(call, links);
@@ -141,8 +139,7 @@ bool engine_call_end(struct engine *engine, struct engine_call *call, int error,
 
 static bool is_transient(int code)
 {
-    return code == -EAGAIN || code == -EIO || code == -ECONNREFUSED || code == -ETIMEDOUT ||
-           code == -EPROTO;
+    return code == -EAGAIN || code == -EIO || code == -ECONNREFUSED || code == -ETIMEDOUT || code == -EPROTO;
 }
 
 /* Half of the time for sure, the other half by prng, so that rollouts do not come back in step. */
@@ -158,8 +155,7 @@ static int64_t backoff_ms(struct engine *engine, int tries)
     return ms > asked_ms ? ms : asked_ms;
 }
 
-int engine_try(struct engine *engine, int (*act)(void *arg, struct fail *fail), void *arg,
-               struct fail *fail)
+int engine_try(struct engine *engine, int (*act)(void *arg, struct fail *fail), void *arg, struct fail *fail)
 {
     struct fail why = {0};
     for (int tries = 0;; tries++) {

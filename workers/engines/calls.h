@@ -37,8 +37,7 @@ int engine_call_begin(struct engine *engine, struct engine_call *call, struct fa
  * ret->version, where the engine did not say, is what the broker says; two joined by '+' if that
  * changed while it was in flight.
  */
-bool engine_call_end(struct engine *engine, struct engine_call *call, int error,
-                     struct generation *ret);
+bool engine_call_end(struct engine *engine, struct engine_call *call, int error, struct generation *ret);
 /* Whether a paused engine's calls are fewer than the broker was told: it waits for that. */
 bool engines_are_awaited(const struct engines *engines);
 
@@ -48,7 +47,6 @@ enum { ENGINE_PAUSE_MAX_MS = 10000 };
  * The act (identity.h; NULL: only who it is) until it succeeds, fails for good, or has failed ENGINE_TRIES times. When the fiber's time
  * runs out after failures, the failure is what is told, not the time: it was the engine's doing.
  */
-int engine_try(struct engine *engine, int (*act)(void *arg, struct fail *fail), void *arg,
-               struct fail *fail);
+int engine_try(struct engine *engine, int (*act)(void *arg, struct fail *fail), void *arg, struct fail *fail);
 
 #endif

@@ -17,12 +17,12 @@ struct action {
     const struct task_message *messages;
     size_t message_count, text_from;
     const struct telling *telling;
-    struct fail unfit;            /* of bridge: not "" when it cannot be */
+    struct fail unfit; /* of bridge: not "" when it cannot be */
     const struct tokens *prompt;
     const struct task_sampling *sampling;
     uint64_t max_tokens, seed_offset;
-    struct tokens ids;            /* of render and bridge */
-    const char *mark;             /* of marks_tools */
+    struct tokens ids; /* of render and bridge */
+    const char *mark;  /* of marks_tools */
     bool is_marked;
     struct generation generation; /* of generate */
 };
@@ -63,15 +63,14 @@ static int act_render(void *arg, struct fail *fail)
     struct action *action = arg;
     action->ids.count = 0;
     return action->text_from < action->message_count
-               ? rendering_render(action->engine, action->messages, action->message_count,
-                                  action->text_from, &action->ids, fail)
-               : engine_render_once(action->engine, action->messages, action->message_count,
-                                    &action->ids, fail);
+               ? rendering_render(action->engine, action->messages, action->message_count, action->text_from,
+                                  &action->ids, fail)
+               : engine_render_once(action->engine, action->messages, action->message_count, &action->ids, fail);
 }
 
 /* Until engine_leave_turn_template. *ret stays NULL when there is none: action->unfit says why. */
 static int find_turn_template(struct action *action, enum tell_role role, const struct turn_template **ret,
-                      struct fail *fail)
+                              struct fail *fail)
 {
     const struct turn_template *turn_template;
     action->unfit = (struct fail){0};
@@ -110,15 +109,14 @@ static int bridge(struct action *action, const struct turn_template *turn_templa
 {
     const struct telling *telling = action->telling;
     if (telling->last != frame_end(turn_template))
-        return fail_set(fail, -ENOTSUP,
-                        "end: the reply before ended with token %u, the template writes %u",
+        return fail_set(fail, -ENOTSUP, "end: the reply before ended with token %u, the template writes %u",
                         telling->last, frame_end(turn_template));
     int error = 0;
     for (size_t i = 0; error == 0 && i < telling->reply_count; i++)
         error = history_rewrite_check(action->engine, turn_template, telling->replies[i], fail);
     return error < 0 ? error
                      : turn_template_bridge(action->engine, turn_template, telling->contents, telling->count,
-                                      &action->ids, fail);
+                                            &action->ids, fail);
 }
 
 /* That it cannot be is an answer, too: it would be the same again. */
@@ -146,18 +144,14 @@ static int take_ids(struct action *action, int error, struct tokens *ret, struct
     return error;
 }
 
-int engine_render(struct engine *engine, const struct task_message *messages, size_t count,
-                  size_t text_from, struct tokens *ret, struct fail *fail)
+int engine_render(struct engine *engine, const struct task_message *messages, size_t count, size_t text_from,
+                  struct tokens *ret, struct fail *fail)
 {
-    struct action action = {.engine = engine,
-                            .messages = messages,
-                            .message_count = count,
-                            .text_from = text_from};
+    struct action action = {.engine = engine, .messages = messages, .message_count = count, .text_from = text_from};
     return take_ids(&action, engine_try(engine, act_render, &action, fail), ret, fail);
 }
 
-int engine_bridge(struct engine *engine, const struct telling *telling, struct tokens *ret,
-                  struct fail *fail)
+int engine_bridge(struct engine *engine, const struct telling *telling, struct tokens *ret, struct fail *fail)
 {
     struct action action = {.engine = engine, .telling = telling};
     int error = engine_try(engine, act_bridge, &action, fail);
@@ -187,8 +181,8 @@ static int sample(struct action *action, uint64_t max_tokens, struct fail *fail)
         if (error < 0)
             return error;
         start_us = clock_us();
-        error = engine->dialect->generate(engine, action->prompt, action->sampling, max_tokens,
-                                          action->seed_offset, &action->generation, fail);
+        error = engine->dialect->generate(engine, action->prompt, action->sampling, max_tokens, action->seed_offset,
+                                          &action->generation, fail);
         if (error == 0)
             error = sampled_check_ids(engine, action->prompt, &action->generation.sampled, fail);
     } while (engine_call_end(engine, &call, error, &action->generation));
@@ -209,17 +203,13 @@ static int act_generate(void *arg, struct fail *fail)
     return sample(action, action->max_tokens < room ? action->max_tokens : room, fail);
 }
 
-int engine_generate(struct engine *engine, const struct tokens *prompt,
-                    const struct task_sampling *sampling, uint64_t max_tokens, uint64_t seed_offset,
-                    struct generation *ret, struct fail *fail)
+int engine_generate(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
+                    uint64_t max_tokens, uint64_t seed_offset, struct generation *ret, struct fail *fail)
 {
     if (prompt->count == 0 || max_tokens == 0)
         return fail_set(fail, -EINVAL, "nothing to sample: an empty prompt, or no token asked for");
-    struct action action = {.engine = engine,
-                            .prompt = prompt,
-                            .sampling = sampling,
-                            .max_tokens = max_tokens,
-                            .seed_offset = seed_offset};
+    struct action action = {
+        .engine = engine, .prompt = prompt, .sampling = sampling, .max_tokens = max_tokens, .seed_offset = seed_offset};
     int error = engine_try(engine, act_generate, &action, fail);
     if (error < 0)
         generation_finish(&action.generation);
@@ -257,11 +247,10 @@ static int act_score(void *arg, struct fail *fail)
     struct engine *engine = rescoring->engine;
     uint64_t context = engine->info.context_tokens, count = rescoring->scoring->count;
     if (count > context)
-        return fail_set(fail, -E2BIG, "%llu tokens do not fit a context of %llu",
-                        (unsigned long long)count, (unsigned long long)context);
+        return fail_set(fail, -E2BIG, "%llu tokens do not fit a context of %llu", (unsigned long long)count,
+                        (unsigned long long)context);
     if (!engine->dialect->score)
-        return fail_set(fail, -EINVAL, "%s does not tell the log-probabilities of given tokens",
-                        engine->dialect->doc);
+        return fail_set(fail, -EINVAL, "%s does not tell the log-probabilities of given tokens", engine->dialect->doc);
     return score_runs(engine, rescoring->scoring, fail);
 }
 

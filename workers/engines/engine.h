@@ -41,12 +41,12 @@ struct engine *engines_get_given(struct engines *engines, const char *url, struc
 bool engine_set_credentials(struct engine *engine, const char *credentials);
 
 struct engine_about {
-    uint64_t context_tokens;  /* that one request may use */
-    char template_digest[80]; /* "sha256:..." */
+    uint64_t context_tokens;   /* that one request may use */
+    char template_digest[80];  /* "sha256:..." */
     char tokenizer_digest[80]; /* of what it makes of a sample; "": it cannot be asked */
-    char model_digest[80];    /* of what else must stay the same under a rollout: its name or path, say */
-    char identity[80];        /* of all three: token ids of another mean something else */
-    char model[256];          /* its name as the engine tells it, cut to fit; "": it tells none */
+    char model_digest[80];     /* of what else must stay the same under a rollout: its name or path, say */
+    char identity[80];         /* of all three: token ids of another mean something else */
+    char model[256];           /* its name as the engine tells it, cut to fit; "": it tells none */
 };
 /* What it serves, by its own word now. */
 int engine_describe(struct engine *engine, struct engine_about *ret, struct fail *fail);
@@ -60,8 +60,8 @@ bool engine_serves(const struct engine *engine, const char *identity);
  * are text whatever they say: the names of special tokens in them do not become such (in those
  * before they do: whoever wrote the task may want them).
  */
-int engine_render(struct engine *engine, const struct task_message *messages, size_t count,
-                  size_t text_from, struct tokens *ret, struct fail *fail);
+int engine_render(struct engine *engine, const struct task_message *messages, size_t count, size_t text_from,
+                  struct tokens *ret, struct fail *fail);
 
 /* A reply, and what is said to it: one turn in that role, or several in a row. */
 struct telling {
@@ -81,8 +81,7 @@ struct telling {
  * -ENOTSUP: what the template makes of this conversation does not begin with the ids so far; the
  * sentence begins with a word of docs/trajectory.md ("Why a trace starts").
  */
-int engine_bridge(struct engine *engine, const struct telling *telling, struct tokens *ret,
-                  struct fail *fail);
+int engine_bridge(struct engine *engine, const struct telling *telling, struct tokens *ret, struct fail *fail);
 /*
  * Whether the template writes `mark` around a turn of the role tool, and such turns have bridges,
  * several in a row too.
@@ -90,9 +89,8 @@ int engine_bridge(struct engine *engine, const struct telling *telling, struct t
 int engine_marks_tools(struct engine *engine, const char *mark, bool *ret, struct fail *fail);
 
 /* Counts, ids and log-probabilities of the answer are checked against each other: else -EPROTO. */
-int engine_generate(struct engine *engine, const struct tokens *prompt,
-                    const struct task_sampling *sampling, uint64_t max_tokens, uint64_t seed_offset,
-                    struct generation *ret, struct fail *fail);
+int engine_generate(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
+                    uint64_t max_tokens, uint64_t seed_offset, struct generation *ret, struct fail *fail);
 
 /*
  * Tokens that were sampled before, scored as the engine is now: for each ids[i] with wanted[i], i > 0,

@@ -60,8 +60,7 @@ static void take_metrics(void *arg, struct http_reply *reply, const struct fail 
     struct engine *engine = arg;
     struct engine_probe *probe = &engine->probe;
     AUTO_FREE char *text = why ? NULL : buffer_take_str(&reply->body);
-    probe->has_cache = text && reply->status == 200 &&
-                      metrics_cache_permille(text, &probe->cache_permille);
+    probe->has_cache = text && reply->status == 200 && metrics_cache_permille(text, &probe->cache_permille);
     probe->metrics_ms = probe->has_cache ? 0 : loop_now_ms() + PROBE_METRICS_MS;
     end_by_identity(engine);
 }
@@ -75,8 +74,7 @@ static void take_health(void *arg, struct http_reply *reply, const struct fail *
     if (why)
         snprintf(probe->error, sizeof(probe->error), "%.256s", why->text);
     else if (!probe->answers)
-        snprintf(probe->error, sizeof(probe->error), "%.200s/health: status %ld", engine->url,
-                 reply->status);
+        snprintf(probe->error, sizeof(probe->error), "%.200s/health: status %ld", engine->url, reply->status);
     if (!probe->answers || loop_now_ms() < probe->metrics_ms ||
         !ask(engine, "/metrics", PROBE_METRICS_MAX, take_metrics))
         end_by_identity(engine);

@@ -28,8 +28,8 @@ struct engine_news {
     const char *url;
     struct engine_use use;
     const char *tokenizer_digest, *template_digest; /* of what it serves; the second "": not known yet */
-    bool is_other; /* than was told last */
-    const struct engine_probe *probe; /* NULL: none that is new (health.h) */
+    bool is_other;                                  /* than was told last */
+    const struct engine_probe *probe;               /* NULL: none that is new (health.h) */
 };
 
 /*

@@ -35,8 +35,7 @@ static char *path_in_layer(const char *image, const char *path)
         return asprintf(&result, "workspace/%s", path) < 0 ? NULL : result;
     path += strspn(path, "/");
     size_t first = strcspn(path, "/");
-    snprintf(link, sizeof(link), "%s/%.*s", strcmp(image, "host") == 0 ? "" : image, (int)first,
-             path);
+    snprintf(link, sizeof(link), "%s/%.*s", strcmp(image, "host") == 0 ? "" : image, (int)first, path);
     ssize_t len = path[first] ? readlink(link, to, sizeof(to) - 1) : -1;
     to[len < 0 ? 0 : len] = '\0';
     const char *usr = to + strspn(to, "/");
@@ -53,8 +52,7 @@ static int put_file(int root, const char *image, const struct task_file *file, s
     return dirtree_write(root, path, slice_of(file->content, file->content_len), file->mode, fail);
 }
 
-static int hide_reward_file(int root, const char *image, const struct task *task,
-                            struct fail *fail)
+static int hide_reward_file(int root, const char *image, const struct task *task, struct fail *fail)
 {
     if (!task->eval_reward_file)
         return 0;
@@ -62,8 +60,7 @@ static int hide_reward_file(int root, const char *image, const struct task *task
     return path ? dirtree_hide(root, path, fail) : fail_set(fail, -ENOMEM, "out of memory");
 }
 
-static int fill_own_layer(const char *dir, const char *image, const struct task *task,
-                          struct fail *fail)
+static int fill_own_layer(const char *dir, const char *image, const struct task *task, struct fail *fail)
 {
     AUTO_CLOSE int root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (root < 0)
@@ -176,8 +173,7 @@ static void judge(struct job *job, struct stage_sandbox *room, const struct ende
     stage_describe_end(room, output, how, sizeof(how));
     bool is_whole = !output->timed_out && output->status < 256;
     if (sandbox_breach(room->sandbox))
-        job_end(job, OUTCOME_TASK, "the evaluator went over its %s limit",
-                sandbox_breach(room->sandbox));
+        job_end(job, OUTCOME_TASK, "the evaluator went over its %s limit", sandbox_breach(room->sandbox));
     else if (is_whole && output->status == 0 && job->task->eval_reward_file)
         judge_file(job, room);
     else if (is_whole && !job->task->eval_reward_file)
@@ -212,7 +208,7 @@ static void command_run(struct job *job)
 
 const struct evaluator evaluator_command = {
     .name = "command",
-    .doc =
-        "Runs eval.command in a fresh sandbox: the reward is what the reward file says; or exit status 0 is 1 and 1 is 0.",
+    .doc = "Runs eval.command in a fresh sandbox: the reward is what the reward file says; or exit "
+           "status 0 is 1 and 1 is 0.",
     .run = command_run,
 };

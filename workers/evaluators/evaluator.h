@@ -19,7 +19,6 @@ extern const struct evaluator evaluator_command; /* evaluators/command.c */
 extern const struct evaluator evaluator_math;    /* evaluators/math/math.c */
 
 /* Ends the job ok with a reward, and why in words. */
-void evaluator_reward(struct job *job, double reward, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+void evaluator_reward(struct job *job, double reward, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

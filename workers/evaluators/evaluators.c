@@ -4,10 +4,7 @@
 
 #include "workers/evaluators/evaluator.h"
 
-static void run_none(struct job *job)
-{
-    job_end(job, OUTCOME_OK, "no evaluator, no reward");
-}
+static void run_none(struct job *job) { job_end(job, OUTCOME_OK, "no evaluator, no reward"); }
 
 static const struct evaluator evaluator_none = {
     .name = "none",
@@ -15,8 +12,7 @@ static const struct evaluator evaluator_none = {
     .run = run_none,
 };
 
-static const struct evaluator *const evaluators[] = {&evaluator_none, &evaluator_command,
-                                                     &evaluator_math};
+static const struct evaluator *const evaluators[] = {&evaluator_none, &evaluator_command, &evaluator_math};
 
 const struct evaluator *evaluator_find(const char *name)
 {

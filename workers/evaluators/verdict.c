@@ -122,8 +122,9 @@ static const char *find_traceback(const char *errors)
         else if (starts_with(line, "  File \"") && !was_inside)
             before = line.text;
         was_inside = line.len > 0 && (line.text[0] == ' ' || begins_traceback(line));
-        if (before && !was_inside && (starts_with(line, "SyntaxError:") || starts_with(line, "IndentationError:") ||
-                                      starts_with(line, "TabError:")))
+        if (before && !was_inside &&
+            (starts_with(line, "SyntaxError:") || starts_with(line, "IndentationError:") ||
+             starts_with(line, "TabError:")))
             found = found && found > before ? found : before;
     }
     return found;

@@ -53,8 +53,7 @@ const char *dirtree_leaf(const char *path)
 
 int dirtree_open(int root, const char *path, uint64_t flags)
 {
-    struct open_how how = {.flags = flags | O_CLOEXEC,
-                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+    struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
     return (int)syscall(SYS_openat2, root, path[0] ? path : ".", &how, sizeof(how));
 }
 
@@ -70,8 +69,7 @@ static int open_dirs(int root, const char *path)
     char *slash = strrchr(above, '/');
     if (slash)
         *slash = '\0';
-    AUTO_CLOSE int parent =
-        slash ? open_dirs(root, above) : dirtree_open(root, "", O_PATH | O_DIRECTORY);
+    AUTO_CLOSE int parent = slash ? open_dirs(root, above) : dirtree_open(root, "", O_PATH | O_DIRECTORY);
     if (parent < 0 || (mkdirat(parent, dirtree_leaf(path), 0755) < 0 && errno != EEXIST))
         return -1;
     return dirtree_open(root, path, O_PATH | O_DIRECTORY);
@@ -140,8 +138,7 @@ static int mark_whiteout(int parent, const char *name)
         return -1;
     if (is_opaque(dir)) /* nothing below is seen anyway */
         return 0;
-    AUTO_CLOSE int file =
-        openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    AUTO_CLOSE int file = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file < 0)
         return -1;
     if (fsetxattr(file, whiteout_xattr, "y", 1, 0) < 0)
@@ -182,12 +179,10 @@ int dirtree_write(int root, const char *path, struct slice content, mode_t mode,
     if (!clean || !clean[0])
         return fail_set(fail, -EINVAL, "no file can be at %.200s", path);
     AUTO_CLOSE int parent = dirtree_open_parent(root, clean);
-    AUTO_CLOSE int file = parent < 0
-                              ? -1
-                              : openat(parent, dirtree_leaf(clean),
-                                       O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (file < 0 || dirtree_write_at(file, content.data, content.len, 0) < 0 ||
-        fchmod(file, mode & 0777) < 0)
+    AUTO_CLOSE int file = parent < 0 ? -1
+                                     : openat(parent, dirtree_leaf(clean),
+                                              O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (file < 0 || dirtree_write_at(file, content.data, content.len, 0) < 0 || fchmod(file, mode & 0777) < 0)
         return dirtree_refuse(fail, "write", path);
     return 0;
 }

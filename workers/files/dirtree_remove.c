@@ -107,7 +107,4 @@ int dirtree_remove_at(int parent, const char *name)
     return code == 0 && unlinkat(parent, name, AT_REMOVEDIR) < 0 ? -errno : code;
 }
 
-int dirtree_remove(const char *path)
-{
-    return dirtree_remove_at(AT_FDCWD, path);
-}
+int dirtree_remove(const char *path) { return dirtree_remove_at(AT_FDCWD, path); }

@@ -14,8 +14,8 @@
 bool locked_dir_is_at(int dir, const char *path)
 {
     struct stat open_one, named;
-    return fstat(dir, &open_one) == 0 && lstat(path, &named) == 0 &&
-           open_one.st_ino == named.st_ino && open_one.st_dev == named.st_dev;
+    return fstat(dir, &open_one) == 0 && lstat(path, &named) == 0 && open_one.st_ino == named.st_ino &&
+           open_one.st_dev == named.st_dev;
 }
 
 int locked_dir_hold(const char *path)

@@ -13,19 +13,18 @@ enum { ABOUT_MAX = 65536 };
 void image_about_finish(struct image_about *about) { free(take_ptr(&about->name)); }
 
 /* The numbers of about.json, said once. */
-#define ABOUT_NUMBERS(NUMBER)                                                                      \
-    NUMBER(bytes)                                                                                  \
-    NUMBER(entries)                                                                                \
-    NUMBER(devices)                                                                                \
-    NUMBER(sockets)                                                                                \
-    NUMBER(attributes)                                                                             \
-    NUMBER(unreadable)                                                                             \
+#define ABOUT_NUMBERS(NUMBER)                                                                                          \
+    NUMBER(bytes)                                                                                                      \
+    NUMBER(entries)                                                                                                    \
+    NUMBER(devices)                                                                                                    \
+    NUMBER(sockets)                                                                                                    \
+    NUMBER(attributes)                                                                                                 \
+    NUMBER(unreadable)                                                                                                 \
     NUMBER(prepared_s)
 
 json_t *image_about_json(const struct image_about *about)
 {
-    json_t *json = json_pack("{s:s, s:s, s:s}", "key", about->key, "image", about->name, "kind",
-                             about->kind);
+    json_t *json = json_pack("{s:s, s:s, s:s}", "key", about->key, "image", about->name, "kind", about->kind);
 #define PUT(name) json_object_set_new(json, #name, json_integer((json_int_t)about->name));
     ABOUT_NUMBERS(PUT)
 #undef PUT
@@ -36,8 +35,7 @@ json_t *image_about_json(const struct image_about *about)
 static char *name_image(const struct image *image)
 {
     char *name = NULL;
-    if (asprintf(&name, "%s%s%s", image->path, image->tag ? ":" : "", image->tag ? image->tag : "") <
-        0)
+    if (asprintf(&name, "%s%s%s", image->path, image->tag ? ":" : "", image->tag ? image->tag : "") < 0)
         return NULL;
     json_t *sayable = json_string(name);
     for (char *at = name; !sayable && *at; at++)
@@ -47,8 +45,8 @@ static char *name_image(const struct image *image)
     return name;
 }
 
-int image_about_write(const char *directory, const struct image *image,
-                      const struct rootfs_counts *counts, struct image_trouble *trouble)
+int image_about_write(const char *directory, const struct image *image, const struct rootfs_counts *counts,
+                      struct image_trouble *trouble)
 {
     struct image_about about = {.bytes = counts->bytes,
                                 .entries = counts->entries,
@@ -106,8 +104,7 @@ bool image_about_read(const char *directory, struct image_about *ret)
     if (is_whole) {
         snprintf(ret->key, sizeof(ret->key), "%s", key + 1);
         snprintf(ret->kind, sizeof(ret->kind), "%s", kind);
-#define GET(field)                                                                                 \
-    ret->field = (__typeof__(ret->field))json_integer_value(json_object_get(json, #field));
+#define GET(field) ret->field = (__typeof__(ret->field))json_integer_value(json_object_get(json, #field));
         ABOUT_NUMBERS(GET)
 #undef GET
     } else {

@@ -6,8 +6,8 @@
 
 #include "workers/images/image_cache.h"
 
-int image_about_write(const char *directory, const struct image *image,
-                      const struct rootfs_counts *counts, struct image_trouble *trouble);
+int image_about_write(const char *directory, const struct image *image, const struct rootfs_counts *counts,
+                      struct image_trouble *trouble);
 /* False when there is none that can be read. Also finds out when it was used. */
 bool image_about_read(const char *directory, struct image_about *ret);
 /* For --json; NULL: out of memory. */

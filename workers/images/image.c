@@ -18,10 +18,7 @@ static const char *const kind_names[] = {"host", "directory", "sif", "squashfs",
 
 const char *image_kind_name(enum image_kind kind) { return kind_names[kind]; }
 
-bool image_is_packed(const struct image *image)
-{
-    return image->kind != IMAGE_HOST && image->kind != IMAGE_DIRECTORY;
-}
+bool image_is_packed(const struct image *image) { return image->kind != IMAGE_HOST && image->kind != IMAGE_DIRECTORY; }
 
 void image_close(struct image *image)
 {
@@ -41,8 +38,7 @@ static int refuse_errno(struct image_trouble *trouble, const char *name, int err
         return image_refuse(trouble, IMAGE_REFUSAL_MISSING, "there is no image %.300s", name);
     if (error == ENOMEM || error == EMFILE || error == ENFILE)
         return image_fail(trouble, -error, "%s", strerror(error));
-    return image_refuse(trouble, IMAGE_REFUSAL_UNREADABLE, "cannot read the image %.300s: %s", name,
-                        strerror(error));
+    return image_refuse(trouble, IMAGE_REFUSAL_UNREADABLE, "cannot read the image %.300s: %s", name, strerror(error));
 }
 
 /* DIR:TAG when there is no file of the whole name; NULL: it has no such part. */
@@ -71,8 +67,7 @@ static int open_path(const char *name, struct image *image, struct image_trouble
 
 /* ---- kinds ------------------------------------------------------------------------------------ */
 
-static int open_squashfs(struct image *image, uint64_t start, uint64_t size,
-                         struct image_trouble *trouble)
+static int open_squashfs(struct image *image, uint64_t start, uint64_t size, struct image_trouble *trouble)
 {
     const struct image_source source = image_source_of_file(image->file, start, size);
     image->squashfs = squashfs_open(&source, trouble);
@@ -120,14 +115,12 @@ static int open_directory(struct image *image, struct image_trouble *trouble)
         return open_layout(image, trouble);
     image->kind = IMAGE_DIRECTORY;
     if (image->tag)
-        return image_refuse(trouble, IMAGE_REFUSAL_OCI_LAYOUT,
-                            "%.200s is no OCI layout, so it has no image \"%.64s\"", image->path,
-                            image->tag);
-    return !is_docker_archive(image->file)
-               ? 0
-               : image_refuse(trouble, IMAGE_REFUSAL_OCI_LAYOUT,
-                              "what `docker save` wrote before Docker 25: run `skopeo copy "
-                              "docker-archive:FILE.tar oci:DIR:latest`, and name DIR");
+        return image_refuse(trouble, IMAGE_REFUSAL_OCI_LAYOUT, "%.200s is no OCI layout, so it has no image \"%.64s\"",
+                            image->path, image->tag);
+    return !is_docker_archive(image->file) ? 0
+                                           : image_refuse(trouble, IMAGE_REFUSAL_OCI_LAYOUT,
+                                                          "what `docker save` wrote before Docker 25: run `skopeo copy "
+                                                          "docker-archive:FILE.tar oci:DIR:latest`, and name DIR");
 }
 
 static int open_kind(struct image *image, struct image_trouble *trouble)
@@ -148,8 +141,7 @@ static int make_key(struct image *image, struct image_trouble *trouble)
     if (image->kind == IMAGE_OCI)
         buffer_printf(&text, "%s\n", oci_digest(image->oci));
     else
-        buffer_printf(&text, "%s\n%llu %llu %lld %lld.%09ld\n", image->path,
-                      (unsigned long long)image->stat.st_dev,
+        buffer_printf(&text, "%s\n%llu %llu %lld %lld.%09ld\n", image->path, (unsigned long long)image->stat.st_dev,
                       (unsigned long long)image->stat.st_ino, (long long)image->stat.st_size,
                       (long long)image->stat.st_mtim.tv_sec, image->stat.st_mtim.tv_nsec);
     if (text.failed || !digest_of(buffer_peek(&text), digest))
@@ -197,11 +189,9 @@ static int check_unchanged(const struct image *image, struct image_trouble *trou
 {
     struct stat now;
     if (fstat(image->file, &now) == 0 && now.st_size == image->stat.st_size &&
-        now.st_mtim.tv_sec == image->stat.st_mtim.tv_sec &&
-        now.st_mtim.tv_nsec == image->stat.st_mtim.tv_nsec)
+        now.st_mtim.tv_sec == image->stat.st_mtim.tv_sec && now.st_mtim.tv_nsec == image->stat.st_mtim.tv_nsec)
         return 0;
-    return image_refuse(trouble, IMAGE_REFUSAL_CHANGED, "%.200s changed while it was read",
-                        image->path);
+    return image_refuse(trouble, IMAGE_REFUSAL_CHANGED, "%.200s changed while it was read", image->path);
 }
 
 int image_unpack(struct image *image, struct rootfs *rootfs)

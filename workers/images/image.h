@@ -18,11 +18,11 @@ struct squashfs;
 
 struct image {
     enum image_kind kind;
-    char *path;               /* real and absolute; NULL: the host */
-    char *tag;                /* OCI: as given after the path; may be NULL */
-    int file;                 /* the file or directory; -1: the host */
-    struct stat stat;         /* of it, when it was opened */
-    char key[IMAGE_KEY_SIZE]; /* names its prepared copy */
+    char *path;                /* real and absolute; NULL: the host */
+    char *tag;                 /* OCI: as given after the path; may be NULL */
+    int file;                  /* the file or directory; -1: the host */
+    struct stat stat;          /* of it, when it was opened */
+    char key[IMAGE_KEY_SIZE];  /* names its prepared copy */
     struct squashfs *squashfs; /* SIF, SquashFS */
     struct sif sif;
     struct oci *oci;

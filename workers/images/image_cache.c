@@ -18,8 +18,7 @@
 
 static bool is_key(const char *name)
 {
-    return strlen(name) == IMAGE_KEY_SIZE - 1 &&
-           strspn(name, "0123456789abcdef") == IMAGE_KEY_SIZE - 1;
+    return strlen(name) == IMAGE_KEY_SIZE - 1 && strspn(name, "0123456789abcdef") == IMAGE_KEY_SIZE - 1;
 }
 
 static char *join(const char *dir, const char *name)
@@ -30,8 +29,7 @@ static char *join(const char *dir, const char *name)
 
 /* ---- the directory -------------------------------------------------------------------------------- */
 
-int image_cache_open(const char *cache, uint64_t bytes_max, struct image_cache *ret,
-                     struct image_trouble *trouble)
+int image_cache_open(const char *cache, uint64_t bytes_max, struct image_cache *ret, struct image_trouble *trouble)
 {
     AUTO_FREE char *directory = join(cache, "images");
     if (!directory)
@@ -57,8 +55,7 @@ int image_cache_open(const char *cache, uint64_t bytes_max, struct image_cache *
 void image_cache_close(struct image_cache *cache) { free(take_ptr(&cache->directory)); }
 
 /* Calls `visit` for each name of the cache. */
-static void for_each(const char *directory, void (*visit)(const char *directory, const char *name,
-                                                          void *arg),
+static void for_each(const char *directory, void (*visit)(const char *directory, const char *name, void *arg),
                      void *arg)
 {
     DIR *stream = opendir(directory);
@@ -164,10 +161,8 @@ static void sweep_one(const char *directory, const char *name, void *arg)
     const int64_t *now_s = arg;
     struct stat it;
     AUTO_FREE char *path = strstr(name, HELD_DIR_TMP) ? join(directory, name) : NULL;
-    AUTO_CLOSE int dir =
-        path ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
-    if (dir >= 0 && (strstr(name, HELD_DIR_GONE) ||
-                     (fstat(dir, &it) == 0 && *now_s - it.st_mtime >= IMAGE_REMAINS_S)))
+    AUTO_CLOSE int dir = path ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+    if (dir >= 0 && (strstr(name, HELD_DIR_GONE) || (fstat(dir, &it) == 0 && *now_s - it.st_mtime >= IMAGE_REMAINS_S)))
         locked_dir_remove(dir, path);
 }
 
@@ -178,8 +173,7 @@ static bool remove_image(const struct image_cache *cache, const char *key)
     return dir >= 0 && locked_dir_remove(dir, path);
 }
 
-size_t image_cache_prune(const struct image_cache *cache, int64_t idle_s, uint64_t bytes_max,
-                         uint64_t *ret_bytes)
+size_t image_cache_prune(const struct image_cache *cache, int64_t idle_s, uint64_t bytes_max, uint64_t *ret_bytes)
 {
     int64_t now_s = clock_wall_ms() / 1000;
     uint64_t left = 0;
@@ -220,8 +214,7 @@ static bool hold(const struct image_cache *cache, const char *key, struct image_
     struct image_about about;
     if (lock < 0 || !tree_index_is_there(path) || !image_about_read(path, &about))
         return false;
-    *ret = (struct image_prepared){
-        .path = join(path, "root"), .lock = take_fd(&lock), .about = about};
+    *ret = (struct image_prepared){.path = join(path, "root"), .lock = take_fd(&lock), .about = about};
     return ret->path != NULL;
 }
 
@@ -241,8 +234,7 @@ static void mend(const struct image_cache *cache, const char *key)
 }
 
 /* The right to make `key`, or -1 with *trouble; the file goes with the one who made it. */
-static int lock_making(const char *path, const struct image_order *order,
-                       struct image_trouble *trouble)
+static int lock_making(const char *path, const struct image_order *order, struct image_trouble *trouble)
 {
     for (;;) {
         AUTO_CLOSE int lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -315,18 +307,15 @@ static int make_space(const struct making *making)
     int64_t now_s = clock_wall_ms() / 1000;
     for_each(cache->directory, sweep_one, &now_s);
     if (max && need > max)
-        return image_fail(making->trouble, -ENOSPC,
-                          "it unpacks to %llu bytes, more than the cache may hold (%llu)",
+        return image_fail(making->trouble, -ENOSPC, "it unpacks to %llu bytes, more than the cache may hold (%llu)",
                           (unsigned long long)need, (unsigned long long)max);
     if (max)
         image_cache_prune(cache, INT64_MAX, max - need, &gone);
     if (!has_space(making, cache->directory))
         image_cache_prune(cache, INT64_MAX, 0, &gone);
     if (!has_space(making, cache->directory))
-        return image_fail(making->trouble, -ENOSPC,
-                          "the disk of %.200s has no room for %llu bytes in %llu files",
-                          cache->directory, (unsigned long long)need,
-                          (unsigned long long)making->total.entries);
+        return image_fail(making->trouble, -ENOSPC, "the disk of %.200s has no room for %llu bytes in %llu files",
+                          cache->directory, (unsigned long long)need, (unsigned long long)making->total.entries);
     return 0;
 }
 
@@ -368,8 +357,7 @@ static int make(struct making *making)
     if (!fresh)
         return image_fail(making->trouble, fail.code, "%s", fail.text);
     AUTO_CLOSE int held = locked_dir_hold(fresh); /* so that nobody takes it for remains */
-    code = held < 0 ? image_fail(making->trouble, -EBUSY, "cannot lock %s", fresh)
-                    : fill_and_describe(making, fresh);
+    code = held < 0 ? image_fail(making->trouble, -EBUSY, "cannot lock %s", fresh) : fill_and_describe(making, fresh);
     bool is_whole = code == 0 && rename(fresh, path) == 0;
     if (code == 0 && !is_whole && errno != ENOTEMPTY && errno != EEXIST)
         code = image_fail_errno(making->trouble, "make", path);
@@ -378,12 +366,10 @@ static int make(struct making *making)
     return code;
 }
 
-int image_cache_prepare(const struct image_cache *cache, struct image *image,
-                        const struct image_order *order, struct image_prepared *ret,
-                        struct image_trouble *trouble)
+int image_cache_prepare(const struct image_cache *cache, struct image *image, const struct image_order *order,
+                        struct image_prepared *ret, struct image_trouble *trouble)
 {
-    struct making making = {
-        .cache = cache, .image = image, .order = order, .trouble = trouble};
+    struct making making = {.cache = cache, .image = image, .order = order, .trouble = trouble};
     AUTO_FREE char *lock_path = NULL;
     if (hold(cache, image->key, ret))
         return 0;
@@ -405,8 +391,8 @@ int image_cache_prepare(const struct image_cache *cache, struct image *image,
     return code;
 }
 
-int image_unpack_to(struct image *image, const char *path, const struct image_order *order,
-                    struct rootfs_counts *ret, struct image_trouble *trouble)
+int image_unpack_to(struct image *image, const char *path, const struct image_order *order, struct rootfs_counts *ret,
+                    struct image_trouble *trouble)
 {
     struct making making = {.image = image, .order = order, .trouble = trouble};
     int code = count(&making);

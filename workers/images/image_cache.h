@@ -15,21 +15,20 @@ enum { IMAGE_REMAINS_S = 60 }; /* what was begun and not ended so long ago may b
 /* What about.json says. */
 struct image_about {
     char key[IMAGE_KEY_SIZE];
-    char *name;        /* the real path, with ":tag" */
+    char *name; /* the real path, with ":tag" */
     char kind[16];
     uint64_t bytes, entries;
     uint64_t devices, sockets, attributes, unreadable; /* left out */
     int64_t prepared_s, used_s;                        /* wall clock */
-    bool is_held; /* only image_cache_list looks */
+    bool is_held;                                      /* only image_cache_list looks */
 };
 void image_about_finish(struct image_about *about);
 
 struct image_cache {
-    char *directory; /* <cache>/images */
+    char *directory;    /* <cache>/images */
     uint64_t bytes_max; /* of all prepared ones; 0: what the disk holds */
 };
-int image_cache_open(const char *cache, uint64_t bytes_max, struct image_cache *ret,
-                     struct image_trouble *trouble);
+int image_cache_open(const char *cache, uint64_t bytes_max, struct image_cache *ret, struct image_trouble *trouble);
 void image_cache_close(struct image_cache *cache);
 
 struct image_order {
@@ -49,12 +48,11 @@ struct image_prepared {
 void image_prepared_finish(struct image_prepared *prepared);
 
 /* Held on success. *ret is written only then. */
-int image_cache_prepare(const struct image_cache *cache, struct image *image,
-                        const struct image_order *order, struct image_prepared *ret,
-                        struct image_trouble *trouble);
+int image_cache_prepare(const struct image_cache *cache, struct image *image, const struct image_order *order,
+                        struct image_prepared *ret, struct image_trouble *trouble);
 /* Unpacks any image but the host's into `path`, which must not exist. */
-int image_unpack_to(struct image *image, const char *path, const struct image_order *order,
-                    struct rootfs_counts *ret, struct image_trouble *trouble);
+int image_unpack_to(struct image *image, const char *path, const struct image_order *order, struct rootfs_counts *ret,
+                    struct image_trouble *trouble);
 
 /* All prepared ones, the most recently used first; image_about_finish each, then free. */
 int image_cache_list(const struct image_cache *cache, struct image_about **ret, size_t *ret_count,
@@ -63,7 +61,6 @@ int image_cache_list(const struct image_cache *cache, struct image_about **ret, 
 bool image_cache_has(const char *cache, const char *name);
 /* Removes remains, then the unheld unused since `idle_s`, then the least recently used until at
  * most bytes_max are left. Returns how many images went; *ret_bytes what they took. */
-size_t image_cache_prune(const struct image_cache *cache, int64_t idle_s, uint64_t bytes_max,
-                         uint64_t *ret_bytes);
+size_t image_cache_prune(const struct image_cache *cache, int64_t idle_s, uint64_t bytes_max, uint64_t *ret_bytes);
 
 #endif

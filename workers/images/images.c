@@ -17,8 +17,8 @@
 struct memo { /* what a name stood for */
     struct memo *next;
     char *name, *path;
-    char *real;  /* what the name led to */
-    char *watch; /* NULL: a plain directory, whose path that is */
+    char *real;       /* what the name led to */
+    char *watch;      /* NULL: a plain directory, whose path that is */
     struct stat seen; /* of `watch` */
     int64_t checked_ms;
 };
@@ -177,8 +177,8 @@ static void forget(struct images *images, const char *name)
 }
 
 /* Without memory for it, the next one asks again. */
-static void remember(struct images *images, const char *name, const char *real, const char *path,
-                     const char *watch, const struct stat *seen)
+static void remember(struct images *images, const char *name, const char *real, const char *path, const char *watch,
+                     const struct stat *seen)
 {
     forget(images, name);
     if (images->memo_count == IMAGES_REMEMBERED) {
@@ -227,8 +227,7 @@ static int look_work(void *arg, const atomic_bool *stop)
     AUTO_CLOSE int dir = open(look->watch ? look->watch : look->real, O_PATH | O_CLOEXEC);
     if (dir < 0 || fstat(dir, &look->it) < 0)
         return 1; /* an answer, too: sluice-image says it in words */
-    look->is_packed = faccessat(dir, "oci-layout", F_OK, 0) == 0 ||
-                      faccessat(dir, "manifest.json", F_OK, 0) == 0;
+    look->is_packed = faccessat(dir, "oci-layout", F_OK, 0) == 0 || faccessat(dir, "manifest.json", F_OK, 0) == 0;
     return 0;
 }
 
@@ -328,8 +327,7 @@ static int copy_result(const struct image_made *from, struct image_made *ret, st
     return fail_set(fail, -EIO, "out of memory");
 }
 
-static int await_making(struct images *images, const char *name, struct image_made *ret,
-                        struct fail *fail)
+static int await_making(struct images *images, const char *name, struct image_made *ret, struct fail *fail)
 {
     struct making *making = find_making(images, name, fail);
     const struct image_made *made = NULL;
@@ -387,8 +385,7 @@ static int learn(struct images *images, const char *name, struct fail *fail)
 /* ---- holding -------------------------------------------------------------------------------------- */
 
 /* What is remembered is unlocked: 1; 0: it was removed from the cache. */
-static int hold_memo(struct images *images, const char *name, struct image_hold *ret,
-                     struct fail *fail)
+static int hold_memo(struct images *images, const char *name, struct image_hold *ret, struct fail *fail)
 {
     const struct memo *memo = *find_memo(images, name);
     if (!memo)

@@ -28,7 +28,7 @@ void images_destroy(struct images **images);
 struct image_hold {
     char *path; /* "host", or a directory */
     int lock;   /* -1: nothing of ours */
-    dev_t dev; /* without a lock, but of "host": which directory it is */
+    dev_t dev;  /* without a lock, but of "host": which directory it is */
     ino_t ino;
 };
 

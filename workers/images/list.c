@@ -157,8 +157,7 @@ static bool is_unreadable(const struct image_list *list, const struct found *fou
     switch (found->error) {
     case 0:
     case ENOENT:
-    case ENOTDIR:
-        return false;
+    case ENOTDIR: return false;
     case EACCES:
     case ELOOP:
     case ENAMETOOLONG:
@@ -166,8 +165,7 @@ static bool is_unreadable(const struct image_list *list, const struct found *fou
             if (is_in(name, list->listed[i]))
                 return true;
         return false;
-    default:
-        return true;
+    default: return true;
     }
 }
 
@@ -175,13 +173,18 @@ int image_list_find(const struct image_list *list, const char *name, char **ret,
 {
     __attribute__((cleanup(found_finish))) struct found found = resolve(name);
     if (found.path && (is_the_hosts(found.path) || is_own(list, found.path)))
-        return fail_set(fail, -EINVAL, "the image %.300s is, holds or lies in what is the host's or the worker's own, which no "
-                        "image may, whatever --images lists", name);
+        return fail_set(fail, -EINVAL,
+                        "the image %.300s is, holds or lies in what is the host's or the worker's "
+                        "own, which no "
+                        "image may, whatever --images lists",
+                        name);
     if (!found.path && is_unreadable(list, &found, name))
         return fail_set(fail, -ENOMEDIUM, "cannot read the image %.300s: %s", name, strerror(found.error));
     if (!found.path || !is_offered(list, &found))
-        return fail_set(fail, -EINVAL, "the image %.300s is none that this worker offers: its operator lists directories of "
-                        "images with --images DIR, or prepares one (sluice image prepare)", name);
+        return fail_set(fail, -EINVAL,
+                        "the image %.300s is none that this worker offers: its operator lists directories of "
+                        "images with --images DIR, or prepares one (sluice image prepare)",
+                        name);
     *ret = take_ptr(&found.whole);
     return 0;
 }

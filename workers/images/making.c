@@ -56,8 +56,7 @@ static int take_path(struct image_making *making, const json_t *said)
     made->path = path ? strdup(path) : NULL;
     made->watch = watch ? strdup(watch) : NULL;
     if (!made->path || (watch && !made->watch))
-        return fail_set(&made->fail, -EIO, "the image %.300s: sluice-image did not say where it is",
-                        making->image);
+        return fail_set(&made->fail, -EIO, "the image %.300s: sluice-image did not say where it is", making->image);
     return 0;
 }
 
@@ -67,31 +66,25 @@ static int take_refusal(struct image_making *making, const json_t *said)
     const char *wire = text_of(error, "refusal"), *detail = text_of(error, "detail");
     enum image_refusal refusal = IMAGE_REFUSAL_NONE;
     bool is_known = wire && image_refusal_parse(wire, &refusal);
-    int code = !is_known                                               ? -EIO
-               : image_refusal_outcome(refusal) == OUTCOME_TASK ? -EINVAL
-                                                                : -ENOMEDIUM;
+    int code = !is_known ? -EIO : image_refusal_outcome(refusal) == OUTCOME_TASK ? -EINVAL : -ENOMEDIUM;
     return fail_set(&making->made.fail, code, "%s", detail ? detail : "no image, and no reason given");
 }
 
 static bool is_crash(int number)
 {
-    return number == SIGSEGV || number == SIGBUS || number == SIGABRT || number == SIGFPE ||
-           number == SIGILL;
+    return number == SIGSEGV || number == SIGBUS || number == SIGABRT || number == SIGFPE || number == SIGILL;
 }
 
 static int judge(struct image_making *making, int status)
 {
     struct fail *fail = &making->made.fail;
     if (making->is_late)
-        return fail_set(fail, -EIO, "the image %.300s was not prepared within %d s", making->image,
-                        IMAGE_MAKING_MAX_S);
+        return fail_set(fail, -EIO, "the image %.300s was not prepared within %d s", making->image, IMAGE_MAKING_MAX_S);
     if (WIFSIGNALED(status))
         return fail_set(fail, is_crash(WTERMSIG(status)) ? -ENOMEDIUM : -EIO,
-                        "the image %.300s: sluice-image was killed by signal %d", making->image,
-                        WTERMSIG(status));
+                        "the image %.300s: sluice-image was killed by signal %d", making->image, WTERMSIG(status));
     json_t *said = json_loadb((const char *)making->said.data, making->said.len, 0, NULL);
-    int code = WEXITSTATUS(status) == IMAGE_EXIT_OK ? take_path(making, said)
-                                                    : take_refusal(making, said);
+    int code = WEXITSTATUS(status) == IMAGE_EXIT_OK ? take_path(making, said) : take_refusal(making, said);
     json_decref(said);
     return code;
 }
@@ -168,8 +161,8 @@ void image_making_destroy(struct image_making **making)
 static int spawn(const struct image_order_words *order, int out, pid_t *ret_pid)
 {
     char parent[16], max[40];
-    const char *argv[ARGUMENTS_MAX] = {order->program, "prepare",       order->image, "--json",
-                                       "--cache",      order->cache,    "--with-parent", parent};
+    const char *argv[ARGUMENTS_MAX] = {order->program, "prepare",    order->image,    "--json",
+                                       "--cache",      order->cache, "--with-parent", parent};
     if (order->max_bytes) {
         argv[8] = "--images-max";
         argv[9] = max;
@@ -185,20 +178,17 @@ static int spawn(const struct image_order_words *order, int out, pid_t *ret_pid)
     posix_spawn_file_actions_init(&files);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                              POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
     posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
     posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    int error = posix_spawn(ret_pid, order->program, &files, &attributes,
-                            (char *const *)(uintptr_t)argv, environ);
+    int error = posix_spawn(ret_pid, order->program, &files, &attributes, (char *const *)(uintptr_t)argv, environ);
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attributes);
     return -error;
 }
 
-static int start(struct image_making *making, const struct image_order_words *order,
-                 struct fail *fail)
+static int start(struct image_making *making, const struct image_order_words *order, struct fail *fail)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
@@ -209,13 +199,12 @@ static int start(struct image_making *making, const struct image_order_words *or
     close(ends[1]);
     if (code < 0) {
         making->pid = 0;
-        return fail_set(fail, -EIO, "the image %.300s: cannot start %.200s: %s", order->image,
-                        order->program, strerror(-code));
+        return fail_set(fail, -EIO, "the image %.300s: cannot start %.200s: %s", order->image, order->program,
+                        strerror(-code));
     }
     making->pidfd = (int)syscall(SYS_pidfd_open, making->pid, 0);
     if (making->pidfd >= 0) {
-        making->watch_end =
-            loop_watch(making->loop, making->pidfd, EPOLLIN, process_ended, making);
+        making->watch_end = loop_watch(making->loop, making->pidfd, EPOLLIN, process_ended, making);
         making->watch_out = loop_watch(making->loop, making->out, EPOLLIN, out_ready, making);
     }
     making->limit = loop_after(making->loop, IMAGE_MAKING_MAX_S * 1000, limit_passed, making);

@@ -36,8 +36,8 @@ static int complain(const struct image_call *call, struct image_trouble *trouble
 {
     trouble->fail.text[sanitize(trouble->fail.text, strlen(trouble->fail.text), false)] = '\0';
     if (call->json)
-        say_json(json_pack("{s:{s:s, s:s}}", "error", "refusal",
-                           image_refusal_wire(trouble->refusal), "detail", trouble->fail.text));
+        say_json(json_pack("{s:{s:s, s:s}}", "error", "refusal", image_refusal_wire(trouble->refusal), "detail",
+                           trouble->fail.text));
     fprintf(stderr, "sluice-image: %s\n", trouble->fail.text);
     if (trouble->refusal)
         return IMAGE_EXIT_REFUSED;
@@ -83,8 +83,7 @@ struct inspection {
 static void look_for_prepared(struct inspection *inspection)
 {
     char path[sizeof(inspection->prepared) + 16];
-    snprintf(path, sizeof(path), "%.3900s/images/%s", inspection->call->cache,
-             inspection->image->key);
+    snprintf(path, sizeof(path), "%.3900s/images/%s", inspection->call->cache, inspection->image->key);
     struct image_about about;
     if (!image_is_packed(inspection->image) || !image_about_read(path, &about))
         return;
@@ -95,15 +94,14 @@ static void look_for_prepared(struct inspection *inspection)
 static void print_owners(const struct inspection *inspection)
 {
     const struct copy_owners *owners = &inspection->owners;
-    printf("entries:   %llu%s\n", (unsigned long long)owners->entries,
-           inspection->has_all_owners ? "" : " and more");
+    printf("entries:   %llu%s\n", (unsigned long long)owners->entries, inspection->has_all_owners ? "" : " and more");
     if (!owners->foreign)
         return;
     sanitize_print(stdout,
-               "foreign:   %llu belong to other users or groups than yours (%s)\n"
-               "           In a sandbox they can be read, not changed or removed. To own them:\n"
-               "           sluice image prepare %s --to DIR\n",
-               (unsigned long long)owners->foreign, owners->first, inspection->image->path);
+                   "foreign:   %llu belong to other users or groups than yours (%s)\n"
+                   "           In a sandbox they can be read, not changed or removed. To own them:\n"
+                   "           sluice image prepare %s --to DIR\n",
+                   (unsigned long long)owners->foreign, owners->first, inspection->image->path);
 }
 
 static void print_inspection(const struct inspection *inspection)
@@ -111,15 +109,15 @@ static void print_inspection(const struct inspection *inspection)
     const struct image *image = inspection->image;
     char text[32];
     sanitize_print(stdout, "image:     %s%s%s\nkind:      %s\n", image->path ? image->path : "host",
-               image->tag ? ":" : "", image->tag ? image->tag : "", image_kind_name(image->kind));
+                   image->tag ? ":" : "", image->tag ? image->tag : "", image_kind_name(image->kind));
     if (image->kind == IMAGE_SIF)
         sanitize_print(stdout, "built for: linux/%s, %u objects, root at %llu\n", image->sif.architecture,
-                   image->sif.object_count, (unsigned long long)image->sif.root_offset);
+                       image->sif.object_count, (unsigned long long)image->sif.root_offset);
     if (image->squashfs)
         printf("packed:    SquashFS, %s\n", squashfs_compression(image->squashfs));
     if (image->oci)
         sanitize_print(stdout, "manifest:  %s\nlayers:    %zu, %s compressed\n", oci_digest(image->oci),
-                   oci_layer_count(image->oci), format_bytes(oci_size(image->oci), text));
+                       oci_layer_count(image->oci), format_bytes(oci_size(image->oci), text));
     if (image->squashfs)
         printf("unpacks:   to %s in %llu entries\n", format_bytes(inspection->counts.bytes, text),
                (unsigned long long)inspection->counts.entries);
@@ -181,8 +179,7 @@ static int inspect(struct inspection *inspection, struct image_trouble *trouble)
     if (code < 0)
         return complain(inspection->call, trouble);
     if (image->kind == IMAGE_DIRECTORY)
-        inspection->has_all_owners =
-            copy_count_owners(image->file, OWNERS_LOOKED_AT, &inspection->owners);
+        inspection->has_all_owners = copy_count_owners(image->file, OWNERS_LOOKED_AT, &inspection->owners);
     look_for_prepared(inspection);
     if (inspection->call->json)
         return say_json(inspection_json(inspection));
@@ -223,8 +220,7 @@ static void show_bar(void *arg, const struct rootfs_counts *done, const struct r
     sanitize_print(stderr, "%.60s: ", bar->name);
     if (bar->is_exact && total->bytes)
         fprintf(stderr, "%.0f %%, ", 100.0 * (double)done->bytes / (double)total->bytes);
-    fprintf(stderr, "%llu entries, %s  ", (unsigned long long)done->entries,
-            format_bytes(done->bytes, text));
+    fprintf(stderr, "%llu entries, %s  ", (unsigned long long)done->entries, format_bytes(done->bytes, text));
 }
 
 static void end_bar(const struct bar *bar)
@@ -245,24 +241,21 @@ static int say_path(const struct image_call *call, json_t *json, const char *pat
     return say_json(json);
 }
 
-static int prepare_to(const struct image_call *call, struct image *image,
-                      const struct image_order *order, struct image_trouble *trouble)
+static int prepare_to(const struct image_call *call, struct image *image, const struct image_order *order,
+                      struct image_trouble *trouble)
 {
     struct rootfs_counts counts = {0};
     const struct bar *bar = order->progress_arg;
-    int code = image->kind == IMAGE_HOST
-                   ? image_fail(trouble, -EINVAL, "the host's own root cannot be unpacked")
-                   : image_unpack_to(image, call->to, order, &counts, trouble);
+    int code = image->kind == IMAGE_HOST ? image_fail(trouble, -EINVAL, "the host's own root cannot be unpacked")
+                                         : image_unpack_to(image, call->to, order, &counts, trouble);
     end_bar(bar);
     if (code < 0)
         return complain(call, trouble);
     AUTO_FREE char *path = realpath(call->to, NULL);
-    json_t *json = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "kind",
-                             image_kind_name(image->kind), "bytes", (json_int_t)counts.bytes,
-                             "entries", (json_int_t)counts.entries, "devices",
-                             (json_int_t)counts.devices, "sockets", (json_int_t)counts.sockets,
-                             "attributes", (json_int_t)counts.attributes, "unreadable",
-                             (json_int_t)counts.unreadable);
+    json_t *json = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "kind", image_kind_name(image->kind), "bytes",
+                             (json_int_t)counts.bytes, "entries", (json_int_t)counts.entries, "devices",
+                             (json_int_t)counts.devices, "sockets", (json_int_t)counts.sockets, "attributes",
+                             (json_int_t)counts.attributes, "unreadable", (json_int_t)counts.unreadable);
     if (!call->json)
         say_left_out(&counts);
     return say_path(call, json, path ? path : call->to, true);
@@ -277,8 +270,8 @@ static json_t *watched(const struct image *image)
     return json_string(path);
 }
 
-static int prepare_in_cache(const struct image_call *call, struct image *image,
-                            const struct image_order *order, struct image_trouble *trouble)
+static int prepare_in_cache(const struct image_call *call, struct image *image, const struct image_order *order,
+                            struct image_trouble *trouble)
 {
     struct image_cache cache;
     struct image_prepared prepared;
@@ -309,12 +302,10 @@ int image_verb_prepare(const struct image_call *call)
                       .began_ms = clock_ms()};
     const struct image_order order = {
         .limits = limits_of(call), .stop = call->stop, .progress = show_bar, .progress_arg = &bar};
-    int status = call->to                ? prepare_to(call, &image, &order, &trouble)
+    int status = call->to                  ? prepare_to(call, &image, &order, &trouble)
                  : image_is_packed(&image) ? prepare_in_cache(call, &image, &order, &trouble)
-                                         : say_path(call,
-                                                    json_pack("{s:s}", "kind",
-                                                              image_kind_name(image.kind)),
-                                                    image.path ? image.path : "host", false);
+                                           : say_path(call, json_pack("{s:s}", "kind", image_kind_name(image.kind)),
+                                                      image.path ? image.path : "host", false);
     image_close(&image);
     return status;
 }
@@ -329,7 +320,7 @@ static void print_row(const struct image_about *about)
     gmtime_r(&at, &utc);
     strftime(used, sizeof(used), "%Y-%m-%d %H:%M", &utc);
     sanitize_print(stdout, "%-12.12s  %-8s  %10s  %-16s  %-4s  %s\n", about->key, about->kind,
-               format_bytes(about->bytes, bytes), used, about->is_held ? "yes" : "", about->name);
+                   format_bytes(about->bytes, bytes), used, about->is_held ? "yes" : "", about->name);
 }
 
 static json_t *row_json(const struct image_about *about)
@@ -355,8 +346,7 @@ int image_verb_list(const struct image_call *call)
         return complain(call, &trouble);
     json_t *rows = json_array();
     if (!call->json && count)
-        printf("%-12s  %-8s  %10s  %-16s  %-4s  %s\n", "key", "kind", "size", "used (UTC)", "held",
-               "image");
+        printf("%-12s  %-8s  %10s  %-16s  %-4s  %s\n", "key", "kind", "size", "used (UTC)", "held", "image");
     for (size_t i = 0; i < count; i++) {
         if (call->json)
             json_array_append_new(rows, row_json(&items[i]));
@@ -386,8 +376,7 @@ int image_verb_prune(const struct image_call *call)
     size_t removed = image_cache_prune(&cache, idle_s, keep, &bytes);
     image_cache_close(&cache);
     if (call->json)
-        return say_json(json_pack("{s:I, s:I}", "removed", (json_int_t)removed, "bytes",
-                                  (json_int_t)bytes));
+        return say_json(json_pack("{s:I, s:I}", "removed", (json_int_t)removed, "bytes", (json_int_t)bytes));
     printf("removed %zu images, %s\n", removed, format_bytes(bytes, text));
     return IMAGE_EXIT_OK;
 }

@@ -7,7 +7,7 @@
 
 enum image_exit {
     IMAGE_EXIT_OK = 0,
-    IMAGE_EXIT_FAILED = 1,  /* this node's doing: a full disk, no memory, no right to the cache */
+    IMAGE_EXIT_FAILED = 1, /* this node's doing: a full disk, no memory, no right to the cache */
     IMAGE_EXIT_USAGE = 2,
     IMAGE_EXIT_REFUSED = 3, /* the image's own doing: refusals.def */
     IMAGE_EXIT_STOPPED = 4  /* by a signal */

@@ -21,9 +21,10 @@
 
 #define SIZE_XATTR "user.sluice.bytes"
 #define BOOT_XATTR "user.sluice.boot"
-#define LAYOUT "root+index " /* before the boot's name, so that who makes or knows layers of another form takes none of these */
+#define LAYOUT                                                                                                         \
+    "root+index " /* before the boot's name, so that who makes or knows layers of another form takes none of these */
 enum {
-    BOOT_SIZE = 64, /* of a boot's name */
+    BOOT_SIZE = 64,   /* of a boot's name */
     NUMBER_SIZE = 24, /* of a number as text, always of this length, in the attribute and the file */
     DISK_SHARE = 5,
     TRIM_SHARE = 32 /* so much of the limit is freed beyond it, so that not every unpack trims */
@@ -79,10 +80,7 @@ static uint64_t change_usage(const char *cache, int64_t change, const uint64_t *
     return pwrite(file, text, (size_t)len, 0) == len ? bytes : 0;
 }
 
-uint64_t layer_cache_bytes(const struct layers *layers)
-{
-    return change_usage(layers->cache, 0, NULL);
-}
+uint64_t layer_cache_bytes(const struct layers *layers) { return change_usage(layers->cache, 0, NULL); }
 
 static bool read_size(int dir, uint64_t *ret)
 {
@@ -146,10 +144,7 @@ struct listing { /* all of them */
     uint64_t bytes;
 };
 
-static bool is_layer(const char *name)
-{
-    return strlen(name) == 64 && strspn(name, "0123456789abcdef") == 64;
-}
+static bool is_layer(const char *name) { return strlen(name) == 64 && strspn(name, "0123456789abcdef") == 64; }
 
 static bool listing_add(struct listing *listing, const struct kept *kept)
 {
@@ -177,8 +172,7 @@ static void listing_read(struct listing *listing, const char *cache)
         struct kept kept = {0};
         if (!is_layer(entry->d_name))
             continue;
-        AUTO_CLOSE int dir = openat(dirfd(stream), entry->d_name,
-                                    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        AUTO_CLOSE int dir = openat(dirfd(stream), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (dir < 0 || fstat(dir, &it) < 0)
             continue;
         kept.used = it.st_mtim;
@@ -249,7 +243,4 @@ void layer_cache_trim(const struct layers *layers)
 
 void layer_cache_recount(const struct layers *layers) { recount(layers, false, LOCK_NB); }
 
-bool layer_cache_make_room(const struct layers *layers)
-{
-    return recount(layers, true, 0) > 0;
-}
+bool layer_cache_make_room(const struct layers *layers) { return recount(layers, true, 0) > 0; }

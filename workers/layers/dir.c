@@ -112,8 +112,7 @@ struct unpack {
 static int open_stored(const struct unpack *unpack)
 {
     AUTO_FREE char *path = NULL;
-    if (asprintf(&path, "%s/%.2s/%s.tar.lz4", unpack->layers->store, unpack->hex, unpack->hex) <
-        0) {
+    if (asprintf(&path, "%s/%.2s/%s.tar.lz4", unpack->layers->store, unpack->hex, unpack->hex) < 0) {
         path = NULL;
         return fail_set(unpack->fail, -ENOMEM, "out of memory");
     }
@@ -136,8 +135,7 @@ static int verify(const struct unpack *unpack, struct lz4_reader *tar, int code)
     if (lz4_digest(tar, found, &unread) < 0)
         return fail_set(unpack->fail, unread.code, "%s", unread.text);
     if (strcmp(found, unpack->digest) != 0)
-        return fail_set(unpack->fail, -EBADMSG, "the layer %s is damaged: it is %s", unpack->digest,
-                        found);
+        return fail_set(unpack->fail, -EBADMSG, "the layer %s is damaged: it is %s", unpack->digest, found);
     return code;
 }
 
@@ -161,12 +159,12 @@ static int drop_system_names(const struct unpack *unpack, int root)
     return 0;
 }
 
-static int unpack_into(const struct unpack *unpack, int file, const char *path,
-                       const atomic_bool *stop)
+static int unpack_into(const struct unpack *unpack, int file, const char *path, const atomic_bool *stop)
 {
     AUTO_CLOSE int holder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     AUTO_CLOSE int root = holder < 0 || mkdirat(holder, TREE_INDEX_ROOT, 0700) < 0
-                              ? -1 : openat(holder, TREE_INDEX_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+                              ? -1
+                              : openat(holder, TREE_INDEX_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (root < 0)
         return dirtree_refuse(unpack->fail, "make the root of", path);
     struct lz4_reader *tar = lz4_open(file, unpack->inlined, LAYER_BYTES_MAX);
@@ -202,10 +200,7 @@ static int unpack_once(const struct unpack *unpack, int file, const atomic_bool 
     return code;
 }
 
-static bool is_full(int code)
-{
-    return code == -ENOSPC || code == -EDQUOT;
-}
+static bool is_full(int code) { return code == -ENOSPC || code == -EDQUOT; }
 
 /* A full disk is given one chance: half of what is kept there goes. */
 static int unpack_anew(const struct unpack *unpack, const atomic_bool *stop)
@@ -221,15 +216,12 @@ static int unpack_anew(const struct unpack *unpack, const atomic_bool *stop)
         if (!layer_cache_make_room(unpack->layers))
             break;
     }
-    return fail_set(unpack->fail, code, "no room for the layer %s in the cache %s: %s",
-                    unpack->digest, unpack->layers->cache, strerror(-code));
+    return fail_set(unpack->fail, code, "no room for the layer %s in the cache %s: %s", unpack->digest,
+                    unpack->layers->cache, strerror(-code));
 }
 
 /* Asked before it is locked: who removes it needs it alone. */
-static int hold_unpacked(const char *path)
-{
-    return layer_cache_is_of_this_boot(path) ? locked_dir_hold(path) : -1;
-}
+static int hold_unpacked(const char *path) { return layer_cache_is_of_this_boot(path) ? locked_dir_hold(path) : -1; }
 
 /* What may be there in part goes, so that the whole one finds its place. */
 static void make_way(const struct unpack *unpack)
@@ -294,14 +286,14 @@ static int hold_digest(const struct unpack *wanted, struct layer_dir *ret, struc
     return hold(&unpack, plain + strlen("sha256:"), ret);
 }
 
-int layer_dir_hold(const struct layers *layers, const char *digest, struct slice inlined,
-                   struct layer_dir *ret, struct fail *fail)
+int layer_dir_hold(const struct layers *layers, const char *digest, struct slice inlined, struct layer_dir *ret,
+                   struct fail *fail)
 {
     return hold_digest(&(struct unpack){.layers = layers, .digest = digest, .inlined = inlined}, ret, fail);
 }
 
-int layer_dir_hold_plain(const struct layers *layers, const char *digest, struct slice inlined,
-                         struct layer_dir *ret, struct fail *fail)
+int layer_dir_hold_plain(const struct layers *layers, const char *digest, struct slice inlined, struct layer_dir *ret,
+                         struct fail *fail)
 {
     const struct unpack unpack = {.layers = layers, .digest = digest, .inlined = inlined, .is_plain = true};
     return hold_digest(&unpack, ret, fail);

@@ -19,11 +19,11 @@ struct layer_dir {
 };
 
 /* As layer_unpack; layer_dir_release it. *ret is written only on success. In a fiber. */
-int layer_dir_hold(const struct layers *layers, const char *digest, struct slice inlined,
-                   struct layer_dir *ret, struct fail *fail);
+int layer_dir_hold(const struct layers *layers, const char *digest, struct slice inlined, struct layer_dir *ret,
+                   struct fail *fail);
 /* The same without what it says of the names at the top that system_names.def has. */
-int layer_dir_hold_plain(const struct layers *layers, const char *digest, struct slice inlined,
-                         struct layer_dir *ret, struct fail *fail);
+int layer_dir_hold_plain(const struct layers *layers, const char *digest, struct slice inlined, struct layer_dir *ret,
+                         struct fail *fail);
 /* NULL-safe: also for a zeroed one. */
 void layer_dir_release(struct layer_dir *dir);
 /* Releases, and removes the directory unless another holds it. In a fiber. */

@@ -64,20 +64,18 @@ static bool is_shelved(const char *path, const char *digest)
     struct stat found, named;
     char there[DIGEST_SIZE];
     AUTO_CLOSE int file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    return file >= 0 && futimens(file, NULL) == 0 && digest_of_file(file, there) &&
-           strcmp(there, digest) == 0 && fstat(file, &found) == 0 && lstat(path, &named) == 0 &&
-           found.st_ino == named.st_ino && found.st_dev == named.st_dev;
+    return file >= 0 && futimens(file, NULL) == 0 && digest_of_file(file, there) && strcmp(there, digest) == 0 &&
+           fstat(file, &found) == 0 && lstat(path, &named) == 0 && found.st_ino == named.st_ino &&
+           found.st_dev == named.st_dev;
 }
 
 /* The file at `from`, complete and open as fd, becomes the layer `digest`. */
-static int shelve(const char *store, const char *from, int fd, const char *digest,
-                  struct fail *fail)
+static int shelve(const char *store, const char *from, int fd, const char *digest, struct fail *fail)
 {
     const char *hex = digest + strlen("sha256:");
     AUTO_FREE char *bucket = NULL;
     AUTO_FREE char *path = NULL;
-    if (asprintf(&bucket, "%s/%.2s", store, hex) < 0 ||
-        asprintf(&path, "%s/%.2s/%s.tar.lz4", store, hex, hex) < 0)
+    if (asprintf(&bucket, "%s/%.2s", store, hex) < 0 || asprintf(&path, "%s/%.2s/%s.tar.lz4", store, hex, hex) < 0)
         return fail_set(fail, -ENOMEM, "out of memory");
     if (is_shelved(path, digest)) {
         unlink(from);
@@ -174,8 +172,7 @@ static int seal(const struct layers *layers, struct lz4_pack *pack, struct layer
     return code;
 }
 
-int layer_pack(const struct layers *layers, struct sandbox *sandbox, struct layer *ret,
-               struct fail *fail)
+int layer_pack(const struct layers *layers, struct sandbox *sandbox, struct layer *ret, struct fail *fail)
 {
     struct layer layer = {0};
     AUTO_FREE char *path = NULL;
@@ -198,8 +195,8 @@ int layer_pack(const struct layers *layers, struct sandbox *sandbox, struct laye
 
 /* ---- unpacking ---------------------------------------------------------------------------- */
 
-int layer_unpack(const struct layers *layers, const char *digest, struct slice inlined,
-                 char **ret_path, struct fail *fail)
+int layer_unpack(const struct layers *layers, const char *digest, struct slice inlined, char **ret_path,
+                 struct fail *fail)
 {
     struct layer_dir dir;
     int code = layer_dir_hold(layers, digest, inlined, &dir, fail);

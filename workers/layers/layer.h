@@ -22,9 +22,9 @@ struct layers {
 };
 
 struct layer {
-    char digest[80];      /* "" : nothing was written, no layer */
+    char digest[80];       /* "" : nothing was written, no layer */
     struct buffer inlined; /* its bytes when at most LAYER_INLINE_MAX, else empty */
-    enum fault fault;     /* after a failure: whose it is, the node's or the store's */
+    enum fault fault;      /* after a failure: whose it is, the node's or the store's */
 };
 
 void layer_finish(struct layer *layer);
@@ -34,14 +34,13 @@ void layer_finish(struct layer *layer);
 enum fault layer_fault(int code);
 
 /* Packs what the sandbox wrote. In a fiber. Of *ret only the fault is written on failure. */
-int layer_pack(const struct layers *layers, struct sandbox *sandbox, struct layer *ret,
-               struct fail *fail);
+int layer_pack(const struct layers *layers, struct sandbox *sandbox, struct layer *ret, struct fail *fail);
 /*
  * The directory of an unpacked layer (verified against its digest, made if this node has it
  * not yet; two at once are safe). `inlined` may be empty: then it is read from the store.
  * *ret_path is the caller's to free. -ENOENT: not in the store; -EBADMSG: damaged.
  */
-int layer_unpack(const struct layers *layers, const char *digest, struct slice inlined,
-                 char **ret_path, struct fail *fail);
+int layer_unpack(const struct layers *layers, const char *digest, struct slice inlined, char **ret_path,
+                 struct fail *fail);
 
 #endif

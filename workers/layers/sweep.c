@@ -20,8 +20,7 @@ static bool is_idle(int fd, int64_t now_s)
 }
 
 /* <64 hex digits>, or anything with ".tmp." in it. */
-static void sweep_unpacked(const struct layers *layers, const char *path, const char *name,
-                           int64_t now_s)
+static void sweep_unpacked(const struct layers *layers, const char *path, const char *name, int64_t now_s)
 {
     bool is_layer = strlen(name) == 64 && strspn(name, "0123456789abcdef") == 64;
     if (!is_layer && !strstr(name, HELD_DIR_TMP))
@@ -31,8 +30,7 @@ static void sweep_unpacked(const struct layers *layers, const char *path, const 
         layer_cache_remove(layers, dir, path);
 }
 
-static void sweep_packing(const struct layers *layers, const char *path, const char *name,
-                          int64_t now_s)
+static void sweep_packing(const struct layers *layers, const char *path, const char *name, int64_t now_s)
 {
     (void)layers;
     if (strncmp(name, LAYER_PACKING, strlen(LAYER_PACKING)) != 0)
@@ -43,8 +41,7 @@ static void sweep_packing(const struct layers *layers, const char *path, const c
 }
 
 static void sweep_dir(const struct layers *layers, const char *dir, int64_t now_s,
-                      void (*sweep)(const struct layers *layers, const char *path,
-                                    const char *name, int64_t now_s))
+                      void (*sweep)(const struct layers *layers, const char *path, const char *name, int64_t now_s))
 {
     DIR *stream = opendir(dir);
     const struct dirent *entry;
@@ -71,7 +68,6 @@ void layer_cache_sweep_now_and_then(const struct layers *layers)
 {
     static _Atomic int64_t last_s;
     int64_t now_s = clock_wall_ms() / 1000, before_s = last_s;
-    if (now_s - before_s >= LAYER_SWEEP_S &&
-        atomic_compare_exchange_strong(&last_s, &before_s, now_s))
+    if (now_s - before_s >= LAYER_SWEEP_S && atomic_compare_exchange_strong(&last_s, &before_s, now_s))
         layer_cache_sweep(layers, now_s);
 }

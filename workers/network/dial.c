@@ -26,8 +26,7 @@ struct addresses {
 static int find_addresses(void *arg, const atomic_bool *stop)
 {
     struct addresses *addresses = arg;
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
-                             .ai_flags = AI_NUMERICSERV | addresses->flags};
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | addresses->flags};
     struct addrinfo *found;
     char port[8];
     (void)stop;

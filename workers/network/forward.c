@@ -67,8 +67,7 @@ static void refuse_connection(int fd)
 static void tell_once(struct forward *forward, const char *why)
 {
     if (!forward->has_told)
-        log_event(LOG_WARN, "grant.unreachable", "grant=%s error=\"%s\" action=refused",
-                  forward->grant.name, why);
+        log_event(LOG_WARN, "grant.unreachable", "grant=%s error=\"%s\" action=refused", forward->grant.name, why);
     forward->has_told = true;
 }
 

@@ -90,6 +90,5 @@ void grants_format(const struct grants *grants, char *text, size_t size)
     size_t len = 0;
     snprintf(text, size, "none");
     for (size_t i = 0; grants && i < grants->count && len < size; i++)
-        len += (size_t)snprintf(text + len, size - len, "%s%s", i ? ", " : "",
-                                grants->items[i].name);
+        len += (size_t)snprintf(text + len, size - len, "%s%s", i ? ", " : "", grants->items[i].name);
 }

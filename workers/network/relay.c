@@ -52,9 +52,7 @@ static int pump(struct side *from, const struct side *to)
 {
     int moved = 1;
     for (int round = 0; round < ROUNDS_MAX && moved > 0; round++)
-        moved = from->from < from->to ? write_side(from, to)
-                : from->has_ended     ? 0
-                                      : read_side(from);
+        moved = from->from < from->to ? write_side(from, to) : from->has_ended ? 0 : read_side(from);
     if (moved < 0)
         return moved;
     if (from->has_ended && from->from == from->to && !from->is_shut) {

@@ -30,10 +30,10 @@ static const struct option rows[] = {
 };
 
 /* X(verb, " ARGUMENT", "what it does") */
-#define VERBS(X)                                                                                   \
-    X(inspect, " IMAGE", "Says what an image is and whether it can be used; changes nothing.")     \
-    X(prepare, " IMAGE", "Unpacks it into the cache, once, and prints the directory.")             \
-    X(list, "", "Shows what is prepared on this node.")                                            \
+#define VERBS(X)                                                                                                       \
+    X(inspect, " IMAGE", "Says what an image is and whether it can be used; changes nothing.")                         \
+    X(prepare, " IMAGE", "Unpacks it into the cache, once, and prints the directory.")                                 \
+    X(list, "", "Shows what is prepared on this node.")                                                                \
     X(prune, "", "Removes what is left of those killed; by --idle, --images-max or --all also images.")
 
 static const struct verb {
@@ -60,19 +60,21 @@ static const struct cmdline line = {
     .arguments_min = 1,
     .arguments_max = 2,
     .brief = "Looks at images and prepares them",
-    .doc = "An image is the root that a task's sandbox stands on: \"host\", a directory, a SIF or SquashFS file, or an OCI\n"
-           "image layout (DIR, or DIR:NAME where it holds several). Workers prepare what a task names by themselves;\n"
+    .doc = "An image is the root that a task's sandbox stands on: \"host\", a directory, a SIF or "
+           "SquashFS file, or an OCI\n"
+           "image layout (DIR, or DIR:NAME where it holds several). Workers prepare what a task "
+           "names by themselves;\n"
            "beforehand is faster for the first task.\n"
            "\n"
 #define X(name, argument, doc) "* `" #name argument "`: " doc "\n"
-           VERBS(X)
+    VERBS(X)
 #undef X
-           "\n"
-           "Nothing is fetched from a registry. These make an image of what is in one:\n"
-           "\n"
-           "    apptainer build debian.sif docker://debian:12\n"
-           "    skopeo copy docker://debian:12 oci:/images/debian:12\n"
-           "    docker save debian:12 | tar -x -C /images/debian       # Docker 25 or newer\n",
+        "\n"
+        "Nothing is fetched from a registry. These make an image of what is in one:\n"
+        "\n"
+        "    apptainer build debian.sif docker://debian:12\n"
+        "    skopeo copy docker://debian:12 oci:/images/debian:12\n"
+        "    docker save debian:12 | tar -x -C /images/debian       # Docker 25 or newer\n",
     .example = "sluice-image inspect debian.sif\n"
                "sluice-image prepare /images/debian:12 --cache /var/tmp/sluice\n"
                "sluice-image prune --idle 7d --cache /var/tmp/sluice\n",
@@ -87,8 +89,7 @@ static void print_refusals(FILE *out)
     fputs("| refusal (`--json`) | outcome | meaning |\n|---|---|---|\n", out);
     for (int i = IMAGE_REFUSAL_NONE + 1; i < IMAGE_REFUSAL_COUNT; i++)
         fprintf(out, "| `%s` | %s | %s |\n", image_refusal_wire((enum image_refusal)i),
-                outcome_wire(image_refusal_outcome((enum image_refusal)i)),
-                image_refusal_doc((enum image_refusal)i));
+                outcome_wire(image_refusal_outcome((enum image_refusal)i)), image_refusal_doc((enum image_refusal)i));
 }
 
 /* What is no option: the verb, and its image. */

@@ -25,8 +25,10 @@ static const struct option rows[] = {
 
 static const struct cmdline_status statuses[] = {
     {EXIT_SUCCESS, "it was drained. --doctor, --engine-check: all is well"},
-    {END_NOT_WELL, "--doctor: sandboxes work, but of a weaker tier or near a low limit. --engine-check: a check failed"},
-    {CMDLINE_WRONG, "the command line is wrong. --doctor: there can be no sandbox. --engine-check: there is no engine "
+    {END_NOT_WELL, "--doctor: sandboxes work, but of a weaker tier or near a low limit. "
+                   "--engine-check: a check failed"},
+    {CMDLINE_WRONG, "the command line is wrong. --doctor: there can be no sandbox. --engine-check: "
+                    "there is no engine "
                     "that can be exact"},
     {END_NO_DIRECTORY, "it cannot make its directories"},
     {END_NO_SPAWNER, "the spawner of sandboxes does not start, or died"},
@@ -44,12 +46,16 @@ static const struct cmdline line = {
     .arguments = "init|run|eval",
     .arguments_max = 1,
     .brief = "Does the jobs of one stage",
-    .doc = "It takes them from the broker, one for each slot, sends each result until it is acknowledged, and outlives\n"
-           "the broker. Any number, on any node. It prints `worker ready stage=STAGE id=ID lane=ENDPOINT` once it can be\n"
+    .doc = "It takes them from the broker, one for each slot, sends each result until it is "
+           "acknowledged, and outlives\n"
+           "the broker. Any number, on any node. It prints `worker ready stage=STAGE id=ID "
+           "lane=ENDPOINT` once it can be\n"
            "given jobs.\n"
            "\n"
-           "SIGTERM and SIGINT drain it, as `sluice drain` does: it takes no new job, gives what runs its grace to end\n"
-           "and the rest back, and ends; a second signal: at once. SLUICE_LOG=debug|info|warn|error sets what it says on\n"
+           "SIGTERM and SIGINT drain it, as `sluice drain` does: it takes no new job, gives what "
+           "runs its grace to end\n"
+           "and the rest back, and ends; a second signal: at once. "
+           "SLUICE_LOG=debug|info|warn|error sets what it says on\n"
            "stderr.\n",
     .example = "sluice-worker run --broker tcp://10.0.0.1:5750 --key node7.key --slots 64 \\\n"
                "    --store /shared/sluice/store --cache /var/tmp/sluice --cache-max 64GiB\n",
@@ -72,7 +78,8 @@ static int read_ports(struct worker_plan *plan, struct fail *fail)
     else if (read != 2)
         return fail_set(fail, -EINVAL, "--lane-ports wants A-B, not '%.100s'", text);
     if (first < 1 || first > last || last > PORT_MAX)
-        return fail_set(fail, -EINVAL, "--lane-ports wants ports that rise, from 1 to %d, not '%.100s'", PORT_MAX, text);
+        return fail_set(fail, -EINVAL, "--lane-ports wants ports that rise, from 1 to %d, not '%.100s'", PORT_MAX,
+                        text);
     plan->port_first = first;
     plan->port_last = last;
     return 0;
@@ -144,8 +151,7 @@ bool options_has_stage(const struct options *options)
 
 static int read_stage(const struct cmdline_values *values, struct options *ret, struct fail *fail)
 {
-    static const uint64_t slots[STAGE_COUNT] = {
-        [STAGE_INIT] = 4, [STAGE_RUN] = 32, [STAGE_EVAL] = 4};
+    static const uint64_t slots[STAGE_COUNT] = {[STAGE_INIT] = 4, [STAGE_RUN] = 32, [STAGE_EVAL] = 4};
     const char *word = values->argument_count ? values->arguments[0] : "";
     if (!values->argument_count && !options_has_stage(ret))
         return 0;
@@ -250,7 +256,8 @@ static char *find_keys(const char *key_path)
     struct stat it;
     AUTO_FREE char *trusted = NULL;
     const char *slash = key_path ? strrchr(key_path, '/') : NULL;
-    if (!key_path || asprintf(&trusted, "%.*s/trusted", slash ? (int)(slash - key_path) : 1, slash ? key_path : ".") < 0) {
+    if (!key_path ||
+        asprintf(&trusted, "%.*s/trusted", slash ? (int)(slash - key_path) : 1, slash ? key_path : ".") < 0) {
         trusted = NULL;
         return NULL;
     }
@@ -277,7 +284,8 @@ static int keep_own(struct options *options, struct fail *fail)
     const struct worker_options *given = &options->plan.given;
     AUTO_FREE char *sockets = find_sockets(options->plan.given.broker);
     AUTO_FREE char *keys = find_keys(given->key);
-    const char *const own[] = {options->store, options->cache, given->data, given->key, given->search_key, keys, sockets};
+    const char *const own[] = {options->store,    options->cache, given->data, given->key,
+                               given->search_key, keys,           sockets};
     int code = image_list_use_cache(&options->plan.images, options->cache, fail);
     for (size_t i = 0; i < sizeof(own) / sizeof(own[0]) && code == 0; i++) {
         if (!own[i] || !own[i][0])

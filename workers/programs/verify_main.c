@@ -26,10 +26,14 @@ static const struct cmdline line = {
     .arguments_min = 1,
     .arguments_max = 1,
     .brief = "Compares trajectories with what an engine says of their tokens",
-    .doc = "Has an engine score every sampled token anew, after exactly the ids before it, and compares that with what was\n"
-           "recorded when it was sampled; makes prompts and what tools said again from the messages, and compares the\n"
-           "ids; checks masks, counts and the joints between turns. Each token and each trace is judged. TRAJECTORIES is\n"
-           "a file of `sluice watch --json` or `sluice submit --out`; - is stdin. It takes about as long as sampling them\n"
+    .doc = "Has an engine score every sampled token anew, after exactly the ids before it, and "
+           "compares that with what was\n"
+           "recorded when it was sampled; makes prompts and what tools said again from the "
+           "messages, and compares the\n"
+           "ids; checks masks, counts and the joints between turns. Each token and each trace is "
+           "judged. TRAJECTORIES is\n"
+           "a file of `sluice watch --json` or `sluice submit --out`; - is stdin. It takes about "
+           "as long as sampling them\n"
            "did, twice. docs/verify.md tells what each finding means.\n",
     .example = "sluice watch train --json --timeout 1s > train.jsonl\n"
                "sluice verify train.jsonl --engine http://127.0.0.1:8080 --plot train.svg\n",

@@ -51,8 +51,7 @@ static int work(const struct worker_plan *plan, struct spawner *spawner, bool *r
     struct worker *worker = worker_create(plan, spawner, &fail);
     if (!worker)
         return complain(END_NO_SOCKET, &fail);
-    printf("worker ready stage=%s id=%s lane=%s\n", stage_wire(plan->stage), worker_id(worker),
-           worker_lane(worker));
+    printf("worker ready stage=%s id=%s lane=%s\n", stage_wire(plan->stage), worker_id(worker), worker_lane(worker));
     fflush(stdout);
     static const int statuses[] = {
         [WORKER_STOPPED] = 0, [WORKER_BROKEN] = END_NO_SPAWNER, [WORKER_TO_BEGIN_ANEW] = BEGINS_ANEW};
@@ -74,7 +73,8 @@ static int begin_anew(char **argv)
     if (len > 0) /* its name, which people look for; not so when it was replaced meanwhile */
         execv(path, argv);
     execv("/proc/self/exe", argv);
-    return complain(END_NO_DIRECTORY, &(struct fail){.text = "the cache was removed, and this program does not start again"});
+    return complain(END_NO_DIRECTORY,
+                    &(struct fail){.text = "the cache was removed, and this program does not start again"});
 }
 
 /* For the operator, who sees it in `sluice status`. */
@@ -139,8 +139,7 @@ static int run(struct options *options, const struct cgroups *cgroups)
     if (choose_tier(options, cgroups, &tier, &fail) < 0)
         return complain(END_NO_SPAWNER, &fail);
     struct spawner *spawner = spawner_start_bounded(options->mount_point, tier, options->disks, cgroups, &fail);
-    int status =
-        spawner ? work(&options->plan, spawner, &is_clean) : complain(END_NO_SPAWNER, &fail);
+    int status = spawner ? work(&options->plan, spawner, &is_clean) : complain(END_NO_SPAWNER, &fail);
     if (!is_clean && status != BEGINS_ANEW)
         _exit(status); /* a fiber would not end: its stack still points to what is here */
     return status;

@@ -131,10 +131,7 @@ static void fiber_resume(struct fiber *fiber, int reason)
     switch_in(fiber);
 }
 
-static bool is_stopped(const struct fiber *fiber)
-{
-    return fiber->cancelled && fiber->shields == 0;
-}
+static bool is_stopped(const struct fiber *fiber) { return fiber->cancelled && fiber->shields == 0; }
 
 static void fiber_soon(void *arg)
 {
@@ -155,8 +152,7 @@ static void fiber_soon(void *arg)
 
 /* ---- life ------------------------------------------------------------------------------- */
 
-struct fiber *fiber_start(struct loop *loop, void (*run)(void *arg), void (*ended)(void *arg),
-                          void *arg)
+struct fiber *fiber_start(struct loop *loop, void (*run)(void *arg), void (*ended)(void *arg), void *arg)
 {
     AUTO_FREE struct fiber *fiber = calloc(1, sizeof(*fiber));
     if (!fiber || !(fiber->stack = stack_create()))
@@ -191,18 +187,9 @@ void fiber_wake(struct fiber *fiber)
         loop_post(fiber->loop, &fiber->soon);
 }
 
-struct fiber *fiber_current(void)
-{
-    return current;
-}
-struct loop *fiber_loop(void)
-{
-    return current->loop;
-}
-bool fiber_is_cancelled(void)
-{
-    return current->cancelled;
-}
+struct fiber *fiber_current(void) { return current; }
+struct loop *fiber_loop(void) { return current->loop; }
+bool fiber_is_cancelled(void) { return current->cancelled; }
 
 void fiber_shield(bool on)
 {
@@ -212,10 +199,7 @@ void fiber_shield(bool on)
 
 /* ---- deadlines -------------------------------------------------------------------------- */
 
-int64_t fiber_deadline(void)
-{
-    return current->deadlines[current->depth];
-}
+int64_t fiber_deadline(void) { return current->deadlines[current->depth]; }
 
 void fiber_lift_deadline(int64_t deadline_ms)
 {
@@ -244,10 +228,7 @@ void fiber_give_time(int64_t ms)
     current->given_ms += ms;
 }
 
-int64_t fiber_given_time(const struct fiber *fiber)
-{
-    return fiber->given_ms;
-}
+int64_t fiber_given_time(const struct fiber *fiber) { return fiber->given_ms; }
 
 void fiber_expire(struct fiber *fiber)
 {
@@ -303,10 +284,7 @@ static int park(struct fiber *fiber, int64_t timeout_ms)
     return fiber->reason;
 }
 
-static void fd_ready(void *arg, uint32_t events)
-{
-    fiber_resume(arg, (int)(events & INT_MAX));
-}
+static void fd_ready(void *arg, uint32_t events) { fiber_resume(arg, (int)(events & INT_MAX)); }
 
 int await_fd(int fd, uint32_t events, int64_t timeout_ms)
 {

@@ -22,8 +22,7 @@ struct fiber;
  * Starts `run` at the loop's next turn. `ended` (may be NULL) is called on the loop's
  * stack after it returned; the fiber is gone then. NULL when out of memory.
  */
-struct fiber *fiber_start(struct loop *loop, void (*run)(void *arg), void (*ended)(void *arg),
-                          void *arg);
+struct fiber *fiber_start(struct loop *loop, void (*run)(void *arg), void (*ended)(void *arg), void *arg);
 void fiber_cancel(struct fiber *fiber);
 
 struct fiber *fiber_current(void); /* NULL on the loop's own stack */

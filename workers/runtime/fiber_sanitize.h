@@ -28,19 +28,10 @@ struct sanitize {
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 
-static inline void sanitize_init(struct sanitize *s)
-{
-    *s = (struct sanitize){0};
-}
-static inline void sanitize_finish(struct sanitize *s)
-{
-    (void)s;
-}
+static inline void sanitize_init(struct sanitize *s) { *s = (struct sanitize){0}; }
+static inline void sanitize_finish(struct sanitize *s) { (void)s; }
 
-static inline void sanitize_forget(void *stack, size_t size)
-{
-    __asan_unpoison_memory_region(stack, size);
-}
+static inline void sanitize_forget(void *stack, size_t size) { __asan_unpoison_memory_region(stack, size); }
 
 static inline void sanitize_enter(struct sanitize *s, void *stack, size_t size)
 {
@@ -65,19 +56,10 @@ static inline void sanitize_entered_loop(struct sanitize *s)
 #elif defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
 
-static inline void sanitize_init(struct sanitize *s)
-{
-    *s = (struct sanitize){.fiber_tsan = __tsan_create_fiber(0)};
-}
+static inline void sanitize_init(struct sanitize *s) { *s = (struct sanitize){.fiber_tsan = __tsan_create_fiber(0)}; }
 
-static inline void sanitize_finish(struct sanitize *s)
-{
-    __tsan_destroy_fiber(s->fiber_tsan);
-}
-static inline void sanitize_forget(void *stack, size_t size)
-{
-    (void)stack, (void)size;
-}
+static inline void sanitize_finish(struct sanitize *s) { __tsan_destroy_fiber(s->fiber_tsan); }
+static inline void sanitize_forget(void *stack, size_t size) { (void)stack, (void)size; }
 
 static inline void sanitize_enter(struct sanitize *s, void *stack, size_t size)
 {
@@ -86,10 +68,7 @@ static inline void sanitize_enter(struct sanitize *s, void *stack, size_t size)
     __tsan_switch_to_fiber(s->fiber_tsan, 0);
 }
 
-static inline void sanitize_entered_fiber(struct sanitize *s)
-{
-    (void)s;
-}
+static inline void sanitize_entered_fiber(struct sanitize *s) { (void)s; }
 
 static inline void sanitize_leave(struct sanitize *s, bool for_good)
 {
@@ -97,41 +76,17 @@ static inline void sanitize_leave(struct sanitize *s, bool for_good)
     __tsan_switch_to_fiber(s->loop_tsan, 0);
 }
 
-static inline void sanitize_entered_loop(struct sanitize *s)
-{
-    (void)s;
-}
+static inline void sanitize_entered_loop(struct sanitize *s) { (void)s; }
 
 #else
 
-static inline void sanitize_init(struct sanitize *s)
-{
-    (void)s;
-}
-static inline void sanitize_finish(struct sanitize *s)
-{
-    (void)s;
-}
-static inline void sanitize_forget(void *stack, size_t size)
-{
-    (void)stack, (void)size;
-}
-static inline void sanitize_enter(struct sanitize *s, void *stack, size_t size)
-{
-    (void)s, (void)stack, (void)size;
-}
-static inline void sanitize_entered_fiber(struct sanitize *s)
-{
-    (void)s;
-}
-static inline void sanitize_leave(struct sanitize *s, bool for_good)
-{
-    (void)s, (void)for_good;
-}
-static inline void sanitize_entered_loop(struct sanitize *s)
-{
-    (void)s;
-}
+static inline void sanitize_init(struct sanitize *s) { (void)s; }
+static inline void sanitize_finish(struct sanitize *s) { (void)s; }
+static inline void sanitize_forget(void *stack, size_t size) { (void)stack, (void)size; }
+static inline void sanitize_enter(struct sanitize *s, void *stack, size_t size) { (void)s, (void)stack, (void)size; }
+static inline void sanitize_entered_fiber(struct sanitize *s) { (void)s; }
+static inline void sanitize_leave(struct sanitize *s, bool for_good) { (void)s, (void)for_good; }
+static inline void sanitize_entered_loop(struct sanitize *s) { (void)s; }
 #endif
 
 #endif

@@ -25,8 +25,8 @@ struct asked {
 
 /* One request in flight; on its fiber's stack, or in the list of those that no fiber waits for. */
 struct request {
-    struct request *next; /* of the loose */
-    struct fiber *fiber;  /* NULL: loose */
+    struct request *next;   /* of the loose */
+    struct fiber *fiber;    /* NULL: loose */
     http_answered answered; /* loose: who is told; NULL: forgotten */
     void *arg;
     CURL *easy;
@@ -78,8 +78,7 @@ struct http *http_create(struct loop *loop, const struct http_limits *limits, st
     struct http *http = calloc(1, sizeof(*http));
     if (http)
         *http = (struct http){.loop = loop, .limits = *limits, .multi = curl_multi_init()};
-    if (!http || !http->multi || !add_header(http, "Content-Type: application/json") ||
-        !add_header(http, "Expect:")) {
+    if (!http || !http->multi || !add_header(http, "Content-Type: application/json") || !add_header(http, "Expect:")) {
         http_destroy(&http);
         fail_set(fail, -ENOMEM, "out of memory");
         return NULL;
@@ -181,8 +180,7 @@ static bool request_init(struct request *request, struct http *http, const struc
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)http->limits.connect_ms);
     curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, (long)IDLE_S);
     return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_URL, asked->url) == CURLE_OK &&
-           http_log_in(http, easy, asked->url);
+           curl_easy_setopt(easy, CURLOPT_URL, asked->url) == CURLE_OK && http_log_in(http, easy, asked->url);
 }
 
 static const struct {
@@ -207,8 +205,7 @@ static int request_result(const struct request *request, struct fail *fail)
     for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++)
         if (errors[i].code == request->code)
             error = errors[i].error;
-    return fail_set(fail, error, "%s",
-                    request->words[0] ? request->words : curl_easy_strerror(request->code));
+    return fail_set(fail, error, "%s", request->words[0] ? request->words : curl_easy_strerror(request->code));
 }
 
 /* Until an answer that has begun counts as broken off; -1: it has not begun. */
@@ -220,8 +217,7 @@ static int64_t silence_left_ms(const struct request *request, const struct http_
     return left_ms > 0 ? left_ms : 0;
 }
 
-static int request_await(struct request *request, const struct http_limits *limits,
-                         struct fail *fail)
+static int request_await(struct request *request, const struct http_limits *limits, struct fail *fail)
 {
     while (!request->done) {
         int error = await_wake(silence_left_ms(request, limits));
@@ -254,14 +250,13 @@ static void note_line(struct http_line *line, CURL *easy)
     line->requests++;
 }
 
-static int request_run(struct http *http, const struct asked *asked, size_t body_max,
-                       struct http_reply *reply, struct fail *fail)
+static int request_run(struct http *http, const struct asked *asked, size_t body_max, struct http_reply *reply,
+                       struct fail *fail)
 {
     struct request request = {.fiber = fiber_current(), .body_max = body_max};
     *reply = (struct http_reply){0};
     int error = -ENOMEM;
-    if (!request_init(&request, http, asked) ||
-        curl_multi_add_handle(http->multi, request.easy) != CURLM_OK)
+    if (!request_init(&request, http, asked) || curl_multi_add_handle(http->multi, request.easy) != CURLM_OK)
         fail_set(fail, error, "out of memory");
     else
         error = request_await(&request, &http->limits, fail);
@@ -282,22 +277,22 @@ static int request_run(struct http *http, const struct asked *asked, size_t body
     return 0;
 }
 
-int http_request(struct http *http, const char *url, const char *body, size_t body_max,
-                 struct http_reply *reply, struct fail *fail)
+int http_request(struct http *http, const char *url, const char *body, size_t body_max, struct http_reply *reply,
+                 struct fail *fail)
 {
     const struct asked asked = {.url = url, .body = body};
     return request_run(http, &asked, body_max, reply, fail);
 }
 
-int http_request_with(struct http *http, const char *url, const char *header, const char *body,
-                      size_t body_max, struct http_reply *reply, struct fail *fail)
+int http_request_with(struct http *http, const char *url, const char *header, const char *body, size_t body_max,
+                      struct http_reply *reply, struct fail *fail)
 {
     const struct asked asked = {.url = url, .header = header, .body = body};
     return request_run(http, &asked, body_max, reply, fail);
 }
 
-int http_request_on(struct http *http, struct http_line *line, const char *url, const char *body,
-                    size_t body_max, struct http_reply *reply, struct fail *fail)
+int http_request_on(struct http *http, struct http_line *line, const char *url, const char *body, size_t body_max,
+                    struct http_reply *reply, struct fail *fail)
 {
     const struct asked asked = {.url = url, .body = body, .line = line};
     return request_run(http, &asked, body_max, reply, fail);
@@ -311,8 +306,7 @@ struct http_line *http_line_open(void)
     if (!line)
         return NULL;
     line->share = curl_share_init();
-    if (!line->share ||
-        curl_share_setopt(line->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_CONNECT) != CURLSHE_OK)
+    if (!line->share || curl_share_setopt(line->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_CONNECT) != CURLSHE_OK)
         http_line_close(&line);
     return line;
 }
@@ -327,15 +321,9 @@ void http_line_close(struct http_line **line)
     free(old);
 }
 
-uint64_t http_line_connects(const struct http_line *line)
-{
-    return line->connects;
-}
+uint64_t http_line_connects(const struct http_line *line) { return line->connects; }
 
-uint64_t http_line_requests(const struct http_line *line)
-{
-    return line->requests;
-}
+uint64_t http_line_requests(const struct http_line *line) { return line->requests; }
 
 /* ---- what no fiber waits for -------------------------------------------------------------- */
 
@@ -377,8 +365,7 @@ static struct request *loose_start(struct http *http, size_t body_max, http_answ
     struct request *request = calloc(1, sizeof(*request));
     if (!request)
         return NULL;
-    *request = (struct request){
-        .next = http->loose, .body_max = body_max, .answered = answered, .arg = arg};
+    *request = (struct request){.next = http->loose, .body_max = body_max, .answered = answered, .arg = arg};
     http->loose = request;
     http->forgotten_count += !answered;
     return request;
@@ -396,9 +383,7 @@ static bool loose_send(struct http *http, struct request *request, int64_t timeo
 
 void http_forget(struct http *http, const char *url, const char *body)
 {
-    struct request *request = http->forgotten_count < HTTP_FORGET_MAX
-                                  ? loose_start(http, 1 << 16, NULL, NULL)
-                                  : NULL;
+    struct request *request = http->forgotten_count < HTTP_FORGET_MAX ? loose_start(http, 1 << 16, NULL, NULL) : NULL;
     if (!request)
         return;
     const struct asked asked = {.url = url, .body = body};
@@ -409,8 +394,8 @@ void http_forget(struct http *http, const char *url, const char *body)
         loose_end(http, request);
 }
 
-bool http_get_later(struct http *http, const char *url, size_t body_max, int64_t timeout_ms,
-                    http_answered answered, void *arg)
+bool http_get_later(struct http *http, const char *url, size_t body_max, int64_t timeout_ms, http_answered answered,
+                    void *arg)
 {
     struct request *request = loose_start(http, body_max, answered, arg);
     if (!request)

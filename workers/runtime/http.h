@@ -34,9 +34,9 @@ struct loop *http_loop(const struct http *http);
 bool http_set_credentials(struct http *http, const char *base, const char *credentials);
 
 struct http_reply {
-    long status;         /* 200, 503, ... */
+    long status;           /* 200, 503, ... */
     int64_t retry_after_s; /* as its header says; 0: nothing */
-    struct buffer body;  /* buffer_finish it */
+    struct buffer body;    /* buffer_finish it */
 };
 
 /*
@@ -44,12 +44,12 @@ struct http_reply {
  * status. Else negative: -ECONNREFUSED (nobody there), -ETIMEDOUT, -ECANCELED, -EMSGSIZE
  * (more than body_max bytes), -EIO (broken on the way, or fallen silent), with a sentence in fail.
  */
-int http_request(struct http *http, const char *url, const char *body, size_t body_max,
-                 struct http_reply *reply, struct fail *fail);
+int http_request(struct http *http, const char *url, const char *body, size_t body_max, struct http_reply *reply,
+                 struct fail *fail);
 
 /* The same with one more header line, "Name: value", which no error names. NULL: none. */
-int http_request_with(struct http *http, const char *url, const char *header, const char *body,
-                      size_t body_max, struct http_reply *reply, struct fail *fail);
+int http_request_with(struct http *http, const char *url, const char *header, const char *body, size_t body_max,
+                      struct http_reply *reply, struct fail *fail);
 
 /*
  * A line: what is asked over it goes over one connection, and over a new one in its place where that was closed. One request
@@ -62,8 +62,8 @@ void http_line_close(struct http_line **line); /* NULL-safe */
 uint64_t http_line_connects(const struct http_line *line);
 uint64_t http_line_requests(const struct http_line *line);
 /* As http_request, over the line (NULL: over any connection). */
-int http_request_on(struct http *http, struct http_line *line, const char *url, const char *body,
-                    size_t body_max, struct http_reply *reply, struct fail *fail);
+int http_request_on(struct http *http, struct http_line *line, const char *url, const char *body, size_t body_max,
+                    struct http_reply *reply, struct fail *fail);
 
 /*
  * POSTs `body` and forgets it: for what is said to a server on the way out of a fiber that was
@@ -78,7 +78,7 @@ void http_forget(struct http *http, const char *url, const char *body);
  * take, or why there is none (then `reply` is NULL). Not called if `http` is destroyed before. False when out of memory.
  */
 typedef void (*http_answered)(void *arg, struct http_reply *reply, const struct fail *why);
-bool http_get_later(struct http *http, const char *url, size_t body_max, int64_t timeout_ms,
-                    http_answered answered, void *arg);
+bool http_get_later(struct http *http, const char *url, size_t body_max, int64_t timeout_ms, http_answered answered,
+                    void *arg);
 
 #endif

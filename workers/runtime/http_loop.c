@@ -22,8 +22,7 @@ struct http_watch { /* curl's name for one of its connections */
 static void socket_ready(void *arg, uint32_t events)
 {
     struct http_watch *watch = arg;
-    int flags = (events & (EPOLLIN | EPOLLHUP) ? CURL_CSELECT_IN : 0) |
-                (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
+    int flags = (events & (EPOLLIN | EPOLLHUP) ? CURL_CSELECT_IN : 0) | (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
                 (events & EPOLLERR ? CURL_CSELECT_ERR : 0);
     act(watch->http, watch->fd, flags);
 }

@@ -64,8 +64,7 @@ static void heap_rise(struct loop *loop, struct loop_timer *timer, size_t place)
 static void heap_sink(struct loop *loop, struct loop_timer *timer, size_t place)
 {
     for (size_t child; (child = 2 * place + 1) < loop->timer_count; place = child) {
-        if (child + 1 < loop->timer_count &&
-            timer_is_before(loop->heap[child + 1], loop->heap[child]))
+        if (child + 1 < loop->timer_count && timer_is_before(loop->heap[child + 1], loop->heap[child]))
             child++;
         if (!timer_is_before(loop->heap[child], timer))
             break;
@@ -99,15 +98,12 @@ static bool heap_has_room(struct loop *loop)
     return true;
 }
 
-struct loop_timer *loop_after(struct loop *loop, int64_t delay_ms, void (*due)(void *arg),
-                              void *arg)
+struct loop_timer *loop_after(struct loop *loop, int64_t delay_ms, void (*due)(void *arg), void *arg)
 {
     struct loop_timer *timer = heap_has_room(loop) ? malloc(sizeof(*timer)) : NULL;
     if (!timer)
         return NULL;
-    int64_t delay_us = delay_ms < 0                  ? 0
-                       : delay_ms < INT64_MAX / 4000 ? delay_ms * 1000
-                                                     : INT64_MAX / 4;
+    int64_t delay_us = delay_ms < 0 ? 0 : delay_ms < INT64_MAX / 4000 ? delay_ms * 1000 : INT64_MAX / 4;
     *timer = (struct loop_timer){
         .due_us = loop_now_us() + delay_us, .order = loop->timers_made++, .due = due, .arg = arg};
     heap_rise(loop, timer, loop->timer_count++);
@@ -177,8 +173,8 @@ static int epoll_add_duplicate(struct loop *loop, struct loop_watch *watch, uint
     return 0;
 }
 
-struct loop_watch *loop_watch(struct loop *loop, int fd, uint32_t events,
-                              void (*ready)(void *arg, uint32_t events), void *arg)
+struct loop_watch *loop_watch(struct loop *loop, int fd, uint32_t events, void (*ready)(void *arg, uint32_t events),
+                              void *arg)
 {
     AUTO_FREE struct loop_watch *watch = malloc(sizeof(*watch));
     if (!watch)
@@ -327,12 +323,6 @@ void loop_run(struct loop *loop)
     }
 }
 
-void loop_stop(struct loop *loop)
-{
-    loop->stopped = true;
-}
+void loop_stop(struct loop *loop) { loop->stopped = true; }
 
-uint64_t loop_progress(const struct loop *loop)
-{
-    return loop->progress;
-}
+uint64_t loop_progress(const struct loop *loop) { return loop->progress; }

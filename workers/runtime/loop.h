@@ -27,14 +27,13 @@ void loop_destroy(struct loop **loop);
  * events: EPOLLIN, EPOLLOUT; level-triggered. The fd stays the caller's, who unwatches it before
  * closing it. NULL with errno: out of memory, or EPERM for an fd that is always ready (a file).
  */
-struct loop_watch *loop_watch(struct loop *loop, int fd, uint32_t events,
-                              void (*ready)(void *arg, uint32_t events), void *arg);
+struct loop_watch *loop_watch(struct loop *loop, int fd, uint32_t events, void (*ready)(void *arg, uint32_t events),
+                              void *arg);
 bool loop_rewatch(struct loop *loop, struct loop_watch *watch, uint32_t events);
 /* NULL-safe; may be called from any callback, also the watch's own. */
 void loop_unwatch(struct loop *loop, struct loop_watch **watch);
 
-struct loop_timer *loop_after(struct loop *loop, int64_t delay_ms, void (*due)(void *arg),
-                              void *arg);
+struct loop_timer *loop_after(struct loop *loop, int64_t delay_ms, void (*due)(void *arg), void *arg);
 /* NULL-safe; after a timer fired its pointer is gone: set it NULL in the callback. */
 void loop_cancel(struct loop *loop, struct loop_timer **timer);
 

@@ -1,7 +1,4 @@
 #include "common/base/clock.h"
 #include "workers/runtime/loop.h"
 
-int64_t loop_now_us(void)
-{
-    return clock_us();
-}
+int64_t loop_now_us(void) { return clock_us(); }

@@ -57,8 +57,7 @@ static int await_end(struct offload *offload)
     return code;
 }
 
-int offload_begin(int (*work)(void *arg, const atomic_bool *stop), void *arg, struct offload **ret,
-                  struct fail *fail)
+int offload_begin(int (*work)(void *arg, const atomic_bool *stop), void *arg, struct offload **ret, struct fail *fail)
 {
     AUTO_FREE struct offload *offload = calloc(1, sizeof(*offload));
     if (!offload)

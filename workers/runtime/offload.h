@@ -20,8 +20,7 @@ int offload_run(int (*work)(void *arg, const atomic_bool *stop), void *arg, stru
 
 /* In two steps, of a fiber that has something else to do meanwhile; what was begun must be ended. */
 struct offload;
-int offload_begin(int (*work)(void *arg, const atomic_bool *stop), void *arg, struct offload **ret,
-                  struct fail *fail);
+int offload_begin(int (*work)(void *arg, const atomic_bool *stop), void *arg, struct offload **ret, struct fail *fail);
 int offload_end(struct offload **offload, struct fail *fail);
 
 #endif

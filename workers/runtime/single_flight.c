@@ -50,13 +50,10 @@ static void once_answer(struct single_flight *once, int code, bool must_try, con
     }
 }
 
-static bool fiber_is_over(void)
-{
-    return fiber_is_cancelled() || fiber_is_late();
-}
+static bool fiber_is_over(void) { return fiber_is_cancelled() || fiber_is_late(); }
 
 int single_flight_run(struct single_flight *once, int (*make)(void *arg, struct fail *fail), void *arg,
-             struct fail *fail)
+                      struct fail *fail)
 {
     while (once->state == SINGLE_FLIGHT_BUSY) {
         struct single_flight_waiter waiter;

@@ -16,7 +16,7 @@ struct single_flight {
 
 /* Awaits. What `make` returned, now or earlier. */
 int single_flight_run(struct single_flight *once, int (*make)(void *arg, struct fail *fail), void *arg,
-             struct fail *fail);
+                      struct fail *fail);
 /* Lets the next to come find out anew. Does not disturb one who is at it. */
 void single_flight_reset(struct single_flight *once);
 

@@ -114,8 +114,8 @@ static int await_answer(struct channel *channel, struct channel_call *call)
 }
 
 /* A full queue means that the other end is busy: try again a little later. */
-static int send_when_room(struct channel *channel, const struct wire_head *head, struct slice text,
-                          const int *fds, size_t fd_count)
+static int send_when_room(struct channel *channel, const struct wire_head *head, struct slice text, const int *fds,
+                          size_t fd_count)
 {
     for (;;) {
         if (channel->socket < 0)
@@ -136,20 +136,16 @@ static uint32_t next_id(struct channel *channel)
     return channel->last_id;
 }
 
-static void begin_call(struct channel *channel, struct channel_call *call, uint32_t id,
-                       struct fail *fail)
+static void begin_call(struct channel *channel, struct channel_call *call, uint32_t id, struct fail *fail)
 {
-    *call = (struct channel_call){.next = channel->calls,
-                                  .id = id,
-                                  .fiber = fiber_current(),
-                                  .fail = fail};
+    *call = (struct channel_call){.next = channel->calls, .id = id, .fiber = fiber_current(), .fail = fail};
     for (size_t i = 0; i < CHANNEL_FDS_MAX; i++)
         call->answer.fds[i] = -1;
     channel->calls = call;
 }
 
-int channel_call(struct channel *channel, struct wire_head *head, struct slice text,
-                 const int *fds, size_t fd_count, struct channel_answer *ret, struct fail *fail)
+int channel_call(struct channel *channel, struct wire_head *head, struct slice text, const int *fds, size_t fd_count,
+                 struct channel_answer *ret, struct fail *fail)
 {
     head->id = next_id(channel);
     int sent = send_when_room(channel, head, text, fds, fd_count);
@@ -162,8 +158,7 @@ int channel_call(struct channel *channel, struct wire_head *head, struct slice t
     return code;
 }
 
-int channel_expect(struct channel *channel, uint32_t id, struct channel_answer *ret,
-                   struct fail *fail)
+int channel_expect(struct channel *channel, uint32_t id, struct channel_answer *ret, struct fail *fail)
 {
     struct channel_call call;
     begin_call(channel, &call, id, fail);
@@ -175,6 +170,5 @@ int channel_expect(struct channel *channel, uint32_t id, struct channel_answer *
 int channel_tell(struct channel *channel, struct wire_head *head)
 {
     head->id = next_id(channel);
-    return channel->socket < 0 ? -ECONNRESET
-                               : wire_send(channel->socket, head, (struct slice){0}, NULL, 0);
+    return channel->socket < 0 ? -ECONNRESET : wire_send(channel->socket, head, (struct slice){0}, NULL, 0);
 }

@@ -40,11 +40,10 @@ void channel_close(struct channel *channel);
  * Sends and awaits the answer: its code, or -ETIMEDOUT, -ECANCELED, -ECONNRESET. `head`
  * gets its id. In a fiber.
  */
-int channel_call(struct channel *channel, struct wire_head *head, struct slice text,
-                 const int *fds, size_t fd_count, struct channel_answer *ret, struct fail *fail);
+int channel_call(struct channel *channel, struct wire_head *head, struct slice text, const int *fds, size_t fd_count,
+                 struct channel_answer *ret, struct fail *fail);
 /* Awaits the answer to an id that was not sent from here (WIRE_READY_ID). */
-int channel_expect(struct channel *channel, uint32_t id, struct channel_answer *ret,
-                   struct fail *fail);
+int channel_expect(struct channel *channel, uint32_t id, struct channel_answer *ret, struct fail *fail);
 /* Sends without caring for the answer. */
 int channel_tell(struct channel *channel, struct wire_head *head);
 /* Reads what is there now, as the loop would at its next turn. */

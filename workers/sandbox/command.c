@@ -189,8 +189,8 @@ static int run(struct command *command, const char *text, int64_t timeout_ms, st
     return code;
 }
 
-int sandbox_command(struct sandbox *sandbox, const char *text, int64_t timeout_ms,
-                    size_t output_max, struct sandbox_output *ret, struct fail *fail)
+int sandbox_command(struct sandbox *sandbox, const char *text, int64_t timeout_ms, size_t output_max,
+                    struct sandbox_output *ret, struct fail *fail)
 {
     return sandbox_command_apart(sandbox, text, timeout_ms, output_max, ret, NULL, fail);
 }

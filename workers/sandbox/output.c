@@ -26,8 +26,7 @@ static void append_tail(struct output *output, const uint8_t *data, size_t len)
     memcpy(output->tail + output->tail_at, data, first);
     memcpy(output->tail, data + first, len - first);
     output->tail_at = (output->tail_at + len) % output->tail_max;
-    output->tail_len = output->tail_len + len < output->tail_max ? output->tail_len + len
-                                                                 : output->tail_max;
+    output->tail_len = output->tail_len + len < output->tail_max ? output->tail_len + len : output->tail_max;
 }
 
 void output_append(struct output *output, const void *data, size_t len)
@@ -68,17 +67,13 @@ void output_append_part(struct output *output, int fd, uint64_t from, uint64_t t
     output->total = before + (to - from);
 }
 
-void output_append_file(struct output *output, int fd, uint64_t size)
-{
-    output_append_part(output, fd, 0, size);
-}
+void output_append_file(struct output *output, int fd, uint64_t size) { output_append_part(output, fd, 0, size); }
 
 char *output_take(struct output *output, size_t *len)
 {
     size_t kept = output->head.len + output->tail_len;
     if (output->total > kept)
-        buffer_printf(&output->head, "\n[%lu bytes left out]\n",
-                      (unsigned long)(output->total - kept));
+        buffer_printf(&output->head, "\n[%lu bytes left out]\n", (unsigned long)(output->total - kept));
     if (output->tail_len > 0) {
         size_t from = output->tail_len < output->tail_max ? 0 : output->tail_at;
         buffer_append(&output->head, output->tail + from, output->tail_len - from);

@@ -41,8 +41,9 @@ static int open_in_memory(const char *name)
 /* Nobody writes to what processes run from. */
 static int write_and_seal(int fd, struct slice program)
 {
-    return write_whole(fd, program) < 0 ? -1
-                                        : fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
+    return write_whole(fd, program) < 0
+               ? -1
+               : fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
 }
 
 /* Nothing that can be written to is executed: opened once more, for reading. */

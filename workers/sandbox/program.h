@@ -8,12 +8,12 @@
 #include "common/base/slice.h"
 
 /* Defines `name`(), which returns the bytes of the file `path`. */
-#define PROGRAM_BYTES(name, path)                                                                  \
-    __asm__(".section .rodata\n"                                                                   \
-            ".balign 16\n" #name "_begin: .incbin \"" path "\"\n" #name "_end: .byte 0\n"          \
-            ".previous\n");                                                                        \
-    extern const uint8_t name##_begin[], name##_end[];                                             \
-    struct slice name(void);                                                                       \
+#define PROGRAM_BYTES(name, path)                                                                                      \
+    __asm__(".section .rodata\n"                                                                                       \
+            ".balign 16\n" #name "_begin: .incbin \"" path "\"\n" #name "_end: .byte 0\n"                              \
+            ".previous\n");                                                                                            \
+    extern const uint8_t name##_begin[], name##_end[];                                                                 \
+    struct slice name(void);                                                                                           \
     struct slice name(void) { return slice_of(name##_begin, (size_t)(name##_end - name##_begin)); }
 
 /* The spawner's (spawner_main.c), and that of the first process of a container of the tier apptainer (apptainer_main.c). */

@@ -12,8 +12,8 @@
 #include "workers/sandbox/sandbox_inside.h"
 #include "workers/sandbox/cgroup/starved.h"
 
-static int call(struct sandbox *sandbox, struct wire_head head, struct slice text, const int *fds,
-                size_t fd_count, struct channel_answer *ret, struct fail *fail)
+static int call(struct sandbox *sandbox, struct wire_head head, struct slice text, const int *fds, size_t fd_count,
+                struct channel_answer *ret, struct fail *fail)
 {
     int code = sandbox_check(sandbox, fail);
     if (code < 0)
@@ -28,27 +28,22 @@ static int check_path(const char *path, struct fail *fail)
 {
     if (!*path)
         return fail_set(fail, -ENOENT, "an empty path");
-    return strlen(path) < PATH_MAX
-               ? 0
-               : fail_set(fail, -ENAMETOOLONG, "a path longer than %d bytes", PATH_MAX - 1);
+    return strlen(path) < PATH_MAX ? 0 : fail_set(fail, -ENAMETOOLONG, "a path longer than %d bytes", PATH_MAX - 1);
 }
 
-int sandbox_open_file(struct sandbox *sandbox, const char *path, int flags, mode_t mode,
-                      struct fail *fail)
+int sandbox_open_file(struct sandbox *sandbox, const char *path, int flags, mode_t mode, struct fail *fail)
 {
     HOLD(sandbox);
     struct channel_answer answer;
     struct wire_head head = {.verb = WIRE_FILE,
-                             .number = {flags & ~SANDBOX_AS_USER, mode,
-                                        (flags & SANDBOX_AS_USER) != 0}};
+                             .number = {flags & ~SANDBOX_AS_USER, mode, (flags & SANDBOX_AS_USER) != 0}};
     int code = check_path(path, fail);
     if (code == 0)
         code = call(sandbox, head, slice_of(path, strlen(path) + 1), NULL, 0, &answer, fail);
     return code < 0 ? code : answer.fds[0];
 }
 
-static int change_name(struct sandbox *sandbox, const char *from, const char *to,
-                       struct fail *fail)
+static int change_name(struct sandbox *sandbox, const char *from, const char *to, struct fail *fail)
 {
     HOLD(sandbox);
     AUTO_BUFFER text = {0};
@@ -130,11 +125,10 @@ int sandbox_chmod_file(struct sandbox *sandbox, int fd, mode_t mode, struct fail
                            : sandbox_say(fail, -errno, "fchmod");
 }
 
-int sandbox_write_file(struct sandbox *sandbox, const char *path, const void *data, size_t len,
-                       mode_t mode, struct fail *fail)
+int sandbox_write_file(struct sandbox *sandbox, const char *path, const void *data, size_t len, mode_t mode,
+                       struct fail *fail)
 {
-    AUTO_CLOSE int fd =
-        sandbox_open_file(sandbox, path, O_WRONLY | O_CREAT | O_TRUNC, mode, fail);
+    AUTO_CLOSE int fd = sandbox_open_file(sandbox, path, O_WRONLY | O_CREAT | O_TRUNC, mode, fail);
     if (fd < 0)
         return fd;
     for (size_t done = 0; done < len;) {
@@ -187,8 +181,8 @@ static struct process *find_process(const struct sandbox *sandbox, pid_t pid)
 }
 
 /* Noted before it is asked for, so that its end cannot come too early. */
-static int start(struct sandbox *sandbox, struct wire_head head, const int *fds, size_t fd_count,
-                 struct slice text, pid_t *ret_pid, struct fail *fail)
+static int start(struct sandbox *sandbox, struct wire_head head, const int *fds, size_t fd_count, struct slice text,
+                 pid_t *ret_pid, struct fail *fail)
 {
     struct channel_answer answer;
     struct process *process = add_process(sandbox, head);
@@ -196,8 +190,7 @@ static int start(struct sandbox *sandbox, struct wire_head head, const int *fds,
         return sandbox_say(fail, -ENOMEM, "the process");
     int code = sandbox_check(sandbox, fail);
     if (code == 0)
-        code = channel_call(&sandbox->channel, &process->start, text, fds, fd_count, &answer,
-                            fail);
+        code = channel_call(&sandbox->channel, &process->start, text, fds, fd_count, &answer, fail);
     if (code == -ECONNRESET)
         code = sandbox_check(sandbox, fail);
     if (code < 0) {
@@ -208,8 +201,7 @@ static int start(struct sandbox *sandbox, struct wire_head head, const int *fds,
     return 0;
 }
 
-int sandbox_start(struct sandbox *sandbox, const struct sandbox_exec *exec, pid_t *ret_pid,
-                  struct fail *fail)
+int sandbox_start(struct sandbox *sandbox, const struct sandbox_exec *exec, pid_t *ret_pid, struct fail *fail)
 {
     HOLD(sandbox);
     AUTO_BUFFER text = {0};
@@ -222,10 +214,9 @@ int sandbox_start(struct sandbox *sandbox, const struct sandbox_exec *exec, pid_
     if (text.failed)
         return sandbox_say(fail, -ENOMEM, "the arguments");
     if (text.len > WIRE_TEXT_MAX || exec->fd_count > WIRE_FDS_MAX)
-        return fail_set(fail, -E2BIG, "more than %d bytes of arguments or %d descriptors",
-                        WIRE_TEXT_MAX, WIRE_FDS_MAX);
-    return start(sandbox, (struct wire_head){.verb = WIRE_START}, exec->fds, exec->fd_count,
-                 buffer_peek(&text), ret_pid, fail);
+        return fail_set(fail, -E2BIG, "more than %d bytes of arguments or %d descriptors", WIRE_TEXT_MAX, WIRE_FDS_MAX);
+    return start(sandbox, (struct wire_head){.verb = WIRE_START}, exec->fds, exec->fd_count, buffer_peek(&text),
+                 ret_pid, fail);
 }
 
 int sandbox_adopt(struct sandbox *sandbox, pid_t pid, struct fail *fail)
@@ -251,8 +242,7 @@ int sandbox_fork_kernel(struct sandbox *sandbox, const int fds[2], struct fail *
     for (size_t i = 0; i < CHANNEL_FDS_MAX && inside.fds[i] >= 0; i++)
         all[count++] = inside.fds[i];
     if (sandbox->spawner)
-        code = channel_call(&sandbox->spawner->channel, &head, (struct slice){0}, all, count,
-                            &answer, fail);
+        code = channel_call(&sandbox->spawner->channel, &head, (struct slice){0}, all, count, &answer, fail);
     else
         code = sandbox_check(sandbox, fail);
     while (count > 2)
@@ -342,8 +332,10 @@ static int check_memory(struct sandbox *sandbox, struct fail *fail)
     sandbox_hear_kernel(sandbox);
     if (sandbox->cgroup >= 0 || starved == 0)
         return sandbox_check(sandbox, fail);
-    return fail_set(fail, -EIO, "the kernel killed %llu processes for want of memory while the sandbox was open, and some may "
-                                "have been its: no memory was left on the node or in the worker's own cgroup",
+    return fail_set(fail, -EIO,
+                    "the kernel killed %llu processes for want of memory while the sandbox was "
+                    "open, and some may "
+                    "have been its: no memory was left on the node or in the worker's own cgroup",
                     (unsigned long long)starved);
 }
 

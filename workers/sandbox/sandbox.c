@@ -114,23 +114,20 @@ int sandbox_check(const struct sandbox *sandbox, struct fail *fail)
         return fail_set(fail, -EIO, "the sandbox used more than its %lu MiB of memory and was killed",
                         (unsigned long)sandbox->limits.memory_mib);
     if (strcmp(sandbox->breach, "disk") == 0 || strcmp(sandbox->breach, "inodes") == 0)
-        return fail_set(fail, -EIO, "the sandbox wrote more than its limit, %s, and was killed",
-                        sandbox->breach);
+        return fail_set(fail, -EIO, "the sandbox wrote more than its limit, %s, and was killed", sandbox->breach);
     if (sandbox->breach[0])
         return fail_set(fail, -EIO, "the sandbox had more than its %lu processes and was killed",
                         (unsigned long)sandbox->limits.processes);
     if (sandbox->closed)
         return fail_set(fail, -ECANCELED, "the sandbox was closed");
     if (sandbox->is_starved)
-        return fail_set(fail, -EIO, "the kernel killed the sandbox, which was within its limit: no memory was left on "
-                                    "the node or in the worker's own cgroup");
+        return fail_set(fail, -EIO,
+                        "the kernel killed the sandbox, which was within its limit: no memory was left on "
+                        "the node or in the worker's own cgroup");
     return sandbox->alive ? 0 : fail_set(fail, -EIO, "the sandbox ended unexpectedly");
 }
 
-const char *sandbox_breach(const struct sandbox *sandbox)
-{
-    return sandbox->breach[0] ? sandbox->breach : NULL;
-}
+const char *sandbox_breach(const struct sandbox *sandbox) { return sandbox->breach[0] ? sandbox->breach : NULL; }
 
 int sandbox_take_listener(struct sandbox *sandbox, size_t i)
 {
@@ -178,13 +175,9 @@ void sandbox_get_usage(const struct sandbox *sandbox, struct sandbox_usage *ret)
 }
 
 /* A signal that killed the command itself, or that its shell says killed the last of it. */
-static bool died_of(int status, int signal)
-{
-    return status == 256 + signal || status == 128 + signal;
-}
+static bool died_of(int status, int signal) { return status == 256 + signal || status == 128 + signal; }
 
-void sandbox_count_command(struct sandbox *sandbox, const struct sandbox_output *output,
-                           size_t output_max)
+void sandbox_count_command(struct sandbox *sandbox, const struct sandbox_output *output, size_t output_max)
 {
     struct sandbox_usage *usage = &sandbox->usage;
     uint64_t cut = output->total > output_max ? output->total - output_max : 0;
@@ -205,10 +198,8 @@ static int check_plan(const struct sandbox_plan *plan, struct fail *fail)
         const char *name;
         uint64_t value, least, most;
     } numbers[] = {
-        {"memory_mib", plan->memory_mib, 1, MIB_MAX},
-        {"disk_mib", plan->disk_mib, 1, MIB_MAX},
-        {"processes", plan->processes, 1, PROCESSES_MAX},
-        {"inodes", plan->inodes, 0, MIB_MAX},
+        {"memory_mib", plan->memory_mib, 1, MIB_MAX},          {"disk_mib", plan->disk_mib, 1, MIB_MAX},
+        {"processes", plan->processes, 1, PROCESSES_MAX},      {"inodes", plan->inodes, 0, MIB_MAX},
         {"file_mib", plan->file_mib, 0, SANDBOX_FILE_MIB_MAX},
     };
     for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
@@ -225,10 +216,7 @@ static int check_plan(const struct sandbox_plan *plan, struct fail *fail)
     return 0;
 }
 
-static void add_string(struct buffer *text, const char *string)
-{
-    buffer_append(text, string, strlen(string) + 1);
-}
+static void add_string(struct buffer *text, const char *string) { buffer_append(text, string, strlen(string) + 1); }
 
 /* The processes' ends are noted here; who waits for them looks in sandbox_poll_exit. */
 static void on_message(void *arg, struct wire_message *message)
@@ -249,22 +237,21 @@ static void on_message(void *arg, struct wire_message *message)
         }
 }
 
-static int ask_spawner(struct spawner *spawner, const struct sandbox_plan *plan,
-                       const struct usage *usage, uint32_t *id, struct channel_answer *ret,
-                       struct fail *fail)
+static int ask_spawner(struct spawner *spawner, const struct sandbox_plan *plan, const struct usage *usage,
+                       uint32_t *id, struct channel_answer *ret, struct fail *fail)
 {
     AUTO_BUFFER text = {0};
     struct wire_head head = {.verb = WIRE_CONTAINER};
     struct wire_container wanted = {.memory_mib = plan->memory_mib,
-                                 .disk_mib = plan->disk_mib,
-                                 .processes = plan->processes,
-                                 .inodes = plan->inodes,
-                                 .file_mib = plan->file_mib ? plan->file_mib : SANDBOX_FILE_MIB_MAX,
-                                 .cpus = plan->cpus,
-                                 .usage = (uint64_t)(usage - spawner->usages),
-                                 .kernels = plan->kernels,
-                                 .is_sealed = plan->is_sealed,
-                                 .listener_count = plan->listener_count};
+                                    .disk_mib = plan->disk_mib,
+                                    .processes = plan->processes,
+                                    .inodes = plan->inodes,
+                                    .file_mib = plan->file_mib ? plan->file_mib : SANDBOX_FILE_MIB_MAX,
+                                    .cpus = plan->cpus,
+                                    .usage = (uint64_t)(usage - spawner->usages),
+                                    .kernels = plan->kernels,
+                                    .is_sealed = plan->is_sealed,
+                                    .listener_count = plan->listener_count};
     if (plan->listener_count > 0)
         memcpy(wanted.listeners, plan->listeners, plan->listener_count * sizeof(*plan->listeners));
     buffer_append(&text, &wanted, sizeof(wanted));
@@ -280,9 +267,8 @@ static int ask_spawner(struct spawner *spawner, const struct sandbox_plan *plan,
     return code;
 }
 
-static struct sandbox *make_sandbox(struct spawner *spawner, const struct sandbox_plan *plan,
-                                    struct usage *usage, uint32_t id,
-                                    const struct channel_answer *made)
+static struct sandbox *make_sandbox(struct spawner *spawner, const struct sandbox_plan *plan, struct usage *usage,
+                                    uint32_t id, const struct channel_answer *made)
 {
     struct sandbox *sandbox = calloc(1, sizeof(*sandbox));
     if (!sandbox) {
@@ -293,20 +279,21 @@ static struct sandbox *make_sandbox(struct spawner *spawner, const struct sandbo
             close(made->fds[2]);
         return NULL;
     }
-    *sandbox = (struct sandbox){.next = spawner->sandboxes,
-                                .spawner = spawner,
-                                .id = id,
-                                .holds = 1,
-                                .shared = usage,
-                                .alive = true,
-                                .kernels = plan->kernels && tier_has_namespaces(spawner->tier),
-                                .end_signal = sandbox_backend(spawner->tier)->end_signal,
-                                .pidfd = made->fds[0],
-                                .cgroup = made->fds[2],
-                                .limits = {plan->memory_mib, plan->processes, spawner->is_in_memory ? plan->disk_mib : 0},
-                                .commands = -1,
-                                .outputs = -1,
-                                .channel = {.heard = on_message, .lost = on_lost, .arg = sandbox}};
+    *sandbox = (struct sandbox){
+        .next = spawner->sandboxes,
+        .spawner = spawner,
+        .id = id,
+        .holds = 1,
+        .shared = usage,
+        .alive = true,
+        .kernels = plan->kernels && tier_has_namespaces(spawner->tier),
+        .end_signal = sandbox_backend(spawner->tier)->end_signal,
+        .pidfd = made->fds[0],
+        .cgroup = made->fds[2],
+        .limits = {plan->memory_mib, plan->processes, spawner->is_in_memory ? plan->disk_mib : 0},
+        .commands = -1,
+        .outputs = -1,
+        .channel = {.heard = on_message, .lost = on_lost, .arg = sandbox}};
     spawner->sandboxes = sandbox;
     for (size_t i = 0; i < LISTENERS_MAX; i++)
         sandbox->listeners[i] = -1;
@@ -326,8 +313,7 @@ static int learn_run_path(struct sandbox *sandbox, int commands, struct fail *fa
     return code < 0 ? sandbox_say(fail, code, "the commands") : 0;
 }
 
-int sandbox_open(struct spawner *spawner, const struct sandbox_plan *plan, struct sandbox **ret,
-                 struct fail *fail)
+int sandbox_open(struct spawner *spawner, const struct sandbox_plan *plan, struct sandbox **ret, struct fail *fail)
 {
     struct channel_answer answer;
     uint32_t id = 0;

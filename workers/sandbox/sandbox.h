@@ -37,8 +37,7 @@ struct cgroups;
 struct spawner *spawner_start(const char *scratch, struct fail *fail);
 /* The same with another tier than overlay-tmpfs; `disks`: a directory of the cache, made where it
  * is missing, for tiers that write to a disk (workers with one cache share it). */
-struct spawner *spawner_start_tier(const char *scratch, enum tier tier, const char *disks,
-                                   struct fail *fail);
+struct spawner *spawner_start_tier(const char *scratch, enum tier tier, const char *disks, struct fail *fail);
 /* The same, each sandbox in a group of `cgroups` (cgroup.h), which outlives the spawner; NULL, or where there are
  * none: limits are watched. */
 struct spawner *spawner_start_bounded(const char *scratch, enum tier tier, const char *disks,
@@ -52,17 +51,17 @@ size_t spawner_count(const struct spawner *spawner); /* sandboxes that are open 
 void spawner_stop(struct spawner **spawner);
 
 struct sandbox_plan {
-    const char *image;    /* a directory, or "host": /usr /bin /sbin /lib* /etc /opt of this host, read-only */
-    const char **layers;  /* directories, lowest first, over the image; may be none */
+    const char *image;   /* a directory, or "host": /usr /bin /sbin /lib* /etc /opt of this host, read-only */
+    const char **layers; /* directories, lowest first, over the image; may be none */
     size_t layer_count;
-    uint64_t memory_mib;  /* all processes together, watched; breach kills the sandbox: sandbox_breach */
-    uint64_t disk_mib;    /* of everything written */
+    uint64_t memory_mib; /* all processes together, watched; breach kills the sandbox: sandbox_breach */
+    uint64_t disk_mib;   /* of everything written */
     uint64_t processes;
-    uint64_t inodes;      /* of everything written; 0: by disk_mib */
-    uint64_t file_mib;    /* any one file; 0: SANDBOX_FILE_MIB_MAX */
-    uint64_t cpus;        /* 0: all that the worker may use */
-    bool kernels;         /* Python kernels will be started: sandbox_fork_kernel may work */
-    bool is_sealed;       /* names of system_names.def are read-only, and stay; on "host" they are in any case */
+    uint64_t inodes;   /* of everything written; 0: by disk_mib */
+    uint64_t file_mib; /* any one file; 0: SANDBOX_FILE_MIB_MAX */
+    uint64_t cpus;     /* 0: all that the worker may use */
+    bool kernels;      /* Python kernels will be started: sandbox_fork_kernel may work */
+    bool is_sealed;    /* names of system_names.def are read-only, and stay; on "host" they are in any case */
     const struct listener *listeners; /* made inside; see sandbox_take_listener */
     size_t listener_count;
 };
@@ -74,8 +73,7 @@ enum { SANDBOX_FILE_MIB_MAX = 1 << 20 };
  * loopback only. -EINVAL for a plan that cannot be (a missing image), -ENOMEDIUM for an image that
  * cannot be read or mounted, else negative errno.
  */
-int sandbox_open(struct spawner *spawner, const struct sandbox_plan *plan, struct sandbox **ret,
-                 struct fail *fail);
+int sandbox_open(struct spawner *spawner, const struct sandbox_plan *plan, struct sandbox **ret, struct fail *fail);
 /* The listening socket of plan->listeners[i], the caller's from now on; -1 when it was taken. */
 int sandbox_take_listener(struct sandbox *sandbox, size_t i);
 /* Kills it and all its processes and files; does not wait for the kernel. NULL-safe. Any context. */
@@ -103,11 +101,10 @@ enum { SANDBOX_AS_USER = 1 << 30 };
  * a FIFO) and hands the descriptor out. Parents are made when flags has O_CREAT.
  * Returns the fd (the caller's), or negative errno with a sentence.
  */
-int sandbox_open_file(struct sandbox *sandbox, const char *path, int flags, mode_t mode,
-                      struct fail *fail);
+int sandbox_open_file(struct sandbox *sandbox, const char *path, int flags, mode_t mode, struct fail *fail);
 /* Writes a whole file; 0 or negative errno. */
-int sandbox_write_file(struct sandbox *sandbox, const char *path, const void *data, size_t len,
-                       mode_t mode, struct fail *fail);
+int sandbox_write_file(struct sandbox *sandbox, const char *path, const void *data, size_t len, mode_t mode,
+                       struct fail *fail);
 
 /*
  * fstat (type, mode, size and links only) and fchmod of what was handed out: a file system that is
@@ -137,8 +134,7 @@ struct sandbox_exec {
     const int *fds, *targets;
     size_t fd_count;
 };
-int sandbox_start(struct sandbox *sandbox, const struct sandbox_exec *exec, pid_t *ret_pid,
-                  struct fail *fail);
+int sandbox_start(struct sandbox *sandbox, const struct sandbox_exec *exec, pid_t *ret_pid, struct fail *fail);
 /* Awaits its end: exit status 0..255, 256 + signal; negative errno when cancelled or late. */
 int sandbox_wait(struct sandbox *sandbox, pid_t pid, struct fail *fail);
 /* Kills every process of the sandbox but its pid 1 and `except` (0: none). */
@@ -159,10 +155,9 @@ struct sandbox_output {
     double seconds;
 };
 /* Counts a command that has ended; sandbox_command does it itself, tools call it. */
-void sandbox_count_command(struct sandbox *sandbox, const struct sandbox_output *output,
-                           size_t output_max);
-int sandbox_command(struct sandbox *sandbox, const char *command, int64_t timeout_ms,
-                    size_t output_max, struct sandbox_output *ret, struct fail *fail);
+void sandbox_count_command(struct sandbox *sandbox, const struct sandbox_output *output, size_t output_max);
+int sandbox_command(struct sandbox *sandbox, const char *command, int64_t timeout_ms, size_t output_max,
+                    struct sandbox_output *ret, struct fail *fail);
 /* The same, and the end of what it wrote to its standard error, which is in the output, too, as it came. */
 struct sandbox_errors {
     size_t len;

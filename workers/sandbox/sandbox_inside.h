@@ -22,7 +22,7 @@ struct spawner {
     struct sandbox *sandboxes;
     struct usage *usages;
     const struct cgroups *cgroups; /* or NULL */
-    bool is_in_memory; /* what sandboxes write */
+    bool is_in_memory;             /* what sandboxes write */
     uint32_t last_usage;
 };
 
@@ -41,14 +41,14 @@ struct sandbox {
     uint32_t id;             /* the spawner's name for it */
     unsigned holds;          /* the owner's and one for each call under way */
     bool closed, alive, kernels;
-    bool is_starved; /* killed for memory that others took */
+    bool is_starved;         /* killed for memory that others took */
     uint64_t starved_before; /* starved_count() when it was opened */
     char breach[16];
     uint64_t numbers;
-    struct usage *shared; /* its usage; given back with the sandbox */
-    int cgroup;          /* -1 */
+    struct usage *shared;        /* its usage; given back with the sandbox */
+    int cgroup;                  /* -1 */
     struct cgroup_limits limits; /* whoever holds them */
-    struct sandbox_usage usage; /* what is counted here: commands and their output */
+    struct sandbox_usage usage;  /* what is counted here: commands and their output */
     int pidfd, end_signal, commands, outputs;
     char run_path[CONTAINER_PATH_SIZE];
     int listeners[LISTENERS_MAX];
@@ -74,8 +74,8 @@ static inline int sandbox_say(struct fail *fail, int code, const char *what)
 static inline void cleanup_hold(struct sandbox **sandbox) { sandbox_release(*sandbox); }
 
 /* A caller that awaits keeps the memory, also when the owner closes meanwhile. */
-#define HOLD(sandbox)                                                                             \
-    __attribute__((cleanup(cleanup_hold), unused)) struct sandbox *held_ = (sandbox);             \
+#define HOLD(sandbox)                                                                                                  \
+    __attribute__((cleanup(cleanup_hold), unused)) struct sandbox *held_ = (sandbox);                                  \
     sandbox_hold(held_)
 
 #endif

@@ -23,8 +23,8 @@
 
 enum { SPAWNER_END_MS = 10000 };
 
-static const char *const environment_kept[] = {"PATH",          "LD_LIBRARY_PATH", "ASAN_OPTIONS",
-                                              "LSAN_OPTIONS",  "UBSAN_OPTIONS",   "TSAN_OPTIONS"};
+static const char *const environment_kept[] = {"PATH",         "LD_LIBRARY_PATH", "ASAN_OPTIONS",
+                                               "LSAN_OPTIONS", "UBSAN_OPTIONS",   "TSAN_OPTIONS"};
 
 struct spawner *spawner_start(const char *scratch, struct fail *fail)
 {
@@ -56,7 +56,8 @@ static int keep_rights(void)
     if (syscall(SYS_capset, &header, rights) < 0)
         return -1;
     for (int right = 0; right < 64; right++)
-        if (rights[right / 32].permitted >> right % 32 & 1 && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, right, 0, 0) < 0)
+        if (rights[right / 32].permitted >> right % 32 & 1 &&
+            prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, right, 0, 0) < 0)
             return -1;
     return 0;
 }
@@ -144,9 +145,11 @@ static int hand_over(struct spawner *spawner, struct spawner_setup *setup, struc
     buffer_append(&text, setup, sizeof(*setup));
     buffer_append(&text, secrets.data, secrets.len);
     int code = text.failed ? -ENOMEM
-                           : wire_send(spawner->socket, &(struct wire_head){.verb = WIRE_SETUP}, buffer_peek(&text), fds, count);
+                           : wire_send(spawner->socket, &(struct wire_head){.verb = WIRE_SETUP}, buffer_peek(&text),
+                                       fds, count);
     /* -EPIPE: it may have said why */
-    return code < 0 && code != -EPIPE ? sandbox_say(fail, code, "the spawner's setup") : await_answer(spawner->socket, fail);
+    return code < 0 && code != -EPIPE ? sandbox_say(fail, code, "the spawner's setup")
+                                      : await_answer(spawner->socket, fail);
 }
 
 /* ---- its beginning ---------------------------------------------------------------------- */
@@ -175,7 +178,8 @@ static int prepare(struct spawner *spawner, struct spawner_setup *setup, const c
     return setup->apptainer_program < 0 ? setup->apptainer_program : 0;
 }
 
-static int execute_and_tell(struct spawner *spawner, struct spawner_setup *setup, const char *scratch, struct fail *fail)
+static int execute_and_tell(struct spawner *spawner, struct spawner_setup *setup, const char *scratch,
+                            struct fail *fail)
 {
     AUTO_CLOSE int program = program_open(spawner_program(), "sluice-spawner", scratch, fail);
     int code = program < 0 ? program : fork_spawner(spawner, program, &setup->has_namespaces, fail);
@@ -242,10 +246,7 @@ bool spawner_attach(struct spawner *spawner, struct loop *loop)
     return channel_open(&spawner->channel, loop, take_fd(&spawner->socket));
 }
 
-pid_t spawner_pid(const struct spawner *spawner)
-{
-    return spawner->pid;
-}
+pid_t spawner_pid(const struct spawner *spawner) { return spawner->pid; }
 
 size_t spawner_count(const struct spawner *spawner)
 {

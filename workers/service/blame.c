@@ -6,13 +6,16 @@
 #include "common/base/fail.h"
 #include "workers/sandbox/sandbox.h"
 
-#define OF(outcome, fault) {OUTCOME_##outcome, FAULT_##fault}
+#define OF(outcome, fault)                                                                                             \
+    {                                                                                                                  \
+        OUTCOME_##outcome, FAULT_##fault                                                                               \
+    }
 
 static const struct row {
     int code;
     struct blame by[BLAME_WHO_COUNT];
 } rows[BLAME_WHAT_COUNT] = {
-#define BLAME(what, code, doc, nobody, task, agent, evaluator)                                     \
+#define BLAME(what, code, doc, nobody, task, agent, evaluator)                                                         \
     [BLAME_##what] = {code, {OF nobody, OF task, OF agent, OF evaluator}},
 #include "workers/service/blame.def"
 #undef BLAME

@@ -46,7 +46,8 @@ static int look_at(const char *path, int dir, struct fail *fail)
     if (stat(path, &now) < 0)
         return fail_set(fail, -ENODEV, "%s is not there any more: %s", path, strerror(errno));
     if (now.st_dev != then.st_dev)
-        return fail_set(fail, -ENODEV, "%s is on another file system now: something was mounted or unmounted there", path);
+        return fail_set(fail, -ENODEV, "%s is on another file system now: something was mounted or unmounted there",
+                        path);
     if (now.st_ino != then.st_ino)
         return fail_set(fail, -ENODEV, "%s was replaced by another directory", path);
     return 0;

@@ -29,8 +29,7 @@ void job_begin_work(struct job *job)
 
 /* ---- the end ---------------------------------------------------------------------------- */
 
-static void end(struct job *job, enum outcome outcome, enum fault fault, const char *format,
-                va_list args)
+static void end(struct job *job, enum outcome outcome, enum fault fault, const char *format, va_list args)
 {
     vsnprintf(job->result.detail, sizeof(job->result.detail), format, args);
     text_sanitize(job->result.detail);

@@ -40,8 +40,8 @@ struct job_context {
     struct images *images;
     struct layers layers;
     const struct cache_watch *cache_watch; /* NULL: nobody looks */
-    struct search *search; /* NULL: none */
-    const struct grants *grants; /* what tasks may reach; NULL: nothing */
+    struct search *search;                 /* NULL: none */
+    const struct grants *grants;           /* what tasks may reach; NULL: nothing */
 };
 
 struct job_result {
@@ -50,9 +50,9 @@ struct job_result {
     char detail[2048];
     bool has_reward;
     double reward;
-    struct layer layer;   /* init, run */
-    char *answer;         /* run; may be NULL; cut to 65,536 bytes of UTF-8 when sent */
-    struct buffer record; /* run: encoded; may be empty */
+    struct layer layer;                             /* init, run */
+    char *answer;                                   /* run; may be NULL; cut to 65,536 bytes of UTF-8 when sent */
+    struct buffer record;                           /* run: encoded; may be empty */
     char tokenizer_digest[80], template_digest[80]; /* run: of all its traces; "": nothing was sampled */
 };
 
@@ -62,8 +62,8 @@ struct job {
     struct buffer bytes;
     struct task *task;
     struct job_result result;
-    struct engine_migration migration;         /* run */
-    int64_t prepared_by_ms, limit_ms; /* the stage's clock */
+    struct engine_migration migration; /* run */
+    int64_t prepared_by_ms, limit_ms;  /* the stage's clock */
 };
 
 struct task_kind {
@@ -80,8 +80,7 @@ void job_begin(struct job *job, enum stage stage);
 void job_begin_work(struct job *job);
 
 /* Sets outcome and detail; nothing in particular is to blame. */
-void job_end(struct job *job, enum outcome outcome, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+void job_end(struct job *job, enum outcome outcome, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* As job_end; `fault` is to blame (docs/faults.md). */
 void job_fail(struct job *job, enum outcome outcome, enum fault fault, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

@@ -14,10 +14,7 @@ void job_index_add(struct job_index *index, struct job_link *link)
     LIST_INSERT_HEAD(&index->buckets[bucket_of(link->job)], link, links);
 }
 
-void job_index_remove(struct job_link *link)
-{
-    LIST_REMOVE(link, links);
-}
+void job_index_remove(struct job_link *link) { LIST_REMOVE(link, links); }
 
 void *job_index_find(const struct job_index *index, struct slice job)
 {

@@ -34,11 +34,9 @@ static int address_parse(const char *broker, struct address *ret, struct fail *f
         sscanf(broker, "tcp://[%127[^]]]:%7[0-9]%1s", ret->host, ret->port, tail) == 2)
         return 0;
     size_t len = strlen(broker), lead = strlen("ipc://"), end = strlen("/front");
-    ret->is_ipc = len > lead + end && strncmp(broker, "ipc://", lead) == 0 &&
-                  strcmp(broker + len - end, "/front") == 0;
+    ret->is_ipc = len > lead + end && strncmp(broker, "ipc://", lead) == 0 && strcmp(broker + len - end, "/front") == 0;
     if (!ret->is_ipc)
-        return fail_set(fail, -EINVAL, "broker %s: not tcp://HOST:PORT or ipc:///DIR/front",
-                        broker);
+        return fail_set(fail, -EINVAL, "broker %s: not tcp://HOST:PORT or ipc:///DIR/front", broker);
     if (len - lead - end >= sizeof(ret->directory))
         return fail_set(fail, -EINVAL, "broker %s: a socket's path must be shorter", broker);
     memcpy(ret->directory, broker + lead, len - lead - end);
@@ -48,13 +46,11 @@ static int address_parse(const char *broker, struct address *ret, struct fail *f
 /* The address this host shows to the broker: that of a UDP socket connected to it. */
 static int find_local_host(const struct address *broker, char ret[128], struct fail *fail)
 {
-    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM,
-                             .ai_family = strchr(broker->host, ':') ? AF_INET6 : AF_INET};
+    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_family = strchr(broker->host, ':') ? AF_INET6 : AF_INET};
     struct addrinfo *found = NULL;
     int wrong = getaddrinfo(broker->host, broker->port, &hints, &found);
     if (wrong)
-        return fail_set(fail, -EHOSTUNREACH, "cannot find %s: %s", broker->host,
-                        gai_strerror(wrong));
+        return fail_set(fail, -EHOSTUNREACH, "cannot find %s: %s", broker->host, gai_strerror(wrong));
     struct sockaddr_storage local;
     socklen_t len = sizeof(local);
     AUTO_CLOSE int fd = socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -91,8 +87,7 @@ static int arm(struct lane *lane, void *zmq, const struct lane_plan *plan, struc
 {
     int code = 0;
     lane->has_key = plan->key != NULL;
-    if (plan->key && ((code = curve_use(lane->pull, plan->key)) ||
-                      (code = curve_use(lane->push, plan->key))))
+    if (plan->key && ((code = curve_use(lane->pull, plan->key)) || (code = curve_use(lane->push, plan->key))))
         return fail_set(fail, code, "libzmq takes no keys: %s", zmq_strerror(-code));
     code = handshakes_open(&lane->handshakes, zmq, lane->push);
     return code ? fail_set(fail, code, "no socket monitor: %s", zmq_strerror(-code)) : 0;
@@ -111,19 +106,22 @@ static int64_t message_bytes_max(void)
     return bytes;
 }
 
-static void set_int(void *socket, int option, int value)
-{
-    zmq_setsockopt(socket, option, &value, sizeof(value));
-}
+static void set_int(void *socket, int option, int value) { zmq_setsockopt(socket, option, &value, sizeof(value)); }
 
 static void set_common(void *socket, bool is_ipv6)
 {
     static const struct {
         int option, value;
     } settings[] = {
-        {ZMQ_LINGER, 0},          {ZMQ_TCP_KEEPALIVE, 1},        {ZMQ_TCP_KEEPALIVE_IDLE, 30},
-        {ZMQ_RECONNECT_IVL, 100}, {ZMQ_TCP_KEEPALIVE_INTVL, 10}, {ZMQ_TCP_KEEPALIVE_CNT, 3},
-        {ZMQ_TCP_MAXRT, 30000},   {ZMQ_RECONNECT_IVL_MAX, 1000}, {ZMQ_HANDSHAKE_IVL, 5000},
+        {ZMQ_LINGER, 0},
+        {ZMQ_TCP_KEEPALIVE, 1},
+        {ZMQ_TCP_KEEPALIVE_IDLE, 30},
+        {ZMQ_RECONNECT_IVL, 100},
+        {ZMQ_TCP_KEEPALIVE_INTVL, 10},
+        {ZMQ_TCP_KEEPALIVE_CNT, 3},
+        {ZMQ_TCP_MAXRT, 30000},
+        {ZMQ_RECONNECT_IVL_MAX, 1000},
+        {ZMQ_HANDSHAKE_IVL, 5000},
         {ZMQ_CONNECT_TIMEOUT, 5000}, /* not the kernel's: its next try may be a minute away */
     };
     for (size_t i = 0; i < sizeof(settings) / sizeof(*settings); i++)
@@ -133,20 +131,17 @@ static void set_common(void *socket, bool is_ipv6)
     zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &bytes_max, sizeof(bytes_max));
 }
 
-static int bind_ipc(struct lane *lane, const struct address *broker, const struct lane_plan *plan,
-                    struct fail *fail)
+static int bind_ipc(struct lane *lane, const struct address *broker, const struct lane_plan *plan, struct fail *fail)
 {
     stale_sockets_remove(broker->directory);
-    snprintf(lane->endpoint, sizeof(lane->endpoint), "ipc://%s/lane-%s", broker->directory,
-             plan->worker);
+    snprintf(lane->endpoint, sizeof(lane->endpoint), "ipc://%s/lane-%s", broker->directory, plan->worker);
     if (zmq_bind(lane->pull, lane->endpoint) == 0)
         return 0;
     return fail_set(fail, -errno, "cannot bind %s: %s", lane->endpoint, zmq_strerror(errno));
 }
 
 /* Tries every port of the range once, from a random one on. */
-static int bind_tcp(struct lane *lane, const char *host, const struct lane_plan *plan,
-                    struct fail *fail)
+static int bind_tcp(struct lane *lane, const char *host, const struct lane_plan *plan, struct fail *fail)
 {
     unsigned count = plan->port_last - plan->port_first + 1, start = 0;
     if (getrandom(&start, sizeof(start), 0) < 0)
@@ -162,13 +157,11 @@ static int bind_tcp(struct lane *lane, const char *host, const struct lane_plan 
         if (errno != EADDRINUSE)
             return fail_set(fail, -errno, "cannot bind %s: %s", endpoint, zmq_strerror(errno));
     }
-    return fail_set(fail, -EADDRINUSE, "no free port for the lane in %u-%u", plan->port_first,
-                    plan->port_last);
+    return fail_set(fail, -EADDRINUSE, "no free port for the lane in %u-%u", plan->port_first, plan->port_last);
 }
 
 /* With --advertise the lane listens on all addresses, whatever it is called. */
-static int lane_bind(struct lane *lane, const struct address *broker, const struct lane_plan *plan,
-                     struct fail *fail)
+static int lane_bind(struct lane *lane, const struct address *broker, const struct lane_plan *plan, struct fail *fail)
 {
     char host[128], endpoint[256];
     if (broker->is_ipc)
@@ -186,8 +179,7 @@ static int sink_connect(struct lane *lane, const struct address *broker, struct 
     if (broker->is_ipc)
         snprintf(lane->sink, sizeof(lane->sink), "ipc://%s/sink", broker->directory);
     else
-        format_tcp(lane->sink, sizeof(lane->sink), broker->host,
-                   (unsigned)strtoul(broker->port, NULL, 10) + 1);
+        format_tcp(lane->sink, sizeof(lane->sink), broker->host, (unsigned)strtoul(broker->port, NULL, 10) + 1);
     if (zmq_connect(lane->push, lane->sink) == 0)
         return 0;
     return fail_set(fail, -errno, "cannot connect to %s: %s", lane->sink, zmq_strerror(errno));
@@ -205,8 +197,7 @@ int lane_open(struct lane *lane, void *zmq, const struct lane_plan *plan, struct
     if (!lane->pull || !lane->push) {
         error = fail_set(fail, -errno, "no ZeroMQ socket: %s", zmq_strerror(errno));
     } else {
-        bool is_ipv6 =
-            strchr(broker.host, ':') || (plan->advertise && strchr(plan->advertise, ':'));
+        bool is_ipv6 = strchr(broker.host, ':') || (plan->advertise && strchr(plan->advertise, ':'));
         set_common(lane->pull, is_ipv6);
         set_common(lane->push, is_ipv6);
         set_int(lane->push, ZMQ_IMMEDIATE, 1);
@@ -245,7 +236,8 @@ static const char *explain(const struct lane *lane, enum handshake news)
         return lane->has_key ? "the broker speaks plaintext: start it with --keys, or this without "
                                "--key"
                              : "the broker wants a key: --key FILE";
-    return "the broker broke off the handshake: its key is another than the key file names, or it speaks "
+    return "the broker broke off the handshake: its key is another than the key file names, or it "
+           "speaks "
            "plaintext";
 }
 
@@ -312,10 +304,7 @@ bool lane_receive(struct lane *lane, zmq_msg_t *ret)
     return true;
 }
 
-bool lane_can_send(const struct lane *lane)
-{
-    return socket_is(lane->push, ZMQ_POLLOUT);
-}
+bool lane_can_send(const struct lane *lane) { return socket_is(lane->push, ZMQ_POLLOUT); }
 
 /* That there is room again, libzmq may know only once it was asked. */
 bool lane_send(struct lane *lane, zmq_msg_t *message)

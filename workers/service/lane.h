@@ -23,11 +23,10 @@
 enum { LANE_AGAIN_MS = 2000 };
 
 struct lane_plan {
-    const char *broker; /* FRONT: tcp://host:port (SINK: port + 1) or ipc://dir/front (dir/sink) */
-    const char
-        *advertise; /* the host others reach this one by; NULL: the address that faces the broker */
+    const char *broker;    /* FRONT: tcp://host:port (SINK: port + 1) or ipc://dir/front (dir/sink) */
+    const char *advertise; /* the host others reach this one by; NULL: the address that faces the broker */
     unsigned port_first, port_last;
-    const char *worker; /* its id, names the lane's file in ipc mode */
+    const char *worker;    /* its id, names the lane's file in ipc mode */
     const struct key *key; /* NULL: plaintext; must live as long as the lane */
     bool allow_plaintext;
 };

@@ -19,8 +19,8 @@ enum {
 
 void worker_stop_when_idle(struct worker *worker)
 {
-    if (worker->state != WORKER_WORKING && worker->running.live_count == 0 &&
-        worker->running.leaving_count == 0 && worker->outbox.count == 0) {
+    if (worker->state != WORKER_WORKING && worker->running.live_count == 0 && worker->running.leaving_count == 0 &&
+        worker->outbox.count == 0) {
         engines_stop_probes(worker->context.engines); /* the last of them comes here again */
         if (!engines_are_probing(worker->context.engines))
             loop_stop(worker->context.loop);
@@ -41,8 +41,7 @@ static void leave_overdue(void *arg)
 static void give_back(struct worker *worker, struct running_job *job)
 {
     worker_end_job(worker, job,
-                   &(struct job_result){.outcome = OUTCOME_CANCELLED,
-                                        .detail = "given back by its worker"});
+                   &(struct job_result){.outcome = OUTCOME_CANCELLED, .detail = "given back by its worker"});
 }
 
 static void leave(struct worker *worker, int64_t bound_ms)
@@ -74,8 +73,7 @@ void worker_drain(struct worker *worker, int64_t grace_ms, const char *why)
     int64_t leave_at_ms = loop_now_ms() + grace_ms;
     if (worker->end == WORKER_TO_BEGIN_ANEW)
         worker->end = WORKER_STOPPED; /* that was before it was told to end */
-    if (worker->state == WORKER_LEAVING ||
-        (worker->state == WORKER_DRAINING && worker->leave_at_ms <= leave_at_ms))
+    if (worker->state == WORKER_LEAVING || (worker->state == WORKER_DRAINING && worker->leave_at_ms <= leave_at_ms))
         return;
     log_event(LOG_INFO, "worker.draining", "running=%zu unacknowledged=%zu grace_s=%lld why=\"%s\"",
               worker->running.live_count, worker->outbox.count, (long long)grace_ms / 1000, why);
@@ -109,7 +107,8 @@ static void child_ended(struct worker *worker)
 void worker_watch_cache(struct worker *worker)
 {
     struct fail fail;
-    if (worker->end != WORKER_STOPPED || worker->state == WORKER_LEAVING || cache_watch_look(&worker->cache_watch, &fail) == 0)
+    if (worker->end != WORKER_STOPPED || worker->state == WORKER_LEAVING ||
+        cache_watch_look(&worker->cache_watch, &fail) == 0)
         return;
     struct slice fits = text_cut(fail.text, sizeof(worker->node_error) - 1);
     snprintf(worker->node_error, sizeof(worker->node_error), "%.*s", SLICE_ARG(fits));
@@ -117,7 +116,8 @@ void worker_watch_cache(struct worker *worker)
     worker->node_error_until_ms = INT64_MAX;
     const bool is_ending = worker->state != WORKER_WORKING;
     worker->end = is_ending ? WORKER_STOPPED : WORKER_TO_BEGIN_ANEW;
-    log_event(LOG_ERROR, "cache.gone", "why=\"%s\" action=%s", worker->node_error, is_ending ? "leaving" : "begins-anew");
+    log_event(LOG_ERROR, "cache.gone", "why=\"%s\" action=%s", worker->node_error,
+              is_ending ? "leaving" : "begins-anew");
     leave(worker, LEAVE_MS);
 }
 
@@ -148,7 +148,6 @@ int worker_take_signals(struct worker *worker, struct fail *fail)
     worker->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (worker->signals < 0)
         return fail_set(fail, -errno, "no signalfd: %s", strerror(errno));
-    worker->watches[2] =
-        loop_watch(worker->context.loop, worker->signals, EPOLLIN, signal_came, worker);
+    worker->watches[2] = loop_watch(worker->context.loop, worker->signals, EPOLLIN, signal_came, worker);
     return worker->watches[2] ? 0 : fail_set(fail, -ENOMEM, "out of memory");
 }

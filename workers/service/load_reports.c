@@ -20,10 +20,10 @@ static bool send_load(struct worker *worker, const struct engine_news *news)
     AUTO_BUFFER bytes = {0};
     struct refusal no;
     struct msg_engine_load load = {.worker = slice_from_str(worker->id),
-                                     .url = slice_from_str(news->url),
-                                     .runs = news->use.runs,
-                                     .tokens = news->use.tokens,
-                                     .calls = news->use.calls};
+                                   .url = slice_from_str(news->url),
+                                   .runs = news->use.runs,
+                                   .tokens = news->use.tokens,
+                                   .calls = news->use.calls};
     load.template_digest = slice_from_str(news->template_digest);
     load.has_template_digest = load.template_digest.len > 0;
     if (load.has_template_digest)
@@ -53,9 +53,9 @@ static bool send_migrated(struct worker *worker, const struct running_job *job)
     AUTO_BUFFER bytes = {0};
     struct refusal no;
     struct msg_job_migrated migrated = {.worker = slice_from_str(worker->id),
-                                  .job = job->job.start.job,
-                                  .token = job->token,
-                                  .engine = slice_from_str(engine_url(job->job.migration.at))};
+                                        .job = job->job.start.job,
+                                        .token = job->token,
+                                        .engine = slice_from_str(engine_url(job->job.migration.at))};
     return message_encode(MSG_job_migrated, &migrated, &bytes, &no) &&
            lane_send_copy(&worker->lane, buffer_peek(&bytes));
 }

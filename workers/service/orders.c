@@ -21,8 +21,7 @@ static void handle_hello(struct worker *worker, const struct msg_lane_hello *hel
 }
 
 /* NULL when the job was started, else why it was not. */
-static const char *take_job(struct worker *worker, const struct msg_job_start *start,
-                            struct slice bytes)
+static const char *take_job(struct worker *worker, const struct msg_job_start *start, struct slice bytes)
 {
     if (!slice_is(start->stage, stage_wire(worker->plan.stage)))
         return "another stage";
@@ -38,8 +37,7 @@ static const char *take_job(struct worker *worker, const struct msg_job_start *s
 }
 
 /* What is dropped the broker sees missing in the beat, and gives elsewhere. */
-static void handle_start(struct worker *worker, const struct msg_job_start *start,
-                         struct slice bytes)
+static void handle_start(struct worker *worker, const struct msg_job_start *start, struct slice bytes)
 {
     struct running_job *known = running_find(&worker->running, start->job);
     if (known) {
@@ -93,8 +91,7 @@ static void handle_ack(struct worker *worker, const struct msg_result_ack *ack)
 
 static void handle_drain(struct worker *worker, const struct msg_lane_drain *drain)
 {
-    worker_drain(worker,
-                 drain->has_grace_s ? (int64_t)drain->grace_s * 1000 : (int64_t)worker->plan.given.grace_ms,
+    worker_drain(worker, drain->has_grace_s ? (int64_t)drain->grace_s * 1000 : (int64_t)worker->plan.given.grace_ms,
                  "told by the broker");
 }
 
@@ -120,9 +117,8 @@ static void handle_probe(struct worker *worker, const struct msg_engine_probe *p
 
 static bool is_for_lane(enum message_id id)
 {
-    return id == MSG_lane_hello || id == MSG_lane_engine || id == MSG_engine_probe ||
-           id == MSG_lane_drain || id == MSG_job_start || id == MSG_job_cancel ||
-           id == MSG_job_migrate || id == MSG_result_ack;
+    return id == MSG_lane_hello || id == MSG_lane_engine || id == MSG_engine_probe || id == MSG_lane_drain ||
+           id == MSG_job_start || id == MSG_job_cancel || id == MSG_job_migrate || id == MSG_result_ack;
 }
 
 bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no)
@@ -132,8 +128,7 @@ bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no)
     if (!message_peek(bytes, &id, no))
         return false;
     if (!is_for_lane(id))
-        return refuse(no, REFUSAL_UNKNOWN_MESSAGE, NULL, "%s is not for a lane",
-                      message_get(id)->wire);
+        return refuse(no, REFUSAL_UNKNOWN_MESSAGE, NULL, "%s is not for a lane", message_get(id)->wire);
     if (!message_decode(id, bytes, &message, no))
         return false;
     if (id == MSG_lane_hello)

@@ -40,10 +40,7 @@ static void parcel_sent(void *data, void *hint)
     parcel_release(hint);
 }
 
-static bool parcel_is_in_flight(struct parcel *parcel)
-{
-    return atomic_load(&parcel->owners) > 1;
-}
+static bool parcel_is_in_flight(struct parcel *parcel) { return atomic_load(&parcel->owners) > 1; }
 
 static bool parcel_send(struct parcel *parcel, struct lane *lane)
 {
@@ -90,10 +87,7 @@ void outbox_finish(struct outbox *outbox)
             entry_remove(outbox, TAILQ_FIRST(lists[i]));
 }
 
-bool outbox_has(const struct outbox *outbox, struct slice job)
-{
-    return job_index_find(&outbox->by_job, job) != NULL;
-}
+bool outbox_has(const struct outbox *outbox, struct slice job) { return job_index_find(&outbox->by_job, job) != NULL; }
 
 bool outbox_is_full(const struct outbox *outbox)
 {

@@ -43,12 +43,10 @@ static void put_end(struct msg_job_result *message, const struct job_result *res
     put_fault(message, result);
 }
 
-bool result_encode(struct job *job, const char *worker, uint64_t token, uint64_t ms,
-                   struct buffer *out)
+bool result_encode(struct job *job, const char *worker, uint64_t token, uint64_t ms, struct buffer *out)
 {
     struct job_result *result = &job->result;
-    struct msg_job_result message = {
-        .worker = slice_from_str(worker), .job = job->start.job, .token = token, .ms = ms};
+    struct msg_job_result message = {.worker = slice_from_str(worker), .job = job->start.job, .token = token, .ms = ms};
     text_sanitize(result->detail);
     put_end(&message, result);
     put_products(&message, result);
@@ -62,8 +60,7 @@ bool result_encode(struct job *job, const char *worker, uint64_t token, uint64_t
 bool result_encode_bare(struct slice job, const char *worker, uint64_t token, uint64_t ms,
                         const struct job_result *result, struct buffer *out)
 {
-    struct msg_job_result message = {
-        .worker = slice_from_str(worker), .job = job, .token = token, .ms = ms};
+    struct msg_job_result message = {.worker = slice_from_str(worker), .job = job, .token = token, .ms = ms};
     put_end(&message, result);
     struct refusal no;
     return message_encode(MSG_job_result, &message, out, &no) && !out->failed;

@@ -9,8 +9,7 @@
  * schema, a record over its bound say, becomes outcome infra with the refusal's sentence.
  * False when out of memory.
  */
-bool result_encode(struct job *job, const char *worker, uint64_t token, uint64_t ms,
-                   struct buffer *out);
+bool result_encode(struct job *job, const char *worker, uint64_t token, uint64_t ms, struct buffer *out);
 /* A result without anything the stage left. False when out of memory. */
 bool result_encode_bare(struct slice job, const char *worker, uint64_t token, uint64_t ms,
                         const struct job_result *result, struct buffer *out);

@@ -54,14 +54,12 @@ static void overdue(void *arg)
 static void work_stage(struct running_job *self, const struct task_kind *kind, enum stage stage)
 {
     struct job *job = &self->job;
-    void (*const stages[STAGE_COUNT])(struct job *job) = {
+    void (*const stages[STAGE_COUNT])(struct job * job) = {
         [STAGE_INIT] = kind->init, [STAGE_RUN] = kind->run, [STAGE_EVAL] = kind->eval};
-    job_end(job, OUTCOME_INFRA, "the %s stage of kind %s did not say how it ended",
-            stage_wire(stage), kind->name);
+    job_end(job, OUTCOME_INFRA, "the %s stage of kind %s did not say how it ended", stage_wire(stage), kind->name);
     job_begin(job, stage);
-    self->overdue_timer =
-        loop_after(fiber_loop(), JOB_PREPARE_MS + job->limit_ms + JOB_PACK_MS + JOB_OVERDUE_MS,
-                   overdue, self);
+    self->overdue_timer = loop_after(fiber_loop(), JOB_PREPARE_MS + job->limit_ms + JOB_PACK_MS + JOB_OVERDUE_MS,
+                                     overdue, self);
     if (self->overdue_timer)
         stages[stage](job);
     else
@@ -77,8 +75,7 @@ static void work(void *arg)
     stage_parse(job->start.stage, &stage);
     job->task = task_parse(job->start.task, &no);
     if (!job->task) {
-        job_end(job, OUTCOME_TASK, "the task is refused: %s%s%s", no.field, no.field[0] ? ": " : "",
-                no.text);
+        job_end(job, OUTCOME_TASK, "the task is refused: %s%s%s", no.field, no.field[0] ? ": " : "", no.text);
         return;
     }
     const struct task_kind *kind = task_kind_find(job->task->kind);

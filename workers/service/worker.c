@@ -60,8 +60,7 @@ static void say_node(const struct worker *worker, struct msg_worker_beat *beat)
 static bool beat_encode(struct worker *worker, struct buffer *out)
 {
     AUTO_BUFFER packed = {0};
-    if (!running_list_jobs(&worker->running, &packed) ||
-        !outbox_list_jobs(&worker->outbox, &packed))
+    if (!running_list_jobs(&worker->running, &packed) || !outbox_list_jobs(&worker->outbox, &packed))
         return false;
     struct msg_worker_beat beat = {
         .worker = slice_from_str(worker->id),
@@ -74,8 +73,7 @@ static bool beat_encode(struct worker *worker, struct buffer *out)
         .epoch = worker->epoch,
         .engines = worker->engines_heard,
         .has_engines = worker->plan.stage == STAGE_RUN,
-        .jobs = {buffer_peek(&packed),
-                 (uint32_t)(worker->running.live_count + worker->outbox.count)},
+        .jobs = {buffer_peek(&packed), (uint32_t)(worker->running.live_count + worker->outbox.count)},
     };
     say_node(worker, &beat);
     struct refusal no;
@@ -103,8 +101,7 @@ static void say_malformed(struct worker *worker)
         return;
     const struct refusal *last = &worker->malformed_last;
     log_event(LOG_WARN, "lane.malformed", "count=%llu reason=%s field=%s why=\"%s\" action=dropped",
-              (unsigned long long)worker->malformed, refusal_wire(last->reason), last->field,
-              last->text);
+              (unsigned long long)worker->malformed, refusal_wire(last->reason), last->field, last->text);
     worker->malformed_said = worker->malformed;
 }
 
@@ -119,8 +116,8 @@ static void beat_due(void *arg)
     say_malformed(worker);
     const char *why = lane_mend(&worker->lane, loop_now_ms());
     if (why)
-        log_event(LOG_WARN, "worker.auth-refused", "broker=%s why=\"%s\" action=tries-again",
-                  worker->plan.given.broker, why);
+        log_event(LOG_WARN, "worker.auth-refused", "broker=%s why=\"%s\" action=tries-again", worker->plan.given.broker,
+                  why);
     outbox_resend_due(&worker->outbox, loop_now_ms());
 }
 
@@ -135,16 +132,10 @@ static bool receive_one(struct worker *worker)
     return true;
 }
 
-static void no_more(void *arg)
-{
-    (void)arg;
-}
+static void no_more(void *arg) { (void)arg; }
 
 /* Its reading is pump's. */
-static void lane_readable(void *arg, uint32_t events)
-{
-    (void)arg, (void)events;
-}
+static void lane_readable(void *arg, uint32_t events) { (void)arg, (void)events; }
 
 /* Asking takes what ZeroMQ has to say; unasked, the descriptor stays ready and the loop spins. */
 static void sink_spoke(void *arg, uint32_t events)
@@ -181,11 +172,9 @@ static void job_ended(void *arg, struct running_job *ended)
               ended->is_cancelled ? " cancelled=1" : "");
     if (!ended->is_cancelled)
         worker_report_migration(worker, ended); /* before the result, which is then of the right engine */
-    if (!ended->is_cancelled &&
-        (!result_encode(&ended->job, worker->id, ended->token, ms, &bytes) ||
-         !outbox_push(&worker->outbox, job, ended->token, &bytes)))
-        log_event(LOG_ERROR, "result.lost", "job=%.*s why=\"out of memory\" action=given-back",
-                  SLICE_ARG(job));
+    if (!ended->is_cancelled && (!result_encode(&ended->job, worker->id, ended->token, ms, &bytes) ||
+                                 !outbox_push(&worker->outbox, job, ended->token, &bytes)))
+        log_event(LOG_ERROR, "result.lost", "job=%.*s why=\"out of memory\" action=given-back", SLICE_ARG(job));
     if (!worker->said_full && outbox_is_full(&worker->outbox))
         worker->beat_wanted = worker->said_full = true;
     worker_stop_when_idle(worker);
@@ -206,11 +195,10 @@ static void job_overdue(void *arg, struct running_job *job)
 {
     log_event(LOG_WARN, "job.overdue", "job=%.*s action=given-up", SLICE_ARG(job->job.start.job));
     worker_end_job(arg, job,
-                   &(struct job_result){
-                       .outcome = OUTCOME_INFRA,
-                       .fault = FAULT_STORE,
-                       .detail = "a file operation of the store, the cache or the image does not "
-                                 "return"});
+                   &(struct job_result){.outcome = OUTCOME_INFRA,
+                                        .fault = FAULT_STORE,
+                                        .detail = "a file operation of the store, the cache or the image does not "
+                                                  "return"});
 }
 
 /* ---- life ------------------------------------------------------------------------------- */
@@ -219,8 +207,7 @@ static int make_id(struct worker *worker, struct fail *fail)
 {
     uint32_t random;
     uname(&worker->node);
-    if (gethostname(worker->host, sizeof(worker->host)) < 0 ||
-        getrandom(&random, sizeof(random), 0) != sizeof(random))
+    if (gethostname(worker->host, sizeof(worker->host)) < 0 || getrandom(&random, sizeof(random), 0) != sizeof(random))
         return fail_set(fail, -errno, "cannot name this worker: %s", strerror(errno));
     for (char *at = worker->host; *at; at++)
         if (!name_is_valid(slice_of(at, 1)))
@@ -259,8 +246,7 @@ static int make_context(struct worker *worker, struct fail *fail)
                                  .silence_ms = HTTP_SILENCE_MS};
     if (limits.connections_max < CONNECTIONS_MIN)
         limits.connections_max = CONNECTIONS_MIN;
-    context->layers = (struct layers){
-        worker->plan.store, worker->plan.cache, worker->plan.cache_bytes};
+    context->layers = (struct layers){worker->plan.store, worker->plan.cache, worker->plan.cache_bytes};
     context->grants = &worker->plan.grants;
     context->loop = loop_create();
     if (!context->loop || !spawner_attach(context->spawner, context->loop))
@@ -270,9 +256,8 @@ static int make_context(struct worker *worker, struct fail *fail)
     context->http = http_create(context->loop, &limits, fail);
     if (!context->http)
         return fail->code;
-    if (worker->plan.given.search && !(context->search = search_create(
-                                     context->http, worker->plan.given.search, worker->plan.search_key,
-                                     fail)))
+    if (worker->plan.given.search &&
+        !(context->search = search_create(context->http, worker->plan.given.search, worker->plan.search_key, fail)))
         return fail->code;
     context->engines = engines_create(context->http);
     if (context->engines)
@@ -280,7 +265,7 @@ static int make_context(struct worker *worker, struct fail *fail)
     if (context->engines)
         engines_set_tokenizers(context->engines, &worker->plan.tokenizers);
     context->images = images_create(context->loop, worker->plan.cache, worker->plan.given.images_max_bytes,
-                                     &worker->plan.images);
+                                    &worker->plan.images);
     return context->engines && context->images ? 0 : fail_set(fail, -ENOMEM, "out of memory");
 }
 
@@ -315,8 +300,7 @@ static int watch_all(struct worker *worker, struct fail *fail)
     return 0;
 }
 
-struct worker *worker_create(const struct worker_plan *plan, struct spawner *spawner,
-                             struct fail *fail)
+struct worker *worker_create(const struct worker_plan *plan, struct spawner *spawner, struct fail *fail)
 {
     struct fail words;
     fail = fail ? fail : &words;
@@ -334,8 +318,8 @@ struct worker *worker_create(const struct worker_plan *plan, struct spawner *spa
     worker->running.ended = job_ended;
     worker->running.overdue = job_overdue;
     worker->running.arg = worker;
-    if (make_id(worker, fail) < 0 || make_context(worker, fail) < 0 ||
-        open_lane(worker, fail) < 0 || watch_all(worker, fail) < 0)
+    if (make_id(worker, fail) < 0 || make_context(worker, fail) < 0 || open_lane(worker, fail) < 0 ||
+        watch_all(worker, fail) < 0)
         worker_destroy(&worker);
     return worker;
 }
@@ -367,19 +351,10 @@ bool worker_destroy(struct worker **worker)
     return true;
 }
 
-const char *worker_id(const struct worker *worker)
-{
-    return worker->id;
-}
-const char *worker_lane(const struct worker *worker)
-{
-    return worker->lane.endpoint;
-}
+const char *worker_id(const struct worker *worker) { return worker->id; }
+const char *worker_lane(const struct worker *worker) { return worker->lane.endpoint; }
 
-const char *worker_node_error(const struct worker *worker)
-{
-    return worker->node_error;
-}
+const char *worker_node_error(const struct worker *worker) { return worker->node_error; }
 
 enum worker_end worker_run(struct worker *worker)
 {

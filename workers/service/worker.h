@@ -43,9 +43,9 @@ struct worker_plan {
     struct image_list images;  /* which ones tasks may name */
     struct grants grants;      /* what tasks may reach */
     struct tokenizers tokenizers; /* for engines that they agree with */
-    const char *sandbox;   /* the tier's word, or "none" */
-    char sandbox_why[256]; /* in a sentence, why it is not the best; or "" */
-    const char *search_key; /* as in search_create */
+    const char *sandbox;          /* the tier's word, or "none" */
+    char sandbox_why[256];        /* in a sentence, why it is not the best; or "" */
+    const char *search_key;       /* as in search_create */
 };
 
 struct worker;
@@ -54,8 +54,7 @@ struct worker;
  * Takes the spawner (also when it fails), opens the sockets, takes over SIGTERM and SIGINT. Strings
  * of the plan must live as long. NULL with fail.
  */
-struct worker *worker_create(const struct worker_plan *plan, struct spawner *spawner,
-                             struct fail *fail);
+struct worker *worker_create(const struct worker_plan *plan, struct spawner *spawner, struct fail *fail);
 /*
  * Stops the spawner and all sandboxes. NULL-safe. False when a job's fiber would not end: the
  * worker's memory stays because that fiber points into it, and the process should end.

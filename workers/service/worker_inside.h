@@ -33,7 +33,7 @@ struct worker {
     struct loop_watch *watches[3]; /* the lane's two descriptors, signals */
     int signals, signals_seen;
     struct loop_timer *beat_timer, *leave_timer;
-    int64_t leave_at_ms; /* draining: when its grace is over */
+    int64_t leave_at_ms;   /* draining: when its grace is over */
     struct loop_soon more; /* the lane holds more than was read this turn */
     bool beat_wanted, said_full;
     uint64_t malformed, malformed_said;
@@ -57,8 +57,7 @@ int worker_take_signals(struct worker *worker, struct fail *fail);
  * Cancels a job and answers in its place. What cannot be told for want of memory the broker sees
  * missing in the beat.
  */
-void worker_end_job(struct worker *worker, struct running_job *job,
-                    const struct job_result *result);
+void worker_end_job(struct worker *worker, struct running_job *job, const struct job_result *result);
 /* How many jobs it can hold now: less those that are stuck. */
 uint64_t worker_slots(const struct worker *worker);
 /* Gives all back and leaves as soon as it can, for a new worker to begin where the cache is not what it was. */

@@ -3,10 +3,7 @@
 
 #include "workers/stages/kinds.h"
 
-static void noop_init(struct job *job)
-{
-    job_end(job, OUTCOME_OK, "noop");
-}
+static void noop_init(struct job *job) { job_end(job, OUTCOME_OK, "noop"); }
 
 static void noop_run(struct job *job)
 {

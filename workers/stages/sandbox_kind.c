@@ -23,8 +23,7 @@ enum { OUTPUT_MAX = 16384, TAIL_MAX = 1200 };
 static bool write_file(struct job *job, struct stage_sandbox *stage, const struct task_file *file)
 {
     struct fail fail = {0};
-    int code = sandbox_write_file(stage->sandbox, file->path, file->content, file->content_len,
-                                  file->mode, &fail);
+    int code = sandbox_write_file(stage->sandbox, file->path, file->content, file->content_len, file->mode, &fail);
     if (code == 0)
         return true;
     if (stage_is_file_fault(code))
@@ -39,8 +38,8 @@ static bool run_setup(struct job *job, struct stage_sandbox *stage, const char *
     struct fail fail = {0};
     struct sandbox_output output = {0};
     char how[160];
-    int code = sandbox_command(stage->sandbox, command, stage_command_ms(job->task->limits.init_s),
-                               OUTPUT_MAX, &output, &fail);
+    int code = sandbox_command(stage->sandbox, command, stage_command_ms(job->task->limits.init_s), OUTPUT_MAX, &output,
+                               &fail);
     bool good = code == 0 && output.status == 0 && !output.timed_out;
     if (code < 0 || sandbox_breach(stage->sandbox))
         stage_end_failed(job, stage, BLAME_TASK, code, &fail);
@@ -79,8 +78,7 @@ static bool pack(struct job *job, struct stage_sandbox *stage, enum blame_who wh
     if (code == -ENAMETOOLONG || code == -EFBIG)
         job_end(job, blame_get(who, BLAME_TREE).outcome, "the files cannot be packed: %s", fail.text);
     else if (code == -ETIMEDOUT && !sandbox_breach(stage->sandbox))
-        job_fail(job, OUTCOME_INFRA, stage->fault, "the files were not packed within %d s",
-                 JOB_PACK_MS / 1000);
+        job_fail(job, OUTCOME_INFRA, stage->fault, "the files were not packed within %d s", JOB_PACK_MS / 1000);
     else if (code < 0)
         stage_end_failed(job, stage, who, code, &fail);
     if (code < 0 && job->result.outcome == OUTCOME_AGENT)
@@ -100,8 +98,8 @@ static void sandbox_init(struct job *job)
         stage_end_failed(job, &stage, BLAME_TASK, code, &fail);
     else if (is_empty || (set_up(job, &stage) && pack(job, &stage, BLAME_TASK))) {
         stage_describe_breaches(&stage, limits, sizeof(limits));
-        job_end(job, OUTCOME_OK, "%zu files, %zu set-up commands%s", job->task->file_count,
-                job->task->setup_count, limits);
+        job_end(job, OUTCOME_OK, "%zu files, %zu set-up commands%s", job->task->file_count, job->task->setup_count,
+                limits);
     }
     stage_confirm(job, &stage);
     stage_sandbox_close(&stage);
@@ -194,8 +192,7 @@ static void say_breach(struct job *job, const struct agent_run *run, const char 
     say_end(job, run, blame_get(BLAME_AGENT, BLAME_LIMIT), words);
 }
 
-static void finish_run(struct job *job, struct stage_sandbox *stage, const struct agent_run *run,
-                       enum outcome outcome)
+static void finish_run(struct job *job, struct stage_sandbox *stage, const struct agent_run *run, enum outcome outcome)
 {
     const bool is_stale = outcome == OUTCOME_CANCELLED && run->fault == FAULT_STALE;
     const char *breach = stage->sandbox ? sandbox_breach(stage->sandbox) : NULL;
@@ -215,8 +212,7 @@ static void finish_run(struct job *job, struct stage_sandbox *stage, const struc
         job_end(job, OUTCOME_INFRA, "the record cannot be written: out of memory");
 }
 
-static void run_agent(struct job *job, const struct agent *agent, struct engine *engine,
-                      struct stage_sandbox *stage)
+static void run_agent(struct job *job, const struct agent *agent, struct engine *engine, struct stage_sandbox *stage)
 {
     struct record record;
     record_init(&record);

@@ -7,14 +7,14 @@
 
 #include "common/base/buffer.h"
 
-struct added_node { /* of a tree of bytes; the names end in it */
+struct added_node {          /* of a tree of bytes; the names end in it */
     uint32_t child, sibling; /* 0: none */
     uint32_t id;             /* UINT32_MAX: no name ends here */
     uint8_t byte;
     bool is_special;
 };
 
-struct added { /* empty to begin with */
+struct added {                /* empty to begin with */
     struct added_node *nodes; /* the first is the root */
     size_t count, capacity;
 };

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 struct bpe_symbol {
-    uint32_t id; /* UINT32_MAX: merged into one before it */
+    uint32_t id;           /* UINT32_MAX: merged into one before it */
     uint32_t before, next; /* UINT32_MAX: none */
 };
 
@@ -36,8 +36,7 @@ static struct bpe_pair heap_pop(struct bpe *bpe)
     const struct bpe_pair top = bpe->heap[0], last = bpe->heap[--bpe->heap_count];
     size_t at = 0, child;
     while ((child = at * 2 + 1) < bpe->heap_count) {
-        if (child + 1 < bpe->heap_count &&
-            pair_is_before(&bpe->heap[child + 1], &bpe->heap[child]))
+        if (child + 1 < bpe->heap_count && pair_is_before(&bpe->heap[child + 1], &bpe->heap[child]))
             child++;
         if (!pair_is_before(&bpe->heap[child], &last))
             break;
@@ -82,8 +81,7 @@ static void push_pair(struct bpe *bpe, const struct vocabulary *vocabulary, uint
 static void apply(struct bpe *bpe, const struct vocabulary *vocabulary, const struct bpe_pair *pair)
 {
     struct bpe_symbol *left = &bpe->symbols[pair->at];
-    if (left->id != pair->left || left->next == NONE ||
-        bpe->symbols[left->next].id != pair->right)
+    if (left->id != pair->left || left->next == NONE || bpe->symbols[left->next].id != pair->right)
         return; /* one of them has merged with another since */
     struct bpe_symbol *right = &bpe->symbols[left->next];
     left->id = pair->merged;
@@ -95,15 +93,14 @@ static void apply(struct bpe *bpe, const struct vocabulary *vocabulary, const st
     push_pair(bpe, vocabulary, pair->at);
 }
 
-bool bpe_encode(struct bpe *bpe, const struct vocabulary *vocabulary, const uint32_t bytes[256],
-                struct slice piece, struct tokens *ret)
+bool bpe_encode(struct bpe *bpe, const struct vocabulary *vocabulary, const uint32_t bytes[256], struct slice piece,
+                struct tokens *ret)
 {
     if (!reserve(bpe, piece.len))
         return false;
     bpe->heap_count = 0;
     for (uint32_t i = 0; i < piece.len; i++)
-        bpe->symbols[i] = (struct bpe_symbol){bytes[piece.data[i]], i ? i - 1 : NONE,
-                                              i + 1 < piece.len ? i + 1 : NONE};
+        bpe->symbols[i] = (struct bpe_symbol){bytes[piece.data[i]], i ? i - 1 : NONE, i + 1 < piece.len ? i + 1 : NONE};
     for (uint32_t i = 0; i + 1 < piece.len; i++)
         push_pair(bpe, vocabulary, i);
     while (bpe->heap_count > 0) {

@@ -15,8 +15,8 @@ struct bpe { /* room that is used again; empty to begin with, bpe_finish it */
 };
 
 /* bytes: the token of each single byte. False: no memory. */
-bool bpe_encode(struct bpe *bpe, const struct vocabulary *vocabulary, const uint32_t bytes[256],
-                struct slice piece, struct tokens *ret);
+bool bpe_encode(struct bpe *bpe, const struct vocabulary *vocabulary, const uint32_t bytes[256], struct slice piece,
+                struct tokens *ret);
 void bpe_finish(struct bpe *bpe);
 
 #endif

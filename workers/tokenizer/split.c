@@ -17,8 +17,7 @@ struct split {
 };
 
 /* What ByteLevel applies by itself. */
-static const char gpt2[] =
-    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
+static const char gpt2[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
 /* ---- one expression ---------------------------------------------------------------------- */
 
@@ -58,8 +57,7 @@ static int compile(struct split *split, struct slice pattern, uint32_t options, 
 {
     int code;
     size_t at;
-    split->code = pcre2_compile(pattern.data, pattern.len,
-                                options | PCRE2_UTF, &code, &at, NULL);
+    split->code = pcre2_compile(pattern.data, pattern.len, options | PCRE2_UTF, &code, &at, NULL);
     if (!split->code)
         return fail_set(fail, -EINVAL, "an expression is not one: error %d at %zu", code, at);
     pcre2_jit_compile(split->code, PCRE2_JIT_COMPLETE); /* without it, slower */
@@ -73,13 +71,11 @@ static int compile(struct split *split, struct slice pattern, uint32_t options, 
     return 0;
 }
 
-static int splits_add(struct splits *splits, const char *pattern, bool is_literal,
-                      struct fail *fail)
+static int splits_add(struct splits *splits, const char *pattern, bool is_literal, struct fail *fail)
 {
     AUTO_BUFFER translated = {0};
     if (strlen(pattern) > TOKENIZER_PATTERN_MAX || strlen(pattern) == 0)
-        return fail_set(fail, -EINVAL, "an expression is empty or longer than %d bytes",
-                        TOKENIZER_PATTERN_MAX);
+        return fail_set(fail, -EINVAL, "an expression is empty or longer than %d bytes", TOKENIZER_PATTERN_MAX);
     if (splits->count == TOKENIZER_SPLITS_MAX)
         return fail_set(fail, -EINVAL, "more than %d pre-tokenizers", TOKENIZER_SPLITS_MAX);
     int error = is_literal ? 0 : translate(pattern, &translated, fail);
@@ -101,8 +97,7 @@ static int read_split(struct splits *splits, const json_t *json, struct fail *fa
     const char *regex = json_string_value(json_object_get(pattern, "Regex"));
     const char *literal = json_string_value(json_object_get(pattern, "String"));
     const char *behavior = json_string_value(json_object_get(json, "behavior"));
-    if (!behavior || strcmp(behavior, "Isolated") != 0 ||
-        json_is_true(json_object_get(json, "invert")))
+    if (!behavior || strcmp(behavior, "Isolated") != 0 || json_is_true(json_object_get(json, "invert")))
         return fail_set(fail, -EINVAL, "a Split that is not Isolated, or inverted");
     if (!regex && !literal)
         return fail_set(fail, -EINVAL, "a Split without a pattern");
@@ -111,10 +106,8 @@ static int read_split(struct splits *splits, const json_t *json, struct fail *fa
 
 static int read_digits(struct splits *splits, const json_t *json, struct fail *fail)
 {
-    return splits_add(splits,
-                      json_is_true(json_object_get(json, "individual_digits")) ? "\\p{N}"
-                                                                              : "\\p{N}+",
-                      false, fail);
+    return splits_add(splits, json_is_true(json_object_get(json, "individual_digits")) ? "\\p{N}" : "\\p{N}+", false,
+                      fail);
 }
 
 static int read_byte_level(struct splits *splits, const json_t *json, struct fail *fail)
@@ -130,10 +123,8 @@ static int read_sequence(struct splits *splits, const json_t *json, struct fail 
 static const struct {
     const char *type;
     int (*read)(struct splits *splits, const json_t *json, struct fail *fail);
-} kinds[] = {{"Split", read_split},
-             {"Digits", read_digits},
-             {"ByteLevel", read_byte_level},
-             {"Sequence", read_sequence}};
+} kinds[] = {
+    {"Split", read_split}, {"Digits", read_digits}, {"ByteLevel", read_byte_level}, {"Sequence", read_sequence}};
 
 static int read_one(struct splits *splits, const json_t *json, struct fail *fail)
 {
@@ -149,8 +140,7 @@ static int read_sequence(struct splits *splits, const json_t *json, struct fail 
 {
     const json_t *list = json_object_get(json, "pretokenizers");
     if (!json_is_array(list) || json_array_size(list) > TOKENIZER_SPLITS_MAX)
-        return fail_set(fail, -EINVAL, "a Sequence without pretokenizers, or of more than %d",
-                        TOKENIZER_SPLITS_MAX);
+        return fail_set(fail, -EINVAL, "a Sequence without pretokenizers, or of more than %d", TOKENIZER_SPLITS_MAX);
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *element = json_array_get(list, i);
         const char *type = json_string_value(json_object_get(element, "type"));
@@ -198,11 +188,10 @@ struct cutting {
 static int cut_from(const struct cutting *cutting, size_t level, struct slice text);
 
 /* Finds the next match that is not empty from `at` on. 0, -ENOENT or -ENOTSUP. */
-static int find_match(const struct split *split, struct slice text, size_t at, size_t *start,
-                      size_t *end)
+static int find_match(const struct split *split, struct slice text, size_t at, size_t *start, size_t *end)
 {
-    int found = pcre2_match(split->code, text.data, text.len, at,
-                            PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, split->match, split->limits);
+    int found = pcre2_match(split->code, text.data, text.len, at, PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, split->match,
+                            split->limits);
     const size_t *range = pcre2_get_ovector_pointer(split->match);
     if (found == PCRE2_ERROR_NOMATCH)
         return -ENOENT;
@@ -232,12 +221,10 @@ static int cut_level(const struct cutting *cutting, size_t level, struct slice t
 
 static int cut_from(const struct cutting *cutting, size_t level, struct slice text)
 {
-    return level == cutting->splits->count ? cutting->take(cutting->arg, text)
-                                           : cut_level(cutting, level, text);
+    return level == cutting->splits->count ? cutting->take(cutting->arg, text) : cut_level(cutting, level, text);
 }
 
-int splits_run(const struct splits *splits, struct slice text,
-               int (*take)(void *arg, struct slice piece), void *arg)
+int splits_run(const struct splits *splits, struct slice text, int (*take)(void *arg, struct slice piece), void *arg)
 {
     const struct cutting cutting = {splits, take, arg};
     return text.len > 0 ? cut_from(&cutting, 0, text) : 0;

@@ -24,7 +24,6 @@ void splits_finish(struct splits *splits);
  * Calls `take` with each piece of the text, in order, until it returns another value than 0, which
  * is returned then. -ENOTSUP when an expression takes too long over it. The text is valid UTF-8.
  */
-int splits_run(const struct splits *splits, struct slice text,
-               int (*take)(void *arg, struct slice piece), void *arg);
+int splits_run(const struct splits *splits, struct slice text, int (*take)(void *arg, struct slice piece), void *arg);
 
 #endif

@@ -17,16 +17,14 @@ int tokenizer_parse(struct slice json, struct tokenizer **ret, struct fail *fail
 {
     json_error_t error;
     if (json.len > TOKENIZER_FILE_MAX)
-        return fail_set(fail, -EINVAL, "a tokenizer.json of more than %d MiB",
-                        TOKENIZER_FILE_MAX >> 20);
+        return fail_set(fail, -EINVAL, "a tokenizer.json of more than %d MiB", TOKENIZER_FILE_MAX >> 20);
     if (!text_is_shallow(json, FILE_LEVELS_MAX))
         return fail_set(fail, -EINVAL, "a tokenizer.json of more than %d levels", FILE_LEVELS_MAX);
     json_t *file = json_loadb((const char *)json.data, json.len, JSON_REJECT_DUPLICATES, &error);
     if (!file)
         return fail_set(fail, -EINVAL, "not JSON: line %d: %.160s", error.line, error.text);
     struct tokenizer *tokenizer = calloc(1, sizeof(*tokenizer));
-    int code = tokenizer ? tokenizer_read(tokenizer, file, fail)
-                         : fail_set(fail, -ENOMEM, "out of memory");
+    int code = tokenizer ? tokenizer_read(tokenizer, file, fail) : fail_set(fail, -ENOMEM, "out of memory");
     json_decref(file);
     if (code < 0)
         tokenizer_destroy(&tokenizer);
@@ -73,10 +71,9 @@ void tokenizer_destroy(struct tokenizer **tokenizer)
 static const struct {
     uint32_t first, last;
 } inert[] = {
-    {0x0000, 0x02ff},   {0x0400, 0x0482},   {0x2010, 0x2027},   {0x2030, 0x205e},
-    {0x2190, 0x2328},   {0x2500, 0x27bf},   {0x3001, 0x3029},   {0x3041, 0x3096},
-    {0x30a0, 0x30ff},   {0x4e00, 0x9fff},   {0xac00, 0xd7a3},   {0xff01, 0xff60},
-    {0xfffd, 0xfffd},   {0x1f300, 0x1faff},
+    {0x0000, 0x02ff}, {0x0400, 0x0482}, {0x2010, 0x2027}, {0x2030, 0x205e},   {0x2190, 0x2328},
+    {0x2500, 0x27bf}, {0x3001, 0x3029}, {0x3041, 0x3096}, {0x30a0, 0x30ff},   {0x4e00, 0x9fff},
+    {0xac00, 0xd7a3}, {0xff01, 0xff60}, {0xfffd, 0xfffd}, {0x1f300, 0x1faff},
 };
 
 static uint32_t character_of(const uint8_t *bytes, size_t len)
@@ -118,29 +115,22 @@ static int take_piece(void *arg, struct slice piece)
 {
     const struct encoding *encoding = arg;
     struct tokenizer *tokenizer = encoding->tokenizer;
-    const int32_t whole = tokenizer->ignores_merges
-                              ? vocabulary_find(&tokenizer->vocabulary, piece)
-                              : VOCABULARY_NONE;
+    const int32_t whole = tokenizer->ignores_merges ? vocabulary_find(&tokenizer->vocabulary, piece) : VOCABULARY_NONE;
     if (whole != VOCABULARY_NONE)
         return tokens_append(encoding->ids, &(uint32_t){(uint32_t)whole}, 1) ? 0 : -ENOMEM;
     for (size_t i = 0; i < piece.len; i++)
         if (tokenizer->bytes[piece.data[i]] == UINT32_MAX)
             return -ENOTSUP;
-    return bpe_encode(&tokenizer->bpe, &tokenizer->vocabulary, tokenizer->bytes, piece,
-                      encoding->ids)
-               ? 0
-               : -ENOMEM;
+    return bpe_encode(&tokenizer->bpe, &tokenizer->vocabulary, tokenizer->bytes, piece, encoding->ids) ? 0 : -ENOMEM;
 }
 
 /* Bytes until the next name of an added token, and its own bytes and id; 0 of these at the end. */
-static size_t find_added(const struct tokenizer *tokenizer, struct slice text, bool specials,
-                         size_t *len, uint32_t *id)
+static size_t find_added(const struct tokenizer *tokenizer, struct slice text, bool specials, size_t *len, uint32_t *id)
 {
     size_t at = 0;
     *len = 0;
-    while (at < text.len && !(*len = added_match(&tokenizer->added,
-                                                 slice_of(text.data + at, text.len - at), specials,
-                                                 id)))
+    while (at < text.len &&
+           !(*len = added_match(&tokenizer->added, slice_of(text.data + at, text.len - at), specials, id)))
         at++;
     return at;
 }
@@ -161,8 +151,8 @@ static int encode(struct tokenizer *tokenizer, struct slice text, bool specials,
     return code;
 }
 
-int tokenizer_encode(struct tokenizer *tokenizer, struct slice text, bool specials,
-                     struct tokens *ret, struct fail *fail)
+int tokenizer_encode(struct tokenizer *tokenizer, struct slice text, bool specials, struct tokens *ret,
+                     struct fail *fail)
 {
     const size_t count = ret->count;
     if (text.len > TOKENIZER_TEXT_MAX)
@@ -175,12 +165,10 @@ int tokenizer_encode(struct tokenizer *tokenizer, struct slice text, bool specia
     if (code < 0)
         ret->count = count;
     return code == 0 ? 0
-                     : fail_set(fail, code, "%s",
-                                code == -ENOMEM ? "out of memory" : "a text that is beyond limits");
+                     : fail_set(fail, code, "%s", code == -ENOMEM ? "out of memory" : "a text that is beyond limits");
 }
 
-bool tokenizer_decode(const struct tokenizer *tokenizer, const struct tokens *ids,
-                      struct buffer *ret)
+bool tokenizer_decode(const struct tokenizer *tokenizer, const struct tokens *ids, struct buffer *ret)
 {
     for (size_t i = 0; i < ids->count; i++) {
         struct slice bytes = vocabulary_get(&tokenizer->names, ids->ids[i]);

@@ -36,10 +36,9 @@ void tokenizer_destroy(struct tokenizer **tokenizer);
  * specials: names of special tokens become these; else they are text, as the names of those added
  * tokens that the file does not call special never are. -ENOTSUP, -ENOMEM; *ret is as it was then.
  */
-int tokenizer_encode(struct tokenizer *tokenizer, struct slice text, bool specials,
-                     struct tokens *ret, struct fail *fail);
+int tokenizer_encode(struct tokenizer *tokenizer, struct slice text, bool specials, struct tokens *ret,
+                     struct fail *fail);
 /* Bytes, which need not be whole characters. False for an id that there is not, or no memory. */
-bool tokenizer_decode(const struct tokenizer *tokenizer, const struct tokens *ids,
-                      struct buffer *ret);
+bool tokenizer_decode(const struct tokenizer *tokenizer, const struct tokens *ids, struct buffer *ret);
 
 #endif

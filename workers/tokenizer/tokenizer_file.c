@@ -65,30 +65,26 @@ static int find_id_end(const json_t *vocab, const json_t *added, size_t *ret, st
     json_object_foreach((json_t *)(uintptr_t)vocab, key, value)
     {
         if (!read_id(value, &id))
-            return fail_set(fail, -EINVAL, "token \"%.40s\" has no id below %d", key,
-                            TOKENIZER_TOKENS_MAX);
+            return fail_set(fail, -EINVAL, "token \"%.40s\" has no id below %d", key, TOKENIZER_TOKENS_MAX);
         *ret = id >= *ret ? id + 1 : *ret;
     }
     json_array_foreach(added, i, value)
     {
         if (!read_id(json_object_get(value, "id"), &id))
-            return fail_set(fail, -EINVAL, "added token %zu has no id below %d", i,
-                            TOKENIZER_TOKENS_MAX);
+            return fail_set(fail, -EINVAL, "added token %zu has no id below %d", i, TOKENIZER_TOKENS_MAX);
         *ret = id >= *ret ? id + 1 : *ret;
     }
     return 0;
 }
 
-static int read_token(struct tokenizer *tokenizer, struct slice text, uint32_t id,
-                      struct fail *fail)
+static int read_token(struct tokenizer *tokenizer, struct slice text, uint32_t id, struct fail *fail)
 {
     AUTO_BUFFER bytes = {0};
     const int32_t added = vocabulary_find(&tokenizer->names, text);
     if (added != VOCABULARY_NONE && (uint32_t)added == id)
         return 0; /* an added token may stand here, too, as it is */
     if (text.len == 0 || text.len > TOKENIZER_TOKEN_BYTES_MAX)
-        return fail_set(fail, -EINVAL, "token %u is empty or longer than %d bytes", id,
-                        TOKENIZER_TOKEN_BYTES_MAX);
+        return fail_set(fail, -EINVAL, "token %u is empty or longer than %d bytes", id, TOKENIZER_TOKEN_BYTES_MAX);
     if (!byte_level_decode(text, &bytes))
         return fail_set(fail, -EINVAL, "token %u is not written byte by byte", id);
     return vocabulary_get(&tokenizer->names, id).len == 0 &&
@@ -103,14 +99,12 @@ static int read_vocab(struct tokenizer *tokenizer, const json_t *vocab, struct f
     json_t *value;
     json_object_foreach((json_t *)(uintptr_t)vocab, key, value)
     {
-        int error = read_token(tokenizer, slice_from_str(key), (uint32_t)json_integer_value(value),
-                               fail);
+        int error = read_token(tokenizer, slice_from_str(key), (uint32_t)json_integer_value(value), fail);
         if (error < 0)
             return error;
     }
     for (unsigned byte = 0; byte < 256; byte++) {
-        const int32_t id =
-            vocabulary_find(&tokenizer->vocabulary, slice_of(&(uint8_t){(uint8_t)byte}, 1));
+        const int32_t id = vocabulary_find(&tokenizer->vocabulary, slice_of(&(uint8_t){(uint8_t)byte}, 1));
         tokenizer->bytes[byte] = id == VOCABULARY_NONE ? UINT32_MAX : (uint32_t)id;
     }
     return 0;
@@ -129,8 +123,7 @@ static int read_added_token(struct tokenizer *tokenizer, const json_t *token, st
         if (json_is_true(json_object_get(token, unknown[i])))
             return fail_set(fail, -EINVAL, "added token %u has %s", id, unknown[i]);
     return vocabulary_add(&tokenizer->names, id, name) &&
-                   added_put(&tokenizer->added, name, id,
-                             json_is_true(json_object_get(token, "special")))
+                   added_put(&tokenizer->added, name, id, json_is_true(json_object_get(token, "special")))
                ? 0
                : fail_set(fail, -EINVAL, "added token %u is there twice", id);
 }
@@ -153,8 +146,7 @@ static bool split_merge(const json_t *merge, struct slice *left, struct slice *r
     return left->len > 0 && right->len > 0;
 }
 
-static int read_merge(struct tokenizer *tokenizer, const json_t *json, uint32_t rank,
-                      struct fail *fail)
+static int read_merge(struct tokenizer *tokenizer, const json_t *json, uint32_t rank, struct fail *fail)
 {
     struct vocabulary *vocabulary = &tokenizer->vocabulary;
     AUTO_BUFFER bytes = {0};
@@ -169,8 +161,7 @@ static int read_merge(struct tokenizer *tokenizer, const json_t *json, uint32_t 
                   merged = vocabulary_find(vocabulary, buffer_peek(&bytes));
     if (a == VOCABULARY_NONE || b == VOCABULARY_NONE || merged == VOCABULARY_NONE)
         return fail_set(fail, -EINVAL, "merge %u is of tokens that there are not", rank);
-    vocabulary_add_merge(vocabulary, (struct vocabulary_merge){(uint32_t)a, (uint32_t)b,
-                                                               (uint32_t)merged, rank});
+    vocabulary_add_merge(vocabulary, (struct vocabulary_merge){(uint32_t)a, (uint32_t)b, (uint32_t)merged, rank});
     return 0;
 }
 
@@ -179,21 +170,18 @@ static int read_merge(struct tokenizer *tokenizer, const json_t *json, uint32_t 
 /* What would change ids, and is not done here. */
 static int check_model(const json_t *model, struct fail *fail)
 {
-    static const char *const empty[] = {"continuing_subword_prefix", "end_of_word_suffix",
-                                        "dropout"};
+    static const char *const empty[] = {"continuing_subword_prefix", "end_of_word_suffix", "dropout"};
     const char *type = json_string_value(json_object_get(model, "type"));
     if (type && strcmp(type, "BPE") != 0)
         return fail_set(fail, -EINVAL, "its model is %.40s, not BPE", type);
     for (size_t i = 0; i < sizeof(empty) / sizeof(*empty); i++) {
         const json_t *value = json_object_get(model, empty[i]);
-        if (value && !json_is_null(value) &&
-            !(json_is_string(value) && json_string_length(value) == 0))
+        if (value && !json_is_null(value) && !(json_is_string(value) && json_string_length(value) == 0))
             return fail_set(fail, -EINVAL, "its model has a %s", empty[i]);
     }
     if (json_is_true(json_object_get(model, "byte_fallback")))
         return fail_set(fail, -EINVAL, "its model has byte_fallback");
-    return json_is_object(json_object_get(model, "vocab")) &&
-                   json_is_array(json_object_get(model, "merges"))
+    return json_is_object(json_object_get(model, "vocab")) && json_is_array(json_object_get(model, "merges"))
                ? 0
                : fail_set(fail, -EINVAL, "its model has no vocab or no merges");
 }
@@ -207,21 +195,18 @@ static int read_normalizer(struct tokenizer *tokenizer, const json_t *normalizer
                : fail_set(fail, -EINVAL, "its normalizer is %.40s, not NFC", type ? type : "?");
 }
 
-static int read_tokens(struct tokenizer *tokenizer, const json_t *model, const json_t *added,
-                       struct fail *fail)
+static int read_tokens(struct tokenizer *tokenizer, const json_t *model, const json_t *added, struct fail *fail)
 {
     const json_t *vocab = json_object_get(model, "vocab"), *merges = json_object_get(model, "merges");
     const json_t *element;
     size_t id_end, i;
-    if (json_object_size(vocab) > TOKENIZER_TOKENS_MAX ||
-        json_array_size(merges) > TOKENIZER_TOKENS_MAX ||
+    if (json_object_size(vocab) > TOKENIZER_TOKENS_MAX || json_array_size(merges) > TOKENIZER_TOKENS_MAX ||
         json_array_size(added) > TOKENIZER_ADDED_MAX)
-        return fail_set(fail, -EINVAL, "more than %d tokens or merges, or %d added tokens",
-                        TOKENIZER_TOKENS_MAX, TOKENIZER_ADDED_MAX);
+        return fail_set(fail, -EINVAL, "more than %d tokens or merges, or %d added tokens", TOKENIZER_TOKENS_MAX,
+                        TOKENIZER_ADDED_MAX);
     int error = find_id_end(vocab, added, &id_end, fail);
     if (error == 0 &&
-        (!vocabulary_init(&tokenizer->vocabulary, id_end, json_object_size(vocab),
-                          json_array_size(merges)) ||
+        (!vocabulary_init(&tokenizer->vocabulary, id_end, json_object_size(vocab), json_array_size(merges)) ||
          !vocabulary_init(&tokenizer->names, id_end, json_array_size(added), 0)))
         error = fail_set(fail, -ENOMEM, "out of memory");
     for (i = 0; error == 0 && (element = json_array_get(added, i)); i++)
@@ -242,6 +227,5 @@ int tokenizer_read(struct tokenizer *tokenizer, const json_t *file, struct fail 
     if (error == 0)
         error = splits_read(&tokenizer->splits, json_object_get(file, "pre_tokenizer"), fail);
     tokenizer->ignores_merges = json_is_true(json_object_get(model, "ignore_merges"));
-    return error < 0 ? error
-                     : read_tokens(tokenizer, model, json_object_get(file, "added_tokens"), fail);
+    return error < 0 ? error : read_tokens(tokenizer, model, json_object_get(file, "added_tokens"), fail);
 }

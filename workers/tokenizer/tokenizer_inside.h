@@ -14,9 +14,9 @@ struct tokenizer {
     struct added added;
     struct splits splits;
     struct bpe bpe;
-    uint32_t bytes[256];  /* the token of each byte; UINT32_MAX: there is none */
-    bool ignores_merges;  /* a piece that is a token as a whole becomes it */
-    bool normalizes;      /* to NFC */
+    uint32_t bytes[256]; /* the token of each byte; UINT32_MAX: there is none */
+    bool ignores_merges; /* a piece that is a token as a whole becomes it */
+    bool normalizes;     /* to NFC */
 };
 
 /* Byte-level vocabularies are written with a printable character for each byte. False: it is none. */

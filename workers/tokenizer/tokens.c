@@ -23,8 +23,7 @@ bool tokens_append(struct tokens *tokens, const uint32_t *ids, size_t count)
 
 bool tokens_equal(const struct tokens *a, const struct tokens *b)
 {
-    return a->count == b->count &&
-           (a->count == 0 || memcmp(a->ids, b->ids, a->count * sizeof(*a->ids)) == 0);
+    return a->count == b->count && (a->count == 0 || memcmp(a->ids, b->ids, a->count * sizeof(*a->ids)) == 0);
 }
 
 bool tokens_have(const struct tokens *tokens, uint32_t id)

@@ -26,10 +26,7 @@ static uint64_t hash_bytes(uint64_t seed, struct slice bytes)
     return hash;
 }
 
-static uint64_t hash_pair(uint64_t seed, uint32_t left, uint32_t right)
-{
-    return mix(mix(seed ^ left) + seed + right);
-}
+static uint64_t hash_pair(uint64_t seed, uint32_t left, uint32_t right) { return mix(mix(seed ^ left) + seed + right); }
 
 static size_t places_for(size_t count)
 {
@@ -43,9 +40,8 @@ static size_t places_for(size_t count)
 
 bool vocabulary_init(struct vocabulary *vocabulary, size_t id_end, size_t tokens, size_t merges)
 {
-    *vocabulary = (struct vocabulary){.token_capacity = id_end,
-                                      .place_count = places_for(tokens),
-                                      .merge_places = places_for(merges)};
+    *vocabulary = (struct vocabulary){
+        .token_capacity = id_end, .place_count = places_for(tokens), .merge_places = places_for(merges)};
     if (getrandom(&vocabulary->seed, sizeof(vocabulary->seed), 0) < 0)
         vocabulary->seed = (uintptr_t)vocabulary;
     vocabulary->tokens = calloc(id_end + 1, sizeof(*vocabulary->tokens));
@@ -87,11 +83,9 @@ static int32_t *place_of(const struct vocabulary *vocabulary, struct slice bytes
 bool vocabulary_add(struct vocabulary *vocabulary, uint32_t id, struct slice bytes)
 {
     int32_t *place = place_of(vocabulary, bytes);
-    if (id >= vocabulary->token_capacity || vocabulary->tokens[id].len > 0 ||
-        *place != VOCABULARY_NONE)
+    if (id >= vocabulary->token_capacity || vocabulary->tokens[id].len > 0 || *place != VOCABULARY_NONE)
         return false;
-    vocabulary->tokens[id] =
-        (struct vocabulary_token){(uint32_t)vocabulary->bytes.len, (uint32_t)bytes.len};
+    vocabulary->tokens[id] = (struct vocabulary_token){(uint32_t)vocabulary->bytes.len, (uint32_t)bytes.len};
     *place = (int32_t)id;
     return buffer_append(&vocabulary->bytes, bytes.data, bytes.len);
 }
@@ -103,8 +97,7 @@ int32_t vocabulary_find(const struct vocabulary *vocabulary, struct slice bytes)
 
 /* ---- merges ------------------------------------------------------------------------------ */
 
-static struct vocabulary_merge *merge_place(const struct vocabulary *vocabulary, uint32_t left,
-                                            uint32_t right)
+static struct vocabulary_merge *merge_place(const struct vocabulary *vocabulary, uint32_t left, uint32_t right)
 {
     size_t at = hash_pair(vocabulary->seed, left, right) & (vocabulary->merge_places - 1);
     struct vocabulary_merge *merge = &vocabulary->merges[at];
@@ -122,8 +115,7 @@ void vocabulary_add_merge(struct vocabulary *vocabulary, struct vocabulary_merge
         *place = merge;
 }
 
-const struct vocabulary_merge *vocabulary_find_merge(const struct vocabulary *vocabulary,
-                                                     uint32_t left, uint32_t right)
+const struct vocabulary_merge *vocabulary_find_merge(const struct vocabulary *vocabulary, uint32_t left, uint32_t right)
 {
     const struct vocabulary_merge *merge = merge_place(vocabulary, left, right);
     return merge->left == UINT32_MAX ? NULL : merge;

@@ -40,7 +40,7 @@ struct slice vocabulary_get(const struct vocabulary *vocabulary, uint32_t id);
 
 /* Nothing where the pair is there already: its first rank stays. */
 void vocabulary_add_merge(struct vocabulary *vocabulary, struct vocabulary_merge merge);
-const struct vocabulary_merge *vocabulary_find_merge(const struct vocabulary *vocabulary,
-                                                     uint32_t left, uint32_t right); /* or NULL */
+const struct vocabulary_merge *vocabulary_find_merge(const struct vocabulary *vocabulary, uint32_t left,
+                                                     uint32_t right); /* or NULL */
 
 #endif

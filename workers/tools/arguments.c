@@ -17,10 +17,7 @@ int64_t tool_integer(const json_t *arguments, const char *name, int64_t otherwis
     return json_is_integer(value) ? json_integer_value(value) : otherwise;
 }
 
-bool tool_boolean(const json_t *arguments, const char *name)
-{
-    return json_is_true(json_object_get(arguments, name));
-}
+bool tool_boolean(const json_t *arguments, const char *name) { return json_is_true(json_object_get(arguments, name)); }
 
 /* ---- checking ----------------------------------------------------------------------------- */
 
@@ -31,22 +28,21 @@ struct check {
     size_t size;
 };
 
-static const char *const type_words[] = {"a string", "an integer", "true or false",
-                                         "a list of integers"};
+static const char *const type_words[] = {"a string", "an integer", "true or false", "a list of integers"};
 
 #define WRONG(check, ...) (snprintf((check)->text, (check)->size, __VA_ARGS__), false)
 
 static const char *json_words(const json_t *value)
 {
     switch (json_typeof(value)) {
-    case JSON_OBJECT:  return "an object";
-    case JSON_ARRAY:   return "a list";
-    case JSON_STRING:  return "a string";
+    case JSON_OBJECT: return "an object";
+    case JSON_ARRAY: return "a list";
+    case JSON_STRING: return "a string";
     case JSON_INTEGER: return "an integer";
-    case JSON_REAL:    return "a number with a fraction";
+    case JSON_REAL: return "a number with a fraction";
     case JSON_TRUE:
-    case JSON_FALSE:   return "true or false";
-    default:           return "null";
+    case JSON_FALSE: return "true or false";
+    default: return "null";
     }
 }
 
@@ -63,9 +59,9 @@ static bool is_integers(const json_t *value)
 static bool has_type(const json_t *value, enum tool_type type)
 {
     switch (type) {
-    case TOOL_STRING:   return json_is_string(value);
-    case TOOL_INTEGER:  return json_is_integer(value);
-    case TOOL_BOOLEAN:  return json_is_boolean(value);
+    case TOOL_STRING: return json_is_string(value);
+    case TOOL_INTEGER: return json_is_integer(value);
+    case TOOL_BOOLEAN: return json_is_boolean(value);
     case TOOL_INTEGERS: return is_integers(value);
     }
     return false;
@@ -85,11 +81,11 @@ static bool check_bounds(const struct check *check, double value, const char *un
     if (argument->min == 0 && argument->max == 0)
         return true;
     if (value < argument->min)
-        return WRONG(check, "%s: the argument %s is %.15g%s, at least %.15g.", check->tool->name,
-                     argument->name, value, unit, argument->min);
+        return WRONG(check, "%s: the argument %s is %.15g%s, at least %.15g.", check->tool->name, argument->name, value,
+                     unit, argument->min);
     if (value > argument->max)
-        return WRONG(check, "%s: the argument %s is %.15g%s, at most %.15g.", check->tool->name,
-                     argument->name, value, unit, argument->max);
+        return WRONG(check, "%s: the argument %s is %.15g%s, at most %.15g.", check->tool->name, argument->name, value,
+                     unit, argument->max);
     return true;
 }
 
@@ -107,20 +103,16 @@ static bool check_value(const struct check *check, const json_t *value)
 {
     const struct tool_argument *argument = check->argument;
     if (!has_type(value, argument->type))
-        return WRONG(check, "%s: the argument %s must be %s, not %s.", check->tool->name,
-                     argument->name, type_words[argument->type], json_words(value));
+        return WRONG(check, "%s: the argument %s must be %s, not %s.", check->tool->name, argument->name,
+                     type_words[argument->type], json_words(value));
     if (argument->words && !is_among(json_string_value(value), argument->words))
-        return WRONG(check, "%s: the argument %s must be one of %s.", check->tool->name,
-                     argument->name, argument->words);
+        return WRONG(check, "%s: the argument %s must be one of %s.", check->tool->name, argument->name,
+                     argument->words);
     switch (argument->type) {
-    case TOOL_STRING:
-        return check_bounds(check, (double)characters(json_string_value(value)), " characters");
-    case TOOL_INTEGER:
-        return check_bounds(check, (double)json_integer_value(value), "");
-    case TOOL_INTEGERS:
-        return check_bounds(check, (double)json_array_size(value), " elements");
-    default:
-        return true;
+    case TOOL_STRING: return check_bounds(check, (double)characters(json_string_value(value)), " characters");
+    case TOOL_INTEGER: return check_bounds(check, (double)json_integer_value(value), "");
+    case TOOL_INTEGERS: return check_bounds(check, (double)json_array_size(value), " elements");
+    default: return true;
     }
 }
 
@@ -130,8 +122,8 @@ static bool refuse_unknown(const struct check *check, const char *name)
     for (const struct tool_argument *at = check->tool->arguments; at->name; at++)
         buffer_printf(&names, "%s%s", at == check->tool->arguments ? "" : ", ", at->name);
     AUTO_FREE char *text = buffer_take_str(&names);
-    return WRONG(check, "%s has no argument \"%.64s\". Its arguments are: %s.", check->tool->name,
-                 name, text ? text : "");
+    return WRONG(check, "%s has no argument \"%.64s\". Its arguments are: %s.", check->tool->name, name,
+                 text ? text : "");
 }
 
 static bool check_names(const struct check *check, const json_t *arguments)
@@ -158,8 +150,7 @@ bool tool_check(const struct tool *tool, const json_t *arguments, char *text, si
         const json_t *value = json_object_get(arguments, check.argument->name);
         bool is_absent = !value || json_is_null(value);
         if (is_absent && check.argument->required)
-            return WRONG(&check, "%s: the argument %s is missing.", tool->name,
-                         check.argument->name);
+            return WRONG(&check, "%s: the argument %s is missing.", tool->name, check.argument->name);
         if (!is_absent && !check_value(&check, value))
             return false;
     }
@@ -196,22 +187,16 @@ static const struct {
     [TOOL_INTEGERS] = {"array", "minItems", "maxItems"},
 };
 
-const char *tool_type_word(enum tool_type type)
-{
-    return forms[type].type;
-}
+const char *tool_type_word(enum tool_type type) { return forms[type].type; }
 
 static bool describe_argument(const struct tool_argument *argument, json_t *json)
 {
     const enum tool_type type = argument->type;
     return json_object_set_new(json, "type", json_string(forms[type].type)) == 0 &&
            json_object_set_new(json, "description", json_string(argument->doc)) == 0 &&
-           (type != TOOL_INTEGERS ||
-            json_object_set_new(json, "items", json_pack("{s:s}", "type", "integer")) == 0) &&
-           (!argument->words ||
-            json_object_set_new(json, "enum", word_list(argument->words)) == 0) &&
-           put_bound(json, forms[type].min, argument->min) &&
-           put_bound(json, forms[type].max, argument->max);
+           (type != TOOL_INTEGERS || json_object_set_new(json, "items", json_pack("{s:s}", "type", "integer")) == 0) &&
+           (!argument->words || json_object_set_new(json, "enum", word_list(argument->words)) == 0) &&
+           put_bound(json, forms[type].min, argument->min) && put_bound(json, forms[type].max, argument->max);
 }
 
 /* Into {"properties": {}, "required": []}. */
@@ -235,6 +220,6 @@ json_t *tool_describe(const struct tool *tool)
         json_decref(parameters);
         return NULL;
     }
-    return json_pack("{s:s, s:{s:s, s:s, s:o}}", "type", "function", "function", "name", tool->name,
-                     "description", tool->doc, "parameters", parameters);
+    return json_pack("{s:s, s:{s:s, s:s, s:o}}", "type", "function", "function", "name", tool->name, "description",
+                     tool->doc, "parameters", parameters);
 }

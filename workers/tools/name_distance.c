@@ -20,8 +20,7 @@ static size_t edits(const char *a, size_t a_len, const char *b, size_t b_len)
         row[0] = i;
         for (size_t j = 1; j <= b_len; j++) {
             const size_t above = row[j];
-            const size_t change =
-                tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]);
+            const size_t change = tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]);
             row[j] = least_of(above + 1, row[j - 1] + 1, diagonal + change);
             diagonal = above;
         }

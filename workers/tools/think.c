@@ -1,8 +1,8 @@
 /* think.c - the tool that does nothing: the thought is the call itself, kept in the record. */
 #include "workers/tools/tools.h"
 
-static int think_call(struct toolbox *box, void *state, const json_t *arguments,
-                      struct tool_result *ret, struct fail *fail)
+static int think_call(struct toolbox *box, void *state, const json_t *arguments, struct tool_result *ret,
+                      struct fail *fail)
 {
     (void)box, (void)state, (void)arguments;
     return tool_say(ret, fail, "Noted.");

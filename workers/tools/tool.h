@@ -43,15 +43,15 @@ enum { TOOL_ARGUMENTS_MAX = 10, TOOLBOX_MAX = 16 };
 struct tool_result {
     char *text; /* for the model, at most limits->output_bytes and a line or two; NUL-terminated */
     size_t len;
-    bool is_error;  /* the call was refused, or what it did went wrong */
+    bool is_error;   /* the call was refused, or what it did went wrong */
     bool is_refused; /* nothing was done: there is no such tool, or the arguments do not fit it */
-    int status;     /* of a command: 0..255, 256 + signal; else 0, or 1 with is_error */
-    double seconds; /* filled in by toolbox_call */
-    uint64_t total; /* bytes it would have said without a limit */
+    int status;      /* of a command: 0..255, 256 + signal; else 0, or 1 with is_error */
+    double seconds;  /* filled in by toolbox_call */
+    uint64_t total;  /* bytes it would have said without a limit */
     bool timed_out;
-    bool is_final;  /* the rollout ends with this call */
-    char *answer;   /* is_final: the rollout's; free()'s */
-    size_t images;  /* pictures among the results, which the text names */
+    bool is_final; /* the rollout ends with this call */
+    char *answer;  /* is_final: the rollout's; free()'s */
+    size_t images; /* pictures among the results, which the text names */
 };
 
 struct tool {
@@ -68,8 +68,7 @@ struct tool {
      * 0 with *ret filled in, or negative errno, of which -ENOEXEC is none: what it was opened
      * with was there. May await; obeys the fiber's deadline.
      */
-    int (*call)(struct toolbox *box, void *state, const json_t *arguments,
-                struct tool_result *ret, struct fail *fail);
+    int (*call)(struct toolbox *box, void *state, const json_t *arguments, struct tool_result *ret, struct fail *fail);
     /* Never awaits. The sandbox may be gone already. Not called where open failed. */
     void (*close)(void *state);
 };
@@ -127,8 +126,8 @@ int toolbox_add(struct toolbox *box, const char *name, struct fail *fail);
  * Checks and makes one call. 0 with *ret (tool_result_finish it) also when the model's call was
  * wrong: an unknown tool, arguments that are no object or do not fit. Else negative errno.
  */
-int toolbox_call(struct toolbox *box, const char *name, const json_t *arguments,
-                 struct tool_result *ret, struct fail *fail);
+int toolbox_call(struct toolbox *box, const char *name, const json_t *arguments, struct tool_result *ret,
+                 struct fail *fail);
 /* The tool of this name, or the one whose name is the most like it; NULL: the box is empty. */
 const struct tool *toolbox_nearest(const struct toolbox *box, const char *name);
 /* Closes what was opened. NULL-safe where zeroed; never awaits. */

@@ -103,8 +103,7 @@ int toolbox_add(struct toolbox *box, const char *name, struct fail *fail)
     return 0;
 }
 
-static int refuse_name(const struct toolbox *box, const char *name, struct tool_result *ret,
-                       struct fail *fail)
+static int refuse_name(const struct toolbox *box, const char *name, struct tool_result *ret, struct fail *fail)
 {
     AUTO_BUFFER names = {0};
     for (size_t i = 0; i < box->count; i++)
@@ -112,8 +111,8 @@ static int refuse_name(const struct toolbox *box, const char *name, struct tool_
     AUTO_FREE char *text = buffer_take_str(&names);
     const struct tool *nearest = toolbox_nearest(box, name);
     ret->is_refused = true;
-    return tool_refuse(ret, fail, "There is no tool \"%.64s\"; %s is the nearest. The tools are: %s.",
-                       name, nearest ? nearest->name : "none", text ? text : "");
+    return tool_refuse(ret, fail, "There is no tool \"%.64s\"; %s is the nearest. The tools are: %s.", name,
+                       nearest ? nearest->name : "none", text ? text : "");
 }
 
 /* A tool opened while the fiber is late or cancelled is opened again by the next call. */
@@ -132,8 +131,8 @@ static int refuse_open(const struct tool *tool, struct tool_result *ret, struct 
     return tool_refuse(ret, fail, "%s does not start: %s.", tool->name, words);
 }
 
-int toolbox_call(struct toolbox *box, const char *name, const json_t *arguments,
-                 struct tool_result *ret, struct fail *fail)
+int toolbox_call(struct toolbox *box, const char *name, const json_t *arguments, struct tool_result *ret,
+                 struct fail *fail)
 {
     char wrong[512];
     size_t at;

@@ -12,15 +12,11 @@ struct place {
     struct report *report;
 };
 
-#define NOTE(place, error, count, format, ...)                                                     \
-    report_note((place)->report, &(place)->report->error, count,                             \
-                  "%s, trace %zu, turn at %u: " format, (place)->given->rollout, (place)->trace,  \
-                  (place)->turn->offset, ##__VA_ARGS__)
+#define NOTE(place, error, count, format, ...)                                                                         \
+    report_note((place)->report, &(place)->report->error, count, "%s, trace %zu, turn at %u: " format,                 \
+                (place)->given->rollout, (place)->trace, (place)->turn->offset, ##__VA_ARGS__)
 
-static bool is_said(const struct record_turn *turn)
-{
-    return strcmp(turn->role, "assistant") == 0;
-}
+static bool is_said(const struct record_turn *turn) { return strcmp(turn->role, "assistant") == 0; }
 
 /* ---- ids that end a turn ------------------------------------------------------------------- */
 
@@ -42,8 +38,7 @@ static int learn_ends(struct verify_engine *engine, const struct record_trace *t
     for (size_t i = 0; i < trace->turn_count && error == 0; i++) {
         const struct record_turn *turn = &trace->turns[i];
         uint64_t end = (uint64_t)turn->offset + turn->length;
-        if (is_said(turn) && turn->length > 0 && end <= trace->token_count &&
-            strcmp(turn->finish, "stop") == 0)
+        if (is_said(turn) && turn->length > 0 && end <= trace->token_count && strcmp(turn->finish, "stop") == 0)
             error = learn_end(engine, trace->token_ids[end - 1], fail);
     }
     return error;
@@ -52,8 +47,7 @@ static int learn_ends(struct verify_engine *engine, const struct record_trace *t
 /* ---- a turn ---------------------------------------------------------------------------------- */
 
 /* Sampling stops at an end of turn: what follows one within a turn was not sampled. */
-static void check_ends(const struct verify_engine *engine, const struct record_trace *trace,
-                       const struct place *place)
+static void check_ends(const struct verify_engine *engine, const struct record_trace *trace, const struct place *place)
 {
     const struct record_turn *turn = place->turn;
     const uint32_t *ids = trace->token_ids + turn->offset;
@@ -62,8 +56,8 @@ static void check_ends(const struct verify_engine *engine, const struct record_t
         at++;
     bool ended = at < turn->length, stopped = strcmp(turn->finish, "stop") == 0;
     if (ended)
-        NOTE(place, not_sampled, turn->length - at - 1, "%u tokens follow its end (token %u)",
-             turn->length - at - 1, ids[at]);
+        NOTE(place, not_sampled, turn->length - at - 1, "%u tokens follow its end (token %u)", turn->length - at - 1,
+             ids[at]);
     if (turn->length == 0)
         NOTE(place, counts, 1, "nothing was sampled");
     else if (stopped != ended)
@@ -71,8 +65,7 @@ static void check_ends(const struct verify_engine *engine, const struct record_t
              ids[turn->length - 1]);
 }
 
-static void check_said(const struct verify_engine *engine, const struct record_trace *trace,
-                       const struct place *place)
+static void check_said(const struct verify_engine *engine, const struct record_trace *trace, const struct place *place)
 {
     const struct record_turn *turn = place->turn;
     uint64_t left_out = 0, above = 0;
@@ -80,14 +73,12 @@ static void check_said(const struct verify_engine *engine, const struct record_t
         left_out += !trace->mask[i];
         above += trace->logprobs[i] > 0;
     }
-    NOTE(place, not_in_mask, left_out, "%llu sampled tokens are not in the mask",
-         (unsigned long long)left_out);
+    NOTE(place, not_in_mask, left_out, "%llu sampled tokens are not in the mask", (unsigned long long)left_out);
     NOTE(place, values, above, "%llu log-probabilities are above 0", (unsigned long long)above);
     if (turn->prompt_tokens != turn->offset)
         NOTE(place, counts, 1, "the engine read a prompt of %u tokens", turn->prompt_tokens);
     if (turn->cached_tokens > turn->prompt_tokens)
-        NOTE(place, counts, 1, "%u of %u prompt tokens were cached", turn->cached_tokens,
-             turn->prompt_tokens);
+        NOTE(place, counts, 1, "%u of %u prompt tokens were cached", turn->cached_tokens, turn->prompt_tokens);
     check_ends(engine, trace, place);
     place->report->turns++;
     place->report->sampled += turn->length;
@@ -103,10 +94,8 @@ static void check_given(const struct record_trace *trace, const struct place *pl
         marked += trace->mask[i];
         valued += trace->logprobs[i] != 0;
     }
-    NOTE(place, not_sampled, marked, "%llu tokens of the %s's are in the mask",
-         (unsigned long long)marked, turn->role);
-    NOTE(place, values, valued, "%llu tokens that were not sampled have a log-probability",
-         (unsigned long long)valued);
+    NOTE(place, not_sampled, marked, "%llu tokens of the %s's are in the mask", (unsigned long long)marked, turn->role);
+    NOTE(place, values, valued, "%llu tokens that were not sampled have a log-probability", (unsigned long long)valued);
 }
 
 /* ---- a trace ------------------------------------------------------------------------------------ */
@@ -131,14 +120,13 @@ static void check_trace(const struct verify_engine *engine, const struct sample 
         else
             check_given(trace, &place);
     }
-    report_note(ret, &ret->counts, covered != trace->token_count,
-                  "%s, trace %zu: its turns do not cover it", given->rollout, which);
-    report_note(ret, &ret->breaks, which > 0 && !trace->reason[0],
-                  "%s, trace %zu: it starts without a reason", given->rollout, which);
+    report_note(ret, &ret->counts, covered != trace->token_count, "%s, trace %zu: its turns do not cover it",
+                given->rollout, which);
+    report_note(ret, &ret->breaks, which > 0 && !trace->reason[0], "%s, trace %zu: it starts without a reason",
+                given->rollout, which);
 }
 
-int checks_run(struct verify_engine *engine, const struct sample *given, struct report *ret,
-               struct fail *fail)
+int checks_run(struct verify_engine *engine, const struct sample *given, struct report *ret, struct fail *fail)
 {
     for (size_t i = 0; i < given->record.trace_count; i++) {
         int error = learn_ends(engine, &given->record.traces[i], fail);
@@ -149,8 +137,7 @@ int checks_run(struct verify_engine *engine, const struct sample *given, struct 
     return 0;
 }
 
-bool checks_are_ours(const struct verify_engine *engine, const struct sample *given, size_t which,
-                     struct report *ret)
+bool checks_are_ours(const struct verify_engine *engine, const struct sample *given, size_t which, struct report *ret)
 {
     const struct record_trace *trace = &given->record.traces[which];
     const struct {
@@ -163,8 +150,8 @@ bool checks_are_ours(const struct verify_engine *engine, const struct sample *gi
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         if (!*rows[i].found || strcmp(rows[i].found, rows[i].wanted) == 0)
             continue;
-        report_note(ret, &ret->strangers, 1, "%s, trace %zu: its %s is %s, the engine's %s",
-                      given->rollout, which, rows[i].what, rows[i].found, rows[i].wanted);
+        report_note(ret, &ret->strangers, 1, "%s, trace %zu: its %s is %s, the engine's %s", given->rollout, which,
+                    rows[i].what, rows[i].found, rows[i].wanted);
         return false;
     }
     return true;

@@ -30,10 +30,7 @@ void histogram_join(struct histogram *tally, const struct histogram *more)
         tally->bars[i] += more->bars[i];
 }
 
-double histogram_mean(const struct histogram *tally)
-{
-    return tally->count ? tally->sum / (double)tally->count : 0;
-}
+double histogram_mean(const struct histogram *tally) { return tally->count ? tally->sum / (double)tally->count : 0; }
 
 double worst_difference(const struct worst *worst)
 {

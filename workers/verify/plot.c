@@ -45,12 +45,15 @@ static void draw_axes(double end, FILE *out)
     }
     for (int bar = 1; bar <= TALLY_BARS; bar += TALLY_BARS_A_DECADE) {
         double x = LEFT + PLOT_WIDTH * bar / TALLY_BARS;
-        fprintf(out, "<line x1='%.1f' y1='%d' x2='%.1f' y2='%d' stroke='#999'/>\n", x, HEIGHT - BOTTOM, x, HEIGHT - BOTTOM + 5);
+        fprintf(out, "<line x1='%.1f' y1='%d' x2='%.1f' y2='%d' stroke='#999'/>\n", x, HEIGHT - BOTTOM, x,
+                HEIGHT - BOTTOM + 5);
         fprintf(out, "<text x='%.1f' y='%d' text-anchor='middle'>1e%d</text>\n", x, HEIGHT - BOTTOM + 20,
                 TALLY_FIRST_DECADE + (bar - 1) / TALLY_BARS_A_DECADE);
     }
     fprintf(out, "<text x='%d' y='%d' text-anchor='start'>less</text>\n", LEFT, HEIGHT - BOTTOM + 20);
-    fprintf(out, "<text x='%d' y='%d' text-anchor='middle'>absolute difference of log-probabilities, nats</text>\n",
+    fprintf(out,
+            "<text x='%d' y='%d' text-anchor='middle'>absolute difference of log-probabilities, "
+            "nats</text>\n",
             LEFT + (int)PLOT_WIDTH / 2, HEIGHT - 12);
 }
 
@@ -60,7 +63,9 @@ static void draw_bars(const struct histogram *tally, size_t kind, double end, FI
     for (size_t i = 0; i < TALLY_BARS; i++) {
         double height = PLOT_HEIGHT * share_of(tally, i) / end;
         if (tally->bars[i])
-            fprintf(out, "<rect x='%.1f' y='%.1f' width='%.1f' height='%.1f' fill='%s'><title>%llu tokens</title></rect>\n",
+            fprintf(out,
+                    "<rect x='%.1f' y='%.1f' width='%.1f' height='%.1f' fill='%s'><title>%llu "
+                    "tokens</title></rect>\n",
                     LEFT + step * (double)i + step * 0.06 + (double)kind * width, TOP + PLOT_HEIGHT - height, width,
                     fmax(height, 0.7), kinds[kind].colour, (unsigned long long)tally->bars[i]);
     }
@@ -77,8 +82,10 @@ static void draw_legend(const struct histogram *tally, size_t kind, FILE *out)
 void verify_plot(const struct report *all, FILE *out)
 {
     double end = axis_end(highest_share(all));
-    fprintf(out, "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%d' viewBox='0 0 %d %d' "
-                 "font-family='sans-serif' font-size='12' fill='#222'>\n<rect width='100%%' height='100%%' fill='white'/>\n",
+    fprintf(out,
+            "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%d' viewBox='0 0 %d %d' "
+            "font-family='sans-serif' font-size='12' fill='#222'>\n<rect width='100%%' "
+            "height='100%%' fill='white'/>\n",
             WIDTH, HEIGHT, WIDTH, HEIGHT);
     fprintf(out, "<text x='%d' y='20' font-size='15'>%llu sampled tokens of %llu trajectories</text>\n", LEFT,
             (unsigned long long)all->differences.count, (unsigned long long)all->trajectories);

@@ -24,15 +24,12 @@ static const char *verdict_of(enum verify_status status)
     return status == VERIFY_GOOD ? "good" : status == VERIFY_WRONG ? "wrong" : "not everything was scored";
 }
 
-static double percent(uint64_t part, uint64_t whole)
-{
-    return whole ? 100 * (double)part / (double)whole : 0;
-}
+static double percent(uint64_t part, uint64_t whole) { return whole ? 100 * (double)part / (double)whole : 0; }
 
 static void print_tally(const char *what, const struct histogram *tally, FILE *out)
 {
-    fprintf(out, "  %-34s mean %.3g nats, greatest %.3g, of %llu tokens\n", what, histogram_mean(tally),
-            tally->max, (ull)tally->count);
+    fprintf(out, "  %-34s mean %.3g nats, greatest %.3g, of %llu tokens\n", what, histogram_mean(tally), tally->max,
+            (ull)tally->count);
 }
 
 void verify_print_wrong(const char *rollout, const struct report *report, FILE *out)
@@ -43,7 +40,9 @@ void verify_print_wrong(const char *rollout, const struct report *report, FILE *
 
 void verify_print(const struct report *all, const struct verify_options *options, double seconds, FILE *out)
 {
-    fprintf(out, "%llu trajectories: %llu traces (%llu begun anew, with a reason), %llu sampled turns, %llu sampled tokens\n",
+    fprintf(out,
+            "%llu trajectories: %llu traces (%llu begun anew, with a reason), %llu sampled turns, "
+            "%llu sampled tokens\n",
             (ull)all->trajectories, (ull)all->traces, (ull)all->new_traces, (ull)all->turns, (ull)all->sampled);
     fprintf(out, "%llu prompt tokens, %.1f %% of them from the engine's cache\n", (ull)all->prompt_tokens,
             percent(all->cached_tokens, all->prompt_tokens));
@@ -53,8 +52,8 @@ void verify_print(const struct report *all, const struct verify_options *options
         print_tally("scored now and scored again", &all->again, out);
     if (all->worst.rollout[0])
         sanitize_print(out, "  the furthest: %s, trace %zu, token %zu (id %u): recorded %.4f, scored %.4f\n",
-                   all->worst.rollout, all->worst.trace, all->worst.at, all->worst.id, all->worst.recorded,
-                   all->worst.scored);
+                       all->worst.rollout, all->worst.trace, all->worst.at, all->worst.id, all->worst.recorded,
+                       all->worst.scored);
     fprintf(out, "errors:\n");
     for (size_t i = 0; i < ERRORS; i++)
         fprintf(out, "  %-34s %llu\n", errors[i].name, (ull)error_count(all, i));
@@ -63,7 +62,8 @@ void verify_print(const struct report *all, const struct verify_options *options
     if (all->first[0])
         sanitize_print(out, "the first: %s\n", all->first);
     enum verify_status status = report_judge(all, options->tolerance);
-    fprintf(out, "%s (a mean difference up to %g nats is), in %.1f s\n", verdict_of(status), options->tolerance, seconds);
+    fprintf(out, "%s (a mean difference up to %g nats is), in %.1f s\n", verdict_of(status), options->tolerance,
+            seconds);
 }
 
 static void json_tally(const char *name, const struct histogram *tally, FILE *out)
@@ -88,11 +88,12 @@ static void json_worst(const struct worst *worst, FILE *out)
 {
     fputs(", \"worst\": {\"rollout\": ", out);
     json_words(worst->rollout, out);
-    fprintf(out, ", \"trace\": %zu, \"token\": %zu, \"id\": %u, \"recorded\": %.9g, \"scored\": %.9g}",
-            worst->trace, worst->at, worst->id, worst->recorded, worst->scored);
+    fprintf(out, ", \"trace\": %zu, \"token\": %zu, \"id\": %u, \"recorded\": %.9g, \"scored\": %.9g}", worst->trace,
+            worst->at, worst->id, worst->recorded, worst->scored);
 }
 
-void verify_print_json(const char *rollout, const struct report *report, const struct verify_options *options, FILE *out)
+void verify_print_json(const char *rollout, const struct report *report, const struct verify_options *options,
+                       FILE *out)
 {
     if (rollout) {
         fputs("{\"rollout\": ", out);
@@ -101,7 +102,9 @@ void verify_print_json(const char *rollout, const struct report *report, const s
         fprintf(out, "{\"verdict\": \"%s\", \"tolerance\": %g, \"trajectories\": %llu",
                 verdict_of(report_judge(report, options->tolerance)), options->tolerance, (ull)report->trajectories);
     }
-    fprintf(out, ", \"traces\": %llu, \"new_traces\": %llu, \"turns\": %llu, \"sampled\": %llu, \"unscored\": %llu",
+    fprintf(out,
+            ", \"traces\": %llu, \"new_traces\": %llu, \"turns\": %llu, \"sampled\": %llu, "
+            "\"unscored\": %llu",
             (ull)report->traces, (ull)report->new_traces, (ull)report->turns, (ull)report->sampled,
             (ull)report->unscored);
     fprintf(out, ", \"prompt_tokens\": %llu, \"cached_tokens\": %llu", (ull)report->prompt_tokens,

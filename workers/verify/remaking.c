@@ -30,10 +30,7 @@ static int unless_impossible(int error)
     return error == -ENOTSUP || error == -EINVAL || error == -E2BIG || error == -EPROTO ? 0 : error;
 }
 
-static int out_of_memory(struct fail *fail)
-{
-    return fail_set(fail, -ENOMEM, "out of memory");
-}
+static int out_of_memory(struct fail *fail) { return fail_set(fail, -ENOMEM, "out of memory"); }
 
 static bool is_same(struct remaking *turn, const struct tokens *made)
 {
@@ -89,8 +86,7 @@ static int bridge(struct remaking *turn, enum tell_role role, struct slice conte
     return error < 0 ? fail_set(fail, error, "%s", why.text) : 0;
 }
 
-static int is_bridge_of(struct remaking *turn, enum tell_role role, struct slice content, bool *ret,
-                        struct fail *fail)
+static int is_bridge_of(struct remaking *turn, enum tell_role role, struct slice content, bool *ret, struct fail *fail)
 {
     struct tokens made = {0};
     int error = bridge(turn, role, content, &made, fail);
@@ -144,8 +140,7 @@ static int is_special_escape(struct remaking *turn, bool *ret, struct fail *fail
     int error = say(turn, fail);
     if (error < 0 || !holds_messages(turn, buffer_peek(&turn->said)))
         return error;
-    error = turn->engine->dialect->tokenize(turn->engine, buffer_peek(&turn->said), TOKENIZE_SPECIALS, &made,
-                                            fail);
+    error = turn->engine->dialect->tokenize(turn->engine, buffer_peek(&turn->said), TOKENIZE_SPECIALS, &made, fail);
     *ret = error == 0 && is_same(turn, &made);
     tokens_finish(&made);
     return unless_impossible(error);
@@ -177,8 +172,7 @@ static struct slice line_at(struct slice text, size_t at)
 static bool has_year(struct slice line)
 {
     for (size_t i = 0; i + 4 <= line.len; i++)
-        if (line.data[i] == '2' && line.data[i + 1] == '0' && isdigit(line.data[i + 2]) &&
-            isdigit(line.data[i + 3]))
+        if (line.data[i] == '2' && line.data[i + 1] == '0' && isdigit(line.data[i + 2]) && isdigit(line.data[i + 3]))
             return true;
     return false;
 }
@@ -222,8 +216,7 @@ static int check_rendered(struct remaking *turn, bool tools_are_users, bool *ret
         const bool is_told = tools_are_users && i >= turn->own && strcmp(message->role, "tool") == 0;
         messages[i] = (struct task_message){is_told ? (char *)"user" : message->role, message->content};
     }
-    int error = unless_impossible(
-        engine_render(turn->engine, messages, turn->end, turn->own, &made, &why));
+    int error = unless_impossible(engine_render(turn->engine, messages, turn->end, turn->own, &made, &why));
     if (error < 0)
         fail_set(fail, error, "%s", why.text);
     else
@@ -245,10 +238,7 @@ static int check_prompt(struct remaking *turn, bool *ret, struct fail *fail)
 
 /* ---- a trace --------------------------------------------------------------------------------------- */
 
-static bool is_said(const struct record_turn *turn)
-{
-    return strcmp(turn->role, "assistant") == 0;
-}
+static bool is_said(const struct record_turn *turn) { return strcmp(turn->role, "assistant") == 0; }
 
 /* The record's message of the `which`-th reply that was sampled, or their end; false: they are not told. */
 static bool find_reply(const struct record *record, size_t which, size_t *ret)
@@ -295,12 +285,11 @@ static int check_turn(struct remaking *turn, const struct sample *given, size_t 
         snprintf(wanted, sizeof(wanted), "%u", turn->off_wanted);
     if (turn->is_off)
         report_note(ret, &ret->altered, 1, "%s, trace %zu, token %zu: %u, where template and messages have %s",
-                      given->rollout, trace, turn->offset + turn->off_at,
-                      turn->off_at < turn->count ? turn->ids[turn->offset + turn->off_at] : 0, wanted);
+                    given->rollout, trace, turn->offset + turn->off_at,
+                    turn->off_at < turn->count ? turn->ids[turn->offset + turn->off_at] : 0, wanted);
     else
-        report_note(ret, &ret->altered, 1,
-                      "%s, trace %zu, turn at %zu: its ids do not say what its messages say", given->rollout,
-                      trace, turn->offset);
+        report_note(ret, &ret->altered, 1, "%s, trace %zu, turn at %zu: its ids do not say what its messages say",
+                    given->rollout, trace, turn->offset);
     return 0;
 }
 

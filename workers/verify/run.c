@@ -26,8 +26,7 @@ struct verification {
 
 /* ---- one trajectory ------------------------------------------------------------------------ */
 
-static int take_one(struct verification *all, const struct sample *given, struct report *ret,
-                    struct fail *fail)
+static int take_one(struct verification *all, const struct sample *given, struct report *ret, struct fail *fail)
 {
     int error = checks_run(&all->engine, given, ret, fail);
     if (error == 0)
@@ -113,9 +112,8 @@ static void run_first_lane(void *arg)
 
 static int run_lanes(struct verification *all, struct fail *fail)
 {
-    const struct http_limits limits = {.connections_max = (long)all->options->parallel,
-                                       .connect_ms = HTTP_CONNECT_MS,
-                                       .silence_ms = HTTP_SILENCE_MS};
+    const struct http_limits limits = {
+        .connections_max = (long)all->options->parallel, .connect_ms = HTTP_CONNECT_MS, .silence_ms = HTTP_SILENCE_MS};
     all->loop = loop_create();
     struct http *http = all->loop ? http_create(all->loop, &limits, fail) : NULL;
     struct engines *engines = http ? engines_create(http) : NULL;

@@ -31,10 +31,7 @@ static bool read_text(const json_t *object, const char *key, size_t room, char *
     return true;
 }
 
-static int refuse_line(struct fail *fail, const char *what)
-{
-    return fail_set(fail, -EINVAL, "%s", what);
-}
+static int refuse_line(struct fail *fail, const char *what) { return fail_set(fail, -EINVAL, "%s", what); }
 
 /* ---- a trace ---------------------------------------------------------------------------------- */
 
@@ -88,8 +85,7 @@ static int read_arrays(const json_t *json, struct record_trace *ret, struct fail
     if (!ret->token_ids || !ret->mask || !ret->logprobs)
         return refuse_line(fail, "out of memory");
     ret->token_count = ret->token_capacity = count;
-    if (!read_ids(ids, ret->token_ids) || !read_mask(mask, ret->mask) ||
-        !read_logprobs(logprobs, ret->logprobs))
+    if (!read_ids(ids, ret->token_ids) || !read_mask(mask, ret->mask) || !read_logprobs(logprobs, ret->logprobs))
         return refuse_line(fail, "token_ids, mask or logprobs hold what is no id, bit or number");
     return 0;
 }
@@ -194,15 +190,11 @@ int sample_next(FILE *file, uint64_t *line, struct sample *ret, struct fail *fai
     snprintf(ret->rollout, sizeof(ret->rollout), "line %llu", (unsigned long long)*line);
     if (text.failed)
         return fail_set(fail, -EINVAL, "it is longer than %d bytes", LINE_BYTES_MAX);
-    AUTO_JSON json_t *json =
-        text_is_shallow(buffer_peek(&text), TEXT_LEVELS_MAX)
-            ? json_loadb((const char *)text.data, text.len, JSON_ALLOW_NUL, NULL)
-            : NULL;
+    AUTO_JSON json_t *json = text_is_shallow(buffer_peek(&text), TEXT_LEVELS_MAX)
+                                 ? json_loadb((const char *)text.data, text.len, JSON_ALLOW_NUL, NULL)
+                                 : NULL;
     int error = json ? read_trajectory(json, ret, fail) : refuse_line(fail, "it is not JSON");
     return error < 0 ? error : 1;
 }
 
-void sample_finish(struct sample *given)
-{
-    record_finish(&given->record);
-}
+void sample_finish(struct sample *given) { record_finish(&given->record); }

@@ -39,11 +39,8 @@ static int score(const struct scores *scores, const uint8_t *wanted, float *ret,
     size_t count = scores->trace->token_count; /* what follows the last one need not fit the context */
     while (count > 0 && !wanted[count - 1])
         count--;
-    struct engine_scoring scoring = {.ids = scores->trace->token_ids,
-                                     .count = count,
-                                     .wanted = wanted,
-                                     .logprobs = ret,
-                                     .done = scores->done};
+    struct engine_scoring scoring = {
+        .ids = scores->trace->token_ids, .count = count, .wanted = wanted, .logprobs = ret, .done = scores->done};
     return engine_score(scores->engine->engine, &scoring, fail);
 }
 
@@ -55,10 +52,7 @@ static int score(const struct scores *scores, const uint8_t *wanted, float *ret,
  */
 enum { NOISE_FACTOR = 3, MORE_SCORES = 3 };
 
-static double farther(double one, double other)
-{
-    return one > other ? one : other;
-}
+static double farther(double one, double other) { return one > other ? one : other; }
 
 /* The nearest of its scores; more of them where the first ones are far off. */
 static int nearest_score(const struct scores *scores, size_t at, double most, double *ret, struct fail *fail)
@@ -89,8 +83,8 @@ static void note_worst(struct report *ret, const struct worst *one)
         ret->worst = *one;
 }
 
-static int judge_token(const struct scores *scores, const struct sample *given, size_t trace, size_t at,
-                       double most, struct report *ret, struct fail *fail)
+static int judge_token(const struct scores *scores, const struct sample *given, size_t trace, size_t at, double most,
+                       struct report *ret, struct fail *fail)
 {
     const uint32_t id = scores->trace->token_ids[at];
     const double recorded = scores->trace->logprobs[at], first = scores->first[at];
@@ -102,8 +96,8 @@ static int judge_token(const struct scores *scores, const struct sample *given, 
     memcpy(one.rollout, given->rollout, sizeof(one.rollout));
     note_worst(ret, &one);
     report_note(ret, &ret->off, fabs(nearest - recorded) > most,
-                  "%s, trace %zu, token %zu (id %u): recorded %.4f, scored %.4f (up to %.3g apart is good)",
-                  given->rollout, trace, at, id, recorded, nearest, most);
+                "%s, trace %zu, token %zu (id %u): recorded %.4f, scored %.4f (up to %.3g apart is good)",
+                given->rollout, trace, at, id, recorded, nearest, most);
     return 0;
 }
 
@@ -130,14 +124,13 @@ static int judge(const struct scores *scores, const struct sample *given, size_t
         if (scores->wanted[i])
             error = judge_token(scores, given, trace, i, token, ret, fail);
     report_note(ret, &ret->drifted, error == 0 && histogram_mean(&differences) > mean,
-                  "%s, trace %zu: its %llu tokens are %.3g nats off on average (up to %.3g is good)",
-                  given->rollout, trace, (unsigned long long)differences.count, histogram_mean(&differences), mean);
+                "%s, trace %zu: its %llu tokens are %.3g nats off on average (up to %.3g is good)", given->rollout,
+                trace, (unsigned long long)differences.count, histogram_mean(&differences), mean);
     return error;
 }
 
-static int score_trace(struct verify_engine *engine, const struct sample *given, size_t trace,
-                       const uint8_t *wanted, const struct verify_options *options, uint64_t *done,
-                       struct report *ret, struct fail *fail)
+static int score_trace(struct verify_engine *engine, const struct sample *given, size_t trace, const uint8_t *wanted,
+                       const struct verify_options *options, uint64_t *done, struct report *ret, struct fail *fail)
 {
     const struct record_trace *record = &given->record.traces[trace];
     AUTO_FREE float *first = calloc(record->token_count, sizeof(*first));
@@ -158,9 +151,8 @@ static int score_trace(struct verify_engine *engine, const struct sample *given,
 }
 
 /* What was given, and what was sampled after it. */
-static int check_trace(struct verify_engine *engine, const struct sample *given, size_t trace,
-                       const uint8_t *wanted, const struct verify_options *options, uint64_t *done,
-                       struct report *ret, struct fail *fail)
+static int check_trace(struct verify_engine *engine, const struct sample *given, size_t trace, const uint8_t *wanted,
+                       const struct verify_options *options, uint64_t *done, struct report *ret, struct fail *fail)
 {
     if (!checks_are_ours(engine, given, trace, ret))
         return fail_set(fail, -EINVAL, "it is of another model");
@@ -169,17 +161,15 @@ static int check_trace(struct verify_engine *engine, const struct sample *given,
 }
 
 /* Ends what is told of one trace: it counts as unscored. Negative where the engine is at fault. */
-static int pass_over(const struct sample *given, size_t trace, uint64_t tokens, int error,
-                     const struct fail *why, struct report *ret, struct fail *fail)
+static int pass_over(const struct sample *given, size_t trace, uint64_t tokens, int error, const struct fail *why,
+                     struct report *ret, struct fail *fail)
 {
-    report_note(ret, &ret->unscored, tokens, "%s, trace %zu cannot be scored: %s", given->rollout,
-                  trace, why->text);
+    report_note(ret, &ret->unscored, tokens, "%s, trace %zu cannot be scored: %s", given->rollout, trace, why->text);
     return error == -E2BIG || error == -EINVAL ? 0 : fail_set(fail, error, "%s", why->text);
 }
 
-int scoring_run(struct verify_engine *engine, const struct sample *given,
-                const struct verify_options *options, uint64_t *done, struct report *ret,
-                struct fail *fail)
+int scoring_run(struct verify_engine *engine, const struct sample *given, const struct verify_options *options,
+                uint64_t *done, struct report *ret, struct fail *fail)
 {
     int error = 0;
     for (size_t i = 0; i < given->record.trace_count && error == 0; i++) {

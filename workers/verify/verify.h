@@ -16,7 +16,7 @@
 
 enum verify_status {
     VERIFY_GOOD = 0,
-    VERIFY_WRONG = 1,   /* an error was found, or the mean difference is beyond the tolerance */
+    VERIFY_WRONG = 1, /* an error was found, or the mean difference is beyond the tolerance */
     VERIFY_USAGE = 2,
     VERIFY_UNSCORED = 3 /* not everything could be scored: no engine, no file, a trace too long */
 };
@@ -44,16 +44,16 @@ double histogram_mean(const struct histogram *tally); /* 0 of none */
 /* ---- findings ---------------------------------------------------------------------------- */
 
 /* Of one trajectory, or of all. X(name, what one of them is): each is an error. */
-#define VERIFY_ERRORS(X)                                                                           \
-    X(damaged, "a line that is no trajectory")                                                     \
-    X(not_in_mask, "a token of the assistant's that the mask leaves out")                          \
-    X(not_sampled, "a token in the mask that was not sampled: the template's, or after the turn's end") \
-    X(breaks, "a trace that starts without a reason")                                              \
-    X(counts, "a number that is not what it counts: offsets, prompt and cached tokens, finish")    \
-    X(values, "a log-probability that is none, or stands where nothing was sampled")               \
-    X(altered, "a turn of the template's, the task's or a tool's whose ids are not what its messages make")  \
-    X(off, "a sampled token whose log-probability is further from the recorded one than from itself") \
-    X(drifted, "a trace whose mean difference is")                                                  \
+#define VERIFY_ERRORS(X)                                                                                               \
+    X(damaged, "a line that is no trajectory")                                                                         \
+    X(not_in_mask, "a token of the assistant's that the mask leaves out")                                              \
+    X(not_sampled, "a token in the mask that was not sampled: the template's, or after the turn's end")                \
+    X(breaks, "a trace that starts without a reason")                                                                  \
+    X(counts, "a number that is not what it counts: offsets, prompt and cached tokens, finish")                        \
+    X(values, "a log-probability that is none, or stands where nothing was sampled")                                   \
+    X(altered, "a turn of the template's, the task's or a tool's whose ids are not what its messages make")            \
+    X(off, "a sampled token whose log-probability is further from the recorded one than from itself")                  \
+    X(drifted, "a trace whose mean difference is")                                                                     \
     X(strangers, "a trace of another template, tokenizer or kind of log-probability than the engine's")
 
 /* The sampled token that is furthest off. */
@@ -66,16 +66,16 @@ struct worst {
 
 struct report {
     uint64_t trajectories, traces, turns, sampled; /* turns: of the assistant */
-    uint64_t new_traces; /* beyond each first, with a reason */
-    uint64_t unscored;   /* tokens */
+    uint64_t new_traces;                           /* beyond each first, with a reason */
+    uint64_t unscored;                             /* tokens */
     uint64_t prompt_tokens, cached_tokens;
 #define X(name, doc) uint64_t name;
     VERIFY_ERRORS(X)
 #undef X
     struct histogram differences; /* recorded and scored */
     struct histogram again;       /* scored and scored again */
-    struct worst worst;       /* rollout "": none was scored */
-    char first[640];          /* the first error, or why it is not scored, in words */
+    struct worst worst;           /* rollout "": none was scored */
+    char first[640];              /* the first error, or why it is not scored, in words */
 };
 double worst_difference(const struct worst *worst); /* -1: none was scored */
 void report_join(struct report *all, const struct report *more);
@@ -126,7 +126,8 @@ int scoring_run(struct verify_engine *engine, const struct sample *given, const 
 void verify_print_wrong(const char *rollout, const struct report *report, FILE *out);
 void verify_print(const struct report *all, const struct verify_options *options, double seconds, FILE *out);
 /* One line; `rollout` NULL: the totals. */
-void verify_print_json(const char *rollout, const struct report *report, const struct verify_options *options, FILE *out);
+void verify_print_json(const char *rollout, const struct report *report, const struct verify_options *options,
+                       FILE *out);
 void verify_plot(const struct report *all, FILE *out);
 
 /* ---- all of it (run.c) ------------------------------------------------------------------------------ */

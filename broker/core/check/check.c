@@ -38,8 +38,7 @@ static verdict check_job(const struct job *job, struct census *census)
         return "a lease was not issued to the worker that has it";
     if (job->place == PLACE_NONE && job->tokens)
         return "a stage is over, or has not begun, and dispatches may speak for it";
-    if (job->place == PLACE_BLOCKED && !job_needs_engine(job) &&
-        (job->stage != STAGE_INIT || !job->group->work->image))
+    if (job->place == PLACE_BLOCKED && !job_needs_engine(job) && (job->stage != STAGE_INIT || !job->group->work->image))
         return "a job is blocked that needs neither an engine nor an image";
     if (job->place == PLACE_ISOLATED && job_failures(job)->deaths < 2)
         return "a job waits to run alone that is no suspect";
@@ -84,15 +83,13 @@ static verdict check_work(const struct group *group, struct census *census)
 static verdict check_ended_group(const struct group *group)
 {
     if (!group->seqs)
-        return list_is_empty(&group->forgotten)
-                   ? "a group without numbers is not among the forgotten" : NULL;
+        return list_is_empty(&group->forgotten) ? "a group without numbers is not among the forgotten" : NULL;
     if (!group->ended.place)
         return "an ended group is not in its stream's heap";
     for (uint32_t k = 0; k < group->samples; k++)
         if (group->seqs[k] > group->stream->head)
             return "an ended rollout has a number beyond its stream's head";
-    return (uint64_t)group->ended.key < group->stream->first
-               ? "a group is kept that was acknowledged" : NULL;
+    return (uint64_t)group->ended.key < group->stream->first ? "a group is kept that was acknowledged" : NULL;
 }
 
 static verdict check_groups(const struct core *core, struct census *census)
@@ -105,8 +102,8 @@ static verdict check_groups(const struct core *core, struct census *census)
     }
     if (census->live != core->usage[LIMIT_ROLLOUTS].used)
         return "the count of live rollouts is wrong";
-    return census->live > core->settings.rollouts_max && core->accepted
-               ? "more rollouts are live than the limit" : NULL;
+    return census->live > core->settings.rollouts_max && core->accepted ? "more rollouts are live than the limit"
+                                                                        : NULL;
 }
 
 /* ---- from the queues --------------------------------------------------------------- */
@@ -131,7 +128,8 @@ static verdict check_queues(const struct core *core, const struct census *census
         for (unsigned stage = 0; stage < STAGE_COUNT; stage++) {
             const struct queue *queue = &core->queues[place][stage];
             verdict bad = place == PLACE_QUEUED /* that is check_fair_queues' */
-                              ? NULL : check_queue(queue, (enum place)place, NULL);
+                              ? NULL
+                              : check_queue(queue, (enum place)place, NULL);
             if (bad)
                 return bad;
             bool is_elsewhere = place == PLACE_BLOCKED && stage == STAGE_INIT; /* with its image */
@@ -157,8 +155,7 @@ static verdict check_worker(const struct core *core, const struct worker *worker
         return "a worker is alone with a job it does not have";
     if ((worker->free.place != 0) != worker_may_take(core, worker))
         return "a worker is among the free that may take nothing, or is not and may";
-    if (worker->free.place &&
-        worker->free.key != (int64_t)worker->jobs.count - (int64_t)worker->slots)
+    if (worker->free.place && worker->free.key != (int64_t)worker->jobs.count - (int64_t)worker->slots)
         return "a worker's free slots are counted wrong";
     return check_queue(&worker->jobs, PLACE_LEASED, worker);
 }
@@ -183,8 +180,7 @@ static verdict check_workers(const struct core *core, const struct census *censu
     if (count != core->workers_by_id.count || count > WORKERS_MAX)
         return "the count of workers is wrong";
     for (unsigned stage = 0; stage < STAGE_COUNT; stage++) {
-        if (leased[stage] != census->jobs[PLACE_LEASED][stage] ||
-            leased[stage] != core->leased[stage])
+        if (leased[stage] != census->jobs[PLACE_LEASED][stage] || leased[stage] != core->leased[stage])
             return "a lease has no living worker";
         if (slots[stage] != core->slots[stage])
             return "a stage's slots are counted wrong";
@@ -195,8 +191,7 @@ static verdict check_workers(const struct core *core, const struct census *censu
 }
 
 /* How many rollouts name this engine, and how many of them run there. */
-static void count_engine(const struct core *core, const struct engine *engine, uint64_t *refs,
-                         uint64_t *live)
+static void count_engine(const struct core *core, const struct engine *engine, uint64_t *refs, uint64_t *live)
 {
     size_t at = 0;
     for (const struct group *group; (group = table_next(&core->groups, &at));)
@@ -254,7 +249,7 @@ static verdict check_streams(const struct core *core)
         count++;
     }
     return count == core->stream_count && live == core->usage[LIMIT_ROLLOUTS].used ? NULL
-                                                             : "the count of streams is wrong";
+                                                                                   : "the count of streams is wrong";
 }
 
 const char *core_check(const struct core *core)

@@ -16,8 +16,7 @@ static void count_job(const struct job *job, enum stage stage, size_t *queued, s
     *leased += job->stage == stage && job->place == PLACE_LEASED;
 }
 
-static void count_stream(const struct stream *stream, enum stage stage, size_t *queued,
-                         size_t *leased)
+static void count_stream(const struct stream *stream, enum stage stage, size_t *queued, size_t *leased)
 {
     for (const struct list *at = stream->live.next; at != &stream->live; at = at->next) {
         const struct group_work *work = container_of(at, const struct group_work, link);
@@ -29,8 +28,7 @@ static void count_stream(const struct stream *stream, enum stage stage, size_t *
 
 /* ---- a stream's levels ----------------------------------------------------------------- */
 
-static verdict check_level(const struct stream *stream, enum stage stage, unsigned priority,
-                           size_t *count)
+static verdict check_level(const struct stream *stream, enum stage stage, unsigned priority, size_t *count)
 {
     const struct job *job;
     const struct list *jobs = &stream->queues[stage].jobs[priority];
@@ -52,13 +50,11 @@ static verdict check_levels(const struct stream *stream, enum stage stage)
     const struct stream_queue *queue = &stream->queues[stage];
     size_t count = 0;
     for (unsigned priority = 0; priority < PRIORITIES; priority++) {
-        verdict bad = queue->levels & 1u << priority
-                          ? check_level(stream, stage, priority, &count) : NULL;
+        verdict bad = queue->levels & 1u << priority ? check_level(stream, stage, priority, &count) : NULL;
         if (bad)
             return bad;
     }
-    return count == queue->member.queued ? NULL
-                                        : "a stream's queued jobs are not where they should be";
+    return count == queue->member.queued ? NULL : "a stream's queued jobs are not where they should be";
 }
 
 /* ---- queues ---------------------------------------------------------------------------- */
@@ -113,7 +109,8 @@ static verdict check_stage(const struct core *core, enum stage stage)
     if (queued != core->queues[PLACE_QUEUED][stage].count || leased != core->leased[stage])
         return "clients have more, or fewer, jobs than there are";
     return members == core->fair_queues[stage].heap.count && heap_is_sound(&core->fair_queues[stage].heap)
-               ? NULL : "a stage's queue is not of the clients with something queued";
+               ? NULL
+               : "a stage's queue is not of the clients with something queued";
 }
 
 /* ---- clients --------------------------------------------------------------------------- */
@@ -138,8 +135,7 @@ static verdict check_owners(const struct core *core)
         streams += own;
         clients++;
     }
-    return streams == core->stream_count && clients == core->clients_by_name.count
-               ? NULL : "a stream has no owner";
+    return streams == core->stream_count && clients == core->clients_by_name.count ? NULL : "a stream has no owner";
 }
 
 /* ---- limits ---------------------------------------------------------------------------- */
@@ -155,8 +151,8 @@ static void count_usage(const struct stream *stream, uint64_t used[LIMIT_COUNT])
     used[LIMIT_RESULTS_BYTES] += stream->kept_bytes;
 }
 
-static verdict check_usage(const struct core *core, const struct client *client,
-                           uint64_t all[LIMIT_COUNT], uint64_t holders[LIMIT_COUNT])
+static verdict check_usage(const struct core *core, const struct client *client, uint64_t all[LIMIT_COUNT],
+                           uint64_t holders[LIMIT_COUNT])
 {
     uint64_t used[LIMIT_COUNT] = {0};
     const struct stream *stream;

@@ -20,8 +20,7 @@ static verdict check_failures(const struct core *core, const struct job *job, bo
     const struct job_failures *failures = job_failures(job);
     if (is_over)
         return job->failures ? "a stage is over and its failures are still known" : NULL;
-    if (failures->infras >= core->settings.infra_budget ||
-        failures->tasks >= core->settings.task_budget ||
+    if (failures->infras >= core->settings.infra_budget || failures->tasks >= core->settings.task_budget ||
         failures->blames >= core->settings.blame_budget)
         return "a job goes on that has used up a budget";
     if (failures->blames > failures->deaths || failures->len > HISTORY_MAX)
@@ -58,7 +57,8 @@ static verdict check_groups(const struct core *core, struct tally *tally)
         tally->with_image += group->work && group->work->image;
     }
     return tally->expiries == core->expiries.count && heap_is_sound(&core->expiries)
-               ? NULL : "the deadlines are not those of the live groups";
+               ? NULL
+               : "the deadlines are not those of the live groups";
 }
 
 static verdict check_leases(const struct core *core)
@@ -78,18 +78,18 @@ static verdict check_leases(const struct core *core)
 
 /* ---- breakers ---------------------------------------------------------------------- */
 
-static verdict check_breaker(const struct core *core, const struct breaker *breaker, bool is_idle,
-                             struct tally *tally)
+static verdict check_breaker(const struct core *core, const struct breaker *breaker, bool is_idle, struct tally *tally)
 {
     bool is_armed = breaker->timer.place != 0;
     tally->breakers += is_armed;
     if (!breaker->wait_ms)
         return breaker->trial || is_armed || breaker->faults >= core->settings.breaker_faults
-                   ? "a closed breaker has a trial or a timer, or should be open" : NULL;
+                   ? "a closed breaker has a trial or a timer, or should be open"
+                   : NULL;
     if (breaker->trial)
-        return is_armed || breaker->trial->place != PLACE_LEASED ||
-                       job_breaker((struct job *)breaker->trial) != breaker
-                   ? "a breaker's trial is not under way" : NULL;
+        return is_armed || breaker->trial->place != PLACE_LEASED || job_breaker((struct job *)breaker->trial) != breaker
+                   ? "a breaker's trial is not under way"
+                   : NULL;
     return is_armed || is_idle ? NULL : "nothing will try what is set aside";
 }
 
@@ -124,8 +124,7 @@ static verdict check_image(const struct image *image)
     size_t count = 0;
     const struct job *job;
     LIST_EACH(job, &image->waiting.jobs, link) {
-        if (job->place != PLACE_BLOCKED || job->stage != STAGE_INIT ||
-            job->group->work->image != image)
+        if (job->place != PLACE_BLOCKED || job->stage != STAGE_INIT || job->group->work->image != image)
             return "a job waits for another image than its own";
         count++;
     }

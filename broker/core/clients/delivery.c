@@ -24,8 +24,7 @@ static void stream_forget(struct core *core, struct stream *stream, uint64_t seq
 /* ---- heads ------------------------------------------------------------------------- */
 
 /* `stream` may be NULL: a stream nobody knows is an empty one. */
-static struct slice encode_head(struct core *core, const struct stream *stream, struct slice name,
-                                uint64_t tag)
+static struct slice encode_head(struct core *core, const struct stream *stream, struct slice name, uint64_t tag)
 {
     struct msg_stream_head head = {
         .tag = tag,
@@ -90,8 +89,9 @@ void handle_stream_fetch(struct core *core, const struct call *call)
         struct slice words = retention_words(core, stream, in->from);
         send_refused(core, call, REFUSAL_FORGOTTEN, "from", 0,
                      "trajectories of %s below %llu were %.*s and are no longer kept; the "
-                     "oldest is %llu", stream->name, (unsigned long long)stream->first,
-                     SLICE_ARG(words), (unsigned long long)stream->first);
+                     "oldest is %llu",
+                     stream->name, (unsigned long long)stream->first, SLICE_ARG(words),
+                     (unsigned long long)stream->first);
         return;
     }
     struct slice name = effect_copy(core, in->stream);
@@ -115,8 +115,8 @@ void handle_stream_ack(struct core *core, const struct call *call)
         return;
     if (in->seq > stream->head) {
         send_refused(core, call, REFUSAL_TOO_LARGE, "seq", 0,
-                     "%s: the newest number is %llu, what has not ended cannot be acknowledged",
-                     stream->name, (unsigned long long)stream->head);
+                     "%s: the newest number is %llu, what has not ended cannot be acknowledged", stream->name,
+                     (unsigned long long)stream->head);
         return;
     }
     stream_heard(core, call, stream);

@@ -5,8 +5,7 @@
 #include "broker/core/effects.h"
 #include "broker/core/state.h"
 
-static void send_state(struct core *core, const struct call *call, const struct group *group,
-                       uint32_t sample)
+static void send_state(struct core *core, const struct call *call, const struct group *group, uint32_t sample)
 {
     static const char *const states[] = {
 #define X(name, wire) wire,
@@ -40,8 +39,7 @@ void handle_rollout_get(struct core *core, const struct call *call)
     if (!owners_allow(core, call, group->stream, "rollout"))
         return;
     stream_heard(core, call, group->stream);
-    uint64_t seq = group->work ? group->work->rollouts[sample].seq
-                               : group->seqs ? group->seqs[sample] : 0;
+    uint64_t seq = group->work ? group->work->rollouts[sample].seq : group->seqs ? group->seqs[sample] : 0;
     if (group->work && !group->work->rollouts[sample].ended) {
         send_state(core, call, group, sample);
         return;
@@ -49,8 +47,7 @@ void handle_rollout_get(struct core *core, const struct call *call)
     if (seq < group->stream->first) {
         struct slice words = retention_words(core, group->stream, seq);
         send_refused(core, call, REFUSAL_FORGOTTEN, "rollout", 0,
-                     "the trajectory of %.*s was %.*s and is no longer kept",
-                     SLICE_ARG(in->rollout), SLICE_ARG(words));
+                     "the trajectory of %.*s was %.*s and is no longer kept", SLICE_ARG(in->rollout), SLICE_ARG(words));
         return;
     }
     struct slice client = effect_copy(core, call->client);

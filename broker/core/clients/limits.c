@@ -105,7 +105,7 @@ static uint64_t retry_after_ms(struct core *core, enum limit limit, uint64_t exc
 /* A submit, as one limit sees it. */
 struct request {
     enum limit limit;
-    struct slice name; /* of the client that it counts for */
+    struct slice name;  /* of the client that it counts for */
     uint64_t want, own; /* at least so much more will be used; what the client uses now */
 };
 
@@ -113,21 +113,20 @@ struct request {
 static bool refuse_full(struct core *core, const struct call *call, struct request request)
 {
     uint64_t used = core->usage[request.limit].used, max = limit_max(core, request.limit);
-    send_refused(core, call, REFUSAL_QUEUE_FULL, NULL,
-                 retry_after_ms(core, request.limit, used + request.want - max),
-                 "%llu %s, %llu are the limit; %s", NUMBER(used), limits[request.limit].used,
-                 NUMBER(max), limits[request.limit].remedy);
+    send_refused(core, call, REFUSAL_QUEUE_FULL, NULL, retry_after_ms(core, request.limit, used + request.want - max),
+                 "%llu %s, %llu are the limit; %s", NUMBER(used), limits[request.limit].used, NUMBER(max),
+                 limits[request.limit].remedy);
     return false;
 }
 
 /* For this client, who may have `share`, which is so `because`. */
-static bool refuse_own(struct core *core, const struct call *call, struct request request,
-                       uint64_t share, const char *because)
+static bool refuse_own(struct core *core, const struct call *call, struct request request, uint64_t share,
+                       const char *because)
 {
     send_refused(core, call, REFUSAL_QUEUE_FULL, NULL,
                  retry_after_ms(core, request.limit, request.own + request.want - share),
-                 "yours: %llu %s, %llu are the limit for %s; %s", NUMBER(request.own),
-                 limits[request.limit].used, NUMBER(share), because, limits[request.limit].remedy);
+                 "yours: %llu %s, %llu are the limit for %s; %s", NUMBER(request.own), limits[request.limit].used,
+                 NUMBER(share), because, limits[request.limit].remedy);
     return false;
 }
 
@@ -154,17 +153,17 @@ static bool admit_size(struct core *core, const struct call *call, struct slice 
     if (want <= most)
         return true;
     send_refused(core, call, REFUSAL_TOO_LARGE, field, 0,
-                 "group.submit: %s needs %llu and can never fit; %s and client_percent allow %llu",
-                 field, NUMBER(want), limits[limit].setting, NUMBER(most));
+                 "group.submit: %s needs %llu and can never fit; %s and client_percent allow %llu", field, NUMBER(want),
+                 limits[limit].setting, NUMBER(most));
     return false;
 }
 
-bool limits_admit(struct core *core, const struct call *call, const struct client *client,
-                  uint64_t samples)
+bool limits_admit(struct core *core, const struct call *call, const struct client *client, uint64_t samples)
 {
-    const uint64_t wants[LIMIT_COUNT] = {
-        [LIMIT_ROLLOUTS] = samples, [LIMIT_TASK_BYTES] = call->task->bytes,
-        [LIMIT_RESULTS] = 1, [LIMIT_RESULTS_BYTES] = RESULT_BYTES};
+    const uint64_t wants[LIMIT_COUNT] = {[LIMIT_ROLLOUTS] = samples,
+                                         [LIMIT_TASK_BYTES] = call->task->bytes,
+                                         [LIMIT_RESULTS] = 1,
+                                         [LIMIT_RESULTS_BYTES] = RESULT_BYTES};
     if (core->is_disk_low) {
         send_refused(core, call, REFUSAL_DISK_LOW, NULL, RETRY_DISK_MS,
                      "the disk of the broker's data directory is nearly full: make room there, or "
@@ -199,9 +198,8 @@ struct slice limits_warning(struct core *core, const struct client *client)
     }
     if (most < RUNG_WARN)
         return slice_of(NULL, 0);
-    return effect_print(core, "%llu %% of %s%s; at 100 %% submits are refused, queue-full: %s",
-                        NUMBER(most), is_own ? "your share of the " : "the ",
-                        limits[fullest].filled, limits[fullest].remedy);
+    return effect_print(core, "%llu %% of %s%s; at 100 %% submits are refused, queue-full: %s", NUMBER(most),
+                        is_own ? "your share of the " : "the ", limits[fullest].filled, limits[fullest].remedy);
 }
 
 uint64_t owners_percent(const struct core *core, struct slice name)

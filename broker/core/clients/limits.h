@@ -30,18 +30,18 @@ enum rung {
 };
 
 enum {
-    RESULT_BYTES = 1024,        /* what a kept trajectory weighs besides its record */
-    RETRY_FIRST_MS = 1000,      /* retry_after_ms is not less ... */
-    RETRY_LAST_MS = 60000,      /* ... and not more ... */
-    RETRY_BLIND_MS = 10000,     /* ... nor than this while nothing has ended lately */
-    RETRY_DISK_MS = 5000,       /* after disk-low */
-    FLOW_MS = 10000             /* "lately": this window and the one before */
+    RESULT_BYTES = 1024,    /* what a kept trajectory weighs besides its record */
+    RETRY_FIRST_MS = 1000,  /* retry_after_ms is not less ... */
+    RETRY_LAST_MS = 60000,  /* ... and not more ... */
+    RETRY_BLIND_MS = 10000, /* ... nor than this while nothing has ended lately */
+    RETRY_DISK_MS = 5000,   /* after disk-low */
+    FLOW_MS = 10000         /* "lately": this window and the one before */
 };
 
 /* What is used of a limit, and how fast it becomes free. */
 struct usage {
     uint64_t used;
-    uint64_t holders;           /* clients that use any of it */
+    uint64_t holders;             /* clients that use any of it */
     uint64_t freed, freed_before; /* in the window since since_ms, and the one before */
     int64_t since_ms, before_ms;
 };
@@ -63,8 +63,7 @@ const char *limit_filled(enum limit limit);
 const char *limit_remedy(enum limit limit);
 
 /* Whether a submit for this client (NULL: a new one) fits; refuses it if not. */
-bool limits_admit(struct core *core, const struct call *call, const struct client *client,
-                  uint64_t samples);
+bool limits_admit(struct core *core, const struct call *call, const struct client *client, uint64_t samples);
 /* A sentence once the first rung is reached, by this client or by all; else empty. */
 struct slice limits_warning(struct core *core, const struct client *client);
 

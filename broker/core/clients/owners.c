@@ -15,13 +15,12 @@ bool caller_owns(const struct caller *caller, const struct stream *stream)
     return caller->is_admin || slice_equal(caller->name, client_name(stream->owner));
 }
 
-bool owners_allow(struct core *core, const struct call *call, const struct stream *stream,
-                  const char *field)
+bool owners_allow(struct core *core, const struct call *call, const struct stream *stream, const char *field)
 {
     if (caller_owns(call->caller, stream))
         return true;
-    send_refused(core, call, REFUSAL_NOT_ALLOWED, field, 0,
-                 "%s: this %s belongs to another client", message_get(call->id)->wire, field);
+    send_refused(core, call, REFUSAL_NOT_ALLOWED, field, 0, "%s: this %s belongs to another client",
+                 message_get(call->id)->wire, field);
     return false;
 }
 
@@ -29,8 +28,7 @@ struct stream *owners_find(struct core *core, const struct call *call, struct sl
 {
     struct stream *stream = stream_find(core, name);
     if (!stream)
-        send_refused(core, call, REFUSAL_UNKNOWN_STREAM, "stream", 0, "there is no stream %.*s",
-                     SLICE_ARG(name));
+        send_refused(core, call, REFUSAL_UNKNOWN_STREAM, "stream", 0, "there is no stream %.*s", SLICE_ARG(name));
     return stream && owners_allow(core, call, stream, "stream") ? stream : NULL;
 }
 
@@ -46,7 +44,6 @@ bool owners_may_read(struct core *core, const struct caller *caller, struct slic
     const struct stream *stream = stream_find(core, name);
     if (stream || caller->is_admin)
         return !stream || caller_owns(caller, stream);
-    return name_is_valid(name) && name.len <= STREAM_NAME_MAX &&
-           owners_have_room(core, caller->name) && stream_intern(core, name, caller->name);
+    return name_is_valid(name) && name.len <= STREAM_NAME_MAX && owners_have_room(core, caller->name) &&
+           stream_intern(core, name, caller->name);
 }
-

@@ -9,8 +9,7 @@
 /* Whether the caller may read, acknowledge, cancel and feed this stream. */
 bool caller_owns(const struct caller *caller, const struct stream *stream);
 /* The same; refuses, not-allowed, if not. `field` is what named the stream, or a thing of it. */
-bool owners_allow(struct core *core, const struct call *call, const struct stream *stream,
-                  const char *field);
+bool owners_allow(struct core *core, const struct call *call, const struct stream *stream, const char *field);
 /* The stream of this name; refuses, NULL, if there is none or it is not the caller's to use. */
 struct stream *owners_find(struct core *core, const struct call *call, struct slice name);
 /* Whether one more stream fits, and is within what the client of this name may have. */

@@ -23,10 +23,7 @@ static struct kept *kept_at(const struct stream *stream, uint64_t seq)
     return &stream->kept[seq & (stream->kept_capacity - 1)];
 }
 
-static uint64_t weigh(const struct stream *stream, uint64_t seq)
-{
-    return RESULT_BYTES + kept_at(stream, seq)->bytes;
-}
+static uint64_t weigh(const struct stream *stream, uint64_t seq) { return RESULT_BYTES + kept_at(stream, seq)->bytes; }
 
 /* ---- the ring ---------------------------------------------------------------------- */
 
@@ -67,8 +64,7 @@ static void shrink(struct core *core, struct stream *stream)
 
 /* ---- coming and going -------------------------------------------------------------- */
 
-void retention_note(struct core *core, struct stream *stream, uint64_t seq, uint64_t bytes,
-                    uint64_t ended_ms)
+void retention_note(struct core *core, struct stream *stream, uint64_t seq, uint64_t bytes, uint64_t ended_ms)
 {
     if (seq >= stream->first && make_room(core, stream, seq))
         *kept_at(stream, seq) = (struct kept){bytes, ended_ms};
@@ -118,14 +114,12 @@ uint64_t retention_weigh(const struct stream *stream)
 
 /* ---- what is too much -------------------------------------------------------------- */
 
-static bool is_beyond(const struct core *core, const struct stream *stream, uint64_t oldest,
-                      uint64_t bytes)
+static bool is_beyond(const struct core *core, const struct stream *stream, uint64_t oldest, uint64_t bytes)
 {
     const struct core_settings *keep = &core->settings;
     uint64_t count = stream->head + 1 - oldest;
     int64_t age_ms = core_age_ms(core, kept_at(stream, oldest)->ended_ms);
-    return (keep->keep_count && count > keep->keep_count) ||
-           (keep->keep_bytes && bytes > keep->keep_bytes) ||
+    return (keep->keep_count && count > keep->keep_count) || (keep->keep_bytes && bytes > keep->keep_bytes) ||
            (keep->keep_time_ms && age_ms > keep->keep_time_ms);
 }
 
@@ -134,8 +128,10 @@ struct slice retention_words(struct core *core, const struct stream *stream, uin
     static const char acknowledged[] = "acknowledged";
     if (seq > stream->expired_to)
         return slice_from_str(acknowledged);
-    return effect_print(core, "forgotten by the broker's --keep-count, --keep-bytes or --keep-time (the "
-                        "last of them was %llu)", (unsigned long long)stream->expired_to);
+    return effect_print(core,
+                        "forgotten by the broker's --keep-count, --keep-bytes or --keep-time (the "
+                        "last of them was %llu)",
+                        (unsigned long long)stream->expired_to);
 }
 
 uint64_t retention_excess(const struct core *core, struct stream *stream)

@@ -7,8 +7,7 @@
 #include "broker/core/clients/streams.h"
 
 /* What is kept: a number's weight and time is noted, and, but for restored ones, counted. */
-void retention_note(struct core *core, struct stream *stream, uint64_t seq, uint64_t bytes,
-                    uint64_t ended_ms);
+void retention_note(struct core *core, struct stream *stream, uint64_t seq, uint64_t bytes, uint64_t ended_ms);
 /* The newest number, just ended, with so many bytes of record. */
 void retention_keep(struct core *core, struct stream *stream, uint64_t bytes);
 /* Counts what was noted while the stream was restored. */

@@ -34,18 +34,18 @@ struct stream {
     struct list link; /* in core->streams */
     struct client *owner;
     struct stream_queue queues[STAGE_COUNT];
-    struct list live; /* groups with rollouts that have not ended, oldest first */
+    struct list live;  /* groups with rollouts that have not ended, oldest first */
     struct heap ended; /* groups without, by their last number, until it is acknowledged */
     uint64_t first, head, pending;
-    struct kept *kept;        /* a ring of those from first to head ... */
-    size_t kept_capacity;     /* ... 0 or a power of two */
-    uint64_t kept_bytes;      /* what they weigh */
-    uint64_t ripe;            /* up to here they were there at the last head period */
+    struct kept *kept;            /* a ring of those from first to head ... */
+    size_t kept_capacity;         /* ... 0 or a power of two */
+    uint64_t kept_bytes;          /* what they weigh */
+    uint64_t ripe;                /* up to here they were there at the last head period */
     uint64_t expired, expired_to; /* forgotten by retention since the start; up to here */
-    uint64_t under_lease; /* of those pending */
-    int64_t renewed_ms;   /* when its trainer was heard of last */
-    bool fresh;       /* something is new since its head was last published */
-    bool is_used;     /* it was submitted to: it is kept, and not only asked for on FEED */
+    uint64_t under_lease;         /* of those pending */
+    int64_t renewed_ms;           /* when its trainer was heard of last */
+    bool fresh;                   /* something is new since its head was last published */
+    bool is_used;                 /* it was submitted to: it is kept, and not only asked for on FEED */
     uint32_t name_len;
     char name[];
 };

@@ -15,8 +15,8 @@
 #include <assert.h>
 
 /* `stream` NULL: nobody knows it any more. */
-static void send_accepted(struct core *core, const struct call *call, const struct stream *stream,
-                          struct slice group, uint64_t samples, bool known)
+static void send_accepted(struct core *core, const struct call *call, const struct stream *stream, struct slice group,
+                          uint64_t samples, bool known)
 {
     struct slice warning = stream ? limits_warning(core, stream->owner) : slice_of(NULL, 0);
     struct msg_group_accepted accepted = {.tag = call->tag,
@@ -28,8 +28,7 @@ static void send_accepted(struct core *core, const struct call *call, const stru
     send_client(core, call->client, MSG_group_accepted, &accepted);
 }
 
-static bool is_same_group(const struct group *group, const struct msg_group_submit *in,
-                          uint64_t task_hash)
+static bool is_same_group(const struct group *group, const struct msg_group_submit *in, uint64_t task_hash)
 {
     return group->task_hash == task_hash && group->samples == in->samples &&
            slice_equal(stream_name(group->stream), in->stream);
@@ -40,7 +39,8 @@ static void refuse_other_content(struct core *core, const struct call *call)
     const struct msg_group_submit *in = call->in;
     send_refused(core, call, REFUSAL_GROUP_EXISTS, "group", 0,
                  "the group %.*s was submitted with another task, stream or number of samples; "
-                 "choose another id", SLICE_ARG(in->group));
+                 "choose another id",
+                 SLICE_ARG(in->group));
 }
 
 /* The group was here, and nothing is left of it but that: its submit is answered as the first one was. */
@@ -115,8 +115,7 @@ void handle_group_submit(struct core *core, const struct call *call)
     struct stream *stream = stream_intern(core, in->stream, call->caller->name);
     if (stream)
         stream->is_used = true;
-    group = stream ? group_create(core, in->group, stream, (uint32_t)in->samples, call->task_hash,
-                                  call->task) : NULL;
+    group = stream ? group_create(core, in->group, stream, (uint32_t)in->samples, call->task_hash, call->task) : NULL;
     if (!group)
         return;
     group->work->lease_ms = in->has_lease_ms ? (uint32_t)in->lease_ms : 0;

@@ -86,8 +86,7 @@ void breaker_leave(struct core *core, struct breaker *breaker, const struct job 
 void breaker_await(struct core *core, struct breaker *breaker)
 {
     if (breaker->wait_ms && !breaker->trial && !breaker->timer.place)
-        set_timer(core, breaker, breaker->due_ms > core->now_ms ? breaker->due_ms
-                                                                : core->now_ms + TRIAL_PERIOD_MS);
+        set_timer(core, breaker, breaker->due_ms > core->now_ms ? breaker->due_ms : core->now_ms + TRIAL_PERIOD_MS);
 }
 
 /* ---- jobs and what they stand for -------------------------------------------------- */

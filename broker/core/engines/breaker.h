@@ -26,10 +26,10 @@ enum {
 struct breaker {
     struct heap_node timer; /* in core->breakers: when a job is let go to try it */
     const struct job *trial;
-    int64_t wait_ms;        /* 0: closed */
-    int64_t due_ms;         /* open: the trial's time */
-    uint64_t newest;        /* open: the newest dispatch there was when it opened */
-    uint32_t faults;        /* in a row */
+    int64_t wait_ms; /* 0: closed */
+    int64_t due_ms;  /* open: the trial's time */
+    uint64_t newest; /* open: the newest dispatch there was when it opened */
+    uint32_t faults; /* in a row */
     bool of_image;
 };
 

@@ -38,8 +38,8 @@ void engine_forget_unused(struct core *core, struct engine *engine)
 
 bool engine_lets(const struct core *core, const struct engine *engine)
 {
-    return engine->registered && !engine->draining && !engine_is_paused(engine) &&
-           !engine->is_other && !engine_is_unprobed(core, engine) && !engine_is_silent(engine) && breaker_lets(core, &engine->breaker);
+    return engine->registered && !engine->draining && !engine_is_paused(engine) && !engine->is_other &&
+           !engine_is_unprobed(core, engine) && !engine_is_silent(engine) && breaker_lets(core, &engine->breaker);
 }
 
 bool engine_is_ready(const struct core *core, const struct policy *policy)
@@ -85,15 +85,20 @@ void engine_persist(struct core *core, const struct engine *engine)
     int64_t left_ms = engine->resume_ms - core->now_ms;
     persist->engine = url;
     persist->present = engine->registered;
-    persist->row = (struct core_engine){
-        .url = url, .runs_max = engine->runs_max, .draining = engine->draining,
-        .version = version, .version_number = engine->version_number, .calls = calls,
-        .credentials = credentials, .policy = policy, .tokenizer = tokenizer, .template = template,
-        .paused_until_ms = calls.len ? (uint64_t)(core_clock_ms(core) + left_ms) : 0};
+    persist->row = (struct core_engine){.url = url,
+                                        .runs_max = engine->runs_max,
+                                        .draining = engine->draining,
+                                        .version = version,
+                                        .version_number = engine->version_number,
+                                        .calls = calls,
+                                        .credentials = credentials,
+                                        .policy = policy,
+                                        .tokenizer = tokenizer,
+                                        .template = template,
+                                        .paused_until_ms = calls.len ? (uint64_t)(core_clock_ms(core) + left_ms) : 0};
 }
 
-struct engine *engine_get(struct core *core, const struct call *call, struct slice text,
-                          const char *field)
+struct engine *engine_get(struct core *core, const struct call *call, struct slice text, const char *field)
 {
     struct url url;
     bool is_url = url_parse(text, &url, NULL) == 0;

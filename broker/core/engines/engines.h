@@ -20,15 +20,15 @@ struct rollout;
 struct worker;
 
 enum {
-    AFFINITY_PERCENT = 15, /* a group's engine is kept up to so much above the mean load */
+    AFFINITY_PERCENT = 15,    /* a group's engine is kept up to so much above the mean load */
     ROOM_FREE_PERMILLE = 600, /* of an engine's cache: below, its limit grows ... */
     ROOM_FULL_PERMILLE = 800, /* ... and above, it shrinks until about ... */
     ROOM_GOAL_PERMILLE = 700, /* ... so much would be used */
     ROOM_PERIOD_MS = 5000,    /* between two changes */
     OVERLOAD_PERMILLE = 950,  /* of its cache in use, and ... */
     OVERLOAD_PERCENT = 50,    /* ... so much above the mean load: rollouts migrate */
-    PROBES_SILENT = 2,         /* probes in a row without an answer, and an engine is silent */
-    PROBES_A_BEAT = 64         /* that a worker is asked for at a time */
+    PROBES_SILENT = 2,        /* probes in a row without an answer, and an engine is silent */
+    PROBES_A_BEAT = 64        /* that a worker is asked for at a time */
 };
 
 /* What one worker's rollouts hold on an engine. */
@@ -41,8 +41,8 @@ enum { VERSION_MAX = 30, CALLS_MAX = 16, ERROR_MAX = 256, PAUSE_MAX_MS = 3600000
 
 /* What run workers find who ask it how it is (core/engines/health.c). */
 struct probe {
-    struct heap_node timer; /* in core->probes while it is probed: when the next is due */
-    uint32_t unanswered;    /* in a row */
+    struct heap_node timer;    /* in core->probes while it is probed: when the next is due */
+    uint32_t unanswered;       /* in a row */
     char error[ERROR_MAX + 1]; /* of the last of them */
 };
 
@@ -72,21 +72,21 @@ enum engine_note {
 };
 
 struct engine {
-    struct list link;  /* in core->engines */
-    struct list noted; /* in core->noted_engines while it has ... */
-    unsigned notes;    /* ... any of enum engine_note */
-    uint64_t live;     /* runs leased with it */
-    uint64_t refs;     /* rollouts that name it */
-    uint64_t blamer;   /* the rollout of its last fault, 0 before the first */
-    uint64_t assigned; /* runs placed there since the start */
+    struct list link;        /* in core->engines */
+    struct list noted;       /* in core->noted_engines while it has ... */
+    unsigned notes;          /* ... any of enum engine_note */
+    uint64_t live;           /* runs leased with it */
+    uint64_t refs;           /* rollouts that name it */
+    uint64_t blamer;         /* the rollout of its last fault, 0 before the first */
+    uint64_t assigned;       /* runs placed there since the start */
     struct load_report seen; /* by all workers together */
-    uint32_t runs_max; /* as its admin set it; 0: no limit */
-    uint32_t room;     /* what its cache has room for, as far as is known; 0: no limit */
-    int64_t room_ms;   /* when that was changed last */
+    uint32_t runs_max;       /* as its admin set it; 0: no limit */
+    uint32_t room;           /* what its cache has room for, as far as is known; 0: no limit */
+    int64_t room_ms;         /* when that was changed last */
     uint32_t cache_permille; /* of its cache in use, as it said last, ... */
     bool has_cache;          /* ... if it did */
     struct probe probe;
-    int64_t overloaded_since_ms; /* 0: it is not */
+    int64_t overloaded_since_ms;   /* 0: it is not */
     char version[VERSION_MAX + 1]; /* of the policy it serves; "": nobody said */
     uint64_t version_number;       /* its place among all there were; 0: nobody said */
     char calls[CALLS_MAX + 1];     /* what its pause does to calls in flight; "": it is not paused */
@@ -95,8 +95,8 @@ struct engine {
     bool registered, draining;
     struct policy *policy;    /* registered: never NULL */
     struct identity identity; /* as a worker told it last */
-    bool is_other; /* than its policy's */
-    bool has_answered;  /* it has answered a probe */
+    bool is_other;            /* than its policy's */
+    bool has_answered;        /* it has answered a probe */
     struct breaker breaker;
     char credentials[URL_MAX + 1]; /* for run workers alone; never shown. "": none */
     uint32_t url_len;
@@ -117,8 +117,7 @@ void rollout_set_engine(struct core *core, struct rollout *rollout, struct engin
 /* To disk, as it is now. */
 void engine_persist(struct core *core, const struct engine *engine);
 /* The registered engine of this URL; refuses, NULL, if there is none. */
-struct engine *engine_get(struct core *core, const struct call *call, struct slice url,
-                          const char *field);
+struct engine *engine_get(struct core *core, const struct call *call, struct slice url, const char *field);
 /* One that nobody registers and no rollout names is forgotten. */
 void engine_forget_unused(struct core *core, struct engine *engine);
 

@@ -76,7 +76,9 @@ static void note_silence(struct core *core, struct engine *engine, struct slice 
         core->counters.silences++;
     else
         set_due(core, engine,
-                core->now_ms + (core->settings.engine_probe_interval_ms < AGAIN_MS ? core->settings.engine_probe_interval_ms : AGAIN_MS));
+                core->now_ms + (core->settings.engine_probe_interval_ms < AGAIN_MS
+                                    ? core->settings.engine_probe_interval_ms
+                                    : AGAIN_MS));
 }
 
 void probes_take(struct core *core, struct engine *engine, const struct msg_engine_load *in)
@@ -111,6 +113,6 @@ const char *probes_check(const struct core *core)
             engine->probe.timer.key > core->now_ms + core->settings.engine_probe_interval_ms)
             return "an engine's next probe is too far away";
     }
-    return watched == core->probes.count && heap_is_sound(&core->probes)
-               ? NULL : "the probes are not those of the engines";
+    return watched == core->probes.count && heap_is_sound(&core->probes) ? NULL
+                                                                         : "the probes are not those of the engines";
 }

@@ -94,9 +94,8 @@ void image_works(struct core *core, struct image *image)
 /* Its trial says that it is bad: what waits for it now ends, by and by. */
 static void set_failed(struct core *core, struct image *image, struct slice words)
 {
-    struct slice verdict =
-        effect_print(core, "the image %.*s was set aside after %u faults in a row; the last: %.*s",
-                     SLICE_ARG(image_name(image)), image->breaker.faults, SLICE_ARG(words));
+    struct slice verdict = effect_print(core, "the image %.*s was set aside after %u faults in a row; the last: %.*s",
+                                        SLICE_ARG(image_name(image)), image->breaker.faults, SLICE_ARG(words));
     free(image->verdict);
     image->verdict = core_strdup(core, verdict);
     image->failed_ms = core->now_ms;
@@ -137,8 +136,8 @@ bool job_blames(struct core *core, struct job *job, const struct failure *failur
     struct rollout *rollout = job_rollout(job);
     if (failure->fault == FAULT_IMAGE && job->stage == STAGE_INIT)
         return blames_image(core, job, failure);
-    if (failure->fault == FAULT_ENGINE && failure->outcome == OUTCOME_INFRA &&
-        job->stage == STAGE_RUN && rollout->engine && rollout->engine->registered)
+    if (failure->fault == FAULT_ENGINE && failure->outcome == OUTCOME_INFRA && job->stage == STAGE_RUN &&
+        rollout->engine && rollout->engine->registered)
         return blames_engine(core, job, rollout->engine);
     return false;
 }

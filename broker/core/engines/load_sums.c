@@ -20,10 +20,7 @@ static void add_up(struct load_report *sum, const struct load_report *load)
     sum->calls += load->calls;
 }
 
-static bool is_nothing(const struct load_report *load)
-{
-    return !load->runs && !load->tokens && !load->calls;
-}
+static bool is_nothing(const struct load_report *load) { return !load->runs && !load->tokens && !load->calls; }
 
 static struct load_report *find(struct worker *worker, const struct engine *engine)
 {
@@ -106,8 +103,7 @@ const char *load_check(const struct core *core)
     const struct engine *engine;
     LIST_EACH(engine, &core->engines, link) {
         struct load_report sum = add_all(core, engine);
-        if (sum.runs != engine->seen.runs || sum.tokens != engine->seen.tokens ||
-            sum.calls != engine->seen.calls)
+        if (sum.runs != engine->seen.runs || sum.tokens != engine->seen.tokens || sum.calls != engine->seen.calls)
             return "what workers see of an engine is counted wrong";
     }
     return NULL;

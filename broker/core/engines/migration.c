@@ -41,15 +41,13 @@ static struct loads loads_of(const struct core *core, const struct policy *polic
 
 static bool is_above(const struct engine *engine, const struct loads *loads)
 {
-    return placing_load(engine, loads->typical) >
-           loads->mean + loads->mean / 100 * OVERLOAD_PERCENT;
+    return placing_load(engine, loads->typical) > loads->mean + loads->mean / 100 * OVERLOAD_PERCENT;
 }
 
 static bool may_take(const struct core *core, const struct engine *engine)
 {
     bool is_full = engine->has_cache && engine->cache_permille >= ROOM_FULL_PERMILLE;
-    return engine_lets(core, engine) && !engine->breaker.wait_ms && !is_full &&
-           engine->live < engine_limit(engine);
+    return engine_lets(core, engine) && !engine->breaker.wait_ms && !is_full && engine->live < engine_limit(engine);
 }
 
 /* The engine that holds least, below the mean; or NULL. */
@@ -86,8 +84,7 @@ static struct job *find_migratable(const struct core *core, const struct engine 
 
 static void tell_to_migrate(struct core *core, struct job *job, const struct engine *to)
 {
-    struct msg_job_migrate in = {
-        .job = job_name(core, job), .token = job->token, .engine = engine_url(to)};
+    struct msg_job_migrate in = {.job = job_name(core, job), .token = job->token, .engine = engine_url(to)};
     job_rollout(job)->was_told_to_migrate = true;
     send_worker(core, job->worker, MSG_job_migrate, &in);
 }
@@ -144,8 +141,8 @@ void handle_job_migrated(struct core *core, const struct call *call)
     struct job *job = job_find(core, in->job);
     struct engine *to = engine_find(core, in->engine);
     struct worker *worker;
-    if (!worker_speaks(core, call, in->worker, &worker) || !job || job->stage != STAGE_RUN || job->place != PLACE_LEASED || job->token != in->token ||
-        job->worker != worker)
+    if (!worker_speaks(core, call, in->worker, &worker) || !job || job->stage != STAGE_RUN ||
+        job->place != PLACE_LEASED || job->token != in->token || job->worker != worker)
         return; /* it has ended, or is another's by now */
     struct engine *from = job_rollout(job)->engine;
     if (from) /* it stayed: others may have to, too */

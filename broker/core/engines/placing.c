@@ -65,8 +65,7 @@ bool placing_has_room(const struct core *core, const struct policy *policy)
     return false;
 }
 
-static void gather(const struct core *core, const struct rollout *rollout,
-                   struct open_engines *open)
+static void gather(const struct core *core, const struct rollout *rollout, struct open_engines *open)
 {
     struct engine *engine;
     double sum = 0;
@@ -74,7 +73,8 @@ static void gather(const struct core *core, const struct rollout *rollout,
     const struct policy *policy = rollout->job.group->work->policy;
     open->count = 0;
     LIST_EACH(engine, &core->engines, link) {
-        if (engine->policy != policy || !has_room(core, engine) || (rollout->avoids_engine && engine == rollout->engine))
+        if (engine->policy != policy || !has_room(core, engine) ||
+            (rollout->avoids_engine && engine == rollout->engine))
             continue;
         open->items[open->count] = (struct candidate){engine, placing_load(engine, typical)};
         sum += (double)open->items[open->count++].load;
@@ -86,10 +86,7 @@ static void gather(const struct core *core, const struct rollout *rollout,
 
 /* ---- live-tokens ------------------------------------------------------------------- */
 
-static uint64_t draw(struct core *core, uint64_t sides)
-{
-    return prng_next(&core->random) % sides;
-}
+static uint64_t draw(struct core *core, uint64_t sides) { return prng_next(&core->random) % sides; }
 
 static bool holds_same_group(const struct rollout *rollout, const struct engine *engine)
 {
@@ -107,8 +104,7 @@ static struct engine *choose_same_group(const struct open_engines *open, const s
     uint64_t most = open->mean + open->mean / 100 * AFFINITY_PERCENT;
     for (size_t i = 0; i < open->count; i++) {
         const struct candidate *item = &open->items[i];
-        if (item->load <= most && (!best || item->load < best->load) &&
-            holds_same_group(rollout, item->engine))
+        if (item->load <= most && (!best || item->load < best->load) && holds_same_group(rollout, item->engine))
             best = item;
     }
     return best ? best->engine : NULL;
@@ -133,8 +129,7 @@ static struct engine *choose_least(struct core *core, struct open_engines *open)
     return is_less(two, one) ? two : one;
 }
 
-static struct engine *by_live_tokens(struct core *core, struct open_engines *open,
-                                     const struct rollout *rollout)
+static struct engine *by_live_tokens(struct core *core, struct open_engines *open, const struct rollout *rollout)
 {
     struct engine *same_group = choose_same_group(open, rollout);
     return same_group ? same_group : choose_least(core, open);
@@ -142,8 +137,7 @@ static struct engine *by_live_tokens(struct core *core, struct open_engines *ope
 
 /* ---- for comparison ---------------------------------------------------------------- */
 
-static struct engine *by_assignments(struct core *core, struct open_engines *open,
-                                     const struct rollout *rollout)
+static struct engine *by_assignments(struct core *core, struct open_engines *open, const struct rollout *rollout)
 {
     struct engine *best = open->items[0].engine;
     (void)core, (void)rollout;
@@ -153,8 +147,7 @@ static struct engine *by_assignments(struct core *core, struct open_engines *ope
     return best;
 }
 
-static struct engine *by_round_robin(struct core *core, struct open_engines *open,
-                                     const struct rollout *rollout)
+static struct engine *by_round_robin(struct core *core, struct open_engines *open, const struct rollout *rollout)
 {
     (void)rollout;
     return open->items[core->turn++ % open->count].engine;
@@ -170,8 +163,7 @@ static uint64_t weight_of(const struct engine *engine, const struct rollout *rol
     return hash;
 }
 
-static struct engine *by_hash(struct core *core, struct open_engines *open,
-                              const struct rollout *rollout)
+static struct engine *by_hash(struct core *core, struct open_engines *open, const struct rollout *rollout)
 {
     struct engine *best = open->items[0].engine;
     uint64_t most = weight_of(best, rollout);

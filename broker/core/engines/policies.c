@@ -225,7 +225,8 @@ static const char *check_runs(const struct core *core)
             struct job *job = container_of(at, struct job, link);
             const struct engine *engine = job->stage == STAGE_RUN ? job_rollout(job)->engine : NULL;
             if (engine && engine->is_other && engine->policy == job->group->work->policy)
-                return "a rollout is on an engine that serves another tokenizer or template than its group's";
+                return "a rollout is on an engine that serves another tokenizer or template than "
+                       "its group's";
         }
     return NULL;
 }
@@ -248,7 +249,8 @@ const char *policies_check(const struct core *core)
     LIST_EACH(engine, &core->engines, link) {
         if (engine->registered != (engine->policy != NULL))
             return "a registered engine has no policy, or another one has";
-        if (engine->is_other && (!identity_is_known(&engine->identity) || identity_is_same(&engine->identity, &engine->policy->identity)))
+        if (engine->is_other &&
+            (!identity_is_known(&engine->identity) || identity_is_same(&engine->identity, &engine->policy->identity)))
             return "an engine counts as another that serves what its policy does";
         if (!engine->is_other && engine->policy && identity_is_known(&engine->identity) &&
             !identity_is_same(&engine->identity, &engine->policy->identity))

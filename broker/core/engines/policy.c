@@ -166,8 +166,9 @@ void policy_restore(struct core *core, struct engine *engine, const struct core_
         engine->version_number = row->version_number ? row->version_number : 1;
     note_newest(core, engine);
     set_paused(core, engine, row->calls);
-    engine->resume_ms = core->now_ms + (left_ms < 0 ? 0 : left_ms > PAUSE_MAX_MS ? PAUSE_MAX_MS
-                                                          : left_ms); /* the clock may have been stepped */
+    engine->resume_ms = core->now_ms + (left_ms < 0              ? 0
+                                        : left_ms > PAUSE_MAX_MS ? PAUSE_MAX_MS
+                                                                 : left_ms); /* the clock may have been stepped */
     if (engine->version[0] || engine_is_paused(engine) || engine->credentials[0])
         policy_changed(core, engine);
 }
@@ -182,8 +183,7 @@ struct target {
 
 /* Calls `act` for the engine that is meant, or for all; adds up. False if it was refused. */
 static bool each_engine(struct core *core, const struct target *target,
-                        uint64_t (*act)(struct core *core, struct engine *engine, const void *in),
-                        uint64_t *ret_sum)
+                        uint64_t (*act)(struct core *core, struct engine *engine, const void *in), uint64_t *ret_sum)
 {
     struct engine *engine = NULL;
     *ret_sum = 0;
@@ -247,8 +247,7 @@ void handle_policy_set(struct core *core, const struct call *call)
     uint64_t sum;
     if (!name_is_valid(in->version))
         send_refused(core, call, REFUSAL_BAD_NAME, "version", 0,
-                     "policy.set: '%.*s' has a '/', a blank or a control character",
-                     SLICE_ARG(in->version));
+                     "policy.set: '%.*s' has a '/', a blank or a control character", SLICE_ARG(in->version));
     else if (each_engine(core, &(struct target){call, in->engine, in->has_engine}, act_set, &sum))
         send_done(core, call, sum);
 }
@@ -259,8 +258,8 @@ static const char calls_words[] = CALLS(X); /* ", finish, abort, hold" */
 
 static bool is_calls(struct slice word)
 {
-#define X(name, text)                                                                              \
-    if (slice_is(word, text))                                                                      \
+#define X(name, text)                                                                                                  \
+    if (slice_is(word, text))                                                                                          \
         return true;
     CALLS(X)
 #undef X
@@ -272,8 +271,8 @@ void handle_policy_pause(struct core *core, const struct call *call)
     const struct msg_policy_pause *in = call->in;
     uint64_t sum;
     if (!is_calls(in->calls))
-        send_refused(core, call, REFUSAL_BAD_NAME, "calls", 0,
-                     "policy.pause: '%.*s' is none of %s", SLICE_ARG(in->calls), calls_words + 2);
+        send_refused(core, call, REFUSAL_BAD_NAME, "calls", 0, "policy.pause: '%.*s' is none of %s",
+                     SLICE_ARG(in->calls), calls_words + 2);
     else if (each_engine(core, &(struct target){call, in->engine, in->has_engine}, act_pause, &sum))
         send_done(core, call, sum);
 }

@@ -49,8 +49,7 @@ bool engine_restore(struct core *core, const struct core_engine *row)
 }
 
 /* Registers it, takes it back, or changes what was said of it; false: it is all that already. */
-static bool change(struct core *core, struct engine *engine, const struct msg_engine_add *in,
-                   const char *credentials)
+static bool change(struct core *core, struct engine *engine, const struct msg_engine_add *in, const char *credentials)
 {
     uint32_t runs_max = in->has_runs_max ? (uint32_t)in->runs_max : engine->runs_max;
     bool is_told_anew = credentials[0] && strcmp(credentials, engine->credentials) != 0;
@@ -98,8 +97,7 @@ void handle_engine_add(struct core *core, const struct call *call)
     struct slice base = slice_from_str(url.base);
     struct engine *engine = engine_find(core, base);
     if (!engine && core->engine_count >= ENGINES_MAX) {
-        send_refused(core, call, REFUSAL_QUEUE_FULL, NULL, 0, "%zu engines are known, no more fit",
-                     core->engine_count);
+        send_refused(core, call, REFUSAL_QUEUE_FULL, NULL, 0, "%zu engines are known, no more fit", core->engine_count);
         return;
     }
     engine = engine ? engine : engine_intern(core, base);

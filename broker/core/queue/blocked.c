@@ -16,7 +16,8 @@ static bool release_of(struct core *core, const struct policy *policy, size_t mo
     struct queue *blocked = &core->queues[PLACE_BLOCKED][STAGE_RUN];
     struct job *jobs[SOME_MAX];
     size_t count = 0;
-    for (struct list *at = blocked->jobs.next; at != &blocked->jobs && count < most && count < SOME_MAX; at = at->next) {
+    for (struct list *at = blocked->jobs.next; at != &blocked->jobs && count < most && count < SOME_MAX;
+         at = at->next) {
         struct job *job = container_of(at, struct job, link);
         if (job->group->work->policy == policy)
             jobs[count++] = job;
@@ -52,10 +53,7 @@ void blocked_release_image(struct core *core, struct image *image)
         job_queue(core, container_of(image->waiting.jobs.prev, struct job, link), true);
 }
 
-static struct image *image_of(struct breaker *breaker)
-{
-    return container_of(breaker, struct image, breaker);
-}
+static struct image *image_of(struct breaker *breaker) { return container_of(breaker, struct image, breaker); }
 
 static void let_one(struct core *core, struct breaker *breaker)
 {

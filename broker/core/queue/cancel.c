@@ -101,8 +101,8 @@ static void cancel_one(struct core *core, const struct call *call)
         if (may_come(core, in->rollout))
             cancel_ahead(core, call, in->rollout);
         else
-            send_refused(core, call, REFUSAL_UNKNOWN_ROLLOUT, "rollout", 0,
-                         "there is no rollout %.*s", SLICE_ARG(in->rollout));
+            send_refused(core, call, REFUSAL_UNKNOWN_ROLLOUT, "rollout", 0, "there is no rollout %.*s",
+                         SLICE_ARG(in->rollout));
         return;
     }
     if (!owners_allow(core, call, group->stream, "rollout"))
@@ -126,8 +126,7 @@ static void cancel_many(struct core *core, const struct call *call)
     } else if (name_is_valid(in->group)) {
         cancel_ahead(core, call, in->group);
     } else {
-        send_refused(core, call, REFUSAL_UNKNOWN_GROUP, "group", 0, "there is no group %.*s",
-                     SLICE_ARG(in->group));
+        send_refused(core, call, REFUSAL_UNKNOWN_GROUP, "group", 0, "there is no group %.*s", SLICE_ARG(in->group));
     }
 }
 

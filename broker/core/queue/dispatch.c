@@ -141,8 +141,7 @@ static void dispatch_queue(struct core *core, enum stage stage)
 {
     struct heap_node *freest;
     struct job *job;
-    while ((freest = heap_peek(&core->free[stage])) &&
-           (job = next_job(core, PLACE_QUEUED, stage)))
+    while ((freest = heap_peek(&core->free[stage])) && (job = next_job(core, PLACE_QUEUED, stage)))
         hand_out(core, job, container_of(freest, struct worker, free));
 }
 
@@ -153,4 +152,3 @@ void dispatch(struct core *core)
         dispatch_queue(core, stage);
     }
 }
-

@@ -24,15 +24,18 @@ struct early_cancel_owner {
 };
 
 struct early_cancel {
-    struct heap_node due;  /* in core->early_cancel_times */
-    struct list link;      /* in its owner's cancels */
+    struct heap_node due; /* in core->early_cancel_times */
+    struct list link;     /* in its owner's cancels */
     struct early_cancel_owner *owner;
-    uint64_t clock_ms;     /* of its cancel */
+    uint64_t clock_ms; /* of its cancel */
     uint32_t name_len, key_len;
-    uint8_t key[];         /* name, NUL, owner */
+    uint8_t key[]; /* name, NUL, owner */
 };
 
-static struct slice early_cancel_key(const struct early_cancel *cancel) { return slice_of(cancel->key, cancel->key_len); }
+static struct slice early_cancel_key(const struct early_cancel *cancel)
+{
+    return slice_of(cancel->key, cancel->key_len);
+}
 
 /* Into `bytes` of KEY_MAX_BYTES; empty if it cannot be a name or an owner. */
 static struct slice make_key(uint8_t *bytes, struct slice name, struct slice owner)
@@ -245,8 +248,7 @@ static bool take_of(struct core *core, struct slice client, struct slice name)
     return cancel != NULL;
 }
 
-static bool take(struct core *core, const struct call *call, const struct group *group,
-                 struct slice name)
+static bool take(struct core *core, const struct call *call, const struct group *group, struct slice name)
 {
     bool is_owners = take_of(core, client_name(group->stream->owner), name);
     return take_of(core, call->caller->name, name) || is_owners;
@@ -255,8 +257,7 @@ static bool take(struct core *core, const struct call *call, const struct group 
 static void end_one(struct core *core, struct rollout *rollout)
 {
     static const char why[] = "cancelled before it was submitted";
-    rollout_end(core, rollout, &(struct ending){.outcome = OUTCOME_CANCELLED,
-                                                .detail = slice_from_str(why)});
+    rollout_end(core, rollout, &(struct ending){.outcome = OUTCOME_CANCELLED, .detail = slice_from_str(why)});
 }
 
 void early_cancels_apply(struct core *core, const struct call *call, struct group *group)

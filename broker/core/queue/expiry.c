@@ -49,8 +49,8 @@ static const char *whereabouts(const struct job *job)
     case PLACE_ORPHAN: return "awaited from a worker that had it before the broker's start";
     case PLACE_QUEUED: return "queued";
     case PLACE_ISOLATED: return "queued to run alone on an idle worker";
-    case PLACE_BLOCKED: return job->stage == STAGE_INIT ? "kept back until its image works again"
-                                                       : "waiting for an engine";
+    case PLACE_BLOCKED:
+        return job->stage == STAGE_INIT ? "kept back until its image works again" : "waiting for an engine";
     case PLACE_DELAYED: return "waiting to be tried again";
     case PLACE_LEASED: return "being worked on";
     default: return "not begun";
@@ -62,14 +62,12 @@ static void expire_rollout(struct core *core, struct rollout *rollout)
     struct group_work *work = rollout->job.group->work;
     const struct job *job = work->init_done ? &rollout->job : &work->init;
     struct slice worker = job->worker ? worker_id(job->worker) : slice_of(NULL, 0);
-    struct slice words = effect_print(
-        core, "its total time of %lld s was over: its %s job was %s%s%.*s for %lld s",
-        (long long)work->total_ms / 1000, stage_wire(job->stage), whereabouts(job),
-        worker.len ? " by " : "", SLICE_ARG(worker),
-        (long long)(core->now_ms - job->since_ms) / 1000);
+    struct slice words = effect_print(core, "its total time of %lld s was over: its %s job was %s%s%.*s for %lld s",
+                                      (long long)work->total_ms / 1000, stage_wire(job->stage), whereabouts(job),
+                                      worker.len ? " by " : "", SLICE_ARG(worker),
+                                      (long long)(core->now_ms - job->since_ms) / 1000);
     core->counters.overtime++;
-    rollout_end(core, rollout, &(struct ending){.outcome = OUTCOME_INFRA,
-                                                .detail = failure_summary(core, job, words)});
+    rollout_end(core, rollout, &(struct ending){.outcome = OUTCOME_INFRA, .detail = failure_summary(core, job, words)});
 }
 
 static void expire(struct core *core, struct group *group)
@@ -91,8 +89,7 @@ void expiries_tick(struct core *core)
 {
     struct heap_node *first;
     uint64_t ended = 0;
-    while (ended < SWEEP_SLICE && !core->failed && (first = heap_peek(&core->expiries)) &&
-           first->key <= core->now_ms) {
+    while (ended < SWEEP_SLICE && !core->failed && (first = heap_peek(&core->expiries)) && first->key <= core->now_ms) {
         struct group *group = container_of(first, struct group_work, expiry)->init.group;
         uint64_t live = group->work->live;
         if (group->work->ends_ms <= core->now_ms)
@@ -111,12 +108,11 @@ static void overdue(struct core *core, struct job *job)
 {
     int64_t limit_ms = job->group->work->limit_ms[job->stage];
     int64_t grace_ms = core->settings.deadline_grace_ms;
-    struct slice detail = effect_print(
-        core, "no result within %lld s of being handed out (its limit and %lld s of grace)",
-        (long long)(limit_ms + grace_ms) / 1000, (long long)grace_ms / 1000);
-    struct failure failure = {.outcome = OUTCOME_INFRA,
-                              .worker = effect_copy(core, worker_id(job->worker)),
-                              .detail = detail};
+    struct slice detail = effect_print(core,
+                                       "no result within %lld s of being handed out (its limit and %lld s of grace)",
+                                       (long long)(limit_ms + grace_ms) / 1000, (long long)grace_ms / 1000);
+    struct failure failure = {
+        .outcome = OUTCOME_INFRA, .worker = effect_copy(core, worker_id(job->worker)), .detail = detail};
     core->counters.overdue++;
     job_withdraw(core, job);
     job_fail(core, job, &failure);

@@ -37,8 +37,7 @@ static void fence(struct job *job)
 }
 
 /* Out of its place, with the failure in its history; NULL when out of memory. */
-static struct job_failures *take_failed(struct core *core, struct job *job,
-                                   const struct failure *failure)
+static struct job_failures *take_failed(struct core *core, struct job *job, const struct failure *failure)
 {
     struct rollout *rollout = job_rollout(job);
     job_leave(core, job);
@@ -54,8 +53,8 @@ static struct job_failures *take_failed(struct core *core, struct job *job,
 /* What its run left cannot be read, whoever tried: the run is done again, once, from init's layer. */
 static bool must_run_again(struct job *job, const struct failure *failure)
 {
-    return job->stage == STAGE_EVAL && failure->outcome == OUTCOME_INFRA &&
-           failure->fault == FAULT_STORE && !job_rollout(job)->is_run_again;
+    return job->stage == STAGE_EVAL && failure->outcome == OUTCOME_INFRA && failure->fault == FAULT_STORE &&
+           !job_rollout(job)->is_run_again;
 }
 
 /* Of the first run and its evaluations nothing counts any more, on disk neither. */
@@ -118,9 +117,9 @@ void job_go_missing(struct core *core, struct job *job)
     failures->missing += failures->missing < UINT8_MAX;
     if (failures->missing > core->settings.infra_budget || failures->missing == UINT8_MAX) {
         static const char why[] = "it was handed out again and again, and no worker kept it";
-        job_fail(core, job, &(struct failure){.outcome = OUTCOME_INFRA,
-                                              .worker = slice_from_str("no worker"),
-                                              .detail = slice_from_str(why)});
+        job_fail(core, job,
+                 &(struct failure){
+                     .outcome = OUTCOME_INFRA, .worker = slice_from_str("no worker"), .detail = slice_from_str(why)});
         return;
     }
     begin_again(core, job);
@@ -149,8 +148,8 @@ void job_lose_worker(struct core *core, struct job *job, struct slice worker, bo
 {
     job_leave(core, job);
     struct slice name = effect_copy(core, worker);
-    struct job_failures *failures = history_note(core, job, alone ? "its worker was lost, it ran there alone"
-                                                    : "its worker was lost", name);
+    struct job_failures *failures = history_note(
+        core, job, alone ? "its worker was lost, it ran there alone" : "its worker was lost", name);
     core->counters.suspects++;
     if (!failures)
         return;
@@ -164,7 +163,6 @@ void job_lose_worker(struct core *core, struct job *job, struct slice worker, bo
         job_queue(core, job, true);
         return;
     }
-    struct slice why = effect_print(core, "its worker %.*s was lost while it ran there alone",
-                                    SLICE_ARG(name));
+    struct slice why = effect_print(core, "its worker %.*s was lost while it ran there alone", SLICE_ARG(name));
     set_aside(core, job, &(struct failure){.outcome = OUTCOME_INFRA, .detail = why});
 }

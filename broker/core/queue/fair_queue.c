@@ -62,8 +62,7 @@ static struct standing standing_of(struct core *core, const struct job *job)
 {
     struct stream *stream = job->group->stream;
     struct client_queue *client = &stream->owner->queues[job->stage];
-    return (struct standing){&stream->queues[job->stage], client, &client->streams,
-                             &core->fair_queues[job->stage]};
+    return (struct standing){&stream->queues[job->stage], client, &client->streams, &core->fair_queues[job->stage]};
 }
 
 void fair_queue_push(struct core *core, struct job *job, bool front)

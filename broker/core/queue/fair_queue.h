@@ -19,9 +19,9 @@ struct core;
 struct job;
 
 enum {
-    PRIORITIES = 10,      /* 0 to 9, as in messages.def */
+    PRIORITIES = 10, /* 0 to 9, as in messages.def */
     PRIORITY_USUAL = 5,
-    SEQUENCE_BITS = 38    /* of a member's key; above them, its leased jobs */
+    SEQUENCE_BITS = 38 /* of a member's key; above them, its leased jobs */
 };
 
 struct fair_queue {

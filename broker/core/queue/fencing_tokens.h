@@ -15,9 +15,9 @@ enum { FENCING_TOKENS_MAX = 8 /* of a job are remembered, the newest */ };
 struct fencing_token {
     struct fencing_token *older;
     uint64_t token;
-    bool is_fenced;            /* it has failed: it is never adopted, and no failure of it counts again */
+    bool is_fenced; /* it has failed: it is never adopted, and no failure of it counts again */
     uint8_t key_len, id_len;
-    char who[];               /* the name of its worker's key, empty where there are none, and its id */
+    char who[]; /* the name of its worker's key, empty where there are none, and its id */
 };
 
 /* The dispatch of this token, if it was issued for this stage of this job to that worker of that key; else NULL. */

@@ -23,17 +23,12 @@ static void job_init(struct job *job, struct group *group, enum stage stage, uin
     job->sample = (uint16_t)sample;
 }
 
-static const char *task_id(const struct group *group)
-{
-    return (const char *)&group->work->rollouts[group->samples];
-}
+static const char *task_id(const struct group *group) { return (const char *)&group->work->rollouts[group->samples]; }
 
-static struct group_work *create_work(struct core *core, struct group *group,
-                                      const struct core_task *task)
+static struct group_work *create_work(struct core *core, struct group *group, const struct core_task *task)
 {
     size_t rollouts = group->samples * sizeof(struct rollout);
-    struct group_work *work =
-        core_alloc(core, 1, sizeof(*work) + rollouts + task->id.len + 1);
+    struct group_work *work = core_alloc(core, 1, sizeof(*work) + rollouts + task->id.len + 1);
     if (!work)
         return NULL;
     list_init(&work->link);
@@ -55,8 +50,8 @@ static struct group_work *create_work(struct core *core, struct group *group,
     return work;
 }
 
-struct group *group_create(struct core *core, struct slice id, struct stream *stream,
-                           uint32_t samples, uint64_t task_hash, const struct core_task *task)
+struct group *group_create(struct core *core, struct slice id, struct stream *stream, uint32_t samples,
+                           uint64_t task_hash, const struct core_task *task)
 {
     struct group *group = core_alloc(core, 1, sizeof(*group) + id.len + 1);
     if (!group)
@@ -155,21 +150,16 @@ void group_close(struct core *core, struct group *group)
 
 /* ---- ends -------------------------------------------------------------------------- */
 
-static bool begins_with(const char *text, const char *mark)
-{
-    return strncmp(text, mark, strlen(mark)) == 0;
-}
+static bool begins_with(const char *text, const char *mark) { return strncmp(text, mark, strlen(mark)) == 0; }
 
 /* The evaluator's words; before them the run's, where the agent used up its budget or they are marked to be kept. */
-static struct slice end_detail(struct core *core, const struct rollout *rollout,
-                               const struct ending *ending)
+static struct slice end_detail(struct core *core, const struct rollout *rollout, const struct ending *ending)
 {
     enum { DETAIL_MAX = 4096 };
     char both[DETAIL_MAX + 1];
     const char *run = rollout->detail ? rollout->detail : "";
     bool says_more = ending->outcome == OUTCOME_AGENT || begins_with(run, STALE_MARK) || begins_with(run, DIFFERS_MARK);
-    bool is_joined = says_more && *run && ending->detail.len &&
-                     !slice_is(ending->detail, run) &&
+    bool is_joined = says_more && *run && ending->detail.len && !slice_is(ending->detail, run) &&
                      strlen(run) + 2 + ending->detail.len <= DETAIL_MAX;
     if (is_joined) {
         int len = snprintf(both, sizeof(both), "%s; %.*s", run, SLICE_ARG(ending->detail));
@@ -178,8 +168,7 @@ static struct slice end_detail(struct core *core, const struct rollout *rollout,
     return ending->detail.len ? ending->detail : effect_copy(core, slice_from_str(run));
 }
 
-static struct core_end describe_end(struct core *core, const struct rollout *rollout,
-                                    const struct ending *ending)
+static struct core_end describe_end(struct core *core, const struct rollout *rollout, const struct ending *ending)
 {
     const struct group *group = rollout->job.group;
     const struct group_work *work = group->work;
@@ -263,4 +252,3 @@ void job_end(struct core *core, struct job *job, const struct ending *ending)
     else
         group_end(core, job->group, ending);
 }
-

@@ -85,13 +85,12 @@ struct job_failures *history_open(struct core *core, struct job *job)
     return job->failures ? job->failures : append(core, job, slice_of(NULL, 0));
 }
 
-struct job_failures *history_note(struct core *core, struct job *job, const char *what,
-                            struct slice words)
+struct job_failures *history_note(struct core *core, struct job *job, const char *what, struct slice words)
 {
     char sentence[SENTENCE_MAX + 1];
     int64_t since_ms = core->now_ms - (job->failures ? job->failures->first_ms : core->now_ms);
-    int begun = snprintf(sentence, sizeof(sentence), "+%lld s %s%s", (long long)since_ms / 1000,
-                         what, words.len ? ": " : "");
+    int begun = snprintf(sentence, sizeof(sentence), "+%lld s %s%s", (long long)since_ms / 1000, what,
+                         words.len ? ": " : "");
     size_t len = begun < SENTENCE_MAX ? (size_t)begun : SENTENCE_MAX;
     words = fit(words, SENTENCE_MAX - len);
     if (words.len)
@@ -103,17 +102,15 @@ struct job_failures *history_note(struct core *core, struct job *job, const char
     return append(core, job, fit(slice_of(sentence, len), SENTENCE_MAX));
 }
 
-struct job_failures *history_note_failure(struct core *core, struct job *job,
-                                    const struct failure *failure)
+struct job_failures *history_note_failure(struct core *core, struct job *job, const struct failure *failure)
 {
     const struct rollout *rollout = job_rollout(job);
     char what[SENTENCE_MAX];
     struct slice at_fault = slice_from_str(fault_wire(failure->fault));
-    struct slice engine = failure->fault == FAULT_ENGINE && rollout ? engine_url(rollout->engine)
-                                                                    : slice_of(NULL, 0);
+    struct slice engine = failure->fault == FAULT_ENGINE && rollout ? engine_url(rollout->engine) : slice_of(NULL, 0);
     snprintf(what, sizeof(what), "%s on %.*s%s%.*s%s%.*s", outcome_wire(failure->outcome),
-             SLICE_ARG(fit(failure->worker, 64)), at_fault.len ? ", " : "", SLICE_ARG(at_fault),
-             engine.len ? " " : "", SLICE_ARG(fit(engine, 64)));
+             SLICE_ARG(fit(failure->worker, 64)), at_fault.len ? ", " : "", SLICE_ARG(at_fault), engine.len ? " " : "",
+             SLICE_ARG(fit(engine, 64)));
     return history_note(core, job, what, failure->detail);
 }
 
@@ -173,14 +170,12 @@ struct slice failure_summary(struct core *core, const struct job *job, struct sl
     char text[DETAIL_MAX];
     if (failures->infras + failures->tasks + failures->deaths < 2)
         return words;
-    int len = snprintf(
-        text, sizeof(text),
-        "%.*s\nset aside: %u of %llu infra outcomes, %u of %llu task outcomes, %u of %llu workers "
-        "lost while it ran alone, %u lost in all\n%.*s",
-        SLICE_ARG(fit(words, WORDS_MAX)), failures->infras,
-        (unsigned long long)settings->infra_budget, failures->tasks,
-        (unsigned long long)settings->task_budget, failures->blames,
-        (unsigned long long)settings->blame_budget, failures->deaths, (int)failures->len,
-        failures->history);
+    int len = snprintf(text, sizeof(text),
+                       "%.*s\nset aside: %u of %llu infra outcomes, %u of %llu task outcomes, %u of %llu workers "
+                       "lost while it ran alone, %u lost in all\n%.*s",
+                       SLICE_ARG(fit(words, WORDS_MAX)), failures->infras, (unsigned long long)settings->infra_budget,
+                       failures->tasks, (unsigned long long)settings->task_budget, failures->blames,
+                       (unsigned long long)settings->blame_budget, failures->deaths, (int)failures->len,
+                       failures->history);
     return effect_copy(core, slice_of(text, (size_t)len));
 }

@@ -18,7 +18,7 @@ enum {
 };
 
 struct job_failures {
-    int64_t first_ms; /* its sentences' times count from here */
+    int64_t first_ms;      /* its sentences' times count from here */
     uint64_t fenced_up_to; /* dispatches up to this one have failed */
     uint16_t infras, tasks, blames;
     uint8_t deaths, missing;

@@ -160,4 +160,3 @@ void job_delay(struct core *core, struct job *job, int64_t wait_ms)
     enter(core, job, PLACE_DELAYED, false);
     set_timer(core, job, core->now_ms + wait_ms);
 }
-

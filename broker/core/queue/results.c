@@ -41,12 +41,15 @@ static void init_ok(struct core *core, struct job *job, const struct msg_job_res
 /* It is not recorded: its group has, or is to have, other ids and other prompts. */
 static void run_mixed(struct core *core, struct job *job, const struct msg_job_result *in)
 {
-    struct slice why = effect_print(
-        core, "it was sampled with another tokenizer or chat template than its policy (%s) has: tokenizer %.*s, "
-        "template %.*s", job->group->work->policy->name, SLICE_ARG(in->tokenizer_digest), SLICE_ARG(in->template_digest));
+    struct slice why = effect_print(core,
+                                    "it was sampled with another tokenizer or chat template than "
+                                    "its policy (%s) has: tokenizer %.*s, "
+                                    "template %.*s",
+                                    job->group->work->policy->name, SLICE_ARG(in->tokenizer_digest),
+                                    SLICE_ARG(in->template_digest));
     core->counters.mixed++;
-    job_fail(core, job, &(struct failure){.outcome = OUTCOME_INFRA, .fault = FAULT_ENGINE, .worker = in->worker,
-                                          .detail = why});
+    job_fail(core, job,
+             &(struct failure){.outcome = OUTCOME_INFRA, .fault = FAULT_ENGINE, .worker = in->worker, .detail = why});
 }
 
 static void run_done(struct core *core, struct job *job, const struct msg_job_result *in)
@@ -94,8 +97,7 @@ static void eval_ok(struct core *core, struct job *job, const struct msg_job_res
                              .eval_ms = in->ms});
 }
 
-static struct failure failure_of(const struct job *job, const struct msg_job_result *in,
-                                 enum outcome outcome)
+static struct failure failure_of(const struct job *job, const struct msg_job_result *in, enum outcome outcome)
 {
     return (struct failure){.outcome = outcome,
                             .fault = fault_parse(in->fault),
@@ -141,9 +143,7 @@ static void infra_fault(struct core *core, struct job *job, const struct msg_job
 static void end_stale(struct core *core, struct job *job, const struct msg_job_result *in)
 {
     core->counters.stale++;
-    job_end(core, job,
-            &(struct ending){
-                .outcome = OUTCOME_CANCELLED, .detail = in->detail, .record = in->record});
+    job_end(core, job, &(struct ending){.outcome = OUTCOME_CANCELLED, .detail = in->detail, .record = in->record});
 }
 
 /* Who gives back is leaving: until its next beat says otherwise it is given nothing. */
@@ -164,9 +164,9 @@ static void given_back(struct core *core, struct job *job, const struct msg_job_
 static void (*const transitions[STAGE_COUNT][OUTCOME_COUNT])(struct core *, struct job *,
                                                              const struct msg_job_result *) = {
     /*              ok        agent       task        infra        cancelled */
-    [STAGE_INIT] = {init_ok,  task_fault, task_fault, infra_fault, given_back},
-    [STAGE_RUN]  = {run_done, run_done,   task_fault, infra_fault, given_back},
-    [STAGE_EVAL] = {eval_ok,  eval_agent, task_fault, infra_fault, given_back},
+    [STAGE_INIT] = {init_ok, task_fault, task_fault, infra_fault, given_back},
+    [STAGE_RUN] = {run_done, run_done, task_fault, infra_fault, given_back},
+    [STAGE_EVAL] = {eval_ok, eval_agent, task_fault, infra_fault, given_back},
 };
 
 /* ---- job.result -------------------------------------------------------------------- */
@@ -182,8 +182,7 @@ static bool counts(struct job *job, const struct fencing_token *issued, enum out
         return !issued->is_fenced;
     if (outcome != OUTCOME_INFRA && outcome != OUTCOME_CANCELLED)
         return true;
-    return job->place == PLACE_ORPHAN ? !issued->is_fenced
-                                      : job->place == PLACE_LEASED && job->token == issued->token;
+    return job->place == PLACE_ORPHAN ? !issued->is_fenced : job->place == PLACE_LEASED && job->token == issued->token;
 }
 
 /* The job that the result ends, or NULL where it does not count. */
@@ -191,7 +190,8 @@ static struct job *find_ended(struct core *core, const struct call *call, enum o
 {
     const struct msg_job_result *in = call->in;
     struct job *job = job_find(core, in->job);
-    const struct fencing_token *issued = job ? fencing_token_find(job, in->token, call->caller->name, in->worker) : NULL;
+    const struct fencing_token *issued = job ? fencing_token_find(job, in->token, call->caller->name, in->worker)
+                                             : NULL;
     if (job && !issued)
         core->counters.unissued++;
     else if (!job || !counts(job, issued, outcome))

@@ -13,15 +13,12 @@
 
 static bool engines_are_full(const struct core *core)
 {
-    return core->queues[PLACE_QUEUED][STAGE_RUN].count && core->engines_registered &&
-           engine_is_ready(core, NULL) && !placing_has_room(core, NULL);
+    return core->queues[PLACE_QUEUED][STAGE_RUN].count && core->engines_registered && engine_is_ready(core, NULL) &&
+           !placing_has_room(core, NULL);
 }
 
 /* Takes `why`. */
-static json_t *describe(const char *part, json_t *why)
-{
-    return json_pack("{s:s, s:o}", "part", part, "why", why);
-}
+static json_t *describe(const char *part, json_t *why) { return json_pack("{s:s, s:o}", "part", part, "why", why); }
 
 /* NULL: the stage is not short. */
 static json_t *shortage_of(const struct core *core, enum stage stage)

@@ -58,8 +58,7 @@ static bool is_other(const struct core *core, const struct engine *engine)
 }
 
 /* How many registered engines are so; the first of them. */
-static size_t count_engines(const struct core *core,
-                            bool (*is_so)(const struct core *, const struct engine *),
+static size_t count_engines(const struct core *core, bool (*is_so)(const struct core *, const struct engine *),
                             const struct engine **ret_first)
 {
     size_t count = 0;
@@ -101,9 +100,9 @@ static void note_lost_workers(const struct core *core, enum stage stage, json_t 
         count++;
     }
     if (last && core->slots[stage] < before)
-        say(reasons, "%" PRIu64 " %s workers were lost, the last %" PRId64 " s ago: %" PRIu64
-            " slots are left of %" PRIu64, count, stage_wire(stage),
-            (core->now_ms - last->at_ms) / 1000, core->slots[stage], before);
+        say(reasons,
+            "%" PRIu64 " %s workers were lost, the last %" PRId64 " s ago: %" PRIu64 " slots are left of %" PRIu64,
+            count, stage_wire(stage), (core->now_ms - last->at_ms) / 1000, core->slots[stage], before);
 }
 
 static void note_shortages(const struct core *core, json_t *reasons)
@@ -116,13 +115,12 @@ static void note_shortages(const struct core *core, json_t *reasons)
     size_t others = count_engines(core, is_other, &first);
     size_t blocked = core->queues[PLACE_BLOCKED][STAGE_RUN].count;
     if (aside)
-        say(reasons, "%zu of %zu engines are set aside after faults in a row", aside,
-            core->engines_registered);
+        say(reasons, "%zu of %zu engines are set aside after faults in a row", aside, core->engines_registered);
     if (silent)
         say(reasons, "%zu of %zu engines do not answer", silent, core->engines_registered);
     if (failing)
-        say(reasons, "%zu of the workers report an error on their nodes, %s among them: %s", failing,
-            worker->host, worker->node_error);
+        say(reasons, "%zu of the workers report an error on their nodes, %s among them: %s", failing, worker->host,
+            worker->node_error);
     if (others)
         say(reasons, "%zu of %zu engines serve another tokenizer or chat template than their policy", others,
             core->engines_registered);
@@ -134,8 +132,7 @@ static void note_shortages(const struct core *core, json_t *reasons)
         say(reasons, "the disk of the broker's data directory is nearly full");
     for (enum limit limit = 0; limit < LIMIT_COUNT; limit++)
         if (limit_percent(core, limit) >= RUNG_FAIR)
-            say(reasons, "%" PRIu64 " %% of the %s", limit_percent(core, limit),
-                limit_filled(limit));
+            say(reasons, "%" PRIu64 " %% of the %s", limit_percent(core, limit), limit_filled(limit));
 }
 
 const char *status_health(const struct core *core, json_t *reasons)
@@ -160,20 +157,23 @@ static void advise_stage(const struct core *core, json_t *advice, enum stage sta
         say(advice, "no %s worker is connected%s: sluice worker %s --broker URL", name,
             queued ? ", and jobs wait for one" : "", name);
     else if (stage_workers.slots == 0 && queued)
-        say(advice, "every %s worker is draining, hung or unreached, and %zu jobs wait: "
-            "sluice worker %s --broker URL", name, queued, name);
+        say(advice,
+            "every %s worker is draining, hung or unreached, and %zu jobs wait: "
+            "sluice worker %s --broker URL",
+            name, queued, name);
     if (stage_workers.hung)
-        say(advice, "%" PRIu64 " %s workers send beats but do not get on; their jobs were given "
-            "to others: look at their logs and restart them", stage_workers.hung, name);
+        say(advice,
+            "%" PRIu64 " %s workers send beats but do not get on; their jobs were given "
+            "to others: look at their logs and restart them",
+            stage_workers.hung, name);
 }
 
 static void advise_limit(struct view view, json_t *advice, enum limit limit)
 {
-    uint64_t percent = view.is_whole ? limit_percent(view.core, limit)
-                                     : client_percent(view.core, view.client, limit);
+    uint64_t percent = view.is_whole ? limit_percent(view.core, limit) : client_percent(view.core, view.client, limit);
     if (percent >= RUNG_FAIR)
-        say(advice, "%" PRIu64 " %% of the %s; submits will be refused, queue-full: %s", percent,
-            limit_filled(limit), limit_remedy(limit));
+        say(advice, "%" PRIu64 " %% of the %s; submits will be refused, queue-full: %s", percent, limit_filled(limit),
+            limit_remedy(limit));
     else if (percent >= RUNG_WARN)
         say(advice, "%" PRIu64 " %% of the %s", percent, limit_filled(limit));
 }
@@ -183,8 +183,8 @@ static void advise_silence(const struct core *core, json_t *advice)
     const struct engine *first = NULL;
     size_t silent = count_engines(core, is_silent, &first);
     if (silent)
-        say(advice, "%zu of %zu engines do not answer, and no rollout goes there until they do: %.200s",
-            silent, core->engines_registered, first->probe.error);
+        say(advice, "%zu of %zu engines do not answer, and no rollout goes there until they do: %.200s", silent,
+            core->engines_registered, first->probe.error);
 }
 
 static void advise_others(const struct core *core, json_t *advice)
@@ -195,8 +195,11 @@ static void advise_others(const struct core *core, json_t *advice)
         return;
     struct core_text text;
     struct slice why = engine_difference(&text, first);
-    say(advice, "%zu of %zu engines get no rollouts, %.100s among them: %.*s: remove it, have it serve what the "
-        "policy's others do, or say that it is another's: sluice engine add URL --policy NAME (docs/engines.md)",
+    say(advice,
+        "%zu of %zu engines get no rollouts, %.100s among them: %.*s: remove it, have it serve "
+        "what the "
+        "policy's others do, or say that it is another's: sluice engine add URL --policy NAME "
+        "(docs/engines.md)",
         count, core->engines_registered, first->url, SLICE_ARG(why));
 }
 
@@ -207,13 +210,15 @@ static void advise_breakers(const struct core *core, json_t *advice)
     for (const struct image *image; (image = table_next(&core->images, &at));)
         images_open += breaker_state(core, &image->breaker) != BREAKER_CLOSED;
     if (engines_open)
-        say(advice, "%zu of %zu engines are set aside after faults in a row, %s among them, and "
-            "%zu run jobs wait; each is tried again by itself: look at their logs", engines_open,
-            core->engines_registered, first->url, core->queues[PLACE_BLOCKED][STAGE_RUN].count);
+        say(advice,
+            "%zu of %zu engines are set aside after faults in a row, %s among them, and "
+            "%zu run jobs wait; each is tried again by itself: look at their logs",
+            engines_open, core->engines_registered, first->url, core->queues[PLACE_BLOCKED][STAGE_RUN].count);
     if (images_open)
-        say(advice, "%zu images are set aside after faults in a row, and %zu groups wait for "
-            "them; each is tried again by itself: see \"images\"", images_open,
-            core->images_waiting);
+        say(advice,
+            "%zu images are set aside after faults in a row, and %zu groups wait for "
+            "them; each is tried again by itself: see \"images\"",
+            images_open, core->images_waiting);
 }
 
 /* Most often one of two versions: there is no word for that in what the older one can read. */
@@ -221,10 +226,13 @@ static void advise_versions(const struct core *core, json_t *advice)
 {
     if (!core->unread.count || core->now_ms - core->unread.at_ms > core->settings.lost_shown_ms)
         return;
-    say(advice, "%" PRIu64 " messages of workers could not be read, the last %" PRId64 " s ago%s%s: %s. "
-        "A worker that is newer than its broker says what that does not know: upgrade the broker first, then "
-        "workers", core->unread.count, (core->now_ms - core->unread.at_ms) / 1000,
-        core->unread.from[0] ? " of " : "", core->unread.from, core->unread.why);
+    say(advice,
+        "%" PRIu64 " messages of workers could not be read, the last %" PRId64 " s ago%s%s: %s. "
+        "A worker that is newer than its broker says what that does not know: upgrade the broker "
+        "first, then "
+        "workers",
+        core->unread.count, (core->now_ms - core->unread.at_ms) / 1000, core->unread.from[0] ? " of " : "",
+        core->unread.from, core->unread.why);
 }
 
 /* Those whose lanes lead nowhere yet. */
@@ -239,8 +247,10 @@ static void advise_unreached(const struct core *core, json_t *advice)
         count++;
     }
     if (first)
-        say(advice, "%zu workers are given no jobs as the broker does not reach them, %s on %s among "
-            "them: %s", count, first->id, first->host, first->unreached);
+        say(advice,
+            "%zu workers are given no jobs as the broker does not reach them, %s on %s among "
+            "them: %s",
+            count, first->id, first->host, first->unreached);
 }
 
 /* Those that would have better sandboxes if their nodes allowed it. */
@@ -255,16 +265,18 @@ static void advise_sandboxes(const struct core *core, json_t *advice)
         count++;
     }
     if (first)
-        say(advice, "%zu workers have sandboxes of a weaker tier or none, %s on %s among them, with "
-            "%s: %s: run sluice doctor there", count, first->id, first->host,
-            first->sandbox ? first->sandbox : "none", first->sandbox_why);
+        say(advice,
+            "%zu workers have sandboxes of a weaker tier or none, %s on %s among them, with "
+            "%s: %s: run sluice doctor there",
+            count, first->id, first->host, first->sandbox ? first->sandbox : "none", first->sandbox_why);
 }
 
 static void advise_node_error(const struct core *core, json_t *advice)
 {
     const struct worker *first = NULL;
     if (count_node_errors(core, &first))
-        say(advice, "%s on %s says: %s: see who does that there, and its log", first->id, first->host, first->node_error);
+        say(advice, "%s on %s says: %s: see who does that there, and its log", first->id, first->host,
+            first->node_error);
 }
 
 json_t *status_advice(struct view view)
@@ -275,7 +287,7 @@ json_t *status_advice(struct view view)
         advise_limit(view, advice, limit);
     if (core->is_disk_low)
         say(advice, "the disk of the broker's data directory is nearly full, and submits are "
-            "refused, disk-low: make room there, or acknowledge trajectories");
+                    "refused, disk-low: make room there, or acknowledge trajectories");
     if (!view.is_whole)
         return advice;
     for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)

@@ -45,8 +45,7 @@ json_t *status_workers(const struct core *core)
         json_object_set_new(part, "state", json_string(state));
         json_object_set_new(part, "slots", status_number(worker->slots));
         json_object_set_new(part, "jobs", status_number(worker->jobs.count));
-        json_object_set_new(part, "beat_ago_ms",
-                            json_integer(core->now_ms - worker->beat_ms));
+        json_object_set_new(part, "beat_ago_ms", json_integer(core->now_ms - worker->beat_ms));
         if (worker->unreached)
             json_object_set_new(part, "unreached", status_text(slice_from_str(worker->unreached)));
         add_node(part, worker);
@@ -91,8 +90,7 @@ json_t *status_id_conflicts(const struct core *core)
 }
 
 /* `word`: instead of its state's, unless NULL. */
-static void add_breaker(const struct core *core, json_t *part, const struct breaker *breaker,
-                        const char *word)
+static void add_breaker(const struct core *core, json_t *part, const struct breaker *breaker, const char *word)
 {
     enum breaker_state state = breaker_state(core, breaker);
     int64_t retry_in_ms = state == BREAKER_OPEN ? breaker->due_ms - core->now_ms : 0;
@@ -155,8 +153,7 @@ json_t *status_images(const struct core *core)
     json_t *array = json_array();
     size_t at = 0;
     for (const struct image *image; (image = table_next(&core->images, &at));) {
-        if (breaker_state(core, &image->breaker) == BREAKER_CLOSED ||
-            json_array_size(array) == LISTED_MAX)
+        if (breaker_state(core, &image->breaker) == BREAKER_CLOSED || json_array_size(array) == LISTED_MAX)
             continue;
         json_t *part = json_object();
         json_object_set_new(part, "image", status_text(image_name(image)));

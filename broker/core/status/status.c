@@ -20,16 +20,14 @@ static json_t *rollouts(struct view view)
     static const uint64_t nothing[OUTCOME_COUNT];
     const struct core *core = view.core;
     const struct client *own = view.is_whole ? NULL : view.client;
-    uint64_t live = view.is_whole ? core->usage[LIMIT_ROLLOUTS].used
-                                  : own ? own->used[LIMIT_ROLLOUTS] : 0;
+    uint64_t live = view.is_whole ? core->usage[LIMIT_ROLLOUTS].used : own ? own->used[LIMIT_ROLLOUTS] : 0;
     const uint64_t *ended = view.is_whole ? core->ended : own ? own->ended : nothing;
     json_t *object = json_object();
-    json_object_set_new(object, "accepted",
-                        status_number(view.is_whole ? core->accepted : own ? own->accepted : 0));
+    json_object_set_new(object, "accepted", status_number(view.is_whole ? core->accepted : own ? own->accepted : 0));
     json_object_set_new(object, "live", status_number(live));
-    json_object_set_new(object, "limit",
-                        status_number(view.is_whole ? core->settings.rollouts_max
-                                                    : client_max(core, view.name, LIMIT_ROLLOUTS)));
+    json_object_set_new(
+        object, "limit",
+        status_number(view.is_whole ? core->settings.rollouts_max : client_max(core, view.name, LIMIT_ROLLOUTS)));
     for (enum outcome outcome = OUTCOME_OK; outcome < OUTCOME_COUNT; outcome++)
         json_object_set_new(object, outcome_wire(outcome), status_number(ended[outcome]));
     return object;
@@ -41,10 +39,8 @@ static void add_jobs(struct view view, json_t *part, enum stage stage)
     static const struct fair_member nothing;
     const struct core *core = view.core;
     const struct fair_member *own = view.client ? &view.client->queues[stage].member : &nothing;
-    json_object_set_new(part, "queued",
-                        status_number(view.is_whole ? status_waiting(core, stage) : own->queued));
-    json_object_set_new(part, "leased",
-                        status_number(view.is_whole ? core->leased[stage] : own->leased));
+    json_object_set_new(part, "queued", status_number(view.is_whole ? status_waiting(core, stage) : own->queued));
+    json_object_set_new(part, "leased", status_number(view.is_whole ? core->leased[stage] : own->leased));
     if (!view.is_whole)
         return;
     json_object_set_new(part, "delayed", status_number(core->queues[PLACE_DELAYED][stage].count));
@@ -164,8 +160,7 @@ bool core_status(const struct core *core, int64_t now_ms, struct buffer *out)
 void handle_status_get(struct core *core, const struct call *call)
 {
     struct buffer json = {0};
-    struct view view = {core, client_find(core, call->caller->name), call->caller->is_admin,
-                        call->caller->name};
+    struct view view = {core, client_find(core, call->caller->name), call->caller->is_admin, call->caller->name};
     bool is_whole = print(view, core->now_ms, &json);
     struct msg_status status = {.tag = call->tag, .json = buffer_peek(&json)};
     if (is_whole)

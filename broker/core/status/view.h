@@ -18,14 +18,8 @@ struct view {
     struct slice name; /* of the client's key */
 };
 
-static inline json_t *status_text(struct slice s)
-{
-    return json_stringn(s.data ? (const char *)s.data : "", s.len);
-}
+static inline json_t *status_text(struct slice s) { return json_stringn(s.data ? (const char *)s.data : "", s.len); }
 
-static inline json_t *status_number(uint64_t number)
-{
-    return json_integer((json_int_t)number);
-}
+static inline json_t *status_number(uint64_t number) { return json_integer((json_int_t)number); }
 
 #endif

@@ -9,8 +9,7 @@
 
 void send_drain(struct core *core, const struct worker *worker)
 {
-    struct msg_lane_drain message = {.grace_s = worker->drain.grace_s,
-                                     .has_grace_s = worker->drain.has_grace};
+    struct msg_lane_drain message = {.grace_s = worker->drain.grace_s, .has_grace_s = worker->drain.has_grace};
     send_worker(core, worker, MSG_lane_drain, &message);
 }
 
@@ -47,18 +46,16 @@ void handle_worker_drain(struct core *core, const struct call *call)
 {
     const struct msg_worker_drain *in = call->in;
     if (in->has_worker + in->has_host != 1) {
-        send_refused(core, call, REFUSAL_AMBIGUOUS, NULL, 0,
-                     "worker.drain: give exactly one of worker and host");
+        send_refused(core, call, REFUSAL_AMBIGUOUS, NULL, 0, "worker.drain: give exactly one of worker and host");
         return;
     }
     uint64_t count = in->has_worker ? drain_one(core, in) : drain_host(core, in);
     if (count)
         send_done(core, call, count);
     else if (in->has_worker)
-        send_refused(core, call, REFUSAL_UNKNOWN_WORKER, "worker", 0,
-                     "no worker %.*s is connected: see sluice status", SLICE_ARG(in->worker));
+        send_refused(core, call, REFUSAL_UNKNOWN_WORKER, "worker", 0, "no worker %.*s is connected: see sluice status",
+                     SLICE_ARG(in->worker));
     else
         send_refused(core, call, REFUSAL_UNKNOWN_WORKER, "host", 0,
-                     "no worker of a host %.*s is connected: see sluice status",
-                     SLICE_ARG(in->host));
+                     "no worker of a host %.*s is connected: see sluice status", SLICE_ARG(in->host));
 }

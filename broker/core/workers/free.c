@@ -4,8 +4,8 @@
 
 bool worker_may_take(const struct core *core, const struct worker *worker)
 {
-    return !worker_is_out(worker) && !worker->isolated &&
-           core->reserved[worker->stage] != worker && worker->jobs.count < worker->slots;
+    return !worker_is_out(worker) && !worker->isolated && core->reserved[worker->stage] != worker &&
+           worker->jobs.count < worker->slots;
 }
 
 void worker_refresh(struct core *core, struct worker *worker)

@@ -9,13 +9,17 @@
 struct core;
 struct worker;
 
-enum { LOST_WORKERS_MAX = 256, WORKER_NAME_MAX = 128, HOST_NAME_MAX = 255 /* as in messages.def */ };
+enum {
+    LOST_WORKERS_MAX = 256,
+    WORKER_NAME_MAX = 128,
+    HOST_NAME_MAX = 255 /* as in messages.def */
+};
 enum { WORKER_KEY_MAX = 64 /* as in common/net/keys.h */, ID_CONFLICTS_MAX = 64 };
 
-#define LOSS_WHYS(X)                                                                               \
-    X(NO_BEAT, "no beat")                                                                          \
-    X(LANE_BROKE, "its lane broke")                                                                \
-    X(NO_PROGRESS, "no progress")                                                                  \
+#define LOSS_WHYS(X)                                                                                                   \
+    X(NO_BEAT, "no beat")                                                                                              \
+    X(LANE_BROKE, "its lane broke")                                                                                    \
+    X(NO_PROGRESS, "no progress")                                                                                      \
     X(OTHER_STAGE, "it came back for another stage")
 
 enum loss_why {
@@ -35,7 +39,7 @@ struct lost_worker {
 
 struct lost_workers {
     struct lost_worker *ring; /* LOST_WORKERS_MAX, NULL before the first */
-    uint64_t count;    /* ever; the last LOST_WORKERS_MAX are there */
+    uint64_t count;           /* ever; the last LOST_WORKERS_MAX are there */
 };
 
 /* Call it while the worker still has its jobs. One that had drained is no loss. */

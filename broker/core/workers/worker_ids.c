@@ -13,7 +13,10 @@ struct claim {
     uint8_t text[]; /* the id, and the name of its key */
 };
 
-static struct slice claim_key(const struct claim *claim) { return slice_of(claim->text + claim->id_len, claim->key_len); }
+static struct slice claim_key(const struct claim *claim)
+{
+    return slice_of(claim->text + claim->id_len, claim->key_len);
+}
 
 void claims_note(struct core *core, struct slice id, struct slice key)
 {

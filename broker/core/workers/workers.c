@@ -194,7 +194,8 @@ void workers_tick(struct core *core)
 static bool runs_elsewhere(const struct job *job, uint64_t token)
 {
     const struct engine *engine = job->stage == STAGE_RUN && job->token == token
-                                      ? job_rollout((struct job *)(uintptr_t)job)->engine : NULL;
+                                      ? job_rollout((struct job *)(uintptr_t)job)->engine
+                                      : NULL;
     return engine && engine->is_other && engine->policy == job->group->work->policy;
 }
 
@@ -202,8 +203,8 @@ static bool runs_elsewhere(const struct job *job, uint64_t token)
 static bool is_adoptable(const struct job *job, const struct worker *worker, uint64_t token)
 {
     const struct fencing_token *issued = fencing_token_find(job, token, worker_key(worker), worker_id(worker));
-    bool waits = job->place == PLACE_ORPHAN || job->place == PLACE_QUEUED ||
-                 job->place == PLACE_ISOLATED || job->place == PLACE_BLOCKED;
+    bool waits = job->place == PLACE_ORPHAN || job->place == PLACE_QUEUED || job->place == PLACE_ISOLATED ||
+                 job->place == PLACE_BLOCKED;
     return waits && issued && !issued->is_fenced && !runs_elsewhere(job, token);
 }
 
@@ -221,8 +222,7 @@ static void adopt(struct core *core, struct worker *worker, struct job *job, uin
 }
 
 /* Not wanted from this worker: it may be at work, or keep a result. It lets go of either. */
-static void disown(struct core *core, const struct worker *worker, const struct job_ref *held,
-                   bool has_ended)
+static void disown(struct core *core, const struct worker *worker, const struct job_ref *held, bool has_ended)
 {
     struct msg_result_ack ack = {.job = held->job, .token = held->token};
     send_cancel(core, worker, held->job, held->token);
@@ -261,8 +261,7 @@ static void reconcile(struct core *core, struct worker *worker, const struct msg
                     reconcile_held(core, worker, &held, disowned < most);
     struct job *job;
     LIST_EACH(job, &worker->jobs.jobs, link)
-        if (job->seen != worker->beat &&
-            core->now_ms - job->since_ms > core->settings.hold_grace_ms) {
+        if (job->seen != worker->beat && core->now_ms - job->since_ms > core->settings.hold_grace_ms) {
             job_withdraw(core, job);
             job_go_missing(core, job);
         }

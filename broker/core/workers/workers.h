@@ -23,22 +23,22 @@ struct worker {
     struct job *isolated;  /* the one that runs alone, or NULL */
     char *key;             /* the name of its key; NULL where nobody is asked for one */
     char *lane, *host;
-    char *unreached;       /* why its lane does not lead to it yet, or NULL ... */
-    bool is_refused;       /* ... as it is not connected to, as things are */
+    char *unreached;                                   /* why its lane does not lead to it yet, or NULL ... */
+    bool is_refused;                                   /* ... as it is not connected to, as things are */
     char *sandbox, *sandbox_why, *kernel, *node_error; /* of its node, as it says; each may be NULL */
     uint32_t sandboxes;
     enum stage stage;
-    uint32_t slots;        /* never below what it holds */
-    uint32_t beat;         /* number of its last beat */
+    uint32_t slots;               /* never below what it holds */
+    uint32_t beat;                /* number of its last beat */
     int64_t beat_ms, progress_ms; /* last beat; last beat with progress */
     uint64_t progress;
     struct drain drain;
-    struct load_report *loads;  /* run: what it sees of engines ... */
+    struct load_report *loads;        /* run: what it sees of engines ... */
     size_t load_count, load_capacity; /* ... one each */
-    uint64_t heard;        /* run: the newest lane.engine it has taken */
-    uint32_t counted;      /* its slots in core->slots */
+    uint64_t heard;                   /* run: the newest lane.engine it has taken */
+    uint32_t counted;                 /* its slots in core->slots */
     bool draining, stalled;
-    bool hung;             /* its lane is closed until it makes progress */
+    bool hung; /* its lane is closed until it makes progress */
     uint32_t id_len;
     char id[];
 };

@@ -25,8 +25,9 @@ const struct command command_ack = {
     COMMAND_LINE("ack"),
     .line.arguments = "STREAM SEQ",
     .line.brief = "Lets the broker forget a stream's trajectories up to a number",
-    .line.doc = "What is acknowledged is no longer kept and cannot be read again, by anybody. A trainer does\n"
-           "this once they are in a checkpoint; by hand it makes room where nobody does.\n",
+    .line.doc = "What is acknowledged is no longer kept and cannot be read again, by anybody. A "
+                "trainer does\n"
+                "this once they are in a checkpoint; by hand it makes room where nobody does.\n",
     .line.example = "sluice ack train 4711\n",
     .line.arguments_min = 2,
     .line.arguments_max = 2,

@@ -21,24 +21,24 @@ static int run_backup(const struct invocation *in)
         failed = sluice_backup(client, name, &bytes);
     if (failed)
         return cli_failed(client, failed);
-    printf("backups/%s.db in the broker's data directory, %llu bytes\n", name,
-           (unsigned long long)bytes);
+    printf("backups/%s.db in the broker's data directory, %llu bytes\n", name, (unsigned long long)bytes);
     return EXITS_OK;
 }
 
 static const struct option options[] = {
     {"patience", OPTION_DURATION, offsetof(struct backup_options, patience_ms), "TIME",
-     "How long to wait for the copy; after that it continues in the background.",
-     .preset = PATIENCE_PRESET_MS, .min = 1000, .max = 86400000},
+     "How long to wait for the copy; after that it continues in the background.", .preset = PATIENCE_PRESET_MS,
+     .min = 1000, .max = 86400000},
 };
 
 const struct command command_backup = {
     COMMAND_LINE("backup"),
     .line.arguments = "NAME",
     .line.brief = "Copies the broker's ledger while it runs",
-    .line.doc = "The copy is whole and as of one moment, and lies beside the ledger, on the broker's machine:\n"
-           "backups/NAME.db in its data directory. To go back to it, stop the broker, put it in the\n"
-           "ledger's place and start again (docs/operations.md); clients notice.\n",
+    .line.doc = "The copy is whole and as of one moment, and lies beside the ledger, on the broker's "
+                "machine:\n"
+                "backups/NAME.db in its data directory. To go back to it, stop the broker, put it in the\n"
+                "ledger's place and start again (docs/operations.md); clients notice.\n",
     .line.example = "sluice backup monday\n",
     .line.tables[0] = {.rows = options, .count = ROWS(options)},
     .options_size = sizeof(struct backup_options),

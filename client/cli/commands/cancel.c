@@ -18,13 +18,14 @@ static void say_none(struct sluice_client *client, const char *target, bool is_r
     int failed = sluice_get(client, rollout, &trajectory, &state);
     if (failed == -ENOENT)
         printf("nothing ran: no %s %s is known. The cancel is remembered for as long as the broker's "
-               "--early-cancel says, an hour by default: should its submit still come, it ends cancelled\n",
+               "--early-cancel says, an hour by default: should its submit still come, it ends "
+               "cancelled\n",
                is_rollout ? "rollout" : "group", target);
     else if (failed == 0 || failed == -ENODATA || failed == -EBADMSG)
         printf("nothing ran: %s has ended already\n", target);
     else
         sanitize_print(stdout, "nothing ran, and whether %s has ended cannot be said: %s\n", target,
-                   sluice_error(client));
+                       sluice_error(client));
 }
 
 static int run_cancel(const struct invocation *in)
@@ -38,8 +39,7 @@ static int run_cancel(const struct invocation *in)
     if (!client)
         return EXITS_FAILED;
     uint64_t count = 0;
-    int failed = sluice_cancel(client, is_rollout ? target : NULL, is_rollout ? NULL : target,
-                               options->stream, &count);
+    int failed = sluice_cancel(client, is_rollout ? target : NULL, is_rollout ? NULL : target, options->stream, &count);
     if (failed)
         return cli_failed(client, failed);
     if (count || !target)
@@ -58,12 +58,14 @@ const struct command command_cancel = {
     COMMAND_LINE("cancel"),
     .line.arguments = "ROLLOUT|GROUP",
     .line.brief = "Stops a rollout, a group or all of a stream",
-    .line.doc = "Each ends in a trajectory with outcome 'cancelled' and no reward; its model call, its processes\n"
-           "and its sandbox end at once. Cancelling twice is cancelling once, and a cancel that comes before\n"
-           "its submit is remembered.\n",
+    .line.doc = "Each ends in a trajectory with outcome 'cancelled' and no reward; its model call, "
+                "its processes\n"
+                "and its sandbox end at once. Cancelling twice is cancelling once, and a cancel "
+                "that comes before\n"
+                "its submit is remembered.\n",
     .line.example = "sluice cancel tasks-add-1f0c9b2a77/0\n"
-               "sluice cancel tasks-add-1f0c9b2a77\n"
-               "sluice cancel --stream train\n",
+                    "sluice cancel tasks-add-1f0c9b2a77\n"
+                    "sluice cancel --stream train\n",
     .line.tables[0] = {.rows = options, .count = ROWS(options)},
     .options_size = sizeof(struct cancel_options),
     .line.arguments_max = 1,

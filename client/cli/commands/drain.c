@@ -23,11 +23,11 @@ struct drain_options {
 /* The workers that were told, of those that are still there. */
 struct leaving {
     const char *worker, *host;
-    json_t *told;        /* their ids, as keys */
+    json_t *told; /* their ids, as keys */
     size_t left;
     long long jobs;
-    long long epoch;     /* of the broker, before the drain was asked for */
-    bool unsettled;      /* the broker was started again since: who is not there may yet come */
+    long long epoch; /* of the broker, before the drain was asked for */
+    bool unsettled;  /* the broker was started again since: who is not there may yet come */
 };
 
 static const char *word(const json_t *object, const char *key)
@@ -84,8 +84,7 @@ static void say_left(const struct leaving *leaving)
         cli_say("still there: %zu, with %lld jobs", leaving->left, leaving->jobs);
 }
 
-static int wait_until_gone(struct sluice_client *client, struct leaving *leaving,
-                           uint64_t patience_ms)
+static int wait_until_gone(struct sluice_client *client, struct leaving *leaving, uint64_t patience_ms)
 {
     int64_t start_ms = clock_ms(), said_ms = start_ms;
     for (;;) {
@@ -111,13 +110,10 @@ static int wait_until_gone(struct sluice_client *client, struct leaving *leaving
     }
 }
 
-static int drain(const struct drain_options *options, struct sluice_client *client,
-                 struct leaving *leaving)
+static int drain(const struct drain_options *options, struct sluice_client *client, struct leaving *leaving)
 {
     uint64_t count;
-    int64_t grace_s = options->grace_ms == OPTION_NOT_GIVEN
-                          ? -1
-                          : (int64_t)((options->grace_ms + 999) / 1000);
+    int64_t grace_s = options->grace_ms == OPTION_NOT_GIVEN ? -1 : (int64_t)((options->grace_ms + 999) / 1000);
     int failed = each_worker(client, leaving, note_told);
     if (!failed)
         failed = sluice_drain(client, leaving->worker, leaving->host, grace_s, &count);
@@ -132,8 +128,7 @@ static int drain(const struct drain_options *options, struct sluice_client *clie
 static int run_drain(const struct invocation *in)
 {
     const struct drain_options *options = in->options;
-    struct leaving leaving = {.worker = in->argument_count ? in->arguments[0] : NULL,
-                              .host = options->host};
+    struct leaving leaving = {.worker = in->argument_count ? in->arguments[0] : NULL, .host = options->host};
     if (!leaving.worker == !leaving.host)
         return cli_usage(in->command, "say either WORKER or --host HOST");
     AUTO_CLIENT *client = cli_connect(in);
@@ -146,24 +141,25 @@ static int run_drain(const struct invocation *in)
 static const struct option options[] = {
     {"host", OPTION_TEXT, offsetof(struct drain_options, host), "HOST", "Every worker of this host."},
     {"grace", OPTION_DURATION, offsetof(struct drain_options, grace_ms), "TIME",
-     "Jobs that run get so long, then they are given back.",
-     .standard = "the worker's own",
-     .preset = OPTION_NOT_GIVEN, .min = 0, .max = 86400000},
+     "Jobs that run get so long, then they are given back.", .standard = "the worker's own", .preset = OPTION_NOT_GIVEN,
+     .min = 0, .max = 86400000},
     {"wait", OPTION_FLAG, offsetof(struct drain_options, wait), NULL, "Waits until they are gone."},
     {"patience", OPTION_DURATION, offsetof(struct drain_options, patience_ms), "TIME",
-     "With --wait: gives up after so long, exit status 1.", .preset = PATIENCE_PRESET_MS,
-     .min = 1000, .max = DURATION_FOREVER},
+     "With --wait: gives up after so long, exit status 1.", .preset = PATIENCE_PRESET_MS, .min = 1000,
+     .max = DURATION_FOREVER},
 };
 
 const struct command command_drain = {
     COMMAND_LINE("drain"),
     .line.arguments = "[WORKER]",
     .line.brief = "Lets a worker, or a host's workers, finish and end",
-    .line.doc = "A draining worker takes no new job. What it has it finishes, or gives back when the grace is\n"
-           "over, and other workers go on with that; nothing is lost and no attempt is counted. 'sluice\n"
-           "status' lists workers and hosts.\n",
+    .line.doc = "A draining worker takes no new job. What it has it finishes, or gives back when "
+                "the grace is\n"
+                "over, and other workers go on with that; nothing is lost and no attempt is "
+                "counted. 'sluice\n"
+                "status' lists workers and hosts.\n",
     .line.example = "sluice drain --host node7 --grace 5m --wait\n"
-               "sluice drain node7-4711-9f2c\n",
+                    "sluice drain node7-4711-9f2c\n",
     .line.tables[0] = {.rows = options, .count = ROWS(options)},
     .options_size = sizeof(struct drain_options),
     .line.arguments_max = 1,

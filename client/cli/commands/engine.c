@@ -50,10 +50,12 @@ static enum verdict judge(const json_t *status, const char *base)
             continue;
         if (strcmp(text_in(engine, "state"), "other") == 0) {
             cli_say("%s gets no rollouts: %s; remove it, or say that it is another policy's: "
-                    "sluice engine add %s --policy NAME", base, text_in(engine, "error"), base);
+                    "sluice engine add %s --policy NAME",
+                    base, text_in(engine, "error"), base);
             return VERDICT_OTHER;
         }
-        bool is_known = *text_in(engine, "template_digest"), has_answered = json_is_true(json_object_get(engine, "has_answered"));
+        bool is_known = *text_in(engine, "template_digest"),
+             has_answered = json_is_true(json_object_get(engine, "has_answered"));
         bool is_away = *text_in(engine, "error") || strcmp(text_in(engine, "state"), "paused") == 0;
         bool has_workers = json_integer_value(json_object_get(runs, "workers")) > 0;
         return is_known || has_answered || is_away || !has_workers ? VERDICT_GOOD : VERDICT_WAIT;
@@ -78,12 +80,12 @@ static int await_probe(struct sluice_client *client, const char *base)
             nanosleep(&(struct timespec){0, PROBE_WAIT_STEP_MS * 1000000}, NULL);
     }
     if (verdict == VERDICT_WAIT)
-        cli_say("warning: no run worker has probed it yet; `sluice engine list` will say what came of it");
+        cli_say("warning: no run worker has probed it yet; `sluice engine list` will say what came "
+                "of it");
     return verdict == VERDICT_OTHER ? EXITS_FAILED : EXITS_OK;
 }
 
-static int add_engine(struct sluice_client *client, const char *url,
-                      const struct engine_options *options)
+static int add_engine(struct sluice_client *client, const char *url, const struct engine_options *options)
 {
     struct fail fail;
     struct url parts;
@@ -102,8 +104,7 @@ static int add_engine(struct sluice_client *client, const char *url,
     return await_probe(client, parts.base);
 }
 
-static int remove_engine(struct sluice_client *client, const char *url,
-                         const struct engine_options *options)
+static int remove_engine(struct sluice_client *client, const char *url, const struct engine_options *options)
 {
     (void)options;
     int failed = sluice_engine_remove(client, url);
@@ -114,8 +115,7 @@ static int remove_engine(struct sluice_client *client, const char *url,
 }
 
 /* The request says how many are still there, and may be repeated. */
-static int drain_engine(struct sluice_client *client, const char *url,
-                        const struct engine_options *options)
+static int drain_engine(struct sluice_client *client, const char *url, const struct engine_options *options)
 {
     int64_t start_ms = clock_ms();
     uint64_t count;
@@ -161,8 +161,7 @@ static void print_engine(const json_t *engine)
     putchar('\n');
 }
 
-static int list_engines(struct sluice_client *client, const char *url,
-                        const struct engine_options *options)
+static int list_engines(struct sluice_client *client, const char *url, const struct engine_options *options)
 {
     (void)url, (void)options;
     const char *text;
@@ -189,8 +188,7 @@ static int check_engine(const struct invocation *in)
     int status = parse_url(in->arguments[1], &url);
     if (status != EXITS_OK)
         return status;
-    char *arguments[] = {(char *)(uintptr_t)"--engine-check", in->arguments[1],
-                         (char *)(uintptr_t)"--json"};
+    char *arguments[] = {(char *)(uintptr_t) "--engine-check", in->arguments[1], (char *)(uintptr_t) "--json"};
     struct invocation with = *in;
     with.arguments = arguments;
     with.argument_count = given->json ? 3 : 2;
@@ -229,16 +227,14 @@ static int run_engine(const struct invocation *in)
 
 static const struct option options[] = {
     {"runs-max", OPTION_NUMBER, offsetof(struct engine_options, runs_max), "N",
-     "add: at most so many rollouts there at a time. 0: no limit, or what it was.",
-     .preset = 0, .min = 0, .max = 1000000},
-    {"policy", OPTION_TEXT, offsetof(struct engine_options, policy), "NAME",
-     "add: whose engine it is.",
+     "add: at most so many rollouts there at a time. 0: no limit, or what it was.", .preset = 0, .min = 0,
+     .max = 1000000},
+    {"policy", OPTION_TEXT, offsetof(struct engine_options, policy), "NAME", "add: whose engine it is.",
      .standard = "the usual policy's, `default`, or what it was"},
-    {"wait", OPTION_FLAG, offsetof(struct engine_options, wait), NULL,
-     "drain: waits until no rollout is there."},
+    {"wait", OPTION_FLAG, offsetof(struct engine_options, wait), NULL, "drain: waits until no rollout is there."},
     {"patience", OPTION_DURATION, offsetof(struct engine_options, patience_ms), "TIME",
-     "With --wait: gives up after so long, exit status 1; it drains on.",
-     .preset = PATIENCE_PRESET_MS, .min = 1000, .max = DURATION_FOREVER},
+     "With --wait: gives up after so long, exit status 1; it drains on.", .preset = PATIENCE_PRESET_MS, .min = 1000,
+     .max = DURATION_FOREVER},
     {"json", OPTION_FLAG, offsetof(struct engine_options, json), NULL, "check: as JSON."},
 };
 
@@ -246,18 +242,24 @@ const struct command command_engine = {
     COMMAND_LINE("engine"),
     .line.arguments = "add URL | check URL | drain URL | list | remove URL",
     .line.brief = "Registers, checks, drains, lists and removes LLM inference servers",
-    .line.doc = "A rollout is placed on the engine whose rollouts hold the least tokens at that moment, and\n"
-           "stays there. Registering one twice is registering it once, and takes back one that drains. One\n"
-           "that is drained or removed gets no more rollouts, and one that does not answer none until it does\n"
-           "('list' says silent, and why). The engines of one policy serve one tokenizer and one chat template: 'add'\n"
-           "waits for a run worker's first probe, and exits 1 if this one serves others ('list' says other). 'check' needs no broker: it tries a live server\n"
-           "against all that is wanted of one (docs/engines.md), and exits 0 if all is well, 1 if a check\n"
-           "failed, 2 if the server is unreachable or cannot return exact tokens.\n",
+    .line.doc = "A rollout is placed on the engine whose rollouts hold the least tokens at that "
+                "moment, and\n"
+                "stays there. Registering one twice is registering it once, and takes back one "
+                "that drains. One\n"
+                "that is drained or removed gets no more rollouts, and one that does not answer "
+                "none until it does\n"
+                "('list' says silent, and why). The engines of one policy serve one tokenizer and "
+                "one chat template: 'add'\n"
+                "waits for a run worker's first probe, and exits 1 if this one serves others "
+                "('list' says other). 'check' needs no broker: it tries a live server\n"
+                "against all that is wanted of one (docs/engines.md), and exits 0 if all is well, "
+                "1 if a check\n"
+                "failed, 2 if the server is unreachable or cannot return exact tokens.\n",
     .line.example = "sluice engine check http://gpu1:8000\n"
-               "sluice engine add http://gpu1:8000\n"
-               "sluice engine list\n"
-               "sluice engine drain http://gpu1:8000 --wait\n"
-               "sluice engine remove http://gpu1:8000\n",
+                    "sluice engine add http://gpu1:8000\n"
+                    "sluice engine list\n"
+                    "sluice engine drain http://gpu1:8000 --wait\n"
+                    "sluice engine remove http://gpu1:8000\n",
     .line.tables[0] = {.rows = options, .count = ROWS(options)},
     .options_size = sizeof(struct engine_options),
     .line.arguments_min = 1,

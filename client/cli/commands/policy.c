@@ -23,8 +23,7 @@ static int set_one(struct sluice_client *client, const char *engine, void *versi
     return sluice_policy_set(client, version, engine);
 }
 
-static int set_version(struct sluice_client *client, const struct policy_options *options,
-                       const char *version)
+static int set_version(struct sluice_client *client, const struct policy_options *options, const char *version)
 {
     int failed = each(client, options, set_one, (void *)version);
     if (failed)
@@ -41,8 +40,7 @@ static int resume_one(struct sluice_client *client, const char *engine, void *su
     return failed;
 }
 
-static int resume(struct sluice_client *client, const struct policy_options *options,
-                  const char *version)
+static int resume(struct sluice_client *client, const struct policy_options *options, const char *version)
 {
     uint64_t count = 0;
     (void)version;
@@ -65,8 +63,7 @@ static int pause_one(struct sluice_client *client, const char *engine, void *arg
 }
 
 /* All or nothing: what was paused before one that would not is let go again. */
-static int pause_all(struct sluice_client *client, const struct policy_options *options,
-                     const char *version)
+static int pause_all(struct sluice_client *client, const struct policy_options *options, const char *version)
 {
     uint64_t count = 0;
     (void)version;
@@ -83,8 +80,7 @@ static int pause_all(struct sluice_client *client, const struct policy_options *
 static const struct {
     const char *name;
     size_t arguments; /* the verb itself included */
-    int (*run)(struct sluice_client *client, const struct policy_options *options,
-               const char *version);
+    int (*run)(struct sluice_client *client, const struct policy_options *options, const char *version);
 } verbs[] = {
     {"pause", 1, pause_all},
     {"resume", 1, resume},
@@ -108,30 +104,31 @@ static int run_policy(const struct invocation *in)
 }
 
 static const struct option options[] = {
-    {"engine", OPTION_LIST, offsetof(struct policy_options, engines), "URL",
-     "Only this engine.",
+    {"engine", OPTION_LIST, offsetof(struct policy_options, engines), "URL", "Only this engine.",
      .standard = "all that are registered"},
     {"calls", OPTION_WORD, offsetof(struct policy_options, calls), "finish|abort|hold",
-     "pause: what becomes of calls in flight: finish (they do, and are waited for), abort (they are made "
+     "pause: what becomes of calls in flight: finish (they do, and are waited for), abort (they "
+     "are made "
      "again after the pause) or hold (they stay open; the engine stops and resumes itself)."},
     {"bound", OPTION_DURATION, offsetof(struct policy_options, bound_ms), "TIME",
-     "pause: it ends by itself after so long, whatever happens.", .preset = 600000, .min = 1000,
-     .max = 3600000},
+     "pause: it ends by itself after so long, whatever happens.", .preset = 600000, .min = 1000, .max = 3600000},
     {"wait", OPTION_DURATION, offsetof(struct policy_options, wait_ms), "TIME",
-     "pause: if calls are still in flight after so long it is taken back, exit status 1.",
-     .preset = 300000, .min = 0, .max = 3600000},
+     "pause: if calls are still in flight after so long it is taken back, exit status 1.", .preset = 300000, .min = 0,
+     .max = 3600000},
 };
 
 const struct command command_policy = {
     COMMAND_LINE("policy"),
     .line.arguments = "set VERSION | pause | resume",
     .line.brief = "Says which version of the policy engines serve, and pauses them while it changes",
-    .line.doc = "Turns are marked with the version that sampled them. A trainer pauses the engines, updates their\n"
-           "weights, sets the version and resumes: then no call spans two versions. Rollouts wait meanwhile\n"
-           "and lose nothing, no time either.\n",
+    .line.doc = "Turns are marked with the version that sampled them. A trainer pauses the "
+                "engines, updates their\n"
+                "weights, sets the version and resumes: then no call spans two versions. Rollouts "
+                "wait meanwhile\n"
+                "and lose nothing, no time either.\n",
     .line.example = "sluice policy pause --bound 10m\n"
-               "sluice policy set step-120\n"
-               "sluice policy resume\n",
+                    "sluice policy set step-120\n"
+                    "sluice policy resume\n",
     .line.tables[0] = {.rows = options, .count = ROWS(options)},
     .options_size = sizeof(struct policy_options),
     .line.arguments_min = 1,

@@ -44,7 +44,7 @@ static void print_head(const struct sluice_trajectory *t, const struct paint *pa
     char reward[32];
     print_reward(t, reward, sizeof(reward));
     sanitize_print(stdout, "rollout   %s (task %s, sample %u, attempt %u; number %llu of stream %s)\n", t->rollout,
-           t->task, t->sample, t->attempt, (unsigned long long)t->seq, t->stream);
+                   t->task, t->sample, t->attempt, (unsigned long long)t->seq, t->stream);
     sanitize_print(stdout, "outcome   %s%s\n", t->outcome, t->trainable ? "" : ", not to be trained on");
     printf("reward    %s", t->has_reward ? reward : "none");
     print_detail(t->detail, paint);
@@ -74,8 +74,7 @@ static void print_message(const struct sluice_message *message, const struct pai
 {
     bool sampled = strcmp(message->role, "assistant") == 0;
     const char *colour = sampled ? paint->sampled : message->tool ? paint->tool : "";
-    sanitize_print(stdout, "\n%s%s%s", message->role, message->tool ? " " : "",
-               message->tool ? message->tool : "");
+    sanitize_print(stdout, "\n%s%s%s", message->role, message->tool ? " " : "", message->tool ? message->tool : "");
     if (message->tool && message->exit_status)
         printf("  [exit status %d]", message->exit_status);
     putchar('\n');
@@ -88,12 +87,11 @@ static void print_sandbox(const struct sluice_sandbox *used)
         return;
     printf("\nsandbox   %u commands (%u timed out), %.2f s of CPU, at most %.1f MiB of memory, "
            "%u processes, %.1f MiB in %llu files\n",
-           used->commands, used->timed_out, used->cpu_seconds,
-           (double)used->peak_memory_kib / 1024, used->peak_processes,
-           (double)used->peak_disk_bytes / 1048576, (unsigned long long)used->peak_inodes);
+           used->commands, used->timed_out, used->cpu_seconds, (double)used->peak_memory_kib / 1024,
+           used->peak_processes, (double)used->peak_disk_bytes / 1048576, (unsigned long long)used->peak_inodes);
     for (size_t i = 0; i < used->breach_count; i++)
         sanitize_print(stdout, "          limit reached: %s, %u times\n", used->breaches[i].limit,
-                   used->breaches[i].count);
+                       used->breaches[i].count);
 }
 
 static void print_tamper(const struct sluice_tamper *tamper)
@@ -117,17 +115,16 @@ static void print_turn(const struct sluice_turn *turn)
     bool sampled = strcmp(turn->role, "assistant") == 0;
     sanitize_print(stdout, "  %6u  %-9s  %6u tokens", turn->offset, turn->role, turn->length);
     if (sampled)
-        sanitize_print(stdout, "  %.2f s, finish %s, %u in the prompt, %u of them cached%s%s",
-                   turn->seconds, turn->finish, turn->prompt_tokens, turn->cached_tokens,
-                   *turn->version ? ", version " : "", turn->version);
+        sanitize_print(stdout, "  %.2f s, finish %s, %u in the prompt, %u of them cached%s%s", turn->seconds,
+                       turn->finish, turn->prompt_tokens, turn->cached_tokens, *turn->version ? ", version " : "",
+                       turn->version);
     print_part("queue", turn->queue_seconds);
     print_part("prefill", turn->prefill_seconds);
     print_part("decode", turn->decode_seconds);
     printf("\n");
 }
 
-static void print_ids(const struct sluice_trace *trace, const struct sluice_turn *turn,
-                      const struct paint *paint)
+static void print_ids(const struct sluice_trace *trace, const struct sluice_turn *turn, const struct paint *paint)
 {
     for (uint32_t i = turn->offset; i < turn->offset + turn->length; i++) {
         if ((i - turn->offset) % 12 == 0)
@@ -145,8 +142,8 @@ static void print_traces(const struct sluice_trajectory *t, bool tokens, const s
 {
     for (size_t i = 0; i < t->trace_count; i++) {
         const struct sluice_trace *trace = &t->traces[i];
-        sanitize_print(stdout, "\ntrace %zu: %zu tokens%s%s\n", i, trace->token_count,
-                   *trace->reason ? "; " : "", trace->reason);
+        sanitize_print(stdout, "\ntrace %zu: %zu tokens%s%s\n", i, trace->token_count, *trace->reason ? "; " : "",
+                       trace->reason);
         for (size_t k = 0; k < trace->turn_count; k++) {
             print_turn(&trace->turns[k]);
             if (tokens)
@@ -199,19 +196,20 @@ static int run_show(const struct invocation *in)
 static const struct option options[] = {
     {"tokens", OPTION_FLAG, offsetof(struct show_options, tokens), NULL,
      "Shows every token id too; those that the policy sampled are marked."},
-    {"json", OPTION_FLAG, offsetof(struct show_options, json), NULL,
-     "Prints the trajectory as one JSON object."},
+    {"json", OPTION_FLAG, offsetof(struct show_options, json), NULL, "Prints the trajectory as one JSON object."},
 };
 
 const struct command command_show = {
     COMMAND_LINE("show"),
     .line.arguments = "ROLLOUT",
     .line.brief = "Shows one rollout as a person reads it",
-    .line.doc = "What was said by whom, tool calls with their output and exit status, the turns with their\n"
-           "tokens and seconds, outcome and reward, and the time each stage took. For a rollout that has\n"
-           "not ended: where it is.\n",
+    .line.doc = "What was said by whom, tool calls with their output and exit status, the turns "
+                "with their\n"
+                "tokens and seconds, outcome and reward, and the time each stage took. For a "
+                "rollout that has\n"
+                "not ended: where it is.\n",
     .line.example = "sluice show tasks-add-1f0c9b2a77/0\n"
-               "sluice show tasks-add-1f0c9b2a77/0 --tokens | less -R\n",
+                    "sluice show tasks-add-1f0c9b2a77/0 --tokens | less -R\n",
     .line.tables[0] = {.rows = options, .count = ROWS(options)},
     .options_size = sizeof(struct show_options),
     .line.arguments_min = 1,

@@ -47,8 +47,7 @@ static int show(const struct status_options *options, struct sluice_client *clie
 static int watch(const struct status_options *options, struct sluice_client *client)
 {
     bool paints = isatty(STDOUT_FILENO) && !options->json;
-    const struct timespec pause = {(time_t)(options->watch_ms / 1000),
-                                   (long)(options->watch_ms % 1000) * 1000000};
+    const struct timespec pause = {(time_t)(options->watch_ms / 1000), (long)(options->watch_ms % 1000) * 1000000};
     for (int code = EXITS_OK;; nanosleep(&pause, NULL)) {
         if (paints)
             printf("\x1b[H\x1b[2J");
@@ -71,8 +70,7 @@ static int run_status(const struct invocation *in)
 
 static const struct option options[] = {
     {"watch", OPTION_DURATION, offsetof(struct status_options, watch_ms), "TIME",
-     "Shows it again and again, every 2s or TIME, until interrupted.", .min = 100, .max = 86400000,
-     .bare_ms = 2000},
+     "Shows it again and again, every 2s or TIME, until interrupted.", .min = 100, .max = 86400000, .bare_ms = 2000},
     {"json", OPTION_FLAG, offsetof(struct status_options, json), NULL,
      "Prints everything the broker says, as one JSON object (docs/operations.md)."},
 };
@@ -81,15 +79,18 @@ const struct command command_status = {
     COMMAND_LINE("status"),
     .line.arguments = "",
     .line.brief = "Shows how the broker is: health, queues, workers, engines, streams, and what is missing",
-    .line.doc = "The first line is its health, with the reasons. A line that begins with '!' says in words what\n"
-           "is missing and what to do.\n"
-           "\n"
-           "Exit status, with --json too: 0 healthy; 4 degraded, work continues but something is lost, set\n"
-           "aside or nearly full; 5 down, what is accepted cannot get on, such as when no worker lives; 1 no\n"
-           "broker answers.\n",
+    .line.doc = "The first line is its health, with the reasons. A line that begins with '!' says "
+                "in words what\n"
+                "is missing and what to do.\n"
+                "\n"
+                "Exit status, with --json too: 0 healthy; 4 degraded, work continues but something "
+                "is lost, set\n"
+                "aside or nearly full; 5 down, what is accepted cannot get on, such as when no "
+                "worker lives; 1 no\n"
+                "broker answers.\n",
     .line.example = "sluice status\n"
-               "sluice status --watch=5s\n"
-               "sluice status --json\n",
+                    "sluice status --watch=5s\n"
+                    "sluice status --json\n",
     .line.tables[0] = {.rows = options, .count = ROWS(options)},
     .options_size = sizeof(struct status_options),
     .run = run_status,

@@ -43,8 +43,7 @@ static void start_sheet(struct columns *columns, const struct sheet *sheet)
 }
 
 /* A missing key is a '-': another version of the broker may say more, or less. */
-static void add_row(struct columns *columns, const struct sheet *sheet, const char *name,
-                    const json_t *object)
+static void add_row(struct columns *columns, const struct sheet *sheet, const char *name, const json_t *object)
 {
     columns_add(columns, "%s", *name ? name : "-");
     for (const char *const *key = sheet->keys; *key; key++) {
@@ -65,8 +64,7 @@ static void print_object(const json_t *object, const struct sheet *sheet)
     const char *name;
     json_t *part;
     start_sheet(&columns, sheet);
-    json_object_foreach((json_t *)object, name, part)
-        add_row(&columns, sheet, name, part);
+    json_object_foreach((json_t *)object, name, part) add_row(&columns, sheet, name, part);
     putchar('\n');
     columns_print(&columns, stdout);
 }
@@ -79,8 +77,7 @@ static void print_array(const json_t *array, const char *name_key, const struct 
     AUTO_COLUMNS columns = {0};
     start_sheet(&columns, sheet);
     for (size_t i = 0; i < json_array_size(array); i++)
-        add_row(&columns, sheet, word(json_array_get(array, i), name_key),
-                json_array_get(array, i));
+        add_row(&columns, sheet, word(json_array_get(array, i), name_key), json_array_get(array, i));
     putchar('\n');
     columns_print(&columns, stdout);
 }
@@ -91,9 +88,9 @@ static void print_summary(const struct sluice_client *client, const json_t *stat
     char uptime[32];
     print_duration((uint64_t)number(status, "uptime_ms"), uptime, sizeof(uptime));
     sanitize_print(stdout, "broker    %s, up for %s, start number %lld\n", sluice_url(client), uptime,
-               number(status, "epoch"));
-    printf("rollouts  %lld of at most %lld have not ended; ended since the start:",
-           number(rollouts, "live"), number(rollouts, "limit"));
+                   number(status, "epoch"));
+    printf("rollouts  %lld of at most %lld have not ended; ended since the start:", number(rollouts, "live"),
+           number(rollouts, "limit"));
     static const char *const outcomes[] = {"ok", "agent", "task", "infra", "cancelled"};
     for (size_t i = 0; i < ROWS(outcomes); i++)
         printf("%s %lld %s", i ? "," : "", number(rollouts, outcomes[i]), outcomes[i]);
@@ -115,10 +112,9 @@ static void print_store(const json_t *store)
     if (strcmp(state, "off") == 0)
         printf("store     layers stay for ever: the broker was started without --store\n");
     else
-        sanitize_print(stdout,
-                   "store     %s: %lld layers, %lld MiB; %lld layers, %lld MiB deleted since the start\n",
-                   state, number(store, "layers"), number(store, "bytes") >> 20,
-                   number(store, "freed_layers"), number(store, "freed_bytes") >> 20);
+        sanitize_print(stdout, "store     %s: %lld layers, %lld MiB; %lld layers, %lld MiB deleted since the start\n",
+                       state, number(store, "layers"), number(store, "bytes") >> 20, number(store, "freed_layers"),
+                       number(store, "freed_bytes") >> 20);
 }
 
 static void print_advice(const json_t *status)
@@ -137,9 +133,8 @@ static void print_clients(const json_t *clients)
     const char *keys[KEYS_MAX + 1], *key;
     json_t *value;
     size_t count = 0;
-    json_object_foreach(json_array_get(clients, 0), key, value)
-        if (json_is_integer(value) && count < KEYS_MAX)
-            keys[count++] = key;
+    json_object_foreach(json_array_get(clients, 0), key, value) if (json_is_integer(value) && count < KEYS_MAX)
+        keys[count++] = key;
     keys[count] = NULL;
     print_array(clients, "name", &(struct sheet){"client", keys});
 }
@@ -157,19 +152,16 @@ static void print_health(const json_t *status)
 
 static void print_tables(const json_t *status)
 {
-    static const char *const stage_keys[] = {"queued", "leased", "delayed", "no_engine",
-                                             "workers", "slots", "free", NULL};
-    static const char *const worker_keys[] = {"stage", "host",  "state",
-                                              "jobs",  "slots", "beat_ago_ms",
-                                              "sandbox", "sandboxes", "kernel", NULL};
+    static const char *const stage_keys[] = {"queued",  "leased", "delayed", "no_engine",
+                                             "workers", "slots",  "free",    NULL};
+    static const char *const worker_keys[] = {"stage",       "host",    "state",     "jobs",   "slots",
+                                              "beat_ago_ms", "sandbox", "sandboxes", "kernel", NULL};
     static const char *const lost_keys[] = {"stage", "host", "jobs", "ago_ms", "why", NULL};
     static const char *const id_conflict_keys[] = {"key", "owner", "times", "ago_ms", NULL};
-    static const char *const engine_keys[] = {"live",  "state", "faults", "retry_in_ms",
-                                             "limit", "calls", "tokens", "cache_permille",
-                                             "version", NULL};
+    static const char *const engine_keys[] = {"live",  "state",  "faults",         "retry_in_ms", "limit",
+                                              "calls", "tokens", "cache_permille", "version",     NULL};
     static const char *const image_keys[] = {"state", "faults", "waiting", "retry_in_ms", NULL};
-    static const char *const stream_keys[] = {"owner", "first",      "head",    "pending",
-                                              "kept_bytes", "expired", NULL};
+    static const char *const stream_keys[] = {"owner", "first", "head", "pending", "kept_bytes", "expired", NULL};
     static const char *const limit_keys[] = {"used", "max", "percent", NULL};
     print_object(json_object_get(status, "stages"), &(struct sheet){"stage", stage_keys});
     print_array(json_object_get(status, "workers"), "worker", &(struct sheet){"worker", worker_keys});
@@ -177,8 +169,7 @@ static void print_tables(const json_t *status)
     print_array(json_object_get(status, "id_conflicts"), "worker",
                 &(struct sheet){"another key's worker", id_conflict_keys});
     print_array(json_object_get(status, "engines"), "url", &(struct sheet){"engine", engine_keys});
-    print_array(json_object_get(status, "images"), "image",
-                &(struct sheet){"image set aside", image_keys});
+    print_array(json_object_get(status, "images"), "image", &(struct sheet){"image set aside", image_keys});
     print_array(json_object_get(status, "streams"), "name", &(struct sheet){"stream", stream_keys});
     print_clients(json_object_get(status, "clients"));
     if (json_object_size(json_object_get(status, "limits")))

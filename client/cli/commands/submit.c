@@ -17,8 +17,7 @@ struct submit_options {
     bool wait, json;
 };
 
-static struct sluice_group *make_groups(const struct tasks_file *tasks,
-                                        const struct submit_options *options)
+static struct sluice_group *make_groups(const struct tasks_file *tasks, const struct submit_options *options)
 {
     struct sluice_group *groups = calloc(tasks->count + 1, sizeof(*groups));
     for (size_t i = 0; groups && i < tasks->count; i++)
@@ -48,8 +47,8 @@ static size_t gather_refused(struct sluice_group *groups, size_t count, uint64_t
 }
 
 /* The pause that a full broker asked for; with --wait, in which what ends is taken. */
-static int pause_for_room(const struct submit_options *options, struct sluice_client *client,
-                          uint64_t pause_ms, struct wait *wait)
+static int pause_for_room(const struct submit_options *options, struct sluice_client *client, uint64_t pause_ms,
+                          struct wait *wait)
 {
     if (options->lease_ms) /* what is accepted already must not run out meanwhile */
         sluice_renew(client, options->stream, NULL);
@@ -69,8 +68,8 @@ static void say_warning(const struct sluice_client *client, bool *said)
 }
 
 /* All of them, waiting while the broker is full, but not for longer than --patience in vain. */
-static int submit_all(const struct submit_options *options, struct sluice_client *client,
-                      struct sluice_group *groups, size_t count, struct wait *wait)
+static int submit_all(const struct submit_options *options, struct sluice_client *client, struct sluice_group *groups,
+                      size_t count, struct wait *wait)
 {
     size_t left = count;
     bool said = false, warned = false;
@@ -108,8 +107,8 @@ static void say_accepted(const struct sluice_group *groups, size_t count, const 
         known += groups[i].result == 0 && groups[i].known;
         rollouts += groups[i].result == 0 ? groups[i].accepted : 0;
     }
-    printf("%zu of %zu groups accepted (%llu rollouts) for stream %s", taken, count,
-           (unsigned long long)rollouts, stream);
+    printf("%zu of %zu groups accepted (%llu rollouts) for stream %s", taken, count, (unsigned long long)rollouts,
+           stream);
     if (known)
         printf("; %zu of them the broker had already", known);
     printf("\n");
@@ -126,8 +125,7 @@ static void print_json(const struct tasks_file *tasks, const char *stream)
         json_text(stdout, stream);
         printf(", \"task\": ");
         json_text(stdout, tasks->lines[i].id);
-        printf(", \"line\": %zu, \"samples\": %u}\n", tasks->lines[i].line,
-               tasks->lines[i].samples);
+        printf(", \"line\": %zu, \"samples\": %u}\n", tasks->lines[i].line, tasks->lines[i].samples);
     }
     fflush(stdout);
 }
@@ -143,8 +141,8 @@ static int ask_for_known(struct wait *wait, const struct sluice_group *groups, s
 }
 
 /* Is a broker there? And from where in the stream to wait, taken before anything is submitted. */
-static int begin(const struct submit_options *options, struct sluice_client *client,
-                 const struct tasks_file *tasks, struct wait *wait)
+static int begin(const struct submit_options *options, struct sluice_client *client, const struct tasks_file *tasks,
+                 struct wait *wait)
 {
     const char *json;
     int failed = sluice_status(client, &json);
@@ -154,8 +152,8 @@ static int begin(const struct submit_options *options, struct sluice_client *cli
     return options->wait ? wait_open(wait, client, options->stream, tasks) : 0;
 }
 
-static int end(const struct submit_options *options, struct wait *wait,
-               const struct sluice_group *groups, const struct tasks_file *tasks)
+static int end(const struct submit_options *options, struct wait *wait, const struct sluice_group *groups,
+               const struct tasks_file *tasks)
 {
     int failed = ask_for_known(wait, groups, tasks->count);
     if (!failed)
@@ -176,8 +174,8 @@ static bool open_out(const struct submit_options *options, FILE **out)
 }
 
 /* *out is written anew only once a broker has answered: what an earlier command left there stays. */
-static int submit(const struct submit_options *options, struct sluice_client *client,
-                  const struct tasks_file *tasks, FILE **out)
+static int submit(const struct submit_options *options, struct sluice_client *client, const struct tasks_file *tasks,
+                  FILE **out)
 {
     AUTO_WAIT wait = {.quiet = options->json};
     AUTO_FREE struct sluice_group *groups = make_groups(tasks, options);
@@ -202,8 +200,7 @@ static int submit(const struct submit_options *options, struct sluice_client *cl
 
 static const char *const stale_words[] = {"stop", "refresh", "mark"};
 
-static bool read_tasks(const struct submit_options *options, const char *path,
-                       struct tasks_file *tasks)
+static bool read_tasks(const struct submit_options *options, const char *path, struct tasks_file *tasks)
 {
     if (!tasks_read(tasks, path, (unsigned)options->samples))
         return false;
@@ -249,35 +246,32 @@ static int run_submit(const struct invocation *in)
 }
 
 static const struct option options[] = {
-    {"stream", OPTION_TEXT, offsetof(struct submit_options, stream), "NAME",
-     "The stream that the trajectories go to.", .required = true},
-    {"samples", OPTION_NUMBER, offsetof(struct submit_options, samples), "N",
-     "Rollouts of each task.",
+    {"stream", OPTION_TEXT, offsetof(struct submit_options, stream), "NAME", "The stream that the trajectories go to.",
+     .required = true},
+    {"samples", OPTION_NUMBER, offsetof(struct submit_options, samples), "N", "Rollouts of each task.",
      .standard = "what the task says, else 1", .min = 1, .max = 1024},
     {"wait", OPTION_FLAG, offsetof(struct submit_options, wait), NULL,
      "Waits until all have ended, then shows rewards and outcomes."},
     {"out", OPTION_TEXT, offsetof(struct submit_options, out), "FILE",
      "With --wait: writes the trajectories, one JSON object a line."},
     {"priority", OPTION_NUMBER, offsetof(struct submit_options, priority), "N",
-     "Within the stream, rollouts of a higher one are handed out first.", .preset = 5,
-     .min = 0, .max = 9},
+     "Within the stream, rollouts of a higher one are handed out first.", .preset = 5, .min = 0, .max = 9},
     {"lease", OPTION_DURATION, offsetof(struct submit_options, lease_ms), "TIME",
-     "Cancels what has not ended when no request has named the stream for that long.",
-     .standard = "never",
-     .min = 1000, .max = 604800000},
+     "Cancels what has not ended when no request has named the stream for that long.", .standard = "never", .min = 1000,
+     .max = 604800000},
     {"versions-behind", OPTION_NUMBER, offsetof(struct submit_options, versions_behind), "N",
      "Maximum policy versions between a rollout's first turn and the start of any later one.",
-     .standard = "what the task says, else any number",
-     .preset = OPTION_NOT_GIVEN, .min = 0, .max = 1000000},
+     .standard = "what the task says, else any number", .preset = OPTION_NOT_GIVEN, .min = 0, .max = 1000000},
     {"on-stale", OPTION_WORD, offsetof(struct submit_options, on_stale), "stop|refresh|mark",
-     "With --versions-behind: what becomes of a rollout beyond it: stop, refresh (it begins again) or mark.",
+     "With --versions-behind: what becomes of a rollout beyond it: stop, refresh (it begins again) "
+     "or mark.",
      .standard = "what the task says, else stop", .preset = OPTION_NOT_GIVEN},
     {"patience", OPTION_DURATION, offsetof(struct submit_options, patience_ms), "TIME",
-     "Gives up when a full broker took no group for so long, or a broker that has answered once was away for so long. One "
+     "Gives up when a full broker took no group for so long, or a broker that has answered once "
+     "was away for so long. One "
      "that is not there at the start is waited for 4s.",
      .preset = PATIENCE_PRESET_MS, .min = 0, .max = DURATION_FOREVER},
-    {"group-prefix", OPTION_TEXT, offsetof(struct submit_options, group_prefix), "TEXT",
-     "What group ids begin with.",
+    {"group-prefix", OPTION_TEXT, offsetof(struct submit_options, group_prefix), "TEXT", "What group ids begin with.",
      .standard = "the file's name"},
     {"json", OPTION_FLAG, offsetof(struct submit_options, json), NULL,
      "Prints one JSON object a group instead of words."},
@@ -288,23 +282,30 @@ const struct command command_submit = {
     .line.arguments = "TASKS.jsonl",
     .line.brief = "Submits tasks, one JSON object a line (docs/tasks.md)",
     .line.doc = "Every line is checked first. If any line is invalid, every invalid line is reported as\n"
-           "FILE:LINE: FIELD: REASON (FILE:LINE: REASON where no field is at fault), nothing is submitted, and the exit\n"
-           "status is 1. '-' is stdin.\n"
-           "\n"
-           "A task becomes a group of N rollouts, named after the file, the task's id and a hash of its\n"
-           "content. So repeating the command submits nothing twice: with --wait it resumes waiting\n"
-           "where an interrupted one left off. Stream, samples and --versions-behind count as content; --priority and\n"
-           "--lease do not, and change nothing for a group that the broker has. While the broker is full the command waits and\n"
-           "retries; what can never fit is refused at once.\n"
-           "\n"
-           "With --lease the rollouts are cancelled when their trainer is gone. This command renews the\n"
-           "lease while it waits; after that, reading the stream with the owner's key renews it ('sluice watch'\n"
-           "included); an admin's reads do not.\n"
-           "\n"
-           "Exit status with --wait: 0 all rollouts are trainable; 3 some ended by a fault of the task or\n"
-           "of the service, and have no reward to learn from.\n",
+                "FILE:LINE: FIELD: REASON (FILE:LINE: REASON where no field is at fault), nothing is "
+                "submitted, and the exit\n"
+                "status is 1. '-' is stdin.\n"
+                "\n"
+                "A task becomes a group of N rollouts, named after the file, the task's id and a hash of "
+                "its\n"
+                "content. So repeating the command submits nothing twice: with --wait it resumes waiting\n"
+                "where an interrupted one left off. Stream, samples and --versions-behind count as "
+                "content; --priority and\n"
+                "--lease do not, and change nothing for a group that the broker has. While the broker is "
+                "full the command waits and\n"
+                "retries; what can never fit is refused at once.\n"
+                "\n"
+                "With --lease the rollouts are cancelled when their trainer is gone. This command renews "
+                "the\n"
+                "lease while it waits; after that, reading the stream with the owner's key renews it "
+                "('sluice watch'\n"
+                "included); an admin's reads do not.\n"
+                "\n"
+                "Exit status with --wait: 0 all rollouts are trainable; 3 some ended by a fault of the "
+                "task or\n"
+                "of the service, and have no reward to learn from.\n",
     .line.example = "sluice submit tasks.jsonl --stream train --samples 8\n"
-               "sluice submit tasks.jsonl --stream train --samples 8 --wait --out trajectories.jsonl\n",
+                    "sluice submit tasks.jsonl --stream train --samples 8 --wait --out trajectories.jsonl\n",
     .line.tables[0] = {.rows = options, .count = ROWS(options)},
     .options_size = sizeof(struct submit_options),
     .line.arguments_min = 1,

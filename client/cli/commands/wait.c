@@ -73,8 +73,7 @@ static void take(struct wait *wait, const struct sluice_trajectory *trajectory)
 {
     struct wait_group *group = wait_find(wait, trajectory->group);
     wait->heard_ms = clock_ms();
-    if (!group || trajectory->sample >= group->line->samples ||
-        *group->samples[trajectory->sample].outcome)
+    if (!group || trajectory->sample >= group->line->samples || *group->samples[trajectory->sample].outcome)
         return;
     struct wait_sample *sample = &group->samples[trajectory->sample];
     sample->trainable = trajectory->trainable;
@@ -98,8 +97,7 @@ int wait_ask(struct wait *wait, struct wait_group *group, bool may_be_lost)
         int failed = sluice_get(wait->client, rollout, &trajectory, &state);
         if (trajectory)
             take(wait, trajectory);
-        else if (may_be_lost &&
-                 (failed == -ENOENT || failed == -ENODATA || failed == -EBADMSG))
+        else if (may_be_lost && (failed == -ENOENT || failed == -ENODATA || failed == -EBADMSG))
             end_sample(wait, sample, "lost");
         else if (failed == -ETIMEDOUT)
             return failed;
@@ -128,8 +126,7 @@ static int subscribe_at_end(struct wait *wait)
 int wait_for(struct wait *wait, int64_t timeout_ms)
 {
     int64_t end_ms = clock_ms() + timeout_ms;
-    for (int64_t now_ms = clock_ms(); wait->ended < wait->total && now_ms < end_ms;
-         now_ms = clock_ms()) {
+    for (int64_t now_ms = clock_ms(); wait->ended < wait->total && now_ms < end_ms; now_ms = clock_ms()) {
         const struct sluice_trajectory *trajectory;
         int failed = sluice_next(wait->client, end_ms - now_ms, &trajectory);
         if (!failed) {
@@ -150,8 +147,7 @@ int wait_for(struct wait *wait, int64_t timeout_ms)
 
 /* ---- life --------------------------------------------------------------------------------------- */
 
-int wait_open(struct wait *wait, struct sluice_client *client, const char *stream,
-              const struct tasks_file *tasks)
+int wait_open(struct wait *wait, struct sluice_client *client, const char *stream, const struct tasks_file *tasks)
 {
     wait->client = client;
     wait->stream = stream;

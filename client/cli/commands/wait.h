@@ -34,14 +34,13 @@ struct wait {
     size_t group_count;
     uint64_t total, ended, trainable, rewarded;
     double reward_sum;
-    bool quiet;                /* no progress */
-    bool draws;                /* progress is drawn on a terminal */
+    bool quiet; /* no progress */
+    bool draws; /* progress is drawn on a terminal */
     int64_t shown_ms, heard_ms;
 };
 
 /* Subscribes. Negative errno: the client has the sentence. */
-int wait_open(struct wait *wait, struct sluice_client *client, const char *stream,
-              const struct tasks_file *tasks);
+int wait_open(struct wait *wait, struct sluice_client *client, const char *stream, const struct tasks_file *tasks);
 /* Takes what comes for so long, or until all have ended. 0, or negative errno. */
 int wait_for(struct wait *wait, int64_t timeout_ms);
 /* Asks for every rollout of a group that has not ended. */

@@ -75,8 +75,7 @@ void wait_print(const struct wait *wait, const struct tasks_file *tasks, FILE *o
     for (size_t i = 0; i < columns.count; i++)
         columns_add(&columns, "%s", heads[i]);
     for (size_t i = 0; i < tasks->count; i++) {
-        const struct wait_group *group =
-            wait_find((struct wait *)wait, tasks->lines[i].name);
+        const struct wait_group *group = wait_find((struct wait *)wait, tasks->lines[i].name);
         columns_add(&columns, "%s", tasks->lines[i].id);
         columns_add(&columns, "%s", tasks->lines[i].name);
         add_cell(&columns, group, mean_of);

@@ -30,8 +30,8 @@ static void print_line(const struct sluice_trajectory *t)
     count_tokens(t, &all, &sampled);
     const char *detail = t->trainable ? "" : t->detail;
     sanitize_print(stdout, "%llu  %s  %s  reward %s  %zu turns  %zu tokens, %zu sampled  %s%s%s\n",
-               (unsigned long long)t->seq, t->rollout, t->outcome, reward, count_turns(t), all,
-               sampled, duration, *detail ? "  " : "", detail);
+                   (unsigned long long)t->seq, t->rollout, t->outcome, reward, count_turns(t), all, sampled, duration,
+                   *detail ? "  " : "", detail);
 }
 
 /* What it has read is on stdout; then the position moves. False when that cannot be, or was said. */
@@ -45,19 +45,16 @@ static bool finish_line(struct sluice_client *client)
     return !failed;
 }
 
-static int fail_watch(struct sluice_client *client, const struct watch_options *options,
-                      const char *stream, int failed)
+static int fail_watch(struct sluice_client *client, const struct watch_options *options, const char *stream, int failed)
 {
     cli_failed(client, failed);
     if (failed == -ENODATA || failed == -ESTALE)
         cli_say("to go on%s%s: sluice watch %s --from %llu", options->cursor ? ", remove " : "",
-                options->cursor ? options->cursor : "", stream,
-                (unsigned long long)sluice_stream_first(client));
+                options->cursor ? options->cursor : "", stream, (unsigned long long)sluice_stream_first(client));
     return EXITS_FAILED;
 }
 
-static int watch(struct sluice_client *client, const struct watch_options *options,
-                 const char *stream)
+static int watch(struct sluice_client *client, const struct watch_options *options, const char *stream)
 {
     int64_t timeout_ms = options->timeout_ms == DURATION_FOREVER ? -1 : (int64_t)options->timeout_ms;
     int failed = sluice_follow(client, stream, options->from, options->cursor);
@@ -92,19 +89,17 @@ static int run_watch(const struct invocation *in)
 }
 
 static const struct option options[] = {
-    {"from", OPTION_NUMBER, offsetof(struct watch_options, from), "N",
-     "The first number wanted.",
+    {"from", OPTION_NUMBER, offsetof(struct watch_options, from), "N", "The first number wanted.",
      .standard = "the oldest that is kept", .min = 1, .max = INT64_MAX},
-    {"count", OPTION_NUMBER, offsetof(struct watch_options, count), "N",
-     "Stops after so many.",
+    {"count", OPTION_NUMBER, offsetof(struct watch_options, count), "N", "Stops after so many.",
      .standard = "until interrupted", .min = 1, .max = INT64_MAX},
     {"timeout", OPTION_DURATION, offsetof(struct watch_options, timeout_ms), "TIME",
-     "Stops, exit status 0, after so long without one.", .preset = DURATION_FOREVER, .min = 0,
-     .max = DURATION_FOREVER},
+     "Stops, exit status 0, after so long without one.", .preset = DURATION_FOREVER, .min = 0, .max = DURATION_FOREVER},
     {"cursor", OPTION_TEXT, offsetof(struct watch_options, cursor), "FILE",
      "Stores the position there, and resumes from it if the file exists."},
     {"patience", OPTION_DURATION, offsetof(struct watch_options, patience_ms), "TIME",
-     "Gives up, exit status 1, when a broker that has answered once does not for so long. One that is not there at the start "
+     "Gives up, exit status 1, when a broker that has answered once does not for so long. One that "
+     "is not there at the start "
      "is waited for 4s.",
      .preset = PATIENCE_PRESET_MS, .min = 0, .max = DURATION_FOREVER},
     {"json", OPTION_FLAG, offsetof(struct watch_options, json), NULL,
@@ -115,16 +110,20 @@ const struct command command_watch = {
     COMMAND_LINE("watch"),
     .line.arguments = "STREAM",
     .line.brief = "Shows a stream's trajectories as they end",
-    .line.doc = "A line is: number, rollout, outcome, reward, turns, tokens, time. Nothing is acknowledged, so\n"
-           "watching takes nothing away from a trainer; but with the key of the stream's owner, or where no\n"
-           "key is asked for, it counts as a trainer that is alive, for leases.\n"
-           "\n"
-           "Where the file of --cursor is there, it decides where reading begins, and --from counts for nothing.\n"
-           "The file of --cursor moves once a line is written: killed at any moment and started again, at\n"
-           "most one line comes twice and none is left out.\n",
+    .line.doc = "A line is: number, rollout, outcome, reward, turns, tokens, time. Nothing is "
+                "acknowledged, so\n"
+                "watching takes nothing away from a trainer; but with the key of the stream's "
+                "owner, or where no\n"
+                "key is asked for, it counts as a trainer that is alive, for leases.\n"
+                "\n"
+                "Where the file of --cursor is there, it decides where reading begins, and --from "
+                "counts for nothing.\n"
+                "The file of --cursor moves once a line is written: killed at any moment and "
+                "started again, at\n"
+                "most one line comes twice and none is left out.\n",
     .line.example = "sluice watch train\n"
-               "sluice watch train --json --cursor train.cursor >> train.jsonl\n"
-               "sluice watch train --from 100 --count 10 --json > some.jsonl\n",
+                    "sluice watch train --json --cursor train.cursor >> train.jsonl\n"
+                    "sluice watch train --from 100 --count 10 --json > some.jsonl\n",
     .line.tables[0] = {.rows = options, .count = ROWS(options)},
     .options_size = sizeof(struct watch_options),
     .line.arguments_min = 1,

@@ -91,8 +91,7 @@ void child_listen(struct child *child)
 void child_ended(struct child *child, int status, char *ret_words, size_t size)
 {
     if (WIFSIGNALED(status))
-        snprintf(ret_words, size, "was killed by signal %d (%s)", WTERMSIG(status),
-                 strsignal(WTERMSIG(status)));
+        snprintf(ret_words, size, "was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else
         snprintf(ret_words, size, "ended with exit status %d", WEXITSTATUS(status));
     child->pid = 0;

@@ -18,13 +18,13 @@
 enum { CHILD_ARGUMENTS_MAX = 320 };
 
 struct child {
-    char title[32];  /* "broker", "run worker 2" */
+    char title[32];                        /* "broker", "run worker 2" */
     const char *argv[CHILD_ARGUMENTS_MAX]; /* borrowed */
     size_t argument_count;
-    pid_t pid;       /* 0: not running */
-    int out;         /* its stdout, or -1 */
+    pid_t pid; /* 0: not running */
+    int out;   /* its stdout, or -1 */
     bool ready;
-    char line[256];  /* what stdout said since the last newline; a longer line is cut */
+    char line[256]; /* what stdout said since the last newline; a longer line is cut */
     size_t line_len;
     int64_t started_ms, again_ms; /* again_ms: when to start it again, 0 for not */
     int64_t pause_ms;

@@ -44,8 +44,7 @@ int registrar_start(struct registrar *registrar, const struct up *up, struct fai
         _exit(getppid() == parent && register_all(up) ? 0 : 1);
     }
     *registrar = (struct registrar){.pid = pid > 0 ? pid : 0};
-    return pid > 0 ? 0 : fail_set(fail, -errno, "cannot start a process that registers engines: %s",
-                                  strerror(errno));
+    return pid > 0 ? 0 : fail_set(fail, -errno, "cannot start a process that registers engines: %s", strerror(errno));
 }
 
 bool registrar_end(struct registrar *registrar)

@@ -12,7 +12,7 @@
 #include "common/base/clock.h"
 
 enum {
-    START_MS = 30000,   /* for the broker, and then for all workers, to be ready */
+    START_MS = 30000,      /* for the broker, and then for all workers, to be ready */
     WORKERS_END_MS = 4000, /* beyond their grace */
     BROKER_END_MS = 10000,
     KILLED_END_MS = 2000
@@ -20,18 +20,14 @@ enum {
 
 static struct child *broker_of(struct up *up) { return &up->children[0]; }
 
-static bool is_broker(const struct up *up, const struct child *child)
-{
-    return child == &up->children[0];
-}
+static bool is_broker(const struct up *up, const struct child *child) { return child == &up->children[0]; }
 
 /* ---- one turn of the loop -------------------------------------------------------------------- */
 
 /* A broker that would only end so again; its own words are on stderr. */
 static bool is_hopeless(int status)
 {
-    return WIFEXITED(status) &&
-           (WEXITSTATUS(status) == EXITS_DISK_FULL || WEXITSTATUS(status) == EXITS_DAMAGED);
+    return WIFEXITED(status) && (WEXITSTATUS(status) == EXITS_DISK_FULL || WEXITSTATUS(status) == EXITS_DAMAGED);
 }
 
 /* What to do about a child that ended by itself. */
@@ -171,8 +167,8 @@ static bool write_ready_file(const struct up *up)
 
 static bool start(struct up *up)
 {
-    if (!start_children(up, 0, 1) || !register_engines(up) ||
-        !start_children(up, 1, up->child_count) || !write_ready_file(up))
+    if (!start_children(up, 0, 1) || !register_engines(up) || !start_children(up, 1, up->child_count) ||
+        !write_ready_file(up))
         return false;
     printf("up front=%s data=%s workers=%zu\n", up->url, up->options->data, up->child_count - 1);
     fflush(stdout);

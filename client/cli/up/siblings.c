@@ -23,8 +23,7 @@ static bool find_in_path(const char *program, char *ret, size_t size)
     return false;
 }
 
-int sibling_find(const char *program, const char *folder, char *ret, size_t size,
-                 struct fail *fail)
+int sibling_find(const char *program, const char *folder, char *ret, size_t size, struct fail *fail)
 {
     char self[4096];
     ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -35,8 +34,7 @@ int sibling_find(const char *program, const char *folder, char *ret, size_t size
             return 0;
         char *up = strrchr(self, '/');
         int up_len = up ? (int)(up - self) : 0;
-        if (snprintf(ret, size, "%.*s/%s/%s", up_len, self, folder, program) < (int)size &&
-            is_program(ret))
+        if (snprintf(ret, size, "%.*s/%s/%s", up_len, self, folder, program) < (int)size && is_program(ret))
             return 0;
     } else {
         strcpy(self, "?");
@@ -65,34 +63,19 @@ int exec_sibling(const struct invocation *in, const char *program, const char *f
     return EXITS_FAILED;
 }
 
-static int run_broker(const struct invocation *in)
-{
-    return exec_sibling(in, "sluice-broker", "broker");
-}
+static int run_broker(const struct invocation *in) { return exec_sibling(in, "sluice-broker", "broker"); }
 
-static int run_worker(const struct invocation *in)
-{
-    return exec_sibling(in, "sluice-worker", "workers");
-}
+static int run_worker(const struct invocation *in) { return exec_sibling(in, "sluice-worker", "workers"); }
 
-static int run_image(const struct invocation *in)
-{
-    return exec_sibling(in, "sluice-image", "workers");
-}
+static int run_image(const struct invocation *in) { return exec_sibling(in, "sluice-image", "workers"); }
 
-static int run_verify(const struct invocation *in)
-{
-    return exec_sibling(in, "sluice-verify", "workers");
-}
+static int run_verify(const struct invocation *in) { return exec_sibling(in, "sluice-verify", "workers"); }
 
-static int run_simulate(const struct invocation *in)
-{
-    return exec_sibling(in, "sluice-simulate", "broker");
-}
+static int run_simulate(const struct invocation *in) { return exec_sibling(in, "sluice-simulate", "broker"); }
 
 static int run_doctor(const struct invocation *in)
 {
-    char *arguments[16] = {(char *)(uintptr_t)"--doctor"};
+    char *arguments[16] = {(char *)(uintptr_t) "--doctor"};
     struct invocation with = *in;
     for (size_t i = 0; i < in->argument_count; i++)
         if (strcmp(in->arguments[i], "--help") == 0) {
@@ -111,9 +94,12 @@ const struct command command_doctor = {
     COMMAND_LINE("doctor"),
     .line.arguments = "[--json] [--cache DIR] [--sandbox TIER]",
     .line.brief = "Tells what kind of sandbox this machine allows, and how to get a better one",
-    .line.doc = "Tries everything that a sandbox needs, makes one, and names the cure for what is refused, as\n"
-           "commands for the administrator; docs/sandbox.md tells of the tiers. Needs no broker. Exits 0 if\n"
-           "all is well, 1 if sandboxes work but of a weaker tier or near a low limit, 2 if there can be none.\n",
+    .line.doc = "Tries everything that a sandbox needs, makes one, and names the cure for what is "
+                "refused, as\n"
+                "commands for the administrator; docs/sandbox.md tells of the tiers. Needs no "
+                "broker. Exits 0 if\n"
+                "all is well, 1 if sandboxes work but of a weaker tier or near a low limit, 2 if "
+                "there can be none.\n",
     .line.example = "sluice doctor --cache /var/tmp/sluice\n",
     .passes_on = true,
     .run = run_doctor,
@@ -122,12 +108,15 @@ const struct command command_doctor = {
 const struct command command_verify = {
     COMMAND_LINE("verify"),
     .line.arguments = "TRAJECTORIES --engine URL ...",
-    .line.brief = "Compares trajectories with what an engine says of their tokens (the program sluice-verify)",
-    .line.doc = "Every sampled token is scored anew; masks, counts and the joints between turns are checked;\n"
-           "docs/verify.md says more. Needs no broker. All that follows goes to sluice-verify; 'sluice verify --help' is\n"
-           "its help.\n",
+    .line.brief = "Compares trajectories with what an engine says of their tokens (the program "
+                  "sluice-verify)",
+    .line.doc = "Every sampled token is scored anew; masks, counts and the joints between turns "
+                "are checked;\n"
+                "docs/verify.md says more. Needs no broker. All that follows goes to "
+                "sluice-verify; 'sluice verify --help' is\n"
+                "its help.\n",
     .line.example = "sluice watch train --json --timeout 1s > train.jsonl\n"
-               "sluice verify train.jsonl --engine http://127.0.0.1:8080 --plot train.svg\n",
+                    "sluice verify train.jsonl --engine http://127.0.0.1:8080 --plot train.svg\n",
     .passes_on = true,
     .run = run_verify,
 };
@@ -136,11 +125,14 @@ const struct command command_simulate = {
     COMMAND_LINE("simulate"),
     .line.arguments = "[--engines E] [--tokens-per-second T] [--nodes N] [--slots S] [--tasks WHAT] ...",
     .line.brief = "Says what a fleet would do, before there is one (the program sluice-simulate)",
-    .line.doc = "Rollouts an hour, how busy each part is, how long jobs wait, what the bottleneck is and what to add:\n"
-           "the broker's own scheduling with a made-up clock, so a thousand nodes take seconds; docs/capacity.md says\n"
-           "more. Needs no broker. All that follows goes to sluice-simulate; 'sluice simulate --help' is its help.\n",
+    .line.doc = "Rollouts an hour, how busy each part is, how long jobs wait, what the bottleneck "
+                "is and what to add:\n"
+                "the broker's own scheduling with a made-up clock, so a thousand nodes take "
+                "seconds; docs/capacity.md says\n"
+                "more. Needs no broker. All that follows goes to sluice-simulate; 'sluice simulate "
+                "--help' is its help.\n",
     .line.example = "sluice simulate --engines 8 --tokens-per-second 4000 --nodes 16 --slots 64 --tasks swe\n"
-               "sluice simulate --engines 2 --tasks trajectories.jsonl --per-hour 500 --json\n",
+                    "sluice simulate --engines 2 --tasks trajectories.jsonl --per-hour 500 --json\n",
     .passes_on = true,
     .run = run_simulate,
 };
@@ -149,9 +141,11 @@ const struct command command_broker = {
     COMMAND_LINE("broker"),
     .line.arguments = "...",
     .line.brief = "Runs a broker alone (the program sluice-broker)",
-    .line.doc = "For a broker on a node of its own; 'sluice up' starts one with workers beside it. All that\n"
-           "follows goes to sluice-broker; 'sluice broker --help' is its help.\n",
-    .line.example = "sluice broker --keys keys --bind tcp://10.0.0.1 --data /var/lib/sluice --store /shared/sluice/store\n",
+    .line.doc = "For a broker on a node of its own; 'sluice up' starts one with workers beside it. "
+                "All that\n"
+                "follows goes to sluice-broker; 'sluice broker --help' is its help.\n",
+    .line.example = "sluice broker --keys keys --bind tcp://10.0.0.1 --data /var/lib/sluice "
+                    "--store /shared/sluice/store\n",
     .passes_on = true,
     .run = run_broker,
 };
@@ -160,10 +154,11 @@ const struct command command_worker = {
     COMMAND_LINE("worker"),
     .line.arguments = "init|run|eval ...",
     .line.brief = "Runs one worker of a stage (the program sluice-worker)",
-    .line.doc = "For workers on other nodes than the broker's, by hand or from a batch system. All that follows\n"
-           "goes to sluice-worker; 'sluice worker --help' is its help.\n",
+    .line.doc = "For workers on other nodes than the broker's, by hand or from a batch system. All "
+                "that follows\n"
+                "goes to sluice-worker; 'sluice worker --help' is its help.\n",
     .line.example = "sluice worker run --broker tcp://10.0.0.1:5750 --key node7.key --slots 64 \\\n"
-               "    --store /shared/sluice/store --cache /var/tmp/sluice\n",
+                    "    --store /shared/sluice/store --cache /var/tmp/sluice\n",
     .passes_on = true,
     .run = run_worker,
 };
@@ -172,11 +167,13 @@ const struct command command_image = {
     COMMAND_LINE("image"),
     .line.arguments = "inspect|prepare|list|prune ...",
     .line.brief = "Looks at images and prepares them (the program sluice-image)",
-    .line.doc = "What a task's `image` may be: a directory, a SIF or SquashFS file, an OCI image layout. Workers\n"
-           "prepare them by themselves; docs/images.md says more. All that follows goes to sluice-image;\n"
-           "'sluice image --help' is its help.\n",
+    .line.doc = "What a task's `image` may be: a directory, a SIF or SquashFS file, an OCI image "
+                "layout. Workers\n"
+                "prepare them by themselves; docs/images.md says more. All that follows goes to "
+                "sluice-image;\n"
+                "'sluice image --help' is its help.\n",
     .line.example = "sluice image inspect debian.sif\n"
-               "sluice image prepare /images/debian.sif --cache /var/tmp/sluice\n",
+                    "sluice image prepare /images/debian.sif --cache /var/tmp/sluice\n",
     .passes_on = true,
     .run = run_image,
 };

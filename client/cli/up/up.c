@@ -39,8 +39,7 @@ static void plan_addresses(struct up *up)
         address += 6;
     bool is_any = strcmp(address, any_address) == 0 || strcmp(address, "*") == 0;
     snprintf(up->bind, sizeof(up->bind), "tcp://%s", address);
-    snprintf(up->url, sizeof(up->url), "tcp://%s:%u", is_any ? "127.0.0.1" : address,
-             (unsigned)options->front);
+    snprintf(up->url, sizeof(up->url), "tcp://%s:%u", is_any ? "127.0.0.1" : address, (unsigned)options->front);
     snprintf(up->front, sizeof(up->front), "%u", (unsigned)options->front);
     snprintf(up->sink, sizeof(up->sink), "%u", (unsigned)options->front + 1);
     snprintf(up->feed, sizeof(up->feed), "%u", (unsigned)options->front + 2);
@@ -68,9 +67,8 @@ static void add_option(struct child *child, const char *name, const char *value)
 static void plan_broker(struct up *up)
 {
     struct child *broker = &up->children[up->child_count++];
-    const char *const arguments[] = {up->broker_path, "--bind",  up->bind, "--front",
-                                     up->front,       "--sink",  up->sink, "--feed",
-                                     up->feed,        "--data",  up->options->data};
+    const char *const arguments[] = {up->broker_path, "--bind", up->bind, "--front", up->front,        "--sink",
+                                     up->sink,        "--feed", up->feed, "--data",  up->options->data};
     *broker = (struct child){.title = "broker", .out = -1};
     for (size_t i = 0; i < ROWS(arguments); i++)
         child_add(broker, arguments[i]);
@@ -96,13 +94,12 @@ static void plan_stages(struct up *up)
 
 static void plan_workers(struct up *up, const struct up_stage *stage)
 {
-    const char *const arguments[] = {up->worker_path,   stage->name, "--broker", up->url, "--data",
-                                     up->options->data, "--grace",   up->grace};
+    const char *const arguments[] = {up->worker_path, stage->name,       "--broker", up->url,
+                                     "--data",        up->options->data, "--grace",  up->grace};
     for (uint64_t i = 1; i <= stage->workers; i++) {
         struct child *worker = &up->children[up->child_count++];
         *worker = (struct child){.out = -1};
-        snprintf(worker->title, sizeof(worker->title), "%s worker %u", stage->name,
-                 (unsigned)i);
+        snprintf(worker->title, sizeof(worker->title), "%s worker %u", stage->name, (unsigned)i);
         for (size_t k = 0; k < ROWS(arguments); k++)
             child_add(worker, arguments[k]);
         add_option(worker, "--key", up->options->keys ? up->worker_key : NULL);
@@ -132,10 +129,8 @@ static bool find_programs(struct up *up)
 /* The workers and the registering of engines need keys too; they are made the first time. */
 static bool find_keys(struct up *up)
 {
-    return keys_ensure(up->options->keys, ROLE_WORKER, "up-worker", up->worker_key,
-                       sizeof(up->worker_key)) &&
-           keys_ensure(up->options->keys, ROLE_ADMIN, "up-admin", up->admin_key,
-                       sizeof(up->admin_key));
+    return keys_ensure(up->options->keys, ROLE_WORKER, "up-worker", up->worker_key, sizeof(up->worker_key)) &&
+           keys_ensure(up->options->keys, ROLE_ADMIN, "up-admin", up->admin_key, sizeof(up->admin_key));
 }
 
 static int check_use(const struct invocation *in)
@@ -163,8 +158,7 @@ static int run_up(const struct invocation *in)
     if (status != EXITS_OK)
         return status;
     unsetenv("SLUICE_KEY"); /* of whoever calls this, perhaps for another broker */
-    if (!make_directory(options->data) || !find_programs(&up) ||
-        (options->keys && !find_keys(&up)))
+    if (!make_directory(options->data) || !find_programs(&up) || (options->keys && !find_keys(&up)))
         return EXITS_FAILED;
     up.children = calloc(1 + options->init + options->run + options->eval, sizeof(*up.children));
     if (!up.children) {
@@ -185,37 +179,36 @@ static int run_up(const struct invocation *in)
 static const struct option options[] = {
     {"llm", OPTION_LIST, offsetof(struct up_options, engines), "URL",
      "An LLM inference server to register (docs/engines.md)."},
-    {"data", OPTION_TEXT, offsetof(struct up_options, data), "DIR",
-     "Where the ledger, the store and the cache are.", .text = "sluice-data"},
-    {"init", OPTION_NUMBER, offsetof(struct up_options, init), "N", "Worker processes of stage init.",
-     .preset = 1, .min = 0, .max = 256},
-    {"run", OPTION_NUMBER, offsetof(struct up_options, run), "N", "Worker processes of stage run.",
-     .preset = 1, .min = 0, .max = 256},
-    {"eval", OPTION_NUMBER, offsetof(struct up_options, eval), "N", "Worker processes of stage eval.",
-     .preset = 1, .min = 0, .max = 256},
-    {"slots", OPTION_NUMBER, offsetof(struct up_options, slots), "N",
-     "Jobs that each worker holds at once.",
+    {"data", OPTION_TEXT, offsetof(struct up_options, data), "DIR", "Where the ledger, the store and the cache are.",
+     .text = "sluice-data"},
+    {"init", OPTION_NUMBER, offsetof(struct up_options, init), "N", "Worker processes of stage init.", .preset = 1,
+     .min = 0, .max = 256},
+    {"run", OPTION_NUMBER, offsetof(struct up_options, run), "N", "Worker processes of stage run.", .preset = 1,
+     .min = 0, .max = 256},
+    {"eval", OPTION_NUMBER, offsetof(struct up_options, eval), "N", "Worker processes of stage eval.", .preset = 1,
+     .min = 0, .max = 256},
+    {"slots", OPTION_NUMBER, offsetof(struct up_options, slots), "N", "Jobs that each worker holds at once.",
      .standard = "its stage's own", .min = 1, .max = 32768},
-    {"init-slots", OPTION_NUMBER, offsetof(struct up_options, init_slots), "N",
-     "The same for stage init alone.", .min = 1, .max = 32768},
-    {"run-slots", OPTION_NUMBER, offsetof(struct up_options, run_slots), "N",
-     "The same for stage run alone.", .min = 1, .max = 32768},
-    {"eval-slots", OPTION_NUMBER, offsetof(struct up_options, eval_slots), "N",
-     "The same for stage eval alone.", .min = 1, .max = 32768},
+    {"init-slots", OPTION_NUMBER, offsetof(struct up_options, init_slots), "N", "The same for stage init alone.",
+     .min = 1, .max = 32768},
+    {"run-slots", OPTION_NUMBER, offsetof(struct up_options, run_slots), "N", "The same for stage run alone.", .min = 1,
+     .max = 32768},
+    {"eval-slots", OPTION_NUMBER, offsetof(struct up_options, eval_slots), "N", "The same for stage eval alone.",
+     .min = 1, .max = 32768},
     {"grace", OPTION_DURATION, offsetof(struct up_options, grace_ms), "TIME",
-     "When stopping, jobs that run get so long to end; then they wait for the next start.",
-     .preset = 2000, .min = 0, .max = 86400000},
+     "When stopping, jobs that run get so long to end; then they wait for the next start.", .preset = 2000, .min = 0,
+     .max = 86400000},
     {"bind", OPTION_TEXT, offsetof(struct up_options, bind), "ADDRESS",
-     "The address that clients and other nodes' workers reach. Any other than this machine's own wants --keys.",
+     "The address that clients and other nodes' workers reach. Any other than this machine's own "
+     "wants --keys.",
      .text = "127.0.0.1"},
     {"front", OPTION_NUMBER, offsetof(struct up_options, front), "PORT",
-     "The port for clients; the next two are the workers' and the feed's.", .preset = 5750,
-     .min = 1, .max = 32765},
+     "The port for clients; the next two are the workers' and the feed's.", .preset = 5750, .min = 1, .max = 32765},
     {"keys", OPTION_TEXT, offsetof(struct up_options, keys), "DIR",
-     "Asks everybody for a key: a directory of `sluice keys init`. Makes up-worker and up-admin in it, for itself."},
+     "Asks everybody for a key: a directory of `sluice keys init`. Makes up-worker and up-admin in "
+     "it, for itself."},
     {"sandbox", OPTION_TEXT, offsetof(struct up_options, sandbox), "TIER",
-     "How sandboxes are made: a tier that sluice doctor names.",
-     .standard = "the best that this machine allows"},
+     "How sandboxes are made: a tier that sluice doctor names.", .standard = "the best that this machine allows"},
     {"grant", OPTION_LIST, offsetof(struct up_options, grants), "NAME=TO",
      "What tasks may reach by that name: unix:/path/of/a/socket or tcp:HOST:PORT."},
     {"images", OPTION_LIST, offsetof(struct up_options, images), "DIR",
@@ -223,8 +216,7 @@ static const struct option options[] = {
      .standard = "host, and what is prepared in the cache"},
     {"search", OPTION_TEXT, offsetof(struct up_options, search), "FORM=URL",
      "The web search of the tool search: tavily=https://api.tavily.com or searxng=URL."},
-    {"search-key", OPTION_TEXT, offsetof(struct up_options, search_key), "FILE",
-     "Its key, in a file.",
+    {"search-key", OPTION_TEXT, offsetof(struct up_options, search_key), "FILE", "Its key, in a file.",
      .standard = "$SLUICE_SEARCH_KEY"},
     {"ready-file", OPTION_TEXT, offsetof(struct up_options, ready_file), "FILE",
      "Written with the broker's URL once everything is up."},
@@ -234,19 +226,24 @@ const struct command command_up = {
     COMMAND_LINE("up"),
     .line.arguments = "",
     .line.brief = "Runs a broker and its workers on this machine until Ctrl-C",
-    .line.doc = "Starts them, registers the engines, and prints 'up front=URL' once all are ready. A process\n"
-           "that dies is started again, after a pause that doubles while it keeps dying. Ctrl-C or\n"
-           "SIGTERM drains the workers, then stops the broker; a second one stops everything at once. What\n"
-           "was accepted and has not ended resumes at the next start with the same --data.\n"
-           "\n"
-           "Two things are not started again: a worker that was drained (sluice drain), and a broker that\n"
-           "ended because its disk is full or its ledger damaged. After the latter everything stops, with\n"
-           "the broker's exit status: 75 try again when there is room, 76 see docs/operations.md.\n"
-           "\n"
-           "When something cannot start (a port in use, a directory that cannot be written), it says what,\n"
-           "stops everything and exits 1.\n",
+    .line.doc = "Starts them, registers the engines, and prints 'up front=URL' once all are ready. A "
+                "process\n"
+                "that dies is started again, after a pause that doubles while it keeps dying. Ctrl-C or\n"
+                "SIGTERM drains the workers, then stops the broker; a second one stops everything at once. "
+                "What\n"
+                "was accepted and has not ended resumes at the next start with the same --data.\n"
+                "\n"
+                "Two things are not started again: a worker that was drained (sluice drain), and a broker "
+                "that\n"
+                "ended because its disk is full or its ledger damaged. After the latter everything stops, "
+                "with\n"
+                "the broker's exit status: 75 try again when there is room, 76 see docs/operations.md.\n"
+                "\n"
+                "When something cannot start (a port in use, a directory that cannot be written), it says "
+                "what,\n"
+                "stops everything and exits 1.\n",
     .line.example = "sluice up --llm http://127.0.0.1:8080\n"
-               "sluice up --llm http://a:8000 --llm http://b:8000 --run 4 --keys keys --bind 10.0.0.1\n",
+                    "sluice up --llm http://a:8000 --llm http://b:8000 --run 4 --keys keys --bind 10.0.0.1\n",
     .line.tables[0] = {.rows = options, .count = ROWS(options)},
     .options_size = sizeof(struct up_options),
     .run = run_up,

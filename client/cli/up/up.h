@@ -30,7 +30,7 @@ struct registrar {
 struct up {
     const struct up_options *options;
     char broker_path[4096], worker_path[4096];
-    char store_path[4200]; /* where the workers find it too, and the broker tidies up */
+    char store_path[4200];                  /* where the workers find it too, and the broker tidies up */
     char worker_key[4096], admin_key[4096]; /* --keys: two keys of its own */
     bool allow_plaintext;
     char bind[256], url[300], front[8], sink[8], feed[8], grace[64]; /* arguments of children */

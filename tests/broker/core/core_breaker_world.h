@@ -14,8 +14,7 @@ static inline const char *state_in(struct world *world, const char *list, json_i
     assert_true(core_status(world->core, world->now_ms, &out));
     json_t *status = json_loadb((const char *)out.data, out.len, 0, NULL);
     json_t *first = json_array_get(json_object_get(status, list), 0);
-    snprintf(word, sizeof(word), "%s",
-             first ? json_string_value(json_object_get(first, "state")) : "none");
+    snprintf(word, sizeof(word), "%s", first ? json_string_value(json_object_get(first, "state")) : "none");
     if (ret_faults)
         *ret_faults = json_integer_value(json_object_get(first, "faults"));
     json_decref(status);

@@ -14,8 +14,8 @@
 
 #include "broker/core/core.h"
 
-static bool armed;       /* only inside the core */
-static unsigned left;    /* allocations until one fails */
+static bool armed;    /* only inside the core */
+static unsigned left; /* allocations until one fails */
 static bool has_failed;
 
 void *__real_calloc(size_t count, size_t size);
@@ -32,30 +32,24 @@ static bool fails(void)
     return true;
 }
 
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails() ? NULL : __real_calloc(count, size);
-}
+void *__wrap_calloc(size_t count, size_t size) { return fails() ? NULL : __real_calloc(count, size); }
 
-void *__wrap_realloc(void *memory, size_t size)
-{
-    return fails() ? NULL : __real_realloc(memory, size);
-}
+void *__wrap_realloc(void *memory, size_t size) { return fails() ? NULL : __real_realloc(memory, size); }
 
 /* ---- the scenario ------------------------------------------------------------------ */
 
 static int64_t now_ms;
 static uint64_t last_token;
-static const char *image = "old";    /* of the next submits */
-static const char *speaker;          /* a client's name; NULL: an admin's */
-static unsigned kinds[BACK_UP + 1];  /* effects seen, by kind */
+static const char *image = "old";   /* of the next submits */
+static const char *speaker;         /* a client's name; NULL: an admin's */
+static unsigned kinds[BACK_UP + 1]; /* effects seen, by kind */
 
 #define TEXT(s) slice_from_str(s)
-#define GUARDED(...)                                                                               \
-    do {                                                                                           \
-        armed = true;                                                                              \
-        __VA_ARGS__;                                                                               \
-        armed = false;                                                                             \
+#define GUARDED(...)                                                                                                   \
+    do {                                                                                                               \
+        armed = true;                                                                                                  \
+        __VA_ARGS__;                                                                                                   \
+        armed = false;                                                                                                 \
     } while (0)
 
 static void settle(struct core *core)
@@ -73,35 +67,46 @@ static void settle(struct core *core)
 
 static void say(struct core *core, const char *client, enum message_id id, const void *in)
 {
-    struct core_task task = {.id = TEXT("add"), .image = TEXT(image), .needs_engine = true,
-                             .limit_ms = {10, 20, 30}, .total_ms = 40000};
+    struct core_task task = {
+        .id = TEXT("add"), .image = TEXT(image), .needs_engine = true, .limit_ms = {10, 20, 30}, .total_ms = 40000};
     struct caller caller = {TEXT(client), TEXT(speaker), !speaker};
-    GUARDED(core_handle(core, ++now_ms, 1, &caller, id, in,
-                        id == MSG_group_submit ? &task : NULL, 1));
+    GUARDED(core_handle(core, ++now_ms, 1, &caller, id, in, id == MSG_group_submit ? &task : NULL, 1));
     settle(core);
 }
 
 static void result(struct core *core, const char *worker, const char *job, const char *outcome)
 {
-    struct msg_job_result in = {.worker = TEXT(worker), .job = TEXT(job), .token = last_token,
-                                .outcome = TEXT(outcome), .detail = TEXT("so it was"),
-                                .layer_digest = TEXT("sha256:ab"), .ms = 5};
+    struct msg_job_result in = {.worker = TEXT(worker),
+                                .job = TEXT(job),
+                                .token = last_token,
+                                .outcome = TEXT(outcome),
+                                .detail = TEXT("so it was"),
+                                .layer_digest = TEXT("sha256:ab"),
+                                .ms = 5};
     say(core, "", MSG_job_result, &in);
 }
 
-static void blame(struct core *core, const char *worker, const char *job, const char *outcome,
-                  const char *fault)
+static void blame(struct core *core, const char *worker, const char *job, const char *outcome, const char *fault)
 {
-    struct msg_job_result in = {.worker = TEXT(worker), .job = TEXT(job), .token = last_token,
-                                .outcome = TEXT(outcome), .fault = TEXT(fault), .has_fault = true,
-                                .detail = TEXT("it was not there"), .ms = 5};
+    struct msg_job_result in = {.worker = TEXT(worker),
+                                .job = TEXT(job),
+                                .token = last_token,
+                                .outcome = TEXT(outcome),
+                                .fault = TEXT(fault),
+                                .has_fault = true,
+                                .detail = TEXT("it was not there"),
+                                .ms = 5};
     say(core, "", MSG_job_result, &in);
 }
 
 static void submit(struct core *core, const char *group)
 {
-    struct msg_group_submit in = {.tag = 1, .group = TEXT(group), .stream = TEXT("test"),
-                                  .samples = 2, .task = TEXT("{}"), .has_lease_ms = true,
+    struct msg_group_submit in = {.tag = 1,
+                                  .group = TEXT(group),
+                                  .stream = TEXT("test"),
+                                  .samples = 2,
+                                  .task = TEXT("{}"),
+                                  .has_lease_ms = true,
                                   .lease_ms = 20000};
     say(core, "trainer", MSG_group_submit, &in);
 }
@@ -114,9 +119,13 @@ static void tick(struct core *core, int64_t wait_ms)
 
 static void beat(struct core *core, const char *worker, const char *stage, const char *lane)
 {
-    struct msg_worker_beat in = {.worker = TEXT(worker), .stage = TEXT(stage), .slots = 4,
-                                 .lane = TEXT(lane), .host = TEXT("node7"),
-                                 .progress = (uint64_t)now_ms, .epoch = 3};
+    struct msg_worker_beat in = {.worker = TEXT(worker),
+                                 .stage = TEXT(stage),
+                                 .slots = 4,
+                                 .lane = TEXT(lane),
+                                 .host = TEXT("node7"),
+                                 .progress = (uint64_t)now_ms,
+                                 .epoch = 3};
     say(core, "", MSG_worker_beat, &in);
 }
 
@@ -128,16 +137,23 @@ static void cancel(struct core *core, const char *stream)
 
 static void restore(struct core *core)
 {
-    struct core_group_row group = {.group = TEXT("old"), .stream = TEXT("train"), .samples = 3,
+    struct core_group_row group = {.group = TEXT("old"),
+                                   .stream = TEXT("train"),
+                                   .samples = 3,
                                    .task = {.id = TEXT("add"), .limit_ms = {10, 20, 30}},
-                                   .init_done = true, .init_layer = TEXT("sha256:cd")};
+                                   .init_done = true,
+                                   .init_layer = TEXT("sha256:cd")};
     struct core_rollout_row rows[] = {
         {.rollout = TEXT("old/0"), .group = TEXT("old"), .sample = 0},
-        {.rollout = TEXT("old/1"), .group = TEXT("old"), .sample = 1, .run_done = true,
-         .run_detail = TEXT("3 turns"), .engine = TEXT("http://gone:1")},
+        {.rollout = TEXT("old/1"),
+         .group = TEXT("old"),
+         .sample = 1,
+         .run_done = true,
+         .run_detail = TEXT("3 turns"),
+         .engine = TEXT("http://gone:1")},
         {.rollout = TEXT("old/2"), .group = TEXT("old"), .sample = 2, .ended = true, .seq = 1}};
-    struct core_failures failures = {.job = TEXT("eval:old/1"), .attempt = 2, .infras = 1,
-                                   .history = TEXT("+0 s infra on e7\n+3 s infra on e8")};
+    struct core_failures failures = {
+        .job = TEXT("eval:old/1"), .attempt = 2, .infras = 1, .history = TEXT("+0 s infra on e7\n+3 s infra on e8")};
     struct core_lease lease = {.job = TEXT("eval:old/1"), .token = 5, .worker = TEXT("e8"), .key = TEXT("node1")};
     bool whole = true;
     core_restore_clock(core, 1);
@@ -188,8 +204,12 @@ static void share(struct core *core)
         speaker = clients[i];
         GUARDED(core_may_read(core, &caller, TEXT(clients[i])));
         snprintf(group, sizeof(group), "of-%s", speaker);
-        struct msg_group_submit submit = {.tag = 1, .group = TEXT(group), .stream = TEXT(speaker),
-                                          .samples = 100, .task = TEXT("{}"), .has_priority = true,
+        struct msg_group_submit submit = {.tag = 1,
+                                          .group = TEXT(group),
+                                          .stream = TEXT(speaker),
+                                          .samples = 100,
+                                          .task = TEXT("{}"),
+                                          .has_priority = true,
                                           .priority = i};
         say(core, "trainer", MSG_group_submit, &submit);
         cancel(core, speaker);
@@ -203,8 +223,8 @@ static void share(struct core *core)
 
 static void live(struct core *core)
 {
-    struct msg_group_submit submit = {.tag = 1, .group = TEXT("g"), .stream = TEXT("test"),
-                                      .samples = 2, .task = TEXT("{}")};
+    struct msg_group_submit submit = {
+        .tag = 1, .group = TEXT("g"), .stream = TEXT("test"), .samples = 2, .task = TEXT("{}")};
     struct msg_engine_add engine = {.tag = 1, .url = TEXT("http://127.0.0.1:8080")};
     struct msg_status_get status = {.tag = 1};
     struct msg_stream_ack ack = {.tag = 1, .stream = TEXT("test"), .seq = 2};
@@ -258,7 +278,8 @@ static void every_failing_allocation_is_noticed_and_nothing_is_left_behind(void 
         live(core);
         assert_int_equal(core_failed(core), has_failed);
         struct msg_status_get status = {.tag = 1};
-        core_handle(core, now_ms, 1, &(struct caller){.route = TEXT("operator"), .is_admin = true}, MSG_status_get, &status, NULL, 0);
+        core_handle(core, now_ms, 1, &(struct caller){.route = TEXT("operator"), .is_admin = true}, MSG_status_get,
+                    &status, NULL, 0);
         /* A failed core takes nothing in. */
         assert_int_equal(core_effects(core).count, !has_failed);
         core_destroy(&core);

@@ -10,7 +10,6 @@
 
 #include "tests/broker/core/core_model_ledger.h"
 
-
 /* ---- workers ----------------------------------------------------------------------- */
 
 static inline struct sim_worker *find_worker(struct model *model, struct slice id)
@@ -43,18 +42,14 @@ static inline const char *key_of(const char *id)
     return keys[atoi(id + 1) % 3];
 }
 
-static inline int digit_of(struct slice name)
-{
-    return name.len ? name.data[name.len - 1] - '0' : -1;
-}
+static inline int digit_of(struct slice name) { return name.len ? name.data[name.len - 1] - '0' : -1; }
 
 /* How the job ends: by its own luck, or by what its engine or its image is. */
 static inline void decide(struct model *model, struct held *held)
 {
     bool bad_engine = held->engine >= 0 && model->bad_engine_ms[held->engine] > model->now_ms;
     bool bad_image = held->image >= 0 && model->bad_image_ms[held->image] > model->now_ms;
-    held->outcome = bad_engine ? "infra" : bad_image ? roll(model, 4) ? "infra" : "task"
-                                                     : pick_outcome(model);
+    held->outcome = bad_engine ? "infra" : bad_image ? roll(model, 4) ? "infra" : "task" : pick_outcome(model);
     held->fault = bad_engine ? "engine" : bad_image ? "image" : prng(model, 9) ? "stale" : NULL;
     if (strncmp(held->job, "eval:", 5) != 0)
         return;
@@ -84,8 +79,7 @@ static inline void send_result(struct model *model, struct sim_worker *worker, s
     }
 }
 
-static inline void take_job(struct model *model, struct sim_worker *worker,
-                            const struct effect *effect)
+static inline void take_job(struct model *model, struct sim_worker *worker, const struct effect *effect)
 {
     struct row_group *group = find_group(model, effect->group);
     struct core_task task = task_of(slice_from_str(group->id));
@@ -94,8 +88,7 @@ static inline void take_job(struct model *model, struct sim_worker *worker,
     if (effect->stage != STAGE_INIT) {
         assert_false(find_rollout(model, effect->rollout)->ended);
         assert_false(find_rollout(model, effect->rollout)->doomed);
-        assert_int_equal(find_rollout(model, effect->rollout)->run_done,
-                         effect->stage == STAGE_EVAL);
+        assert_int_equal(find_rollout(model, effect->rollout)->run_done, effect->stage == STAGE_EVAL);
         assert_true(effect->stage != STAGE_RUN || !task.needs_engine || effect->engine.len);
     }
     if (worker->count == HELD_MAX)
@@ -104,8 +97,7 @@ static inline void take_job(struct model *model, struct sim_worker *worker,
     *held = (struct held){.token = effect->token,
                           .engine = digit_of(effect->engine),
                           .image = effect->stage == STAGE_INIT ? digit_of(task.image) : -1,
-                          .done_ms = model->now_ms + roll(model, 3000) +
-                                     (prng(model, 50) ? 100000 : 0)};
+                          .done_ms = model->now_ms + roll(model, 3000) + (prng(model, 50) ? 100000 : 0)};
     if (held->engine >= 0 && !prng(model, 20))
         held->serves = model->serves[held->engine];
     put_text(held->job, sizeof(held->job), effect->job);
@@ -115,8 +107,7 @@ static inline void take_job(struct model *model, struct sim_worker *worker,
 }
 
 /* It goes, or stays where it is. */
-static inline void migrate_held(struct model *model, struct sim_worker *worker,
-                             const struct msg_job_migrate *in)
+static inline void migrate_held(struct model *model, struct sim_worker *worker, const struct msg_job_migrate *in)
 {
     for (size_t i = 0; i < worker->count; i++) {
         struct held *held = &worker->held[i];
@@ -196,19 +187,22 @@ static inline void send_beat(struct model *model, struct sim_worker *worker)
     if (prng(model, 10) || worker->cut_ms > model->now_ms)
         return;
     for (size_t i = 0; i < worker->count; i++)
-        assert_true(
-            jobs_append(&packed, slice_from_str(worker->held[i].job), worker->held[i].token));
+        assert_true(jobs_append(&packed, slice_from_str(worker->held[i].job), worker->held[i].token));
     /* What opens a lane may be lost here as nothing is in earnest: a new address mends it. */
-    snprintf(lane, sizeof(lane), "tcp://h:%llu",
-             (unsigned long long)(worker->lane ? 1 : worker->progress + 2));
-    struct msg_worker_beat in = {
-        .worker = slice_from_str(worker->id), .stage = slice_from_str(worker->stage),
-        .slots = worker->slots, .lane = slice_from_str(lane), .host = slice_from_str("h"),
-        .progress = worker->progress, .draining = worker->draining, .epoch = worker->epoch,
-        .engines = worker->heard, .has_engines = true,
-        .jobs = {buffer_peek(&packed), (uint32_t)worker->count}};
-    core_handle(model->core, model->now_ms, wall_of(model), &(struct caller){.name = slice_from_str(key_of(worker->id))},
-                MSG_worker_beat, &in, NULL, 0);
+    snprintf(lane, sizeof(lane), "tcp://h:%llu", (unsigned long long)(worker->lane ? 1 : worker->progress + 2));
+    struct msg_worker_beat in = {.worker = slice_from_str(worker->id),
+                                 .stage = slice_from_str(worker->stage),
+                                 .slots = worker->slots,
+                                 .lane = slice_from_str(lane),
+                                 .host = slice_from_str("h"),
+                                 .progress = worker->progress,
+                                 .draining = worker->draining,
+                                 .epoch = worker->epoch,
+                                 .engines = worker->heard,
+                                 .has_engines = true,
+                                 .jobs = {buffer_peek(&packed), (uint32_t)worker->count}};
+    core_handle(model->core, model->now_ms, wall_of(model),
+                &(struct caller){.name = slice_from_str(key_of(worker->id))}, MSG_worker_beat, &in, NULL, 0);
     buffer_finish(&packed);
 }
 
@@ -223,20 +217,20 @@ static inline void send_load(struct model *model, struct sim_worker *worker)
         runs += worker->held[i].engine == (int)engine;
     snprintf(url, sizeof(url), "http://e%u", engine);
     struct msg_engine_load in = {.worker = slice_from_str(worker->id),
-                                  .url = slice_from_str(url),
-                                  .runs = runs,
-                                  .tokens = runs * roll(model, 20000),
-                                  .calls = roll(model, 10),
-                                  .has_cache_permille = prng(model, 3),
-                                  .cache_permille = prng(model, 2) ? 1000 : roll(model, 1001),
-                                  .has_answers = worker->is_probed,
-                                  .answers = !prng(model, 5),
-                                  .has_template_digest = knows};
+                                 .url = slice_from_str(url),
+                                 .runs = runs,
+                                 .tokens = runs * roll(model, 20000),
+                                 .calls = roll(model, 10),
+                                 .has_cache_permille = prng(model, 3),
+                                 .cache_permille = prng(model, 2) ? 1000 : roll(model, 1001),
+                                 .has_answers = worker->is_probed,
+                                 .answers = !prng(model, 5),
+                                 .has_template_digest = knows};
     if (knows)
         in.tokenizer_digest = in.template_digest = slice_of(&model->serves[engine], 1);
     worker->is_probed = false;
-    core_handle(model->core, model->now_ms, wall_of(model), &(struct caller){.name = slice_from_str(key_of(worker->id))},
-                MSG_engine_load, &in, NULL, 0);
+    core_handle(model->core, model->now_ms, wall_of(model),
+                &(struct caller){.name = slice_from_str(key_of(worker->id))}, MSG_engine_load, &in, NULL, 0);
 }
 
 static inline void send_migrations(struct model *model, struct sim_worker *worker)
@@ -253,12 +247,12 @@ static inline void send_migrations(struct model *model, struct sim_worker *worke
         char url[16];
         snprintf(url, sizeof(url), "http://e%d", held->engine);
         struct msg_job_migrated in = {.worker = slice_from_str(worker->id),
-                                   .job = slice_from_str(held->job),
-                                   .token = held->token,
-                                   .engine = slice_from_str(url)};
+                                      .job = slice_from_str(held->job),
+                                      .token = held->token,
+                                      .engine = slice_from_str(url)};
         held->is_migrated = false;
-        core_handle(model->core, model->now_ms, wall_of(model), &(struct caller){.name = slice_from_str(key_of(worker->id))},
-                    MSG_job_migrated, &in, NULL, 0);
+        core_handle(model->core, model->now_ms, wall_of(model),
+                    &(struct caller){.name = slice_from_str(key_of(worker->id))}, MSG_job_migrated, &in, NULL, 0);
     }
 }
 

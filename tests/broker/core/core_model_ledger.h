@@ -17,8 +17,16 @@
 #include "broker/core/core.h"
 
 enum {
-    GROUPS_MAX = 400, SAMPLES = 4, WORKERS_MAX = 24, HELD_MAX = 256, WIRE_MAX = 4096, STREAMS = 4,
-    ENGINES = 2, IMAGES = 3, EARLY_CANCELS = 2000, POLICIES = 2
+    GROUPS_MAX = 400,
+    SAMPLES = 4,
+    WORKERS_MAX = 24,
+    HELD_MAX = 256,
+    WIRE_MAX = 4096,
+    STREAMS = 4,
+    ENGINES = 2,
+    IMAGES = 3,
+    EARLY_CANCELS = 2000,
+    POLICIES = 2
 };
 
 struct held {
@@ -29,8 +37,8 @@ struct held {
     const char *fault;   /* or NULL */
     int engine, image;   /* number, -1: none */
     unsigned mark;       /* run: what it will leave; eval: what it was given of a run */
-    char serves;         /* run: what its engine served when it began, 'a' or 'b'; 0: none, or the worker is an old one */
-    bool is_migrated;       /* the broker asked for it, and has not heard of it yet */
+    char serves;      /* run: what its engine served when it began, 'a' or 'b'; 0: none, or the worker is an old one */
+    bool is_migrated; /* the broker asked for it, and has not heard of it yet */
 };
 
 struct sim_worker {
@@ -72,8 +80,8 @@ struct row_lease {
 struct row_rollout {
     bool run_done, ended, doomed; /* doomed: cancelled before its submit */
     bool run_again;
-    unsigned mark;      /* of the run that is done: no other's reward may be its */
-    int64_t gone_ms;    /* from then on what that run left cannot be read */
+    unsigned mark;   /* of the run that is done: no other's reward may be its */
+    int64_t gone_ms; /* from then on what that run left cannot be read */
     struct row_lease lease;
     enum outcome run_outcome;
     uint64_t seq, ended_ms;
@@ -84,7 +92,7 @@ struct row_group {
     char id[32], stream[16];
     uint64_t samples, priority, lease_ms, accepted_ms;
     bool accepted, init_done;
-    char serves; /* what its runs were sampled with; 0: none is recorded */
+    char serves;                  /* what its runs were sampled with; 0: none is recorded */
     struct row_failures failures; /* of its init */
     struct row_lease lease;
     struct row_rollout rollouts[SAMPLES];
@@ -109,8 +117,8 @@ struct model {
     char versions[ENGINES][32], calls[ENGINES][20];
     uint64_t paused_until_ms[ENGINES], version_numbers[ENGINES], highest_version;
     uint64_t runs_max[ENGINES];
-    char serves[ENGINES];                      /* in earnest: which tokenizer and template */
-    char told[ENGINES], policies[POLICIES];    /* as the ledger has it; 0: nothing */
+    char serves[ENGINES];                   /* in earnest: which tokenizer and template */
+    char told[ENGINES], policies[POLICIES]; /* as the ledger has it; 0: nothing */
     unsigned policy_of[ENGINES];
     struct sim_worker workers[WORKERS_MAX];
     struct letter wire[WIRE_MAX];
@@ -118,7 +126,7 @@ struct model {
     struct row_early_cancel early_cancels[EARLY_CANCELS];
     size_t early_cancel_count;
     int64_t bad_engine_ms[ENGINES], bad_image_ms[IMAGES]; /* until then they fail */
-    int64_t skew_ms; /* of the wall clock */
+    int64_t skew_ms;                                      /* of the wall clock */
     uint64_t ends, restarts, deaths, failures;
     uint64_t foreign, drained, migrations, mixed;
     uint64_t again, crossed, forged; /* runs done again; results of one that came in the next; made-up ones */
@@ -128,10 +136,7 @@ struct model {
     uint64_t doomed, overtime, abandoned, set_aside; /* how some of the ends came */
 };
 
-static inline int64_t wall_of(const struct model *model)
-{
-    return 1700000000000 + model->now_ms + model->skew_ms;
-}
+static inline int64_t wall_of(const struct model *model) { return 1700000000000 + model->now_ms + model->skew_ms; }
 
 static inline unsigned roll(struct model *model, unsigned sides)
 {
@@ -140,10 +145,7 @@ static inline unsigned roll(struct model *model, unsigned sides)
 }
 
 /* True once in so many times, never in the calm. */
-static inline bool prng(struct model *model, unsigned one_in)
-{
-    return roll(model, one_in) == 0 && !model->calm;
-}
+static inline bool prng(struct model *model, unsigned one_in) { return roll(model, one_in) == 0 && !model->calm; }
 
 /* ---- the ledger -------------------------------------------------------------------- */
 
@@ -181,10 +183,7 @@ static inline unsigned policy_number(struct slice name) { return slice_is(name, 
 /* What a digest stands for, and back. */
 static inline char serves_of(struct slice digest) { return digest.len ? (char)digest.data[0] : 0; }
 
-static inline struct slice digest_of(const char *serves)
-{
-    return slice_of(serves, *serves ? 1 : 0);
-}
+static inline struct slice digest_of(const char *serves) { return slice_of(serves, *serves ? 1 : 0); }
 
 static inline unsigned stream_number(struct slice name) { return name.data[1] - '0'; }
 
@@ -264,14 +263,12 @@ static inline void persist_failures(struct model *model, const struct effect *ef
     struct row_failures *row = is_init ? &group->failures : &group->rollouts[effect->sample].failures;
     if (!slice_is(new->job, row->job))
         *row = (struct row_failures){0};
-    assert_true(new->infras >= row->infras && new->faults >= row->faults &&
-                new->blames >= row->blames && new->deaths >= row->deaths);
-    assert_int_equal(new->infras + new->faults + new->deaths,
-                     row->infras + row->faults + row->deaths + 1);
-    assert_true(new->infras < model->settings.infra_budget &&
-                new->faults < model->settings.task_budget &&
-                new->blames < model->settings.blame_budget);
-    assert_true(new->attempt >= row->attempt && new->fenced_up_to >= row->fenced_up_to && new->history.len);
+    assert_true(new->infras >= row->infras &&new->faults >= row->faults &&new->blames >= row->blames &&new->deaths >=
+                row->deaths);
+    assert_int_equal(new->infras + new->faults + new->deaths, row->infras + row->faults + row->deaths + 1);
+    assert_true(new->infras < model->settings.infra_budget &&new->faults < model->settings.task_budget &&new->blames <
+                model->settings.blame_budget);
+    assert_true(new->attempt >= row->attempt &&new->fenced_up_to >= row->fenced_up_to &&new->history.len);
     put_text(row->job, sizeof(row->job), new->job);
     put_text(row->history, sizeof(row->history), new->history);
     row->attempt = new->attempt;
@@ -393,8 +390,7 @@ static inline void persist(struct model *model, const struct effect *effect)
     case PERSIST_LEASE: persist_lease(model, effect); break;
     case PERSIST_END: persist_end(model, effect); break;
     case PERSIST_ACK: persist_ack(model, effect); break;
-    case PERSIST_ENGINE:
-    {
+    case PERSIST_ENGINE: {
         unsigned e = effect->engine.data[effect->engine.len - 1] - '0';
         model->engines[e] = effect->present;
         model->draining[e] = effect->present && effect->row.draining;
@@ -407,8 +403,7 @@ static inline void persist(struct model *model, const struct effect *effect)
         model->policy_of[e] = policy_number(effect->row.policy);
         if (effect->row.version_number > model->highest_version)
             model->highest_version = effect->row.version_number;
-    }
-        break;
+    } break;
     case PERSIST_POLICY:
         model->policies[policy_number(effect->policy.name)] = effect->present ? serves_of(effect->policy.template) : 0;
         break;
@@ -420,38 +415,54 @@ static inline void persist(struct model *model, const struct effect *effect)
 
 static inline void restore_failures(struct model *model, const struct row_failures *row)
 {
-    struct core_failures told = {.job = slice_from_str(row->job), .attempt = row->attempt,
-                                .infras = row->infras, .faults = row->faults,
-                                .blames = row->blames, .deaths = row->deaths,
-                                .history = slice_from_str(row->history), .fenced_up_to = row->fenced_up_to};
+    struct core_failures told = {.job = slice_from_str(row->job),
+                                 .attempt = row->attempt,
+                                 .infras = row->infras,
+                                 .faults = row->faults,
+                                 .blames = row->blames,
+                                 .deaths = row->deaths,
+                                 .history = slice_from_str(row->history),
+                                 .fenced_up_to = row->fenced_up_to};
     if (row->job[0])
         assert_true(core_restore_failures(model->core, &told));
 }
 
 static inline void restore_lease(struct model *model, const struct row_lease *row)
 {
-    struct core_lease told = {.job = slice_from_str(row->job), .token = row->token,
-                              .worker = slice_from_str(row->worker), .key = slice_from_str(row->key)};
+    struct core_lease told = {.job = slice_from_str(row->job),
+                              .token = row->token,
+                              .worker = slice_from_str(row->worker),
+                              .key = slice_from_str(row->key)};
     if (row->job[0])
         assert_true(core_restore_lease(model->core, &told));
 }
 
 static inline void restore_group(struct model *model, struct row_group *group)
 {
-    struct core_group_row row = {
-        .group = slice_from_str(group->id), .stream = slice_from_str(group->stream),
-        .samples = group->samples, .task_hash = 1,
-        .task = task_of(slice_from_str(group->id)), .init_done = group->init_done,
-        .priority = group->priority, .lease_ms = group->lease_ms, .accepted_ms = group->accepted_ms};
+    struct core_group_row row = {.group = slice_from_str(group->id),
+                                 .stream = slice_from_str(group->stream),
+                                 .samples = group->samples,
+                                 .task_hash = 1,
+                                 .task = task_of(slice_from_str(group->id)),
+                                 .init_done = group->init_done,
+                                 .priority = group->priority,
+                                 .lease_ms = group->lease_ms,
+                                 .accepted_ms = group->accepted_ms};
     assert_true(core_restore_group(model->core, &row));
     for (unsigned k = 0; k < group->samples; k++) {
         const struct row_rollout *rollout = &group->rollouts[k];
         if (rollout->ended && rollout->seq < model->first[stream_number(row.stream)])
             continue;
-        struct core_rollout_row told = {
-            .rollout = row.group, .group = row.group, .sample = k, .ended = rollout->ended,
-            .run_done = rollout->run_done, .run_again = rollout->run_again, .run_outcome = rollout->run_outcome,
-            .stream = row.stream, .seq = rollout->seq, .ended_ms = rollout->ended_ms};
+        struct core_rollout_row told = {.rollout = row.group,
+                                        .group = row.group,
+                                        .sample = k,
+                                        .ended = rollout->ended,
+                                        .run_done = rollout->run_done,
+                                        .run_again = rollout->run_again,
+                                        .run_outcome = rollout->run_outcome,
+                                        .stream = row.stream,
+                                        .seq = rollout->seq,
+                                        .ended_ms = rollout->ended_ms};
         assert_true(core_restore_rollout(model->core, &told));
         restore_failures(model, &rollout->failures);
         restore_lease(model, &rollout->lease);
@@ -467,14 +478,13 @@ static inline void start_broker(struct model *model)
     core_restore_clock(model->core, wall_of(model));
     core_restore_versions(model->core, model->highest_version);
     for (unsigned s = 0; s < STREAMS; s++)
-        assert_true(core_restore_stream(model->core, slice_from_str(stream_names[s]),
-                                        slice_from_str(stream_owners[s]), model->first[s],
-                                        model->head[s]));
+        assert_true(core_restore_stream(model->core, slice_from_str(stream_names[s]), slice_from_str(stream_owners[s]),
+                                        model->first[s], model->head[s]));
     for (unsigned p = 0; p < POLICIES; p++)
         if (model->policies[p])
-            assert_true(core_restore_policy(
-                model->core, &(struct core_policy){slice_from_str(policy_names[p]), digest_of(&model->policies[p]),
-                                                   digest_of(&model->policies[p])}));
+            assert_true(core_restore_policy(model->core, &(struct core_policy){slice_from_str(policy_names[p]),
+                                                                               digest_of(&model->policies[p]),
+                                                                               digest_of(&model->policies[p])}));
     for (unsigned e = 0; e < ENGINES; e++) {
         char url[32];
         snprintf(url, sizeof(url), "http://e%u", e);
@@ -496,7 +506,7 @@ static inline void start_broker(struct model *model)
     for (size_t i = 0; i < model->early_cancel_count; i++) {
         struct slice name = slice_from_str(model->early_cancels[i].name);
         assert_true(core_restore_early_cancel(model->core, name, slice_from_str(owner_of(name)),
-                                      model->early_cancels[i].wall_ms));
+                                              model->early_cancels[i].wall_ms));
     }
     for (unsigned i = 0; i < WORKERS_MAX; i++)
         model->workers[i].lane = false;

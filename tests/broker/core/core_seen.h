@@ -28,7 +28,7 @@ struct seen {
     char failures_job[160], history[1100]; /* PERSIST_FAILURES, and its counts */
     struct core_failures failures;
     char lease_job[160], lease_worker[160], lease_key[80]; /* PERSIST_LEASE */
-    uint64_t row_runs_max; /* PERSIST_ENGINE */
+    uint64_t row_runs_max;                                 /* PERSIST_ENGINE */
     bool row_draining;
     char version[32], calls[16], credentials[280]; /* PERSIST_ENGINE, lane.engine */
     uint64_t paused_until_ms;
@@ -196,7 +196,10 @@ static inline void world_read_sent(struct seen *seen, const struct effect *effec
 
 static inline void world_read_effect(struct seen *seen, const struct effect *effect)
 {
-    *seen = (struct seen){.kind = effect->kind, .message = MESSAGE_COUNT, .seq = effect->seq, .token = effect->token,
+    *seen = (struct seen){.kind = effect->kind,
+                          .message = MESSAGE_COUNT,
+                          .seq = effect->seq,
+                          .token = effect->token,
                           .present = effect->present};
     COPY(job, effect->job);
     COPY(group, effect->group);

@@ -30,12 +30,12 @@ struct world {
     size_t seen_count;
     struct handed handed[HANDED_MAX];
     size_t handed_count;
-    const char *name; /* of the client that speaks, or NULL: an admin without one */
-    bool is_admin;    /* where it has a name */
+    const char *name;         /* of the client that speaks, or NULL: an admin without one */
+    bool is_admin;            /* where it has a name */
     const char *lane_refused; /* why the broker does not connect to the lanes of the next beats, or NULL */
-    const char *key;  /* the name of the key of the worker that speaks, or NULL: nobody is asked for one */
-    uint64_t priority; /* of the next submits; 0: not said (say 10 for 0) */
-    uint64_t lease_ms; /* of the next submits; 0: none */
+    const char *key;          /* the name of the key of the worker that speaks, or NULL: nobody is asked for one */
+    uint64_t priority;        /* of the next submits; 0: not said (say 10 for 0) */
+    uint64_t lease_ms;        /* of the next submits; 0: none */
 };
 
 #define TEXT(s) slice_from_str(s)
@@ -114,26 +114,28 @@ static inline void world_close(struct world *world)
 
 /* ---- verbs ------------------------------------------------------------------------- */
 
-static inline void world_say(struct world *world, const char *client, enum message_id id,
-                             const void *in)
+static inline void world_say(struct world *world, const char *client, enum message_id id, const void *in)
 {
     bool submits = id == MSG_group_submit;
-    struct caller caller = {.route = TEXT(client), .name = TEXT(*client ? world->name : world->key),
+    struct caller caller = {.route = TEXT(client),
+                            .name = TEXT(*client ? world->name : world->key),
                             .is_admin = !world->name || world->is_admin,
                             .lane_refused = TEXT(*client ? NULL : world->lane_refused)};
     uint64_t hash = 0;
     for (size_t i = 0; submits && i < ((const struct msg_group_submit *)in)->task.len; i++)
         hash = hash * 31 + ((const struct msg_group_submit *)in)->task.data[i];
-    core_handle(world->core, world->now_ms, WALL_MS, &caller, id, in,
-                submits ? &world->task : NULL, hash);
+    core_handle(world->core, world->now_ms, WALL_MS, &caller, id, in, submits ? &world->task : NULL, hash);
     world_settle(world);
 }
 
-static inline void world_submit_task(struct world *world, const char *group, const char *stream,
-                                     uint64_t samples, const char *task)
+static inline void world_submit_task(struct world *world, const char *group, const char *stream, uint64_t samples,
+                                     const char *task)
 {
-    struct msg_group_submit in = {.tag = 7, .group = TEXT(group), .stream = TEXT(stream),
-                                  .samples = samples, .task = TEXT(task),
+    struct msg_group_submit in = {.tag = 7,
+                                  .group = TEXT(group),
+                                  .stream = TEXT(stream),
+                                  .samples = samples,
+                                  .task = TEXT(task),
                                   .has_priority = world->priority > 0,
                                   .priority = world->priority % 10,
                                   .has_lease_ms = world->lease_ms > 0,
@@ -151,15 +153,14 @@ struct beat {
     uint64_t slots;
     const char *lane;
     bool draining;
-    uint64_t epoch;     /* 0: this one */
-    uint64_t progress;  /* 0: grows by itself */
-    uint64_t engines;   /* the newest lane.engine it has taken */
+    uint64_t epoch;    /* 0: this one */
+    uint64_t progress; /* 0: grows by itself */
+    uint64_t engines;  /* the newest lane.engine it has taken */
     const char *sandbox, *sandbox_why, *kernel, *node_error;
     uint64_t sandboxes;
 };
 
-static inline void world_beat_with(struct world *world, const char *worker, const char *stage,
-                                   struct beat beat, ...)
+static inline void world_beat_with(struct world *world, const char *worker, const char *stage, struct beat beat, ...)
 {
     struct buffer packed = {0};
     uint32_t count = 0;
@@ -168,28 +169,37 @@ static inline void world_beat_with(struct world *world, const char *worker, cons
     for (const char *job; (job = va_arg(holds, const char *)); count++)
         assert_true(jobs_append(&packed, TEXT(job), va_arg(holds, uint64_t)));
     va_end(holds);
-    struct msg_worker_beat in = {
-        .worker = TEXT(worker), .stage = TEXT(stage), .slots = beat.slots ? beat.slots : 1,
-        .lane = TEXT(beat.lane ? beat.lane : "tcp://10.0.0.7:20417"), .host = TEXT("node7"),
-        .progress = beat.progress ? beat.progress : 1000 + ++world->progress,
-        .draining = beat.draining, .epoch = beat.epoch ? beat.epoch : world->epoch,
-        .engines = beat.engines, .has_engines = beat.engines > 0,
-        .sandbox = TEXT(beat.sandbox), .sandbox_why = TEXT(beat.sandbox_why), .kernel = TEXT(beat.kernel),
-        .has_sandbox = beat.sandbox, .has_sandbox_why = beat.sandbox_why, .has_kernel = beat.kernel,
-        .node_error = TEXT(beat.node_error), .has_node_error = beat.node_error,
-        .sandboxes = beat.sandboxes, .has_sandboxes = beat.sandbox,
-        .jobs = {buffer_peek(&packed), count}};
+    struct msg_worker_beat in = {.worker = TEXT(worker),
+                                 .stage = TEXT(stage),
+                                 .slots = beat.slots ? beat.slots : 1,
+                                 .lane = TEXT(beat.lane ? beat.lane : "tcp://10.0.0.7:20417"),
+                                 .host = TEXT("node7"),
+                                 .progress = beat.progress ? beat.progress : 1000 + ++world->progress,
+                                 .draining = beat.draining,
+                                 .epoch = beat.epoch ? beat.epoch : world->epoch,
+                                 .engines = beat.engines,
+                                 .has_engines = beat.engines > 0,
+                                 .sandbox = TEXT(beat.sandbox),
+                                 .sandbox_why = TEXT(beat.sandbox_why),
+                                 .kernel = TEXT(beat.kernel),
+                                 .has_sandbox = beat.sandbox,
+                                 .has_sandbox_why = beat.sandbox_why,
+                                 .has_kernel = beat.kernel,
+                                 .node_error = TEXT(beat.node_error),
+                                 .has_node_error = beat.node_error,
+                                 .sandboxes = beat.sandboxes,
+                                 .has_sandboxes = beat.sandbox,
+                                 .jobs = {buffer_peek(&packed), count}};
     world_say(world, "", MSG_worker_beat, &in);
     buffer_finish(&packed);
 }
 
 /* world_beat(world, "w1", "run", slots, "run:g/0", token, ..., NULL) */
-#define world_beat(world, worker, stage, slots_, ...)                                              \
+#define world_beat(world, worker, stage, slots_, ...)                                                                  \
     world_beat_with(world, worker, stage, (struct beat){.slots = (slots_)}, __VA_ARGS__)
 
-static inline void world_result_with(struct world *world, const char *worker, const char *job,
-                                     uint64_t token, const char *outcome,
-                                     struct msg_job_result in)
+static inline void world_result_with(struct world *world, const char *worker, const char *job, uint64_t token,
+                                     const char *outcome, struct msg_job_result in)
 {
     in.worker = TEXT(worker);
     in.job = TEXT(job);
@@ -200,17 +210,15 @@ static inline void world_result_with(struct world *world, const char *worker, co
     world_say(world, "", MSG_job_result, &in);
 }
 
-static inline void world_result(struct world *world, const char *worker, const char *job,
-                                uint64_t token, const char *outcome)
+static inline void world_result(struct world *world, const char *worker, const char *job, uint64_t token,
+                                const char *outcome)
 {
     world_result_with(world, worker, job, token, outcome, (struct msg_job_result){0});
 }
 
-static inline void world_reward(struct world *world, const char *worker, const char *job,
-                                uint64_t token, double reward)
+static inline void world_reward(struct world *world, const char *worker, const char *job, uint64_t token, double reward)
 {
-    world_result_with(world, worker, job, token, "ok",
-                      (struct msg_job_result){.reward = reward, .has_reward = true});
+    world_result_with(world, worker, job, token, "ok", (struct msg_job_result){.reward = reward, .has_reward = true});
 }
 
 /* The clock moves and the core ticks once. */
@@ -227,12 +235,15 @@ static inline void world_break_lane(struct world *world, const char *worker)
     world_settle(world);
 }
 
-static inline void world_cancel(struct world *world, const char *rollout, const char *group,
-                                const char *stream)
+static inline void world_cancel(struct world *world, const char *rollout, const char *group, const char *stream)
 {
-    struct msg_rollout_cancel in = {.tag = 11, .rollout = TEXT(rollout), .has_rollout = rollout,
-                                    .group = TEXT(group), .has_group = group,
-                                    .stream = TEXT(stream), .has_stream = stream};
+    struct msg_rollout_cancel in = {.tag = 11,
+                                    .rollout = TEXT(rollout),
+                                    .has_rollout = rollout,
+                                    .group = TEXT(group),
+                                    .has_group = group,
+                                    .stream = TEXT(stream),
+                                    .has_stream = stream};
     world_say(world, "trainer", MSG_rollout_cancel, &in);
 }
 
@@ -244,12 +255,12 @@ static inline void world_engine(struct world *world, enum message_id id, const c
 }
 
 /* What a worker says was at fault. */
-static inline void world_blame(struct world *world, const char *worker, const char *job,
-                               const char *outcome, const char *fault, const char *detail)
+static inline void world_blame(struct world *world, const char *worker, const char *job, const char *outcome,
+                               const char *fault, const char *detail)
 {
-    world_result_with(world, worker, job, token_of(world, job), outcome,
-                      (struct msg_job_result){.fault = TEXT(fault), .has_fault = fault,
-                                              .detail = TEXT(detail), .has_detail = true});
+    world_result_with(
+        world, worker, job, token_of(world, job), outcome,
+        (struct msg_job_result){.fault = TEXT(fault), .has_fault = fault, .detail = TEXT(detail), .has_detail = true});
 }
 
 static inline void world_get(struct world *world, const char *rollout)
@@ -267,8 +278,7 @@ static inline void world_ack(struct world *world, const char *stream, uint64_t s
 /* ---- what was seen ----------------------------------------------------------------- */
 
 /* The n-th (from 0) effect of a kind since the last verb, or NULL. */
-static inline const struct seen *seen_nth(const struct world *world, enum effect_kind kind,
-                                          size_t n)
+static inline const struct seen *seen_nth(const struct world *world, enum effect_kind kind, size_t n)
 {
     for (size_t i = 0; i < world->seen_count; i++)
         if (world->seen[i].kind == kind && n-- == 0)
@@ -304,8 +314,7 @@ static inline uint64_t expect_job(const struct world *world, const char *worker,
     return 0;
 }
 
-static inline bool was_told(const struct world *world, const char *worker, enum message_id id,
-                            const char *job)
+static inline bool was_told(const struct world *world, const char *worker, enum message_id id, const char *job)
 {
     for (size_t i = 0; i < world->seen_count; i++) {
         const struct seen *seen = &world->seen[i];
@@ -320,13 +329,11 @@ static inline const struct seen *expect_answer(const struct world *world, enum m
 {
     const struct seen *seen = expect(world, SEND_CLIENT);
     if (seen->message != id)
-        fail_msg("answered %s, not %s: %s", message_get(seen->message)->wire,
-                 message_get(id)->wire, seen->text);
+        fail_msg("answered %s, not %s: %s", message_get(seen->message)->wire, message_get(id)->wire, seen->text);
     return seen;
 }
 
-static inline const struct seen *expect_refused(const struct world *world,
-                                                enum refusal_reason reason)
+static inline const struct seen *expect_refused(const struct world *world, enum refusal_reason reason)
 {
     const struct seen *seen = expect_answer(world, MSG_refused);
     assert_string_equal(seen->reason, refusal_wire(reason));
@@ -334,8 +341,7 @@ static inline const struct seen *expect_refused(const struct world *world,
 }
 
 /* The one rollout that ended just now. */
-static inline const struct seen *expect_end(const struct world *world, const char *rollout,
-                                            enum outcome outcome)
+static inline const struct seen *expect_end(const struct world *world, const char *rollout, enum outcome outcome)
 {
     const struct seen *end = expect(world, PERSIST_END);
     assert_int_equal(seen_count(world, PERSIST_END), 1);

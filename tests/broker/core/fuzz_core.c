@@ -71,10 +71,7 @@ static void renew(struct world *world)
     say(world, who(world), MSG_stream_renew, &in);
 }
 
-static void subscribe(struct world *world)
-{
-    core_may_read(world->core, who(world), pick_stream(world));
-}
+static void subscribe(struct world *world) { core_may_read(world->core, who(world), pick_stream(world)); }
 
 static void change_engine(struct world *world)
 {
@@ -98,11 +95,13 @@ static void change_policy(struct world *world)
     static const char *const calls[] = {"finish", "abort", "hold", "sing"};
     struct slice url = slice_from_str(PICK(world, engines));
     bool has_url = roll(world, 2);
-    struct msg_policy_set set = {.tag = 1, .version = slice_from_str(PICK(world, versions)),
-                                 .engine = url, .has_engine = has_url};
-    struct msg_policy_pause pause = {.tag = 1, .calls = slice_from_str(PICK(world, calls)),
+    struct msg_policy_set set = {
+        .tag = 1, .version = slice_from_str(PICK(world, versions)), .engine = url, .has_engine = has_url};
+    struct msg_policy_pause pause = {.tag = 1,
+                                     .calls = slice_from_str(PICK(world, calls)),
                                      .bound_ms = 1000 + number(world) * 100,
-                                     .engine = url, .has_engine = has_url};
+                                     .engine = url,
+                                     .has_engine = has_url};
     struct msg_policy_resume resume = {.tag = 1, .engine = url, .has_engine = has_url};
     unsigned what = roll(world, 3);
     if (what == 0)
@@ -125,18 +124,10 @@ static void administer(struct world *world)
                                      .has_grace_s = roll(world, 2),
                                      .grace_s = number(world)};
     switch (roll(world, 4)) {
-    case 0:
-        say(world, who(world), MSG_status_get, &status);
-        break;
-    case 1:
-        say(world, who(world), MSG_ledger_backup, &backup);
-        break;
-    case 2:
-        say(world, who(world), MSG_worker_drain, &drain);
-        break;
-    default:
-        core_disk_is_low(world->core, roll(world, 2));
-        break;
+    case 0: say(world, who(world), MSG_status_get, &status); break;
+    case 1: say(world, who(world), MSG_ledger_backup, &backup); break;
+    case 2: say(world, who(world), MSG_worker_drain, &drain); break;
+    default: core_disk_is_low(world->core, roll(world, 2)); break;
     }
 }
 
@@ -158,8 +149,7 @@ static void wait_a_little(struct world *world)
 
 static void jump(struct world *world)
 {
-    static const int64_t steps[] = {0,         1000,  5000,     60000,      3600000,
-                                    604800000, -1000, -3600000, 31536000000};
+    static const int64_t steps[] = {0, 1000, 5000, 60000, 3600000, 604800000, -1000, -3600000, 31536000000};
     int64_t step = PICK(world, steps);
     unsigned which = roll(world, 4);
     if (which & 1)
@@ -183,11 +173,10 @@ static void wait_until_due(struct world *world)
 /* ---- a life -------------------------------------------------------------------------------- */
 
 static void (*const steps[])(struct world *) = {
-    submit,        submit,        submit,        cancel,        get,
-    fetch,         ack,           renew,         subscribe,     change_engine,
-    administer,    any_beat,      any_beat,      any_beat,      odd_beat,      any_load,
-    honest_answer, honest_answer, honest_answer, honest_answer, odd_answer,
-    hurt,          wait_a_little, wait_a_little, jump,          wait_until_due, change_policy,
+    submit,        submit,         submit,        cancel,        get,        fetch,    ack,           renew,
+    subscribe,     change_engine,  administer,    any_beat,      any_beat,   any_beat, odd_beat,      any_load,
+    honest_answer, honest_answer,  honest_answer, honest_answer, odd_answer, hurt,     wait_a_little, wait_a_little,
+    jump,          wait_until_due, change_policy,
 };
 
 static struct core_settings pick_settings(struct world *world)
@@ -244,8 +233,8 @@ static void live_well(struct world *world)
             struct fuzz_worker *worker = &world->workers[i];
             honest_beat(world, worker);
             for (size_t k = 0; k < worker->count; k++)
-                answer(world, slice_from_str(worker->id), slice_from_str(worker->held[k].job),
-                       worker->held[k].token, "ok");
+                answer(world, slice_from_str(worker->id), slice_from_str(worker->held[k].job), worker->held[k].token,
+                       "ok");
         }
         world->now_ms += 500;
         tick(world);
@@ -254,8 +243,7 @@ static void live_well(struct world *world)
     if (round == ROUNDS) {
         AUTO_BUFFER status = {0};
         core_status(world->core, world->now_ms, &status);
-        fprintf(stderr, "%.*s\n%lld unanswered\n", SLICE_ARG(buffer_peek(&status)),
-                (long long)world->unanswered);
+        fprintf(stderr, "%.*s\n%lld unanswered\n", SLICE_ARG(buffer_peek(&status)), (long long)world->unanswered);
     }
     must(round < ROUNDS);
 }

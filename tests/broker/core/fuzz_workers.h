@@ -7,17 +7,16 @@
 
 #include "tests/broker/core/fuzz_world.h"
 
-#define TEXT(literal)                                                                              \
-    {                                                                                              \
-        (const uint8_t *)(literal), sizeof(literal) - 1                                            \
+#define TEXT(literal)                                                                                                  \
+    {                                                                                                                  \
+        (const uint8_t *)(literal), sizeof(literal) - 1                                                                \
     }
 
 /* 96 bytes, the most that messages.def takes. */
 #define X8 "xxxxxxxx"
 #define LONGEST_GROUP X8 X8 X8 X8 X8 X8 X8 X8 X8 X8 X8 X8
 
-static const char *const groups[] = {"g0", "g1", "g2",           "g3",  "g4",
-                                     "g5", "g6", "\xe6\x97\xa5", "a b", LONGEST_GROUP};
+static const char *const groups[] = {"g0", "g1", "g2", "g3", "g4", "g5", "g6", "\xe6\x97\xa5", "a b", LONGEST_GROUP};
 static const char *const streams[STREAMS] = {"s0", "s1", "s2", "no/name"};
 static const char *const engines[ENGINES] = {"http://e0", "http://e1", "http://e2"};
 static const char *const stages[] = {"init", "run", "eval", "sleep"};
@@ -55,18 +54,9 @@ static inline uint64_t number(struct world *world)
     return wide;
 }
 
-static const struct caller *who(struct world *world)
-{
-    return &PICK(world, callers);
-}
-static inline struct slice pick_group(struct world *world)
-{
-    return slice_from_str(PICK(world, groups));
-}
-static inline struct slice pick_stream(struct world *world)
-{
-    return slice_from_str(PICK(world, streams));
-}
+static const struct caller *who(struct world *world) { return &PICK(world, callers); }
+static inline struct slice pick_group(struct world *world) { return slice_from_str(PICK(world, groups)); }
+static inline struct slice pick_stream(struct world *world) { return slice_from_str(PICK(world, streams)); }
 
 static inline struct slice name_rollout(struct world *world, char name[128])
 {
@@ -83,8 +73,7 @@ static inline void hire(struct world *world, struct fuzz_worker *worker, unsigne
     snprintf(worker->id, sizeof(worker->id), "w%llu", (unsigned long long)++world->names);
 }
 
-static inline void beat(struct world *world, struct fuzz_worker *worker, struct msg_worker_beat *in,
-                        bool forges)
+static inline void beat(struct world *world, struct fuzz_worker *worker, struct msg_worker_beat *in, bool forges)
 {
     AUTO_BUFFER packed = {0};
     char job[160], lane[32];
@@ -153,9 +142,9 @@ static inline void any_migration(struct world *world)
     const struct fuzz_worker *worker = &PICK(world, world->workers);
     const struct held *held = worker->count ? &worker->held[roll(world, worker->count)] : NULL;
     struct msg_job_migrated in = {.worker = slice_from_str(worker->id),
-                               .job = slice_from_str(held ? held->job : "run:a/0"),
-                               .token = held ? held->token : number(world),
-                               .engine = slice_from_str(PICK(world, engines))};
+                                  .job = slice_from_str(held ? held->job : "run:a/0"),
+                                  .token = held ? held->token : number(world),
+                                  .engine = slice_from_str(PICK(world, engines))};
     say(world, &from_worker, MSG_job_migrated, &in);
 }
 
@@ -167,13 +156,13 @@ static inline void any_load(struct world *world)
         return;
     }
     struct msg_engine_load in = {.worker = slice_from_str(PICK(world, world->workers).id),
-                                  .url = slice_from_str(PICK(world, engines)),
-                                  .runs = number(world),
-                                  .tokens = number(world),
-                                  .calls = number(world),
-                                  .has_cache_permille = roll(world, 2),
-                                  .cache_permille = roll(world, 4) * 300,
-                                  .has_answers = roll(world, 2)};
+                                 .url = slice_from_str(PICK(world, engines)),
+                                 .runs = number(world),
+                                 .tokens = number(world),
+                                 .calls = number(world),
+                                 .has_cache_permille = roll(world, 2),
+                                 .cache_permille = roll(world, 4) * 300,
+                                 .has_answers = roll(world, 2)};
     in.answers = in.has_answers && roll(world, 2);
     in.has_error = in.has_answers && !in.answers;
     in.error = in.has_error ? slice_from_str("no answer") : slice_of(NULL, 0);
@@ -184,18 +173,16 @@ static inline void any_load(struct world *world)
 static inline void note_score(struct world *world, const struct msg_job_result *in)
 {
     struct row_group *group;
-    if (in->has_reward && slice_is(in->outcome, "ok") && in->job.len > 5 &&
-        memcmp(in->job.data, "eval:", 5) == 0) {
+    if (in->has_reward && slice_is(in->outcome, "ok") && in->job.len > 5 && memcmp(in->job.data, "eval:", 5) == 0) {
         struct slice rollout = slice_of(in->job.data + 5, in->job.len - 5);
-        if (rollout.len > 2 &&
-            (group = rows_group(&world->rows, slice_of(rollout.data, rollout.len - 2))) &&
+        if (rollout.len > 2 && (group = rows_group(&world->rows, slice_of(rollout.data, rollout.len - 2))) &&
             (unsigned)(rollout.data[rollout.len - 1] - '0') < group->samples)
             rows_rollout(&world->rows, rollout, NULL)->is_scored = true;
     }
 }
 
-static inline void answer(struct world *world, struct slice worker, struct slice job,
-                          uint64_t token, const char *outcome)
+static inline void answer(struct world *world, struct slice worker, struct slice job, uint64_t token,
+                          const char *outcome)
 {
     bool is_eval = job.len > 5 && memcmp(job.data, "eval:", 5) == 0, is_bad = roll(world, 4) == 3;
     struct msg_job_result in = {.worker = worker,
@@ -221,8 +208,7 @@ static inline void honest_answer(struct world *world)
     if (worker->count == 0)
         return;
     struct held held = worker->held[roll(world, worker->count)];
-    answer(world, slice_from_str(worker->id), slice_from_str(held.job), held.token,
-           PICK(world, outcomes));
+    answer(world, slice_from_str(worker->id), slice_from_str(held.job), held.token, PICK(world, outcomes));
 }
 
 /* Of a job that somebody made up, or of an old dispatch. */
@@ -234,8 +220,7 @@ static inline void odd_answer(struct world *world)
     snprintf(job, sizeof(job), roll(world, 4) ? "%s:%.*s/%u" : "%s:%.*s", stage, SLICE_ARG(group),
              roll(world, SAMPLES));
     uint64_t token = roll(world, 2) ? number(world) : world->last_token - roll(world, 8);
-    answer(world, slice_from_str(PICK(world, world->workers).id), slice_from_str(job), token,
-           PICK(world, outcomes));
+    answer(world, slice_from_str(PICK(world, world->workers).id), slice_from_str(job), token, PICK(world, outcomes));
 }
 
 static inline void hurt(struct world *world)

@@ -84,8 +84,7 @@ static inline void to_client(struct world *world, const struct effect *effect)
         must(row && row->samples == in.accepted.samples);
         check_may_see(world, effect->client, row->stream);
     } else if (id == MSG_rollout_state) {
-        rows_rollout(&world->rows, in.state.rollout,
-                     NULL); /* it may have ended since, in this cycle */
+        rows_rollout(&world->rows, in.state.rollout, NULL); /* it may have ended since, in this cycle */
     }
     must(effect->client.len > 0);
     world->unanswered--;
@@ -97,8 +96,7 @@ static inline void to_reader(struct world *world, const struct effect *effect)
     const struct row_stream *row = &world->rows.streams[s];
     struct msg_stream_head head;
     if (effect->kind == SEND_RANGE)
-        must(read_message(effect->bytes, &head, sizeof(head)) == MSG_stream_head &&
-             head.first <= head.head + 1);
+        must(read_message(effect->bytes, &head, sizeof(head)) == MSG_stream_head && head.first <= head.head + 1);
     else if (effect->kind == SEND_TRAJECTORY)
         must(effect->seq >= 1 && effect->seq <= row->head);
     if (effect->kind == SEND_TRAJECTORY || effect->limit > 0)
@@ -139,30 +137,17 @@ static inline void hear(struct fuzz_worker *worker, const struct effect *effect)
 {
     union any_message in;
     switch (read_message(effect->bytes, &in, sizeof(in))) {
-    case MSG_lane_hello:
-        worker->epoch = in.lane_hello.epoch;
-        break;
+    case MSG_lane_hello: worker->epoch = in.lane_hello.epoch; break;
     case MSG_lane_engine:
         must(worker->stage == STAGE_RUN && in.lane_engine.has_calls == in.lane_engine.has_resume_ms);
         worker->heard = in.lane_engine.state;
         break;
-    case MSG_engine_probe:
-        must(worker->stage == STAGE_RUN);
-        break;
-    case MSG_lane_drain:
-        worker->draining = true;
-        break;
-    case MSG_job_migrate:
-        must(worker->stage == STAGE_RUN);
-        break;
-    case MSG_job_cancel:
-        let_go(worker, in.job_cancel.job, in.job_cancel.token);
-        break;
-    case MSG_result_ack:
-        let_go(worker, in.result_ack.job, in.result_ack.token);
-        break;
-    default:
-        must(!"a message that no worker understands");
+    case MSG_engine_probe: must(worker->stage == STAGE_RUN); break;
+    case MSG_lane_drain: worker->draining = true; break;
+    case MSG_job_migrate: must(worker->stage == STAGE_RUN); break;
+    case MSG_job_cancel: let_go(worker, in.job_cancel.job, in.job_cancel.token); break;
+    case MSG_result_ack: let_go(worker, in.result_ack.job, in.result_ack.token); break;
+    default: must(!"a message that no worker understands");
     }
 }
 
@@ -175,8 +160,7 @@ static inline void take_job(struct world *world, struct fuzz_worker *worker, con
     if (effect->stage != STAGE_INIT) {
         const struct row_rollout *row = rows_rollout(&world->rows, effect->rollout, NULL);
         must(!row->ended && row->run_done == (effect->stage == STAGE_EVAL));
-        must(effect->stage != STAGE_RUN || !world->rows.tasks[group->task].needs_engine ||
-             effect->engine.len);
+        must(effect->stage != STAGE_RUN || !world->rows.tasks[group->task].needs_engine || effect->engine.len);
     }
     if (worker->count == HELD_MAX)
         return;
@@ -207,33 +191,23 @@ static inline void to_worker(struct world *world, const struct effect *effect)
 
 static inline void carry_out(struct world *world, const struct effect *effect)
 {
-    TELL("  effect %d to %.*s%.*s %.*s%.*s%.*s\n", effect->kind, SLICE_ARG(effect->client),
-         SLICE_ARG(effect->worker), SLICE_ARG(effect->stream), SLICE_ARG(effect->job),
-         SLICE_ARG(effect->bytes));
+    TELL("  effect %d to %.*s%.*s %.*s%.*s%.*s\n", effect->kind, SLICE_ARG(effect->client), SLICE_ARG(effect->worker),
+         SLICE_ARG(effect->stream), SLICE_ARG(effect->job), SLICE_ARG(effect->bytes));
     switch (effect->kind) {
-    case SEND_CLIENT:
-        to_client(world, effect);
-        break;
+    case SEND_CLIENT: to_client(world, effect); break;
     case SEND_TRAJECTORY:
-    case SEND_RANGE:
-        to_reader(world, effect);
-        break;
+    case SEND_RANGE: to_reader(world, effect); break;
     case PUBLISH_TRAJECTORY:
-    case PUBLISH_HEAD:
-        to_feed(world, effect);
-        break;
+    case PUBLISH_HEAD: to_feed(world, effect); break;
     case LANE_OPEN:
     case LANE_SEND:
     case LANE_JOB:
-    case LANE_CLOSE:
-        to_worker(world, effect);
-        break;
+    case LANE_CLOSE: to_worker(world, effect); break;
     case BACK_UP:
         must(name_is_valid(effect->detail) && slice_is(effect->client, "root"));
         world->unanswered--;
         break;
-    default:
-        must(!"an effect that the shell does not know");
+    default: must(!"an effect that the shell does not know");
     }
 }
 
@@ -257,8 +231,7 @@ static inline void forget_cycle(struct world *world)
 /* All lanes are gone and what was in them; workers keep what they hold. Clocks may start anew. */
 static inline void restart(struct world *world)
 {
-    if (world->now_ms <
-        world->latest_ms) /* it only seemed to have gone back; or the machine booted */
+    if (world->now_ms < world->latest_ms) /* it only seemed to have gone back; or the machine booted */
         world->now_ms = world->input.len % 4 ? world->latest_ms : 1;
     world->latest_ms = world->now_ms;
     TELL("restart\n");
@@ -293,8 +266,7 @@ static inline void end_cycle(struct world *world, enum crash crash)
 
 /* A message as it comes from the wire: false if its bytes would have been refused before the core.
  */
-static inline bool say(struct world *world, const struct caller *caller, enum message_id id,
-                       const void *in)
+static inline bool say(struct world *world, const struct caller *caller, enum message_id id, const void *in)
 {
     static uint8_t decoded[4096];
     struct refusal no = {0};
@@ -315,11 +287,10 @@ static inline bool say(struct world *world, const struct caller *caller, enum me
         const struct msg_group_submit *submit = (const void *)decoded;
         unsigned index = submit->task.data[1] - '0';
         task = &world->rows.tasks[index];
-        hash = index_of(world->rows.stream_names, STREAMS, submit->stream) * 1000 +
-               submit->samples * 100 + index;
+        hash = index_of(world->rows.stream_names, STREAMS, submit->stream) * 1000 + submit->samples * 100 + index;
     }
-    TELL("%lld %lld %.*s: %.*s\n", (long long)world->now_ms, (long long)world->wall_ms,
-         SLICE_ARG(caller->route), SLICE_ARG(buffer_peek(bytes)));
+    TELL("%lld %lld %.*s: %.*s\n", (long long)world->now_ms, (long long)world->wall_ms, SLICE_ARG(caller->route),
+         SLICE_ARG(buffer_peek(bytes)));
     world->unanswered += caller->route.len > 0;
     core_handle(world->core, world->now_ms, world->wall_ms, caller, id, decoded, task, hash);
     return true;

@@ -20,8 +20,8 @@ static void a_broker_that_stood_still_loses_no_worker_for_it(void **state)
     assert_false(seen_nth(world, LANE_CLOSE, 0));
     assert_int_equal(seen_count(world, LANE_JOB), 0);
     world_beat(world, "i1", "init", 8, NULL);
-    world_beat(world, "r1", "run", 2, "run:g/0", token_of(world, "run:g/0"), "run:g/1",
-               token_of(world, "run:g/1"), NULL);
+    world_beat(world, "r1", "run", 2, "run:g/0", token_of(world, "run:g/0"), "run:g/1", token_of(world, "run:g/1"),
+               NULL);
     assert_false(was_told(world, "r1", MSG_job_cancel, NULL));
     world_wait(world, 4999);
     assert_false(seen_nth(world, LANE_CLOSE, 0));
@@ -98,8 +98,7 @@ static struct world *open_with_an_orphan(void)
 {
     struct world *world = world_create();
     world_start(world);
-    struct core_group_row group = {.group = TEXT("g"), .stream = TEXT("train"), .samples = 1,
-                                   .task = world->task};
+    struct core_group_row group = {.group = TEXT("g"), .stream = TEXT("train"), .samples = 1, .task = world->task};
     struct core_rollout_row row = {.rollout = TEXT("g/0"), .group = TEXT("g")};
     assert_true(core_restore_group(world->core, &group));
     assert_true(core_restore_rollout(world->core, &row));

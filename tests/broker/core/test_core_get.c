@@ -21,8 +21,7 @@ static void rollout_get_says_where_a_rollout_is(void **state)
     world_result(world, "i1", "init:g", token, "ok");
     world_get(world, "g/1");
     assert_string_equal(expect_answer(world, MSG_rollout_state)->stage, "run");
-    static const char *const unknown[] = {"g/2",  "h/0", "g",    "g/",
-                                          "g/01", "g/x", "g/-1", "g/99999999999"};
+    static const char *const unknown[] = {"g/2", "h/0", "g", "g/", "g/01", "g/x", "g/-1", "g/99999999999"};
     for (size_t i = 0; i < sizeof(unknown) / sizeof(*unknown); i++) {
         world_get(world, unknown[i]);
         expect_refused(world, REFUSAL_UNKNOWN_ROLLOUT);

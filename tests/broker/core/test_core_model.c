@@ -38,13 +38,19 @@ static void deliver_letters(struct model *model)
             count_crossed(model, &letter);
         if (!is_init && !is_eval)
             snprintf(model->records[model->record_count++], sizeof(model->records[0]), "%u", letter.mark);
-        struct msg_job_result in = {
-            .worker = slice_from_str(letter.worker), .job = slice_from_str(letter.job),
-            .token = letter.token, .outcome = slice_from_str(letter.outcome), .ms = 10,
-            .fault = slice_from_str(letter.fault), .has_fault = letter.fault,
-            .detail = slice_from_str("so it was"), .has_detail = true,
-            .record = slice_from_str(record), .has_record = record[0] != 0,
-            .reward = letter.mark, .has_reward = is_eval};
+        struct msg_job_result in = {.worker = slice_from_str(letter.worker),
+                                    .job = slice_from_str(letter.job),
+                                    .token = letter.token,
+                                    .outcome = slice_from_str(letter.outcome),
+                                    .ms = 10,
+                                    .fault = slice_from_str(letter.fault),
+                                    .has_fault = letter.fault,
+                                    .detail = slice_from_str("so it was"),
+                                    .has_detail = true,
+                                    .record = slice_from_str(record),
+                                    .has_record = record[0] != 0,
+                                    .reward = letter.mark,
+                                    .has_reward = is_eval};
         if (record[0] && letter.serves) {
             const size_t len = strlen(record);
             record[len] = letter.serves;
@@ -91,8 +97,8 @@ static void hire(struct model *model)
     if (worker->alive)
         return;
     uint64_t name = ++model->names;
-    *worker = (struct sim_worker){.stage = stages[name % 3], .slots = 1 + roll(model, 4),
-                                  .alive = true, .beat_ms = model->now_ms};
+    *worker = (struct sim_worker){
+        .stage = stages[name % 3], .slots = 1 + roll(model, 4), .alive = true, .beat_ms = model->now_ms};
     snprintf(worker->id, sizeof(worker->id), "w%llu", (unsigned long long)name);
 }
 
@@ -110,12 +116,8 @@ static void harm(struct model *model)
     case 1: worker->hung = !worker->hung; break;
     case 2: worker->draining = !worker->draining; break;
     case 3: worker->slots = 1 + roll(model, 4); break;
-    case 4:
-        core_lane_waits(model->core, model->now_ms, slice_from_str(worker->id), slice_from_str("asked"));
-        break;
-    case 5:
-        core_lane_waits(model->core, model->now_ms, slice_from_str(worker->id), slice_from_str(""));
-        break;
+    case 4: core_lane_waits(model->core, model->now_ms, slice_from_str(worker->id), slice_from_str("asked")); break;
+    case 5: core_lane_waits(model->core, model->now_ms, slice_from_str(worker->id), slice_from_str("")); break;
     default: core_lane_broke(model->core, model->now_ms, slice_from_str(worker->id)); break;
     }
 }
@@ -127,8 +129,7 @@ static void say(struct model *model, const char *who, enum message_id id, const 
     struct core_task task = {0};
     if (id == MSG_group_submit)
         task = task_of(((const struct msg_group_submit *)in)->group);
-    core_handle(model->core, model->now_ms, wall_of(model), &caller, id, in,
-                id == MSG_group_submit ? &task : NULL, 1);
+    core_handle(model->core, model->now_ms, wall_of(model), &caller, id, in, id == MSG_group_submit ? &task : NULL, 1);
 }
 
 /* Of another client: it is answered, and nothing else happens. */
@@ -160,11 +161,14 @@ static void submit(struct model *model)
         return;
     unsigned number = roll(model, 300); /* some ids come again, as another content too */
     snprintf(group, sizeof(group), "g%u", number);
-    struct msg_group_submit in = {.tag = 1, .group = slice_from_str(group),
+    struct msg_group_submit in = {.tag = 1,
+                                  .group = slice_from_str(group),
                                   .stream = slice_from_str(stream_names[number % STREAMS]),
-                                  .has_priority = true, .priority = roll(model, 10),
+                                  .has_priority = true,
+                                  .priority = roll(model, 10),
                                   .samples = 1 + roll(model, SAMPLES),
-                                  .task = slice_from_str("{}"), .has_lease_ms = number % 5 == 0,
+                                  .task = slice_from_str("{}"),
+                                  .has_lease_ms = number % 5 == 0,
                                   .lease_ms = 1000 + 50 * number};
     if (roll(model, 10) == 0)
         say_in_vain(model, stream_owners[number % STREAMS], MSG_group_submit, &in);
@@ -178,10 +182,12 @@ static void cancel(struct model *model)
     snprintf(group, sizeof(group), "g%u", number);
     snprintf(rollout, sizeof(rollout), "%s/%u", group, roll(model, SAMPLES));
     const char *owner = stream_owners[number % STREAMS];
-    struct msg_rollout_cancel in = {.tag = 2, .rollout = slice_from_str(rollout),
+    struct msg_rollout_cancel in = {.tag = 2,
+                                    .rollout = slice_from_str(rollout),
                                     .group = slice_from_str(group),
                                     .stream = slice_from_str(stream_names[number % STREAMS]),
-                                    .has_rollout = kind > 5, .has_group = kind > 0 && kind <= 5,
+                                    .has_rollout = kind > 5,
+                                    .has_group = kind > 0 && kind <= 5,
                                     .has_stream = kind == 0};
     if (kind == 0 || find_group(model, in.group)) /* another's may be an early cancel of its own */
         say_in_vain(model, owner, MSG_rollout_cancel, &in);
@@ -190,8 +196,7 @@ static void cancel(struct model *model)
 
 static void change_engine(struct model *model)
 {
-    struct msg_engine_add in = {.tag = 3,
-                                .url = slice_from_str(roll(model, 2) ? "http://e0" : "http://e1")};
+    struct msg_engine_add in = {.tag = 3, .url = slice_from_str(roll(model, 2) ? "http://e0" : "http://e1")};
     struct msg_engine_remove out = {.tag = 3, .url = in.url};
     struct msg_engine_drain drain = {.tag = 3, .url = in.url};
     unsigned what = roll(model, 6);
@@ -222,11 +227,12 @@ static void change_policy(struct model *model)
     bool has_url = roll(model, 2);
     char version[16];
     snprintf(version, sizeof(version), "v%u", roll(model, 5));
-    struct msg_policy_set set = {
-        .tag = 8, .version = slice_from_str(version), .engine = url, .has_engine = has_url};
-    struct msg_policy_pause pause = {.tag = 9, .calls = slice_from_str(calls[roll(model, 3)]),
+    struct msg_policy_set set = {.tag = 8, .version = slice_from_str(version), .engine = url, .has_engine = has_url};
+    struct msg_policy_pause pause = {.tag = 9,
+                                     .calls = slice_from_str(calls[roll(model, 3)]),
                                      .bound_ms = 1000 + roll(model, 20000),
-                                     .engine = url, .has_engine = has_url};
+                                     .engine = url,
+                                     .has_engine = has_url};
     struct msg_policy_resume resume = {.tag = 10, .engine = url, .has_engine = has_url};
     unsigned what = roll(model, 3);
     const char *who = roll(model, 2) ? "alice" : NULL;
@@ -242,8 +248,8 @@ static void read_stream(struct model *model)
 {
     unsigned stream = roll(model, STREAMS);
     uint64_t head = model->head[stream], first = model->first[stream];
-    struct msg_stream_ack ack = {.tag = 4, .stream = slice_from_str(stream_names[stream]),
-                                 .seq = first + roll(model, 8)};
+    struct msg_stream_ack ack = {
+        .tag = 4, .stream = slice_from_str(stream_names[stream]), .seq = first + roll(model, 8)};
     struct msg_stream_fetch fetch = {.tag = 5, .stream = ack.stream, .from = first};
     if (ack.seq <= head)
         ask(model, stream_owners[stream], MSG_stream_ack, &ack);
@@ -261,8 +267,7 @@ static void renew(struct model *model)
 static void drain(struct model *model)
 {
     const struct sim_worker *worker = &model->workers[roll(model, WORKERS_MAX)];
-    struct msg_worker_drain in = {.tag = 7, .worker = slice_from_str(worker->id),
-                                  .has_worker = true};
+    struct msg_worker_drain in = {.tag = 7, .worker = slice_from_str(worker->id), .has_worker = true};
     if (!worker->alive)
         return;
     model->drained++;
@@ -295,7 +300,8 @@ static void forge(struct model *model)
                                 .job = slice_from_str(held->job),
                                 .token = held->token + roll(model, 3) - 1,
                                 .outcome = slice_from_str(pick_outcome(model)),
-                                .reward = 99, .has_reward = true};
+                                .reward = 99,
+                                .has_reward = true};
     struct caller mallory = {.name = slice_from_str("mallory")};
     size_t before = core_effects(model->core).count;
     core_handle(model->core, model->now_ms, wall_of(model), &mallory, MSG_job_result, &in, NULL, 0);
@@ -303,10 +309,9 @@ static void forge(struct model *model)
     model->forged++;
 }
 
-static void (*const events[])(struct model *) = {submit, submit, submit, hire,   hire,
-                                                 harm,   harm,   cancel, change_engine,
-                                                 read_stream, renew, spoil, drain, change_policy, forge,
-                                                 swap_engine};
+static void (*const events[])(struct model *) = {submit, submit,        submit,        hire,        hire,  harm,
+                                                 harm,   cancel,        change_engine, read_stream, renew, spoil,
+                                                 drain,  change_policy, forge,         swap_engine};
 
 static void step(struct model *model, unsigned seed)
 {
@@ -326,10 +331,13 @@ static void step(struct model *model, unsigned seed)
 /* From now on nothing breaks: fresh workers, an engine, no losses. */
 static void calm_down(struct model *model, unsigned seed)
 {
-    struct msg_engine_add in = {
-        .tag = 3, .url = slice_from_str("http://e0"), .has_runs_max = true, .runs_max = 8};
-    struct msg_engine_add other = {.tag = 3, .url = slice_from_str("http://e1"), .has_runs_max = true, .runs_max = 8,
-                                   .has_policy = true, .policy = slice_from_str("other")};
+    struct msg_engine_add in = {.tag = 3, .url = slice_from_str("http://e0"), .has_runs_max = true, .runs_max = 8};
+    struct msg_engine_add other = {.tag = 3,
+                                   .url = slice_from_str("http://e1"),
+                                   .has_runs_max = true,
+                                   .runs_max = 8,
+                                   .has_policy = true,
+                                   .policy = slice_from_str("other")};
     in.has_policy = true;
     in.policy = slice_from_str("default");
     model->calm = true;
@@ -380,8 +388,11 @@ static void check_numbers(const struct model *model)
 
 static void live_through(unsigned seed, struct model *model)
 {
-    *model = (struct model){.settings = core_settings_default(), .random = seed * 2654435761u,
-                            .now_ms = 5000, .first = {1, 1, 1, 1}, .serves = {'a', 'b'}};
+    *model = (struct model){.settings = core_settings_default(),
+                            .random = seed * 2654435761u,
+                            .now_ms = 5000,
+                            .first = {1, 1, 1, 1},
+                            .serves = {'a', 'b'}};
     model->settings.rollouts_max = 200;
     model->settings.client_percent = seed % 2 ? 100 : 60;
     model->settings.results_max = seed % 3 ? 1000 : 100;
@@ -438,22 +449,23 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
     }
     free(model);
     print_message("%llu rollouts ended, %llu restarts of the broker, %llu deaths of workers\n",
-                  (unsigned long long)ends, (unsigned long long)restarts,
-                  (unsigned long long)deaths);
+                  (unsigned long long)ends, (unsigned long long)restarts, (unsigned long long)deaths);
     print_message("%llu failures on disk; ends: %llu cancelled ahead, %llu overtime, %llu abandoned, "
-                  "%llu set aside\n", (unsigned long long)failures, (unsigned long long)doomed,
-                  (unsigned long long)overtime, (unsigned long long)abandoned,
-                  (unsigned long long)set_aside);
-    print_message("%llu runs done again, %llu rewards of a first run that came in the second, %llu forged results\n",
+                  "%llu set aside\n",
+                  (unsigned long long)failures, (unsigned long long)doomed, (unsigned long long)overtime,
+                  (unsigned long long)abandoned, (unsigned long long)set_aside);
+    print_message("%llu runs done again, %llu rewards of a first run that came in the second, %llu "
+                  "forged results\n",
                   (unsigned long long)again, (unsigned long long)crossed, (unsigned long long)forged);
     assert_true(only || (again > 100 && crossed > 10 && forged > 1000));
-    print_message("%llu requests for what is another's, %llu drains, %llu migrations, %llu results sampled with "
-                  "another tokenizer\n", (unsigned long long)foreign, (unsigned long long)drained,
-                  (unsigned long long)migrations, (unsigned long long)mixed);
+    print_message("%llu requests for what is another's, %llu drains, %llu migrations, %llu results "
+                  "sampled with "
+                  "another tokenizer\n",
+                  (unsigned long long)foreign, (unsigned long long)drained, (unsigned long long)migrations,
+                  (unsigned long long)mixed);
     assert_true(only || (foreign > 1000 && drained > 100 && migrations > 100 && mixed > 40));
     assert_true(only || (ends > 10000 && restarts > 50 && deaths > 500));
-    assert_true(only || (failures > 1000 && doomed > 100 && overtime > 100 && abandoned > 100 &&
-                         set_aside > 100));
+    assert_true(only || (failures > 1000 && doomed > 100 && overtime > 100 && abandoned > 100 && set_aside > 100));
 }
 
 int main(void)

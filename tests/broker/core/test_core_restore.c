@@ -3,15 +3,18 @@
 
 static void restore_group(struct world *world, const char *group, uint64_t samples, bool init_done)
 {
-    struct core_group_row row = {.group = TEXT(group), .stream = TEXT("train"),
-                                 .samples = samples, .task = world->task, .init_done = init_done,
-                                 .init_layer = TEXT(init_done ? "sha256:ab" : ""), .init_ms = 40,
+    struct core_group_row row = {.group = TEXT(group),
+                                 .stream = TEXT("train"),
+                                 .samples = samples,
+                                 .task = world->task,
+                                 .init_done = init_done,
+                                 .init_layer = TEXT(init_done ? "sha256:ab" : ""),
+                                 .init_ms = 40,
                                  .priority = 5};
     assert_true(core_restore_group(world->core, &row));
 }
 
-static void restore_rollout(struct world *world, const char *group, uint64_t sample,
-                            struct core_rollout_row row)
+static void restore_rollout(struct world *world, const char *group, uint64_t sample, struct core_rollout_row row)
 {
     char name[160];
     snprintf(name, sizeof(name), "%s/%u", group, (unsigned)sample);
@@ -29,16 +32,17 @@ static struct world *restart(void)
     world->epoch = 4;
     world_start(world);
     assert_true(core_restore_stream(world->core, TEXT("train"), slice_of(NULL, 0), 7, 7));
-    assert_true(core_restore_engine(
-        world->core, &(struct core_engine){.url = TEXT("http://127.0.0.1:8080")}));
+    assert_true(core_restore_engine(world->core, &(struct core_engine){.url = TEXT("http://127.0.0.1:8080")}));
     restore_group(world, "g", 2, false);
     restore_rollout(world, "g", 0, (struct core_rollout_row){0});
     restore_rollout(world, "g", 1, (struct core_rollout_row){0});
     restore_group(world, "h", 4, true);
     restore_rollout(world, "h", 0, (struct core_rollout_row){0});
     restore_rollout(world, "h", 1,
-                    (struct core_rollout_row){.run_done = true, .run_outcome = OUTCOME_AGENT,
-                                              .run_detail = TEXT("20 turns"), .run_ms = 900,
+                    (struct core_rollout_row){.run_done = true,
+                                              .run_outcome = OUTCOME_AGENT,
+                                              .run_detail = TEXT("20 turns"),
+                                              .run_ms = 900,
                                               .engine = TEXT("http://old:1")});
     restore_rollout(world, "h", 2, (struct core_rollout_row){.ended = true, .seq = 7});
     assert_int_equal(core_effects(world->core).count, 1); /* the epoch's, nothing else */
@@ -51,8 +55,9 @@ static struct world *restart(void)
 /* As it was handed out before the restart. */
 static void restore_lease(struct world *world, const char *job, uint64_t token, const char *worker)
 {
-    assert_true(core_restore_lease(world->core, &(struct core_lease){
-        .job = TEXT(job), .token = token, .worker = TEXT(worker), .key = TEXT(world->key)}));
+    assert_true(core_restore_lease(
+        world->core,
+        &(struct core_lease){.job = TEXT(job), .token = token, .worker = TEXT(worker), .key = TEXT(world->key)}));
 }
 
 static void jobs_wait_for_adoption_and_are_handed_out_after_the_grace(void **state)
@@ -111,8 +116,7 @@ static void a_beat_adopts_what_is_still_running(void **state)
     struct world *world = restart();
     uint64_t token = ((uint64_t)3 << 32) + 99; /* of the broker before */
     restore_lease(world, "run:h/0", token, "r1");
-    world_beat_with(world, "r1", "run", (struct beat){.slots = 4, .epoch = 3}, "run:h/0", token,
-                    NULL);
+    world_beat_with(world, "r1", "run", (struct beat){.slots = 4, .epoch = 3}, "run:h/0", token, NULL);
     assert_true(was_told(world, "r1", MSG_lane_hello, NULL));
     assert_false(was_told(world, "r1", MSG_job_cancel, NULL));
     world_get(world, "h/0");
@@ -173,8 +177,7 @@ static void a_worker_with_more_results_than_slots_keeps_them_all(void **state)
     restore_lease(world, "run:g/0", 1, "r1");
     restore_lease(world, "run:g/1", 2, "r1");
     restore_lease(world, "run:g/2", 3, "r1");
-    world_beat(world, "r1", "run", 1, "run:g/0", (uint64_t)1, "run:g/1", (uint64_t)2, "run:g/2",
-               (uint64_t)3, NULL);
+    world_beat(world, "r1", "run", 1, "run:g/0", (uint64_t)1, "run:g/1", (uint64_t)2, "run:g/2", (uint64_t)3, NULL);
     assert_false(was_told(world, "r1", MSG_job_cancel, NULL));
     for (unsigned k = 0; k < 3; k++) {
         char job[32];
@@ -208,8 +211,7 @@ static void a_group_of_which_nothing_is_left_is_still_known(void **state)
     (void)state;
     struct world *world = world_create();
     world_start(world);
-    struct core_group_row row = {.group = TEXT("old"), .stream = TEXT("train"), .samples = 2,
-                                 .task_hash = 0};
+    struct core_group_row row = {.group = TEXT("old"), .stream = TEXT("train"), .samples = 2, .task_hash = 0};
     assert_true(core_restore_stream(world->core, TEXT("train"), slice_of(NULL, 0), 3, 2));
     assert_true(core_restore_group(world->core, &row)); /* no task: all are forgotten */
     row.group = TEXT("older");
@@ -250,8 +252,7 @@ static void rows_that_make_no_sense_are_not_taken(void **state)
     (void)state;
     struct world *world = world_create();
     world_start(world);
-    struct core_group_row group = {
-        .group = TEXT("g"), .stream = TEXT("train"), .task = world->task};
+    struct core_group_row group = {.group = TEXT("g"), .stream = TEXT("train"), .task = world->task};
     assert_false(core_restore_group(world->core, &group)); /* no samples */
     restore_group(world, "g", 1, true);
     struct core_rollout_row row = {.rollout = TEXT("x/0"), .group = TEXT("x")};
@@ -275,8 +276,7 @@ static void rows_that_make_no_sense_are_refused_or_bounded(void **state)
     world_start(world);
     core_restore_clock(world->core, WALL_MS);
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
-        assert_false(core_restore_stream(world->core, TEXT("other"), slice_of(NULL, 0),
-                                         rows[i].first, rows[i].head));
+        assert_false(core_restore_stream(world->core, TEXT("other"), slice_of(NULL, 0), rows[i].first, rows[i].head));
     assert_true(core_restore_stream(world->core, TEXT("train"), slice_of(NULL, 0), 5, 4));
     world->task.total_ms = INT64_MAX;
     restore_group(world, "g", 1, false);

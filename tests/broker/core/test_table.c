@@ -53,8 +53,7 @@ static void what_is_put_is_found_until_it_is_taken(void **state)
         assert_int_equal(table.count, count);
     }
     for (unsigned i = 0; i < THINGS; i++)
-        assert_ptr_equal(table_find(&table, slice_from_str(things[i].name)),
-                         things[i].in ? &things[i] : NULL);
+        assert_ptr_equal(table_find(&table, slice_from_str(things[i].name)), things[i].in ? &things[i] : NULL);
     table_finish(&table);
     free(things);
 }

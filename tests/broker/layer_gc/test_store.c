@@ -42,8 +42,7 @@ static void write_file(const char *path, int64_t age_s)
 static const char *path_of(const struct world *world, char letter)
 {
     static char path[256];
-    snprintf(path, sizeof(path), "%s/store/%.2s/%s.tar.lz4", world->dir, hex_of(letter),
-             hex_of(letter));
+    snprintf(path, sizeof(path), "%s/store/%.2s/%s.tar.lz4", world->dir, hex_of(letter), hex_of(letter));
     return path;
 }
 
@@ -57,10 +56,7 @@ static void put(const struct world *world, char letter, int64_t age_s)
     write_file(path_of(world, letter), age_s);
 }
 
-static bool is_there(const struct world *world, char letter)
-{
-    return access(path_of(world, letter), F_OK) == 0;
-}
+static bool is_there(const struct world *world, char letter) { return access(path_of(world, letter), F_OK) == 0; }
 
 /* ---- sweeping by hand ----------------------------------------------------------------------------- */
 
@@ -136,10 +132,9 @@ static void layers_of_what_has_not_ended_stay(void **state)
 static void what_is_acknowledged_and_forgotten_in_part_still_counts_as_ended(void **state)
 {
     struct world *world = *state;
-    const struct effect all[] = {
-        group("g", "train", 3), init_of("g", digest_of_letter('a'), (struct slice){0}),
-        run_stored("g/0", 'b'), run_stored("g/1", 'b'), /* two that left the same */
-        end_of("train", 1, "g", "g/0"), ack("train", 1)};
+    const struct effect all[] = {group("g", "train", 3),         init_of("g", digest_of_letter('a'), (struct slice){0}),
+                                 run_stored("g/0", 'b'),         run_stored("g/1", 'b'), /* two that left the same */
+                                 end_of("train", 1, "g", "g/0"), ack("train", 1)};
     commit(world, all, sizeof(all) / sizeof(*all));
     commit_one(world, end_of("train", 2, "g", "g/2")); /* and the first is swept */
     put(world, 'a', 2 * HOUR_S);
@@ -152,10 +147,9 @@ static void what_is_acknowledged_and_forgotten_in_part_still_counts_as_ended(voi
 static void a_group_whose_id_was_taken_again_needs_its_own_layers_only(void **state)
 {
     struct world *world = *state;
-    const struct effect all[] = {
-        group("g", "train", 1), init_of("g", digest_of_letter('a'), (struct slice){0}),
-        end_of("train", 1, "g", "g/0"),
-        group("g", "train", 1), init_of("g", digest_of_letter('b'), (struct slice){0})};
+    const struct effect all[] = {group("g", "train", 1), init_of("g", digest_of_letter('a'), (struct slice){0}),
+                                 end_of("train", 1, "g", "g/0"), group("g", "train", 1),
+                                 init_of("g", digest_of_letter('b'), (struct slice){0})};
     commit(world, all, sizeof(all) / sizeof(*all));
     put(world, 'a', 2 * HOUR_S);
     put(world, 'b', 2 * HOUR_S);
@@ -204,8 +198,8 @@ static void a_removal_that_was_cut_short_is_undone(void **state)
 static void only_what_is_named_like_a_layer_is_touched(void **state)
 {
     struct world *world = *state;
-    static const char *const names[] = {"aa/notes.txt", "aa/bbbb.tar.lz4", "zz", ".packing.x",
-                                        "aa/.packing.x", "other"};
+    static const char *const names[] = {"aa/notes.txt", "aa/bbbb.tar.lz4", "zz",
+                                        ".packing.x",   "aa/.packing.x",   "other"};
     char path[256], outside[128], link[256];
     put(world, 'a', 2 * HOUR_S);
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
@@ -226,8 +220,8 @@ static void only_what_is_named_like_a_layer_is_touched(void **state)
     put(world, 'd', 2 * HOUR_S);
     assert_int_equal(unlink(path_of(world, 'd')), 0);
     assert_int_equal(symlink(path, path_of(world, 'd')), 0);
-    assert_int_equal(utimensat(AT_FDCWD, path_of(world, 'd'), (struct timespec[]){{1, 0}, {1, 0}},
-                               AT_SYMLINK_NOFOLLOW), 0);
+    assert_int_equal(utimensat(AT_FDCWD, path_of(world, 'd'), (struct timespec[]){{1, 0}, {1, 0}}, AT_SYMLINK_NOFOLLOW),
+                     0);
 
     assert_int_equal(sweep(world, read_nothing), 1);
     assert_false(is_there(world, 'a'));
@@ -308,8 +302,7 @@ static void what_nobody_needs_goes_after_the_grace_and_not_before(void **state)
     snprintf(dir, sizeof(dir), "%s/store", world->dir);
     put(world, 'a', 2 * HOUR_S);
     put(world, 'b', 2 * HOUR_S);
-    const struct effect live[] = {group("g", "train", 1),
-                                  init_of("g", digest_of_letter('b'), (struct slice){0})};
+    const struct effect live[] = {group("g", "train", 1), init_of("g", digest_of_letter('b'), (struct slice){0})};
     commit(world, live, 2);
     const struct store_options options = {.dir = dir, .data_dir = world->dir, .grace_ms = 2000};
     int64_t start_ms = clock_ms();

@@ -29,8 +29,7 @@ struct gate_file {
 
 static inline bool disk_fails(void)
 {
-    if (!failing_disk.armed || atomic_load(&failing_disk.has_failed) ||
-        atomic_fetch_sub(&failing_disk.left, 1) != 1)
+    if (!failing_disk.armed || atomic_load(&failing_disk.has_failed) || atomic_fetch_sub(&failing_disk.left, 1) != 1)
         return false;
     atomic_store(&failing_disk.has_failed, true);
     return true;
@@ -71,34 +70,30 @@ static int gate_sync(sqlite3_file *file, int flags)
 static int gate_shm_map(sqlite3_file *file, int region, int size, int extend, void volatile **ret)
 {
     sqlite3_file *real = real_of(file);
-    return extend && disk_fails() ? SQLITE_IOERR_SHMSIZE
-                                  : real->pMethods->xShmMap(real, region, size, extend, ret);
+    return extend && disk_fails() ? SQLITE_IOERR_SHMSIZE : real->pMethods->xShmMap(real, region, size, extend, ret);
 }
 
 /* ---- what only passes on ------------------------------------------------------------------- */
 
-#define PASS(name, parameters, ...)                                                                \
-    static int gate_##name parameters                                                              \
-    {                                                                                              \
-        sqlite3_file *real = real_of(file);                                                        \
-        return real->pMethods->x##name(__VA_ARGS__);                                               \
+#define PASS(name, parameters, ...)                                                                                    \
+    static int gate_##name parameters                                                                                  \
+    {                                                                                                                  \
+        sqlite3_file *real = real_of(file);                                                                            \
+        return real->pMethods->x##name(__VA_ARGS__);                                                                   \
     }
-PASS(Close, (sqlite3_file *file), real)
-PASS(FileSize, (sqlite3_file *file, sqlite3_int64 *ret), real, ret)
-PASS(Lock, (sqlite3_file *file, int lock), real, lock)
-PASS(Unlock, (sqlite3_file *file, int lock), real, lock)
-PASS(CheckReservedLock, (sqlite3_file *file, int *ret), real, ret)
-PASS(FileControl, (sqlite3_file *file, int op, void *arg), real, op, arg)
-PASS(SectorSize, (sqlite3_file *file), real)
-PASS(DeviceCharacteristics, (sqlite3_file *file), real)
-PASS(ShmLock, (sqlite3_file *file, int offset, int n, int flags), real, offset, n, flags)
-PASS(ShmUnmap, (sqlite3_file *file, int remove), real, remove)
+PASS(Close, (sqlite3_file * file), real)
+PASS(FileSize, (sqlite3_file * file, sqlite3_int64 *ret), real, ret)
+PASS(Lock, (sqlite3_file * file, int lock), real, lock)
+PASS(Unlock, (sqlite3_file * file, int lock), real, lock)
+PASS(CheckReservedLock, (sqlite3_file * file, int *ret), real, ret)
+PASS(FileControl, (sqlite3_file * file, int op, void *arg), real, op, arg)
+PASS(SectorSize, (sqlite3_file * file), real)
+PASS(DeviceCharacteristics, (sqlite3_file * file), real)
+PASS(ShmLock, (sqlite3_file * file, int offset, int n, int flags), real, offset, n, flags)
+PASS(ShmUnmap, (sqlite3_file * file, int remove), real, remove)
 #undef PASS
 
-static void gate_shm_barrier(sqlite3_file *file)
-{
-    real_of(file)->pMethods->xShmBarrier(real_of(file));
-}
+static void gate_shm_barrier(sqlite3_file *file) { real_of(file)->pMethods->xShmBarrier(real_of(file)); }
 
 static const sqlite3_io_methods gate_methods = {
     .iVersion = 2, /* no memory-mapped pages, which would pass by the gate */

@@ -8,15 +8,7 @@
 #include "broker/core/core.h"
 #include "tests/fuzz.h"
 
-enum {
-    ROWS_MAX = 64,
-    SAMPLES = 4,
-    STREAMS = 4,
-    ENGINES = 3,
-    TASKS = 6,
-    EARLY_CANCELS_MAX = 256,
-    HISTORY_MAX = 16384
-};
+enum { ROWS_MAX = 64, SAMPLES = 4, STREAMS = 4, ENGINES = 3, TASKS = 6, EARLY_CANCELS_MAX = 256, HISTORY_MAX = 16384 };
 
 struct row_failures {
     bool is_set;
@@ -181,8 +173,7 @@ static inline void persist_end(struct ledger_rows *rows, const struct effect *ef
     must(slice_is(end->stream, rows->stream_names[group->stream]) && end->seq == stream->head + 1);
     must(slice_equal(end->task, rows->tasks[group->task].id) && end->outcome < OUTCOME_COUNT);
     must(!end->trainable || end->outcome == OUTCOME_OK || end->outcome == OUTCOME_AGENT);
-    must(!end->has_reward ||
-         (row->run_done && row->is_scored && outcome_is_trainable(end->outcome)));
+    must(!end->has_reward || (row->run_done && row->is_scored && outcome_is_trainable(end->outcome)));
     must(end->outcome != OUTCOME_OK || row->run_done);
     row->ended = true;
     row->seq = stream->head = end->seq;
@@ -202,23 +193,21 @@ static inline void persist_failures(struct ledger_rows *rows, const struct effec
     const struct core_failures *failures = &effect->failures;
     const uint8_t *colon = memchr(failures->job.data, ':', failures->job.len);
     enum stage stage;
-    must(colon &&
-         stage_parse(slice_of(failures->job.data, (size_t)(colon - failures->job.data)), &stage));
-    struct slice rest =
-        slice_of(colon + 1, failures->job.len - (size_t)(colon + 1 - failures->job.data));
+    must(colon && stage_parse(slice_of(failures->job.data, (size_t)(colon - failures->job.data)), &stage));
+    struct slice rest = slice_of(colon + 1, failures->job.len - (size_t)(colon + 1 - failures->job.data));
     struct row_group *group = stage == STAGE_INIT ? rows_group(rows, rest) : NULL;
     struct row_failures *row = group                 ? &group->failures
-                              : stage == STAGE_INIT ? NULL
-                                                    : &rows_rollout(rows, rest, NULL)->failures;
+                               : stage == STAGE_INIT ? NULL
+                                                     : &rows_rollout(rows, rest, NULL)->failures;
     must(row && failures->history.len <= HISTORY_MAX);
     free((void *)row->history.data);
     *row = (struct row_failures){.is_set = true,
-                                .attempt = failures->attempt,
-                                .infras = failures->infras,
-                                .faults = failures->faults,
-                                .blames = failures->blames,
-                                .deaths = failures->deaths,
-                                .fenced_up_to = failures->fenced_up_to};
+                                 .attempt = failures->attempt,
+                                 .infras = failures->infras,
+                                 .faults = failures->faults,
+                                 .blames = failures->blames,
+                                 .deaths = failures->deaths,
+                                 .fenced_up_to = failures->fenced_up_to};
     put_text(row->job, sizeof(row->job), failures->job);
     uint8_t *copy = malloc(failures->history.len + 1);
     must(copy);
@@ -232,8 +221,7 @@ static inline void persist_lease(struct ledger_rows *rows, const struct effect *
     const struct core_lease *lease = &effect->lease;
     struct row_group *group = rows_group(rows, effect->group);
     must(group && effect->sample < group->samples && lease->token && lease->worker.len);
-    struct row_lease *row =
-        effect->stage == STAGE_INIT ? &group->lease : &group->rollouts[effect->sample].lease;
+    struct row_lease *row = effect->stage == STAGE_INIT ? &group->lease : &group->rollouts[effect->sample].lease;
     put_text(row->job, sizeof(row->job), lease->job);
     put_text(row->worker, sizeof(row->worker), lease->worker);
     put_text(row->key, sizeof(row->key), lease->key);
@@ -244,7 +232,7 @@ static inline void persist_early_cancel(struct ledger_rows *rows, const struct e
 {
     size_t at = 0;
     while (at < rows->early_cancel_count && !(slice_is(effect->early_cancel.name, rows->early_cancels[at].name) &&
-                                      slice_is(effect->early_cancel.owner, rows->early_cancels[at].owner)))
+                                              slice_is(effect->early_cancel.owner, rows->early_cancels[at].owner)))
         at++;
     if (!effect->present) {
         must(at < rows->early_cancel_count);
@@ -272,42 +260,21 @@ static inline void persist_engine(struct row_engine *row, const struct effect *e
 static inline void rows_persist(struct ledger_rows *rows, const struct effect *effect)
 {
     switch (effect->kind) {
-    case PERSIST_GROUP:
-        persist_group(rows, effect);
-        break;
-    case PERSIST_INIT:
-        persist_init(rows, effect);
-        break;
-    case PERSIST_RUN:
-        persist_run(rows, effect);
-        break;
-    case PERSIST_END:
-        persist_end(rows, effect);
-        break;
-    case PERSIST_ACK:
-        persist_ack(rows, effect);
-        break;
+    case PERSIST_GROUP: persist_group(rows, effect); break;
+    case PERSIST_INIT: persist_init(rows, effect); break;
+    case PERSIST_RUN: persist_run(rows, effect); break;
+    case PERSIST_END: persist_end(rows, effect); break;
+    case PERSIST_ACK: persist_ack(rows, effect); break;
     case PERSIST_ENGINE:
         must(slice_equal(effect->engine, effect->row.url));
         persist_engine(&rows->engines[index_of(rows->engine_urls, ENGINES, effect->engine)], effect);
         break;
-    case PERSIST_FAILURES:
-        persist_failures(rows, effect);
-        break;
-    case PERSIST_LEASE:
-        persist_lease(rows, effect);
-        break;
-    case PERSIST_AGAIN:
-        persist_again(rows, effect);
-        break;
-    case PERSIST_EARLY_CANCEL:
-        persist_early_cancel(rows, effect);
-        break;
-    case PERSIST_EPOCH:
-        must(effect->seq == rows->epoch);
-        break;
-    default:
-        must(!"an effect of the ledger's that it does not know");
+    case PERSIST_FAILURES: persist_failures(rows, effect); break;
+    case PERSIST_LEASE: persist_lease(rows, effect); break;
+    case PERSIST_AGAIN: persist_again(rows, effect); break;
+    case PERSIST_EARLY_CANCEL: persist_early_cancel(rows, effect); break;
+    case PERSIST_EPOCH: must(effect->seq == rows->epoch); break;
+    default: must(!"an effect of the ledger's that it does not know");
     }
 }
 
@@ -316,18 +283,16 @@ static inline void rows_persist(struct ledger_rows *rows, const struct effect *e
 static inline void restore_failures(struct core *core, const struct row_failures *row)
 {
     if (row->is_set)
-        must(core_restore_failures(
-            core, &(struct core_failures){slice_from_str(row->job), row->attempt, row->infras,
-                                         row->faults, row->blames, row->deaths, row->history,
-                                         row->fenced_up_to}));
+        must(core_restore_failures(core, &(struct core_failures){slice_from_str(row->job), row->attempt, row->infras,
+                                                                 row->faults, row->blames, row->deaths, row->history,
+                                                                 row->fenced_up_to}));
 }
 
 static inline void restore_lease(struct core *core, const struct row_lease *row)
 {
     if (row->job[0])
         must(core_restore_lease(core, &(struct core_lease){slice_from_str(row->job), row->token,
-                                                           slice_from_str(row->worker),
-                                                           slice_from_str(row->key)}));
+                                                           slice_from_str(row->worker), slice_from_str(row->key)}));
 }
 
 static inline void restore_group(struct ledger_rows *rows, struct core *core, struct row_group *row)
@@ -349,25 +314,23 @@ static inline void restore_group(struct ledger_rows *rows, struct core *core, st
         if (rollout->ended && rollout->seq < rows->streams[row->stream].first)
             continue;
         snprintf(name, sizeof(name), "%s/%u", row->id, k);
-        must(core_restore_rollout(
-            core, &(struct core_rollout_row){.rollout = slice_from_str(name),
-                                             .group = told.group,
-                                             .sample = k,
-                                             .run_done = rollout->run_done,
-                                             .run_again = rollout->run_again,
-                                             .ended = rollout->ended,
-                                             .run_outcome = rollout->run_outcome,
-                                             .engine = slice_from_str(rollout->engine),
-                                             .stream = stream,
-                                             .seq = rollout->seq,
-                                             .record_bytes = rollout->record_bytes,
-                                             .ended_ms = rollout->ended_ms}));
+        must(core_restore_rollout(core, &(struct core_rollout_row){.rollout = slice_from_str(name),
+                                                                   .group = told.group,
+                                                                   .sample = k,
+                                                                   .run_done = rollout->run_done,
+                                                                   .run_again = rollout->run_again,
+                                                                   .ended = rollout->ended,
+                                                                   .run_outcome = rollout->run_outcome,
+                                                                   .engine = slice_from_str(rollout->engine),
+                                                                   .stream = stream,
+                                                                   .seq = rollout->seq,
+                                                                   .record_bytes = rollout->record_bytes,
+                                                                   .ended_ms = rollout->ended_ms}));
     }
 }
 
 /* The core as a new start finds it; the next epoch. */
-static inline struct core *rows_restore(struct ledger_rows *rows,
-                                        const struct core_settings *settings, int64_t now_ms,
+static inline struct core *rows_restore(struct ledger_rows *rows, const struct core_settings *settings, int64_t now_ms,
                                         int64_t wall_ms)
 {
     struct core *core = core_create(settings, ++rows->epoch, now_ms);
@@ -380,14 +343,13 @@ static inline struct core *rows_restore(struct ledger_rows *rows,
                                      rows->streams[s].head));
     for (unsigned e = 0; e < ENGINES; e++)
         if (rows->engines[e].is_known)
-            must(core_restore_engine(
-                core, &(struct core_engine){.url = slice_from_str(rows->engine_urls[e]),
-                                            .draining = rows->engines[e].draining,
-                                            .runs_max = rows->engines[e].runs_max,
-                                            .version = slice_from_str(rows->engines[e].version),
-                                            .calls = slice_from_str(rows->engines[e].calls),
-                                            .version_number = rows->engines[e].version_number,
-                                            .paused_until_ms = rows->engines[e].paused_until_ms}));
+            must(core_restore_engine(core, &(struct core_engine){.url = slice_from_str(rows->engine_urls[e]),
+                                                                 .draining = rows->engines[e].draining,
+                                                                 .runs_max = rows->engines[e].runs_max,
+                                                                 .version = slice_from_str(rows->engines[e].version),
+                                                                 .calls = slice_from_str(rows->engines[e].calls),
+                                                                 .version_number = rows->engines[e].version_number,
+                                                                 .paused_until_ms = rows->engines[e].paused_until_ms}));
     for (size_t i = 0; i < rows->group_count; i++)
         restore_group(rows, core, &rows->groups[i]);
     for (size_t i = 0; i < rows->group_count; i++) {
@@ -400,7 +362,7 @@ static inline struct core *rows_restore(struct ledger_rows *rows,
     }
     for (size_t i = 0; i < rows->early_cancel_count; i++)
         must(core_restore_early_cancel(core, slice_from_str(rows->early_cancels[i].name),
-                               slice_from_str(rows->early_cancels[i].owner), rows->early_cancels[i].wall_ms));
+                                       slice_from_str(rows->early_cancels[i].owner), rows->early_cancels[i].wall_ms));
     return core;
 }
 

@@ -41,14 +41,8 @@ void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *memory, size_t size);
 void *__wrap_malloc(size_t size) { return memory_fails() ? NULL : __real_malloc(size); }
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return memory_fails() ? NULL : __real_calloc(count, size);
-}
-void *__wrap_realloc(void *memory, size_t size)
-{
-    return memory_fails() ? NULL : __real_realloc(memory, size);
-}
+void *__wrap_calloc(size_t count, size_t size) { return memory_fails() ? NULL : __real_calloc(count, size); }
+void *__wrap_realloc(void *memory, size_t size) { return memory_fails() ? NULL : __real_realloc(memory, size); }
 
 static sqlite3_mem_methods real_memory;
 
@@ -75,19 +69,13 @@ struct scene {
     char dir[64];
     struct ledger *ledger;
     struct buffer told;
-    uint64_t epoch;          /* the last that was acknowledged */
-    char *after[STEPS_MAX];  /* what a restore told after each step of a run without failures */
+    uint64_t epoch;         /* the last that was acknowledged */
+    char *after[STEPS_MAX]; /* what a restore told after each step of a run without failures */
 };
 
-static int step_open(struct scene *scene)
-{
-    return open_dir(&scene->ledger, scene->dir, NULL);
-}
+static int step_open(struct scene *scene) { return open_dir(&scene->ledger, scene->dir, NULL); }
 
-static int step_epoch(struct scene *scene)
-{
-    return ledger_next_epoch(scene->ledger, &scene->epoch, NULL);
-}
+static int step_epoch(struct scene *scene) { return ledger_next_epoch(scene->ledger, &scene->epoch, NULL); }
 
 static int step_close(struct scene *scene)
 {
@@ -99,8 +87,8 @@ static int commit_effects(struct scene *scene, const struct effect *effects, siz
 {
     return commit_all(scene->ledger, effects, count, NULL);
 }
-#define COMMIT(scene, ...)                                                                         \
-    commit_effects(scene, (const struct effect[]){__VA_ARGS__},                                    \
+#define COMMIT(scene, ...)                                                                                             \
+    commit_effects(scene, (const struct effect[]){__VA_ARGS__},                                                        \
                    sizeof((const struct effect[]){__VA_ARGS__}) / sizeof(struct effect))
 
 static char large[20000]; /* of several pages */
@@ -113,10 +101,7 @@ static int step_groups(struct scene *scene)
                   {.kind = PERSIST_ENGINE, .engine = S("http://e:1"), .present = true});
 }
 
-static int step_init(struct scene *scene)
-{
-    return COMMIT(scene, init_of("a", S("sha256:init"), S("init bytes")));
-}
+static int step_init(struct scene *scene) { return COMMIT(scene, init_of("a", S("sha256:init"), S("init bytes"))); }
 
 static int step_run(struct scene *scene)
 {
@@ -125,10 +110,11 @@ static int step_run(struct scene *scene)
 
 static int step_failures(struct scene *scene)
 {
-    return COMMIT(scene, {.kind = PERSIST_FAILURES, .failures = {.job = S("run:a/2"), .infras = 1,
-                                                               .history = S("it failed")}},
+    return COMMIT(scene,
+                  {.kind = PERSIST_FAILURES, .failures = {.job = S("run:a/2"), .infras = 1, .history = S("it failed")}},
                   {.kind = PERSIST_LEASE, .lease = {.job = S("run:a/2"), .token = 9, .worker = S("r1"), .key = S("k")}},
-                  {.kind = PERSIST_EARLY_CANCEL, .present = true,
+                  {.kind = PERSIST_EARLY_CANCEL,
+                   .present = true,
                    .early_cancel = {.name = S("never"), .owner = S("ann"), .clock_ms = 7}});
 }
 
@@ -154,8 +140,13 @@ static int step_many(struct scene *scene)
 /* What is loaded is right, or not loaded. */
 static int step_load(struct scene *scene)
 {
-    struct effect job = {.kind = LANE_JOB, .stage = STAGE_EVAL, .group = S("a"),
-                         .rollout = S("a/0"), .job = S("eval:a/0"), .token = 1, .attempt = 1};
+    struct effect job = {.kind = LANE_JOB,
+                         .stage = STAGE_EVAL,
+                         .group = S("a"),
+                         .rollout = S("a/0"),
+                         .job = S("eval:a/0"),
+                         .token = 1,
+                         .attempt = 1};
     struct msg_job_start start;
     struct msg_trajectory trajectory;
     int code = ledger_read_begin(scene->ledger, NULL);
@@ -203,9 +194,9 @@ static int step_backup(struct scene *scene)
 }
 
 static int (*const steps[])(struct scene *) = {
-    step_open, step_epoch, step_chore, step_groups, step_init, step_run, step_failures, step_end,
-    step_load, step_many, step_load, step_chore, step_backup, step_ack, step_chore, step_chore,
-    step_close, step_open, step_epoch, step_load_late, step_chore, step_close,
+    step_open,  step_epoch, step_chore, step_groups,    step_init,   step_run,   step_failures, step_end,
+    step_load,  step_many,  step_load,  step_chore,     step_backup, step_ack,   step_chore,    step_chore,
+    step_close, step_open,  step_epoch, step_load_late, step_chore,  step_close,
 };
 enum { STEPS = sizeof(steps) / sizeof(*steps) };
 
@@ -213,9 +204,9 @@ enum { STEPS = sizeof(steps) / sizeof(*steps) };
 
 static void clear_dir(struct scene *scene)
 {
-    static const char *const names[] = {"ledger.db", "ledger.db-wal", "ledger.db-shm", "lock",
-                                        "ledger.db.new", "ledger.db.new-journal",
-                                        "ledger.db-journal", "backups/copy.db"};
+    static const char *const names[] = {
+        "ledger.db",     "ledger.db-wal",         "ledger.db-shm",     "lock",
+        "ledger.db.new", "ledger.db.new-journal", "ledger.db-journal", "backups/copy.db"};
     char path[128];
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
         snprintf(path, sizeof(path), "%s/%s", scene->dir, names[i]);

@@ -69,8 +69,7 @@ static inline int tear_down(void **state)
     return 0;
 }
 
-static inline int commit_all(struct ledger *ledger, const struct effect *effects, size_t count,
-                      struct fail *fail)
+static inline int commit_all(struct ledger *ledger, const struct effect *effects, size_t count, struct fail *fail)
 {
     int code = ledger_begin(ledger, fail);
     for (size_t i = 0; code == 0 && i < count; i++)
@@ -91,17 +90,13 @@ static inline void commit_one(struct world *world, struct effect effect) { commi
 
 static inline struct effect group(const char *id, const char *stream, unsigned samples)
 {
-    return (struct effect){.kind = PERSIST_GROUP,
-                           .group = S(id),
-                           .stream = S(stream),
-                           .samples = samples,
-                           .task = S(task_json)};
+    return (struct effect){
+        .kind = PERSIST_GROUP, .group = S(id), .stream = S(stream), .samples = samples, .task = S(task_json)};
 }
 
 static inline struct effect init_of(const char *id, struct slice digest, struct slice layer)
 {
-    return (struct effect){.kind = PERSIST_INIT, .group = S(id), .layer_digest = digest,
-                           .layer = layer, .ms = 35};
+    return (struct effect){.kind = PERSIST_INIT, .group = S(id), .layer_digest = digest, .layer = layer, .ms = 35};
 }
 
 static inline struct effect run_of(const char *rollout, struct slice record)
@@ -118,8 +113,7 @@ static inline struct effect run_of(const char *rollout, struct slice record)
                            .ms = 5100};
 }
 
-static inline struct effect end_of(const char *stream, uint64_t seq, const char *group_id,
-                            const char *rollout)
+static inline struct effect end_of(const char *stream, uint64_t seq, const char *group_id, const char *rollout)
 {
     return (struct effect){.kind = PERSIST_END,
                            .end = {.stream = S(stream),
@@ -150,12 +144,10 @@ static inline struct effect ack(const char *stream, uint64_t seq)
 
 /* ---- a restore as text -------------------------------------------------------------------------- */
 
-static inline bool tell_stream(void *context, struct slice name, struct slice owner, uint64_t first,
-                               uint64_t head)
+static inline bool tell_stream(void *context, struct slice name, struct slice owner, uint64_t first, uint64_t head)
 {
-    return buffer_printf(context, "stream %.*s %llu..%llu%s%.*s\n", SLICE_ARG(name),
-                         (unsigned long long)first, (unsigned long long)head,
-                         owner.len ? " of " : "", SLICE_ARG(owner));
+    return buffer_printf(context, "stream %.*s %llu..%llu%s%.*s\n", SLICE_ARG(name), (unsigned long long)first,
+                         (unsigned long long)head, owner.len ? " of " : "", SLICE_ARG(owner));
 }
 
 static inline bool tell_policy(void *context, const struct core_policy *row)
@@ -170,11 +162,9 @@ static inline bool tell_engine(void *context, const struct core_engine *row)
     if (row->runs_max)
         buffer_printf(context, " x%llu", (unsigned long long)row->runs_max);
     if (row->version.len)
-        buffer_printf(context, " version=%.*s #%llu", SLICE_ARG(row->version),
-                      (unsigned long long)row->version_number);
+        buffer_printf(context, " version=%.*s #%llu", SLICE_ARG(row->version), (unsigned long long)row->version_number);
     if (row->calls.len)
-        buffer_printf(context, " %.*s until %llu", SLICE_ARG(row->calls),
-                      (unsigned long long)row->paused_until_ms);
+        buffer_printf(context, " %.*s until %llu", SLICE_ARG(row->calls), (unsigned long long)row->paused_until_ms);
     if (row->policy.len)
         buffer_printf(context, " of %.*s, %.*s %.*s", SLICE_ARG(row->policy), SLICE_ARG(row->tokenizer),
                       SLICE_ARG(row->template));
@@ -186,18 +176,17 @@ static inline bool tell_engine(void *context, const struct core_engine *row)
 static inline bool tell_group(void *context, const struct core_group_row *row)
 {
     assert_true(row->task_hash != 0);
-    return buffer_printf(context, "group %.*s %.*s x%llu task=%.*s init=%d %.*s %llu%s%.*s\n",
-                         SLICE_ARG(row->group), SLICE_ARG(row->stream),
-                         (unsigned long long)row->samples, SLICE_ARG(row->task.id), row->init_done,
-                         SLICE_ARG(row->init_layer), (unsigned long long)row->init_ms,
+    return buffer_printf(context, "group %.*s %.*s x%llu task=%.*s init=%d %.*s %llu%s%.*s\n", SLICE_ARG(row->group),
+                         SLICE_ARG(row->stream), (unsigned long long)row->samples, SLICE_ARG(row->task.id),
+                         row->init_done, SLICE_ARG(row->init_layer), (unsigned long long)row->init_ms,
                          row->task.policy.len ? " of " : "", SLICE_ARG(row->task.policy));
 }
 
 static inline bool tell_rollout(void *context, const struct core_rollout_row *row)
 {
     if (row->ended)
-        return buffer_printf(context, " %.*s ended %.*s %llu\n", SLICE_ARG(row->rollout),
-                             SLICE_ARG(row->stream), (unsigned long long)row->seq);
+        return buffer_printf(context, " %.*s ended %.*s %llu\n", SLICE_ARG(row->rollout), SLICE_ARG(row->stream),
+                             (unsigned long long)row->seq);
     if (row->run_done)
         return buffer_printf(context, " %.*s run %s '%.*s' %llu %.*s\n", SLICE_ARG(row->rollout),
                              outcome_wire(row->run_outcome), SLICE_ARG(row->run_detail),
@@ -207,8 +196,10 @@ static inline bool tell_rollout(void *context, const struct core_rollout_row *ro
 
 static inline bool tell_failures(void *context, const struct core_failures *failures)
 {
-    return buffer_printf(context, " %.*s attempt=%llu infras=%llu faults=%llu blames=%llu deaths=%llu"
-                         " fenced_up_to=%llu '%.*s'\n", SLICE_ARG(failures->job), (unsigned long long)failures->attempt,
+    return buffer_printf(context,
+                         " %.*s attempt=%llu infras=%llu faults=%llu blames=%llu deaths=%llu"
+                         " fenced_up_to=%llu '%.*s'\n",
+                         SLICE_ARG(failures->job), (unsigned long long)failures->attempt,
                          (unsigned long long)failures->infras, (unsigned long long)failures->faults,
                          (unsigned long long)failures->blames, (unsigned long long)failures->deaths,
                          (unsigned long long)failures->fenced_up_to, SLICE_ARG(failures->history));
@@ -228,7 +219,7 @@ static inline bool tell_early_cancel(void *context, struct slice name, struct sl
 
 static inline struct ledger_reader text_reader(struct buffer *told)
 {
-    return (struct ledger_reader){told, 0, tell_stream, tell_engine, tell_group, tell_rollout,
+    return (struct ledger_reader){told,          0,          tell_stream,       tell_engine, tell_group, tell_rollout,
                                   tell_failures, tell_lease, tell_early_cancel, tell_policy};
 }
 

@@ -27,8 +27,7 @@ static inline bool small_disk_enter(void)
 {
     unsigned uid = getuid(), gid = getgid();
     if (unshare(CLONE_NEWNS) != 0 &&
-        (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0 ||
-         !small_disk_write("/proc/self/setgroups", "deny", 0) ||
+        (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0 || !small_disk_write("/proc/self/setgroups", "deny", 0) ||
          !small_disk_write("/proc/self/uid_map", "0 %u 1", uid) ||
          !small_disk_write("/proc/self/gid_map", "0 %u 1", gid)))
         return false;

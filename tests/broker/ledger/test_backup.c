@@ -64,8 +64,10 @@ static unsigned count_files(const struct world *world)
 static void restore_backup(struct world *world, const char *name)
 {
     char command[512];
-    snprintf(command, sizeof(command), "cd %s && rm -f ledger.db ledger.db-wal ledger.db-shm lock &&"
-             " cp backups/%s.db ledger.db", world->data, name);
+    snprintf(command, sizeof(command),
+             "cd %s && rm -f ledger.db ledger.db-wal ledger.db-shm lock &&"
+             " cp backups/%s.db ledger.db",
+             world->data, name);
     assert_int_equal(system(command), 0);
 }
 

@@ -3,10 +3,7 @@
 
 /* ---- tests: round trips ----------------------------------------------------------------------------- */
 
-static void a_new_ledger_restores_nothing(void **state)
-{
-    assert_string_equal(restored(*state), "");
-}
+static void a_new_ledger_restores_nothing(void **state) { assert_string_equal(restored(*state), ""); }
 
 static void every_effect_is_there_after_reopening(void **state)
 {
@@ -17,8 +14,14 @@ static void every_effect_is_there_after_reopening(void **state)
         {.kind = PERSIST_ENGINE, .engine = S("http://e:2"), .present = true},
         {.kind = PERSIST_ENGINE, .engine = S("http://e:1"), .present = false},
         {.kind = PERSIST_ENGINE, .engine = S("http://e:3"), .present = true},
-        {.kind = PERSIST_ENGINE, .engine = S("http://e:3"), .present = true,
-         .row = {.runs_max = 64, .draining = true, .version = S("v7"), .version_number = 121, .calls = S("abort"),
+        {.kind = PERSIST_ENGINE,
+         .engine = S("http://e:3"),
+         .present = true,
+         .row = {.runs_max = 64,
+                 .draining = true,
+                 .version = S("v7"),
+                 .version_number = 121,
+                 .calls = S("abort"),
                  .paused_until_ms = 1763697600000}},
         group("a", "train", 3),
         group("b", "valid", 1),
@@ -66,12 +69,15 @@ static void the_highest_version_outlives_the_engine_that_served_it(void **state)
 {
     struct world *world = *state;
     assert_int_equal(versions_of(world), 0);
-    const struct effect effects[] = {
-        {.kind = PERSIST_ENGINE, .engine = S("http://e:1"), .present = true,
-         .row = {.version = S("v7"), .version_number = 9}},
-        {.kind = PERSIST_ENGINE, .engine = S("http://e:2"), .present = true,
-         .row = {.version = S("v6"), .version_number = 8}},
-        {.kind = PERSIST_ENGINE, .engine = S("http://e:1")}};
+    const struct effect effects[] = {{.kind = PERSIST_ENGINE,
+                                      .engine = S("http://e:1"),
+                                      .present = true,
+                                      .row = {.version = S("v7"), .version_number = 9}},
+                                     {.kind = PERSIST_ENGINE,
+                                      .engine = S("http://e:2"),
+                                      .present = true,
+                                      .row = {.version = S("v6"), .version_number = 8}},
+                                     {.kind = PERSIST_ENGINE, .engine = S("http://e:1")}};
     commit(world, effects, 3);
     reopen(world);
     assert_int_equal(versions_of(world), 9);
@@ -121,8 +127,14 @@ static void a_record_given_with_the_end_is_kept(void **state)
 
 static struct effect job_of(enum stage stage)
 {
-    return (struct effect){.kind = LANE_JOB, .stage = stage, .group = S("a"), .rollout = S("a/1"),
-                           .job = S("job"), .sample = 1, .token = 9, .attempt = 1,
+    return (struct effect){.kind = LANE_JOB,
+                           .stage = stage,
+                           .group = S("a"),
+                           .rollout = S("a/1"),
+                           .job = S("job"),
+                           .sample = 1,
+                           .token = 9,
+                           .attempt = 1,
                            .engine = S("http://e:1")};
 }
 
@@ -148,8 +160,7 @@ static void check_jobs(struct world *world, struct slice layer)
 static void a_jobs_payload_is_the_same_from_the_cache_and_from_the_file(void **state)
 {
     struct world *world = *state;
-    const struct effect effects[] = {group("a", "train", 2),
-                                     init_of("a", S("sha256:init"), S("init bytes")),
+    const struct effect effects[] = {group("a", "train", 2), init_of("a", S("sha256:init"), S("init bytes")),
                                      run_of("a/1", S("record"))};
     commit(world, effects, 3);
     check_jobs(world, S("init bytes"));

@@ -17,10 +17,7 @@ static int64_t clock_at(struct world *world, int64_t wall_ms, int64_t boot_ms, u
     return clock_ms - start_ms;
 }
 
-static void it_begins_as_the_wall_clock(void **state)
-{
-    assert_int_equal(clock_at(*state, start_ms, 5 * DAY, 7), 0);
-}
+static void it_begins_as_the_wall_clock(void **state) { assert_int_equal(clock_at(*state, start_ms, 5 * DAY, 7), 0); }
 
 static void within_a_boot_of_the_machine_what_passed_counts_and_no_step(void **state)
 {

@@ -26,8 +26,7 @@ static off_t length_of(const struct world *world, const char *name)
     return stat(path, &found) == 0 ? found.st_size : -1;
 }
 
-static void write_at(const struct world *world, const char *name, off_t at, const void *bytes,
-                     size_t len)
+static void write_at(const struct world *world, const char *name, off_t at, const void *bytes, size_t len)
 {
     char path[96];
     path_of(world, name, path);
@@ -160,8 +159,7 @@ static void damage_in_a_large_ledger_is_found_when_met_or_when_asked_for(void **
         char id[16], rollout[32];
         snprintf(id, sizeof(id), "g%u", i);
         snprintf(rollout, sizeof(rollout), "g%u/0", i);
-        const struct effect effects[] = {group(id, "train", 1),
-                                         run_of(rollout, slice_of(record, 1 << 20)),
+        const struct effect effects[] = {group(id, "train", 1), run_of(rollout, slice_of(record, 1 << 20)),
                                          end_of("train", i, id, rollout)};
         commit(world, effects, 3);
     }

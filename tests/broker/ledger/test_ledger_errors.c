@@ -30,8 +30,7 @@ static void write_until_killed(const char *dir, unsigned round, int told_fd)
         snprintf(id, sizeof(id), "g%u-%u", round, i);
         snprintf(rollout, sizeof(rollout), "g%u-%u/0", round, i);
         snprintf(stream, sizeof(stream), "s%u", round);
-        const struct effect effects[] = {group(id, stream, 1),
-                                         run_of(rollout, slice_of(record, sizeof(record))),
+        const struct effect effects[] = {group(id, stream, 1), run_of(rollout, slice_of(record, sizeof(record))),
                                          end_of(stream, i, id, rollout)};
         if (commit_all(ledger, effects, 3, NULL) != 0 || write(told_fd, &i, sizeof(i)) != sizeof(i))
             _exit(1);
@@ -251,8 +250,8 @@ enum { SQLITE_SHARED_FIRST = 0x40000002, SQLITE_SHARED_BYTES = 510 };
 /* Does the parent hold the lock that every open SQLite database in WAL mode holds? */
 static int has_sqlites_lock(const char *path)
 {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = SQLITE_SHARED_FIRST,
-                         .l_len = SQLITE_SHARED_BYTES};
+    struct flock lock = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = SQLITE_SHARED_FIRST, .l_len = SQLITE_SHARED_BYTES};
     int fd = open(path, O_RDWR | O_CLOEXEC);
     return fd >= 0 && fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type == F_RDLCK && lock.l_pid == getppid() ? 0 : 1;
 }
@@ -399,8 +398,7 @@ static int fill_small_disk(const char *dir)
         char id[32], rollout[40];
         snprintf(id, sizeof(id), "g%llu", (unsigned long long)kept);
         snprintf(rollout, sizeof(rollout), "%s/0", id);
-        const struct effect effects[] = {group(id, "train", 1),
-                                         run_of(rollout, slice_of(record, sizeof(record))),
+        const struct effect effects[] = {group(id, "train", 1), run_of(rollout, slice_of(record, sizeof(record))),
                                          end_of("train", kept + 1, id, rollout)};
         code = commit_all(ledger, effects, 3, &fail);
         kept += code == 0;

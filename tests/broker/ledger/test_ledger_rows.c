@@ -8,14 +8,14 @@
 static bool tell_all_of_group(void *context, const struct core_group_row *row)
 {
     const struct core_task *task = &row->task;
-    return buffer_printf(context, "%.*s p%llu lease=%llu at=%llu %.*s image='%.*s' engine=%d"
-                         " %lld/%lld/%lld total=%lld bytes=%llu\n", SLICE_ARG(row->group),
-                         (unsigned long long)row->priority, (unsigned long long)row->lease_ms,
-                         (unsigned long long)row->accepted_ms, SLICE_ARG(task->id),
-                         SLICE_ARG(task->image), task->needs_engine,
-                         (long long)task->limit_ms[STAGE_INIT], (long long)task->limit_ms[STAGE_RUN],
-                         (long long)task->limit_ms[STAGE_EVAL], (long long)task->total_ms,
-                         (unsigned long long)task->bytes);
+    return buffer_printf(context,
+                         "%.*s p%llu lease=%llu at=%llu %.*s image='%.*s' engine=%d"
+                         " %lld/%lld/%lld total=%lld bytes=%llu\n",
+                         SLICE_ARG(row->group), (unsigned long long)row->priority, (unsigned long long)row->lease_ms,
+                         (unsigned long long)row->accepted_ms, SLICE_ARG(task->id), SLICE_ARG(task->image),
+                         task->needs_engine, (long long)task->limit_ms[STAGE_INIT],
+                         (long long)task->limit_ms[STAGE_RUN], (long long)task->limit_ms[STAGE_EVAL],
+                         (long long)task->total_ms, (unsigned long long)task->bytes);
 }
 
 static bool tell_weight(void *context, const struct core_rollout_row *row)
@@ -62,8 +62,8 @@ static void an_owner_and_what_a_submit_asked_for_come_back(void **state)
 static void a_summary_that_was_said_is_told_without_reading_the_task(void **state)
 {
     struct world *world = *state;
-    struct core_task summary = {.id = S("other"), .image = S("/img"), .needs_engine = true,
-                              .limit_ms = {1, 2, 3}, .total_ms = 4, .bytes = 5};
+    struct core_task summary = {
+        .id = S("other"), .image = S("/img"), .needs_engine = true, .limit_ms = {1, 2, 3}, .total_ms = 4, .bytes = 5};
     struct effect said = group("a", "train", 1);
     said.summary = &summary;
     commit_one(world, said);
@@ -77,8 +77,8 @@ static void a_summary_that_was_said_is_told_without_reading_the_task(void **stat
 static void a_run_that_waits_for_its_evaluator_is_told_with_its_weight(void **state)
 {
     struct world *world = *state;
-    const struct effect effects[] = {group("a", "train", 2), init_of("a", S(""), S("")),
-                                     run_of("a/0", S("0123456789")), run_of("a/1", S(""))};
+    const struct effect effects[] = {group("a", "train", 2), init_of("a", S(""), S("")), run_of("a/0", S("0123456789")),
+                                     run_of("a/1", S(""))};
     commit(world, effects, 4);
     reopen(world);
     const char *told = restored_in_full(world, 0);
@@ -92,8 +92,7 @@ static void a_kept_trajectory_is_told_with_its_weight_and_age(void **state)
     struct effect cut_short = end_of("train", 2, "a", "a/1");
     cut_short.record = S("the record of a run that failed");
     const struct effect effects[] = {group("a", "train", 3), run_of("a/0", S("0123456789")),
-                                     end_of("train", 1, "a", "a/0"), cut_short,
-                                     end_of("train", 3, "a", "a/2")};
+                                     end_of("train", 1, "a", "a/0"), cut_short, end_of("train", 3, "a", "a/2")};
     commit(world, effects, 5);
     reopen(world);
     const char *told = restored_in_full(world, 0);
@@ -107,19 +106,27 @@ static void a_kept_trajectory_is_told_with_its_weight_and_age(void **state)
 static struct effect failures_of(const char *job, uint64_t infras, const char *history)
 {
     return (struct effect){.kind = PERSIST_FAILURES,
-                           .failures = {.job = S(job), .attempt = infras + 1, .infras = infras,
-                                       .faults = 2, .blames = 3, .deaths = 4,
-                                       .history = S(history), .fenced_up_to = infras << 32}};
+                           .failures = {.job = S(job),
+                                        .attempt = infras + 1,
+                                        .infras = infras,
+                                        .faults = 2,
+                                        .blames = 3,
+                                        .deaths = 4,
+                                        .history = S(history),
+                                        .fenced_up_to = infras << 32}};
 }
 
 static void failures_are_told_after_what_they_befell(void **state)
 {
     struct world *world = *state;
-    const struct effect effects[] = {
-        group("a", "train", 3), group("b", "train", 1024),
-        init_of("a", S(""), S("")), failures_of("run:a/2", 1, "once"),
-        failures_of("init:b", 5, "its init"), failures_of("run:b/1023", 6, "the last"),
-        failures_of("init:a", 7, "another init"), failures_of("run:a/0", 8, "the first")};
+    const struct effect effects[] = {group("a", "train", 3),
+                                     group("b", "train", 1024),
+                                     init_of("a", S(""), S("")),
+                                     failures_of("run:a/2", 1, "once"),
+                                     failures_of("init:b", 5, "its init"),
+                                     failures_of("run:b/1023", 6, "the last"),
+                                     failures_of("init:a", 7, "another init"),
+                                     failures_of("run:a/0", 8, "the first")};
     commit(world, effects, sizeof(effects) / sizeof(*effects));
     reopen(world);
     const char *told = restored(world);
@@ -134,8 +141,7 @@ static void a_jobs_failures_replace_the_rollouts_earlier_one_of_any_stage(void *
 {
     struct world *world = *state;
     const struct effect effects[] = {group("a", "train", 1), failures_of("run:a/0", 1, "once"),
-                                     failures_of("run:a/0", 2, "twice"),
-                                     failures_of("eval:a/0", 1, "its eval")};
+                                     failures_of("run:a/0", 2, "twice"), failures_of("eval:a/0", 1, "its eval")};
     commit(world, effects, 4);
     reopen(world);
     const char *told = restored(world);
@@ -147,8 +153,7 @@ static void an_ended_rollouts_failures_are_not_told_and_swept_with_it(void **sta
 {
     struct world *world = *state;
     const struct effect effects[] = {group("a", "train", 2), failures_of("run:a/0", 1, "gone"),
-                                     failures_of("init:a", 1, "gone too"),
-                                     failures_of("run:a/1", 1, "stays"),
+                                     failures_of("init:a", 1, "gone too"), failures_of("run:a/1", 1, "stays"),
                                      end_of("train", 1, "a", "a/0")};
     commit(world, effects, 5);
     reopen(world);
@@ -184,11 +189,14 @@ static struct effect lease_of(const char *job, uint64_t token, const char *worke
 static void the_newest_lease_of_each_job_is_told_and_swept_with_it(void **state)
 {
     struct world *world = *state;
-    const struct effect effects[] = {
-        group("a", "train", 2), lease_of("init:a", 1ull << 32, "i1", "node1"), init_of("a", S(""), S("")),
-        lease_of("run:a/0", (1ull << 32) + 1, "r1", ""), lease_of("run:a/1", (1ull << 32) + 2, "r1", ""),
-        lease_of("run:a/1", UINT64_MAX >> 1, "r2", "node2"), run_of("a/0", S("r")),
-        lease_of("eval:a/0", (1ull << 32) + 4, "e1", "node3")};
+    const struct effect effects[] = {group("a", "train", 2),
+                                     lease_of("init:a", 1ull << 32, "i1", "node1"),
+                                     init_of("a", S(""), S("")),
+                                     lease_of("run:a/0", (1ull << 32) + 1, "r1", ""),
+                                     lease_of("run:a/1", (1ull << 32) + 2, "r1", ""),
+                                     lease_of("run:a/1", UINT64_MAX >> 1, "r2", "node2"),
+                                     run_of("a/0", S("r")),
+                                     lease_of("eval:a/0", (1ull << 32) + 4, "e1", "node3")};
     commit(world, effects, sizeof(effects) / sizeof(*effects));
     reopen(world);
     const char *told = restored(world);
@@ -206,7 +214,8 @@ static void of_a_run_that_is_to_be_done_again_nothing_is_left(void **state)
 {
     struct world *world = *state;
     struct effect again = {.kind = PERSIST_AGAIN, .rollout = S("a/0")};
-    const struct effect effects[] = {group("a", "train", 1), init_of("a", S(""), S("")), run_of("a/0", S("first")), again};
+    const struct effect effects[] = {group("a", "train", 1), init_of("a", S(""), S("")), run_of("a/0", S("first")),
+                                     again};
     commit(world, effects, 4);
     reopen(world);
     assert_non_null(strstr(restored(world), " a/0 again\n"));
@@ -222,16 +231,17 @@ static void of_a_run_that_is_to_be_done_again_nothing_is_left(void **state)
 
 static struct effect early_cancel(const char *name, const char *owner, uint64_t wall_ms, bool present)
 {
-    return (struct effect){.kind = PERSIST_EARLY_CANCEL, .present = present,
+    return (struct effect){.kind = PERSIST_EARLY_CANCEL,
+                           .present = present,
                            .early_cancel = {.name = S(name), .owner = S(owner), .clock_ms = wall_ms}};
 }
 
 static void early_cancels_come_back_until_they_are_dropped_or_old(void **state)
 {
     struct world *world = *state;
-    const struct effect effects[] = {early_cancel("a", "ann", 1000, true), early_cancel("a", "", 2000, true),
+    const struct effect effects[] = {early_cancel("a", "ann", 1000, true),   early_cancel("a", "", 2000, true),
                                      early_cancel("a/3", "bob", 3000, true), early_cancel("b", "bob", 3000, true),
-                                     early_cancel("b", "bob", 0, false), early_cancel("c", "bob", 4000, true),
+                                     early_cancel("b", "bob", 0, false),     early_cancel("c", "bob", 4000, true),
                                      early_cancel("c", "ann", 0, false)};
     commit(world, effects, sizeof(effects) / sizeof(*effects));
     reopen(world);

@@ -21,8 +21,7 @@ static void commit_large(struct world *world, unsigned count)
         char id[16], rollout[32];
         snprintf(id, sizeof(id), "g%u", i);
         snprintf(rollout, sizeof(rollout), "g%u/0", i);
-        const struct effect effects[] = {group(id, "train", 1),
-                                         run_of(rollout, slice_of(record, RECORD_BYTES)),
+        const struct effect effects[] = {group(id, "train", 1), run_of(rollout, slice_of(record, RECORD_BYTES)),
                                          end_of("train", i, id, rollout)};
         commit(world, effects, 3);
     }

@@ -22,8 +22,7 @@ static void make_from(struct world *world, const char *fixture)
     const char *source = getenv("SLUICE_SOURCE_DIR");
     char sql_path[512], path[96];
     ledger_close(&world->ledger);
-    snprintf(sql_path, sizeof(sql_path), "%s/tests/broker/fixtures/%s", source ? source : ".",
-             fixture);
+    snprintf(sql_path, sizeof(sql_path), "%s/tests/broker/fixtures/%s", source ? source : ".", fixture);
     snprintf(path, sizeof(path), "%s/ledger.db", world->dir);
     assert_int_equal(unlink(path), 0);
     AUTO_FREE char *sql = read_all(sql_path);
@@ -92,8 +91,7 @@ static bool check_rollout(void *context, const struct core_rollout_row *row)
     return true;
 }
 
-static bool ignore_stream(void *context, struct slice name, struct slice owner, uint64_t first,
-                          uint64_t head)
+static bool ignore_stream(void *context, struct slice name, struct slice owner, uint64_t first, uint64_t head)
 {
     (void)context, (void)name, (void)first, (void)head;
     assert_int_equal(owner.len, 0);
@@ -112,27 +110,32 @@ static void version_1_gets_what_later_ones_know(void **state)
     unsigned groups = 0;
     make_from(world, "ledger_v1.sql");
     open_ledger(world);
-    struct ledger_reader reader = {.context = &groups, .stream = ignore_stream,
-                                   .engine = ignore_engine, .group = check_group,
+    struct ledger_reader reader = {.context = &groups,
+                                   .stream = ignore_stream,
+                                   .engine = ignore_engine,
+                                   .group = check_group,
                                    .rollout = check_rollout};
     assert_int_equal(ledger_restore(world->ledger, &reader, NULL), 0);
     assert_int_equal(groups, 5);
 }
 
-#define AS_VERSION_12 "ALTER TABLE engines DROP COLUMN policy; ALTER TABLE engines DROP COLUMN tokenizer;" \
-                     "ALTER TABLE engines DROP COLUMN template; ALTER TABLE groups DROP COLUMN policy;" \
-                     "DROP TABLE policies; PRAGMA user_version = 12;"
+#define AS_VERSION_12                                                                                                  \
+    "ALTER TABLE engines DROP COLUMN policy; ALTER TABLE engines DROP COLUMN tokenizer;"                               \
+    "ALTER TABLE engines DROP COLUMN template; ALTER TABLE groups DROP COLUMN policy;"                                 \
+    "DROP TABLE policies; PRAGMA user_version = 12;"
 #define AS_VERSION_11 AS_VERSION_12 "ALTER TABLE ends DROP COLUMN clock_ms; PRAGMA user_version = 11;"
 #define AS_VERSION_10 AS_VERSION_11 "DROP TABLE leases; PRAGMA user_version = 10;"
 #define AS_VERSION_9 AS_VERSION_10 "DROP TABLE past_groups; PRAGMA user_version = 9;"
 #define AS_VERSION_8 AS_VERSION_9 "ALTER TABLE engines DROP COLUMN credentials; PRAGMA user_version = 8;"
 #define AS_VERSION_7 AS_VERSION_8 "DELETE FROM meta WHERE name = 'versions'; PRAGMA user_version = 7;"
 #define AS_VERSION_6 AS_VERSION_7 "ALTER TABLE engines DROP COLUMN version_number; PRAGMA user_version = 6;"
-#define AS_VERSION_5 AS_VERSION_6 "ALTER TABLE engines DROP COLUMN version;" \
-                     "ALTER TABLE engines DROP COLUMN calls;" \
-                     "ALTER TABLE engines DROP COLUMN paused_until_ms; PRAGMA user_version = 5;"
-#define AS_VERSION_4 AS_VERSION_5 "ALTER TABLE engines DROP COLUMN runs_max;" \
-                     "ALTER TABLE engines DROP COLUMN draining; PRAGMA user_version = 4;"
+#define AS_VERSION_5                                                                                                   \
+    AS_VERSION_6 "ALTER TABLE engines DROP COLUMN version;"                                                            \
+                 "ALTER TABLE engines DROP COLUMN calls;"                                                              \
+                 "ALTER TABLE engines DROP COLUMN paused_until_ms; PRAGMA user_version = 5;"
+#define AS_VERSION_4                                                                                                   \
+    AS_VERSION_5 "ALTER TABLE engines DROP COLUMN runs_max;"                                                           \
+                 "ALTER TABLE engines DROP COLUMN draining; PRAGMA user_version = 4;"
 #define AS_VERSION_3 AS_VERSION_4 "DROP INDEX inits_stored; DROP INDEX runs_stored; PRAGMA user_version = 3;"
 #define AS_VERSION_2 AS_VERSION_3 "ALTER TABLE troubles DROP COLUMN spent; PRAGMA user_version = 2;"
 
@@ -155,8 +158,11 @@ static int count_stored_indexes(struct world *world)
     sqlite3_stmt *ask;
     snprintf(path, sizeof(path), "%s/ledger.db", world->dir);
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_prepare_v2(db, "SELECT count(*) FROM sqlite_schema WHERE type = 'index'"
-                                        " AND name LIKE '%_stored'", -1, &ask, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db,
+                                        "SELECT count(*) FROM sqlite_schema WHERE type = 'index'"
+                                        " AND name LIKE '%_stored'",
+                                        -1, &ask, NULL),
+                     SQLITE_OK);
     assert_int_equal(sqlite3_step(ask), SQLITE_ROW);
     int count = sqlite3_column_int(ask, 0);
     sqlite3_finalize(ask);
@@ -185,8 +191,11 @@ static void version_11_took_ages_from_the_wall_clock(void **state)
     commit_ended(world, 2);
     take_back(world, AS_VERSION_11);
     open_ledger(world);
-    struct ledger_reader reader = {.context = &count, .stream = ignore_stream, .engine = ignore_engine,
-                                   .group = ignore_group, .rollout = check_age};
+    struct ledger_reader reader = {.context = &count,
+                                   .stream = ignore_stream,
+                                   .engine = ignore_engine,
+                                   .group = ignore_group,
+                                   .rollout = check_age};
     assert_int_equal(ledger_restore(world->ledger, &reader, NULL), 0);
     assert_int_equal(count, 2);
 }
@@ -222,9 +231,12 @@ static void version_12_knew_no_policies_and_not_what_engines_serve(void **state)
         {.kind = PERSIST_POLICY, .present = true, .policy = {S("critic"), S("t1"), S("c1")}},
         {.kind = PERSIST_POLICY, .present = true, .policy = {S("gone"), S("t2"), S("c2")}},
         {.kind = PERSIST_POLICY, .policy = {.name = S("gone")}},
-        {.kind = PERSIST_ENGINE, .engine = S("http://e:1"), .present = true,
+        {.kind = PERSIST_ENGINE,
+         .engine = S("http://e:1"),
+         .present = true,
          .row = {.policy = S("critic"), .tokenizer = S("t1"), .template = S("c1")}},
-        group("a", "train", 1), critic};
+        group("a", "train", 1),
+        critic};
     commit(world, effects, 6);
     reopen(world);
     const char *all = restored(world);
@@ -244,11 +256,12 @@ static void version_8_kept_an_engines_credentials_in_its_url(void **state)
     struct world *world = *state;
     struct effect run = run_of("a/0", S("record"));
     run.engine = S("http://u:pa@ss@e:1/v1");
-    const struct effect effects[] = {
-        {.kind = PERSIST_ENGINE, .engine = S("http://u:pa@ss@e:1/v1"), .present = true},
-        {.kind = PERSIST_ENGINE, .engine = S("https://token@[::1]:2"), .present = true},
-        {.kind = PERSIST_ENGINE, .engine = S("http://e:3/v1/@x"), .present = true},
-        group("a", "train", 2), init_of("a", S(""), S("")), run};
+    const struct effect effects[] = {{.kind = PERSIST_ENGINE, .engine = S("http://u:pa@ss@e:1/v1"), .present = true},
+                                     {.kind = PERSIST_ENGINE, .engine = S("https://token@[::1]:2"), .present = true},
+                                     {.kind = PERSIST_ENGINE, .engine = S("http://e:3/v1/@x"), .present = true},
+                                     group("a", "train", 2),
+                                     init_of("a", S(""), S("")),
+                                     run};
     struct effect end = end_of("train", 1, "a", "a/1");
     end.end.engine = S("http://u:p@e:4");
     commit(world, effects, 6);
@@ -269,10 +282,11 @@ static void version_7_did_not_keep_the_highest_number_apart(void **state)
 {
     struct world *world = *state;
     uint64_t versions;
-    const struct effect effects[] = {
-        {.kind = PERSIST_ENGINE, .engine = S("http://e:1"), .present = true,
-         .row = {.version = S("v7"), .version_number = 9}},
-        {.kind = PERSIST_ENGINE, .engine = S("http://e:1")}};
+    const struct effect effects[] = {{.kind = PERSIST_ENGINE,
+                                      .engine = S("http://e:1"),
+                                      .present = true,
+                                      .row = {.version = S("v7"), .version_number = 9}},
+                                     {.kind = PERSIST_ENGINE, .engine = S("http://e:1")}};
     commit(world, effects, 1);
     take_back(world, AS_VERSION_7);
     open_ledger(world);
@@ -284,9 +298,10 @@ static void version_7_did_not_keep_the_highest_number_apart(void **state)
 static void version_6_did_not_number_the_versions_of_the_policy(void **state)
 {
     struct world *world = *state;
-    const struct effect effects[] = {
-        {.kind = PERSIST_ENGINE, .engine = S("http://e:1"), .present = true,
-         .row = {.version = S("v7"), .version_number = 9}}};
+    const struct effect effects[] = {{.kind = PERSIST_ENGINE,
+                                      .engine = S("http://e:1"),
+                                      .present = true,
+                                      .row = {.version = S("v7"), .version_number = 9}}};
     commit(world, effects, 1);
     take_back(world, AS_VERSION_6);
     open_ledger(world);
@@ -297,8 +312,7 @@ static void version_4_knew_only_the_urls_of_engines(void **state)
 {
     struct world *world = *state;
     const struct effect effects[] = {
-        {.kind = PERSIST_ENGINE, .engine = S("http://e:1"), .present = true,
-         .row = {.runs_max = 8, .draining = true}}};
+        {.kind = PERSIST_ENGINE, .engine = S("http://e:1"), .present = true, .row = {.runs_max = 8, .draining = true}}};
     commit(world, effects, 1);
     take_back(world, AS_VERSION_4);
     open_ledger(world);
@@ -319,9 +333,10 @@ static void version_2_knew_failures_and_not_which_dispatches_they_were_of(void *
 {
     struct world *world = *state;
     const struct effect effects[] = {
-        group("a", "train", 1), init_of("a", S(""), S("")),
-        {.kind = PERSIST_FAILURES, .failures = {.job = S("run:a/0"), .attempt = 3, .infras = 2,
-                                              .history = S("once, twice"), .fenced_up_to = 7}}};
+        group("a", "train", 1),
+        init_of("a", S(""), S("")),
+        {.kind = PERSIST_FAILURES,
+         .failures = {.job = S("run:a/0"), .attempt = 3, .infras = 2, .history = S("once, twice"), .fenced_up_to = 7}}};
     commit(world, effects, 3);
     take_back(world, AS_VERSION_2);
     open_ledger(world);
@@ -352,9 +367,12 @@ static char *columns_of(struct world *world)
     sqlite3_stmt *ask;
     snprintf(path, sizeof(path), "%s/ledger.db", world->dir);
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_prepare_v2(db, "SELECT m.name, c.name, c.type, c.\"notnull\", c.dflt_value,"
+    assert_int_equal(sqlite3_prepare_v2(db,
+                                        "SELECT m.name, c.name, c.type, c.\"notnull\", c.dflt_value,"
                                         " c.pk FROM sqlite_schema m JOIN pragma_table_info(m.name) c"
-                                        " ORDER BY 1, 2", -1, &ask, NULL), SQLITE_OK);
+                                        " ORDER BY 1, 2",
+                                        -1, &ask, NULL),
+                     SQLITE_OK);
     while (sqlite3_step(ask) == SQLITE_ROW)
         for (int column = 0; column < 6; column++) {
             const char *value = (const char *)sqlite3_column_text(ask, column);

@@ -96,8 +96,7 @@ static void the_same_after_a_kill_and_from_a_backup(void **state)
     struct msg_ledger_backup request = {.tag = ++world->tag, .name = S("copy")};
     world_ask(world, MSG_ledger_backup, &request, MSG_done, &done);
     world_stop(world, SIGKILL);
-    snprintf(command, sizeof(command), "cd %s && rm -f ledger.db* lock && cp backups/copy.db ledger.db",
-             world->data);
+    snprintf(command, sizeof(command), "cd %s && rm -f ledger.db* lock && cp backups/copy.db ledger.db", world->data);
     assert_int_equal(system(command), 0);
     world_start(world);
     submit_all(world, true);

@@ -32,8 +32,7 @@ static inline struct key key_make(enum key_role role, const char *name)
 
 static inline void key_place_make(struct key_place *place, const char *dir)
 {
-    static const char *const folders[] = {"", "/trusted", "/trusted/trainer", "/trusted/worker",
-                                          "/trusted/admin"};
+    static const char *const folders[] = {"", "/trusted", "/trusted/trainer", "/trusted/worker", "/trusted/admin"};
     char path[128];
     struct fail fail;
     snprintf(place->dir, sizeof(place->dir), "%s", dir);
@@ -46,8 +45,7 @@ static inline void key_place_make(struct key_place *place, const char *dir)
     assert_int_equal(key_write(path, &place->broker, &fail), 0);
 }
 
-static inline void key_place_path(const struct key_place *place, enum key_role role, const char *name,
-                                  char ret[192])
+static inline void key_place_path(const struct key_place *place, enum key_role role, const char *name, char ret[192])
 {
     snprintf(ret, 192, "%s/trusted/%s/%s.pub", place->dir, key_role_name(role), name);
 }

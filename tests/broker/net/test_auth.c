@@ -13,7 +13,7 @@ struct keyed {
     struct key_place place;
     struct key alice, bob, admin, worker, mallory; /* mallory: another worker's */
     pid_t broker;
-    int said; /* what it says */
+    int said;                     /* what it says */
     void *context, *sockets[128]; /* closed at the end, however the test ended */
     size_t socket_count;
     struct buffer out;
@@ -37,8 +37,8 @@ static int set_up(void **state)
     k->admin = key_place_add(&k->place, ROLE_ADMIN, "root");
     k->worker = key_place_add(&k->place, ROLE_WORKER, "w1");
     k->mallory = key_place_add(&k->place, ROLE_WORKER, "mallory");
-    const char *arguments[] = {"--data", k->data, "--ipc", k->dir, "--keys", keys,
-                               "--head-period", "50ms", "--log", "warn", NULL};
+    const char *arguments[] = {"--data",        k->data, "--ipc", k->dir, "--keys", keys,
+                               "--head-period", "50ms",  "--log", "warn", NULL};
     k->broker = world_spawn(arguments, &k->said);
     if (!world_read_until(k->said, "broker ready", text, sizeof(text)))
         fail_msg("the broker did not start: %s", text);
@@ -129,18 +129,21 @@ static void hear(void *front, char ret_name[64], char ret_reason[64])
     zmq_msg_close(&frame);
 }
 
-#define expect(front, name, reason)                                                                \
-    do {                                                                                           \
-        char name_[64], reason_[64];                                                               \
-        hear(front, name_, reason_);                                                               \
-        assert_string_equal(name_, name);                                                          \
-        assert_string_equal(reason_, reason);                                                      \
+#define expect(front, name, reason)                                                                                    \
+    do {                                                                                                               \
+        char name_[64], reason_[64];                                                                                   \
+        hear(front, name_, reason_);                                                                                   \
+        assert_string_equal(name_, name);                                                                              \
+        assert_string_equal(reason_, reason);                                                                          \
     } while (0)
 
 static void submit_as(struct keyed *k, void *front, const char *group, const char *stream)
 {
-    struct msg_group_submit message = {.tag = ++k->tag, .group = S(group), .stream = S(stream),
-                                       .samples = 1, .task = S("{\"task\":\"add\",\"kind\":\"noop\"}")};
+    struct msg_group_submit message = {.tag = ++k->tag,
+                                       .group = S(group),
+                                       .stream = S(stream),
+                                       .samples = 1,
+                                       .task = S("{\"task\":\"add\",\"kind\":\"noop\"}")};
     say(k, front, MSG_group_submit, &message);
 }
 
@@ -162,8 +165,7 @@ static bool hears(void *feed, const char *topic, int64_t wait_ms)
         size_t size = sizeof(more);
         assert_true(len >= 0);
         got[len < 127 ? len : 127] = '\0';
-        for (zmq_getsockopt(feed, ZMQ_RCVMORE, &more, &size); more;
-             zmq_getsockopt(feed, ZMQ_RCVMORE, &more, &size))
+        for (zmq_getsockopt(feed, ZMQ_RCVMORE, &more, &size); more; zmq_getsockopt(feed, ZMQ_RCVMORE, &more, &size))
             zmq_recv(feed, NULL, 0, 0);
         if (strcmp(got, topic) == 0)
             return true;
@@ -281,14 +283,11 @@ static void a_key_of_the_wrong_role_or_of_nobody_is_not_let_in(void **state)
         const char *url;
         const struct key *key;
         enum handshake wanted;
-    } cases[] = {{ZMQ_DEALER, k->front, &k->worker, HANDSHAKE_REFUSED},
-                 {ZMQ_DEALER, k->front, &stranger, HANDSHAKE_REFUSED},
-                 {ZMQ_DEALER, k->front, &wrong_broker, HANDSHAKE_BROKEN},
-                 {ZMQ_DEALER, k->front, NULL, HANDSHAKE_MISMATCH},
-                 {ZMQ_PUSH, k->sink, &k->alice, HANDSHAKE_REFUSED},
-                 {ZMQ_PUSH, k->sink, &k->admin, HANDSHAKE_REFUSED},
-                 {ZMQ_SUB, k->feed, &k->worker, HANDSHAKE_REFUSED},
-                 {ZMQ_PUSH, k->sink, &k->worker, HANDSHAKE_DONE}};
+    } cases[] = {
+        {ZMQ_DEALER, k->front, &k->worker, HANDSHAKE_REFUSED},   {ZMQ_DEALER, k->front, &stranger, HANDSHAKE_REFUSED},
+        {ZMQ_DEALER, k->front, &wrong_broker, HANDSHAKE_BROKEN}, {ZMQ_DEALER, k->front, NULL, HANDSHAKE_MISMATCH},
+        {ZMQ_PUSH, k->sink, &k->alice, HANDSHAKE_REFUSED},       {ZMQ_PUSH, k->sink, &k->admin, HANDSHAKE_REFUSED},
+        {ZMQ_SUB, k->feed, &k->worker, HANDSHAKE_REFUSED},       {ZMQ_PUSH, k->sink, &k->worker, HANDSHAKE_DONE}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         void *socket = new_socket(k, cases[i].type, cases[i].key);
         struct handshakes handshakes;
@@ -317,8 +316,12 @@ static void *bind_lane(struct keyed *k, const struct key *key, const char *name,
 
 static void beat(struct keyed *k, void *push, const char *worker, const char *lane)
 {
-    struct msg_worker_beat message = {.worker = S(worker), .stage = S("init"), .slots = 1, .lane = S(lane),
-                                      .host = S("here"), .progress = (uint64_t)clock_ms()};
+    struct msg_worker_beat message = {.worker = S(worker),
+                                      .stage = S("init"),
+                                      .slots = 1,
+                                      .lane = S(lane),
+                                      .host = S("here"),
+                                      .progress = (uint64_t)clock_ms()};
     say(k, push, MSG_worker_beat, &message);
 }
 
@@ -334,8 +337,7 @@ static void a_lane_is_opened_to_a_workers_key_and_to_no_other(void **state)
     beat(k, push, "w-trainer", bad);
     beat(k, push, "w-plain", plain);
     assert_true(wait_for(own, WAIT_MS)); /* lane.hello */
-    assert_true(world_read_until(k->said, "worker=w-trainer why=\"its key is not a worker's", text,
-                                 sizeof(text)));
+    assert_true(world_read_until(k->said, "worker=w-trainer why=\"its key is not a worker's", text, sizeof(text)));
     assert_false(wait_for(trainers, QUIET_MS));
     assert_false(wait_for(open, 0));
 }
@@ -427,7 +429,7 @@ static void a_removed_keys_open_connections_are_worth_nothing(void **state)
     }
     assert_string_equal(reason, "not-allowed");
     for (int64_t end_ms = clock_ms() + WAIT_MS; hears(own, "t/ali/", QUIET_MS);)
-        assert_true(clock_ms() < end_ms); /* what was on its way, then nothing */
+        assert_true(clock_ms() < end_ms);         /* what was on its way, then nothing */
     assert_true(hears(admin, "t/ali/", WAIT_MS)); /* who is still known hears on */
 }
 

@@ -13,8 +13,8 @@
 #include "broker/net/lane_address.h"
 
 /* Where the broker connects, or why not. */
-static int settle(const char *endpoint, const struct lane_rules *rules, const char *peer,
-                  char ret[LANE_ENDPOINT_SIZE], struct fail *fail)
+static int settle(const char *endpoint, const struct lane_rules *rules, const char *peer, char ret[LANE_ENDPOINT_SIZE],
+                  struct fail *fail)
 {
     struct lane_address address;
     *fail = (struct fail){0};
@@ -98,9 +98,9 @@ static void what_the_operator_listed_is_connected_to(void **state)
 static void an_item_of_the_list_that_is_none_is_refused_by_name(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"10.0.0.0/33", "10.0.0.0/",  "10.0.0/8",    "node7/8", "fd00::/129", "-x",
-                                      "node7:5",     "[fd00::7]",  "10.0.0.0/-1", "*",       "a..b",       "127.1",
-                                      "tcp://10.0.0.1", "10.0.0.0/8/8"};
+    static const char *const bad[] = {"10.0.0.0/33", "10.0.0.0/", "10.0.0/8",       "node7/8",     "fd00::/129",
+                                      "-x",          "node7:5",   "[fd00::7]",      "10.0.0.0/-1", "*",
+                                      "a..b",        "127.1",     "tcp://10.0.0.1", "10.0.0.0/8/8"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         char list[64];
         struct fail fail;
@@ -115,15 +115,45 @@ static void what_libzmq_would_make_more_of_is_no_endpoint(void **state)
 {
     (void)state;
     struct lane_rules all = {.list = "0.0.0.0/0,::/0", .ipc_dir = "/run/sluice"};
-    static const char *const bad[] = {
-        "tcp://10.0.0.7;10.0.0.8:22", "tcp://eth0;10.0.0.8:22", "tcp://eth0:5;10.0.0.8:22", "tcp://*:5", "tcp://10.0.0.7:*",
-        "tcp://10.0.0.7:0",  "tcp://10.0.0.7:65536", "tcp://10.0.0.7:+5",  "tcp://10.0.0.7:5 ",  "tcp://10.0.0.7:",
-        "tcp://10.0.0.7",    "tcp://:5",             "tcp://",             "tcp://[::1:5",       "tcp://::1:5",
-        "tcp://[10.0.0.7]:5", "tcp://[node7]:5",     "tcp://127.1:5",      "tcp://0x7f000001:5", "tcp://2130706433:5",
-        "tcp://0.0.0.0:5",   "tcp://[::]:5",         "tcp://[::ffff:0.0.0.0]:5", "tcp://a b:5",  "tcp://-a:5",
-        "tcp://10.0.0.7:5:6", "tcp://a@b:5",         "tcp://[::1]x:5",     "tcp://10.0.0.7:000005",
-        "ipc://",            "ipc://@abstract",      "ipc://relative",     "ipc://*",
-        "inproc://x",        "pgm://1.2.3.4:5",      "udp://10.0.0.7:5",   "ws://10.0.0.7:5",    "/etc/passwd", "TCP://10.0.0.7:5"};
+    static const char *const bad[] = {"tcp://10.0.0.7;10.0.0.8:22",
+                                      "tcp://eth0;10.0.0.8:22",
+                                      "tcp://eth0:5;10.0.0.8:22",
+                                      "tcp://*:5",
+                                      "tcp://10.0.0.7:*",
+                                      "tcp://10.0.0.7:0",
+                                      "tcp://10.0.0.7:65536",
+                                      "tcp://10.0.0.7:+5",
+                                      "tcp://10.0.0.7:5 ",
+                                      "tcp://10.0.0.7:",
+                                      "tcp://10.0.0.7",
+                                      "tcp://:5",
+                                      "tcp://",
+                                      "tcp://[::1:5",
+                                      "tcp://::1:5",
+                                      "tcp://[10.0.0.7]:5",
+                                      "tcp://[node7]:5",
+                                      "tcp://127.1:5",
+                                      "tcp://0x7f000001:5",
+                                      "tcp://2130706433:5",
+                                      "tcp://0.0.0.0:5",
+                                      "tcp://[::]:5",
+                                      "tcp://[::ffff:0.0.0.0]:5",
+                                      "tcp://a b:5",
+                                      "tcp://-a:5",
+                                      "tcp://10.0.0.7:5:6",
+                                      "tcp://a@b:5",
+                                      "tcp://[::1]x:5",
+                                      "tcp://10.0.0.7:000005",
+                                      "ipc://",
+                                      "ipc://@abstract",
+                                      "ipc://relative",
+                                      "ipc://*",
+                                      "inproc://x",
+                                      "pgm://1.2.3.4:5",
+                                      "udp://10.0.0.7:5",
+                                      "ws://10.0.0.7:5",
+                                      "/etc/passwd",
+                                      "TCP://10.0.0.7:5"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
         expect_refused(bad[i], all, "10.0.0.7", -EINVAL, "");
     struct lane_address address;

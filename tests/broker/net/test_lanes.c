@@ -56,7 +56,8 @@ static void open_lane(struct place *place)
 {
     struct fail fail;
     assert_int_equal(lanes_open(place->lanes, slice_from_str("w"), slice_from_str(place->endpoint),
-                                slice_from_str("127.0.0.1"), ROOM, clock_ms(), &fail), 0);
+                                slice_from_str("127.0.0.1"), ROOM, clock_ms(), &fail),
+                     0);
 }
 
 static int send_number(struct place *place, uint32_t number, size_t size)

@@ -12,8 +12,7 @@
 
 static atomic_int asked;
 
-int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
-                struct addrinfo **ret)
+int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **ret)
 {
     struct in_addr address;
     atomic_fetch_add(&asked, 1);
@@ -31,9 +30,10 @@ int getaddrinfo(const char *node, const char *service, const struct addrinfo *hi
         struct sockaddr_in place;
     } *found = calloc(1, sizeof(*found));
     assert_non_null(found);
-    found->place = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr = address,
-                                        .sin_port = htons((uint16_t)(service ? atoi(service) : 0))};
-    found->info = (struct addrinfo){.ai_family = AF_INET, .ai_addrlen = sizeof(found->place),
+    found->place = (struct sockaddr_in){
+        .sin_family = AF_INET, .sin_addr = address, .sin_port = htons((uint16_t)(service ? atoi(service) : 0))};
+    found->info = (struct addrinfo){.ai_family = AF_INET,
+                                    .ai_addrlen = sizeof(found->place),
                                     .ai_socktype = hints ? hints->ai_socktype : 0,
                                     .ai_addr = (struct sockaddr *)&found->place};
     *ret = &found->info;
@@ -156,8 +156,12 @@ static int listed_set_up(void **state)
 
 static void beat_as(struct world *world, void *push, const char *worker, const char *lane)
 {
-    struct msg_worker_beat beat = {.worker = S(worker), .stage = S("run"), .slots = 1,
-                                   .lane = S(lane), .host = S("h"), .progress = (uint64_t)clock_ms()};
+    struct msg_worker_beat beat = {.worker = S(worker),
+                                   .stage = S("run"),
+                                   .slots = 1,
+                                   .lane = S(lane),
+                                   .host = S("h"),
+                                   .progress = (uint64_t)clock_ms()};
     world_send(world, push, MSG_worker_beat, &beat);
 }
 

@@ -75,13 +75,12 @@ static void ask(struct scene *scene, const struct frame *frames, size_t count, c
     zmq_close(request);
 }
 
-static const char *ask_curve(struct scene *scene, const char *domain, const struct key *key,
-                             char ret[6][128])
+static const char *ask_curve(struct scene *scene, const char *domain, const struct key *key, char ret[6][128])
 {
     uint8_t bytes[32];
     zmq_z85_decode(bytes, key->public_text);
-    const struct frame frames[] = {{"1.0", 3}, {"id", 2}, {domain, strlen(domain)}, {"1.2.3.4", 7},
-                                   {"", 0}, {"CURVE", 5}, {(const char *)bytes, 32}};
+    const struct frame frames[] = {{"1.0", 3}, {"id", 2},    {domain, strlen(domain)}, {"1.2.3.4", 7},
+                                   {"", 0},    {"CURVE", 5}, {(const char *)bytes, 32}};
     ask(scene, frames, 7, ret);
     return ret[2];
 }
@@ -93,12 +92,8 @@ static void each_socket_takes_its_roles_and_the_user_is_the_key(void **state)
     const struct {
         const char *domain;
         bool alice, worker, admin;
-    } cases[] = {{"front", true, false, true},
-                 {"feed", true, false, true},
-                 {"sink", false, true, false},
-                 {"lane", false, true, false},
-                 {"cellar", false, false, false},
-                 {"", false, false, false}};
+    } cases[] = {{"front", true, false, true}, {"feed", true, false, true},     {"sink", false, true, false},
+                 {"lane", false, true, false}, {"cellar", false, false, false}, {"", false, false, false}};
     char answer[6][128];
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         const struct {
@@ -151,14 +146,14 @@ static bool knows(struct scene *scene, const struct key *key)
     return certs_find(scene->auth.certs, key->public_text, &who);
 }
 
-#define until(expression)                                                                          \
-    do {                                                                                           \
-        int64_t end_ms_ = clock_ms() + WAIT_MS;                                                    \
-        while (!(expression))                                                                      \
-            if (clock_ms() > end_ms_)                                                              \
-                fail_msg("waited too long for %s", #expression);                                   \
-            else                                                                                   \
-                zmq_poll(NULL, 0, 5);                                                              \
+#define until(expression)                                                                                              \
+    do {                                                                                                               \
+        int64_t end_ms_ = clock_ms() + WAIT_MS;                                                                        \
+        while (!(expression))                                                                                          \
+            if (clock_ms() > end_ms_)                                                                                  \
+                fail_msg("waited too long for %s", #expression);                                                       \
+            else                                                                                                       \
+                zmq_poll(NULL, 0, 5);                                                                                  \
     } while (0)
 
 static void adding_and_removing_a_file_counts_without_a_restart(void **state)

@@ -15,22 +15,22 @@
 /* ---- the gate: in the broker's process ----------------------------------------------------- */
 
 /* X(name, when) */
-#define POINTS(X)                                                                                  \
-    X(begin, "before a transaction begins")                                                        \
-    X(apply, "in a transaction")                                                                   \
-    X(commit, "before a commit")                                                                   \
-    X(committed, "after a commit, before anything is sent")                                        \
-    X(send, "before an answer or a publication")                                                   \
-    X(sent, "after an answer, before what follows it")                                             \
-    X(publish, "before a publication")                                                             \
-    X(lane, "before something goes to a worker")                                                   \
+#define POINTS(X)                                                                                                      \
+    X(begin, "before a transaction begins")                                                                            \
+    X(apply, "in a transaction")                                                                                       \
+    X(commit, "before a commit")                                                                                       \
+    X(committed, "after a commit, before anything is sent")                                                            \
+    X(send, "before an answer or a publication")                                                                       \
+    X(sent, "after an answer, before what follows it")                                                                 \
+    X(publish, "before a publication")                                                                                 \
+    X(lane, "before something goes to a worker")                                                                       \
     X(laned, "after something went to a worker")
 
 enum point {
 #define X(name, when) POINT_##name,
     POINTS(X)
 #undef X
-    POINT_COUNT
+        POINT_COUNT
 };
 
 static const char *const point_names[] = {
@@ -132,9 +132,10 @@ static void disarm(void)
 /* Starts the broker; it may be killed before it is ready. True when it is. */
 static bool start(struct world *world)
 {
-    const char *arguments[] = {"--data", world->data, "--ipc", world->dir, "--log", "error",
-                               "--hold-grace", "150ms", "--adopt-grace", "150ms",
-                               "--head-period", "50ms", "--beat-timeout", "1m", NULL};
+    const char *arguments[] = {
+        "--data", world->data,     "--ipc", world->dir,      "--log", "error",          "--hold-grace",
+        "150ms",  "--adopt-grace", "150ms", "--head-period", "50ms",  "--beat-timeout", "1m",
+        NULL};
     char text[8192];
     int fd;
     world->broker = world_spawn(arguments, &fd);
@@ -164,8 +165,7 @@ static void step(struct run *run)
 }
 
 /* Sends until this answer comes: what was on its way when the broker died is lost. */
-static void insist(struct run *run, enum message_id request, const void *message,
-                   enum message_id answer, void *ret)
+static void insist(struct run *run, enum message_id request, const void *message, enum message_id answer, void *ret)
 {
     int64_t end_ms = clock_ms() + WAIT_MS, send_ms = 0;
     for (;;) {
@@ -197,8 +197,8 @@ static void submit_all(struct run *run)
 
 static uint64_t ask_head(struct run *run)
 {
-    struct msg_stream_fetch fetch = {.tag = ++run->world->tag, .stream = S("train"), .from = 1,
-                                     .has_limit = true, .limit = 1};
+    struct msg_stream_fetch fetch = {
+        .tag = ++run->world->tag, .stream = S("train"), .from = 1, .has_limit = true, .limit = 1};
     struct msg_stream_head head;
     insist(run, MSG_stream_fetch, &fetch, MSG_stream_head, &head);
     return head.pending ? 0 : head.head;
@@ -209,8 +209,8 @@ static void check_stream(struct run *run)
 {
     bool seen[ALL] = {false};
     for (uint64_t seq = 1; seq <= ALL; seq++) {
-        struct msg_stream_fetch fetch = {.tag = ++run->world->tag, .stream = S("train"),
-                                         .from = seq, .has_limit = true, .limit = 1};
+        struct msg_stream_fetch fetch = {
+            .tag = ++run->world->tag, .stream = S("train"), .from = seq, .has_limit = true, .limit = 1};
         struct msg_trajectory got;
         insist(run, MSG_stream_fetch, &fetch, MSG_trajectory, &got);
         assert_int_equal(got.seq, seq);
@@ -261,11 +261,11 @@ static void crash_at(enum point point)
     assert_true(died > 0);
 }
 
-#define X(name, when)                                                                              \
-    static void killed_at_##name(void **state)                                                     \
-    {                                                                                              \
-        (void)state;                                                                               \
-        crash_at(POINT_##name);                                                                    \
+#define X(name, when)                                                                                                  \
+    static void killed_at_##name(void **state)                                                                         \
+    {                                                                                                                  \
+        (void)state;                                                                                                   \
+        crash_at(POINT_##name);                                                                                        \
     }
 POINTS(X)
 #undef X

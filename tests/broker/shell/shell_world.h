@@ -54,7 +54,7 @@ struct world {
     const char *options[8]; /* of the broker, beside the usual ones */
     pid_t broker;
     bool keeps_words;
-    int words;              /* where they are kept: what it says from when it is ready */
+    int words; /* where they are kept: what it says from when it is ready */
     void *context, *client, *subscriber;
     struct fake fakes[FAKES_MAX];
     size_t fake_count;
@@ -164,9 +164,9 @@ static inline int world_run(const char *const *arguments, char *text, size_t siz
 
 static inline void world_start(struct world *world)
 {
-    const char *arguments[32] = {"--data", world->data, "--ipc", world->dir, "--log", "error",
-                                 "--hold-grace", "500ms", "--adopt-grace", "500ms",
-                                 "--head-period", "50ms", "--beat-timeout", "1m"};
+    const char *arguments[32] = {"--data",         world->data, "--ipc",         world->dir, "--log",         "error",
+                                 "--hold-grace",   "500ms",     "--adopt-grace", "500ms",    "--head-period", "50ms",
+                                 "--beat-timeout", "1m"};
     char text[8192];
     int fd;
     for (size_t i = 0; world->options[i]; i++)
@@ -305,15 +305,14 @@ static inline void fake_forget(struct fake *fake, struct slice job)
 }
 
 /* What each stage must have been given, and what it gives: init a layer, run a record, eval a reward. */
-static inline void fake_make_result(const struct fake *fake, const struct msg_job_start *job,
-                             struct buffer *out)
+static inline void fake_make_result(const struct fake *fake, const struct msg_job_start *job, struct buffer *out)
 {
     static const uint8_t large[1 << 20];
     char answer[160], record[160];
     snprintf(answer, sizeof(answer), "answer %.*s/%u", SLICE_ARG(job->group), (unsigned)job->sample);
     snprintf(record, sizeof(record), "record %.*s/%u", SLICE_ARG(job->group), (unsigned)job->sample);
-    struct msg_job_result result = {.worker = S(fake->id), .job = job->job, .token = job->token,
-                                    .outcome = S("ok"), .ms = 1};
+    struct msg_job_result result = {
+        .worker = S(fake->id), .job = job->job, .token = job->token, .outcome = S("ok"), .ms = 1};
     if (fake->stage == STAGE_INIT) {
         result.has_layer_digest = result.has_layer = true;
         result.layer_digest = S("sha256:init");
@@ -403,14 +402,14 @@ static inline void world_step(struct world *world)
 }
 
 /* Waits, with everything going on, until the expression is true. */
-#define world_until(world, expression)                                                             \
-    do {                                                                                           \
-        int64_t until_ms_ = clock_ms() + WAIT_MS;                                                  \
-        while (!(expression)) {                                                                    \
-            if (clock_ms() > until_ms_)                                                            \
-                fail_msg("waited too long for %s", #expression);                                   \
-            world_step(world);                                                                     \
-        }                                                                                          \
+#define world_until(world, expression)                                                                                 \
+    do {                                                                                                               \
+        int64_t until_ms_ = clock_ms() + WAIT_MS;                                                                      \
+        while (!(expression)) {                                                                                        \
+            if (clock_ms() > until_ms_)                                                                                \
+                fail_msg("waited too long for %s", #expression);                                                       \
+            world_step(world);                                                                                         \
+        }                                                                                                              \
     } while (0)
 
 static inline bool world_take_answer(struct world *world)
@@ -430,8 +429,8 @@ static inline void world_expect(struct world *world, enum message_id id, void *r
     fail_msg("not the answer that was expected");
 }
 
-static inline void world_ask(struct world *world, enum message_id request, const void *message,
-                      enum message_id answer, void *ret)
+static inline void world_ask(struct world *world, enum message_id request, const void *message, enum message_id answer,
+                             void *ret)
 {
     world_send(world, world->client, request, message);
     world_expect(world, answer, ret);
@@ -443,8 +442,8 @@ static const char task_json[] = "{\"task\":\"add\",\"kind\":\"noop\"}";
 
 static inline struct msg_group_submit submit_of(struct world *world, const char *group, unsigned samples)
 {
-    return (struct msg_group_submit){.tag = ++world->tag, .group = S(group), .stream = S("train"),
-                                     .samples = samples, .task = S(task_json)};
+    return (struct msg_group_submit){
+        .tag = ++world->tag, .group = S(group), .stream = S("train"), .samples = samples, .task = S(task_json)};
 }
 
 static inline void submit(struct world *world, const char *group, unsigned samples, bool known)

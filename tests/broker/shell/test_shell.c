@@ -64,7 +64,10 @@ static void a_field_out_of_bounds_is_refused_with_its_name_and_tag(void **state)
     struct world *world = *state;
     send_bytes(world, "\xaastatus.get\x82\xa3tag\xcd\x01\x02\xa1x\x01", 22);
     expect_refused(world, "unknown-field", "x", 258);
-    send_bytes(world, "\xacstream.fetch\x83\xa3tag\x07\xa6stream\xa1s\xa4" "from\x00", 35);
+    send_bytes(world,
+               "\xacstream.fetch\x83\xa3tag\x07\xa6stream\xa1s\xa4"
+               "from\x00",
+               35);
     expect_refused(world, "too-small", "from", 7);
 }
 
@@ -145,14 +148,14 @@ static void status_says_that_a_worker_is_newer_and_what_to_upgrade_first(void **
 static void a_beat_with_an_endpoint_of_another_kind_opens_no_lane(void **state)
 {
     struct world *world = *state;
-    static const char *const endpoints[] = {"inproc://x", "pgm://1.2.3.4:5", "tcp://", "/etc/passwd",
-                                            "tcp://127.0.0.1:notaport", "ipc://"};
+    static const char *const endpoints[] = {"inproc://x",  "pgm://1.2.3.4:5",          "tcp://",
+                                            "/etc/passwd", "tcp://127.0.0.1:notaport", "ipc://"};
     void *push = world_socket(world, ZMQ_PUSH, world->sink, false);
     for (size_t i = 0; i < sizeof(endpoints) / sizeof(*endpoints); i++) {
         char id[16];
         snprintf(id, sizeof(id), "w%zu", i);
-        struct msg_worker_beat beat = {.worker = S(id), .stage = S("run"), .slots = 1,
-                                       .lane = S(endpoints[i]), .host = S("h")};
+        struct msg_worker_beat beat = {
+            .worker = S(id), .stage = S("run"), .slots = 1, .lane = S(endpoints[i]), .host = S("h")};
         world_send(world, push, MSG_worker_beat, &beat);
     }
     struct fake *good = fake_add(world, STAGE_INIT); /* and a good one after them gets its lane */
@@ -184,8 +187,7 @@ static void check_trajectory(struct harvest *harvest, const struct msg_trajector
 /* One stream.fetch; false when nothing new was there. */
 static bool fetch(struct world *world, struct harvest *harvest)
 {
-    struct msg_stream_fetch request = {.tag = ++world->tag, .stream = S("train"),
-                                       .from = harvest->next};
+    struct msg_stream_fetch request = {.tag = ++world->tag, .stream = S("train"), .from = harvest->next};
     uint64_t before = harvest->next;
     world_send(world, world->client, MSG_stream_fetch, &request);
     for (;;) {

@@ -23,9 +23,15 @@ static bool status_says(struct world *world, const char *words)
 static void say_result(struct world *world, struct fake *fake, uint64_t token, const char *outcome, double reward)
 {
     bool is_ok = strcmp(outcome, "ok") == 0;
-    struct msg_job_result result = {.worker = S(fake->id), .job = S("eval:a/0"), .token = token,
-                                    .outcome = S(outcome), .ms = 1, .has_reward = is_ok, .reward = reward,
-                                    .has_fault = !is_ok, .fault = S("store")};
+    struct msg_job_result result = {.worker = S(fake->id),
+                                    .job = S("eval:a/0"),
+                                    .token = token,
+                                    .outcome = S(outcome),
+                                    .ms = 1,
+                                    .has_reward = is_ok,
+                                    .reward = reward,
+                                    .has_fault = !is_ok,
+                                    .fault = S("store")};
     world_send(world, fake->push, MSG_job_result, &result);
 }
 
@@ -34,8 +40,13 @@ static void say_held(struct world *world, struct fake *fake, uint64_t token)
 {
     AUTO_BUFFER packed = {0};
     assert_true(jobs_append(&packed, S("eval:a/0"), token));
-    struct msg_worker_beat beat = {.worker = S(fake->id), .stage = S("eval"), .slots = 1, .lane = S(fake->lane),
-                                   .host = S("here"), .progress = 1, .draining = true,
+    struct msg_worker_beat beat = {.worker = S(fake->id),
+                                   .stage = S("eval"),
+                                   .slots = 1,
+                                   .lane = S(fake->lane),
+                                   .host = S("here"),
+                                   .progress = 1,
+                                   .draining = true,
                                    .jobs = {buffer_peek(&packed), 1}};
     world_send(world, fake->push, MSG_worker_beat, &beat);
 }

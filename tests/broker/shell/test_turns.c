@@ -26,8 +26,7 @@ struct flood {
 /* As dense as a task may be: it costs as much to read as any. */
 static char *dense_task(void)
 {
-    static const char head[] = "{\"task\":\"a\",\"kind\":\"noop\",\"metadata\":{\"x\":[[]",
-                      tail[] = "]}}";
+    static const char head[] = "{\"task\":\"a\",\"kind\":\"noop\",\"metadata\":{\"x\":[[]", tail[] = "]}}";
     size_t len = sizeof(head) - 1;
     char *task = malloc(sizeof(head) + sizeof(tail) + (size_t)TASK_VALUES_MAX * 4);
     assert_non_null(task);
@@ -43,8 +42,8 @@ static void make_submit(struct buffer *out, uint64_t number)
     struct refusal no;
     char *task = dense_task(), group[32];
     snprintf(group, sizeof(group), "flood-%llu", (unsigned long long)number);
-    struct msg_group_submit submit = {.tag = number, .group = S(group), .stream = S("flood"),
-                                      .samples = 1, .task = S(task)};
+    struct msg_group_submit submit = {
+        .tag = number, .group = S(group), .stream = S("flood"), .samples = 1, .task = S(task)};
     if (!message_encode(MSG_group_submit, &submit, out, &no))
         fail_msg("%s", no.text);
     free(task);
@@ -67,9 +66,13 @@ static void make_beat(struct buffer *out)
         snprintf(job, sizeof(job), "run:flood-%u/0", i);
         assert_true(jobs_append(&packed, S(job), i + 1));
     }
-    struct msg_worker_beat beat = {.worker = S("flood"), .stage = S("run"), .slots = 1,
-                                   .lane = S("tcp://127.0.0.1:9"), .host = S("h"),
-                                   .progress = (uint64_t)clock_ms(), .jobs = {buffer_peek(&packed), 65536}};
+    struct msg_worker_beat beat = {.worker = S("flood"),
+                                   .stage = S("run"),
+                                   .slots = 1,
+                                   .lane = S("tcp://127.0.0.1:9"),
+                                   .host = S("h"),
+                                   .progress = (uint64_t)clock_ms(),
+                                   .jobs = {buffer_peek(&packed), 65536}};
     if (!message_encode(MSG_worker_beat, &beat, out, &no))
         fail_msg("%s", no.text);
 }
@@ -213,8 +216,8 @@ static void send_one(struct world *world, struct line *line, const char *task)
 {
     char group[64];
     snprintf(group, sizeof(group), "g-%p-%llu", line->socket, (unsigned long long)line->sent + 1);
-    struct msg_group_submit submit = {.tag = line->sent + 1, .group = S(group), .stream = S("flood"),
-                                      .samples = 1, .task = S(task)};
+    struct msg_group_submit submit = {
+        .tag = line->sent + 1, .group = S(group), .stream = S("flood"), .samples = 1, .task = S(task)};
     struct refusal no;
     buffer_clear(&world->out);
     assert_true(message_encode(MSG_group_submit, &submit, &world->out, &no));

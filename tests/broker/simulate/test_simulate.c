@@ -18,14 +18,12 @@
 /* A fleet that is short of nothing: what a test wants short it takes away. */
 static struct fleet plenty(void)
 {
-    return (struct fleet){.slots = {64, 64, 64},
-                          .workers = {1, 1, 1},
-                          .engines = 4,
-                          .speed = {100000, 50, 1000000, 65536, 1u << 30}};
+    return (struct fleet){
+        .slots = {64, 64, 64}, .workers = {1, 1, 1}, .engines = 4, .speed = {100000, 50, 1000000, 65536, 1u << 30}};
 }
 
-static struct figures simulated(const struct fleet *fleet, const char *tasks, uint64_t samples,
-                                double per_hour, struct verdict *verdict)
+static struct figures simulated(const struct fleet *fleet, const char *tasks, uint64_t samples, double per_hour,
+                                struct verdict *verdict)
 {
     struct shape shape;
     struct figures figures;
@@ -33,8 +31,11 @@ static struct figures simulated(const struct fleet *fleet, const char *tasks, ui
     uint64_t rollouts = simulate_enough(fleet->slots[STAGE_RUN] * fleet->workers[STAGE_RUN]);
     if (shape_parse(&shape, tasks, &fail) < 0)
         fail_msg("%s", fail.text);
-    struct load load = {.shape = &shape, .samples = samples, .groups = (rollouts + samples - 1) / samples,
-                        .seed = 1, .per_hour = per_hour};
+    struct load load = {.shape = &shape,
+                        .samples = samples,
+                        .groups = (rollouts + samples - 1) / samples,
+                        .seed = 1,
+                        .per_hour = per_hour};
     assert_int_equal(simulate(fleet, &load, NULL, NULL, &figures, &fail), 0);
     *verdict = figures_judge(&figures, &load);
     shape_finish(&shape);
@@ -76,8 +77,7 @@ static void prompts_are_read_once_a_group_and_then_cached(void **state)
     fleet.slots[STAGE_RUN] = 1;
     fleet.speed.prefill_per_s = 1000;
     /* 2 s of prompt for the first of four; then each call finds all but what the tool said, 0.5 s */
-    struct figures figures =
-        simulated(&fleet, "turns=2,prompt=2000,sampled=100,said=500", 4, 0, &verdict);
+    struct figures figures = simulated(&fleet, "turns=2,prompt=2000,sampled=100,said=500", 4, 0, &verdict);
     assert_near(figures.run_s, 2 + 2 + 0.5 + 2.0 / 4, 0.1);
     double prompted = 2000 + 2600, read = 2000 / 4.0 + 500;
     assert_near(figures.cached, 1 - read / prompted, 0.1);
@@ -107,22 +107,45 @@ static void each_part_is_named_where_it_is_short(void **state)
         uint64_t slots[STAGE_COUNT], samples;
         double tokens_per_s, per_hour;
     } cases[] = {
-        {PART_INIT, PART_RUN, ELEVEN_SECONDS ",init=10s", "Add init slots: from 15 on", {2, 64, 64}, 4,
-         1e6, 2 / 10.0 * 4 * 3600},
-        {PART_RUN, PART_EVAL, ELEVEN_SECONDS ",eval=1s", "Add run slots: from 704 on", {64, 5, 64}, 1,
-         1e6, 5 / 11.0 * 3600},
-        {PART_EVAL, PART_RUN, ELEVEN_SECONDS ",eval=10s", "Add eval slots: from 59 on", {64, 64, 3}, 1,
-         1e6, 3 / 10.0 * 3600},
-        {PART_SAMPLING, PART_RUN, "turns=4,prompt=500,sampled=50..150,tool=0.1..1.9s", "Add engines, or faster ones: from ",
-         {64, 64, 64}, 1, 250, 4 * 250 / 400.0 * 3600},
+        {PART_INIT,
+         PART_RUN,
+         ELEVEN_SECONDS ",init=10s",
+         "Add init slots: from 15 on",
+         {2, 64, 64},
+         4,
+         1e6,
+         2 / 10.0 * 4 * 3600},
+        {PART_RUN,
+         PART_EVAL,
+         ELEVEN_SECONDS ",eval=1s",
+         "Add run slots: from 704 on",
+         {64, 5, 64},
+         1,
+         1e6,
+         5 / 11.0 * 3600},
+        {PART_EVAL,
+         PART_RUN,
+         ELEVEN_SECONDS ",eval=10s",
+         "Add eval slots: from 59 on",
+         {64, 64, 3},
+         1,
+         1e6,
+         3 / 10.0 * 3600},
+        {PART_SAMPLING,
+         PART_RUN,
+         "turns=4,prompt=500,sampled=50..150,tool=0.1..1.9s",
+         "Add engines, or faster ones: from ",
+         {64, 64, 64},
+         1,
+         250,
+         4 * 250 / 400.0 * 3600},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct fleet fleet = plenty();
         struct verdict verdict;
         memcpy(fleet.slots, cases[i].slots, sizeof(fleet.slots));
         fleet.speed.tokens_per_s = cases[i].tokens_per_s;
-        struct figures figures =
-            simulated(&fleet, cases[i].tasks, cases[i].samples, 0, &verdict);
+        struct figures figures = simulated(&fleet, cases[i].tasks, cases[i].samples, 0, &verdict);
         assert_int_equal(verdict.first, cases[i].part);
         assert_int_equal(verdict.next, cases[i].next);
         assert_near(figures.parts[cases[i].part].per_hour, cases[i].per_hour, 2);
@@ -158,8 +181,8 @@ static void calls_beyond_an_engines_limit_wait_there(void **state)
     struct figures figures = simulated(&fleet, "sampled=100", 1, 0, &verdict);
     assert_int_equal(verdict.first, PART_SAMPLING);
     assert_near(figures.calls, 2, 0.1);
-    assert_near(figures.per_hour, 3600, 0.5);          /* two calls of 2 s at a time */
-    assert_near(figures.run_s, 8, 0.5);                /* of four pairs in turn */
+    assert_near(figures.per_hour, 3600, 0.5); /* two calls of 2 s at a time */
+    assert_near(figures.run_s, 8, 0.5);       /* of four pairs in turn */
     assert_near(figures.parts[PART_PROMPTS].wait_p50_s, 6, 3);
 }
 
@@ -170,7 +193,7 @@ static void what_comes_slower_than_it_is_done_has_no_bottleneck(void **state)
     struct verdict verdict;
     struct figures figures = simulated(&fleet, ELEVEN_SECONDS ",init=1s,eval=1s", 1, 2000, &verdict);
     assert_true(verdict.keeps_up);
-    assert_near(figures.per_hour, 2000, 15);           /* they come at random times */
+    assert_near(figures.per_hour, 2000, 15); /* they come at random times */
     assert_true(figures.parts[PART_RUN].wait_p99_s < 0.01);
     assert_non_null(strstr(verdict.text, "nothing: it keeps up with 2,000 rollouts/hour"));
 }

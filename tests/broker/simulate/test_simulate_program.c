@@ -22,8 +22,7 @@ enum { SAID_MAX = 16384 };
 static int run(const char *arguments, char said[SAID_MAX])
 {
     char command[1024];
-    snprintf(command, sizeof(command), "%s/broker/sluice-simulate %s 2>&1", getenv("SLUICE_BINARY_DIR"),
-             arguments);
+    snprintf(command, sizeof(command), "%s/broker/sluice-simulate %s 2>&1", getenv("SLUICE_BINARY_DIR"), arguments);
     FILE *out = popen(command, "r");
     assert_non_null(out);
     size_t len = fread(said, 1, SAID_MAX - 1, out);
@@ -92,7 +91,8 @@ static void help_names_every_option_quantity_and_distribution(void **state)
 {
     (void)state;
     static const char *const words[] = {
-        "\n  --tokens-per-second T ", "\n  --json ",
+        "\n  --tokens-per-second T ",
+        "\n  --json ",
 #define QUANTITY(name, unit, least, most, doc) "  " #name " ",
 #include "broker/simulate/quantities.def"
 #undef QUANTITY
@@ -123,8 +123,14 @@ static void words_tell_rates_parts_and_the_bottleneck(void **state)
     (void)state;
     char said[SAID_MAX];
     assert_int_equal(run("--samples 1 --slots 1 --tasks turns=4,sampled=120,tool=1s", said), 0);
-    static const char *const words[] = {"rollouts/hour  327\n", "part ", "busy", "wait p99", "init slots",
-                                        "run slots", "eval slots", "engines, sampling",
+    static const char *const words[] = {"rollouts/hour  327\n",
+                                        "part ",
+                                        "busy",
+                                        "wait p99",
+                                        "init slots",
+                                        "run slots",
+                                        "eval slots",
+                                        "engines, sampling",
                                         "engines, reading prompts",
                                         "bottleneck     run slots: with 1 at most 327 rollouts/hour"};
     for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
@@ -134,13 +140,13 @@ static void words_tell_rates_parts_and_the_bottleneck(void **state)
 
 /* ---- recorded trajectories ------------------------------------------------------------------- */
 
-#define TURN(role, offset, length, seconds)                                                        \
+#define TURN(role, offset, length, seconds)                                                                            \
     "{\"role\": \"" role "\", \"offset\": " #offset ", \"length\": " #length ", \"seconds\": " #seconds "}"
 
-static const char good[] =
-    "{\"outcome\": \"ok\", \"group\": \"g\", \"init_ms\": 2000, \"run_ms\": 9000, \"eval_ms\": 3000, \"traces\": "
-    "[{\"turns\": [" TURN("prompt", 0, 300, 0) ", " TURN("assistant", 300, 120, 4) ", "
-    TURN("tool", 420, 50, 1.5) ", " TURN("assistant", 470, 60, 2) "]}]}\n";
+static const char good[] = "{\"outcome\": \"ok\", \"group\": \"g\", \"init_ms\": 2000, \"run_ms\": 9000, \"eval_ms\": "
+                           "3000, \"traces\": "
+                           "[{\"turns\": [" TURN("prompt", 0, 300, 0) ", " TURN("assistant", 300, 120, 4) ", " TURN(
+                               "tool", 420, 50, 1.5) ", " TURN("assistant", 470, 60, 2) "]}]}\n";
 
 static const char *write_file(const char *text, char path[64])
 {
@@ -155,8 +161,10 @@ static void recorded_trajectories_are_drawn_from(void **state)
 {
     (void)state;
     char path[64], arguments[256];
-    snprintf(arguments, sizeof(arguments), "--json --slots 1 --samples 1 --prefill-tokens-per-second 100000000 "
-             "--tasks %s", write_file(good, path));
+    snprintf(arguments, sizeof(arguments),
+             "--json --slots 1 --samples 1 --prefill-tokens-per-second 100000000 "
+             "--tasks %s",
+             write_file(good, path));
     json_t *object = run_json(arguments);
     unlink(path);
     /* 180 tokens at 60 a second, 1.5 s of tools, and 1.5 s that was neither call nor tool */

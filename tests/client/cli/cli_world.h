@@ -73,8 +73,7 @@ static inline void expect(struct fixture *f, const char *arguments, int status, 
 {
     int got = run(f, arguments);
     if (got != status || !strstr(said(f), words))
-        fail_msg("sluice %s: exit status %d, not %d, or no '%s' in:\n%s", arguments, got, status,
-                 words, said(f));
+        fail_msg("sluice %s: exit status %d, not %d, or no '%s' in:\n%s", arguments, got, status, words, said(f));
 }
 
 static inline void write_file(const char *name, const char *text)

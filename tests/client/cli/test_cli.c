@@ -32,8 +32,10 @@ static void a_wrong_command_line_is_exit_two_and_says_what(void **state)
         {"engine", "add URL | check URL | drain URL | list | remove URL is missing"},
         {"engine frob", "'frob' is none of add, check, drain, list, remove"},
         {"engine add", "engine add wants one URL"},
-        {"engine add ftp://a.example:21", "'ftp://a.example:21' is no base URL such as http://gpu1:8000: it begins with"},
-        {"engine add http://h:0", "'http://h:0' is no base URL such as http://gpu1:8000: its port is none of 1 to 65535"},
+        {"engine add ftp://a.example:21",
+         "'ftp://a.example:21' is no base URL such as http://gpu1:8000: it begins with"},
+        {"engine add http://h:0",
+         "'http://h:0' is no base URL such as http://gpu1:8000: its port is none of 1 to 65535"},
         {"engine add http://h:99999", "its port is none of 1 to 65535"},
         {"engine add http://[::1", "the '[' of its host is not closed"},
         {"engine add http://h/#x", "it has a fragment"},
@@ -129,8 +131,7 @@ static void one_bad_line_and_nothing_is_submitted(void **state)
                               "{\"task\":\"bad\",\"kind\":\"noop\",\"samples\":0}\n"
                               "{\"task\":\"bad\"}\n"
                               "{\"task\":\"bad\",\"kind\":\"noop\",\"files\":[{\"path\":\"../x\",\"text\":\"\"}]}\n");
-    expect(f, "submit tasks.jsonl --stream train", 1,
-           "sluice: 7 of 8 lines are no tasks; nothing was submitted");
+    expect(f, "submit tasks.jsonl --stream train", 1, "sluice: 7 of 8 lines are no tasks; nothing was submitted");
     assert_non_null(strstr(said(f), "tasks.jsonl:2: kind: "));
     assert_non_null(strstr(said(f), "tasks.jsonl:4: "));
     assert_non_null(strstr(said(f), "tasks.jsonl:5: frob: "));
@@ -149,8 +150,7 @@ static void a_file_submitted_again_is_the_same_groups(void **state)
 {
     struct fixture *f = *state;
     write_file("tasks.jsonl", two_tasks);
-    expect(f, "submit tasks.jsonl --stream train", 0,
-           "2 of 2 groups accepted (4 rollouts) for stream train\n");
+    expect(f, "submit tasks.jsonl --stream train", 0, "2 of 2 groups accepted (4 rollouts) for stream train\n");
     expect(f, "submit tasks.jsonl --stream train", 0,
            "2 of 2 groups accepted (4 rollouts) for stream train; 2 of them the broker had already");
     assert_int_equal(fake_groups(f->broker), 2);
@@ -239,8 +239,7 @@ static void a_refusal_that_waiting_cannot_help_is_exit_one(void **state)
     write_file("tasks.jsonl", "{\"task\":\"one\",\"kind\":\"noop\"}\n");
     fake_be_full(f->broker, 1);
     expect(f, "submit tasks.jsonl --stream train", 0, "1 of 1 groups accepted");
-    expect(f, "submit tasks.jsonl --stream train --wait --out /nowhere/x", 1,
-           "cannot write /nowhere/x: No such file");
+    expect(f, "submit tasks.jsonl --stream train --wait --out /nowhere/x", 1, "cannot write /nowhere/x: No such file");
 }
 
 static void priority_and_lease_go_with_every_group(void **state)
@@ -258,8 +257,7 @@ static void a_warning_is_said_once(void **state)
     struct fixture *f = *state;
     write_file("tasks.jsonl", two_tasks);
     fake_warn(f->broker, "87 % of the rollouts that fit are live");
-    expect(f, "submit tasks.jsonl --stream train", 0,
-           "sluice: warning: 87 % of the rollouts that fit are live\n");
+    expect(f, "submit tasks.jsonl --stream train", 0, "sluice: warning: 87 % of the rollouts that fit are live\n");
     const char *first = strstr(said(f), "warning");
     assert_null(strstr(first + 1, "warning"));
 }

@@ -80,9 +80,8 @@ static void acknowledging_and_backing_up_say_what_they_did(void **state)
     expect(f, "backup monday", 0, "backups/monday.db in the broker's data directory, 3 bytes");
 }
 
-static const char two_workers[] =
-    "{\"workers\": [{\"worker\": \"w1\", \"host\": \"here\", \"jobs\": 2},"
-    " {\"worker\": \"w2\", \"host\": \"there\", \"jobs\": 0}]}";
+static const char two_workers[] = "{\"workers\": [{\"worker\": \"w1\", \"host\": \"here\", \"jobs\": 2},"
+                                  " {\"worker\": \"w2\", \"host\": \"there\", \"jobs\": 0}]}";
 
 static void draining_tells_and_waits_until_they_are_gone(void **state)
 {
@@ -91,8 +90,7 @@ static void draining_tells_and_waits_until_they_are_gone(void **state)
     fake_count_done(f->broker, 1);
     expect(f, "drain w1 --grace 90s", 0, "workers told to end: 1\n");
     assert_string_equal(fake_last_options(f->broker), "grace_s=90 is_host=0");
-    expect(f, "drain --host here --grace 0s --wait --patience 1s", 1,
-           "still there: 1, with 2 jobs");
+    expect(f, "drain --host here --grace 0s --wait --patience 1s", 1, "still there: 1, with 2 jobs");
     assert_string_equal(fake_last_options(f->broker), "grace_s=0 is_host=1");
     expect(f, "drain w3 --wait", 0, "gone");
     assert_string_equal(fake_last_options(f->broker), "grace_s=- is_host=0");
@@ -119,10 +117,8 @@ static void the_exit_status_of_status_is_the_health(void **state)
     struct fixture *f = *state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         char json[256], words[64];
-        snprintf(json, sizeof(json), "{\"health\": \"%s\", \"reasons\": [\"a\\u001b[2J\", \"b\"]}",
-                 cases[i].health);
-        snprintf(words, sizeof(words), "health    %s\n          a?[2J\n          b\nbroker ",
-                 cases[i].health);
+        snprintf(json, sizeof(json), "{\"health\": \"%s\", \"reasons\": [\"a\\u001b[2J\", \"b\"]}", cases[i].health);
+        snprintf(words, sizeof(words), "health    %s\n          a?[2J\n          b\nbroker ", cases[i].health);
         fake_set_status(f->broker, json);
         expect(f, "status", cases[i].status, words);
         assert_ptr_equal(strstr(said(f), "health "), said(f));
@@ -146,7 +142,9 @@ static void status_shows_what_is_lost_and_set_aside_and_passes_over_what_it_does
                     " \"images\": [{\"image\": \"debian\", \"state\": \"trial\", \"faults\": 6}],"
                     " \"clients\": [{\"name\": \"ann\", \"rollouts\": 12, \"results\": 3, \"x\": {}}],"
                     " \"advice\": [\"do something\", 1]}");
-    expect(f, "status", 4, "lost worker  stage  host  jobs  ago ms  why\nw9?          run    n7    3     1200    no beat\n");
+    expect(f, "status", 4,
+           "lost worker  stage  host  jobs  ago ms  why\nw9?          run    n7    3     1200    "
+           "no beat\n");
     assert_non_null(strstr(said(f), "http://e:1  2     open   5       900"));
     assert_non_null(strstr(said(f), "debian           trial  6       -        -\n"));
     assert_non_null(strstr(said(f), "client  rollouts  results\nann     12        3\n"));
@@ -154,7 +152,8 @@ static void status_shows_what_is_lost_and_set_aside_and_passes_over_what_it_does
 }
 
 /* A title, the clipboard, CSI in both its characters, a line turned around, one begun anew. */
-static const char spice[] = "\x1b]0;t\x07\x1b]52;c;eA==\x1b\\\xc2\x9b" "2J\xe2\x80\xae\r\b";
+static const char spice[] = "\x1b]0;t\x07\x1b]52;c;eA==\x1b\\\xc2\x9b"
+                            "2J\xe2\x80\xae\r\b";
 static const char spice_shown[] = "?]0;t??]52;c;eA==?\\?2J???";
 
 /* Whether a byte of it is a control to some terminal; of the pieces of longer characters, C1's. */
@@ -213,10 +212,11 @@ static void nothing_of_others_steers_the_terminal(void **state)
 
 static void a_status_steers_no_terminal(void **state)
 {
-    static const char all[] =
-        "{\"health\": \"@\", \"reasons\": [\"@\"], \"store\": {\"state\": \"@\"}, \"advice\": [\"@\"],"
-        " \"engines\": [{\"url\": \"@\", \"state\": \"@\"}], \"streams\": [{\"name\": \"@\", \"owner\": \"@\"}],"
-        " \"stages\": {\"@\": {\"queued\": 1}}, \"clients\": [{\"name\": \"@\", \"@\": 1}]}";
+    static const char all[] = "{\"health\": \"@\", \"reasons\": [\"@\"], \"store\": {\"state\": \"@\"}, \"advice\": "
+                              "[\"@\"],"
+                              " \"engines\": [{\"url\": \"@\", \"state\": \"@\"}], \"streams\": [{\"name\": \"@\", "
+                              "\"owner\": \"@\"}],"
+                              " \"stages\": {\"@\": {\"queued\": 1}}, \"clients\": [{\"name\": \"@\", \"@\": 1}]}";
     static const char escaped[] = "\\u001b[2J\xc2\x9b\xe2\x80\xae";
     struct fixture *f = *state;
     AUTO_BUFFER json = {0};
@@ -267,8 +267,9 @@ static void hello_is_a_whole_trainer(void **state)
     memcpy(f->sluice, hello, sizeof(hello));
     fake_name_stream(f->broker, "hello");
     fake_finish_at_once(f->broker, true);
-    expect(f, "", 0, "hello/0: ok, 3 tokens, 2 of them sampled, reward 0\n"
-                     "hello/1: ok, 3 tokens, 2 of them sampled, reward 1\n");
+    expect(f, "", 0,
+           "hello/0: ok, 3 tokens, 2 of them sampled, reward 0\n"
+           "hello/1: ok, 3 tokens, 2 of them sampled, reward 1\n");
     expect(f, "'{\"task\": 1}'", 1, "hello: the name is taken");
 }
 

@@ -38,7 +38,8 @@ static void gather(struct keys *keys, const char *parent, json_t *value)
     char name[96];
     const char *key;
     json_t *member;
-    json_object_foreach(value, key, member) {
+    json_object_foreach(value, key, member)
+    {
         snprintf(name, sizeof(name), "%.40s%s%.40s", parent, *parent ? "." : "", key);
         add(keys, name);
         if (json_is_array(member) && json_is_object(json_array_get(member, 0)))
@@ -64,10 +65,16 @@ static void written_keys(struct keys *keys, const struct sluice_trajectory *traj
 static const uint32_t ids[] = {1};
 static const uint8_t mask[] = {1};
 static const float logprobs[] = {-0.5f};
-static const struct sluice_turn full_turn = {.role = "assistant", .length = 1, .finish = "stop", .engine = "http://e",
-                                             .version = "v"};
-static const struct sluice_turn bare_turn = {.role = "prompt", .length = 1, .finish = "", .engine = "", .version = "",
-                                             .queue_seconds = -1, .prefill_seconds = -1, .decode_seconds = -1};
+static const struct sluice_turn full_turn = {
+    .role = "assistant", .length = 1, .finish = "stop", .engine = "http://e", .version = "v"};
+static const struct sluice_turn bare_turn = {.role = "prompt",
+                                             .length = 1,
+                                             .finish = "",
+                                             .engine = "",
+                                             .version = "",
+                                             .queue_seconds = -1,
+                                             .prefill_seconds = -1,
+                                             .decode_seconds = -1};
 static const struct sluice_message full_message = {.role = "tool", .content = "", .tool = "bash: ls"};
 static const struct sluice_message bare_message = {.role = "user", .content = ""};
 static const struct sluice_breach breach = {.limit = "disk", .count = 1};
@@ -78,14 +85,33 @@ static const struct sluice_tamper tamper = {.count = 1, .files = &touched, .file
 /* One with all that there can be, or with no more than there must be. */
 static void make_keys(struct keys *keys, bool is_full)
 {
-    const struct sluice_trace trace = {.token_ids = ids, .mask = mask, .logprobs = logprobs, .token_count = 1,
-                                       .turns = is_full ? &full_turn : &bare_turn, .turn_count = 1, .reason = "",
-                                       .template_digest = "", .tokenizer_digest = ""};
-    const struct sluice_trajectory trajectory = {
-        .stream = "s", .rollout = "g/0", .group = "g", .task = "t", .outcome = "ok", .detail = "", .init_layer = "",
-        .engine = "", .agent = "", .logprobs_mode = "", .template_digest = "", .tokenizer_digest = "",
-        .traces = &trace, .trace_count = 1, .messages = is_full ? &full_message : &bare_message, .message_count = 1,
-        .sandbox = is_full ? &sandbox : NULL, .tamper = is_full ? &tamper : NULL};
+    const struct sluice_trace trace = {.token_ids = ids,
+                                       .mask = mask,
+                                       .logprobs = logprobs,
+                                       .token_count = 1,
+                                       .turns = is_full ? &full_turn : &bare_turn,
+                                       .turn_count = 1,
+                                       .reason = "",
+                                       .template_digest = "",
+                                       .tokenizer_digest = ""};
+    const struct sluice_trajectory trajectory = {.stream = "s",
+                                                 .rollout = "g/0",
+                                                 .group = "g",
+                                                 .task = "t",
+                                                 .outcome = "ok",
+                                                 .detail = "",
+                                                 .init_layer = "",
+                                                 .engine = "",
+                                                 .agent = "",
+                                                 .logprobs_mode = "",
+                                                 .template_digest = "",
+                                                 .tokenizer_digest = "",
+                                                 .traces = &trace,
+                                                 .trace_count = 1,
+                                                 .messages = is_full ? &full_message : &bare_message,
+                                                 .message_count = 1,
+                                                 .sandbox = is_full ? &sandbox : NULL,
+                                                 .tamper = is_full ? &tamper : NULL};
     written_keys(keys, &trajectory);
 }
 

@@ -96,8 +96,7 @@ static void many_submits_each_have_their_result(void **state)
 static void a_submit_carries_its_priority_and_lease_or_none(void **state)
 {
     struct fixture *f = *state;
-    struct sluice_group group = {
-        .group = "g", .stream = "train", .task_json = task, .samples = 1};
+    struct sluice_group group = {.group = "g", .stream = "train", .task_json = task, .samples = 1};
     assert_int_equal(sluice_submit_many(f->client, &group, 1), 0);
     assert_string_equal(fake_last_options(f->broker), "priority=- lease_ms=-");
     group.has_priority = true;
@@ -141,8 +140,7 @@ static void a_full_broker_is_waited_for_no_longer_than_patience_says(void **stat
     char names[COUNT][16];
     for (unsigned i = 0; i < COUNT; i++) {
         snprintf(names[i], sizeof(names[i]), "g%u", i);
-        groups[i] = (struct sluice_group){
-            .group = names[i], .stream = "train", .task_json = task, .samples = 1};
+        groups[i] = (struct sluice_group){.group = names[i], .stream = "train", .task_json = task, .samples = 1};
     }
     fake_be_full(f->broker, 1000000);
     sluice_set_patience(f->client, 90);
@@ -177,8 +175,7 @@ static void a_disk_that_is_low_is_waited_for(void **state)
 static void a_full_broker_says_when_to_try_again(void **state)
 {
     struct fixture *f = *state;
-    struct sluice_group group = {
-        .group = "g", .stream = "train", .task_json = task, .samples = 1};
+    struct sluice_group group = {.group = "g", .stream = "train", .task_json = task, .samples = 1};
     sluice_set_patience(f->client, 0);
     fake_be_full(f->broker, 1);
     assert_int_equal(sluice_submit_many(f->client, &group, 1), -EAGAIN);
@@ -189,9 +186,8 @@ static void a_full_broker_says_when_to_try_again(void **state)
 static void what_is_refused_for_good_is_told_before_a_full_broker(void **state)
 {
     struct fixture *f = *state;
-    struct sluice_group groups[] = {
-        {.group = "new", .stream = "train", .task_json = task, .samples = 1},
-        {.group = "taken", .stream = "train", .task_json = task, .samples = 2}};
+    struct sluice_group groups[] = {{.group = "new", .stream = "train", .task_json = task, .samples = 1},
+                                    {.group = "taken", .stream = "train", .task_json = task, .samples = 2}};
     assert_int_equal(sluice_submit(f->client, "taken", "train", 1, task), 0);
     fake_be_full(f->broker, 1);
     assert_int_equal(sluice_submit_many(f->client, groups, 2), -EEXIST);
@@ -206,14 +202,12 @@ static void each_refusal_is_its_errno_and_the_brokers_sentence(void **state)
         enum refusal_reason reason;
         int code;
     } cases[] = {
-        {REFUSAL_QUEUE_FULL, -EAGAIN},      {REFUSAL_GROUP_EXISTS, -EEXIST},
-        {REFUSAL_UNKNOWN_ROLLOUT, -ENOENT}, {REFUSAL_UNKNOWN_STREAM, -ENOENT},
-        {REFUSAL_UNKNOWN_GROUP, -ENOENT},   {REFUSAL_UNKNOWN_ENGINE, -ENOENT},
-        {REFUSAL_FORGOTTEN, -ENODATA},      {REFUSAL_NO_ENGINE, -EHOSTUNREACH},
-        {REFUSAL_BAD_TASK, -EINVAL},        {REFUSAL_TOO_LARGE, -EINVAL},
-        {REFUSAL_UNKNOWN_MESSAGE, -EPROTO}, {REFUSAL_AMBIGUOUS, -EINVAL},
-        {REFUSAL_NOT_ALLOWED, -EACCES},     {REFUSAL_DISK_LOW, -EAGAIN},
-        {REFUSAL_UNKNOWN_WORKER, -ENOENT},  {REFUSAL_BACKUP_FAILED, -EIO},
+        {REFUSAL_QUEUE_FULL, -EAGAIN},     {REFUSAL_GROUP_EXISTS, -EEXIST},    {REFUSAL_UNKNOWN_ROLLOUT, -ENOENT},
+        {REFUSAL_UNKNOWN_STREAM, -ENOENT}, {REFUSAL_UNKNOWN_GROUP, -ENOENT},   {REFUSAL_UNKNOWN_ENGINE, -ENOENT},
+        {REFUSAL_FORGOTTEN, -ENODATA},     {REFUSAL_NO_ENGINE, -EHOSTUNREACH}, {REFUSAL_BAD_TASK, -EINVAL},
+        {REFUSAL_TOO_LARGE, -EINVAL},      {REFUSAL_UNKNOWN_MESSAGE, -EPROTO}, {REFUSAL_AMBIGUOUS, -EINVAL},
+        {REFUSAL_NOT_ALLOWED, -EACCES},    {REFUSAL_DISK_LOW, -EAGAIN},        {REFUSAL_UNKNOWN_WORKER, -ENOENT},
+        {REFUSAL_BACKUP_FAILED, -EIO},
     };
     struct fixture *f = *state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -382,9 +376,9 @@ static void no_broker_is_a_timeout_that_says_where(void **state)
 static void an_address_that_is_none_is_refused(void **state)
 {
     (void)state;
-    static const char *const urls[] = {"127.0.0.1:5750", "tcp://host",        "tcp://host:",
-                                       "tcp://host:0",   "tcp://host:65535",  "tcp://host:57x",
-                                       "ipc:///tmp/x",   "http://host:5750",  "tcp://"};
+    static const char *const urls[] = {
+        "127.0.0.1:5750", "tcp://host",   "tcp://host:",      "tcp://host:0", "tcp://host:65535",
+        "tcp://host:57x", "ipc:///tmp/x", "http://host:5750", "tcp://"};
     for (size_t i = 0; i < sizeof(urls) / sizeof(*urls); i++) {
         struct sluice_client *client = sluice_connect(urls[i]);
         const char *json;

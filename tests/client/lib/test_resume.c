@@ -90,7 +90,10 @@ static void a_cursor_into_a_ledger_that_is_gone_is_stale(void **state)
 static void a_cursor_that_is_none_of_this_stream_is_refused(void **state)
 {
     static const char *const texts[] = {
-        "", "{", "[]", "{\"sluice_cursor\":1}",
+        "",
+        "{",
+        "[]",
+        "{\"sluice_cursor\":1}",
         "{\"sluice_cursor\":1,\"stream\":\"other\",\"next\":2,\"epoch\":3,\"rollout\":\"g/0\"}",
         "{\"sluice_cursor\":2,\"stream\":\"train\",\"next\":2,\"epoch\":3,\"rollout\":\"g/0\"}",
         "{\"sluice_cursor\":1,\"stream\":\"train\",\"next\":-2,\"epoch\":3,\"rollout\":\"g/0\"}",
@@ -124,11 +127,7 @@ static void a_reader_renews_leases_by_itself(void **state)
 {
     static const char task[] = "{\"task\":\"add\",\"kind\":\"noop\"}";
     struct fixture *f = *state;
-    struct sluice_group group = {.group = "g",
-                                 .stream = "train",
-                                 .task_json = task,
-                                 .samples = 1,
-                                 .lease_ms = 1000};
+    struct sluice_group group = {.group = "g", .stream = "train", .task_json = task, .samples = 1, .lease_ms = 1000};
     assert_int_equal(sluice_submit_many(f->client, &group, 1), 0);
     subscribe(f, 1);
     assert_int_equal(sluice_next(f->client, 1500, &f->got), -EAGAIN);

@@ -128,8 +128,7 @@ static void a_forgotten_number_is_an_error_that_says_so(void **state)
     fake_forget(f->broker, 3);
     subscribe(f, 2);
     assert_int_equal(sluice_next(f->client, SOON_MS, &f->got), -ENODATA);
-    assert_string_equal(sluice_error(f->client),
-                        "stream train: number 2 is no longer kept; the oldest is 4");
+    assert_string_equal(sluice_error(f->client), "stream train: number 2 is no longer kept; the oldest is 4");
     assert_int_equal(sluice_stream_first(f->client), 4);
     /* Another call between does not lose the sentence, nor the error. */
     assert_int_equal(sluice_next(f->client, SOON_MS, &f->got), -ENODATA);
@@ -145,8 +144,7 @@ static void what_is_forgotten_while_reading_is_told_with_the_oldest_that_is_kept
     expect(f, 1, 64);
     fake_forget(f->broker, 100);
     assert_int_equal(sluice_next(f->client, SOON_MS, &f->got), -ENODATA);
-    assert_string_equal(sluice_error(f->client),
-                        "stream train: number 65 is no longer kept; the oldest is 101");
+    assert_string_equal(sluice_error(f->client), "stream train: number 65 is no longer kept; the oldest is 101");
     assert_int_equal(sluice_stream_first(f->client), 101);
 }
 

@@ -18,14 +18,12 @@
 
 static void assert_same(const struct json_doc *doc, const struct json_doc_node *node, const json_t *json);
 
-static void assert_same_object(const struct json_doc *doc, const struct json_doc_node *node,
-                               const json_t *json)
+static void assert_same_object(const struct json_doc *doc, const struct json_doc_node *node, const json_t *json)
 {
     const char *name;
     json_t *value;
     assert_int_equal(node->count, json_object_size(json));
-    json_object_foreach((json_t *)json, name, value)
-        assert_same(doc, json_doc_get(doc, node, name), value);
+    json_object_foreach((json_t *)json, name, value) assert_same(doc, json_doc_get(doc, node, name), value);
 }
 
 static void assert_same(const struct json_doc *doc, const struct json_doc_node *node, const json_t *json)
@@ -33,9 +31,7 @@ static void assert_same(const struct json_doc *doc, const struct json_doc_node *
     double number;
     assert_non_null(node);
     switch (json_typeof(json)) {
-    case JSON_OBJECT:
-        assert_same_object(doc, node, json);
-        break;
+    case JSON_OBJECT: assert_same_object(doc, node, json); break;
     case JSON_ARRAY:
         assert_int_equal(json_doc_count(node), json_array_size(json));
         for (uint32_t i = 0; i < node->count; i++)
@@ -46,8 +42,7 @@ static void assert_same(const struct json_doc *doc, const struct json_doc_node *
         AUTO_BUFFER text = {0};
         assert_true(json_doc_string(doc, node, &text));
         assert_int_equal(text.len, json_string_length(json));
-        assert_memory_equal(text.data ? text.data : (uint8_t *)"", json_string_value(json),
-                            text.len);
+        assert_memory_equal(text.data ? text.data : (uint8_t *)"", json_string_value(json), text.len);
         break;
     }
     case JSON_INTEGER:
@@ -56,7 +51,7 @@ static void assert_same(const struct json_doc *doc, const struct json_doc_node *
         assert_true(number == json_number_value(json));
         break;
     default:
-        assert_int_equal(node->kind, json_is_null(json)    ? JSON_DOC_NULL
+        assert_int_equal(node->kind, json_is_null(json)   ? JSON_DOC_NULL
                                      : json_is_true(json) ? JSON_DOC_TRUE
                                                           : JSON_DOC_FALSE);
     }
@@ -66,8 +61,7 @@ static void assert_agrees(const char *text)
 {
     struct json_doc doc;
     struct fail fail = {0};
-    json_t *json = json_loads(
-        text, JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
+    json_t *json = json_loads(text, JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
     int error = json_doc_parse(slice_from_str(text), &doc, &fail);
     if ((error == 0) != (json != NULL))
         fail_msg("%.80s: %s", text, error ? fail.text : "jansson refuses it");
@@ -83,9 +77,25 @@ static void what_jansson_reads_is_read_alike(void **state)
 {
     (void)state;
     static const char *const texts[] = {
-        "{}", "[]", "null", "true", "false", "\"\"", "0", "-0", "-1", "12345678901234567",
-        "0.1", "-0.3468863368034363", "1e-7", "1E+2", "-5.113287925720215e-05", "1.5e300",
-        "123456789.123456789123456789", "0.000000000000000000000001", "9007199254740993.0",
+        "{}",
+        "[]",
+        "null",
+        "true",
+        "false",
+        "\"\"",
+        "0",
+        "-0",
+        "-1",
+        "12345678901234567",
+        "0.1",
+        "-0.3468863368034363",
+        "1e-7",
+        "1E+2",
+        "-5.113287925720215e-05",
+        "1.5e300",
+        "123456789.123456789123456789",
+        "0.000000000000000000000001",
+        "9007199254740993.0",
         " [ 1 , 2 , { \"a\" : [ ] , \"b\" : null } ] ",
         "{\"a\":{\"b\":{\"c\":[1,[2,[3]]]}},\"d\":\"x\"}",
         "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\\u00e9\\u4e2d\\ud83d\\ude00 \\u0000 caf\xc3\xa9\"",
@@ -97,10 +107,11 @@ static void what_jansson_reads_is_read_alike(void **state)
 static void what_is_no_json_is_refused(void **state)
 {
     (void)state;
-    static const char *const texts[] = {
-        "", " ", "{", "}", "[", "]", "[1,]", "[,1]", "[1 2]", "{\"a\"}", "{\"a\":}", "{\"a\":1,}",
-        "{a:1}", "{1:2}", "\"", "\"\\", "\"\\x\"", "\"\\u12\"", "\"\\u12g4\"", "\"a\nb\"", "01",
-        "-", "1.", ".5", "1e", "1e+", "+1", "nul", "truex", "1 1", "NaN", "Infinity", "[1]]", "1e999"};
+    static const char *const texts[] = {"",      " ",     "{",       "}",         "[",           "]",        "[1,]",
+                                        "[,1]",  "[1 2]", "{\"a\"}", "{\"a\":}",  "{\"a\":1,}",  "{a:1}",    "{1:2}",
+                                        "\"",    "\"\\",  "\"\\x\"", "\"\\u12\"", "\"\\u12g4\"", "\"a\nb\"", "01",
+                                        "-",     "1.",    ".5",      "1e",        "1e+",         "+1",       "nul",
+                                        "truex", "1 1",   "NaN",     "Infinity",  "[1]]",        "1e999"};
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
         assert_agrees(texts[i]);
 }
@@ -109,12 +120,12 @@ static void what_is_no_json_is_refused(void **state)
 static void a_name_twice_in_one_object_is_refused(void **state)
 {
     (void)state;
-    static const char *const twice[] = {
-        "{\"a\":1,\"a\":1}", "[[{\"x\":{\"b\":1,\"a\":2,\"b\":null}}]]", "{\"\":1,\"\":2}",
-        "{\"tokens\":[1],\"tok\\u0065ns\":[2]}", "{\"\\u0061\":1,\"b\":{},\"\\u0061\":2}"};
-    static const char *const once[] = {
-        "{\"a\":{\"a\":{\"a\":1}},\"b\":{\"a\":1}}", "[{\"a\":1},{\"a\":1}]", "{\"a\":1,\"A\":1,\"a \":1}",
-        "{\"\\u0061\":1,\"\\u0062\":1,\"c\":1}", "{\"a\":\"a\"}"};
+    static const char *const twice[] = {"{\"a\":1,\"a\":1}", "[[{\"x\":{\"b\":1,\"a\":2,\"b\":null}}]]",
+                                        "{\"\":1,\"\":2}", "{\"tokens\":[1],\"tok\\u0065ns\":[2]}",
+                                        "{\"\\u0061\":1,\"b\":{},\"\\u0061\":2}"};
+    static const char *const once[] = {"{\"a\":{\"a\":{\"a\":1}},\"b\":{\"a\":1}}", "[{\"a\":1},{\"a\":1}]",
+                                       "{\"a\":1,\"A\":1,\"a \":1}", "{\"\\u0061\":1,\"\\u0062\":1,\"c\":1}",
+                                       "{\"a\":\"a\"}"};
     for (size_t i = 0; i < sizeof(twice) / sizeof(*twice); i++) {
         struct json_doc doc;
         struct fail fail = {0};
@@ -187,12 +198,10 @@ static void lone_surrogates_become_replacements(void **state)
     AUTO_BUFFER text = {0};
     struct json_doc doc;
     struct fail fail = {0};
-    assert_int_equal(
-        json_doc_parse(slice_from_str("\"a\\ud83d\\u0041 \\ude00\\ud83d\""), &doc, &fail), 0);
+    assert_int_equal(json_doc_parse(slice_from_str("\"a\\ud83d\\u0041 \\ude00\\ud83d\""), &doc, &fail), 0);
     assert_true(json_doc_string(&doc, json_doc_root(&doc), &text));
-    assert_true(slice_is(buffer_peek(&text),
-                         "a\xef\xbf\xbd"
-                         "A \xef\xbf\xbd\xef\xbf\xbd"));
+    assert_true(slice_is(buffer_peek(&text), "a\xef\xbf\xbd"
+                                             "A \xef\xbf\xbd\xef\xbf\xbd"));
     json_doc_finish(&doc);
 }
 
@@ -206,8 +215,7 @@ static void depth_has_a_limit(void **state)
         memset(text, '[', (size_t)levels);
         memset(text + levels, ']', (size_t)levels);
         text[2 * levels] = '\0';
-        assert_int_equal(json_doc_parse(slice_from_str(text), &doc, &fail),
-                         levels > JSON_DOC_LEVELS_MAX ? -EPROTO : 0);
+        assert_int_equal(json_doc_parse(slice_from_str(text), &doc, &fail), levels > JSON_DOC_LEVELS_MAX ? -EPROTO : 0);
         json_doc_finish(&doc);
     }
 }

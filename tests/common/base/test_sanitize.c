@@ -23,13 +23,28 @@ static const struct {
     {"clipboard", "\x1b]52;c;eA==\x07", "?]52;c;eA==?"},
     {"title", "\x1b]0;root\x1b\\", "?]0;root?\\"},
     {"carriage return, backspace, DEL", "a\rb\bc\x7f", "a?b?c?"},
-    {"CSI as a character", "\xc2\x9b" "2J", "?2J"},
-    {"CSI as a byte", "\x9b" "2J", "?2J"},
+    {"CSI as a character",
+     "\xc2\x9b"
+     "2J",
+     "?2J"},
+    {"CSI as a byte",
+     "\x9b"
+     "2J",
+     "?2J"},
     {"last of C1", "\xc2\x9f", "?"},
-    {"overrides", "a\xe2\x80\xae" "b\xe2\x80\xac", "a?b?"},
-    {"isolates", "\xe2\x81\xa6" "a\xe2\x81\xa9", "?a?"},
+    {"overrides",
+     "a\xe2\x80\xae"
+     "b\xe2\x80\xac",
+     "a?b?"},
+    {"isolates",
+     "\xe2\x81\xa6"
+     "a\xe2\x81\xa9",
+     "?a?"},
     {"marks", "\xe2\x80\x8e\xe2\x80\x8f\xd8\x9c", "???"},
-    {"ends of lines", "a\xe2\x80\xa8" "b\xe2\x80\xa9", "a?b?"},
+    {"ends of lines",
+     "a\xe2\x80\xa8"
+     "b\xe2\x80\xa9",
+     "a?b?"},
     {"cut in two", "a\xe2\x80", "a??"},
     {"overlong escape", "\xc0\x9b[2J", "??[2J"},
     {"surrogate", "\xed\xa0\x80", "???"},
@@ -59,8 +74,14 @@ static void no_character_at_all_becomes_a_control(void **state)
 {
     (void)state;
     for (uint32_t c = 1; c < 0x110000; c++) {
-        const char bytes[4] = {(char)(c < 0x80 ? c : c < 0x800 ? 0xc0 | c >> 6 : c < 0x10000 ? 0xe0 | c >> 12 : 0xf0 | c >> 18),
-                               (char)(0x80 | (c < 0x800 ? c : c < 0x10000 ? c >> 6 : c >> 12) % 64),
+        const char bytes[4] = {(char)(c < 0x80      ? c
+                                      : c < 0x800   ? 0xc0 | c >> 6
+                                      : c < 0x10000 ? 0xe0 | c >> 12
+                                                    : 0xf0 | c >> 18),
+                               (char)(0x80 | (c < 0x800     ? c
+                                              : c < 0x10000 ? c >> 6
+                                                            : c >> 12) %
+                                                 64),
                                (char)(0x80 | (c < 0x10000 ? c : c >> 6) % 64), (char)(0x80 | c % 64)};
         const size_t size = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
         char text[4];
@@ -108,7 +129,8 @@ static void a_log_line_is_one_line_and_steers_nothing(void **state)
 {
     (void)state;
     const char *line = caught(log_attack);
-    assert_non_null(strstr(line, " warn lane.malformed why=\"?[2J?2026-11-21T04:00:00.000Z broker info all.well????\"\n"));
+    assert_non_null(
+        strstr(line, " warn lane.malformed why=\"?[2J?2026-11-21T04:00:00.000Z broker info all.well????\"\n"));
     assert_ptr_equal(strchr(line, '\n'), line + strlen(line) - 1);
     line = caught(log_much);
     assert_in_range(strlen(line), 2000, 2047);

@@ -25,16 +25,17 @@ struct told {
 
 static const struct option rows[] = {
     OPTION_ROW(struct told, FLAG, wet, NULL, "Whether it is wet.")
-    OPTION_ROW(struct told, TEXT, place, "DIR", "Where it is.", .text = "here")
-    OPTION_ROW(struct told, LIST, fish, "NAME", "A fish.", .of = "net")
-    OPTION_ROW(struct told, WORD, kind, "river|lake|sea", "What kind it is of.", .preset = 1)
-    OPTION_ROW(struct told, NUMBER, count, "N", "How many.", .preset = 3, .min = 1, .max = 9)
-    OPTION_ROW(struct told, DURATION, wait, "TIME", "For how long.", .preset = 1500, .max = 60000)
-    OPTION_ROW(struct told, SIZE, hold, "SIZE", "How large.", .min = 1 << 10, .max = UINT64_C(8) << 30, .standard = "as it comes")
-    OPTION_ROW(struct told, DURATION, watch, "TIME", "How often.", .min = 100, .max = DURATION_FOREVER, .bare_ms = 2000)
-    OPTION_ROW(struct told, REAL, slope, "N", "How steep.", .real = 0.25)
-    OPTION_ROW(struct told, TEXT, needed, "WORD", "A word.", .required = true)
-};
+        OPTION_ROW(struct told, TEXT, place, "DIR", "Where it is.", .text = "here")
+            OPTION_ROW(struct told, LIST, fish, "NAME", "A fish.", .of = "net")
+                OPTION_ROW(struct told, WORD, kind, "river|lake|sea", "What kind it is of.", .preset = 1)
+                    OPTION_ROW(struct told, NUMBER, count, "N", "How many.", .preset = 3, .min = 1, .max = 9)
+                        OPTION_ROW(struct told, DURATION, wait, "TIME", "For how long.", .preset = 1500, .max = 60000)
+                            OPTION_ROW(struct told, SIZE, hold, "SIZE", "How large.", .min = 1 << 10,
+                                       .max = UINT64_C(8) << 30, .standard = "as it comes")
+                                OPTION_ROW(struct told, DURATION, watch, "TIME", "How often.", .min = 100,
+                                           .max = DURATION_FOREVER, .bare_ms = 2000)
+                                    OPTION_ROW(struct told, REAL, slope, "N", "How steep.", .real = 0.25)
+                                        OPTION_ROW(struct told, TEXT, needed, "WORD", "A word.", .required = true)};
 
 static const struct option more[] = {
     {"long_name", OPTION_NUMBER, 0, "N", "Of the second table.", .preset = 7, .max = 100},
@@ -50,7 +51,8 @@ static const struct cmdline line = {
     .brief = "Fishes",
     .doc = "In rivers, too.\n",
     .example = "sluice-test net --fish eel\n",
-    .tables = {{.title = "options", .rows = rows, .count = ROWS(rows)}, {.title = "settings", .rows = more, .count = ROWS(more)}},
+    .tables = {{.title = "options", .rows = rows, .count = ROWS(rows)},
+               {.title = "settings", .rows = more, .count = ROWS(more)}},
     .statuses = statuses,
     .status_count = ROWS(statuses),
 };
@@ -58,7 +60,8 @@ static const struct cmdline line = {
 enum { WORDS_MAX = 100 };
 
 /* What `words` with spaces between them are read as; the sentence in *fail. */
-static int read_words(char *words, struct told *told, uint64_t *second, struct cmdline_values *values, struct fail *fail)
+static int read_words(char *words, struct told *told, uint64_t *second, struct cmdline_values *values,
+                      struct fail *fail)
 {
     char *argv[WORDS_MAX], *rest = words;
     int argc = 0;
@@ -100,7 +103,8 @@ static void each_kind_is_read(void **state)
     uint64_t second = 0;
     struct cmdline_values values;
     struct fail fail;
-    char words[] = "--wet --place=there --fish eel net --fish=carp --kind sea --count 9 --wait 1m --hold 64M --watch "
+    char words[] = "--wet --place=there --fish eel net --fish=carp --kind sea --count 9 --wait 1m "
+                   "--hold 64M --watch "
                    "--slope 1e-3 --needed --wet --long-name 100 -- --worm";
     if (read_words(words, &told, &second, &values, &fail))
         fail_msg("%s", fail.text);
@@ -237,12 +241,15 @@ static void a_page_shows_the_same(void **state)
 {
     (void)state;
     static const char *const words[] = {
-        "\n## sluice-test\n\n```\nsluice-test net|rod [BAIT] [OPTIONS]\n```\n\nFishes.\n\nIn rivers, too.\n\n| option |",
+        "\n## sluice-test\n\n```\nsluice-test net|rod [BAIT] [OPTIONS]\n```\n\nFishes.\n\nIn "
+        "rivers, too.\n\n| option |",
         "\n| `--fish NAME` | net: A fish. May be repeated. | |\n",
         "\n| `--kind river\\|lake\\|sea` | What kind it is of. | lake |\n",
         "\n| `--wait TIME` | For how long. Takes 0s to 1m. | 1s500ms |\n",
-        "\nsettings:\n\n| option | meaning | default |\n|---|---|---|\n| `--long-name N` | Of the second table. Takes 0 to 100. | 7 |\n",
-        "\n| exit status | when |\n|---|---|\n| 0 | it flows. |\n| 2 | the command line is wrong. |\n",
+        "\nsettings:\n\n| option | meaning | default |\n|---|---|---|\n| `--long-name N` | Of the "
+        "second table. Takes 0 to 100. | 7 |\n",
+        "\n| exit status | when |\n|---|---|\n| 0 | it flows. |\n| 2 | the command line is wrong. "
+        "|\n",
         "\n```sh\nsluice-test net --fish eel\n```\n",
     };
     AUTO_FREE char *text = written(cmdline_markdown);
@@ -258,7 +265,11 @@ static void long_words_are_set_in_lines(void **state)
     for (int i = 0; i < 30; i++)
         strcat(doc, "elevenchars ");
     const struct option row = {"x", OPTION_FLAG, 0, NULL, doc};
-    const struct cmdline long_line = {.program = "p", .arguments = "", .brief = "B", .doc = "", .example = "p\n",
+    const struct cmdline long_line = {.program = "p",
+                                      .arguments = "",
+                                      .brief = "B",
+                                      .doc = "",
+                                      .example = "p\n",
                                       .tables = {{.rows = &row, .count = 1}}};
     AUTO_FREE char *text = NULL;
     size_t len;
@@ -277,7 +288,8 @@ static void long_words_are_set_in_lines(void **state)
 static void times_and_sizes_are_read_as_they_are_written(void **state)
 {
     (void)state;
-    static const uint64_t numbers[] = {0, 1, 500, 999, 1000, 1024, 90000, 5400000, 86400000, 1 << 20, UINT64_C(3) << 30, (UINT64_C(1) << 40) + 1};
+    static const uint64_t numbers[] = {
+        0, 1, 500, 999, 1000, 1024, 90000, 5400000, 86400000, 1 << 20, UINT64_C(3) << 30, (UINT64_C(1) << 40) + 1};
     for (size_t i = 0; i < ROWS(numbers); i++) {
         char text[64];
         uint64_t again = 7;
@@ -294,10 +306,20 @@ static void sizes_are_numbers_with_a_unit(void **state)
     static const struct {
         const char *text;
         uint64_t bytes;
-    } good[] = {{"0", 0}, {"0M", 0}, {"1000B", 1000}, {"4K", 4096}, {"4KiB", 4096}, {"64M", 64 << 20}, {"64MiB", 64 << 20},
-                {"8G", UINT64_C(8) << 30}, {"1T", UINT64_C(1) << 40}, {"2PiB", UINT64_C(2) << 50}, {"15E", UINT64_C(15) << 60}};
-    static const char *const bad[] = {"", "M", "64", "64m", "64MB", "64Mi", "64MiBs", "-1M", " 1M", "1 M", "1.5G", "16E", "64b",
-                                      "1G512M", "1234567890123456789B"};
+    } good[] = {{"0", 0},
+                {"0M", 0},
+                {"1000B", 1000},
+                {"4K", 4096},
+                {"4KiB", 4096},
+                {"64M", 64 << 20},
+                {"64MiB", 64 << 20},
+                {"8G", UINT64_C(8) << 30},
+                {"1T", UINT64_C(1) << 40},
+                {"2PiB", UINT64_C(2) << 50},
+                {"15E", UINT64_C(15) << 60}};
+    static const char *const bad[] = {"",     "M",      "64",  "64m",    "64MB",
+                                      "64Mi", "64MiBs", "-1M", " 1M",    "1 M",
+                                      "1.5G", "16E",    "64b", "1G512M", "1234567890123456789B"};
     for (size_t i = 0; i < ROWS(good); i++) {
         uint64_t bytes;
         assert_true(size_parse(good[i].text, &bytes));

@@ -39,8 +39,7 @@ static void other_words_are_not_digests(void **state)
     assert_false(digest_is_valid(""));
     assert_false(digest_is_valid("sha256:12"));
     assert_false(digest_is_valid(abc + 1));
-    assert_false(digest_is_valid(
-        "sha256:../../../../etc/passwd0000000000000000000000000000000000000000000"));
+    assert_false(digest_is_valid("sha256:../../../../etc/passwd0000000000000000000000000000000000000000000"));
 }
 
 int main(void)

@@ -127,7 +127,9 @@ static void a_file_that_is_no_key_is_refused_by_its_line(void **state)
         {"colour blue\n", "begins with none of"},
         {"role\n", "not of the form"},
         {"role trainer admin\n", "not of the form"},
-        {"role aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n",
+        {"role "
+         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+         "aaaaa\n",
          "line 1"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -161,11 +163,17 @@ static void what_is_not_a_small_text_file_is_refused_without_waiting(void **stat
 static void only_this_machine_is_local(void **state)
 {
     (void)state;
-    static const char *const local[] = {"ipc:///tmp/x", "tcp://127.0.0.1:5750", "tcp://127.3.2.1:1",
-                                        "tcp://localhost:5750", "tcp://[::1]:5750", "tcp://127.0.0.1"};
-    static const char *const far[] = {"tcp://10.0.0.1:5750", "tcp://0.0.0.0:5750", "tcp://*:5750",
-                                      "tcp://127.0.0.1.example.com:5750", "tcp://[::]:5750", "",
-                                      "tcp://localhost.example.com:1", "tcp://128.0.0.1:1", "udp://127.0.0.1"};
+    static const char *const local[] = {"ipc:///tmp/x",         "tcp://127.0.0.1:5750", "tcp://127.3.2.1:1",
+                                        "tcp://localhost:5750", "tcp://[::1]:5750",     "tcp://127.0.0.1"};
+    static const char *const far[] = {"tcp://10.0.0.1:5750",
+                                      "tcp://0.0.0.0:5750",
+                                      "tcp://*:5750",
+                                      "tcp://127.0.0.1.example.com:5750",
+                                      "tcp://[::]:5750",
+                                      "",
+                                      "tcp://localhost.example.com:1",
+                                      "tcp://128.0.0.1:1",
+                                      "udp://127.0.0.1"};
     for (size_t i = 0; i < sizeof(local) / sizeof(*local); i++)
         assert_true(endpoint_is_local(local[i]));
     for (size_t i = 0; i < sizeof(far) / sizeof(*far); i++)

@@ -10,8 +10,7 @@
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
     AUTO_BUFFER golden = {0};
-    if (seed % 16 == 0 && message_example(seed / 16 % MESSAGE_COUNT, &golden, NULL) &&
-        golden.len <= max_size) {
+    if (seed % 16 == 0 && message_example(seed / 16 % MESSAGE_COUNT, &golden, NULL) && golden.len <= max_size) {
         memcpy(data, golden.data, golden.len);
         size = golden.len;
     }
@@ -44,10 +43,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         must(no.reason != REFUSAL_NONE && no.text[0]);
         return 0;
     }
-    must(message_encode(id, read, &bytes, &no) &&
-         message_decode(id, buffer_peek(&bytes), again, &no) &&
-         message_encode(id, again, &twice, &no) &&
-         slice_equal(buffer_peek(&bytes), buffer_peek(&twice)));
+    must(message_encode(id, read, &bytes, &no) && message_decode(id, buffer_peek(&bytes), again, &no) &&
+         message_encode(id, again, &twice, &no) && slice_equal(buffer_peek(&bytes), buffer_peek(&twice)));
     if (id == MSG_worker_beat)
         walk_jobs(&((struct msg_worker_beat *)read)->jobs);
     return 0;

@@ -13,16 +13,16 @@
 /* A message of examples but for one field. */
 struct flaw {
     const struct field *field;
-    unsigned times;         /* how often it stands there */
-    struct slice value;     /* its bytes; empty: the example's */
+    unsigned times;     /* how often it stands there */
+    struct slice value; /* its bytes; empty: the example's */
 };
 
 static inline void pack_example(msgpack_packer *packer, const struct field *field)
 {
     const char *text = (const char *)field->example.data;
     switch (field->type) {
-    case FIELD_STR:  packer_str(packer, field->example); break;
-    case FIELD_BIN:  packer_bin(packer, field->example); break;
+    case FIELD_STR: packer_str(packer, field->example); break;
+    case FIELD_BIN: packer_bin(packer, field->example); break;
     case FIELD_UINT: msgpack_pack_uint64(packer, strtoull(text, NULL, 10)); break;
     case FIELD_REAL: msgpack_pack_double(packer, strtod(text, NULL)); break;
     case FIELD_BOOL: text[0] == '1' ? msgpack_pack_true(packer) : msgpack_pack_false(packer); break;
@@ -31,7 +31,7 @@ static inline void pack_example(msgpack_packer *packer, const struct field *fiel
 }
 
 static inline void pack_faulty(const struct message *message, const struct flaw *fault, size_t extra,
-                        struct buffer *out)
+                               struct buffer *out)
 {
     msgpack_packer packer;
     packer_init(&packer, out);

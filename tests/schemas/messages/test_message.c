@@ -38,32 +38,33 @@ static void every_example_has_the_bytes_in_messages_json(void **state)
     assert_non_null(json);
     json_t *messages = json_object_get(json, "messages");
     assert_int_equal(json_array_size(messages), MESSAGE_COUNT);
-    for EACH_MESSAGE (id) {
-        json_t *message = json_array_get(messages, id);
-        AUTO_BUFFER made = {0}, wanted = {0};
-        make_golden(id, &made);
-        append_hex(&wanted, json_string_value(json_object_get(message, "golden")));
-        assert_string_equal(json_string_value(json_object_get(message, "wire")),
-                            message_get(id)->wire);
-        assert_true(slice_equal(buffer_peek(&made), buffer_peek(&wanted)));
-    }
+    for
+        EACH_MESSAGE(id) {
+            json_t *message = json_array_get(messages, id);
+            AUTO_BUFFER made = {0}, wanted = {0};
+            make_golden(id, &made);
+            append_hex(&wanted, json_string_value(json_object_get(message, "golden")));
+            assert_string_equal(json_string_value(json_object_get(message, "wire")), message_get(id)->wire);
+            assert_true(slice_equal(buffer_peek(&made), buffer_peek(&wanted)));
+        }
     json_decref(json);
 }
 
 static void every_message_survives_the_round_trip(void **state)
 {
     (void)state;
-    for EACH_MESSAGE (id) {
-        AUTO_BUFFER golden = {0}, again = {0};
-        union any_message any;
-        enum message_id peeked;
-        make_golden(id, &golden);
-        assert_true(message_peek(buffer_peek(&golden), &peeked, NULL));
-        assert_int_equal(peeked, id);
-        assert_true(message_decode(id, buffer_peek(&golden), &any, NULL));
-        assert_true(message_encode(id, &any, &again, NULL));
-        assert_true(slice_equal(buffer_peek(&golden), buffer_peek(&again)));
-    }
+    for
+        EACH_MESSAGE(id) {
+            AUTO_BUFFER golden = {0}, again = {0};
+            union any_message any;
+            enum message_id peeked;
+            make_golden(id, &golden);
+            assert_true(message_peek(buffer_peek(&golden), &peeked, NULL));
+            assert_int_equal(peeked, id);
+            assert_true(message_decode(id, buffer_peek(&golden), &any, NULL));
+            assert_true(message_encode(id, &any, &again, NULL));
+            assert_true(slice_equal(buffer_peek(&golden), buffer_peek(&again)));
+        }
 }
 
 static bool is_zero(const void *data, size_t len)
@@ -86,43 +87,45 @@ static uint8_t *exact_copy(const uint8_t *data, size_t len)
 static void every_message_cut_short_is_refused_and_leaves_nothing(void **state)
 {
     (void)state;
-    for EACH_MESSAGE (id) {
-        AUTO_BUFFER golden = {0};
-        make_golden(id, &golden);
-        for (size_t len = 0; len < golden.len; len++) {
-            AUTO_FREE uint8_t *cut = exact_copy(golden.data, len);
-            union any_message any;
-            struct refusal no = {0};
-            memset(&any, 0xa5, sizeof(any));
-            assert_false(message_decode(id, slice_of(cut, len), &any, &no));
-            assert_true(no.reason == REFUSAL_MALFORMED || no.reason == REFUSAL_WRONG_TYPE);
-            assert_true(is_zero(&any, message_get(id)->size));
+    for
+        EACH_MESSAGE(id) {
+            AUTO_BUFFER golden = {0};
+            make_golden(id, &golden);
+            for (size_t len = 0; len < golden.len; len++) {
+                AUTO_FREE uint8_t *cut = exact_copy(golden.data, len);
+                union any_message any;
+                struct refusal no = {0};
+                memset(&any, 0xa5, sizeof(any));
+                assert_false(message_decode(id, slice_of(cut, len), &any, &no));
+                assert_true(no.reason == REFUSAL_MALFORMED || no.reason == REFUSAL_WRONG_TYPE);
+                assert_true(is_zero(&any, message_get(id)->size));
+            }
         }
-    }
 }
 
 static void a_message_with_any_one_byte_damaged_is_refused_or_can_be_sent_on(void **state)
 {
     (void)state;
     size_t refused = 0, taken = 0;
-    for EACH_MESSAGE (id) {
-        AUTO_BUFFER golden = {0}, again = {0};
-        make_golden(id, &golden);
-        AUTO_FREE uint8_t *bytes = exact_copy(golden.data, golden.len);
-        for (size_t at = 0; at < golden.len; at++)
-            for (unsigned flip = 1; flip < 256; flip++) {
-                union any_message any;
-                struct refusal no = {0};
-                bytes[at] = golden.data[at] ^ (uint8_t)flip;
-                bool good = message_decode(id, slice_of(bytes, golden.len), &any, &no);
-                good ? taken++ : refused++;
-                assert_true(good == (no.reason == REFUSAL_NONE));
-                buffer_clear(&again);
-                if (good)
-                    assert_true(message_encode(id, &any, &again, &no));
-                bytes[at] = golden.data[at];
-            }
-    }
+    for
+        EACH_MESSAGE(id) {
+            AUTO_BUFFER golden = {0}, again = {0};
+            make_golden(id, &golden);
+            AUTO_FREE uint8_t *bytes = exact_copy(golden.data, golden.len);
+            for (size_t at = 0; at < golden.len; at++)
+                for (unsigned flip = 1; flip < 256; flip++) {
+                    union any_message any;
+                    struct refusal no = {0};
+                    bytes[at] = golden.data[at] ^ (uint8_t)flip;
+                    bool good = message_decode(id, slice_of(bytes, golden.len), &any, &no);
+                    good ? taken++ : refused++;
+                    assert_true(good == (no.reason == REFUSAL_NONE));
+                    buffer_clear(&again);
+                    if (good)
+                        assert_true(message_encode(id, &any, &again, &no));
+                    bytes[at] = golden.data[at];
+                }
+        }
     assert_true(refused > 1000 && taken > 1000);
 }
 
@@ -131,15 +134,16 @@ static void a_message_with_any_one_byte_damaged_is_refused_or_can_be_sent_on(voi
 static void bytes_after_a_message_are_refused(void **state)
 {
     (void)state;
-    for EACH_MESSAGE (id) {
-        AUTO_BUFFER bytes = {0};
-        union any_message any;
-        struct refusal no;
-        make_golden(id, &bytes);
-        assert_true(buffer_append(&bytes, "\xc0", 1));
-        assert_false(message_decode(id, buffer_peek(&bytes), &any, &no));
-        assert_int_equal(no.reason, REFUSAL_MALFORMED);
-    }
+    for
+        EACH_MESSAGE(id) {
+            AUTO_BUFFER bytes = {0};
+            union any_message any;
+            struct refusal no;
+            make_golden(id, &bytes);
+            assert_true(buffer_append(&bytes, "\xc0", 1));
+            assert_false(message_decode(id, buffer_peek(&bytes), &any, &no));
+            assert_int_equal(no.reason, REFUSAL_MALFORMED);
+        }
 }
 
 static void a_message_of_no_known_name_is_refused(void **state)
@@ -219,8 +223,12 @@ static void what_breaks_the_schema_is_not_sent_and_nothing_is_appended(void **st
     submit.group = slice_of("\xff", 1);
     assert_false(message_encode(MSG_group_submit, &submit, &out, &no));
     assert_int_equal(no.reason, REFUSAL_NOT_UTF8);
-    struct msg_job_result result = {.worker = submit.stream, .job = submit.stream, .token = 1,
-                                    .outcome = submit.stream, .reward = NAN, .has_reward = true};
+    struct msg_job_result result = {.worker = submit.stream,
+                                    .job = submit.stream,
+                                    .token = 1,
+                                    .outcome = submit.stream,
+                                    .reward = NAN,
+                                    .has_reward = true};
     assert_false(message_encode(MSG_job_result, &result, &out, &no));
     assert_int_equal(no.reason, REFUSAL_NOT_FINITE);
     assert_true(slice_is(buffer_peek(&out), "before"));
@@ -229,8 +237,8 @@ static void what_breaks_the_schema_is_not_sent_and_nothing_is_appended(void **st
 static struct msg_worker_beat beat_with(struct slice packed, uint32_t count)
 {
     struct slice word = slice_from_str("w");
-    return (struct msg_worker_beat){.worker = word, .stage = word, .slots = 1, .lane = word,
-                                    .host = word, .jobs = {packed, count}};
+    return (struct msg_worker_beat){
+        .worker = word, .stage = word, .slots = 1, .lane = word, .host = word, .jobs = {packed, count}};
 }
 
 static void jobs_come_out_as_they_went_in(void **state)

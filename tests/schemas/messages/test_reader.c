@@ -18,10 +18,7 @@ static struct slice starting_with(uint8_t head, uint8_t room[300])
     return slice_of(room, 300);
 }
 
-static bool begins_container(uint8_t head)
-{
-    return (head >= 0x80 && head <= 0x9f) || (head >= 0xdc && head <= 0xdf);
-}
+static bool begins_container(uint8_t head) { return (head >= 0x80 && head <= 0x9f) || (head >= 0xdc && head <= 0xdf); }
 
 static void no_container_is_ever_read_as_a_scalar(void **state)
 {
@@ -31,8 +28,7 @@ static void no_container_is_ever_read_as_a_scalar(void **state)
         struct reader reader = {starting_with((uint8_t)head, room), 0};
         msgpack_object object;
         bool never_used = head == 0xc1;
-        assert_true(reader_scalar(&reader, &object) ==
-                    !(begins_container((uint8_t)head) || never_used));
+        assert_true(reader_scalar(&reader, &object) == !(begins_container((uint8_t)head) || never_used));
         if (begins_container((uint8_t)head))
             assert_int_equal(reader.at, 0);
     }
@@ -103,9 +99,7 @@ static void counts_of_every_width_are_read(void **state)
         const char *bytes;
         size_t len;
         uint32_t count;
-    } rows[] = {{"\x9f", 1, 15},
-                {"\xdc\x12\x34", 3, 0x1234},
-                {"\xdd\x12\x34\x56\x78", 5, 0x12345678}};
+    } rows[] = {{"\x9f", 1, 15}, {"\xdc\x12\x34", 3, 0x1234}, {"\xdd\x12\x34\x56\x78", 5, 0x12345678}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         for (size_t len = 0; len <= rows[i].len; len++) {
             struct reader reader = {slice_of(rows[i].bytes, len), 0};

@@ -29,8 +29,8 @@ static void check_files(const struct task_file *files, size_t count)
 {
     must(count <= TASK_FILES_MAX);
     for (size_t i = 0; i < count; i++)
-        must(files[i].path[0] && files[i].content && files[i].mode <= 0777 &&
-             !strstr(files[i].path, "/../") && strncmp(files[i].path, "../", 3) != 0);
+        must(files[i].path[0] && files[i].content && files[i].mode <= 0777 && !strstr(files[i].path, "/../") &&
+             strncmp(files[i].path, "../", 3) != 0);
 }
 
 static void check_task(const struct task *task)

@@ -17,14 +17,12 @@ static inline struct task *parse(const char *json)
     return task;
 }
 
-static inline void assert_refused_slice(struct slice json, enum refusal_reason reason,
-                                        const char *field)
+static inline void assert_refused_slice(struct slice json, enum refusal_reason reason, const char *field)
 {
     struct refusal no = {0};
     AUTO_TASK task = task_parse(json, &no);
     if (task || no.reason != reason || strcmp(no.field, field) != 0)
-        fail_msg("%.*s: %s [%s] '%s'", SLICE_ARG(json), refusal_wire(no.reason), no.field,
-                 no.text);
+        fail_msg("%.*s: %s [%s] '%s'", SLICE_ARG(json), refusal_wire(no.reason), no.field, no.text);
     assert_true(strlen(no.text) > 10);
 }
 
@@ -34,8 +32,7 @@ static inline void assert_refused(const char *json, enum refusal_reason reason, 
 }
 
 /* A good task with one member more: assert_member("\"samples\":0", ...). */
-static inline void assert_member_refused(const char *member, enum refusal_reason reason,
-                                         const char *field)
+static inline void assert_member_refused(const char *member, enum refusal_reason reason, const char *field)
 {
     AUTO_BUFFER json = {0};
     buffer_printf(&json, "{\"task\":\"t\",\"prompt\":\"p\",%s}", member);

@@ -28,10 +28,16 @@ static void the_smallest_task_gets_the_documented_defaults(void **state)
     assert_true(task->sampling.min_p == 0 && task->sampling.top_k == 0);
     assert_int_equal(task->sampling.max_tokens, 1024);
     assert_int_equal(task->sampling.seed, -1);
-    const struct task_limits limits = {.init_s = 120, .run_s = 600, .eval_s = 120,
-                                       .total_s = 604800, .command_s = 30,
-                                       .output_bytes = 16384, .memory_mib = 2048, .disk_mib = 512,
-                                       .processes = 256, .file_mib = 1048576};
+    const struct task_limits limits = {.init_s = 120,
+                                       .run_s = 600,
+                                       .eval_s = 120,
+                                       .total_s = 604800,
+                                       .command_s = 30,
+                                       .output_bytes = 16384,
+                                       .memory_mib = 2048,
+                                       .disk_mib = 512,
+                                       .processes = 256,
+                                       .file_mib = 1048576};
     assert_memory_equal(&task->limits, &limits, offsetof(struct task_limits, versions_behind));
     assert_int_equal(task->limits.versions_behind, -1);
     assert_string_equal(task->limits.on_stale, "stop");
@@ -52,19 +58,25 @@ static void the_smallest_task_gets_the_documented_defaults(void **state)
 static void every_field_reaches_its_member(void **state)
 {
     (void)state;
-    AUTO_TASK task = parse(
-        "{\"task\":\"t-1\",\"kind\":\"sandbox\",\"image\":\"/images/debian\",\"samples\":8,"
-        "\"messages\":[{\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\",\"content\":\"\"}],"
-        "\"files\":[{\"path\":\"a/b\",\"text\":\"x\\ny\"},"
-        "{\"path\":\"/etc/c\",\"base64\":\"AP8Q\",\"mode\":\"0755\"},{\"path\":\"d\",\"text\":\"\",\"mode\":\"600\"}],"
-        "\"setup\":[\"true\",\"ls\"],\"metadata\":{\"a\":[1,{\"b\":null}]},"
-        "\"agent\":{\"kind\":\"bash\",\"tools\":[\"bash\"],\"max_turns\":3,\"max_format_errors\":15,"
-        "\"max_repeats\":16,\"on_repeat\":\"warn\"},"
-        "\"sampling\":{\"temperature\":0,\"top_p\":0.5,\"top_k\":40,\"min_p\":0.25,\"max_tokens\":7,\"seed\":9},"
-        "\"eval\":{\"kind\":\"command\",\"command\":\"c\",\"reward_file\":\"r\",\"files\":{\"/e\":\"z\"}},"
-        "\"limits\":{\"init_s\":1,\"run_s\":2,\"eval_s\":3,\"total_s\":10,\"command_s\":4,\"context_tokens\":5,\"sampled_tokens\":14,"
-        "\"output_bytes\":256,\"memory_mib\":16,\"disk_mib\":8,\"processes\":9,"
-        "\"inodes\":11,\"file_mib\":12,\"cpus\":13,\"versions_behind\":2,\"on_stale\":\"mark\"}}");
+    AUTO_TASK task = parse("{\"task\":\"t-1\",\"kind\":\"sandbox\",\"image\":\"/images/debian\",\"samples\":8,"
+                           "\"messages\":[{\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\",\"content\":\"\"}"
+                           "],"
+                           "\"files\":[{\"path\":\"a/b\",\"text\":\"x\\ny\"},"
+                           "{\"path\":\"/etc/"
+                           "c\",\"base64\":\"AP8Q\",\"mode\":\"0755\"},{\"path\":\"d\",\"text\":\"\",\"mode\":\"600\"}"
+                           "],"
+                           "\"setup\":[\"true\",\"ls\"],\"metadata\":{\"a\":[1,{\"b\":null}]},"
+                           "\"agent\":{\"kind\":\"bash\",\"tools\":[\"bash\"],\"max_turns\":3,\"max_format_errors\":"
+                           "15,"
+                           "\"max_repeats\":16,\"on_repeat\":\"warn\"},"
+                           "\"sampling\":{\"temperature\":0,\"top_p\":0.5,\"top_k\":40,\"min_p\":0.25,\"max_tokens\":"
+                           "7,\"seed\":9},"
+                           "\"eval\":{\"kind\":\"command\",\"command\":\"c\",\"reward_file\":\"r\",\"files\":{\"/"
+                           "e\":\"z\"}},"
+                           "\"limits\":{\"init_s\":1,\"run_s\":2,\"eval_s\":3,\"total_s\":10,\"command_s\":4,"
+                           "\"context_tokens\":5,\"sampled_tokens\":14,"
+                           "\"output_bytes\":256,\"memory_mib\":16,\"disk_mib\":8,\"processes\":9,"
+                           "\"inodes\":11,\"file_mib\":12,\"cpus\":13,\"versions_behind\":2,\"on_stale\":\"mark\"}}");
     assert_string_equal(task->image, "/images/debian");
     assert_int_equal(task->message_count, 2);
     assert_string_equal(task->messages[0].role, "system");
@@ -148,8 +160,8 @@ static void grants_of_the_network_are_names(void **state)
     assert_string_equal(task->grants[1], "a-1");
     assert_int_equal(task->eval_grant_count, 1);
     assert_string_equal(task->eval_grants[0], "db");
-    static const char *const bad[] = {"", "P", "1a", "-a", "a/b", "..", "a_b", "tcp:1.1.1.1:80",
-                                      "abcdefghijklmnopqrstuvwxyz0123456"};
+    static const char *const bad[] = {
+        "", "P", "1a", "-a", "a/b", "..", "a_b", "tcp:1.1.1.1:80", "abcdefghijklmnopqrstuvwxyz0123456"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         char member[128];
         snprintf(member, sizeof(member), "\"network\":[\"pip\",\"%s\"]", bad[i]);
@@ -158,7 +170,8 @@ static void grants_of_the_network_are_names(void **state)
     assert_member_refused("\"network\":[\"a\",\"a\"]", REFUSAL_BAD_TASK, "network[1]");
     assert_member_refused("\"network\":[1]", REFUSAL_WRONG_TYPE, "network[0]");
     assert_member_refused("\"eval\":{\"network\":[\"a\"]}", REFUSAL_BAD_TASK, "eval.network");
-    assert_member_refused("\"eval\":{\"kind\":\"math\",\"answer\":\"1\",\"trust\":\"image\"}", REFUSAL_BAD_TASK, "eval.trust");
+    assert_member_refused("\"eval\":{\"kind\":\"math\",\"answer\":\"1\",\"trust\":\"image\"}", REFUSAL_BAD_TASK,
+                          "eval.trust");
 }
 
 static void an_agents_kind_that_does_not_fit_its_tools_or_script_is_refused(void **state)
@@ -176,26 +189,21 @@ static void an_agents_kind_that_does_not_fit_its_tools_or_script_is_refused(void
         {"{\"tools\":[\"bash\",\"bash\"]}", REFUSAL_BAD_TASK, "agent.tools[1]"},
         {"{\"kind\":\"replay\"}", REFUSAL_MISSING_FIELD, "agent.script"},
         {"{\"script\":[]}", REFUSAL_TOO_SMALL, "agent.script"},
-        {"{\"kind\":\"bash\",\"script\":[{\"tool\":\"bash\",\"arguments\":{}}]}",
-         REFUSAL_BAD_TASK, "agent.script"},
-        {"{\"script\":[{\"tool\":\"hammer\",\"arguments\":{}}]}", REFUSAL_BAD_TASK,
-         "agent.script[0].tool"},
-        {"{\"script\":[{\"tool\":\"bash\",\"arguments\":[]}]}", REFUSAL_WRONG_TYPE,
-         "agent.script[0].arguments"},
-        {"{\"script\":[{\"tool\":\"bash\"}]}", REFUSAL_MISSING_FIELD,
-         "agent.script[0].arguments"},
+        {"{\"kind\":\"bash\",\"script\":[{\"tool\":\"bash\",\"arguments\":{}}]}", REFUSAL_BAD_TASK, "agent.script"},
+        {"{\"script\":[{\"tool\":\"hammer\",\"arguments\":{}}]}", REFUSAL_BAD_TASK, "agent.script[0].tool"},
+        {"{\"script\":[{\"tool\":\"bash\",\"arguments\":[]}]}", REFUSAL_WRONG_TYPE, "agent.script[0].arguments"},
+        {"{\"script\":[{\"tool\":\"bash\"}]}", REFUSAL_MISSING_FIELD, "agent.script[0].arguments"},
         {"{\"form\":\"llama\"}", REFUSAL_BAD_TASK, "agent.form"},
         {"{\"kind\":\"chat\",\"form\":\"hermes\"}", REFUSAL_BAD_TASK, "agent.form"},
         {"{\"kind\":\"bash\",\"tool_role\":\"tool\"}", REFUSAL_BAD_TASK, "agent.tool_role"},
         {"{\"recorded\":[{\"role\":\"user\",\"content\":\"x\"}]}", REFUSAL_BAD_TASK, "agent.recorded"},
-        {"{\"recorded\":[{\"role\":\"tool\",\"content\":\"\",\"tool\":\"edit: ls\"}]}",
-         REFUSAL_BAD_TASK, "agent.recorded[0].tool"},
-        {"{\"recorded\":[{\"role\":\"tool\",\"content\":\"\",\"tool\":\"saw: {}\"}]}",
-         REFUSAL_BAD_TASK, "agent.recorded[0].tool"},
-        {"{\"script\":[{\"tool\":\"bash\",\"arguments\":{}}],\"recorded\":[]}", REFUSAL_AMBIGUOUS,
-         "agent.recorded"},
-        {"{\"tools\":[\"edit\"],\"script\":[{\"tool\":\"bash\",\"arguments\":{}}]}",
-         REFUSAL_BAD_TASK, "agent.script[0].tool"},
+        {"{\"recorded\":[{\"role\":\"tool\",\"content\":\"\",\"tool\":\"edit: ls\"}]}", REFUSAL_BAD_TASK,
+         "agent.recorded[0].tool"},
+        {"{\"recorded\":[{\"role\":\"tool\",\"content\":\"\",\"tool\":\"saw: {}\"}]}", REFUSAL_BAD_TASK,
+         "agent.recorded[0].tool"},
+        {"{\"script\":[{\"tool\":\"bash\",\"arguments\":{}}],\"recorded\":[]}", REFUSAL_AMBIGUOUS, "agent.recorded"},
+        {"{\"tools\":[\"edit\"],\"script\":[{\"tool\":\"bash\",\"arguments\":{}}]}", REFUSAL_BAD_TASK,
+         "agent.script[0].tool"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         AUTO_BUFFER member = {0};
@@ -208,11 +216,11 @@ static void an_agents_kind_that_does_not_fit_its_tools_or_script_is_refused(void
 static void a_trajectorys_messages_become_the_script(void **state)
 {
     (void)state;
-    AUTO_TASK task = parse_member(
-        "\"agent\":{\"recorded\":[{\"role\":\"user\",\"content\":\"go\"},"
-        "{\"role\":\"tool\",\"content\":\"hi\",\"tool\":\"edit: {\\\"path\\\": \\\"a: b\\\"}\",\"exit_status\":1},"
-        "{\"role\":\"tool\",\"content\":\"\",\"tool\":\"bash: echo 'a: b'\"},"
-        "{\"role\":\"tool\",\"content\":\"\",\"tool\":\"bash: 7\"}]}");
+    AUTO_TASK task = parse_member("\"agent\":{\"recorded\":[{\"role\":\"user\",\"content\":\"go\"},"
+                                  "{\"role\":\"tool\",\"content\":\"hi\",\"tool\":\"edit: {\\\"path\\\": \\\"a: "
+                                  "b\\\"}\",\"exit_status\":1},"
+                                  "{\"role\":\"tool\",\"content\":\"\",\"tool\":\"bash: echo 'a: b'\"},"
+                                  "{\"role\":\"tool\",\"content\":\"\",\"tool\":\"bash: 7\"}]}");
     static const char *const arguments[] = {"{\"path\":\"a: b\"}", "{\"command\":\"echo 'a: b'\"}",
                                             "{\"command\":\"7\"}"};
     assert_string_equal(task->agent_kind, "replay");
@@ -244,8 +252,7 @@ static void a_scripts_arguments_are_kept_as_json_of_few_levels(void **state)
         buffer_append_str(&member, "}}]}");
         assert_true(buffer_append(&member, "", 1));
         if (levels == 33) {
-            assert_member_refused((const char *)member.data, REFUSAL_TOO_LARGE,
-                                  "agent.script[0].arguments");
+            assert_member_refused((const char *)member.data, REFUSAL_TOO_LARGE, "agent.script[0].arguments");
             continue;
         }
         AUTO_TASK deep = parse_member((const char *)member.data);
@@ -272,8 +279,8 @@ static void a_strange_field_is_named_by_its_path(void **state)
     assert_member_refused("\"toolz\":1", REFUSAL_UNKNOWN_FIELD, "toolz");
     assert_member_refused("\"agent\":{\"toolz\":1}", REFUSAL_UNKNOWN_FIELD, "agent.toolz");
     assert_member_refused("\"limits\":{\"run\":1}", REFUSAL_UNKNOWN_FIELD, "limits.run");
-    assert_member_refused("\"files\":[{\"path\":\"a\",\"text\":\"\"},{\"name\":\"a\"}]",
-                          REFUSAL_UNKNOWN_FIELD, "files[1].name");
+    assert_member_refused("\"files\":[{\"path\":\"a\",\"text\":\"\"},{\"name\":\"a\"}]", REFUSAL_UNKNOWN_FIELD,
+                          "files[1].name");
     assert_member_refused("\"eval\":{\"kind\":\"command\",\"command\":\"c\",\"files\":[{\"a\":1}]}",
                           REFUSAL_UNKNOWN_FIELD, "eval.files[0].a");
     assert_member_refused("\"agent.kind\":\"bash\"", REFUSAL_UNKNOWN_FIELD, "agent.kind");
@@ -288,10 +295,8 @@ static void what_is_missing_is_named(void **state)
     assert_refused("{}", REFUSAL_MISSING_FIELD, "task");
     assert_refused("{\"prompt\":\"p\"}", REFUSAL_MISSING_FIELD, "task");
     assert_refused("{\"task\":\"t\"}", REFUSAL_MISSING_FIELD, "prompt");
-    assert_refused("{\"task\":\"t\",\"messages\":[{\"role\":\"user\"}]}", REFUSAL_MISSING_FIELD,
-                   "messages[0].content");
-    assert_refused("{\"task\":\"t\",\"messages\":[{\"content\":\"\"}]}", REFUSAL_MISSING_FIELD,
-                   "messages[0].role");
+    assert_refused("{\"task\":\"t\",\"messages\":[{\"role\":\"user\"}]}", REFUSAL_MISSING_FIELD, "messages[0].content");
+    assert_refused("{\"task\":\"t\",\"messages\":[{\"content\":\"\"}]}", REFUSAL_MISSING_FIELD, "messages[0].role");
     assert_member_refused("\"files\":[{\"text\":\"\"}]", REFUSAL_MISSING_FIELD, "files[0].path");
     assert_member_refused("\"files\":[{\"path\":\"a\"}]", REFUSAL_MISSING_FIELD, "files[0].text");
     assert_member_refused("\"eval\":{\"kind\":\"command\"}", REFUSAL_MISSING_FIELD, "eval.command");
@@ -308,19 +313,19 @@ static void one_of_two_is_not_both(void **state)
     buffer_clear(&json);
     buffer_printf(&json, "{\"task\":\"t\",\"prompt\":\"p\",\"messages\":%s}", messages);
     assert_refused_slice(buffer_peek(&json), REFUSAL_AMBIGUOUS, "messages");
-    assert_member_refused("\"files\":[{\"path\":\"a\",\"text\":\"\",\"base64\":\"\"}]",
-                          REFUSAL_AMBIGUOUS, "files[0].base64");
+    assert_member_refused("\"files\":[{\"path\":\"a\",\"text\":\"\",\"base64\":\"\"}]", REFUSAL_AMBIGUOUS,
+                          "files[0].base64");
 }
 
 static void what_belongs_to_another_evaluator_is_refused(void **state)
 {
     (void)state;
     assert_member_refused("\"eval\":{\"command\":\"c\"}", REFUSAL_BAD_TASK, "eval.command");
-    assert_member_refused("\"eval\":{\"kind\":\"math\",\"answer\":\"2\",\"reward_file\":\"r\"}",
-                          REFUSAL_BAD_TASK, "eval.reward_file");
+    assert_member_refused("\"eval\":{\"kind\":\"math\",\"answer\":\"2\",\"reward_file\":\"r\"}", REFUSAL_BAD_TASK,
+                          "eval.reward_file");
     assert_member_refused("\"eval\":{\"files\":{\"a\":\"\"}}", REFUSAL_BAD_TASK, "eval.files");
-    assert_member_refused("\"eval\":{\"kind\":\"command\",\"command\":\"c\",\"answer\":\"2\"}",
-                          REFUSAL_BAD_TASK, "eval.answer");
+    assert_member_refused("\"eval\":{\"kind\":\"command\",\"command\":\"c\",\"answer\":\"2\"}", REFUSAL_BAD_TASK,
+                          "eval.answer");
 }
 
 static void rules_of_single_fields_hold(void **state)
@@ -352,7 +357,8 @@ static void rules_of_single_fields_hold(void **state)
         {"\"files\":[{\"path\":\"a\",\"text\":\"\",\"mode\":\"4755\"}]", REFUSAL_BAD_TASK, "files[0].mode"},
         {"\"files\":[{\"path\":\"a\",\"text\":\"\",\"mode\":\"rwx\"}]", REFUSAL_BAD_TASK, "files[0].mode"},
         {"\"files\":[{\"path\":\"a\",\"text\":\"\",\"mode\":\"0888\"}]", REFUSAL_BAD_TASK, "files[0].mode"},
-        {"\"eval\":{\"kind\":\"command\",\"command\":\"c\",\"reward_file\":\"../r\"}", REFUSAL_BAD_TASK, "eval.reward_file"},
+        {"\"eval\":{\"kind\":\"command\",\"command\":\"c\",\"reward_file\":\"../r\"}", REFUSAL_BAD_TASK,
+         "eval.reward_file"},
         {"\"sampling\":{\"seed\":1.0}", REFUSAL_WRONG_TYPE, "sampling.seed"},
         {"\"sampling\":{\"temperature\":-0.5}", REFUSAL_TOO_SMALL, "sampling.temperature"},
         {"\"sampling\":{\"top_p\":1.5}", REFUSAL_TOO_LARGE, "sampling.top_p"},
@@ -371,10 +377,10 @@ static void rules_of_single_fields_hold(void **state)
     assert_refused("{\"task\":\"a/b\",\"prompt\":\"p\"}", REFUSAL_BAD_NAME, "task");
     assert_refused("{\"task\":\"\",\"prompt\":\"p\"}", REFUSAL_TOO_SMALL, "task");
     assert_refused("{\"task\":\"t\",\"messages\":[]}", REFUSAL_TOO_SMALL, "messages");
-    assert_refused("{\"task\":\"t\",\"messages\":[{\"role\":\"assistant\",\"content\":\"c\"}]}",
-                   REFUSAL_BAD_TASK, "messages");
-    assert_refused("{\"task\":\"t\",\"messages\":[{\"role\":\"tool\",\"content\":\"c\"}]}",
-                   REFUSAL_BAD_TASK, "messages[0].role");
+    assert_refused("{\"task\":\"t\",\"messages\":[{\"role\":\"assistant\",\"content\":\"c\"}]}", REFUSAL_BAD_TASK,
+                   "messages");
+    assert_refused("{\"task\":\"t\",\"messages\":[{\"role\":\"tool\",\"content\":\"c\"}]}", REFUSAL_BAD_TASK,
+                   "messages[0].role");
 }
 
 int main(void)

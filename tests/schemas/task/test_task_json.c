@@ -21,8 +21,7 @@ static void put_at(struct buffer *out, const char *path, struct slice value)
     else if (strncmp(path, "agent.recorded[].", 17) == 0)
         buffer_printf(out, "\"agent\":{\"recorded\":[{\"%s\":%.*s}]}", path + 17, SLICE_ARG(value));
     else if (dot)
-        buffer_printf(out, "\"%.*s\":{\"%s\":%.*s}", (int)(dot - path), path, dot + 1,
-                      SLICE_ARG(value));
+        buffer_printf(out, "\"%.*s\":{\"%s\":%.*s}", (int)(dot - path), path, dot + 1, SLICE_ARG(value));
     else
         buffer_printf(out, "\"%s\":%.*s", path, SLICE_ARG(value));
 }
@@ -30,18 +29,16 @@ static void put_at(struct buffer *out, const char *path, struct slice value)
 /* Rows that a good task can be given beside its task and prompt. */
 static bool stands_alone(const struct task_row *row)
 {
-    return strncmp(row->path, "messages", 8) != 0 && strcmp(row->path, "prompt") != 0 &&
-           strcmp(row->path, "task") != 0;
+    return strncmp(row->path, "messages", 8) != 0 && strcmp(row->path, "prompt") != 0 && strcmp(row->path, "task") != 0;
 }
 
-static void assert_row_refused(const struct task_row *row, struct slice value,
-                               enum refusal_reason reason)
+static void assert_row_refused(const struct task_row *row, struct slice value, enum refusal_reason reason)
 {
     AUTO_BUFFER json = {0};
     char field[128];
     const char *list = strstr(row->path, "[]");
-    snprintf(field, sizeof(field), "%.*s%s%s", list ? (int)(list - row->path) : 127, row->path,
-             list ? "[0]" : "", list ? list + 2 : "");
+    snprintf(field, sizeof(field), "%.*s%s%s", list ? (int)(list - row->path) : 127, row->path, list ? "[0]" : "",
+             list ? list + 2 : "");
     buffer_append_str(&json, "{\"task\":\"t\",\"prompt\":\"p\",");
     put_at(&json, row->path, value);
     buffer_append_str(&json, "}");
@@ -64,11 +61,9 @@ static void every_row_refuses_another_type(void **state)
 static void put_measure(struct buffer *out, const struct task_row *row, double n)
 {
     bool is_number = row->type == TASK_UINT || row->type == TASK_INT || row->type == TASK_REAL;
-    bool is_list = row->type == TASK_FILES || row->type == TASK_EVAL_FILES ||
-                   row->type == TASK_SETUP || row->type == TASK_TOOLS ||
-                   row->type == TASK_SCRIPT || row->type == TASK_RECORDED ||
-                   row->type == TASK_GRANTS || row->type == TASK_EVAL_GRANTS ||
-                   row->type == TASK_STATUSES;
+    bool is_list = row->type == TASK_FILES || row->type == TASK_EVAL_FILES || row->type == TASK_SETUP ||
+                   row->type == TASK_TOOLS || row->type == TASK_SCRIPT || row->type == TASK_RECORDED ||
+                   row->type == TASK_GRANTS || row->type == TASK_EVAL_GRANTS || row->type == TASK_STATUSES;
     buffer_append_str(out, is_number ? "" : is_list ? "[" : "\"");
     if (is_number)
         buffer_printf(out, "%.15g", n);
@@ -91,8 +86,7 @@ static void every_row_refuses_what_is_beyond_its_bounds(void **state)
             assert_row_refused(row, buffer_peek(&large), REFUSAL_TOO_LARGE);
             seen++;
         }
-        if (row->type != TASK_UINT && row->min <= 0 && row->type != TASK_INT &&
-            row->type != TASK_REAL)
+        if (row->type != TASK_UINT && row->min <= 0 && row->type != TASK_INT && row->type != TASK_REAL)
             continue;
         put_measure(&small, row, row->min - 1);
         assert_row_refused(row, buffer_peek(&small), REFUSAL_TOO_SMALL);
@@ -124,8 +118,7 @@ static void every_word_has_a_default_that_is_among_them(void **state)
         const char *found = strstr(row->words, row->default_value);
         size_t len = strlen(row->default_value);
         assert_non_null(found);
-        assert_true((found == row->words || found[-1] == '|') &&
-                    (found[len] == '|' || found[len] == '\0'));
+        assert_true((found == row->words || found[-1] == '|') && (found[len] == '|' || found[len] == '\0'));
     }
 }
 
@@ -225,7 +218,8 @@ static void what_is_common_is_read_without_jansson(void **state)
         "{}",
         " [ ] ",
         "\t{ \"a\" : [ 1 , -0 , 0, 2.5e-3, 123456789012345678, -1.5e16 ] ,\n\"\":{} }\r\n",
-        "[true,false,null,\"\",\"0123456\",\"01234567\",\"012345678\",\"\xc3\xa9\xf0\x9f\x98\x80\"]",
+        "[true,false,null,\"\",\"0123456\",\"01234567\",\"012345678\","
+        "\"\xc3\xa9\xf0\x9f\x98\x80\"]",
         "[\"\\n\\t\\\"\\\\\\/\\b\\f\\r\",\"01234567\\n01234567\\u00e9\\ud83d\\ude00x\",\"\\\\u\"]",
     };
     for (size_t i = 0; i < sizeof(common) / sizeof(*common); i++)
@@ -237,10 +231,43 @@ static void what_jansson_refuses_is_not_read_without_it(void **state)
 {
     (void)state;
     static const char *const wrong[] = {
-        "", "7", "\"a\"", "{", "[1", "[1,]", "[,1]", "{\"a\":1,}", "{\"a\"}", "{a:1}", "[1 2]", "[] x", "[\"a",
-        "[\"\\", "[\"\\u", "[\"\\x\"]", "[\"\\ud800\"]", "[\"\\u0000\"]", "[\"\x1f\"]", "[\"0123456\x1f\"]",
-        "[\"\xff\"]", "[\"\xed\xa0\x80\"]", "{\"\xff\":1}", "{\"a\":1,\"a\":1}", "[01]", "[-]", "[+1]", "[1.]",
-        "[.5]", "[1e]", "[1-2]", "[1e999]", "[99999999999999999999]", "[NaN]", "[tru]", "[truefalse]", "[nul",
+        "",
+        "7",
+        "\"a\"",
+        "{",
+        "[1",
+        "[1,]",
+        "[,1]",
+        "{\"a\":1,}",
+        "{\"a\"}",
+        "{a:1}",
+        "[1 2]",
+        "[] x",
+        "[\"a",
+        "[\"\\",
+        "[\"\\u",
+        "[\"\\x\"]",
+        "[\"\\ud800\"]",
+        "[\"\\u0000\"]",
+        "[\"\x1f\"]",
+        "[\"0123456\x1f\"]",
+        "[\"\xff\"]",
+        "[\"\xed\xa0\x80\"]",
+        "{\"\xff\":1}",
+        "{\"a\":1,\"a\":1}",
+        "[01]",
+        "[-]",
+        "[+1]",
+        "[1.]",
+        "[.5]",
+        "[1e]",
+        "[1-2]",
+        "[1e999]",
+        "[99999999999999999999]",
+        "[NaN]",
+        "[tru]",
+        "[truefalse]",
+        "[nul",
     };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
         assert_null(task_json_read(slice_from_str(wrong[i])));
@@ -269,9 +296,11 @@ static void base64_is_read_only_as_the_standard_writes_it(void **state)
     static const struct {
         const char *text, *content;
     } rows[] = {
-        {"", ""},         {"Zg==", "f"},  {"Zm8=", "fo"}, {"Zm9v", "foo"}, {"Zm9vYg==", "foob"},
-        {"+/+/", "\xfb\xff\xbf"}, {"Zg=", NULL},  {"Zg", NULL},   {"Z===", NULL},  {"====", NULL},
-        {"Zh==", NULL},   {"Zm9=", NULL}, {"Zg==Zg==", NULL}, {"Zm 9", NULL}, {"Zm-_", NULL},
+        {"", ""},           {"Zg==", "f"},        {"Zm8=", "fo"},
+        {"Zm9v", "foo"},    {"Zm9vYg==", "foob"}, {"+/+/", "\xfb\xff\xbf"},
+        {"Zg=", NULL},      {"Zg", NULL},         {"Z===", NULL},
+        {"====", NULL},     {"Zh==", NULL},       {"Zm9=", NULL},
+        {"Zg==Zg==", NULL}, {"Zm 9", NULL},       {"Zm-_", NULL},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         AUTO_BUFFER member = {0};
@@ -282,8 +311,7 @@ static void base64_is_read_only_as_the_standard_writes_it(void **state)
             continue;
         }
         AUTO_TASK task = parse_member((const char *)member.data);
-        assert_true(slice_is(slice_of(task->files[0].content, task->files[0].content_len),
-                             rows[i].content));
+        assert_true(slice_is(slice_of(task->files[0].content, task->files[0].content_len), rows[i].content));
     }
 }
 

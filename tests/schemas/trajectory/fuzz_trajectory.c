@@ -12,15 +12,16 @@ static void make_seed(struct buffer *out)
     static const uint32_t ids[64] = {7, 8, 9};
     static const float logprobs[64] = {-1};
     static const struct record_turn given = {.role = "prompt"};
-    static const struct record_turn said = {.role = "assistant", .finish = "stop", .seconds = 1,
-                                            .queue_seconds = {true, 0.5}, .decode_seconds = {true, 0.25}};
+    static const struct record_turn said = {.role = "assistant",
+                                            .finish = "stop",
+                                            .seconds = 1,
+                                            .queue_seconds = {true, 0.5},
+                                            .decode_seconds = {true, 0.25}};
     record_init(&record);
     must(record_start_trace(&record, "") && record_append(&record, &given, ids, NULL, 3, false) &&
-         record_append(&record, &said, ids, logprobs, 64, true) &&
-         record_start_trace(&record, "why") &&
+         record_append(&record, &said, ids, logprobs, 64, true) && record_start_trace(&record, "why") &&
          record_append(&record, &given, ids, NULL, 5, false) &&
-         record_say(&record, "tool", slice_from_str("out"), "bash: ls", -1) &&
-         record_encode(&record, out, NULL));
+         record_say(&record, "tool", slice_from_str("out"), "bash: ls", -1) && record_encode(&record, out, NULL));
 }
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)

@@ -31,8 +31,7 @@ static inline void make_record(struct record *record)
     assert_true(record_start_trace(record, ""));
     assert_true(record_append(record, &prompt_turn, ids, NULL, 3, false));
     assert_true(record_append(record, &said_turn, ids + 2, logprobs, 2, true));
-    assert_true(record_append(record, &(struct record_turn){.role = "tool", .seconds = 1.5}, NULL,
-                              NULL, 0, false));
+    assert_true(record_append(record, &(struct record_turn){.role = "tool", .seconds = 1.5}, NULL, NULL, 0, false));
     strcpy(record->template_digest, "sha256:60303ae22b998861");
     assert_true(record_start_trace(record, "the template moved"));
     assert_true(record_append(record, &prompt_turn, ids, NULL, 4, false));

@@ -12,8 +12,7 @@
 static bool traces_equal(const struct record_trace *a, const struct record_trace *b)
 {
     size_t count = a->token_count;
-    return count == b->token_count && a->turn_count == b->turn_count &&
-           strcmp(a->reason, b->reason) == 0 &&
+    return count == b->token_count && a->turn_count == b->turn_count && strcmp(a->reason, b->reason) == 0 &&
            strcmp(a->template_digest, b->template_digest) == 0 &&
            strcmp(a->tokenizer_digest, b->tokenizer_digest) == 0 &&
            memcmp(a->token_ids, b->token_ids, count * sizeof(*a->token_ids)) == 0 &&
@@ -146,8 +145,14 @@ static void text_that_is_not_utf8_is_repaired_when_said(void **state)
         struct slice said;
         const char *kept;
     } rows[] = {
-        {{(const uint8_t *)"a\xff" "b", 3}, "a\xef\xbf\xbd" "b"},
-        {{(const uint8_t *)"a\0b", 3}, "a\xef\xbf\xbd" "b"},
+        {{(const uint8_t *)"a\xff"
+                           "b",
+          3},
+         "a\xef\xbf\xbd"
+         "b"},
+        {{(const uint8_t *)"a\0b", 3},
+         "a\xef\xbf\xbd"
+         "b"},
         {{(const uint8_t *)"\xe2\x82", 2}, "\xef\xbf\xbd\xef\xbf\xbd"},
         {{(const uint8_t *)"\xe2\x82\xac", 3}, "\xe2\x82\xac"},
         {{NULL, 0}, ""},
@@ -245,7 +250,8 @@ static void tamper_evidence_is_kept_and_makes_the_bytes_of_a_later_version(void 
     memset(longest, 'x', sizeof(longest));
     memcpy(longest + 254, "\xc3\xbc", 2); /* cut in no character */
     longest[399] = '\0';
-    assert_true(record_add_touched(tamper, "shell", "usr/bin/ba\xffsh") && record_add_touched(tamper, "loader", longest));
+    assert_true(record_add_touched(tamper, "shell", "usr/bin/ba\xffsh") &&
+                record_add_touched(tamper, "loader", longest));
     if (!record_encode(&record, &bytes, &no))
         fail_msg("%s", no.text);
     assert_non_null(memmem(bytes.data, bytes.len, "\xa7version\x03", 9));
@@ -283,8 +289,14 @@ static void break_finish(struct record *r) { strcpy(r->traces[0].turns[1].finish
 static void break_no_finish(struct record *r) { r->traces[0].turns[1].finish[0] = '\0'; }
 static void break_finish_of_prompt(struct record *r) { strcpy(r->traces[0].turns[0].finish, "stop"); }
 static void break_seconds(struct record *r) { r->traces[0].turns[2].seconds = NAN; }
-static void break_queue(struct record *r) { r->traces[0].turns[1].queue_seconds = (struct record_seconds){true, INFINITY}; }
-static void break_prefill(struct record *r) { r->traces[0].turns[1].prefill_seconds = (struct record_seconds){true, NAN}; }
+static void break_queue(struct record *r)
+{
+    r->traces[0].turns[1].queue_seconds = (struct record_seconds){true, INFINITY};
+}
+static void break_prefill(struct record *r)
+{
+    r->traces[0].turns[1].prefill_seconds = (struct record_seconds){true, NAN};
+}
 static void break_decode(struct record *r) { r->traces[0].turns[1].decode_seconds = (struct record_seconds){true, -1}; }
 static void break_gap(struct record *r) { r->traces[0].turns[1].offset = 4; }
 static void break_overlap(struct record *r) { r->traces[0].turns[1].offset = 2; }

@@ -115,7 +115,10 @@ static void swap(struct buffer *bytes, struct slice from, struct slice to)
     assert_true(buffer_append(bytes, tail.data, tail.len));
 }
 
-#define BYTES(literal) {(const uint8_t *)literal, sizeof(literal) - 1}
+#define BYTES(literal)                                                                                                 \
+    {                                                                                                                  \
+        (const uint8_t *)literal, sizeof(literal) - 1                                                                  \
+    }
 
 static void bytes_that_lie_are_refused_by_place_and_reason(void **state)
 {
@@ -127,18 +130,30 @@ static void bytes_that_lie_are_refused_by_place_and_reason(void **state)
     } rows[] = {
         {BYTES("\xa7version\x02"), BYTES("\xa7version\x04"), REFUSAL_TOO_LARGE, "version"},
         {BYTES("\xa7version\x02"), BYTES("\xa7version\x00"), REFUSAL_TOO_SMALL, "version"},
-        {BYTES("\xa7version\x02"), BYTES("\xa7version\xa1" "1"), REFUSAL_WRONG_TYPE, "version"},
+        {BYTES("\xa7version\x02"),
+         BYTES("\xa7version\xa1"
+               "1"),
+         REFUSAL_WRONG_TYPE, "version"},
         {BYTES("\xa7version\x02"), BYTES("\xa7versiom\x02"), REFUSAL_MISSING_FIELD, ""},
-        {BYTES("\x88\xa7version\x02\xa5" "agent\xa4" "bash"), BYTES("\x88\xa5" "agent\xa4" "bash\xa7version\x02"),
+        {BYTES("\x88\xa7version\x02\xa5"
+               "agent\xa4"
+               "bash"),
+         BYTES("\x88\xa5"
+               "agent\xa4"
+               "bash\xa7version\x02"),
          REFUSAL_MISSING_FIELD, ""},
         {BYTES("\xa7version\x02"), BYTES("\xa7version\x01"), REFUSAL_UNKNOWN_FIELD, ""},
-        {BYTES("prefill_seconds\xcb"), BYTES("prefill_seconds\xc0"), REFUSAL_WRONG_TYPE, "traces[0].turns[1].prefill_seconds"},
+        {BYTES("prefill_seconds\xcb"), BYTES("prefill_seconds\xc0"), REFUSAL_WRONG_TYPE,
+         "traces[0].turns[1].prefill_seconds"},
         {BYTES("\xcb\x3f\xc0\0\0\0\0\0\0"), BYTES("\xcb\xbf\xc0\0\0\0\0\0\0"), REFUSAL_NOT_FINITE,
          "traces[0].turns[1].decode_seconds"},
-        {BYTES("\xa5" "agent"), BYTES("\xa5" "agenx"), REFUSAL_UNKNOWN_FIELD, ""},
+        {BYTES("\xa5"
+               "agent"),
+         BYTES("\xa5"
+               "agenx"),
+         REFUSAL_UNKNOWN_FIELD, ""},
         {BYTES("\x88\xa7version"), BYTES("\x86\xa7version"), REFUSAL_MISSING_FIELD, "messages"},
-        {BYTES("\x88\xa7version\x02"), BYTES("\x89\xa7version\x02\xa7version\x02"),
-         REFUSAL_DUPLICATE_FIELD, "version"},
+        {BYTES("\x88\xa7version\x02"), BYTES("\x89\xa7version\x02\xa7version\x02"), REFUSAL_DUPLICATE_FIELD, "version"},
         {BYTES("\xa6traces\x92"), BYTES("\xa6traces\xdd\xff\xff\xff\xff"), REFUSAL_TOO_LARGE, "traces"},
         {BYTES("\xa6traces\x92"), BYTES("\xa6traces\x91"), REFUSAL_MALFORMED, ""},
         {BYTES("\xa6traces\x92"), BYTES("\xa6traces\xc0"), REFUSAL_WRONG_TYPE, "traces"},
@@ -147,24 +162,70 @@ static void bytes_that_lie_are_refused_by_place_and_reason(void **state)
         {BYTES("codec\xa3raw"), BYTES("codec\xa3zip"), REFUSAL_WRONG_TYPE, "traces[0].token_ids"},
         {BYTES("codec\xa3raw"), BYTES("codec\xa3lz4"), REFUSAL_MALFORMED, "traces[0].token_ids"},
         {BYTES("codec\xa3raw"), BYTES("codec\xa8rawrawra"), REFUSAL_TOO_LARGE, "traces[0].token_ids.codec"},
-        {BYTES("\xa6length\x14\xa4" "data"), BYTES("\xa6length\x15\xa4" "data"), REFUSAL_WRONG_TYPE, "traces[0].token_ids"},
-        {BYTES("\xa6length\x14\xa4" "data"), BYTES("\xa6length\x10\xa4" "data"), REFUSAL_MALFORMED, "traces[0].token_ids"},
-        {BYTES("\xa3raw\xa6length\x14\xa4" "data"), BYTES("\xa3lz4\xa6length\xce\xff\xff\xff\xfc\xa4" "data"),
+        {BYTES("\xa6length\x14\xa4"
+               "data"),
+         BYTES("\xa6length\x15\xa4"
+               "data"),
+         REFUSAL_WRONG_TYPE, "traces[0].token_ids"},
+        {BYTES("\xa6length\x14\xa4"
+               "data"),
+         BYTES("\xa6length\x10\xa4"
+               "data"),
          REFUSAL_MALFORMED, "traces[0].token_ids"},
-        {BYTES("\xa6length\x14\xa4" "data"), BYTES("\xa6length\xcf\0\0\0\1\0\0\0\x14\xa4" "data"),
+        {BYTES("\xa3raw\xa6length\x14\xa4"
+               "data"),
+         BYTES("\xa3lz4\xa6length\xce\xff\xff\xff\xfc\xa4"
+               "data"),
+         REFUSAL_MALFORMED, "traces[0].token_ids"},
+        {BYTES("\xa6length\x14\xa4"
+               "data"),
+         BYTES("\xa6length\xcf\0\0\0\1\0\0\0\x14\xa4"
+               "data"),
          REFUSAL_TOO_LARGE, "traces[0].token_ids.length"},
-        {BYTES("\xa6length\x05\xa4" "data\xc4\x05\0\0\0\1\1"), BYTES("\xa6length\x04\xa4" "data\xc4\x04\0\0\0\1"),
+        {BYTES("\xa6length\x05\xa4"
+               "data\xc4\x05\0\0\0\1\1"),
+         BYTES("\xa6length\x04\xa4"
+               "data\xc4\x04\0\0\0\1"),
          REFUSAL_WRONG_TYPE, "traces[0].mask"},
-        {BYTES("\xa4role\xa6prompt"), BYTES("\xa4role\xaf" "prompt prompt p"), REFUSAL_WRONG_TYPE, "traces[0].turns[0].role"},
-        {BYTES("\xa4role\xa6prompt"), BYTES("\xa4role\xb0" "prompt prompt pr"), REFUSAL_TOO_LARGE, "traces[0].turns[0].role"},
-        {BYTES("\xa4" "1+1?"), BYTES("\xa4" "1+1\xff"), REFUSAL_NOT_UTF8, "messages[0].content"},
-        {BYTES("\xa4" "1+1?"), BYTES("\xa4" "1+1\0"), REFUSAL_NOT_UTF8, "messages[0].content"},
-        {BYTES("\xab" "exit_status\xf7"), BYTES("\xab" "exit_status\xcf\0\0\0\1\0\0\0\0"), REFUSAL_TOO_LARGE, "messages[1].exit_status"},
+        {BYTES("\xa4role\xa6prompt"),
+         BYTES("\xa4role\xaf"
+               "prompt prompt p"),
+         REFUSAL_WRONG_TYPE, "traces[0].turns[0].role"},
+        {BYTES("\xa4role\xa6prompt"),
+         BYTES("\xa4role\xb0"
+               "prompt prompt pr"),
+         REFUSAL_TOO_LARGE, "traces[0].turns[0].role"},
+        {BYTES("\xa4"
+               "1+1?"),
+         BYTES("\xa4"
+               "1+1\xff"),
+         REFUSAL_NOT_UTF8, "messages[0].content"},
+        {BYTES("\xa4"
+               "1+1?"),
+         BYTES("\xa4"
+               "1+1\0"),
+         REFUSAL_NOT_UTF8, "messages[0].content"},
+        {BYTES("\xab"
+               "exit_status\xf7"),
+         BYTES("\xab"
+               "exit_status\xcf\0\0\0\1\0\0\0\0"),
+         REFUSAL_TOO_LARGE, "messages[1].exit_status"},
         {BYTES("\xa7sandbox\x8a"), BYTES("\xa7sandbox\xc0"), REFUSAL_MALFORMED, "sandbox"},
         {BYTES("\xa7sandbox\x8a"), BYTES("\xa7sandbox\x89"), REFUSAL_MISSING_FIELD, "sandbox.breaches"},
-        {BYTES("\xa8" "breaches\x91"), BYTES("\xa8" "breaches\xdd\xff\xff\xff\xff"), REFUSAL_TOO_LARGE, "sandbox.breaches"},
-        {BYTES("limit\xa4" "disk"), BYTES("limit\xa4" "risk"), REFUSAL_WRONG_TYPE, "sandbox.breaches[0].limit"},
-        {BYTES("\xcb\x3f\xe0\0\0\0\0\0\0\xa8" "commands"), BYTES("\xcb\xbf\xe0\0\0\0\0\0\0\xa8" "commands"),
+        {BYTES("\xa8"
+               "breaches\x91"),
+         BYTES("\xa8"
+               "breaches\xdd\xff\xff\xff\xff"),
+         REFUSAL_TOO_LARGE, "sandbox.breaches"},
+        {BYTES("limit\xa4"
+               "disk"),
+         BYTES("limit\xa4"
+               "risk"),
+         REFUSAL_WRONG_TYPE, "sandbox.breaches[0].limit"},
+        {BYTES("\xcb\x3f\xe0\0\0\0\0\0\0\xa8"
+               "commands"),
+         BYTES("\xcb\xbf\xe0\0\0\0\0\0\0\xa8"
+               "commands"),
          REFUSAL_NOT_FINITE, "sandbox.cpu_seconds"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -172,8 +233,7 @@ static void bytes_that_lie_are_refused_by_place_and_reason(void **state)
         struct refusal no;
         make_bytes(&bytes);
         swap(&bytes, rows[i].from, rows[i].to);
-        if (decodes(buffer_peek(&bytes), &no) || no.reason != rows[i].reason ||
-            strcmp(no.field, rows[i].field) != 0)
+        if (decodes(buffer_peek(&bytes), &no) || no.reason != rows[i].reason || strcmp(no.field, rows[i].field) != 0)
             fail_msg("row %zu: %s [%s] %s", i, refusal_wire(no.reason), no.field, no.text);
     }
 }

@@ -31,8 +31,7 @@ static void the_page_names_every_key(void **state)
     for (unsigned id = 0; id < RECORD_MAP_COUNT; id++)
         for (size_t i = 0; i < record_map_get((enum record_map_id)id)->field_count; i++) {
             char row[64];
-            snprintf(row, sizeof(row), "\n| `%s` | ",
-                     record_map_get((enum record_map_id)id)->fields[i].key);
+            snprintf(row, sizeof(row), "\n| `%s` | ", record_map_get((enum record_map_id)id)->fields[i].key);
             assert_non_null(strstr(page, row));
         }
 }
@@ -51,8 +50,7 @@ static void make_script(struct buffer *out, const char *main)
 }
 
 /* Runs `script` with the record's bytes on its input; its first line of output. */
-static void run_script(const struct buffer *script, const struct buffer *record, char *line,
-                       int size)
+static void run_script(const struct buffer *script, const struct buffer *record, char *line, int size)
 {
     char path[] = "/tmp/sluice-record-XXXXXX", redirected[64];
     AUTO_CLOSE int fd = mkstemp(path);

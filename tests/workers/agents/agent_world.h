@@ -13,7 +13,7 @@
 #include "workers/agents/agent.h"
 
 struct attempt {
-    const char *json; /* the task */
+    const char *json;                /* the task */
     const struct sandbox_plan *plan; /* NULL: on the host's image */
     int64_t deadline_ms, cancel_after_ms;
     struct task *task;
@@ -40,8 +40,8 @@ static inline void attempt_fiber(void *arg)
     attempt->run = (struct agent_run){.task = attempt->task,
                                       .engine = world_engine(fiber_world),
                                       .sandbox = !agent->needs_sandbox ? NULL
-                                                 : attempt->plan ? open_sandbox(attempt->plan)
-                                                                 : open_host(),
+                                                 : attempt->plan       ? open_sandbox(attempt->plan)
+                                                                       : open_host(),
                                       .record = &attempt->record};
     if (attempt->deadline_ms)
         fiber_push_deadline(clock_ms() + attempt->deadline_ms);
@@ -75,8 +75,7 @@ static inline void attempt_finish(struct attempt *attempt)
     attempt->run.answer = NULL;
 }
 
-static inline void assert_ended(const struct attempt *attempt, enum outcome outcome,
-                                const char *words)
+static inline void assert_ended(const struct attempt *attempt, enum outcome outcome, const char *words)
 {
     if (attempt->outcome != outcome || !strstr(attempt->run.detail, words))
         fail_msg("ended %s (%s), not %s (%s)", outcome_wire(attempt->outcome), attempt->run.detail,
@@ -89,8 +88,7 @@ static inline bool is_sampling(const json_t *line)
 {
     const json_t *request = json_object_get(line, "request");
     return strcmp(json_string_value(json_object_get(line, "path")), "/completion") == 0 &&
-           json_integer_value(json_object_get(line, "status")) == 200 &&
-           !json_object_get(request, "logit_bias");
+           json_integer_value(json_object_get(line, "status")) == 200 && !json_object_get(request, "logit_bias");
 }
 
 static inline void assert_same_ids(const json_t *ids, const uint32_t *expected, size_t count)
@@ -134,8 +132,7 @@ static inline const json_t *next_sampling(const json_t *log, size_t *at)
 }
 
 /* Returns the tokens that had no entry. */
-static inline size_t assert_trace_is_the_log(const struct record_trace *trace, const json_t *log,
-                                             size_t *at)
+static inline size_t assert_trace_is_the_log(const struct record_trace *trace, const json_t *log, size_t *at)
 {
     size_t missing = 0;
     for (size_t i = 0; i < trace->turn_count; i++) {
@@ -144,12 +141,9 @@ static inline size_t assert_trace_is_the_log(const struct record_trace *trace, c
             continue;
         const json_t *line = next_sampling(log, at), *answer = json_object_get(line, "answer");
         assert_non_null(line);
-        assert_same_ids(json_object_get(json_object_get(line, "request"), "prompt"),
-                        trace->token_ids, turn->offset);
-        assert_same_ids(json_object_get(answer, "tokens"), trace->token_ids + turn->offset,
-                        turn->length);
-        missing +=
-            assert_same_logprobs(json_object_get(answer, "completion_probabilities"), trace, turn);
+        assert_same_ids(json_object_get(json_object_get(line, "request"), "prompt"), trace->token_ids, turn->offset);
+        assert_same_ids(json_object_get(answer, "tokens"), trace->token_ids + turn->offset, turn->length);
+        missing += assert_same_logprobs(json_object_get(answer, "completion_probabilities"), trace, turn);
     }
     return missing;
 }
@@ -159,8 +153,7 @@ static inline size_t assert_trace_is_the_log(const struct record_trace *trace, c
  * log-probabilities are those of the answer, and nothing else was sampled. A trace but the first
  * says why it starts. Returns tokens that had no entry.
  */
-static inline size_t assert_record_is_the_log(const struct record *record,
-                                              const struct world *world)
+static inline size_t assert_record_is_the_log(const struct record *record, const struct world *world)
 {
     json_t *log = world_log(world);
     size_t at = 0, missing = 0;
@@ -175,8 +168,7 @@ static inline size_t assert_record_is_the_log(const struct record *record,
 }
 
 /* The i-th turn in this role, of all traces. */
-static inline const struct record_turn *turn_in_role(const struct record *record, const char *role,
-                                                     size_t which)
+static inline const struct record_turn *turn_in_role(const struct record *record, const char *role, size_t which)
 {
     for (size_t t = 0; t < record->trace_count; t++)
         for (size_t i = 0; i < record->traces[t].turn_count; i++)
@@ -207,8 +199,7 @@ static inline char *turn_text(const struct record *record, const char *role, siz
 }
 
 /* The which-th message in this role. */
-static inline const struct record_message *message_in_role(const struct record *record,
-                                                           const char *role, size_t which)
+static inline const struct record_message *message_in_role(const struct record *record, const char *role, size_t which)
 {
     for (size_t i = 0; i < record->message_count; i++)
         if (strcmp(record->messages[i].role, role) == 0 && which-- == 0)

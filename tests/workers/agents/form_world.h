@@ -45,8 +45,7 @@ static inline void expect_calls_in(const char *format, const char *text, const c
         buffer_printf(&said, "%s %s\n", reply.calls[i].name, arguments);
     }
     if (reply.wrong[0] || !slice_is(buffer_peek(&said), calls))
-        fail_msg("%s: in\n%s\nare read the calls\n%.*s%s", format, text, SLICE_ARG(buffer_peek(&said)),
-                 reply.wrong);
+        fail_msg("%s: in\n%s\nare read the calls\n%.*s%s", format, text, SLICE_ARG(buffer_peek(&said)), reply.wrong);
     tool_reply_finish(&reply);
 }
 
@@ -55,8 +54,8 @@ static inline void expect_wrong_in(const char *format, const char *text, const c
     struct tool_reply reply = tool_format_read_it(format, text);
     if (reply.count != 0 || !strstr(reply.wrong, words) || !strstr(reply.wrong, "othing was run") ||
         !strstr(reply.wrong, "A call looks like this:\n"))
-        fail_msg("%s: in\n%s\nare %zu calls, and it is said: '%s', not '%s'", format, text,
-                 reply.count, reply.wrong, words);
+        fail_msg("%s: in\n%s\nare %zu calls, and it is said: '%s', not '%s'", format, text, reply.count, reply.wrong,
+                 words);
     tool_reply_finish(&reply);
 }
 

@@ -10,8 +10,7 @@
 static bool is_inside(struct slice part, const char *text, size_t len)
 {
     const uint8_t *start = (const uint8_t *)text;
-    return part.len <= len &&
-           (part.len == 0 || (part.data >= start && part.data + part.len <= start + len));
+    return part.len <= len && (part.len == 0 || (part.data >= start && part.data + part.len <= start + len));
 }
 
 static void learn_frame(struct slice text)

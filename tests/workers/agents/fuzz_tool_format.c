@@ -9,7 +9,8 @@
 #include "common/base/text.h"
 
 static const char *const seed_replies[] = {
-    "I look.\n<tool_call>\n{\"name\": \"edit\", \"arguments\": {\"path\": \"a\", \"view_range\": [1, "
+    "I look.\n<tool_call>\n{\"name\": \"edit\", \"arguments\": {\"path\": \"a\", \"view_range\": "
+    "[1, "
     "-1]}}\n</tool_call>\n<tool_call>```json\n{\"name\": \"bash\", \"parameters\": "
     "\"{\\\"command\\\": \\\"ls\\\"}\"}\n```</tool_call>",
     "<think>a</think>\n<tool_call>\n<function=edit>\n<parameter=path>\na\n</parameter>\n"
@@ -18,7 +19,8 @@ static const char *const seed_replies[] = {
     ("Here:\n<|python_tag|>{\"name\": \"bash\", \"parameters\": {\"command\": \"ls\"}}; {\"type\": "
      "\"function\", \"name\": \"submit\", \"parameters\": null}"),
     "```json\n{\"name\": \"bash\",\n \"parameters\": {\"command\": \"ls\",}}\n```",
-    "<function=edit>\n<parameter=command>view</parameter>\n<parameter=file_text>\n a\n</parameter>\n</funct",
+    "<function=edit>\n<parameter=command>view</parameter>\n<parameter=file_text>\n "
+    "a\n</parameter>\n</funct",
 };
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
@@ -40,10 +42,7 @@ static struct toolbox make_box(void)
 }
 
 /* What ends a value, a call or its type, so that the form cannot say it. */
-static bool can_be_said(const char *text)
-{
-    return !strstr(text, "<parameter=") && !strstr(text, "</");
-}
+static bool can_be_said(const char *text) { return !strstr(text, "<parameter=") && !strstr(text, "</"); }
 
 /* In forms without types a string of digits says a number. */
 static bool is_same(const json_t *a, const json_t *b)
@@ -52,15 +51,13 @@ static bool is_same(const json_t *a, const json_t *b)
     json_t *value;
     if (json_object_size(a) != json_object_size(b))
         return false;
-    json_object_foreach((json_t *)(uintptr_t)a, key, value)
-        if (json_is_string(value) && !json_equal(value, json_object_get(b, key)) &&
-            json_is_string(json_object_get(b, key)))
-            return false;
+    json_object_foreach((json_t *)(uintptr_t)a, key, value) if (json_is_string(value) &&
+                                                                !json_equal(value, json_object_get(b, key)) &&
+                                                                json_is_string(json_object_get(b, key))) return false;
     return true;
 }
 
-static void say_again(const struct tool_format *format, const struct toolbox *box,
-                      const struct tool_format_call *call)
+static void say_again(const struct tool_format *format, const struct toolbox *box, const struct tool_format_call *call)
 {
     AUTO_BUFFER text = {0};
     struct tool_reply reply;

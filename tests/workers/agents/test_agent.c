@@ -8,15 +8,12 @@
 
 static struct world world;
 
-static void open_world(const char *script)
-{
-    world_open_on(&world, loop, script, NULL);
-}
+static void open_world(const char *script) { world_open_on(&world, loop, script, NULL); }
 
 /* ---- chat and none --------------------------------------------------------------------------- */
 
-#define CHAT                                                                                       \
-    "{'task': 't', 'prompt': 'how much?', 'agent': {'kind': 'chat'}, 'sampling': {'max_tokens': "  \
+#define CHAT                                                                                                           \
+    "{'task': 't', 'prompt': 'how much?', 'agent': {'kind': 'chat'}, 'sampling': {'max_tokens': "                      \
     "20}}"
 
 static void chat_answers_once_and_records_what_was_sampled(void **state)
@@ -102,37 +99,36 @@ static const struct ending {
      TASK(""), OUTCOME_OK, "2 turns", 2, 1, "test -f f"},
     {"{'rules': [{'replies': ['" BASH("echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT; false") "', 'TASK_DONE']}]}",
      TASK(""), OUTCOME_OK, "2 turns", 2, 1, "true"},
-    {"{'rules': [{'replies': ['" BASH("touch f") "', 'I think that is it.', 'TASK_DONE']}]}", TASK(""),
-     OUTCOME_OK, "3 turns", 3, 2, "test -f f"},
-    {"{'rules': [{'replies': ['" BASH("touch f") "\\nTASK_DONE']}]}", TASK(""), OUTCOME_OK,
-     "1 turn", 1, 0, "test -f f"},
+    {"{'rules': [{'replies': ['" BASH("touch f") "', 'I think that is it.', 'TASK_DONE']}]}", TASK(""), OUTCOME_OK,
+     "3 turns", 3, 2, "test -f f"},
+    {"{'rules': [{'replies': ['" BASH("touch f") "\\nTASK_DONE']}]}", TASK(""), OUTCOME_OK, "1 turn", 1, 0,
+     "test -f f"},
     {"{'rules': [{'replies': ['TASK_DONE']}]}", TASK(""), OUTCOME_OK, "1 turn", 1, 0, "true"},
-    {"{'rules': [{'replies': ['Hello!']}]}", TASK(""), OUTCOME_AGENT, "format: 4 replies in a row", 4, 3,
-     "true"},
+    {"{'rules': [{'replies': ['Hello!']}]}", TASK(""), OUTCOME_AGENT, "format: 4 replies in a row", 4, 3, "true"},
     {"{'rules': [{'replies': ['Hello!']}]}",
      "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'bash', 'max_format_errors': 0}}", OUTCOME_AGENT,
      "format: 1 reply in a row", 1, 0, "true"},
     {"{'rules': [{'replies': ['One.', 'Two.', 'Three.', '" BASH("touch f") "', '```bash', '```bash', "
-     "'```bash', '```bash']}]}",
+                                                                           "'```bash', '```bash']}]}",
      TASK(""), OUTCOME_AGENT, "format", 8, 7, "test -f f"},
     {"{'rules': [{'replies': ['" BASH("touch f") "\\n" BASH("touch g") "', 'sorry', '" BASH(
          "touch h") "', 'TASK_DONE']}]}",
      TASK(""), OUTCOME_OK, "4 turns", 4, 3, "test ! -e f && test ! -e g && test -e h"},
     {"{'rules': [{'replies': ['" BASH("echo $((++n)) > f") "']}]}",
-     "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'bash', 'max_turns': 3}}", OUTCOME_AGENT,
-     "turns", 3, 2, "test $(cat f) = 3"},
-    {"{'rules': [{'replies': ['" BASH("sleep 60") "', 'TASK_DONE']}]}",
-     TASK(", 'limits': {'command_s': 1}"), OUTCOME_OK, "2 turns", 2, 1, "true"},
-    {"{'rules': [{'call': 3, 'fault': '400'}, {'reply': '" BASH("touch f") "'}]}", TASK(""),
-     OUTCOME_TASK, "no such thing", 2, 2, "test -f f"},
-    {"{'rules': [{'call': 2, 'fault': 'long'}, {'reply': '" BASH("touch f") "'}]}", TASK(""),
-     OUTCOME_AGENT, "context", 1, 1, "test -f f"},
+     "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'bash', 'max_turns': 3}}", OUTCOME_AGENT, "turns", 3, 2,
+     "test $(cat f) = 3"},
+    {"{'rules': [{'replies': ['" BASH("sleep 60") "', 'TASK_DONE']}]}", TASK(", 'limits': {'command_s': 1}"),
+     OUTCOME_OK, "2 turns", 2, 1, "true"},
+    {"{'rules': [{'call': 3, 'fault': '400'}, {'reply': '" BASH("touch f") "'}]}", TASK(""), OUTCOME_TASK,
+     "no such thing", 2, 2, "test -f f"},
+    {"{'rules': [{'call': 2, 'fault': 'long'}, {'reply': '" BASH("touch f") "'}]}", TASK(""), OUTCOME_AGENT, "context",
+     1, 1, "test -f f"},
     {"{'rules': [{'call': 1, 'fault': 'long'}]}", TASK(""), OUTCOME_TASK, "context", 0, 0, "true"},
-    {"{'rules': [{'reply': '" BASH("printf %900s") "'}]}",
-     TASK(", 'limits': {'context_tokens': 1300}"), OUTCOME_AGENT, "context", 1, 1, "true"},
+    {"{'rules': [{'reply': '" BASH("printf %900s") "'}]}", TASK(", 'limits': {'context_tokens': 1300}"), OUTCOME_AGENT,
+     "context", 1, 1, "true"},
     {"{'template': 'history', 'rules': [{'reply': '" BASH("touch f") "'}]}",
-     "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'bash', 'max_turns': 3}}", OUTCOME_AGENT,
-     "turns", 3, 0, "test -f f"},
+     "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'bash', 'max_turns': 3}}", OUTCOME_AGENT, "turns", 3, 0,
+     "test -f f"},
     {"{'template': 'history', 'rules': [{'reply': '" BASH("touch f") "'}]}",
      "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'bash', 'max_traces': 1}}", OUTCOME_AGENT,
      "agent.max_traces is 1, and another would start: template:", 1, 0, "test -f f"},
@@ -150,10 +146,7 @@ static struct attempt *checked_attempt;
 static const char *checked_command;
 static int checked_status;
 
-static void check_fiber(void)
-{
-    checked_status = status_in(checked_attempt, checked_command);
-}
+static void check_fiber(void) { checked_status = status_in(checked_attempt, checked_command); }
 
 static void bash_ends_in_each_of_its_ways(void **state)
 {
@@ -213,8 +206,7 @@ static void time_used_up_by_a_silent_engine_is_not(void **state)
 static void an_engine_that_keeps_failing_is_infra_and_the_record_stays_whole(void **state)
 {
     (void)state;
-    open_world("{'rules': [{'if': '<returncode>', 'fault': 'one_entry_more'}, {'reply': '" BASH(
-        "true") "'}]}");
+    open_world("{'rules': [{'if': '<returncode>', 'fault': 'one_entry_more'}, {'reply': '" BASH("true") "'}]}");
     struct attempt attempt = {.json = TASK("")};
     attempt_run(&world, &attempt);
     assert_ended(&attempt, OUTCOME_INFRA, "log-probabilities");
@@ -246,8 +238,7 @@ static void a_cancelled_agent_stops_in_the_middle_of_a_command(void **state)
     (void)state;
     open_world("{'rules': [{'reply': '" BASH("sleep 60") "'}]}");
     struct attempt attempt = {0};
-    attempt.task =
-        parse_task("{\"task\": \"t\", \"prompt\": \"x\", \"agent\": {\"kind\": \"bash\"}}");
+    attempt.task = parse_task("{\"task\": \"t\", \"prompt\": \"x\", \"agent\": {\"kind\": \"bash\"}}");
     record_init(&attempt.record);
     fiber_world = &world;
     int64_t start_ms = clock_ms();
@@ -265,23 +256,17 @@ static int group(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_unknown_agent_is_not_found),
-        cmocka_unit_test_setup_teardown(chat_answers_once_and_records_what_was_sampled, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(an_answer_that_was_cut_is_the_agents_failure, set_up,
-                                        tear_down),
+        cmocka_unit_test_setup_teardown(chat_answers_once_and_records_what_was_sampled, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_answer_that_was_cut_is_the_agents_failure, set_up, tear_down),
         cmocka_unit_test_setup_teardown(none_samples_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bash_ends_in_each_of_its_ways, set_up, tear_down),
         cmocka_unit_test_setup_teardown(time_used_up_by_a_command_is_the_agents, set_up, tear_down),
         cmocka_unit_test_setup_teardown(time_used_up_by_a_silent_engine_is_not, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            an_engine_that_keeps_failing_is_infra_and_the_record_stays_whole, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_cancelled_agent_stops_in_the_middle_of_a_command, set_up,
+        cmocka_unit_test_setup_teardown(an_engine_that_keeps_failing_is_infra_and_the_record_stays_whole, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(a_cancelled_agent_stops_in_the_middle_of_a_command, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
-int main(void)
-{
-    return run_as_everyone(group);
-}
+int main(void) { return run_as_everyone(group); }

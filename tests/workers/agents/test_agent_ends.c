@@ -4,12 +4,11 @@
 
 #define BASH(command) "```bash\\n" command "\\n```"
 #define TASK(more) "{'task': 't', 'prompt': 'make it', 'agent': {'kind': 'bash'}" more "}"
-#define CALL_BASH(command)                                                                         \
-    "<tool_call>{\\\"name\\\": \\\"bash\\\", \\\"arguments\\\": {\\\"command\\\": \\\"" command                  \
-    "\\\"}}</tool_call>"
+#define CALL_BASH(command)                                                                                             \
+    "<tool_call>{\\\"name\\\": \\\"bash\\\", \\\"arguments\\\": {\\\"command\\\": \\\"" command "\\\"}}</tool_call>"
 #define LONG(replies) "{'context': 32768, 'rules': [{'replies': [" replies "]}]}"
-#define TOOLS(more)                                                                                \
-    "{'task': 't', 'prompt': 'make it', 'agent': {'kind': 'tools', 'tools': ['bash', 'think', "    \
+#define TOOLS(more)                                                                                                    \
+    "{'task': 't', 'prompt': 'make it', 'agent': {'kind': 'tools', 'tools': ['bash', 'think', "                        \
     "'submit']}" more "}"
 
 static struct world world;
@@ -31,7 +30,8 @@ static const struct ending {
          "cat f; date +%N >f") "', 'TASK_DONE']}]}",
      "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'bash', 'max_repeats': 1}}", OUTCOME_OK, "4 turns", 4, 3},
     {"{'rules': [{'replies': ['" BASH("true") "', '" BASH("true") "', '" BASH("true") "', 'TASK_DONE']}]}",
-     "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'bash', 'max_repeats': 1, 'on_repeat': 'warn'}}",
+     "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'bash', 'max_repeats': 1, 'on_repeat': "
+     "'warn'}}",
      OUTCOME_OK, "4 turns", 4, 3},
     /* 17 tokens of a block and its end, twice; the third turn is cut off */
     {"{'rules': [{'reply': '" BASH("echo") "'}]}", TASK(", 'limits': {'sampled_tokens': 50}"), OUTCOME_AGENT,
@@ -40,10 +40,10 @@ static const struct ending {
      "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'tools', 'max_repeats': 2}}", OUTCOME_AGENT,
      "loop: a round of 1 call gave the same 3 times", 3, 2},
     {LONG("'" CALL_BASH("echo again") CALL_BASH("echo again") CALL_BASH("touch never") "'"),
-     "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'tools', 'max_repeats': 1}}", OUTCOME_AGENT,
-     "loop", 1, 0},
+     "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'tools', 'max_repeats': 1}}", OUTCOME_AGENT, "loop", 1, 0},
     {LONG("'" CALL_BASH("echo again") CALL_BASH("echo again") "', '.'"),
-     "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'tools', 'max_repeats': 1, 'on_repeat': 'warn'}}",
+     "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'tools', 'max_repeats': 1, 'on_repeat': "
+     "'warn'}}",
      OUTCOME_OK, "2 turns", 2, 1},
     {LONG("'" CALL_BASH("echo a") "'"), TOOLS(", 'limits': {'sampled_tokens': 150}"), OUTCOME_AGENT,
      "tokens: all 150 of", 2, 1},
@@ -90,14 +90,14 @@ static void a_round_of_calls_is_warned_of_once_and_then_counted_anew(void **stat
 {
     (void)state;
     world_open_on(&world, loop, "{'rules': [{'reply': '" BASH("true") "'}]}", NULL);
-    struct attempt attempt = {
-        .json = "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'bash', 'max_turns': 6, 'max_repeats': 1, "
-                "'on_repeat': 'warn'}}"};
+    struct attempt attempt = {.json = "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'bash', "
+                                      "'max_turns': 6, 'max_repeats': 1, "
+                                      "'on_repeat': 'warn'}}"};
     attempt_run(&world, &attempt);
     assert_ended(&attempt, OUTCOME_AGENT, "turns");
     for (size_t i = 0; i < 6; i++)
-        assert_int_equal(strstr(message_in_role(&attempt.record, "tool", i)->content,
-                                "You make the same calls") != NULL, i % 2);
+        assert_int_equal(
+            strstr(message_in_role(&attempt.record, "tool", i)->content, "You make the same calls") != NULL, i % 2);
     attempt_finish(&attempt);
     world_close(&world);
 }
@@ -107,8 +107,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(each_limit_ends_a_rollout_by_its_name, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sampled_tokens_are_counted_over_all_turns, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_round_of_calls_is_warned_of_once_and_then_counted_anew, set_up,
-                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_round_of_calls_is_warned_of_once_and_then_counted_anew, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("agent_ends", tests, NULL, NULL);
 }

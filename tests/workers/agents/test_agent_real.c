@@ -56,9 +56,8 @@ static void chat_records_what_the_server_sampled(void **state)
 {
     (void)state;
     open_world();
-    struct attempt attempt = {
-        .json = "{'task': 't', 'prompt': 'Name three colours.', 'agent': {'kind': 'chat'}, "
-                "'sampling': {'temperature': 1.0, 'max_tokens': 100, 'seed': 11}}"};
+    struct attempt attempt = {.json = "{'task': 't', 'prompt': 'Name three colours.', 'agent': {'kind': 'chat'}, "
+                                      "'sampling': {'temperature': 1.0, 'max_tokens': 100, 'seed': 11}}"};
     attempt_run(&world, &attempt);
     assert_true(attempt.outcome == OUTCOME_OK || attempt.outcome == OUTCOME_AGENT);
     assert_record_is_the_log(&attempt.record, &world);
@@ -67,13 +66,13 @@ static void chat_records_what_the_server_sampled(void **state)
     world_close(&world);
 }
 
-#define SHOWN                                                                                      \
-    "{'role': 'user', 'content': 'Write hi into a.txt'},"                                          \
-    "{'role': 'assistant', 'content': '```bash\\necho hi > a.txt\\n```'},"                         \
+#define SHOWN                                                                                                          \
+    "{'role': 'user', 'content': 'Write hi into a.txt'},"                                                              \
+    "{'role': 'assistant', 'content': '```bash\\necho hi > a.txt\\n```'},"                                             \
     "{'role': 'user', 'content': '<returncode>0</returncode>\\n<output>\\n</output>'},"                                \
-    "{'role': 'assistant', 'content': '```bash\\ncat a.txt\\n```'},"                               \
-    "{'role': 'user', 'content': '<returncode>0</returncode>\\n<output>\\nhi\\n</output>'},"                             \
-    "{'role': 'assistant', 'content': '```bash\\nls\\n```'},"                                      \
+    "{'role': 'assistant', 'content': '```bash\\ncat a.txt\\n```'},"                                                   \
+    "{'role': 'user', 'content': '<returncode>0</returncode>\\n<output>\\nhi\\n</output>'},"                           \
+    "{'role': 'assistant', 'content': '```bash\\nls\\n```'},"                                                          \
     "{'role': 'user', 'content': '<returncode>0</returncode>\\n<output>\\na.txt\\n</output>'},"
 
 static void bash_turns_extend_one_another_id_for_id(void **state)
@@ -96,9 +95,8 @@ static void bash_turns_extend_one_another_id_for_id(void **state)
         assert_true(attempt.outcome == OUTCOME_OK || attempt.outcome == OUTCOME_AGENT);
         assert_record_is_the_log(&attempt.record, &world);
         size_t turns = sampled_turns(&attempt.record);
-        print_message("seed %d: %s, %zu turns, %zu tokens sampled: %s\n", seed,
-                      outcome_wire(attempt.outcome), turns, sampled_tokens(&attempt.record),
-                      attempt.run.detail);
+        print_message("seed %d: %s, %zu turns, %zu tokens sampled: %s\n", seed, outcome_wire(attempt.outcome), turns,
+                      sampled_tokens(&attempt.record), attempt.run.detail);
         most = turns > most ? turns : most;
         attempt_finish(&attempt);
     }
@@ -106,15 +104,15 @@ static void bash_turns_extend_one_another_id_for_id(void **state)
     world_close(&world);
 }
 
-#define CALLED(command)                                                                            \
-    "{'role': 'assistant', 'content': '<tool_call>\\n{\\\"name\\\": \\\"bash\\\", \\\"arguments\\\": "   \
+#define CALLED(command)                                                                                                \
+    "{'role': 'assistant', 'content': '<tool_call>\\n{\\\"name\\\": \\\"bash\\\", "                                    \
+    "\\\"arguments\\\": "                                                                                              \
     "{\\\"command\\\": \\\"" command "\\\"}}\\n</tool_call>'},"
-#define TOLD(text)                                                                                 \
-    "{'role': 'user', 'content': '" text "'},"
-#define SHOWN_CALLS                                                                                \
-    "{'role': 'user', 'content': 'Write hi into a.txt'}," CALLED("echo hi > a.txt") TOLD("(no output)") \
-    CALLED("cat a.txt") TOLD("hi") CALLED("ls") TOLD("a.txt") CALLED("wc a.txt") TOLD("1 1 3 a.txt") \
-    CALLED("echo hi > c.txt") TOLD("(no output)") CALLED("cat c.txt") TOLD("hi")
+#define TOLD(text) "{'role': 'user', 'content': '" text "'},"
+#define SHOWN_CALLS                                                                                                    \
+    "{'role': 'user', 'content': 'Write hi into a.txt'}," CALLED("echo hi > a.txt") TOLD("(no output)")                \
+        CALLED("cat a.txt") TOLD("hi") CALLED("ls") TOLD("a.txt") CALLED("wc a.txt") TOLD("1 1 3 a.txt")               \
+            CALLED("echo hi > c.txt") TOLD("(no output)") CALLED("cat c.txt") TOLD("hi")
 
 static size_t calls_made(const struct record *record)
 {
@@ -147,8 +145,7 @@ static void turns_of_calls_extend_one_another_id_for_id(void **state)
         size_t turns = sampled_turns(&attempt.record);
         calls += calls_made(&attempt.record);
         print_message("seed %d: %s, %zu turns, %zu calls in all, %zu tokens sampled: %s\n", seed,
-                      outcome_wire(attempt.outcome), turns, calls, sampled_tokens(&attempt.record),
-                      attempt.run.detail);
+                      outcome_wire(attempt.outcome), turns, calls, sampled_tokens(&attempt.record), attempt.run.detail);
         most = turns > most ? turns : most;
         attempt_finish(&attempt);
     }
@@ -161,18 +158,17 @@ static void tokens_inside_characters_have_logprobs_too(void **state)
 {
     (void)state;
     open_world();
-    struct attempt attempt = {
-        .json = "{'task': 't', 'agent': {'kind': 'chat'}, 'messages': ["
-                "{'role': 'user', 'content': 'Repeat: \\ud83d\\ude00 \\ud83d\\ude01'},"
-                "{'role': 'assistant', 'content': '\\ud83d\\ude00 \\ud83d\\ude01'},"
-                "{'role': 'user', 'content': 'Repeat: \\ud83d\\ude02 \\ud83d\\ude03'},"
-                "{'role': 'assistant', 'content': '\\ud83d\\ude02 \\ud83d\\ude03'},"
-                "{'role': 'user', 'content': 'Repeat: \\ud83d\\ude04 \\ud83d\\ude05'}], "
-                "'sampling': {'temperature': 0.0, 'max_tokens': 24}}"};
+    struct attempt attempt = {.json = "{'task': 't', 'agent': {'kind': 'chat'}, 'messages': ["
+                                      "{'role': 'user', 'content': 'Repeat: \\ud83d\\ude00 \\ud83d\\ude01'},"
+                                      "{'role': 'assistant', 'content': '\\ud83d\\ude00 \\ud83d\\ude01'},"
+                                      "{'role': 'user', 'content': 'Repeat: \\ud83d\\ude02 \\ud83d\\ude03'},"
+                                      "{'role': 'assistant', 'content': '\\ud83d\\ude02 \\ud83d\\ude03'},"
+                                      "{'role': 'user', 'content': 'Repeat: \\ud83d\\ude04 \\ud83d\\ude05'}], "
+                                      "'sampling': {'temperature': 0.0, 'max_tokens': 24}}"};
     attempt_run(&world, &attempt);
     size_t missing = assert_record_is_the_log(&attempt.record, &world);
-    print_message("%zu of %zu tokens had to be asked for: %s\n", missing,
-                  sampled_tokens(&attempt.record), attempt.run.answer);
+    print_message("%zu of %zu tokens had to be asked for: %s\n", missing, sampled_tokens(&attempt.record),
+                  attempt.run.answer);
     assert_true(missing > 0);
     attempt_finish(&attempt);
     world_close(&world);
@@ -190,8 +186,8 @@ static void retell(void *arg)
 {
     struct retelling *retelling = arg;
     struct fail fail = {0};
-    retelling->code = engine_render(world_engine(fiber_world), retelling->messages,
-                                    retelling->count, retelling->count, &retelling->ids, &fail);
+    retelling->code = engine_render(world_engine(fiber_world), retelling->messages, retelling->count, retelling->count,
+                                    &retelling->ids, &fail);
 }
 
 static void retelling_add(struct retelling *retelling, const struct record *record)
@@ -203,8 +199,8 @@ static void retelling_add(struct retelling *retelling, const struct record *reco
     for (size_t i = 0; i + 1 < last; i++) {
         const struct record_message *message = &record->messages[i];
         bool is_tool = strcmp(message->role, "tool") == 0;
-        retelling->messages[retelling->count++] =
-            (struct task_message){is_tool ? (char *)"user" : message->role, message->content};
+        retelling->messages[retelling->count++] = (struct task_message){is_tool ? (char *)"user" : message->role,
+                                                                        message->content};
     }
 }
 
@@ -230,8 +226,7 @@ static void a_greedy_conversation_is_what_the_template_renders_whole(void **stat
     assert_int_equal(retelling.code, 0);
     const struct record_turn *last = turn_in_role(&attempt.record, "assistant", 2);
     assert_int_equal(retelling.ids.count, last->offset);
-    assert_memory_equal(retelling.ids.ids, attempt.record.traces[0].token_ids,
-                        last->offset * sizeof(uint32_t));
+    assert_memory_equal(retelling.ids.ids, attempt.record.traces[0].token_ids, last->offset * sizeof(uint32_t));
     tokens_finish(&retelling.ids);
     attempt_finish(&attempt);
     world_close(&world);
@@ -242,12 +237,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(chat_records_what_the_server_sampled, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bash_turns_extend_one_another_id_for_id, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(turns_of_calls_extend_one_another_id_for_id, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(tokens_inside_characters_have_logprobs_too, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_greedy_conversation_is_what_the_template_renders_whole,
-                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(turns_of_calls_extend_one_another_id_for_id, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(tokens_inside_characters_have_logprobs_too, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_greedy_conversation_is_what_the_template_renders_whole, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);
 }

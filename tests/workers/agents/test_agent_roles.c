@@ -2,20 +2,18 @@
  * task; and what that means for the traces. Over a scripted engine and real sandboxes. */
 #include "tests/workers/agents/agent_world.h"
 
-#define BASH(command)                                                                              \
-    "<tool_call>\\n{\\\"name\\\": \\\"bash\\\", \\\"arguments\\\": {\\\"command\\\": \\\"" command      \
+#define BASH(command)                                                                                                  \
+    "<tool_call>\\n{\\\"name\\\": \\\"bash\\\", \\\"arguments\\\": {\\\"command\\\": \\\"" command                     \
     "\\\"}}\\n</tool_call>"
-#define LLAMA_BASH(command)                                                                        \
-    "{\\\"name\\\": \\\"bash\\\", \\\"parameters\\\": {\\\"command\\\": \\\"" command "\\\"}}"
+#define LLAMA_BASH(command) "{\\\"name\\\": \\\"bash\\\", \\\"parameters\\\": {\\\"command\\\": \\\"" command "\\\"}}"
 #define OPENHANDS_LS "<function=bash>\\n<parameter=command>echo $((6*7))</parameter>\\n</function>"
 
 static struct world world;
 
-#define TELLING(format, role)                                                                        \
-    "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'tools', 'tools': ['bash'], 'form': '" format    \
+#define TELLING(format, role)                                                                                          \
+    "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'tools', 'tools': ['bash'], 'form': '" format                      \
     "', 'tool_role': '" role "'}}"
-#define TEMPLATE(name, calls)                                                                      \
-    "{'context': 32768, 'template': '" name "', 'rules': [{'replies': ['" calls "', '.']}]}"
+#define TEMPLATE(name, calls) "{'context': 32768, 'template': '" name "', 'rules': [{'replies': ['" calls "', '.']}]}"
 #define TWO_BASH BASH("echo $((6*7))") BASH("printf 43")
 #define TWO_LLAMA LLAMA_BASH("echo $((6*7))") "; " LLAMA_BASH("printf 43")
 
@@ -23,21 +21,25 @@ static const struct {
     const char *script, *task, *role, *told;
 } tellings[] = {
     {TEMPLATE("chatml", TWO_BASH), TELLING("hermes", "auto"), "user",
-     "\nuser\n<tool_response>\n42\n</tool_response>\n<tool_response>\n43\n</tool_response>\nassistant\n"},
+     "\nuser\n<tool_response>\n42\n</tool_response>\n<tool_response>\n43\n</"
+     "tool_response>\nassistant\n"},
     {TEMPLATE("qwen", TWO_BASH), TELLING("hermes", "auto"), "tool",
-     "\nuser\n<tool_response>\n42\n</tool_response>\n<tool_response>\n43\n</tool_response>\nassistant\n"},
+     "\nuser\n<tool_response>\n42\n</tool_response>\n<tool_response>\n43\n</"
+     "tool_response>\nassistant\n"},
     {TEMPLATE("qwen", TWO_BASH), TELLING("hermes", "user"), "user",
-     "\nuser\n<tool_response>\n42\n</tool_response>\n<tool_response>\n43\n</tool_response>\nassistant\n"},
+     "\nuser\n<tool_response>\n42\n</tool_response>\n<tool_response>\n43\n</"
+     "tool_response>\nassistant\n"},
     {TEMPLATE("chatml", TWO_BASH), TELLING("hermes", "tool"), "tool",
-     "\ntool\n<tool_response>\n42\n</tool_response>\ntool\n<tool_response>\n43\n</tool_response>\nassistant\n"},
-    {TEMPLATE("ipython", TWO_LLAMA), TELLING("llama", "auto"), "tool",
-     "\nipython\n42\nipython\n43\nassistant\n"},
+     "\ntool\n<tool_response>\n42\n</tool_response>\ntool\n<tool_response>\n43\n</"
+     "tool_response>\nassistant\n"},
+    {TEMPLATE("ipython", TWO_LLAMA), TELLING("llama", "auto"), "tool", "\nipython\n42\nipython\n43\nassistant\n"},
     {TEMPLATE("chatml", TWO_LLAMA), TELLING("llama", "auto"), "user",
      "\nuser\nResult of bash:\n42\n\nResult of bash:\n43\n\nassistant\n"},
     {TEMPLATE("qwen", OPENHANDS_LS), TELLING("openhands", "auto"), "user",
      "\nuser\nEXECUTION RESULT of [bash]:\n42\n\nassistant\n"},
     {TEMPLATE("no_tools", TWO_BASH), TELLING("hermes", "auto"), "user",
-     "\nuser\n<tool_response>\n42\n</tool_response>\n<tool_response>\n43\n</tool_response>\nassistant\n"},
+     "\nuser\n<tool_response>\n42\n</tool_response>\n<tool_response>\n43\n</"
+     "tool_response>\nassistant\n"},
     {TEMPLATE("one_tool", TWO_LLAMA), TELLING("llama", "auto"), "user",
      "\nuser\nResult of bash:\n42\n\nResult of bash:\n43\n\nassistant\n"},
 };
@@ -86,8 +88,9 @@ static void what_tools_kept_starts_a_new_trace_when_the_user_speaks(void **state
 {
     (void)state;
     world_open_on(&world, loop,
-                  "{'context': 32768, 'template': 'qwen3', 'rules': [{'replies': ['<think>\\nhm\\n</think>\\n\\n" BASH(
-                      "echo hi") "', '" BASH("echo ho") "', '<tool_call>{bad</tool_call>', 'Done.']}]}",
+                  "{'context': 32768, 'template': 'qwen3', 'rules': [{'replies': "
+                  "['<think>\\nhm\\n</think>\\n\\n" BASH("echo hi") "', '" BASH(
+                      "echo ho") "', '<tool_call>{bad</tool_call>', 'Done.']}]}",
                   NULL);
     struct attempt attempt = {.json = TELLING("hermes", "auto")};
     attempt_run(&world, &attempt);

@@ -2,13 +2,13 @@
  * recorded, and that the tokens are what the engine saw. */
 #include "tests/workers/agents/agent_world.h"
 
-#define CALL(name, arguments)                                                                      \
+#define CALL(name, arguments)                                                                                          \
     "<tool_call>\\n{\\\"name\\\": \\\"" name "\\\", \\\"arguments\\\": " arguments "}\\n</tool_call>"
 #define BASH(command) CALL("bash", "{\\\"command\\\": \\\"" command "\\\"}")
 #define SUBMIT(answer) CALL("submit", "{\\\"answer\\\": \\\"" answer "\\\"}")
 #define RULES(replies) "{'context': 32768, 'rules': [{'replies': [" replies "]}]}"
-#define TASK(more)                                                                                 \
-    "{'task': 't', 'prompt': 'make it', 'agent': {'kind': 'tools', 'tools': ['bash', 'think', "    \
+#define TASK(more)                                                                                                     \
+    "{'task': 't', 'prompt': 'make it', 'agent': {'kind': 'tools', 'tools': ['bash', 'think', "                        \
     "'submit']}" more "}"
 
 static struct world world;
@@ -22,33 +22,28 @@ static const struct ending {
     size_t sampled, told; /* turns */
 } endings[] = {
     {RULES("'" BASH("echo hi") "', '" SUBMIT("42") "'"), TASK(""), OUTCOME_OK, "2 turns", "42", 2, 1},
-    {RULES("'" BASH("echo hi") "', 'It says hi.'"), TASK(""), OUTCOME_OK, "2 turns", "It says hi.",
-     2, 1},
+    {RULES("'" BASH("echo hi") "', 'It says hi.'"), TASK(""), OUTCOME_OK, "2 turns", "It says hi.", 2, 1},
     {RULES("'Nothing to do.'"), TASK(""), OUTCOME_OK, "1 turn", "Nothing to do.", 1, 0},
-    {RULES("'" BASH("exit 1") SUBMIT("x") BASH("touch never") "'"), TASK(""), OUTCOME_OK, "1 turn",
-     "x", 1, 0},
+    {RULES("'" BASH("exit 1") SUBMIT("x") BASH("touch never") "'"), TASK(""), OUTCOME_OK, "1 turn", "x", 1, 0},
     {RULES("'<tool_call>{bad</tool_call>'"), TASK(""), OUTCOME_AGENT, "format: 4 replies", NULL, 4, 3},
     {RULES("'" CALL("dance", "{}") "'"), TASK(""), OUTCOME_AGENT, "format: 4 replies", NULL, 4, 3},
-    {RULES("'<think>hm'"),
-     "{'task': 't', 'prompt': 'x', 'agent': {'tools': ['think'], 'max_format_errors': 1}}",
+    {RULES("'<think>hm'"), "{'task': 't', 'prompt': 'x', 'agent': {'tools': ['think'], 'max_format_errors': 1}}",
      OUTCOME_AGENT, "format: 2 replies", NULL, 2, 1},
     {RULES("'<function=bash>', '" BASH("true") "', '<function=bash>', '.'"),
-     "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'tools', 'max_format_errors': 1}}", OUTCOME_OK,
-     "4 turns", ".", 4, 3},
-    {RULES("'<tool_call>{bad</tool_call>', '" SUBMIT("learnt") "'"), TASK(""), OUTCOME_OK, "2 turns",
-     "learnt", 2, 1},
+     "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'tools', 'max_format_errors': 1}}", OUTCOME_OK, "4 turns", ".", 4,
+     3},
+    {RULES("'<tool_call>{bad</tool_call>', '" SUBMIT("learnt") "'"), TASK(""), OUTCOME_OK, "2 turns", "learnt", 2, 1},
     {RULES("'" BASH("echo again") "'"),
-     "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'tools', 'tools': ['bash'], 'max_turns': 3}}",
-     OUTCOME_AGENT, "turns", NULL, 3, 2},
+     "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'tools', 'tools': ['bash'], 'max_turns': 3}}", OUTCOME_AGENT,
+     "turns", NULL, 3, 2},
     {RULES("'" CALL("dance", "{}") "', '" SUBMIT("") "'"), TASK(""), OUTCOME_OK, "2 turns", "", 2, 1},
     {RULES("'" BASH("a command that is too long for this reply, and so is its end") "', '.'"),
      TASK(", 'sampling': {'max_tokens': 50}"), OUTCOME_OK, "2 turns", ".", 2, 0},
-    {RULES("'no call, but cut off before the end of this sentence', '.'"),
-     TASK(", 'sampling': {'max_tokens': 20}"), OUTCOME_OK, "2 turns", ".", 2, 0},
-    {RULES("'" BASH("head -c 2G /dev/zero | tail") "'"), TASK(""), OUTCOME_AGENT, "memory", NULL, 1,
-     0},
-    {RULES("'.'"), "{'task': 't', 'prompt': 'x', 'agent': {'tools': ['search']}}", OUTCOME_INFRA,
-     "no web search", NULL, 0, 0},
+    {RULES("'no call, but cut off before the end of this sentence', '.'"), TASK(", 'sampling': {'max_tokens': 20}"),
+     OUTCOME_OK, "2 turns", ".", 2, 0},
+    {RULES("'" BASH("head -c 2G /dev/zero | tail") "'"), TASK(""), OUTCOME_AGENT, "memory", NULL, 1, 0},
+    {RULES("'.'"), "{'task': 't', 'prompt': 'x', 'agent': {'tools': ['search']}}", OUTCOME_INFRA, "no web search", NULL,
+     0, 0},
 };
 
 static void the_agent_ends_in_each_of_its_ways(void **state)
@@ -77,8 +72,7 @@ static void the_agent_ends_in_each_of_its_ways(void **state)
 static void several_calls_of_a_turn_are_each_recorded_and_told_together(void **state)
 {
     (void)state;
-    world_open_on(&world, loop, RULES("'" BASH("cd /tmp; x=1") BASH("echo $PWD $x; false") "', '.'"),
-                  NULL);
+    world_open_on(&world, loop, RULES("'" BASH("cd /tmp; x=1") BASH("echo $PWD $x; false") "', '.'"), NULL);
     struct attempt attempt = {.json = TASK("")};
     attempt_run(&world, &attempt);
     assert_ended(&attempt, OUTCOME_OK, "2 turns");
@@ -101,9 +95,8 @@ static void the_tools_stand_in_the_system_prompt_behind_the_tasks_own(void **sta
     (void)state;
     world_open_on(&world, loop, RULES("'.'"), NULL);
     struct attempt own = {.json = TASK("")};
-    struct attempt given = {
-        .json = "{'task': 't', 'agent': {'tools': ['think']}, 'messages': [{'role': 'system', "
-                "'content': 'Be quick.'}, {'role': 'user', 'content': 'go'}]}"};
+    struct attempt given = {.json = "{'task': 't', 'agent': {'tools': ['think']}, 'messages': [{'role': 'system', "
+                                    "'content': 'Be quick.'}, {'role': 'user', 'content': 'go'}]}"};
     attempt_run(&world, &own);
     attempt_run(&world, &given);
     assert_non_null(strstr(own.record.messages[0].content, "sandbox"));
@@ -121,12 +114,13 @@ static void the_tools_stand_in_the_system_prompt_behind_the_tasks_own(void **sta
 /* ---- forms ------------------------------------------------------------------------------- */
 
 #define IN(format) "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'tools', 'form': '" format "'}}"
-#define QWEN_LS "<tool_call>\\n<function=bash>\\n<parameter=command>\\necho $((6*7))\\n</parameter>\\n" \
-                "</function>\\n</tool_call>"
+#define QWEN_LS                                                                                                        \
+    "<tool_call>\\n<function=bash>\\n<parameter=command>\\necho $((6*7))\\n</parameter>\\n"                            \
+    "</function>\\n</tool_call>"
 #define OPENHANDS_LS "<function=bash>\\n<parameter=command>echo $((6*7))</parameter>\\n</function>"
 #define LLAMA_LS "{\\\"name\\\": \\\"bash\\\", \\\"parameters\\\": {\\\"command\\\": \\\"echo $((6*7))\\\"}}"
-#define MODEL(name, reply) "{'context': 32768, 'model': '/models/" name "', 'rules': [{'replies': ['" reply \
-                           "', 'It is 42.']}]}"
+#define MODEL(name, reply)                                                                                             \
+    "{'context': 32768, 'model': '/models/" name "', 'rules': [{'replies': ['" reply "', 'It is 42.']}]}"
 
 static const struct {
     const char *script, *task, *shown, *told;
@@ -166,7 +160,8 @@ static void a_call_that_was_cut_off_is_not_made(void **state)
     snprintf(script, sizeof(script), RULES("'%s</function>', '.'"), cut);
     snprintf(task, sizeof(task),
              "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'tools', 'form': 'openhands'}, 'sampling': "
-             "{'max_tokens': %zu}}", strlen(cut) - 2);
+             "{'max_tokens': %zu}}",
+             strlen(cut) - 2);
     world_open_on(&world, loop, script, NULL);
     struct attempt attempt = {.json = task};
     attempt_run(&world, &attempt);
@@ -218,13 +213,12 @@ static void a_replay_makes_its_calls_and_records_them(void **state)
 {
     (void)state;
     world_open_on(&world, loop, "{}", NULL);
-    struct attempt attempt = {
-        .json = SCRIPT("{'tool': 'bash', 'arguments': {'command': 'cd /tmp; echo hi'}},"
-                       "{'tool': 'bash', 'arguments': {'command': 7}},"
-                       "{'tool': 'think', 'arguments': {'thought': 'hm'}},"
-                       "{'tool': 'bash', 'arguments': {'command': 'pwd; exit 3'}},"
-                       "{'tool': 'submit', 'arguments': {'answer': '42'}},"
-                       "{'tool': 'bash', 'arguments': {'command': 'touch never'}}")};
+    struct attempt attempt = {.json = SCRIPT("{'tool': 'bash', 'arguments': {'command': 'cd /tmp; echo hi'}},"
+                                             "{'tool': 'bash', 'arguments': {'command': 7}},"
+                                             "{'tool': 'think', 'arguments': {'thought': 'hm'}},"
+                                             "{'tool': 'bash', 'arguments': {'command': 'pwd; exit 3'}},"
+                                             "{'tool': 'submit', 'arguments': {'answer': '42'}},"
+                                             "{'tool': 'bash', 'arguments': {'command': 'touch never'}}")};
     attempt_run(&world, &attempt);
     assert_ended(&attempt, OUTCOME_OK, "5 of 6 calls made");
     assert_string_equal(attempt.run.answer, "42");
@@ -248,13 +242,13 @@ static void a_replay_says_where_results_differ_from_what_was_recorded(void **sta
     (void)state;
     world_open_on(&world, loop, "{}", NULL);
     struct attempt attempt = {
-        .json = SCRIPT("{'tool': 'bash', 'arguments': {'command': 'echo a; echo b'}, 'result': 'a\\nb\\n', 'status': 0},"
+        .json = SCRIPT("{'tool': 'bash', 'arguments': {'command': 'echo a; echo b'}, 'result': 'a\\nb\\n', "
+                       "'status': 0},"
                        "{'tool': 'bash', 'arguments': {'command': 'echo a; echo c'}, 'result': 'a\\nb\\n'},"
                        "{'tool': 'bash', 'arguments': {'command': 'exit 3'}, 'status': 0},"
                        "{'tool': 'bash', 'arguments': {'command': 'date'}}")};
     attempt_run(&world, &attempt);
-    assert_ended(&attempt, OUTCOME_OK,
-                 "differs: 2 of 3 recorded results, the first of call 2; 4 of 4 calls made");
+    assert_ended(&attempt, OUTCOME_OK, "differs: 2 of 3 recorded results, the first of call 2; 4 of 4 calls made");
     assert_int_equal(attempt.record.message_count, 6);
     assert_string_equal(attempt.record.messages[2].content,
                         "Call 2 (bash) gave something else than was recorded: line 2 was \"b\" and is \"c\"");
@@ -270,15 +264,18 @@ static void a_trajectorys_own_calls_are_replayed_and_compared(void **state)
     (void)state;
     world_open_on(&world, loop, "{}", NULL);
     struct attempt attempt = {
-        .json = "{'task': 't', 'agent': {'recorded': [{'role': 'user', 'content': 'go'}, {'role': 'assistant', "
-                "'content': 'I do.'}, {'role': 'tool', 'content': 'hi\\n', 'tool': 'bash: {\\'command\\': \\'echo "
+        .json = "{'task': 't', 'agent': {'recorded': [{'role': 'user', 'content': 'go'}, {'role': "
+                "'assistant', "
+                "'content': 'I do.'}, {'role': 'tool', 'content': 'hi\\n', 'tool': 'bash: "
+                "{\\'command\\': \\'echo "
                 "hi\\'}', 'exit_status': 0}, {'role': 'tool', 'content': "
-                "'<returncode>1</returncode>\\n<output>\\nhi\\n</output>', 'tool': 'bash: echo hi; false', 'exit_status': 1}, "
-                "{'role': 'tool', 'content': '<returncode>0</returncode>\\n<output>\\nx\\n</output>', 'tool': "
+                "'<returncode>1</returncode>\\n<output>\\nhi\\n</output>', 'tool': 'bash: echo hi; "
+                "false', 'exit_status': 1}, "
+                "{'role': 'tool', 'content': "
+                "'<returncode>0</returncode>\\n<output>\\nx\\n</output>', 'tool': "
                 "'bash: echo y', 'exit_status': 0}]}}"};
     attempt_run(&world, &attempt);
-    assert_ended(&attempt, OUTCOME_OK,
-                 "differs: 1 of 3 recorded results, the first of call 3; 3 of 3 calls made");
+    assert_ended(&attempt, OUTCOME_OK, "differs: 1 of 3 recorded results, the first of call 3; 3 of 3 calls made");
     assert_string_equal(message_in_role(&attempt.record, "tool", 0)->content, "hi\n");
     assert_string_equal(message_in_role(&attempt.record, "tool", 1)->content, "hi\nexit status: 1");
     attempt_finish(&attempt);

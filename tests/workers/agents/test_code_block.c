@@ -44,10 +44,8 @@ static void a_reply_is_read_for_its_blocks(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct code_block fence = code_block_read(cases[i].reply);
         if (fence.blocks != cases[i].blocks || fence.open_line != cases[i].open_line ||
-            fence.is_done != cases[i].is_done ||
-            (cases[i].command && !slice_is(fence.command, cases[i].command)))
-            fail_msg("%s: %zu blocks, the first '%.*s'", cases[i].reply, fence.blocks,
-                     SLICE_ARG(fence.command));
+            fence.is_done != cases[i].is_done || (cases[i].command && !slice_is(fence.command, cases[i].command)))
+            fail_msg("%s: %zu blocks, the first '%.*s'", cases[i].reply, fence.blocks, SLICE_ARG(fence.command));
     }
 }
 
@@ -57,9 +55,14 @@ static void a_commands_output_submits_by_its_first_line(void **state)
     static const struct {
         const char *output, *answer;
     } rows[] = {
-        {FENCE_SUBMIT, ""},           {FENCE_SUBMIT "\n", ""},   {"\n \n" FENCE_SUBMIT " \n42\n\nx", "42\n\nx"},
-        {"", NULL},                   {"x\n" FENCE_SUBMIT, NULL}, {FENCE_SUBMIT "x", NULL},
-        {"echo " FENCE_SUBMIT, NULL}, {"\n\n", NULL},
+        {FENCE_SUBMIT, ""},
+        {FENCE_SUBMIT "\n", ""},
+        {"\n \n" FENCE_SUBMIT " \n42\n\nx", "42\n\nx"},
+        {"", NULL},
+        {"x\n" FENCE_SUBMIT, NULL},
+        {FENCE_SUBMIT "x", NULL},
+        {"echo " FENCE_SUBMIT, NULL},
+        {"\n\n", NULL},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct slice answer;

@@ -67,8 +67,9 @@ static void several_calls_keep_their_order(void **state)
     static const char *const calls[] = {"a {}", "b {\"x\":[1,{\"y\":null}]}", "a {}"};
     static const char *const texts[] = {
         TAGGED("{\"name\": \"a\"}") TAGGED("{\"name\": \"b\", \"arguments\": {\"x\": [1, {\"y\": "
-        "null}]}}") TAGGED("{\"name\": \"a\", \"arguments\": {}}"),
-        "<tool_call>{\"name\": \"a\", \"arguments\": null}\n{\"name\": \"b\", \"arguments\": {\"x\": "
+                                           "null}]}}") TAGGED("{\"name\": \"a\", \"arguments\": {}}"),
+        "<tool_call>{\"name\": \"a\", \"arguments\": null}\n{\"name\": \"b\", \"arguments\": "
+        "{\"x\": "
         "[1, {\"y\": null}]}}<tool_call>{\"name\": \"a\"}",
         "{\"name\": \"a\"}\n\n{\"name\": \"b\", \"arguments\": {\"x\": [1, {\"y\": null}]}}\n"
         "{\"name\": \"a\"}",
@@ -80,7 +81,12 @@ static void several_calls_keep_their_order(void **state)
 static void text_without_calls_is_no_error(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"", "All is done.", "{\"result\": 3}", "[1, 2]", "{", "```",
+    static const char *const texts[] = {"",
+                                        "All is done.",
+                                        "{\"result\": 3}",
+                                        "[1, 2]",
+                                        "{",
+                                        "```",
                                         "The tag is </tool_call>.",
                                         "<think>" TAGGED(LS) "</think>Done.",
                                         "Call {\"name\": \"bash\"} next."};
@@ -112,8 +118,7 @@ static void what_cannot_be_read_is_told_and_nothing_of_it_is_a_call(void **state
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct tool_reply reply = read_it(rows[i].text);
-        if (reply.count != 0 || !strstr(reply.wrong, rows[i].words) ||
-            !strstr(reply.wrong, "Nothing was run"))
+        if (reply.count != 0 || !strstr(reply.wrong, rows[i].words) || !strstr(reply.wrong, "Nothing was run"))
             fail_msg("%s: %zu calls, '%s'", rows[i].text, reply.count, reply.wrong);
     }
 }

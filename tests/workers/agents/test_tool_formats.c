@@ -26,29 +26,30 @@ static const struct reply_case qwen_calls[] = {
     /* strings byte for byte: blanks, tags, quotes, backslashes, empty lines at both ends */
     {"qwen-coder",
      QWEN("<function=edit>\n<parameter=command>\ncreate\n</parameter>\n<parameter=path>\na.html\n"
-          "</parameter>\n<parameter=file_text>\n\n  <p class=\"x\">&amp; \\n</p>\n\t</think> {\"a\": 1,}\n\n"
+          "</parameter>\n<parameter=file_text>\n\n  <p class=\"x\">&amp; \\n</p>\n\t</think> "
+          "{\"a\": 1,}\n\n"
           "</parameter>\n</function>"),
      "edit {\"command\":\"create\",\"path\":\"a.html\",\"file_text\":"
      "\"\\n  <p class=\\\"x\\\">&amp; \\\\n</p>\\n\\t</think> {\\\"a\\\": 1,}\\n\"}\n"},
-    {"qwen-coder", QWEN("<function=edit>\n<parameter=old_str>\n\n</parameter>\n<parameter=new_str>\n\n\n"
-                        "</parameter>\n</function>"),
+    {"qwen-coder",
+     QWEN("<function=edit>\n<parameter=old_str>\n\n</parameter>\n<parameter=new_str>\n\n\n"
+          "</parameter>\n</function>"),
      "edit {\"old_str\":\"\",\"new_str\":\"\\n\"}\n"},
     /* types by the schema */
     {"qwen-coder",
      QWEN("<function=bash>\n<parameter=command>\n42\n</parameter>\n<parameter=timeout_s>\n 90 \n"
-          "</parameter>\n<parameter=restart>\nTrue\n</parameter>\n<parameter=tty>\nfalse\n</parameter>\n"
+          "</parameter>\n<parameter=restart>\nTrue\n</parameter>\n<parameter=tty>\nfalse\n</"
+          "parameter>\n"
           "</function>"),
      "bash {\"command\":\"42\",\"timeout_s\":90,\"restart\":true,\"tty\":false}\n"},
-    {"qwen-coder",
-     QWEN("<function=edit>\n<parameter=view_range>\n[1, -1]\n</parameter>\n</function>"),
+    {"qwen-coder", QWEN("<function=edit>\n<parameter=view_range>\n[1, -1]\n</parameter>\n</function>"),
      "edit {\"view_range\":[1,-1]}\n"},
     /* what is not of its type stays text, so that the tool can refuse it by name */
     {"qwen-coder",
      QWEN("<function=bash>\n<parameter=timeout_s>\nten\n</parameter>\n<parameter=restart>\nyes\n"
           "</parameter>\n<parameter=nothing>\n7\n</parameter>\n</function>"),
      "bash {\"timeout_s\":\"ten\",\"restart\":\"yes\",\"nothing\":\"7\"}\n"},
-    {"qwen-coder", QWEN("<function=dance>\n<parameter=a>\n7\n</parameter>\n</function>"),
-     "dance {\"a\":\"7\"}\n"},
+    {"qwen-coder", QWEN("<function=dance>\n<parameter=a>\n7\n</parameter>\n</function>"), "dance {\"a\":\"7\"}\n"},
     {"qwen-coder", "<tool_call><function=bash><parameter=command>ls</parameter></function></tool_call>",
      "bash {\"command\":\"ls\"}\n"},
     {"qwen-coder", "<tool_call>\n<function=\"bash\">\n<parameter=\"command\">\nls\n</parameter>\n</function>",
@@ -75,7 +76,8 @@ static const struct reply_case qwen_wrongs[] = {
     {"qwen-coder", QWEN("<function=bash>\n<parameter=command>\nls\n</function>"),
      "line 5, column 1: </parameter> is expected: command is not closed"},
     {"qwen-coder",
-     QWEN("<function=edit>\n<parameter=command>\nview\n<parameter=path>\na\n</parameter>\n</function>"),
+     QWEN("<function=edit>\n<parameter=command>\nview\n<parameter=path>\na\n</parameter>\n</"
+          "function>"),
      "line 5, column 1: </parameter> is expected: command is not closed"},
     {"qwen-coder", QWEN("<function=bash>\n<parameter=command>\nls\n</parameter>\nrm\n</function>"),
      "line 6, column 1: <parameter=NAME> or </function> is expected, not rm"},
@@ -87,7 +89,8 @@ static const struct reply_case qwen_wrongs[] = {
      "line 3, column 12: '>' is expected behind <parameter=NAME"},
     {"qwen-coder", QWEN("<function=>\n</function>"), "a name of 1 to 64 characters"},
     {"qwen-coder",
-     QWEN("<function=bash>\n<parameter=command>\na\n</parameter>\n<parameter=command>\nb\n</parameter>\n"
+     QWEN("<function=bash>\n<parameter=command>\na\n</parameter>\n<parameter=command>\nb\n</"
+          "parameter>\n"
           "</function>"),
      "the parameter command is given twice"},
     {"qwen-coder", "<tool_call>", "not the end of the reply"},
@@ -111,8 +114,7 @@ static const struct reply_case llama_calls[] = {
     {"llama", LLAMA_LS "\n{\"name\": \"think\", \"arguments\": {\"thought\": \"; {\"}}",
      "bash {\"command\":\"ls\"}\nthink {\"thought\":\"; {\"}\n"},
     {"llama", "[" LLAMA_LS ", " LLAMA_LS "]", ""},
-    {"llama", "<|python_tag|>[" LLAMA_LS ", " LLAMA_LS "]",
-     "bash {\"command\":\"ls\"}\nbash {\"command\":\"ls\"}\n"},
+    {"llama", "<|python_tag|>[" LLAMA_LS ", " LLAMA_LS "]", "bash {\"command\":\"ls\"}\nbash {\"command\":\"ls\"}\n"},
     {"llama", "Let me look:\n\n" LLAMA_LS "\n\nI wait for the output.", "bash {\"command\":\"ls\"}\n"},
     {"llama", "Here it is:\n```json\n" LLAMA_LS "\n```\n", "bash {\"command\":\"ls\"}\n"},
     {"llama", "{\"name\": \"bash\",\n \"parameters\": \"{\\\"command\\\": \\\"ls\\\"}\"}",
@@ -146,13 +148,18 @@ static const struct reply_case llama_wrongs[] = {
 static const struct reply_case openhands_calls[] = {
     {"openhands", "Let me look:\n<function=bash>\n<parameter=command>pwd && ls</parameter>\n</function>",
      "bash {\"command\":\"pwd && ls\"}\n"},
-    {"openhands", "<function=bash>\n<parameter=command>\npython3 app.py > log 2>&1 &\n</parameter>\n</function>\n",
+    {"openhands",
+     "<function=bash>\n<parameter=command>\npython3 app.py > log 2>&1 "
+     "&\n</parameter>\n</function>\n",
      "bash {\"command\":\"python3 app.py > log 2>&1 &\"}\n"},
     {"openhands",
-     "<function=edit>\n<parameter=command>str_replace</parameter>\n<parameter=path>/w/a.py</parameter>\n"
-     "<parameter=old_str>return 1\n</parameter>\n<parameter=new_str>\n    return '<td>'\n\n</parameter>\n"
+     "<function=edit>\n<parameter=command>str_replace</parameter>\n<parameter=path>/w/a.py</"
+     "parameter>\n"
+     "<parameter=old_str>return 1\n</parameter>\n<parameter=new_str>\n    return "
+     "'<td>'\n\n</parameter>\n"
      "<parameter=insert_line>3</parameter>\n</function>",
-     "edit {\"command\":\"str_replace\",\"path\":\"/w/a.py\",\"old_str\":\"return 1\\n\",\"new_str\":\"    "
+     "edit {\"command\":\"str_replace\",\"path\":\"/w/a.py\",\"old_str\":\"return "
+     "1\\n\",\"new_str\":\"    "
      "return '<td>'\\n\",\"insert_line\":3}\n"},
     /* cut off by a stop string, anywhere in it */
     {"openhands", "<function=bash>\n<parameter=command>ls</parameter>\n</function", "bash {\"command\":\"ls\"}\n"},
@@ -160,7 +167,8 @@ static const struct reply_case openhands_calls[] = {
     {"openhands", "<function=bash>\n<parameter=command>ls</parameter>\n", "bash {\"command\":\"ls\"}\n"},
     /* reading stops at the end of the first, whatever is made up behind it */
     {"openhands",
-     "<function=bash>\n<parameter=command>ls</parameter>\n</function>\n\nEXECUTION RESULT of [bash]:\na.py\n"
+     "<function=bash>\n<parameter=command>ls</parameter>\n</function>\n\nEXECUTION RESULT of "
+     "[bash]:\na.py\n"
      "<function=bash>\n<parameter=command>rm a.py</parameter>\n</function>",
      "bash {\"command\":\"ls\"}\n"},
     {"openhands", "<think>\n<function=rm>\n</function>\n</think>\nThe answer is 4.", ""},
@@ -188,7 +196,8 @@ static const struct reply_case hermes_calls[] = {
 
 static const struct reply_case hermes_wrongs[] = {
     {"hermes", HERMES("{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\",},}"),
-     "line 2, column 48: string or '}' expected near '}'; no comma stands before a closing bracket"},
+     "line 2, column 48: string or '}' expected near '}'; no comma stands before a closing "
+     "bracket"},
     {"hermes", HERMES("{'name': 'bash', 'arguments': {}}"), "line 2, column 2"},
     {"hermes", HERMES("{\"name\": \"bash\", \"arguments\": {}} and more"), "</tool_call> is expected"},
     {"hermes", HERMES("<function=bash>\n</function>"), "Call 1"},
@@ -311,7 +320,7 @@ static void the_prompt_shows_every_tool_argument_and_the_form(void **state)
                 assert_non_null(strstr(text, at->doc));
         }
         assert_non_null(strstr(text, strcmp(tool_format_at(f)->name, "llama") == 0 ? "\"parameters\": {"
-                                                                           : tool_format_at(f)->marker));
+                                                                                   : tool_format_at(f)->marker));
     }
 }
 
@@ -375,10 +384,20 @@ enum { HOSTILE_BYTES = 1 << 20 };
 static void hostile_replies_cost_no_more_than_their_length(void **state)
 {
     (void)state;
-    static const char *const parts[] = {"<think>", "<think></think>\n", "{\"name\"", "{\"name\" \"\n",
-                                        "<tool_call>", "<function=", "x{", "\n\n   ", "</think>",
-                                        "<parameter=a>", "\n<parameter=a>1</parameter>", "<|python_tag|>",
-                                        "<function=a>\n</function>", "\n{\"name\": {}}\n"};
+    static const char *const parts[] = {"<think>",
+                                        "<think></think>\n",
+                                        "{\"name\"",
+                                        "{\"name\" \"\n",
+                                        "<tool_call>",
+                                        "<function=",
+                                        "x{",
+                                        "\n\n   ",
+                                        "</think>",
+                                        "<parameter=a>",
+                                        "\n<parameter=a>1</parameter>",
+                                        "<|python_tag|>",
+                                        "<function=a>\n</function>",
+                                        "\n{\"name\": {}}\n"};
     for (size_t i = 0; i < COUNT(parts); i++) {
         AUTO_BUFFER text = {0};
         buffer_append_str(&text, "<function=a>");

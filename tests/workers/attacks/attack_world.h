@@ -63,8 +63,7 @@ static inline bool is_expected(const struct attempt *row, const char *result)
 }
 
 /* Every line is "NAME RESULT", in the table's order, and there is one for each row. */
-static inline void expect_attempts(struct sandbox *sandbox, const char *words,
-                                   const struct attempt *rows, size_t count)
+static inline void expect_attempts(struct sandbox *sandbox, const char *words, const struct attempt *rows, size_t count)
 {
     char command[512], *text, *rest;
     snprintf(command, sizeof(command), "%s %s", attack_path, words);
@@ -75,8 +74,7 @@ static inline void expect_attempts(struct sandbox *sandbox, const char *words,
         assert_non_null(result);
         *result++ = '\0';
         if (seen >= count || strcmp(line, rows[seen].name) != 0 || !is_expected(&rows[seen], result)) {
-            print_message("%s: %s, expected of %s: %s\n", line, result,
-                          seen < count ? rows[seen].name : "nobody",
+            print_message("%s: %s, expected of %s: %s\n", line, result, seen < count ? rows[seen].name : "nobody",
                           seen < count ? rows[seen].expected : "nothing");
             wrong++;
         }

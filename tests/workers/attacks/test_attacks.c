@@ -13,41 +13,109 @@
 FIBER_TEST(system_calls_that_reach_for_more_are_refused_each_by_its_errno)
 {
     static const struct attempt rows[] = {
-        {"unshare-user", "EPERM"}, {"clone-user", "EPERM"}, {"unshare-mnt", "EPERM"},
-        {"clone-mnt", "EPERM"}, {"unshare-pid", "EPERM"}, {"clone-pid", "EPERM"},
-        {"unshare-net", "EPERM"}, {"clone-net", "EPERM"}, {"unshare-ipc", "EPERM"},
-        {"clone-ipc", "EPERM"}, {"unshare-uts", "EPERM"}, {"clone-uts", "EPERM"},
-        {"unshare-cgroup", "EPERM"}, {"clone-cgroup", "EPERM"}, {"clone3", "ENOSYS"},
-        {"setns-own", "EPERM"}, {"setns-pid-1", "EPERM"},
-        {"mount-tmpfs", "EPERM"}, {"mount-bind", "EPERM"}, {"mount-remount", "EPERM"},
-        {"umount-proc", "EPERM"}, {"pivot_root", "EPERM"}, {"chroot", "EPERM"},
-        {"open_tree", "EPERM"}, {"fsopen", "EPERM"}, {"fsconfig", "EPERM"}, {"fsmount", "EPERM"},
-        {"fspick", "EPERM"}, {"open_tree_attr", "ENOSYS"}, {"move_mount", "EPERM"},
-        {"mount_setattr", "EPERM"}, {"mknod-disk", "EPERM"}, {"mknod-mem", "EPERM"},
-        {"bpf", "EPERM"}, {"perf_event_open", "EPERM"}, {"io_uring_setup", "EPERM"},
-        {"io_uring_enter", "EPERM"}, {"io_uring_register", "EPERM"}, {"userfaultfd", "EPERM"}, {"keyctl", "EPERM"},
-        {"add_key", "EPERM"}, {"request_key", "EPERM"}, {"kexec_load", "EPERM"},
-        {"kexec_file_load", "EPERM|ENOSYS"}, {"init_module", "EPERM"}, {"finit_module", "EPERM"},
-        {"delete_module", "EPERM"}, {"reboot", "EPERM"}, {"swapon", "EPERM"}, {"swapoff", "EPERM"}, {"acct", "EPERM"},
-        {"quotactl", "EPERM"}, {"syslog", "EPERM"}, {"open_by_handle_at", "EPERM"},
-        {"name_to_handle_at", "EPERM"}, {"fanotify_init", "EPERM"}, {"memfd_create", "ENOSYS"},
-        {"memfd_secret", "ENOSYS"}, {"msgget", "ENOSYS"}, {"msgget-named", "ENOSYS"}, {"msgsnd", "ENOSYS"},
-        {"semget-64", "done"}, {"semget-65", "EINVAL"}, {"semget-32000", "EINVAL"}, {"semget--1", "EINVAL"},
-        {"settimeofday", "EPERM"}, {"sethostname", "EPERM"},
+        {"unshare-user", "EPERM"},
+        {"clone-user", "EPERM"},
+        {"unshare-mnt", "EPERM"},
+        {"clone-mnt", "EPERM"},
+        {"unshare-pid", "EPERM"},
+        {"clone-pid", "EPERM"},
+        {"unshare-net", "EPERM"},
+        {"clone-net", "EPERM"},
+        {"unshare-ipc", "EPERM"},
+        {"clone-ipc", "EPERM"},
+        {"unshare-uts", "EPERM"},
+        {"clone-uts", "EPERM"},
+        {"unshare-cgroup", "EPERM"},
+        {"clone-cgroup", "EPERM"},
+        {"clone3", "ENOSYS"},
+        {"setns-own", "EPERM"},
+        {"setns-pid-1", "EPERM"},
+        {"mount-tmpfs", "EPERM"},
+        {"mount-bind", "EPERM"},
+        {"mount-remount", "EPERM"},
+        {"umount-proc", "EPERM"},
+        {"pivot_root", "EPERM"},
+        {"chroot", "EPERM"},
+        {"open_tree", "EPERM"},
+        {"fsopen", "EPERM"},
+        {"fsconfig", "EPERM"},
+        {"fsmount", "EPERM"},
+        {"fspick", "EPERM"},
+        {"open_tree_attr", "ENOSYS"},
+        {"move_mount", "EPERM"},
+        {"mount_setattr", "EPERM"},
+        {"mknod-disk", "EPERM"},
+        {"mknod-mem", "EPERM"},
+        {"bpf", "EPERM"},
+        {"perf_event_open", "EPERM"},
+        {"io_uring_setup", "EPERM"},
+        {"io_uring_enter", "EPERM"},
+        {"io_uring_register", "EPERM"},
+        {"userfaultfd", "EPERM"},
+        {"keyctl", "EPERM"},
+        {"add_key", "EPERM"},
+        {"request_key", "EPERM"},
+        {"kexec_load", "EPERM"},
+        {"kexec_file_load", "EPERM|ENOSYS"},
+        {"init_module", "EPERM"},
+        {"finit_module", "EPERM"},
+        {"delete_module", "EPERM"},
+        {"reboot", "EPERM"},
+        {"swapon", "EPERM"},
+        {"swapoff", "EPERM"},
+        {"acct", "EPERM"},
+        {"quotactl", "EPERM"},
+        {"syslog", "EPERM"},
+        {"open_by_handle_at", "EPERM"},
+        {"name_to_handle_at", "EPERM"},
+        {"fanotify_init", "EPERM"},
+        {"memfd_create", "ENOSYS"},
+        {"memfd_secret", "ENOSYS"},
+        {"msgget", "ENOSYS"},
+        {"msgget-named", "ENOSYS"},
+        {"msgsnd", "ENOSYS"},
+        {"semget-64", "done"},
+        {"semget-65", "EINVAL"},
+        {"semget-32000", "EINVAL"},
+        {"semget--1", "EINVAL"},
+        {"settimeofday", "EPERM"},
+        {"sethostname", "EPERM"},
 #ifdef __x86_64__
-        {"iopl", "EPERM|ENOSYS"}, {"ioperm", "EPERM|ENOSYS"}, {"x32-getpid", "ENOSYS"},
+        {"iopl", "EPERM|ENOSYS"},
+        {"ioperm", "EPERM|ENOSYS"},
+        {"x32-getpid", "ENOSYS"},
 #endif
-        {"ptrace-pid-1", "EPERM"}, {"ptrace-seize-pid-1", "EPERM"},
-        {"process_vm_readv-pid-1", "EPERM"}, {"process_vm_writev-pid-1", "EPERM"},
-        {"pidfd_getfd-pid-1", "EPERM"}, {"limit-pid-1", "EPERM"}, {"nice-pid-1", "EPERM"},
-        {"nice-all", "EPERM"}, {"nice-all-by-number", "EPERM"}, {"io-pid-1", "EPERM"}, {"io-all", "EPERM"},
-        {"io-self", "done"}, {"idle-pid-1", "EPERM"}, {"nice-self", "done"}, {"limit-self", "done"},
+        {"ptrace-pid-1", "EPERM"},
+        {"ptrace-seize-pid-1", "EPERM"},
+        {"process_vm_readv-pid-1", "EPERM"},
+        {"process_vm_writev-pid-1", "EPERM"},
+        {"pidfd_getfd-pid-1", "EPERM"},
+        {"limit-pid-1", "EPERM"},
+        {"nice-pid-1", "EPERM"},
+        {"nice-all", "EPERM"},
+        {"nice-all-by-number", "EPERM"},
+        {"io-pid-1", "EPERM"},
+        {"io-all", "EPERM"},
+        {"io-self", "done"},
+        {"idle-pid-1", "EPERM"},
+        {"nice-self", "done"},
+        {"limit-self", "done"},
         {"signals-to-pid-1", "done"},
-        {"setuid-0", "EINVAL|EPERM"}, {"setresuid-1", "EINVAL|EPERM"}, {"setgroups", "EPERM"},
-        {"capset", "EPERM"}, {"ambient", "EPERM"}, {"no_new_privs-off", "EINVAL"},
-        {"seccomp-off", "EINVAL"}, {"chown-0", "EINVAL|EPERM"}, {"nice", "EACCES"},
-        {"realtime", "EPERM"}, {"sched_setaffinity", "EPERM"}, {"oom_score_adj", "EACCES|EROFS", "EROFS"},
-        {"TIOCSTI", "EPERM"}, {"TIOCLINUX", "EPERM"}, {"open-tty", "ENXIO"},
+        {"setuid-0", "EINVAL|EPERM"},
+        {"setresuid-1", "EINVAL|EPERM"},
+        {"setgroups", "EPERM"},
+        {"capset", "EPERM"},
+        {"ambient", "EPERM"},
+        {"no_new_privs-off", "EINVAL"},
+        {"seccomp-off", "EINVAL"},
+        {"chown-0", "EINVAL|EPERM"},
+        {"nice", "EACCES"},
+        {"realtime", "EPERM"},
+        {"sched_setaffinity", "EPERM"},
+        {"oom_score_adj", "EACCES|EROFS", "EROFS"},
+        {"TIOCSTI", "EPERM"},
+        {"TIOCLINUX", "EPERM"},
+        {"open-tty", "ENXIO"},
         {"open-console", "ENOENT"},
 #ifdef __x86_64__
         {"int-0x80", "SYS"},
@@ -73,14 +141,30 @@ static int listen_on(int family, const void *address, socklen_t len)
 FIBER_TEST(sockets_reach_nothing_outside)
 {
     static const struct attempt rows[] = {
-        {"packet", "EAFNOSUPPORT"}, {"packet-dgram", "EAFNOSUPPORT"}, {"vsock", "EAFNOSUPPORT"},
-        {"alg", "EAFNOSUPPORT"}, {"bluetooth", "EAFNOSUPPORT"}, {"key", "EAFNOSUPPORT"},
-        {"tipc", "EAFNOSUPPORT"}, {"rds", "EAFNOSUPPORT"}, {"xdp", "EAFNOSUPPORT"},
-        {"can", "EAFNOSUPPORT"}, {"raw", "EPERM"}, {"raw-icmp", "EPERM"}, {"raw-6", "EPERM|EAFNOSUPPORT"},
-        {"ping", "EACCES"}, {"netlink-link", "EPERM"}, {"netlink-audit", "EPERM|EPROTONOSUPPORT"},
-        {"abstract", "ECONNREFUSED"}, {"host-port", "ECONNREFUSED"}, {"host-socket", "ENOENT"},
-        {"internet", "ENETUNREACH"}, {"metadata", "ENETUNREACH"}, {"dns", "ENETUNREACH"},
-        {"ipv6", "ENETUNREACH|EADDRNOTAVAIL|EAFNOSUPPORT"}, {"multicast", "ENETUNREACH"},
+        {"packet", "EAFNOSUPPORT"},
+        {"packet-dgram", "EAFNOSUPPORT"},
+        {"vsock", "EAFNOSUPPORT"},
+        {"alg", "EAFNOSUPPORT"},
+        {"bluetooth", "EAFNOSUPPORT"},
+        {"key", "EAFNOSUPPORT"},
+        {"tipc", "EAFNOSUPPORT"},
+        {"rds", "EAFNOSUPPORT"},
+        {"xdp", "EAFNOSUPPORT"},
+        {"can", "EAFNOSUPPORT"},
+        {"raw", "EPERM"},
+        {"raw-icmp", "EPERM"},
+        {"raw-6", "EPERM|EAFNOSUPPORT"},
+        {"ping", "EACCES"},
+        {"netlink-link", "EPERM"},
+        {"netlink-audit", "EPERM|EPROTONOSUPPORT"},
+        {"abstract", "ECONNREFUSED"},
+        {"host-port", "ECONNREFUSED"},
+        {"host-socket", "ENOENT"},
+        {"internet", "ENETUNREACH"},
+        {"metadata", "ENETUNREACH"},
+        {"dns", "ENETUNREACH"},
+        {"ipv6", "ENETUNREACH|EADDRNOTAVAIL|EAFNOSUPPORT"},
+        {"multicast", "ENETUNREACH"},
     };
     char words[512];
     struct sockaddr_un path = {.sun_family = AF_UNIX}, name = {.sun_family = AF_UNIX};
@@ -88,15 +172,13 @@ FIBER_TEST(sockets_reach_nothing_outside)
     socklen_t len = sizeof(port);
     snprintf(path.sun_path, sizeof(path.sun_path), "%s/host.sock", directory);
     snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "sluice-test-%d", getpid());
-    socklen_t name_len =
-        (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name.sun_path + 1));
+    socklen_t name_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name.sun_path + 1));
     AUTO_CLOSE int by_path = listen_on(AF_UNIX, &path, sizeof(path));
     AUTO_CLOSE int by_name = listen_on(AF_UNIX, &name, name_len);
     AUTO_CLOSE int by_port = listen_on(AF_INET, &port, sizeof(port));
     assert_int_equal(getsockname(by_port, (struct sockaddr *)&port, &len), 0);
     assert_true(by_path >= 0 && by_name >= 0);
-    snprintf(words, sizeof(words), "sockets %s %u %s", name.sun_path + 1, ntohs(port.sin_port),
-             path.sun_path);
+    snprintf(words, sizeof(words), "sockets %s %u %s", name.sun_path + 1, ntohs(port.sin_port), path.sun_path);
     struct sandbox_plan plan = host_plan();
     struct sandbox *sandbox = open_attacked(&plan);
     expect_attempts(sandbox, words, rows, ROWS(rows));
@@ -112,23 +194,42 @@ FIBER_TEST(proc_the_image_and_the_worker_cannot_be_read_or_written)
     snprintf(secret, sizeof(secret), "%s/secret", directory);
     snprintf(mem, sizeof(mem), "/proc/%d/mem", getpid());
     const struct attempt rows[] = {
-        {"/proc/1/mem", "EACCES"}, {"/proc/1/environ", "EACCES"}, {"/proc/1/maps", "EACCES"},
-        {"/proc/1/auxv", "EACCES"}, {"/proc/1/root/etc/passwd", "EACCES"}, {"/proc/1/fd/3", "EACCES"},
-        {"/proc/kcore", "ENOENT|EACCES|EPERM", "ENOENT|empty"}, {"/dev/mem", "ENOENT"}, {"/dev/kmsg", "ENOENT"},
-        {"/dev/port", "ENOENT"}, {"/dev/sda", "ENOENT"}, {"/dev/kvm", "ENOENT"}, {"/dev/fuse", "ENOENT"},
-        {"/dev/net/tun", "ENOENT"}, {"/dev/userfaultfd", "ENOENT"}, {"/dev/loop-control", "ENOENT"}, {"exe-of-pid-1", "EACCES"},
-        {"descriptor-of-pid-1", "EACCES"}, {"root-of-pid-1", "EACCES"},
-        {"outside-pid", "ENOENT"}, {"outside-shm", "ENOENT"},
+        {"/proc/1/mem", "EACCES"},
+        {"/proc/1/environ", "EACCES"},
+        {"/proc/1/maps", "EACCES"},
+        {"/proc/1/auxv", "EACCES"},
+        {"/proc/1/root/etc/passwd", "EACCES"},
+        {"/proc/1/fd/3", "EACCES"},
+        {"/proc/kcore", "ENOENT|EACCES|EPERM", "ENOENT|empty"},
+        {"/dev/mem", "ENOENT"},
+        {"/dev/kmsg", "ENOENT"},
+        {"/dev/port", "ENOENT"},
+        {"/dev/sda", "ENOENT"},
+        {"/dev/kvm", "ENOENT"},
+        {"/dev/fuse", "ENOENT"},
+        {"/dev/net/tun", "ENOENT"},
+        {"/dev/userfaultfd", "ENOENT"},
+        {"/dev/loop-control", "ENOENT"},
+        {"exe-of-pid-1", "EACCES"},
+        {"descriptor-of-pid-1", "EACCES"},
+        {"root-of-pid-1", "EACCES"},
+        {"outside-pid", "ENOENT"},
+        {"outside-shm", "ENOENT"},
         {"/proc/sys/kernel/core_pattern", "EACCES|EROFS", "EROFS"},
         {"/proc/sys/kernel/hostname", "EACCES|EROFS", "EROFS"},
         {"/proc/sys/user/max_user_namespaces", "EACCES"},
         {"/proc/sys/net/ipv4/ip_forward", "EACCES|EROFS", "EROFS"},
         {"/proc/sysrq-trigger", "EACCES|ENOENT", "EROFS|ENOENT"},
-        {"/proc/self/uid_map", "EPERM|EROFS", "EROFS"}, {"/proc/self/setgroups", "EACCES|EROFS", "EROFS"},
+        {"/proc/self/uid_map", "EPERM|EROFS", "EROFS"},
+        {"/proc/self/setgroups", "EACCES|EROFS", "EROFS"},
         {"/proc/1/oom_score_adj", "EACCES|EROFS", "EROFS"},
-        {"commands-write", "EROFS"}, {"image-write", "EACCES|EROFS", "EROFS"},
-        {"image-create", "EACCES|EROFS", "EROFS"}, {"image-remove", "EROFS"},
-        {secret, "ENOENT"}, {mem, "ENOENT"}, {"/etc/shadow", "EACCES", "empty"},
+        {"commands-write", "EROFS"},
+        {"image-write", "EACCES|EROFS", "EROFS"},
+        {"image-create", "EACCES|EROFS", "EROFS"},
+        {"image-remove", "EROFS"},
+        {secret, "ENOENT"},
+        {mem, "ENOENT"},
+        {"/etc/shadow", "EACCES", "empty"},
     };
     snprintf(words, sizeof(words), "proc %d %d %s %s /etc/shadow", getpid(), 0x51c3, secret, mem);
     struct sandbox_plan plan = host_plan();
@@ -141,9 +242,8 @@ FIBER_TEST(proc_the_image_and_the_worker_cannot_be_read_or_written)
 
 FIBER_TEST(limits_are_not_raised_and_descriptors_end)
 {
-    static const struct attempt rows[] = {{"NPROC", "EPERM"}, {"NOFILE", "EPERM"}, {"FSIZE", "EPERM"},
-                                          {"CORE", "EPERM"}, {"descriptors", "4093"},
-                                          {"one-more", "EMFILE"}};
+    static const struct attempt rows[] = {{"NPROC", "EPERM"}, {"NOFILE", "EPERM"},     {"FSIZE", "EPERM"},
+                                          {"CORE", "EPERM"},  {"descriptors", "4093"}, {"one-more", "EMFILE"}};
     struct sandbox_plan plan = host_plan();
     struct sandbox *sandbox = open_attacked(&plan);
     expect_attempts(sandbox, "limits", rows, ROWS(rows));
@@ -159,9 +259,11 @@ FIBER_TEST(a_setuid_program_of_the_image_gives_nothing_and_the_image_is_not_writ
     char script[1024], image[128], who[128], *text;
     make_dir(image, sizeof(image), "image");
     snprintf(script, sizeof(script),
-             "cd %s && mkdir -p bin usr/bin etc && cp -L --parents /usr/bin/bash . && cp %s/tests/workers_attack usr/bin/who && "
+             "cd %s && mkdir -p bin usr/bin etc && cp -L --parents /usr/bin/bash . && cp "
+             "%s/tests/workers_attack usr/bin/who && "
              "chmod 6755 usr/bin/who && rmdir bin && ln -s usr/bin bin && echo original > etc/file && "
-             "for f in $(ldd /usr/bin/bash usr/bin/who | grep -o '/[^ ]*\\.so[^ ]*'); do cp -L --parents $f .; done",
+             "for f in $(ldd /usr/bin/bash usr/bin/who | grep -o '/[^ ]*\\.so[^ ]*'); do cp -L "
+             "--parents $f .; done",
              image, getenv("SLUICE_BINARY_DIR"));
     assert_int_equal(system(script), 0);
     struct sandbox_plan plan = host_plan();
@@ -169,13 +271,14 @@ FIBER_TEST(a_setuid_program_of_the_image_gives_nothing_and_the_image_is_not_writ
     struct sandbox *sandbox = open_sandbox(&plan);
     snprintf(who, sizeof(who), "uid %u %u %u %u secure 0 no_new_privs 1\n", uid, uid, uid, uid);
     expect_text(sandbox, "who who", who);
-    expect_status(sandbox, "echo changed > /etc/file && type rm >/dev/null 2>&1; : > /usr/bin/who; : > /etc/more", !can_write);
+    expect_status(sandbox, "echo changed > /etc/file && type rm >/dev/null 2>&1; : > /usr/bin/who; : > /etc/more",
+                  !can_write);
     run_text(sandbox, "read x < /etc/file; echo $x", &text);
     assert_string_equal(text, can_write ? "changed\n" : "original\n");
     free(text);
     sandbox_close(&sandbox);
-    snprintf(script, sizeof(script), "cd %s && test \"$(cat etc/file)\" = original && test -s usr/bin/who && test ! -e etc/more",
-             image);
+    snprintf(script, sizeof(script),
+             "cd %s && test \"$(cat etc/file)\" = original && test -s usr/bin/who && test ! -e etc/more", image);
     assert_int_equal(system(script), 0);
 }
 
@@ -201,9 +304,9 @@ FIBER_TEST(what_the_worker_opens_can_be_no_trap)
     static const struct {
         const char *path;
         int code; /* or 1: any refusal, which one differs with who runs the worker */
-    } rows[] = {{"fifo", -EINVAL},      {"loop", -ELOOP},       {"socket", -ENXIO},
-                {"up", -ENOENT},        {"/proc/self/mem", 1}, {"/proc/1/mem", 1},
-                {"/dev/tty", -ENXIO},   {"/dev/null", -EINVAL}, {"/proc/self/root/etc", -ELOOP}};
+    } rows[] = {{"fifo", -EINVAL},    {"loop", -ELOOP},       {"socket", -ENXIO},
+                {"up", -ENOENT},      {"/proc/self/mem", 1},  {"/proc/1/mem", 1},
+                {"/dev/tty", -ENXIO}, {"/dev/null", -EINVAL}, {"/proc/self/root/etc", -ELOOP}};
     struct sandbox *sandbox = open_host();
     struct fail fail = {0};
     expect_status(sandbox,

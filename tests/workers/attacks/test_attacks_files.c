@@ -20,11 +20,27 @@ struct trick {
 };
 
 static const struct trick tricks[] = {
-    {"workspace", "/proc/self/root"}, {"workspace", "/run"}, {"workspace", "/run/sluice/out"}, {"workspace", "/etc"},
-    {"workspace", "../../../../.."},  {"workspace", "workspace"}, {"workspace", "/dev/shm"},
-    {"proc", "/dev"}, {"proc", "/tmp"}, {"proc", "/"}, {"dev", "/proc"}, {"dev", "/"}, {"dev", "/run"},
-    {"run", "/proc"}, {"run", "/dev"}, {"run", "/proc/self/root"}, {"run", "/tmp"}, {"run", "/"},
-    {"tmp", "/proc/1/root"}, {"tmp", "/run/sluice"}, {"tmp", "/"},
+    {"workspace", "/proc/self/root"},
+    {"workspace", "/run"},
+    {"workspace", "/run/sluice/out"},
+    {"workspace", "/etc"},
+    {"workspace", "../../../../.."},
+    {"workspace", "workspace"},
+    {"workspace", "/dev/shm"},
+    {"proc", "/dev"},
+    {"proc", "/tmp"},
+    {"proc", "/"},
+    {"dev", "/proc"},
+    {"dev", "/"},
+    {"dev", "/run"},
+    {"run", "/proc"},
+    {"run", "/dev"},
+    {"run", "/proc/self/root"},
+    {"run", "/tmp"},
+    {"run", "/"},
+    {"tmp", "/proc/1/root"},
+    {"tmp", "/run/sluice"},
+    {"tmp", "/"},
 };
 
 /* Made as if by a stage before. */
@@ -52,8 +68,10 @@ FIBER_TEST(links_in_place_of_directories_keep_no_container_shut_and_lead_nowhere
         if (sandbox_open(spawner, &plan, &sandbox, &fail) < 0)
             fail_msg("%s -> %s: %d %s", tricks[i].name, tricks[i].target, fail.code, fail.text);
         snprintf(command, sizeof(command),
-                 "test -r /proc/self/status && test -c /dev/null && test -d /run/sluice/out && ! test -e %s && "
-                 "! touch /run/sluice/x 2>/dev/null && id -u && grep -c CapEff:.0000000000000000 /proc/self/status",
+                 "test -r /proc/self/status && test -c /dev/null && test -d /run/sluice/out && ! "
+                 "test -e %s && "
+                 "! touch /run/sluice/x 2>/dev/null && id -u && grep -c CapEff:.0000000000000000 "
+                 "/proc/self/status",
                  directory);
         char *text;
         if (run_text(sandbox, command, &text) != 0 || strcmp(text, "1000\n1\n") != 0)
@@ -72,10 +90,14 @@ FIBER_TEST(a_working_directory_that_leads_elsewhere_leads_to_what_the_agent_has_
         const char *target, *path;
         int code; /* of opening it for the worker; 1: -EINVAL or -EACCES, which with who runs it */
     } rows[] = {
-        {"/proc/self/root", "etc/passwd", -ELOOP}, {"/proc/1/root", "etc/passwd", -ELOOP},
-        {"/proc/self/fd", "3", -ELOOP},            {"/proc/1/fd", "3", -ELOOP},
-        {"/proc/1", "mem", 1},               {"/dev", "null", -EINVAL},
-        {"/run/sluice", "none", -ENOENT},          {"nowhere", "f", -ENOENT},
+        {"/proc/self/root", "etc/passwd", -ELOOP},
+        {"/proc/1/root", "etc/passwd", -ELOOP},
+        {"/proc/self/fd", "3", -ELOOP},
+        {"/proc/1/fd", "3", -ELOOP},
+        {"/proc/1", "mem", 1},
+        {"/dev", "null", -EINVAL},
+        {"/run/sluice", "none", -ENOENT},
+        {"nowhere", "f", -ENOENT},
         {"/workspace", "f", -ELOOP},
     };
     struct sandbox_plan plan = host_plan();
@@ -149,7 +171,8 @@ FIBER_TEST(a_link_swapped_in_between_leads_no_one_outside)
         made += fd >= 0;
     }
     expect_words(&box, "edit", "{'command': 'view', 'path': '/workspace'}", false, "/workspace/real/secret");
-    snprintf(command, sizeof(command), "test \"$(cat %s/secret)\" = 'of the worker' && ! test -e %s/made", directory, directory);
+    snprintf(command, sizeof(command), "test \"$(cat %s/secret)\" = 'of the worker' && ! test -e %s/made", directory,
+             directory);
     assert_int_equal(system(command), 0);
     expect_works(box.sandbox);
     close_tools(&box);
@@ -187,7 +210,8 @@ FIBER_TEST(a_name_makes_no_second_line_and_steers_nothing)
     struct toolbox box = open_edit_and_bash(&plan);
     expect_status(box.sandbox, "mkdir d; cd d; touch $'a\\nforged' $'b\\e[2J' $'c\\x9b' $'e\\u202e'; mkdir $'f\\n'", 0);
     expect_call(&box, "edit", "{'command': 'view', 'path': 'd'}", false,
-                "/workspace/d/a?forged\n/workspace/d/b?[2J\n/workspace/d/c?\n/workspace/d/e?\n/workspace/d/f?/\n");
+                "/workspace/d/a?forged\n/workspace/d/b?[2J\n/workspace/d/c?\n/workspace/d/e?\n/"
+                "workspace/d/f?/\n");
     close_tools(&box);
 }
 
@@ -196,7 +220,8 @@ FIBER_TEST(a_name_makes_no_second_line_and_steers_nothing)
 /* A tool's output is data: a model is told what there was, and no terminal is there to be steered. */
 FIBER_TEST(output_that_would_steer_a_terminal_is_told_as_it_was)
 {
-    static const char printed[] = "a\\\\033[2J\\\\033]0;t\\\\007\\\\033]52;c;eA==\\\\007\\\\302\\\\233b\\\\342\\\\200\\\\256c",
+    static const char printed[] = "a\\\\033[2J\\\\033]0;t\\\\007\\\\033]52;c;eA=="
+                                  "\\\\007\\\\302\\\\233b\\\\342\\\\200\\\\256c",
                       told[] = "a\033[2J\033]0;t\007\033]52;c;eA==\007\302\233b\342\200\256c";
     struct sandbox_plan plan = host_plan();
     struct toolbox box = open_edit_and_bash(&plan);
@@ -205,7 +230,8 @@ FIBER_TEST(output_that_would_steer_a_terminal_is_told_as_it_was)
         snprintf(command, sizeof(command), "{'command': 'printf \\\"%s\\\"'%s}", printed, tty ? ", 'tty': true" : "");
         expect_call(&box, "bash", command, false, told);
     }
-    expect_call(&box, "bash", "{'command': 'echo fine', 'tty': true}", false, "fine\n"); /* no setting of the terminal stayed */
+    expect_call(&box, "bash", "{'command': 'echo fine', 'tty': true}", false,
+                "fine\n"); /* no setting of the terminal stayed */
     close_tools(&box);
 }
 

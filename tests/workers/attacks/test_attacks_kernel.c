@@ -114,14 +114,13 @@ FIBER_TEST(the_hosts_own_files_are_neither_locked_nor_listened_to)
 static int group(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(who_opens_ptys_without_end_gets_64_and_leaves_the_others_theirs,
-                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_opens_ptys_without_end_gets_64_and_leaves_the_others_theirs, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(timers_and_signals_end_at_the_sandboxs_own_1024, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_counted_for_the_whole_machine_or_user_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(descriptors_on_their_way_end_and_others_go_on, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_hosts_own_files_are_neither_locked_nor_listened_to, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(who_watches_files_without_end_is_refused_at_65536, set_up,
-                                        tear_down),
+        cmocka_unit_test_setup_teardown(who_watches_files_without_end_is_refused_at_65536, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("attacks on the kernel's counts", tests, NULL, NULL);
 }

@@ -8,24 +8,41 @@
 /* Which are all there for the one who has them: else no refusal would say anything. */
 #define HAS_IT "done"
 static const struct attempt own[] = {
-    {"abstract", HAS_IT}, {"kernel's-socket", HAS_IT}, {"socket", HAS_IT}, {"granted-socket", HAS_IT},
-    {"port", HAS_IT}, {"granted-port", HAS_IT}, {"shared-file", HAS_IT}, {"segment", HAS_IT},
-    {"segment-by-number", HAS_IT}, {"semaphores", HAS_IT}, {"queue", HAS_IT}, {"root", HAS_IT},
-    {"directory", HAS_IT}, {"descriptor", HAS_IT}, {"memory", "done|EACCES"}, /* a kernel may forbid it to siblings */
-    {"environment", HAS_IT}, {"signal", HAS_IT}, {"pidfd", HAS_IT},
-    {"read", "done|EFAULT|EPERM"}, {"write", "done|EFAULT|EPERM"}, {"trace", "done|EPERM"},
+    {"abstract", HAS_IT},
+    {"kernel's-socket", HAS_IT},
+    {"socket", HAS_IT},
+    {"granted-socket", HAS_IT},
+    {"port", HAS_IT},
+    {"granted-port", HAS_IT},
+    {"shared-file", HAS_IT},
+    {"segment", HAS_IT},
+    {"segment-by-number", HAS_IT},
+    {"semaphores", HAS_IT},
+    {"queue", HAS_IT},
+    {"root", HAS_IT},
+    {"directory", HAS_IT},
+    {"descriptor", HAS_IT},
+    {"memory", "done|EACCES"}, /* a kernel may forbid it to siblings */
+    {"environment", HAS_IT},
+    {"signal", HAS_IT},
+    {"pidfd", HAS_IT},
+    {"read", "done|EFAULT|EPERM"},
+    {"write", "done|EFAULT|EPERM"},
+    {"trace", "done|EPERM"},
 };
 
-#define NO_PROCESS                                                                                 \
-    {"root", "ENOENT"}, {"directory", "ENOENT"}, {"descriptor", "ENOENT"}, {"memory", "ENOENT"},   \
-        {"environment", "ENOENT"}, {"signal", "ESRCH"}, {"pidfd", "ESRCH"}, {"read", "ESRCH"},     \
-        {"write", "ESRCH"}, {"trace", "ESRCH"}
+#define NO_PROCESS                                                                                                     \
+    {"root", "ENOENT"}, {"directory", "ENOENT"}, {"descriptor", "ENOENT"}, {"memory", "ENOENT"},                       \
+        {"environment", "ENOENT"}, {"signal", "ESRCH"}, {"pidfd", "ESRCH"}, {"read", "ESRCH"}, {"write", "ESRCH"},     \
+    {                                                                                                                  \
+        "trace", "ESRCH"                                                                                               \
+    }
 
 static const struct attempt others[] = {
     {"abstract", "ECONNREFUSED"}, {"kernel's-socket", "ENOENT"}, {"socket", "ENOENT"},
-    {"granted-socket", "ENOENT"}, {"port", "ECONNREFUSED"}, {"granted-port", "ECONNREFUSED"},
-    {"shared-file", "ENOENT"}, {"segment", "ENOENT"}, {"segment-by-number", "EINVAL"},
-    {"semaphores", "ENOENT"}, {"queue", "ENOENT"}, NO_PROCESS,
+    {"granted-socket", "ENOENT"}, {"port", "ECONNREFUSED"},      {"granted-port", "ECONNREFUSED"},
+    {"shared-file", "ENOENT"},    {"segment", "ENOENT"},         {"segment-by-number", "EINVAL"},
+    {"semaphores", "ENOENT"},     {"queue", "ENOENT"},           NO_PROCESS,
 };
 
 /* What it listens on and has open, as attack_serve tells. */
@@ -64,12 +81,12 @@ static struct sandbox *open_with_grants(void)
     return open_attacked(&plan);
 }
 
-static void expect_reach(struct sandbox *sandbox, const struct server *server, int pid,
-                         const struct attempt *rows, size_t count)
+static void expect_reach(struct sandbox *sandbox, const struct server *server, int pid, const struct attempt *rows,
+                         size_t count)
 {
     char words[128];
-    snprintf(words, sizeof(words), "neighbour %d %d %d %d %d", pid, server->port, server->segment,
-             server->descriptor, GRANT_PORT);
+    snprintf(words, sizeof(words), "neighbour %d %d %d %d %d", pid, server->port, server->segment, server->descriptor,
+             GRANT_PORT);
     expect_attempts(sandbox, words, rows, count);
 }
 
@@ -110,7 +127,10 @@ FIBER_TEST(the_tools_directories_are_each_sandboxes_own)
 {
     char modes[64];
     struct sandbox *one = open_host(), *other = open_host();
-    expect_status(one, "cd /run/sluice/out && echo secret > kernel-1.json && mkfifo kernel-2 && ln -s kernel-1.json k", 0);
+    expect_status(one,
+                  "cd /run/sluice/out && echo secret > kernel-1.json && mkfifo kernel-2 && ln -s "
+                  "kernel-1.json k",
+                  0);
     expect_text(other, "ls -A /run/sluice /run/sluice/out | grep -c kernel", "0\n");
     snprintf(modes, sizeof(modes), "755 %u\n700 %u\nRead-only\n", inside_uid(), inside_uid());
     expect_text(other, "stat -c '%a %u' /run/sluice /run/sluice/out; mkdir /run/sluice/x 2>&1 | grep -o Read-only",

@@ -64,7 +64,8 @@ FIBER_TEST(what_lies_among_the_outputs_counts_as_memory)
     struct fail fail = {0};
     plan.memory_mib = 48;
     struct sandbox *neighbour = open_neighbour(), *sandbox = open_attacked(&plan);
-    int code = sandbox_command(sandbox, "head -c 60M /dev/zero > /run/sluice/out/x; sleep 60", BREACH_MS, 1000, &output, &fail);
+    int code = sandbox_command(sandbox, "head -c 60M /dev/zero > /run/sluice/out/x; sleep 60", BREACH_MS, 1000, &output,
+                               &fail);
     if (code == 0)
         fail_msg("the sandbox lives: %s", output.text);
     assert_string_equal(sandbox_breach(sandbox), "memory");

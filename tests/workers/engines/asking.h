@@ -30,16 +30,14 @@ static inline void ask(void *arg)
     if (asking->deadline_ms)
         fiber_push_deadline(loop_now_ms() + asking->deadline_ms);
     asking->code = engine_generate(world_engine(fiber_world), &prompt, &asked_with,
-                                   asking->max_tokens ? asking->max_tokens : 64, 1,
-                                   &asking->generation, &asking->fail);
+                                   asking->max_tokens ? asking->max_tokens : 64, 1, &asking->generation, &asking->fail);
     tokens_finish(&prompt);
 }
 
 static inline void assert_answered(const struct asking *asking)
 {
     if (asking->code != asking->expected)
-        fail_msg("%s: %d (%s), not %d", asking->user, asking->code, asking->fail.text,
-                 asking->expected);
+        fail_msg("%s: %d (%s), not %d", asking->user, asking->code, asking->fail.text, asking->expected);
     if (asking->words && !strstr(asking->fail.text, asking->words))
         fail_msg("%s: '%s' does not say '%s'", asking->user, asking->fail.text, asking->words);
 }
@@ -52,10 +50,7 @@ static inline void ask_all(struct asking *askings, size_t count)
         assert_answered(&askings[i]);
 }
 
-static inline void ask_one(struct asking *asking)
-{
-    ask_all(asking, 1);
-}
+static inline void ask_one(struct asking *asking) { ask_all(asking, 1); }
 
 /* The scripted engine's own formula. */
 static inline float scripted_logprob(size_t position, uint32_t id)

@@ -85,8 +85,7 @@ static inline void child_stop(pid_t *pid)
 }
 
 /* port 0: any. */
-static inline void world_engine_start(struct world *world, const char *script, const char *proxy,
-                                      int port)
+static inline void world_engine_start(struct world *world, const char *script, const char *proxy, int port)
 {
     char program[512], path[96], number[16];
     snprintf(number, sizeof(number), "%d", port);
@@ -96,18 +95,16 @@ static inline void world_engine_start(struct world *world, const char *script, c
     assert_non_null(file);
     fputs(script ? script : "{}", file);
     fclose(file);
-    const char *argv[] = {"/usr/bin/python3",       program, "--script", path, "--log", world->log,
-                          "--port", number, proxy ? "--proxy" : NULL, proxy, NULL};
-    snprintf(world->url, sizeof(world->url), "http://127.0.0.1:%d",
-             child_start(&world->pid, (char *const *)argv));
+    const char *argv[] = {"/usr/bin/python3",       program, "--script", path, "--log", world->log, "--port", number,
+                          proxy ? "--proxy" : NULL, proxy,   NULL};
+    snprintf(world->url, sizeof(world->url), "http://127.0.0.1:%d", child_start(&world->pid, (char *const *)argv));
 }
 
 /*
  * script: its JSON with ' for ". proxy: record this server instead (NULL: none). loop: to run on;
  * NULL: one of its own.
  */
-static inline void world_open_on(struct world *world, struct loop *loop, const char *script,
-                                 const char *proxy)
+static inline void world_open_on(struct world *world, struct loop *loop, const char *script, const char *proxy)
 {
     *world = (struct world){.folder = "/tmp/sluice-engine-XXXXXX", .owns_loop = !loop};
     assert_non_null(mkdtemp(world->folder));
@@ -120,8 +117,7 @@ static inline void world_open_on(struct world *world, struct loop *loop, const c
     world->loop = loop ? loop : loop_create();
     assert_non_null(world->loop);
     struct fail fail = {0};
-    const struct http_limits limits = {
-        .connections_max = 64, .connect_ms = 2000, .silence_ms = WORLD_SILENCE_MS};
+    const struct http_limits limits = {.connections_max = 64, .connect_ms = 2000, .silence_ms = WORLD_SILENCE_MS};
     world->http = http_create(world->loop, &limits, &fail);
     assert_non_null(world->http);
     world->engines = engines_create(world->http);
@@ -176,8 +172,7 @@ static inline void fiber_ended(void *arg)
 }
 
 /* Runs `run` once for each of `count` arguments of `size` bytes, at the same time, to the end. */
-static inline void world_run(struct world *world, void (*run)(void *arg), void *args, size_t size,
-                             size_t count)
+static inline void world_run(struct world *world, void (*run)(void *arg), void *args, size_t size, size_t count)
 {
     fiber_world = world;
     for (size_t i = 0; i < count; i++) {
@@ -206,8 +201,7 @@ static inline size_t log_count(const json_t *log, const char *path)
 {
     size_t count = 0, i;
     const json_t *line;
-    json_array_foreach(log, i, line) count +=
-        strcmp(json_string_value(json_object_get(line, "path")), path) == 0;
+    json_array_foreach(log, i, line) count += strcmp(json_string_value(json_object_get(line, "path")), path) == 0;
     return count;
 }
 

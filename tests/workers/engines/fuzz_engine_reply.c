@@ -20,8 +20,7 @@ enum { TOKENS_MAX = 64 };
 
 /* A server that answers a question about one token with bytes that end within a character, or not.
  */
-static int answer(void *arg, const struct tokens *ids, size_t at, struct llama_score *ret,
-                  struct fail *fail)
+static int answer(void *arg, const struct tokens *ids, size_t at, struct llama_score *ret, struct fail *fail)
 {
     unsigned how = *(const uint8_t *)arg;
     must(at < ids->count);
@@ -39,8 +38,7 @@ static void check_generation(const struct generation *got)
     must(strcmp(got->finish, "stop") == 0 || strcmp(got->finish, "length") == 0);
     must(got->text && utf8_is_valid(slice_from_str(got->text)));
     for (size_t i = 0; i < got->sampled.count; i++)
-        must(got->sampled.ids[i] <= INT32_MAX && isfinite(got->logprobs[i]) &&
-             got->logprobs[i] <= 0);
+        must(got->sampled.ids[i] <= INT32_MAX && isfinite(got->logprobs[i]) && got->logprobs[i] <= 0);
 }
 
 static void read_generation(const struct json_doc *doc, const uint8_t *how)
@@ -63,8 +61,7 @@ typedef int read_reply(const struct json_doc *doc, const struct tokens *prompt, 
 /* The other dialects' readers, of whichever form the answer is. */
 static void read_others(const struct json_doc *doc)
 {
-    static read_reply *const readers[] = {vllm_reply_generate, vllm_reply_complete,
-                                          sglang_reply_read};
+    static read_reply *const readers[] = {vllm_reply_generate, vllm_reply_complete, sglang_reply_read};
     const uint32_t ids[] = {1, 2, 3};
     const struct tokens prompt = {.ids = (uint32_t *)ids, .count = 3};
     float scores[3];
@@ -94,8 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0)
         return 0;
     long status = statuses[data[0] & 3];
-    AUTO_JSON json_t *json =
-        status != 200 ? json_loadb((const char *)data + 1, size - 1, JSON_ALLOW_NUL, NULL) : NULL;
+    AUTO_JSON json_t *json = status != 200 ? json_loadb((const char *)data + 1, size - 1, JSON_ALLOW_NUL, NULL) : NULL;
     struct fail fail = {0};
     struct llama_score score = {0};
     struct json_doc doc;
@@ -107,8 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         read_generation(&doc, data);
         read_others(&doc);
         if (llama_reply_find(&doc, 7, &score) == 0)
-            must(isfinite(score.logprob) && score.logprob <= 0 &&
-                 score.byte_count <= TOKEN_BYTES_MAX);
+            must(isfinite(score.logprob) && score.logprob <= 0 && score.byte_count <= TOKEN_BYTES_MAX);
     } else {
         must(fail.text[0]);
     }

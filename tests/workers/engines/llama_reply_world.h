@@ -29,7 +29,7 @@ static inline json_t *fixture(const char *name)
 
 /* What is read of a document, as the server would have written it. */
 static inline int read_json(const json_t *reply, size_t prompt_count, uint64_t max_tokens,
-                     const struct llama_scorer *scorer, struct generation *ret, struct fail *fail)
+                            const struct llama_scorer *scorer, struct generation *ret, struct fail *fail)
 {
     AUTO_FREE char *text = json_dumps(reply, JSON_ENCODE_ANY);
     struct json_doc tree;
@@ -55,43 +55,38 @@ struct asked {
     size_t at[64], count; /* at: the first 64 */
 };
 
-static const struct llama_score lead = {-2.5f, {0xf0, 0x9f}, 2}, middle = {-1.5f, {0x98}, 1},
-                                end = {-0.5f, {0}, 0}, plain = {-0.5f, {'x'}, 1};
+static const struct llama_score lead = {-2.5f, {0xf0, 0x9f}, 2}, middle = {-1.5f, {0x98}, 1}, end = {-0.5f, {0}, 0},
+                                plain = {-0.5f, {'x'}, 1};
 
 static inline int answer_emoji(void *arg, const struct tokens *ids, size_t at, struct llama_score *ret,
-                        struct fail *fail)
+                               struct fail *fail)
 {
     (void)fail;
     struct asked *asked = arg;
     if (asked->count < 64)
         asked->at[asked->count] = at;
     asked->count++;
-    *ret = ids->ids[at] == 10813 ? lead
-           : ids->ids[at] == 242 ? middle
-           : ids->ids[at] == 2   ? end
-                                 : plain;
+    *ret = ids->ids[at] == 10813 ? lead : ids->ids[at] == 242 ? middle : ids->ids[at] == 2 ? end : plain;
     return 0;
 }
 
 static inline int fail_to_answer(void *arg, const struct tokens *ids, size_t at, struct llama_score *ret,
-                          struct fail *fail)
+                                 struct fail *fail)
 {
     (void)arg, (void)ids, (void)at, (void)ret;
     return fail_set(fail, -EIO, "no answer");
 }
 
-static inline int read_reply(const json_t *line, const json_t *answer, struct asked *asked,
-                      struct generation *ret, struct fail *fail)
+static inline int read_reply(const json_t *line, const json_t *answer, struct asked *asked, struct generation *ret,
+                             struct fail *fail)
 {
     const json_t *request = json_object_get(line, "request");
     struct llama_scorer scorer = {asked, answer_emoji};
     return read_json(answer, json_array_size(json_object_get(request, "prompt")),
-                            (uint64_t)json_integer_value(json_object_get(request, "n_predict")),
-                            &scorer, ret, fail);
+                     (uint64_t)json_integer_value(json_object_get(request, "n_predict")), &scorer, ret, fail);
 }
 
-static inline int read_fixture(const char *name, struct asked *asked, struct generation *ret,
-                        struct fail *fail)
+static inline int read_fixture(const char *name, struct asked *asked, struct generation *ret, struct fail *fail)
 {
     AUTO_JSON json_t *line = fixture(name);
     return read_reply(line, json_object_get(line, "answer"), asked, ret, fail);

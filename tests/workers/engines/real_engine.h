@@ -51,9 +51,23 @@ static inline void real_engine_exec(int port, const char *template)
     snprintf(number, sizeof(number), "%d", port);
     if (template)
         snprintf(path, sizeof(path), "%s/tests/workers/templates/%s", source_dir(), template);
-    const char *argv[] = {"llama-server", "-m", getenv("SLUICE_MODEL"), "--host", "127.0.0.1",
-                          "--port", number, "-c", "8192", "-np", "2", "-t", "1",
-                          template ? "--jinja" : NULL, "--chat-template-file", path, NULL};
+    const char *argv[] = {"llama-server",
+                          "-m",
+                          getenv("SLUICE_MODEL"),
+                          "--host",
+                          "127.0.0.1",
+                          "--port",
+                          number,
+                          "-c",
+                          "8192",
+                          "-np",
+                          "2",
+                          "-t",
+                          "1",
+                          template ? "--jinja" : NULL,
+                          "--chat-template-file",
+                          path,
+                          NULL};
     int null = open("/dev/null", O_RDWR);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     dup2(null, STDOUT_FILENO);
@@ -76,10 +90,7 @@ static inline void real_engine_start(struct real_engine *engine, const char *tem
     real_engine_start_at(engine, real_engine_port(), template);
 }
 
-static inline void real_engine_stop(struct real_engine *engine)
-{
-    child_stop(&engine->pid);
-}
+static inline void real_engine_stop(struct real_engine *engine) { child_stop(&engine->pid); }
 
 static inline bool real_engine_is_healthy(const char *base)
 {

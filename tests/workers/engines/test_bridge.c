@@ -57,11 +57,7 @@ static char *bridge_text(const struct turn_template *turn_template, const struct
     }
     assert_int_equal(turn_template_assemble(turn_template, ids, runs, &bridge, &fail), 0);
     for (size_t i = 0; i < bridge.count; i++)
-        buffer_append(&out,
-                      bridge.ids[i] == START ? "<"
-                      : bridge.ids[i] == END ? ">"
-                                             : (char *)&bridge.ids[i],
-                      1);
+        buffer_append(&out, bridge.ids[i] == START ? "<" : bridge.ids[i] == END ? ">" : (char *)&bridge.ids[i], 1);
     for (size_t i = 0; i < runs; i++)
         tokens_finish(&ids[i]);
     tokens_finish(&bridge);
@@ -79,8 +75,8 @@ static void the_tail_is_what_stands_around_the_last_sentinels(void **state)
 {
     (void)state;
     struct turn_template_tail tail;
-    const char *text =
-        "[" TURN_TEMPLATE_USER "](" TURN_TEMPLATE_REPLY ")-[" TURN_TEMPLATE_USER "]+(" TURN_TEMPLATE_REPLY "))<" TURN_TEMPLATE_USER ">!";
+    const char *text = "[" TURN_TEMPLATE_USER "](" TURN_TEMPLATE_REPLY ")-[" TURN_TEMPLATE_USER
+                       "]+(" TURN_TEMPLATE_REPLY "))<" TURN_TEMPLATE_USER ">!";
     assert_true(turn_template_tail_find(slice_from_str(text), &tail));
     assert_true(slice_is(tail.before, "))<"));
     assert_true(slice_is(tail.after, ">!"));
@@ -90,7 +86,8 @@ static void a_template_that_drops_or_repeats_a_sentinel_has_no_tail(void **state
 {
     (void)state;
     struct turn_template_tail tail;
-    static const char *const broken[] = {"", TURN_TEMPLATE_USER, TURN_TEMPLATE_REPLY, TURN_TEMPLATE_USER TURN_TEMPLATE_REPLY,
+    static const char *const broken[] = {"", TURN_TEMPLATE_USER, TURN_TEMPLATE_REPLY,
+                                         TURN_TEMPLATE_USER TURN_TEMPLATE_REPLY,
                                          TURN_TEMPLATE_REPLY TURN_TEMPLATE_USER " " TURN_TEMPLATE_USER};
     for (size_t i = 0; i < sizeof(broken) / sizeof(*broken); i++)
         assert_false(turn_template_tail_find(slice_from_str(broken[i]), &tail));
@@ -100,8 +97,8 @@ static void the_head_is_what_stands_before_the_last_reply(void **state)
 {
     (void)state;
     struct slice head;
-    const char *text = "[" TURN_TEMPLATE_USER "](" TURN_TEMPLATE_REPLY ")-[" TURN_TEMPLATE_USER "]+(" TURN_TEMPLATE_REPLY
-                       "))<" TURN_TEMPLATE_USER ">!";
+    const char *text = "[" TURN_TEMPLATE_USER "](" TURN_TEMPLATE_REPLY ")-[" TURN_TEMPLATE_USER
+                       "]+(" TURN_TEMPLATE_REPLY "))<" TURN_TEMPLATE_USER ">!";
     assert_true(turn_template_head_find(slice_from_str(text), &head));
     assert_true(slice_is(head, "]+("));
     assert_false(turn_template_head_find(slice_from_str(TURN_TEMPLATE_REPLY TURN_TEMPLATE_USER), &head));
@@ -113,8 +110,7 @@ static void a_frame_is_cut_at_special_tokens_only(void **state)
     (void)state;
     struct turn_template turn_template = {0};
     struct fail fail = {0};
-    assert_int_equal(
-        build(&turn_template, "<|end|>\n<|start|>user\n", " tail<|end|>\n<|start|>assistant\n", &fail), 0);
+    assert_int_equal(build(&turn_template, "<|end|>\n<|start|>user\n", " tail<|end|>\n<|start|>assistant\n", &fail), 0);
     assert_int_equal(turn_template.parts.count, 8);
     assert_int_equal(turn_template.parts.list[3].kind, TURN_TEMPLATE_CONTENT);
     assert_string_equal(turn_template.parts.list[3].text, "user\n");
@@ -178,8 +174,7 @@ static void blanks_are_stripped_where_the_template_strips_them(void **state)
     struct fail fail = {0};
     struct turn_template_tail plain = tail_of("<|end|>u:", "<|end|>");
     struct turn_template_tail left = tail_of("<|end|>u:", " \n<|end|>"), both = plain,
-                      none = tail_of("<|end|>u:  ", " \n<|end|>"),
-                      odd = tail_of("<|end|>u: ", "<|end|>");
+                              none = tail_of("<|end|>u:  ", " \n<|end|>"), odd = tail_of("<|end|>u: ", "<|end|>");
     assert_true(turn_template_learn_trim(&turn_template, &plain, &none, "  ", " \n"));
     assert_false(turn_template.trims_left || turn_template.trims_right);
     assert_true(turn_template_learn_trim(&turn_template, &plain, &left, "  ", " \n"));
@@ -215,13 +210,16 @@ static void a_gap_is_what_stands_between_two_turns_in_a_row(void **state)
     (void)state;
     struct slice gap;
     const struct turn_template_tail tail = tail_of("[", "]end");
-    const char *text = "u[" TURN_TEMPLATE_USER "](" TURN_TEMPLATE_REPLY "[" TURN_TEMPLATE_USER "][" TURN_TEMPLATE_USER "]end";
+    const char *text = "u[" TURN_TEMPLATE_USER "](" TURN_TEMPLATE_REPLY "[" TURN_TEMPLATE_USER "][" TURN_TEMPLATE_USER
+                       "]end";
     assert_true(turn_template_gap_find(slice_from_str(text), &tail, &gap));
     assert_true(slice_is(gap, "]["));
-    static const char *const others[] = {
-        TURN_TEMPLATE_REPLY "[" TURN_TEMPLATE_USER "]end", TURN_TEMPLATE_REPLY "(" TURN_TEMPLATE_USER "][" TURN_TEMPLATE_USER "]end",
-        TURN_TEMPLATE_REPLY "[" TURN_TEMPLATE_USER "][" TURN_TEMPLATE_USER "]", TURN_TEMPLATE_REPLY "[",
-        "[" TURN_TEMPLATE_USER "][" TURN_TEMPLATE_USER "]end", ""};
+    static const char *const others[] = {TURN_TEMPLATE_REPLY "[" TURN_TEMPLATE_USER "]end",
+                                         TURN_TEMPLATE_REPLY "(" TURN_TEMPLATE_USER "][" TURN_TEMPLATE_USER "]end",
+                                         TURN_TEMPLATE_REPLY "[" TURN_TEMPLATE_USER "][" TURN_TEMPLATE_USER "]",
+                                         TURN_TEMPLATE_REPLY "[",
+                                         "[" TURN_TEMPLATE_USER "][" TURN_TEMPLATE_USER "]end",
+                                         ""};
     for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
         assert_false(turn_template_gap_find(slice_from_str(others[i]), &tail, &gap));
 }

@@ -3,8 +3,7 @@
 
 #include "workers/engines/server/engine_state.h"
 
-static const struct task_sampling asked_with = {
-    .temperature = 1, .top_p = 1, .max_tokens = 64, .seed = 7};
+static const struct task_sampling asked_with = {.temperature = 1, .top_p = 1, .max_tokens = 64, .seed = 7};
 
 static void finish_all(struct asking *askings, size_t count)
 {
@@ -48,9 +47,8 @@ static void every_setting_that_shapes_the_distribution_is_sent(void **state)
     AUTO_FREE char *sent = NULL;
     json_t *log = world_log(&world), *line;
     size_t i;
-    json_array_foreach(log, i, line) if (strcmp(json_string_value(json_object_get(line, "path")),
-                                                "/completion") == 0) sent =
-        json_dumps(json_object_get(line, "request"), JSON_COMPACT);
+    json_array_foreach(log, i, line) if (strcmp(json_string_value(json_object_get(line, "path")), "/completion") == 0)
+        sent = json_dumps(json_object_get(line, "request"), JSON_COMPACT);
     static const char *const said[] = {
         "\"temperature\":1.0",
         "\"top_k\":0",
@@ -85,8 +83,7 @@ static void a_turn_that_does_not_fit_is_asked_for_only_as_far_as_it_does(void **
     (void)state;
     struct tokens prompt = prompt_of("hi");
     char script[128];
-    snprintf(script, sizeof(script), "{'context': %zu, 'rules': [{'reply': 'a long reply'}]}",
-             prompt.count + 5);
+    snprintf(script, sizeof(script), "{'context': %zu, 'rules': [{'reply': 'a long reply'}]}", prompt.count + 5);
     world_open(&world, script, NULL);
     struct asking asking = {.user = "hi", .max_tokens = 1000};
     ask_all(&asking, 1);
@@ -122,8 +119,8 @@ static char *fault_script(const struct asking *askings, size_t count)
     AUTO_BUFFER script = {0};
     buffer_append_str(&script, "{'rules': [");
     for (size_t i = 0; i < count; i++)
-        buffer_printf(&script, "%s{'if': '%s', 'reply': 'hello', 'fault': '%s'}", i ? ", " : "",
-                      askings[i].user, askings[i].user);
+        buffer_printf(&script, "%s{'if': '%s', 'reply': 'hello', 'fault': '%s'}", i ? ", " : "", askings[i].user,
+                      askings[i].user);
     buffer_append_str(&script, "]}");
     return buffer_take_str(&script);
 }
@@ -142,9 +139,7 @@ static void every_fault_gets_the_code_it_was_promised_and_a_sentence(void **stat
         {.user = "close", .expected = -EIO},
         {.user = "hang", .expected = -ETIMEDOUT, .deadline_ms = 2000},
         {.user = "not_an_object", .expected = -EPROTO, .words = "no token ids"},
-        {.user = "one_entry_less",
-         .expected = -EPROTO,
-         .words = "the log-probability of token 257"},
+        {.user = "one_entry_less", .expected = -EPROTO, .words = "the log-probability of token 257"},
         {.user = "one_entry_more", .expected = -EPROTO, .words = "of which 6 fit"},
         {.user = "no_entries", .expected = -EPROTO, .words = "the log-probability of token 104"},
         {.user = "other_id", .expected = -EPROTO, .words = "log-probabilities are of other tokens: 255, not 104"},
@@ -231,8 +226,7 @@ static void when_time_runs_out_after_failures_the_failure_is_told(void **state)
 {
     (void)state;
     world_open(&world, "{'rules': [{'fault': '500'}]}", NULL);
-    struct asking asking = {
-        .user = "hi", .deadline_ms = 600, .expected = -EIO, .words = "it broke"};
+    struct asking asking = {.user = "hi", .deadline_ms = 600, .expected = -EIO, .words = "it broke"};
     ask_all(&asking, 1);
     world_close(&world);
 }
@@ -241,8 +235,7 @@ static void when_time_runs_out_in_a_call_after_a_failure_the_failure_is_told(voi
 {
     (void)state;
     world_open(&world, "{'rules': [{'call': 1, 'fault': '503'}, {'fault': 'hang'}]}", NULL);
-    struct asking asking = {
-        .user = "hi", .deadline_ms = 1500, .expected = -EAGAIN, .words = "Loading model"};
+    struct asking asking = {.user = "hi", .deadline_ms = 1500, .expected = -EAGAIN, .words = "Loading model"};
     ask_all(&asking, 1);
     world_close(&world);
 }
@@ -320,9 +313,7 @@ static void many_at_once_find_out_once_what_an_engine_is(void **state)
 static void those_who_wait_share_a_failure_and_try_again_together(void **state)
 {
     (void)state;
-    world_open(&world,
-               "{'rules': [{'path': '/props', 'delay_ms': 100, 'times': 1, 'fault': '503'}]}",
-               NULL);
+    world_open(&world, "{'rules': [{'path': '/props', 'delay_ms': 100, 'times': 1, 'fault': '503'}]}", NULL);
     struct asking askings[16];
     for (size_t i = 0; i < COUNT(askings); i++)
         askings[i] = (struct asking){.user = "hi"};
@@ -339,8 +330,7 @@ static void who_waits_takes_over_from_one_that_ran_out_of_time(void **state)
 {
     (void)state;
     world_open(&world, "{'rules': [{'path': '/props', 'call': 1, 'fault': 'hang'}]}", NULL);
-    struct asking askings[] = {{.user = "late", .deadline_ms = 300, .expected = -ETIMEDOUT},
-                               {.user = "hi"}};
+    struct asking askings[] = {{.user = "late", .deadline_ms = 300, .expected = -ETIMEDOUT}, {.user = "hi"}};
     ask_all(askings, 2);
     finish_all(askings, 2);
     world_close(&world);

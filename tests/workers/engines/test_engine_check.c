@@ -28,13 +28,12 @@ static const json_t *result_of(const json_t *report, const char *name)
     const json_t *result;
     size_t i;
     json_array_foreach(json_object_get(report, "checks"), i,
-                       result) if (strcmp(json_string_value(json_object_get(result, "check")),
-                                          name) == 0) return result;
+                       result) if (strcmp(json_string_value(json_object_get(result, "check")), name) ==
+                                   0) return result;
     return NULL;
 }
 
-static void assert_verdict(const json_t *report, const char *name, const char *verdict,
-                           const char *words)
+static void assert_verdict(const json_t *report, const char *name, const char *verdict, const char *words)
 {
     const json_t *result = result_of(report, name);
     const char *said = json_string_value(json_object_get(result, "verdict"));
@@ -83,10 +82,8 @@ static const struct {
     {"{'template': 'subtle', 'context': 8192}", "bridge", "comes out in other tokens"},
     {"{'context': 8192, 'rules': [{'tokens': 256, 'fault': 'no_end'}]}", "stop", "plain text"},
     {"{'context': 8192, 'rules': [{'tokens': 3, 'fault': 'too_many'}]}", "length", "at most 3"},
-    {"{'context': 8192, 'rules': [{'tokens': 256, 'fault': 'no_entries'}]}", "stop",
-     "log-probability"},
-    {"{'context': 8192, 'rules': [{'tokens': 256, 'fault': 'other_text'}]}", "stop",
-     "not what its ids say"},
+    {"{'context': 8192, 'rules': [{'tokens': 256, 'fault': 'no_entries'}]}", "stop", "log-probability"},
+    {"{'context': 8192, 'rules': [{'tokens': 256, 'fault': 'other_text'}]}", "stop", "not what its ids say"},
     {"{'context': 8192, 'breaks': ['scores']}", "scores", "nats apart"},
     {"{'dialect': 'vllm', 'context': 8192, 'breaks': ['scores']}", "scores", "nats apart"},
     {"{'context': 512, 'breaks': ['too_long']}", "too_long", "are the limit"},

@@ -62,10 +62,7 @@ static void rollout_run_with(struct rollout *rollout, void (*between)(void))
     world_run(&world, rollout_fiber, rollout, 0, 1);
 }
 
-static void rollout_run(struct rollout *rollout)
-{
-    rollout_run_with(rollout, NULL);
-}
+static void rollout_run(struct rollout *rollout) { rollout_run_with(rollout, NULL); }
 
 static void rollout_finish(struct rollout *rollout)
 {
@@ -78,8 +75,7 @@ static bool is_same_trace(const struct record_trace *a, const struct record_trac
 {
     return a->token_count == b->token_count &&
            memcmp(a->token_ids, b->token_ids, a->token_count * sizeof(*a->token_ids)) == 0 &&
-           memcmp(a->mask, b->mask, a->token_count) == 0 &&
-           strcmp(a->template_digest, b->template_digest) == 0 &&
+           memcmp(a->mask, b->mask, a->token_count) == 0 && strcmp(a->template_digest, b->template_digest) == 0 &&
            strcmp(a->tokenizer_digest, b->tokenizer_digest) == 0;
 }
 
@@ -128,18 +124,17 @@ static bool switch_after(const struct change *change, size_t requests, const str
 {
     char script[1024];
     struct rollout rollout, next;
-    snprintf(script, sizeof(script), "{" RULES "%s, 'green_after': %zu, 'green': {" RULES "%s%s}}",
-             change->both, requests, change->both, change->green);
+    snprintf(script, sizeof(script), "{" RULES "%s, 'green_after': %zu, 'green': {" RULES "%s%s}}", change->both,
+             requests, change->both, change->green);
     world_open_on(&world, loop, script, NULL);
     rollout_run(&rollout);
-    if (rollout.code == 0 ? !is_same(&rollout, blue) && !is_same(&rollout, green)
-                          : rollout.code != -ESTALE)
+    if (rollout.code == 0 ? !is_same(&rollout, blue) && !is_same(&rollout, green) : rollout.code != -ESTALE)
         fail_msg("%s after %zu requests: %d, %s", change->green, requests, rollout.code,
                  rollout.code ? rollout.fail.text : "mixed");
     rollout_run(&next);
     if (next.code < 0 || !is_same(&next, green))
-        fail_msg("%s after %zu requests: the next rollout is not the new one's: %s", change->green,
-                 requests, next.fail.text);
+        fail_msg("%s after %zu requests: the next rollout is not the new one's: %s", change->green, requests,
+                 next.fail.text);
     const bool is_refused = rollout.code == -ESTALE && strstr(rollout.fail.text, change->words);
     rollout_finish(&rollout);
     rollout_finish(&next);
@@ -179,8 +174,7 @@ static void whenever_llamas_template_changes_nothing_is_mixed(void **state)
 static void whenever_llama_without_a_start_id_changes_nothing_is_mixed(void **state)
 {
     (void)state;
-    switch_everywhere(
-        &(struct change){", 'start': null", ", 'other_tokenizer': true", "its tokenizer is another"});
+    switch_everywhere(&(struct change){", 'start': null", ", 'other_tokenizer': true", "its tokenizer is another"});
 }
 
 static void whenever_vllms_template_changes_nothing_is_mixed(void **state)
@@ -192,15 +186,13 @@ static void whenever_vllms_template_changes_nothing_is_mixed(void **state)
 static void whenever_vllms_template_changes_in_one_role_nothing_is_mixed(void **state)
 {
     (void)state;
-    switch_everywhere(
-        &(struct change){", 'dialect': 'vllm', 'start': null", ", 'template': 'qwen'", "is another"});
+    switch_everywhere(&(struct change){", 'dialect': 'vllm', 'start': null", ", 'template': 'qwen'", "is another"});
 }
 
 static void whenever_vllms_tokenizer_changes_nothing_is_mixed(void **state)
 {
     (void)state;
-    switch_everywhere(
-        &(struct change){", 'dialect': 'vllm'", ", 'other_tokenizer': true", "its tokenizer is another"});
+    switch_everywhere(&(struct change){", 'dialect': 'vllm'", ", 'other_tokenizer': true", "its tokenizer is another"});
 }
 
 static void whenever_sglangs_tokenizer_changes_nothing_is_mixed(void **state)
@@ -225,8 +217,10 @@ static void open_before_a_pause(char path[64])
     char script[512];
     strcpy(path, "/tmp/sluice-green-XXXXXX");
     assert_non_null(mkdtemp(path));
-    snprintf(script, sizeof(script), "{" RULES ", 'start': null, 'green_path': '%s/green', 'green': {" RULES
-             ", 'start': null, 'swapped': [1, 2]}}", path);
+    snprintf(script, sizeof(script),
+             "{" RULES ", 'start': null, 'green_path': '%s/green', 'green': {" RULES
+             ", 'start': null, 'swapped': [1, 2]}}",
+             path);
     world_open_on(&world, loop, script, NULL);
 }
 
@@ -278,8 +272,8 @@ static void run_behind_turns(const struct rollout *blue, const struct rollout *g
 {
     struct rollout rollouts[6];
     for (size_t i = 0; i < COUNT(rollouts); i++) {
-        rollouts[i] = (struct rollout){.task = parse_task(
-            "{\"task\": \"t\", \"prompt\": \"a b, 4\", \"sampling\": {\"seed\": 7}}")};
+        rollouts[i] = (struct rollout){
+            .task = parse_task("{\"task\": \"t\", \"prompt\": \"a b, 4\", \"sampling\": {\"seed\": 7}}")};
         record_init(&rollouts[i].record);
     }
     world_run(&world, rollout_fiber, rollouts, sizeof(*rollouts), COUNT(rollouts));

@@ -78,9 +78,8 @@ static void rollout_fiber(void *arg)
 {
     struct rollout *rollout = arg;
     struct conversation conversation;
-    rollout->run = (struct agent_run){.task = rollout->task,
-                                      .engine = engines_get(world.engines, server.url),
-                                      .record = &rollout->record};
+    rollout->run = (struct agent_run){
+        .task = rollout->task, .engine = engines_get(world.engines, server.url), .record = &rollout->record};
     int error = conversation_open(&conversation, &rollout->run, NULL, &rollout->fail);
     if (error == 0)
         error = conversation_sample(&conversation, &rollout->fail);
@@ -133,8 +132,7 @@ static void swap_between_turns(const char *one, const char *other, bool is_in_th
     if (next.code < 0)
         fail_msg("the next rollout: %s", next.fail.text);
     assert_int_equal(count_different(&rollout, &next), 1);
-    assert_int_equal(strcmp(rollout.record.tokenizer_digest, next.record.tokenizer_digest) != 0,
-                     is_in_the_sample);
+    assert_int_equal(strcmp(rollout.record.tokenizer_digest, next.record.tokenizer_digest) != 0, is_in_the_sample);
     rollout_finish(&rollout);
     rollout_finish(&next);
     close_server(original);

@@ -3,8 +3,7 @@
 
 #include "workers/engines/server/engine_state.h"
 
-static const struct task_sampling asked_with = {
-    .temperature = 1, .top_p = 1, .max_tokens = 64, .seed = 7};
+static const struct task_sampling asked_with = {.temperature = 1, .top_p = 1, .max_tokens = 64, .seed = 7};
 
 static const struct {
     const char *settings, *route; /* route: that samples */
@@ -40,8 +39,7 @@ static void assert_refused(const char *rules, const char *words)
 static void a_turn_that_goes_on_behind_its_end_is_refused(void **state)
 {
     (void)state;
-    assert_refused("{'if': 'hi', 'ids': [104, 257, 105, 257]}",
-                   "sampled 2 tokens behind token 257, which ends a turn");
+    assert_refused("{'if': 'hi', 'ids': [104, 257, 105, 257]}", "sampled 2 tokens behind token 257, which ends a turn");
 }
 
 /* One end is what the template has, another was seen to end a turn. */
@@ -50,8 +48,7 @@ static void an_end_that_was_learnt_is_an_end_too(void **state)
     (void)state;
     open_server(0, "{'if': 'first', 'end': '<|endoftext|>'},"
                    "{'if': 'then', 'ids': [104, 258, 105, 257]}");
-    struct asking first = {.user = "first"},
-                  then = {.user = "then", .expected = -EPROTO, .words = "behind token 258"};
+    struct asking first = {.user = "first"}, then = {.user = "then", .expected = -EPROTO, .words = "behind token 258"};
     ask_one(&first);
     ask_one(&then);
     generation_finish(&first.generation);
@@ -63,11 +60,11 @@ static void an_id_beyond_the_vocabulary_is_refused(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(servers); i++) {
         open_server(i, "{'if': 'hi', 'ids': [104, 60000, 257]}");
-        struct asking asking = {
-            .user = "hi",
-            .expected = -EPROTO,
-            .words = servers[i].says_vocabulary ? "sampled token 60000 of a vocabulary of 260"
-                                                : "sampled token 60000, which it does not know itself"};
+        struct asking asking = {.user = "hi",
+                                .expected = -EPROTO,
+                                .words = servers[i].says_vocabulary
+                                             ? "sampled token 60000 of a vocabulary of 260"
+                                             : "sampled token 60000, which it does not know itself"};
         ask_one(&asking);
         world_close(&world);
     }

@@ -10,10 +10,8 @@ static void assert_same_as_recorded(const char *name, const struct generation *g
     assert_int_equal(generation->sampled.count, json_array_size(entries));
     for (size_t i = 0; i < generation->sampled.count; i++) {
         const json_t *entry = json_array_get(entries, i);
-        assert_int_equal(generation->sampled.ids[i],
-                         json_integer_value(json_object_get(entry, "id")));
-        assert_true(generation->logprobs[i] ==
-                    (float)json_number_value(json_object_get(entry, "logprob")));
+        assert_int_equal(generation->sampled.ids[i], json_integer_value(json_object_get(entry, "id")));
+        assert_true(generation->logprobs[i] == (float)json_number_value(json_object_get(entry, "logprob")));
     }
 }
 
@@ -73,8 +71,7 @@ static void times_are_what_the_engine_says_and_unknown_where_it_says_none(void *
 static void an_answer_that_was_cut_is_read_without_one(void **state)
 {
     (void)state;
-    static const char *const names[] = {"completion_length", "completion_all_fields",
-                                        "completion_temperature_2"};
+    static const char *const names[] = {"completion_length", "completion_all_fields", "completion_temperature_2"};
     for (size_t i = 0; i < 3; i++) {
         struct generation generation = {0};
         struct asked asked = {0};
@@ -90,11 +87,11 @@ static void logprobs_do_not_depend_on_the_temperature(void **state)
 {
     (void)state;
     AUTO_JSON json_t *line = fixture("completion_temperature_2");
-    const json_t *entry = json_array_get(
-        json_object_get(json_object_get(line, "answer"), "completion_probabilities"), 0);
+    const json_t *entry = json_array_get(json_object_get(json_object_get(line, "answer"), "completion_probabilities"),
+                                         0);
     AUTO_JSON json_t *cold = fixture("completion_length");
-    const json_t *other = json_array_get(
-        json_object_get(json_object_get(cold, "answer"), "completion_probabilities"), 0);
+    const json_t *other = json_array_get(json_object_get(json_object_get(cold, "answer"), "completion_probabilities"),
+                                         0);
     /* the same most likely token with the same log-probability, at temperatures 2 and 1 */
     const json_t *top = json_array_get(json_object_get(entry, "top_logprobs"), 0);
     const json_t *other_top = json_array_get(json_object_get(other, "top_logprobs"), 0);
@@ -116,8 +113,7 @@ static void tokens_inside_a_character_are_asked_for_and_the_rest_stay_in_step(vo
     assert_int_equal(asked.count, 6);
     assert_memory_equal(asked.at, missing, sizeof(missing));
     AUTO_JSON json_t *line = fixture("completion_emoji");
-    const json_t *entries =
-        json_object_get(json_object_get(line, "answer"), "completion_probabilities");
+    const json_t *entries = json_object_get(json_object_get(line, "answer"), "completion_probabilities");
     assert_true(generation.logprobs[2] ==
                 (float)json_number_value(json_object_get(json_array_get(entries, 0), "logprob")));
     assert_true(generation.logprobs[5] ==
@@ -130,11 +126,11 @@ static void tokens_inside_a_character_are_asked_for_and_the_rest_stay_in_step(vo
 static void an_entry_is_not_given_to_the_same_token_inside_a_character(void **state)
 {
     (void)state;
-    AUTO_JSON json_t *answer =
-        json_pack("{s:s,s:[i,i,i,i,i],s:s,s:i,s:[{s:i,s:f,s:[i,i,i,i]},{s:i,s:f,s:[i]}]}", "content",
-                  "\xf0\x9f\x98\x80\xef\xbf\xbd", "tokens", 10813, 242, 218, 242, 2, "stop_type",
-                  "eos", "tokens_evaluated", 0, "completion_probabilities", "id", 218, "logprob",
-                  -1.0, "bytes", 0xf0, 0x9f, 0x98, 0x80, "id", 242, "logprob", -3.0, "bytes", 0x98);
+    AUTO_JSON json_t *answer = json_pack("{s:s,s:[i,i,i,i,i],s:s,s:i,s:[{s:i,s:f,s:[i,i,i,i]},{s:i,s:f,s:[i]}]}",
+                                         "content", "\xf0\x9f\x98\x80\xef\xbf\xbd", "tokens", 10813, 242, 218, 242, 2,
+                                         "stop_type", "eos", "tokens_evaluated", 0, "completion_probabilities", "id",
+                                         218, "logprob", -1.0, "bytes", 0xf0, 0x9f, 0x98, 0x80, "id", 242, "logprob",
+                                         -3.0, "bytes", 0x98);
     /* f0 9f | 98 | 80 is cut after `lead middle last`? f0 needs four: it has them at `last`. */
     json_array_append_new(json_object_get(answer, "completion_probabilities"),
                           json_pack("{s:i,s:f,s:[]}", "id", 2, "logprob", -0.25, "bytes"));
@@ -154,11 +150,12 @@ static void an_entry_is_of_the_last_of_equal_tokens_inside_a_character(void **st
 {
     (void)state;
     AUTO_JSON json_t *answer = json_pack(
-        "{s:s,s:[i,i,i,i,i,i],s:s,s:i,s:[{s:i,s:f,s:[i,i,i,i]},{s:i,s:f,s:[i]},{s:i,s:f,s:[i]},{s:i,s:f,s:[]}]}",
-        "content", "\xf0\x9f\x98\x98\xef\xbf\xbd\xef\xbf\xbd", "tokens", 10813, 242, 242, 242, 242, 2,
-        "stop_type", "eos", "tokens_evaluated", 0, "completion_probabilities", "id", 242, "logprob", -3.0, "bytes",
-        0xf0, 0x9f, 0x98, 0x98, "id", 242, "logprob", -4.0, "bytes", 0x98, "id", 242, "logprob",
-        -5.0, "bytes", 0x98, "id", 2, "logprob", -0.25, "bytes");
+        "{s:s,s:[i,i,i,i,i,i],s:s,s:i,s:[{s:i,s:f,s:[i,i,i,i]},{s:i,s:f,s:[i]},{s:i,s:f,s:[i]},{s:"
+        "i,s:f,s:[]}]}",
+        "content", "\xf0\x9f\x98\x98\xef\xbf\xbd\xef\xbf\xbd", "tokens", 10813, 242, 242, 242, 242, 2, "stop_type",
+        "eos", "tokens_evaluated", 0, "completion_probabilities", "id", 242, "logprob", -3.0, "bytes", 0xf0, 0x9f, 0x98,
+        0x98, "id", 242, "logprob", -4.0, "bytes", 0x98, "id", 242, "logprob", -5.0, "bytes", 0x98, "id", 2, "logprob",
+        -0.25, "bytes");
     struct generation generation = {0};
     struct asked asked = {0};
     struct fail fail = {0};
@@ -176,11 +173,10 @@ static void an_entry_is_of_the_last_of_equal_tokens_inside_a_character(void **st
 static void a_whole_token_that_might_be_inside_a_character_keeps_its_entry(void **state)
 {
     (void)state;
-    AUTO_JSON json_t *answer =
-        json_pack("{s:s,s:[i,i,i],s:s,s:i,s:[{s:i,s:f,s:[i]},{s:i,s:f,s:[i]}]}", "content",
-                  "\xef\xbf\xbd", "tokens", 242, 242, 10813, "stop_type", "limit", "tokens_evaluated", 0,
-                  "completion_probabilities", "id", 242, "logprob", -3.0, "bytes", 0x98, "id", 242,
-                  "logprob", -4.0, "bytes", 0x98);
+    AUTO_JSON json_t *answer = json_pack("{s:s,s:[i,i,i],s:s,s:i,s:[{s:i,s:f,s:[i]},{s:i,s:f,s:[i]}]}", "content",
+                                         "\xef\xbf\xbd", "tokens", 242, 242, 10813, "stop_type", "limit",
+                                         "tokens_evaluated", 0, "completion_probabilities", "id", 242, "logprob", -3.0,
+                                         "bytes", 0x98, "id", 242, "logprob", -4.0, "bytes", 0x98);
     struct generation generation = {0};
     struct asked asked = {0};
     struct fail fail = {0};
@@ -225,9 +221,7 @@ static void a_question_that_fails_fails_the_answer(void **state)
     struct generation generation = {0};
     struct llama_scorer scorer = {NULL, fail_to_answer};
     struct fail fail = {0};
-    assert_int_equal(
-        read_json(json_object_get(line, "answer"), 16, 1, &scorer, &generation, &fail),
-        -EIO);
+    assert_int_equal(read_json(json_object_get(line, "answer"), 16, 1, &scorer, &generation, &fail), -EIO);
     generation_finish(&generation);
 }
 
@@ -258,22 +252,14 @@ static void probabilities_after_the_samplers_are_not_taken_for_logprobs(void **s
 static json_t *odd_value(size_t which)
 {
     switch (which) {
-    case 0:
-        return json_null();
-    case 1:
-        return json_integer(-1);
-    case 2:
-        return json_integer(INT64_MAX);
-    case 3:
-        return json_real(1e300);
-    case 4:
-        return json_string("\xf0\x9f\x98\x80");
-    case 5:
-        return json_array();
-    case 6:
-        return json_object();
-    default:
-        return json_true();
+    case 0: return json_null();
+    case 1: return json_integer(-1);
+    case 2: return json_integer(INT64_MAX);
+    case 3: return json_real(1e300);
+    case 4: return json_string("\xf0\x9f\x98\x80");
+    case 5: return json_array();
+    case 6: return json_object();
+    default: return json_true();
     }
 }
 
@@ -319,8 +305,7 @@ static void replace_each_member(const json_t *line, json_t *answer, json_t *obje
 static void no_value_of_an_answer_can_be_odd_enough_to_crash_or_to_pass_for_a_logprob(void **state)
 {
     (void)state;
-    static const char *const names[] = {"completion_length", "completion_emoji",
-                                        "completion_lead_only"};
+    static const char *const names[] = {"completion_length", "completion_emoji", "completion_lead_only"};
     for (size_t i = 0; i < 3; i++) {
         AUTO_JSON json_t *line = fixture(names[i]);
         json_t *answer = json_object_get(line, "answer"), *entry;

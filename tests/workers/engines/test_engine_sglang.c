@@ -11,9 +11,8 @@ static const json_t *find_request(const json_t *log, const char *path)
 {
     const json_t *line, *found = NULL;
     size_t i;
-    json_array_foreach(log, i, line) if (strcmp(json_string_value(json_object_get(line, "path")),
-                                                path) == 0) found =
-        json_object_get(line, "request");
+    json_array_foreach(log, i, line) if (strcmp(json_string_value(json_object_get(line, "path")), path) == 0)
+        found = json_object_get(line, "request");
     return found;
 }
 
@@ -22,8 +21,7 @@ static const json_t *find_request(const json_t *log, const char *path)
 static void sglang_is_given_ids_and_tells_what_it_sampled(void **state)
 {
     (void)state;
-    world_open(&world, "{'dialect': 'sglang', 'version': 'v7', 'rules': [{'reply': 'h\\u00e9'}]}",
-               NULL);
+    world_open(&world, "{'dialect': 'sglang', 'version': 'v7', 'rules': [{'reply': 'h\\u00e9'}]}", NULL);
     struct asking asking = {.user = "hi"};
     ask_one(&asking);
     assert_sampled(&asking, "h\xc3\xa9", "v7");
@@ -36,10 +34,9 @@ static void every_setting_that_shapes_the_distribution_is_sent_to_sglang(void **
 {
     (void)state;
     static const char *const said[] = {
-        "\"max_new_tokens\":64",   "\"top_p\":0.25",          "\"min_p\":0.125",
-        "\"top_k\":3",             "\"sampling_seed\":8",     "\"repetition_penalty\":1",
-        "\"presence_penalty\":0",  "\"frequency_penalty\":0", "\"ignore_eos\":false",
-        "\"return_logprob\":true", "\"stop_token_ids\":[257]"};
+        "\"max_new_tokens\":64", "\"top_p\":0.25",           "\"min_p\":0.125",         "\"top_k\":3",
+        "\"sampling_seed\":8",   "\"repetition_penalty\":1", "\"presence_penalty\":0",  "\"frequency_penalty\":0",
+        "\"ignore_eos\":false",  "\"return_logprob\":true",  "\"stop_token_ids\":[257]"};
     world_open(&world, "{'dialect': 'sglang'}", NULL);
     struct asking asking = {.user = "hi"};
     ask_one(&asking);
@@ -77,8 +74,7 @@ static void every_fault_of_sglangs_answers_is_told(void **state)
     AUTO_BUFFER script = {0};
     buffer_append_str(&script, "{'dialect': 'sglang', 'rules': [");
     for (size_t i = 0; i < COUNT(faults); i++)
-        buffer_printf(&script, "%s{'if': '%s!', 'fault': '%s'}", i ? ", " : "", faults[i].name,
-                      faults[i].name);
+        buffer_printf(&script, "%s{'if': '%s!', 'fault': '%s'}", i ? ", " : "", faults[i].name, faults[i].name);
     buffer_append_str(&script, "]}");
     AUTO_FREE char *text = buffer_take_str(&script);
     world_open(&world, text, NULL);
@@ -86,8 +82,7 @@ static void every_fault_of_sglangs_answers_is_told(void **state)
     char users[COUNT(faults)][32];
     for (size_t i = 0; i < COUNT(faults); i++) {
         snprintf(users[i], sizeof(users[i]), "%s!", faults[i].name);
-        askings[i] = (struct asking){
-            .user = users[i], .expected = faults[i].expected, .words = faults[i].words};
+        askings[i] = (struct asking){.user = users[i], .expected = faults[i].expected, .words = faults[i].words};
     }
     world_run(&world, ask, askings, sizeof(*askings), COUNT(faults));
     for (size_t i = 0; i < COUNT(faults); i++) {
@@ -100,8 +95,7 @@ static void every_fault_of_sglangs_answers_is_told(void **state)
 static void the_end_tokens_name_is_no_part_of_what_was_said(void **state)
 {
     (void)state;
-    world_open(&world, "{'dialect': 'sglang', 'rules': [{'if': 'hi', 'fault': 'sgl_end_in_text'}]}",
-               NULL);
+    world_open(&world, "{'dialect': 'sglang', 'rules': [{'if': 'hi', 'fault': 'sgl_end_in_text'}]}", NULL);
     struct asking asking = {.user = "hi"};
     ask_one(&asking);
     assert_sampled(&asking, "ok", "");
@@ -112,8 +106,7 @@ static void the_end_tokens_name_is_no_part_of_what_was_said(void **state)
 static void versions_that_changed_within_a_turn_are_all_named(void **state)
 {
     (void)state;
-    world_open(&world, "{'dialect': 'sglang', 'rules': [{'if': 'hi', 'fault': 'sgl_versions'}]}",
-               NULL);
+    world_open(&world, "{'dialect': 'sglang', 'rules': [{'if': 'hi', 'fault': 'sgl_versions'}]}", NULL);
     struct asking asking = {.user = "hi"};
     ask_one(&asking);
     assert_string_equal(asking.generation.version, "v1+v2");

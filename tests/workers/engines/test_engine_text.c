@@ -35,11 +35,10 @@ static void an_end_token_that_is_shown_is_no_part_of_the_text(void **state)
 {
     (void)state;
     for (int shown = 0; shown < 2; shown++) {
-        AUTO_JSON json_t *answer = json_pack(
-            "{s:s,s:[i,i],s:s,s:i,s:[{s:i,s:f,s:[i,i]},{s:i,s:f,s:[i,i,i]}]}", "content",
-            shown ? "hi</s>" : "hi", "tokens", 9, 2, "stop_type", "eos", "tokens_evaluated", 0,
-            "completion_probabilities", "id", 9, "logprob", -1.0, "bytes", 'h', 'i', "id", 2,
-            "logprob", -3.0, "bytes", '<', '/', 's');
+        AUTO_JSON json_t *answer = json_pack("{s:s,s:[i,i],s:s,s:i,s:[{s:i,s:f,s:[i,i]},{s:i,s:f,s:[i,i,i]}]}",
+                                             "content", shown ? "hi</s>" : "hi", "tokens", 9, 2, "stop_type", "eos",
+                                             "tokens_evaluated", 0, "completion_probabilities", "id", 9, "logprob",
+                                             -1.0, "bytes", 'h', 'i', "id", 2, "logprob", -3.0, "bytes", '<', '/', 's');
         const json_t *entries = json_object_get(answer, "completion_probabilities");
         json_array_append_new(json_object_get(json_array_get(entries, 1), "bytes"), json_integer('>'));
         struct generation generation = {0};
@@ -61,20 +60,26 @@ static void texts_are_compared_but_for_how_they_were_repaired(void **state)
         enum reply_blanks blanks;
         bool same;
     } rows[] = {
-        {"", "", BLANKS_COUNT, true},          {"a", "a", BLANKS_COUNT, true},
-        {"a", "", BLANKS_COUNT, false},        {"", "a", BLANKS_COUNT, false},
-        {"ab", "a", BLANKS_COUNT, false},      {"a b", "ab", BLANKS_COUNT, false},
-        {"a b", "ab ", BLANKS_IGNORED, true},  {"a b", "ac", BLANKS_IGNORED, false},
-        {LOST, LOST LOST, BLANKS_COUNT, true}, {"a" LOST "b", "a" LOST LOST "b", BLANKS_COUNT, true},
-        {"a", "a" LOST, BLANKS_COUNT, true},   {"a" LOST "b", "ab", BLANKS_COUNT, false},
-        {LOST "a", "a", BLANKS_COUNT, false},  {LOST "a", LOST "b", BLANKS_COUNT, false},
+        {"", "", BLANKS_COUNT, true},
+        {"a", "a", BLANKS_COUNT, true},
+        {"a", "", BLANKS_COUNT, false},
+        {"", "a", BLANKS_COUNT, false},
+        {"ab", "a", BLANKS_COUNT, false},
+        {"a b", "ab", BLANKS_COUNT, false},
+        {"a b", "ab ", BLANKS_IGNORED, true},
+        {"a b", "ac", BLANKS_IGNORED, false},
+        {LOST, LOST LOST, BLANKS_COUNT, true},
+        {"a" LOST "b", "a" LOST LOST "b", BLANKS_COUNT, true},
+        {"a", "a" LOST, BLANKS_COUNT, true},
+        {"a" LOST "b", "ab", BLANKS_COUNT, false},
+        {LOST "a", "a", BLANKS_COUNT, false},
+        {LOST "a", LOST "b", BLANKS_COUNT, false},
         {"\xef\xbd\x9c", "\xef\xbd\x9c", BLANKS_COUNT, true},
         {"\xef\xbd\x9c", "\xef\xbd\x9d", BLANKS_COUNT, false},
         {"\xef\xbd\x9c", LOST, BLANKS_COUNT, false},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
-        if (reply_says(slice_from_str(rows[i].text), slice_from_str(rows[i].ids_say),
-                       rows[i].blanks) != rows[i].same)
+        if (reply_says(slice_from_str(rows[i].text), slice_from_str(rows[i].ids_say), rows[i].blanks) != rows[i].same)
             fail_msg("row %zu", i);
 }
 

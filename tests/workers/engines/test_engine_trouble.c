@@ -8,10 +8,7 @@
 
 static struct world world;
 
-static void open_world(const char *script)
-{
-    world_open_on(&world, loop, script, NULL);
-}
+static void open_world(const char *script) { world_open_on(&world, loop, script, NULL); }
 
 /* Answers that do not end while the caller is there, less those that saw it go. */
 static int count_lingering(void)
@@ -49,18 +46,16 @@ static void start_troubles(struct trouble *troubles, size_t count)
     AUTO_BUFFER script = {0};
     buffer_append_str(&script, "{'rules': [");
     for (size_t i = 0; i < count; i++)
-        buffer_printf(&script, "%s{'if': '%s;', 'reply': 'hello', 'fault': '%s'}", i ? ", " : "",
-                      troubles[i].fault, troubles[i].fault);
+        buffer_printf(&script, "%s{'if': '%s;', 'reply': 'hello', 'fault': '%s'}", i ? ", " : "", troubles[i].fault,
+                      troubles[i].fault);
     buffer_append_str(&script, "]}");
     AUTO_FREE char *text = buffer_take_str(&script);
     open_world(text);
     for (size_t i = 0; i < count; i++) {
         char json[256];
-        snprintf(json, sizeof(json),
-                 "{\"task\": \"t\", \"prompt\": \"%s;\", \"agent\": {\"kind\": \"chat\"}}",
+        snprintf(json, sizeof(json), "{\"task\": \"t\", \"prompt\": \"%s;\", \"agent\": {\"kind\": \"chat\"}}",
                  troubles[i].fault);
-        troubles[i].attempt =
-            (struct attempt){.task = parse_task(json), .deadline_ms = troubles[i].deadline_ms};
+        troubles[i].attempt = (struct attempt){.task = parse_task(json), .deadline_ms = troubles[i].deadline_ms};
         record_init(&troubles[i].attempt.record);
     }
 }
@@ -152,8 +147,10 @@ static void an_engine_that_is_slow_to_say_who_it_is_is_not_at_fault(void **state
 static void what_an_engine_samples_that_does_not_say_who_it_is_counts_nothing(void **state)
 {
     (void)state;
-    open_world("{'rules': [{'path': '/props', 'call': 1}, {'path': '/props', 'call': 2}, {'path': '/props', 'call': 3},"
-               "{'path': '/props', 'call': 4}, {'path': '/props', 'fault': 'hang'}, {'reply': 'who says so?'}]}");
+    open_world("{'rules': [{'path': '/props', 'call': 1}, {'path': '/props', 'call': 2}, {'path': "
+               "'/props', 'call': 3},"
+               "{'path': '/props', 'call': 4}, {'path': '/props', 'fault': 'hang'}, {'reply': 'who "
+               "says so?'}]}");
     struct attempt attempt = {.json = CHAT("x"), .deadline_ms = 3000};
     attempt_run(&world, &attempt);
     assert_ended(&attempt, OUTCOME_INFRA, "gave no answer for the last");
@@ -165,8 +162,7 @@ static void what_an_engine_samples_that_does_not_say_who_it_is_counts_nothing(vo
 
 /* ---- an engine that is restarted ------------------------------------------------------------ */
 
-#define COMMANDS                                                                                   \
-    "'rules': [{'replies': ['```bash\\nsleep 5; echo slept\\n```', 'TASK_DONE']}]"
+#define COMMANDS "'rules': [{'replies': ['```bash\\nsleep 5; echo slept\\n```', 'TASK_DONE']}]"
 
 static const char bash_task[] = "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'bash'},"
                                 "'limits': {'command_s': 30}}";

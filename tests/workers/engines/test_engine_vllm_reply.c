@@ -29,8 +29,7 @@ static void take_prompt(struct exchange *exchange)
     size_t i;
     if (!ids)
         ids = json_object_get(request, "prompt");
-    json_array_foreach(ids, i, id)
-        tokens_append(&exchange->prompt, &(uint32_t){(uint32_t)json_integer_value(id)}, 1);
+    json_array_foreach(ids, i, id) tokens_append(&exchange->prompt, &(uint32_t){(uint32_t)json_integer_value(id)}, 1);
 }
 
 static struct exchange open_exchange(const char *name)
@@ -81,8 +80,7 @@ static void both_routes_tell_the_same_of_the_same_seed(void **state)
     (void)state;
     static const struct {
         const char *ids, *completion, *finish;
-    } pairs[] = {{"generate_stop", "completion_stop", "stop"},
-                 {"generate_length", "completion_length", "length"}};
+    } pairs[] = {{"generate_stop", "completion_stop", "stop"}, {"generate_length", "completion_length", "length"}};
     for (size_t i = 0; i < 2; i++) {
         struct generation one = read_as(pairs[i].ids, vllm_reply_generate);
         struct generation two = read_as(pairs[i].completion, vllm_reply_complete);
@@ -124,8 +122,7 @@ static void text_in_many_bytes_comes_whole(void **state)
 static void the_likeliest_token_tells_raw_from_processed(void **state)
 {
     (void)state;
-    static const char *const names[] = {"generate_top", "generate_top_hot", "completion_top",
-                                        "completion_top_hot"};
+    static const char *const names[] = {"generate_top", "generate_top_hot", "completion_top", "completion_top_hot"};
     double top[4];
     for (size_t i = 0; i < 4; i++) {
         struct exchange exchange = open_exchange(names[i]);
@@ -144,8 +141,7 @@ static void a_completion_to_another_prompt_is_not_taken(void **state)
     struct generation got = {0};
     struct fail fail = {0};
     exchange.prompt.ids[3]++;
-    assert_int_equal(
-        vllm_reply_complete(&exchange.tree, &exchange.prompt, 64, &got, &fail), -EPROTO);
+    assert_int_equal(vllm_reply_complete(&exchange.tree, &exchange.prompt, 64, &got, &fail), -EPROTO);
     assert_non_null(strstr(fail.text, "token 3 is not"));
     generation_finish(&got);
     close_exchange(&exchange);
@@ -155,10 +151,9 @@ static void a_completion_to_another_prompt_is_not_taken(void **state)
 static void entries_that_name_their_token_in_words_are_read_too(void **state)
 {
     (void)state;
-    static const char text[] =
-        "{\"choices\":[{\"index\":0,\"finish_reason\":\"length\",\"token_ids\":[262,7],"
-        "\"logprobs\":{\"content\":[{\"token\":\"token_id:262\",\"logprob\":-0.5,"
-        "\"top_logprobs\":[]},{\"token\":\"token_id:7\",\"logprob\":0}]}}]}";
+    static const char text[] = "{\"choices\":[{\"index\":0,\"finish_reason\":\"length\",\"token_ids\":[262,7],"
+                               "\"logprobs\":{\"content\":[{\"token\":\"token_id:262\",\"logprob\":-0.5,"
+                               "\"top_logprobs\":[]},{\"token\":\"token_id:7\",\"logprob\":0}]}}]}";
     const uint32_t ids[] = {1, 2};
     const struct tokens prompt = {.ids = (uint32_t *)ids, .count = 2};
     struct json_doc tree;
@@ -189,8 +184,7 @@ static void recorded_refusals_get_the_promised_codes(void **state)
         struct exchange exchange = open_exchange(refusals[i].name);
         struct fail fail = {0};
         long status = (long)json_integer_value(json_object_get(exchange.line, "status"));
-        assert_int_equal(call_refusal(status, json_object_get(exchange.line, "answer"), &fail),
-                         refusals[i].code);
+        assert_int_equal(call_refusal(status, json_object_get(exchange.line, "answer"), &fail), refusals[i].code);
         close_exchange(&exchange);
     }
 }

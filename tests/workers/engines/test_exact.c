@@ -9,15 +9,14 @@
 
 static void assert_no_bridge(enum tell_role role, const char *reply, const char *reason)
 {
-    struct text_check saying = {.role = role, .lead = "", .reply = reply,
-                            .contents = {slice_from_str("x")}, .count = 1};
+    struct text_check saying = {
+        .role = role, .lead = "", .reply = reply, .contents = {slice_from_str("x")}, .count = 1};
     world_run(&world, say, &saying, 0, 1);
     assert_int_equal(saying.code, -ENOTSUP);
     if (strncmp(saying.fail.text, reason, strlen(reason)) != 0)
         fail_msg("'%s' is not '%s'", saying.fail.text, reason);
     text_check_finish(&saying);
 }
-
 
 #define THOUGHT "<think>\nhm\n</think>\n\nI look."
 
@@ -101,9 +100,8 @@ static void rollouts_go_on_where_no_turn_can_be_extended(void **state)
 {
     (void)state;
     open_family("primed.jinja");
-    struct attempt attempt = {
-        .json = "{'task': 't', 'prompt': 'List the files.', 'agent': {'kind': 'bash'}, "
-                "'limits': {'command_s': 2}, 'sampling': {'max_tokens': 24, 'seed': 3}}"};
+    struct attempt attempt = {.json = "{'task': 't', 'prompt': 'List the files.', 'agent': {'kind': 'bash'}, "
+                                      "'limits': {'command_s': 2}, 'sampling': {'max_tokens': 24, 'seed': 3}}"};
     attempt_run(&world, &attempt);
     assert_int_equal(attempt.outcome, OUTCOME_AGENT);
     assert_record_is_the_log(&attempt.record, &world);

@@ -11,8 +11,7 @@ static void check_find(struct slice text)
     if (!math_answer_find(text, &found))
         return;
     must(found.len <= text.len);
-    must(found.len == 0 ||
-         (found.data >= text.data && found.data + found.len <= text.data + text.len));
+    must(found.len == 0 || (found.data >= text.data && found.data + found.len <= text.data + text.len));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

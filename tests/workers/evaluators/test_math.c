@@ -82,21 +82,16 @@ static const struct pair different[] = {
 };
 /* clang-format on */
 
-static bool is_equal(const char *a, const char *b)
-{
-    return math_answer_equal(slice_from_str(a), slice_from_str(b));
-}
+static bool is_equal(const char *a, const char *b) { return math_answer_equal(slice_from_str(a), slice_from_str(b)); }
 
 /* Both ways; names every pair that is wrong. */
 static void assert_all(const struct pair *pairs, size_t count, bool wanted)
 {
     size_t wrong = 0;
     for (size_t i = 0; i < count; i++) {
-        if (is_equal(pairs[i].a, pairs[i].b) == wanted &&
-            is_equal(pairs[i].b, pairs[i].a) == wanted)
+        if (is_equal(pairs[i].a, pairs[i].b) == wanted && is_equal(pairs[i].b, pairs[i].a) == wanted)
             continue;
-        print_error("%s and %s should %s\n", pairs[i].a, pairs[i].b,
-                    wanted ? "be equal" : "differ");
+        print_error("%s and %s should %s\n", pairs[i].a, pairs[i].b, wanted ? "be equal" : "differ");
         wrong++;
     }
     assert_int_equal(wrong, 0);
@@ -162,9 +157,9 @@ static char *repeat(const char *text, size_t count)
 static void hostile_text_costs_little_and_equals_nothing(void **state)
 {
     (void)state;
-    static const char *const parts[] = {
-        "{", "\\frac",  "\\frac{", "\\text{", "(",    ",",  "1,", "\\boxed{", "-", "\\{",
-        "^", "\\sqrt[", "9",       "1,000",   "((1,", "x=", "\\", "\xff",     "1/"};
+    static const char *const parts[] = {"{",        "\\frac", "\\frac{", "\\text{", "(",       ",", "1,",
+                                        "\\boxed{", "-",      "\\{",     "^",       "\\sqrt[", "9", "1,000",
+                                        "((1,",     "x=",     "\\",      "\xff",    "1/"};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         char *text = repeat(parts[i], MATH_TEXT_MAX / strlen(parts[i]));
         struct slice found;

@@ -14,8 +14,10 @@ static struct task *parse(const char *more)
 {
     char json[1024];
     struct refusal no = {0};
-    snprintf(json, sizeof(json), "{\"task\":\"t\",\"prompt\":\"p\",\"eval\":{\"kind\":\"command\",\"command\":\"c\","
-             "\"files\":{\"/eval/test.py\":\"\",\"hidden.py\":\"\"}%s}}", more);
+    snprintf(json, sizeof(json),
+             "{\"task\":\"t\",\"prompt\":\"p\",\"eval\":{\"kind\":\"command\",\"command\":\"c\","
+             "\"files\":{\"/eval/test.py\":\"\",\"hidden.py\":\"\"}%s}}",
+             more);
     struct task *task = task_parse(slice_from_str(json), &no);
     if (!task)
         fail_msg("%s: %s", no.field, no.text);
@@ -66,7 +68,8 @@ static void a_task_says_which_statuses_are_verdicts(void **state)
     task_destroy(task);
 }
 
-#define TRACEBACK(path) "Traceback (most recent call last):\n  File \"" path "\", line 1, in <module>\n    import nosuch\n"
+#define TRACEBACK(path)                                                                                                \
+    "Traceback (most recent call last):\n  File \"" path "\", line 1, in <module>\n    import nosuch\n"
 
 static void an_uncaught_exception_of_the_evaluators_own_code_is_no_verdict(void **state)
 {
@@ -76,19 +79,29 @@ static void an_uncaught_exception_of_the_evaluators_own_code_is_no_verdict(void 
                   "an uncaught exception of Python (ModuleNotFoundError: No module named 'nosuch')");
     expect_broken(task, 1, "warming up\n" TRACEBACK("/workspace/hidden.py") "KeyError: 'x'\n\n", "KeyError");
     expect_broken(task, 1, TRACEBACK("<string>") "json.decoder.JSONDecodeError: no\n", "JSONDecodeError");
-    expect_broken(task, 1, "Traceback (most recent call last):\n  File \"/eval/test.py\", line 1, in <module>\n"
-                  "  File \"/usr/lib/python3.13/json/__init__.py\", line 9, in loads\nKeyboardInterrupt\n", "KeyboardInterrupt");
-    expect_broken(task, 1, "  File \"/eval/test.py\", line 1\n    def\n       ^\nSyntaxError: invalid syntax\n", "SyntaxError");
-    expect_broken(task, 1, TRACEBACK("/eval/test.py") "KeyError: 1\n\nDuring handling of the above exception, another exception "
-                  "occurred:\n\n" TRACEBACK("/eval/test.py") "ValueError: 2\n", "ValueError: 2");
+    expect_broken(task, 1,
+                  "Traceback (most recent call last):\n  File \"/eval/test.py\", line 1, in <module>\n"
+                  "  File \"/usr/lib/python3.13/json/__init__.py\", line 9, in loads\nKeyboardInterrupt\n",
+                  "KeyboardInterrupt");
+    expect_broken(task, 1, "  File \"/eval/test.py\", line 1\n    def\n       ^\nSyntaxError: invalid syntax\n",
+                  "SyntaxError");
+    expect_broken(task, 1,
+                  TRACEBACK("/eval/test.py") "KeyError: 1\n\nDuring handling of the above exception, another "
+                                             "exception "
+                                             "occurred:\n\n" TRACEBACK("/eval/test.py") "ValueError: 2\n",
+                  "ValueError: 2");
     expect_broken(task, 1, "/usr/bin/python3: No module named pytest\n", "No module named pytest");
     /* and whatever follows */
     expect_broken(task, 1, TRACEBACK("/eval/test.py") "RuntimeError: a\n\nb\n", "RuntimeError: a");
     expect_broken(task, 1, TRACEBACK("/eval/test.py") "KeyError: 1\na note\n", "KeyError: 1");
     expect_broken(task, 1, TRACEBACK("/eval/test.py") "KeyError: 1\nINFO: closing\n", "KeyError: 1");
-    expect_broken(task, 1, "  + Exception Group Traceback (most recent call last):\n  |   File \"/eval/test.py\", line 1, in <module>\n"
-                  "  |     raise e\n  | ExceptionGroup: eg (1 sub-exception)\n  +-+---------------- 1 ----------------\n"
-                  "    | ValueError: 1\n    +------------------------------------\n", "ExceptionGroup: eg");
+    expect_broken(task, 1,
+                  "  + Exception Group Traceback (most recent call last):\n  |   File "
+                  "\"/eval/test.py\", line 1, in <module>\n"
+                  "  |     raise e\n  | ExceptionGroup: eg (1 sub-exception)\n  "
+                  "+-+---------------- 1 ----------------\n"
+                  "    | ValueError: 1\n    +------------------------------------\n",
+                  "ExceptionGroup: eg");
     task_destroy(task);
 }
 
@@ -98,13 +111,21 @@ static void an_assertion_and_an_exception_of_the_agents_code_are_verdicts(void *
     struct task *task = parse("");
     expect(task, 1, TRACEBACK("/eval/test.py") "AssertionError\n", 0.0);
     expect(task, 1, TRACEBACK("/eval/test.py") "AssertionError: 3 != 4\n", 0.0);
-    expect(task, 1, "Traceback (most recent call last):\n  File \"/eval/test.py\", line 1, in <module>\n"
-           "    from stats import mean\n  File \"/workspace/stats.py\", line 2, in <module>\n    1 / 0\n"
-           "ZeroDivisionError: division by zero\n", 0.0);
-    expect(task, 1, "  + Exception Group Traceback (most recent call last):\n  |   File \"/workspace/stats.py\", line 1, in f\n"
-           "  | ExceptionGroup: eg (1 sub-exception)\n", 0.0);
-    expect(task, 1, "Traceback (most recent call last):\n  File \"/eval/test.py\", line 1, in <module>\n"
-           "  File \"/workspace/stats.py\", line 2\n    def\n       ^\nSyntaxError: invalid syntax\n", 0.0);
+    expect(task, 1,
+           "Traceback (most recent call last):\n  File \"/eval/test.py\", line 1, in <module>\n"
+           "    from stats import mean\n  File \"/workspace/stats.py\", line 2, in <module>\n    1 "
+           "/ 0\n"
+           "ZeroDivisionError: division by zero\n",
+           0.0);
+    expect(task, 1,
+           "  + Exception Group Traceback (most recent call last):\n  |   File "
+           "\"/workspace/stats.py\", line 1, in f\n"
+           "  | ExceptionGroup: eg (1 sub-exception)\n",
+           0.0);
+    expect(task, 1,
+           "Traceback (most recent call last):\n  File \"/eval/test.py\", line 1, in <module>\n"
+           "  File \"/workspace/stats.py\", line 2\n    def\n       ^\nSyntaxError: invalid syntax\n",
+           0.0);
     expect(task, 1, "  File \"/workspace/stats.py\", line 2\n    def\n       ^\nSyntaxError: invalid syntax\n", 0.0);
     task_destroy(task);
 }
@@ -143,7 +164,8 @@ static void statuses_that_cannot_be_are_refused(void **state)
     expect_refused(COMMAND "[0,1,1]", REFUSAL_BAD_TASK, "eval.verdict_statuses[2]");
     expect_refused(COMMAND "[1,2]", REFUSAL_BAD_TASK, "eval.verdict_statuses");
     expect_refused(COMMAND "[0,1],\"reward_file\":\"r\"", REFUSAL_AMBIGUOUS, "eval.verdict_statuses");
-    expect_refused("\"kind\":\"math\",\"answer\":\"1\",\"verdict_statuses\":[0]", REFUSAL_BAD_TASK, "eval.verdict_statuses");
+    expect_refused("\"kind\":\"math\",\"answer\":\"1\",\"verdict_statuses\":[0]", REFUSAL_BAD_TASK,
+                   "eval.verdict_statuses");
 }
 
 int main(void)

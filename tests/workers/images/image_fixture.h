@@ -72,8 +72,7 @@ static inline const char *write_image(const char *name, const void *data, size_t
     return path;
 }
 
-static inline void expect_refusal(const struct image_trouble *trouble, enum image_refusal refusal,
-                                  const char *words)
+static inline void expect_refusal(const struct image_trouble *trouble, enum image_refusal refusal, const char *words)
 {
     if (trouble->refusal != refusal || !strstr(trouble->fail.text, words))
         fail_msg("%s (%s), not %s (%s)", image_refusal_wire(trouble->refusal), trouble->fail.text,
@@ -81,9 +80,8 @@ static inline void expect_refusal(const struct image_trouble *trouble, enum imag
 }
 
 /* Unpacks into <directory>/<name>, which must not exist; 0 or the code, with *trouble. */
-static inline int unpack_into(const char *image_name, const char *name,
-                              const struct rootfs_limits *limits, struct rootfs_counts *counts,
-                              struct image_trouble *trouble)
+static inline int unpack_into(const char *image_name, const char *name, const struct rootfs_limits *limits,
+                              struct rootfs_counts *counts, struct image_trouble *trouble)
 {
     struct image image;
     const struct image_order order = {.limits = *limits, .stop = &never};

@@ -72,14 +72,12 @@ static inline void put_item(struct archive *archive, const struct tar_item *item
     }
     assert_true(archive_write_header(archive, entry) >= ARCHIVE_WARN); /* odd names */
     if (S_ISREG(item->type) && item->text && !item->is_hard_link)
-        assert_int_equal(archive_write_data(archive, item->text, strlen(item->text)),
-                         (ssize_t)strlen(item->text));
+        assert_int_equal(archive_write_data(archive, item->text, strlen(item->text)), (ssize_t)strlen(item->text));
     archive_entry_free(entry);
 }
 
 /* Items up to one without a path, as a tar in `bytes`; its length. */
-static inline size_t make_tar(char *bytes, size_t size, enum packing packing,
-                              const struct tar_item *items)
+static inline size_t make_tar(char *bytes, size_t size, enum packing packing, const struct tar_item *items)
 {
     size_t used = 0;
     locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", NULL), before = uselocale(utf8);
@@ -100,8 +98,7 @@ static inline size_t make_tar(char *bytes, size_t size, enum packing packing,
     return used;
 }
 
-static inline struct blob put_layer(const char *layout, enum packing packing,
-                                    const struct tar_item *items)
+static inline struct blob put_layer(const char *layout, enum packing packing, const struct tar_item *items)
 {
     static char bytes[8 << 20];
     struct blob blob;
@@ -114,13 +111,13 @@ static inline struct blob put_layer(const char *layout, enum packing packing,
 }
 
 /* The config of `layers` layers, and the manifest over them. `architecture` may be NULL: ours. */
-static inline struct blob put_manifest(const char *layout, const struct blob *layers,
-                                       const enum packing *packings, size_t count,
-                                       const char *architecture)
+static inline struct blob put_manifest(const char *layout, const struct blob *layers, const enum packing *packings,
+                                       size_t count, const char *architecture)
 {
     AUTO_BUFFER config = {0}, manifest = {0};
-    buffer_printf(&config, "{\"architecture\":\"%s\",\"os\":\"linux\",\"rootfs\":{\"type\":\"layers\","
-                           "\"diff_ids\":[",
+    buffer_printf(&config,
+                  "{\"architecture\":\"%s\",\"os\":\"linux\",\"rootfs\":{\"type\":\"layers\","
+                  "\"diff_ids\":[",
                   architecture ? architecture : image_architecture());
     for (size_t i = 0; i < count; i++)
         buffer_printf(&config, "%s\"%s\"", i ? "," : "", layers[i].diff_id);
@@ -132,8 +129,8 @@ static inline struct blob put_manifest(const char *layout, const struct blob *la
                   "\"layers\":[",
                   blob.digest, blob.size);
     for (size_t i = 0; i < count; i++)
-        buffer_printf(&manifest, "%s{\"mediaType\":\"%s\",\"digest\":\"%s\",\"size\":%zu}",
-                      i ? "," : "", layer_type[packings[i]], layers[i].digest, layers[i].size);
+        buffer_printf(&manifest, "%s{\"mediaType\":\"%s\",\"digest\":\"%s\",\"size\":%zu}", i ? "," : "",
+                      layer_type[packings[i]], layers[i].digest, layers[i].size);
     buffer_append_str(&manifest, "]}");
     return put_blob(layout, manifest.data, manifest.len);
 }
@@ -157,9 +154,7 @@ static inline void put_index(const char *layout, const struct indexed *manifests
             buffer_printf(&index, ",\"platform\":{\"os\":\"linux\",\"architecture\":\"%s\"}",
                           manifests[i].architecture);
         if (manifests[i].tag)
-            buffer_printf(&index,
-                          ",\"annotations\":{\"org.opencontainers.image.ref.name\":\"%s\"}",
-                          manifests[i].tag);
+            buffer_printf(&index, ",\"annotations\":{\"org.opencontainers.image.ref.name\":\"%s\"}", manifests[i].tag);
         buffer_append_str(&index, "}");
     }
     buffer_append_str(&index, "]}");
@@ -171,15 +166,13 @@ static inline void put_index(const char *layout, const struct indexed *manifests
 static inline const char *put_archive(const char *layout, const char *name)
 {
     char command[1400];
-    snprintf(command, sizeof(command), "tar -C '%s/%s' -cf '%s/%s' .", directory, layout, directory,
-             name);
+    snprintf(command, sizeof(command), "tar -C '%s/%s' -cf '%s/%s' .", directory, layout, directory, name);
     assert_int_equal(system(command), 0);
     return in_directory(name);
 }
 
 /* A layout of one image of at most 4 plain layers. */
-static inline const char *make_image(const char *layout, const struct tar_item *const *layers,
-                                     size_t count)
+static inline const char *make_image(const char *layout, const struct tar_item *const *layers, size_t count)
 {
     static const enum packing plain[4] = {PLAIN, PLAIN, PLAIN, PLAIN};
     struct blob blobs[4];

@@ -46,8 +46,7 @@ static struct run start(const char *const *arguments)
     if (run.pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         int null = open("/dev/null", O_WRONLY);
-        if (dup2(ends[1], STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0 ||
-            chdir(directory) < 0)
+        if (dup2(ends[1], STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0 || chdir(directory) < 0)
             _exit(126);
         execv(program, (char *const *)(uintptr_t)argv);
         _exit(127);
@@ -351,15 +350,16 @@ static void exit_statuses_and_refusals_tell_the_image_from_the_node(void **state
     char path[512];
     fixture_path(path, "arm64.sif");
     expect_error(RUN("inspect", path, "--json"), IMAGE_EXIT_REFUSED, "architecture", "for arm64");
-    expect_error(RUN("prepare", "/none.sif", "--json"), IMAGE_EXIT_REFUSED, "missing",
-                 "there is no image /none.sif");
+    expect_error(RUN("prepare", "/none.sif", "--json"), IMAGE_EXIT_REFUSED, "missing", "there is no image /none.sif");
     expect_error(RUN("prepare", "docker://a:b", "--json"), IMAGE_EXIT_REFUSED, "remote",
                  "`apptainer build a_b.sif docker://a:b`");
-    expect_error(RUN("prepare", plain, "--json", "--cache", "/proc/none"), IMAGE_EXIT_FAILED, "",
-                 "/proc/none");
-    const char *const wrong[][4] = {{"", NULL},           {"fetch", NULL},
-                                    {"inspect", NULL},    {"list", "x", NULL},
-                                    {"list", "--all", NULL}, {"prune", "--idle", "x", NULL},
+    expect_error(RUN("prepare", plain, "--json", "--cache", "/proc/none"), IMAGE_EXIT_FAILED, "", "/proc/none");
+    const char *const wrong[][4] = {{"", NULL},
+                                    {"fetch", NULL},
+                                    {"inspect", NULL},
+                                    {"list", "x", NULL},
+                                    {"list", "--all", NULL},
+                                    {"prune", "--idle", "x", NULL},
                                     {"prepare", "--to", NULL}};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
         AUTO_FREE char *text = NULL;
@@ -378,8 +378,8 @@ static void names_out_of_an_image_are_said_without_harm(void **state)
     (void)state;
     const struct tar_item items[] = {{"../\xff\x1b[2J", S_IFREG, "x"}, {0}};
     make_image("bad", (const struct tar_item *const[]){items}, 1);
-    expect_error(RUN("prepare", "bad", "--cache", "cache", "--json"), IMAGE_EXIT_REFUSED,
-                 "oci-layer", "a layer holds ../??[2J: its path leads out");
+    expect_error(RUN("prepare", "bad", "--cache", "cache", "--json"), IMAGE_EXIT_REFUSED, "oci-layer",
+                 "a layer holds ../??[2J: its path leads out");
 }
 
 static void the_page_about_images_ends_with_what_the_program_says(void **state)
@@ -440,7 +440,4 @@ static int group(void)
     return cmocka_run_group_tests_name("image_cache", tests, NULL, NULL);
 }
 
-int main(void)
-{
-    return run_as_everyone(group);
-}
+int main(void) { return run_as_everyone(group); }

@@ -123,7 +123,7 @@ static void a_name_that_is_too_long_is_refused_by_name(void **state)
     char below[300];
     snprintf(below, sizeof(below), "a/%s/b", name_of_256);
     const struct tar_item odd[] = {
-        {name_of_256, S_IFREG, "x"}, {name_of_256, S_IFDIR, NULL},  {name_of_256, S_IFLNK, "x"},
+        {name_of_256, S_IFREG, "x"}, {name_of_256, S_IFDIR, NULL},    {name_of_256, S_IFLNK, "x"},
         {below, S_IFREG, "x"},       {"link", S_IFLNK, link_of_5000},
     };
     for (size_t i = 0; i < sizeof(odd) / sizeof(*odd); i++) {
@@ -187,9 +187,8 @@ static void symlinks_never_lead_out(void **state)
     char text[80];
     write_image("outside", "here before", 11);
     snprintf(text, sizeof(text), "..%s", directory);
-    struct tar_item first[] = {{"up", S_IFLNK, ".."},       {"abs", S_IFLNK, directory},
-                               {"far", S_IFLNK, text},      {"root", S_IFLNK, "/"},
-                               {directory + 1, S_IFDIR, 0}, {0}};
+    struct tar_item first[] = {{"up", S_IFLNK, ".."},  {"abs", S_IFLNK, directory}, {"far", S_IFLNK, text},
+                               {"root", S_IFLNK, "/"}, {directory + 1, S_IFDIR, 0}, {0}};
     static const struct tar_item second[] = {{"up/outside", S_IFREG, "1"},
                                              {"abs/outside", S_IFREG, "2"},
                                              {"root/inside", S_IFREG, "3"},
@@ -255,8 +254,7 @@ static void the_image_for_this_machine_is_chosen_or_the_one_that_is_named(void *
     for (size_t i = 0; i < 3; i++) {
         const struct tar_item items[] = {{"which", S_IFREG, texts[i]}, {0}};
         struct blob layer = put_layer("image", PLAIN, items);
-        many[i] = (struct indexed){put_manifest("image", &layer, &plain, 1, for_whom[i]), tags[i],
-                                   for_whom[i]};
+        many[i] = (struct indexed){put_manifest("image", &layer, &plain, 1, for_whom[i]), tags[i], for_whom[i]};
     }
     put_index("image", many, 3);
     unpack_good(in_directory("image:one"), "one");
@@ -328,8 +326,7 @@ static void a_layer_that_unpacks_to_other_than_the_config_says_is_refused(void *
         snprintf(layer.diff_id, sizeof(layer.diff_id), "sha256:%064d", 7);
         one.blob = put_manifest(name, &layer, &packings[i], 1, NULL);
         put_index(name, &one, 1);
-        expect_bad(in_directory(name), IMAGE_REFUSAL_OCI_BLOB,
-                   "but the image's config says sha256:0000000000");
+        expect_bad(in_directory(name), IMAGE_REFUSAL_OCI_BLOB, "but the image's config says sha256:0000000000");
         snprintf(layer.diff_id, sizeof(layer.diff_id), "sha512:%064d", 7);
         one.blob = put_manifest(name, &layer, &packings[i], 1, NULL);
         put_index(name, &one, 1);
@@ -439,11 +436,9 @@ static void a_tar_of_something_else_is_refused_with_what_to_do(void **state)
     static const struct tar_item linked[] = {
         {"oci-layout", S_IFLNK, "/etc/passwd"}, {"index.json", S_IFREG, "../x", true}, {0}};
     size_t size = make_tar(bytes, sizeof(bytes), PLAIN, root);
-    expect_bad(write_image("root.tar", bytes, size), IMAGE_REFUSAL_OCI_LAYOUT,
-               "unpack it, and name the directory");
+    expect_bad(write_image("root.tar", bytes, size), IMAGE_REFUSAL_OCI_LAYOUT, "unpack it, and name the directory");
     size = make_tar(bytes, sizeof(bytes), PLAIN, old);
-    expect_bad(write_image("old.tar", bytes, size), IMAGE_REFUSAL_OCI_LAYOUT,
-               "skopeo copy docker-archive:FILE.tar");
+    expect_bad(write_image("old.tar", bytes, size), IMAGE_REFUSAL_OCI_LAYOUT, "skopeo copy docker-archive:FILE.tar");
     size = make_tar(bytes, sizeof(bytes), PLAIN, linked);
     expect_bad(write_image("linked.tar", bytes, size), IMAGE_REFUSAL_OCI_LAYOUT, "holds no OCI layout");
     size = make_tar(bytes, sizeof(bytes), GZIP, root);
@@ -473,7 +468,4 @@ static int group(void)
     return cmocka_run_group_tests_name("image_oci", tests, NULL, NULL);
 }
 
-int main(void)
-{
-    return run_as_everyone(group);
-}
+int main(void) { return run_as_everyone(group); }

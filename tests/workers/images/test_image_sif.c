@@ -10,8 +10,7 @@ static int read_bytes(const void *data, size_t size, struct sif *ret, struct ima
     return sif_read(&source, ret, trouble);
 }
 
-static void expect_bytes(const void *data, size_t size, enum image_refusal refusal,
-                         const char *words)
+static void expect_bytes(const void *data, size_t size, enum image_refusal refusal, const char *words)
 {
     struct image_trouble trouble;
     struct sif sif;
@@ -39,8 +38,7 @@ static void the_root_of_a_sif_is_where_siftool_put_it(void **state)
         assert_int_equal(sif.root_offset + sif.root_size, size);
         assert_string_equal(sif.architecture, image_architecture());
         assert_true(sif.created_s > 1000000000);
-        const struct image_source root =
-            image_source_of_memory(data + sif.root_offset, sif.root_size);
+        const struct image_source root = image_source_of_memory(data + sif.root_offset, sif.root_size);
         assert_true(squashfs_is(&root));
     }
 }

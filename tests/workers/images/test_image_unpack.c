@@ -105,8 +105,8 @@ static void limits_refuse_by_name_and_leave_nothing(void **state)
 }
 
 /* Before anything is written, where that can be known. */
-static int count_with(const struct rootfs_limits *limits, const atomic_bool *stop,
-                      struct rootfs_counts *ret, struct image_trouble *trouble)
+static int count_with(const struct rootfs_limits *limits, const atomic_bool *stop, struct rootfs_counts *ret,
+                      struct image_trouble *trouble)
 {
     char path[512];
     struct image image;
@@ -152,8 +152,7 @@ static void a_stopped_unpack_leaves_nothing(void **state)
     const struct image_order order = {.limits = wide, .stop = &stop};
     fixture_path(path, "plain.sif");
     assert_int_equal(image_open(path, &image, &trouble), 0);
-    assert_int_equal(image_unpack_to(&image, in_directory("out"), &order, &counts, &trouble),
-                     -ECANCELED);
+    assert_int_equal(image_unpack_to(&image, in_directory("out"), &order, &counts, &trouble), -ECANCELED);
     assert_false(is_there(in_directory("out")));
     image_close(&image);
 }
@@ -215,8 +214,7 @@ static void what_is_no_image_is_refused_with_what_to_do(void **state)
          "`apptainer build debian_12.sif docker://debian:12` or "
          "`skopeo copy docker://debian:12 oci:debian_12:latest`"},
         {"library://lolcow", IMAGE_REFUSAL_REMOTE, "`apptainer build lolcow.sif library://lolcow`"},
-        {"oras://ghcr.io/a/b:1", IMAGE_REFUSAL_REMOTE,
-         "`apptainer build b_1.sif oras://ghcr.io/a/b:1`"},
+        {"oras://ghcr.io/a/b:1", IMAGE_REFUSAL_REMOTE, "`apptainer build b_1.sif oras://ghcr.io/a/b:1`"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct image image;
@@ -243,7 +241,4 @@ static int group(void)
     return cmocka_run_group_tests_name("image_unpack", tests, NULL, NULL);
 }
 
-int main(void)
-{
-    return run_as_everyone(group);
-}
+int main(void) { return run_as_everyone(group); }

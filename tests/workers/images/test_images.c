@@ -21,9 +21,11 @@ static int set_up_worker(void **state)
     images = images_create(loop, cache, 0, &offered);
     char fixtures[4096];
     snprintf(fixtures, sizeof(fixtures), "%s/tests/workers/images/fixtures", getenv("SLUICE_SOURCE_DIR"));
-    return images && image_list_add(&offered, directory, &fail) == 0 && image_list_add(&offered, fixtures, &fail) == 0 && image_list_keep(&offered, cache, &fail) == 0 &&
+    return images && image_list_add(&offered, directory, &fail) == 0 &&
+                   image_list_add(&offered, fixtures, &fail) == 0 && image_list_keep(&offered, cache, &fail) == 0 &&
                    image_list_use_cache(&offered, cache, &fail) == 0
-               ? 0 : -1;
+               ? 0
+               : -1;
 }
 
 static int tear_down_worker(void **state)
@@ -131,7 +133,8 @@ static void expect_refused(const char *name, const char *words)
     assert_null(it.path);
 }
 
-static const char none_offered[] = "is none that this worker offers: its operator lists directories of images with --images DIR";
+static const char none_offered[] =
+    "is none that this worker offers: its operator lists directories of images with --images DIR";
 static const char not_any[] = "is, holds or lies in what is the host's or the worker's own";
 
 FIBER_TEST(only_images_that_the_operator_lists_may_be_named)
@@ -142,8 +145,8 @@ FIBER_TEST(only_images_that_the_operator_lists_may_be_named)
     snprintf(inside, sizeof(inside), "%s/../%s", directory, strrchr(other, '/') + 1);
     assert_int_equal(symlink(other, link), 0);
     expect_refused(other, none_offered);
-    expect_refused(link, none_offered);   /* a link leads out */
-    expect_refused(inside, none_offered); /* and so does ".." */
+    expect_refused(link, none_offered);                     /* a link leads out */
+    expect_refused(inside, none_offered);                   /* and so does ".." */
     snprintf(inside, sizeof(inside), "%s-more", directory); /* begins alike, and is another */
     expect_refused(inside, none_offered);
     snprintf(inside, sizeof(inside), "%s/none/../../%s", directory, strrchr(other, '/') + 1);
@@ -156,7 +159,8 @@ FIBER_TEST(neither_the_hosts_own_nor_the_workers_may_be_named_whatever_is_listed
 {
     char below[256], link[256];
     struct fail fail = {0};
-    static const char *const hosts[] = {"/", "/proc", "/proc/self/root", "/sys", "/dev", "/etc", "/etc/ssl", "/usr/local/etc", "/..", "//"};
+    static const char *const hosts[] = {"/",    "/proc",    "/proc/self/root", "/sys", "/dev",
+                                        "/etc", "/etc/ssl", "/usr/local/etc",  "/..",  "//"};
     assert_true(image_list_add(&offered, "/tmp", &fail) == 0 && image_list_add(&offered, "/usr", &fail) == 0);
     for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++)
         expect_refused(hosts[i], not_any);
@@ -430,7 +434,4 @@ static int group(void)
     return cmocka_run_group_tests_name("images", tests, NULL, NULL);
 }
 
-int main(void)
-{
-    return run_as_everyone(group);
-}
+int main(void) { return run_as_everyone(group); }

@@ -19,18 +19,14 @@ enum { UNPACKED_MAX = 1 << 20 };
 static char world[64];
 static atomic_bool stop;
 
-static void leave(void)
-{
-    dirtree_remove(world);
-}
+static void leave(void) { dirtree_remove(world); }
 
 /* A directory of ours in memory, with a neighbour that must stay as it is. */
 static void make_world(void)
 {
     if (world[0])
         return;
-    snprintf(world, sizeof(world), "%s/sluice-fuzz.XXXXXX",
-             access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
+    snprintf(world, sizeof(world), "%s/sluice-fuzz.XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
     must(mkdtemp(world));
     atexit(leave);
     struct fail fail = {0};

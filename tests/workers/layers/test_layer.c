@@ -10,24 +10,21 @@
 FIBER_TEST(files_links_modes_and_times_come_back_as_they_were)
 {
     struct layer layer = make_layer(
-        NULL,
-        "set -e; umask 022; echo hello > a; chmod 750 a; ln a b; ln -s /usr/bin/env c; mkdir -p d/e;"
-        "touch -d @1000000000.5 a; echo x > $'na\\xffme'; echo y > 'h\u00e9 \u4e2d'; mkfifo q;"
-        "truncate -s 32M sparse; printf end >> sparse; mkdir shut; echo in > shut/f; chmod 0 shut;"
-        "echo s > none; chmod 0 none; touch -d @1234567890 d; echo t > /tmp/t; chmod 1777 d/e");
+        NULL, "set -e; umask 022; echo hello > a; chmod 750 a; ln a b; ln -s /usr/bin/env c; mkdir -p "
+              "d/e;"
+              "touch -d @1000000000.5 a; echo x > $'na\\xffme'; echo y > 'h\u00e9 \u4e2d'; mkfifo q;"
+              "truncate -s 32M sparse; printf end >> sparse; mkdir shut; echo in > shut/f; chmod 0 shut;"
+              "echo s > none; chmod 0 none; touch -d @1234567890 d; echo t > /tmp/t; chmod 1777 d/e");
     char *path = unpack(&layer);
     struct sandbox *sandbox = open_on(path, NULL);
     expect_text(sandbox, "cat a b; stat -c '%a %h %Y' a; readlink c; cat /tmp/t",
                 "hello\nhello\n750 2 1000000000\n/usr/bin/env\nt\n");
     expect_text(sandbox, "cat $'na\\xffme' 'h\u00e9 \u4e2d'", "x\ny\n");
-    expect_text(
-        sandbox,
-        "stat -c '%s %b' sparse | (read s b; echo $s; test $b -lt 4096 && tail -c 3 sparse)",
-        "33554435\nend");
+    expect_text(sandbox, "stat -c '%s %b' sparse | (read s b; echo $s; test $b -lt 4096 && tail -c 3 sparse)",
+                "33554435\nend");
     expect_text(sandbox, "stat -c '%a %Y' d; stat -c %a shut none d/e; test a -ef b && echo same",
                 "755 1234567890\n0\n0\n1777\nsame\n");
-    expect_text(sandbox, "chmod 700 shut; cat shut/f; chmod 600 none; cat none; stat -c %u:%g a",
-                "in\ns\n1000:1000\n");
+    expect_text(sandbox, "chmod 700 shut; cat shut/f; chmod 600 none; cat none; stat -c %u:%g a", "in\ns\n1000:1000\n");
     sandbox_close(&sandbox);
     free(path);
     layer_finish(&layer);
@@ -35,16 +32,13 @@ FIBER_TEST(files_links_modes_and_times_come_back_as_they_were)
 
 FIBER_TEST(what_was_removed_or_replaced_below_stays_so)
 {
-    struct layer first =
-        make_layer(NULL, "mkdir -p d o/sub r; touch d/gone d/kept o/old o/sub/deep r/x f");
+    struct layer first = make_layer(NULL, "mkdir -p d o/sub r; touch d/gone d/kept o/old o/sub/deep r/x f");
     char *lower = unpack(&first);
-    struct layer second = make_layer(
-        lower,
-        "set -e; rm d/gone; rm -r o; mkdir o; touch o/new; rm -r r; echo file > r; rm f; mkdir f; touch f/in");
+    struct layer second = make_layer(lower, "set -e; rm d/gone; rm -r o; mkdir o; touch o/new; rm "
+                                            "-r r; echo file > r; rm f; mkdir f; touch f/in");
     char *upper = unpack(&second);
     struct sandbox *sandbox = open_on(lower, upper);
-    expect_text(sandbox, "find . -type f -o -type c | sort; cat r",
-                "./d/kept\n./f/in\n./o/new\n./r\nfile\n");
+    expect_text(sandbox, "find . -type f -o -type c | sort; cat r", "./d/kept\n./f/in\n./o/new\n./r\nfile\n");
     sandbox_close(&sandbox);
     struct layer third = make_layer(upper, "test ! -e d/kept && touch d/again");
     layer_finish(&third);
@@ -59,14 +53,13 @@ FIBER_TEST(names_attributes_and_what_is_left_out_are_as_they_were)
     struct layer first = make_layer(NULL, "mkdir d; echo low > d/p; echo low > .wh.low; echo a > d/q");
     char *lower = unpack(&first);
     struct layer second = make_layer(
-        lower,
-        "set -e; mkdir .wh.d; echo in > .wh.d/.wh.f; rm .wh.low d/p; mkfifo d/p; touch d/f;"
-        "python3 -c 'import os; os.setxattr(\"d/f\", \"user.note\", b\"a\\0\\nb\");"
-        "os.setxattr(\"d\", \"user.of.d\", b\"\"); os.setxattr(\"d/q\", \"user.q\", b\"q\" * 1000)'");
+        lower, "set -e; mkdir .wh.d; echo in > .wh.d/.wh.f; rm .wh.low d/p; mkfifo d/p; touch d/f;"
+               "python3 -c 'import os; os.setxattr(\"d/f\", \"user.note\", b\"a\\0\\nb\");"
+               "os.setxattr(\"d\", \"user.of.d\", b\"\"); os.setxattr(\"d/q\", \"user.q\", b\"q\" "
+               "* 1000)'");
     char *upper = unpack(&second);
     struct sandbox *sandbox = open_on(lower, upper);
-    expect_text(sandbox, "cat .wh.d/.wh.f; ls -A . d",
-                "in\n.:\n.wh.d\nd\n\nd:\nf\nq\n");
+    expect_text(sandbox, "cat .wh.d/.wh.f; ls -A . d", "in\n.:\n.wh.d\nd\n\nd:\nf\nq\n");
     expect_text(sandbox,
                 "python3 -c 'import os; print(os.getxattr(\"d/f\", \"user.note\"), os.listxattr(\"d\"),"
                 " len(os.getxattr(\"d/q\", \"user.q\")))'",
@@ -94,8 +87,7 @@ FIBER_TEST(a_small_layer_is_inline_and_a_large_one_in_the_store)
     assert_true(small.inlined.len > 0 && small.inlined.len <= LAYER_INLINE_MAX);
     struct layer large = make_layer(NULL, "head -c 300000 /dev/urandom > f; cksum < f > sum");
     assert_int_equal(large.inlined.len, 0);
-    snprintf(stored, sizeof(stored), "%s/%.2s/%s.tar.lz4", store, large.digest + 7,
-             large.digest + 7);
+    snprintf(stored, sizeof(stored), "%s/%.2s/%s.tar.lz4", store, large.digest + 7, large.digest + 7);
     assert_int_equal(stat(stored, &it), 0);
     assert_int_equal(it.st_mode & 0222, 0);
     char *path = unpack(&large);
@@ -129,7 +121,10 @@ FIBER_TEST(files_that_cannot_be_packed_are_the_reason_given_and_leave_nothing)
     struct sandbox *sandbox = open_host();
     struct layer layer = {0};
     struct fail fail = {0};
-    expect_status(sandbox, "head -c 4M /dev/urandom > a; mkdir z; cd z; perl -e 'for (1..300) { mkdir q(d); chdir q(d) }'", 0);
+    expect_status(sandbox,
+                  "head -c 4M /dev/urandom > a; mkdir z; cd z; perl -e 'for (1..300) { mkdir q(d); "
+                  "chdir q(d) }'",
+                  0);
     assert_int_equal(layer_pack(&layers, sandbox, &layer, &fail), -ENAMETOOLONG);
     assert_string_equal(fail.text, "directories more than 256 deep");
     assert_int_equal(layer.fault, FAULT_NODE);
@@ -147,20 +142,15 @@ FIBER_TEST(a_layer_that_is_damaged_or_absent_is_refused_by_name)
                  large = make_layer(NULL, "head -c 300000 /dev/urandom > f");
     assert_int_equal(layer_unpack(&layers, small.digest, slice_of(NULL, 0), &path, &fail), -ENOENT);
     small.inlined.data[small.inlined.len / 2] ^= 1;
-    assert_int_equal(layer_unpack(&layers, small.digest, buffer_peek(&small.inlined), &path, &fail),
-                     -EBADMSG);
+    assert_int_equal(layer_unpack(&layers, small.digest, buffer_peek(&small.inlined), &path, &fail), -EBADMSG);
     struct layer other = make_layer(NULL, "echo other > f"); /* whole, but not what was named */
-    assert_int_equal(layer_unpack(&layers, small.digest, buffer_peek(&other.inlined), &path, &fail),
-                     -EBADMSG);
+    assert_int_equal(layer_unpack(&layers, small.digest, buffer_peek(&other.inlined), &path, &fail), -EBADMSG);
     layer_finish(&other);
-    snprintf(stored, sizeof(stored), "%s/%.2s/%s.tar.lz4", store, large.digest + 7,
-             large.digest + 7);
+    snprintf(stored, sizeof(stored), "%s/%.2s/%s.tar.lz4", store, large.digest + 7, large.digest + 7);
     assert_int_equal(chmod(stored, 0644), 0);
     assert_int_equal(truncate(stored, 1000), 0);
-    assert_int_equal(layer_unpack(&layers, large.digest, slice_of(NULL, 0), &path, &fail),
-                     -EBADMSG);
-    assert_int_equal(layer_unpack(&layers, "sha256:../../etc", slice_of(NULL, 0), &path, &fail),
-                     -EINVAL);
+    assert_int_equal(layer_unpack(&layers, large.digest, slice_of(NULL, 0), &path, &fail), -EBADMSG);
+    assert_int_equal(layer_unpack(&layers, "sha256:../../etc", slice_of(NULL, 0), &path, &fail), -EINVAL);
     assert_null(path);
     layer_finish(&small);
     layer_finish(&large);
@@ -223,7 +213,4 @@ static int group(void)
     return cmocka_run_group_tests_name("layer", tests, NULL, NULL);
 }
 
-int main(void)
-{
-    return run_as_everyone(group);
-}
+int main(void) { return run_as_everyone(group); }

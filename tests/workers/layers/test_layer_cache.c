@@ -18,10 +18,7 @@ static char *shared_paths[4];
 static int shared_ended;
 static struct fiber *shared_waiter;
 
-static void unpack_shared(void *arg)
-{
-    shared_paths[(intptr_t)arg] = unpack(&shared);
-}
+static void unpack_shared(void *arg) { shared_paths[(intptr_t)arg] = unpack(&shared); }
 
 static void shared_end(void *arg)
 {
@@ -56,8 +53,7 @@ static void unpack_cancelled(void *arg)
     char *path = NULL;
     struct fail fail;
     (void)arg;
-    cancelled_code =
-        layer_unpack(&layers, shared.digest, buffer_peek(&shared.inlined), &path, &fail);
+    cancelled_code = layer_unpack(&layers, shared.digest, buffer_peek(&shared.inlined), &path, &fail);
     free(path);
 }
 
@@ -189,10 +185,8 @@ FIBER_TEST(a_directory_goes_when_the_last_who_holds_it_discards_it)
     struct layer layer = make_layer(NULL, "mkdir d; touch d/f; chmod 0 d");
     struct layer_dir a, b;
     struct fail fail = {0};
-    assert_int_equal(layer_dir_hold(&layers, layer.digest, buffer_peek(&layer.inlined), &a, &fail),
-                     0);
-    assert_int_equal(layer_dir_hold(&layers, layer.digest, buffer_peek(&layer.inlined), &b, &fail),
-                     0);
+    assert_int_equal(layer_dir_hold(&layers, layer.digest, buffer_peek(&layer.inlined), &a, &fail), 0);
+    assert_int_equal(layer_dir_hold(&layers, layer.digest, buffer_peek(&layer.inlined), &b, &fail), 0);
     layer_dir_discard(&a);
     assert_int_equal(access(b.path, F_OK), 0);
     layer_dir_discard(&b);
@@ -207,8 +201,7 @@ FIBER_TEST(what_is_idle_is_swept_and_what_is_held_stays)
     struct layer_dir held, own;
     struct fail fail = {0};
     int64_t now_s = clock_wall_ms() / 1000;
-    assert_int_equal(
-        layer_dir_hold(&layers, layer.digest, buffer_peek(&layer.inlined), &held, &fail), 0);
+    assert_int_equal(layer_dir_hold(&layers, layer.digest, buffer_peek(&layer.inlined), &held, &fail), 0);
     assert_int_equal(layer_dir_make(cache, &own, &fail), 0);
     free(unpack(&other));
     write_host_file(store, ".packing.abcdef", "half", 0600);
@@ -275,8 +268,7 @@ FIBER_TEST(beyond_the_limit_the_least_recently_used_go_but_none_that_is_held)
     const struct slice first = buffer_peek(&made[0].inlined);
     assert_int_equal(layer_dir_hold(&small, made[0].digest, first, &held, &fail), 0);
     for (int i = 1; i < COUNT; i++) {
-        assert_int_equal(layer_dir_hold(&small, made[i].digest, buffer_peek(&made[i].inlined), &dir,
-                                        &fail), 0);
+        assert_int_equal(layer_dir_hold(&small, made[i].digest, buffer_peek(&made[i].inlined), &dir, &fail), 0);
         layer_dir_release(&dir);
         assert_true(layer_cache_bytes(&small) <= small.cache_bytes);
     }
@@ -319,8 +311,8 @@ FIBER_TEST(a_full_disk_is_swept_and_tried_once_more)
         print_message("needs root for a disk of its own\n");
         return;
     }
-    struct layer one = make_quarter("one"), two = make_quarter("two"), big = make_layer(NULL,
-        "head -c 2000000 /dev/zero > big"), last = make_quarter("last");
+    struct layer one = make_quarter("one"), two = make_quarter("two"),
+                 big = make_layer(NULL, "head -c 2000000 /dev/zero > big"), last = make_quarter("last");
     assert_int_equal(mount("none", cache, "tmpfs", 0, "size=1m,mode=0755"), 0);
     free(unpack(&one));
     free(unpack(&two));
@@ -359,7 +351,4 @@ static int group(void)
     return cmocka_run_group_tests_name("layer_cache", tests, NULL, NULL);
 }
 
-int main(void)
-{
-    return run_as_everyone(group);
-}
+int main(void) { return run_as_everyone(group); }

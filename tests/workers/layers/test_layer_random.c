@@ -19,8 +19,10 @@ static const char script[] =
     "import os, random, socket, stat, sys, hashlib\n"
     "TREES = 6\n"
     "dice = random.Random(int(sys.argv[1]))\n"
-    "NAMES = [b'a', b'b', b'c.txt', b'-rf', b'new\\nline', b'\\xff\\xfe', b'.wh.a', b'.wh..wh..opq', b'.wh.', b'.wh..wh.sluice.x',\n"
-    "         b'.wh..wh.sluice..wh.a', b'...', b' ', b'h\\xc3\\xa9', b'n' * 255, b'.wh.' + b'm' * 251, b'd' * 120, b'*', b'\\\\']\n"
+    "NAMES = [b'a', b'b', b'c.txt', b'-rf', b'new\\nline', b'\\xff\\xfe', b'.wh.a', "
+    "b'.wh..wh..opq', b'.wh.', b'.wh..wh.sluice.x',\n"
+    "         b'.wh..wh.sluice..wh.a', b'...', b' ', b'h\\xc3\\xa9', b'n' * 255, b'.wh.' + b'm' * "
+    "251, b'd' * 120, b'*', b'\\\\']\n"
     "def pick(seq): return seq[dice.randrange(len(seq))] if seq else None\n"
     "def walk(top):\n"
     "    dirs, files = [top], []\n"
@@ -45,7 +47,8 @@ static const char script[] =
     "            f.seek(dice.randrange(0, 3000000, 4096)); f.write(blob())\n"
     "        f.truncate(dice.randrange(1500000, 3000000))\n"
     "def bind(path):\n"
-    "    os.chdir(os.path.dirname(path)); s = socket.socket(socket.AF_UNIX); s.bind(os.path.basename(path)[:100]); s.close()\n"
+    "    os.chdir(os.path.dirname(path)); s = socket.socket(socket.AF_UNIX); "
+    "s.bind(os.path.basename(path)[:100]); s.close()\n"
     "def remove(path):\n"
     "    if stat.S_ISDIR(os.lstat(path).st_mode):\n"
     "        for name in os.listdir(path): remove(path + b'/' + name)\n"
@@ -60,21 +63,31 @@ static const char script[] =
     "    if os.lstat(src).st_mode & 0o400: os.link(src, dst, follow_symlinks=False)\n"
     "def mode(path):\n"
     "    it = os.lstat(path)\n"
-    "    if stat.S_ISREG(it.st_mode): os.chmod(path, pick([0o644, 0o600, 0o755, 0o444, 0o777] + [0] * (it.st_nlink == 1)))\n"
-    "    elif stat.S_ISDIR(it.st_mode): os.chmod(path, pick([0o755, 0o700, 0o1777, 0o2755, 0o711]))\n"
-    "def when(path): os.utime(path, ns=(0, dice.randrange(10**18, 2 * 10**18)), follow_symlinks=False)\n"
+    "    if stat.S_ISREG(it.st_mode): os.chmod(path, pick([0o644, 0o600, 0o755, 0o444, 0o777] + "
+    "[0] * (it.st_nlink == 1)))\n"
+    "    elif stat.S_ISDIR(it.st_mode): os.chmod(path, pick([0o755, 0o700, 0o1777, 0o2755, "
+    "0o711]))\n"
+    "def when(path): os.utime(path, ns=(0, dice.randrange(10**18, 2 * 10**18)), "
+    "follow_symlinks=False)\n"
     "def note(path):\n"
     "    if not stat.S_ISLNK(os.lstat(path).st_mode):\n"
-    "        os.setxattr(path, b'user.' + pick([b'a', b'b.c', b'h\\xc3\\xa9']), dice.randbytes(pick([0, 1, 300])))\n"
-    "TARGETS = [b'a', b'/usr/bin/env', b'/no/where', b'..', b'../../../../etc/passwd', b't' * 300, b'new\\nline', b'.wh.a', b'\\xff']\n"
+    "        os.setxattr(path, b'user.' + pick([b'a', b'b.c', b'h\\xc3\\xa9']), "
+    "dice.randbytes(pick([0, 1, 300])))\n"
+    "TARGETS = [b'a', b'/usr/bin/env', b'/no/where', b'..', b'../../../../etc/passwd', b't' * 300, "
+    "b'new\\nline', b'.wh.a', b'\\xff']\n"
     "def step(top):\n"
     "    dirs, files = walk(top)\n"
     "    every = dirs[1:] + files\n"
-    "    pick([lambda: write(fresh(dirs)), lambda: write(fresh(dirs)), lambda: os.mkdir(fresh(dirs)), lambda: os.mkdir(fresh(dirs)),\n"
-    "          lambda: write(pick(files), 'ab'), lambda: write(pick(files)), lambda: holes(fresh(dirs)), lambda: holes(pick(files)),\n"
-    "          lambda: os.symlink(pick(TARGETS), fresh(dirs)), lambda: link(pick(files), fresh(dirs)), lambda: link(pick(files), fresh(dirs)),\n"
-    "          lambda: remove(pick(every)), lambda: swap(pick(every)), lambda: os.rename(pick(every), fresh(dirs)),\n"
-    "          lambda: os.rename(pick(files), fresh(dirs)), lambda: os.mkfifo(fresh(dirs)), lambda: bind(fresh(dirs)),\n"
+    "    pick([lambda: write(fresh(dirs)), lambda: write(fresh(dirs)), lambda: "
+    "os.mkdir(fresh(dirs)), lambda: os.mkdir(fresh(dirs)),\n"
+    "          lambda: write(pick(files), 'ab'), lambda: write(pick(files)), lambda: "
+    "holes(fresh(dirs)), lambda: holes(pick(files)),\n"
+    "          lambda: os.symlink(pick(TARGETS), fresh(dirs)), lambda: link(pick(files), "
+    "fresh(dirs)), lambda: link(pick(files), fresh(dirs)),\n"
+    "          lambda: remove(pick(every)), lambda: swap(pick(every)), lambda: "
+    "os.rename(pick(every), fresh(dirs)),\n"
+    "          lambda: os.rename(pick(files), fresh(dirs)), lambda: os.mkfifo(fresh(dirs)), "
+    "lambda: bind(fresh(dirs)),\n"
     "          lambda: mode(pick(every)), lambda: when(pick(every)), lambda: note(pick(every)),\n"
     "          lambda: os.removexattr(pick(every), b'user.a')])()\n"
     "def shut(top):\n"
@@ -90,14 +103,18 @@ static const char script[] =
     "    it = os.lstat(path)\n"
     "    kind = stat.S_IFMT(it.st_mode)\n"
     "    if kind not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK): return\n"
-    "    first = inodes.setdefault((it.st_dev, it.st_ino), path) if kind == stat.S_IFREG and int(sys.argv[3]) else path\n"
+    "    first = inodes.setdefault((it.st_dev, it.st_ino), path) if kind == stat.S_IFREG and "
+    "int(sys.argv[3]) else path\n"
     "    def inside():\n"
-    "        said = sorted((x, os.getxattr(path, x)) for x in os.listxattr(path)) if kind != stat.S_IFLNK else []\n"
+    "        said = sorted((x, os.getxattr(path, x)) for x in os.listxattr(path)) if kind != "
+    "stat.S_IFLNK else []\n"
     "        if kind == stat.S_IFREG:\n"
     "            with open(path, 'rb') as f: text = hashlib.md5(f.read()).hexdigest()\n"
-    "            said += [it.st_size, text, bool(int(sys.argv[3])) and it.st_size > 10**6 and it.st_blocks * 512 < it.st_size // 2]\n"
+    "            said += [it.st_size, text, bool(int(sys.argv[3])) and it.st_size > 10**6 and "
+    "it.st_blocks * 512 < it.st_size // 2]\n"
     "        said += [os.readlink(path)] if kind == stat.S_IFLNK else []\n"
-    "        out.append(f'{path!r} {kind:o} {stat.S_IMODE(it.st_mode) & 0o1777:o} {it.st_mtime_ns} {it.st_uid} {first!r} {said}')\n"
+    "        out.append(f'{path!r} {kind:o} {stat.S_IMODE(it.st_mode) & 0o1777:o} {it.st_mtime_ns} "
+    "{it.st_uid} {first!r} {said}')\n"
     "        if kind == stat.S_IFDIR:\n"
     "            for name in sorted(os.listdir(path)): show(path + b'/' + name, out, inodes)\n"
     "    inside() if kind == stat.S_IFLNK else opened(path, it, inside)\n"
@@ -133,8 +150,8 @@ static char *act(struct sandbox *sandbox, unsigned seed, unsigned operations, bo
     struct sandbox_output output;
     struct fail fail = {0};
     AUTO_FREE char *command = NULL;
-    assert_true(asprintf(&command, "exec python3 /dev/stdin %u %u %d << 'THE END'\n%sTHE END\n", seed,
-                         operations, with_links, script) > 0);
+    assert_true(asprintf(&command, "exec python3 /dev/stdin %u %u %d << 'THE END'\n%sTHE END\n", seed, operations,
+                         with_links, script) > 0);
     if (sandbox_command(sandbox, command, COMMAND_MS, TEXT_MAX, &output, &fail) < 0)
         fail_msg("%s", fail.text);
     if (output.status != 0)
@@ -161,8 +178,8 @@ static void expect_same(const char *now, const char *before, unsigned seed, cons
     if (now[at] == before[at])
         return;
     print_error("seed %u, %s:\n", seed, what); /* fail_msg would cut it off */
-    fprintf(stderr, "%.*s\nwas\n%.*s\n", (int)strcspn(now + line, "\n"), now + line,
-            (int)strcspn(before + line, "\n"), before + line);
+    fprintf(stderr, "%.*s\nwas\n%.*s\n", (int)strcspn(now + line, "\n"), now + line, (int)strcspn(before + line, "\n"),
+            before + line);
     fail();
 }
 
@@ -226,8 +243,8 @@ static int set_up_layers(void **state)
 
 static int group(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(
-        what_was_left_is_there_again_entry_by_entry, set_up_layers, tear_down)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_was_left_is_there_again_entry_by_entry, set_up_layers, tear_down)};
     return cmocka_run_group_tests_name("layer random", tests, NULL, NULL);
 }
 

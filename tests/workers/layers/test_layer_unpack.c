@@ -51,16 +51,15 @@ FIBER_TEST(a_layer_that_leads_out_is_refused_and_leaves_nothing)
 
 FIBER_TEST(attributes_that_no_layer_has_are_refused)
 {
-    static const char *const names[] = {"user.overlay.redirect", "user.overlay.opaque",
-                                        "trusted.overlay.opaque", "security.capability"};
+    static const char *const names[] = {"user.overlay.redirect", "user.overlay.opaque", "trusted.overlay.opaque",
+                                        "security.capability"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         struct buffer records = {0};
         struct fail fail = {0};
         char *path = NULL;
         tar_add_attribute(&records, names[i], slice_from_str("y"));
         struct layer layer = make_by_hand(
-            &(struct tar_entry){
-                .path = "d", .type = i % 2 ? '5' : '0', .mode = 0755, .records = buffer_peek(&records)},
+            &(struct tar_entry){.path = "d", .type = i % 2 ? '5' : '0', .mode = 0755, .records = buffer_peek(&records)},
             1);
         int code = layer_unpack(&layers, layer.digest, buffer_peek(&layer.inlined), &path, &fail);
         if (code != -EBADMSG || !strstr(fail.text, "an attribute that no layer has"))
@@ -121,8 +120,7 @@ FIBER_TEST(an_opaque_root_hides_and_rights_of_other_users_are_not_given)
 
 FIBER_TEST(bytes_that_are_no_whole_frame_or_no_tar_are_refused)
 {
-    struct layer layer =
-        make_by_hand(&(struct tar_entry){.path = "f", .type = '0', .mode = 0644}, 1);
+    struct layer layer = make_by_hand(&(struct tar_entry){.path = "f", .type = '0', .mode = 0644}, 1);
     struct buffer longer = {0};
     buffer_append(&longer, layer.inlined.data, layer.inlined.len);
     buffer_append_str(&longer, "more");
@@ -183,7 +181,4 @@ static int group(void)
     return cmocka_run_group_tests_name("layer_unpack", tests, NULL, NULL);
 }
 
-int main(void)
-{
-    return run_as_everyone(group);
-}
+int main(void) { return run_as_everyone(group); }

@@ -112,7 +112,8 @@ static void what_is_written_into_a_file_is_noticed_where_there_are_few(void **st
 static void reading_linking_and_rights_for_a_moment_are_no_change(void **state)
 {
     (void)state;
-    shell("cat f a/b/c/g > /dev/null; ls -R > /dev/null; ln f ../elsewhere; ln a/b/c/g ../g; chmod 0 f; chmod 0644 f");
+    shell("cat f a/b/c/g > /dev/null; ls -R > /dev/null; ln f ../elsewhere; ln a/b/c/g ../g; chmod "
+          "0 f; chmod 0644 f");
     expect_whole();
     shell("mkdir -p closed/in; chmod 0 closed");
     index_it();

@@ -63,38 +63,38 @@ static void await_descriptors(size_t before)
 }
 
 /* A test of NAME after which no relay is left: NETWORK_TEST(name) { ... } */
-#define NETWORK_TEST(name)                                                                         \
-    static void name##_inner(void);                                                                \
-    FIBER_TEST(name)                                                                               \
-    {                                                                                              \
-        size_t before = count_descriptors();                                                       \
-        name##_inner();                                                                            \
-        echo_await_idle(&tcp);                                                                     \
-        echo_await_idle(&local);                                                                   \
-        await_descriptors(before);                                                                 \
-    }                                                                                              \
+#define NETWORK_TEST(name)                                                                                             \
+    static void name##_inner(void);                                                                                    \
+    FIBER_TEST(name)                                                                                                   \
+    {                                                                                                                  \
+        size_t before = count_descriptors();                                                                           \
+        name##_inner();                                                                                                \
+        echo_await_idle(&tcp);                                                                                         \
+        echo_await_idle(&local);                                                                                       \
+        await_descriptors(before);                                                                                     \
+    }                                                                                                                  \
     static void name##_inner(void)
 
 /* Python that talks: says `sent`, ends its half, prints what comes until the end. */
-#define ASK                                                                                        \
-    "import errno, socket, os, sys\\n"                                                             \
-    "def ask(address, data):\\n"                                                                   \
-    "  s = socket.socket(socket.AF_UNIX if address[0] == '/' else socket.AF_INET)\\n"              \
-    "  s.settimeout(10)\\n"                                                                        \
-    "  s.connect(address if address[0] == '/' else (address.split(':')[0], int(address.split(':')[1])))\\n" \
-    "  s.sendall(data); s.shutdown(socket.SHUT_WR)\\n"                                             \
-    "  got = b''\\n"                                                                               \
-    "  while True:\\n"                                                                             \
-    "    more = s.recv(65536)\\n"                                                                  \
-    "    if not more: return got\\n"                                                               \
+#define ASK                                                                                                            \
+    "import errno, socket, os, sys\\n"                                                                                 \
+    "def ask(address, data):\\n"                                                                                       \
+    "  s = socket.socket(socket.AF_UNIX if address[0] == '/' else socket.AF_INET)\\n"                                  \
+    "  s.settimeout(10)\\n"                                                                                            \
+    "  s.connect(address if address[0] == '/' else (address.split(':')[0], "                                           \
+    "int(address.split(':')[1])))\\n"                                                                                  \
+    "  s.sendall(data); s.shutdown(socket.SHUT_WR)\\n"                                                                 \
+    "  got = b''\\n"                                                                                                   \
+    "  while True:\\n"                                                                                                 \
+    "    more = s.recv(65536)\\n"                                                                                      \
+    "    if not more: return got\\n"                                                                                   \
     "    got += more\\n"
 
 /* Runs an agent under these grants; what it printed. */
 static void expect_agent(const char *network, const char *python, const char *expected)
 {
     AUTO_BUFFER json = {0};
-    buffer_printf(&json,
-                  "{\"task\":\"t\",\"network\":[%s],\"prompt\":\"python3 - <<'EOF' 2>&1\\n%s\\nEOF\\n\"}",
+    buffer_printf(&json, "{\"task\":\"t\",\"network\":[%s],\"prompt\":\"python3 - <<'EOF' 2>&1\\n%s\\nEOF\\n\"}",
                   network, python);
     buffer_append(&json, "", 1);
     struct job run = run_stage(STAGE_RUN, (const char *)json.data, NULL, NULL, NULL);
@@ -185,7 +185,8 @@ NETWORK_TEST(an_endpoint_that_is_not_there_resets_and_the_agent_goes_on)
                  ASK "for i in range(3):\\n"
                      "  try: print(ask(os.environ['SLUICE_GRANT_DEAD'], b'x'))\\n"
                      /* ENOTCONN: the reset came before the shutdown */
-                     "  except OSError as e: print(e.errno in (errno.ECONNRESET, errno.EPIPE, errno.ENOTCONN))\\n"
+                     "  except OSError as e: print(e.errno in (errno.ECONNRESET, errno.EPIPE, "
+                     "errno.ENOTCONN))\\n"
                      "print(ask(os.environ['SLUICE_GRANT_WEB'], b'on'))",
                  "True\nTrue\nTrue\nb'on'\n");
 }
@@ -209,7 +210,8 @@ static void never_ends(void *arg)
 {
     struct job *job = arg;
     *job = run_stage(STAGE_RUN,
-                     "{\"task\":\"t\",\"network\":[\"web\"],\"prompt\":\"exec 3<>/dev/tcp/${SLUICE_GRANT_WEB/:/\\\\/}; sleep 1000\"}",
+                     "{\"task\":\"t\",\"network\":[\"web\"],\"prompt\":\"exec "
+                     "3<>/dev/tcp/${SLUICE_GRANT_WEB/:/\\\\/}; sleep 1000\"}",
                      NULL, NULL, NULL);
 }
 
@@ -229,10 +231,8 @@ NETWORK_TEST(a_cancelled_job_lets_go_of_its_connections)
 
 NETWORK_TEST(an_unknown_grant_is_the_tasks_fault_and_names_those_there_are)
 {
-    struct job run = run_stage(STAGE_RUN, "{\"task\":\"t\",\"prompt\":\"p\",\"network\":[\"pip\"]}", NULL,
-                               NULL, NULL);
-    expect(&run, OUTCOME_TASK,
-           "there is no network grant \"pip\"; this worker has: web, by-name, db, dead");
+    struct job run = run_stage(STAGE_RUN, "{\"task\":\"t\",\"prompt\":\"p\",\"network\":[\"pip\"]}", NULL, NULL, NULL);
+    expect(&run, OUTCOME_TASK, "there is no network grant \"pip\"; this worker has: web, by-name, db, dead");
     end_job(&run);
     context.grants = NULL;
     expect_init("{\"task\":\"t\",\"prompt\":\"p\",\"setup\":[\"true\"],\"network\":[\"web\"]}", OUTCOME_TASK,
@@ -240,13 +240,16 @@ NETWORK_TEST(an_unknown_grant_is_the_tasks_fault_and_names_those_there_are)
 }
 
 /* It ends when the server has seen it: a connection that nobody has accepted yet ends with its sandbox. */
-#define TRY(name) "python3 -c 'import os, socket\\nh, p = os.environ[\\\"SLUICE_GRANT_" name "\\\"].split(\\\":\\\")\\n" \
-                  "s = socket.create_connection((h, int(p)))\\ns.shutdown(1)\\ns.recv(1)'"
+#define TRY(name)                                                                                                      \
+    "python3 -c 'import os, socket\\nh, p = os.environ[\\\"SLUICE_GRANT_" name "\\\"].split(\\\":\\\")\\n"             \
+    "s = socket.create_connection((h, int(p)))\\ns.shutdown(1)\\ns.recv(1)'"
 
 NETWORK_TEST(set_up_has_the_agents_grants_and_the_evaluator_only_its_own)
 {
-    expect_reward("{\"task\":\"t\",\"network\":[\"web\"],\"setup\":[\"" TRY("WEB") "\"],\"agent\":{\"kind\":\"none\"},"
-                  "\"eval\":{\"kind\":\"command\",\"command\":\"test -z \\\"$SLUICE_GRANT_WEB\\\"\"}}",
+    expect_reward("{\"task\":\"t\",\"network\":[\"web\"],\"setup\":[\"" TRY(
+                      "WEB") "\"],\"agent\":{\"kind\":\"none\"},"
+                             "\"eval\":{\"kind\":\"command\",\"command\":\"test -z "
+                             "\\\"$SLUICE_GRANT_WEB\\\"\"}}",
                   1.0, "exited with 0");
     expect_reward("{\"task\":\"t\",\"agent\":{\"kind\":\"none\"},"
                   "\"eval\":{\"kind\":\"command\",\"network\":[\"web\"],\"command\":\"" TRY("WEB") "\"}}",

@@ -48,10 +48,7 @@ static inline bool write_all(int fd, const char *data, size_t len)
     return true;
 }
 
-static inline bool write_text(int fd, const char *text)
-{
-    return write_all(fd, text, strlen(text));
-}
+static inline bool write_text(int fd, const char *text) { return write_all(fd, text, strlen(text)); }
 
 static inline bool answer(int fd, const char *status, const char *body)
 {
@@ -130,8 +127,7 @@ static inline bool read_request(int fd, char *head, size_t size, char **body)
     size_t len = 0;
     for (head[0] = '\0';; head[len] = '\0') {
         char *end = strstr(head, "\r\n\r\n"), *length = strcasestr(head, "Content-Length:");
-        if (end &&
-            (size_t)(head + len - end - 4) >= (length ? strtoul(length + 15, NULL, 10) : 0)) {
+        if (end && (size_t)(head + len - end - 4) >= (length ? strtoul(length + 15, NULL, 10) : 0)) {
             *end = '\0';
             *body = end + 4;
             return true;
@@ -189,8 +185,7 @@ static inline int set_up(void **state)
     connections = open_now = living = 0;
     serving = 1; /* the acceptor */
     loop = loop_create();
-    const struct http_limits limits = {
-        .connections_max = 4, .connect_ms = CONNECT_MS, .silence_ms = SILENCE_MS};
+    const struct http_limits limits = {.connections_max = 4, .connect_ms = CONNECT_MS, .silence_ms = SILENCE_MS};
     http = http_create(loop, &limits, NULL);
     acceptor = fiber_start(loop, accept_all, serve_ended, NULL);
     return http && acceptor ? 0 : -1;

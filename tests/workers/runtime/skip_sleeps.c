@@ -14,10 +14,7 @@ int64_t __wrap_loop_now_us(void);
 int __real_await_sleep(int64_t ms);
 int __wrap_await_sleep(int64_t ms);
 
-int64_t __wrap_loop_now_us(void)
-{
-    return clock_us() + skipped_us;
-}
+int64_t __wrap_loop_now_us(void) { return clock_us() + skipped_us; }
 
 int __wrap_await_sleep(int64_t ms)
 {

@@ -254,10 +254,7 @@ static void a_closed_descriptor_is_an_error_and_not_a_wait(void **state)
 
 /* ---- cancelling ------------------------------------------------------------------------- */
 
-static void cancel(void *arg)
-{
-    fiber_cancel(arg);
-}
+static void cancel(void *arg) { fiber_cancel(arg); }
 
 static void a_parked_fiber_wakes_cancelled_and_the_others_go_on(void **state)
 {

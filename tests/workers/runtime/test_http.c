@@ -22,8 +22,7 @@ static void ask_run(void *arg)
         fiber_push_deadline(clock_ms() + ask->deadline_ms);
     for (int i = 0; i == 0 || i < ask->times; i++) {
         struct http_reply reply;
-        ask->error = http_request(http, url, ask->body, ask->body_max ? ask->body_max : 1 << 20,
-                                  &reply, &ask->fail);
+        ask->error = http_request(http, url, ask->body, ask->body_max ? ask->body_max : 1 << 20, &reply, &ask->fail);
         ask->status = reply.status;
         ask->retry_after_s = reply.retry_after_s;
         ask->len = reply.body.len;
@@ -322,10 +321,7 @@ static void past_the_deadline_the_connection_closes(void **state)
     assert_in_range(clock_ms() - begin, 50, 2000); /* the server saw it close, or 5 s */
 }
 
-static void cancel(void *arg)
-{
-    fiber_cancel(arg);
-}
+static void cancel(void *arg) { fiber_cancel(arg); }
 
 static void a_cancel_closes_the_connection_at_once(void **state)
 {

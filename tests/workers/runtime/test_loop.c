@@ -29,10 +29,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void stop(void *arg)
-{
-    loop_stop(arg ? arg : loop);
-}
+static void stop(void *arg) { loop_stop(arg ? arg : loop); }
 
 static void out_of_time(void *arg)
 {
@@ -52,10 +49,7 @@ static void run(void)
 
 static int order[1000], order_count;
 
-static void note(void *arg)
-{
-    order[order_count++] = *(int *)arg;
-}
+static void note(void *arg) { order[order_count++] = *(int *)arg; }
 
 static void timers_fire_by_time_and_among_equals_by_age(void **state)
 {
@@ -75,10 +69,7 @@ static void timers_fire_by_time_and_among_equals_by_age(void **state)
 
 static int64_t fired_at_us[200];
 
-static void note_time(void *arg)
-{
-    *(int64_t *)arg = clock_us();
-}
+static void note_time(void *arg) { *(int64_t *)arg = clock_us(); }
 
 static void a_timer_never_fires_early(void **state)
 {
@@ -314,8 +305,7 @@ static void a_post_from_a_post_waits_for_the_next_turn(void **state)
 static void an_unposted_post_does_not_run(void **state)
 {
     (void)state;
-    struct posted a = {.soon = {.run = posted_run, .arg = &a}},
-                  b = {.soon = {.run = posted_run, .arg = &b}};
+    struct posted a = {.soon = {.run = posted_run, .arg = &a}}, b = {.soon = {.run = posted_run, .arg = &b}};
     loop_post(loop, &a.soon);
     loop_post(loop, &b.soon);
     loop_unpost(loop, &b.soon);
@@ -325,10 +315,7 @@ static void an_unposted_post_does_not_run(void **state)
     assert_int_equal(b.runs, 0);
 }
 
-static void count_call(void *arg)
-{
-    ++*(int *)arg;
-}
+static void count_call(void *arg) { ++*(int *)arg; }
 
 static void prepare_runs_before_each_wait(void **state)
 {

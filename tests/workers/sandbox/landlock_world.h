@@ -33,8 +33,8 @@ static inline int tear_down_plain(void **state)
 #define PLAIN_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_plain, tear_down_plain)
 
 /* A command of a printf format. */
-static inline void __attribute__((format(printf, 3, 4))) expect_end(struct sandbox *sandbox, int status,
-                                                                    const char *format, ...)
+static inline void __attribute__((format(printf, 3, 4)))
+expect_end(struct sandbox *sandbox, int status, const char *format, ...)
 {
     char command[4096];
     va_list args;
@@ -78,7 +78,8 @@ static inline void wait_for_marked(const char *mark, size_t wanted)
 static inline struct sandbox *start_tenacious(const char *mark)
 {
     static const char tenacious[] =
-        "for i in 1 2 3; do (trap '' TERM HUP INT; setsid bash -c 'trap \"\" TERM HUP INT; exec perl -e "
+        "for i in 1 2 3; do (trap '' TERM HUP INT; setsid bash -c 'trap \"\" TERM HUP INT; exec "
+        "perl -e "
         "\"sleep 1 while 1\" %s' & ) & done; exec perl -e 'sleep 1 while 1' %s";
     char text[512];
     struct sandbox *sandbox = open_host();

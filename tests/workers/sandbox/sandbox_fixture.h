@@ -106,19 +106,18 @@ static inline void in_fiber(void (*body)(void))
 }
 
 /* A test of NAME whose body runs in a fiber: FIBER_TEST(name) { ... } */
-#define FIBER_TEST(name)                                                                          \
-    static void name##_body(void);                                                                \
-    static void name(void **state)                                                                \
-    {                                                                                             \
-        (void)state;                                                                              \
-        in_fiber(name##_body);                                                                    \
-    }                                                                                             \
+#define FIBER_TEST(name)                                                                                               \
+    static void name##_body(void);                                                                                     \
+    static void name(void **state)                                                                                     \
+    {                                                                                                                  \
+        (void)state;                                                                                                   \
+        in_fiber(name##_body);                                                                                         \
+    }                                                                                                                  \
     static void name##_body(void)
 
 static inline struct sandbox_plan host_plan(void)
 {
-    return (struct sandbox_plan){
-        .image = "host", .memory_mib = 512, .disk_mib = 64, .processes = 64};
+    return (struct sandbox_plan){.image = "host", .memory_mib = 512, .disk_mib = 64, .processes = 64};
 }
 
 static inline struct sandbox *open_sandbox(const struct sandbox_plan *plan)
@@ -165,8 +164,7 @@ static inline void expect_status(struct sandbox *sandbox, const char *command, i
     free(text);
 }
 
-static inline void write_host_file(const char *dir, const char *name, const char *content,
-                                   mode_t mode)
+static inline void write_host_file(const char *dir, const char *name, const char *content, mode_t mode)
 {
     char path[512];
     snprintf(path, sizeof(path), "%s/%s", dir, name);

@@ -38,9 +38,13 @@ FIBER_TEST(commands_run_in_a_root_of_their_own_and_write_where_they_may)
 {
     struct sandbox *sandbox = open_host();
     expect_text(sandbox, "pwd; echo kept > f; cat f; echo $HOME $SLUICE_WORKSPACE; hostname; ls -A /run /home 2>&1",
-                "/workspace\nkept\n/workspace /workspace\nsandbox\nls: cannot access '/home': No such file or directory\n"
+                "/workspace\nkept\n/workspace /workspace\nsandbox\nls: cannot access '/home': No such file "
+                "or directory\n"
                 "/run:\nsluice\n");
-    expect_text(sandbox, "set -- /proc/[0-9]*; echo $#; cat /proc/1/comm; echo x > /tmp/t; cat /tmp/t /dev/shm/s 2>/dev/null", "2\nsluice-init\nx\n");
+    expect_text(sandbox,
+                "set -- /proc/[0-9]*; echo $#; cat /proc/1/comm; echo x > /tmp/t; cat /tmp/t "
+                "/dev/shm/s 2>/dev/null",
+                "2\nsluice-init\nx\n");
     expect_text(sandbox, "for d in / /usr /etc /run /run/sluice; do : > $d/new && echo $d; done 2>/dev/null; true", "");
     expect_text(sandbox, "grep -E '^(CapPrm|CapBnd|NoNewPrivs|Seccomp):' /proc/self/status | tr -s '\\t' ' '",
                 "CapPrm: 0000000000000000\nCapBnd: 0000000000000000\nNoNewPrivs: 1\nSeccomp: 2\n");
@@ -59,11 +63,16 @@ static void make_image(char *ret, size_t size)
         snprintf(to, sizeof(to), "usr/%s", links[i]);
         assert_int_equal(symlink(to, path), 0);
     }
-    snprintf(path, sizeof(path), "mkdir -p %s/usr/bin %s/usr/lib64 %s/usr/lib %s/data %s/workspace/given %s/tmp && cp /bin/bash "
-             "/bin/cat /bin/ls %s/usr/bin/", ret, ret, ret, ret, ret, ret, ret);
+    snprintf(path, sizeof(path),
+             "mkdir -p %s/usr/bin %s/usr/lib64 %s/usr/lib %s/data %s/workspace/given %s/tmp && cp "
+             "/bin/bash "
+             "/bin/cat /bin/ls %s/usr/bin/",
+             ret, ret, ret, ret, ret, ret, ret);
     assert_int_equal(system(path), 0);
-    snprintf(path, sizeof(path), "for f in $(ldd /bin/bash /bin/ls /bin/cat | grep -o '/[^ ]*so[^ ]*'); do mkdir -p "
-             "%s$(dirname $f); cp -Lu $f %s$f; done", ret, ret);
+    snprintf(path, sizeof(path),
+             "for f in $(ldd /bin/bash /bin/ls /bin/cat | grep -o '/[^ ]*so[^ ]*'); do mkdir -p "
+             "%s$(dirname $f); cp -Lu $f %s$f; done",
+             ret, ret);
     assert_int_equal(system(path), 0);
     write_host_file(ret, "data/own", "of the image\n", 0644);
     write_host_file(ret, "workspace/given/f", "given\n", 0644);
@@ -76,7 +85,9 @@ FIBER_TEST(an_image_is_served_read_only_with_its_own_workspace)
     make_image(image, sizeof(image));
     plan.image = image;
     struct sandbox *sandbox = open_sandbox(&plan);
-    expect_text(sandbox, "cat /data/own given/f; echo more >> given/f; cat given/f; (: > /data/new) 2>/dev/null; ls /data",
+    expect_text(sandbox,
+                "cat /data/own given/f; echo more >> given/f; cat given/f; (: > /data/new) "
+                "2>/dev/null; ls /data",
                 "of the image\ngiven\ngiven\nmore\nown\n");
     sandbox_close(&sandbox);
     sandbox = open_sandbox(&plan);
@@ -168,8 +179,10 @@ FIBER_TEST(terminals_and_granted_names_are_had)
     AUTO_CLOSE int tcp = sandbox_take_listener(sandbox, 0);
     AUTO_CLOSE int local = sandbox_take_listener(sandbox, 1);
     assert_true(tcp >= 0 && local >= 0);
-    expect_text(sandbox, "echo $SLUICE_GRANT_PIP $SLUICE_GRANT_DB; (exec 3<>/dev/tcp/127.0.0.1/3128) && echo there; "
-                "test -S $SLUICE_GRANT_DB && echo there", "127.0.0.1:3128 /run/sluice/grant/db\nthere\nthere\n");
+    expect_text(sandbox,
+                "echo $SLUICE_GRANT_PIP $SLUICE_GRANT_DB; (exec 3<>/dev/tcp/127.0.0.1/3128) && echo there; "
+                "test -S $SLUICE_GRANT_DB && echo there",
+                "127.0.0.1:3128 /run/sluice/grant/db\nthere\nthere\n");
     sandbox_close(&sandbox);
 }
 
@@ -258,11 +271,16 @@ FIBER_TEST(the_hosts_processes_files_and_network_are_out_of_reach)
     struct sandbox *sandbox = open_host(), *neighbour = open_host();
     pid_t stranger = start_stranger();
     expect_status(neighbour, "echo secret > s; (exec -a neighbour sleep 100) & disown", 0);
-    snprintf(command, sizeof(command), "kill -9 %d 2>/dev/null && echo killed; ls %s /home /root /var 2>/dev/null; cat "
-             "/proc/[0-9]*/cmdline | tr '\\0' '\\n' | grep -c -e '[n]eighbour' -e '[a]pptainer'", stranger, directory);
+    snprintf(command, sizeof(command),
+             "kill -9 %d 2>/dev/null && echo killed; ls %s /home /root /var 2>/dev/null; cat "
+             "/proc/[0-9]*/cmdline | tr '\\0' '\\n' | grep -c -e '[n]eighbour' -e '[a]pptainer'",
+             stranger, directory);
     expect_text(sandbox, command, "0\n");
-    expect_text(sandbox, "cat /proc/net/dev | grep -c :; (exec 3<>/dev/tcp/1.1.1.1/53) 2>/dev/null || echo nobody", "1\nnobody\n");
-    expect_text(sandbox, "unshare -U true 2>/dev/null || echo refused; mount -t tmpfs x /tmp 2>/dev/null || echo refused",
+    expect_text(sandbox, "cat /proc/net/dev | grep -c :; (exec 3<>/dev/tcp/1.1.1.1/53) 2>/dev/null || echo nobody",
+                "1\nnobody\n");
+    expect_text(sandbox,
+                "unshare -U true 2>/dev/null || echo refused; mount -t tmpfs x /tmp 2>/dev/null || "
+                "echo refused",
                 "refused\nrefused\n");
     end_stranger(stranger);
     sandbox_close(&sandbox);

@@ -26,7 +26,8 @@ static void the_command_asks_for_every_wall_and_binds_in_order(void **state)
     apptainer_free_arguments(arguments);
     AUTO_FREE char *said = buffer_take_str(&line);
     assert_string_equal(said,
-                        "apptainer --silent exec --containall --pid --no-init --ipc --uts --net --network none --hostname "
+                        "apptainer --silent exec --containall --pid --no-init --ipc --uts --net --network none "
+                        "--hostname "
                         "sandbox --no-home --no-eval --no-mount bind-paths,sys,cwd,home,tmp,hostfs --pwd / --bind "
                         "/usr:/usr:ro --bind /cache/7/upper/tmp:/tmp:rw /cache/7/root /.sluice/init ");
 }
@@ -89,7 +90,8 @@ static void versions_are_read_and_other_programs_told_apart(void **state)
 
 static void the_reason_is_the_last_error_without_its_colours(void **state)
 {
-    char coloured[] = "\033[33mWARNING: a\n\033[0m\033[91mERROR  : b\n\033[0m\033[91mFATAL   : c\033[31m\n\033[0m";
+    char coloured[] = "\033[33mWARNING: a\n\033[0m\033[91mERROR  : b\n\033[0m\033[91mFATAL   : "
+                      "c\033[31m\n\033[0m";
     char nothing[] = "\n", after[] = "FATAL: x\nERROR: y\nmore";
     (void)state;
     assert_string_equal(probe_apptainer_reason(coloured), "FATAL   : c?[31m");
@@ -142,7 +144,8 @@ static void a_mount_that_nobody_asked_for_is_named(void **state)
     char line[256];
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-        snprintf(line, sizeof(line), "36 35 98:0 /mnt1 %s %s master:1 - ext3 /dev/root rw\n", rows[i].path, rows[i].options);
+        snprintf(line, sizeof(line), "36 35 98:0 /mnt1 %s %s master:1 - ext3 /dev/root rw\n", rows[i].path,
+                 rows[i].options);
         if ((apptainer_check_mount(line, points, &fail) == 0) != rows[i].is_fine)
             fail_msg("row %zu: %s", i, line);
         if (!rows[i].is_fine)
@@ -173,7 +176,8 @@ static void root_and_machines_without_it_are_told_what_to_do(void **state)
     const struct {
         int code;
         const char *remedy;
-    } rows[] = {{-ENOENT, "apptainer-suid"}, {-ENOTSUP, "ordinary user"}, {-EPROTO, "allow pid ns"}, {-EIO, "1.2 or newer"}};
+    } rows[] = {
+        {-ENOENT, "apptainer-suid"}, {-ENOTSUP, "ordinary user"}, {-EPROTO, "allow pid ns"}, {-EIO, "1.2 or newer"}};
     const struct kernel_info kernel = {.kernel_major = 5};
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -200,7 +204,4 @@ static int group(void)
     return cmocka_run_group_tests_name("apptainer_command", tests, NULL, NULL);
 }
 
-int main(void)
-{
-    return run_as_everyone(group);
-}
+int main(void) { return run_as_everyone(group); }

@@ -13,8 +13,7 @@ static void expect_blame(enum blame_who who, int code, enum outcome outcome, enu
 {
     struct blame blame = blame_get(who, blame_what(code, NULL));
     if (blame.outcome != outcome || blame.fault != fault)
-        fail_msg("%d by %d: %s, \"%s\"", code, who, outcome_wire(blame.outcome),
-                 fault_wire(blame.fault));
+        fail_msg("%d by %d: %s, \"%s\"", code, who, outcome_wire(blame.outcome), fault_wire(blame.fault));
 }
 
 static void every_errno_has_one_meaning_and_the_rest_is_the_nodes(void **state)
@@ -73,9 +72,12 @@ static struct sandbox_plan own_image(void)
     char script[1024];
     make_dir(image, sizeof(image), "image");
     snprintf(script, sizeof(script),
-             "set -e; cd %s; mkdir -p usr/bin; ln -s usr/bin bin; P=; for p in bash chmod cp rm true env; do P=\"$P /usr/bin/$p\"; done; "
-             "cp -L $P usr/bin/; for f in $(ldd $P | grep -o '/[^ :]*\\.so[^ :]*' | sort -u); do cp -L --parents $f .; done; "
-             "cp usr/bin/true usr/bin/python3", image);
+             "set -e; cd %s; mkdir -p usr/bin; ln -s usr/bin bin; P=; for p in bash chmod cp rm "
+             "true env; do P=\"$P /usr/bin/$p\"; done; "
+             "cp -L $P usr/bin/; for f in $(ldd $P | grep -o '/[^ :]*\\.so[^ :]*' | sort -u); do "
+             "cp -L --parents $f .; done; "
+             "cp usr/bin/true usr/bin/python3",
+             image);
     assert_int_equal(system(script), 0);
     struct sandbox_plan plan = host_plan();
     plan.image = image;
@@ -85,12 +87,13 @@ static struct sandbox_plan own_image(void)
 static struct record record;
 
 /* The calls of a script in a sandbox of this plan. */
-static struct agent_run replay(const struct sandbox_plan *plan, const char *script,
-                               enum outcome *ret)
+static struct agent_run replay(const struct sandbox_plan *plan, const char *script, enum outcome *ret)
 {
     char text[4096];
-    snprintf(text, sizeof(text), "{'task': 't', 'agent': {'kind': 'replay', 'tools': ['bash', "
-             "'ipython', 'edit'], 'script': [%s]}}", script);
+    snprintf(text, sizeof(text),
+             "{'task': 't', 'agent': {'kind': 'replay', 'tools': ['bash', "
+             "'ipython', 'edit'], 'script': [%s]}}",
+             script);
     for (char *at = text; *at; at++)
         if (*at == '\'')
             *at = '"';
@@ -129,8 +132,8 @@ static void goes_on(const struct sandbox_plan *plan, const char *script, size_t 
     record_finish(&record);
 }
 
-static void ends(const struct sandbox_plan *plan, const char *script, enum outcome outcome,
-                 enum fault fault, const char *words)
+static void ends(const struct sandbox_plan *plan, const char *script, enum outcome outcome, enum fault fault,
+                 const char *words)
 {
     enum outcome ended;
     struct agent_run run = replay(plan, script, &ended);
@@ -168,8 +171,10 @@ FIBER_TEST(what_an_agent_removed_before_a_tools_first_call_is_its_own_doing)
     struct sandbox_plan plan = own_image();
     goes_on(&plan, BASH("rm /usr/bin/python3") "," CELL("") "," CELL("") "," BASH("echo hi"), 2,
             "ipython does not start: there is no python3 that can be executed");
-    goes_on(&plan, "{'tool': 'edit', 'arguments': {'command': 'create', 'path': '/usr/bin/bash', "
-            "'file_text': 'no'}}," BASH("echo hi") "," VIEW, 1, "bash does not start");
+    goes_on(&plan,
+            "{'tool': 'edit', 'arguments': {'command': 'create', 'path': '/usr/bin/bash', "
+            "'file_text': 'no'}}," BASH("echo hi") "," VIEW,
+            1, "bash does not start");
 }
 
 FIBER_TEST(what_an_image_lacks_before_the_agent_acted_is_the_tasks)
@@ -185,30 +190,39 @@ FIBER_TEST(what_an_image_lacks_before_the_agent_acted_is_the_tasks)
 FIBER_TEST(an_agent_that_fills_the_tools_directory_is_told_when_a_kernel_cannot_start)
 {
     struct sandbox_plan plan = host_plan();
-    goes_on(&plan, BASH("exec 9>&1; for i in {1..1100}; do : > /run/sluice/out/f$i; done 2>/dev/null; echo full")
-            "," CELL("") "," VIEW, 1, "/run/sluice/out: No space left");
+    goes_on(&plan,
+            BASH("exec 9>&1; for i in {1..1100}; do : > /run/sluice/out/f$i; done 2>/dev/null; "
+                 "echo full") "," CELL("") "," VIEW,
+            1, "/run/sluice/out: No space left");
 }
 
-#define HOLD_TERMINALS                                                                             \
-    "python3 - > held <<E &\\nimport os, time\\nheld = []\\ntry:\\n    while True: held.append(os.openpty())\\n"  \
-    "except OSError: print(len(held), flush=True)\\ntime.sleep(1000)\\nE\\n"                      \
+#define HOLD_TERMINALS                                                                                                 \
+    "python3 - > held <<E &\\nimport os, time\\nheld = []\\ntry:\\n    while True: "                                   \
+    "held.append(os.openpty())\\n"                                                                                     \
+    "except OSError: print(len(held), flush=True)\\ntime.sleep(1000)\\nE\\n"                                           \
     "until test -s held; do sleep 0.01; done; x=kept"
 
 FIBER_TEST(an_agent_that_holds_every_terminal_is_told_and_keeps_its_shell)
 {
     struct sandbox_plan plan = host_plan();
-    goes_on(&plan, BASH(HOLD_TERMINALS) ", {'tool': 'bash', 'arguments': {'command': 'tty', 'tty': true}},"
-            BASH("echo $x"), 1, "there is no terminal left");
-    goes_on(&plan, BASH(HOLD_TERMINALS) ", {'tool': 'bash', 'arguments': {'command': 'tty', 'tty': true}},"
-            BASH("echo $x"), 2, "kept");
+    goes_on(&plan,
+            BASH(HOLD_TERMINALS) ", {'tool': 'bash', 'arguments': {'command': 'tty', 'tty': "
+                                 "true}}," BASH("echo $x"),
+            1, "there is no terminal left");
+    goes_on(&plan,
+            BASH(HOLD_TERMINALS) ", {'tool': 'bash', 'arguments': {'command': 'tty', 'tty': "
+                                 "true}}," BASH("echo $x"),
+            2, "kept");
 }
 
 FIBER_TEST(an_agent_that_breaks_what_a_jupyter_kernel_needs_is_told)
 {
     struct sandbox_plan plan = host_plan();
     goes_on(&plan, BASH("echo x > kept") "," CELL(", 'kernel': 'python3'"), 1, "42");
-    goes_on(&plan, BASH("d=.local/share/jupyter/kernels/python3; mkdir -p $d; echo { > $d/kernel.json") ","
-            CELL(", 'kernel': 'python3'") "," VIEW, 1, "No kernel starts: the Jupyter kernel python3 does not start");
+    goes_on(&plan,
+            BASH("d=.local/share/jupyter/kernels/python3; mkdir -p $d; echo { > $d/kernel.json") "," CELL(
+                ", 'kernel': 'python3'") "," VIEW,
+            1, "No kernel starts: the Jupyter kernel python3 does not start");
 }
 
 /* ---- the agent with a shell ---------------------------------------------------------------- */
@@ -221,15 +235,15 @@ static void the_agent_with_a_shell_is_told_of_the_bash_it_broke(void **state)
     (void)state;
     struct world world;
     struct sandbox_plan plan = own_image();
-    struct attempt attempt = {.json = "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'bash'}}",
-                              .plan = &plan};
+    struct attempt attempt = {.json = "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'bash'}}", .plan = &plan};
     world_open_on(&world, loop, RULES(BLOCK("chmod 0 /bin/bash; exit") "," BLOCK("echo hi") ", 'TASK_DONE'"), NULL);
     attempt_run(&world, &attempt);
     assert_ended(&attempt, OUTCOME_OK, "3 turns");
     bool is_told = false;
     for (size_t i = 0; i < attempt.record.message_count; i++)
         is_told |= strstr(attempt.record.messages[i].content,
-                          "<returncode>127</returncode>\n<output>\nno shell can be started: cannot execute /bin/bash: Permission denied\n</output>") != NULL;
+                          "<returncode>127</returncode>\n<output>\nno shell can be started: cannot "
+                          "execute /bin/bash: Permission denied\n</output>") != NULL;
     assert_true(is_told);
     attempt_finish(&attempt);
     world_close(&world);
@@ -242,8 +256,7 @@ static void the_agent_with_a_shell_in_an_image_without_bash_ends_as_the_tasks(vo
     struct sandbox_plan plan = host_plan();
     make_dir(image, sizeof(image), "image");
     plan.image = image;
-    struct attempt attempt = {.json = "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'bash'}}",
-                              .plan = &plan};
+    struct attempt attempt = {.json = "{'task': 't', 'prompt': 'x', 'agent': {'kind': 'bash'}}", .plan = &plan};
     world_open_on(&world, loop, RULES(BLOCK("echo hi")), NULL);
     attempt_run(&world, &attempt);
     assert_ended(&attempt, OUTCOME_TASK, "cannot execute /bin/bash: No such file");

@@ -206,7 +206,8 @@ FIBER_TEST(memory_of_unread_pipes_is_held)
 FIBER_TEST(memory_of_a_shared_mapping_unmapped_in_part_is_held)
 {
     expect_memory_held(96, "import ctypes, time\nc = ctypes.CDLL(None)\nc.mmap.restype = ctypes.c_void_p\n"
-                           "c.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]\n"
+                           "c.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + "
+                           "[ctypes.c_long]\n"
                            "c.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]\nn = 8 << 20\nfor i in range(50):\n"
                            "  at = c.mmap(None, n, 3, 0x21, -1, 0)\n  ctypes.memset(at, 1, n)\n"
                            "  c.munmap(at, n - 4096)\ntime.sleep(100)");

@@ -41,33 +41,67 @@ static void confine_and(void (*body)(void))
 
 static void finish(void) { munmap(results, 65536); }
 
-#define CALL(name) {#name, __NR_##name}
+#define CALL(name)                                                                                                     \
+    {                                                                                                                  \
+#name, __NR_##name                                                                                             \
+    }
 static const struct {
     const char *name;
     long call;
-} denied[] = {
-    CALL(mount), CALL(umount2), CALL(pivot_root), CALL(unshare), CALL(setns), CALL(chroot), CALL(open_tree),
-    CALL(move_mount), CALL(fsopen), CALL(fsconfig), CALL(fsmount), CALL(fspick), CALL(mount_setattr), CALL(bpf),
-    CALL(perf_event_open), CALL(keyctl), CALL(add_key), CALL(request_key), CALL(userfaultfd),
-    CALL(io_uring_setup), CALL(io_uring_enter), CALL(io_uring_register), CALL(init_module),
-    CALL(finit_module), CALL(delete_module), CALL(kexec_load), CALL(reboot), CALL(swapon), CALL(swapoff),
-    CALL(quotactl), CALL(acct), CALL(open_by_handle_at), CALL(name_to_handle_at), CALL(fanotify_init),
-    CALL(sched_setaffinity), CALL(syslog),
-}, unknown[] = {CALL(clone3), CALL(memfd_create), CALL(msgget), CALL(msgsnd)},
-/* Neighbours of those, and what every program calls: the filter itself answers nothing here. */
-allowed[] = {
-    CALL(read), CALL(write), CALL(openat), CALL(close), CALL(getppid), CALL(sched_getaffinity),
-    CALL(sched_yield), CALL(getsockname), CALL(fanotify_mark), CALL(setfsuid), CALL(statx), CALL(openat2),
-    CALL(faccessat2), CALL(close_range), CALL(epoll_pwait2), CALL(execveat), CALL(ptrace),
+} denied[] =
+    {
+        CALL(mount),
+        CALL(umount2),
+        CALL(pivot_root),
+        CALL(unshare),
+        CALL(setns),
+        CALL(chroot),
+        CALL(open_tree),
+        CALL(move_mount),
+        CALL(fsopen),
+        CALL(fsconfig),
+        CALL(fsmount),
+        CALL(fspick),
+        CALL(mount_setattr),
+        CALL(bpf),
+        CALL(perf_event_open),
+        CALL(keyctl),
+        CALL(add_key),
+        CALL(request_key),
+        CALL(userfaultfd),
+        CALL(io_uring_setup),
+        CALL(io_uring_enter),
+        CALL(io_uring_register),
+        CALL(init_module),
+        CALL(finit_module),
+        CALL(delete_module),
+        CALL(kexec_load),
+        CALL(reboot),
+        CALL(swapon),
+        CALL(swapoff),
+        CALL(quotactl),
+        CALL(acct),
+        CALL(open_by_handle_at),
+        CALL(name_to_handle_at),
+        CALL(fanotify_init),
+        CALL(sched_setaffinity),
+        CALL(syslog),
+},
+  unknown[] = {CALL(clone3), CALL(memfd_create), CALL(msgget), CALL(msgsnd)},
+  /* Neighbours of those, and what every program calls: the filter itself answers nothing here. */
+    allowed[] = {
+        CALL(read),        CALL(write),       CALL(openat),
+        CALL(close),       CALL(getppid),     CALL(sched_getaffinity),
+        CALL(sched_yield), CALL(getsockname), CALL(fanotify_mark),
+        CALL(setfsuid),    CALL(statx),       CALL(openat2),
+        CALL(faccessat2),  CALL(close_range), CALL(epoll_pwait2),
+        CALL(execveat),    CALL(ptrace),
 };
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 
 /* Arguments that no call makes anything of, so that what is let through does nothing either. */
-static int answer_to(long call)
-{
-    return syscall(call, -1, -1, -1, -1, -1, -1) < 0 ? -errno : 0;
-}
+static int answer_to(long call) { return syscall(call, -1, -1, -1, -1, -1, -1) < 0 ? -errno : 0; }
 
 static void call_all(void)
 {
@@ -124,8 +158,8 @@ static void only_four_families_of_sockets_can_be_made(void **state)
 
 static void call_clone_and_ioctl(void)
 {
-    static const unsigned long flags[] = {CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET,
-                                          CLONE_NEWIPC, CLONE_NEWUTS, CLONE_NEWCGROUP};
+    static const unsigned long flags[] = {CLONE_NEWUSER, CLONE_NEWNS,  CLONE_NEWPID,   CLONE_NEWNET,
+                                          CLONE_NEWIPC,  CLONE_NEWUTS, CLONE_NEWCGROUP};
     size_t at = 0;
     for (size_t i = 0; i < ROWS(flags); i++)
         results[at++] = made(syscall(__NR_clone, flags[i] | SIGCHLD, NULL, NULL, NULL, NULL));

@@ -85,8 +85,7 @@ static int tear_down_disks(void **state)
 static int make_container(uint32_t id, struct fail *fail)
 {
     char path[PLAN_DISK_PATH_MAX];
-    struct container_plan plan = {
-        .id = id, .wanted = {.disk_mib = 1}, .usage = &usages[id], .tier = TIER_overlay_disk};
+    struct container_plan plan = {.id = id, .wanted = {.disk_mib = 1}, .usage = &usages[id], .tier = TIER_overlay_disk};
     return disks_make(&disks, &plan, path, fail);
 }
 

@@ -52,9 +52,8 @@ static void beside_another(void (*body)(void))
 static struct shell *shell;
 
 /* bash keeps the driver's closed descriptor under a number of its own. */
-static const char find_channel[] =
-    "for n in /proc/$$/fd/*; do n=${n##*/}; case $n in [012]) continue;; esac; "
-    "case $(readlink /proc/$$/fd/$n) in socket:*) break;; esac; done; ";
+static const char find_channel[] = "for n in /proc/$$/fd/*; do n=${n##*/}; case $n in [012]) continue;; esac; "
+                                   "case $(readlink /proc/$$/fd/$n) in socket:*) break;; esac; done; ";
 
 static void flood_status(const char *how)
 {
@@ -99,15 +98,14 @@ static struct ipython_result run_cell(const char *code)
 /* The driver's channel is a socket of the kernel, under whatever number. */
 static void flood_channel(void)
 {
-    struct ipython_result result = run_cell(
-        "import os, stat, time\n"
-        "for n in sorted(int(n) for n in os.listdir('/proc/self/fd')):\n"
-        "    try:\n"
-        "        if n >= 200 and stat.S_ISSOCK(os.fstat(n).st_mode): break\n"
-        "    except OSError: pass\n"
-        "else: raise SystemExit('no channel')\n"
-        "os.set_blocking(n, True)\n"
-        "while True: os.write(n, b'\\2\\0\\0\\0{}' * 9999)\n");
+    struct ipython_result result = run_cell("import os, stat, time\n"
+                                            "for n in sorted(int(n) for n in os.listdir('/proc/self/fd')):\n"
+                                            "    try:\n"
+                                            "        if n >= 200 and stat.S_ISSOCK(os.fstat(n).st_mode): break\n"
+                                            "    except OSError: pass\n"
+                                            "else: raise SystemExit('no channel')\n"
+                                            "os.set_blocking(n, True)\n"
+                                            "while True: os.write(n, b'\\2\\0\\0\\0{}' * 9999)\n");
     if (!strstr(result.text, "[the kernel said what nobody understands and was killed; a new one runs"))
         fail_msg("%s", result.text);
     assert_true(result.is_new && !result.timed_out);
@@ -136,7 +134,8 @@ static const char peer[] =
     "import json, socket, sys\n"
     "told = json.load(open(sys.argv[1]))\n"
     "flood = {'endless': b'\\1\\0' + b'\\3\\0\\0\\0\\0\\0\\1\\0\\0' + bytes(65536),\n"
-    "         'short': b'\\0\\0' * 4000, 'long': b'\\2\\0\\0\\0\\0\\0\\xff\\xff\\xf0' + bytes(0xfffff0)}[sys.argv[2]]\n"
+    "         'short': b'\\0\\0' * 4000, 'long': b'\\2\\0\\0\\0\\0\\0\\xff\\xff\\xf0' + "
+    "bytes(0xfffff0)}[sys.argv[2]]\n"
     "made = {}\n"
     "names = 'shell', 'iopub', 'control'\n"
     "for n in names:\n"
@@ -147,7 +146,8 @@ static const char peer[] =
     "    s, _ = made[n].accept()\n"
     "    s.sendall(b'\\xff' + bytes(8) + b'\\x7f\\3\\0NULL' + bytes(48))\n"
     "    s.recv(64, socket.MSG_WAITALL)\n"
-    "    ready = b'\\5READY\\x0bSocket-Type\\0\\0\\0' + (b'\\3PUB' if n == 'iopub' else b'\\6ROUTER')\n"
+    "    ready = b'\\5READY\\x0bSocket-Type\\0\\0\\0' + (b'\\3PUB' if n == 'iopub' else "
+    "b'\\6ROUTER')\n"
     "    s.sendall(bytes([4, len(ready)]) + ready)\n"
     "    s.recv(s.recv(2, socket.MSG_WAITALL)[1], socket.MSG_WAITALL)\n"
     "    made[n] = s\n"
@@ -156,7 +156,8 @@ static const char peer[] =
     ".\n"
     "for how in endless short long; do\n"
     "    mkdir -p .local/share/jupyter/kernels/$how\n"
-    "    printf '{\"argv\": [\"python3\", \"/workspace/peer.py\", \"{connection_file}\", \"%s\"], \"display_name\": \"\", \"language\": \"\"}' $how \\\n"
+    "    printf '{\"argv\": [\"python3\", \"/workspace/peer.py\", \"{connection_file}\", \"%s\"], "
+    "\"display_name\": \"\", \"language\": \"\"}' $how \\\n"
     "        >.local/share/jupyter/kernels/$how/kernel.json\n"
     "done\n";
 
@@ -177,8 +178,7 @@ static void flood_with_long_messages(void) { open_peer("long"); }
 
 FIBER_TEST(a_flood_by_a_jupyter_kernel_takes_neither_memory_nor_anybodys_turn)
 {
-    void (*const floods[])(void) = {flood_without_the_last_frame, flood_with_short_messages,
-                                    flood_with_long_messages};
+    void (*const floods[])(void) = {flood_without_the_last_frame, flood_with_short_messages, flood_with_long_messages};
     container = open_host();
     expect_status(container, peer, 0);
     for (size_t i = 0; i < sizeof(floods) / sizeof(*floods); i++)

@@ -78,11 +78,15 @@ FIBER_TEST(modes_owners_and_times_of_its_own_files_are_its_own)
 {
     struct sandbox *sandbox = open_host();
     expect_text(sandbox, "echo 'echo ran' > f; chmod +x f; ./f; chmod 640 f; stat -c %a f", "ran\n640\n");
-    expect_text(sandbox, "touch -d @1000000000 f; stat -c %Y f; touch f; test $(stat -c %Y f) -gt 1000000000; echo $?",
+    expect_text(sandbox,
+                "touch -d @1000000000 f; stat -c %Y f; touch f; test $(stat -c %Y f) -gt "
+                "1000000000; echo $?",
                 "1000000000\n0\n");
     expect_text(sandbox, "chown $(id -u) f && ln -s f l && touch -h -d @1000000001 l && stat -c %Y l", "1000000001\n");
-    expect_text(sandbox, "mkdir d && cd d && chmod 700 ../f . && cd .. && chmod -R u+w d && stat -c %a d f", "700\n700\n");
-    expect_text(sandbox, "perl -e 'open(F, \">\", \"g\"); chmod(0604, *F); utime(5, 6, *F)'; stat -c '%a %Y' g", "604 6\n");
+    expect_text(sandbox, "mkdir d && cd d && chmod 700 ../f . && cd .. && chmod -R u+w d && stat -c %a d f",
+                "700\n700\n");
+    expect_text(sandbox, "perl -e 'open(F, \">\", \"g\"); chmod(0604, *F); utime(5, 6, *F)'; stat -c '%a %Y' g",
+                "604 6\n");
     expect_text(sandbox, "chmod 600 missing 2>&1", "chmod: cannot access 'missing': No such file or directory\n");
     expect_status(sandbox, "for i in {1..300}; do : > $i; done; chmod 600 {1..300}", 0);
     sandbox_close(&sandbox);
@@ -143,7 +147,10 @@ FIBER_TEST(layers_go_from_stage_to_stage)
     expect_status(sandbox, "mkdir -p a/b gone; echo one > a/b/f; echo x > gone/x; echo old > new; ln -s a/b/f link", 0);
     AUTO_FREE char *lower = keep(&sandbox);
     sandbox = open_on(lower, NULL);
-    expect_status(sandbox, "rm -r gone && echo two > new && chmod 700 new && mkdir locked && : > locked/f && chmod 0 locked", 0);
+    expect_status(sandbox,
+                  "rm -r gone && echo two > new && chmod 700 new && mkdir locked && : > locked/f "
+                  "&& chmod 0 locked",
+                  0);
     AUTO_FREE char *upper = keep(&sandbox);
     sandbox = open_on(lower, upper);
     expect_status(sandbox, "chmod 700 locked", 0);
@@ -319,7 +326,9 @@ FIBER_TEST(layers_are_not_counted_and_locked_directories_are)
     sandbox = open_sandbox(&plan);
     expect_text(sandbox, "head -c 4M /dev/zero > small; mkdir d; chmod 0 d; sleep 1; stat -c %a d", "0\n");
     sandbox_close(&sandbox);
-    expect_killed(&plan, "mkdir shut; for i in 1 2 3; do head -c 4M /dev/zero > shut/$i; done; chmod 0 shut; sleep 100",
+    expect_killed(&plan,
+                  "mkdir shut; for i in 1 2 3; do head -c 4M /dev/zero > shut/$i; done; chmod 0 "
+                  "shut; sleep 100",
                   "disk");
 }
 
@@ -339,7 +348,8 @@ static int group(void)
         PLAIN_TEST(nothing_outlives_a_spawner_that_is_killed),
         PLAIN_TEST(nothing_outlives_a_first_process_that_is_killed),
         PLAIN_TEST(memory_processes_and_disk_are_watched),
-        cmocka_unit_test_setup_teardown(layers_are_not_counted_and_locked_directories_are, set_up_layers, tear_down_plain),
+        cmocka_unit_test_setup_teardown(layers_are_not_counted_and_locked_directories_are, set_up_layers,
+                                        tear_down_plain),
     };
     return cmocka_run_group_tests_name("landlock", tests, NULL, NULL);
 }
@@ -354,7 +364,8 @@ static bool forbid_clone3(void)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog program = {sizeof(code) / sizeof(*code), code};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(__NR_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           syscall(__NR_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
 }
 
 static int run_without_clone3(void)

@@ -20,8 +20,11 @@ static void expect_refused(struct sandbox *sandbox, const char *refusal, const c
     va_end(args);
     snprintf(command, sizeof(command),
              "python3 -c '\nimport os, socket, ctypes, errno\nc = ctypes.CDLL(None, use_errno=True)\n"
-             "def call(*a):\n  if c.syscall(*a) < 0: raise OSError(ctypes.get_errno(), \"\")\n  return 0\n"
-             "try:\n  %s\n  print(\"was let\")\nexcept OSError as e:\n  print(errno.errorcode[e.errno])\n'", code);
+             "def call(*a):\n  if c.syscall(*a) < 0: raise OSError(ctypes.get_errno(), \"\")\n  return "
+             "0\n"
+             "try:\n  %s\n  print(\"was let\")\nexcept OSError as e:\n  "
+             "print(errno.errorcode[e.errno])\n'",
+             code);
     run_text(sandbox, command, &text);
     if (strcmp(text, refusal) != 0)
         fail_msg("%s: %snot %s", code, text, refusal);
@@ -108,7 +111,8 @@ FIBER_TEST(no_process_of_the_user_can_be_signalled_traced_or_slowed)
     expect_end(sandbox, 1, "kill -0 %d", worker);
     expect_end(sandbox, 1, "kill -9 $PPID; kill -0 $PPID"); /* the container's first process */
     expect_end(sandbox, 1, "kill -9 %d", spawner_pid(spawner));
-    expect_end(sandbox, 1, "cat /proc/%d/environ || cat /proc/%d/mem || readlink /proc/%d/fd/0", stranger, worker, worker);
+    expect_end(sandbox, 1, "cat /proc/%d/environ || cat /proc/%d/mem || readlink /proc/%d/fd/0", stranger, worker,
+               worker);
     expect_end(sandbox, 1, "ls /proc/%d/root/ || echo x > /proc/%d/mem", stranger, worker);
     expect_refused(sandbox, "EPERM\n", "call(%d, 16, %d, 0, 0)", __NR_ptrace, stranger);
     expect_refused(sandbox, "EPERM\n", "call(%d, %d, 0, 0, 0, 0, 0)", __NR_process_vm_readv, stranger);
@@ -116,7 +120,8 @@ FIBER_TEST(no_process_of_the_user_can_be_signalled_traced_or_slowed)
     expect_refused(sandbox, "EPERM\n", "os.setpriority(os.PRIO_PROCESS, %d, 19)", stranger);
     expect_refused(sandbox, "EPERM\n", "os.setpriority(os.PRIO_USER, 0, 19)");
     expect_refused(sandbox, "EPERM\n", "os.sched_setscheduler(%d, os.SCHED_BATCH, os.sched_param(0))", stranger);
-    expect_refused(sandbox, "EPERM\n", "import resource; resource.prlimit(%d, resource.RLIMIT_NOFILE, (0, 0))", stranger);
+    expect_refused(sandbox, "EPERM\n", "import resource; resource.prlimit(%d, resource.RLIMIT_NOFILE, (0, 0))",
+                   stranger);
     expect_text(sandbox, "sleep 100 & kill $! && wait $!; echo $?", "143\n");
     expect_text(sandbox, "timeout 0.1 sleep 100; echo $?", "124\n");
     sandbox_close(&sandbox);
@@ -126,7 +131,9 @@ FIBER_TEST(no_process_of_the_user_can_be_signalled_traced_or_slowed)
 FIBER_TEST(nobody_inside_has_a_right_or_can_gain_one)
 {
     struct sandbox *sandbox = open_host();
-    expect_text(sandbox, "grep -E '^(CapInh|CapPrm|CapEff|CapAmb)' /proc/self/status | tr -d '0\\n\\t'; grep NoNewPrivs /proc/self/status",
+    expect_text(sandbox,
+                "grep -E '^(CapInh|CapPrm|CapEff|CapAmb)' /proc/self/status | tr -d '0\\n\\t'; "
+                "grep NoNewPrivs /proc/self/status",
                 "CapInh:CapPrm:CapEff:CapAmb:NoNewPrivs:\t1\n");
     if (geteuid() == 0)
         expect_text(sandbox, "grep CapBnd /proc/self/status", "CapBnd:\t0000000000000000\n");
@@ -140,7 +147,8 @@ static int listen_unix(const char *name, bool is_abstract)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     strcpy(address.sun_path + is_abstract, name);
-    socklen_t len = is_abstract ? (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name)) : sizeof(address);
+    socklen_t len = is_abstract ? (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name))
+                                : sizeof(address);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(fd, (struct sockaddr *)&address, len), 0);
     assert_int_equal(listen(fd, 1), 0);
@@ -165,7 +173,8 @@ FIBER_TEST(no_socket_of_the_host_can_be_reached)
     expect_refused(sandbox, "EPERM\n", "socket.socket(socket.AF_UNIX).connect(\"\\0%s\")", name);
     expect_refused(sandbox, "EPERM\n", "socket.socket(socket.AF_INET, socket.SOCK_DGRAM)");
     expect_refused(sandbox, "EPERM\n", "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)");
-    expect_refused(sandbox, "EPERM\n", "socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].sendto(b\"x\", \"%s\")", path);
+    expect_refused(sandbox, "EPERM\n", "socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].sendto(b\"x\", \"%s\")",
+                   path);
     expect_refused(sandbox, "EPERM\n", "socket.socketpair()[0].connect(\"%s\")", path);
     expect_refused(sandbox, "was let\n", "a, b = socket.socketpair(); a.send(b\"x\"); assert b.recv(1) == b\"x\"");
     sandbox_close(&sandbox);

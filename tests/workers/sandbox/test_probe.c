@@ -160,8 +160,7 @@ static void a_container_that_filters_mount_is_recognized(void **state)
     (void)state;
     probe_after(filter_mount);
     assert_true(probe->results[CHECK_userns].is_ok);
-    expect_no(CHECK_mounts, "a system call filter on this process refuses it",
-              "--security-opt seccomp=unconfined");
+    expect_no(CHECK_mounts, "a system call filter on this process refuses it", "--security-opt seccomp=unconfined");
     assert_int_equal(probe_choose(probe) == TIER_overlay_tmpfs, 0);
 }
 
@@ -174,10 +173,7 @@ static void a_container_that_filters_clone_or_unshare_is_recognized(void **state
     expect_no(CHECK_userns, "a right inside the namespace: Operation not permitted", "seccomp=unconfined");
 }
 
-static bool cover_devices(void)
-{
-    return enter_namespaces() && mount("tmpfs", "/dev", "tmpfs", 0, NULL) == 0;
-}
+static bool cover_devices(void) { return enter_namespaces() && mount("tmpfs", "/dev", "tmpfs", 0, NULL) == 0; }
 
 static void without_the_fuse_device_its_module_is_the_remedy(void **state)
 {
@@ -187,10 +183,7 @@ static void without_the_fuse_device_its_module_is_the_remedy(void **state)
     expect_no(CHECK_fuse_overlayfs, "not tried: it needs FUSE", "");
 }
 
-static bool cover_proc(void)
-{
-    return enter_namespaces() && mount("tmpfs", "/proc/sys", "tmpfs", 0, NULL) == 0;
-}
+static bool cover_proc(void) { return enter_namespaces() && mount("tmpfs", "/proc/sys", "tmpfs", 0, NULL) == 0; }
 
 static void where_parts_of_proc_are_covered_none_can_be_mounted(void **state)
 {
@@ -291,8 +284,8 @@ static struct probe_result find_remedy(enum probe_check check, int code, struct 
     return result;
 }
 
-static const struct kernel_info plain = {.userns_clone = -1, .apparmor_userns = -1, .max_user = 1000, .seccomp = 0,
-                                   .kernel_major = 6, .kernel_minor = 8};
+static const struct kernel_info plain = {
+    .userns_clone = -1, .apparmor_userns = -1, .max_user = 1000, .seccomp = 0, .kernel_major = 6, .kernel_minor = 8};
 
 static void each_machine_has_its_remedy(void **state)
 {

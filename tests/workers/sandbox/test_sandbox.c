@@ -25,8 +25,7 @@ FIBER_TEST(a_sandbox_has_a_home_a_name_and_a_user_of_its_own)
                 "1000\n1000\n/workspace\nsandbox\n/workspace C.UTF-8 dumb\n");
     expect_text(sandbox, "echo a > /workspace/f; echo b > /tmp/f; cat /workspace/f /tmp/f", "a\nb\n");
     expect_text(sandbox, "stat -c %a /tmp /dev/shm /workspace", "1777\n1777\n755\n");
-    expect_text(sandbox, "head -c 3 /dev/zero | wc -c; test -c /dev/null && ls /dev/pts/ptmx",
-                "3\n/dev/pts/ptmx\n");
+    expect_text(sandbox, "head -c 3 /dev/zero | wc -c; test -c /dev/null && ls /dev/pts/ptmx", "3\n/dev/pts/ptmx\n");
     expect_text(sandbox, "umask; ulimit -c; ulimit -n", "0022\n0\n4096\n");
     sandbox_close(&sandbox);
 }
@@ -38,7 +37,8 @@ FIBER_TEST(nothing_of_the_host_is_seen_but_its_programs)
     struct sandbox *sandbox = open_host();
     snprintf(command, sizeof(command), "cat %s/secret", directory);
     expect_status(sandbox, command, 1);
-    expect_text(sandbox, "ls -A /home /root /tmp /mnt /srv /sys /var/lib", "/home:\n\n/mnt:\n\n/root:\n\n/srv:\n\n/sys:\n\n/tmp:\n\n/var/lib:\n");
+    expect_text(sandbox, "ls -A /home /root /tmp /mnt /srv /sys /var/lib",
+                "/home:\n\n/mnt:\n\n/root:\n\n/srv:\n\n/sys:\n\n/tmp:\n\n/var/lib:\n");
     expect_status(sandbox, "cat /etc/shadow | grep -q .", 1);
     expect_status(sandbox, "touch /usr/x /etc/x /opt/x", 1);
     expect_status(sandbox, "test -e /proc/1/root/x || ls /proc/1/fd /proc/1/cwd/", 2);
@@ -179,8 +179,8 @@ FIBER_TEST(what_is_not_a_file_is_not_handed_out_and_does_not_block)
         const char *path;
         int code;
     } traps[] = {
-        {"fifo", -EINVAL},         {"zero", -EINVAL},   {"comm", -EINVAL}, {"environ", -EINVAL},
-        {"/proc/uptime", -EINVAL}, {"magic", -ELOOP},   {"tty", -ENXIO},   {"socket", -ENXIO},
+        {"fifo", -EINVAL},         {"zero", -EINVAL}, {"comm", -EINVAL}, {"environ", -EINVAL},
+        {"/proc/uptime", -EINVAL}, {"magic", -ELOOP}, {"tty", -ENXIO},   {"socket", -ENXIO},
     };
     struct sandbox *sandbox = open_host();
     expect_status(sandbox,

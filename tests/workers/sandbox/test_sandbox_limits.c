@@ -6,8 +6,7 @@
 
 #include "workers/sandbox/output.h"
 
-static void expect_gone(struct sandbox *sandbox, const char *command, const char *breach,
-                        const char *words)
+static void expect_gone(struct sandbox *sandbox, const char *command, const char *breach, const char *words)
 {
     struct sandbox_output output;
     struct fail fail = {0};
@@ -36,9 +35,8 @@ FIBER_TEST(memory_of_many_processes_is_summed)
     struct sandbox_plan plan = host_plan();
     plan.memory_mib = 100;
     struct sandbox *sandbox = open_sandbox(&plan);
-    expect_gone(sandbox,
-                "for i in 1 2 3 4 5; do (head -c 40M /dev/zero; sleep 100) | tail & done; wait",
-                "memory", "the sandbox used more than its 100 MiB of memory and was killed");
+    expect_gone(sandbox, "for i in 1 2 3 4 5; do (head -c 40M /dev/zero; sleep 100) | tail & done; wait", "memory",
+                "the sandbox used more than its 100 MiB of memory and was killed");
     sandbox_close(&sandbox);
 }
 
@@ -73,7 +71,8 @@ FIBER_TEST(the_disk_is_limited_in_bytes_wherever_it_is_written)
     struct sandbox *sandbox = open_sandbox(&plan);
     char *text;
     run_text(sandbox,
-             "for d in /workspace /tmp /var/tmp /dev/shm; do cat /dev/zero > $d/f; ls -l $d/f; rm $d/f; done",
+             "for d in /workspace /tmp /var/tmp /dev/shm; do cat /dev/zero > $d/f; ls -l $d/f; rm "
+             "$d/f; done",
              &text);
     int full = 0;
     for (const char *at = text; (at = strstr(at, "No space left on device")); at++)
@@ -147,7 +146,8 @@ FIBER_TEST(a_sandbox_full_of_processes_still_starts_one)
     struct sandbox *sandbox = open_sandbox(&plan);
     const char *argv[] = {"/usr/bin/perl", "-e",
                           "for (1..40) { defined($p = fork) or last; if (!$p) { sleep 1000; exit } }"
-                          "open(F, q(>), q(/tmp/full)); sleep 1000", NULL};
+                          "open(F, q(>), q(/tmp/full)); sleep 1000",
+                          NULL};
     const char *plain[] = {"/bin/true", NULL};
     assert_int_equal(sandbox_start(sandbox, &(struct sandbox_exec){.argv = argv}, &first, &fail), 0);
     while ((fd = sandbox_open_file(sandbox, "/tmp/full", O_RDONLY, 0, &fail)) == -ENOENT)
@@ -182,9 +182,8 @@ FIBER_TEST(a_background_child_that_keeps_the_pipe_does_not_hold_the_command)
     struct sandbox *sandbox = open_host();
     struct sandbox_output output;
     struct fail fail = {0};
-    assert_int_equal(sandbox_command(sandbox, "setsid sleep 1000 & echo done; exit 5", COMMAND_MS, 1000,
-                                     &output, &fail),
-                     0);
+    assert_int_equal(
+        sandbox_command(sandbox, "setsid sleep 1000 & echo done; exit 5", COMMAND_MS, 1000, &output, &fail), 0);
     assert_false(output.timed_out);
     assert_int_equal(output.status, 5);
     assert_string_equal(output.text, "done\n");
@@ -259,7 +258,8 @@ FIBER_TEST(inodes_have_a_limit_of_their_own_and_a_name)
     assert_int_equal(usage_of(sandbox).breaches[LIMIT_INODES], 0);
     assert_in_range(usage_of(sandbox).peak_inodes, 0, 510);
     expect_status(sandbox,
-                  "perl -e 'for (1..1000) { open(F, q(>), $_) or print(qq($!)), exit 3 }' | grep -q 'No space left'",
+                  "perl -e 'for (1..1000) { open(F, q(>), $_) or print(qq($!)), exit 3 }' | grep "
+                  "-q 'No space left'",
                   0);
     await_breach(sandbox, LIMIT_INODES, 1);
     assert_in_range(usage_of(sandbox).peak_inodes, 500, 564);
@@ -397,8 +397,8 @@ static void output_keeps_the_beginning_and_the_end(void **state)
                 if (len <= max)
                     snprintf(expected, sizeof(expected), "%.*s", (int)len, source);
                 else
-                    snprintf(expected, sizeof(expected), "%.*s\n[%zu bytes left out]\n%.*s", (int)head,
-                             source, len - max, (int)tail, source + len - tail);
+                    snprintf(expected, sizeof(expected), "%.*s\n[%zu bytes left out]\n%.*s", (int)head, source,
+                             len - max, (int)tail, source + len - tail);
                 char *text = output_take(&output, &got);
                 assert_string_equal(text, expected);
                 assert_int_equal(got, strlen(expected));

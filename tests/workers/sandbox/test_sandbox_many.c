@@ -246,16 +246,16 @@ static void no_process_mount_namespace_file_or_descriptor_is_left_of_many_sandbo
         one_round_leaves_nothing(state);
     print_message("%zu sandboxes in %.1f s: %zu came to life, %zu were ended at some moment; left are %zu "
                   "processes, %zu descriptors, %zu mounts, %zu namespaces, %zu files, as before\n",
-                  started, (double)(clock_ms() - began_ms) / 1e3, opened, killed, start.processes,
-                  start.descriptors, start.mounts, start.namespaces, start.files);
+                  started, (double)(clock_ms() - began_ms) / 1e3, opened, killed, start.processes, start.descriptors,
+                  start.mounts, start.namespaces, start.files);
     assert_true(opened > started / 2 && killed > started / 8);
 }
 
 static int group(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(
-            no_process_mount_namespace_file_or_descriptor_is_left_of_many_sandboxes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(no_process_mount_namespace_file_or_descriptor_is_left_of_many_sandboxes, set_up,
+                                        tear_down),
     };
     return cmocka_run_group_tests_name("many sandboxes", tests, NULL, NULL);
 }

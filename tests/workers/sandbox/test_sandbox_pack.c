@@ -59,8 +59,7 @@ static char *list(int fd)
         const char *link = archive_entry_symlink(entry), *hard = archive_entry_hardlink(entry);
         char content[64] = "";
         char type = hard ? 'h' : S_ISDIR(archive_entry_mode(entry)) ? 'd' : link ? 'l' : 'f';
-        buffer_printf(&text, "%c %o %s", type, archive_entry_mode(entry) & 07777,
-                      archive_entry_pathname(entry));
+        buffer_printf(&text, "%c %o %s", type, archive_entry_mode(entry) & 07777, archive_entry_pathname(entry));
         if (link || hard)
             buffer_printf(&text, " -> %s", link ? link : hard);
         if (type == 'f' && archive_read_data(archive, content, sizeof(content) - 1) > 0)
@@ -350,7 +349,8 @@ FIBER_TEST(layers_lie_over_the_image_the_last_one_on_top)
     plan.layer_count = 3;
     struct sandbox *sandbox = open_sandbox(&plan);
     expect_text(sandbox, "cat /both /only /keep; ls /gone /replaced 2>&1; stat -c %u /keep",
-                "upper\nonly\nkeep\nls: cannot access '/gone': No such file or directory\n/replaced:\n1000\n");
+                "upper\nonly\nkeep\nls: cannot access '/gone': No such file or "
+                "directory\n/replaced:\n1000\n");
     expect_text(sandbox, "echo more >> /keep; rm /only; mv /both /moved; cat /keep /moved", "keep\nmore\nupper\n");
     sandbox_close(&sandbox);
     sandbox = open_sandbox(&plan); /* nothing of that came through */
@@ -390,8 +390,7 @@ FIBER_TEST(a_layer_that_has_files_for_our_directories_does_not_keep_the_containe
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         write_host_file(image, names[i], "a file", 0644);
     struct sandbox *sandbox = open_over(image);
-    expect_text(sandbox, "pwd; echo hi > f; cat f; ls /proc/1 > /dev/null && echo fine",
-                "/workspace\nhi\nfine\n");
+    expect_text(sandbox, "pwd; echo hi > f; cat f; ls /proc/1 > /dev/null && echo fine", "/workspace\nhi\nfine\n");
     sandbox_close(&sandbox);
 }
 

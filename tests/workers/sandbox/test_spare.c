@@ -164,7 +164,9 @@ FIBER_TEST(each_gets_what_its_own_plan_says)
     struct sandbox *second = open_sandbox(&plan);
     expect_text(first, "df --output=size -m /workspace | tail -1 | tr -d ' '", "64\n");
     expect_text(second, "df --output=size -m /workspace | tail -1 | tr -d ' '", "5\n");
-    expect_text(second, "for i in {1..200}; do echo > f$i || break; done 2>/dev/null; ls | wc -l | sed 's/^1[0-9][0-9]$/many/'",
+    expect_text(second,
+                "for i in {1..200}; do echo > f$i || break; done 2>/dev/null; ls | wc -l | sed "
+                "'s/^1[0-9][0-9]$/many/'",
                 "many\n");
     sandbox_close(&second);
     sandbox_close(&first);

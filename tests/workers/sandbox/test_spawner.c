@@ -128,7 +128,8 @@ static int start_with_less(const char *scratch)
     spawner = spawner_start_tier(scratch, TIER_landlock, disks, &fail);
     if (!spawner)
         return 3;
-    int code = fixture_read_status(spawner_pid(spawner), "CapPrm: %llx") != fixture_read_status(getpid(), "CapPrm: %llx") ||
+    int code = fixture_read_status(spawner_pid(spawner), "CapPrm: %llx") !=
+                   fixture_read_status(getpid(), "CapPrm: %llx") ||
                fixture_read_status(spawner_pid(spawner), "CapInh: %llx") != 0;
     spawner_stop(&spawner);
     return code;
@@ -309,7 +310,8 @@ static int group(void)
         cmocka_unit_test_setup_teardown(the_workers_environment_is_not_its, set_up_with_masked_paths, tear_down),
         cmocka_unit_test_setup_teardown(the_workers_files_are_not_its, set_up_with_masked_paths, tear_down),
         cmocka_unit_test_setup_teardown(containers_that_cannot_be_leave_nothing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(it_has_all_rights_in_its_namespaces_and_leaves_none_to_programs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(it_has_all_rights_in_its_namespaces_and_leaves_none_to_programs, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(it_has_no_right_that_its_worker_has_not, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_ends_with_its_worker, set_up, tear_down),
         cmocka_unit_test_setup_teardown(where_memory_is_not_executed_a_file_is, set_up, tear_down),

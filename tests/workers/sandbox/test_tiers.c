@@ -89,8 +89,11 @@ FIBER_TEST(the_hosts_names_at_the_top_stay_what_they_are)
     plan.layers = (const char *[]){layer};
     plan.layer_count = 1;
     struct sandbox *sandbox = open_sandbox(&plan);
-    expect_text(sandbox, "for n in bin sbin lib lib32 lib64 libx32 usr etc opt; do rm -f /$n; rmdir /$n; mv /$n /gone-$n; "
-                "ln -sfn /tmp /$n; ln -sT /tmp /tmp/new; mv -T /tmp/new /$n; done 2>/dev/null; ls -d /gone-* 2>/dev/null; type -P bash; /bin/bash -c 'echo $0'",
+    expect_text(sandbox,
+                "for n in bin sbin lib lib32 lib64 libx32 usr etc opt; do rm -f /$n; rmdir /$n; mv "
+                "/$n /gone-$n; "
+                "ln -sfn /tmp /$n; ln -sT /tmp /tmp/new; mv -T /tmp/new /$n; done 2>/dev/null; ls "
+                "-d /gone-* 2>/dev/null; type -P bash; /bin/bash -c 'echo $0'",
                 "/usr/bin/bash\n/bin/bash\n");
     sandbox_close(&sandbox);
 }
@@ -145,7 +148,9 @@ FIBER_TEST(what_is_hidden_from_the_owner_or_lies_deep_counts)
     plan.disk_mib = 16;
     struct sandbox *sandbox = open_sandbox(&plan);
     expect_killed(sandbox,
-                  "mkdir shut; for i in 1 2 3; do head -c 8M /dev/zero > shut/$i; done; chmod 0 shut; sleep 100", "disk");
+                  "mkdir shut; for i in 1 2 3; do head -c 8M /dev/zero > shut/$i; done; chmod 0 "
+                  "shut; sleep 100",
+                  "disk");
     sandbox_close(&sandbox);
     plan.inodes = 100;
     sandbox = open_sandbox(&plan);
@@ -324,7 +329,10 @@ FIBER_TEST(with_fuse_the_disk_limit_is_the_kernels)
     struct sandbox_plan plan = host_plan();
     plan.disk_mib = 16;
     struct sandbox *sandbox = open_sandbox(&plan);
-    expect_text(sandbox, "head -c 17M /dev/zero 2>&1 > big | grep -o 'No space.*'; echo after > /dev/shm/f && echo fine", "No space left on device\nfine\n");
+    expect_text(sandbox,
+                "head -c 17M /dev/zero 2>&1 > big | grep -o 'No space.*'; echo after > /dev/shm/f "
+                "&& echo fine",
+                "No space left on device\nfine\n");
     assert_null(sandbox_breach(sandbox));
     sandbox_close(&sandbox);
 }

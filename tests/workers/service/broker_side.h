@@ -40,7 +40,7 @@ static const char *broker_host = "127.0.0.1";
 static struct heard heard;
 static bool has_heard;
 static unsigned heard_count; /* messages of all workers */
-static struct { /* the last engine.load */
+static struct {              /* the last engine.load */
     unsigned count;
     char url[257];
     uint64_t runs, tokens, calls;
@@ -155,10 +155,7 @@ static inline void say(enum message_id id, const void *message)
     buffer_finish(&out);
 }
 
-static inline void say_hello(uint64_t epoch)
-{
-    say(MSG_lane_hello, &(struct msg_lane_hello){.epoch = epoch});
-}
+static inline void say_hello(uint64_t epoch) { say(MSG_lane_hello, &(struct msg_lane_hello){.epoch = epoch}); }
 
 static inline void say_ack(const char *job, uint64_t token)
 {
@@ -173,8 +170,8 @@ static inline void say_cancel(const char *job, uint64_t token)
 /* grace_s -1: none is said. */
 static inline void say_drain(int grace_s)
 {
-    say(MSG_lane_drain, &(struct msg_lane_drain){.grace_s = grace_s < 0 ? 0 : (uint64_t)grace_s,
-                                                 .has_grace_s = grace_s >= 0});
+    say(MSG_lane_drain,
+        &(struct msg_lane_drain){.grace_s = grace_s < 0 ? 0 : (uint64_t)grace_s, .has_grace_s = grace_s >= 0});
 }
 
 static const char noop_task[] = "{\"task\":\"t\",\"kind\":\"noop\",\"prompt\":\"p\"}";
@@ -183,8 +180,8 @@ static const char chat_task[] =
     "\"limits\":{\"run_s\":600}}";
 
 /* On a layer that init left; NULL: none. */
-static inline uint64_t say_start_on(const char *job, uint64_t token, const char *task,
-                                    const char *engine, const char *layer)
+static inline uint64_t say_start_on(const char *job, uint64_t token, const char *task, const char *engine,
+                                    const char *layer)
 {
     char stage[16] = "";
     sscanf(job, "%15[^:]", stage);
@@ -202,16 +199,12 @@ static inline uint64_t say_start_on(const char *job, uint64_t token, const char 
     return token;
 }
 
-static inline uint64_t say_start_as(const char *job, uint64_t token, const char *task,
-                                    const char *engine)
+static inline uint64_t say_start_as(const char *job, uint64_t token, const char *task, const char *engine)
 {
     return say_start_on(job, token, task, engine, NULL);
 }
 
-static inline uint64_t say_start(const char *job)
-{
-    return say_start_as(job, ++next_token, noop_task, NULL);
-}
+static inline uint64_t say_start(const char *job) { return say_start_as(job, ++next_token, noop_task, NULL); }
 
 /* ---- waiting for what the worker says --------------------------------------------------- */
 
@@ -244,9 +237,9 @@ static inline const struct msg_worker_beat *hear_beat(void)
     }
 }
 
-#define hear_beat_until(condition)                                                                 \
-    for (int64_t end_ = clock_ms() + BOUND_MS; hear_beat() && !(condition);)                       \
-        if (clock_ms() > end_)                                                                     \
+#define hear_beat_until(condition)                                                                                     \
+    for (int64_t end_ = clock_ms() + BOUND_MS; hear_beat() && !(condition);)                                           \
+        if (clock_ms() > end_)                                                                                         \
             fail_msg("no beat with " #condition);
 
 /* The next result, which must be of this job; beats on the way are passed over. */

@@ -34,10 +34,7 @@ __attribute__((constructor)) static void map_clock(void)
     skipped_us = page;
 }
 
-int64_t __wrap_loop_now_us(void)
-{
-    return clock_us() + (told_us = atomic_load(skipped_us));
-}
+int64_t __wrap_loop_now_us(void) { return clock_us() + (told_us = atomic_load(skipped_us)); }
 
 /* Ends, too, when time was skipped since the loop worked out how long to wait. */
 int __wrap_epoll_wait(int fd, struct epoll_event *events, int max, int timeout_ms)

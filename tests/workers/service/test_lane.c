@@ -86,8 +86,8 @@ static void open_sink(struct scene *scene, const struct key *key)
 static void open_lane(struct scene *scene, const struct key *key)
 {
     struct fail fail;
-    const struct lane_plan plan = {.broker = scene->front, .port_first = 20000, .port_last = 29999,
-                                   .worker = "w1", .key = key};
+    const struct lane_plan plan = {
+        .broker = scene->front, .port_first = 20000, .port_last = 29999, .worker = "w1", .key = key};
     if (lane_open(&scene->lane, scene->worker_zmq, &plan, &fail))
         fail_msg("%s", fail.text);
 }
@@ -250,8 +250,11 @@ static void without_a_key_a_lane_is_open_to_this_machine_only(void **state)
 {
     struct scene *scene = *state;
     struct fail fail;
-    struct lane_plan plan = {.broker = "tcp://127.0.0.1:9", .advertise = "10.11.12.13", .worker = "w1",
-                             .port_first = 20000, .port_last = 29999};
+    struct lane_plan plan = {.broker = "tcp://127.0.0.1:9",
+                             .advertise = "10.11.12.13",
+                             .worker = "w1",
+                             .port_first = 20000,
+                             .port_last = 29999};
     assert_int_equal(lane_open(&scene->lane, scene->worker_zmq, &plan, &fail), -EACCES);
     assert_non_null(strstr(fail.text, "is not on this machine and there is no key"));
     plan.key = &scene->worker;

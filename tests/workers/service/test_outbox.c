@@ -71,14 +71,8 @@ static void push(const char *job, uint64_t token, size_t len)
     assert_null(bytes.data);
 }
 
-static bool has(const char *job)
-{
-    return outbox_has(&outbox, slice_from_str(job));
-}
-static void forget(const char *job, uint64_t token)
-{
-    outbox_forget(&outbox, slice_from_str(job), token);
-}
+static bool has(const char *job) { return outbox_has(&outbox, slice_from_str(job)); }
+static void forget(const char *job, uint64_t token) { outbox_forget(&outbox, slice_from_str(job), token); }
 
 /* The first byte of what came; 0 when nothing came in time. */
 static char receive(int bound_ms)

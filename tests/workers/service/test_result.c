@@ -62,8 +62,7 @@ static void what_it_did_not_leave_is_absent(void **state)
 {
     (void)state;
     encode();
-    assert_false(sent.has_layer_digest || sent.has_layer || sent.has_answer || sent.has_record ||
-                 sent.has_reward);
+    assert_false(sent.has_layer_digest || sent.has_layer || sent.has_answer || sent.has_record || sent.has_reward);
 }
 
 static void only_ok_has_a_reward(void **state)
@@ -113,8 +112,7 @@ static void text_that_is_not_utf8_is_repaired_and_sent(void **state)
 {
     (void)state;
     job.result.answer = strdup("a\xff\xc3z\xe2\x82");
-    snprintf(job.result.detail, sizeof(job.result.detail),
-             "bad \xed\xa0\x80 and good \xe2\x82\xac");
+    snprintf(job.result.detail, sizeof(job.result.detail), "bad \xed\xa0\x80 and good \xe2\x82\xac");
     encode();
     assert_true(slice_is(sent.answer, "a\?\?z\?\?"));
     assert_true(slice_is(sent.detail, "bad \?\?\? and good \xe2\x82\xac"));

@@ -18,8 +18,8 @@ static void a_worker_says_it_is_ready_and_beats(void **state)
     assert_true(beat->has_sandboxes && beat->sandboxes == 0);
     assert_true(beat->sandbox.len > 0); /* which tier is the machine's affair; test_tiers knows them */
     char ready[512];
-    snprintf(ready, sizeof(ready), "worker ready stage=run id=%.*s lane=%.*s\n",
-             SLICE_ARG(beat->worker), SLICE_ARG(beat->lane));
+    snprintf(ready, sizeof(ready), "worker ready stage=run id=%.*s lane=%.*s\n", SLICE_ARG(beat->worker),
+             SLICE_ARG(beat->lane));
     assert_string_equal(worker.said, ready);
     unsigned port = 0;
     assert_int_equal(sscanf(ready + strlen(ready) - 27, "%*[^t]tcp://127.0.0.1:%u", &port), 1);
@@ -279,8 +279,7 @@ static void a_task_that_is_refused_ends_as_the_tasks_fault(void **state)
     (void)state;
     static const struct {
         const char *task, *why;
-    } tasks[] = {
-        {"{}", "task"}, {"[1,2", "task"}, {"{\"task\":\"t\",\"kind\":\"unheard-of\"}", "kind"}};
+    } tasks[] = {{"{}", "task"}, {"[1,2", "task"}, {"{\"task\":\"t\",\"kind\":\"unheard-of\"}", "kind"}};
     struct worker_process worker = worker_start("run");
     open_lane(1);
     for (int i = 0; i < 3; i++) {
@@ -322,8 +321,7 @@ static void ten_thousand_jobs_are_each_answered_once(void **state)
         seen[number] = true;
         say_ack(job, heard.result.token);
     }
-    print_message("%d no-op jobs, %.0f jobs/s\n", JOBS,
-                  JOBS * 1e6 / (double)(clock_us() - begin_us));
+    print_message("%d no-op jobs, %.0f jobs/s\n", JOBS, JOBS * 1e6 / (double)(clock_us() - begin_us));
     assert_true(repeated < JOBS / 10); /* only those whose acknowledgement took over 2 s */
     hear_beat_until(heard.beat.jobs.count == 0);
     assert_int_equal(worker_stop(&worker), 0);

@@ -32,7 +32,9 @@ static pid_t parent_of(pid_t pid)
     return end && sscanf(end + 1, " %c %d", &state, &parent) == 2 && state != 'Z' ? parent : 0;
 }
 
-enum { IDLE = 2 }; /* processes of a worker without a sandbox: its spawner and, after the first one, the next one's first */
+enum {
+    IDLE = 2
+}; /* processes of a worker without a sandbox: its spawner and, after the first one, the next one's first */
 
 /* Every process the worker made, through any number of others. */
 static int count_processes(void)
@@ -79,8 +81,7 @@ static void wait_for_file(const char *dir, const char *part, bool there)
 {
     for (int64_t end = clock_ms() + BOUND_MS; dir_has(dir, part) != there; hear(1))
         if (clock_ms() > end)
-            fail_msg("%s/*%s* is %s after %d ms", dir, part, there ? "not there" : "still there",
-                     BOUND_MS);
+            fail_msg("%s/*%s* is %s after %d ms", dir, part, there ? "not there" : "still there", BOUND_MS);
 }
 
 static bool engine_was_left(void)
@@ -127,10 +128,7 @@ static void expect_nothing_left(const char *cancelled)
     world_close(&engine);
 }
 
-static uint64_t start(const char *job, const char *task)
-{
-    return say_start_as(job, ++next_token, task, engine.url);
-}
+static uint64_t start(const char *job, const char *task) { return say_start_as(job, ++next_token, task, engine.url); }
 
 /* ---- the model's call --------------------------------------------------------------------- */
 
@@ -196,10 +194,9 @@ static void a_cancel_ends_an_evaluator(void **state)
 {
     (void)state;
     start_worker("eval", NULL);
-    uint64_t token =
-        start("eval:g/0", "{\"task\":\"t\",\"prompt\":\"p\",\"eval\":{\"kind\":\"command\","
-                          "\"command\":\"" MANY "\",\"files\":{\"a\":\"x\"}},"
-                          "\"limits\":{\"command_s\":600}}");
+    uint64_t token = start("eval:g/0", "{\"task\":\"t\",\"prompt\":\"p\",\"eval\":{\"kind\":\"command\","
+                                       "\"command\":\"" MANY "\",\"files\":{\"a\":\"x\"}},"
+                                       "\"limits\":{\"command_s\":600}}");
     wait_for_processes(IDLE + 1 + 4, 99);
     say_cancel("eval:g/0", token);
     wait_for_processes(IDLE, IDLE);
@@ -214,8 +211,7 @@ static void cancels_while_sandboxes_open_leave_none_behind(void **state)
     for (int i = 0; i < 60; i++) {
         char job[32];
         snprintf(job, sizeof(job), "run:g/%d", i);
-        uint64_t token =
-            start(job, "{\"task\":\"t\",\"prompt\":\"p\",\"agent\":{\"kind\":\"bash\"}}");
+        uint64_t token = start(job, "{\"task\":\"t\",\"prompt\":\"p\",\"agent\":{\"kind\":\"bash\"}}");
         hear(i % 12); /* so that each finds it a little further on */
         say_cancel(job, token);
     }
@@ -225,9 +221,9 @@ static void cancels_while_sandboxes_open_leave_none_behind(void **state)
 
 /* ---- packing and unpacking ------------------------------------------------------------------ */
 
-static const char large_task[] =
-    "{\"task\":\"t\",\"prompt\":\"p\",\"setup\":[\"head -c " COUNTED_MB "M /dev/urandom > f\"],"
-    "\"limits\":{\"disk_mib\":512,\"memory_mib\":512}}";
+static const char large_task[] = "{\"task\":\"t\",\"prompt\":\"p\",\"setup\":[\"head -c " COUNTED_MB
+                                 "M /dev/urandom > f\"],"
+                                 "\"limits\":{\"disk_mib\":512,\"memory_mib\":512}}";
 
 static void a_cancel_stops_the_thread_that_packs_a_layer(void **state)
 {
@@ -262,8 +258,7 @@ static void a_cancel_stops_the_thread_that_unpacks_a_layer(void **state)
     broker_come_back(); /* nothing of the first worker's is heard any more */
     worker = worker_start("run", "--slots", "1");
     open_lane(2);
-    token = say_start_on("run:g/0", ++next_token,
-                         "{\"task\":\"t\",\"prompt\":\"p\",\"agent\":{\"kind\":\"bash\"}}",
+    token = say_start_on("run:g/0", ++next_token, "{\"task\":\"t\",\"prompt\":\"p\",\"agent\":{\"kind\":\"bash\"}}",
                          engine.url, layer);
     wait_for_file("cache", ".tmp.", true);
     say_cancel("run:g/0", token);

@@ -24,8 +24,8 @@ static bool leave_network(void)
     snprintf(map, sizeof(map), "0 %d 1", (int)geteuid());
     if (geteuid() == 0)
         return unshare(CLONE_NEWNET) == 0;
-    return unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0 &&
-           write_file("/proc/self/setgroups", "deny") && write_file("/proc/self/uid_map", map);
+    return unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0 && write_file("/proc/self/setgroups", "deny") &&
+           write_file("/proc/self/uid_map", map);
 }
 
 static pid_t hold_namespace(void)
@@ -52,8 +52,7 @@ static bool shell(bool there, const char *command)
 {
     char line[512];
     if (there)
-        snprintf(line, sizeof(line), "PATH=$PATH:/usr/sbin:/sbin nsenter -t %d -n %s", (int)other_side,
-                 command);
+        snprintf(line, sizeof(line), "PATH=$PATH:/usr/sbin:/sbin nsenter -t %d -n %s", (int)other_side, command);
     else
         snprintf(line, sizeof(line), "PATH=$PATH:/usr/sbin:/sbin %s", command);
     return system(line) == 0;

@@ -8,8 +8,7 @@
 /* ---- results that nobody acknowledges --------------------------------------------------- */
 
 /* Its layer travels in the result: about 60 KB that do not compress. */
-static const char heavy_task[] =
-    "{\"task\":\"t\",\"prompt\":\"p\",\"setup\":[\"head -c 60000 /dev/urandom > f\"]}";
+static const char heavy_task[] = "{\"task\":\"t\",\"prompt\":\"p\",\"setup\":[\"head -c 60000 /dev/urandom > f\"]}";
 
 enum { SLOTS = 4, HEAVY_MAX = 40 };
 

@@ -28,15 +28,9 @@ static inline int worker_clock_open(void **state)
 }
 
 /* The worker's loop's time. */
-static inline int64_t worker_now_ms(void)
-{
-    return clock_ms() + atomic_load(worker_skipped_us) / 1000;
-}
+static inline int64_t worker_now_ms(void) { return clock_ms() + atomic_load(worker_skipped_us) / 1000; }
 
-static inline void worker_skip(int64_t ms)
-{
-    atomic_fetch_add(worker_skipped_us, ms * 1000);
-}
+static inline void worker_skip(int64_t ms) { atomic_fetch_add(worker_skipped_us, ms * 1000); }
 
 /* The beat of a second that passes at once. */
 static inline void skip_to_beat(void)

@@ -89,7 +89,7 @@ static char directory[128];    /* TMPDIR and everything else of one test */
 static pid_t workers_alive[8]; /* ended by worker_kill_all if a test fails half-way */
 
 static const char *worker_program; /* in place of the real one */
-static int worker_net = -1;    /* the network namespace of workers to come; -1: this one */
+static int worker_net = -1;        /* the network namespace of workers to come; -1: this one */
 
 static inline void worker_exec(const char *const *argv, int out)
 {
@@ -168,12 +168,12 @@ static inline void worker_hear(struct worker_process *worker)
     worker->said[len] = '\0';
 }
 
-#define worker_start(...)                                                                          \
-    ({                                                                                             \
-        struct worker_process made_ = worker_launch(__VA_ARGS__, NULL);                            \
-        worker_hear(&made_);                                                                       \
-        assert_memory_equal(made_.said, "worker ready", 12);                                       \
-        made_;                                                                                     \
+#define worker_start(...)                                                                                              \
+    ({                                                                                                                 \
+        struct worker_process made_ = worker_launch(__VA_ARGS__, NULL);                                                \
+        worker_hear(&made_);                                                                                           \
+        assert_memory_equal(made_.said, "worker ready", 12);                                                           \
+        made_;                                                                                                         \
     })
 
 /* Its exit status, or 256 + signal. It is killed, and the test fails, if it does not end. */

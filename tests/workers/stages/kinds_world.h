@@ -27,9 +27,8 @@ static int set_up_kinds(void **state)
     struct fail fail = {0};
     if (image_list_add(&offered, directory, &fail) < 0)
         return -1;
-    context = (struct job_context){.loop = loop, .spawner = spawner,
-                                   .images = images_create(loop, cache, 0, &offered),
-                                   .layers = {store, cache}};
+    context = (struct job_context){
+        .loop = loop, .spawner = spawner, .images = images_create(loop, cache, 0, &offered), .layers = {store, cache}};
     return 0;
 }
 
@@ -52,8 +51,7 @@ static enum outcome run_scripted(struct agent_run *run)
     struct sandbox_output output = {0};
     struct fail fail = {0};
     fiber_wake(agent_observer);
-    int code = sandbox_command(run->sandbox, run->task->messages[0].content, COMMAND_MS, 1 << 16,
-                               &output, &fail);
+    int code = sandbox_command(run->sandbox, run->task->messages[0].content, COMMAND_MS, 1 << 16, &output, &fail);
     if (code == 0) /* of a call that broke off an agent has nothing to record */
         record_say(run->record, "user", slice_from_str(run->task->messages[0].content), NULL, 0);
     free(agent_output);
@@ -117,7 +115,7 @@ static inline void give_layer(struct slice *digest, struct slice *inlined, const
 }
 
 static inline struct job run_stage(enum stage stage, const char *json, const struct layer *init,
-                            const struct layer *run, const char *answer)
+                                   const struct layer *run, const char *answer)
 {
     struct job job = make_job(json);
     const struct task_kind *kind = task_kind_find(job.task->kind);
@@ -142,8 +140,8 @@ static inline void end_job(struct job *job)
 static inline void expect(const struct job *job, enum outcome outcome, const char *words)
 {
     if (job->result.outcome != outcome || !strstr(job->result.detail, words))
-        fail_msg("%s (%s), not %s (%s)", outcome_wire(job->result.outcome), job->result.detail,
-                 outcome_wire(outcome), words);
+        fail_msg("%s (%s), not %s (%s)", outcome_wire(job->result.outcome), job->result.detail, outcome_wire(outcome),
+                 words);
     assert_true(!job->result.has_reward || outcome == OUTCOME_OK);
 }
 
@@ -164,8 +162,7 @@ static inline struct job run_task(const char *json)
     struct job run = run_stage(STAGE_RUN, json, &init.result.layer, NULL, NULL);
     if (run.result.outcome != OUTCOME_OK && run.result.outcome != OUTCOME_AGENT)
         fail_msg("run: %s", run.result.detail);
-    struct job eval =
-        run_stage(STAGE_EVAL, json, &init.result.layer, &run.result.layer, run.result.answer);
+    struct job eval = run_stage(STAGE_EVAL, json, &init.result.layer, &run.result.layer, run.result.answer);
     end_job(&init);
     end_job(&run);
     return eval;

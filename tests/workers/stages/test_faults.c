@@ -3,17 +3,16 @@
 
 #include <signal.h>
 
-static void expect_fault(const struct job *job, enum outcome outcome, enum fault fault,
-                         const char *words)
+static void expect_fault(const struct job *job, enum outcome outcome, enum fault fault, const char *words)
 {
     expect(job, outcome, words);
     if (job->result.fault != fault)
-        fail_msg("%s is blamed on \"%s\", not \"%s\"", job->result.detail,
-                 fault_wire(job->result.fault), fault_wire(fault));
+        fail_msg("%s is blamed on \"%s\", not \"%s\"", job->result.detail, fault_wire(job->result.fault),
+                 fault_wire(fault));
 }
 
-static void expect_stage(enum stage stage, const char *json, const struct layer *init,
-                         enum outcome outcome, enum fault fault, const char *words)
+static void expect_stage(enum stage stage, const char *json, const struct layer *init, enum outcome outcome,
+                         enum fault fault, const char *words)
 {
     struct job job = run_stage(stage, json, init, NULL, NULL);
     expect_fault(&job, outcome, fault, words);
@@ -23,19 +22,17 @@ static void expect_stage(enum stage stage, const char *json, const struct layer 
 
 #define WRITES "{\"task\":\"t\",\"prompt\":\"echo x > f\",\"files\":{\"a\":\"x\"}"
 /* So much that its layer must go to the store. */
-#define WRITES_MUCH                                                                                \
-    "{\"task\":\"t\",\"prompt\":\"true\",\"setup\":[\"head -c 200000 /dev/urandom > f\"]}"
+#define WRITES_MUCH "{\"task\":\"t\",\"prompt\":\"true\",\"setup\":[\"head -c 200000 /dev/urandom > f\"]}"
 
 /* ---- the image ---------------------------------------------------------------------------- */
 
 FIBER_TEST(an_image_that_is_not_there_is_the_tasks_and_the_images_fault)
 {
-    expect_stage(STAGE_INIT, "{\"task\":\"t\",\"prompt\":\"true\",\"image\":\"/does/not/exist\"}",
-                 NULL, OUTCOME_TASK, FAULT_IMAGE, "/does/not/exist");
-    expect_stage(STAGE_INIT, WRITES ",\"image\":\"/does/not/exist\"}", NULL, OUTCOME_TASK,
+    expect_stage(STAGE_INIT, "{\"task\":\"t\",\"prompt\":\"true\",\"image\":\"/does/not/exist\"}", NULL, OUTCOME_TASK,
                  FAULT_IMAGE, "/does/not/exist");
-    expect_stage(STAGE_RUN, WRITES ",\"image\":\"/etc/passwd\"}", NULL, OUTCOME_TASK, FAULT_IMAGE,
-                 "/etc/passwd");
+    expect_stage(STAGE_INIT, WRITES ",\"image\":\"/does/not/exist\"}", NULL, OUTCOME_TASK, FAULT_IMAGE,
+                 "/does/not/exist");
+    expect_stage(STAGE_RUN, WRITES ",\"image\":\"/etc/passwd\"}", NULL, OUTCOME_TASK, FAULT_IMAGE, "/etc/passwd");
 }
 
 FIBER_TEST(an_image_that_cannot_be_read_is_infra_and_the_images_fault)
@@ -55,7 +52,8 @@ FIBER_TEST(an_image_without_bash_is_the_tasks_fault_in_set_up_and_in_evaluation)
     make_dir(image, sizeof(image), "image");
     snprintf(json, sizeof(json),
              "{\"task\":\"t\",\"prompt\":\"true\",\"image\":\"%s\",\"setup\":[\"true\"],"
-             "\"eval\":{\"kind\":\"command\",\"command\":\"true\"}}", image);
+             "\"eval\":{\"kind\":\"command\",\"command\":\"true\"}}",
+             image);
     expect_stage(STAGE_INIT, json, NULL, OUTCOME_TASK, FAULT_IMAGE, "cannot execute /bin/bash");
     expect_stage(STAGE_EVAL, json, NULL, OUTCOME_TASK, FAULT_NONE, "cannot execute /bin/bash");
     char bin[200];
@@ -71,8 +69,7 @@ FIBER_TEST(an_image_without_bash_is_the_tasks_fault_in_set_up_and_in_evaluation)
 
 FIBER_TEST(a_layer_that_is_missing_or_damaged_is_the_stores_fault)
 {
-    struct layer layer = {
-        .digest = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"};
+    struct layer layer = {.digest = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"};
     expect_stage(STAGE_RUN, WRITES "}", &layer, OUTCOME_INFRA, FAULT_STORE, "No such file");
     buffer_append_str(&layer.inlined, "not this");
     expect_stage(STAGE_RUN, WRITES "}", &layer, OUTCOME_INFRA, FAULT_STORE, "damaged");
@@ -97,8 +94,10 @@ FIBER_TEST(a_cache_that_cannot_be_written_is_the_nodes_fault)
     char gone[160];
     snprintf(gone, sizeof(gone), "%s/gone", directory);
     assert_int_equal(rename(cache, gone), 0);
-    expect_stage(STAGE_EVAL, "{\"task\":\"t\",\"prompt\":\"x\",\"eval\":{\"kind\":\"command\",\"command\":\"true\","
-                 "\"files\":{\"/workspace/a\":\"x\"}}}", NULL, OUTCOME_INFRA, FAULT_NODE, cache);
+    expect_stage(STAGE_EVAL,
+                 "{\"task\":\"t\",\"prompt\":\"x\",\"eval\":{\"kind\":\"command\",\"command\":\"true\","
+                 "\"files\":{\"/workspace/a\":\"x\"}}}",
+                 NULL, OUTCOME_INFRA, FAULT_NODE, cache);
     assert_int_equal(rename(gone, cache), 0);
 }
 
@@ -135,17 +134,15 @@ FIBER_TEST(a_spawner_that_died_is_the_nodes_fault)
 
 FIBER_TEST(what_the_task_or_the_broker_got_wrong_is_blamed_on_nothing_else)
 {
-    expect_stage(STAGE_INIT, "{\"task\":\"t\",\"prompt\":\"true\",\"setup\":[\"false\"]}", NULL,
-                 OUTCOME_TASK, FAULT_NONE, "exited with 1");
-    expect_stage(STAGE_INIT, "{\"task\":\"t\",\"prompt\":\"true\",\"files\":{\"/usr/x\":\"\"}}",
-                 NULL, OUTCOME_TASK, FAULT_NONE, "/usr/x");
-    expect_stage(STAGE_RUN,
-                 "{\"task\":\"t\",\"prompt\":\"1+1?\",\"agent\":{\"kind\":\"chat\"}}", NULL,
-                 OUTCOME_INFRA, FAULT_NONE, "names none");
-    expect_stage(
-        STAGE_EVAL,
-        "{\"task\":\"t\",\"prompt\":\"x\",\"eval\":{\"kind\":\"command\",\"command\":\"kill $$\"}}",
-        NULL, OUTCOME_TASK, FAULT_NONE, "broken");
+    expect_stage(STAGE_INIT, "{\"task\":\"t\",\"prompt\":\"true\",\"setup\":[\"false\"]}", NULL, OUTCOME_TASK,
+                 FAULT_NONE, "exited with 1");
+    expect_stage(STAGE_INIT, "{\"task\":\"t\",\"prompt\":\"true\",\"files\":{\"/usr/x\":\"\"}}", NULL, OUTCOME_TASK,
+                 FAULT_NONE, "/usr/x");
+    expect_stage(STAGE_RUN, "{\"task\":\"t\",\"prompt\":\"1+1?\",\"agent\":{\"kind\":\"chat\"}}", NULL, OUTCOME_INFRA,
+                 FAULT_NONE, "names none");
+    expect_stage(STAGE_EVAL,
+                 "{\"task\":\"t\",\"prompt\":\"x\",\"eval\":{\"kind\":\"command\",\"command\":\"kill $$\"}}", NULL,
+                 OUTCOME_TASK, FAULT_NONE, "broken");
 }
 
 static int group(void)
@@ -167,7 +164,4 @@ static int group(void)
     return failed;
 }
 
-int main(void)
-{
-    return run_as_everyone(group);
-}
+int main(void) { return run_as_everyone(group); }

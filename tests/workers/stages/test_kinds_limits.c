@@ -27,8 +27,7 @@ static struct job run_agent(const char *json, struct record *ret)
 FIBER_TEST(the_limits_an_agent_reached_are_in_its_record_by_name)
 {
     struct record record;
-    struct job run = run_agent("{\"task\":\"t\",\"prompt\":\"cat /dev/zero > f; seq 100000\"," SMALL "}",
-                               &record);
+    struct job run = run_agent("{\"task\":\"t\",\"prompt\":\"cat /dev/zero > f; seq 100000\"," SMALL "}", &record);
     expect(&run, OUTCOME_OK, "ended by itself");
     assert_int_equal(record.sandbox->breach_count, 2);
     assert_int_equal(breaches_of(&record, "disk"), 1);
@@ -43,8 +42,7 @@ FIBER_TEST(the_limits_an_agent_reached_are_in_its_record_by_name)
 FIBER_TEST(an_agent_that_was_killed_for_its_memory_has_that_in_its_record)
 {
     struct record record;
-    struct job run =
-        run_agent("{\"task\":\"t\",\"prompt\":\"head -c 400M /dev/zero | tail\"," SMALL "}", &record);
+    struct job run = run_agent("{\"task\":\"t\",\"prompt\":\"head -c 400M /dev/zero | tail\"," SMALL "}", &record);
     expect(&run, OUTCOME_AGENT, "memory limit");
     assert_int_equal(breaches_of(&record, "memory"), 1);
     assert_true(record.sandbox->peak_memory_kib > 100 << 10);
@@ -55,8 +53,7 @@ FIBER_TEST(an_agent_that_was_killed_for_its_memory_has_that_in_its_record)
 FIBER_TEST(the_time_of_the_stage_is_a_limit_of_the_agents)
 {
     struct record record;
-    struct job run =
-        run_agent("{\"task\":\"t\",\"prompt\":\"sleep 100\",\"limits\":{\"run_s\":1}}", &record);
+    struct job run = run_agent("{\"task\":\"t\",\"prompt\":\"sleep 100\",\"limits\":{\"run_s\":1}}", &record);
     assert_int_equal(run.result.outcome, OUTCOME_AGENT);
     assert_int_equal(breaches_of(&record, "stage-time"), 1);
     record_finish(&record);
@@ -73,7 +70,9 @@ FIBER_TEST(an_agent_within_its_limits_has_no_breach)
     end_job(&run);
 }
 
-#define KEPT "\"files\":{\"keep\":\"x\"},\"eval\":{\"kind\":\"command\",\"command\":\"test -e keep\"}," SMALL "}"
+#define KEPT                                                                                                           \
+    "\"files\":{\"keep\":\"x\"},\"eval\":{\"kind\":\"command\",\"command\":\"test -e "                                 \
+    "keep\"}," SMALL "}"
 
 /* What was there before the agent came would get 1. */
 static void expect_unscored(const char *json, const char *words)
@@ -103,12 +102,12 @@ FIBER_TEST(an_agent_that_is_killed_for_a_limit_is_not_scored_by_what_was_there_b
 
 FIBER_TEST(what_set_up_reached_is_the_tasks)
 {
-    expect_init("{\"task\":\"t\",\"prompt\":\"p\",\"setup\":[\"cat /dev/zero > f\"]," SMALL "}",
-                OUTCOME_TASK, "exited with 1 (limits reached: disk): cat: write error");
-    struct job init = run_stage(
-        STAGE_INIT,
-        "{\"task\":\"t\",\"prompt\":\"p\",\"setup\":[\"cat /dev/zero > f; rm f\", \"cat /dev/zero > f; :\"]," SMALL "}",
-        NULL, NULL, NULL);
+    expect_init("{\"task\":\"t\",\"prompt\":\"p\",\"setup\":[\"cat /dev/zero > f\"]," SMALL "}", OUTCOME_TASK,
+                "exited with 1 (limits reached: disk): cat: write error");
+    struct job init = run_stage(STAGE_INIT,
+                                "{\"task\":\"t\",\"prompt\":\"p\",\"setup\":[\"cat /dev/zero > f; "
+                                "rm f\", \"cat /dev/zero > f; :\"]," SMALL "}",
+                                NULL, NULL, NULL);
     expect(&init, OUTCOME_OK, "0 files, 2 set-up commands (limits reached: disk)");
     end_job(&init);
 }
@@ -120,8 +119,7 @@ FIBER_TEST(what_an_evaluator_reached_is_the_tasks)
                   0.0, "the evaluator exited with 1 (limits reached: disk)");
     expect_no_reward("{\"task\":\"t\",\"agent\":{\"kind\":\"none\"},\"eval\":{\"kind\":\"command\",\"command\":"
                      "\"truncate -s 200M f; exit $?\"}," SMALL "}",
-                     OUTCOME_TASK,
-                     "the evaluator is broken, it exited with 153 (limits reached: file-size)");
+                     OUTCOME_TASK, "the evaluator is broken, it exited with 153 (limits reached: file-size)");
 }
 
 static int group(void)

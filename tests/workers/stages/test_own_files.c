@@ -1,7 +1,6 @@
 /* The worker's own files below what the image "host" shows: no sandbox shows them, whoever runs the worker. */
 #include "tests/workers/sandbox/sandbox_fixture.h"
 
-
 #include "workers/programs/options.h"
 #include "workers/sandbox/container/masked_paths.h"
 
@@ -37,7 +36,9 @@ FIBER_TEST(the_workers_own_files_are_not_seen_inside)
     char command[512];
     struct sandbox *sandbox = open_host();
     snprintf(command, sizeof(command),
-             "cd %s; for f in worker.key data/ledger.db other; do echo $(cat $f 2>/dev/null); done; ls data 2>/dev/null; echo end", place);
+             "cd %s; for f in worker.key data/ledger.db other; do echo $(cat $f 2>/dev/null); "
+             "done; ls data 2>/dev/null; echo end",
+             place);
     expect_text(sandbox, command, "\n\nnot the worker's\nend\n");
     sandbox_close(&sandbox);
 }
@@ -48,12 +49,16 @@ FIBER_TEST(nor_in_an_image_that_they_lie_in)
     char command[512], *text;
     struct sandbox_plan plan = host_plan();
     plan.image = place;
-    snprintf(command, sizeof(command), "mkdir -p %s/usr/bin %s/lib64 && cd %s && cp -L --parents /usr/bin/bash /usr/bin/cat . && "
-             "for file in $(ldd /usr/bin/bash /usr/bin/cat | grep -o '/[^ ]*\\.so[^ ]*'); do cp -L --parents $file .; done; ln -sfn usr/bin bin",
+    snprintf(command, sizeof(command),
+             "mkdir -p %s/usr/bin %s/lib64 && cd %s && cp -L --parents /usr/bin/bash /usr/bin/cat . && "
+             "for file in $(ldd /usr/bin/bash /usr/bin/cat | grep -o '/[^ ]*\\.so[^ ]*'); do cp -L "
+             "--parents $file .; done; ln -sfn usr/bin bin",
              place, place, place);
     assert_int_equal(system(command), 0);
     struct sandbox *sandbox = open_sandbox(&plan);
-    assert_int_equal(run_text(sandbox, "for f in /worker.key /data/ledger.db /other; do echo $(cat $f 2>/dev/null); done", &text), 0);
+    assert_int_equal(
+        run_text(sandbox, "for f in /worker.key /data/ledger.db /other; do echo $(cat $f 2>/dev/null); done", &text),
+        0);
     assert_string_equal(text, "\n\nnot the worker's\n");
     free(text);
     sandbox_close(&sandbox);
@@ -83,9 +88,19 @@ static void what_the_command_line_names_is_the_workers_own(void **state)
     snprintf(within, sizeof(within), "%s/cache/images", data);
     assert_int_equal(mkdir(sockets, 0755) | mkdir(images, 0755), 0);
     write_host_file(dir, "search.key", "a-key\n", 0600);
-    char *argv[] = {(char[]){"sluice-worker"}, (char[]){"run"}, (char[]){"--data"}, data, (char[]){"--search"},
-                    (char[]){"tavily=https://127.0.0.1:1"}, (char[]){"--search-key"}, key, (char[]){"--broker"}, broker,
-                    (char[]){"--images"}, images, NULL};
+    char *argv[] = {(char[]){"sluice-worker"},
+                    (char[]){"run"},
+                    (char[]){"--data"},
+                    data,
+                    (char[]){"--search"},
+                    (char[]){"tavily=https://127.0.0.1:1"},
+                    (char[]){"--search-key"},
+                    key,
+                    (char[]){"--broker"},
+                    broker,
+                    (char[]){"--images"},
+                    images,
+                    NULL};
     assert_int_equal(options_begin(11, argv + 1, &options), -1);
     if (options_make_directories(&options, &fail) < 0)
         fail_msg("%s", fail.text);
@@ -101,7 +116,8 @@ static void what_the_command_line_names_is_the_workers_own(void **state)
 static int group(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest both[] = {TEST(the_workers_own_files_are_not_seen_inside), TEST(nor_in_an_image_that_they_lie_in)};
+    const struct CMUnitTest both[] = {TEST(the_workers_own_files_are_not_seen_inside),
+                                      TEST(nor_in_an_image_that_they_lie_in)};
     const struct CMUnitTest told[] = {cmocka_unit_test(what_the_command_line_names_is_the_workers_own)};
     const struct CMUnitTest without_images[] = {TEST(the_workers_own_files_are_not_seen_inside)};
     fixture_tier = TIER_overlay_tmpfs;

@@ -56,7 +56,8 @@ static struct job run_harmed(enum stage stage, const char *json, const struct la
     return run_stage(stage, json, init, NULL, NULL);
 }
 
-static void expect_not_believed(enum stage stage, const char *json, void (*what)(void), enum fault fault, const char *words)
+static void expect_not_believed(enum stage stage, const char *json, void (*what)(void), enum fault fault,
+                                const char *words)
 {
     struct job init = run_stage(STAGE_INIT, json, NULL, NULL, NULL);
     expect(&init, OUTCOME_OK, "");
@@ -71,8 +72,9 @@ static void expect_not_believed(enum stage stage, const char *json, void (*what)
 }
 
 #define WAITS "sleep 777; exit 1"
-#define TASK(more) "{\"task\":\"t\",\"prompt\":\"" WAITS "\",\"files\":{\"keep\":\"x\"}," \
-                   "\"eval\":{\"kind\":\"command\",\"command\":\"" WAITS "\"}" more "}"
+#define TASK(more)                                                                                                     \
+    "{\"task\":\"t\",\"prompt\":\"" WAITS "\",\"files\":{\"keep\":\"x\"},"                                             \
+    "\"eval\":{\"kind\":\"command\",\"command\":\"" WAITS "\"}" more "}"
 
 static void nothing(void) {}
 
@@ -134,8 +136,10 @@ FIBER_TEST(a_verdict_over_a_layer_that_a_file_went_from_is_none_and_the_next_has
 
 FIBER_TEST(a_verdict_without_the_evaluators_own_files_is_none)
 {
-    expect_not_believed(STAGE_EVAL, "{\"task\":\"t\",\"prompt\":\"p\",\"files\":{\"keep\":\"x\"},"
-                        "\"eval\":{\"kind\":\"command\",\"command\":\"" WAITS "\",\"files\":{\"/eval/expected\":\"y\"}}}",
+    expect_not_believed(STAGE_EVAL,
+                        "{\"task\":\"t\",\"prompt\":\"p\",\"files\":{\"keep\":\"x\"},"
+                        "\"eval\":{\"kind\":\"command\",\"command\":\"" WAITS
+                        "\",\"files\":{\"/eval/expected\":\"y\"}}}",
                         remove_expected, FAULT_NODE, "eval has other entries");
 }
 
@@ -143,8 +147,9 @@ FIBER_TEST(a_verdict_without_the_evaluators_own_files_is_none)
 FIBER_TEST(layers_with_directories_that_nobody_may_enter_are_believed)
 {
     static const char json[] = "{\"task\":\"t\",\"prompt\":\"" WAITS "\",\"setup\":["
-        "\"mkdir -p a/b c d; echo x > a/b/f; echo x > c/g; ln c/g d/h; chmod 0500 a/b; chmod 0 a c; chmod 0300 d\"],"
-        "\"eval\":{\"kind\":\"command\",\"command\":\"" WAITS "\"}}";
+                               "\"mkdir -p a/b c d; echo x > a/b/f; echo x > c/g; ln c/g d/h; "
+                               "chmod 0500 a/b; chmod 0 a c; chmod 0300 d\"],"
+                               "\"eval\":{\"kind\":\"command\",\"command\":\"" WAITS "\"}}";
     struct job init = run_stage(STAGE_INIT, json, NULL, NULL, NULL);
     struct job run = run_harmed(STAGE_RUN, json, &init.result.layer, nothing);
     expect(&run, OUTCOME_OK, "ended by itself");
@@ -171,7 +176,8 @@ static void put_cache_back(void)
 
 FIBER_TEST(a_verdict_in_a_cache_that_was_replaced_is_none_where_no_layer_was_used_either)
 {
-    static const char bare[] = "{\"task\":\"t\",\"prompt\":\"" WAITS "\",\"eval\":{\"kind\":\"command\",\"command\":\"" WAITS "\"}}";
+    static const char bare[] = "{\"task\":\"t\",\"prompt\":\"" WAITS
+                               "\",\"eval\":{\"kind\":\"command\",\"command\":\"" WAITS "\"}}";
     struct fail fail = {0};
     assert_int_equal(cache_watch_open(&watch, cache, NULL, &fail), 0);
     context.cache_watch = &watch;
@@ -186,7 +192,8 @@ FIBER_TEST(a_set_up_that_fails_over_a_cache_that_was_removed_is_not_the_tasks_fa
     struct fail fail = {0};
     assert_int_equal(cache_watch_open(&watch, cache, NULL, &fail), 0);
     context.cache_watch = &watch;
-    struct job job = run_harmed(STAGE_INIT, "{\"task\":\"t\",\"prompt\":\"p\",\"setup\":[\"" WAITS "\"]}", NULL, remove_cache);
+    struct job job = run_harmed(STAGE_INIT, "{\"task\":\"t\",\"prompt\":\"p\",\"setup\":[\"" WAITS "\"]}", NULL,
+                                remove_cache);
     expect(&job, OUTCOME_INFRA, "does not count (the set-up command");
     assert_int_equal(job.result.fault, FAULT_NODE);
     end_job(&job);
@@ -210,8 +217,11 @@ static void make_image(void)
     char script[1024];
     make_dir(image, sizeof(image), "image");
     snprintf(script, sizeof(script),
-             "set -e; cd %s; mkdir -p usr/bin; ln -s usr/bin bin; cp -L /usr/bin/bash /usr/bin/sleep usr/bin/; "
-             "for f in $(ldd /usr/bin/bash /usr/bin/sleep | grep -o '/[^ :]*\\.so[^ :]*' | sort -u); do cp -L --parents $f .; done", image);
+             "set -e; cd %s; mkdir -p usr/bin; ln -s usr/bin bin; cp -L /usr/bin/bash "
+             "/usr/bin/sleep usr/bin/; "
+             "for f in $(ldd /usr/bin/bash /usr/bin/sleep | grep -o '/[^ :]*\\.so[^ :]*' | sort "
+             "-u); do cp -L --parents $f .; done",
+             image);
     assert_int_equal(system(script), 0);
 }
 
@@ -219,8 +229,10 @@ FIBER_TEST(a_verdict_on_an_image_that_was_replaced_is_none)
 {
     char json[512];
     make_image();
-    snprintf(json, sizeof(json), "{\"task\":\"t\",\"prompt\":\"p\",\"image\":\"%s\","
-             "\"eval\":{\"kind\":\"command\",\"command\":\"" WAITS "\"}}", image);
+    snprintf(json, sizeof(json),
+             "{\"task\":\"t\",\"prompt\":\"p\",\"image\":\"%s\","
+             "\"eval\":{\"kind\":\"command\",\"command\":\"" WAITS "\"}}",
+             image);
     expect_not_believed(STAGE_EVAL, json, replace_image, FAULT_IMAGE, "is not there any more, or is another one");
 }
 
@@ -287,8 +299,9 @@ FIBER_TEST(a_file_system_that_hangs_is_not_waited_for_without_end_and_is_the_nod
     if (fixture_tier != TIER_fuse_overlayfs)
         return;
     int64_t began_ms = clock_ms();
-    struct job job = run_harmed(STAGE_EVAL, "{\"task\":\"t\",\"prompt\":\"p\",\"eval\":{\"kind\":\"command\",\"command\":\"" WAITS "\"}}",
-                                NULL, stop_server);
+    struct job job = run_harmed(
+        STAGE_EVAL, "{\"task\":\"t\",\"prompt\":\"p\",\"eval\":{\"kind\":\"command\",\"command\":\"" WAITS "\"}}", NULL,
+        stop_server);
     expect(&job, OUTCOME_INFRA, "did not answer any more");
     assert_int_equal(job.result.fault, FAULT_NODE);
     assert_true(clock_ms() - began_ms < JOB_PACK_MS + 15000);
@@ -310,7 +323,8 @@ static void what_the_kernel_killed_is_read_where_this_process_is_counted(void **
     write_below("sys/fs/cgroup/memory/jobs/3/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 5\n");
     assert_int_equal(starved_count(), 5);
     write_below("proc/self/cgroup", "0::/user.slice/here.scope\n");
-    write_below("sys/fs/cgroup/user.slice/memory.events", "low 0\nhigh 0\nmax 9\noom 3\noom_kill 4\noom_group_kill 0\n");
+    write_below("sys/fs/cgroup/user.slice/memory.events",
+                "low 0\nhigh 0\nmax 9\noom 3\noom_kill 4\noom_group_kill 0\n");
     assert_int_equal(starved_count(), 4);
 }
 

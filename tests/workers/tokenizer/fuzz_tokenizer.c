@@ -40,9 +40,11 @@ static void read_text(struct slice text)
     static struct tokenizer *tokenizer;
     struct fail fail = {0};
     if (!tokenizer) {
-        AUTO_FREE char *json = file_write(&(struct file_parts){
-            .tokens = tokens, .merges = merges, .pre = PRE_GPT2,
-            .added = ADDED("300", "<e>", "true") "," ADDED("301", "<e>>", "false")});
+        AUTO_FREE char *json = file_write(
+            &(struct file_parts){.tokens = tokens,
+                                 .merges = merges,
+                                 .pre = PRE_GPT2,
+                                 .added = ADDED("300", "<e>", "true") "," ADDED("301", "<e>>", "false")});
         must(tokenizer_parse(slice_from_str(json), &tokenizer, &fail) == 0);
     }
     encode(tokenizer, text, true);

@@ -23,8 +23,7 @@ static struct tokenizer *make(const struct file_parts *parts)
 }
 
 /* The ids of a text as words: "a", "bc", with the name of an added one in brackets. */
-static void assert_encodes(struct tokenizer *tokenizer, struct slice text, bool specials,
-                           const char *expected)
+static void assert_encodes(struct tokenizer *tokenizer, struct slice text, bool specials, const char *expected)
 {
     struct tokens ids = {0};
     struct fail fail = {0};
@@ -83,8 +82,7 @@ static void a_piece_that_is_a_token_ignores_merges_where_the_file_says_so(void *
     (void)state;
     const char *const tokens[] = {"abc", "bc", NULL}, *const merges[] = {"b c", NULL};
     expect(&(struct file_parts){.tokens = tokens, .merges = merges}, "abc", "a|bc");
-    expect(&(struct file_parts){.tokens = tokens, .merges = merges, .ignore_merges = true}, "abc",
-           "abc");
+    expect(&(struct file_parts){.tokens = tokens, .merges = merges, .ignore_merges = true}, "abc", "abc");
 }
 
 static void text_is_split_as_the_pre_tokenizers_say(void **state)
@@ -118,9 +116,9 @@ static void added_tokens_are_found_first_and_the_longest_wins(void **state)
     (void)state;
     const char *const bare[] = {NULL};
     struct tokenizer *tokenizer = make(&(struct file_parts){
-        .tokens = bare, .merges = bare,
-        .added = ADDED("300", "<e>", "true") "," ADDED("301", "<e>>", "true") ","
-                 ADDED("302", "<t>", "false")});
+        .tokens = bare,
+        .merges = bare,
+        .added = ADDED("300", "<e>", "true") "," ADDED("301", "<e>>", "true") "," ADDED("302", "<t>", "false")});
     const struct slice text = slice_from_str("a<e>b<e>><t><");
     assert_encodes(tokenizer, text, true, "a|<e>|b|<e>>|<t>|<");
     /* as text, but for those that are not special */
@@ -132,15 +130,13 @@ static void every_byte_of_every_character_comes_back(void **state)
 {
     (void)state;
     const char *const bare[] = {NULL};
-    struct tokenizer *tokenizer =
-        make(&(struct file_parts){.tokens = bare, .merges = bare, .pre = PRE_GPT2});
+    struct tokenizer *tokenizer = make(&(struct file_parts){.tokens = bare, .merges = bare, .pre = PRE_GPT2});
     const char *const texts[] = {"", "\x01 \x7f", "caf\u00e9", "\u4e2d", "\U0001f600", "\u00ad\u0142"};
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
         struct tokens ids = {0};
         struct fail fail = {0};
         AUTO_BUFFER back = {0};
-        assert_int_equal(
-            tokenizer_encode(tokenizer, slice_from_str(texts[i]), true, &ids, &fail), 0);
+        assert_int_equal(tokenizer_encode(tokenizer, slice_from_str(texts[i]), true, &ids, &fail), 0);
         assert_int_equal(ids.count, strlen(texts[i]));
         assert_true(tokenizer_decode(tokenizer, &ids, &back));
         assert_true(slice_is(buffer_peek(&back), texts[i]));
@@ -167,8 +163,8 @@ static void texts_that_cannot_be_done_exactly_are_left_to_the_engine(void **stat
 {
     (void)state;
     const char *const bare[] = {NULL};
-    struct tokenizer *tokenizer = make(&(struct file_parts){
-        .tokens = bare, .merges = bare, .normalizer = "{\"type\":\"NFC\"}"});
+    struct tokenizer *tokenizer = make(
+        &(struct file_parts){.tokens = bare, .merges = bare, .normalizer = "{\"type\":\"NFC\"}"});
     assert_not_done(tokenizer, slice_from_str("e\u0301"), "normalized");
     assert_not_done(tokenizer, slice_from_str("\u212b"), "normalized");
     assert_not_done(tokenizer, slice_from_str("\xff"), "not UTF-8");
@@ -177,8 +173,7 @@ static void texts_that_cannot_be_done_exactly_are_left_to_the_engine(void **stat
     assert_not_done(tokenizer, slice_from_str(big), "more than");
     struct tokens ids = {0};
     struct fail fail = {0};
-    assert_int_equal(tokenizer_encode(tokenizer, slice_from_str("caf\u00e9 \u4e2d\U0001f600"), false,
-                                      &ids, &fail), 0);
+    assert_int_equal(tokenizer_encode(tokenizer, slice_from_str("caf\u00e9 \u4e2d\U0001f600"), false, &ids, &fail), 0);
     tokens_finish(&ids);
     tokenizer_destroy(&tokenizer);
 }
@@ -227,8 +222,7 @@ static void what_is_not_known_here_is_refused_by_name(void **state)
         {{.pre = "{\"type\":\"ByteLevel\",\"add_prefix_space\":true}"}, "space in front"},
         {{.pre = PRE_SPLIT("(")}, "not one: error"},
         {{.pre = PRE_SPLIT("[a&&b]")}, "&&"},
-        {{.pre = "{\"type\":\"Split\",\"pattern\":{\"String\":\"a\"},\"behavior\":\"Removed\"}"},
-         "not Isolated"},
+        {{.pre = "{\"type\":\"Split\",\"pattern\":{\"String\":\"a\"},\"behavior\":\"Removed\"}"}, "not Isolated"},
         {{.tokens = ab, .merges = no_token}, "tokens that there are not"},
         {{.tokens = ab, .merges = one}, "not one of two tokens"},
         {{.added = ADDED("1048576", "<e>", "true")}, "no id below"},
@@ -254,12 +248,11 @@ static void what_is_no_tokenizer_at_all_is_refused(void **state)
     assert_refused("{\"model\":{\"vocab\":{\"a\":1,\"a\":2}}}", "not JSON");
     assert_refused("{\"model\":{\"vocab\":[],\"merges\":{}}}", "no vocab");
     assert_refused("[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]", "levels");
-    assert_refused("{\"model\":{\"vocab\":{\"a\":\"1\"},\"merges\":[]},\"pre_tokenizer\":" PRE_NONE "}",
-                   "has no id");
+    assert_refused("{\"model\":{\"vocab\":{\"a\":\"1\"},\"merges\":[]},\"pre_tokenizer\":" PRE_NONE "}", "has no id");
     assert_refused("{\"model\":{\"vocab\":{\"a b\":1},\"merges\":[]},\"pre_tokenizer\":" PRE_NONE "}",
                    "not written byte by byte");
-    assert_refused("{\"model\":{\"vocab\":{\"a\":1,\"b\":1},\"merges\":[]},\"pre_tokenizer\":" PRE_NONE
-                   "}", "is there twice");
+    assert_refused("{\"model\":{\"vocab\":{\"a\":1,\"b\":1},\"merges\":[]},\"pre_tokenizer\":" PRE_NONE "}",
+                   "is there twice");
 }
 
 int main(void)

@@ -16,8 +16,7 @@ static void make_file(const char *sed)
 {
     char command[2048];
     snprintf(path, sizeof(path), "%s/tokenizer.json", world.folder);
-    snprintf(command, sizeof(command),
-             "/usr/bin/python3 '%s/tests/gguf_tokenizer.py' '%s' | sed -e '%s' > '%s'",
+    snprintf(command, sizeof(command), "/usr/bin/python3 '%s/tests/gguf_tokenizer.py' '%s' | sed -e '%s' > '%s'",
              source_dir(), getenv("SLUICE_MODEL"), sed, path);
     assert_int_equal(system(command), 0);
 }
@@ -133,9 +132,8 @@ static void it_saves_time(void **state)
     struct observation theirs = observation_of(big, LEN, TIMES);
     assert_int_equal(ours.ids.count, theirs.ids.count);
     assert_memory_equal(ours.ids.ids, theirs.ids.ids, ours.ids.count * sizeof(uint32_t));
-    print_message("an observation of %zu tokens: %lld us here, %lld us by the engine and a proxy\n",
-                  ours.ids.count, (long long)ours.microseconds / TIMES,
-                  (long long)theirs.microseconds / TIMES);
+    print_message("an observation of %zu tokens: %lld us here, %lld us by the engine and a proxy\n", ours.ids.count,
+                  (long long)ours.microseconds / TIMES, (long long)theirs.microseconds / TIMES);
     tokens_finish(&first.ids);
     tokens_finish(&ours.ids);
     tokens_finish(&theirs.ids);

@@ -7,19 +7,17 @@
 
 #define PRE_NONE "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}"
 #define PRE_GPT2 "{\"type\":\"ByteLevel\",\"add_prefix_space\":false}"
-#define PRE_SEQUENCE(first)                                                                        \
-    "{\"type\":\"Sequence\",\"pretokenizers\":[" first "," PRE_NONE "]}"
+#define PRE_SEQUENCE(first) "{\"type\":\"Sequence\",\"pretokenizers\":[" first "," PRE_NONE "]}"
 #define PRE_DIGITS PRE_SEQUENCE("{\"type\":\"Digits\",\"individual_digits\":true}")
-#define PRE_SPLIT(regex)                                                                           \
-    PRE_SEQUENCE("{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" regex                             \
+#define PRE_SPLIT(regex)                                                                                               \
+    PRE_SEQUENCE("{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" regex                                                 \
                  "\"},\"behavior\":\"Isolated\",\"invert\":false}")
-#define ADDED(id, name, special)                                                                   \
-    "{\"id\":" id ",\"content\":\"" name "\",\"special\":" special "}"
+#define ADDED(id, name, special) "{\"id\":" id ",\"content\":\"" name "\",\"special\":" special "}"
 
 struct file_parts {
-    const char *const *tokens; /* after the bytes, from 256 on; ASCII; NULL ends them */
-    const char *const *merges; /* "a b"; NULL ends them */
-    const char *pre;           /* NULL: PRE_NONE */
+    const char *const *tokens;              /* after the bytes, from 256 on; ASCII; NULL ends them */
+    const char *const *merges;              /* "a b"; NULL ends them */
+    const char *pre;                        /* NULL: PRE_NONE */
     const char *normalizer, *added, *model; /* JSON; NULL: none. model: "\"key\":value," */
     bool ignore_merges;
 };
@@ -30,8 +28,7 @@ static inline void file_write_byte(struct buffer *out, unsigned byte)
     unsigned next = 256;
     for (unsigned i = 0; i < byte; i++)
         next += !((i >= '!' && i <= '~') || (i >= 0xa1 && i <= 0xac) || i >= 0xae);
-    const bool is_itself =
-        (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
+    const bool is_itself = (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
     buffer_printf(out, "\\u%04x", is_itself ? byte : next);
 }
 

@@ -17,8 +17,7 @@ static inline struct shell *open_shell(struct sandbox *sandbox)
     return shell;
 }
 
-static inline struct sandbox_output run(struct shell *shell, const char *command, int64_t timeout_ms,
-                                 size_t output_max)
+static inline struct sandbox_output run(struct shell *shell, const char *command, int64_t timeout_ms, size_t output_max)
 {
     struct sandbox_output output;
     struct fail fail = {0};

@@ -7,10 +7,11 @@
 #define VIEW(path) "{'command': 'view', 'path': '" path "'}"
 #define RANGE(path, range) "{'command': 'view', 'path': '" path "', 'view_range': " range "}"
 #define CREATE(path, text) "{'command': 'create', 'path': '" path "', 'file_text': '" text "'}"
-#define REPLACE(path, old, new)                                                                    \
+#define REPLACE(path, old, new)                                                                                        \
     "{'command': 'str_replace', 'path': '" path "', 'old_str': '" old "', 'new_str': '" new "'}"
-#define INSERT(path, line, text)                                                                   \
-    "{'command': 'insert', 'path': '" path "', 'insert_line': " line ", 'insert_text': '" text "'}"
+#define INSERT(path, line, text)                                                                                       \
+    "{'command': 'insert', 'path': '" path "', 'insert_line': " line ", 'insert_text': '" text "'"                     \
+    "}"
 #define UNDO(path) "{'command': 'undo_edit', 'path': '" path "'}"
 
 static struct toolbox open_edit(void)
@@ -99,8 +100,10 @@ static void the_oldest_undo_is_forgotten_first(void **state)
 FIBER_TEST(a_file_is_shown_with_numbers_whole_or_in_part)
 {
     struct toolbox box = open_edit();
-    expect_status(box.sandbox, "printf 'one\\ntwo\\n\\nfour' > f; : > empty; printf 'a\\r\\nb\\r\\n' > dos; "
-                               "printf 'a\\r\\nb\\n' > mixed; printf '\\377x\\n' > bytes", 0);
+    expect_status(box.sandbox,
+                  "printf 'one\\ntwo\\n\\nfour' > f; : > empty; printf 'a\\r\\nb\\r\\n' > dos; "
+                  "printf 'a\\r\\nb\\n' > mixed; printf '\\377x\\n' > bytes",
+                  0);
     expect_call(&box, "edit", VIEW("/workspace/f"), false,
                 "     1\tone\n     2\ttwo\n     3\t\n     4\tfour\n[no newline at the end of the file]\n");
     expect_words(&box, "edit", RANGE("f", "[2, 3]"), false, "     2\ttwo\n     3\t\n");
@@ -110,8 +113,7 @@ FIBER_TEST(a_file_is_shown_with_numbers_whole_or_in_part)
     expect_call(&box, "edit", RANGE("f", "[0, 1]"), true, "f has 4 lines: view_range cannot begin at 0.");
     expect_call(&box, "edit", RANGE("f", "[3, 2]"), true,
                 "view_range ends at 2, before it begins; -1 is the last line.");
-    expect_call(&box, "edit", RANGE("f", "[3]"), true,
-                "edit: the argument view_range is 1 elements, at least 2.");
+    expect_call(&box, "edit", RANGE("f", "[3]"), true, "edit: the argument view_range is 1 elements, at least 2.");
     expect_call(&box, "edit", VIEW("empty"), false, "[the file is empty]\n");
     expect_call(&box, "edit", VIEW("dos"), false,
                 "     1\ta\n     2\tb\n[the lines end with CR LF, which edits keep]\n");
@@ -138,14 +140,15 @@ FIBER_TEST(a_long_file_is_shown_within_the_limit_head_and_tail)
 FIBER_TEST(a_directory_is_listed_two_levels_deep_without_what_is_hidden)
 {
     struct toolbox box = open_edit();
-    expect_status(box.sandbox, "mkdir -p d/b/c/deeper d/.git d/a e; touch d/z d/.hidden d/b/f d/.git/x "
-                               "d/b/c/x; ln -s z d/link; ln -s /etc d/a/etc; mkdir d/shut; chmod 0 d/shut", 0);
+    expect_status(box.sandbox,
+                  "mkdir -p d/b/c/deeper d/.git d/a e; touch d/z d/.hidden d/b/f d/.git/x "
+                  "d/b/c/x; ln -s z d/link; ln -s /etc d/a/etc; mkdir d/shut; chmod 0 d/shut",
+                  0);
     expect_call(&box, "edit", VIEW("d"), false,
                 "/workspace/d/a/\n/workspace/d/a/etc\n/workspace/d/b/\n/workspace/d/b/c/\n"
                 "/workspace/d/b/f\n/workspace/d/link\n/workspace/d/shut/\n/workspace/d/z\n");
     expect_call(&box, "edit", VIEW("e"), false, "[nothing that is not hidden]\n");
-    expect_call(&box, "edit", RANGE("d", "[1, 2]"), true,
-                "d: it is a directory, and view_range is for files.");
+    expect_call(&box, "edit", RANGE("d", "[1, 2]"), true, "d: it is a directory, and view_range is for files.");
     expect_status(box.sandbox, "mkdir many; cd many; touch $(seq 1 1200)", 0);
     expect_words(&box, "edit", VIEW("many"), false, "[there is more, which is not shown]\n");
     close_tools(&box);
@@ -176,11 +179,9 @@ FIBER_TEST(text_that_is_there_twice_or_not_at_all_is_refused_with_help)
                 "text around the one you mean into old_str.");
     expect_call(&box, "edit", REPLACE("f", "  return a-b", "y"), true,
                 "f: old_str is not there. Nothing was changed. The nearest is line 2:\n    return a - b");
-    expect_call(&box, "edit", REPLACE("f", "class Thing:", "y"), true,
-                "f: old_str is not there. Nothing was changed.");
+    expect_call(&box, "edit", REPLACE("f", "class Thing:", "y"), true, "f: old_str is not there. Nothing was changed.");
     expect_call(&box, "edit", REPLACE("f", "x", "x"), true, "edit: old_str and new_str are the same.");
-    expect_call(&box, "edit", REPLACE("f", "", "x"), true,
-                "edit: str_replace needs old_str, and it cannot be empty.");
+    expect_call(&box, "edit", REPLACE("f", "", "x"), true, "edit: str_replace needs old_str, and it cannot be empty.");
     expect_status(box.sandbox, "cmp f g", 0);
     close_tools(&box);
 }
@@ -193,9 +194,8 @@ FIBER_TEST(lines_are_inserted_whole)
     expect_words(&box, "edit", INSERT("f", "3", "end\\n"), false, "     3\tb\n     4\tend\n");
     expect_words(&box, "edit", INSERT("open", "2", "c"), false, "     2\tb\n     3\tc\n");
     expect_words(&box, "edit", INSERT("empty", "0", "x\\ny"), false, "     1\tx\n     2\ty\n");
-    expect_words(&box, "edit",
-                 "{'command': 'insert', 'path': 'empty', 'insert_line': 1, 'new_str': 'between'}",
-                 false, "     2\tbetween\n");
+    expect_words(&box, "edit", "{'command': 'insert', 'path': 'empty', 'insert_line': 1, 'new_str': 'between'}", false,
+                 "     2\tbetween\n");
     expect_call(&box, "edit", INSERT("f", "5", "x"), true, "f has 4 lines: insert_line is 0 to 4, not 5.");
     expect_call(&box, "edit", "{'command': 'insert', 'path': 'f', 'insert_line': 1}", true,
                 "edit: insert needs insert_line and insert_text.");
@@ -210,12 +210,10 @@ FIBER_TEST(files_are_created_with_their_parents_and_overwritten_with_a_word)
     expect_call(&box, "edit", CREATE("/workspace/new/deep/f.py", "one\\ntwo\\n"), false,
                 "/workspace/new/deep/f.py was created: 2 lines.");
     expect_text(box.sandbox, "cd new/deep; stat -c %a f.py; cat f.py; chmod 755 f.py", "644\none\ntwo\n");
-    expect_call(&box, "edit", CREATE("new/deep/f.py", "x"), false,
-                "new/deep/f.py was overwritten: 1 lines.");
+    expect_call(&box, "edit", CREATE("new/deep/f.py", "x"), false, "new/deep/f.py was overwritten: 1 lines.");
     expect_text(box.sandbox, "cd new/deep; stat -c %a f.py; cat f.py; ls -A", "755\nxf.py\n");
     expect_call(&box, "edit", "{'command': 'create', 'path': 'f'}", true, "edit: create needs file_text.");
-    expect_call(&box, "edit", CREATE("new/deep/f.py/g", "x"), true,
-                "/workspace/new/deep/f.py/g: Not a directory.");
+    expect_call(&box, "edit", CREATE("new/deep/f.py/g", "x"), true, "/workspace/new/deep/f.py/g: Not a directory.");
     close_tools(&box);
 }
 
@@ -234,14 +232,15 @@ FIBER_TEST(line_ends_and_odd_bytes_are_kept)
 FIBER_TEST(an_edit_goes_through_links_and_keeps_them)
 {
     struct toolbox box = open_edit();
-    expect_status(box.sandbox, "mkdir d; echo one > d/f; ln -s ../workspace/d/f /workspace/l; ln -s l ll; "
-                               "echo two > h; ln h h2; ln -s nowhere dangling; ln -s loop loop", 0);
+    expect_status(box.sandbox,
+                  "mkdir d; echo one > d/f; ln -s ../workspace/d/f /workspace/l; ln -s l ll; "
+                  "echo two > h; ln h h2; ln -s nowhere dangling; ln -s loop loop",
+                  0);
     expect_words(&box, "edit", REPLACE("ll", "one", "uno"), false, "     1\tuno\n");
     expect_words(&box, "edit", REPLACE("h2", "two", "due"), false, "     1\tdue\n");
     expect_text(box.sandbox, "cat d/f h; readlink l ll; stat -c %h h; ls -A . d | tr '\\n' ' '",
                 "uno\ndue\n../workspace/d/f\nl\n2\n.: d dangling h h2 l ll loop  d: f ");
-    expect_call(&box, "edit", REPLACE("loop", "a", "b"), true,
-                "/workspace/loop: Too many levels of symbolic links.");
+    expect_call(&box, "edit", REPLACE("loop", "a", "b"), true, "/workspace/loop: Too many levels of symbolic links.");
     expect_call(&box, "edit", VIEW("dangling"), true, "dangling: there is no such file.");
     close_tools(&box);
 }
@@ -268,10 +267,12 @@ FIBER_TEST(an_edited_file_keeps_its_mode_and_attributes)
     struct toolbox box = open_edit();
     char *text;
     refused_attributes = 0;
-    expect_status(box.sandbox, "echo one > f; echo one > stubborn; chmod 751 f stubborn; python3 -c 'import os\n"
-                               "os.setxattr(\"f\", \"user.note\", b\"kept\\0\\xff\")\n"
-                               "os.setxattr(\"f\", \"user.empty\", b\"\")\n"
-                               "os.setxattr(\"stubborn\", \"user.refused\", b\"kept\")'; ls -i > /tmp/before", 0);
+    expect_status(box.sandbox,
+                  "echo one > f; echo one > stubborn; chmod 751 f stubborn; python3 -c 'import os\n"
+                  "os.setxattr(\"f\", \"user.note\", b\"kept\\0\\xff\")\n"
+                  "os.setxattr(\"f\", \"user.empty\", b\"\")\n"
+                  "os.setxattr(\"stubborn\", \"user.refused\", b\"kept\")'; ls -i > /tmp/before",
+                  0);
     expect_words(&box, "edit", REPLACE("f", "one", "two"), false, "two");
     expect_words(&box, "edit", REPLACE("stubborn", "one", "two"), false, "two");
     assert_int_equal(refused_attributes, 1);
@@ -280,7 +281,9 @@ FIBER_TEST(an_edited_file_keeps_its_mode_and_attributes)
     assert_string_equal(text, "('user.empty', b'') ('user.note', b'kept\\x00\\xff')\n('user.refused', b'kept')\n");
     free(text);
     /* The one was replaced at once, the other written in place. */
-    expect_text(box.sandbox, "ls -i | diff - /tmp/before | grep -c '^<'; ls -i | diff - /tmp/before | grep -o '[a-z]*$' | sort -u",
+    expect_text(box.sandbox,
+                "ls -i | diff - /tmp/before | grep -c '^<'; ls -i | diff - /tmp/before | grep -o "
+                "'[a-z]*$' | sort -u",
                 "1\nf\n");
     close_tools(&box);
 }
@@ -346,8 +349,10 @@ FIBER_TEST(what_is_no_text_file_is_refused_by_what_it_is)
 FIBER_TEST(what_a_command_may_not_write_an_edit_may_not_either)
 {
     struct toolbox box = open_edit();
-    expect_status(box.sandbox, "echo a > ro; chmod 444 ro; echo a > none; chmod 0 none; mkdir shut; echo a > "
-                               "shut/f; echo a > shut/ro; chmod 444 shut/ro; chmod 555 shut", 0);
+    expect_status(box.sandbox,
+                  "echo a > ro; chmod 444 ro; echo a > none; chmod 0 none; mkdir shut; echo a > "
+                  "shut/f; echo a > shut/ro; chmod 444 shut/ro; chmod 555 shut",
+                  0);
     expect_call(&box, "edit", REPLACE("ro", "a", "b"), true, "/workspace/ro: Permission denied.");
     expect_call(&box, "edit", VIEW("ro"), false, "     1\ta\n");
     expect_call(&box, "edit", VIEW("none"), true, "/workspace/none: Permission denied.");
@@ -378,8 +383,8 @@ FIBER_TEST(a_sandbox_that_is_gone_is_an_error_and_no_answer)
     struct fail fail = {0};
     struct sandbox_output output;
     json_t *json = json_of(VIEW("f"));
-    assert_int_equal(sandbox_command(box.sandbox, "head -c 2G /dev/zero | tail", COMMAND_MS, 100, &output,
-                                     &fail), -EIO);
+    assert_int_equal(sandbox_command(box.sandbox, "head -c 2G /dev/zero | tail", COMMAND_MS, 100, &output, &fail),
+                     -EIO);
     assert_int_equal(toolbox_call(&box, "edit", json, &result, &fail), -EIO);
     json_decref(json);
     close_tools(&box);

@@ -69,16 +69,16 @@ static void lives_on(void)
 }
 
 /* A test in a sandbox with a kernel: CELL_TEST(name) { ... } */
-#define CELL_TEST(name)                                                                           \
-    static void name##_cells(void);                                                               \
-    FIBER_TEST(name)                                                                              \
-    {                                                                                             \
-        sandbox = open_room();                                                                    \
-        ipython = open_ipython(sandbox);                                                          \
-        name##_cells();                                                                           \
-        ipython_close(&ipython);                                                                  \
-        sandbox_close(&sandbox);                                                                  \
-    }                                                                                             \
+#define CELL_TEST(name)                                                                                                \
+    static void name##_cells(void);                                                                                    \
+    FIBER_TEST(name)                                                                                                   \
+    {                                                                                                                  \
+        sandbox = open_room();                                                                                         \
+        ipython = open_ipython(sandbox);                                                                               \
+        name##_cells();                                                                                                \
+        ipython_close(&ipython);                                                                                       \
+        sandbox_close(&sandbox);                                                                                       \
+    }                                                                                                                  \
     static void name##_cells(void)
 
 /* ---- what a cell shows -------------------------------------------------------------------- */
@@ -111,10 +111,7 @@ CELL_TEST(what_is_written_comes_in_its_true_order)
     says("%%bash\necho i\ncd /tmp && pwd", "i\n/tmp\n");
 }
 
-CELL_TEST(await_works_at_the_top)
-{
-    says("import asyncio\nawait asyncio.sleep(0.001, 5)", "Out[1]: 5\n");
-}
+CELL_TEST(await_works_at_the_top) { says("import asyncio\nawait asyncio.sleep(0.001, 5)", "Out[1]: 5\n"); }
 
 CELL_TEST(a_traceback_has_the_cell_and_no_colours)
 {
@@ -147,7 +144,8 @@ CELL_TEST(pictures_are_saved_counted_and_named)
     says("class Table:\n"
          "    def __repr__(self): return 'a table'\n"
          "    def _repr_html_(self): return '<table>'\n"
-         "Table()", "Out[4]: a table\n");
+         "Table()",
+         "Out[4]: a table\n");
 }
 
 CELL_TEST(a_form_that_a_cell_gives_to_a_plain_type_is_shown)
@@ -157,7 +155,8 @@ CELL_TEST(a_form_that_a_cell_gives_to_a_plain_type_is_shown)
          "Out[2]: \n7\n[image/svg+xml, 6 bytes: /workspace/.sluice/1.svg]\n");
     says("'seven'", "Out[3]: 'seven'\n");
     says("own = get_ipython().display_formatter.ipython_display_formatter\n"
-         "own.for_type(str, lambda text: print('shown by itself:', text))\n'eight'", "Out[4]: shown by itself: eight\n");
+         "own.for_type(str, lambda text: print('shown by itself:', text))\n'eight'",
+         "Out[4]: shown by itself: eight\n");
 }
 
 CELL_TEST(pictures_are_bounded_in_number_and_size)
@@ -166,13 +165,13 @@ CELL_TEST(pictures_are_bounded_in_number_and_size)
                    "for i in range(65): display(Image(data=bytes(10), format='png'))",
                    "64.png]\n[image/png, 10 bytes: not saved, this kernel has saved its 64 files");
     says("len(os.listdir('/workspace/.sluice')) if not (os := __import__('os')) else "
-         "len(os.listdir('/workspace/.sluice'))", "Out[2]: 64\n");
+         "len(os.listdir('/workspace/.sluice'))",
+         "Out[2]: 64\n");
     struct fail fail = {0};
     assert_int_equal(ipython_restart(ipython, &fail), 0);
     says("from IPython.display import Image\nImage(data=bytes(5 << 20), format='png')",
          "Out[1]: [image/png, 5242880 bytes: not saved, more than 4 MiB]\n");
-    says("Image(data=bytes(10), format='png')",
-         "Out[2]: [image/png, 10 bytes: /workspace/.sluice/65.png]\n");
+    says("Image(data=bytes(10), format='png')", "Out[2]: [image/png, 10 bytes: /workspace/.sluice/65.png]\n");
 }
 
 CELL_TEST(much_output_keeps_its_head_and_its_tail)
@@ -203,7 +202,8 @@ CELL_TEST(an_output_that_nothing_can_hold_is_an_error_of_the_cell)
 CELL_TEST(bytes_that_are_no_text_are_told_apart)
 {
     says("import os\nos.write(1, b'a\\0\\xff\\n');", "a??\n");
-    says("print('\\x1b]52;c;eA==\\x07\\x9b\\u202e')", "\033]52;c;eA==\007\302\233\342\200\256\n"); /* no terminal is there */
+    says("print('\\x1b]52;c;eA==\\x07\\x9b\\u202e')",
+         "\033]52;c;eA==\007\302\233\342\200\256\n"); /* no terminal is there */
 }
 
 /* ---- traps -------------------------------------------------------------------------------- */
@@ -230,7 +230,8 @@ CELL_TEST(what_a_cell_breaks_is_whole_for_the_next)
         "import os; os.close(0); os.close(1); os.close(2)",
         "import os; os.dup2(os.open('/dev/null', os.O_WRONLY), 1);",
         "import sys; sys.stdout = sys.stderr = None",
-        "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); signal.signal(signal.SIGTERM, print);",
+        "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+        "signal.signal(signal.SIGTERM, print);",
         "import signal; signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65));",
         "import os; os.closerange(3, 200)",
         "import os; os.ftruncate(1, 0)",
@@ -277,13 +278,16 @@ CELL_TEST(a_thread_that_prints_later_is_shown_with_a_later_cell)
     says("import threading\n"
          "go, done = threading.Event(), threading.Event()\n"
          "def late():\n    go.wait(); print('late'); done.set()\n"
-         "threading.Thread(target=late).start()", "");
+         "threading.Thread(target=late).start()",
+         "");
     says("go.set(); done.wait()", "late\nOut[2]: True\n");
 }
 
 CELL_TEST(a_forked_child_has_no_channel_and_ends_with_its_cell)
 {
-    says("import os\npid = os.fork()\nif pid == 0:\n    print('child')\nelse:\n    os.waitpid(pid, 0)\n", "child\n");
+    says("import os\npid = os.fork()\nif pid == 0:\n    print('child')\nelse:\n    os.waitpid(pid, "
+         "0)\n",
+         "child\n");
     says("import os\nif os.fork() == 0: pass\nelse: os.wait()", "");
     lives_on();
 }
@@ -293,7 +297,8 @@ CELL_TEST(a_cell_cannot_break_the_channel_by_accident)
     says("import socket, os\n"
          "names = {n: os.readlink('/proc/self/fd/' + n) for n in os.listdir('/proc/self/fd') "
          "if os.path.islink('/proc/self/fd/' + n)}\n"
-         "[n for n in names if int(n) < 200 and 'socket' in names[n]]", "Out[1]: []\n");
+         "[n for n in names if int(n) < 200 and 'socket' in names[n]]",
+         "Out[1]: []\n");
     says("!ls /proc/self/fd | wc -l", "4\n"); /* 0, 1, 2 and what ls lists */
 }
 
@@ -326,7 +331,8 @@ CELL_TEST(a_cell_that_ignores_the_interrupt_is_killed_with_its_children)
     static const char *const cells[] = {
         "sum(range(10**12))",
         "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass",
-        "def stay():\n    while True: pass\nwhile True:\n    try: stay()\n    except BaseException: pass",
+        "def stay():\n    while True: pass\nwhile True:\n    try: stay()\n    except "
+        "BaseException: pass",
     };
     says("import subprocess; child = subprocess.Popen(['sleep', '1000'], start_new_session=True)", "");
     for (size_t i = 0; i < sizeof(cells) / sizeof(*cells); i++) {
@@ -367,8 +373,7 @@ CELL_TEST(a_kernel_killed_between_cells_is_replaced_before_the_next)
     says("x = 1", "");
     expect_status(sandbox, "true", 0); /* which kills all other processes at its end */
     struct ipython_result result = run("print('x' in globals())");
-    assert_string_equal(result.text,
-                        "[the kernel had ended; a new one runs, and all variables are gone]\nFalse\n");
+    assert_string_equal(result.text, "[the kernel had ended; a new one runs, and all variables are gone]\nFalse\n");
     assert_true(result.is_new);
     free(result.text);
 }
@@ -379,7 +384,7 @@ CELL_TEST(what_a_hostile_cell_says_on_the_channel_harms_nobody_else)
         "import os; os.write(220, b'\\xff\\xff\\xff\\xff')\nwhile True: pass",
         "import os; os.write(220, b'\\x05\\x00\\x00\\x00hello')\nwhile True: pass",
         ("import os\nframe = b'{\"id\": 99999, \"status\": \"ok\", \"count\": 1, \"images\": 0}'\n"
-        "while True: os.write(220, len(frame).to_bytes(4, 'little') + frame)"),
+         "while True: os.write(220, len(frame).to_bytes(4, 'little') + frame)"),
     };
     for (size_t i = 0; i < sizeof(cells) / sizeof(*cells); i++) {
         struct ipython_result result = run(cells[i]);

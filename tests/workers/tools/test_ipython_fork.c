@@ -89,13 +89,15 @@ FIBER_TEST(processes_of_multiprocessing_start_however_they_are_started)
 static const char portrait[] =
     "import os, resource, signal\n"
     "status = open('/proc/self/status').read().split('\\n')\n"
-    "kinds = ('Uid', 'Gid', 'Groups', 'Cap', 'NoNewPrivs', 'Seccomp:', 'Cpus_allowed:', 'NSpid', 'Sig', 'Shd', 'Umask')\n"
+    "kinds = ('Uid', 'Gid', 'Groups', 'Cap', 'NoNewPrivs', 'Seccomp:', 'Cpus_allowed:', 'NSpid', "
+    "'Sig', 'Shd', 'Umask')\n"
     "print([line for line in status if line.startswith(kinds) and not line.startswith('NSpid')])\n"
     "print([os.readlink('/proc/self/ns/' + n) for n in sorted(os.listdir('/proc/self/ns'))])\n"
     "print([resource.getrlimit(n) for n in range(16)])\n"
     "print(os.getcwd(), os.getppid(), os.getsid(0) == os.getpid(), sorted(os.environ.items()))\n"
     "print(open('/proc/self/oom_score_adj').read(), open('/proc/self/mountinfo').read())\n"
-    "print(sorted(n for n in os.listdir('/proc/self/fd') if os.path.exists('/proc/self/fd/' + n)))\n"
+    "print(sorted(n for n in os.listdir('/proc/self/fd') if os.path.exists('/proc/self/fd/' + "
+    "n)))\n"
     "print(os.stat('/').st_ino, os.stat('/').st_dev, os.readlink('/proc/self/root'))\n";
 
 static void expect_same_lines(char *a, char *b)
@@ -138,8 +140,7 @@ FIBER_TEST(a_forked_kernel_is_confined_as_any_process_of_the_sandbox)
 FIBER_TEST(a_forked_kernel_has_the_variables_of_the_sandboxs_grants)
 {
     static const struct listener listeners[] = {{.name = "my-db"}, {.name = "web", .is_tcp = true, .port = 8080}};
-    static const char variables[] =
-        "import os\nprint(sorted(i for i in os.environ.items() if 'GRANT' in i[0]))\n";
+    static const char variables[] = "import os\nprint(sorted(i for i in os.environ.items() if 'GRANT' in i[0]))\n";
     struct sandbox_plan plan = host_plan();
     plan.kernels = true;
     plan.listeners = listeners;
@@ -149,8 +150,9 @@ FIBER_TEST(a_forked_kernel_has_the_variables_of_the_sandboxs_grants)
         close(sandbox_take_listener(sandbox, i));
     struct kernel *kernel = start(sandbox);
     assert_true(kernel->is_forked);
-    says(kernel, variables, "[('SLUICE_GRANT_MY_DB', '/run/sluice/grant/my-db'), "
-                            "('SLUICE_GRANT_WEB', '127.0.0.1:8080')]\n");
+    says(kernel, variables,
+         "[('SLUICE_GRANT_MY_DB', '/run/sluice/grant/my-db'), "
+         "('SLUICE_GRANT_WEB', '127.0.0.1:8080')]\n");
     says(kernel, "!echo $SLUICE_GRANT_WEB", "127.0.0.1:8080\n"); /* and so do its children */
     stop(&kernel);
     kernel = start(other); /* of the same server: nothing of the first stayed there */
@@ -171,14 +173,17 @@ FIBER_TEST(a_forked_kernel_can_do_no_more_than_the_sandbox)
          "libc = ctypes.CDLL(None, use_errno=True)\n"
          "def tries(name, *args):\n"
          "    return getattr(libc, name)(*args), ctypes.get_errno()\n"
-         "print(tries('unshare', 0x10000000), tries('setns', 0, 0), tries('mount', b'x', b'/mnt', b'tmpfs', 0, 0))\n"
+         "print(tries('unshare', 0x10000000), tries('setns', 0, 0), tries('mount', b'x', b'/mnt', "
+         "b'tmpfs', 0, 0))\n"
          "print(tries('chroot', b'/'), tries('sched_setaffinity', 0, 8, b'\\1' * 8))\n"
          "for name in ('/proc/1/root', '/proc/1/environ', '/proc/1/cwd/'):\n"
          "    try: os.listdir(name) if name != '/proc/1/environ' else open(name).read()\n"
          "    except OSError as error: print(error.errno)\n"
          "print(sorted(int(n) for n in os.listdir('/proc') if n.isdigit()) == [1, os.getpid()])\n"
-         "print(os.path.exists('/run/sluice/ipython_zygote.py'), os.listdir('/proc/sys/net/ipv4/conf'))",
-         "(-1, 1) (-1, 1) (-1, 1)\n(-1, 1) (-1, 1)\n13\n13\n13\nTrue\nFalse ['all', 'default', 'lo']\n");
+         "print(os.path.exists('/run/sluice/ipython_zygote.py'), "
+         "os.listdir('/proc/sys/net/ipv4/conf'))",
+         "(-1, 1) (-1, 1) (-1, 1)\n(-1, 1) (-1, 1)\n13\n13\n13\nTrue\nFalse ['all', 'default', "
+         "'lo']\n");
     stop(&kernel);
     sandbox_close(&sandbox);
 }
@@ -254,8 +259,10 @@ FIBER_TEST(what_is_installed_into_the_sandbox_is_seen)
 FIBER_TEST(a_sandbox_whose_python_starts_differently_starts_its_own)
 {
     struct sandbox *sandbox = open_room(true);
-    expect_status(sandbox, "d=$(python3 -m site --user-site); mkdir -p $d; "
-                           "echo 'import builtins; builtins.started = 5' > $d/own.pth", 0);
+    expect_status(sandbox,
+                  "d=$(python3 -m site --user-site); mkdir -p $d; "
+                  "echo 'import builtins; builtins.started = 5' > $d/own.pth",
+                  0);
     struct kernel *kernel = start(sandbox);
     assert_false(kernel->is_forked);
     says(kernel, "started", "Out[1]: 5\n");
@@ -382,14 +389,16 @@ FIBER_TEST(the_fork_server_is_out_of_reach_of_the_kernels_it_forks)
     char code[1024];
     struct sandbox *sandbox = open_room(true), *other = open_room(true);
     struct kernel *kernel = start(sandbox);
-    const pid_t server = find_fork_server(), zygote = find_child(find_child(getpid(), "sluice-spawner"), "sluice-zygote");
+    const pid_t server = find_fork_server(),
+                zygote = find_child(find_child(getpid(), "sluice-spawner"), "sluice-zygote");
     assert_true(kernel->is_forked);
     snprintf(code, sizeof(code),
              "import ctypes, errno, os\n"
              "libc = ctypes.CDLL(None, use_errno=True)\n"
              "def name(number): return errno.errorcode.get(number)\n"
              "for pid in (%d, %d):\n"
-             "    for attempt in (lambda: os.kill(pid, 9), lambda: os.pidfd_open(pid), lambda: os.listdir('/proc/%%d' %% pid)):\n"
+             "    for attempt in (lambda: os.kill(pid, 9), lambda: os.pidfd_open(pid), lambda: "
+             "os.listdir('/proc/%%d' %% pid)):\n"
              "        try: print('done', attempt())\n"
              "        except OSError as error: print(name(error.errno), end=' ')\n"
              "    print(libc.ptrace(0x4206, pid, 0, 0), name(ctypes.get_errno()))\n"

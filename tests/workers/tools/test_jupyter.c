@@ -88,7 +88,8 @@ FIBER_TEST(pictures_are_saved_as_files_that_the_text_names)
     open_with_shell();
     open_kernel("python3");
     says("from IPython.display import SVG, display\nimport os\n"
-         "def show(data, text='x'): display({'image/png': data, 'text/plain': text}, raw=True)", "");
+         "def show(data, text='x'): display({'image/png': data, 'text/plain': text}, raw=True)",
+         "");
     struct ipython_result result = run_for("SVG('<svg xmlns=\"http://www.w3.org/2000/svg\"/>')", CELL_MS);
     assert_int_equal(result.images, 1);
     assert_string_equal(result.text, "[image/svg+xml, 41 bytes: /workspace/.sluice/1.svg]\n");
@@ -99,7 +100,8 @@ FIBER_TEST(pictures_are_saved_as_files_that_the_text_names)
     says("display({'text/html': 'x' * 9_000_000}, raw=True)", "[text/html, 9000000 bytes: not saved, more than 4 MiB]");
     says("display({'text/plain': [1]}, raw=True)", "[left out, as broken: 1 of the kernel's messages]\n");
     says("print(open('.sluice/2.png').read(), os.stat('.sluice/2.png').st_uid)", "hello 1000\n");
-    says("import shutil; shutil.rmtree('.sluice'); open('.sluice', 'w').close(); show('AAAA')", "[image/png: not saved: ");
+    says("import shutil; shutil.rmtree('.sluice'); open('.sluice', 'w').close(); show('AAAA')",
+         "[image/png: not saved: ");
     close_all();
 }
 
@@ -128,7 +130,8 @@ FIBER_TEST(a_kernel_or_driver_that_dies_or_hangs_is_replaced)
     free(result.text);
     says("import os; os.kill(os.getpid(), 9)", "[the kernel ended with status 137; a new one runs");
     says("import os; os.kill(os.getppid(), 9)", "[the kernel was killed by signal 9; a new one runs");
-    says_within("import os; os.kill(os.getppid(), 19)", 300, "[the kernel did not stop when interrupted and was killed; a new one runs");
+    says_within("import os; os.kill(os.getppid(), 19)", 300,
+                "[the kernel did not stop when interrupted and was killed; a new one runs");
     says_within("import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass", 300,
                 "[the kernel did not stop when interrupted and was killed; a new one runs");
     says("6 * 7", "42\n");
@@ -151,7 +154,9 @@ FIBER_TEST(a_kernel_that_is_closed_ends_with_its_driver)
     close_all();
 }
 
-#define SPEC(name, json) "d=.local/share/jupyter/kernels/" name "; mkdir -p $d; cat >$d/kernel.json <<'.'\n" json "\n.\n"
+#define SPEC(name, json)                                                                                               \
+    "d=.local/share/jupyter/kernels/" name "; mkdir -p $d; cat >$d/kernel.json <<'.'\n" json "\n."                     \
+    "\n"
 
 FIBER_TEST(a_kernel_that_cannot_be_had_is_refused_by_name)
 {
@@ -166,8 +171,10 @@ FIBER_TEST(a_kernel_that_cannot_be_had_is_refused_by_name)
         {"false", "the Jupyter kernel false does not start: it ended with 1"},
     };
     open_with_shell();
-    expect(shell, SPEC("broken", "{") SPEC("odd", "{\"argv\": [1]}") SPEC("absent", "{\"argv\": [\"/nothing\"]}")
-                  SPEC("false", "{\"argv\": [\"false\"], \"display_name\": \"\", \"language\": \"\"}"), 0, "");
+    expect(shell,
+           SPEC("broken", "{") SPEC("odd", "{\"argv\": [1]}") SPEC("absent", "{\"argv\": [\"/nothing\"]}")
+               SPEC("false", "{\"argv\": [\"false\"], \"display_name\": \"\", \"language\": \"\"}"),
+           0, "");
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
         is_refused(cases[i].spec, cases[i].words);
     close_all();
@@ -177,8 +184,10 @@ FIBER_TEST(a_kernel_that_never_answers_is_given_up_with_all_that_it_started)
 {
     struct fail fail = {0};
     open_with_shell();
-    expect(shell, SPEC("mute", "{\"argv\": [\"sh\", \"-c\", \"exec sleep 1000 3<>alive\"], \"display_name\": \"\", \"language\": \"\"}")
-                  "mkfifo alive", 0, "");
+    expect(shell,
+           SPEC("mute", "{\"argv\": [\"sh\", \"-c\", \"exec sleep 1000 3<>alive\"], "
+                        "\"display_name\": \"\", \"language\": \"\"}") "mkfifo alive",
+           0, "");
     fiber_push_deadline(loop_now_ms() + 1000);
     assert_int_equal(ipython_open_jupyter(sandbox, "mute", &kernel, &fail), -ETIMEDOUT);
     fiber_pop_deadline();
@@ -192,7 +201,8 @@ static void put_module(const char *name, const char *body)
     char command[1024];
     snprintf(command, sizeof(command),
              "d=$(python3 -m site --user-site); mkdir -p $d; cat >$d/%s.py <<'.'\n"
-             "import os, struct, sys\n%s\n.\n", name, body);
+             "import os, struct, sys\n%s\n.\n",
+             name, body);
     expect(shell, command, 0, "");
 }
 
@@ -206,7 +216,8 @@ FIBER_TEST(a_driver_that_the_agent_has_made_its_own_is_refused)
     is_refused("python3", "the Jupyter kernel python3 does not become ready");
     put_module("zmq", "d = b'[' * 60000; os.write(200, struct.pack('<I', len(d)) + d); os.read(200, 9)");
     is_refused("python3", "the Jupyter kernel python3 does not become ready");
-    put_module("zmq", "os.write(200, b'\\2\\0\\0\\0{}'); os.write(1, b'\\0\\xff' * 99999); os.read(200, 9); os.write(200, b'\\2\\0\\0\\0{}' * 9999)");
+    put_module("zmq", "os.write(200, b'\\2\\0\\0\\0{}'); os.write(1, b'\\0\\xff' * 99999); "
+                      "os.read(200, 9); os.write(200, b'\\2\\0\\0\\0{}' * 9999)");
     open_kernel("python3");
     struct ipython_result result = run_for("1", CELL_MS);
     assert_true(result.failed && result.is_new);
@@ -227,21 +238,24 @@ static const char polite[] =
     "    language_info = {'name': 'polite', 'mimetype': 'text/plain', 'file_extension': '.p'}\n"
     "    def pre_handler_hook(self): pass\n"
     "    post_handler_hook = pre_handler_hook\n"
-    "    def do_execute(self, code, silent, store_history=True, user_expressions=None, allow_stdin=False, **more):\n"
-    "        def say(text): self.send_response(self.iopub_socket, 'stream', {'name': 'stdout', 'text': text})\n"
+    "    def do_execute(self, code, silent, store_history=True, user_expressions=None, "
+    "allow_stdin=False, **more):\n"
+    "        def say(text): self.send_response(self.iopub_socket, 'stream', {'name': 'stdout', "
+    "'text': text})\n"
     "        say('\\x1b[31mhears \\x1b[0m' + code + '\\n')\n"
     "        if code == 'wait':\n"
     "            told.wait()\n"
     "            say(signal.getsignal(signal.SIGINT).name + '\\n')\n"
-    "        return {'status': 'ok', 'execution_count': self.execution_count, 'payload': [], 'user_expressions': {}}\n"
+    "        return {'status': 'ok', 'execution_count': self.execution_count, 'payload': [], "
+    "'user_expressions': {}}\n"
     "    async def interrupt_request(self, stream, ident, parent):\n"
     "        told.set()\n"
     "class App(IPKernelApp):\n"
     "    def init_signal(self): pass\n"
     "App.launch_instance(kernel_class=Polite)\n"
-    ".\n"
-    SPEC("polite", "{\"argv\": [\"python3\", \"/workspace/polite.py\", \"-f\", \"{connection_file}\"], \"display_name\": \"\","
-                   "\"language\": \"polite\", \"interrupt_mode\": \"message\", \"env\": {\"X\": \"y\"}}");
+    ".\n" SPEC("polite", "{\"argv\": [\"python3\", \"/workspace/polite.py\", \"-f\", \"{connection_file}\"], "
+                         "\"display_name\": \"\","
+                         "\"language\": \"polite\", \"interrupt_mode\": \"message\", \"env\": {\"X\": \"y\"}}");
 
 FIBER_TEST(a_kernel_of_another_language_is_interrupted_as_its_spec_says)
 {

@@ -85,12 +85,15 @@ static void expect(struct search_call *call, bool is_error, const char *text)
 
 static const char tavily_answer[] =
     "{\"query\": \"who is\", \"follow_up_questions\": null, \"answer\": null, \"images\": [],"
-    " \"results\": [{\"title\": \"Facts | Britannica\", \"url\": \"https://www.britannica.com/facts\","
-    " \"content\": \"An Argentine\\nfootballer,\\u001b[31m  widely regarded\", \"score\": 0.81025416,"
+    " \"results\": [{\"title\": \"Facts | Britannica\", \"url\": "
+    "\"https://www.britannica.com/facts\","
+    " \"content\": \"An Argentine\\nfootballer,\\u001b[31m  widely regarded\", \"score\": "
+    "0.81025416,"
     " \"raw_content\": null, \"favicon\": \"https://britannica.com/favicon.png\"},"
     " {\"title\": null, \"url\": \"https://example.org/\", \"content\": \"\", \"score\": 0.5,"
     " \"raw_content\": null}, {\"title\": \"no address\"}, {\"title\": \"third\", \"url\":"
-    " \"https://example.org/3\", \"content\": \"x\"}], \"auto_parameters\": {\"topic\": \"general\"},"
+    " \"https://example.org/3\", \"content\": \"x\"}], \"auto_parameters\": {\"topic\": "
+    "\"general\"},"
     " \"response_time\": \"1.67\", \"request_id\": \"123e4567-e89b-12d3-a456-426614174111\"}";
 
 static void tavily_is_asked_by_post_with_its_key_in_a_header(void **state)
@@ -114,17 +117,18 @@ static void searxng_is_asked_by_get_with_the_query_in_its_address(void **state)
 {
     (void)state;
     canned_status = "200 OK";
-    canned_body =
-        "{\"query\": \"a\", \"number_of_results\": 0, \"results\": [{\"url\": \"https://docs.searxng.org/\","
-        " \"title\": \"Welcome to SearXNG\", \"content\": \"Search without being tracked.\", \"engine\":"
-        " \"duckduckgo\", \"parsed_url\": [\"https\", \"docs.searxng.org\", \"/\", \"\", \"\", \"\"],"
-        " \"template\": \"default.html\", \"engines\": [\"duckduckgo\"], \"positions\": [1],"
-        " \"publishedDate\": null, \"score\": 1.0, \"category\": \"general\"}], \"answers\": [],"
-        " \"corrections\": [], \"infoboxes\": [], \"suggestions\": [\"x\"], \"unresponsive_engines\": []}";
-    struct search_call call = {.form = "searxng",
-                               .arguments = "{\"query\": \"a & b/\\u00e9?=#\"}"};
-    expect(&call, false,
-           "1. Welcome to SearXNG\nhttps://docs.searxng.org/\nSearch without being tracked.\n");
+    canned_body = "{\"query\": \"a\", \"number_of_results\": 0, \"results\": [{\"url\": "
+                  "\"https://docs.searxng.org/\","
+                  " \"title\": \"Welcome to SearXNG\", \"content\": \"Search without being tracked.\", "
+                  "\"engine\":"
+                  " \"duckduckgo\", \"parsed_url\": [\"https\", \"docs.searxng.org\", \"/\", \"\", \"\", "
+                  "\"\"],"
+                  " \"template\": \"default.html\", \"engines\": [\"duckduckgo\"], \"positions\": [1],"
+                  " \"publishedDate\": null, \"score\": 1.0, \"category\": \"general\"}], \"answers\": [],"
+                  " \"corrections\": [], \"infoboxes\": [], \"suggestions\": [\"x\"], "
+                  "\"unresponsive_engines\": []}";
+    struct search_call call = {.form = "searxng", .arguments = "{\"query\": \"a & b/\\u00e9?=#\"}"};
+    expect(&call, false, "1. Welcome to SearXNG\nhttps://docs.searxng.org/\nSearch without being tracked.\n");
     assert_ptr_equal(strstr(last_head, "GET /search?format=json&q=a%20%26%20b%2F%C3%A9%3F%3D%23 HTTP/1.1\r\n"),
                      last_head);
     assert_null(strstr(last_head, "Authorization"));
@@ -255,8 +259,7 @@ static void the_rollouts_own_time_is_no_answer(void **state)
 {
     (void)state;
     canned_status = NULL;
-    struct search_call late = {
-        .form = "searxng", .arguments = "{\"query\": \"q\"}", .deadline_ms = 200};
+    struct search_call late = {.form = "searxng", .arguments = "{\"query\": \"q\"}", .deadline_ms = 200};
     do_call(&late);
     assert_int_equal(late.code, -ETIMEDOUT);
 }
@@ -266,8 +269,7 @@ static void a_cancelled_rollout_is_no_answer(void **state)
     (void)state;
     canned_status = "200 OK";
     canned_body = "{\"results\": []}";
-    struct search_call cancelled = {
-        .form = "searxng", .arguments = "{\"query\": \"q\"}", .is_cancelled = true};
+    struct search_call cancelled = {.form = "searxng", .arguments = "{\"query\": \"q\"}", .is_cancelled = true};
     do_call(&cancelled);
     assert_int_equal(cancelled.code, -ECANCELED);
 }
@@ -286,8 +288,7 @@ static void settings_are_refused_without_naming_the_key(void **state)
         {"tavily=ftp://x", KEY, "tavily=...: not an http or https address without user, query and fragment"},
         {"searxng=http://user:" KEY "@x", NULL,
          "searxng=...: not an http or https address without user, query and fragment"},
-        {"searxng=http://x?a=b", NULL,
-         "searxng=...: not an http or https address without user, query and fragment"},
+        {"searxng=http://x?a=b", NULL, "searxng=...: not an http or https address without user, query and fragment"},
         {"tavily=http://x", KEY "\r\nX: y", "the key of the search is no word of 1 to 1024 characters"},
         {"tavily=http://x", "", "the key of the search is no word of 1 to 1024 characters"},
     };

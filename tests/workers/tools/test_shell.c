@@ -11,8 +11,8 @@ FIBER_TEST(a_timeout_kills_the_whole_tree_and_keeps_the_state)
     struct sandbox *sandbox = open_host();
     struct shell *shell = open_shell(sandbox);
     expect(shell, "cd /tmp; X=kept", 0, "");
-    struct sandbox_output output =
-        run(shell, "(trap '' TERM INT HUP; setsid sleep 1000 & setsid sleep 1000) & sleep 1000", 300, 1000);
+    struct sandbox_output output = run(
+        shell, "(trap '' TERM INT HUP; setsid sleep 1000 & setsid sleep 1000) & sleep 1000", 300, 1000);
     assert_true(output.timed_out);
     assert_true(output.seconds < 5);
     free(output.text);
@@ -73,8 +73,8 @@ FIBER_TEST(a_full_disk_does_not_silence_the_shell)
 {
     struct sandbox *sandbox = open_host();
     struct shell *shell = open_shell(sandbox);
-    struct sandbox_output output =
-        run(shell, "cat /dev/zero > /workspace/full; cat /dev/zero > /dev/shm/full", COMMAND_MS, 1000);
+    struct sandbox_output output = run(shell, "cat /dev/zero > /workspace/full; cat /dev/zero > /dev/shm/full",
+                                       COMMAND_MS, 1000);
     assert_int_equal(output.status, 1);
     assert_non_null(strstr(output.text, "No space left on device"));
     free(output.text);
@@ -144,11 +144,9 @@ FIBER_TEST(an_image_without_bash_is_refused_with_words)
 
 /* ---- terminals --------------------------------------------------------------------------- */
 
-static struct sandbox_output run_on_terminal(struct shell *shell, const char *text,
-                                             int64_t timeout_ms)
+static struct sandbox_output run_on_terminal(struct shell *shell, const char *text, int64_t timeout_ms)
 {
-    struct shell_command command = {
-        .text = text, .timeout_ms = timeout_ms, .output_max = 4096, .tty = true};
+    struct shell_command command = {.text = text, .timeout_ms = timeout_ms, .output_max = 4096, .tty = true};
     struct sandbox_output output;
     struct fail fail = {0};
     if (shell_run_as(shell, &command, &output, &fail) < 0)
@@ -182,8 +180,10 @@ FIBER_TEST(a_terminal_is_gone_with_its_command_and_the_state_stays)
     struct shell *shell = open_shell(sandbox);
     expect(shell, "cd /tmp; x=1; trap 'echo hup' HUP", 0, "");
     expect_on_terminal(shell, "x=$((x+1)); sleep 300 & echo $PWD $x", "/tmp 2\n");
-    expect(shell, "echo $PWD $x $(jobs -r | wc -l); (: < /dev/tty) 2>/dev/null || echo no terminal; ls /dev/pts", 0,
-           "/tmp 2 1\nno terminal\nptmx\n");
+    expect(shell,
+           "echo $PWD $x $(jobs -r | wc -l); (: < /dev/tty) 2>/dev/null || echo no terminal; ls "
+           "/dev/pts",
+           0, "/tmp 2 1\nno terminal\nptmx\n");
     expect(shell, "kill -HUP $$; trap - HUP", 0, "hup\n");
     expect_on_terminal(shell, "x=$((x+1))", "");
     expect(shell, "echo $x; trap -p", 0, "3\n");

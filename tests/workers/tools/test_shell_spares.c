@@ -44,24 +44,24 @@ static void expect_at_the_end(const char *command, const char *text)
 }
 
 /* In a sandbox with a kernel that holds a variable and a child, and with a shell. */
-#define SPARES_TEST(name)                                                                          \
-    static void name##_inside(void);                                                               \
-    FIBER_TEST(name)                                                                               \
-    {                                                                                              \
-        struct fail fail = {0};                                                                    \
-        struct ipython_result result;                                                              \
-        room = open_host();                                                                        \
-        shell = open_shell(room);                                                                  \
-        if (ipython_open(room, &ipython, &fail) < 0 ||                                             \
-            ipython_run(ipython, "import subprocess; x = 7; child = subprocess.Popen(['sleep', '1000'])", \
-                        CELL_MS, OUTPUT_MAX, &result, &fail) < 0)                                  \
-            fail_msg("%s", fail.text);                                                             \
-        free(result.text);                                                                         \
-        name##_inside();                                                                           \
-        ipython_close(&ipython);                                                                   \
-        shell_close(&shell);                                                                       \
-        sandbox_close(&room);                                                                      \
-    }                                                                                              \
+#define SPARES_TEST(name)                                                                                              \
+    static void name##_inside(void);                                                                                   \
+    FIBER_TEST(name)                                                                                                   \
+    {                                                                                                                  \
+        struct fail fail = {0};                                                                                        \
+        struct ipython_result result;                                                                                  \
+        room = open_host();                                                                                            \
+        shell = open_shell(room);                                                                                      \
+        if (ipython_open(room, &ipython, &fail) < 0 ||                                                                 \
+            ipython_run(ipython, "import subprocess; x = 7; child = subprocess.Popen(['sleep', '1000'])", CELL_MS,     \
+                        OUTPUT_MAX, &result, &fail) < 0)                                                               \
+            fail_msg("%s", fail.text);                                                                                 \
+        free(result.text);                                                                                             \
+        name##_inside();                                                                                               \
+        ipython_close(&ipython);                                                                                       \
+        shell_close(&shell);                                                                                           \
+        sandbox_close(&room);                                                                                          \
+    }                                                                                                                  \
     static void name##_inside(void)
 
 SPARES_TEST(a_command_past_its_time_leaves_kernels_and_earlier_jobs_running)

@@ -43,12 +43,11 @@ static const struct trap {
     {"260 KB heredoc", NULL, 5000, 0, false, EXACT, "260000\n", 7},
     {"stty echo", "stty echo 2>/dev/null; echo z", 5000, 0, false, EXACT, "z\n", 2},
     {"after stty echo", "echo w", 5000, 0, false, EXACT, "w\n", 2},
-    {"an interpreter at its prompt", "if test -x /usr/bin/python3; then python3 -q; else sh; fi",
-     10000, 0, false, EXACT, "", 0, ""},
+    {"an interpreter at its prompt", "if test -x /usr/bin/python3; then python3 -q; else sh; fi", 10000, 0, false,
+     EXACT, "", 0, ""},
     {"cd and variables", "cd /usr; X=5; f() { echo fn; }; export Y=6", 5000, 0, false, EXACT, "", 0},
     {"state is kept", "echo $PWD $X $Y $(f)", 5000, 0, false, EXACT, "/usr 5 6 fn\n", 12},
-    {"set -e; false", "set -e; false", 5000, 1, false, EXACT,
-     "[the shell ended; a new one runs in /usr]\n", 42},
+    {"set -e; false", "set -e; false", 5000, 1, false, EXACT, "[the shell ended; a new one runs in /usr]\n", 42},
     {"exit 3", "exit 3", 5000, 3, false, EXACT, "[the shell ended; a new one runs in /usr]\n", 42},
     /* and some more */
     {"break", "break", 5000, 0, false, CONTAINS, "", 0},
@@ -64,34 +63,43 @@ static const struct trap {
     {"removes its outputs", "rm -rf /run/sluice/out/*; echo gone", 5000, 0, false, EXACT, "gone\n", 5},
     {"a FIFO for an output", "cd /run/sluice/out; for f in *; do rm $f; mkfifo $f; done; cd /; echo there", 5000, 0,
      false, EXACT, "there\n", 6, "there\n"},
-    {"a link for an output", "for f in /run/sluice/out/*; do rm $f; ln -s /etc/passwd $f; done; echo there", 5000,
-     0, false, EXACT, "there\n", 6, ""},
+    {"a link for an output", "for f in /run/sluice/out/*; do rm $f; ln -s /etc/passwd $f; done; echo there", 5000, 0,
+     false, EXACT, "there\n", 6, ""},
     {"a descriptor of ours", "echo 'x 0 /' >&200", 5000, 1, false, CONTAINS, "Bad file descriptor", 0},
     /* what reached the driver */
     {"PWD is a variable", "cd /usr; PWD=x", 5000, 0, false, EXACT, "", 0},
-    {"its directory is known all the same", "exit 0", 5000, 0, false, EXACT, "[the shell ended; a new one runs in /usr]\n", 42},
+    {"its directory is known all the same", "exit 0", 5000, 0, false, EXACT,
+     "[the shell ended; a new one runs in /usr]\n", 42},
     {"no PWD", "unset PWD OLDPWD", 5000, 0, false, EXACT, "", 0},
     {"a directory that is gone", "mkdir /tmp/gone; cd /tmp/gone; rmdir /tmp/gone", 5000, 0, false, EXACT, "", 0},
-    {"a very deep directory", "cd /tmp; for i in {1..40}; do mkdir $(printf 'd%0200d' 1); cd d*; done; cd", 5000, 0, false, EXACT, "", 0},
+    {"a very deep directory", "cd /tmp; for i in {1..40}; do mkdir $(printf 'd%0200d' 1); cd d*; done; cd", 5000, 0,
+     false, EXACT, "", 0},
     {"and in it", "cd /tmp; for i in {1..40}; do cd d*; done", 5000, 0, false, EXACT, "", 0},
     {"out of it", "cd /usr; echo out", 5000, 0, false, EXACT, "out\n", 4},
     {"umask 777", "umask 777; echo seen", 5000, 0, false, EXACT, "seen\n", 5},
     {"after umask 777", "umask; umask 022", 5000, 0, false, EXACT, "0777\n", 5},
     {"a locked directory of outputs", "chmod 0 /run/sluice/out; echo seen", 5000, 0, false, EXACT, "seen\n", 5},
     {"a full one", "head -c 100M /dev/zero > /run/sluice/out/x", 5000, 1, false, CONTAINS, "", 0},
-    {"one full of names", "for i in {1..1100}; do : > /run/sluice/out/$i || break; done 2>/dev/null", 5000, 0, false, CONTAINS, "", 0},
-    {"aliases", "shopt -s expand_aliases; for a in builtin printf read cd eval trap while case exit; do alias $a='echo aliased'; done",
+    {"one full of names", "for i in {1..1100}; do : > /run/sluice/out/$i || break; done 2>/dev/null", 5000, 0, false,
+     CONTAINS, "", 0},
+    {"aliases",
+     "shopt -s expand_aliases; for a in builtin printf read cd eval trap while case exit; do alias "
+     "$a='echo aliased'; done",
      5000, 0, false, EXACT, "", 0},
     {"no aliases", "\\unalias -a", 5000, 0, false, EXACT, "", 0},
     {"no variables", "unset $(compgen -v | grep -v BASH) 2>/dev/null; echo none", 5000, 0, false, EXACT, "none\n", 5},
-    {"names of ours", "for v in ${!__sluice_*}; do printf -v $v /forged; done; echo forged", 5000, 0, false, EXACT, "forged\n", 7},
+    {"names of ours", "for v in ${!__sluice_*}; do printf -v $v /forged; done; echo forged", 5000, 0, false, EXACT,
+     "forged\n", 7},
     {"a new one for those", "exit 0", 5000, 0, false, CONTAINS, "[the shell ended", 0},
-    {"names of ours, fixed", "readonly ${!__sluice_*}; echo fixed", 5000, 1, false, CONTAINS, "[the shell ended; a new one runs in ", 0},
-    {"names of ours in upper case", "declare -u __sluice_n; echo upper", 5000, 256 + SIGKILL, false, CONTAINS, "[the shell", 0},
+    {"names of ours, fixed", "readonly ${!__sluice_*}; echo fixed", 5000, 1, false, CONTAINS,
+     "[the shell ended; a new one runs in ", 0},
+    {"names of ours in upper case", "declare -u __sluice_n; echo upper", 5000, 256 + SIGKILL, false, CONTAINS,
+     "[the shell", 0},
     {"no IFS to set", "readonly IFS=x; echo kept", 5000, 0, false, EXACT, "kept\n", 5},
     {"and none needed", "echo still", 5000, 0, false, EXACT, "still\n", 6},
     {"one that splits our words", "exit 0", 5000, 0, false, CONTAINS, "[the shell ended", 0},
-    {"restricted", "set -r; echo restricted", 5000, 0, false, CONTAINS, "restricted\n[the shell ended; a new one runs in ", 0},
+    {"restricted", "set -r; echo restricted", 5000, 0, false, CONTAINS,
+     "restricted\n[the shell ended; a new one runs in ", 0},
     {"a function builtin", "builtin() { :; }; echo mine", 5000, 127, false, CONTAINS, "mine\n[the shell ended", 0},
     {"few descriptors", "ulimit -n 5; echo few", 5000, 0, false, CONTAINS, "few\n[the shell ended", 0},
     {"hardly more of them", "ulimit -n 13; echo few", 5000, 0, false, CONTAINS, "few\n", 0},
@@ -124,22 +132,19 @@ static bool is_matched(const struct trap *trap, const struct sandbox_output *out
     if (trap->match == CONTAINS)
         return strstr(output->text, trap->text) != NULL;
     size_t same = strspn(output->text, trap->text);
-    return output->len == trap->len &&
-           (same == trap->len || (same == trap->len - 1 && output->text[same] == '\n'));
+    return output->len == trap->len && (same == trap->len || (same == trap->len - 1 && output->text[same] == '\n'));
 }
 
 static unsigned spring(struct shell *shell, const struct trap *trap, bool tty)
 {
     unsigned wrong = 0;
     char *text = make_command(trap);
-    struct shell_command command = {
-        .text = text, .timeout_ms = trap->timeout_ms, .output_max = 1 << 20, .tty = tty};
+    struct shell_command command = {.text = text, .timeout_ms = trap->timeout_ms, .output_max = 1 << 20, .tty = tty};
     struct sandbox_output output;
     struct fail fail = {0};
     if (shell_run_as(shell, &command, &output, &fail) < 0)
         fail_msg("%s: %s", trap->name, fail.text);
-    if (output.status != trap->status || output.timed_out != trap->timed_out ||
-        !is_matched(trap, &output, tty)) {
+    if (output.status != trap->status || output.timed_out != trap->timed_out || !is_matched(trap, &output, tty)) {
         wrong++;
         print_error("%s: status %d, %s, %zu bytes: %s\n", trap->name, output.status,
                     output.timed_out ? "timed out" : "in time", output.len, output.text);
@@ -167,15 +172,9 @@ static void spring_all(bool tty)
     sandbox_close(&sandbox);
 }
 
-FIBER_TEST(every_trap_gives_what_it_should_and_the_next_command_works)
-{
-    spring_all(false);
-}
+FIBER_TEST(every_trap_gives_what_it_should_and_the_next_command_works) { spring_all(false); }
 
-FIBER_TEST(every_trap_does_so_on_a_terminal_too)
-{
-    spring_all(true);
-}
+FIBER_TEST(every_trap_does_so_on_a_terminal_too) { spring_all(true); }
 
 FIBER_TEST(a_job_that_fills_the_outputs_is_told_of_and_ends_with_a_restart)
 {

@@ -22,10 +22,10 @@ static void every_tool_is_described_by_a_schema_of_its_own_rows(void **state)
         json_t *json = tool_describe(tool);
         const char *name, *doc, *type;
         json_t *properties, *required;
-        assert_int_equal(json_unpack(json, "{s:s, s:{s:s, s:s, s:{s:s, s:o, s:o}}}", "type", &type,
-                                     "function", "name", &name, "description", &doc, "parameters",
-                                     "type", &type, "properties", &properties, "required",
-                                     &required), 0);
+        assert_int_equal(json_unpack(json, "{s:s, s:{s:s, s:s, s:{s:s, s:o, s:o}}}", "type", &type, "function", "name",
+                                     &name, "description", &doc, "parameters", "type", &type, "properties", &properties,
+                                     "required", &required),
+                         0);
         assert_string_equal(name, tool->name);
         assert_true(strlen(doc) > 20);
         size_t count = 0, needed = 0;
@@ -47,10 +47,9 @@ static void a_schema_says_types_bounds_and_what_is_required(void **state)
     (void)state;
     json_t *json = tool_describe(tool_find("think"));
     AUTO_FREE char *text = json_dumps(json, 0);
-    assert_non_null(strstr(
-        text, "\"parameters\": {\"type\": \"object\", \"properties\": {\"thought\": {\"type\": "
-              "\"string\", \"description\": \"What you think.\", \"minLength\": 1, \"maxLength\": "
-              "65536}}, \"required\": [\"thought\"]}"));
+    assert_non_null(strstr(text, "\"parameters\": {\"type\": \"object\", \"properties\": {\"thought\": {\"type\": "
+                                 "\"string\", \"description\": \"What you think.\", \"minLength\": 1, \"maxLength\": "
+                                 "65536}}, \"required\": [\"thought\"]}"));
     json_decref(json);
 }
 
@@ -67,20 +66,16 @@ static void a_wrong_call_is_told_exactly_what_is_wrong(void **state)
     check_says("think", "{'thought': null}", "think: the argument thought is missing.");
     check_says("think", "['x']", "think: the arguments must be a JSON object.");
     check_says("think", "'x'", "think: the arguments must be a JSON object.");
-    check_says("think", "{'thought': 7}",
-                 "think: the argument thought must be a string, not an integer.");
-    check_says("think", "{'thought': ''}",
-                 "think: the argument thought is 0 characters, at least 1.");
-    check_says("think", "{'thought': 'x', 'mood': 'y'}",
-                 "think has no argument \"mood\". Its arguments are: thought.");
-    check_says("bash", "{'command': 'ls', 'timeout_s': 0}",
-                 "bash: the argument timeout_s is 0, at least 1.");
+    check_says("think", "{'thought': 7}", "think: the argument thought must be a string, not an integer.");
+    check_says("think", "{'thought': ''}", "think: the argument thought is 0 characters, at least 1.");
+    check_says("think", "{'thought': 'x', 'mood': 'y'}", "think has no argument \"mood\". Its arguments are: thought.");
+    check_says("bash", "{'command': 'ls', 'timeout_s': 0}", "bash: the argument timeout_s is 0, at least 1.");
     check_says("bash", "{'command': 'ls', 'timeout_s': 100000}",
-                 "bash: the argument timeout_s is 100000, at most 86400.");
+               "bash: the argument timeout_s is 100000, at most 86400.");
     check_says("bash", "{'command': 'ls', 'timeout_s': '5'}",
-                 "bash: the argument timeout_s must be an integer, not a string.");
+               "bash: the argument timeout_s must be an integer, not a string.");
     check_says("bash", "{'command': 'ls', 'timeout_s': 1.5}",
-                 "bash: the argument timeout_s must be an integer, not a number with a fraction.");
+               "bash: the argument timeout_s must be an integer, not a number with a fraction.");
 }
 
 static void lengths_are_counted_in_characters(void **state)
@@ -126,7 +121,7 @@ static void the_nearest_tool_is_the_one_whose_name_is_most_alike(void **state)
     static const struct {
         const char *name, *nearest;
     } rows[] = {
-        {"think", "think"},   {"Submit", "submit"},       {"sbumit", "submit"}, {"submit_answer", "submit"},
+        {"think", "think"},    {"Submit", "submit"},           {"sbumit", "submit"}, {"submit_answer", "submit"},
         {"thinking", "think"}, {"functions.submit", "submit"}, {"", "think"},
     };
     struct toolbox box = {.limits = &limits};
@@ -160,8 +155,7 @@ FIBER_TEST(a_tool_is_opened_by_its_first_call_and_keeps_its_state)
     struct sandbox *sandbox = open_host();
     struct toolbox box = {.sandbox = sandbox, .limits = &limits};
     assert_int_equal(toolbox_add(&box, "bash", NULL), 0);
-    expect_call(&box, "bash", "{'command': ''}", true,
-                "bash: the argument command is 0 characters, at least 1.");
+    expect_call(&box, "bash", "{'command': ''}", true, "bash: the argument command is 0 characters, at least 1.");
     assert_null(box.states[0]);
     expect_call(&box, "bash", "{'command': 'cd /tmp; x=7'}", false, "(no output)");
     expect_call(&box, "bash", "{'command': 'echo $PWD $x'}", false, "/tmp 7\n");
@@ -216,7 +210,8 @@ FIBER_TEST(an_agent_that_removes_bash_is_told_and_goes_on)
     char image[128], command[512];
     make_dir(image, sizeof(image), "image");
     snprintf(command, sizeof(command),
-             "cp -L --parents /bin/bash /bin/rm $(ldd /bin/bash /bin/rm | grep -o '/[^ ]*' | grep -v :) %s",
+             "cp -L --parents /bin/bash /bin/rm $(ldd /bin/bash /bin/rm | grep -o '/[^ ]*' | grep "
+             "-v :) %s",
              image);
     assert_int_equal(system(command), 0);
     struct sandbox_plan plan = host_plan();
@@ -225,7 +220,8 @@ FIBER_TEST(an_agent_that_removes_bash_is_told_and_goes_on)
     struct toolbox box = open_tools(&plan, names);
     expect_call(&box, "bash", "{'command': 'echo hi; rm /bin/bash'}", false, "hi\n");
     expect_call(&box, "bash", "{'command': 'exit 0'}", false,
-                "[the shell ended; no new one starts: cannot execute /bin/bash: No such file or directory]\n");
+                "[the shell ended; no new one starts: cannot execute /bin/bash: No such file or "
+                "directory]\n");
     expect_call(&box, "bash", "{'command': 'echo hi'}", true,
                 "bash: no shell can be started: cannot execute /bin/bash: No such file or directory.");
     expect_call(&box, "bash", "{'restart': true}", true,

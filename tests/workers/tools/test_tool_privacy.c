@@ -19,11 +19,9 @@ static struct toolbox open_all(void)
 static void use(struct toolbox *box, const char *secret)
 {
     char command[256];
-    snprintf(command, sizeof(command), "{'command': 'create', 'path': '/tmp/%s', 'file_text': '%s'}", secret,
-             secret);
+    snprintf(command, sizeof(command), "{'command': 'create', 'path': '/tmp/%s', 'file_text': '%s'}", secret, secret);
     expect_words(box, "edit", command, false, "created");
-    snprintf(command, sizeof(command), "{'command': 'secret=%s; sleep 1000 & echo $secret', 'tty': true}",
-             secret);
+    snprintf(command, sizeof(command), "{'command': 'secret=%s; sleep 1000 & echo $secret', 'tty': true}", secret);
     expect_words(box, "bash", command, false, secret);
 }
 
@@ -34,13 +32,16 @@ FIBER_TEST(another_sandbox_sees_neither_processes_nor_files_nor_terminals_nor_so
     use(&other, "second");
     expect_call(&other, "bash", "{'command': 'ls /tmp /run/sluice/out; echo $secret'}", false,
                 "/run/sluice/out:\nbash1.2\n\n/tmp:\nsecond\nsecond\n");
-    expect_call(&other, "bash", "{'command': 'grep -l first /proc/[0-9]*/environ /proc/[0-9]*/cmdline "
-                                "2>/dev/null; pgrep -c sleep'}", false, "1\n");
+    expect_call(&other, "bash",
+                "{'command': 'grep -l first /proc/[0-9]*/environ /proc/[0-9]*/cmdline "
+                "2>/dev/null; pgrep -c sleep'}",
+                false, "1\n");
     /* the shell's own socket has no name and cannot be opened; commands do not inherit it */
-    expect_call(&other, "bash", "{'command': 'cat /proc/net/unix | tail -n +2 | grep -c @; ls /proc/self/fd'}",
-                false, "0\n0\n1\n2\n3\n");
-    expect_call(&other, "bash", "{'command': 'n=0; for f in /proc/$$/fd/*; do if test -S $f; then n=1; "
-                                "(: <> $f) 2>/dev/null && echo opened; fi; done; echo $n; ls /dev/pts'}",
+    expect_call(&other, "bash", "{'command': 'cat /proc/net/unix | tail -n +2 | grep -c @; ls /proc/self/fd'}", false,
+                "0\n0\n1\n2\n3\n");
+    expect_call(&other, "bash",
+                "{'command': 'n=0; for f in /proc/$$/fd/*; do if test -S $f; then n=1; "
+                "(: <> $f) 2>/dev/null && echo opened; fi; done; echo $n; ls /dev/pts'}",
                 false, "1\nptmx\n");
     close_tools(&other);
     close_tools(&one);

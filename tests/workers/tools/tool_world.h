@@ -36,8 +36,8 @@ static inline struct tool_result call(struct toolbox *box, const char *name, con
     return result;
 }
 
-static inline void expect_call(struct toolbox *box, const char *name, const char *arguments,
-                               bool is_error, const char *text)
+static inline void expect_call(struct toolbox *box, const char *name, const char *arguments, bool is_error,
+                               const char *text)
 {
     struct tool_result result = call(box, name, arguments);
     if (strcmp(result.text, text) != 0 || result.is_error != is_error)
@@ -47,8 +47,8 @@ static inline void expect_call(struct toolbox *box, const char *name, const char
 }
 
 /* The words are in the answer. */
-static inline void expect_words(struct toolbox *box, const char *name, const char *arguments,
-                                bool is_error, const char *words)
+static inline void expect_words(struct toolbox *box, const char *name, const char *arguments, bool is_error,
+                                const char *words)
 {
     struct tool_result result = call(box, name, arguments);
     if (!strstr(result.text, words) || result.is_error != is_error)

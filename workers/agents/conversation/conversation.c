@@ -36,24 +36,20 @@ static int refuse_another(const struct conversation *conversation, int error, st
     const struct engine *engine = conversation->run->engine;
     const bool is_told = error == 0 || error == -EINVAL || error == -E2BIG || error == -ENOTSUP;
     if (error == -ESTALE || (is_told && !engine_serves(engine, conversation->identity)))
-        return fail_set(fail, -ESTALE, "%s serves another model than the rollout began with: %s",
-                        engine_url(engine), what_changed(conversation));
+        return fail_set(fail, -ESTALE, "%s serves another model than the rollout began with: %s", engine_url(engine),
+                        what_changed(conversation));
     if (is_told && strcmp(engine_logprobs_mode(engine), conversation->run->record->logprobs_mode) != 0)
-        return fail_set(fail, -ESTALE, "%s gives log-probabilities of another kind (%s) than the rollout began with (%s)",
-                        engine_url(engine), engine_logprobs_mode(engine),
-                        conversation->run->record->logprobs_mode);
+        return fail_set(fail, -ESTALE,
+                        "%s gives log-probabilities of another kind (%s) than the rollout began with (%s)",
+                        engine_url(engine), engine_logprobs_mode(engine), conversation->run->record->logprobs_mode);
     return error;
 }
 
 /* ---- opening ----------------------------------------------------------------------------- */
 
-static int out_of_memory(struct fail *fail)
-{
-    return fail_set(fail, -ENOMEM, "out of memory, or the record is full");
-}
+static int out_of_memory(struct fail *fail) { return fail_set(fail, -ENOMEM, "out of memory, or the record is full"); }
 
-static int say_messages(struct record *record, const struct task_message *messages, size_t count,
-                        struct fail *fail)
+static int say_messages(struct record *record, const struct task_message *messages, size_t count, struct fail *fail)
 {
     for (size_t i = 0; i < count; i++)
         if (!record_say(record, messages[i].role, slice_from_str(messages[i].content), NULL, 0))
@@ -73,21 +69,19 @@ static int describe(struct conversation *conversation, struct fail *fail)
     memcpy(conversation->identity, about.identity, sizeof(conversation->identity));
     memcpy(record->template_digest, about.template_digest, sizeof(record->template_digest));
     memcpy(record->tokenizer_digest, about.tokenizer_digest, sizeof(record->tokenizer_digest));
-    snprintf(record->logprobs_mode, sizeof(record->logprobs_mode), "%s",
-             engine_logprobs_mode(run->engine));
+    snprintf(record->logprobs_mode, sizeof(record->logprobs_mode), "%s", engine_logprobs_mode(run->engine));
     uint64_t limit = run->task->limits.context_tokens;
     if (limit > 0 && limit < conversation->context_tokens)
         conversation->context_tokens = limit;
     return 0;
 }
 
-static int record_prompt(struct conversation *conversation, const char *reason, double seconds,
-                         struct fail *fail)
+static int record_prompt(struct conversation *conversation, const char *reason, double seconds, struct fail *fail)
 {
     struct record_turn turn = {.role = "prompt", .seconds = seconds};
     return record_start_trace(conversation->run->record, reason) &&
-                   record_append(conversation->run->record, &turn, conversation->ids.ids, NULL,
-                                 conversation->ids.count, false)
+                   record_append(conversation->run->record, &turn, conversation->ids.ids, NULL, conversation->ids.count,
+                                 false)
                ? 0
                : out_of_memory(fail);
 }
@@ -108,8 +102,9 @@ static int open_with(struct conversation *conversation, const struct task_messag
     if (error == 0)
         error = describe(conversation, fail);
     if (error == 0)
-        error = refuse_another(conversation, engine_render(conversation->run->engine, messages, count, count,
-                                                       &conversation->ids, fail), fail);
+        error = refuse_another(
+            conversation, engine_render(conversation->run->engine, messages, count, count, &conversation->ids, fail),
+            fail);
     return error < 0 ? error : record_prompt(conversation, "", 0, fail);
 }
 
@@ -126,7 +121,7 @@ static char *system_words(const struct task *task, const char *system, const cha
 }
 
 int conversation_open_with(struct conversation *conversation, struct agent_run *run, const char *system,
-                       const char *block, struct fail *fail)
+                           const char *block, struct fail *fail)
 {
     *conversation = (struct conversation){.run = run, .call_start_ms = loop_now_ms()};
     const struct task *task = run->task;
@@ -148,8 +143,7 @@ int conversation_open_with(struct conversation *conversation, struct agent_run *
     return error;
 }
 
-int conversation_open(struct conversation *conversation, struct agent_run *run, const char *system,
-                  struct fail *fail)
+int conversation_open(struct conversation *conversation, struct agent_run *run, const char *system, struct fail *fail)
 {
     return conversation_open_with(conversation, run, system, NULL, fail);
 }
@@ -169,14 +163,12 @@ static int keep_in_step(struct conversation *conversation, struct fail *fail)
     const struct record *record = conversation->run->record;
     const struct record_trace *trace = &record->traces[record->trace_count - 1];
     if (trace->token_count == conversation->ids.count &&
-        memcmp(trace->token_ids, conversation->ids.ids,
-               conversation->ids.count * sizeof(*trace->token_ids)) == 0)
+        memcmp(trace->token_ids, conversation->ids.ids, conversation->ids.count * sizeof(*trace->token_ids)) == 0)
         return 0;
     return record_prompt(conversation, "prompt: it did not extend the record", 0, fail);
 }
 
-static int record_generation(struct conversation *conversation, const struct generation *generation,
-                             struct fail *fail)
+static int record_generation(struct conversation *conversation, const struct generation *generation, struct fail *fail)
 {
     struct agent_run *run = conversation->run;
     struct record_turn turn = {.role = "assistant",
@@ -190,12 +182,9 @@ static int record_generation(struct conversation *conversation, const struct gen
     snprintf(turn.engine, sizeof(turn.engine), "%s", engine_url(run->engine));
     snprintf(turn.version, sizeof(turn.version), "%s", generation->version);
     const struct tokens *sampled = &generation->sampled;
-    return record_append(run->record, &turn, sampled->ids, generation->logprobs, sampled->count,
-                         true) &&
-                   record_say(run->record, "assistant", slice_from_str(generation->text), NULL,
-                              0) &&
-                   history_add(&conversation->history, "assistant",
-                               slice_from_str(generation->text)) &&
+    return record_append(run->record, &turn, sampled->ids, generation->logprobs, sampled->count, true) &&
+                   record_say(run->record, "assistant", slice_from_str(generation->text), NULL, 0) &&
+                   history_add(&conversation->history, "assistant", slice_from_str(generation->text)) &&
                    tokens_append(&conversation->ids, sampled->ids, sampled->count)
                ? 0
                : out_of_memory(fail);
@@ -206,8 +195,8 @@ static int generate(struct conversation *conversation, struct generation *ret, s
     struct agent_run *run = conversation->run;
     uint64_t count = conversation->ids.count, max_tokens = run->task->sampling.max_tokens;
     if (count >= conversation->context_tokens)
-        return fail_set(fail, -E2BIG, "a prompt of %llu tokens leaves no room in %llu",
-                        (unsigned long long)count, (unsigned long long)conversation->context_tokens);
+        return fail_set(fail, -E2BIG, "a prompt of %llu tokens leaves no room in %llu", (unsigned long long)count,
+                        (unsigned long long)conversation->context_tokens);
     uint64_t room = conversation->context_tokens - count;
     const uint64_t limit = run->task->limits.sampled_tokens;
     const uint64_t left = limit > conversation->sampled ? limit - conversation->sampled : 1;
@@ -217,11 +206,10 @@ static int generate(struct conversation *conversation, struct generation *ret, s
     if (error == 0)
         error = staleness_check(&run->age, run->task, engine_policy_number(run->engine), fail);
     if (error == 0)
-        error = refuse_another(
-            conversation,
-            engine_generate(run->engine, &conversation->ids, &run->task->sampling,
-                            max_tokens < room ? max_tokens : room, run->sample, ret, fail),
-            fail);
+        error = refuse_another(conversation,
+                               engine_generate(run->engine, &conversation->ids, &run->task->sampling,
+                                               max_tokens < room ? max_tokens : room, run->sample, ret, fail),
+                               fail);
     if (error == 0) /* it may have waited for a new version */
         error = staleness_check(&run->age, run->task, ret->policy_number, fail);
     return error;
@@ -258,8 +246,7 @@ int conversation_sample(struct conversation *conversation, struct fail *fail)
 /* ---- what is said to a reply --------------------------------------------------------------- */
 
 /* What one more trace would be beyond, if anything. */
-static int check_room(const struct conversation *conversation, const char *reason, size_t count,
-                      struct fail *fail)
+static int check_room(const struct conversation *conversation, const char *reason, size_t count, struct fail *fail)
 {
     const struct record *record = conversation->run->record;
     const uint64_t most = conversation->run->task->max_traces;
@@ -267,26 +254,24 @@ static int check_room(const struct conversation *conversation, const char *reaso
     for (size_t i = 0; i < record->trace_count; i++)
         tokens += record->traces[i].token_count;
     if (record->trace_count >= most)
-        return fail_set(fail, -E2BIG, "agent.max_traces is %llu, and another would start: %s",
-                        (unsigned long long)most, reason);
+        return fail_set(fail, -E2BIG, "agent.max_traces is %llu, and another would start: %s", (unsigned long long)most,
+                        reason);
     return tokens < RECORD_TOKENS_MAX
                ? 0
-               : fail_set(fail, -E2BIG, "the traces would hold more than %d tokens together",
-                          RECORD_TOKENS_MAX);
+               : fail_set(fail, -E2BIG, "the traces would hold more than %d tokens together", RECORD_TOKENS_MAX);
 }
 
-static int start_trace(struct conversation *conversation, const char *reason, double seconds,
-                       struct fail *fail)
+static int start_trace(struct conversation *conversation, const char *reason, double seconds, struct fail *fail)
 {
     struct tokens ids = {0};
     const struct history *history = &conversation->history;
     char words[sizeof(((struct record_trace *)0)->reason)];
     const struct slice fits = text_cut(reason, sizeof(words) - 1);
     snprintf(words, sizeof(words), "%.*s", SLICE_ARG(fits));
-    int error = refuse_another(conversation,
-                               engine_render(conversation->run->engine, history->messages,
-                                             history->count, history->text_from, &ids, fail),
-                               fail);
+    int error = refuse_another(
+        conversation,
+        engine_render(conversation->run->engine, history->messages, history->count, history->text_from, &ids, fail),
+        fail);
     if (error == 0)
         error = check_room(conversation, words, ids.count, fail);
     if (error < 0) {
@@ -309,8 +294,7 @@ static int extend_trace(struct conversation *conversation, enum tell_role role, 
                : out_of_memory(fail);
 }
 
-static int go_on(struct conversation *conversation, const struct telling *telling, double seconds,
-                 struct fail *fail)
+static int go_on(struct conversation *conversation, const struct telling *telling, double seconds, struct fail *fail)
 {
     struct agent_run *run = conversation->run;
     struct tokens bridge = {0};
@@ -328,13 +312,11 @@ static int go_on(struct conversation *conversation, const struct telling *tellin
 }
 
 int conversation_bridge(struct conversation *conversation, enum tell_role role, const struct slice *contents,
-                    size_t count, double seconds, struct fail *fail)
+                        size_t count, double seconds, struct fail *fail)
 {
     AUTO_FREE const char **replies = NULL;
-    struct telling telling = {.role = role,
-                              .last = conversation->ids.ids[conversation->ids.count - 1],
-                              .contents = contents,
-                              .count = count};
+    struct telling telling = {
+        .role = role, .last = conversation->ids.ids[conversation->ids.count - 1], .contents = contents, .count = count};
     if (!history_replies(&conversation->history, tell_role_word(role), &replies, &telling.reply_count))
         return out_of_memory(fail);
     telling.replies = replies;
@@ -357,8 +339,8 @@ int conversation_marks_tools(struct conversation *conversation, const char *mark
     return error;
 }
 
-int conversation_tell(struct conversation *conversation, struct slice content, const char *tool,
-                  int exit_status, double seconds, struct fail *fail)
+int conversation_tell(struct conversation *conversation, struct slice content, const char *tool, int exit_status,
+                      double seconds, struct fail *fail)
 {
     if (!record_say(conversation->run->record, tool ? "tool" : "user", content, tool, exit_status))
         return out_of_memory(fail);
@@ -382,25 +364,18 @@ enum blame_what agent_what(const struct agent_run *run, int error)
     return what == BLAME_TIME && !fiber_is_late() ? BLAME_SYSTEM : what;
 }
 
-enum outcome agent_failed(struct agent_run *run, enum blame_who who, enum blame_what what,
-                          const struct fail *fail)
+enum outcome agent_failed(struct agent_run *run, enum blame_who who, enum blame_what what, const struct fail *fail)
 {
     const struct blame blame = blame_get(who, what);
     run->fault = blame.fault;
     switch (what) {
-    case BLAME_CANCEL:
-        return agent_end(run, blame.outcome, "cancelled");
+    case BLAME_CANCEL: return agent_end(run, blame.outcome, "cancelled");
     case BLAME_LIMIT:
-        return agent_end(run, blame.outcome, "%s: the sandbox used more than its limit",
-                         sandbox_breach(run->sandbox));
-    case BLAME_TIME:
-        return agent_end(run, blame.outcome, "time: limits.run_s is used up");
-    case BLAME_CONTEXT:
-        return agent_end(run, blame.outcome, "context: %s", fail->text);
-    case BLAME_STALE:
-        return agent_end(run, staleness_outcome(run->task), STALE_MARK "%s", fail->text);
-    default:
-        return agent_end(run, blame.outcome, "%s", fail->text);
+        return agent_end(run, blame.outcome, "%s: the sandbox used more than its limit", sandbox_breach(run->sandbox));
+    case BLAME_TIME: return agent_end(run, blame.outcome, "time: limits.run_s is used up");
+    case BLAME_CONTEXT: return agent_end(run, blame.outcome, "context: %s", fail->text);
+    case BLAME_STALE: return agent_end(run, staleness_outcome(run->task), STALE_MARK "%s", fail->text);
+    default: return agent_end(run, blame.outcome, "%s", fail->text);
     }
 }
 
@@ -410,13 +385,12 @@ enum outcome agent_failed(struct agent_run *run, enum blame_who who, enum blame_
  */
 static bool is_stalled(const struct conversation *conversation, struct fail *ret)
 {
-    double silent_s =
-        conversation->call_start_ms > 0 ? (double)(loop_now_ms() - conversation->call_start_ms) / 1000 : 0;
-    if (silent_s <= 0 || (conversation->turns > 0 &&
-                          silent_s <= STALL_FACTOR * conversation->longest_call_s + STALL_SLACK_S))
+    double silent_s = conversation->call_start_ms > 0 ? (double)(loop_now_ms() - conversation->call_start_ms) / 1000
+                                                      : 0;
+    if (silent_s <= 0 ||
+        (conversation->turns > 0 && silent_s <= STALL_FACTOR * conversation->longest_call_s + STALL_SLACK_S))
         return false;
-    fail_set(ret, -ETIMEDOUT, "the engine gave no answer for the last %.1f s of the rollout's time",
-             silent_s);
+    fail_set(ret, -ETIMEDOUT, "the engine gave no answer for the last %.1f s of the rollout's time", silent_s);
     return true;
 }
 

@@ -29,14 +29,13 @@ struct conversation {
 };
 
 /* Renders the messages; a system message `system` goes in front if they have none (NULL: none). */
-int conversation_open(struct conversation *conversation, struct agent_run *run, const char *system,
-                  struct fail *fail);
+int conversation_open(struct conversation *conversation, struct agent_run *run, const char *system, struct fail *fail);
 /*
  * As conversation_open with `system`, for agents whose tools must be in the prompt: `block` becomes the
  * end of the system message, whoever wrote that.
  */
 int conversation_open_with(struct conversation *conversation, struct agent_run *run, const char *system,
-                       const char *block, struct fail *fail);
+                           const char *block, struct fail *fail);
 void conversation_close(struct conversation *conversation);
 
 /* If the broker wants it elsewhere, and there the same is served: it is on another engine from now on. */
@@ -49,15 +48,15 @@ int conversation_sample(struct conversation *conversation, struct fail *fail);
  * What the model sees next, as the user's turn. `tool` names the tool call it answers, as in
  * record_say; NULL when it is the agent itself that speaks.
  */
-int conversation_tell(struct conversation *conversation, struct slice content, const char *tool,
-                  int exit_status, double seconds, struct fail *fail);
+int conversation_tell(struct conversation *conversation, struct slice content, const char *tool, int exit_status,
+                      double seconds, struct fail *fail);
 
 /*
  * As one turn in that role or several in a row, and without a message in the record, which has it
  * already in other words.
  */
 int conversation_bridge(struct conversation *conversation, enum tell_role role, const struct slice *contents,
-                    size_t count, double seconds, struct fail *fail);
+                        size_t count, double seconds, struct fail *fail);
 /* Whether the template writes `mark` around a turn of the role tool, and such turns have bridges. */
 int conversation_marks_tools(struct conversation *conversation, const char *mark, bool *ret, struct fail *fail);
 
@@ -67,8 +66,7 @@ enum outcome conversation_end(const struct conversation *conversation, int error
 /* What an error means in a run: as blame_what, but out of time only when the run is. */
 enum blame_what agent_what(const struct agent_run *run, int error);
 /* The outcome that blame.h gives it; run->detail and run->fault. */
-enum outcome agent_failed(struct agent_run *run, enum blame_who who, enum blame_what what,
-                          const struct fail *fail);
+enum outcome agent_failed(struct agent_run *run, enum blame_who who, enum blame_what what, const struct fail *fail);
 
 /* run->detail; returns the outcome. */
 enum outcome agent_end(struct agent_run *run, enum outcome outcome, const char *format, ...)

@@ -34,8 +34,7 @@ bool history_add(struct history *history, const char *role, struct slice content
     return true;
 }
 
-bool history_replies(const struct history *history, const char *role, const char ***ret,
-                     size_t *ret_count)
+bool history_replies(const struct history *history, const char *role, const char ***ret, size_t *ret_count)
 {
     const size_t from = history->text_from < history->count ? history->text_from : history->count;
     const char **replies = calloc(history->count - from + 1, sizeof(*replies));

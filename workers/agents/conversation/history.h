@@ -21,8 +21,7 @@ bool history_add(struct history *history, const char *role, struct slice content
  * A template may change what it kept so far where another role answers. *ret is the caller's to
  * free, the texts are not; false when out of memory.
  */
-bool history_replies(const struct history *history, const char *role, const char ***ret,
-                     size_t *ret_count);
+bool history_replies(const struct history *history, const char *role, const char ***ret, size_t *ret_count);
 void history_finish(struct history *history);
 
 #endif

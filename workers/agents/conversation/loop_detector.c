@@ -11,7 +11,7 @@ static uint64_t mix(uint64_t hash, struct slice bytes)
 }
 
 void loop_detector_add(struct loop_detector *repeats, const char *name, struct slice call, struct slice result,
-                 int status)
+                       int status)
 {
     uint64_t hash = mix(0xcbf29ce484222325, slice_from_str(name));
     hash = mix(mix(hash, call), result);
@@ -23,8 +23,7 @@ static bool is_round(const struct loop_detector *repeats, size_t period, size_t 
     if (repeats->count < period * times)
         return false;
     for (size_t i = 1; i <= period * (times - 1); i++)
-        if (repeats->seen[(repeats->count - i) % RING] !=
-            repeats->seen[(repeats->count - i - period) % RING])
+        if (repeats->seen[(repeats->count - i) % RING] != repeats->seen[(repeats->count - i - period) % RING])
             return false;
     return true;
 }

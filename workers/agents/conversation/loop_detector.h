@@ -20,7 +20,7 @@ struct loop_detector {
 
 /* One call as it was made and what it gave. */
 void loop_detector_add(struct loop_detector *repeats, const char *name, struct slice call, struct slice result,
-                 int status);
+                       int status);
 /*
  * How many calls make up a round that was just made more than `max` times in a row (1 to
  * REPEATS_MAX); 0: there is none.

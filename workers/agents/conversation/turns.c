@@ -11,8 +11,8 @@ enum step turns_judge(struct turns *turns, bool is_wrong)
     return turns->format_errors > turns->run->task->max_format_errors ? STEP_FORMAT : STEP_MORE;
 }
 
-enum step turns_notice(struct turns *turns, const char *name, struct slice call,
-                       const struct tool_result *result, const char **ret_warning)
+enum step turns_notice(struct turns *turns, const char *name, struct slice call, const struct tool_result *result,
+                       const char **ret_warning)
 {
     const struct task *task = turns->run->task;
     *ret_warning = NULL;
@@ -43,17 +43,15 @@ static enum outcome end_step(struct turns *turns, enum step step)
     struct agent_run *run = turns->run;
     const struct fail none = {0};
     if (step == STEP_FORMAT)
-        return agent_end_by(run, END_FORMAT, "%zu %s in a row that could not be acted on",
-                            turns->format_errors, turns->format_errors == 1 ? "reply" : "replies");
+        return agent_end_by(run, END_FORMAT, "%zu %s in a row that could not be acted on", turns->format_errors,
+                            turns->format_errors == 1 ? "reply" : "replies");
     if (step == STEP_LOOP)
-        return agent_end_by(run, END_LOOP, "a round of %zu %s gave the same %llu times in a row",
-                            turns->round, turns->round == 1 ? "call" : "calls",
-                            (unsigned long long)run->task->max_repeats + 1);
+        return agent_end_by(run, END_LOOP, "a round of %zu %s gave the same %llu times in a row", turns->round,
+                            turns->round == 1 ? "call" : "calls", (unsigned long long)run->task->max_repeats + 1);
     return conversation_end(&turns->conversation, 0, &none);
 }
 
-enum outcome turns_take(struct turns *turns,
-                        int (*step)(void *agent, enum step *ret, struct fail *fail), void *agent)
+enum outcome turns_take(struct turns *turns, int (*step)(void *agent, enum step *ret, struct fail *fail), void *agent)
 {
     struct agent_run *run = turns->run;
     const struct task *task = run->task;

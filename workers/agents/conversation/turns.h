@@ -19,15 +19,14 @@ enum step {
 struct turns {
     struct agent_run *run;
     struct conversation conversation;
-    bool is_last; /* no turn follows this one, so that nobody hears what is told */
+    bool is_last;         /* no turn follows this one, so that nobody hears what is told */
     size_t format_errors; /* in a row */
     size_t round;         /* calls of the round that is repeated; 0: none */
     struct loop_detector repeats;
 };
 
 /* Samples a turn and calls `step`, again and again; how it ended. conversation is open. */
-enum outcome turns_take(struct turns *turns,
-                        int (*step)(void *agent, enum step *ret, struct fail *fail), void *agent);
+enum outcome turns_take(struct turns *turns, int (*step)(void *agent, enum step *ret, struct fail *fail), void *agent);
 
 /* Whether the last reply is acted on: STEP_FORMAT when it was one too many that is `wrong`. */
 enum step turns_judge(struct turns *turns, bool is_wrong);
@@ -35,7 +34,7 @@ enum step turns_judge(struct turns *turns, bool is_wrong);
  * A call that was made. Where calls go in circles: STEP_LOOP, or, if the task says so, words for the
  * model in *ret_warning (else NULL).
  */
-enum step turns_notice(struct turns *turns, const char *name, struct slice call,
-                       const struct tool_result *result, const char **ret_warning);
+enum step turns_notice(struct turns *turns, const char *name, struct slice call, const struct tool_result *result,
+                       const char **ret_warning);
 
 #endif

@@ -2,10 +2,7 @@
 
 #include "workers/agents/formats/reading.h"
 
-static bool is_blank(uint8_t byte)
-{
-    return byte == ' ' || byte == '\t' || byte == '\r';
-}
+static bool is_blank(uint8_t byte) { return byte == ' ' || byte == '\t' || byte == '\r'; }
 
 static struct slice line_trim(struct slice line)
 {
@@ -33,8 +30,7 @@ static struct slice command_between(const uint8_t *start, const uint8_t *end)
 
 static bool starts_block(struct slice word)
 {
-    return slice_is(word, "```bash") || slice_is(word, "```sh") ||
-           slice_is(word, "```mswea_bash_command");
+    return slice_is(word, "```bash") || slice_is(word, "```sh") || slice_is(word, "```mswea_bash_command");
 }
 
 /* What a line of thinking leaves to read; the block may go on. */

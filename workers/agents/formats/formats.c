@@ -6,8 +6,8 @@
 #include "workers/agents/formats/reading.h"
 #include "workers/agents/formats/table.h"
 
-static const struct tool_format *const tool_formats[] = {&tool_format_hermes, &tool_format_qwen_coder, &tool_format_llama,
-                                           &tool_format_openhands};
+static const struct tool_format *const tool_formats[] = {&tool_format_hermes, &tool_format_qwen_coder,
+                                                         &tool_format_llama, &tool_format_openhands};
 
 const struct tool_format *tool_format_at(size_t i)
 {
@@ -36,10 +36,10 @@ void tool_reply_finish(struct tool_reply *reply)
 static json_t *example_value(const struct tool_argument *argument)
 {
     switch (argument->type) {
-    case TOOL_INTEGER:  return json_integer(argument->min > 1 ? (json_int_t)argument->min : 1);
-    case TOOL_BOOLEAN:  return json_true();
+    case TOOL_INTEGER: return json_integer(argument->min > 1 ? (json_int_t)argument->min : 1);
+    case TOOL_BOOLEAN: return json_true();
     case TOOL_INTEGERS: return json_pack("[i,i]", 1, 2);
-    default:            break;
+    default: break;
     }
     const char *words = argument->words;
     return words ? json_stringn(words, strcspn(words, "|")) : json_string("...");
@@ -97,12 +97,12 @@ static void add_example(const struct tool_format *format, const struct toolbox *
     AUTO_BUFFER example = {0};
     const size_t len = strlen(reply->wrong);
     if (box->count > 0 && tool_format_example(format, box->tools[0], &example))
-        snprintf(reply->wrong + len, sizeof(reply->wrong) - len,
-                 " A call looks like this:\n%.*s", SLICE_ARG(buffer_peek(&example)));
+        snprintf(reply->wrong + len, sizeof(reply->wrong) - len, " A call looks like this:\n%.*s",
+                 SLICE_ARG(buffer_peek(&example)));
 }
 
 void tool_format_read(const struct tool_format *format, const struct toolbox *box, const char *text,
-               struct tool_reply *ret)
+                      struct tool_reply *ret)
 {
     format->read(box, text, ret);
     const bool is_empty = ret->count == 0 && !ret->wrong[0];

@@ -11,11 +11,10 @@
 
 /* ---- the prompt ------------------------------------------------------------------------- */
 
-static const char before_tools[] =
-    "# Tools\n\n"
-    "You may call one or more functions to assist with the user query.\n\n"
-    "You are provided with function signatures within <tools></tools> XML tags:\n"
-    "<tools>";
+static const char before_tools[] = "# Tools\n\n"
+                                   "You may call one or more functions to assist with the user query.\n\n"
+                                   "You are provided with function signatures within <tools></tools> XML tags:\n"
+                                   "<tools>";
 
 static const char after_tools[] =
     "\n</tools>\n\n"

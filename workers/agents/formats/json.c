@@ -76,12 +76,10 @@ static json_t *read_value(struct reading *reading, const char *from, const char 
         reading_wrong(reading, from, "more than %d levels of brackets", FORM_DEPTH_MAX);
         return NULL;
     }
-    json_t *value =
-        json_loadb(from, len, JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES, &error);
+    json_t *value = json_loadb(from, len, JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES, &error);
     *end = from + ((size_t)error.position < len ? (size_t)error.position : len);
     if (!value)
-        reading_wrong(reading, token_before(&error, from, *end), "%.200s%s", error.text,
-                      hint_for(&error, from, *end));
+        reading_wrong(reading, token_before(&error, from, *end), "%.200s%s", error.text, hint_for(&error, from, *end));
     return value;
 }
 
@@ -99,9 +97,7 @@ static json_t *arguments_of(const json_t *call)
     if (!json_is_string(given))
         return json_incref(given);
     const char *text = json_string_value(given);
-    return measure(text, &len) && text[len] == '\0'
-               ? json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL)
-               : NULL;
+    return measure(text, &len) && text[len] == '\0' ? json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL) : NULL;
 }
 
 static bool add_call(struct reading *reading, const char *from, const json_t *call)

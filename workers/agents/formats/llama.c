@@ -14,7 +14,8 @@
 static const char before_tools[] = "You can call these functions:\n";
 
 static const char after_tools[] =
-    "\n\nTo call one, reply with JSON alone, which names the function and gives every parameter its "
+    "\n\nTo call one, reply with JSON alone, which names the function and gives every parameter "
+    "its "
     "value:\n"
     "{\"name\": function name, \"parameters\": {parameter name: value}}\n"
     "Separate several calls with ; and use no variables. Values are what the schema says.";

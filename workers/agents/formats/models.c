@@ -14,10 +14,7 @@ static const struct {
 #undef MODEL
 };
 
-static char plain(char byte)
-{
-    return byte == '_' ? '-' : (char)tolower((unsigned char)byte);
-}
+static char plain(char byte) { return byte == '_' ? '-' : (char)tolower((unsigned char)byte); }
 
 /* Whether one word or one number goes on from `a` to `b`. */
 static bool goes_on(char a, char b)

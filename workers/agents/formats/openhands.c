@@ -27,17 +27,14 @@ static const char after_tools[] =
 static const char only_one[] =
     "Only the first call of that reply was made. Make one at a time, and wait for its result.";
 
-static void describe_argument(size_t number, const struct tool_argument *argument,
-                              struct buffer *out)
+static void describe_argument(size_t number, const struct tool_argument *argument, struct buffer *out)
 {
-    buffer_printf(out, "  (%zu) %s (%s, %s): %s\n", number, argument->name,
-                  tool_type_word(argument->type), argument->required ? "required" : "optional",
-                  argument->doc);
+    buffer_printf(out, "  (%zu) %s (%s, %s): %s\n", number, argument->name, tool_type_word(argument->type),
+                  argument->required ? "required" : "optional", argument->doc);
     for (const char *at = argument->words; at; at = strchr(at, '|')) {
         const bool is_first = *at != '|';
         at += !is_first;
-        buffer_printf(out, "%s`%.*s`", is_first ? "Allowed values: [" : ", ",
-                      (int)strcspn(at, "|"), at);
+        buffer_printf(out, "%s`%.*s`", is_first ? "Allowed values: [" : ", ", (int)strcspn(at, "|"), at);
     }
     buffer_append_str(out, argument->words ? "]\n" : "");
 }
@@ -47,8 +44,8 @@ static bool describe(const struct toolbox *box, struct buffer *out)
     buffer_append_str(out, before_tools);
     for (size_t i = 0; i < box->count; i++) {
         const struct tool *tool = box->tools[i];
-        buffer_printf(out, "\n---- BEGIN FUNCTION #%zu: %s ----\nDescription: %s\nParameters:\n",
-                      i + 1, tool->name, tool->doc);
+        buffer_printf(out, "\n---- BEGIN FUNCTION #%zu: %s ----\nDescription: %s\nParameters:\n", i + 1, tool->name,
+                      tool->doc);
         for (size_t k = 0; tool->arguments[k].name; k++)
             describe_argument(k + 1, &tool->arguments[k], out);
         buffer_printf(out, "---- END FUNCTION #%zu ----\n", i + 1);

@@ -37,8 +37,7 @@ static void describe_rest(const json_t *schema, struct buffer *out)
     json_t *value;
     json_object_foreach((json_t *)(uintptr_t)schema, key, value)
     {
-        if (strcmp(key, "type") == 0 || strcmp(key, "description") == 0 ||
-            strcmp(key, "properties") == 0)
+        if (strcmp(key, "type") == 0 || strcmp(key, "description") == 0 || strcmp(key, "properties") == 0)
             continue;
         AUTO_FREE char *text = json_dumps(value, JSON_ENCODE_ANY);
         buffer_printf(out, "\n<%s>%s</%s>", key, text ? text : "", key);
@@ -48,8 +47,8 @@ static void describe_rest(const json_t *schema, struct buffer *out)
 
 static void describe_parameter(const char *name, const json_t *schema, struct buffer *out)
 {
-    buffer_printf(out, "\n<parameter>\n<name>%s</name>\n<type>%s</type>\n<description>%s</description>",
-                  name, json_string_value(json_object_get(schema, "type")),
+    buffer_printf(out, "\n<parameter>\n<name>%s</name>\n<type>%s</type>\n<description>%s</description>", name,
+                  json_string_value(json_object_get(schema, "type")),
                   json_string_value(json_object_get(schema, "description")));
     describe_rest(schema, out);
     buffer_append_str(out, "\n</parameter>");
@@ -63,10 +62,9 @@ static bool describe_tool(const struct tool *tool, struct buffer *out)
     const char *name;
     json_t *schema;
     json_t *parameters = json_object_get(json_object_get(json, "function"), "parameters");
-    buffer_printf(out, "\n<function>\n<name>%s</name>\n<description>%s</description>\n<parameters>",
-                  tool->name, tool->doc);
-    json_object_foreach(json_object_get(parameters, "properties"), name, schema)
-        describe_parameter(name, schema, out);
+    buffer_printf(out, "\n<function>\n<name>%s</name>\n<description>%s</description>\n<parameters>", tool->name,
+                  tool->doc);
+    json_object_foreach(json_object_get(parameters, "properties"), name, schema) describe_parameter(name, schema, out);
     describe_rest(parameters, out);
     buffer_append_str(out, "\n</parameters>\n</function>");
     json_decref(json);
@@ -106,8 +104,8 @@ static bool read_call(struct reading *reading, const char *from)
 {
     const char *at = starts_with(from, CALL_TAG) ? skip_blanks(from + strlen(CALL_TAG)) : from;
     if (!starts_with(at, XML_FUNCTION))
-        return reading_wrong(reading, at, XML_FUNCTION "NAME> is expected behind " CALL_TAG
-                             ", not %.24s", *at ? at : "the end of the reply");
+        return reading_wrong(reading, at, XML_FUNCTION "NAME> is expected behind " CALL_TAG ", not %.24s",
+                             *at ? at : "the end of the reply");
     const char *end = xml_read_call(reading, at, XML_EACH);
     if (!end)
         return false;

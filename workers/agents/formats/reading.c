@@ -19,10 +19,7 @@ const char *skip_blanks(const char *at)
     return at;
 }
 
-bool starts_with(const char *at, const char *word)
-{
-    return strncmp(at, word, strlen(word)) == 0;
-}
+bool starts_with(const char *at, const char *word) { return strncmp(at, word, strlen(word)) == 0; }
 
 /* ---- thinking ----------------------------------------------------------------------------- */
 
@@ -37,16 +34,13 @@ static bool is_line_end(const char *at)
 const char *skip_open_thinking(const char *text)
 {
     const char *end = strstr(text, THINK_END), *start = strstr(text, THINK);
-    return end && (!start || end < start) && is_line_end(end + strlen(THINK_END))
-               ? end + strlen(THINK_END)
-               : text;
+    return end && (!start || end < start) && is_line_end(end + strlen(THINK_END)) ? end + strlen(THINK_END) : text;
 }
 
 struct reading reading_start(const struct toolbox *box, const char *text, struct tool_reply *ret)
 {
     *ret = (struct tool_reply){0};
-    return (struct reading){
-        .box = box, .text = text, .at = skip_open_thinking(text), .reply = ret};
+    return (struct reading){.box = box, .text = text, .at = skip_open_thinking(text), .reply = ret};
 }
 
 static bool is_at_line_start(const struct reading *reading, const char *at)
@@ -60,8 +54,7 @@ static bool is_at_line_start(const struct reading *reading, const char *at)
 static const char *find_thinking(const struct reading *reading, const char *limit)
 {
     const char *at = reading->at;
-    for (const char *start;
-         (start = memmem(at, (size_t)(limit - at), THINK, strlen(THINK))); at = start + 1)
+    for (const char *start; (start = memmem(at, (size_t)(limit - at), THINK, strlen(THINK))); at = start + 1)
         if (is_at_line_start(reading, start))
             return start;
     return NULL;
@@ -113,8 +106,8 @@ bool reading_wrong(struct reading *reading, const char *at, const char *format, 
     text_repair(why);
     place_of(reading->text, at, &line, &column);
     snprintf(reply->wrong, sizeof(reply->wrong),
-             "Call %zu of that reply cannot be read, at line %zu, column %zu: %s. Nothing was run.",
-             reply->count + 1, line, column, why);
+             "Call %zu of that reply cannot be read, at line %zu, column %zu: %s. Nothing was run.", reply->count + 1,
+             line, column, why);
     return false;
 }
 

@@ -55,7 +55,7 @@ const struct tool_format *tool_format_of_row(size_t i, const char **ret_part);
 
 /* Reads a reply: format->read, and what no form takes for a call but each can tell to be one. */
 void tool_format_read(const struct tool_format *format, const struct toolbox *box, const char *text,
-               struct tool_reply *ret);
+                      struct tool_reply *ret);
 void tool_reply_finish(struct tool_reply *reply);
 /* A call of the tool with made-up arguments, as the form has it. False: no memory. */
 bool tool_format_example(const struct tool_format *format, const struct tool *tool, struct buffer *out);

@@ -12,12 +12,11 @@
 
 /* ---- a value ------------------------------------------------------------------------------- */
 
-static const struct tool_argument *argument_find(const struct toolbox *box, struct slice tool,
-                                                 struct slice name)
+static const struct tool_argument *argument_find(const struct toolbox *box, struct slice tool, struct slice name)
 {
     for (size_t i = 0; i < box->count; i++)
-        for (const struct tool_argument *at = box->tools[i]->arguments;
-             slice_is(tool, box->tools[i]->name) && at->name; at++)
+        for (const struct tool_argument *at = box->tools[i]->arguments; slice_is(tool, box->tools[i]->name) && at->name;
+             at++)
             if (slice_is(name, at->name))
                 return at;
     return NULL;
@@ -49,8 +48,8 @@ static json_t *read_boolean(const char *text)
 
 static bool is_flat_list(struct slice text)
 {
-    return text.len > 0 && text.data[0] == '[' &&
-           !memchr(text.data + 1, '[', text.len - 1) && !memchr(text.data, '{', text.len);
+    return text.len > 0 && text.data[0] == '[' && !memchr(text.data + 1, '[', text.len - 1) &&
+           !memchr(text.data, '{', text.len);
 }
 
 /* As the schema has it; what does not look so stays a string, and the tool refuses that by name. */
@@ -61,31 +60,27 @@ static json_t *typed_value(const struct tool_argument *argument, struct slice va
     if (word.len < sizeof(text) && word.len > 0)
         memcpy(text, word.data, word.len);
     switch (argument ? argument->type : TOOL_STRING) {
-    case TOOL_INTEGER:  return read_integer(text);
-    case TOOL_BOOLEAN:  return read_boolean(text);
-    case TOOL_INTEGERS:
-        return is_flat_list(word) ? json_loadb((const char *)word.data, word.len, 0, NULL) : NULL;
-    default:            return NULL;
+    case TOOL_INTEGER: return read_integer(text);
+    case TOOL_BOOLEAN: return read_boolean(text);
+    case TOOL_INTEGERS: return is_flat_list(word) ? json_loadb((const char *)word.data, word.len, 0, NULL) : NULL;
+    default: return NULL;
     }
 }
 
 /* ---- a parameter ---------------------------------------------------------------------------- */
 
 /* The NAME of "<tag=NAME>", `at` behind the '='; *ret_end behind the '>'. */
-static bool read_name(struct reading *reading, const char *at, const char *tag, struct slice *ret,
-                      const char **ret_end)
+static bool read_name(struct reading *reading, const char *at, const char *tag, struct slice *ret, const char **ret_end)
 {
     const size_t len = strcspn(at, ">\n<");
     *ret = text_trim(slice_of(at, len));
     *ret_end = at + len + 1;
     if (at[len] != '>')
         return reading_wrong(reading, at, "'>' is expected behind %sNAME", tag);
-    if (ret->len >= 2 && (ret->data[0] == '"' || ret->data[0] == '\'') &&
-        ret->data[ret->len - 1] == ret->data[0])
+    if (ret->len >= 2 && (ret->data[0] == '"' || ret->data[0] == '\'') && ret->data[ret->len - 1] == ret->data[0])
         *ret = slice_of(ret->data + 1, ret->len - 2);
     if (ret->len == 0 || ret->len > FORM_NAME_MAX)
-        return reading_wrong(reading, at, "a name of 1 to %d characters is expected behind %s",
-                             FORM_NAME_MAX, tag);
+        return reading_wrong(reading, at, "a name of 1 to %d characters is expected behind %s", FORM_NAME_MAX, tag);
     return true;
 }
 
@@ -113,13 +108,12 @@ static bool find_end(struct reading *reading, const char *from, struct slice nam
 }
 
 /* Sets one parameter; `at` is behind "<parameter=". Behind its end tag, or NULL. */
-static const char *read_parameter(struct reading *reading, const char *at, struct slice tool,
-                                  enum xml_lines lines, json_t *arguments)
+static const char *read_parameter(struct reading *reading, const char *at, struct slice tool, enum xml_lines lines,
+                                  json_t *arguments)
 {
     struct slice name;
     const char *from, *end;
-    if (!read_name(reading, at, PARAMETER, &name, &from) ||
-        !find_end(reading, from, name, &end))
+    if (!read_name(reading, at, PARAMETER, &name, &from) || !find_end(reading, from, name, &end))
         return NULL;
     struct slice value = strip_lines(slice_of(from, (size_t)(end - from)), lines);
     char key[FORM_NAME_MAX + 1];
@@ -141,14 +135,11 @@ static const char *read_parameter(struct reading *reading, const char *at, struc
 /* ---- a call -------------------------------------------------------------------------------- */
 
 /* Whether the reply ends here, in the middle of the end tag perhaps (a stop string cuts it off). */
-static bool is_end(const char *at)
-{
-    return strncmp(at, XML_FUNCTION_END, strlen(at)) == 0;
-}
+static bool is_end(const char *at) { return strncmp(at, XML_FUNCTION_END, strlen(at)) == 0; }
 
 /* Up to the function's end. NULL with reply->wrong. */
-static const char *read_parameters(struct reading *reading, const char *at, struct slice tool,
-                                   enum xml_lines lines, json_t *arguments)
+static const char *read_parameters(struct reading *reading, const char *at, struct slice tool, enum xml_lines lines,
+                                   json_t *arguments)
 {
     for (;;) {
         at = skip_blanks(at);
@@ -161,8 +152,7 @@ static const char *read_parameters(struct reading *reading, const char *at, stru
             return at + strlen(at);
         }
         if (!starts_with(at, PARAMETER)) {
-            reading_wrong(reading, at, PARAMETER "NAME> or " XML_FUNCTION_END
-                          " is expected, not %.24s", at);
+            reading_wrong(reading, at, PARAMETER "NAME> or " XML_FUNCTION_END " is expected, not %.24s", at);
             return NULL;
         }
         at = read_parameter(reading, at + strlen(PARAMETER), tool, lines, arguments);
@@ -193,8 +183,7 @@ static void say_value(const json_t *value, enum xml_lines lines, struct buffer *
     buffer_printf(out, own_lines ? "\n%s\n" : "%s", text ? text : "");
 }
 
-void xml_say_call(const char *name, const json_t *arguments, enum xml_lines lines,
-                  struct buffer *out)
+void xml_say_call(const char *name, const json_t *arguments, enum xml_lines lines, struct buffer *out)
 {
     const char *key;
     json_t *value;

@@ -23,7 +23,6 @@ enum xml_lines {
  */
 const char *xml_read_call(struct reading *reading, const char *from, enum xml_lines lines);
 
-void xml_say_call(const char *name, const json_t *arguments, enum xml_lines lines,
-                  struct buffer *out);
+void xml_say_call(const char *name, const json_t *arguments, enum xml_lines lines, struct buffer *out);
 
 #endif

@@ -23,15 +23,15 @@ enum { NO_SHELL = 127 /* as a shell says of a program it does not find */ };
 #define EXAMPLE_SUBMIT "`echo " FENCE_SUBMIT "`"
 
 static const char system_prompt[] =
-    "You work on a task in a Linux shell, command by command. Each of your replies says what you are "
+    "You work on a task in a Linux shell, command by command. Each of your replies says what you "
+    "are "
     "about to do and why, and then holds exactly one command block:\n" EXAMPLE
     "It is run by bash in /workspace, and you are told its exit status and its output. The shell "
     "keeps its directory and variables between blocks. When the task is finished, " HOW_TO_END
     "; what a command prints behind that line is taken as your answer. Nothing runs after it.";
 
-static const char format_rest[] =
-    "so nothing was run. Exactly one block is expected in each reply:\n" EXAMPLE
-    "If the task is finished, " HOW_TO_END ".";
+static const char format_rest[] = "so nothing was run. Exactly one block is expected in each reply:\n" EXAMPLE
+                                  "If the task is finished, " HOW_TO_END ".";
 
 struct bash_agent {
     struct agent_run *run;
@@ -42,12 +42,10 @@ struct bash_agent {
 
 /* ---- a command --------------------------------------------------------------------------- */
 
-static void write_observation(const struct sandbox_output *output, const char *warning,
-                              struct buffer *ret)
+static void write_observation(const struct sandbox_output *output, const char *warning, struct buffer *ret)
 {
     if (output->timed_out)
-        buffer_printf(ret, "<exception>The command was stopped after %.1f seconds.</exception>\n",
-                      output->seconds);
+        buffer_printf(ret, "<exception>The command was stopped after %.1f seconds.</exception>\n", output->seconds);
     buffer_printf(ret, "<returncode>%d</returncode>\n<output>\n", output->status);
     buffer_append(ret, output->text, output->len);
     buffer_append_str(ret, "</output>");
@@ -65,9 +63,8 @@ static char *tool_name(struct slice command)
 }
 
 /* What the model sees; not bridged when no turn follows. */
-static int tell_output(struct bash_agent *agent, struct slice command,
-                       const struct sandbox_output *output, const char *warning, bool is_last,
-                       struct fail *fail)
+static int tell_output(struct bash_agent *agent, struct slice command, const struct sandbox_output *output,
+                       const char *warning, bool is_last, struct fail *fail)
 {
     AUTO_BUFFER text = {0};
     AUTO_FREE char *tool = tool_name(command);
@@ -75,8 +72,8 @@ static int tell_output(struct bash_agent *agent, struct slice command,
     if (!tool || text.failed)
         return fail_set(fail, -ENOMEM, "out of memory");
     if (!is_last)
-        return conversation_tell(&agent->turns.conversation, buffer_peek(&text), tool, output->status,
-                             output->seconds, fail);
+        return conversation_tell(&agent->turns.conversation, buffer_peek(&text), tool, output->status, output->seconds,
+                                 fail);
     return record_say(agent->run->record, "tool", buffer_peek(&text), tool, output->status)
                ? 0
                : fail_set(fail, -ENOMEM, "out of memory");
@@ -104,29 +101,25 @@ static int set_answer(struct agent_run *run, struct slice answer, struct fail *f
 }
 
 /* The command's result: what it submits, or what it says beside those before. */
-static int take_output(struct bash_agent *agent, struct slice command,
-                       const struct sandbox_output *output, enum step *step, struct fail *fail)
+static int take_output(struct bash_agent *agent, struct slice command, const struct sandbox_output *output,
+                       enum step *step, struct fail *fail)
 {
-    const struct tool_result result = {
-        .text = output->text, .len = output->len, .status = output->status};
+    const struct tool_result result = {.text = output->text, .len = output->len, .status = output->status};
     const char *warning = NULL;
     struct slice answer = {0};
     agent->commands++;
-    if (*step == STEP_MORE && output->status == 0 &&
-        code_block_submits(slice_of(output->text, output->len), &answer))
+    if (*step == STEP_MORE && output->status == 0 && code_block_submits(slice_of(output->text, output->len), &answer))
         *step = STEP_DONE;
     if (*step == STEP_MORE)
         *step = turns_notice(&agent->turns, "bash", command, &result, &warning);
     const bool is_last = agent->turns.is_last || *step != STEP_MORE;
     int error = tell_output(agent, command, output, warning, is_last, fail);
     /* The command is part of the answer that was: this comes last. */
-    return error == 0 && answer.len > 0 && *step == STEP_DONE ? set_answer(agent->run, answer, fail)
-                                                              : error;
+    return error == 0 && answer.len > 0 && *step == STEP_DONE ? set_answer(agent->run, answer, fail) : error;
 }
 
 /* *step is DONE where the reply ends the rollout. */
-static int run_command(struct bash_agent *agent, struct slice command, enum step *step,
-                       struct fail *fail)
+static int run_command(struct bash_agent *agent, struct slice command, enum step *step, struct fail *fail)
 {
     const struct task_limits *limits = &agent->run->task->limits;
     AUTO_FREE char *text = strndup((const char *)command.data, command.len);
@@ -135,8 +128,7 @@ static int run_command(struct bash_agent *agent, struct slice command, enum step
     struct sandbox_output output = {0};
     int error = agent->shell ? 0 : shell_open(agent->run->sandbox, &agent->shell, fail);
     if (error == 0)
-        error = shell_run(agent->shell, text, (int64_t)limits->command_s * 1000,
-                          limits->output_bytes, &output, fail);
+        error = shell_run(agent->shell, text, (int64_t)limits->command_s * 1000, limits->output_bytes, &output, fail);
     if (error == -ENOEXEC && agent->commands > 0)
         error = say_no_shell(&output, fail);
     error = blame_inside(error, fail);
@@ -149,8 +141,7 @@ static int run_command(struct bash_agent *agent, struct slice command, enum step
 /* ---- turns ------------------------------------------------------------------------------- */
 
 /* What is wrong with a reply that should hold one command; false: nothing. */
-static bool write_wrong(const struct bash_agent *agent, const struct code_block *fence,
-                        struct buffer *ret)
+static bool write_wrong(const struct bash_agent *agent, const struct code_block *fence, struct buffer *ret)
 {
     if (fence->blocks == 1 && !fence->open_line)
         return false;
@@ -159,8 +150,7 @@ static bool write_wrong(const struct bash_agent *agent, const struct code_block 
     else if (fence->is_thinking)
         buffer_append_str(ret, "That reply ends within <think>, ");
     else if (fence->open_line)
-        buffer_printf(ret, "The block that starts at line %zu of that reply is not closed, ",
-                      fence->open_line);
+        buffer_printf(ret, "The block that starts at line %zu of that reply is not closed, ", fence->open_line);
     else
         buffer_printf(ret, "That reply holds %zu blocks, ", fence->blocks);
     buffer_append_str(ret, format_rest);
@@ -201,8 +191,7 @@ static enum outcome bash_run(struct agent_run *run)
 
 const struct agent agent_bash = {
     .name = "bash",
-    .doc = "a shell: one ```bash block a turn, until a command prints " FENCE_SUBMIT
-           " or a reply says " FENCE_DONE,
+    .doc = "a shell: one ```bash block a turn, until a command prints " FENCE_SUBMIT " or a reply says " FENCE_DONE,
     .prompt = system_prompt,
     .needs_engine = true,
     .needs_sandbox = true,

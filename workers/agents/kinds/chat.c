@@ -10,11 +10,10 @@ static enum outcome chat_run(struct agent_run *run)
     int error = conversation_open(&conversation, run, NULL, &fail);
     if (error == 0)
         error = conversation_sample(&conversation, &fail);
-    enum outcome outcome =
-        error == 0 && conversation.is_cut
-            ? agent_end_by(run, END_LENGTH, "the answer was cut at %zu tokens in all",
-                        conversation.ids.count)
-            : conversation_end(&conversation, error, &fail);
+    enum outcome outcome = error == 0 && conversation.is_cut
+                               ? agent_end_by(run, END_LENGTH, "the answer was cut at %zu tokens in all",
+                                              conversation.ids.count)
+                               : conversation_end(&conversation, error, &fail);
     conversation_close(&conversation);
     return outcome;
 }

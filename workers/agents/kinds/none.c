@@ -2,10 +2,7 @@
 #include "workers/agents/kinds/agents.h"
 #include "workers/agents/conversation/conversation.h"
 
-static enum outcome none_run(struct agent_run *run)
-{
-    return agent_end(run, OUTCOME_OK, "no agent");
-}
+static enum outcome none_run(struct agent_run *run) { return agent_end(run, OUTCOME_OK, "no agent"); }
 
 const struct agent agent_none = {
     .name = "none",

@@ -27,8 +27,7 @@ static bool say_messages(struct agent_run *run)
 {
     const struct task *task = run->task;
     for (size_t i = 0; i < task->message_count; i++)
-        if (!record_say(run->record, task->messages[i].role,
-                        slice_from_str(task->messages[i].content), NULL, 0))
+        if (!record_say(run->record, task->messages[i].role, slice_from_str(task->messages[i].content), NULL, 0))
             return false;
     return true;
 }
@@ -84,20 +83,16 @@ static int say_difference(struct replay *replay, const struct task_call *call, c
 {
     AUTO_BUFFER words = {0};
     const char *is_text = now->content;
-    buffer_printf(&words, "Call %zu (%s) gave something else than was recorded:", replay->made,
-                  call->tool);
+    buffer_printf(&words, "Call %zu (%s) gave something else than was recorded:", replay->made, call->tool);
     if (call->status >= 0 && call->status != now->exit_status)
-        buffer_printf(&words, " its status was %lld and is %d;", (long long)call->status,
-                      now->exit_status);
+        buffer_printf(&words, " its status was %lld and is %d;", (long long)call->status, now->exit_status);
     if (was_text && strcmp(was_text, is_text) != 0) {
         const size_t line = find_difference(&was_text, &is_text);
         const struct slice was = shown_line(was_text), is = shown_line(is_text);
-        buffer_printf(&words, " line %zu was \"%.*s\" and is \"%.*s\";", line, SLICE_ARG(was),
-                      SLICE_ARG(is));
+        buffer_printf(&words, " line %zu was \"%.*s\" and is \"%.*s\";", line, SLICE_ARG(was), SLICE_ARG(is));
     }
     struct slice said = buffer_peek(&words);
-    return !words.failed &&
-                   record_say(replay->run->record, "user", slice_of(said.data, said.len - 1), NULL, 0)
+    return !words.failed && record_say(replay->run->record, "user", slice_of(said.data, said.len - 1), NULL, 0)
                ? 0
                : fail_set(fail, -ENOMEM, "out of memory, or the record is full");
 }
@@ -113,8 +108,7 @@ static int compare(struct replay *replay, const struct task_call *call, struct f
     if (!was && call->status < 0)
         return 0;
     replay->compared++;
-    if ((!was || strcmp(was, now->content) == 0) &&
-        (call->status < 0 || call->status == now->exit_status))
+    if ((!was || strcmp(was, now->content) == 0) && (call->status < 0 || call->status == now->exit_status))
         return 0;
     if (replay->different++ == 0)
         replay->first_different = replay->made;
@@ -149,8 +143,8 @@ static enum outcome end_well(const struct replay *replay)
     if (replay->compared == 0)
         return agent_end(run, OUTCOME_OK, "%zu of %zu calls made", replay->made, count);
     if (replay->different == 0)
-        return agent_end(run, OUTCOME_OK, "%zu of %zu calls made; all %zu recorded results are the same",
-                         replay->made, count, replay->compared);
+        return agent_end(run, OUTCOME_OK, "%zu of %zu calls made; all %zu recorded results are the same", replay->made,
+                         count, replay->compared);
     return agent_end(run, OUTCOME_OK,
                      DIFFERS_MARK "%zu of %zu recorded results, the first of call %zu; %zu of %zu calls made",
                      replay->different, replay->compared, replay->first_different, replay->made, count);

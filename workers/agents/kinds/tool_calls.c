@@ -9,8 +9,7 @@
 int tool_calls_open(struct toolbox *box, struct agent_run *run, enum outcome *ret)
 {
     struct fail fail = {0};
-    *box = (struct toolbox){
-        .sandbox = run->sandbox, .limits = &run->task->limits, .search = run->search};
+    *box = (struct toolbox){.sandbox = run->sandbox, .limits = &run->task->limits, .search = run->search};
     for (size_t i = 0; i < run->task->tool_count; i++) {
         int code = toolbox_add(box, run->task->tools[i], &fail);
         if (code == 0)
@@ -21,15 +20,14 @@ int tool_calls_open(struct toolbox *box, struct agent_run *run, enum outcome *re
     return 0;
 }
 
-static int say_call(struct agent_run *run, const char *name, const json_t *arguments,
-                    const struct tool_result *result, struct fail *fail)
+static int say_call(struct agent_run *run, const char *name, const json_t *arguments, const struct tool_result *result,
+                    struct fail *fail)
 {
     AUTO_BUFFER words = {0};
     AUTO_FREE char *json = json_dumps(arguments, JSON_ENCODE_ANY);
     buffer_printf(&words, "%s: %s", name, json ? json : "");
     AUTO_FREE char *tool = buffer_take_str(&words);
-    return json && tool && record_say(run->record, "tool", slice_of(result->text, result->len),
-                                      tool, result->status)
+    return json && tool && record_say(run->record, "tool", slice_of(result->text, result->len), tool, result->status)
                ? 0
                : fail_set(fail, -ENOMEM, "out of memory, or the record is full");
 }
@@ -45,11 +43,11 @@ static int add_example(const struct toolbox *box, const struct tool_format *form
     buffer_append(&words, result->text, result->len);
     buffer_printf(&words, " A call of %s looks like this:\n", tool->name);
     return tool_format_example(format, tool, &words) ? tool_say_bytes(result, buffer_peek(&words), fail)
-                                            : fail_set(fail, -ENOMEM, "out of memory");
+                                                     : fail_set(fail, -ENOMEM, "out of memory");
 }
 
 int tool_calls_make(struct toolbox *box, struct agent_run *run, const struct tool_format *format,
-                 const struct tool_format_call *call, struct tool_result *ret, struct fail *fail)
+                    const struct tool_format_call *call, struct tool_result *ret, struct fail *fail)
 {
     int error = toolbox_call(box, call->name, call->arguments, ret, fail);
     if (error == 0 && ret->is_refused)

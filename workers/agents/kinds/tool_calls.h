@@ -17,6 +17,6 @@ int tool_calls_open(struct toolbox *box, struct agent_run *run, enum outcome *re
  * (NULL: none).
  */
 int tool_calls_make(struct toolbox *box, struct agent_run *run, const struct tool_format *format,
-                 const struct tool_format_call *call, struct tool_result *ret, struct fail *fail);
+                    const struct tool_format_call *call, struct tool_result *ret, struct fail *fail);
 
 #endif

@@ -46,8 +46,8 @@ static void submit(struct tools_agent *agent, struct tool_result *result)
     agent->run->answer = take_ptr(&result->answer);
 }
 
-static void tell_result(const struct tools_agent *agent, const char *name,
-                        const struct tool_result *result, struct told *told)
+static void tell_result(const struct tools_agent *agent, const char *name, const struct tool_result *result,
+                        struct told *told)
 {
     if (agent->role == TELL_TOOL || told->count == 0)
         told->count++;
@@ -65,15 +65,14 @@ static enum step notice(struct tools_agent *agent, const struct tool_format_call
 {
     AUTO_FREE char *text = json_dumps(call->arguments, JSON_COMPACT | JSON_SORT_KEYS);
     const char *warning;
-    enum step step =
-        turns_notice(&agent->turns, call->name, slice_from_str(text), result, &warning);
+    enum step step = turns_notice(&agent->turns, call->name, slice_from_str(text), result, &warning);
     if (warning)
         told->warning = warning;
     return step;
 }
 
-static int make_call(struct tools_agent *agent, const struct tool_format_call *call, struct told *told,
-                     enum step *ret, struct fail *fail)
+static int make_call(struct tools_agent *agent, const struct tool_format_call *call, struct told *told, enum step *ret,
+                     struct fail *fail)
 {
     struct tool_result result;
     int error = tool_calls_make(&agent->box, agent->run, agent->format, call, &result, fail);
@@ -90,8 +89,8 @@ static int make_call(struct tools_agent *agent, const struct tool_format_call *c
 }
 
 /* Makes the calls up to a final one; what they gave is added to `told`. */
-static int make_calls(struct tools_agent *agent, const struct tool_reply *reply, struct told *told,
-                      enum step *ret, struct fail *fail)
+static int make_calls(struct tools_agent *agent, const struct tool_reply *reply, struct told *told, enum step *ret,
+                      struct fail *fail)
 {
     int error = 0;
     for (size_t i = 0; i < reply->count && error == 0 && *ret == STEP_MORE; i++)
@@ -114,12 +113,10 @@ static int tell(struct tools_agent *agent, const struct told *told, struct fail 
             return fail_set(fail, -ENOMEM, "out of memory");
         contents[i] = buffer_peek(&told->texts[i]);
     }
-    return conversation_bridge(&agent->turns.conversation, agent->role, contents, told->count,
-                           told->seconds, fail);
+    return conversation_bridge(&agent->turns.conversation, agent->role, contents, told->count, told->seconds, fail);
 }
 
-static int run_calls(struct tools_agent *agent, const struct tool_reply *reply, enum step *ret,
-                     struct fail *fail)
+static int run_calls(struct tools_agent *agent, const struct tool_reply *reply, enum step *ret, struct fail *fail)
 {
     struct told told = {0};
     int error = make_calls(agent, reply, &told, ret, fail);
@@ -143,8 +140,7 @@ static const char *wrong_with(const struct tools_agent *agent, const struct tool
 }
 
 /* Acts on what was read from the last reply. */
-static int act(struct tools_agent *agent, const struct tool_reply *reply, enum step *ret,
-               struct fail *fail)
+static int act(struct tools_agent *agent, const struct tool_reply *reply, enum step *ret, struct fail *fail)
 {
     const char *wrong = wrong_with(agent, reply);
     if (!wrong && reply->count > 0)

@@ -19,10 +19,7 @@ static const struct {
 #undef ENGINE_CHECK
 };
 
-const char *check_word(enum check_name name)
-{
-    return words[name].word;
-}
+const char *check_word(enum check_name name) { return words[name].word; }
 
 static const char *verdict_word(enum check_verdict verdict)
 {
@@ -45,9 +42,8 @@ static void tell(struct report *report, enum check_name name, struct check_resul
     text_sanitize(result->text);
     const char *verdict = verdict_word(result->verdict);
     if (report->is_json)
-        json_array_append_new(report->list,
-                              json_pack("{s:s,s:s,s:s,s:s}", "check", check_word(name), "verdict",
-                                        verdict, "text", result->text, "doc", words[name].doc));
+        json_array_append_new(report->list, json_pack("{s:s,s:s,s:s,s:s}", "check", check_word(name), "verdict",
+                                                      verdict, "text", result->text, "doc", words[name].doc));
     else
         fprintf(report->out, "%-11s  %-9s  %s\n", verdict, check_word(name), result->text);
     fflush(report->out);
@@ -55,8 +51,7 @@ static void tell(struct report *report, enum check_name name, struct check_resul
 
 static void tell_all(struct report *report, const char *url)
 {
-    AUTO_JSON json_t *json = json_pack("{s:s,s:i,s:O}", "url", url, "status", report->status,
-                                       "checks", report->list);
+    AUTO_JSON json_t *json = json_pack("{s:s,s:i,s:O}", "url", url, "status", report->status, "checks", report->list);
     if (report->is_json && json) {
         json_dumpf(json, report->out, JSON_INDENT(1));
         fputc('\n', report->out);
@@ -95,8 +90,7 @@ enum check_status engine_check(const char *url, bool is_json, FILE *out)
     struct report report = {.is_json = is_json, .out = out, .list = json_array()};
     struct fail fail = {0};
     report.run.loop = loop_create();
-    struct http *http =
-        report.run.loop ? http_create(report.run.loop, &limits, &fail) : NULL;
+    struct http *http = report.run.loop ? http_create(report.run.loop, &limits, &fail) : NULL;
     struct engines *engines = http ? engines_create(http) : NULL;
     report.run.engine = engines ? engines_get_given(engines, url, &fail) : NULL;
     report.status = ENGINE_CHECK_STATUS_WELL;

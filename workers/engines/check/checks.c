@@ -64,8 +64,7 @@ static void check_context(struct check_run *run, struct check_result *ret)
         (unsigned long long)run->engine->info.context_tokens);
 }
 
-static const struct task_message question[] = {
-    {(char *)"user", (char *)"Say hello in one short sentence."}};
+static const struct task_message question[] = {{(char *)"user", (char *)"Say hello in one short sentence."}};
 
 static void check_template(struct check_run *run, struct check_result *ret)
 {
@@ -76,8 +75,7 @@ static void check_template(struct check_run *run, struct check_result *ret)
     if (run->prompt.count == 0)
         return say(ret, ENGINE_CHECK_FAIL, "a message is rendered as no token at all");
     say(ret, ENGINE_CHECK_PASS, "template %.23s..., tokenizer %.23s..., %zu tokens for one message",
-        info->template_digest, info->tokenizer_digest[0] ? info->tokenizer_digest : "unknown",
-        run->prompt.count);
+        info->template_digest, info->tokenizer_digest[0] ? info->tokenizer_digest : "unknown", run->prompt.count);
 }
 
 /* ---- text and ids ------------------------------------------------------------------------ */
@@ -89,8 +87,7 @@ static void check_ids(struct check_run *run, struct check_result *ret)
     struct tokens ids = {0};
     struct fail fail = {0};
     const struct dialect *dialect = run->engine->dialect;
-    int error =
-        dialect->tokenize(run->engine, slice_from_str(text), TOKENIZE_PLAIN, &ids, &fail);
+    int error = dialect->tokenize(run->engine, slice_from_str(text), TOKENIZE_PLAIN, &ids, &fail);
     for (size_t i = 0; error == 0 && i < ids.count; i++)
         error = dialect->detokenize(run->engine, ids.ids[i], &back, &fail);
     if (error < 0)
@@ -98,8 +95,8 @@ static void check_ids(struct check_run *run, struct check_result *ret)
     else if (slice_is(buffer_peek(&back), text))
         say(ret, ENGINE_CHECK_PASS, "%zu bytes of text, %zu tokens and back", sizeof(text) - 1, ids.count);
     else
-        say(ret, ENGINE_CHECK_FAIL, "a text comes back from its ids as \"%.*s\"",
-            back.len < 100 ? (int)back.len : 100, (const char *)(back.data ? (void *)back.data : ""));
+        say(ret, ENGINE_CHECK_FAIL, "a text comes back from its ids as \"%.*s\"", back.len < 100 ? (int)back.len : 100,
+            (const char *)(back.data ? (void *)back.data : ""));
     tokens_finish(&ids);
 }
 
@@ -140,8 +137,8 @@ static void check_specials(struct check_run *run, struct check_result *ret)
             (const char *)name.data, ids.count);
     for (size_t i = 0; error == 0 && i < ids.count; i++)
         if (ids.ids[i] == special)
-            say(ret, ENGINE_CHECK_FAIL, "\"%.*s\" in plain text becomes the special token %u",
-                (int)name.len, (const char *)name.data, special);
+            say(ret, ENGINE_CHECK_FAIL, "\"%.*s\" in plain text becomes the special token %u", (int)name.len,
+                (const char *)name.data, special);
     tokens_finish(&ids);
 }
 
@@ -154,21 +151,22 @@ static void check_bridge(struct check_run *run, struct check_result *ret)
     if (turn_template->unfit.code < 0)
         say_fail(ret, &turn_template->unfit);
     else
-        say(ret, ENGINE_CHECK_PASS, "exact in %zu parts, on contents with blanks, tags, digits, other scripts "
-                             "and special tokens' names",
+        say(ret, ENGINE_CHECK_PASS,
+            "exact in %zu parts, on contents with blanks, tags, digits, other scripts "
+            "and special tokens' names",
             turn_template->parts.count);
     engine_leave_turn_template(run->engine, turn_template);
 }
 
 /* ---- sampling ---------------------------------------------------------------------------- */
 
-static int sample(struct check_run *run, const struct tokens *prompt, uint64_t tokens,
-                  uint64_t seed, struct generation *ret, struct fail *fail)
+static int sample(struct check_run *run, const struct tokens *prompt, uint64_t tokens, uint64_t seed,
+                  struct generation *ret, struct fail *fail)
 {
     uint64_t room = run->engine->info.context_tokens;
     room = room > prompt->count ? room - prompt->count : 0;
-    return run->engine->dialect->generate(run->engine, prompt, &neutral,
-                                          tokens < room ? tokens : room, seed, ret, fail);
+    return run->engine->dialect->generate(run->engine, prompt, &neutral, tokens < room ? tokens : room, seed, ret,
+                                          fail);
 }
 
 static void keep(struct check_run *run, struct generation *got)
@@ -199,8 +197,8 @@ static void check_stop(struct check_run *run, struct check_result *ret)
         if (has_stopped)
             return;
     }
-    say(ret, ENGINE_CHECK_NOT_OFFERED, "the model ended no turn by itself in %d tries of %d tokens",
-        STOP_TRIES, STOP_TOKENS);
+    say(ret, ENGINE_CHECK_NOT_OFFERED, "the model ended no turn by itself in %d tries of %d tokens", STOP_TRIES,
+        STOP_TOKENS);
 }
 
 /* An answer with another text is refused when it is sampled. */
@@ -225,8 +223,8 @@ static void check_length(struct check_run *run, struct check_result *ret)
     else if (strcmp(got.finish, "length") != 0)
         say(ret, ENGINE_CHECK_NOT_OFFERED, "the turn ended by itself within %d tokens", LENGTH_TOKENS);
     else if (got.sampled.count != LENGTH_TOKENS)
-        say(ret, ENGINE_CHECK_FAIL, "a turn that was cut has %zu tokens where %d were asked for",
-            got.sampled.count, LENGTH_TOKENS);
+        say(ret, ENGINE_CHECK_FAIL, "a turn that was cut has %zu tokens where %d were asked for", got.sampled.count,
+            LENGTH_TOKENS);
     else
         say(ret, ENGINE_CHECK_PASS, "cut after %d tokens", LENGTH_TOKENS);
     generation_finish(&got);
@@ -241,15 +239,15 @@ static void check_logprobs(struct check_run *run, struct check_result *ret)
     for (size_t i = 0; i < run->sampled.count; i++)
         sum += run->logprobs[i];
     if (strcmp(mode, "unknown") == 0)
-        return say(ret, ENGINE_CHECK_FAIL, "%zu of them, but whether of raw or processed logits cannot "
-                                    "be told",
+        return say(ret, ENGINE_CHECK_FAIL,
+                   "%zu of them, but whether of raw or processed logits cannot "
+                   "be told",
                    run->sampled.count);
     say(ret, ENGINE_CHECK_PASS, "%zu of them, %s, %.3f on average", run->sampled.count, mode,
         sum / (double)run->sampled.count);
 }
 
-static void compare_scores(const struct check_run *run, const float *scores, size_t count,
-                           struct check_result *ret)
+static void compare_scores(const struct check_run *run, const float *scores, size_t count, struct check_result *ret)
 {
     double sum = 0, most = 0;
     for (size_t i = 0; i < count; i++) {
@@ -259,9 +257,8 @@ static void compare_scores(const struct check_run *run, const float *scores, siz
     }
     sum /= (double)count;
     bool is_well = sum <= SCORES_MEAN_MAX && most <= SCORES_ONE_MAX;
-    say(ret, is_well ? ENGINE_CHECK_PASS : ENGINE_CHECK_FAIL,
-        "%zu tokens: %.4f nats apart on average, %.4f at most%s", count, sum, most,
-        is_well ? "" : ": more than rounding explains");
+    say(ret, is_well ? ENGINE_CHECK_PASS : ENGINE_CHECK_FAIL, "%zu tokens: %.4f nats apart on average, %.4f at most%s",
+        count, sum, most, is_well ? "" : ": more than rounding explains");
 }
 
 static void check_scores(struct check_run *run, struct check_result *ret)
@@ -274,8 +271,7 @@ static void check_scores(struct check_run *run, struct check_result *ret)
         return say(ret, ENGINE_CHECK_NOT_OFFERED, "this dialect has no way to ask for it");
     if (count == 0)
         return say(ret, ENGINE_CHECK_FAIL, "no turn could be sampled");
-    int error = tokens_append(&ids, run->prompt.ids, run->prompt.count) &&
-                        tokens_append(&ids, run->sampled.ids, count)
+    int error = tokens_append(&ids, run->prompt.ids, run->prompt.count) && tokens_append(&ids, run->sampled.ids, count)
                     ? 0
                     : fail_set(&fail, -ENOMEM, "out of memory");
     if (error == 0)
@@ -304,8 +300,7 @@ static void check_too_long(struct check_run *run, struct check_result *ret)
         say(ret, ENGINE_CHECK_PASS, "%.400s", fail.text);
     else if (error == 0)
         say(ret, ENGINE_CHECK_FAIL, "%llu tokens were taken, and so cut, where %llu are the limit",
-            (unsigned long long)count,
-            (unsigned long long)run->engine->info.context_tokens);
+            (unsigned long long)count, (unsigned long long)run->engine->info.context_tokens);
     else
         say(ret, ENGINE_CHECK_FAIL, "it is not refused as too long: %.400s", fail.text);
     tokens_finish(&prompt);
@@ -337,8 +332,8 @@ static void call_ended(void *arg)
 }
 
 /* Asks until the engine has more calls than `before`, or no more; whether it came to that. */
-static int await_calls(struct check_run *run, const struct given_up *call, bool more,
-                       uint64_t before, int64_t ms, bool *ret, struct fail *fail)
+static int await_calls(struct check_run *run, const struct given_up *call, bool more, uint64_t before, int64_t ms,
+                       bool *ret, struct fail *fail)
 {
     uint64_t count = 0;
     for (const int64_t end_ms = loop_now_ms() + ms;;) {
@@ -378,8 +373,7 @@ static void check_cancel(struct check_run *run, struct check_result *ret)
         await_end(&call);
     if (error == 0 && !is_seen)
         return say(ret, ENGINE_CHECK_NOT_OFFERED, "%s",
-                   has_ended ? "the turn ended before it could be given up"
-                             : "it did not count the call");
+                   has_ended ? "the turn ended before it could be given up" : "it did not count the call");
     if (error == 0)
         error = await_calls(run, &call, false, before, CANCEL_FREE_MS, &is_gone, &fail);
     if (error < 0)
@@ -387,8 +381,7 @@ static void check_cancel(struct check_run *run, struct check_result *ret)
     if (is_gone)
         say(ret, ENGINE_CHECK_PASS, "gone within %d s", CANCEL_FREE_MS / 1000);
     else
-        say(ret, ENGINE_CHECK_FAIL,
-            "a call that was given up is still in the engine's hands after %d s",
+        say(ret, ENGINE_CHECK_FAIL, "a call that was given up is still in the engine's hands after %d s",
             CANCEL_FREE_MS / 1000);
 }
 

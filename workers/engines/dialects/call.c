@@ -13,14 +13,10 @@ static const struct {
     int code;
     const char *words;
 } statuses[] = {
-    {401, 403, -EPROTO, "the engine wants credentials"},
-    {404, 405, -EPROTO, "the engine has no such route"},
-    {408, 408, -EIO, "the engine gave up reading"},
-    {413, 413, -E2BIG, "the request is too large for the engine"},
-    {429, 429, -EAGAIN, "the engine is overloaded"},
-    {400, 499, -EINVAL, "the engine refuses the request"},
-    {503, 503, -EAGAIN, "the engine is not ready"},
-    {500, 599, -EIO, "the engine failed"},
+    {401, 403, -EPROTO, "the engine wants credentials"}, {404, 405, -EPROTO, "the engine has no such route"},
+    {408, 408, -EIO, "the engine gave up reading"},      {413, 413, -E2BIG, "the request is too large for the engine"},
+    {429, 429, -EAGAIN, "the engine is overloaded"},     {400, 499, -EINVAL, "the engine refuses the request"},
+    {503, 503, -EAGAIN, "the engine is not ready"},      {500, 599, -EIO, "the engine failed"},
 };
 
 /* How servers say, in a refused request, that it is too long: a type or a part of a sentence. */
@@ -55,16 +51,15 @@ int call_refusal(long status, const json_t *body, struct fail *fail)
     for (size_t i = 0; i < sizeof(statuses) / sizeof(*statuses); i++)
         if (status >= statuses[i].first && status <= statuses[i].last) {
             bool long_request = statuses[i].code == -EINVAL && says_too_long(body);
-            return fail_set(fail, long_request ? -E2BIG : statuses[i].code, "%s (%ld): %.300s",
-                            statuses[i].words, status, words_of(body));
+            return fail_set(fail, long_request ? -E2BIG : statuses[i].code, "%s (%ld): %.300s", statuses[i].words,
+                            status, words_of(body));
         }
     return fail_set(fail, -EPROTO, "the engine answered with status %ld", status);
 }
 
 /* ---- the call ---------------------------------------------------------------------------- */
 
-static int request(const struct call *call, const char *body, struct http_reply *reply,
-                   struct fail *fail)
+static int request(const struct call *call, const char *body, struct http_reply *reply, struct fail *fail)
 {
     AUTO_BUFFER url = {0};
     buffer_printf(&url, "%s%s", call->base, call->path);
@@ -75,17 +70,15 @@ static int request(const struct call *call, const char *body, struct http_reply 
     fiber_push_deadline(loop_now_ms() + call->timeout_ms);
     int error = http_request_on(call->http, call->line, text, body, answer_max, reply, fail);
     fiber_pop_deadline();
-    return error == -EMSGSIZE
-               ? fail_set(fail, -EPROTO, "%s%s: the engine's answer is longer than %zu bytes",
-                          call->base, call->path, answer_max)
-               : error;
+    return error == -EMSGSIZE ? fail_set(fail, -EPROTO, "%s%s: the engine's answer is longer than %zu bytes",
+                                         call->base, call->path, answer_max)
+                              : error;
 }
 
 static json_t *parse(struct slice text)
 {
     return text_is_shallow(text, TEXT_LEVELS_MAX)
-               ? json_loadb((const char *)text.data, text.len, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES,
-                            NULL)
+               ? json_loadb((const char *)text.data, text.len, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL)
                : NULL;
 }
 

@@ -10,10 +10,7 @@
 #include "common/base/json_doc.h"
 #include "workers/runtime/http.h"
 
-static inline void cleanup_json(json_t **json)
-{
-    json_decref(*json);
-}
+static inline void cleanup_json(json_t **json) { json_decref(*json); }
 #define AUTO_JSON __attribute__((cleanup(cleanup_json)))
 
 enum { CALL_ANSWER_MAX = 1 << 24 };
@@ -22,10 +19,10 @@ struct call {
     struct http *http;
     struct http_line *line; /* NULL: any connection */
     const char *base, *path;
-    json_t *body;       /* NULL: `text` */
-    const char *text;   /* JSON that is written already; NULL too: GET */
-    int64_t timeout_ms; /* of this call; the fiber's deadline still holds */
-    size_t answer_max;  /* bytes; 0: CALL_ANSWER_MAX */
+    json_t *body;          /* NULL: `text` */
+    const char *text;      /* JSON that is written already; NULL too: GET */
+    int64_t timeout_ms;    /* of this call; the fiber's deadline still holds */
+    size_t answer_max;     /* bytes; 0: CALL_ANSWER_MAX */
     int64_t *ret_pause_ms; /* set when a refusal says when to come back (Retry-After); or NULL */
 };
 

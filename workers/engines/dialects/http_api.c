@@ -20,13 +20,9 @@ int http_api_get(struct engine *engine, const char *path, json_t **ret, struct f
     return error < 0 ? fail_set(fail, error == -EPROTO ? -ENOTSUP : error, "%s", why.text) : 0;
 }
 
-static int out_of_memory(struct fail *fail)
-{
-    return fail_set(fail, -ENOMEM, "out of memory");
-}
+static int out_of_memory(struct fail *fail) { return fail_set(fail, -ENOMEM, "out of memory"); }
 
-int http_api_post(struct engine *engine, const char *path, json_t *body, json_t **ret,
-                struct fail *fail)
+int http_api_post(struct engine *engine, const char *path, json_t *body, json_t **ret, struct fail *fail)
 {
     if (!body)
         return out_of_memory(fail);
@@ -42,13 +38,11 @@ int http_api_post(struct engine *engine, const char *path, json_t *body, json_t 
 
 /* ---- text and ids ------------------------------------------------------------------------ */
 
-int http_api_messages(const struct task_message *messages, size_t count, json_t **ret,
-                    struct fail *fail)
+int http_api_messages(const struct task_message *messages, size_t count, json_t **ret, struct fail *fail)
 {
     *ret = json_array();
     for (size_t i = 0; i < count; i++)
-        json_array_append_new(
-            *ret, json_pack("{s:s,s:s}", "role", messages[i].role, "content", messages[i].content));
+        json_array_append_new(*ret, json_pack("{s:s,s:s}", "role", messages[i].role, "content", messages[i].content));
     return json_array_size(*ret) == count ? 0 : fail_set(fail, -EINVAL, "a message is not UTF-8");
 }
 
@@ -72,15 +66,13 @@ int http_api_ids(const json_t *answer, struct tokens *ret, struct fail *fail)
 /* ---- sampling ---------------------------------------------------------------------------- */
 
 enum {
-    ANSWER_BYTES = 1 << 20,     /* of an answer, besides its tokens and the prompt's */
+    ANSWER_BYTES = 1 << 20, /* of an answer, besides its tokens and the prompt's */
     ANSWER_TOKENS_MAX = 1 << 18
 };
 
-int http_api_sample(struct engine *engine, const struct http_api_call *sampling, struct answer *ret,
-                  struct fail *fail)
+int http_api_sample(struct engine *engine, const struct http_api_call *sampling, struct answer *ret, struct fail *fail)
 {
-    const uint64_t tokens =
-        sampling->tokens < ANSWER_TOKENS_MAX ? sampling->tokens : ANSWER_TOKENS_MAX;
+    const uint64_t tokens = sampling->tokens < ANSWER_TOKENS_MAX ? sampling->tokens : ANSWER_TOKENS_MAX;
     if (!sampling->text)
         return out_of_memory(fail);
     struct call call = {.http = engine->http,
@@ -88,11 +80,9 @@ int http_api_sample(struct engine *engine, const struct http_api_call *sampling,
                         .base = engine->url,
                         .path = sampling->path,
                         .text = sampling->text,
-                        .timeout_ms =
-                            GENERATION_TIMEOUT_MS + (int64_t)tokens * GENERATION_TOKEN_MS,
+                        .timeout_ms = GENERATION_TIMEOUT_MS + (int64_t)tokens * GENERATION_TOKEN_MS,
                         .ret_pause_ms = &engine->pause_ms,
-                        .answer_max = ANSWER_BYTES + tokens * sampling->token_bytes +
-                                      sampling->prompt_bytes};
+                        .answer_max = ANSWER_BYTES + tokens * sampling->token_bytes + sampling->prompt_bytes};
     return call_tree(&call, ret, fail);
 }
 
@@ -104,13 +94,10 @@ static int get_model(struct engine *engine, json_t **answer, const json_t **ret,
     if (error < 0)
         return error;
     *ret = json_array_get(json_object_get(*answer, "data"), 0);
-    return json_is_string(json_object_get(*ret, "id"))
-               ? 0
-               : fail_set(fail, -ENOTSUP, "/v1/models names no model");
+    return json_is_string(json_object_get(*ret, "id")) ? 0 : fail_set(fail, -ENOTSUP, "/v1/models names no model");
 }
 
-int digest_members(const json_t *object, const char *const *names, size_t count, char ret[80],
-                   struct fail *fail)
+int digest_members(const json_t *object, const char *const *names, size_t count, char ret[80], struct fail *fail)
 {
     AUTO_BUFFER text = {0};
     for (size_t i = 0; i < count; i++) {
@@ -118,9 +105,7 @@ int digest_members(const json_t *object, const char *const *names, size_t count,
         buffer_append(&text, json_string_value(value), json_string_length(value));
         buffer_append(&text, "", 1);
     }
-    return !text.failed && digest_of(buffer_peek(&text), ret)
-               ? 0
-               : out_of_memory(fail);
+    return !text.failed && digest_of(buffer_peek(&text), ret) ? 0 : out_of_memory(fail);
 }
 
 static int digest_model(const json_t *model, char model_digest[80], struct fail *fail)
@@ -129,8 +114,7 @@ static int digest_model(const json_t *model, char model_digest[80], struct fail 
     return digest_members(model, names, 3, model_digest, fail);
 }
 
-int http_api_model(struct engine *engine, struct engine_info *info, char *ret_digest,
-                 struct fail *fail)
+int http_api_model(struct engine *engine, struct engine_info *info, char *ret_digest, struct fail *fail)
 {
     AUTO_JSON json_t *answer = NULL;
     const json_t *model = NULL;
@@ -140,15 +124,13 @@ int http_api_model(struct engine *engine, struct engine_info *info, char *ret_di
     const char *id = json_string_value(json_object_get(model, "id"));
     json_int_t context = json_integer_value(json_object_get(model, "max_model_len"));
     if (strlen(id) >= sizeof(info->model))
-        return fail_set(fail, -EPROTO, "the model's name is longer than %zu bytes",
-                        sizeof(info->model) - 1);
+        return fail_set(fail, -EPROTO, "the model's name is longer than %zu bytes", sizeof(info->model) - 1);
     snprintf(info->model, sizeof(info->model), "%s", id);
     info->context_tokens = context > 0 ? (uint64_t)context : 0;
     return ret_digest ? digest_model(model, ret_digest, fail) : 0;
 }
 
-int http_api_mark(struct engine *engine, const char *more, struct engine_mark *ret,
-                struct fail *fail)
+int http_api_mark(struct engine *engine, const char *more, struct engine_mark *ret, struct fail *fail)
 {
     struct engine_info info = {0};
     char digest[80];

@@ -14,11 +14,9 @@
 /* A GET's answer. -ENOTSUP: no such route, or no JSON there. */
 int http_api_get(struct engine *engine, const char *path, json_t **ret, struct fail *fail);
 /* A POST's answer. body NULL: there was no memory for it. */
-int http_api_post(struct engine *engine, const char *path, json_t *body, json_t **ret,
-                struct fail *fail);
+int http_api_post(struct engine *engine, const char *path, json_t *body, json_t **ret, struct fail *fail);
 /* A list of roles and contents. -EINVAL: not UTF-8. */
-int http_api_messages(const struct task_message *messages, size_t count, json_t **ret,
-                    struct fail *fail);
+int http_api_messages(const struct task_message *messages, size_t count, json_t **ret, struct fail *fail);
 /* The ids under "tokens" of an answer. -EPROTO. */
 int http_api_ids(const json_t *answer, struct tokens *ret, struct fail *fail);
 
@@ -29,23 +27,19 @@ struct http_api_call {
     size_t token_bytes;      /* of the answer, for each of them */
     size_t prompt_bytes;     /* of the answer, for the prompt */
 };
-int http_api_sample(struct engine *engine, const struct http_api_call *call, struct answer *ret,
-                  struct fail *fail);
+int http_api_sample(struct engine *engine, const struct http_api_call *call, struct answer *ret, struct fail *fail);
 
 /*
  * info->model and context_tokens (0: it does not say); and, unless NULL, the digest (80 bytes) of
  * what the route says of the model but for the weights in it. -ENOTSUP: no such route.
  */
-int http_api_model(struct engine *engine, struct engine_info *info, char *ret_digest,
-                 struct fail *fail);
+int http_api_model(struct engine *engine, struct engine_info *info, char *ret_digest, struct fail *fail);
 /*
  * For identify, of servers with this route: its digest, special_escape_mark, and `more` ("" where there is nothing).
  */
-int http_api_mark(struct engine *engine, const char *more, struct engine_mark *ret,
-                struct fail *fail);
+int http_api_mark(struct engine *engine, const char *more, struct engine_mark *ret, struct fail *fail);
 /* The digest of these members of an object. */
-int digest_members(const json_t *object, const char *const *names, size_t count, char ret[80],
-                   struct fail *fail);
+int digest_members(const json_t *object, const char *const *names, size_t count, char ret[80], struct fail *fail);
 /*
  * What an engine's tokenizer is known by, of what came of asking for the ids of schemas/tokenizer_sample.h:
  * 0 and the ids, or an error. `ret` is "" where it cannot be asked, or the

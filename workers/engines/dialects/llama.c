@@ -37,25 +37,24 @@ enum {
 
 /* ---- text and ids ------------------------------------------------------------------------ */
 
-static int encode(struct engine *engine, struct slice text, enum tokenize_mode mode, bool prefix,
-                  struct tokens *ret, struct fail *fail)
+static int encode(struct engine *engine, struct slice text, enum tokenize_mode mode, bool prefix, struct tokens *ret,
+                  struct fail *fail)
 {
-    AUTO_JSON json_t *body =
-        json_pack("{s:s%,s:b,s:b}", "content", text.len ? (char *)text.data : "", text.len,
-                  "add_special", prefix, "parse_special", mode == TOKENIZE_SPECIALS);
+    AUTO_JSON json_t *body = json_pack("{s:s%,s:b,s:b}", "content", text.len ? (char *)text.data : "", text.len,
+                                       "add_special", prefix, "parse_special", mode == TOKENIZE_SPECIALS);
     AUTO_JSON json_t *answer = NULL;
     int error = http_api_post(engine, "/tokenize", body, &answer, fail);
     return error < 0 ? error : http_api_ids(answer, ret, fail);
 }
 
-static int llama_tokenize(struct engine *engine, struct slice text, enum tokenize_mode mode,
-                          struct tokens *ret, struct fail *fail)
+static int llama_tokenize(struct engine *engine, struct slice text, enum tokenize_mode mode, struct tokens *ret,
+                          struct fail *fail)
 {
     return encode(engine, text, mode, false, ret, fail);
 }
 
-static int llama_say(struct engine *engine, const struct tokens *ids, size_t count,
-                     struct buffer *ret, struct fail *fail)
+static int llama_say(struct engine *engine, const struct tokens *ids, size_t count, struct buffer *ret,
+                     struct fail *fail)
 {
     AUTO_JSON json_t *body = json_pack("{s:[]}", "tokens"), *answer = NULL;
     for (size_t i = 0; i < count; i++)
@@ -70,15 +69,14 @@ static int llama_say(struct engine *engine, const struct tokens *ids, size_t cou
     return ret->failed ? fail_set(fail, -ENOMEM, "out of memory") : 0;
 }
 
-static int llama_detokenize(struct engine *engine, uint32_t id, struct buffer *ret,
-                            struct fail *fail)
+static int llama_detokenize(struct engine *engine, uint32_t id, struct buffer *ret, struct fail *fail)
 {
     const struct tokens one = {.ids = &id, .count = 1};
     return llama_say(engine, &one, 1, ret, fail);
 }
 
-static int llama_apply_template(struct engine *engine, const struct task_message *messages,
-                                size_t count, struct buffer *ret, struct fail *fail)
+static int llama_apply_template(struct engine *engine, const struct task_message *messages, size_t count,
+                                struct buffer *ret, struct fail *fail)
 {
     AUTO_JSON json_t *list = NULL, *answer = NULL;
     int error = http_api_messages(messages, count, &list, fail);
@@ -109,11 +107,9 @@ static bool has_start(const json_t *props)
 }
 
 /* What its props say of the model, and the vocabulary. */
-static int digest_model(const json_t *props, const char *vocabulary, char ret[80],
-                        struct fail *fail)
+static int digest_model(const json_t *props, const char *vocabulary, char ret[80], struct fail *fail)
 {
-    static const char *const names[] = {"model_path", "chat_template", "bos_token", "eos_token",
-                                        "vocabulary"};
+    static const char *const names[] = {"model_path", "chat_template", "bos_token", "eos_token", "vocabulary"};
     AUTO_JSON json_t *all = json_copy((json_t *)props);
     if (!all || json_object_set_new(all, "vocabulary", json_string(vocabulary)) < 0)
         return fail_set(fail, -ENOMEM, "out of memory");
@@ -142,8 +138,8 @@ static void name_model(const json_t *props, char ret[256])
 
 static int llama_identify(struct engine *engine, struct engine_mark *ret, struct fail *fail)
 {
-    static const char *const names[] = {"model_path", "model_alias", "chat_template", "bos_token", "eos_token",
-                                        "build_info", "media_marker", "sample"};
+    static const char *const names[] = {"model_path", "model_alias", "chat_template", "bos_token",
+                                        "eos_token",  "build_info",  "media_marker",  "sample"};
     AUTO_JSON json_t *props = NULL;
     char sample[80] = "";
     int error = http_api_get(engine, "/props", &props, fail);
@@ -158,8 +154,7 @@ static int llama_identify(struct engine *engine, struct engine_mark *ret, struct
     return digest_members(props, names, sizeof(names) / sizeof(*names), ret->text, fail);
 }
 
-static int read_props(struct engine *engine, struct engine_info *ret, json_t **props,
-                      struct fail *fail)
+static int read_props(struct engine *engine, struct engine_info *ret, json_t **props, struct fail *fail)
 {
     int error = http_api_get(engine, "/props", props, fail);
     if (error < 0)
@@ -172,8 +167,7 @@ static int read_props(struct engine *engine, struct engine_info *ret, json_t **p
     ret->context_tokens = (uint64_t)json_integer_value(context);
     snprintf(ret->logprobs_mode, sizeof(ret->logprobs_mode), "raw");
     name_model(*props, ret->model);
-    return digest_of(slice_of(json_string_value(template), json_string_length(template)),
-                     ret->template_digest)
+    return digest_of(slice_of(json_string_value(template), json_string_length(template)), ret->template_digest)
                ? 0
                : fail_set(fail, -ENOMEM, "out of memory");
 }
@@ -202,8 +196,7 @@ static int read_prefix(struct engine *engine, struct engine_info *ret, struct fa
     return error;
 }
 
-static int read_end(struct engine *engine, const json_t *props, struct engine_info *ret,
-                    struct fail *fail)
+static int read_end(struct engine *engine, const json_t *props, struct engine_info *ret, struct fail *fail)
 {
     const char *name = json_string_value(json_object_get(props, "eos_token"));
     struct tokens ids = {0};
@@ -240,17 +233,15 @@ static int llama_describe(struct engine *engine, struct engine_info *ret, struct
  */
 static json_t *completion_body(uint64_t max_tokens)
 {
-    return json_pack(
-        "{s:I,s:b,s:i,s:b,s:b,s:b,s:f,s:i,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:i,s:b,s:i,"
-        "s:[],s:[s,s,s,s,s,s,s,s,s]}",
-        "n_predict", (json_int_t)max_tokens, "return_tokens", true, "n_probs", 1,
-        "post_sampling_probs", false, "cache_prompt", true, "stream", false, "temperature", 1.0,
-        "top_k", 0, "top_p", 1.0, "min_p", 0.0, "typical_p", 1.0, "top_n_sigma", -1.0,
-        "repeat_penalty", 1.0, "presence_penalty", 0.0, "frequency_penalty", 0.0, "dry_multiplier",
-        0.0, "xtc_probability", 0.0, "dynatemp_range", 0.0, "mirostat", 0, "ignore_eos", false,
-        "n_keep", 0, "stop", "response_fields", "content", "tokens", "stop_type",
-        "tokens_evaluated", "completion_probabilities", "probs", "timings/cache_n",
-        "timings/prompt_ms", "timings/predicted_ms");
+    return json_pack("{s:I,s:b,s:i,s:b,s:b,s:b,s:f,s:i,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:i,s:b,s:i,"
+                     "s:[],s:[s,s,s,s,s,s,s,s,s]}",
+                     "n_predict", (json_int_t)max_tokens, "return_tokens", true, "n_probs", 1, "post_sampling_probs",
+                     false, "cache_prompt", true, "stream", false, "temperature", 1.0, "top_k", 0, "top_p", 1.0,
+                     "min_p", 0.0, "typical_p", 1.0, "top_n_sigma", -1.0, "repeat_penalty", 1.0, "presence_penalty",
+                     0.0, "frequency_penalty", 0.0, "dry_multiplier", 0.0, "xtc_probability", 0.0, "dynatemp_range",
+                     0.0, "mirostat", 0, "ignore_eos", false, "n_keep", 0, "stop", "response_fields", "content",
+                     "tokens", "stop_type", "tokens_evaluated", "completion_probabilities", "probs", "timings/cache_n",
+                     "timings/prompt_ms", "timings/predicted_ms");
 }
 
 /* The prompt is written into the body once, as it is: nothing else of it is as long. */
@@ -264,14 +255,12 @@ static char *write_body(const json_t *body, const struct tokens *prompt)
     return rest ? buffer_take_str(&text) : NULL;
 }
 
-static int complete(struct engine *engine, const struct tokens *prompt, const json_t *body,
-                    uint64_t tokens, struct answer *ret, struct fail *fail)
+static int complete(struct engine *engine, const struct tokens *prompt, const json_t *body, uint64_t tokens,
+                    struct answer *ret, struct fail *fail)
 {
     AUTO_FREE char *text = write_body(body, prompt);
-    const struct http_api_call call = {.path = "/completion",
-                                     .text = text,
-                                     .tokens = tokens,
-                                     .token_bytes = ANSWER_TOKEN_BYTES};
+    const struct http_api_call call = {
+        .path = "/completion", .text = text, .tokens = tokens, .token_bytes = ANSWER_TOKEN_BYTES};
     return http_api_sample(engine, &call, ret, fail);
 }
 
@@ -281,8 +270,8 @@ struct scoring {
 };
 
 /* One token after prompt + ids[0..at], `forced`; with the `top` most likely ones beside it. */
-static int ask_forced(const struct scoring *scoring, const struct tokens *ids, size_t at,
-                      uint32_t forced, uint64_t top, struct answer *ret, struct fail *fail)
+static int ask_forced(const struct scoring *scoring, const struct tokens *ids, size_t at, uint32_t forced, uint64_t top,
+                      struct answer *ret, struct fail *fail)
 {
     struct tokens prefix = {0};
     if (!tokens_append(&prefix, scoring->prompt->ids, scoring->prompt->count) ||
@@ -293,15 +282,13 @@ static int ask_forced(const struct scoring *scoring, const struct tokens *ids, s
     AUTO_JSON json_t *body = completion_body(1);
     json_object_set_new(body, "n_probs", json_integer((json_int_t)top));
     json_object_set_new(body, "temperature", json_real(0.0));
-    json_object_set_new(body, "logit_bias",
-                        json_pack("[[I,i]]", (json_int_t)forced, (int)FORCE_BIAS));
+    json_object_set_new(body, "logit_bias", json_pack("[[I,i]]", (json_int_t)forced, (int)FORCE_BIAS));
     int error = complete(scoring->engine, &prefix, body, top, ret, fail);
     tokens_finish(&prefix);
     return error;
 }
 
-static int score(void *arg, const struct tokens *ids, size_t at, struct llama_score *ret,
-                 struct fail *fail)
+static int score(void *arg, const struct tokens *ids, size_t at, struct llama_score *ret, struct fail *fail)
 {
     const struct scoring *scoring = arg;
     uint32_t wanted = ids->ids[at];
@@ -315,24 +302,19 @@ static int score(void *arg, const struct tokens *ids, size_t at, struct llama_sc
                      {scoring->engine->info.plain_id, 1 << 20}};
     for (size_t i = 0; i < sizeof(questions) / sizeof(*questions); i++) {
         AUTO_ANSWER reply = {0};
-        int error =
-            ask_forced(scoring, ids, at, questions[i].forced, questions[i].top, &reply, fail);
+        int error = ask_forced(scoring, ids, at, questions[i].forced, questions[i].top, &reply, fail);
         if (error < 0)
             return error;
         if (llama_reply_find(&reply.doc, wanted, ret) == 0)
             return 0;
     }
-    return fail_set(fail, -EPROTO, "the engine does not tell the log-probability of token %u",
-                    wanted);
+    return fail_set(fail, -EPROTO, "the engine does not tell the log-probability of token %u", wanted);
 }
 
-static json_t *sampling_body(const struct task_sampling *sampling, uint64_t max_tokens,
-                             uint64_t seed_offset)
+static json_t *sampling_body(const struct task_sampling *sampling, uint64_t max_tokens, uint64_t seed_offset)
 {
     json_t *body = completion_body(max_tokens);
-    json_int_t seed = sampling->seed < 0
-                          ? -1
-                          : (json_int_t)(((uint64_t)sampling->seed + seed_offset) & INT32_MAX);
+    json_int_t seed = sampling->seed < 0 ? -1 : (json_int_t)(((uint64_t)sampling->seed + seed_offset) & INT32_MAX);
     json_object_set_new(body, "temperature", json_real(sampling->temperature));
     json_object_set_new(body, "top_p", json_real(sampling->top_p));
     json_object_set_new(body, "min_p", json_real(sampling->min_p));
@@ -341,9 +323,8 @@ static json_t *sampling_body(const struct task_sampling *sampling, uint64_t max_
     return body;
 }
 
-static int llama_generate(struct engine *engine, const struct tokens *prompt,
-                          const struct task_sampling *sampling, uint64_t max_tokens,
-                          uint64_t seed_offset, struct generation *ret, struct fail *fail)
+static int llama_generate(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
+                          uint64_t max_tokens, uint64_t seed_offset, struct generation *ret, struct fail *fail)
 {
     AUTO_JSON json_t *body = sampling_body(sampling, max_tokens, seed_offset);
     AUTO_ANSWER reply = {0};
@@ -358,8 +339,7 @@ static int llama_generate(struct engine *engine, const struct tokens *prompt,
 
 /* ---- for checks -------------------------------------------------------------------------- */
 
-static int llama_score(struct engine *engine, const struct tokens *ids, size_t from, float *ret,
-                       struct fail *fail)
+static int llama_score(struct engine *engine, const struct tokens *ids, size_t from, float *ret, struct fail *fail)
 {
     const struct tokens none = {.count = 0};
     const struct scoring scoring = {engine, &none};
@@ -382,8 +362,7 @@ static int llama_count_calls(struct engine *engine, uint64_t *ret, struct fail *
     if (error < 0)
         return error;
     *ret = 0;
-    json_array_foreach(slots, i, slot) *ret +=
-        json_is_true(json_object_get(slot, "is_processing"));
+    json_array_foreach(slots, i, slot) *ret += json_is_true(json_object_get(slot, "is_processing"));
     return json_is_array(slots) ? 0 : fail_set(fail, -ENOTSUP, "/slots is no list");
 }
 

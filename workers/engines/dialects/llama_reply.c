@@ -12,8 +12,7 @@ static const double LOGPROB_EPSILON = 1e-4; /* above 0: rounding of the server's
 
 /* ---- single values ----------------------------------------------------------------------- */
 
-static bool read_bytes(const struct json_doc *doc, const struct json_doc_node *bytes,
-                       struct llama_score *ret)
+static bool read_bytes(const struct json_doc *doc, const struct json_doc_node *bytes, struct llama_score *ret)
 {
     ret->byte_count = json_doc_count(bytes);
     if (!bytes || bytes->kind != JSON_DOC_ARRAY || ret->byte_count > TOKEN_BYTES_MAX)
@@ -43,8 +42,7 @@ static bool read_entry(const struct json_doc *doc, const struct json_doc_node *e
 
 static const struct json_doc_node *entries_of(const struct json_doc *reply)
 {
-    const struct json_doc_node *entries =
-        json_doc_get(reply, json_doc_root(reply), "completion_probabilities");
+    const struct json_doc_node *entries = json_doc_get(reply, json_doc_root(reply), "completion_probabilities");
     /* its name in older servers */
     return entries ? entries : json_doc_get(reply, json_doc_root(reply), "probs");
 }
@@ -77,9 +75,7 @@ struct walk {
 static int walk_say(struct walk *walk, const struct llama_score *token, struct fail *fail)
 {
     walk->open_bytes += token->byte_count;
-    return buffer_append(&walk->said, token->bytes, token->byte_count)
-               ? 0
-               : fail_set(fail, -ENOMEM, "out of memory");
+    return buffer_append(&walk->said, token->bytes, token->byte_count) ? 0 : fail_set(fail, -ENOMEM, "out of memory");
 }
 
 /* An entry says what was said since the one before, which is known of all tokens but its own. */
@@ -87,8 +83,7 @@ static int walk_say_entry(struct walk *walk, const struct llama_score *entry, st
 {
     const size_t open = walk->open_bytes;
     const struct slice said = buffer_peek(&walk->said);
-    if (entry->byte_count < open ||
-        (open > 0 && memcmp(said.data + said.len - open, entry->bytes, open) != 0))
+    if (entry->byte_count < open || (open > 0 && memcmp(said.data + said.len - open, entry->bytes, open) != 0))
         return reply_other_text(fail);
     walk->open_bytes = 0;
     return buffer_append(&walk->said, entry->bytes + open, entry->byte_count - open)
@@ -101,10 +96,7 @@ static bool walk_is_cut(const struct walk *walk)
 {
     for (size_t back = 1; back <= TAIL && back <= walk->said.len; back++) {
         uint8_t byte = walk->said.data[walk->said.len - back];
-        size_t needed = (byte & 0xe0) == 0xc0   ? 2
-                        : (byte & 0xf0) == 0xe0 ? 3
-                        : (byte & 0xf8) == 0xf0 ? 4
-                                                : 0;
+        size_t needed = (byte & 0xe0) == 0xc0 ? 2 : (byte & 0xf0) == 0xe0 ? 3 : (byte & 0xf8) == 0xf0 ? 4 : 0;
         if (needed > back)
             return true;
     }
@@ -128,16 +120,16 @@ static bool walk_is_unsure(const struct walk *walk, const struct tokens *ids, si
 }
 
 /* As `score`, which is of a token inside a character if no entry is of it. */
-static int walk_ask(struct walk *walk, const struct tokens *ids, size_t at,
-                    const struct llama_scorer *scorer, struct llama_score *ret, struct fail *fail)
+static int walk_ask(struct walk *walk, const struct tokens *ids, size_t at, const struct llama_scorer *scorer,
+                    struct llama_score *ret, struct fail *fail)
 {
     int error = scorer->score(scorer->arg, ids, at, ret, fail);
     return error < 0 ? error : walk_say(walk, ret, fail);
 }
 
 /* The log-probability of ids[at], by its entry or, if it has none, by asking. */
-static int walk_step(struct walk *walk, const struct tokens *ids, size_t at,
-                     const struct llama_scorer *scorer, struct llama_score *ret, struct fail *fail)
+static int walk_step(struct walk *walk, const struct tokens *ids, size_t at, const struct llama_scorer *scorer,
+                     struct llama_score *ret, struct fail *fail)
 {
     const uint32_t id = ids->ids[at];
     uint32_t found = 0;
@@ -146,15 +138,13 @@ static int walk_step(struct walk *walk, const struct tokens *ids, size_t at,
         return fail_set(fail, -EPROTO, "an entry for token %u is not a log-probability", id);
     bool has_entry = walk->left && found == id;
     if (!has_entry && walk->left >= ids->count - at)
-        return fail_set(fail, -EPROTO,
-                        "the engine's log-probabilities are of other tokens: %u, not %u", found, id);
+        return fail_set(fail, -EPROTO, "the engine's log-probabilities are of other tokens: %u, not %u", found, id);
     if (!has_entry || walk_is_unsure(walk, ids, at, ret)) {
         int error = walk_ask(walk, ids, at, scorer, ret, fail);
         if (error < 0 || walk_is_cut(walk))
             return error;
         if (!has_entry)
-            return fail_set(fail, -EPROTO,
-                            "the engine gave no log-probability for token %u at %zu", id, at);
+            return fail_set(fail, -EPROTO, "the engine gave no log-probability for token %u at %zu", id, at);
         walk->said.len = said;
         walk->open_bytes = open;
         (void)read_entry(walk->doc, walk->next, &found, ret);
@@ -165,8 +155,8 @@ static int walk_step(struct walk *walk, const struct tokens *ids, size_t at,
 }
 
 /* The text is the tokens' own bytes, without those of the token that ended the turn. */
-static int take_text(const struct json_doc *reply, const struct walk *walk, size_t end_bytes,
-                     struct generation *ret, struct fail *fail)
+static int take_text(const struct json_doc *reply, const struct walk *walk, size_t end_bytes, struct generation *ret,
+                     struct fail *fail)
 {
     AUTO_BUFFER content = {0}, whole = {0}, said = {0};
     if (!json_doc_string(reply, json_doc_get(reply, json_doc_root(reply), "content"), &content))
@@ -202,16 +192,15 @@ static int walk_all(struct walk *walk, const struct json_doc *reply, const struc
         end_bytes = walk->said.len - before;
     }
     if (walk->left > 0)
-        return fail_set(fail, -EPROTO,
-                        "the engine gave %u log-probabilities, of which %u fit its %zu tokens",
-                        count, count - walk->left, ids->count);
+        return fail_set(fail, -EPROTO, "the engine gave %u log-probabilities, of which %u fit its %zu tokens", count,
+                        count - walk->left, ids->count);
     const bool ended = strcmp(ret->finish, "stop") == 0;
     return take_text(reply, walk, ended ? end_bytes : 0, ret, fail);
 }
 
 /* Log-probabilities, and the text. */
-static int read_entries(const struct json_doc *reply, const struct llama_scorer *scorer,
-                        struct generation *ret, struct fail *fail)
+static int read_entries(const struct json_doc *reply, const struct llama_scorer *scorer, struct generation *ret,
+                        struct fail *fail)
 {
     const struct json_doc_node *entries = entries_of(reply);
     if (entries && entries->kind != JSON_DOC_ARRAY)
@@ -238,8 +227,7 @@ static int read_finish(const struct json_doc *reply, struct generation *ret, str
         }
     AUTO_BUFFER said = {0};
     const bool is_said = json_doc_string(reply, stop_type, &said);
-    return fail_set(fail, -EPROTO,
-                    "the engine stopped for another reason than an end of turn or the limit: %.*s",
+    return fail_set(fail, -EPROTO, "the engine stopped for another reason than an end of turn or the limit: %.*s",
                     is_said ? (int)(said.len < 40 ? said.len : 40) : 10,
                     is_said ? (const char *)said.data : "none given");
 }
@@ -253,13 +241,12 @@ static const struct json_doc_node *timing_of(const struct json_doc *reply, const
     return found ? found : json_doc_get(reply, json_doc_get(reply, root, "timings"), name);
 }
 
-static int read_counts(const struct json_doc *reply, size_t prompt_count, struct generation *ret,
-                       struct fail *fail)
+static int read_counts(const struct json_doc *reply, size_t prompt_count, struct generation *ret, struct fail *fail)
 {
     const struct json_doc_node *said = json_doc_get(reply, json_doc_root(reply), "tokens_evaluated");
     if (!json_doc_id(said, &ret->prompt_tokens) || ret->prompt_tokens != prompt_count)
-        return fail_set(fail, -EPROTO, "the engine read a prompt of %u tokens where %zu were sent",
-                        ret->prompt_tokens, prompt_count);
+        return fail_set(fail, -EPROTO, "the engine read a prompt of %u tokens where %zu were sent", ret->prompt_tokens,
+                        prompt_count);
     (void)json_doc_id(timing_of(reply, "cache_n"), &ret->cached_tokens);
     return 0;
 }
@@ -277,8 +264,7 @@ int llama_reply_read(const struct json_doc *reply, size_t prompt_count, uint64_t
                      const struct llama_scorer *scorer, struct generation *ret, struct fail *fail)
 {
     const struct json_doc_node *root = json_doc_root(reply);
-    int error =
-        reply_ids(reply, json_doc_get(reply, root, "tokens"), max_tokens, &ret->sampled, fail);
+    int error = reply_ids(reply, json_doc_get(reply, root, "tokens"), max_tokens, &ret->sampled, fail);
     if (error == 0)
         error = read_finish(reply, ret, fail);
     if (error == 0)

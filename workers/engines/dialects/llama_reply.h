@@ -22,8 +22,7 @@ struct llama_score {
 struct llama_scorer {
     void *arg;
     /* The log-probability of ids[at] after the prompt and ids[0..at]. */
-    int (*score)(void *arg, const struct tokens *ids, size_t at, struct llama_score *ret,
-                 struct fail *fail);
+    int (*score)(void *arg, const struct tokens *ids, size_t at, struct llama_score *ret, struct fail *fail);
 };
 
 /* Everything but `seconds` of *ret, which is empty before. -EPROTO with a sentence. */

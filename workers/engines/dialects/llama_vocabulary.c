@@ -19,15 +19,14 @@ static int count_vocabulary(struct engine *engine, uint64_t *ret, struct fail *f
     if (error < 0)
         return error == -ENOTSUP ? 0 : error;
     const json_t *first = json_array_get(json_object_get(models, "data"), 0);
-    const json_int_t count =
-        json_integer_value(json_object_get(json_object_get(first, "meta"), "n_vocab"));
+    const json_int_t count = json_integer_value(json_object_get(json_object_get(first, "meta"), "n_vocab"));
     *ret = count > 0 && count <= VOCABULARY_MAX ? (uint64_t)count : 0;
     return 0;
 }
 
 /* What these ids say, with a plain token behind each, so that none hides where another ends. */
-static int read_words(struct engine *engine, uint64_t from, uint64_t to, uint32_t plain_id,
-                      struct digest *digest, struct fail *fail)
+static int read_words(struct engine *engine, uint64_t from, uint64_t to, uint32_t plain_id, struct digest *digest,
+                      struct fail *fail)
 {
     AUTO_JSON json_t *body = json_object(), *answer = NULL;
     json_t *ids = json_array();
@@ -47,8 +46,7 @@ static int read_words(struct engine *engine, uint64_t from, uint64_t to, uint32_
     return 0;
 }
 
-int llama_vocabulary_read(struct engine *engine, struct engine_info *info, char ret_digest[80],
-                          struct fail *fail)
+int llama_vocabulary_read(struct engine *engine, struct engine_info *info, char ret_digest[80], struct fail *fail)
 {
     ret_digest[0] = '\0';
     int error = count_vocabulary(engine, &info->vocabulary, fail);
@@ -59,8 +57,8 @@ int llama_vocabulary_read(struct engine *engine, struct engine_info *info, char 
     if (!digest)
         return fail_set(fail, -ENOMEM, "out of memory");
     for (uint64_t at = 0; error == 0 && at < count; at += VOCABULARY_PART)
-        error = read_words(engine, at, at + VOCABULARY_PART < count ? at + VOCABULARY_PART : count,
-                           info->plain_id, digest, fail);
+        error = read_words(engine, at, at + VOCABULARY_PART < count ? at + VOCABULARY_PART : count, info->plain_id,
+                           digest, fail);
     if (error < 0) {
         digest_drop(&digest);
         return error == -EINVAL || error == -EPROTO ? 0 : error;

@@ -12,7 +12,6 @@
  * "" alone where it refuses to name them.
  * info->plain_id, which is set before, stands between two of them. Awaits.
  */
-int llama_vocabulary_read(struct engine *engine, struct engine_info *info, char ret_digest[80],
-                          struct fail *fail);
+int llama_vocabulary_read(struct engine *engine, struct engine_info *info, char ret_digest[80], struct fail *fail);
 
 #endif

@@ -11,8 +11,8 @@
 #include "workers/engines/dialects/special_token_escape.h"
 #include "workers/engines/dialects/vllm.h"
 
-#define WOULD_DO                                                                                   \
-    "llama.cpp's server, SGLang (0.5.23) or a recent vLLM would do, without a proxy that "   \
+#define WOULD_DO                                                                                                       \
+    "llama.cpp's server, SGLang (0.5.23) or a recent vLLM would do, without a proxy that "                             \
     "leaves out /tokenize, /detokenize or token ids"
 
 static int openai_describe(struct engine *engine, struct engine_info *ret, struct fail *fail)
@@ -22,8 +22,7 @@ static int openai_describe(struct engine *engine, struct engine_info *ret, struc
         return error;
     if (ret->context_tokens == 0)
         return fail_set(fail, -ENOTSUP,
-                        "it does not say how long its context is (max_model_len of /v1/models); "
-                        WOULD_DO);
+                        "it does not say how long its context is (max_model_len of /v1/models); " WOULD_DO);
     error = special_escape_learn(engine, ret, fail);
     if (error == -EPROTO || error == -EINVAL) {
         fail_wrap(fail, "it does not offer its tokenizer and chat template; " WOULD_DO);

@@ -14,13 +14,12 @@ int reply_count(uint32_t count, uint64_t max_tokens, struct fail *fail)
 {
     return count <= max_tokens
                ? 0
-               : fail_set(fail, -EPROTO,
-                          "the engine sampled %u tokens where at most %llu were asked for", count,
+               : fail_set(fail, -EPROTO, "the engine sampled %u tokens where at most %llu were asked for", count,
                           (unsigned long long)max_tokens);
 }
 
-int reply_ids(const struct json_doc *doc, const struct json_doc_node *ids, uint64_t max_tokens,
-              struct tokens *ret, struct fail *fail)
+int reply_ids(const struct json_doc *doc, const struct json_doc_node *ids, uint64_t max_tokens, struct tokens *ret,
+              struct fail *fail)
 {
     const uint32_t count = json_doc_count(ids);
     if (count == 0)
@@ -52,8 +51,8 @@ int reply_scored(const struct json_doc_node *list, const struct tokens *prompt, 
 {
     return json_doc_count(list) == prompt->count
                ? 0
-               : fail_set(fail, -EPROTO, "the engine scored %u tokens of a prompt of %zu",
-                          json_doc_count(list), prompt->count);
+               : fail_set(fail, -EPROTO, "the engine scored %u tokens of a prompt of %zu", json_doc_count(list),
+                          prompt->count);
 }
 
 int reply_room(struct generation *ret, struct fail *fail)
@@ -79,26 +78,21 @@ int reply_finish(const struct json_doc *doc, const struct json_doc_node *reason,
     for (size_t i = 0; i < sizeof(finishes) / sizeof(*finishes); i++)
         if (json_doc_is(doc, reason, finishes[i].reason)) {
             snprintf(ret->finish, sizeof(ret->finish), "%s", finishes[i].finish);
-            return finishes[i].error < 0
-                       ? fail_set(fail, finishes[i].error, "%s", finishes[i].words)
-                       : 0;
+            return finishes[i].error < 0 ? fail_set(fail, finishes[i].error, "%s", finishes[i].words) : 0;
         }
-    return fail_set(fail, -EPROTO,
-                    "the engine stopped for another reason than an end of turn or the limit");
+    return fail_set(fail, -EPROTO, "the engine stopped for another reason than an end of turn or the limit");
 }
 
-int reply_prompt(const struct json_doc_node *count, size_t prompt_count, struct generation *ret,
-                 struct fail *fail)
+int reply_prompt(const struct json_doc_node *count, size_t prompt_count, struct generation *ret, struct fail *fail)
 {
     ret->prompt_tokens = (uint32_t)prompt_count;
     if (!count || (json_doc_id(count, &ret->prompt_tokens) && ret->prompt_tokens == prompt_count))
         return 0;
-    return fail_set(fail, -EPROTO, "the engine read a prompt of %u tokens where %zu were sent",
-                    ret->prompt_tokens, prompt_count);
+    return fail_set(fail, -EPROTO, "the engine read a prompt of %u tokens where %zu were sent", ret->prompt_tokens,
+                    prompt_count);
 }
 
-int reply_text(const struct json_doc *doc, const struct json_doc_node *text, struct generation *ret,
-               struct fail *fail)
+int reply_text(const struct json_doc *doc, const struct json_doc_node *text, struct generation *ret, struct fail *fail)
 {
     AUTO_BUFFER said = {0}, repaired = {0};
     if (!json_doc_string(doc, text, &said))
@@ -167,10 +161,7 @@ bool reply_says(struct slice text, struct slice ids_say, enum reply_blanks blank
     }
 }
 
-int reply_other_text(struct fail *fail)
-{
-    return fail_set(fail, -EPROTO, "the answer's text is not what its ids say");
-}
+int reply_other_text(struct fail *fail) { return fail_set(fail, -EPROTO, "the answer's text is not what its ids say"); }
 
 /* ---- versions ---------------------------------------------------------------------------- */
 
@@ -183,12 +174,10 @@ static void add_version(struct slice version, struct generation *ret)
         memchr(version.data, 0, version.len))
         snprintf(ret->version, sizeof(ret->version), "unspeakable");
     else
-        snprintf(ret->version + len, sizeof(ret->version) - len, "%s%.*s", len ? "+" : "",
-                 SLICE_ARG(version));
+        snprintf(ret->version + len, sizeof(ret->version) - len, "%s%.*s", len ? "+" : "", SLICE_ARG(version));
 }
 
-void reply_versions(const struct json_doc *doc, const struct json_doc_node *versions,
-                    struct generation *ret)
+void reply_versions(const struct json_doc *doc, const struct json_doc_node *versions, struct generation *ret)
 {
     AUTO_BUFFER one = {0};
     if (json_doc_string(doc, versions, &one))

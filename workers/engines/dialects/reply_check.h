@@ -11,8 +11,8 @@
 /* Whether so many may have been sampled: at most max_tokens. */
 int reply_count(uint32_t count, uint64_t max_tokens, struct fail *fail);
 /* At least one, at most max_tokens. */
-int reply_ids(const struct json_doc *doc, const struct json_doc_node *ids, uint64_t max_tokens,
-              struct tokens *ret, struct fail *fail);
+int reply_ids(const struct json_doc *doc, const struct json_doc_node *ids, uint64_t max_tokens, struct tokens *ret,
+              struct fail *fail);
 /* Of token `i`. Servers clamp what they do not know to -9999: no log-probability. */
 int reply_logprob(const struct json_doc_node *node, size_t i, float *ret, struct fail *fail);
 /* Whether a list of scores has one for each token of a prompt. */
@@ -23,10 +23,8 @@ int reply_room(struct generation *ret, struct fail *fail);
 int reply_finish(const struct json_doc *doc, const struct json_doc_node *reason, struct generation *ret,
                  struct fail *fail);
 /* The engine's count of the prompt; equal to what was sent. NULL: it does not say. */
-int reply_prompt(const struct json_doc_node *count, size_t prompt_count, struct generation *ret,
-                 struct fail *fail);
-int reply_text(const struct json_doc *doc, const struct json_doc_node *text, struct generation *ret,
-               struct fail *fail);
+int reply_prompt(const struct json_doc_node *count, size_t prompt_count, struct generation *ret, struct fail *fail);
+int reply_text(const struct json_doc *doc, const struct json_doc_node *text, struct generation *ret, struct fail *fail);
 
 /*
  * Whether an answer's text is what its ids say; both repaired. What is no UTF-8 every server repairs
@@ -40,8 +38,7 @@ int reply_other_text(struct fail *fail);
  * [{"version", "start", "end"}, ...] or one string: the versions of the weights that sampled it, in
  * order, joined by '+'. "default" is what servers say while nobody has named one: "".
  */
-void reply_versions(const struct json_doc *doc, const struct json_doc_node *versions,
-                    struct generation *ret);
+void reply_versions(const struct json_doc *doc, const struct json_doc_node *versions, struct generation *ret);
 /*
  * Whether the likeliest token's log-probability moves with the temperature, 1 and 2: "processed" if
  * so, "raw" if not; "unknown" when it is too likely to tell, or NaN.

@@ -19,8 +19,7 @@ static int check_middle(const struct tokens *ends, const struct tokens *sampled,
 {
     for (size_t i = 0; i + 1 < sampled->count; i++)
         if (tokens_have(ends, sampled->ids[i]))
-            return fail_set(fail, -EPROTO,
-                            "the engine sampled %zu tokens behind token %u, which ends a turn",
+            return fail_set(fail, -EPROTO, "the engine sampled %zu tokens behind token %u, which ends a turn",
                             sampled->count - i - 1, sampled->ids[i]);
     return 0;
 }
@@ -37,8 +36,7 @@ int sampled_check_end(struct engine *engine, struct generation *generation, stru
         return 0;
     int error = engine_is_special(engine, last, &is_end, fail);
     if (error == 0 && !is_end)
-        error = fail_set(fail, -EPROTO,
-                         "the engine ended a turn with token %u, which is plain text", last);
+        error = fail_set(fail, -EPROTO, "the engine ended a turn with token %u, which is plain text", last);
     if (error == 0 && !tokens_append(&engine->info.ends, &last, 1))
         error = fail_set(fail, -ENOMEM, "out of memory");
     return error;
@@ -46,10 +44,7 @@ int sampled_check_end(struct engine *engine, struct generation *generation, stru
 
 /* ---- the text ---------------------------------------------------------------------------------- */
 
-static int out_of_memory(struct fail *fail)
-{
-    return fail_set(fail, -ENOMEM, "out of memory");
-}
+static int out_of_memory(struct fail *fail) { return fail_set(fail, -ENOMEM, "out of memory"); }
 
 /* SentencePiece's decoders leave out the blank that a text begins with. */
 static bool says(const struct engine *engine, const char *answer, const char *ids_say)
@@ -61,8 +56,7 @@ static bool says(const struct engine *engine, const char *answer, const char *id
 }
 
 /* By the worker's own tokenizer; false: it has none, or another text than the answer. */
-static bool say_here(const struct engine *engine, const struct tokens *ids,
-                     struct generation *generation)
+static bool say_here(const struct engine *engine, const struct tokens *ids, struct generation *generation)
 {
     AUTO_BUFFER bytes = {0}, said = {0};
     if (!engine->tokenizer || !tokenizer_decode(engine->tokenizer, ids, &bytes))
@@ -88,8 +82,8 @@ static int ask(struct engine *engine, const struct tokens *ids, char **ret, stru
 }
 
 /* Some servers show the token that ended the turn. */
-static int check_whole(struct engine *engine, const struct generation *generation,
-                       const struct tokens *spoken, struct fail *fail)
+static int check_whole(struct engine *engine, const struct generation *generation, const struct tokens *spoken,
+                       struct fail *fail)
 {
     AUTO_FREE char *whole = NULL;
     if (spoken->count == generation->sampled.count)
@@ -100,8 +94,8 @@ static int check_whole(struct engine *engine, const struct generation *generatio
     return says(engine, generation->text, whole) ? 0 : reply_other_text(fail);
 }
 
-static int take_asked(struct engine *engine, const struct tokens *spoken,
-                      struct generation *generation, struct fail *fail)
+static int take_asked(struct engine *engine, const struct tokens *spoken, struct generation *generation,
+                      struct fail *fail)
 {
     AUTO_FREE char *text = NULL;
     int error = ask(engine, spoken, &text, fail);
@@ -164,10 +158,8 @@ int sampled_check_ids(struct engine *engine, const struct tokens *prompt, const 
     const uint64_t end = end_of(sampled), vocabulary = engine->info.vocabulary;
     if (vocabulary > 0)
         return end <= vocabulary ? 0
-                                 : fail_set(fail, -EPROTO,
-                                            "the engine sampled token %llu of a vocabulary of %llu",
-                                            (unsigned long long)end - 1,
-                                            (unsigned long long)vocabulary);
+                                 : fail_set(fail, -EPROTO, "the engine sampled token %llu of a vocabulary of %llu",
+                                            (unsigned long long)end - 1, (unsigned long long)vocabulary);
     raise_taken(&engine->info, end_of(prompt)); /* which it has taken */
     if (end <= engine->info.ids_taken)
         return 0;
@@ -176,8 +168,7 @@ int sampled_check_ids(struct engine *engine, const struct tokens *prompt, const 
     if (error == 0)
         raise_taken(&engine->info, end);
     if (error == -EINVAL)
-        return fail_set(fail, -EPROTO,
-                        "the engine sampled token %llu, which it does not know itself: %.300s",
+        return fail_set(fail, -EPROTO, "the engine sampled token %llu, which it does not know itself: %.300s",
                         (unsigned long long)end - 1, why.text);
     return error < 0 ? fail_set(fail, error, "%s", why.text) : 0;
 }

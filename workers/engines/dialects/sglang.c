@@ -54,8 +54,8 @@ static int make_rid(struct rid *ret, struct fail *fail)
     return 0;
 }
 
-static void write_request(const struct asking *asking, const struct engine_info *info,
-                          const struct rid *rid, struct buffer *ret)
+static void write_request(const struct asking *asking, const struct engine_info *info, const struct rid *rid,
+                          struct buffer *ret)
 {
     const struct task_sampling *sampling = asking->sampling;
     buffer_printf(ret,
@@ -67,14 +67,13 @@ static void write_request(const struct asking *asking, const struct engine_info 
                   "\"n\":1,\"ignore_eos\":false,\"skip_special_tokens\":false,"
                   "\"spaces_between_special_tokens\":false,\"no_stop_trim\":false,"
                   "\"stop_token_ids\":",
-                  rid->text, asking->scores_prompt ? 0 : -1, asking->has_tops,
-                  (unsigned long long)asking->max_tokens, sampling->temperature, sampling->top_p,
-                  sampling->min_p, sampling->top_k ? (long long)sampling->top_k : -1);
+                  rid->text, asking->scores_prompt ? 0 : -1, asking->has_tops, (unsigned long long)asking->max_tokens,
+                  sampling->temperature, sampling->top_p, sampling->min_p,
+                  sampling->top_k ? (long long)sampling->top_k : -1);
     tokens_write(&info->ends, ret);
     if (sampling->seed >= 0)
         buffer_printf(ret, ",\"sampling_seed\":%llu",
-                      (unsigned long long)(((uint64_t)sampling->seed + asking->seed_offset) &
-                                           INT32_MAX));
+                      (unsigned long long)(((uint64_t)sampling->seed + asking->seed_offset) & INT32_MAX));
     buffer_append_str(ret, "},\"input_ids\":");
     tokens_write(asking->prompt, ret);
     buffer_append_str(ret, "}");
@@ -92,8 +91,8 @@ static void abort_call(struct engine *engine, const struct rid *rid)
         http_forget(engine->http, text, body);
 }
 
-static int ask(struct engine *engine, const struct engine_info *info,
-               const struct asking *asking, struct answer *ret, struct fail *fail)
+static int ask(struct engine *engine, const struct engine_info *info, const struct asking *asking, struct answer *ret,
+               struct fail *fail)
 {
     AUTO_BUFFER body = {0};
     struct rid rid;
@@ -103,10 +102,10 @@ static int ask(struct engine *engine, const struct engine_info *info,
     write_request(asking, info, &rid, &body);
     AUTO_FREE char *text = buffer_take_str(&body);
     const struct http_api_call call = {.path = "/generate",
-                                     .text = text,
-                                     .tokens = asking->max_tokens,
-                                     .token_bytes = ANSWER_TOKEN_BYTES,
-                                     .prompt_bytes = asking->prompt->count * ANSWER_PROMPT_BYTES};
+                                       .text = text,
+                                       .tokens = asking->max_tokens,
+                                       .token_bytes = ANSWER_TOKEN_BYTES,
+                                       .prompt_bytes = asking->prompt->count * ANSWER_PROMPT_BYTES};
     error = http_api_sample(engine, &call, ret, fail);
     if (error == -ECANCELED || error == -ETIMEDOUT)
         abort_call(engine, &rid);
@@ -165,14 +164,13 @@ static int sglang_identify(struct engine *engine, struct engine_mark *ret, struc
     return http_api_mark(engine, more, ret, fail);
 }
 
-static int ask_one(struct engine *engine, const struct engine_info *info, double temperature,
-                   double *ret_top, struct fail *fail)
+static int ask_one(struct engine *engine, const struct engine_info *info, double temperature, double *ret_top,
+                   struct fail *fail)
 {
     const uint32_t ids[] = {info->plain_id, info->plain_id, info->plain_id};
     const struct tokens prompt = {.ids = (uint32_t *)ids, .count = 3};
     const struct task_sampling sampling = {.temperature = temperature, .top_p = 1, .seed = -1};
-    struct asking asking = {
-        .prompt = &prompt, .sampling = &sampling, .max_tokens = 1, .has_tops = true};
+    struct asking asking = {.prompt = &prompt, .sampling = &sampling, .max_tokens = 1, .has_tops = true};
     struct generation got = {0};
     AUTO_ANSWER answer = {0};
     int error = ask(engine, info, &asking, &answer, fail);
@@ -191,8 +189,7 @@ static int learn_mode(struct engine *engine, struct engine_info *info, struct fa
     if (error == 0)
         error = ask_one(engine, info, 2, &two, fail);
     if (error == 0)
-        snprintf(info->logprobs_mode, sizeof(info->logprobs_mode), "%s",
-                 logprobs_mode_of(one, two));
+        snprintf(info->logprobs_mode, sizeof(info->logprobs_mode), "%s", logprobs_mode_of(one, two));
     return error;
 }
 
@@ -221,15 +218,12 @@ static int sglang_describe(struct engine *engine, struct engine_info *ret, struc
 
 /* ---- sampling ---------------------------------------------------------------------------- */
 
-static int sglang_generate(struct engine *engine, const struct tokens *prompt,
-                           const struct task_sampling *sampling, uint64_t max_tokens,
-                           uint64_t seed_offset, struct generation *ret, struct fail *fail)
+static int sglang_generate(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
+                           uint64_t max_tokens, uint64_t seed_offset, struct generation *ret, struct fail *fail)
 {
     AUTO_ANSWER answer = {0};
-    struct asking asking = {.prompt = prompt,
-                            .sampling = sampling,
-                            .max_tokens = max_tokens,
-                            .seed_offset = seed_offset};
+    struct asking asking = {
+        .prompt = prompt, .sampling = sampling, .max_tokens = max_tokens, .seed_offset = seed_offset};
     int error = ask(engine, &engine->info, &asking, &answer, fail);
     if (error == 0)
         error = sglang_reply_read(&answer.doc, prompt, max_tokens, ret, fail);
@@ -238,12 +232,10 @@ static int sglang_generate(struct engine *engine, const struct tokens *prompt,
     return error < 0 ? error : sampled_check_text(engine, ret, fail);
 }
 
-static int sglang_score(struct engine *engine, const struct tokens *ids, size_t from, float *ret,
-                        struct fail *fail)
+static int sglang_score(struct engine *engine, const struct tokens *ids, size_t from, float *ret, struct fail *fail)
 {
     const struct task_sampling sampling = {.temperature = 1, .top_p = 1, .seed = -1};
-    struct asking asking = {
-        .prompt = ids, .sampling = &sampling, .max_tokens = 1, .scores_prompt = true};
+    struct asking asking = {.prompt = ids, .sampling = &sampling, .max_tokens = 1, .scores_prompt = true};
     AUTO_ANSWER answer = {0};
     int error = ask(engine, &engine->info, &asking, &answer, fail);
     return error < 0 ? error : sglang_reply_scores(&answer.doc, ids, from, ret, fail);

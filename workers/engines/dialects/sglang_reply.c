@@ -9,16 +9,16 @@ static const struct json_doc_node *meta_of(const struct json_doc *doc)
 }
 
 /* One [log-probability, id, ...]. */
-static int read_entry(const struct json_doc *doc, const struct json_doc_node *entry, size_t i,
-                      uint32_t *id, float *logprob, struct fail *fail)
+static int read_entry(const struct json_doc *doc, const struct json_doc_node *entry, size_t i, uint32_t *id,
+                      float *logprob, struct fail *fail)
 {
     if (!json_doc_id(json_doc_at(doc, entry, 1), id))
         return fail_set(fail, -EPROTO, "token %zu of the engine's answer is no id", i);
     return reply_logprob(json_doc_at(doc, entry, 0), i, logprob, fail);
 }
 
-static int read_entries(const struct json_doc *doc, const struct json_doc_node *entries,
-                        uint64_t max_tokens, struct generation *ret, struct fail *fail)
+static int read_entries(const struct json_doc *doc, const struct json_doc_node *entries, uint64_t max_tokens,
+                        struct generation *ret, struct fail *fail)
 {
     const uint32_t count = json_doc_count(entries);
     if (count == 0)
@@ -41,14 +41,12 @@ static int read_entries(const struct json_doc *doc, const struct json_doc_node *
     return 0;
 }
 
-static int check_count(const struct json_doc_node *count, const struct generation *ret,
-                       struct fail *fail)
+static int check_count(const struct json_doc_node *count, const struct generation *ret, struct fail *fail)
 {
     uint32_t said = 0;
     return json_doc_id(count, &said) && said == ret->sampled.count
                ? 0
-               : fail_set(fail, -EPROTO,
-                          "the engine counts %u sampled tokens and gives log-probabilities for %zu",
+               : fail_set(fail, -EPROTO, "the engine counts %u sampled tokens and gives log-probabilities for %zu",
                           said, ret->sampled.count);
 }
 
@@ -60,19 +58,16 @@ int sglang_reply_read(const struct json_doc *doc, const struct tokens *prompt, u
     const struct json_doc_node *versions = json_doc_get(doc, meta, "weight_versions");
     if (!prompt_tokens)
         return fail_set(fail, -EPROTO, "the engine's answer has no meta_info");
-    int error = reply_finish(doc, json_doc_get(doc, json_doc_get(doc, meta, "finish_reason"), "type"),
-                             ret, fail);
+    int error = reply_finish(doc, json_doc_get(doc, json_doc_get(doc, meta, "finish_reason"), "type"), ret, fail);
     if (error == 0)
-        error = read_entries(doc, json_doc_get(doc, meta, "output_token_logprobs"), max_tokens, ret,
-                             fail);
+        error = read_entries(doc, json_doc_get(doc, meta, "output_token_logprobs"), max_tokens, ret, fail);
     if (error == 0)
         error = check_count(json_doc_get(doc, meta, "completion_tokens"), ret, fail);
     if (error == 0)
         error = reply_prompt(prompt_tokens, prompt->count, ret, fail);
     (void)json_doc_id(json_doc_get(doc, meta, "cached_tokens"), &ret->cached_tokens);
     reply_versions(doc, versions ? versions : json_doc_get(doc, meta, "weight_version"), ret);
-    return error == 0 ? reply_text(doc, json_doc_get(doc, json_doc_root(doc), "text"), ret, fail)
-                      : error;
+    return error == 0 ? reply_text(doc, json_doc_get(doc, json_doc_root(doc), "text"), ret, fail) : error;
 }
 
 bool sglang_reply_top(const struct json_doc *doc, double *ret)

@@ -15,10 +15,7 @@ enum {
     PROBE_IDS_MAX = 64
 };
 
-static int out_of_memory(struct fail *fail)
-{
-    return fail_set(fail, -ENOMEM, "out of memory");
-}
+static int out_of_memory(struct fail *fail) { return fail_set(fail, -ENOMEM, "out of memory"); }
 
 /* ---- the routes -------------------------------------------------------------------------- */
 
@@ -28,12 +25,11 @@ static json_t *body_for(const struct engine_info *info)
 }
 
 /* Special tokens' names are read as such. */
-static int encode(struct engine *engine, const struct engine_info *info, struct slice text,
-                  struct tokens *ret, struct fail *fail)
+static int encode(struct engine *engine, const struct engine_info *info, struct slice text, struct tokens *ret,
+                  struct fail *fail)
 {
     AUTO_JSON json_t *body = body_for(info), *answer = NULL;
-    json_object_set_new(body, "prompt",
-                        json_stringn(text.len ? (const char *)text.data : "", text.len));
+    json_object_set_new(body, "prompt", json_stringn(text.len ? (const char *)text.data : "", text.len));
     json_object_set_new(body, "add_special_tokens", json_false());
     if (json_object_size(body) != (info->model[0] ? 3 : 2))
         return fail_set(fail, -EINVAL, "the text is not UTF-8");
@@ -41,9 +37,8 @@ static int encode(struct engine *engine, const struct engine_info *info, struct 
     return error < 0 ? error : http_api_ids(answer, ret, fail);
 }
 
-static int render(struct engine *engine, const struct engine_info *info,
-                  const struct task_message *messages, size_t count, struct tokens *ret,
-                  struct fail *fail)
+static int render(struct engine *engine, const struct engine_info *info, const struct task_message *messages,
+                  size_t count, struct tokens *ret, struct fail *fail)
 {
     AUTO_JSON json_t *body = body_for(info), *list = NULL, *answer = NULL;
     int error = http_api_messages(messages, count, &list, fail);
@@ -55,8 +50,8 @@ static int render(struct engine *engine, const struct engine_info *info,
     return error < 0 ? error : http_api_ids(answer, ret, fail);
 }
 
-static int say(struct engine *engine, const struct engine_info *info, const struct tokens *ids,
-               size_t count, struct buffer *ret, struct fail *fail)
+static int say(struct engine *engine, const struct engine_info *info, const struct tokens *ids, size_t count,
+               struct buffer *ret, struct fail *fail)
 {
     AUTO_JSON json_t *body = body_for(info), *list = json_array(), *answer = NULL;
     for (size_t i = 0; i < count; i++)
@@ -78,10 +73,7 @@ static int say(struct engine *engine, const struct engine_info *info, const stru
 
 /* ---- names ------------------------------------------------------------------------------- */
 
-static bool is_letter(uint8_t c)
-{
-    return (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
-}
+static bool is_letter(uint8_t c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; }
 
 static bool is_inside(uint8_t c, uint8_t close)
 {
@@ -156,8 +148,7 @@ static void names_collect(struct names *names, struct slice text, struct slice s
 }
 
 /* Which of the names are one token: all in one request, the separator between them. */
-static int names_ask(struct engine *engine, const struct engine_info *info, struct names *names,
-                     struct fail *fail)
+static int names_ask(struct engine *engine, const struct engine_info *info, struct names *names, struct fail *fail)
 {
     AUTO_BUFFER text = {0};
     struct tokens ids = {0};
@@ -165,8 +156,7 @@ static int names_ask(struct engine *engine, const struct engine_info *info, stru
         buffer_append(&text, names->list[i].data, names->list[i].len);
         buffer_append_str(&text, info->separator);
     }
-    int error = text.failed ? out_of_memory(fail)
-                            : encode(engine, info, buffer_peek(&text), &ids, fail);
+    int error = text.failed ? out_of_memory(fail) : encode(engine, info, buffer_peek(&text), &ids, fail);
     size_t at = 0, from = 0;
     for (size_t i = 0; error == 0 && i < ids.count && at < names->count; i++)
         if (ids.ids[i] == info->separator_id) {
@@ -180,8 +170,7 @@ static int names_ask(struct engine *engine, const struct engine_info *info, stru
 }
 
 /* The text with the separator set into every name that is a token (NULL: into all); how often. */
-static size_t join(const struct engine_info *info, const struct names *names, struct slice text,
-                   struct buffer *ret)
+static size_t join(const struct engine_info *info, const struct names *names, struct slice text, struct buffer *ret)
 {
     struct slice name;
     size_t done = 0, separator = 0;
@@ -198,8 +187,8 @@ static size_t join(const struct engine_info *info, const struct names *names, st
     return separator;
 }
 
-static int take_out(const struct engine_info *info, const struct tokens *ids, size_t separator,
-                    struct tokens *ret, struct fail *fail)
+static int take_out(const struct engine_info *info, const struct tokens *ids, size_t separator, struct tokens *ret,
+                    struct fail *fail)
 {
     size_t found = 0;
     for (size_t i = 0; i < ids->count; i++)
@@ -207,14 +196,13 @@ static int take_out(const struct engine_info *info, const struct tokens *ids, si
             found++;
         else if (!tokens_append(ret, &ids->ids[i], 1))
             return out_of_memory(fail);
-    return found == separator ? 0
-                           : fail_set(fail, -EPROTO,
-                                      "the engine's tokenizer made %zu special tokens of %zu",
-                                      found, separator);
+    return found == separator
+               ? 0
+               : fail_set(fail, -EPROTO, "the engine's tokenizer made %zu special tokens of %zu", found, separator);
 }
 
-static int encode_named(struct engine *engine, const struct engine_info *info, struct slice text,
-                        struct tokens *ret, struct fail *fail)
+static int encode_named(struct engine *engine, const struct engine_info *info, struct slice text, struct tokens *ret,
+                        struct fail *fail)
 {
     AUTO_FREE struct names *names = calloc(1, sizeof(*names));
     AUTO_BUFFER joined = {0};
@@ -226,16 +214,15 @@ static int encode_named(struct engine *engine, const struct engine_info *info, s
     if (error < 0)
         return error;
     size_t separator = join(info, names, text, &joined);
-    error = joined.failed ? out_of_memory(fail)
-                          : encode(engine, info, buffer_peek(&joined), &ids, fail);
+    error = joined.failed ? out_of_memory(fail) : encode(engine, info, buffer_peek(&joined), &ids, fail);
     if (error == 0)
         error = take_out(info, &ids, separator, ret, fail);
     tokens_finish(&ids);
     return error;
 }
 
-static int encode_plain(struct engine *engine, const struct engine_info *info, struct slice text,
-                        struct tokens *ret, struct fail *fail)
+static int encode_plain(struct engine *engine, const struct engine_info *info, struct slice text, struct tokens *ret,
+                        struct fail *fail)
 {
     struct slice name;
     size_t at = 0;
@@ -272,8 +259,7 @@ static const struct sketch {
 };
 
 /* The ids of the first one that the template takes; none, where it refuses all. */
-static int draw_sketch(struct engine *engine, const struct engine_info *info, struct tokens *ret,
-                       struct fail *fail)
+static int draw_sketch(struct engine *engine, const struct engine_info *info, struct tokens *ret, struct fail *fail)
 {
     int error = -EINVAL;
     while (error == -EINVAL && engine->sketch < sizeof(sketches) / sizeof(*sketches)) {
@@ -302,20 +288,17 @@ int special_escape_mark(struct engine *engine, const char *model, struct buffer 
 /* ---- learning ---------------------------------------------------------------------------- */
 
 /* Whether names with the separator in them come out as they do without: on names that are none. */
-static int prove_separator(struct engine *engine, const struct engine_info *info, bool *ret,
-                       struct fail *fail)
+static int prove_separator(struct engine *engine, const struct engine_info *info, bool *ret, struct fail *fail)
 {
     static const char plain[] = "a <|sluice_end|>\n<sluice_call>x[SLUICE]y </sluice> <"
                                 "\xef\xbd\x9csluice\xe2\x96\x81it\xef\xbd\x9c>.";
     AUTO_BUFFER joined = {0};
     struct tokens whole = {0}, cut = {0}, rest = {0};
     size_t separator = join(info, NULL, slice_from_str(plain), &joined);
-    int error = joined.failed ? out_of_memory(fail)
-                              : encode(engine, info, slice_from_str(plain), &whole, fail);
+    int error = joined.failed ? out_of_memory(fail) : encode(engine, info, slice_from_str(plain), &whole, fail);
     if (error == 0)
         error = encode(engine, info, buffer_peek(&joined), &cut, fail);
-    *ret = error == 0 && take_out(info, &cut, separator, &rest, NULL) == 0 &&
-           tokens_equal(&rest, &whole);
+    *ret = error == 0 && take_out(info, &cut, separator, &rest, NULL) == 0 && tokens_equal(&rest, &whole);
     tokens_finish(&whole);
     tokens_finish(&cut);
     tokens_finish(&rest);
@@ -323,16 +306,16 @@ static int prove_separator(struct engine *engine, const struct engine_info *info
 }
 
 /* Whether `id` has a name that is read as it alone, and the name. */
-static int read_name(struct engine *engine, const struct engine_info *info, uint32_t id,
-                     struct buffer *name, bool *ret, struct fail *fail)
+static int read_name(struct engine *engine, const struct engine_info *info, uint32_t id, struct buffer *name, bool *ret,
+                     struct fail *fail)
 {
     struct tokens one = {.ids = &id, .count = 1}, ids = {0};
     struct slice found;
     size_t at = 0;
     *ret = false;
     int error = say(engine, info, &one, 1, name, fail);
-    if (error < 0 || !special_escape_find_name(buffer_peek(name), &at, &found) ||
-        found.len != name->len || name->len >= sizeof(info->separator))
+    if (error < 0 || !special_escape_find_name(buffer_peek(name), &at, &found) || found.len != name->len ||
+        name->len >= sizeof(info->separator))
         return error;
     error = encode(engine, info, found, &ids, fail);
     *ret = error == 0 && ids.count == 1 && ids.ids[0] == id;
@@ -341,8 +324,8 @@ static int read_name(struct engine *engine, const struct engine_info *info, uint
 }
 
 /* The first token of a rendered prompt that can be a separator. None: info->separator stays "". */
-static int learn_separator(struct engine *engine, struct engine_info *info,
-                       const struct tokens *prompt, struct fail *fail)
+static int learn_separator(struct engine *engine, struct engine_info *info, const struct tokens *prompt,
+                           struct fail *fail)
 {
     for (size_t i = 0; i < prompt->count && i < PROBE_IDS_MAX; i++) {
         AUTO_BUFFER name = {0};
@@ -377,8 +360,7 @@ static int learn_template(struct engine *engine, struct engine_info *info, struc
 }
 
 /* The special token that the template writes behind a reply ends a turn. */
-static int learn_end(struct engine *engine, struct engine_info *info, const struct tokens *turns,
-                     struct fail *fail)
+static int learn_end(struct engine *engine, struct engine_info *info, const struct tokens *turns, struct fail *fail)
 {
     static const char reply[] = TURN_TEMPLATE_REPLY;
     AUTO_BUFFER text = {0};
@@ -387,8 +369,7 @@ static int learn_end(struct engine *engine, struct engine_info *info, const stru
     const uint8_t *at = error == 0 ? memmem(text.data, text.len, reply, sizeof(reply) - 1) : NULL;
     size_t from = at ? (size_t)(at - text.data) + sizeof(reply) - 1 : 0, begin = from;
     struct slice name;
-    if (at && special_escape_find_name(buffer_peek(&text), &from, &name) &&
-        name.data == text.data + begin) {
+    if (at && special_escape_find_name(buffer_peek(&text), &from, &name) && name.data == text.data + begin) {
         error = encode(engine, info, name, &ids, fail);
         if (error == 0 && ids.count == 1 && !tokens_append(&info->ends, ids.ids, 1))
             error = out_of_memory(fail);
@@ -416,8 +397,7 @@ static int learn_blanks(struct engine *engine, struct engine_info *info, struct 
     if (error == 0)
         error = say(engine, info, &ids, ids.count, &said, fail);
     info->drops_blanks = !slice_is(buffer_peek(&said), text);
-    if (error == 0 && info->drops_blanks &&
-        !reply_says(buffer_peek(&said), slice_from_str(text), BLANKS_IGNORED))
+    if (error == 0 && info->drops_blanks && !reply_says(buffer_peek(&said), slice_from_str(text), BLANKS_IGNORED))
         error = fail_set(fail, -EPROTO, "what the engine says of ids is not their text: \"%.*s\"",
                          SLICE_ARG(buffer_peek(&said)));
     tokens_finish(&ids);
@@ -454,14 +434,14 @@ int special_escape_learn(struct engine *engine, struct engine_info *info, struct
 
 /* ---- the slots --------------------------------------------------------------------------- */
 
-int special_escape_render(struct engine *engine, const struct task_message *messages, size_t count,
-                    struct tokens *ret, struct fail *fail)
+int special_escape_render(struct engine *engine, const struct task_message *messages, size_t count, struct tokens *ret,
+                          struct fail *fail)
 {
     return render(engine, &engine->info, messages, count, ret, fail);
 }
 
-int special_escape_apply_template(struct engine *engine, const struct task_message *messages,
-                            size_t count, struct buffer *ret, struct fail *fail)
+int special_escape_apply_template(struct engine *engine, const struct task_message *messages, size_t count,
+                                  struct buffer *ret, struct fail *fail)
 {
     struct tokens ids = {0};
     int error = special_escape_render(engine, messages, count, &ids, fail);
@@ -471,11 +451,10 @@ int special_escape_apply_template(struct engine *engine, const struct task_messa
     return error;
 }
 
-int special_escape_tokenize(struct engine *engine, struct slice text, enum tokenize_mode mode,
-                      struct tokens *ret, struct fail *fail)
+int special_escape_tokenize(struct engine *engine, struct slice text, enum tokenize_mode mode, struct tokens *ret,
+                            struct fail *fail)
 {
-    return (mode == TOKENIZE_PLAIN ? encode_plain : encode)(engine, &engine->info, text, ret,
-                                                            fail);
+    return (mode == TOKENIZE_PLAIN ? encode_plain : encode)(engine, &engine->info, text, ret, fail);
 }
 
 int special_escape_detokenize(struct engine *engine, uint32_t id, struct buffer *ret, struct fail *fail)
@@ -485,7 +464,7 @@ int special_escape_detokenize(struct engine *engine, uint32_t id, struct buffer 
 }
 
 int special_escape_say(struct engine *engine, const struct tokens *ids, size_t count, struct buffer *ret,
-                 struct fail *fail)
+                       struct fail *fail)
 {
     return say(engine, &engine->info, ids, count, ret, fail);
 }

@@ -29,17 +29,17 @@ int special_escape_learn(struct engine *engine, struct engine_info *info, struct
 int special_escape_mark(struct engine *engine, const char *model, struct buffer *ret, struct fail *fail);
 
 /* Of the engine's info; the slots of a dialect. */
-int special_escape_render(struct engine *engine, const struct task_message *messages, size_t count,
-                    struct tokens *ret, struct fail *fail);
-int special_escape_apply_template(struct engine *engine, const struct task_message *messages,
-                            size_t count, struct buffer *ret, struct fail *fail);
-int special_escape_tokenize(struct engine *engine, struct slice text, enum tokenize_mode mode,
-                      struct tokens *ret, struct fail *fail);
+int special_escape_render(struct engine *engine, const struct task_message *messages, size_t count, struct tokens *ret,
+                          struct fail *fail);
+int special_escape_apply_template(struct engine *engine, const struct task_message *messages, size_t count,
+                                  struct buffer *ret, struct fail *fail);
+int special_escape_tokenize(struct engine *engine, struct slice text, enum tokenize_mode mode, struct tokens *ret,
+                            struct fail *fail);
 int special_escape_detokenize(struct engine *engine, uint32_t id, struct buffer *ret, struct fail *fail);
 
 /* What all these ids say; specials by their names. */
 int special_escape_say(struct engine *engine, const struct tokens *ids, size_t count, struct buffer *ret,
-                 struct fail *fail);
+                       struct fail *fail);
 
 /* The next thing in `text` from *from on that looks like a special token's name. Pure. */
 bool special_escape_find_name(struct slice text, size_t *from, struct slice *ret);

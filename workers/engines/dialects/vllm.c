@@ -47,8 +47,7 @@ struct asking {
 };
 
 /* Members of both routes, the stop ids' among them; the caller opens and closes the object. */
-static void write_sampling(const struct asking *asking, const struct engine_info *info,
-                           struct buffer *ret)
+static void write_sampling(const struct asking *asking, const struct engine_info *info, struct buffer *ret)
 {
     const struct task_sampling *sampling = asking->sampling;
     buffer_printf(ret,
@@ -57,16 +56,14 @@ static void write_sampling(const struct asking *asking, const struct engine_info
                   "\"repetition_penalty\":1,\"n\":1,\"min_tokens\":0,\"ignore_eos\":false,"
                   "\"skip_special_tokens\":false,\"spaces_between_special_tokens\":false,"
                   "\"logprobs\":%d,\"stop_token_ids\":",
-                  (unsigned long long)asking->max_tokens, sampling->temperature, sampling->top_p,
-                  sampling->min_p, sampling->top_k ? (long long)sampling->top_k : -1,
-                  asking->tops);
+                  (unsigned long long)asking->max_tokens, sampling->temperature, sampling->top_p, sampling->min_p,
+                  sampling->top_k ? (long long)sampling->top_k : -1, asking->tops);
     tokens_write(&info->ends, ret);
     if (asking->has_prompt_logprobs)
         buffer_append_str(ret, ",\"prompt_logprobs\":0");
     if (sampling->seed >= 0)
         buffer_printf(ret, ",\"seed\":%llu",
-                      (unsigned long long)(((uint64_t)sampling->seed + asking->seed_offset) &
-                                           INT64_MAX));
+                      (unsigned long long)(((uint64_t)sampling->seed + asking->seed_offset) & INT64_MAX));
 }
 
 /* "model":"...", when there is one: its name escaped. */
@@ -78,8 +75,7 @@ static void write_model(const struct engine_info *info, struct buffer *ret)
         buffer_printf(ret, "\"model\":%s,", text ? text : "\"\"");
 }
 
-static void write_generate(const struct asking *asking, const struct engine_info *info,
-                           struct buffer *ret)
+static void write_generate(const struct asking *asking, const struct engine_info *info, struct buffer *ret)
 {
     buffer_append_str(ret, "{");
     write_model(info, ret);
@@ -90,8 +86,7 @@ static void write_generate(const struct asking *asking, const struct engine_info
     buffer_append_str(ret, "}");
 }
 
-static void write_complete(const struct asking *asking, const struct engine_info *info,
-                           struct buffer *ret)
+static void write_complete(const struct asking *asking, const struct engine_info *info, struct buffer *ret)
 {
     buffer_append_str(ret, "{");
     write_model(info, ret);
@@ -103,42 +98,39 @@ static void write_complete(const struct asking *asking, const struct engine_info
     buffer_append_str(ret, "}");
 }
 
-static int ask(struct engine *engine, const struct engine_info *info,
-               const struct asking *asking, struct answer *ret, struct fail *fail)
+static int ask(struct engine *engine, const struct engine_info *info, const struct asking *asking, struct answer *ret,
+               struct fail *fail)
 {
     AUTO_BUFFER body = {0};
     (info->has_generate ? write_generate : write_complete)(asking, info, &body);
     AUTO_FREE char *text = buffer_take_str(&body);
     const struct http_api_call call = {.path = info->has_generate ? route_generate : route_complete,
-                                     .text = text,
-                                     .tokens = asking->max_tokens,
-                                     .token_bytes = ANSWER_TOKEN_BYTES,
-                                     .prompt_bytes = asking->prompt->count * ANSWER_PROMPT_BYTES};
+                                       .text = text,
+                                       .tokens = asking->max_tokens,
+                                       .token_bytes = ANSWER_TOKEN_BYTES,
+                                       .prompt_bytes = asking->prompt->count * ANSWER_PROMPT_BYTES};
     return http_api_sample(engine, &call, ret, fail);
 }
 
 /* ---- what kind of server it is ----------------------------------------------------------- */
 
 /* One token after a few plain ones, at this temperature. */
-static int ask_one(struct engine *engine, const struct engine_info *info, double temperature,
-                   struct answer *ret, struct fail *fail)
+static int ask_one(struct engine *engine, const struct engine_info *info, double temperature, struct answer *ret,
+                   struct fail *fail)
 {
     const uint32_t ids[] = {info->plain_id, info->plain_id, info->plain_id};
     const struct tokens prompt = {.ids = (uint32_t *)ids, .count = 3};
     const struct task_sampling sampling = {.temperature = temperature, .top_p = 1, .seed = 1};
-    struct asking asking = {
-        .prompt = &prompt, .sampling = &sampling, .max_tokens = 1, .tops = 2};
+    struct asking asking = {.prompt = &prompt, .sampling = &sampling, .max_tokens = 1, .tops = 2};
     int error = ask(engine, info, &asking, ret, fail);
     struct generation got = {0};
     if (error == 0)
-        error = (info->has_generate ? vllm_reply_generate : vllm_reply_complete)(
-            &ret->doc, &prompt, 1, &got, fail);
+        error = (info->has_generate ? vllm_reply_generate : vllm_reply_complete)(&ret->doc, &prompt, 1, &got, fail);
     generation_finish(&got);
     return error;
 }
 
-static int learn_mode(struct engine *engine, struct engine_info *info,
-                      const struct answer *at_1, struct fail *fail)
+static int learn_mode(struct engine *engine, struct engine_info *info, const struct answer *at_1, struct fail *fail)
 {
     AUTO_ANSWER at_2 = {0};
     double one = 0, two = 0;
@@ -146,14 +138,12 @@ static int learn_mode(struct engine *engine, struct engine_info *info,
     if (error < 0)
         return error;
     bool told = vllm_reply_top(&at_1->doc, &one) && vllm_reply_top(&at_2.doc, &two);
-    snprintf(info->logprobs_mode, sizeof(info->logprobs_mode), "%s",
-             told ? logprobs_mode_of(one, two) : "unknown");
+    snprintf(info->logprobs_mode, sizeof(info->logprobs_mode), "%s", told ? logprobs_mode_of(one, two) : "unknown");
     return 0;
 }
 
 /* The route and the mode. */
-int vllm_learn_route(struct engine *engine, struct engine_info *info, bool may_generate,
-                     struct fail *fail)
+int vllm_learn_route(struct engine *engine, struct engine_info *info, bool may_generate, struct fail *fail)
 {
     AUTO_ANSWER answer = {0};
     info->has_generate = may_generate;
@@ -176,8 +166,7 @@ static int learn_template(struct engine *engine, struct engine_info *info, struc
         return error == -ENOTSUP ? 0 : error;
     const json_t *template = json_object_get(tokenizer, "chat_template");
     if (json_is_string(template) &&
-        !digest_of(slice_of(json_string_value(template), json_string_length(template)),
-                   info->template_digest))
+        !digest_of(slice_of(json_string_value(template), json_string_length(template)), info->template_digest))
         return fail_set(fail, -ENOMEM, "out of memory");
     return 0;
 }
@@ -255,27 +244,23 @@ static int vllm_describe(struct engine *engine, struct engine_info *ret, struct 
         error = special_escape_learn(engine, ret, fail);
     if (error == 0)
         error = vllm_learn_route(engine, ret, !ret->drops_blanks, fail);
-    snprintf(ret->note, sizeof(ret->note), "%s, %s", version,
-             ret->has_generate ? route_generate : route_complete);
+    snprintf(ret->note, sizeof(ret->note), "%s, %s", version, ret->has_generate ? route_generate : route_complete);
     return error;
 }
 
 /* ---- sampling ---------------------------------------------------------------------------- */
 
-int vllm_generate(struct engine *engine, const struct tokens *prompt,
-                  const struct task_sampling *sampling, uint64_t max_tokens, uint64_t seed_offset,
-                  struct generation *ret, struct fail *fail)
+int vllm_generate(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
+                  uint64_t max_tokens, uint64_t seed_offset, struct generation *ret, struct fail *fail)
 {
     AUTO_ANSWER answer = {0};
-    struct asking asking = {.prompt = prompt,
-                            .sampling = sampling,
-                            .max_tokens = max_tokens,
-                            .seed_offset = seed_offset};
+    struct asking asking = {
+        .prompt = prompt, .sampling = sampling, .max_tokens = max_tokens, .seed_offset = seed_offset};
     int error = ask(engine, &engine->info, &asking, &answer, fail);
     if (error < 0)
         return error;
-    error = (engine->info.has_generate ? vllm_reply_generate : vllm_reply_complete)(
-        &answer.doc, prompt, max_tokens, ret, fail);
+    error = (engine->info.has_generate ? vllm_reply_generate : vllm_reply_complete)(&answer.doc, prompt, max_tokens,
+                                                                                    ret, fail);
     if (error == 0)
         error = sampled_check_end(engine, ret, fail);
     return error < 0 ? error : sampled_check_text(engine, ret, fail);
@@ -284,12 +269,10 @@ int vllm_generate(struct engine *engine, const struct tokens *prompt,
 /* ---- for checks -------------------------------------------------------------------------- */
 
 /* On either route, by prompt_logprobs: a name of each id and what it was worth. */
-int vllm_score(struct engine *engine, const struct tokens *ids, size_t from, float *ret,
-               struct fail *fail)
+int vllm_score(struct engine *engine, const struct tokens *ids, size_t from, float *ret, struct fail *fail)
 {
     const struct task_sampling sampling = {.temperature = 1, .top_p = 1, .seed = -1};
-    struct asking asking = {
-        .prompt = ids, .sampling = &sampling, .max_tokens = 1, .has_prompt_logprobs = true};
+    struct asking asking = {.prompt = ids, .sampling = &sampling, .max_tokens = 1, .has_prompt_logprobs = true};
     AUTO_ANSWER answer = {0};
     int error = ask(engine, &engine->info, &asking, &answer, fail);
     return error < 0 ? error : vllm_reply_scores(&answer.doc, ids, from, ret, fail);

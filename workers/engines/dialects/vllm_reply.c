@@ -10,8 +10,8 @@ static const struct json_doc_node *choice_of(const struct json_doc *doc)
 }
 
 /* What both routes have alike. */
-static int read_choice(const struct json_doc *doc, size_t prompt_count, uint64_t max_tokens,
-                       struct generation *ret, struct fail *fail)
+static int read_choice(const struct json_doc *doc, size_t prompt_count, uint64_t max_tokens, struct generation *ret,
+                       struct fail *fail)
 {
     const struct json_doc_node *choice = choice_of(doc);
     const struct json_doc_node *usage = json_doc_get(doc, json_doc_root(doc), "usage");
@@ -20,8 +20,7 @@ static int read_choice(const struct json_doc *doc, size_t prompt_count, uint64_t
         return fail_set(fail, -EPROTO, "the engine's answer has no choices");
     int error = reply_finish(doc, json_doc_get(doc, choice, "finish_reason"), ret, fail);
     if (error == 0)
-        error = reply_ids(doc, json_doc_get(doc, choice, "token_ids"), max_tokens, &ret->sampled,
-                          fail);
+        error = reply_ids(doc, json_doc_get(doc, choice, "token_ids"), max_tokens, &ret->sampled, fail);
     if (error == 0)
         error = reply_prompt(json_doc_get(doc, usage, "prompt_tokens"), prompt_count, ret, fail);
     (void)json_doc_id(json_doc_get(doc, details, "cached_tokens"), &ret->cached_tokens);
@@ -35,8 +34,7 @@ static int other_tokens(size_t i, struct fail *fail)
 
 static int wrong_count(uint32_t count, const struct generation *ret, struct fail *fail)
 {
-    return fail_set(fail, -EPROTO, "the engine gave %u log-probabilities for %zu tokens", count,
-                    ret->sampled.count);
+    return fail_set(fail, -EPROTO, "the engine gave %u log-probabilities for %zu tokens", count, ret->sampled.count);
 }
 
 /* "token_id:N" */
@@ -51,12 +49,11 @@ static bool is_entry_of(const struct json_doc *doc, const struct json_doc_node *
 {
     uint32_t said;
     const struct json_doc_node *token_id = json_doc_get(doc, entry, "token_id");
-    return token_id ? json_doc_id(token_id, &said) && said == id
-                    : is_named(doc, json_doc_get(doc, entry, "token"), id);
+    return token_id ? json_doc_id(token_id, &said) && said == id : is_named(doc, json_doc_get(doc, entry, "token"), id);
 }
 
-static int read_content(const struct json_doc *doc, const struct json_doc_node *content,
-                        struct generation *ret, struct fail *fail)
+static int read_content(const struct json_doc *doc, const struct json_doc_node *content, struct generation *ret,
+                        struct fail *fail)
 {
     if (json_doc_count(content) != ret->sampled.count)
         return wrong_count(json_doc_count(content), ret, fail);
@@ -79,23 +76,20 @@ int vllm_reply_generate(const struct json_doc *doc, const struct tokens *prompt,
         return error;
     const struct json_doc_node *choice = choice_of(doc);
     reply_versions(doc, json_doc_get(doc, choice, "weight_versions"), ret);
-    return read_content(doc, json_doc_get(doc, json_doc_get(doc, choice, "logprobs"), "content"), ret,
-                        fail);
+    return read_content(doc, json_doc_get(doc, json_doc_get(doc, choice, "logprobs"), "content"), ret, fail);
 }
 
-static int check_prompt(const struct json_doc *doc, const struct json_doc_node *ids,
-                        const struct tokens *prompt, struct fail *fail)
+static int check_prompt(const struct json_doc *doc, const struct json_doc_node *ids, const struct tokens *prompt,
+                        struct fail *fail)
 {
     if (json_doc_count(ids) != prompt->count)
-        return fail_set(fail, -EPROTO,
-                        "the engine read a prompt of %u token ids where %zu were sent",
+        return fail_set(fail, -EPROTO, "the engine read a prompt of %u token ids where %zu were sent",
                         json_doc_count(ids), prompt->count);
     const struct json_doc_node *node = json_doc_first(ids);
     for (size_t i = 0; i < prompt->count; i++, node = json_doc_behind(doc, node)) {
         uint32_t id;
         if (!json_doc_id(node, &id) || id != prompt->ids[i])
-            return fail_set(fail, -EPROTO, "the engine read another prompt: token %zu is not %u", i,
-                            prompt->ids[i]);
+            return fail_set(fail, -EPROTO, "the engine read another prompt: token %zu is not %u", i, prompt->ids[i]);
     }
     return 0;
 }
@@ -107,8 +101,8 @@ static bool names_ids(const struct json_doc *doc, const struct json_doc_node *na
     return json_doc_string(doc, name, &text) && text.len > 9 && memcmp(text.data, "token_id:", 9) == 0;
 }
 
-static int read_lists(const struct json_doc *doc, const struct json_doc_node *logprobs,
-                      struct generation *ret, struct fail *fail)
+static int read_lists(const struct json_doc *doc, const struct json_doc_node *logprobs, struct generation *ret,
+                      struct fail *fail)
 {
     const struct json_doc_node *values = json_doc_get(doc, logprobs, "token_logprobs");
     const struct json_doc_node *names = json_doc_get(doc, logprobs, "tokens");
@@ -172,8 +166,7 @@ bool vllm_reply_top(const struct json_doc *doc, double *ret)
 }
 
 /* [null, {"ID": {"logprob": ...}, ...}, ...]: of the whole answer, or of its choice. */
-int vllm_reply_scores(const struct json_doc *doc, const struct tokens *ids, size_t from, float *ret,
-                      struct fail *fail)
+int vllm_reply_scores(const struct json_doc *doc, const struct tokens *ids, size_t from, float *ret, struct fail *fail)
 {
     const struct json_doc_node *list = json_doc_get(doc, json_doc_root(doc), "prompt_logprobs");
     if (json_doc_count(list) == 0)

@@ -25,7 +25,6 @@ int vllm_reply_complete(const struct json_doc *doc, const struct tokens *prompt,
 bool vllm_reply_top(const struct json_doc *doc, double *ret);
 
 /* What prompt_logprobs tell of ids[from..], from > 0; on either route. */
-int vllm_reply_scores(const struct json_doc *doc, const struct tokens *ids, size_t from, float *ret,
-                      struct fail *fail);
+int vllm_reply_scores(const struct json_doc *doc, const struct tokens *ids, size_t from, float *ret, struct fail *fail);
 
 #endif

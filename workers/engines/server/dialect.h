@@ -42,20 +42,20 @@ struct engine_info {
     uint64_t context_tokens; /* of one request, sampled tokens included */
     char template_digest[80];
     char tokenizer_digest[80]; /* of what it makes of schemas/tokenizer_sample.h */
-    char model_digest[80]; /* of what else must stay the same under a rollout */
-    char sketch_digest[80]; /* of a conversation in its template's ids; "": its template's text says all */
-    char identity[80];      /* of all these; by discovery.c */
-    char logprobs_mode[32]; /* of the record: "raw", "processed", "unknown" */
-    char model[256];        /* its name, as requests give it where the dialect does; "": it has none */
-    char note[256];         /* how it is spoken to, for people: its version, the route */
-    bool has_generate;      /* vllm: /inference/v1/generate */
-    bool drops_blanks;      /* what it says of ids lacks some of their blanks */
-    struct tokens prefix; /* what the tokenizer puts in front of every text (BOS) */
-    struct tokens ends;   /* ids known to end a turn; grows as they are seen */
-    uint64_t vocabulary;  /* ids are below; 0: it does not say */
-    uint64_t ids_taken;   /* ids below were seen to be taken (sampled_check.h) */
-    uint32_t plain_id;    /* of a token that is plain ASCII text */
-    char separator[64];       /* special_token_escape.h: the name of a special token that cuts text; "": none */
+    char model_digest[80];     /* of what else must stay the same under a rollout */
+    char sketch_digest[80];    /* of a conversation in its template's ids; "": its template's text says all */
+    char identity[80];         /* of all these; by discovery.c */
+    char logprobs_mode[32];    /* of the record: "raw", "processed", "unknown" */
+    char model[256];           /* its name, as requests give it where the dialect does; "": it has none */
+    char note[256];            /* how it is spoken to, for people: its version, the route */
+    bool has_generate;         /* vllm: /inference/v1/generate */
+    bool drops_blanks;         /* what it says of ids lacks some of their blanks */
+    struct tokens prefix;      /* what the tokenizer puts in front of every text (BOS) */
+    struct tokens ends;        /* ids known to end a turn; grows as they are seen */
+    uint64_t vocabulary;       /* ids are below; 0: it does not say */
+    uint64_t ids_taken;        /* ids below were seen to be taken (sampled_check.h) */
+    uint32_t plain_id;         /* of a token that is plain ASCII text */
+    char separator[64];        /* special_token_escape.h: the name of a special token that cuts text; "": none */
     uint32_t separator_id;
 };
 void engine_info_finish(struct engine_info *info);
@@ -67,24 +67,21 @@ struct dialect {
     /* Who is there now; before describe, too. Never of engine->info. -ENOTSUP as describe. */
     int (*identify)(struct engine *engine, struct engine_mark *ret, struct fail *fail);
     /* The chat template's text for these messages and the generation prompt. */
-    int (*apply_template)(struct engine *engine, const struct task_message *messages, size_t count,
-                          struct buffer *ret, struct fail *fail);
+    int (*apply_template)(struct engine *engine, const struct task_message *messages, size_t count, struct buffer *ret,
+                          struct fail *fail);
     /* NULL, or the same as ids: where the engine itself makes them of messages. */
-    int (*render)(struct engine *engine, const struct task_message *messages, size_t count,
-                  struct tokens *ret, struct fail *fail);
-    int (*tokenize)(struct engine *engine, struct slice text, enum tokenize_mode mode,
-                    struct tokens *ret, struct fail *fail);
+    int (*render)(struct engine *engine, const struct task_message *messages, size_t count, struct tokens *ret,
+                  struct fail *fail);
+    int (*tokenize)(struct engine *engine, struct slice text, enum tokenize_mode mode, struct tokens *ret,
+                    struct fail *fail);
     int (*detokenize)(struct engine *engine, uint32_t id, struct buffer *ret, struct fail *fail);
     /* What all these say, appended; special tokens by their names. */
-    int (*say)(struct engine *engine, const struct tokens *ids, size_t count, struct buffer *ret,
-               struct fail *fail);
+    int (*say)(struct engine *engine, const struct tokens *ids, size_t count, struct buffer *ret, struct fail *fail);
     /* max_tokens fits the context. *ret is empty before. */
-    int (*generate)(struct engine *engine, const struct tokens *prompt,
-                    const struct task_sampling *sampling, uint64_t max_tokens, uint64_t seed_offset,
-                    struct generation *ret, struct fail *fail);
+    int (*generate)(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
+                    uint64_t max_tokens, uint64_t seed_offset, struct generation *ret, struct fail *fail);
     /* NULL, or the log-probabilities of ids[from..], each after all before it; from > 0. */
-    int (*score)(struct engine *engine, const struct tokens *ids, size_t from, float *ret,
-                 struct fail *fail);
+    int (*score)(struct engine *engine, const struct tokens *ids, size_t from, float *ret, struct fail *fail);
     /* NULL, or how many calls it is at. -ENOTSUP: it does not tell. */
     int (*count_calls)(struct engine *engine, uint64_t *ret, struct fail *fail);
 };

@@ -27,16 +27,12 @@ struct portrait {
 static int sum_up(struct engine_info *info, struct fail *fail)
 {
     char text[4 * DIGEST_SIZE + 4];
-    const int len =
-        snprintf(text, sizeof(text), "%s\n%s\n%s\n%s\n", info->model_digest,
-                 info->template_digest, info->tokenizer_digest, info->sketch_digest);
-    return digest_of(slice_of(text, (size_t)len), info->identity)
-               ? 0
-               : fail_set(fail, -ENOMEM, "out of memory");
+    const int len = snprintf(text, sizeof(text), "%s\n%s\n%s\n%s\n", info->model_digest, info->template_digest,
+                             info->tokenizer_digest, info->sketch_digest);
+    return digest_of(slice_of(text, (size_t)len), info->identity) ? 0 : fail_set(fail, -ENOMEM, "out of memory");
 }
 
-static int portray_as(struct engine *engine, const struct dialect *dialect, struct portrait *ret,
-                      struct fail *fail)
+static int portray_as(struct engine *engine, const struct dialect *dialect, struct portrait *ret, struct fail *fail)
 {
     struct engine_mark before = {0};
     engine_info_finish(&ret->info);
@@ -86,8 +82,7 @@ static void forget(struct engine *engine)
 
 static void take_portrait(struct engine *engine, struct portrait *portrait)
 {
-    if (engine->dialect != portrait->dialect ||
-        strcmp(engine->info.identity, portrait->info.identity) != 0)
+    if (engine->dialect != portrait->dialect || strcmp(engine->info.identity, portrait->info.identity) != 0)
         forget(engine);
     single_flight_reset(&engine->compared);
     engine_info_finish(&engine->info);

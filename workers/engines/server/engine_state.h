@@ -31,7 +31,7 @@ struct engine {
     char *url; /* without a slash at the end */
     struct http *http;
     const struct dialect *const *dialects; /* that are known here; NULL ends them */
-    const struct dialect *dialect; /* NULL until described */
+    const struct dialect *dialect;         /* NULL until described */
     struct single_flight described, learning_turns[TELL_ROLES], shown;
     char *tool_turn; /* how its template writes one; "": not at all */
     struct engine_info info;
@@ -43,7 +43,7 @@ struct engine {
     struct engine_start start;
     unsigned sketch; /* special_token_escape.h: the conversation that its template takes */
     struct engine_connections busy, idle;
-    int64_t pause_ms;  /* what its last refusal asked for; 0: nothing */
+    int64_t pause_ms;            /* what its last refusal asked for; 0: nothing */
     struct engine_use use, told; /* using.h */
     bool is_told;
     char told_identity[80];
@@ -52,7 +52,7 @@ struct engine {
     void *probed_arg;
     struct engine_policy policy;
     const struct tokenizers *tokenizers; /* the worker's; NULL: none */
-    struct tokenizer *tokenizer; /* that of them that agrees; NULL: none does, or not known */
+    struct tokenizer *tokenizer;         /* that of them that agrees; NULL: none does, or not known */
     struct single_flight compared;
     struct turn_template *turn_templates; /* the newest first; older ones live while fibers use them */
 };

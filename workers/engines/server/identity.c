@@ -82,9 +82,9 @@ void engine_connections_finish(struct engine *engine)
 static struct engine_connection_proof proof_now(const struct engine *engine, const struct engine_connection *line)
 {
     return (struct engine_connection_proof){.info = engine->number,
-                               .doubts = engine->doubts,
-                               .connects = http_line_connects(line->http),
-                               .requests = http_line_requests(line->http)};
+                                            .doubts = engine->doubts,
+                                            .connects = http_line_connects(line->http),
+                                            .requests = http_line_requests(line->http)};
 }
 
 void engine_note_proof(struct engine *engine)
@@ -104,10 +104,7 @@ static bool is_proven(const struct engine *engine, const struct engine_connectio
 }
 
 /* Whoever refuses to say who it is, is at fault itself, not who asked. */
-static int as_fault(int error)
-{
-    return error == -EINVAL || error == -E2BIG ? -EPROTO : error;
-}
+static int as_fault(int error) { return error == -EINVAL || error == -E2BIG ? -EPROTO : error; }
 
 /* 0 and *ret, whether who is there gave a mark that is known. */
 static int recognize(struct engine *engine, bool *ret, struct fail *fail)
@@ -160,18 +157,16 @@ static int confirm(struct engine *engine, uint64_t number, const char *identity,
     if (error < 0 || engine->number == number)
         return error;
     const bool is_same = strcmp(engine->info.identity, identity) == 0;
-    return fail_set(fail, is_same ? -EAGAIN : -ESTALE, "%s became another model, template or "
-                    "tokenizer while it was asked%s", engine->url, is_same ? ", and back" : "");
+    return fail_set(fail, is_same ? -EAGAIN : -ESTALE,
+                    "%s became another model, template or "
+                    "tokenizer while it was asked%s",
+                    engine->url, is_same ? ", and back" : "");
 }
 
 /* An answer as good as any, if it is of who was asked. */
-static bool is_verdict(int error)
-{
-    return error == 0 || error == -EINVAL || error == -E2BIG || error == -ENOTSUP;
-}
+static bool is_verdict(int error) { return error == 0 || error == -EINVAL || error == -E2BIG || error == -ENOTSUP; }
 
-static int run_act(struct engine *engine, int (*act)(void *arg, struct fail *fail), void *arg,
-                   struct fail *fail)
+static int run_act(struct engine *engine, int (*act)(void *arg, struct fail *fail), void *arg, struct fail *fail)
 {
     char identity[sizeof(engine->info.identity)];
     memcpy(identity, engine->info.identity, sizeof(identity));
@@ -184,8 +179,7 @@ static int run_act(struct engine *engine, int (*act)(void *arg, struct fail *fai
     return error < 0 ? fail_set(fail, error, "%s", unproven.text) : code;
 }
 
-int engine_act(struct engine *engine, int (*act)(void *arg, struct fail *fail), void *arg,
-               struct fail *fail)
+int engine_act(struct engine *engine, int (*act)(void *arg, struct fail *fail), void *arg, struct fail *fail)
 {
     struct engine_connection *line = connection_take(engine);
     if (!line)
@@ -221,8 +215,8 @@ static int learn(void *arg, struct fail *fail)
     return error == -ESTALE ? -EAGAIN : error; /* those who wait for it may have come later */
 }
 
-int engine_learn_once(struct engine *engine, struct single_flight *once,
-                      int (*make)(void *arg, struct fail *fail), void *arg, struct fail *fail)
+int engine_learn_once(struct engine *engine, struct single_flight *once, int (*make)(void *arg, struct fail *fail),
+                      void *arg, struct fail *fail)
 {
     struct lesson lesson = {engine, make, arg};
     return single_flight_run(once, learn, &lesson, fail);

@@ -20,11 +20,10 @@
  * `act` (NULL: nothing, and the engine is asked who it is in any case). After 0 the engine's facts are those of who was
  * asked. -ESTALE: it became another meanwhile. -EAGAIN: it did, and back, or is several that are not alike.
  */
-int engine_act(struct engine *engine, int (*act)(void *arg, struct fail *fail), void *arg,
-               struct fail *fail);
+int engine_act(struct engine *engine, int (*act)(void *arg, struct fail *fail), void *arg, struct fail *fail);
 /* As single_flight_run, with something that is learnt of who the facts tell of, in an act or in none. */
-int engine_learn_once(struct engine *engine, struct single_flight *once,
-                      int (*make)(void *arg, struct fail *fail), void *arg, struct fail *fail);
+int engine_learn_once(struct engine *engine, struct single_flight *once, int (*make)(void *arg, struct fail *fail),
+                      void *arg, struct fail *fail);
 /* Who is there is not proven any more: a call failed, or a pause ended. */
 void engine_doubt(struct engine *engine);
 

@@ -18,10 +18,10 @@ struct engine_use {
 
 struct engine_probe {
     struct fiber *fiber; /* that finds out what it serves; NULL: none */
-    bool is_busy;   /* under way */
-    bool is_new;    /* not told to the broker yet */
-    bool answers;   /* any answer but one of 500 and above: a server is there, and not loading */
-    char error[257]; /* why not */
+    bool is_busy;        /* under way */
+    bool is_new;         /* not told to the broker yet */
+    bool answers;        /* any answer but one of 500 and above: a server is there, and not loading */
+    char error[257];     /* why not */
     bool has_cache;
     unsigned cache_permille;
     int64_t metrics_ms; /* when to ask for it again; 0: always */

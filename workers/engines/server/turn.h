@@ -11,11 +11,11 @@ const char *tell_role_word(enum tell_role role); /* as messages have it: "user",
 
 struct generation {
     struct tokens sampled;
-    float *logprobs;       /* sampled.count of them, natural log, of the engine's distribution */
-    char *text;            /* what the ids say, without the end token; UTF-8, repaired */
-    char finish[16];       /* "stop" (last id ends the turn) or "length" */
+    float *logprobs; /* sampled.count of them, natural log, of the engine's distribution */
+    char *text;      /* what the ids say, without the end token; UTF-8, repaired */
+    char finish[16]; /* "stop" (last id ends the turn) or "length" */
     uint32_t prompt_tokens, cached_tokens;
-    char version[64]; /* of the weights, as the engine calls them; "": it does not say */
+    char version[64];       /* of the weights, as the engine calls them; "": it does not say */
     uint64_t policy_number; /* of the version that was served when it began (calls.h) */
     double seconds;
     struct record_seconds queue_seconds, prefill_seconds, decode_seconds; /* of it, as it says */

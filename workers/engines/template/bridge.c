@@ -91,7 +91,7 @@ static bool slice_has_more(struct slice longer, struct slice shorter, const char
 }
 
 bool turn_template_learn_trim(struct turn_template *turn_template, const struct turn_template_tail *plain,
-                      const struct turn_template_tail *padded, const char *left, const char *right)
+                              const struct turn_template_tail *padded, const char *left, const char *right)
 {
     turn_template->trims_left = slice_equal(padded->before, plain->before);
     turn_template->trims_right = slice_equal(padded->after, plain->after);
@@ -102,7 +102,7 @@ bool turn_template_learn_trim(struct turn_template *turn_template, const struct 
 /* ---- cutting it -------------------------------------------------------------------------- */
 
 const struct turn_template_special *turn_template_special_at(struct slice text,
-                                             const struct turn_template_special *specials, size_t count)
+                                                             const struct turn_template_special *specials, size_t count)
 {
     const struct turn_template_special *longest = NULL;
     for (size_t i = 0; i < count; i++) {
@@ -131,10 +131,7 @@ static struct turn_template_part *parts_push(struct turn_template_parts *parts, 
     return part;
 }
 
-static char *text_copy(struct slice text)
-{
-    return strndup(text.len ? (const char *)text.data : "", text.len);
-}
+static char *text_copy(struct slice text) { return strndup(text.len ? (const char *)text.data : "", text.len); }
 
 static bool push_literal(struct turn_template_parts *parts, struct slice text)
 {
@@ -150,8 +147,8 @@ static bool push_pieces(struct turn_template_parts *parts, struct slice text,
 {
     size_t start = 0;
     for (size_t at = 0; at < text.len;) {
-        const struct turn_template_special *special =
-            turn_template_special_at(slice_of(text.data + at, text.len - at), specials, count);
+        const struct turn_template_special *special = turn_template_special_at(slice_of(text.data + at, text.len - at),
+                                                                               specials, count);
         if (!special) {
             at++;
             continue;
@@ -174,33 +171,28 @@ static bool push_content(struct turn_template_parts *parts, struct slice before,
 }
 
 int turn_template_build(struct turn_template *turn_template, const struct turn_template_tail *tail,
-                const struct turn_template_special *specials, size_t count, struct fail *fail)
+                        const struct turn_template_special *specials, size_t count, struct fail *fail)
 {
     struct slice left, right;
-    const struct slice joined =
-        slice_of(tail->after.data, turn_template_until_special(tail->after, specials, count));
+    const struct slice joined = slice_of(tail->after.data, turn_template_until_special(tail->after, specials, count));
     struct slice after = slice_of(tail->after.data + joined.len, tail->after.len - joined.len);
     struct turn_template_parts *parts = &turn_template->parts;
-    if (!push_pieces(parts, tail->before, specials, count, &left) ||
-        !push_content(parts, left, joined) || !push_pieces(parts, after, specials, count, &right) ||
-        !push_literal(parts, right))
+    if (!push_pieces(parts, tail->before, specials, count, &left) || !push_content(parts, left, joined) ||
+        !push_pieces(parts, after, specials, count, &right) || !push_literal(parts, right))
         return fail_set(fail, -ENOTSUP, "template: it writes too many parts around a turn");
     if (parts->list[0].kind != TURN_TEMPLATE_SPECIAL)
-        return fail_set(fail, -ENOTSUP,
-                        "template: it does not end a reply with a special token");
+        return fail_set(fail, -ENOTSUP, "template: it does not end a reply with a special token");
     return 0;
 }
 
-bool turn_template_build_gap(struct turn_template *turn_template, struct slice text, const struct turn_template_special *specials,
-                     size_t count)
+bool turn_template_build_gap(struct turn_template *turn_template, struct slice text,
+                             const struct turn_template_special *specials, size_t count)
 {
     struct turn_template_gap *gap = &turn_template->gap;
     const size_t first = turn_template_until_special(text, specials, count);
     struct slice left = slice_of(NULL, 0);
-    gap->is_known = push_pieces(&gap->parts, slice_after(text, text.data + first), specials, count,
-                                &left) &&
-                    (gap->text = text_copy(slice_of(text.data, first))) &&
-                    (gap->text_after = text_copy(left));
+    gap->is_known = push_pieces(&gap->parts, slice_after(text, text.data + first), specials, count, &left) &&
+                    (gap->text = text_copy(slice_of(text.data, first))) && (gap->text_after = text_copy(left));
     return gap->is_known;
 }
 
@@ -227,9 +219,9 @@ void turn_template_finish(struct turn_template *turn_template)
 /* ---- using it ---------------------------------------------------------------------------- */
 
 const char *const turn_template_blanks[] = {
-    " ", "\t", "\n", "\v", "\f", "\r", "\x1c", "\x1d", "\x1e", "\x1f", "\u00a0", "\u1680",
-    "\u2000", "\u2001", "\u2002", "\u2003", "\u2004", "\u2005", "\u2006", "\u2007", "\u2008", "\u2009",
-    "\u200a", "\u2028", "\u2029", "\u202f", "\u205f", "\u3000", "\xc2\x85", NULL};
+    " ",      "\t",     "\n",     "\v",     "\f",     "\r",     "\x1c",   "\x1d",   "\x1e",     "\x1f",
+    "\u00a0", "\u1680", "\u2000", "\u2001", "\u2002", "\u2003", "\u2004", "\u2005", "\u2006",   "\u2007",
+    "\u2008", "\u2009", "\u200a", "\u2028", "\u2029", "\u202f", "\u205f", "\u3000", "\xc2\x85", NULL};
 
 /* Bytes of a blank of the turn template that the text starts (or ends) with; 0: it does not. */
 static size_t blank_at(const struct turn_template *turn_template, struct slice text, bool at_end)
@@ -266,8 +258,8 @@ static const struct turn_template_part *content_part(const struct turn_template 
     return &turn_template->parts.list[i];
 }
 
-bool turn_template_text(const struct turn_template *turn_template, const struct slice *contents, size_t count, size_t run,
-                struct buffer *ret)
+bool turn_template_text(const struct turn_template *turn_template, const struct slice *contents, size_t count,
+                        size_t run, struct buffer *ret)
 {
     const struct turn_template_part *part = content_part(turn_template);
     const struct turn_template_gap *gap = &turn_template->gap;
@@ -291,25 +283,21 @@ static bool parts_have(const struct turn_template_parts *parts, uint32_t id)
     return false;
 }
 
-uint32_t frame_end(const struct turn_template *turn_template)
-{
-    return turn_template->parts.list[0].id;
-}
+uint32_t frame_end(const struct turn_template *turn_template) { return turn_template->parts.list[0].id; }
 
 static int check_content(const struct turn_template *turn_template, const struct tokens *content, struct fail *fail)
 {
     for (size_t i = 0; i < content->count; i++)
         if (parts_have(&turn_template->parts, content->ids[i]) ||
             parts_have(&turn_template->gap.parts, content->ids[i]))
-            return fail_set(fail, -ENOTSUP, "special: the tokenizer made token %u of plain content",
-                            content->ids[i]);
+            return fail_set(fail, -ENOTSUP, "special: the tokenizer made token %u of plain content", content->ids[i]);
     return 0;
 }
 
 static bool append_part(const struct turn_template_part *part, struct tokens *ret)
 {
     return part->kind == TURN_TEMPLATE_SPECIAL ? tokens_append(ret, &part->id, 1)
-                                       : tokens_append(ret, part->ids.ids, part->ids.count);
+                                               : tokens_append(ret, part->ids.ids, part->ids.count);
 }
 
 static bool append_runs(const struct turn_template_parts *gap, const struct tokens *runs, size_t count,
@@ -325,7 +313,7 @@ static bool append_runs(const struct turn_template_parts *gap, const struct toke
 }
 
 int turn_template_assemble(const struct turn_template *turn_template, const struct tokens *runs, size_t count,
-                   struct tokens *ret, struct fail *fail)
+                           struct tokens *ret, struct fail *fail)
 {
     int error = 0;
     for (size_t i = 0; error == 0 && i < count; i++)
@@ -334,7 +322,7 @@ int turn_template_assemble(const struct turn_template *turn_template, const stru
     for (size_t i = 1; ok && i < turn_template->parts.count; i++) {
         const struct turn_template_part *part = &turn_template->parts.list[i];
         ok = part->kind == TURN_TEMPLATE_CONTENT ? append_runs(&turn_template->gap.parts, runs, count, ret)
-                                         : append_part(part, ret);
+                                                 : append_part(part, ret);
     }
     return ok || error < 0 ? error : fail_set(fail, -ENOMEM, "out of memory");
 }

@@ -57,7 +57,7 @@ struct turn_template_gap {
 
 struct turn_template {
     struct turn_template *next; /* the owner's */
-    size_t users;       /* likewise */
+    size_t users;               /* likewise */
     enum tell_role role;
     struct fail unfit; /* its code is 0, or there is no turn template, and why */
     struct turn_template_parts parts;
@@ -70,7 +70,8 @@ struct turn_template {
 
 /* The one whose name the text starts with, the longest of several; NULL: none. */
 const struct turn_template_special *turn_template_special_at(struct slice text,
-                                             const struct turn_template_special *specials, size_t count);
+                                                             const struct turn_template_special *specials,
+                                                             size_t count);
 
 /* Bytes of the text until the name of the next of them. */
 size_t turn_template_until_special(struct slice text, const struct turn_template_special *specials, size_t count);
@@ -90,19 +91,19 @@ bool turn_template_head_find(struct slice rendered, struct slice *ret);
  * stripped.
  */
 bool turn_template_learn_trim(struct turn_template *turn_template, const struct turn_template_tail *plain,
-                      const struct turn_template_tail *padded, const char *left, const char *right);
+                              const struct turn_template_tail *padded, const char *left, const char *right);
 /* Cuts the tail at special tokens. -ENOTSUP with a sentence when it cannot be a frame. */
 int turn_template_build(struct turn_template *turn_template, const struct turn_template_tail *tail,
-                const struct turn_template_special *specials, size_t count, struct fail *fail);
+                        const struct turn_template_special *specials, size_t count, struct fail *fail);
 /* Cuts the gap likewise, and makes it known. False when it has too many parts. */
-bool turn_template_build_gap(struct turn_template *turn_template, struct slice gap, const struct turn_template_special *specials,
-                     size_t count);
+bool turn_template_build_gap(struct turn_template *turn_template, struct slice gap,
+                             const struct turn_template_special *specials, size_t count);
 void turn_template_finish(struct turn_template *turn_template);
 
 /* How many runs of text these contents are, each to encode in one piece with special tokens off. */
 size_t turn_template_runs(const struct turn_template *turn_template, size_t count);
-bool turn_template_text(const struct turn_template *turn_template, const struct slice *contents, size_t count, size_t run,
-                struct buffer *ret);
+bool turn_template_text(const struct turn_template *turn_template, const struct slice *contents, size_t count,
+                        size_t run, struct buffer *ret);
 /* The special token that the template ends a reply with; the bridge follows it. */
 uint32_t frame_end(const struct turn_template *turn_template);
 /*
@@ -110,6 +111,6 @@ uint32_t frame_end(const struct turn_template *turn_template);
  * turn template: content must never become a role.
  */
 int turn_template_assemble(const struct turn_template *turn_template, const struct tokens *runs, size_t count,
-                   struct tokens *ret, struct fail *fail);
+                           struct tokens *ret, struct fail *fail);
 
 #endif

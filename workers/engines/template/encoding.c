@@ -30,19 +30,90 @@ void tokenizers_finish(struct tokenizers *tokenizers)
 /* ---- the corpus ---------------------------------------------------------------------------- */
 
 /* Words, scripts, code, blanks and signs, which the texts of the corpus are put together from. */
-static const char *const pieces[] = {
-    "the ", "The", " quick", "brown\n", "FOX's ", "don't", "I'LL", "we've ", "'s", " 'd",
-    "0", "12", "345 ", "67890", "3.14", "1e-9", "\u00bd", "\u0663", "\u216b",
-    " ", "  ", "    ", "\t", "\n", "\n\n", "\r\n", " \n", "\n  ", "\v", "\u00a0", "\u2003", "\u3000",
-    "(", ");", "}\n", "[]", " {", "\"", "::", "->", "!=", "===", "...", "//", "#", "$x", "\\n", "_a_",
-    "caf\u00e9", "stra\u00dfe ", "\u0395\u03bb\u03bb\u03ac\u03b4\u03b1", "\u043c\u0438\u0440 ",
-    "\u4e2d\u6587", "\u65e5\u672c\u8a9e\u3067\u3059", "\ud55c\uad6d\uc5b4 ", "\u0627\u0644\u0633",
-    "\u0939\u093f\u0928\u094d\u0926\u0940", "e\u0301", "\u200b", "\ufeff", "\u180e", "\ufffd",
-    "\U0001f600", "\U0001f468\u200d\U0001f469\u200d\U0001f467", "\u2192", "\u2264", "\u2502\u2500",
-    "def f(x):\n    return x\n", "{\"a\": [1, 2]}", "</tag>", "<|", "|>", "$ ls -l\n", "/usr/bin",
-    "aaaaaaaaaaaaaaaaaaaaaaaa", "----------------", "                                ",
-    "<think>", "</think>", "<tool_call>",
-    "\x1b[0m", "\x7f", "\a", "\x1f"}; /* the last ODD: some vocabularies have no token for them */
+static const char *const pieces[] = {"the ",
+                                     "The",
+                                     " quick",
+                                     "brown\n",
+                                     "FOX's ",
+                                     "don't",
+                                     "I'LL",
+                                     "we've ",
+                                     "'s",
+                                     " 'd",
+                                     "0",
+                                     "12",
+                                     "345 ",
+                                     "67890",
+                                     "3.14",
+                                     "1e-9",
+                                     "\u00bd",
+                                     "\u0663",
+                                     "\u216b",
+                                     " ",
+                                     "  ",
+                                     "    ",
+                                     "\t",
+                                     "\n",
+                                     "\n\n",
+                                     "\r\n",
+                                     " \n",
+                                     "\n  ",
+                                     "\v",
+                                     "\u00a0",
+                                     "\u2003",
+                                     "\u3000",
+                                     "(",
+                                     ");",
+                                     "}\n",
+                                     "[]",
+                                     " {",
+                                     "\"",
+                                     "::",
+                                     "->",
+                                     "!=",
+                                     "===",
+                                     "...",
+                                     "//",
+                                     "#",
+                                     "$x",
+                                     "\\n",
+                                     "_a_",
+                                     "caf\u00e9",
+                                     "stra\u00dfe ",
+                                     "\u0395\u03bb\u03bb\u03ac\u03b4\u03b1",
+                                     "\u043c\u0438\u0440 ",
+                                     "\u4e2d\u6587",
+                                     "\u65e5\u672c\u8a9e\u3067\u3059",
+                                     "\ud55c\uad6d\uc5b4 ",
+                                     "\u0627\u0644\u0633",
+                                     "\u0939\u093f\u0928\u094d\u0926\u0940",
+                                     "e\u0301",
+                                     "\u200b",
+                                     "\ufeff",
+                                     "\u180e",
+                                     "\ufffd",
+                                     "\U0001f600",
+                                     "\U0001f468\u200d\U0001f469\u200d\U0001f467",
+                                     "\u2192",
+                                     "\u2264",
+                                     "\u2502\u2500",
+                                     "def f(x):\n    return x\n",
+                                     "{\"a\": [1, 2]}",
+                                     "</tag>",
+                                     "<|",
+                                     "|>",
+                                     "$ ls -l\n",
+                                     "/usr/bin",
+                                     "aaaaaaaaaaaaaaaaaaaaaaaa",
+                                     "----------------",
+                                     "                                ",
+                                     "<think>",
+                                     "</think>",
+                                     "<tool_call>",
+                                     "\x1b[0m",
+                                     "\x7f",
+                                     "\a",
+                                     "\x1f"}; /* the last ODD: some vocabularies have no token for them */
 
 enum { ODD = 4, CORPUS_TEXTS = 24, CORPUS_PIECES = 400, CORPUS_COMPARED_MIN = CORPUS_TEXTS / 2 };
 
@@ -65,15 +136,14 @@ struct agreement {
     bool differs[TOKENIZERS_MAX];
 };
 
-static int compare(struct engine *engine, struct slice text, enum tokenize_mode mode,
-                   struct agreement *agreement, struct fail *fail)
+static int compare(struct engine *engine, struct slice text, enum tokenize_mode mode, struct agreement *agreement,
+                   struct fail *fail)
 {
     struct tokens theirs = {0};
     int error = engine->dialect->tokenize(engine, text, mode, &theirs, fail);
     for (size_t i = 0; error == 0 && i < engine->tokenizers->count; i++) {
         struct tokens ours = {0};
-        int code = tokenizer_encode(engine->tokenizers->list[i], text, mode == TOKENIZE_SPECIALS,
-                                    &ours, NULL);
+        int code = tokenizer_encode(engine->tokenizers->list[i], text, mode == TOKENIZE_SPECIALS, &ours, NULL);
         if (code == 0 && tokens_equal(&ours, &theirs))
             agreement->same[i]++;
         else if (code != -ENOTSUP) /* what it does not do at all the engine will be asked */
@@ -109,8 +179,7 @@ static void choose(struct engine *engine, const struct agreement *agreement)
                       engine->tokenizers->paths[i]);
         }
     if (!engine->tokenizer)
-        log_event(LOG_WARN, "engine.tokenizer", "url=%s reason=disagrees action=engine-is-asked",
-                  engine->url);
+        log_event(LOG_WARN, "engine.tokenizer", "url=%s reason=disagrees action=engine-is-asked", engine->url);
 }
 
 static int learn(void *arg, struct fail *fail)
@@ -136,8 +205,8 @@ int engine_learn_tokenizer(struct engine *engine, struct fail *fail)
     return has_any ? engine_learn_once(engine, &engine->compared, learn, engine, fail) : 0;
 }
 
-int engine_encode(struct engine *engine, struct slice text, enum tokenize_mode mode,
-                  struct tokens *ret, struct fail *fail)
+int engine_encode(struct engine *engine, struct slice text, enum tokenize_mode mode, struct tokens *ret,
+                  struct fail *fail)
 {
     if (engine->tokenizer && engine->compared.state == SINGLE_FLIGHT_DONE) {
         int code = tokenizer_encode(engine->tokenizer, text, mode == TOKENIZE_SPECIALS, ret, NULL);

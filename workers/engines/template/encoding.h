@@ -20,8 +20,8 @@ int tokenizers_add(struct tokenizers *tokenizers, const char *path, struct fail 
 void tokenizers_finish(struct tokenizers *tokenizers);
 
 /* As the dialect's tokenize. */
-int engine_encode(struct engine *engine, struct slice text, enum tokenize_mode mode,
-                  struct tokens *ret, struct fail *fail);
+int engine_encode(struct engine *engine, struct slice text, enum tokenize_mode mode, struct tokens *ret,
+                  struct fail *fail);
 /* Finds out which tokenizer agrees, unless that is known. */
 int engine_learn_tokenizer(struct engine *engine, struct fail *fail);
 

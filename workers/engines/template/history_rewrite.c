@@ -10,8 +10,11 @@
 static const struct {
     const char *open, *close;
 } thinking[] = {
-    {"<think>", "</think>"},         {"<thinking>", "</thinking>"}, {"[THINK]", "[/THINK]"},
-    {"<reasoning>", "</reasoning>"}, {"\u25c1think\u25b7", "\u25c1/think\u25b7"},
+    {"<think>", "</think>"},
+    {"<thinking>", "</thinking>"},
+    {"[THINK]", "[/THINK]"},
+    {"<reasoning>", "</reasoning>"},
+    {"\u25c1think\u25b7", "\u25c1/think\u25b7"},
 };
 enum { THINKING = sizeof(thinking) / sizeof(*thinking) };
 
@@ -21,8 +24,7 @@ static const uint32_t REWRITES_ANY = UINT32_C(1) << 31; /* replies without think
 
 static bool cut_end(struct slice *text, struct slice end)
 {
-    if (end.len > text->len ||
-        (end.len > 0 && memcmp(text->data + text->len - end.len, end.data, end.len) != 0))
+    if (end.len > text->len || (end.len > 0 && memcmp(text->data + text->len - end.len, end.data, end.len) != 0))
         return false;
     text->len -= end.len;
     return true;
@@ -93,7 +95,7 @@ static int learn_thinking(struct engine *engine, enum tell_role role, struct tur
 }
 
 int history_rewrite_learn(struct engine *engine, enum tell_role role, struct turn_template *turn_template,
-                  struct fail *fail)
+                          struct fail *fail)
 {
     int error = learn_plain(engine, role, turn_template, fail);
     for (size_t i = 0; error == 0 && i < THINKING; i++)
@@ -108,21 +110,19 @@ static bool is_suspect(const struct turn_template *turn_template, const char *re
     if (turn_template->rewrites & REWRITES_ANY)
         return true;
     for (size_t i = 0; i < THINKING; i++)
-        if ((turn_template->rewrites >> i & 1) &&
-            (strstr(reply, thinking[i].open) || strstr(reply, thinking[i].close)))
+        if ((turn_template->rewrites >> i & 1) && (strstr(reply, thinking[i].open) || strstr(reply, thinking[i].close)))
             return true;
     return false;
 }
 
 int history_rewrite_check(struct engine *engine, const struct turn_template *turn_template, const char *reply,
-                  struct fail *fail)
+                          struct fail *fail)
 {
     bool kept = true;
     int error = is_suspect(turn_template, reply)
                     ? ask_kept(engine, turn_template->role, turn_template, reply, &kept, fail)
                     : 0;
     if (error == 0 && !kept)
-        error = fail_set(fail, -ENOTSUP,
-                         "rewrite: the template does not keep the reply before as it was sampled");
+        error = fail_set(fail, -ENOTSUP, "rewrite: the template does not keep the reply before as it was sampled");
     return error;
 }

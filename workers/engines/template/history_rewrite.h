@@ -12,9 +12,9 @@
 
 /* Sets turn template->rewrites. */
 int history_rewrite_learn(struct engine *engine, enum tell_role role, struct turn_template *turn_template,
-                  struct fail *fail);
+                          struct fail *fail);
 /* -ENOTSUP when the template does not keep this reply as it is. */
 int history_rewrite_check(struct engine *engine, const struct turn_template *turn_template, const char *reply,
-                  struct fail *fail);
+                          struct fail *fail);
 
 #endif

@@ -10,14 +10,14 @@
 #include "workers/engines/server/engine_state.h"
 
 /* All of it as the template makes it, names of special tokens become such. */
-int engine_render_once(struct engine *engine, const struct task_message *messages, size_t count,
-                       struct tokens *ret, struct fail *fail);
+int engine_render_once(struct engine *engine, const struct task_message *messages, size_t count, struct tokens *ret,
+                       struct fail *fail);
 
 /*
  * As engine_render, with a message that must stay text. -ENOTSUP: the template does something to
  * the messages that leaves no telling what is its own.
  */
-int rendering_render(struct engine *engine, const struct task_message *messages, size_t count,
-                     size_t text_from, struct tokens *ret, struct fail *fail);
+int rendering_render(struct engine *engine, const struct task_message *messages, size_t count, size_t text_from,
+                     struct tokens *ret, struct fail *fail);
 
 #endif

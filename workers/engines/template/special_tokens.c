@@ -7,8 +7,8 @@
 
 /* ---- one token --------------------------------------------------------------------------- */
 
-static int tokenizes_to(struct engine *engine, struct slice text, enum tokenize_mode mode,
-                        uint32_t id, bool *ret, struct fail *fail)
+static int tokenizes_to(struct engine *engine, struct slice text, enum tokenize_mode mode, uint32_t id, bool *ret,
+                        struct fail *fail)
 {
     struct tokens ids = {0};
     int error = engine->dialect->tokenize(engine, text, mode, &ids, fail);
@@ -51,8 +51,7 @@ static int compare_ids(const void *a, const void *b)
 
 static bool has_id(const struct tokens *sorted, uint32_t id)
 {
-    return sorted->count > 0 &&
-           bsearch(&id, sorted->ids, sorted->count, sizeof(id), compare_ids) != NULL;
+    return sorted->count > 0 && bsearch(&id, sorted->ids, sorted->count, sizeof(id), compare_ids) != NULL;
 }
 
 static int add_special(struct engine *engine, uint32_t id, struct specials *ret, struct fail *fail)
@@ -63,8 +62,7 @@ static int add_special(struct engine *engine, uint32_t id, struct specials *ret,
         return error;
     if (ret->count == SPECIALS_MAX) {
         free(name);
-        return fail_set(fail, -ENOTSUP, "special: more than %d special tokens in one text",
-                        SPECIALS_MAX);
+        return fail_set(fail, -ENOTSUP, "special: more than %d special tokens in one text", SPECIALS_MAX);
     }
     ret->list[ret->count++] = (struct turn_template_special){id, name};
     return 0;
@@ -90,8 +88,7 @@ int special_tokens_find(struct engine *engine, struct slice text, struct special
     if (without.count > 0)
         qsort(without.ids, without.count, sizeof(*without.ids), compare_ids);
     for (size_t i = 0; error == 0 && i < with.count; i++)
-        if ((i == 0 || with.ids[i] != with.ids[i - 1]) && !has_id(&without, with.ids[i]) &&
-            !is_known(ret, with.ids[i]))
+        if ((i == 0 || with.ids[i] != with.ids[i - 1]) && !has_id(&without, with.ids[i]) && !is_known(ret, with.ids[i]))
             error = add_special(engine, with.ids[i], ret, fail);
     tokens_finish(&with);
     tokens_finish(&without);

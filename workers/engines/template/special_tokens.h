@@ -19,8 +19,7 @@ struct specials { /* free with special_tokens_finish */
 int engine_is_special(struct engine *engine, uint32_t id, bool *ret, struct fail *fail);
 
 /* Adds those among the tokens of `text`. -ENOTSUP when there are too many. */
-int special_tokens_find(struct engine *engine, struct slice text, struct specials *ret,
-                  struct fail *fail);
+int special_tokens_find(struct engine *engine, struct slice text, struct specials *ret, struct fail *fail);
 void special_tokens_finish(struct specials *specials);
 
 /* Whether a name stands anywhere in the text. */

@@ -19,8 +19,8 @@
 enum { ROUNDS_MAX = 2, MESSAGES_MAX = 2 * ROUNDS_MAX + 1 };
 
 /* A user's turn, then `rounds` times a reply and a turn in that role, the last with `content`. */
-static size_t make_rounds(enum tell_role role, size_t rounds, const char *reply,
-                          const char *content, struct task_message messages[MESSAGES_MAX])
+static size_t make_rounds(enum tell_role role, size_t rounds, const char *reply, const char *content,
+                          struct task_message messages[MESSAGES_MAX])
 {
     size_t count = 0;
     messages[count++] = (struct task_message){(char *)"user", (char *)TURN_TEMPLATE_USER};
@@ -33,19 +33,18 @@ static size_t make_rounds(enum tell_role role, size_t rounds, const char *reply,
 }
 
 int turn_template_render(struct engine *engine, enum tell_role role, size_t rounds, const char *reply,
-                   const char *content, struct buffer *ret, struct fail *fail)
+                         const char *content, struct buffer *ret, struct fail *fail)
 {
     struct task_message messages[MESSAGES_MAX];
     const size_t count = make_rounds(role, rounds, reply, content, messages);
     int error = engine->dialect->apply_template(engine, messages, count, ret, fail);
-    return error == -EINVAL ? fail_set(fail, -ENOTSUP, "template: it takes no turns of the role %s",
-                                       tell_role_word(role))
-                            : error;
+    return error == -EINVAL
+               ? fail_set(fail, -ENOTSUP, "template: it takes no turns of the role %s", tell_role_word(role))
+               : error;
 }
 
-static int render_tail(struct engine *engine, enum tell_role role, size_t rounds,
-                       const char *content, struct buffer *text, struct turn_template_tail *ret,
-                       struct fail *fail)
+static int render_tail(struct engine *engine, enum tell_role role, size_t rounds, const char *content,
+                       struct buffer *text, struct turn_template_tail *ret, struct fail *fail)
 {
     int error = turn_template_render(engine, role, rounds, TURN_TEMPLATE_REPLY, content, text, fail);
     if (error < 0)
@@ -72,10 +71,9 @@ static int encode_literals(struct engine *engine, struct turn_template_parts *pa
 {
     for (size_t i = 0; i < parts->count; i++) {
         struct turn_template_part *part = &parts->list[i];
-        int error = part->kind != TURN_TEMPLATE_LITERAL
-                        ? 0
-                        : engine->dialect->tokenize(engine, slice_from_str(part->text),
-                                                    TOKENIZE_PLAIN, &part->ids, fail);
+        int error = part->kind != TURN_TEMPLATE_LITERAL ? 0
+                                                        : engine->dialect->tokenize(engine, slice_from_str(part->text),
+                                                                                    TOKENIZE_PLAIN, &part->ids, fail);
         if (error < 0)
             return error;
     }
@@ -90,9 +88,8 @@ static int cut(struct engine *engine, const struct turn_template_tail *tail, str
     buffer_append_str(&text, TURN_TEMPLATE_USER);
     buffer_append(&text, tail->after.data, tail->after.len);
     struct specials *specials = calloc(1, sizeof(*specials));
-    int error = text.failed || !specials
-                    ? fail_set(fail, -ENOMEM, "out of memory")
-                    : special_tokens_find(engine, buffer_peek(&text), specials, fail);
+    int error = text.failed || !specials ? fail_set(fail, -ENOMEM, "out of memory")
+                                         : special_tokens_find(engine, buffer_peek(&text), specials, fail);
     if (error == 0)
         error = turn_template_build(ret, tail, specials->list, specials->count, fail);
     if (error == 0 && !(ret->tail = buffer_take_str(&text)))
@@ -111,12 +108,12 @@ static int learn_blanks(struct engine *engine, enum tell_role role, const struct
         AUTO_BUFFER text = {0};
         struct turn_template_tail tail;
         char content[sizeof(TURN_TEMPLATE_USER) + 16];
-        snprintf(content, sizeof(content), "%s" TURN_TEMPLATE_USER "%s", turn_template_blanks[i], turn_template_blanks[i]);
+        snprintf(content, sizeof(content), "%s" TURN_TEMPLATE_USER "%s", turn_template_blanks[i],
+                 turn_template_blanks[i]);
         int error = render_tail(engine, role, 1, content, &text, &tail, fail);
         if (error < 0)
             return error;
-        if (ret->trims_left ? slice_equal(tail.before, plain->before)
-                            : slice_equal(tail.after, plain->after))
+        if (ret->trims_left ? slice_equal(tail.before, plain->before) : slice_equal(tail.after, plain->after))
             ret->blanks |= UINT32_C(1) << i;
     }
     return 0;
@@ -151,8 +148,7 @@ static int learn(struct engine *engine, enum tell_role role, struct turn_templat
     if (error == 0)
         error = render_tail(engine, role, 2, TURN_TEMPLATE_USER, &twice_text, &later, fail);
     if (error == 0)
-        error = render_tail(engine, role, 1, PAD_LEFT TURN_TEMPLATE_USER PAD_RIGHT, &padded_text, &padded,
-                            fail);
+        error = render_tail(engine, role, 1, PAD_LEFT TURN_TEMPLATE_USER PAD_RIGHT, &padded_text, &padded, fail);
     if (error < 0)
         return error;
     if (!slice_equal(first.before, later.before) || !slice_equal(first.after, later.after))
@@ -207,8 +203,7 @@ static int prove_row(struct engine *engine, const struct turn_template *turn_tem
     if (error == 0)
         error = turn_template_bridge(engine, turn_template, contents, count, &bridge, fail);
     *ret = error == 0 && bridge.count <= whole.count &&
-           memcmp(whole.ids + (whole.count - bridge.count), bridge.ids,
-                  bridge.count * sizeof(*bridge.ids)) == 0;
+           memcmp(whole.ids + (whole.count - bridge.count), bridge.ids, bridge.count * sizeof(*bridge.ids)) == 0;
     tokens_finish(&whole);
     tokens_finish(&bridge);
     return error;
@@ -220,12 +215,11 @@ static int prove_content(struct engine *engine, const struct turn_template *turn
     const struct slice one = slice_from_str(content);
     bool is_same;
     int error = prove_row(engine, turn_template, &one, 1, &is_same, fail);
-    return error < 0 || is_same
-               ? error
-               : fail_set(fail, -ENOTSUP,
-                          "template: the content \"%.40s\" comes out in other tokens when turns are "
-                          "put together",
-                          content);
+    return error < 0 || is_same ? error
+                                : fail_set(fail, -ENOTSUP,
+                                           "template: the content \"%.40s\" comes out in other tokens when turns are "
+                                           "put together",
+                                           content);
 }
 
 /* A content that names every special token of the turn template must not become one (turn_template_assemble). */
@@ -234,9 +228,8 @@ static int prove_harmless(struct engine *engine, const struct turn_template *tur
     AUTO_BUFFER content = {0};
     for (size_t i = 0; i < turn_template->parts.count; i++) {
         const struct turn_template_part *part = &turn_template->parts.list[i];
-        int error = part->kind != TURN_TEMPLATE_SPECIAL
-                        ? 0
-                        : engine->dialect->detokenize(engine, part->id, &content, fail);
+        int error = part->kind != TURN_TEMPLATE_SPECIAL ? 0
+                                                        : engine->dialect->detokenize(engine, part->id, &content, fail);
         if (error < 0)
             return error;
         buffer_append_str(&content, "system\n");
@@ -253,12 +246,10 @@ static int prove_harmless(struct engine *engine, const struct turn_template *tur
 
 enum { ROW_MAX = MESSAGES_MAX - 2 };
 
-static int build_gap(struct engine *engine, struct turn_template *turn_template, struct slice text,
-                     struct fail *fail)
+static int build_gap(struct engine *engine, struct turn_template *turn_template, struct slice text, struct fail *fail)
 {
     struct specials *specials = calloc(1, sizeof(*specials));
-    int error = specials ? special_tokens_find(engine, text, specials, fail)
-                         : fail_set(fail, -ENOMEM, "out of memory");
+    int error = specials ? special_tokens_find(engine, text, specials, fail) : fail_set(fail, -ENOMEM, "out of memory");
     if (error == 0 && turn_template_build_gap(turn_template, text, specials->list, specials->count))
         error = encode_literals(engine, &turn_template->gap.parts, fail);
     if (specials)
@@ -268,13 +259,12 @@ static int build_gap(struct engine *engine, struct turn_template *turn_template,
 }
 
 /* Two sentinels in a row, of which `text` keeps what was rendered. No gap: turn template->gap stays unknown. */
-static int learn_gap(struct engine *engine, struct turn_template *turn_template, struct buffer *text,
-                     struct fail *fail)
+static int learn_gap(struct engine *engine, struct turn_template *turn_template, struct buffer *text, struct fail *fail)
 {
     const struct slice twice[] = {slice_from_str(TURN_TEMPLATE_USER), slice_from_str(TURN_TEMPLATE_USER)};
     const char *user = strstr(turn_template->tail, TURN_TEMPLATE_USER);
     const struct turn_template_tail tail = {slice_of(turn_template->tail, (size_t)(user - turn_template->tail)),
-                                    slice_from_str(user + strlen(TURN_TEMPLATE_USER))};
+                                            slice_from_str(user + strlen(TURN_TEMPLATE_USER))};
     struct task_message messages[MESSAGES_MAX];
     struct slice gap;
     const size_t count = make_row(turn_template->role, twice, 2, messages);
@@ -321,9 +311,8 @@ int turn_template_learn(struct engine *engine, enum tell_role role, struct turn_
 }
 
 /* The ids of one run of text. */
-static int encode_run(struct engine *engine, const struct turn_template *turn_template,
-                      const struct slice *contents, size_t count, size_t run, struct tokens *ret,
-                      struct fail *fail)
+static int encode_run(struct engine *engine, const struct turn_template *turn_template, const struct slice *contents,
+                      size_t count, size_t run, struct tokens *ret, struct fail *fail)
 {
     AUTO_BUFFER text = {0};
     if (!turn_template_text(turn_template, contents, count, run, &text))
@@ -348,7 +337,7 @@ static int assemble(struct engine *engine, const struct turn_template *turn_temp
 }
 
 int turn_template_bridge(struct engine *engine, const struct turn_template *turn_template, const struct slice *contents,
-                   size_t count, struct tokens *ret, struct fail *fail)
+                         size_t count, struct tokens *ret, struct fail *fail)
 {
     struct buffer *repaired = calloc(count, sizeof(*repaired));
     struct slice *texts = calloc(count, sizeof(*texts));
@@ -360,8 +349,9 @@ int turn_template_bridge(struct engine *engine, const struct turn_template *turn
     }
     int error = !ok ? fail_set(fail, -ENOMEM, "out of memory")
                 : count > 1 && !turn_template->gap.is_known
-                    ? fail_set(fail, -ENOTSUP, "template: it does not write several turns of the "
-                                               "role %s in a row as it writes one",
+                    ? fail_set(fail, -ENOTSUP,
+                               "template: it does not write several turns of the "
+                               "role %s in a row as it writes one",
                                tell_role_word(turn_template->role))
                     : assemble(engine, turn_template, texts, count, ret, fail);
     for (size_t i = 0; repaired && i < count; i++)

@@ -50,7 +50,7 @@ static int turn_template(void *arg, struct fail *fail)
 }
 
 int engine_learn_turn_template(struct engine *engine, enum tell_role role, const struct turn_template **ret,
-                       struct fail *fail)
+                               struct fail *fail)
 {
     struct turn_template_learning framing = {engine, role};
     int error = engine_learn_once(engine, &engine->learning_turns[role], turn_template, &framing, fail);
@@ -82,8 +82,7 @@ static int show_tool_turn(void *arg, struct fail *fail)
     if (error < 0 && error != -ENOTSUP)
         return error;
     if (error == 0 && turn_template_tail_find(buffer_peek(&text), &tail))
-        buffer_printf(&turn, "%.*s" TURN_TEMPLATE_USER "%.*s", SLICE_ARG(tail.before),
-                      SLICE_ARG(tail.after));
+        buffer_printf(&turn, "%.*s" TURN_TEMPLATE_USER "%.*s", SLICE_ARG(tail.before), SLICE_ARG(tail.after));
     char *taken = buffer_take_str(&turn);
     if (!taken)
         return fail_set(fail, -ENOMEM, "out of memory");

@@ -10,7 +10,7 @@
 
 /* The turn template of its template for this role, which may be unfit; good until engine_leave_turn_template. */
 int engine_learn_turn_template(struct engine *engine, enum tell_role role, const struct turn_template **ret,
-                       struct fail *fail);
+                               struct fail *fail);
 void engine_leave_turn_template(struct engine *engine, const struct turn_template *turn_template);
 /*
  * What its template writes behind a reply where a turn of the role tool follows, up to the next

@@ -59,14 +59,8 @@ struct list {
     char *elements[LIST_MAX];
 };
 
-static bool is_open(char c)
-{
-    return c == '(' || c == '[' || c == '{' || c == MATH_SET_OPEN;
-}
-static bool is_close(char c)
-{
-    return c == ')' || c == ']' || c == '}' || c == MATH_SET_CLOSE;
-}
+static bool is_open(char c) { return c == '(' || c == '[' || c == '{' || c == MATH_SET_OPEN; }
+static bool is_close(char c) { return c == ')' || c == ']' || c == '}' || c == MATH_SET_CLOSE; }
 
 /* Whether the bracket at the start closes at the very end. */
 static bool is_bracketed(const char *text)
@@ -108,10 +102,7 @@ static bool list_split(char *text, struct list *list)
 
 static bool normal_equal(const char *a, const char *b, bool thousands, int depth);
 
-static bool is_unordered(const struct list *list)
-{
-    return list->open == MATH_SET_OPEN || list->open == '\0';
-}
+static bool is_unordered(const struct list *list) { return list->open == MATH_SET_OPEN || list->open == '\0'; }
 
 static bool equal_in_order(const struct list *a, const struct list *b, int depth)
 {
@@ -126,8 +117,7 @@ static bool equal_in_any_order(const struct list *a, const struct list *b, int d
     bool taken[LIST_MAX] = {false};
     for (size_t i = 0; i < a->count; i++) {
         size_t k = 0;
-        while (k < b->count &&
-               (taken[k] || !normal_equal(a->elements[i], b->elements[k], false, depth)))
+        while (k < b->count && (taken[k] || !normal_equal(a->elements[i], b->elements[k], false, depth)))
             k++;
         if (k == b->count)
             return false;
@@ -143,13 +133,11 @@ static bool lists_equal(const char *a, const char *b, int depth)
     struct list list_a = {0}, list_b = {0};
     if (!copy_a || !copy_b || depth > LIST_DEPTH_MAX)
         return false;
-    if (!list_split(copy_a, &list_a) || !list_split(copy_b, &list_b) ||
-        list_a.count != list_b.count)
+    if (!list_split(copy_a, &list_a) || !list_split(copy_b, &list_b) || list_a.count != list_b.count)
         return false;
     if (is_unordered(&list_a) && is_unordered(&list_b))
         return equal_in_any_order(&list_a, &list_b, depth);
-    return list_a.open == list_b.open && list_a.close == list_b.close &&
-           equal_in_order(&list_a, &list_b, depth);
+    return list_a.open == list_b.open && list_a.close == list_b.close && equal_in_order(&list_a, &list_b, depth);
 }
 
 /* ---- words -------------------------------------------------------------------------------- */
@@ -204,8 +192,7 @@ static const char *after_variable(const char *text)
         return NULL;
     if (text[1] == '=' && text[2])
         return text + 2;
-    bool is_member =
-        strncmp(text + 1, "\\in", 3) == 0 && text[4] && !isalpha((unsigned char)text[4]);
+    bool is_member = strncmp(text + 1, "\\in", 3) == 0 && text[4] && !isalpha((unsigned char)text[4]);
     return is_member ? text + 4 : NULL;
 }
 

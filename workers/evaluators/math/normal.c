@@ -30,17 +30,11 @@ static void put(struct writer *writer, const char *text, size_t len)
     buffer_append(writer->out, text, len);
 }
 
-static void put_char(struct writer *writer, char c)
-{
-    put(writer, &c, 1);
-}
+static void put_char(struct writer *writer, char c) { put(writer, &c, 1); }
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
-static struct slice slice_after(struct slice text, size_t at)
-{
-    return slice_of(text.data + at, text.len - at);
-}
+static struct slice slice_after(struct slice text, size_t at) { return slice_of(text.data + at, text.len - at); }
 
 static size_t skip_blanks(struct slice text)
 {

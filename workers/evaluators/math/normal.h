@@ -12,13 +12,7 @@
 
 #include "common/base/slice.h"
 
-enum {
-    MATH_TEXT_OPEN = 1,
-    MATH_TEXT_CLOSE = 2,
-    MATH_SET_OPEN = 3,
-    MATH_SET_CLOSE = 4,
-    MATH_DEPTH_MAX = 32
-};
+enum { MATH_TEXT_OPEN = 1, MATH_TEXT_CLOSE = 2, MATH_SET_OPEN = 3, MATH_SET_CLOSE = 4, MATH_DEPTH_MAX = 32 };
 
 /*
  * The normal form, which the caller frees. NULL: nested deeper than MATH_DEPTH_MAX, braces that

@@ -45,8 +45,7 @@ static void rational_reduce(struct rational *value)
 static struct rational rational_multiply(struct rational a, struct rational b)
 {
     struct rational product = {.approximate = a.approximate * b.approximate};
-    product.is_exact = a.is_exact && b.is_exact &&
-                       !__builtin_mul_overflow(a.above, b.above, &product.above) &&
+    product.is_exact = a.is_exact && b.is_exact && !__builtin_mul_overflow(a.above, b.above, &product.above) &&
                        !__builtin_mul_overflow(a.below, b.below, &product.below);
     rational_reduce(&product);
     return product;
@@ -88,10 +87,7 @@ static struct rational rational_with_sign(struct rational value, int sign)
     return value;
 }
 
-static bool is_zero(struct rational value)
-{
-    return value.is_exact ? value.above == 0 : value.approximate == 0;
-}
+static bool is_zero(struct rational value) { return value.is_exact ? value.above == 0 : value.approximate == 0; }
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
@@ -118,9 +114,8 @@ static bool read_decimal(const char **at, struct rational *ret, bool *ret_whole)
         any = true;
         places += point;
         value.approximate = value.approximate * 10 + (*p - '0');
-        value.is_exact =
-            value.is_exact && !__builtin_mul_overflow(value.above, (math_int128)10, &value.above) &&
-            !__builtin_add_overflow(value.above, (math_int128)(*p - '0'), &value.above);
+        value.is_exact = value.is_exact && !__builtin_mul_overflow(value.above, (math_int128)10, &value.above) &&
+                         !__builtin_add_overflow(value.above, (math_int128)(*p - '0'), &value.above);
     }
     if (!any || places > EXPONENT_MAX)
         return false;
@@ -285,8 +280,7 @@ static bool read_value(const char **at, struct rational *value, struct math_numb
         return whole && read_mixed(at, value);
     read_scale(at, value);
     if (**at == '/')
-        return (isdigit((unsigned char)(*at)[1]) || strchr("(.", (*at)[1])) &&
-               read_divisor(at, value);
+        return (isdigit((unsigned char)(*at)[1]) || strchr("(.", (*at)[1])) && read_divisor(at, value);
     if (whole && *at == end)
         ret->whole = whole_digits(start, end);
     return true;
@@ -316,8 +310,7 @@ bool math_number_parse(const char *text, struct math_number *ret)
     return true;
 }
 
-static bool values_equal(const struct math_number *a, const struct math_number *b,
-                         long double scale)
+static bool values_equal(const struct math_number *a, const struct math_number *b, long double scale)
 {
     long double left = a->approximate * scale, right = b->approximate;
     return fabsl(left - right) <= 1e-9L * fmaxl(fabsl(left), fabsl(right));
@@ -336,13 +329,10 @@ static bool as_written_equal(const struct math_number *a, const struct math_numb
 static bool percent_equal(const struct math_number *percent, const struct math_number *plain)
 {
     struct rational hundred = {true, 100, 1, 100};
-    struct rational value = {percent->is_exact, percent->above, percent->below,
-                             percent->approximate};
+    struct rational value = {percent->is_exact, percent->above, percent->below, percent->approximate};
     value = rational_divide(value, hundred);
-    struct math_number part = {.is_exact = value.is_exact,
-                               .above = value.above,
-                               .below = value.below,
-                               .approximate = value.approximate};
+    struct math_number part = {
+        .is_exact = value.is_exact, .above = value.above, .below = value.below, .approximate = value.approximate};
     return as_written_equal(&part, plain);
 }
 

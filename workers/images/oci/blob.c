@@ -28,30 +28,27 @@ void oci_blob_close(struct oci_blob **blob)
 
 const char *oci_blob_digest(const struct oci_blob *blob) { return blob->descriptor.digest; }
 
-static int find_part(const struct oci_layout *layout, const struct oci_descriptor *descriptor,
-                     struct oci_part *ret, struct image_trouble *trouble)
+static int find_part(const struct oci_layout *layout, const struct oci_descriptor *descriptor, struct oci_part *ret,
+                     struct image_trouble *trouble)
 {
     char path[DIGEST_SIZE + 16];
     const char *hex = descriptor->digest + strlen("sha256:"); /* checked when it was read */
     snprintf(path, sizeof(path), "blobs/sha256/%s", hex);
     int code = oci_layout_find(layout, path, ret);
     if (code == -ENOENT || code == -EINVAL)
-        return image_refuse(trouble, IMAGE_REFUSAL_OCI_BLOB, "there is no blob %s",
-                            descriptor->digest);
+        return image_refuse(trouble, IMAGE_REFUSAL_OCI_BLOB, "there is no blob %s", descriptor->digest);
     if (code < 0)
-        return image_refuse(trouble, IMAGE_REFUSAL_UNREADABLE, "cannot read the blob %s: %s",
-                            descriptor->digest, strerror(-code));
+        return image_refuse(trouble, IMAGE_REFUSAL_UNREADABLE, "cannot read the blob %s: %s", descriptor->digest,
+                            strerror(-code));
     if (ret->size == descriptor->size)
         return 0;
     cleanup_close(&ret->file);
     return image_refuse(trouble, IMAGE_REFUSAL_OCI_BLOB,
-                        "the blob %s is %llu bytes long, not the %llu that were promised",
-                        descriptor->digest, (unsigned long long)ret->size,
-                        (unsigned long long)descriptor->size);
+                        "the blob %s is %llu bytes long, not the %llu that were promised", descriptor->digest,
+                        (unsigned long long)ret->size, (unsigned long long)descriptor->size);
 }
 
-struct oci_blob *oci_blob_open(const struct oci_layout *layout,
-                               const struct oci_descriptor *descriptor,
+struct oci_blob *oci_blob_open(const struct oci_layout *layout, const struct oci_descriptor *descriptor,
                                struct image_trouble *trouble)
 {
     struct oci_part part;
@@ -90,25 +87,23 @@ int oci_blob_read(struct oci_blob *blob, struct slice *ret, struct image_trouble
         return blob->hash ? verify(blob, trouble) : 0;
     ssize_t got = oci_part_read(&blob->part, blob->at, blob->chunk, CHUNK);
     if (got < 0)
-        return image_refuse(trouble, IMAGE_REFUSAL_UNREADABLE, "cannot read the blob %s: %s",
-                            blob->descriptor.digest, strerror((int)-got));
+        return image_refuse(trouble, IMAGE_REFUSAL_UNREADABLE, "cannot read the blob %s: %s", blob->descriptor.digest,
+                            strerror((int)-got));
     if (got == 0)
-        return image_refuse(trouble, IMAGE_REFUSAL_CHANGED, "the blob %s became shorter",
-                            blob->descriptor.digest);
+        return image_refuse(trouble, IMAGE_REFUSAL_CHANGED, "the blob %s became shorter", blob->descriptor.digest);
     digest_add(blob->hash, slice_of(blob->chunk, (size_t)got));
     blob->at += (uint64_t)got;
     *ret = slice_of(blob->chunk, (size_t)got);
     return 0;
 }
 
-int oci_blob_read_whole(const struct oci_layout *layout, const struct oci_descriptor *descriptor,
-                        struct buffer *ret, struct image_trouble *trouble)
+int oci_blob_read_whole(const struct oci_layout *layout, const struct oci_descriptor *descriptor, struct buffer *ret,
+                        struct image_trouble *trouble)
 {
     if (descriptor->size > OCI_DOCUMENT_MAX)
         return image_refuse(trouble, IMAGE_REFUSAL_OCI_DOCUMENT,
-                            "the blob %s is %llu bytes long, more than a document of %d",
-                            descriptor->digest, (unsigned long long)descriptor->size,
-                            OCI_DOCUMENT_MAX);
+                            "the blob %s is %llu bytes long, more than a document of %d", descriptor->digest,
+                            (unsigned long long)descriptor->size, OCI_DOCUMENT_MAX);
     struct oci_blob *blob = oci_blob_open(layout, descriptor, trouble);
     struct slice piece;
     int code = blob ? 0 : trouble->fail.code;

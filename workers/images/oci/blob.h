@@ -17,15 +17,14 @@ struct oci_descriptor {
 struct oci_blob;
 
 /* NULL: *trouble, a refusal by name when the blob is missing or not as long as it should be. */
-struct oci_blob *oci_blob_open(const struct oci_layout *layout,
-                               const struct oci_descriptor *descriptor,
+struct oci_blob *oci_blob_open(const struct oci_layout *layout, const struct oci_descriptor *descriptor,
                                struct image_trouble *trouble);
 void oci_blob_close(struct oci_blob **blob);
 const char *oci_blob_digest(const struct oci_blob *blob);
 /* The next bytes, good until the next call; none at the end, where the digest has been compared. */
 int oci_blob_read(struct oci_blob *blob, struct slice *ret, struct image_trouble *trouble);
 /* All of a small one. */
-int oci_blob_read_whole(const struct oci_layout *layout, const struct oci_descriptor *descriptor,
-                        struct buffer *ret, struct image_trouble *trouble);
+int oci_blob_read_whole(const struct oci_layout *layout, const struct oci_descriptor *descriptor, struct buffer *ret,
+                        struct image_trouble *trouble);
 
 #endif

@@ -21,23 +21,19 @@ struct layer {
     struct oci_unpacked *unpacked;
     struct archive *archive;
     bool is_broken; /* its bytes could not be read: the trouble says why */
-    void *own;                         /* tsearch: paths this layer has made */
+    void *own;      /* tsearch: paths this layer has made */
 };
 
 static int refuse_path(const struct layer *layer, const char *path, const char *why)
 {
-    return image_refuse(layer->rootfs->trouble, IMAGE_REFUSAL_OCI_LAYER, "a layer holds %.200s: %s",
-                        path, why);
+    return image_refuse(layer->rootfs->trouble, IMAGE_REFUSAL_OCI_LAYER, "a layer holds %.200s: %s", path, why);
 }
 
 /* ---- what is this layer's own --------------------------------------------------------------------- */
 
 static int compare_paths(const void *a, const void *b) { return strcmp(a, b); }
 
-static bool is_own(struct layer *layer, const char *path)
-{
-    return tfind(path, &layer->own, compare_paths) != NULL;
-}
+static bool is_own(struct layer *layer, const char *path) { return tfind(path, &layer->own, compare_paths) != NULL; }
 
 static int add_own(struct layer *layer, const char *path)
 {
@@ -115,8 +111,7 @@ static int take_marker(struct layer *layer, const char *path)
         target[above ? above - 1 : 0] = '\0';
         return clear_below(layer, target, 0);
     }
-    if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
-        strncmp(name, WHITEOUT, strlen(WHITEOUT)) == 0)
+    if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strncmp(name, WHITEOUT, strlen(WHITEOUT)) == 0)
         return 0;
     memmove(target + above, name, strlen(name) + 1);
     return clear(layer, target, 0);
@@ -130,8 +125,7 @@ static int refuse_archive(struct layer *layer)
     if (layer->is_broken)
         return trouble->fail.code;
     const char *why = archive_error_string(layer->archive);
-    return image_refuse(trouble, IMAGE_REFUSAL_OCI_LAYER, "a layer is no archive: %.200s",
-                        why ? why : "?");
+    return image_refuse(trouble, IMAGE_REFUSAL_OCI_LAYER, "a layer is no archive: %.200s", why ? why : "?");
 }
 
 static int write_data(struct layer *layer, int file)
@@ -163,8 +157,7 @@ static int set_attributes(struct layer *layer, struct archive_entry *from, const
     return code;
 }
 
-static int make_file(struct layer *layer, struct archive_entry *from,
-                     const struct rootfs_entry *entry)
+static int make_file(struct layer *layer, struct archive_entry *from, const struct rootfs_entry *entry)
 {
     int64_t size = archive_entry_size(from);
     if (size < 0)
@@ -186,15 +179,13 @@ static int make_link(struct layer *layer, const char *to, const struct rootfs_en
     return rootfs_add_link(layer->rootfs, entry, target);
 }
 
-static int make_dir(struct layer *layer, struct archive_entry *from,
-                    const struct rootfs_entry *entry)
+static int make_dir(struct layer *layer, struct archive_entry *from, const struct rootfs_entry *entry)
 {
     int code = rootfs_add_dir(layer->rootfs, entry);
     return code < 0 ? code : set_attributes(layer, from, entry->path);
 }
 
-static int make_entry(struct layer *layer, struct archive_entry *from,
-                      const struct rootfs_entry *entry)
+static int make_entry(struct layer *layer, struct archive_entry *from, const struct rootfs_entry *entry)
 {
     mode_t type = archive_entry_filetype(from);
     const char *link = archive_entry_hardlink(from), *target = archive_entry_symlink(from);
@@ -224,10 +215,9 @@ static int take_entry(struct layer *layer, struct archive_entry *from)
         return 0;
     if (strncmp(dirtree_leaf(path), WHITEOUT, strlen(WHITEOUT)) == 0)
         return take_marker(layer, path);
-    const struct rootfs_entry entry = {
-        .path = path,
-        .mode = archive_entry_perm(from),
-        .mtime = {archive_entry_mtime(from), archive_entry_mtime_nsec(from)}};
+    const struct rootfs_entry entry = {.path = path,
+                                       .mode = archive_entry_perm(from),
+                                       .mtime = {archive_entry_mtime(from), archive_entry_mtime_nsec(from)}};
     code = make_entry(layer, from, &entry);
     return code < 0 ? code : claim(layer, path);
 }

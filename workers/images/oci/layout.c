@@ -32,20 +32,18 @@ bool oci_layout_is_directory(int dir) { return faccessat(dir, "oci-layout", F_OK
 bool oci_layout_is_archive(int file)
 {
     char magic[5];
-    return pread(file, magic, sizeof(magic), 257) == sizeof(magic) &&
-           memcmp(magic, "ustar", sizeof(magic)) == 0;
+    return pread(file, magic, sizeof(magic), 257) == sizeof(magic) && memcmp(magic, "ustar", sizeof(magic)) == 0;
 }
 
 /* ---- the members of an archive -------------------------------------------------------------------- */
 
 static bool is_of_layout(const char *path)
 {
-    return strcmp(path, "oci-layout") == 0 || strcmp(path, "index.json") == 0 ||
-           strcmp(path, "manifest.json") == 0 || strncmp(path, "blobs/sha256/", 13) == 0;
+    return strcmp(path, "oci-layout") == 0 || strcmp(path, "index.json") == 0 || strcmp(path, "manifest.json") == 0 ||
+           strncmp(path, "blobs/sha256/", 13) == 0;
 }
 
-static int add_member(struct oci_layout *layout, const struct member *member,
-                      struct image_trouble *trouble)
+static int add_member(struct oci_layout *layout, const struct member *member, struct image_trouble *trouble)
 {
     if (layout->count == layout->capacity) {
         size_t capacity = layout->capacity ? 2 * layout->capacity : 64;
@@ -66,8 +64,7 @@ static struct member look_at(struct archive_entry *entry)
     const char *name = archive_entry_pathname(entry);
     AUTO_FREE char *path = name ? dirtree_clean_path(name) : NULL;
     bool is_file = archive_entry_filetype(entry) == S_IFREG && !archive_entry_hardlink(entry);
-    if (path && is_file && archive_entry_size(entry) >= 0 && strlen(path) < PATH_SIZE &&
-        is_of_layout(path)) {
+    if (path && is_file && archive_entry_size(entry) >= 0 && strlen(path) < PATH_SIZE && is_of_layout(path)) {
         strcpy(member.path, path);
         member.size = (uint64_t)archive_entry_size(entry);
     }
@@ -75,22 +72,20 @@ static struct member look_at(struct archive_entry *entry)
 }
 
 /* Its data ends, with padding, where the next header begins. */
-static int place(struct oci_layout *layout, struct member *member, int64_t next,
-                 struct image_trouble *trouble)
+static int place(struct oci_layout *layout, struct member *member, int64_t next, struct image_trouble *trouble)
 {
     uint64_t end = next < 0 ? 0 : (uint64_t)next, size = member->size;
     if (!member->path[0])
         return 0;
     uint64_t padded = size > UINT64_MAX - TAR_BLOCK ? size : (size + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK;
     if (padded > end || end - padded > layout->file_size || layout->file_size - (end - padded) < size)
-        return image_refuse(trouble, IMAGE_REFUSAL_TRUNCATED,
-                            "the archive ends within %.80s, or before it", member->path);
+        return image_refuse(trouble, IMAGE_REFUSAL_TRUNCATED, "the archive ends within %.80s, or before it",
+                            member->path);
     member->offset = end - padded;
     return add_member(layout, member, trouble);
 }
 
-static int scan_entries(struct oci_layout *layout, struct archive *archive,
-                        struct image_trouble *trouble)
+static int scan_entries(struct oci_layout *layout, struct archive *archive, struct image_trouble *trouble)
 {
     struct archive_entry *entry;
     struct member before = {.path = ""};
@@ -104,8 +99,7 @@ static int scan_entries(struct oci_layout *layout, struct archive *archive,
             return code;
         before = look_at(entry);
     }
-    return image_refuse(trouble, IMAGE_REFUSAL_TOO_LARGE, "the archive holds more than %d files",
-                        ENTRIES_MAX);
+    return image_refuse(trouble, IMAGE_REFUSAL_TOO_LARGE, "the archive holds more than %d files", ENTRIES_MAX);
 }
 
 static int scan(struct oci_layout *layout, struct image_trouble *trouble)
@@ -114,10 +108,9 @@ static int scan(struct oci_layout *layout, struct image_trouble *trouble)
     int code = archive && archive_read_support_format_tar(archive) >= ARCHIVE_WARN
                    ? 0
                    : image_fail(trouble, -ENOMEM, "out of memory");
-    if (code == 0 && (lseek(layout->file, 0, SEEK_SET) < 0 ||
-                      archive_read_open_fd(archive, layout->file, READ_BLOCK) != ARCHIVE_OK))
-        code = image_refuse(trouble, IMAGE_REFUSAL_UNREADABLE, "cannot read the archive: %s",
-                            strerror(errno));
+    if (code == 0 &&
+        (lseek(layout->file, 0, SEEK_SET) < 0 || archive_read_open_fd(archive, layout->file, READ_BLOCK) != ARCHIVE_OK))
+        code = image_refuse(trouble, IMAGE_REFUSAL_UNREADABLE, "cannot read the archive: %s", strerror(errno));
     if (code == 0)
         code = scan_entries(layout, archive, trouble);
     if (archive)

@@ -25,26 +25,23 @@ struct oci {
     size_t layer_count;
 };
 
-static const char *const index_types[] = {
-    "application/vnd.oci.image.index.v1+json",
-    "application/vnd.docker.distribution.manifest.list.v2+json", NULL};
-static const char *const manifest_types[] = {
-    "application/vnd.oci.image.manifest.v1+json",
-    "application/vnd.docker.distribution.manifest.v2+json", NULL};
+static const char *const index_types[] = {"application/vnd.oci.image.index.v1+json",
+                                          "application/vnd.docker.distribution.manifest.list.v2+json", NULL};
+static const char *const manifest_types[] = {"application/vnd.oci.image.manifest.v1+json",
+                                             "application/vnd.docker.distribution.manifest.v2+json", NULL};
 static const char *const config_types[] = {"application/vnd.oci.image.config.v1+json",
                                            "application/vnd.docker.container.image.v1+json", NULL};
-static const char *const layer_types[] = {
-    "application/vnd.oci.image.layer.v1.tar",
-    "application/vnd.oci.image.layer.v1.tar+gzip",
-    "application/vnd.oci.image.layer.v1.tar+zstd",
-    "application/vnd.oci.image.layer.nondistributable.v1.tar",
-    "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip",
-    "application/vnd.oci.image.layer.nondistributable.v1.tar+zstd",
-    "application/vnd.docker.image.rootfs.diff.tar",
-    "application/vnd.docker.image.rootfs.diff.tar.gzip",
-    "application/vnd.docker.image.rootfs.diff.tar.zstd",
-    "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip",
-    NULL};
+static const char *const layer_types[] = {"application/vnd.oci.image.layer.v1.tar",
+                                          "application/vnd.oci.image.layer.v1.tar+gzip",
+                                          "application/vnd.oci.image.layer.v1.tar+zstd",
+                                          "application/vnd.oci.image.layer.nondistributable.v1.tar",
+                                          "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip",
+                                          "application/vnd.oci.image.layer.nondistributable.v1.tar+zstd",
+                                          "application/vnd.docker.image.rootfs.diff.tar",
+                                          "application/vnd.docker.image.rootfs.diff.tar.gzip",
+                                          "application/vnd.docker.image.rootfs.diff.tar.zstd",
+                                          "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip",
+                                          NULL};
 
 static void drop_json(json_t **json) { json_decref(*json); }
 #define AUTO_JSON __attribute__((cleanup(drop_json))) json_t
@@ -82,8 +79,7 @@ static json_t *parse(const struct buffer *text, const char *what, struct image_t
 
 static json_t *refuse_file(const char *name, int code, struct image_trouble *trouble)
 {
-    image_refuse(trouble, IMAGE_REFUSAL_OCI_LAYOUT, "cannot read the OCI layout's %s: %s", name,
-                 strerror(-code));
+    image_refuse(trouble, IMAGE_REFUSAL_OCI_LAYOUT, "cannot read the OCI layout's %s: %s", name, strerror(-code));
     return NULL;
 }
 
@@ -117,8 +113,8 @@ static json_t *read_file(const struct oci *oci, const char *name, struct image_t
     return parse(&text, name, trouble);
 }
 
-static json_t *read_blob(const struct oci *oci, const struct oci_descriptor *descriptor,
-                         const char *what, struct image_trouble *trouble)
+static json_t *read_blob(const struct oci *oci, const struct oci_descriptor *descriptor, const char *what,
+                         struct image_trouble *trouble)
 {
     AUTO_BUFFER text = {0};
     if (oci_blob_read_whole(oci->layout, descriptor, &text, trouble) < 0)
@@ -126,15 +122,13 @@ static json_t *read_blob(const struct oci *oci, const struct oci_descriptor *des
     return parse(&text, what, trouble);
 }
 
-static int read_descriptor(const json_t *json, struct oci_descriptor *ret,
-                           struct image_trouble *trouble)
+static int read_descriptor(const json_t *json, struct oci_descriptor *ret, struct image_trouble *trouble)
 {
     const char *digest = text_of(json, "digest"), *type = text_of(json, "mediaType");
     json_int_t size = json_integer_value(json_object_get(json, "size"));
     if (strncmp(digest, "sha256:", 7) != 0)
         return image_refuse(trouble, IMAGE_REFUSAL_OCI_DOCUMENT,
-                            "the OCI layout names a blob by another digest than sha256: %.80s",
-                            digest);
+                            "the OCI layout names a blob by another digest than sha256: %.80s", digest);
     if (!digest_is_valid(digest) || size < 0 || !json_is_integer(json_object_get(json, "size")))
         return refuse_document(trouble, "descriptor has no valid digest and size");
     *ret = (struct oci_descriptor){.size = (uint64_t)size};
@@ -149,9 +143,8 @@ static int read_descriptor(const json_t *json, struct oci_descriptor *ret,
 static bool is_for_us(const json_t *descriptor)
 {
     const json_t *platform = json_object_get(descriptor, "platform");
-    return !json_is_object(platform) ||
-           (strcmp(text_of(platform, "os"), "linux") == 0 &&
-            strcmp(text_of(platform, "architecture"), image_architecture()) == 0);
+    return !json_is_object(platform) || (strcmp(text_of(platform, "os"), "linux") == 0 &&
+                                         strcmp(text_of(platform, "architecture"), image_architecture()) == 0);
 }
 
 static bool is_image(const json_t *descriptor)
@@ -165,35 +158,34 @@ static const char *tag_of(const json_t *descriptor)
     return text_of(json_object_get(descriptor, "annotations"), TAG_ANNOTATION);
 }
 
-static int refuse_choice(const json_t *manifests, const char *tag, size_t fitting,
-                         struct image_trouble *trouble)
+static int refuse_choice(const json_t *manifests, const char *tag, size_t fitting, struct image_trouble *trouble)
 {
     char names[NAMES_SHOWN] = "";
     size_t i, len = 0;
     const json_t *one;
-    json_array_foreach(manifests, i, one) {
+    json_array_foreach(manifests, i, one)
+    {
         const char *name = tag_of(one);
         if (*name && len + strlen(name) + 3 < sizeof(names))
             len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s", len ? ", " : "", name);
     }
     if (tag)
-        return image_refuse(trouble, IMAGE_REFUSAL_OCI_CHOICE,
-                            "the OCI layout holds no image \"%.64s\"; it holds: %s", tag, names);
+        return image_refuse(trouble, IMAGE_REFUSAL_OCI_CHOICE, "the OCI layout holds no image \"%.64s\"; it holds: %s",
+                            tag, names);
     if (fitting > 1)
         return image_refuse(trouble, IMAGE_REFUSAL_OCI_CHOICE,
-                            "the OCI layout holds %zu images: say which, as DIR:NAME, of: %s",
-                            fitting, names);
-    return image_refuse(trouble, IMAGE_REFUSAL_ARCHITECTURE,
-                        "the OCI layout holds no image for linux/%s", image_architecture());
+                            "the OCI layout holds %zu images: say which, as DIR:NAME, of: %s", fitting, names);
+    return image_refuse(trouble, IMAGE_REFUSAL_ARCHITECTURE, "the OCI layout holds no image for linux/%s",
+                        image_architecture());
 }
 
 /* Of an index of indexes the first that fits; of the layout's own there may be one only. */
-static const json_t *choose(const json_t *index, const char *tag, bool is_outermost,
-                            struct image_trouble *trouble)
+static const json_t *choose(const json_t *index, const char *tag, bool is_outermost, struct image_trouble *trouble)
 {
     const json_t *manifests = json_object_get(index, "manifests"), *one, *found = NULL;
     size_t i, fitting = 0;
-    json_array_foreach(manifests, i, one) {
+    json_array_foreach(manifests, i, one)
+    {
         bool is_named = !tag || strcmp(tag_of(one), tag) == 0;
         bool is_other = !found || strcmp(text_of(one, "digest"), text_of(found, "digest")) != 0;
         if (!is_named || !is_image(one) || !is_for_us(one) || !is_other)
@@ -219,8 +211,7 @@ static int find_manifest(struct oci *oci, const char *tag, struct image_trouble 
         json_decref(index);
         index = inner;
     }
-    return index ? refuse_document(trouble, "indexes lead to indexes and no manifest")
-                 : trouble->fail.code;
+    return index ? refuse_document(trouble, "indexes lead to indexes and no manifest") : trouble->fail.code;
 }
 
 /* ---- the image ------------------------------------------------------------------------------------------------ */
@@ -246,16 +237,14 @@ static int check_config(struct oci *oci, const json_t *manifest, struct image_tr
         return code;
     if (!is_among(descriptor.type, config_types))
         return image_refuse(trouble, IMAGE_REFUSAL_OCI_DOCUMENT,
-                            "the OCI layout holds no image but an artifact: %.120s",
-                            descriptor.type);
+                            "the OCI layout holds no image but an artifact: %.120s", descriptor.type);
     AUTO_JSON *config = read_blob(oci, &descriptor, "config", trouble);
     if (!config)
         return trouble->fail.code;
     const char *architecture = text_of(config, "architecture"), *os = text_of(config, "os");
     if (strcmp(os, "linux") != 0 || strcmp(architecture, image_architecture()) != 0)
-        return image_refuse(trouble, IMAGE_REFUSAL_ARCHITECTURE,
-                            "the image is for %.32s/%.32s, this node is linux/%s", os, architecture,
-                            image_architecture());
+        return image_refuse(trouble, IMAGE_REFUSAL_ARCHITECTURE, "the image is for %.32s/%.32s, this node is linux/%s",
+                            os, architecture, image_architecture());
     return read_diff_ids(oci, json_object_get(json_object_get(config, "rootfs"), "diff_ids"), trouble);
 }
 
@@ -268,8 +257,8 @@ static int read_layer(struct oci *oci, const json_t *json, struct image_trouble 
     if (strstr(layer->type, "+encrypted"))
         return image_refuse(trouble, IMAGE_REFUSAL_ENCRYPTED, "a layer of the image is encrypted");
     if (!is_among(layer->type, layer_types))
-        return image_refuse(trouble, IMAGE_REFUSAL_COMPRESSION,
-                            "a layer of the image is of an unknown type: %.120s", layer->type);
+        return image_refuse(trouble, IMAGE_REFUSAL_COMPRESSION, "a layer of the image is of an unknown type: %.120s",
+                            layer->type);
     struct oci_blob *blob = oci_blob_open(oci->layout, layer, trouble); /* it is there, so long */
     code = blob ? 0 : trouble->fail.code;
     oci_blob_close(&blob);
@@ -284,13 +273,11 @@ static int read_manifest(struct oci *oci, struct image_trouble *trouble)
         return trouble->fail.code;
     const json_t *layers = json_object_get(manifest, "layers"), *one;
     size_t i, count = json_array_size(layers);
-    if (json_integer_value(json_object_get(manifest, "schemaVersion")) != 2 || count < 1 ||
-        count > LAYERS_MAX)
+    if (json_integer_value(json_object_get(manifest, "schemaVersion")) != 2 || count < 1 || count > LAYERS_MAX)
         return refuse_document(trouble, "manifest is not of schema 2, or has no layers");
     oci->layers = calloc(count, sizeof(*oci->layers));
     int code = oci->layers ? 0 : image_fail(trouble, -ENOMEM, "out of memory");
-    json_array_foreach(layers, i, one)
-        code = code < 0 ? code : read_layer(oci, one, trouble);
+    json_array_foreach(layers, i, one) code = code < 0 ? code : read_layer(oci, one, trouble);
     return code < 0 ? code : check_config(oci, manifest, trouble);
 }
 
@@ -300,10 +287,9 @@ static int check_layout(const struct oci *oci, struct image_trouble *trouble)
     if (!layout)
         return trouble->fail.code;
     const char *version = text_of(layout, "imageLayoutVersion");
-    return strcmp(version, "1.0.0") == 0
-               ? 0
-               : image_refuse(trouble, IMAGE_REFUSAL_OCI_LAYOUT,
-                              "an OCI layout of version \"%.16s\", not 1.0.0", version);
+    return strcmp(version, "1.0.0") == 0 ? 0
+                                         : image_refuse(trouble, IMAGE_REFUSAL_OCI_LAYOUT,
+                                                        "an OCI layout of version \"%.16s\", not 1.0.0", version);
 }
 
 struct oci *oci_open(int file, const char *tag, struct image_trouble *trouble)

@@ -17,8 +17,8 @@ struct oci;
 struct oci *oci_open(int file, const char *tag, struct image_trouble *trouble);
 void oci_close(struct oci **oci);
 
-const char *oci_digest(const struct oci *oci);    /* of the manifest */
-uint64_t oci_size(const struct oci *oci);         /* compressed layers together */
+const char *oci_digest(const struct oci *oci); /* of the manifest */
+uint64_t oci_size(const struct oci *oci);      /* compressed layers together */
 size_t oci_layer_count(const struct oci *oci);
 
 int oci_unpack(struct oci *oci, struct rootfs *rootfs);

@@ -41,15 +41,13 @@ static int refuse_layer(struct oci_unpacked *unpacked)
         return trouble->fail.code;
     }
     const char *why = archive_error_string(unpacked->filter);
-    return image_refuse(trouble, IMAGE_REFUSAL_OCI_LAYER, "a layer cannot be decompressed: %.200s",
-                        why ? why : "?");
+    return image_refuse(trouble, IMAGE_REFUSAL_OCI_LAYER, "a layer cannot be decompressed: %.200s", why ? why : "?");
 }
 
 static bool open_filter(struct oci_unpacked *unpacked)
 {
     struct archive *filter = unpacked->filter = archive_read_new();
-    return filter && (unpacked->hash = digest_begin()) &&
-           archive_read_support_filter_gzip(filter) >= ARCHIVE_WARN &&
+    return filter && (unpacked->hash = digest_begin()) && archive_read_support_filter_gzip(filter) >= ARCHIVE_WARN &&
            archive_read_support_filter_zstd(filter) >= ARCHIVE_WARN &&
            archive_read_support_format_raw(filter) >= ARCHIVE_WARN &&
            archive_read_support_format_empty(filter) >= ARCHIVE_WARN;
@@ -67,8 +65,7 @@ static int begin(struct oci_unpacked *unpacked)
     return got < ARCHIVE_WARN && got != ARCHIVE_EOF ? refuse_layer(unpacked) : 0;
 }
 
-struct oci_unpacked *oci_unpacked_open(struct oci_blob *blob, const char *diff_id,
-                                       struct rootfs *rootfs)
+struct oci_unpacked *oci_unpacked_open(struct oci_blob *blob, const char *diff_id, struct rootfs *rootfs)
 {
     struct oci_unpacked *unpacked = calloc(1, sizeof(*unpacked));
     if (!unpacked) {
@@ -116,8 +113,8 @@ static int verify(struct oci_unpacked *unpacked)
     if (strcmp(found, unpacked->diff_id) == 0)
         return 0;
     return image_refuse(unpacked->rootfs->trouble, IMAGE_REFUSAL_OCI_BLOB,
-                        "the layer %s unpacks to %s, but the image's config says %s",
-                        oci_blob_digest(unpacked->blob), found, unpacked->diff_id);
+                        "the layer %s unpacks to %s, but the image's config says %s", oci_blob_digest(unpacked->blob),
+                        found, unpacked->diff_id);
 }
 
 static int count(struct oci_unpacked *unpacked, size_t len)

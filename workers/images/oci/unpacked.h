@@ -12,8 +12,7 @@
 struct oci_unpacked;
 
 /* Borrows all; the rootfs for its limit, its wish to stop and its trouble. NULL: the trouble. */
-struct oci_unpacked *oci_unpacked_open(struct oci_blob *blob, const char *diff_id,
-                                       struct rootfs *rootfs);
+struct oci_unpacked *oci_unpacked_open(struct oci_blob *blob, const char *diff_id, struct rootfs *rootfs);
 void oci_unpacked_close(struct oci_unpacked **unpacked);
 /* The next bytes, good until the next call; none at the end. */
 int oci_unpacked_read(struct oci_unpacked *unpacked, struct slice *ret);

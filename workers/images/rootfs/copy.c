@@ -49,8 +49,7 @@ static int copy_extent(struct copy *copy, int from, int to, off_t at, off_t end)
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return image_refuse(copy->rootfs->trouble, IMAGE_REFUSAL_UNREADABLE, "cannot read: %s",
-                                strerror(errno));
+            return image_refuse(copy->rootfs->trouble, IMAGE_REFUSAL_UNREADABLE, "cannot read: %s", strerror(errno));
         if (got == 0)
             break; /* it became shorter */
         int code = rootfs_write(copy->rootfs, to, copy->chunk, (size_t)got, (uint64_t)at);
@@ -109,8 +108,7 @@ static int copy_file(struct copy *copy, int from, const struct rootfs_entry *ent
 }
 
 /* Whether it was copied under another name, which *ret_first then is. */
-static int find_first(struct copy *copy, const struct stat *it, const char *path,
-                      const char **ret_first)
+static int find_first(struct copy *copy, const struct stat *it, const char *path, const char **ret_first)
 {
     struct first_name wanted = {.inode = it->st_ino};
     struct first_name **found = tfind(&wanted, &copy->names, compare_inodes);
@@ -144,8 +142,7 @@ static int copy_symlink(struct copy *copy, int parent, const struct rootfs_entry
 
 static int copy_entries(struct copy *copy, int dir, const char *above);
 
-static int copy_opened(struct copy *copy, int from, const struct rootfs_entry *entry,
-                       const struct stat *it)
+static int copy_opened(struct copy *copy, int from, const struct rootfs_entry *entry, const struct stat *it)
 {
     if (!S_ISDIR(it->st_mode))
         return copy_file(copy, from, entry, it->st_size);
@@ -155,8 +152,7 @@ static int copy_opened(struct copy *copy, int from, const struct rootfs_entry *e
     return code < 0 ? code : copy_entries(copy, from, entry->path);
 }
 
-static int copy_node(struct copy *copy, int parent, const struct rootfs_entry *entry,
-                     const struct stat *it)
+static int copy_node(struct copy *copy, int parent, const struct rootfs_entry *entry, const struct stat *it)
 {
     const char *first = NULL;
     mode_t type = it->st_mode & S_IFMT;
@@ -169,8 +165,7 @@ static int copy_node(struct copy *copy, int parent, const struct rootfs_entry *e
         return code < 0 ? code : rootfs_add_link(copy->rootfs, entry, first);
     if (S_ISLNK(type))
         return copy_symlink(copy, parent, entry);
-    AUTO_CLOSE int from = openat(parent, dirtree_leaf(entry->path),
-                                 O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    AUTO_CLOSE int from = openat(parent, dirtree_leaf(entry->path), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (from >= 0)
         return copy_opened(copy, from, entry, it);
     if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
@@ -193,8 +188,7 @@ static int copy_entry(struct copy *copy, int dir, const char *above, const char 
     AUTO_FREE char *path = dirtree_clean_path(joined);
     if (!path)
         return image_refuse(copy->rootfs->trouble, IMAGE_REFUSAL_TOO_LARGE,
-                            "its directories are more than %d levels deep (limit: levels)",
-                            TREE_DEPTH_MAX);
+                            "its directories are more than %d levels deep (limit: levels)", TREE_DEPTH_MAX);
     if (fstatat(dir, name, &it, AT_SYMLINK_NOFOLLOW) < 0 || it.st_dev != copy->device) {
         copy->rootfs->counts.unreadable++;
         return 0;
@@ -203,10 +197,7 @@ static int copy_entry(struct copy *copy, int dir, const char *above, const char 
     return copy_node(copy, dir, &entry, &it);
 }
 
-static bool is_dots(const char *name)
-{
-    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
+static bool is_dots(const char *name) { return strcmp(name, ".") == 0 || strcmp(name, "..") == 0; }
 
 static DIR *open_stream(int dir)
 {
@@ -235,9 +226,7 @@ int copy_directory(int dir, struct rootfs *rootfs)
 {
     struct stat it;
     struct copy copy = {.rootfs = rootfs, .chunk = malloc(CHUNK)};
-    int code = copy.chunk && fstat(dir, &it) == 0
-                   ? 0
-                   : image_fail(rootfs->trouble, -ENOMEM, "out of memory");
+    int code = copy.chunk && fstat(dir, &it) == 0 ? 0 : image_fail(rootfs->trouble, -ENOMEM, "out of memory");
     if (code == 0) {
         copy.device = it.st_dev;
         code = copy_entries(&copy, dir, "");
@@ -249,8 +238,7 @@ int copy_directory(int dir, struct rootfs *rootfs)
 
 /* ---- owners --------------------------------------------------------------------------------------- */
 
-static void note_owner(struct copy_owners *owners, const struct stat *it, const char *above,
-                       const char *name)
+static void note_owner(struct copy_owners *owners, const struct stat *it, const char *above, const char *name)
 {
     owners->entries++;
     if (it->st_uid == geteuid() && it->st_gid == getegid())
@@ -262,8 +250,7 @@ static void note_owner(struct copy_owners *owners, const struct stat *it, const 
         strcpy(owners->first + sizeof(owners->first) - sizeof("..."), "...");
 }
 
-static bool count_within(int dir, const char *above, uint64_t entries_max, int depth,
-                         struct copy_owners *owners)
+static bool count_within(int dir, const char *above, uint64_t entries_max, int depth, struct copy_owners *owners)
 {
     DIR *stream = depth > TREE_DEPTH_MAX ? NULL : open_stream(dir);
     const struct dirent *entry;
@@ -275,10 +262,9 @@ static bool count_within(int dir, const char *above, uint64_t entries_max, int d
             continue;
         note_owner(owners, &it, above, entry->d_name);
         is_whole = owners->entries < entries_max;
-        AUTO_CLOSE int within =
-            S_ISDIR(it.st_mode) && is_whole
-                ? openat(dir, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-                : -1;
+        AUTO_CLOSE int within = S_ISDIR(it.st_mode) && is_whole
+                                    ? openat(dir, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+                                    : -1;
         if (within >= 0) {
             snprintf(path, sizeof(path), "%.120s/%.120s", above, entry->d_name);
             is_whole = count_within(within, path, entries_max, depth + 1, owners);

@@ -19,11 +19,10 @@ struct rootfs_pending {
     struct timespec mtime;
 };
 
-void rootfs_init(struct rootfs *rootfs, int root, const struct rootfs_limits *limits,
-                 const atomic_bool *stop, struct image_trouble *trouble)
+void rootfs_init(struct rootfs *rootfs, int root, const struct rootfs_limits *limits, const atomic_bool *stop,
+                 struct image_trouble *trouble)
 {
-    *rootfs = (struct rootfs){
-        .root = root, .limits = *limits, .stop = stop, .trouble = trouble, .parent = -1};
+    *rootfs = (struct rootfs){.root = root, .limits = *limits, .stop = stop, .trouble = trouble, .parent = -1};
 }
 
 static void forget_parent(struct rootfs *rootfs)
@@ -91,8 +90,8 @@ int rootfs_parent(struct rootfs *rootfs, const char *path)
     forget_parent(rootfs);
     int parent = open_dirs(rootfs->root, above);
     if (parent < 0 && (errno == ENOTDIR || errno == ELOOP))
-        return image_refuse(rootfs->trouble, IMAGE_REFUSAL_OCI_LAYER,
-                            "it holds %.200s: its parent is no directory", path);
+        return image_refuse(rootfs->trouble, IMAGE_REFUSAL_OCI_LAYER, "it holds %.200s: its parent is no directory",
+                            path);
     if (parent < 0)
         return fail_entry(rootfs, "make the parents of", path);
     rootfs->parent = parent;
@@ -137,13 +136,10 @@ static int remove_at(struct rootfs *rootfs, int parent, const char *path)
     if (fstatat(parent, leaf, &it, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : fail_entry(rootfs, "look at", path);
     if (!S_ISDIR(it.st_mode))
-        return unlinkat(parent, leaf, 0) == 0 ? 0
-                                              : fail_entry(rootfs, "replace", path);
+        return unlinkat(parent, leaf, 0) == 0 ? 0 : fail_entry(rootfs, "replace", path);
     int code = dirtree_remove_at(parent, leaf);
     forget_parent(rootfs); /* it may lie in what is gone */
-    return code == 0 ? 0
-                     : image_fail(rootfs->trouble, code, "cannot replace %.200s: %s", path,
-                                  strerror(-code));
+    return code == 0 ? 0 : image_fail(rootfs->trouble, code, "cannot replace %.200s: %s", path, strerror(-code));
 }
 
 int rootfs_remove(struct rootfs *rootfs, const char *path)
@@ -172,8 +168,8 @@ static int add_pending(struct rootfs *rootfs, const struct rootfs_entry *entry)
     char *path = strdup(entry->path);
     if (!path)
         return image_fail(rootfs->trouble, -ENOMEM, "out of memory");
-    rootfs->pending[rootfs->pending_count] =
-        (struct rootfs_pending){path, rootfs->pending_count, entry->mode & 01777, entry->mtime};
+    rootfs->pending[rootfs->pending_count] = (struct rootfs_pending){path, rootfs->pending_count, entry->mode & 01777,
+                                                                     entry->mtime};
     rootfs->pending_count++;
     return 0;
 }
@@ -239,8 +235,7 @@ int rootfs_open_file(struct rootfs *rootfs, const struct rootfs_entry *entry, ui
     int parent = clear_place(rootfs, entry->path);
     if (parent < 0)
         return parent;
-    int file = openat(parent, dirtree_leaf(entry->path),
-                      O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int file = openat(parent, dirtree_leaf(entry->path), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     return file < 0 ? fail_entry(rootfs, "make", entry->path) : file;
 }
 
@@ -256,8 +251,7 @@ int rootfs_write(struct rootfs *rootfs, int file, const void *data, size_t len, 
                : image_fail(rootfs->trouble, -errno, "cannot write: %s", strerror(errno));
 }
 
-int rootfs_end_file(struct rootfs *rootfs, int file, const struct rootfs_entry *entry,
-                    uint64_t size)
+int rootfs_end_file(struct rootfs *rootfs, int file, const struct rootfs_entry *entry, uint64_t size)
 {
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, entry->mtime};
     if (ftruncate(file, (off_t)size) < 0 && (errno == EFBIG || errno == EINVAL))
@@ -270,8 +264,7 @@ int rootfs_end_file(struct rootfs *rootfs, int file, const struct rootfs_entry *
     return 0;
 }
 
-int rootfs_set_attribute(struct rootfs *rootfs, const char *path, const char *name,
-                         struct slice value)
+int rootfs_set_attribute(struct rootfs *rootfs, const char *path, const char *name, struct slice value)
 {
     if (strncmp(name, "user.", 5) != 0 || strncmp(name, "user.overlay.", 13) == 0) {
         rootfs->counts.attributes++;
@@ -280,8 +273,7 @@ int rootfs_set_attribute(struct rootfs *rootfs, const char *path, const char *na
     int parent = rootfs_parent(rootfs, path);
     if (parent < 0)
         return parent;
-    AUTO_CLOSE int file =
-        openat(parent, dirtree_leaf(path), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    AUTO_CLOSE int file = openat(parent, dirtree_leaf(path), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (file >= 0 && fsetxattr(file, name, value.data, value.len, 0) == 0)
         return 0;
     if (errno == ENOSPC || errno == EDQUOT)
@@ -311,12 +303,10 @@ static int compare_pending(const void *a, const void *b)
 static int apply_pending(struct rootfs *rootfs, const struct rootfs_pending *pending)
 {
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, pending->mtime};
-    AUTO_CLOSE int dir =
-        dirtree_open(rootfs->root, pending->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    AUTO_CLOSE int dir = dirtree_open(rootfs->root, pending->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
     if (dir < 0)
-        return errno == ENOENT || errno == ENOTDIR || errno == ELOOP
-                   ? 0 /* a later entry replaced it */
-                   : fail_entry(rootfs, "open", pending->path);
+        return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 /* a later entry replaced it */
+                                                                     : fail_entry(rootfs, "open", pending->path);
     if (futimens(dir, times) < 0 || fchmod(dir, pending->mode) < 0)
         return fail_entry(rootfs, "set the mode of", pending->path);
     return 0;

@@ -25,9 +25,9 @@ struct rootfs_limits {
 };
 
 struct rootfs_counts {
-    uint64_t bytes, entries;                 /* written; holes are no bytes */
-    uint64_t devices, sockets, attributes;   /* left out; FIFOs are counted with the sockets */
-    uint64_t unreadable;                     /* left out, of a directory that is copied */
+    uint64_t bytes, entries;               /* written; holes are no bytes */
+    uint64_t devices, sockets, attributes; /* left out; FIFOs are counted with the sockets */
+    uint64_t unreadable;                   /* left out, of a directory that is copied */
 };
 
 struct rootfs_pending;
@@ -52,8 +52,8 @@ struct rootfs_entry {
     struct timespec mtime;
 };
 
-void rootfs_init(struct rootfs *rootfs, int root, const struct rootfs_limits *limits,
-                 const atomic_bool *stop, struct image_trouble *trouble);
+void rootfs_init(struct rootfs *rootfs, int root, const struct rootfs_limits *limits, const atomic_bool *stop,
+                 struct image_trouble *trouble);
 /* Gives directories their modes and times. */
 int rootfs_complete(struct rootfs *rootfs);
 void rootfs_finish(struct rootfs *rootfs);
@@ -71,11 +71,9 @@ int rootfs_add_link(struct rootfs *rootfs, const struct rootfs_entry *entry, con
 int rootfs_open_file(struct rootfs *rootfs, const struct rootfs_entry *entry, uint64_t size);
 int rootfs_write(struct rootfs *rootfs, int file, const void *data, size_t len, uint64_t offset);
 /* Its size (a hole where nothing was written), mode and time. Does not close it. */
-int rootfs_end_file(struct rootfs *rootfs, int file, const struct rootfs_entry *entry,
-                    uint64_t size);
+int rootfs_end_file(struct rootfs *rootfs, int file, const struct rootfs_entry *entry, uint64_t size);
 /* user.* attributes; `name` whole. Others are counted and left out. */
-int rootfs_set_attribute(struct rootfs *rootfs, const char *path, const char *name,
-                         struct slice value);
+int rootfs_set_attribute(struct rootfs *rootfs, const char *path, const char *name, struct slice value);
 /* A file type (S_IFCHR ...) that no image of ours has: counted. */
 void rootfs_leave_out(struct rootfs *rootfs, mode_t type);
 /* Removes what is at a path, all of it; nothing there is fine. */

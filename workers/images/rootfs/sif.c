@@ -31,16 +31,16 @@ static const char magic[10] = "SIF_MAGIC"; /* its NUL counts */
 static const char version[3] = "01";
 static const char squashfs_magic[4] = {'h', 's', 'q', 's'};
 
-static const char *const filesystems[] = {"nothing", "SquashFS", "ext3", "an archive",
-                                          "raw data", "encrypted SquashFS"};
+static const char *const filesystems[] = {"nothing",    "SquashFS", "ext3",
+                                          "an archive", "raw data", "encrypted SquashFS"};
 
 static const struct {
     char code[3];
     const char *name;
 } architectures[] = {
-    {"01", "386"},     {"02", "amd64"},    {"03", "arm"},       {"04", "arm64"},  {"05", "ppc64"},
-    {"06", "ppc64le"}, {"07", "mips"},     {"08", "mipsle"},    {"09", "mips64"}, {"10", "mips64le"},
-    {"11", "s390x"},   {"12", "riscv64"},  {"13", "loong64"},
+    {"01", "386"},     {"02", "amd64"},   {"03", "arm"},     {"04", "arm64"},  {"05", "ppc64"},
+    {"06", "ppc64le"}, {"07", "mips"},    {"08", "mipsle"},  {"09", "mips64"}, {"10", "mips64le"},
+    {"11", "s390x"},   {"12", "riscv64"}, {"13", "loong64"},
 };
 
 const char *image_architecture(void)
@@ -79,15 +79,14 @@ static const char *architecture_name(const uint8_t *code)
 }
 
 /* Reads, and says what is wrong when that cannot be done. */
-static int fetch(const struct image_source *source, uint64_t offset, void *data, size_t len,
-                 const char *what, struct image_trouble *trouble)
+static int fetch(const struct image_source *source, uint64_t offset, void *data, size_t len, const char *what,
+                 struct image_trouble *trouble)
 {
     int code = image_source_read(source, offset, data, len);
     if (code == -ENODATA)
         return image_refuse(trouble, IMAGE_REFUSAL_TRUNCATED, "the SIF ends within its %s", what);
     if (code < 0)
-        return image_refuse(trouble, IMAGE_REFUSAL_UNREADABLE, "cannot read the SIF's %s: %s", what,
-                            strerror(-code));
+        return image_refuse(trouble, IMAGE_REFUSAL_UNREADABLE, "cannot read the SIF's %s: %s", what, strerror(-code));
     return 0;
 }
 
@@ -112,19 +111,17 @@ static int read_header(const struct image_source *source, struct sif *sif, struc
     if (memcmp(header + HEADER_MAGIC, magic, sizeof(magic)) != 0)
         return image_refuse(trouble, IMAGE_REFUSAL_UNKNOWN, "it has no SIF's magic number");
     if (memcmp(header + HEADER_VERSION, version, sizeof(version)) != 0)
-        return image_refuse(trouble, IMAGE_REFUSAL_SIF_VERSION,
-                            "a SIF of a version other than 01 (\"%.2s\")",
+        return image_refuse(trouble, IMAGE_REFUSAL_SIF_VERSION, "a SIF of a version other than 01 (\"%.2s\")",
                             (const char *)header + HEADER_VERSION);
     table->count = little(header + HEADER_TOTAL, 8);
     table->offset = little(header + HEADER_TABLE, 8);
     sif->created_s = (int64_t)little(header + HEADER_CREATED, 8);
     if (table->count < 1 || table->count > SIF_DESCRIPTORS_MAX)
         return image_refuse(trouble, IMAGE_REFUSAL_SIF_OBJECTS,
-                            "the SIF says that it has room for %lld objects, not 1 to %d",
-                            (long long)table->count, SIF_DESCRIPTORS_MAX);
+                            "the SIF says that it has room for %lld objects, not 1 to %d", (long long)table->count,
+                            SIF_DESCRIPTORS_MAX);
     if (table->offset < SIF_HEADER_SIZE)
-        return image_refuse(trouble, IMAGE_REFUSAL_CORRUPT,
-                            "the SIF's table of objects lies within its header");
+        return image_refuse(trouble, IMAGE_REFUSAL_CORRUPT, "the SIF's table of objects lies within its header");
     return 0;
 }
 
@@ -135,18 +132,15 @@ static int take_root(const struct image_source *source, const uint8_t *descripto
     if (filesystem == FILESYSTEM_ENCRYPTED)
         return image_refuse(trouble, IMAGE_REFUSAL_ENCRYPTED, "the SIF's root is encrypted");
     if (filesystem != FILESYSTEM_SQUASHFS)
-        return image_refuse(trouble, IMAGE_REFUSAL_SIF_FILESYSTEM,
-                            "the SIF's root is %s, not SquashFS",
-                            filesystem < sizeof(filesystems) / sizeof(*filesystems)
-                                ? filesystems[filesystem]
-                                : "a file system of no known kind");
+        return image_refuse(trouble, IMAGE_REFUSAL_SIF_FILESYSTEM, "the SIF's root is %s, not SquashFS",
+                            filesystem < sizeof(filesystems) / sizeof(*filesystems) ? filesystems[filesystem]
+                                                                                    : "a file system of no known kind");
     sif->root_offset = little(descriptor + DESCRIPTOR_OFFSET, 8);
     sif->root_size = little(descriptor + DESCRIPTOR_LENGTH, 8);
     if (sif->root_offset > source->size || sif->root_size > source->size - sif->root_offset)
         return image_refuse(trouble, IMAGE_REFUSAL_TRUNCATED,
-                            "the SIF's root is %lld bytes at %lld, and the file has %llu",
-                            (long long)sif->root_size, (long long)sif->root_offset,
-                            (unsigned long long)source->size);
+                            "the SIF's root is %lld bytes at %lld, and the file has %llu", (long long)sif->root_size,
+                            (long long)sif->root_offset, (unsigned long long)source->size);
     sif->architecture = architecture_name(descriptor + DESCRIPTOR_ARCHITECTURE);
     if (strcmp(sif->architecture, image_architecture()) != 0)
         return image_refuse(trouble, IMAGE_REFUSAL_ARCHITECTURE, "the SIF is for %s, this node is %s",
@@ -154,16 +148,14 @@ static int take_root(const struct image_source *source, const uint8_t *descripto
     return 0;
 }
 
-static int check_root(const struct image_source *source, const struct sif *sif,
-                      struct image_trouble *trouble)
+static int check_root(const struct image_source *source, const struct sif *sif, struct image_trouble *trouble)
 {
     char found[sizeof(squashfs_magic)];
     if (sif->root_size < sizeof(found))
         return image_refuse(trouble, IMAGE_REFUSAL_CORRUPT, "the SIF's root is empty");
     int code = fetch(source, sif->root_offset, found, sizeof(found), "root", trouble);
     if (code == 0 && memcmp(found, squashfs_magic, sizeof(found)) != 0)
-        return image_refuse(trouble, IMAGE_REFUSAL_CORRUPT,
-                            "the SIF's root is no SquashFS, though it says so");
+        return image_refuse(trouble, IMAGE_REFUSAL_CORRUPT, "the SIF's root is no SquashFS, though it says so");
     return code;
 }
 
@@ -187,8 +179,7 @@ int sif_read(const struct image_source *source, struct sif *ret, struct image_tr
         uint64_t at = i * SIF_DESCRIPTOR_SIZE; /* cannot overflow: the count is bounded */
         code = table.offset > UINT64_MAX - at
                    ? image_refuse(trouble, IMAGE_REFUSAL_TRUNCATED, "the SIF's table is not in it")
-                   : fetch(source, table.offset + at, descriptor, sizeof(descriptor),
-                           "table of objects", trouble);
+                   : fetch(source, table.offset + at, descriptor, sizeof(descriptor), "table of objects", trouble);
         if (code < 0 || !descriptor[DESCRIPTOR_USED])
             continue;
         sif.object_count++;
@@ -196,13 +187,12 @@ int sif_read(const struct image_source *source, struct sif *ret, struct image_tr
         has_oci |= type == TYPE_OCI_INDEX;
         if (type != TYPE_PARTITION || little(descriptor + DESCRIPTOR_PART, 4) != PART_PRIMARY)
             continue;
-        code = sif.architecture ? image_refuse(trouble, IMAGE_REFUSAL_SIF_TWO_PRIMARY,
-                                               "the SIF has two primary system partitions")
-                                : take_root(source, descriptor, &sif, trouble);
+        code = sif.architecture
+                   ? image_refuse(trouble, IMAGE_REFUSAL_SIF_TWO_PRIMARY, "the SIF has two primary system partitions")
+                   : take_root(source, descriptor, &sif, trouble);
     }
     if (code == 0)
-        code = sif.architecture ? check_root(source, &sif, trouble)
-                                : refuse_rootless(&sif, has_oci, trouble);
+        code = sif.architecture ? check_root(source, &sif, trouble) : refuse_rootless(&sif, has_oci, trouble);
     if (code == 0)
         *ret = sif;
     return code;

@@ -17,7 +17,7 @@ enum { SIF_HEADER_SIZE = 128, SIF_DESCRIPTOR_SIZE = 585, SIF_DESCRIPTORS_MAX = 4
 struct sif {
     uint64_t root_offset, root_size; /* of the SquashFS */
     int64_t created_s;
-    uint32_t object_count; /* descriptors in use */
+    uint32_t object_count;    /* descriptors in use */
     const char *architecture; /* "amd64" */
 };
 

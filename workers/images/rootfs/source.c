@@ -33,8 +33,7 @@ struct image_source image_source_of_memory(const void *data, size_t size)
 
 struct image_source image_source_of_file(int file, uint64_t start, uint64_t size)
 {
-    return (struct image_source){
-        .read_at = read_file, .file = file, .start = start, .size = size};
+    return (struct image_source){.read_at = read_file, .file = file, .start = start, .size = size};
 }
 
 int image_source_read(const struct image_source *source, uint64_t offset, void *data, size_t len)

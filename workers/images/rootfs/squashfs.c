@@ -42,24 +42,19 @@ static void destroy_never(sqfs_object_t *object) { (void)object; /* it is part o
 
 /* ---- what the library says ------------------------------------------------------------------- */
 
-int squashfs_refuse(const struct squashfs *squashfs, struct image_trouble *trouble, int error,
-                    const char *what)
+int squashfs_refuse(const struct squashfs *squashfs, struct image_trouble *trouble, int error, const char *what)
 {
     switch (error) {
-    case SQFS_ERROR_ALLOC:
-        return image_fail(trouble, -ENOMEM, "out of memory");
+    case SQFS_ERROR_ALLOC: return image_fail(trouble, -ENOMEM, "out of memory");
     case SQFS_ERROR_IO:
         return image_refuse(trouble, IMAGE_REFUSAL_UNREADABLE, "cannot read %s: %s", what,
                             strerror(-squashfs->file.error));
     case SQFS_ERROR_OUT_OF_BOUNDS:
         return image_refuse(trouble, IMAGE_REFUSAL_TRUNCATED,
                             "%s lies beyond its end: the SquashFS is cut short or damaged", what);
-    case SQFS_ERROR_COMPRESSOR:
-        return image_refuse(trouble, IMAGE_REFUSAL_CORRUPT, "%s cannot be decompressed", what);
-    case SQFS_ERROR_UNSUPPORTED:
-        return image_refuse(trouble, IMAGE_REFUSAL_CORRUPT, "%s is of an unknown type", what);
-    default:
-        return image_refuse(trouble, IMAGE_REFUSAL_CORRUPT, "%s is damaged (%d)", what, error);
+    case SQFS_ERROR_COMPRESSOR: return image_refuse(trouble, IMAGE_REFUSAL_CORRUPT, "%s cannot be decompressed", what);
+    case SQFS_ERROR_UNSUPPORTED: return image_refuse(trouble, IMAGE_REFUSAL_CORRUPT, "%s is of an unknown type", what);
+    default: return image_refuse(trouble, IMAGE_REFUSAL_CORRUPT, "%s is damaged (%d)", what, error);
     }
 }
 
@@ -68,8 +63,7 @@ int squashfs_refuse(const struct squashfs *squashfs, struct image_trouble *troub
 bool squashfs_is(const struct image_source *source)
 {
     char found[sizeof(magic)];
-    return image_source_read(source, 0, found, sizeof(found)) == 0 &&
-           memcmp(found, magic, sizeof(magic)) == 0;
+    return image_source_read(source, 0, found, sizeof(found)) == 0 && memcmp(found, magic, sizeof(magic)) == 0;
 }
 
 static int open_super(struct squashfs *squashfs, struct image_trouble *trouble)
@@ -81,18 +75,16 @@ static int open_super(struct squashfs *squashfs, struct image_trouble *trouble)
     if (error)
         return squashfs_refuse(squashfs, trouble, error, "the SquashFS' superblock");
     if (super->bytes_used > squashfs->file.source.size)
-        return image_refuse(trouble, IMAGE_REFUSAL_TRUNCATED,
-                            "the SquashFS is %llu bytes long, and %llu are there",
-                            (unsigned long long)super->bytes_used,
-                            (unsigned long long)squashfs->file.source.size);
+        return image_refuse(trouble, IMAGE_REFUSAL_TRUNCATED, "the SquashFS is %llu bytes long, and %llu are there",
+                            (unsigned long long)super->bytes_used, (unsigned long long)squashfs->file.source.size);
     return 0;
 }
 
 static int open_compressor(struct squashfs *squashfs, struct image_trouble *trouble)
 {
     sqfs_compressor_config_t config;
-    int error = sqfs_compressor_config_init(&config, squashfs->super.compression_id,
-                                            squashfs->super.block_size, SQFS_COMP_FLAG_UNCOMPRESS);
+    int error = sqfs_compressor_config_init(&config, squashfs->super.compression_id, squashfs->super.block_size,
+                                            SQFS_COMP_FLAG_UNCOMPRESS);
     if (!error)
         error = sqfs_compressor_create(&config, &squashfs->compressor);
     if (error == SQFS_ERROR_ALLOC)
@@ -131,11 +123,11 @@ struct squashfs *squashfs_open(const struct image_source *source, struct image_t
         return NULL;
     }
     squashfs->file = (struct squashfs_file){.base = {.base = {.destroy = destroy_never},
-                                            .read_at = read_at,
-                                            .write_at = write_never,
-                                            .get_size = tell_size,
-                                            .truncate = size_never},
-                                   .source = *source};
+                                                     .read_at = read_at,
+                                                     .write_at = write_never,
+                                                     .get_size = tell_size,
+                                                     .truncate = size_never},
+                                            .source = *source};
     int code = open_super(squashfs, trouble);
     if (code == 0)
         code = open_compressor(squashfs, trouble);

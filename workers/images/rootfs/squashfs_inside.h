@@ -27,7 +27,6 @@ struct squashfs {
 };
 
 /* What the library's error means; `what` is what it was about. Returns the trouble's code. */
-int squashfs_refuse(const struct squashfs *squashfs, struct image_trouble *trouble, int error,
-                    const char *what);
+int squashfs_refuse(const struct squashfs *squashfs, struct image_trouble *trouble, int error, const char *what);
 
 #endif

@@ -15,9 +15,9 @@
 struct walk {
     struct squashfs *squashfs;
     struct rootfs *rootfs;
-    bool writes;    /* else it counts only */
-    uint8_t *seen;  /* a bit an inode number: directories that came */
-    char **first;   /* by inode number: where a file with several names came first */
+    bool writes;   /* else it counts only */
+    uint8_t *seen; /* a bit an inode number: directories that came */
+    char **first;  /* by inode number: where a file with several names came first */
 };
 
 struct place {
@@ -35,15 +35,13 @@ static int refuse_at(const struct place *place, int error, const char *what)
 
 static int refuse_corrupt(const struct place *place, const char *why)
 {
-    return image_refuse(place->walk->rootfs->trouble, IMAGE_REFUSAL_CORRUPT, "%.200s: %s",
-                        place->path, why);
+    return image_refuse(place->walk->rootfs->trouble, IMAGE_REFUSAL_CORRUPT, "%.200s: %s", place->path, why);
 }
 
 static struct rootfs_entry entry_of(const struct place *place)
 {
-    return (struct rootfs_entry){.path = place->path,
-                                 .mode = place->inode->base.mode,
-                                 .mtime = {.tv_sec = place->inode->base.mod_time}};
+    return (struct rootfs_entry){
+        .path = place->path, .mode = place->inode->base.mode, .mtime = {.tv_sec = place->inode->base.mod_time}};
 }
 
 /* ---- attributes --------------------------------------------------------------------------------- */
@@ -83,8 +81,7 @@ static int set_attributes(const struct place *place)
 
 /* ---- files -------------------------------------------------------------------------------------- */
 
-static int write_piece(const struct place *place, int file, sqfs_u8 *data, size_t len,
-                       uint64_t offset)
+static int write_piece(const struct place *place, int file, sqfs_u8 *data, size_t len, uint64_t offset)
 {
     int code = rootfs_write(place->walk->rootfs, file, data, len, offset);
     sqfs_free(data);
@@ -101,8 +98,7 @@ static int write_data(const struct place *place, int file, uint64_t size)
         if (place->inode->extra[i] == 0) /* a hole */
             continue;
         int error = sqfs_data_reader_get_block(reader, place->inode, i, &len, &data);
-        int code = error ? refuse_at(place, error, "the data")
-                         : write_piece(place, file, data, len, offset);
+        int code = error ? refuse_at(place, error, "the data") : write_piece(place, file, data, len, offset);
         if (code < 0)
             return code;
     }
@@ -117,8 +113,7 @@ static int measure(const struct place *place, uint64_t *ret_size, uint64_t *ret_
 {
     uint64_t block_size = place->walk->squashfs->super.block_size, size;
     sqfs_u32 fragment, at;
-    if (sqfs_inode_get_file_size(place->inode, &size) ||
-        sqfs_inode_get_frag_location(place->inode, &fragment, &at))
+    if (sqfs_inode_get_file_size(place->inode, &size) || sqfs_inode_get_frag_location(place->inode, &fragment, &at))
         return refuse_corrupt(place, "a file without a size");
     size_t blocks = sqfs_inode_get_file_block_count(place->inode);
     uint64_t tail = size % block_size, expected = size / block_size;
@@ -237,8 +232,7 @@ static int check_inode(const struct place *place, bool is_dir)
     return 0;
 }
 
-static int push_subdir(const struct place *place, const sqfs_dir_entry_t *found,
-                       struct subdir **subdirs)
+static int push_subdir(const struct place *place, const sqfs_dir_entry_t *found, struct subdir **subdirs)
 {
     struct subdir *subdir = calloc(1, sizeof(*subdir));
     if (!subdir || !(subdir->name = strndup((const char *)found->name, (size_t)found->size + 1))) {
@@ -260,8 +254,7 @@ static char *join(const char *dir, const char *name, size_t len)
 }
 
 /* One entry of the directory that is being read. */
-static int take_entry(const struct place *dir, const sqfs_dir_entry_t *found,
-                      struct subdir **subdirs)
+static int take_entry(const struct place *dir, const sqfs_dir_entry_t *found, struct subdir **subdirs)
 {
     const struct walk *walk = dir->walk;
     sqfs_inode_generic_t *inode = NULL;
@@ -310,8 +303,7 @@ static int take_dir(const struct place *place, int depth)
     sqfs_dir_entry_t *found = NULL;
     if (depth > TREE_DEPTH_MAX || strlen(place->path) >= PATH_MAX)
         return image_refuse(place->walk->rootfs->trouble, IMAGE_REFUSAL_TOO_LARGE,
-                            "its directories are more than %d levels deep (limit: levels)",
-                            TREE_DEPTH_MAX);
+                            "its directories are more than %d levels deep (limit: levels)", TREE_DEPTH_MAX);
     int code = make_dir(place);
     int error = code < 0 ? 1 : sqfs_dir_reader_open_dir(reader, place->inode, 0);
     while (code == 0 && !error && (error = sqfs_dir_reader_read(reader, &found)) == 0) {
@@ -357,8 +349,7 @@ static int run_walk(struct squashfs *squashfs, struct rootfs *rootfs, bool write
     struct walk walk = {.squashfs = squashfs, .rootfs = rootfs, .writes = writes};
     walk.seen = calloc(1, inodes / 8 + 1);
     walk.first = calloc(inodes, sizeof(*walk.first));
-    int code = walk.seen && walk.first ? walk_root(&walk)
-                                       : image_fail(rootfs->trouble, -ENOMEM, "out of memory");
+    int code = walk.seen && walk.first ? walk_root(&walk) : image_fail(rootfs->trouble, -ENOMEM, "out of memory");
     for (size_t i = 0; walk.first && i < inodes; i++)
         free(walk.first[i]);
     free(walk.first);
@@ -366,10 +357,7 @@ static int run_walk(struct squashfs *squashfs, struct rootfs *rootfs, bool write
     return code;
 }
 
-int squashfs_count(struct squashfs *squashfs, struct rootfs *rootfs)
-{
-    return run_walk(squashfs, rootfs, false);
-}
+int squashfs_count(struct squashfs *squashfs, struct rootfs *rootfs) { return run_walk(squashfs, rootfs, false); }
 
 int squashfs_unpack(struct squashfs *squashfs, struct rootfs *rootfs)
 {

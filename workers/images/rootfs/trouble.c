@@ -15,8 +15,7 @@ static const struct {
 #undef REFUSAL
 };
 
-static int say(struct image_trouble *trouble, enum image_refusal refusal, int code,
-               const char *format, va_list args)
+static int say(struct image_trouble *trouble, enum image_refusal refusal, int code, const char *format, va_list args)
 {
     if (!trouble)
         return code;

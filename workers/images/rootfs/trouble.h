@@ -26,8 +26,7 @@ struct image_trouble {
 /* Both return the code, which image_refuse makes -EBADMSG. */
 int image_refuse(struct image_trouble *trouble, enum image_refusal refusal, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-int image_fail(struct image_trouble *trouble, int code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+int image_fail(struct image_trouble *trouble, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* As image_fail with errno and its words: "cannot WHAT PATH: ...". */
 int image_fail_errno(struct image_trouble *trouble, const char *what, const char *path);
 

@@ -33,8 +33,8 @@ struct unpack {
     struct pending *pending;
     size_t pending_count, pending_capacity;
     struct thread_pool *pool; /* makes the small files */
-    struct buffer content; /* of the one in hand */
-    char *parent_path; /* of the directory that is open as `parent` */
+    struct buffer content;    /* of the one in hand */
+    char *parent_path;        /* of the directory that is open as `parent` */
     int parent;
 };
 

@@ -12,10 +12,7 @@
 
 enum { ATTRIBUTES_MAX = 65536 }; /* bytes of one entry's */
 
-static mode_t item_mode(const struct item *item)
-{
-    return archive_entry_perm(item->entry) & 0777;
-}
+static mode_t item_mode(const struct item *item) { return archive_entry_perm(item->entry) & 0777; }
 
 /* ---- attributes --------------------------------------------------------------------------- */
 
@@ -39,10 +36,7 @@ static int set_attributes(struct unpack *unpack, const struct item *item, int fd
     return 0;
 }
 
-static bool has_attributes(const struct item *item)
-{
-    return archive_entry_xattr_count(item->entry) > 0;
-}
+static bool has_attributes(const struct item *item) { return archive_entry_xattr_count(item->entry) > 0; }
 
 /* A name that is taken: only a directory may come twice, or after what lies in it. */
 static int refuse_item(struct unpack *unpack, const struct item *item, const char *what)
@@ -59,8 +53,7 @@ static int make_dir(struct unpack *unpack, const struct item *item)
     if (!is_new && errno != EEXIST)
         return dirtree_refuse(unpack->fail, "make", item->path);
     if (!is_new || has_attributes(item)) {
-        AUTO_CLOSE int dir =
-            openat(item->parent, item->leaf, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        AUTO_CLOSE int dir = openat(item->parent, item->leaf, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (dir < 0)
             return layer_refuse(unpack, item->path, "it comes twice, once as a directory");
         int code = set_attributes(unpack, item, dir);
@@ -75,8 +68,8 @@ static int make_dir(struct unpack *unpack, const struct item *item)
 
 /* Hands each block of data to `take`, which may say no. */
 static int read_data(struct unpack *unpack, const struct item *item, int file,
-                     int (*take)(struct unpack *unpack, const struct item *item, int file,
-                                 struct slice data, int64_t offset))
+                     int (*take)(struct unpack *unpack, const struct item *item, int file, struct slice data,
+                                 int64_t offset))
 {
     const void *data;
     size_t len;
@@ -98,19 +91,16 @@ static int read_data(struct unpack *unpack, const struct item *item, int file,
     }
 }
 
-static int write_block(struct unpack *unpack, const struct item *item, int file, struct slice data,
-                       int64_t offset)
+static int write_block(struct unpack *unpack, const struct item *item, int file, struct slice data, int64_t offset)
 {
-    return dirtree_write_at(file, data.data, data.len, offset) < 0
-               ? dirtree_refuse(unpack->fail, "write", item->path)
-               : 0;
+    return dirtree_write_at(file, data.data, data.len, offset) < 0 ? dirtree_refuse(unpack->fail, "write", item->path)
+                                                                   : 0;
 }
 
 /* A long file, or one with holes or attributes. What lies between its blocks is a hole. */
 static int make_long_file(struct unpack *unpack, const struct item *item)
 {
-    AUTO_CLOSE int file =
-        openat(item->parent, item->leaf, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    AUTO_CLOSE int file = openat(item->parent, item->leaf, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file < 0)
         return refuse_item(unpack, item, "make");
     int code = set_attributes(unpack, item, file);
@@ -126,8 +116,7 @@ static int make_long_file(struct unpack *unpack, const struct item *item)
 }
 
 /* Between what came before and this there may be a hole. */
-static int keep_block(struct unpack *unpack, const struct item *item, int file, struct slice data,
-                      int64_t offset)
+static int keep_block(struct unpack *unpack, const struct item *item, int file, struct slice data, int64_t offset)
 {
     size_t end = (size_t)offset + data.len;
     (void)file;
@@ -166,15 +155,11 @@ static int make_file(struct unpack *unpack, const struct item *item)
     int64_t size = archive_entry_size(item->entry);
     if (size > (int64_t)PACK_FILE_MAX)
         return layer_refuse(unpack, item->path, "it is too long");
-    bool is_short = size <= CREW_FILE_MAX && archive_entry_sparse_count(item->entry) == 0 &&
-                    !has_attributes(item);
+    bool is_short = size <= CREW_FILE_MAX && archive_entry_sparse_count(item->entry) == 0 && !has_attributes(item);
     return is_short ? make_short_file(unpack, item) : make_long_file(unpack, item);
 }
 
-static bool is_missing(void)
-{
-    return errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EPERM;
-}
+static bool is_missing(void) { return errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EPERM; }
 
 static int make_hard_link(struct unpack *unpack, const struct item *item)
 {
@@ -203,8 +188,7 @@ static int make_symlink(struct unpack *unpack, const struct item *item)
 
 static int make_fifo(struct unpack *unpack, const struct item *item)
 {
-    if (mkfifoat(item->parent, item->leaf, 0600) < 0 ||
-        fchmodat(item->parent, item->leaf, item_mode(item), 0) < 0)
+    if (mkfifoat(item->parent, item->leaf, 0600) < 0 || fchmodat(item->parent, item->leaf, item_mode(item), 0) < 0)
         return refuse_item(unpack, item, "make the FIFO");
     return 0;
 }
@@ -217,16 +201,10 @@ int layer_item_make(struct unpack *unpack, const struct item *item)
         archive_entry_filetype(item->entry) != AE_IFDIR)
         return layer_refuse(unpack, item->path, "attributes of what is neither file nor directory");
     switch (archive_entry_filetype(item->entry)) {
-    case AE_IFREG:
-        return make_file(unpack, item);
-    case AE_IFDIR:
-        return make_dir(unpack, item);
-    case AE_IFLNK:
-        return make_symlink(unpack, item);
-    case AE_IFIFO:
-        return make_fifo(unpack, item);
-    default:
-        return layer_refuse(unpack, item->path, "neither file, directory, symlink nor FIFO");
+    case AE_IFREG: return make_file(unpack, item);
+    case AE_IFDIR: return make_dir(unpack, item);
+    case AE_IFLNK: return make_symlink(unpack, item);
+    case AE_IFIFO: return make_fifo(unpack, item);
+    default: return layer_refuse(unpack, item->path, "neither file, directory, symlink nor FIFO");
     }
 }
-

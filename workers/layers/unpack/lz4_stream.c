@@ -83,8 +83,7 @@ static int pack_chunks(struct lz4_pack *pack, LZ4F_cctx *lz4, uint8_t *chunk, co
             return fail_set(fail, -ENOMEM, "out of memory");
         if (got == 0)
             return take_written(pack, LZ4F_compressEnd(lz4, at, bound, NULL), fail);
-        code =
-            take_written(pack, LZ4F_compressUpdate(lz4, at, bound, chunk, (size_t)got, NULL), fail);
+        code = take_written(pack, LZ4F_compressUpdate(lz4, at, bound, chunk, (size_t)got, NULL), fail);
         pack->size += (uint64_t)got;
     }
     return code;
@@ -175,8 +174,7 @@ static int refill(struct lz4_reader *reader, struct fail *fail)
 static int decompress(struct lz4_reader *reader, struct slice *ret, struct fail *fail)
 {
     size_t wrote = sizeof(reader->out), took = reader->bytes.len;
-    size_t hint =
-        LZ4F_decompress(reader->lz4, reader->out, &wrote, reader->bytes.data, &took, NULL);
+    size_t hint = LZ4F_decompress(reader->lz4, reader->out, &wrote, reader->bytes.data, &took, NULL);
     if (LZ4F_isError(hint))
         return fail_set(fail, -EBADMSG, "the layer is damaged: lz4: %s", LZ4F_getErrorName(hint));
     reader->bytes.data += took;
@@ -184,8 +182,7 @@ static int decompress(struct lz4_reader *reader, struct slice *ret, struct fail 
     reader->size += wrote;
     reader->ended = hint == 0;
     *ret = slice_of(reader->out, wrote);
-    return reader->size > reader->size_max ? fail_set(fail, -EFBIG, "the layer unpacks to too much")
-                                           : 0;
+    return reader->size > reader->size_max ? fail_set(fail, -EFBIG, "the layer unpacks to too much") : 0;
 }
 
 int lz4_read(struct lz4_reader *reader, struct slice *ret, struct fail *fail)
@@ -197,8 +194,7 @@ int lz4_read(struct lz4_reader *reader, struct slice *ret, struct fail *fail)
             return code;
         bool is_end = reader->bytes.len == 0;
         if (reader->ended)
-            return is_end ? 0
-                          : fail_set(fail, -EBADMSG, "the layer is damaged: bytes after its end");
+            return is_end ? 0 : fail_set(fail, -EBADMSG, "the layer is damaged: bytes after its end");
         if (is_end)
             return fail_set(fail, -EBADMSG, "the layer is damaged: cut short");
         code = decompress(reader, ret, fail);

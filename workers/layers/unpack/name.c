@@ -5,10 +5,7 @@
 
 #include "workers/sandbox/proto/markers.h"
 
-static bool begins(const char *name, const char *prefix)
-{
-    return strncmp(name, prefix, strlen(prefix)) == 0;
-}
+static bool begins(const char *name, const char *prefix) { return strncmp(name, prefix, strlen(prefix)) == 0; }
 
 static void cut(char *from, const char *prefix)
 {

@@ -76,7 +76,7 @@ int layer_pending_apply(struct unpack *unpack)
     int code = 0;
     for (size_t i = 0; i < unpack->pending_count && code == 0; i++)
         code = atomic_load(unpack->stop) ? fail_set(unpack->fail, -ECANCELED, "stopped")
-                                       : apply[unpack->pending[i].kind](unpack, &unpack->pending[i]);
+                                         : apply[unpack->pending[i].kind](unpack, &unpack->pending[i]);
     return code;
 }
 

@@ -31,8 +31,7 @@ int layer_refuse_archive(struct unpack *unpack)
 static int tree_parent(struct unpack *unpack, const char *path)
 {
     size_t len = (size_t)(dirtree_leaf(path) - path);
-    if (unpack->parent >= 0 && strlen(unpack->parent_path) == len &&
-        memcmp(unpack->parent_path, path, len) == 0)
+    if (unpack->parent >= 0 && strlen(unpack->parent_path) == len && memcmp(unpack->parent_path, path, len) == 0)
         return unpack->parent;
     char *parent_path = strndup(path, len);
     int parent = parent_path ? dirtree_open_parent(unpack->root, path) : -1;
@@ -60,8 +59,7 @@ static void forget_parent(struct unpack *unpack)
 
 /* ---- entries ------------------------------------------------------------------------------- */
 
-static int make_named(struct unpack *unpack, struct archive_entry *entry, const char *path,
-                      enum layer_name name)
+static int make_named(struct unpack *unpack, struct archive_entry *entry, const char *path, enum layer_name name)
 {
     struct item item = {.entry = entry, .path = path, .leaf = dirtree_leaf(path)};
     item.times[0] = (struct timespec){.tv_nsec = UTIME_OMIT};
@@ -169,15 +167,9 @@ static void json_doc_finish(struct unpack *unpack)
         archive_read_free(unpack->archive);
 }
 
-int layer_tar_unpack(int root, struct lz4_reader *tar, const atomic_bool *stop,
-                     uint64_t *ret_bytes, struct fail *fail)
+int layer_tar_unpack(int root, struct lz4_reader *tar, const atomic_bool *stop, uint64_t *ret_bytes, struct fail *fail)
 {
-    struct unpack unpack = {.root = root,
-                        .umask = own_umask(),
-                        .tar = tar,
-                        .stop = stop,
-                        .fail = fail,
-                        .parent = -1};
+    struct unpack unpack = {.root = root, .umask = own_umask(), .tar = tar, .stop = stop, .fail = fail, .parent = -1};
     unpack.archive = archive_read_new();
     unpack.pool = pool_create(unpack.umask, stop);
     int code = -ENOMEM;

@@ -23,7 +23,6 @@ enum { LAYER_ENTRIES_MAX = 4 << 20 };
  * the bounds. What is there after a failure is the caller's to remove. *ret_bytes is about what it
  * takes on a disk.
  */
-int layer_tar_unpack(int root, struct lz4_reader *tar, const atomic_bool *stop,
-                     uint64_t *ret_bytes, struct fail *fail);
+int layer_tar_unpack(int root, struct lz4_reader *tar, const atomic_bool *stop, uint64_t *ret_bytes, struct fail *fail);
 
 #endif

@@ -37,7 +37,7 @@ struct helper {
 struct thread_pool {
     mode_t umask;
     const atomic_bool *stop;
-    struct batch *open; /* being filled */
+    struct batch *open;                    /* being filled */
     struct helper helpers[HELPERS], *last; /* who got the last batch */
     char *last_dir;
     size_t started;
@@ -52,16 +52,14 @@ struct thread_pool {
 static int refuse(const struct pool_file *file, const char *what, struct fail *fail)
 {
     if (errno == EEXIST)
-        return fail_set(fail, -EBADMSG, "the layer holds %.200s%.100s: it comes twice", file->dir,
-                        file->leaf);
-    return fail_set(fail, -errno, "cannot %s %.200s%.100s: %s", what, file->dir, file->leaf,
-                    strerror(errno));
+        return fail_set(fail, -EBADMSG, "the layer holds %.200s%.100s: it comes twice", file->dir, file->leaf);
+    return fail_set(fail, -errno, "cannot %s %.200s%.100s: %s", what, file->dir, file->leaf, strerror(errno));
 }
 
 int pool_make_file(const struct pool_file *file, mode_t umask, struct fail *fail)
 {
-    AUTO_CLOSE int fd =
-        openat(file->parent, file->leaf, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, file->mode);
+    AUTO_CLOSE int fd = openat(file->parent, file->leaf, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                               file->mode);
     if (fd < 0)
         return refuse(file, "make", fail);
     if (file->content.len && dirtree_write_at(fd, file->content.data, file->content.len, 0) < 0)

@@ -20,9 +20,9 @@ enum { CREW_FILE_MAX = 128 * 1024 }; /* what is longer is for who reads it */
 struct thread_pool;
 
 struct pool_file {
-    const char *dir;  /* its directory's path: for sentences, and to tell directories apart */
+    const char *dir; /* its directory's path: for sentences, and to tell directories apart */
     const char *leaf;
-    int parent;       /* borrowed until the file after it */
+    int parent; /* borrowed until the file after it */
     struct slice content;
     mode_t mode;
     struct timespec times[2];

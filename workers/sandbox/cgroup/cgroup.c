@@ -71,7 +71,8 @@ bool cgroup_is_memory(const char *directory)
 int cgroup_bound(int group, const struct cgroup_limits *limits, struct fail *fail)
 {
     char memory[32], processes[32];
-    snprintf(memory, sizeof(memory), "%llu", (unsigned long long)(limits->memory_mib + limits->disk_mib + OWN_MIB) << 20);
+    snprintf(memory, sizeof(memory), "%llu",
+             (unsigned long long)(limits->memory_mib + limits->disk_mib + OWN_MIB) << 20);
     snprintf(processes, sizeof(processes), "%llu", (unsigned long long)limits->processes + OWN_PROCESSES);
     const struct {
         const char *name, *text;
@@ -178,8 +179,8 @@ static void see_processes(int group, const struct cgroup_limits *limits, struct 
     most -= most > 0;
     usage_peak(&usage->processes, most);
     usage_see(usage, LIMIT_PROCESSES, now >= limits->processes);
-    bool was_beyond = most >= limits->processes || (cgroup_read(group, "pids.events", events, sizeof(events)) &&
-                                                    find_number(events, "max") > 0);
+    bool was_beyond = most >= limits->processes ||
+                      (cgroup_read(group, "pids.events", events, sizeof(events)) && find_number(events, "max") > 0);
     if (was_beyond && atomic_load(&usage->breaches[LIMIT_PROCESSES]) == 0) /* between two looks */
         atomic_store(&usage->breaches[LIMIT_PROCESSES], 1);
 }

@@ -27,11 +27,11 @@ struct usage;
 struct clone_args;
 
 struct cgroups {
-    int base, ours;      /* -1: there are none */
-    bool is_first;       /* to bound what is in base */
+    int base, ours;          /* -1: there are none */
+    bool is_first;           /* to bound what is in base */
     char path[2 * PATH_MAX]; /* of `ours`, for people */
-    char name[32];       /* in base */
-    struct fail why;     /* there are none */
+    char name[32];           /* in base */
+    struct fail why;         /* there are none */
 };
 
 /*

@@ -42,7 +42,8 @@ static bool is_marked(int dir)
 {
     char value[4] = "";
     return (fgetxattr(dir, "user.delegate", value, sizeof(value)) > 0 ||
-            fgetxattr(dir, "trusted.delegate", value, sizeof(value)) > 0) && value[0] == '1';
+            fgetxattr(dir, "trusted.delegate", value, sizeof(value)) > 0) &&
+           value[0] == '1';
 }
 
 /* Of a container that has its own: the root of all groups has no type. */

@@ -46,8 +46,7 @@ static int refuse(struct fail *fail, const char *what)
 /* ---- steps -------------------------------------------------------------------------- */
 
 /* There, and not by its name below /proc/self/fd: the kernel would keep what it looked up for as long as we live. */
-static int mount_at(int root, const char *target, const char *type, unsigned long flags,
-                    const char *options)
+static int mount_at(int root, const char *target, const char *type, unsigned long flags, const char *options)
 {
     AUTO_CLOSE int fd = container_open(root, target, O_PATH | O_DIRECTORY, 0);
     return fd < 0 || fchdir(fd) < 0 ? -1 : mount(type, ".", type, flags, options);
@@ -139,8 +138,7 @@ static int add_lower(struct overlay *overlay, const char *path, struct fail *fai
  */
 static int blame_image(const struct container_plan *plan, int code, struct fail *fail)
 {
-    static const int its[] = {ENOENT, ENOTDIR, EISDIR, EEXIST,      EACCES,
-                              ELOOP,  EINVAL,  EOVERFLOW, ENAMETOOLONG};
+    static const int its[] = {ENOENT, ENOTDIR, EISDIR, EEXIST, EACCES, ELOOP, EINVAL, EOVERFLOW, ENAMETOOLONG};
     for (size_t i = 0; i < sizeof(its) / sizeof(*its); i++)
         if (code == -its[i] && !host_image_is(plan->image))
             return fail->code = -ENOMEDIUM;
@@ -217,8 +215,8 @@ static const struct {
 
 static bool has_dir(int root, const char *path, bool may_be_link)
 {
-    AUTO_CLOSE int there =
-        container_open(root, path, O_PATH | O_DIRECTORY | (may_be_link ? 0u : (uint64_t)O_NOFOLLOW), 0);
+    AUTO_CLOSE int there = container_open(root, path, O_PATH | O_DIRECTORY | (may_be_link ? 0u : (uint64_t)O_NOFOLLOW),
+                                          0);
     return there >= 0;
 }
 
@@ -246,8 +244,8 @@ static int make_devices(const struct container *container, struct fail *fail)
     if (container_attach_clone(container->base, "dev", 0, container->stage, "dev") < 0)
         return refuse(fail, "/dev");
     AUTO_CLOSE int dev = container_open(container->stage, "dev", O_PATH | O_DIRECTORY, 0);
-    if (dev < 0 || mount_at(dev, "pts", "devpts", MS_NOSUID | MS_NOEXEC,
-                            "newinstance,ptmxmode=0666,mode=620,max=" PTYS_MAX) < 0)
+    if (dev < 0 ||
+        mount_at(dev, "pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620,max=" PTYS_MAX) < 0)
         return refuse(fail, "devpts");
     return container_attach_clone(container->stage, "shm", 0, dev, "shm") < 0 ? refuse(fail, "/dev/shm") : 0;
 }
@@ -277,8 +275,7 @@ static int move_in(const struct container *container, int root, struct fail *fai
     static const char *const moves[][2] = {{"proc", "proc"}, {"dev", "dev"}, {"run", "run/sluice"}};
     for (size_t i = 0; i < sizeof(moves) / sizeof(*moves); i++) {
         AUTO_CLOSE int target = container_open(root, moves[i][1], O_PATH | O_DIRECTORY, 0);
-        if (target < 0 ||
-            move_mount(container->stage, moves[i][0], target, "", MOVE_MOUNT_T_EMPTY_PATH) < 0)
+        if (target < 0 || move_mount(container->stage, moves[i][0], target, "", MOVE_MOUNT_T_EMPTY_PATH) < 0)
             return refuse(fail, moves[i][1]);
     }
     return 0;
@@ -318,9 +315,8 @@ static int set_kernel_limits(const struct container_plan *plan, int proc, struct
  * each first, as container_attach_clone does: there are ten. */
 static int cover_proc(const struct container_plan *plan, const struct container *container, struct fail *fail)
 {
-    static const char *const hidden[] = {"kcore",      "keys",       "timer_list",  "kallsyms",
-                                         "kpagecount", "kpageflags", "kpagecgroup", "vmallocinfo",
-                                         "slabinfo",   "sched_debug"};
+    static const char *const hidden[] = {"kcore",      "keys",        "timer_list",  "kallsyms", "kpagecount",
+                                         "kpageflags", "kpagecgroup", "vmallocinfo", "slabinfo", "sched_debug"};
     char null[PATH_MAX];
     if (snprintf(null, sizeof(null), "%s/dev/null", plan->scratch) >= (int)sizeof(null))
         return fail_set(fail, -ENAMETOOLONG, "%.200s: too long", plan->scratch);
@@ -385,15 +381,18 @@ static int enter(int root, struct fail *fail)
 /* ---- in order ----------------------------------------------------------------------- */
 
 /* -EINVAL is for plans that ask for what is not there. */
-static int conclude(int code, struct fail *fail)
-{
-    return code == -EINVAL ? fail->code = -EIO : code;
-}
+static int conclude(int code, struct fail *fail) { return code == -EINVAL ? fail->code = -EIO : code; }
 
 int container_prepare(const struct container_plan *plan, struct container *ret, struct fail *fail)
 {
-    *ret = (struct container){.upper = -1, .disk = -1, .commands = -1, .outputs = -1, .proc = -1, .base = -1,
-                         .stage = -1, .workspace = "/workspace"};
+    *ret = (struct container){.upper = -1,
+                              .disk = -1,
+                              .commands = -1,
+                              .outputs = -1,
+                              .proc = -1,
+                              .base = -1,
+                              .stage = -1,
+                              .workspace = "/workspace"};
     umask(0);
     int code = plan->is_zygote ? 0 : namespaces_take_identity(plan->uid, plan->gid, fail);
     if (code == 0)

@@ -19,16 +19,16 @@ enum { CONTAINER_SETTINGS_MAX = 3 };
 
 /* What pid 1 keeps of the construction. */
 struct container {
-    int upper;    /* what was written, as overlayfs stores it; in a container of Landlock's, all there is */
-    int disk;     /* a file system of its own that takes it; -1 */
-    int commands; /* /run/sluice, which the sandbox can only read */
-    int outputs;  /* /run/sluice/out, a tmpfs of its own */
-    int proc;     /* the sandbox's /proc, or the host's */
-    int base, stage; /* while it is built: the base mounts, and the disk's own root, where all is mounted first */
+    int upper;             /* what was written, as overlayfs stores it; in a container of Landlock's, all there is */
+    int disk;              /* a file system of its own that takes it; -1 */
+    int commands;          /* /run/sluice, which the sandbox can only read */
+    int outputs;           /* /run/sluice/out, a tmpfs of its own */
+    int proc;              /* the sandbox's /proc, or the host's */
+    int base, stage;       /* while it is built: the base mounts, and the disk's own root, where all is mounted first */
     const char *workspace; /* home and working directory, as those inside name it; borrowed, as settings are */
     const char *settings[CONTAINER_SETTINGS_MAX]; /* in their environment beside, or in place of, the usual */
     size_t setting_count;
-    struct seccomp_notify seccomp_notify; /* of a container of Landlock's */
+    struct seccomp_notify seccomp_notify;                  /* of a container of Landlock's */
     char variables[LISTENERS_MAX][LISTENER_VARIABLE_SIZE]; /* what they tell those inside */
 };
 

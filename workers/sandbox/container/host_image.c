@@ -84,7 +84,8 @@ static bool is_what_it_was(int root, const char *path, bool is_dir)
 {
     struct stat it;
     AUTO_CLOSE int there = container_open(root, path, O_PATH | O_NOFOLLOW, 0);
-    return there >= 0 && fstat(there, &it) == 0 && (is_dir ? S_ISDIR(it.st_mode) : S_ISREG(it.st_mode) || S_ISSOCK(it.st_mode));
+    return there >= 0 && fstat(there, &it) == 0 &&
+           (is_dir ? S_ISDIR(it.st_mode) : S_ISREG(it.st_mode) || S_ISSOCK(it.st_mode));
 }
 
 /* Covers in `root` those that lie below `dir`, a real path, of which `root` is made. */
@@ -166,8 +167,8 @@ int host_image_mount(int base, struct fail *fail)
 static int pin(int from, const char *name, int root)
 {
     struct mount_attr attr = {.attr_set = attributes};
-    AUTO_CLOSE int tree =
-        open_tree(from, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW);
+    AUTO_CLOSE int tree = open_tree(from, name,
+                                    OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW);
     if (tree < 0)
         return errno == ENOENT ? 0 : -1;
     AUTO_CLOSE int target = openat(root, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -243,8 +244,8 @@ static int allow_tree(int rules, const char *path, struct fail *fail)
     if (is_kept_secret(path, &below, &has_dir) || lstat(path, &it) < 0 ||
         (!S_ISDIR(it.st_mode) && !S_ISREG(it.st_mode)))
         return 0;
-    int code = below == 0 || !has_dir
-                   ? landlock_allow(rules, path, below == 0 ? LANDLOCK_READ : LANDLOCK_LIST, fail) : 0;
+    int code = below == 0 || !has_dir ? landlock_allow(rules, path, below == 0 ? LANDLOCK_READ : LANDLOCK_LIST, fail)
+                                      : 0;
     if (code == -ENOENT)
         return 0; /* it was just removed */
     return code < 0 || below == 0 ? code : allow_entries(rules, path, fail);

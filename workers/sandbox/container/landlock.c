@@ -35,8 +35,8 @@ static const uint64_t scopes = LANDLOCK_SCOPE_SIGNAL | LANDLOCK_SCOPE_ABSTRACT_U
 static const uint64_t of_files = FS(EXECUTE) | FS(READ_FILE) | FS(WRITE_FILE) | FS(TRUNCATE) | FS(IOCTL_DEV);
 static const uint64_t reading = FS(EXECUTE) | FS(READ_FILE) | FS(READ_DIR);
 static const uint64_t writing = FS(EXECUTE) | FS(READ_FILE) | FS(READ_DIR) | FS(WRITE_FILE) | FS(TRUNCATE) |
-                                FS(REMOVE_DIR) | FS(REMOVE_FILE) | FS(MAKE_DIR) | FS(MAKE_REG) |
-                                FS(MAKE_FIFO) | FS(MAKE_SYM) | FS(REFER);
+                                FS(REMOVE_DIR) | FS(REMOVE_FILE) | FS(MAKE_DIR) | FS(MAKE_REG) | FS(MAKE_FIFO) |
+                                FS(MAKE_SYM) | FS(REFER);
 static const uint64_t never = FS(MAKE_CHAR) | FS(MAKE_BLOCK) | FS(MAKE_SOCK);
 
 static int refuse(struct fail *fail, const char *what)
@@ -67,16 +67,11 @@ int landlock_begin(struct fail *fail)
 static uint64_t rights_of(enum landlock_right right)
 {
     switch (right) {
-    case LANDLOCK_READ:
-        return reading;
-    case LANDLOCK_LIST:
-        return FS(READ_DIR);
-    case LANDLOCK_WRITE:
-        return writing;
-    case LANDLOCK_MOVE:
-        return FS(REFER);
-    case LANDLOCK_DEVICE:
-        return FS(READ_FILE) | FS(WRITE_FILE) | FS(IOCTL_DEV);
+    case LANDLOCK_READ: return reading;
+    case LANDLOCK_LIST: return FS(READ_DIR);
+    case LANDLOCK_WRITE: return writing;
+    case LANDLOCK_MOVE: return FS(REFER);
+    case LANDLOCK_DEVICE: return FS(READ_FILE) | FS(WRITE_FILE) | FS(IOCTL_DEV);
     }
     return 0;
 }

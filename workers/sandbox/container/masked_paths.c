@@ -34,8 +34,10 @@ static int remember(const char *path, bool is_file, struct fail *fail)
     size_t size = strlen(path) + 1; /* a letter in place of the slash */
     if (found.count == SECRETS_MAX || size > SECRETS_LIST_MAX - found.len)
         return fail_set(fail, -ENOSPC,
-                        "more than %d files that only root may read, or their names are longer than %d bytes together: "
-                        "run as an ordinary user", SECRETS_MAX, SECRETS_LIST_MAX);
+                        "more than %d files that only root may read, or their names are longer "
+                        "than %d bytes together: "
+                        "run as an ordinary user",
+                        SECRETS_MAX, SECRETS_LIST_MAX);
     memcpy(found.text + found.len, path, size);
     found.text[found.len] = is_file ? file : directory;
     found.len += size;
@@ -87,8 +89,10 @@ static int find_roots(struct fail *fail)
     for (size_t seen = 0; code == 0 && (entry = fts_read(walk)); seen++) {
         bool secret = is_secret(entry);
         if (seen == SEEN_MAX)
-            code = fail_set(fail, -ENOSPC, "more than %d files to look through for secrets: run as "
-                            "an ordinary user", SEEN_MAX);
+            code = fail_set(fail, -ENOSPC,
+                            "more than %d files to look through for secrets: run as "
+                            "an ordinary user",
+                            SEEN_MAX);
         else if (secret)
             code = remember(entry->fts_path, entry->fts_info == FTS_F, fail);
         if (entry->fts_info == FTS_D && secret)

@@ -78,8 +78,7 @@ int container_make_dirs(int root, const char *path, mode_t mode)
 
 int container_clone_tree(int dir, const char *path, uint64_t attributes)
 {
-    AUTO_CLOSE int tree =
-        open_tree(dir, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH);
+    AUTO_CLOSE int tree = open_tree(dir, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH);
     struct mount_attr attr = {.attr_set = attributes};
     if (tree < 0)
         return -1;
@@ -96,8 +95,7 @@ int container_attach(int tree, int root, const char *path)
     return move_mount(tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
 }
 
-int container_attach_clone(int dir, const char *path, uint64_t attributes, int root,
-                      const char *target)
+int container_attach_clone(int dir, const char *path, uint64_t attributes, int root, const char *target)
 {
     AUTO_CLOSE int tree = container_clone_tree(dir, path, attributes);
     return tree < 0 ? -1 : container_attach(tree, root, target);

@@ -18,7 +18,6 @@ int container_make_dirs(int root, const char *path, mode_t mode);
 int container_clone_tree(int dir, const char *path, uint64_t attributes);
 /* Mounts such a clone on a path inside `root`; 0 or -1, errno. */
 int container_attach(int tree, int root, const char *path);
-int container_attach_clone(int dir, const char *path, uint64_t attributes, int root,
-                      const char *target);
+int container_attach_clone(int dir, const char *path, uint64_t attributes, int root, const char *target);
 
 #endif

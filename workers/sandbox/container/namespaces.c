@@ -23,8 +23,7 @@ static int write_own(const char *path, const char *text, const char *hint, struc
 {
     AUTO_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0 || write(fd, text, strlen(text)) < 0)
-        return fail_set(fail, -errno, "%s%s: %s", path + strlen("/proc/self/"), hint,
-                        strerror(errno));
+        return fail_set(fail, -errno, "%s%s: %s", path + strlen("/proc/self/"), hint, strerror(errno));
     return 0;
 }
 
@@ -34,8 +33,7 @@ int namespaces_take_identity(uid_t uid, gid_t gid, struct fail *fail)
     int code = write_own("/proc/self/setgroups", "deny", "", fail);
     snprintf(map, sizeof(map), "%d %lu 1\n", CONTAINER_UID, (unsigned long)uid);
     if (code == 0)
-        code = write_own("/proc/self/uid_map", map,
-                         " (are user namespaces restricted on this machine?)", fail);
+        code = write_own("/proc/self/uid_map", map, " (are user namespaces restricted on this machine?)", fail);
     snprintf(map, sizeof(map), "%d %lu 1\n", CONTAINER_UID, (unsigned long)gid);
     return code == 0 ? write_own("/proc/self/gid_map", map, "", fail) : code;
 }
@@ -46,9 +44,8 @@ pid_t namespaces_clone(unsigned how, int keeps, int cgroup, int *ret_pidfd)
 {
     bool is_sibling = how & NAMESPACES_SIBLING; /* the kernel takes our own exit signal then */
     struct clone_args args = {
-        .flags = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP |
-                 CLONE_NEWNET | CLONE_PIDFD | (is_sibling ? CLONE_PARENT : 0) |
-                 (how & NAMESPACES_CONTAINER ? CLONE_NEWUSER : 0),
+        .flags = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP | CLONE_NEWNET |
+                 CLONE_PIDFD | (is_sibling ? CLONE_PARENT : 0) | (how & NAMESPACES_CONTAINER ? CLONE_NEWUSER : 0),
         .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
         .exit_signal = is_sibling ? 0 : SIGCHLD,
     };
@@ -57,8 +54,7 @@ pid_t namespaces_clone(unsigned how, int keeps, int cgroup, int *ret_pidfd)
 
 static pid_t clone_apart(void)
 {
-    struct clone_args args = {.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID,
-                              .exit_signal = SIGCHLD};
+    struct clone_args args = {.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID, .exit_signal = SIGCHLD};
     return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 }
 

@@ -12,10 +12,10 @@ bool plan_read(struct container_plan *ret, const struct wire_message *message, c
     if (message->head.verb != WIRE_CONTAINER || message->text_len < from)
         return false;
     *ret = (struct container_plan){.id = message->head.id,
-                              .image = wire_next_string(message, &from),
-                              .tier = setup->tier,
-                              .scratch = setup->scratch,
-                              .is_host_root = setup->is_host_root};
+                                   .image = wire_next_string(message, &from),
+                                   .tier = setup->tier,
+                                   .scratch = setup->scratch,
+                                   .is_host_root = setup->is_host_root};
     memcpy(&ret->wanted, message->text, sizeof(ret->wanted));
     ret->usage = &setup->usages[ret->wanted.usage];
     ret->wanted.kernels &= setup->has_namespaces;

@@ -36,7 +36,7 @@ struct container_plan {
     const char *scratch; /* where the base mounts is (base_mounts.h) */
     uid_t uid;           /* the spawner's, in its own user namespace; CONTAINER_UID inside */
     gid_t gid;
-    bool is_zygote;     /* no sandbox, but what some stand on: no user namespace of its own */
+    bool is_zygote;    /* no sandbox, but what some stand on: no user namespace of its own */
     bool is_host_root; /* root of the host is who runs us: it owns what only root may read */
 };
 

@@ -57,10 +57,7 @@ static void put_load(struct seccomp_filter *filter, size_t offset)
     put(filter, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
 }
 
-static void put_return(struct seccomp_filter *filter, uint32_t action)
-{
-    put(filter, BPF_RET | BPF_K, action, 0, 0);
-}
+static void put_return(struct seccomp_filter *filter, uint32_t action) { put(filter, BPF_RET | BPF_K, action, 0, 0); }
 
 /* If what was loaded compares as `test` with value, the program ends here. */
 static void put_verdict(struct seccomp_filter *filter, uint16_t test, uint32_t value, uint32_t action)

@@ -131,7 +131,8 @@ static bool is_in_places(const struct seccomp_notify *seccomp_notify, int target
         return false;
     path[len] = '\0';
     for (size_t i = 0; i < sizeof(seccomp_notify->places) / sizeof(*seccomp_notify->places); i++)
-        if (seccomp_notify->places[i] && strncmp(path, seccomp_notify->places[i], strlen(seccomp_notify->places[i])) == 0)
+        if (seccomp_notify->places[i] &&
+            strncmp(path, seccomp_notify->places[i], strlen(seccomp_notify->places[i])) == 0)
             return true;
     return false;
 }
@@ -153,12 +154,9 @@ static int apply(const struct request *request, int target)
     const uint64_t *value = request->args + call->value;
     snprintf(name, sizeof(name), "/proc/self/fd/%d", target);
     switch (call->change) {
-    case CHANGE_MODE:
-        return chmod(name, (mode_t)value[0] & 07777) < 0 ? -errno : 0;
-    case CHANGE_OWNER:
-        return fchownat(target, "", (uid_t)value[0], (gid_t)value[1], AT_EMPTY_PATH) < 0 ? -errno : 0;
-    case CHANGE_TIMES:
-        return set_times(request, name);
+    case CHANGE_MODE: return chmod(name, (mode_t)value[0] & 07777) < 0 ? -errno : 0;
+    case CHANGE_OWNER: return fchownat(target, "", (uid_t)value[0], (gid_t)value[1], AT_EMPTY_PATH) < 0 ? -errno : 0;
+    case CHANGE_TIMES: return set_times(request, name);
     }
     return -ENOSYS;
 }

@@ -10,18 +10,42 @@
 
 /* Refused with EPERM: namespaces, mounts, the kernel's inner life, leaving one's CPUs. */
 static const uint32_t denied_calls[] = {
-    __NR_mount,          __NR_umount2,          __NR_pivot_root,
-    __NR_unshare,        __NR_setns,            __NR_chroot,
-    __NR_open_tree,      __NR_move_mount,       __NR_fsopen,
-    __NR_fsconfig,       __NR_fsmount,          __NR_fspick,
-    __NR_mount_setattr,  __NR_bpf,              __NR_perf_event_open,
-    __NR_keyctl,         __NR_add_key,          __NR_request_key,
-    __NR_userfaultfd,    __NR_io_uring_setup,   __NR_io_uring_enter,
-    __NR_init_module,    __NR_finit_module,     __NR_io_uring_register,
-    __NR_delete_module,  __NR_kexec_load,       __NR_reboot,
-    __NR_swapon,         __NR_swapoff,          __NR_quotactl,
-    __NR_acct,           __NR_open_by_handle_at, __NR_name_to_handle_at,
-    __NR_fanotify_init,  __NR_sched_setaffinity, __NR_syslog,
+    __NR_mount,
+    __NR_umount2,
+    __NR_pivot_root,
+    __NR_unshare,
+    __NR_setns,
+    __NR_chroot,
+    __NR_open_tree,
+    __NR_move_mount,
+    __NR_fsopen,
+    __NR_fsconfig,
+    __NR_fsmount,
+    __NR_fspick,
+    __NR_mount_setattr,
+    __NR_bpf,
+    __NR_perf_event_open,
+    __NR_keyctl,
+    __NR_add_key,
+    __NR_request_key,
+    __NR_userfaultfd,
+    __NR_io_uring_setup,
+    __NR_io_uring_enter,
+    __NR_init_module,
+    __NR_finit_module,
+    __NR_io_uring_register,
+    __NR_delete_module,
+    __NR_kexec_load,
+    __NR_reboot,
+    __NR_swapon,
+    __NR_swapoff,
+    __NR_quotactl,
+    __NR_acct,
+    __NR_open_by_handle_at,
+    __NR_name_to_handle_at,
+    __NR_fanotify_init,
+    __NR_sched_setaffinity,
+    __NR_syslog,
 #ifdef __NR_quotactl_fd
     __NR_quotactl_fd,
 #endif
@@ -31,11 +55,7 @@ static const uint32_t denied_calls[] = {
  * to clone); io_setup takes of 65,536 events of the whole machine; memory of the others is in no
  * process's account: 32,000 message queues hold 32 GiB. */
 static const uint32_t unknown_calls[] = {
-    __NR_clone3,
-    __NR_io_setup,
-    __NR_memfd_create,
-    __NR_msgget,
-    __NR_msgsnd,
+    __NR_clone3,       __NR_io_setup, __NR_memfd_create, __NR_msgget, __NR_msgsnd,
 #ifdef __NR_memfd_secret
     __NR_memfd_secret,
 #endif
@@ -44,8 +64,8 @@ static const uint32_t unknown_calls[] = {
 static const uint32_t socket_families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
 static const uint32_t denied_ioctls[] = {TIOCSTI, TIOCLINUX};
 
-static const uint32_t new_namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET |
-                                       CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+static const uint32_t new_namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
+                                       CLONE_NEWUTS | CLONE_NEWCGROUP;
 
 /* Pipes of other sizes are paid for by all of the user's; leases and notes on directories hold for a file of the
  * host's, too. */
@@ -61,13 +81,14 @@ static const uint32_t semaphores_max = 64;
 static const uint32_t own_process = 0, first_process = 1;
 
 #define COUNT(table) (sizeof(table) / sizeof(*(table)))
-#define NOT_OF_FIRST(call, number)                                                                 \
-    {call, number, BPF_JEQ, &first_process, 1, SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ALLOW}
+#define NOT_OF_FIRST(call, number)                                                                                     \
+    {                                                                                                                  \
+        call, number, BPF_JEQ, &first_process, 1, SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ALLOW                         \
+    }
 
 static const struct seccomp_argument argument_rules[] = {
     {__NR_clone, 0, BPF_JSET, &new_namespaces, 1, SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ALLOW},
-    {__NR_ioctl, 1, BPF_JEQ, denied_ioctls, COUNT(denied_ioctls), SECCOMP_RET_ERRNO | EPERM,
-     SECCOMP_RET_ALLOW},
+    {__NR_ioctl, 1, BPF_JEQ, denied_ioctls, COUNT(denied_ioctls), SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ALLOW},
     {__NR_socket, 0, BPF_JEQ, socket_families, COUNT(socket_families), SECCOMP_RET_ALLOW,
      SECCOMP_RET_ERRNO | EAFNOSUPPORT},
     {__NR_semget, 1, BPF_JGT, &semaphores_max, 1, SECCOMP_RET_ERRNO | EINVAL, SECCOMP_RET_ALLOW},
@@ -89,10 +110,7 @@ static const struct seccomp_argument shared_rules[] = {
 static struct seccomp_filter filter;
 
 /* What a fork server of kernels needs all the same. */
-static bool is_of_servers(uint32_t call)
-{
-    return call == __NR_setns || call == __NR_sched_setaffinity;
-}
+static bool is_of_servers(uint32_t call) { return call == __NR_setns || call == __NR_sched_setaffinity; }
 
 void container_deny_calls(struct seccomp_rules *rules, bool is_server)
 {

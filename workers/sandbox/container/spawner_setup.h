@@ -15,9 +15,9 @@ struct usage;
 struct spawner_setup {
     enum tier tier;
     bool has_namespaces, is_host_root;
-    bool is_in_memory; /* what sandboxes write */
+    bool is_in_memory;                       /* what sandboxes write */
     char scratch[PATH_MAX], disks[PATH_MAX]; /* disks: where tiers that write to a disk do so */
-    uint64_t rights;   /* where it is not apart: capabilities that the worker has */
+    uint64_t rights;                         /* where it is not apart: capabilities that the worker has */
     /* Each process's own; descriptors are given beside it: */
     struct cgroups cgroups;
     struct usage *usages;

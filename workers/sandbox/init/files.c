@@ -15,8 +15,7 @@
 #include "common/base/cleanup.h"
 #include "workers/sandbox/container/mounts.h"
 
-static const uint64_t file_flags =
-    O_ACCMODE | O_CREAT | O_EXCL | O_TRUNC | O_APPEND | O_DIRECTORY | O_NOFOLLOW;
+static const uint64_t file_flags = O_ACCMODE | O_CREAT | O_EXCL | O_TRUNC | O_APPEND | O_DIRECTORY | O_NOFOLLOW;
 
 static int say(struct fail *fail, int code, const char *path)
 {
@@ -121,7 +120,7 @@ int files_rename(const char *from, const char *to, struct fail *fail)
 /* What a file system says whose process, disk or server is gone. */
 static bool is_gone(int error)
 {
-    static const int gone[] = {ENOTCONN, ECONNABORTED, ECONNRESET, ECONNREFUSED, ESHUTDOWN,  EIO,
+    static const int gone[] = {ENOTCONN, ECONNABORTED, ECONNRESET, ECONNREFUSED, ESHUTDOWN, EIO,
                                ESTALE,   ENODEV,       ENXIO,      EREMOTEIO,    ETIMEDOUT, EUCLEAN};
     for (size_t i = 0; i < sizeof(gone) / sizeof(*gone); i++)
         if (error == gone[i])
@@ -148,7 +147,8 @@ int files_confirm(int upper, uint64_t number, struct fail *fail)
     for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
         int error = ask_directory(paths[i], number);
         if (is_gone(error))
-            return fail_set(fail, -EIO, "the sandbox's file system at %s does not answer any more: %s", paths[i], strerror(error));
+            return fail_set(fail, -EIO, "the sandbox's file system at %s does not answer any more: %s", paths[i],
+                            strerror(error));
     }
     if (upper >= 0 && (fstat(upper, &it) < 0 || it.st_nlink == 0))
         return fail_set(fail, -EIO, "what was written in the sandbox was removed under it");

@@ -21,8 +21,7 @@ enum { STACK_PAGES = 16 };
 
 /* ---- to and from the worker --------------------------------------------------------- */
 
-void init_tell(struct init *init, const struct wire_head *head, const char *text, const int *fds,
-               size_t fd_count)
+void init_tell(struct init *init, const struct wire_head *head, const char *text, const int *fds, size_t fd_count)
 {
     if (init->control >= 0 && wire_send(init->control, head, slice_from_str(text), fds, fd_count) == -EPIPE)
         init_end(init);
@@ -243,12 +242,12 @@ _Noreturn void init_wait(const struct init_setup *setup, int control)
 {
     const struct spawner_setup *spawner = setup->spawner;
     const struct container_plan shared = {.tier = spawner->tier,
-                                     .scratch = spawner->scratch,
-                                     .uid = setup->uid,
-                                     .gid = setup->gid,
-                                     .brought = {spawner->usages_fd},
-                                     .brought_count = spawner->usages_fd >= 0,
-                                     .is_host_root = spawner->is_host_root};
+                                          .scratch = spawner->scratch,
+                                          .uid = setup->uid,
+                                          .gid = setup->gid,
+                                          .brought = {spawner->usages_fd},
+                                          .brought_count = spawner->usages_fd >= 0,
+                                          .is_host_root = spawner->is_host_root};
     struct fail fail = {0};
     int births = setup->births;
     begin(&the_one, &shared, &control, &births);

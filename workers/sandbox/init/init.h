@@ -13,7 +13,7 @@
 struct init_setup {
     const struct spawner_setup *spawner;
     const char *disks; /* as plan_disk_path takes it */
-    uid_t uid; /* the spawner's, in its own user namespace; CONTAINER_UID inside */
+    uid_t uid;         /* the spawner's, in its own user namespace; CONTAINER_UID inside */
     gid_t gid;
     int births; /* tells the spawner of our /proc */
 };

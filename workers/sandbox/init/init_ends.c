@@ -22,9 +22,8 @@ static void see_usage(const struct init *init)
     struct rusage ended;
     struct usage *usage = init->plan.usage;
     if (getrusage(RUSAGE_CHILDREN, &ended) == 0) {
-        atomic_store(&usage->cpu_us,
-                     (uint64_t)(ended.ru_utime.tv_sec + ended.ru_stime.tv_sec) * 1000000 +
-                         (uint64_t)(ended.ru_utime.tv_usec + ended.ru_stime.tv_usec));
+        atomic_store(&usage->cpu_us, (uint64_t)(ended.ru_utime.tv_sec + ended.ru_stime.tv_sec) * 1000000 +
+                                         (uint64_t)(ended.ru_utime.tv_usec + ended.ru_stime.tv_usec));
         usage_peak(&usage->memory_kib, (uint64_t)ended.ru_maxrss);
     }
     usage_see_disk(usage, init->container.disk);

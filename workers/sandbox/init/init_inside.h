@@ -18,16 +18,15 @@ struct init {
     struct container_plan plan;
     const struct sandbox_backend *backend;
     struct container container;
-    struct pollfd polled[INIT_POLLED_MAX]; /* of which few are used, as of what follows */
-    struct pending_execs execs; /* whose ends the worker hears of */
+    struct pollfd polled[INIT_POLLED_MAX];      /* of which few are used, as of what follows */
+    struct pending_execs execs;                 /* whose ends the worker hears of */
     _Alignas(4096) struct wire_message message; /* its beginning is all that is used of most */
 };
 
 /* ---- to the worker -------------------------------------------------- */
 
 /* Ends us where nobody is there any more. */
-void init_tell(struct init *init, const struct wire_head *head, const char *text, const int *fds,
-               size_t fd_count);
+void init_tell(struct init *init, const struct wire_head *head, const char *text, const int *fds, size_t fd_count);
 void init_answer(struct init *init, int64_t result, const int *fds, size_t fd_count);
 void init_refuse(struct init *init, const struct fail *fail);
 

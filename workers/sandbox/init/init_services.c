@@ -120,8 +120,7 @@ static void serve_rename(struct init *init)
     char from_path[PATH_MAX], to_path[PATH_MAX];
     size_t from = 0;
     bool has_to = init->message.head.number[0];
-    if (read_path(init, &from, from_path, &fail) &&
-        (!has_to || read_path(init, &from, to_path, &fail)))
+    if (read_path(init, &from, from_path, &fail) && (!has_to || read_path(init, &from, to_path, &fail)))
         files_rename(from_path, has_to ? to_path : NULL, &fail);
     if (fail.code < 0)
         init_refuse(init, &fail);
@@ -142,8 +141,11 @@ static void serve_state(struct init *init)
     if (fail.code < 0)
         init_refuse(init, &fail);
     else
-        init_answer(init, what == STATE_SIZE ? it.st_size : what == STATE_LINKS ? (int64_t)it.st_nlink : it.st_mode,
-               NULL, 0);
+        init_answer(init,
+                    what == STATE_SIZE    ? it.st_size
+                    : what == STATE_LINKS ? (int64_t)it.st_nlink
+                                          : it.st_mode,
+                    NULL, 0);
 }
 
 static void serve_terminal(struct init *init)
@@ -236,18 +238,10 @@ static const struct {
     enum wire_verb verb;
     void (*serve)(struct init *init);
 } services[] = {
-    {WIRE_START, serve_start},
-    {WIRE_KILL_ALL, serve_kill_all},
-    {WIRE_KILL_COMMAND, serve_kill_command},
-    {WIRE_SIGNAL, serve_signal},
-    {WIRE_ADOPT, serve_adopt},
-    {WIRE_INSIDE, serve_inside},
-    {WIRE_FILE, serve_file},
-    {WIRE_PACK, serve_pack},
-    {WIRE_RENAME, serve_rename},
-    {WIRE_STATE, serve_state},
-    {WIRE_TERMINAL, serve_terminal},
-    {WIRE_CONFIRM, serve_confirm},
+    {WIRE_START, serve_start},   {WIRE_KILL_ALL, serve_kill_all}, {WIRE_KILL_COMMAND, serve_kill_command},
+    {WIRE_SIGNAL, serve_signal}, {WIRE_ADOPT, serve_adopt},       {WIRE_INSIDE, serve_inside},
+    {WIRE_FILE, serve_file},     {WIRE_PACK, serve_pack},         {WIRE_RENAME, serve_rename},
+    {WIRE_STATE, serve_state},   {WIRE_TERMINAL, serve_terminal}, {WIRE_CONFIRM, serve_confirm},
 };
 
 void init_serve(struct init *init)

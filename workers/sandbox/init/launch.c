@@ -118,8 +118,8 @@ static void set_environment(const struct container_plan *plan, const struct cont
 }
 
 /* In the child; comes back only when it failed: -errno of the program's, or errno of what we lack. */
-static int become(const struct container_plan *plan, const struct sandbox_backend *backend, const char *workspace, int tell,
-                  struct program *program)
+static int become(const struct container_plan *plan, const struct sandbox_backend *backend, const char *workspace,
+                  int tell, struct program *program)
 {
     struct fail fail;
     setsid();
@@ -132,14 +132,13 @@ static int become(const struct container_plan *plan, const struct sandbox_backen
     int code = backend->guard ? backend->guard(tell, &fail) : 0;
     if (code < 0)
         return -code;
-    execve(program->argv[0], (char *const *)(uintptr_t)program->argv,
-           (char *const *)(uintptr_t)program->environ);
+    execve(program->argv[0], (char *const *)(uintptr_t)program->argv, (char *const *)(uintptr_t)program->environ);
     return -errno;
 }
 
 /* The report's other end is closed by what is executed; else it says why not. */
-static _Noreturn void be_child(const struct container_plan *plan, const struct sandbox_backend *backend, const struct container *container,
-                               struct program *program, int tell)
+static _Noreturn void be_child(const struct container_plan *plan, const struct sandbox_backend *backend,
+                               const struct container *container, struct program *program, int tell)
 {
     struct fail fail = {0};
     tell = move_up(program, tell);
@@ -159,7 +158,7 @@ pid_t launch(const struct container_plan *plan, const struct sandbox_backend *ba
         return code;
     set_environment(plan, container, &program);
     if ((backend->meet ? socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, report)
-                   : pipe2(report, O_CLOEXEC | O_NONBLOCK)) < 0)
+                       : pipe2(report, O_CLOEXEC | O_NONBLOCK)) < 0)
         return fail_set(fail, -errno, "a report: %s", strerror(errno));
     AUTO_CLOSE int told = report[0];
     pid_t pid = fork();
@@ -169,7 +168,8 @@ pid_t launch(const struct container_plan *plan, const struct sandbox_backend *ba
     close(report[1]);
     if (pid < 0)
         return fail_set(fail, -error, "fork: %s", strerror(error));
-    code = backend->meet ? backend->meet(container, told, fail) : 0; /* until then it is out of the reach of those inside */
+    code = backend->meet ? backend->meet(container, told, fail)
+                         : 0; /* until then it is out of the reach of those inside */
     if (code == 0 && fcntl(told, F_SETFL, O_NONBLOCK) < 0)
         code = fail_set(fail, -errno, "a report: %s", strerror(errno));
     if (code < 0)

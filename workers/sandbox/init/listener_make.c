@@ -37,8 +37,7 @@ static int make_unix(const struct listener *listener, int commands, char *value,
     AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || (mkdirat(commands, "grant", 0755) < 0 && errno != EEXIST))
         return -1;
-    snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/grant/%s", commands,
-             listener->name);
+    snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/grant/%s", commands, listener->name);
     if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, BACKLOG) < 0)
         return -1;
     snprintf(value, size, "/run/sluice/grant/%s", listener->name);
@@ -47,9 +46,8 @@ static int make_unix(const struct listener *listener, int commands, char *value,
 
 static int make_tcp(const struct listener *listener, char *value, size_t size)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons(listener->port),
-                                  .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons(listener->port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
     socklen_t len = sizeof(address);
     AUTO_CLOSE int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
@@ -59,8 +57,7 @@ static int make_tcp(const struct listener *listener, char *value, size_t size)
         address.sin_port = 0;
         bound = bind(fd, (struct sockaddr *)&address, len);
     }
-    if (bound < 0 || listen(fd, BACKLOG) < 0 ||
-        getsockname(fd, (struct sockaddr *)&address, &len) < 0)
+    if (bound < 0 || listen(fd, BACKLOG) < 0 || getsockname(fd, (struct sockaddr *)&address, &len) < 0)
         return -1;
     snprintf(value, size, "127.0.0.1:%u", ntohs(address.sin_port));
     return take_fd(&fd);
@@ -71,16 +68,14 @@ int listener_make(const struct listener *listener, int commands, char *variable,
     size_t used = name_variable(listener->name, variable);
     char *value = variable + used;
     size_t size = LISTENER_VARIABLE_SIZE - used;
-    int fd = listener->is_tcp ? make_tcp(listener, value, size)
-                              : make_unix(listener, commands, value, size);
+    int fd = listener->is_tcp ? make_tcp(listener, value, size) : make_unix(listener, commands, value, size);
     if (fd < 0)
         refuse(listener, fail);
     return fd;
 }
 
 /* NUL-ended strings, as in /proc/PID/environ. */
-int listener_tell(int commands, char variables[][LISTENER_VARIABLE_SIZE], size_t count,
-                  struct fail *fail)
+int listener_tell(int commands, char variables[][LISTENER_VARIABLE_SIZE], size_t count, struct fail *fail)
 {
     if (count == 0)
         return 0;

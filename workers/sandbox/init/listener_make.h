@@ -14,10 +14,8 @@
 #include "workers/sandbox/proto/listener.h"
 
 /* A listening socket; `commands` is open on /run/sluice. `variable` as in environ. -1 and fail. */
-int listener_make(const struct listener *listener, int commands, char *variable,
-                  struct fail *fail);
+int listener_make(const struct listener *listener, int commands, char *variable, struct fail *fail);
 /* Writes the file; none without a variable. */
-int listener_tell(int commands, char variables[][LISTENER_VARIABLE_SIZE], size_t count,
-                  struct fail *fail);
+int listener_tell(int commands, char variables[][LISTENER_VARIABLE_SIZE], size_t count, struct fail *fail);
 
 #endif

@@ -25,7 +25,7 @@ struct first_name { /* of a file with several, in a tree by inode */
 struct pack {
     struct tar tar;
     void *first_names;
-    struct buffer records; /* of the entry in hand's attributes */
+    struct buffer records;        /* of the entry in hand's attributes */
     char path[PACK_PATH_MAX + 1]; /* of the entry in hand, relative to the root, as the tar has it */
     size_t path_len, depth;
     enum pack_form form;
@@ -47,8 +47,7 @@ static int enter_name(struct pack *pack, const char *prefix, const char *name)
 {
     const char *literal = strncmp(name, MARKER, strlen(MARKER)) == 0 ? MARKER_LITERAL : "";
     size_t room = sizeof(pack->path) - 1 - pack->path_len;
-    int len = snprintf(pack->path + pack->path_len, room, "%s%s%s%s", pack->path_len ? "/" : "",
-                       prefix, literal, name);
+    int len = snprintf(pack->path + pack->path_len, room, "%s%s%s%s", pack->path_len ? "/" : "", prefix, literal, name);
     if ((size_t)len >= room)
         return fail_set(pack->fail, -ENAMETOOLONG, "a path longer than %d bytes", PACK_PATH_MAX);
     pack->path_len += (size_t)len;
@@ -73,8 +72,7 @@ static void note(const struct pack *pack, const char *name)
 
 static struct tar_entry entry_of(const struct pack *pack, const struct stat *it, char type)
 {
-    return (struct tar_entry){
-        .path = pack->path, .type = type, .mode = it->st_mode, .mtime = it->st_mtim};
+    return (struct tar_entry){.path = pack->path, .type = type, .mode = it->st_mode, .mtime = it->st_mtim};
 }
 
 /* An empty file whose name says that something below is gone. */
@@ -279,17 +277,13 @@ static int pack_one(struct pack *pack, int dir, const char *name)
         code = put_symlink(pack, dir, name, &it);
     leave_name(pack, path_len);
     if (code == 0 && pack->tar.bytes > PACK_BYTES_MAX)
-        code = fail_set(pack->fail, -EFBIG, "more than %llu MiB in all",
-                        (unsigned long long)(PACK_BYTES_MAX >> 20));
+        code = fail_set(pack->fail, -EFBIG, "more than %llu MiB in all", (unsigned long long)(PACK_BYTES_MAX >> 20));
     return code < 0 ? code : pack->tar.error;
 }
 
 /* ---- directories, in the order of their names' bytes -------------------------------- */
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
+static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
 static void free_names(char **names, size_t count)
 {

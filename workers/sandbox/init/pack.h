@@ -15,7 +15,7 @@
 #include "workers/sandbox/init/touched.h"
 
 enum { PACK_PATH_MAX = 4096, PACK_DEPTH_MAX = 256, PACK_ATTRIBUTES_MAX = 2048 };
-#define PACK_FILE_MAX (UINT64_C(1) << 40) /* of one file, holes included */
+#define PACK_FILE_MAX (UINT64_C(1) << 40)  /* of one file, holes included */
 #define PACK_BYTES_MAX (UINT64_C(8) << 30) /* of the tar */
 
 /* How what is gone is noted. */

@@ -10,9 +10,7 @@
 
 int execs_check(const struct pending_execs *execs, struct fail *fail)
 {
-    return execs->count < EXECS_MAX
-               ? 0
-               : fail_set(fail, -EAGAIN, "%d processes are running already", EXECS_MAX);
+    return execs->count < EXECS_MAX ? 0 : fail_set(fail, -EAGAIN, "%d processes are running already", EXECS_MAX);
 }
 
 void execs_add(struct pending_execs *execs, pid_t pid, uint32_t id, int report)

@@ -271,8 +271,8 @@ struct proportions proc_proportions(int proc, pid_t pid)
 static uint64_t segment_kib(const char *line)
 {
     unsigned long resident;
-    return sscanf(line, "%*d %*d %*o %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %lu", &resident) == 1
-               ? resident / 1024 : 0;
+    return sscanf(line, "%*d %*d %*o %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %lu", &resident) == 1 ? resident / 1024
+                                                                                                       : 0;
 }
 
 uint64_t proc_segments_kib(int segments)

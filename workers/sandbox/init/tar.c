@@ -101,8 +101,7 @@ static void put_header(struct tar *tar, struct header *header)
 }
 
 /* "LEN PREFIXKEY=VALUE\n", where LEN counts its own digits. */
-static void add_bytes(struct buffer *records, const char *prefix, const char *key,
-                      struct slice value)
+static void add_bytes(struct buffer *records, const char *prefix, const char *key, struct slice value)
 {
     size_t rest = strlen(prefix) + strlen(key) + value.len + 3, len = rest + 1;
     while ((size_t)snprintf(NULL, 0, "%zu", len) + rest != len)
@@ -164,8 +163,7 @@ static void set_mtime(struct header *header, struct timespec mtime, struct buffe
 }
 
 /* The header with the records it needs; `records` may hold some already. */
-static void put_entry(struct tar *tar, const struct tar_entry *entry, uint64_t size,
-                      struct buffer *records)
+static void put_entry(struct tar *tar, const struct tar_entry *entry, uint64_t size, struct buffer *records)
 {
     struct header header = {.type = entry->type};
     size_t link_len = entry->link ? strlen(entry->link) : 0;
@@ -233,8 +231,7 @@ static bool find_extents(int file, uint64_t size, struct buffer *ret, uint64_t *
             return false;
         if (from < 0 || (uint64_t)from >= size)
             break; /* a hole up to the end */
-        struct extent extent = {(uint64_t)from,
-                                (to < 0 || (uint64_t)to > size ? size : (uint64_t)to) - (uint64_t)from};
+        struct extent extent = {(uint64_t)from, (to < 0 || (uint64_t)to > size ? size : (uint64_t)to) - (uint64_t)from};
         if (!buffer_append(ret, &extent, sizeof(extent)))
             return false;
         *data += extent.len;
@@ -252,8 +249,7 @@ static void put_sparse(struct tar *tar, const struct tar_entry *entry, int file,
     struct tar_entry stored = *entry;
     buffer_printf(&map, "%zu\n", count + 1);
     for (size_t i = 0; i < count; i++)
-        buffer_printf(&map, "%lu\n%lu\n", (unsigned long)extent[i].offset,
-                      (unsigned long)extent[i].len);
+        buffer_printf(&map, "%lu\n%lu\n", (unsigned long)extent[i].offset, (unsigned long)extent[i].len);
     buffer_printf(&map, "%lu\n0\n", (unsigned long)size); /* how long it is */
     uint64_t map_len = (map.len + BLOCK - 1) / BLOCK * BLOCK;
     if (!is_ascii(entry->path))
@@ -274,10 +270,7 @@ static void put_sparse(struct tar *tar, const struct tar_entry *entry, int file,
 }
 
 /* A file that lies on as much disk as it is long has no holes to look for. */
-static bool may_have_holes(const struct stat *it)
-{
-    return (uint64_t)it->st_blocks * 512 < (uint64_t)it->st_size;
-}
+static bool may_have_holes(const struct stat *it) { return (uint64_t)it->st_blocks * 512 < (uint64_t)it->st_size; }
 
 void tar_put_file(struct tar *tar, const struct tar_entry *entry, int file, const struct stat *it)
 {

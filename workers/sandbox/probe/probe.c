@@ -24,7 +24,7 @@ static const struct {
     int64_t limit_ms;
     int (*try)(const struct probe_place *place, struct fail *fail);
 } checks[] = {
-#define CHECK(name, title, namespaces, after, limit_ms, use)                                                \
+#define CHECK(name, title, namespaces, after, limit_ms, use)                                                           \
     {#name, title, use, namespaces, CHECK_AFTER(after), limit_ms, probe_try_##name},
 #include "workers/sandbox/proto/checks.def"
 #undef CHECK
@@ -57,9 +57,8 @@ static void take_answer(int told, int64_t limit_ms, struct probe_result *ret)
     snprintf(ret->text, sizeof(ret->text), "%.*s", PROBE_TEXT_MAX - 1, fail.text);
 }
 
-void probe_try(int (*check)(const struct probe_place *place, struct fail *fail),
-               uint64_t namespaces, const struct probe_place *place, int64_t limit_ms,
-               struct probe_result *ret)
+void probe_try(int (*check)(const struct probe_place *place, struct fail *fail), uint64_t namespaces,
+               const struct probe_place *place, int64_t limit_ms, struct probe_result *ret)
 {
     int told[2];
     *ret = (struct probe_result){.is_tried = true, .code = -EMFILE, .text = "cannot be tried: no pipe"};
@@ -158,7 +157,7 @@ int probe_refuse(const struct probe *probe, enum tier tier, struct fail *fail)
     for (int i = 0; i < CHECK_COUNT; i++)
         if (missing & (1u << i))
             return fail_set(fail, -ENOTSUP, "no sandbox of the tier %s here: %s: %s%s%s", tier_word(tier),
-                            checks[i].title, probe->results[i].text,
-                            probe->results[i].remedy[0] ? "; " : "", probe->results[i].remedy);
+                            checks[i].title, probe->results[i].text, probe->results[i].remedy[0] ? "; " : "",
+                            probe->results[i].remedy);
     return fail_set(fail, -ENOTSUP, "the tier %s lacks nothing", tier_word(tier));
 }

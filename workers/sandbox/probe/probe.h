@@ -28,8 +28,8 @@ struct probe_place {
 
 struct probe_result {
     bool is_ok, is_tried;
-    int code;                  /* negative errno of what failed */
-    char text[PROBE_TEXT_MAX]; /* what was found, or why not */
+    int code;                    /* negative errno of what failed */
+    char text[PROBE_TEXT_MAX];   /* what was found, or why not */
     char remedy[PROBE_CURE_MAX]; /* for the administrator; "" where there is nothing to do */
 };
 
@@ -55,15 +55,14 @@ const char *probe_use(enum probe_check check);   /* what it is for */
 /* ---- for probe.c and its parts ------------------------------------ */
 
 /* In the process of its own: 0 with a note in fail->text, or negative errno and why. */
-#define CHECK(name, title, namespaces, after, limit_ms, use)                                                \
+#define CHECK(name, title, namespaces, after, limit_ms, use)                                                           \
     int probe_try_##name(const struct probe_place *place, struct fail *fail);
 #include "workers/sandbox/proto/checks.def"
 #undef CHECK
 
 /* Runs one; the deadline is `limit_ms`. */
-void probe_try(int (*check)(const struct probe_place *place, struct fail *fail),
-               uint64_t namespaces, const struct probe_place *place, int64_t limit_ms,
-               struct probe_result *ret);
+void probe_try(int (*check)(const struct probe_place *place, struct fail *fail), uint64_t namespaces,
+               const struct probe_place *place, int64_t limit_ms, struct probe_result *ret);
 
 /* Where it is in PATH, as a note; -ENOENT. */
 int probe_find_program(const char *name, struct fail *fail);

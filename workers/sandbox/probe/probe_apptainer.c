@@ -52,15 +52,15 @@ static int open_trial(const struct probe_place *place, struct trial *ret, struct
 static _Noreturn void be_container(const struct trial *trial)
 {
     const struct container_plan plan = {.id = 1,
-                                   .image = "host",
-                                   .wanted = {.memory_mib = 64, .disk_mib = 16, .processes = 16, .file_mib = 16},
-                                   .usage = trial->usage,
-                                   .brought = {trial->usages},
-                                   .brought_count = 1,
-                                   .tier = TIER_apptainer,
-                                   .disk = trial->disk,
-                                   .uid = geteuid(),
-                                   .gid = getegid()};
+                                        .image = "host",
+                                        .wanted = {.memory_mib = 64, .disk_mib = 16, .processes = 16, .file_mib = 16},
+                                        .usage = trial->usage,
+                                        .brought = {trial->usages},
+                                        .brought_count = 1,
+                                        .tier = TIER_apptainer,
+                                        .disk = trial->disk,
+                                        .uid = geteuid(),
+                                        .gid = getegid()};
     dup2(trial->said[1], STDERR_FILENO);
     dup2(trial->said[1], STDOUT_FILENO);
     init_main(&plan, trial->control[1], trial->births[1]);

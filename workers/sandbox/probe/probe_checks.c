@@ -101,8 +101,7 @@ int probe_try_proc(const struct probe_place *place, struct fail *fail)
     int code = enter_tmpfs(place, fail);
     if (code < 0)
         return code;
-    if (mkdir("proc", 0755) < 0 ||
-        mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+    if (mkdir("proc", 0755) < 0 || mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
         return refuse(fail, "mounting it");
     return access("proc/1/status", R_OK) < 0 ? refuse(fail, "proc/1/status") : 0;
 }
@@ -112,8 +111,8 @@ int probe_try_terminals(const struct probe_place *place, struct fail *fail)
     int code = enter_tmpfs(place, fail);
     if (code < 0)
         return code;
-    if (mkdir("pts", 0755) < 0 || mount("devpts", "pts", "devpts", MS_NOSUID | MS_NOEXEC,
-                                        "newinstance,ptmxmode=0666,mode=620") < 0)
+    if (mkdir("pts", 0755) < 0 ||
+        mount("devpts", "pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620") < 0)
         return refuse(fail, "mounting it");
     AUTO_CLOSE int pty = open("pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
     return pty < 0 ? refuse(fail, "opening one") : 0;
@@ -183,8 +182,7 @@ int probe_try_fuse(const struct probe_place *place, struct fail *fail)
         return refuse(fail, "/dev/fuse");
     snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=%d,group_id=%d", device, CONTAINER_UID,
              CONTAINER_UID);
-    if (mkdir("merged", 0755) < 0 ||
-        mount("fuse", "merged", "fuse", MS_NOSUID | MS_NODEV, options) < 0)
+    if (mkdir("merged", 0755) < 0 || mount("fuse", "merged", "fuse", MS_NOSUID | MS_NODEV, options) < 0)
         return refuse(fail, "mounting one");
     return 0;
 }

@@ -47,8 +47,7 @@ int probe_try_seccomp(const struct probe_place *place, struct fail *fail)
         return refuse(fail, "no_new_privs");
     if (syscall(__NR_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
         return refuse(fail, "setting one");
-    return sysinfo(&ignored) == 0 || errno != EXDEV
-               ? fail_set(fail, -EIO, "a filter was set and filters nothing") : 0;
+    return sysinfo(&ignored) == 0 || errno != EXDEV ? fail_set(fail, -EIO, "a filter was set and filters nothing") : 0;
 }
 
 /* Everything is given up; then a file is made and our parent is asked after. */

@@ -26,8 +26,7 @@ static int64_t read_number(int root, const char *path)
 static int64_t read_seccomp(int root)
 {
     char text[4096];
-    const char *line = read_text(root, "proc/self/status", text, sizeof(text))
-                           ? strstr(text, "\nSeccomp:") : NULL;
+    const char *line = read_text(root, "proc/self/status", text, sizeof(text)) ? strstr(text, "\nSeccomp:") : NULL;
     return line ? strtoll(line + sizeof("\nSeccomp:") - 1, NULL, 10) : KERNEL_INFO_UNKNOWN;
 }
 

@@ -12,12 +12,12 @@ enum { KERNEL_INFO_UNKNOWN = -1 };
 
 /* KERNEL_INFO_UNKNOWN where the kernel has no such file. */
 struct kernel_info {
-    int64_t userns_clone;        /* kernel.unprivileged_userns_clone: 0 forbids (Debian's patch) */
-    int64_t apparmor_userns;     /* kernel.apparmor_restrict_unprivileged_userns: 1 forbids (Ubuntu) */
+    int64_t userns_clone;    /* kernel.unprivileged_userns_clone: 0 forbids (Debian's patch) */
+    int64_t apparmor_userns; /* kernel.apparmor_restrict_unprivileged_userns: 1 forbids (Ubuntu) */
     int64_t max_user, max_mnt, max_pid, max_ipc, max_uts, max_cgroup, max_net; /* user.max_*_namespaces */
     int64_t pid_max;
-    int64_t seccomp;             /* of this process: 2, a filter is on it */
-    bool is_container;           /* the files that container programs leave */
+    int64_t seccomp;   /* of this process: 2, a filter is on it */
+    bool is_container; /* the files that container programs leave */
     unsigned kernel_major, kernel_minor;
 };
 

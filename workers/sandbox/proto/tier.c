@@ -45,6 +45,5 @@ void tier_print_markdown(FILE *out)
 {
     fputs("| tier | what it is | what holds | what does not |\n|---|---|---|---|\n", out);
     for (int i = 0; i < TIER_COUNT; i++)
-        fprintf(out, "| `%s` | %s | %s | %s |\n", tiers[i].word, tiers[i].what, tiers[i].holds,
-                tiers[i].lacks);
+        fprintf(out, "| `%s` | %s | %s | %s |\n", tiers[i].word, tiers[i].what, tiers[i].holds, tiers[i].lacks);
 }

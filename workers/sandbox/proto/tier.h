@@ -29,9 +29,9 @@ const char *tier_word(enum tier tier); /* "overlay-tmpfs"; "none" */
 bool tier_parse(const char *word, enum tier *ret);
 uint32_t tier_needs(enum tier tier); /* bits 1 << enum probe_check */
 
-bool tier_has_namespaces(enum tier tier);   /* its spawner and sandboxes have namespaces that we made */
-bool tier_has_root(enum tier tier);   /* its sandboxes have a root, and a pid 1, of their own */
-bool tier_is_on_disk(enum tier tier); /* what they write lies on a disk that others write to */
+bool tier_has_namespaces(enum tier tier); /* its spawner and sandboxes have namespaces that we made */
+bool tier_has_root(enum tier tier);       /* its sandboxes have a root, and a pid 1, of their own */
+bool tier_is_on_disk(enum tier tier);     /* what they write lies on a disk that others write to */
 const char *tier_warning(enum tier tier); /* or "" */
 
 /* One line each for --help; a Markdown table for docs/sandbox.md. */

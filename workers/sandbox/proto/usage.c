@@ -13,7 +13,8 @@
 
 struct usage *usages_map(int fd, void *near)
 {
-    void *usages = mmap(near, USAGE_COUNT * sizeof(struct usage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    void *usages = mmap(near, USAGE_COUNT * sizeof(struct usage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                        fd, 0);
     return usages == MAP_FAILED ? NULL : usages;
 }
 

@@ -15,9 +15,9 @@
 enum { USAGE_COUNT = 65536 }; /* sandboxes of one worker at one time */
 
 struct usage {
-    bool taken; /* the worker's alone */
+    bool taken;                                                 /* the worker's alone */
     _Atomic uint64_t memory_kib, processes, disk_bytes, inodes; /* the most that was seen */
-    _Atomic uint64_t container_bytes, container_inodes;                   /* of the container itself, not counted */
+    _Atomic uint64_t container_bytes, container_inodes;         /* of the container itself, not counted */
     _Atomic uint64_t disk_now;                                  /* bytes, the container's own too */
     _Atomic uint64_t kernel_peak, aside;                        /* of the last look: cgroup.c */
     _Atomic uint64_t cpu_us;                                    /* of processes that have ended */

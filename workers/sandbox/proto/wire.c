@@ -35,8 +35,7 @@ int wire_try_send(int socket, const struct wire_head *head)
     return send_packet(socket, &(struct msghdr){.msg_iov = &part, .msg_iovlen = 1}, MSG_DONTWAIT);
 }
 
-int wire_send(int socket, const struct wire_head *head, struct slice text, const int *fds,
-              size_t fd_count)
+int wire_send(int socket, const struct wire_head *head, struct slice text, const int *fds, size_t fd_count)
 {
     if (text.len > WIRE_TEXT_MAX || fd_count > WIRE_FDS_MAX)
         return -EMSGSIZE;
@@ -66,10 +65,8 @@ int wire_receive(int socket, struct wire_message *ret)
 {
     struct iovec parts[2] = {{&ret->head, sizeof(ret->head)}, {ret->text, WIRE_TEXT_MAX}};
     union control control;
-    struct msghdr packet = {.msg_iov = parts,
-                            .msg_iovlen = 2,
-                            .msg_control = control.bytes,
-                            .msg_controllen = sizeof(control.bytes)};
+    struct msghdr packet = {
+        .msg_iov = parts, .msg_iovlen = 2, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
     ssize_t got;
     do
         got = recvmsg(socket, &packet, MSG_CMSG_CLOEXEC);

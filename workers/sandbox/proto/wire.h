@@ -15,9 +15,10 @@
 enum { WIRE_TEXT_MAX = 65536, WIRE_FDS_MAX = 16 };
 
 enum wire_verb {
-    WIRE_SETUP = 1, /* worker -> spawner, before all else: text a struct spawner_setup, then masked_paths_list(); see there for descriptors */
-    WIRE_CONTAINER,     /* worker -> spawner: text a struct wire_container, then image\0layer\0... */
-    WIRE_KERNEL,   /* worker -> spawner: number[0] the `id` of a container; a kernel's channel, its output, then what WIRE_INSIDE gave */
+    WIRE_SETUP =
+        1, /* worker -> spawner, before all else: text a struct spawner_setup, then masked_paths_list(); see there for descriptors */
+    WIRE_CONTAINER, /* worker -> spawner: text a struct wire_container, then image\0layer\0... */
+    WIRE_KERNEL, /* worker -> spawner: number[0] the `id` of a container; a kernel's channel, its output, then what WIRE_INSIDE gave */
     WIRE_START,    /* worker -> pid 1: text int32 targets[fds], then argv\0...; answers the pid */
     WIRE_KILL_ALL, /* number[0] the pid to spare, or 0 */
     WIRE_SIGNAL,   /* numbers a pid, a signal for it and all its descendants; SIGKILL freezes them first */
@@ -28,12 +29,12 @@ enum wire_verb {
     WIRE_DONE,     /* the answer to `id`: numbers code (0 or negative errno), result; text a sentence */
     WIRE_EXITED,   /* pid 1 -> worker: `id` of the start, number[0] status (0..255, 256 + signal) */
     WIRE_BREACH,   /* spawner -> worker: `id` of the container, text the limit's name */
-    WIRE_BORN,     /* a new pid 1 -> spawner: `id` of the container; number[0] bits 1 << enum wire_own, a descriptor each */
-    WIRE_RENAME,   /* worker -> pid 1: number[0] 1: text from\0to\0; 0: text path\0, which is removed */
-    WIRE_STATE,    /* worker -> pid 1: one file's descriptor, number[0] an enum wire_state, number[1] a mode; answers its value */
+    WIRE_BORN, /* a new pid 1 -> spawner: `id` of the container; number[0] bits 1 << enum wire_own, a descriptor each */
+    WIRE_RENAME, /* worker -> pid 1: number[0] 1: text from\0to\0; 0: text path\0, which is removed */
+    WIRE_STATE, /* worker -> pid 1: one file's descriptor, number[0] an enum wire_state, number[1] a mode; answers its value */
     WIRE_KILL_COMMAND, /* worker -> pid 1: numbers a shell's pid, ticks since boot: sandbox_kill_command */
-    WIRE_CONFIRM,  /* worker -> pid 1: whether its file systems answer; number[0] makes a name that nobody has asked for */
-    WIRE_TOUCHED, /* pid 1 -> worker, before a pack's answer: number[0] how many, text of touched_write */
+    WIRE_CONFIRM, /* worker -> pid 1: whether its file systems answer; number[0] makes a name that nobody has asked for */
+    WIRE_TOUCHED,  /* pid 1 -> worker, before a pack's answer: number[0] how many, text of touched_write */
     WIRE_TERMINAL, /* worker -> pid 1: answers with the master's descriptor and N of /dev/pts/N */
 };
 
@@ -55,9 +56,9 @@ enum { WIRE_READY_ID = 1 };
 
 struct wire_container {
     uint64_t memory_mib, disk_mib, processes, inodes, file_mib;
-    uint64_t cpus;    /* to be bound to; 0: all */
-    uint64_t usage;   /* its place among all */
-    uint64_t kernels; /* 1: it is to share a zygote (zygote.h), where one can be had */
+    uint64_t cpus;      /* to be bound to; 0: all */
+    uint64_t usage;     /* its place among all */
+    uint64_t kernels;   /* 1: it is to share a zygote (zygote.h), where one can be had */
     uint64_t is_sealed; /* 1: sandbox_plan's */
     uint64_t listener_count;
     struct listener listeners[LISTENERS_MAX];
@@ -78,8 +79,7 @@ struct wire_message {
 };
 
 /* 0 or negative errno (-EAGAIN on a full non-blocking socket, -EMSGSIZE over the limits). */
-int wire_send(int socket, const struct wire_head *head, struct slice text, const int *fds,
-              size_t fd_count);
+int wire_send(int socket, const struct wire_head *head, struct slice text, const int *fds, size_t fd_count);
 /* The head alone; a full socket, blocking or not, is -EAGAIN at once. */
 int wire_try_send(int socket, const struct wire_head *head);
 /* 1: a message; 0: the other end is gone; negative errno (-EAGAIN: nothing there). */

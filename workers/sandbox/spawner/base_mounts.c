@@ -23,16 +23,15 @@ struct dir {
 };
 
 static const struct dir base_mounts_dirs[] = {
-    {"skeleton", 0755}, {"top", 0755}, {"dev", 0755}, {"empty", 0555}, {"tree", 0755}, {"container", 0755},
-    {"disks", 0700},
+    {"skeleton", 0755}, {"top", 0755},       {"dev", 0755},   {"empty", 0555},
+    {"tree", 0755},     {"container", 0755}, {"disks", 0700},
 };
 
 static const struct dir skeleton_dirs[] = {
-    {"dev", 0755},     {"etc", 0755},     {"home", 0755},       {"mnt", 0755},
-    {"opt", 0755},     {"proc", 0555},    {"root", 0755},       {"run", 0755},
-    {"srv", 0755},     {"tmp", 01777},    {"usr", 0755},        {"var", 0755},
-    {"var/lib", 0755}, {"var/log", 0755}, {"var/cache", 0755},  {"var/tmp", 01777},
-    {"sys", 0555},     {"workspace", 0755}, {"run/sluice", 0755},
+    {"dev", 0755},      {"etc", 0755},  {"home", 0755},      {"mnt", 0755},        {"opt", 0755},
+    {"proc", 0555},     {"root", 0755}, {"run", 0755},       {"srv", 0755},        {"tmp", 01777},
+    {"usr", 0755},      {"var", 0755},  {"var/lib", 0755},   {"var/log", 0755},    {"var/cache", 0755},
+    {"var/tmp", 01777}, {"sys", 0555},  {"workspace", 0755}, {"run/sluice", 0755},
 };
 
 static const struct dir device_dirs[] = {{"pts", 0755}, {"shm", 01777}};
@@ -41,7 +40,7 @@ static const char *const devices[] = {"null", "zero", "full", "random", "urandom
 static const struct {
     const char *path, *to;
 } device_links[] = {
-    {"ptmx", "pts/ptmx"},          {"fd", "/proc/self/fd"},         {"stdin", "/proc/self/fd/0"},
+    {"ptmx", "pts/ptmx"},          {"fd", "/proc/self/fd"},       {"stdin", "/proc/self/fd/0"},
     {"stdout", "/proc/self/fd/1"}, {"stderr", "/proc/self/fd/2"},
 };
 
@@ -67,8 +66,7 @@ static int make_device(int dev, const char *name, struct fail *fail)
     char host[32];
     snprintf(host, sizeof(host), "/dev/%s", name);
     AUTO_CLOSE int made = openat(dev, name, O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
-    if (made < 0 ||
-        container_attach_clone(AT_FDCWD, host, MOUNT_ATTR_NOSUID | MOUNT_ATTR_RDONLY, dev, name) < 0)
+    if (made < 0 || container_attach_clone(AT_FDCWD, host, MOUNT_ATTR_NOSUID | MOUNT_ATTR_RDONLY, dev, name) < 0)
         return refuse(fail, host);
     return 0;
 }

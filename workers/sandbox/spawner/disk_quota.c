@@ -36,7 +36,7 @@ enum {
 struct quota {
     const char *path;
     int orders, births;
-    int removers;     /* a pipe of containers to be removed; -1 */
+    int removers;    /* a pipe of containers to be removed; -1 */
     int64_t in_hand; /* a container that has no place in it; -1: none */
     struct quota_order *containers;
     size_t count, capacity;
@@ -89,7 +89,8 @@ static void look_at(const struct quota *quota, struct quota_order *container)
 {
     char path[PLAN_DISK_PATH_MAX + 32];
     struct written written = {0};
-    uint64_t container_bytes = atomic_load(&container->usage->container_bytes), container_inodes = atomic_load(&container->usage->container_inodes);
+    uint64_t container_bytes = atomic_load(&container->usage->container_bytes),
+             container_inodes = atomic_load(&container->usage->container_inodes);
     snprintf(path, sizeof(path), "%s/%u%s", quota->path, container->id, container->is_whole ? "" : "/upper");
     add_dir(&written, AT_FDCWD, path, S_IFDIR | 0700, container->inodes + container_inodes);
     written.bytes -= container_bytes < written.bytes ? container_bytes : written.bytes;
@@ -101,7 +102,8 @@ static void look_at(const struct quota *quota, struct quota_order *container)
     usage_see(container->usage, LIMIT_DISK, is_full);
     usage_see(container->usage, LIMIT_INODES, is_many);
     if (is_full || is_many) {
-        struct wire_head head = {.verb = WIRE_BREACH, .id = container->id, .number = {is_full ? LIMIT_DISK : LIMIT_INODES}};
+        struct wire_head head = {
+            .verb = WIRE_BREACH, .id = container->id, .number = {is_full ? LIMIT_DISK : LIMIT_INODES}};
         wire_try_send(quota->births, &head); /* the next look says it again */
     }
 }

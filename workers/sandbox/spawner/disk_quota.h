@@ -12,7 +12,7 @@ enum { QUOTA_REMOVERS = 2 }; /* processes; while they are too far behind, the qu
 
 struct quota_order {
     uint32_t id;
-    bool is_end, is_whole; /* all that is in the container's directory counts, not upper/ alone */
+    bool is_end, is_whole;  /* all that is in the container's directory counts, not upper/ alone */
     uint64_t bytes, inodes; /* at most */
     struct usage *usage;
 };

@@ -148,16 +148,15 @@ int disks_make(struct disks *disks, struct container_plan *plan, char path[PLAN_
         return refuse(fail, path);
     disks->containers++;
     plan->disk = path;
-    int code = disks->tier == TIER_fuse_overlayfs ? make_on_tmpfs(plan, path, fail)
-                                                  : make_dirs(path, fail);
+    int code = disks->tier == TIER_fuse_overlayfs ? make_on_tmpfs(plan, path, fail) : make_dirs(path, fail);
     if (code < 0)
         disks_remove(disks, plan->id);
     else if (disks->quota >= 0)
         order(disks, &(struct quota_order){.id = plan->id,
-                                            .is_whole = !tier_has_namespaces(disks->tier),
-                                            .bytes = plan->wanted.disk_mib << 20,
-                                            .inodes = container_disk_inodes(plan),
-                                            .usage = plan->usage});
+                                           .is_whole = !tier_has_namespaces(disks->tier),
+                                           .bytes = plan->wanted.disk_mib << 20,
+                                           .inodes = container_disk_inodes(plan),
+                                           .usage = plan->usage});
     return code;
 }
 

@@ -12,16 +12,19 @@
 #include "workers/sandbox/backends/landlock/landlock_container.h"
 #include "workers/sandbox/container/high_fds.h"
 
-static pid_t clone_one(const struct zygote *zygote, const struct init_setup *setup, int keeps, int cgroup, int *ret_pidfd)
+static pid_t clone_one(const struct zygote *zygote, const struct init_setup *setup, int keeps, int cgroup,
+                       int *ret_pidfd)
 {
     if (zygote)
         return zygote_clone(zygote, keeps, cgroup, ret_pidfd);
-    pid_t pid = tier_has_namespaces(setup->spawner->tier) ? namespaces_clone(NAMESPACES_CONTAINER, keeps, cgroup, ret_pidfd)
-                                                    : landlock_container_fork(keeps, cgroup, ret_pidfd);
+    pid_t pid = tier_has_namespaces(setup->spawner->tier)
+                    ? namespaces_clone(NAMESPACES_CONTAINER, keeps, cgroup, ret_pidfd)
+                    : landlock_container_fork(keeps, cgroup, ret_pidfd);
     return pid < 0 ? -errno : pid;
 }
 
-int prewarmed_make(struct prewarmed *prewarmed, const struct zygote *zygote, const struct init_setup *setup, uint32_t group)
+int prewarmed_make(struct prewarmed *prewarmed, const struct zygote *zygote, const struct init_setup *setup,
+                   uint32_t group)
 {
     int control[2], pidfd = -1;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0)
@@ -40,11 +43,11 @@ int prewarmed_make(struct prewarmed *prewarmed, const struct zygote *zygote, con
         return (int)pid;
     }
     *prewarmed = (struct prewarmed){.pid = pid,
-                            .pidfd = high_fds_put(pidfd),
-                            .control = high_fds_put(control[0]),
-                            .its_end = control[1],
-                            .cgroup = take_fd(&cgroup),
-                            .group = group};
+                                    .pidfd = high_fds_put(pidfd),
+                                    .control = high_fds_put(control[0]),
+                                    .its_end = control[1],
+                                    .cgroup = take_fd(&cgroup),
+                                    .group = group};
     return 0;
 }
 

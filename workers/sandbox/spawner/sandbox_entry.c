@@ -55,7 +55,7 @@ static enum limit_id weigh_all(const struct sandbox_entry *entry, struct entry_u
 {
     pid_t *pids = sight->inside;
     size_t count = entry->first == 1 ? proc_inside(entry->own[OWN_PROC], 1, pids, PROC_SEEN_MAX)
-                                      : proc_inside_of(&sight->host, entry->first, pids, PROC_SEEN_MAX);
+                                     : proc_inside_of(&sight->host, entry->first, pids, PROC_SEEN_MAX);
     struct weight weight = weigh(entry, pids, count);
     usage_peak(&entry->usage->processes, weight.threads);
     usage_see(entry->usage, LIMIT_PROCESSES, weight.threads >= entry->limits.processes);

@@ -15,17 +15,17 @@
 
 struct sandbox_entry {
     uint32_t id;
-    pid_t pid, first; /* first: the same as those inside know it */
-    pid_t server;     /* of its file system; 0: none, -1: it is gone */
-    int own[OWN_COUNT];       /* each -1 until it is born, or where it has none */
-    int its_end;              /* as in prewarmed.h; -1 once it is born */
+    pid_t pid, first;   /* first: the same as those inside know it */
+    pid_t server;       /* of its file system; 0: none, -1: it is gone */
+    int own[OWN_COUNT]; /* each -1 until it is born, or where it has none */
+    int its_end;        /* as in prewarmed.h; -1 once it is born */
     uint64_t file_mib;
     cpu_set_t cpus;
     struct usage *usage;
     bool breached;
-    struct zygote *zygote; /* or NULL */
-    int cgroup;          /* -1 */
-    uint32_t group;      /* its number */
+    struct zygote *zygote;       /* or NULL */
+    int cgroup;                  /* -1 */
+    uint32_t group;              /* its number */
     struct cgroup_limits limits; /* whoever holds them */
 };
 

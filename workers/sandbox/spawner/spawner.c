@@ -25,7 +25,7 @@
 
 enum {
     WATCH_EVERY_MS = 100,
-    WATCH_SHARE = 10, /* at most a tenth of one core goes into watching */
+    WATCH_SHARE = 10,   /* at most a tenth of one core goes into watching */
     SWEEP_AFTER_MS = 20 /* nobody says when a group has become empty */
 };
 
@@ -200,8 +200,8 @@ static void watch(struct spawner_state *state)
         proc_take_census(state->host_proc, &state->sight.host);
     for (size_t i = 0; i < state->count; i++) {
         struct sandbox_entry *entry = &state->entries[i];
-        enum limit_id breach =
-            entry->own[OWN_PROC] < 0 || entry->breached ? LIMIT_COUNT : entry_look(entry, &state->sight);
+        enum limit_id breach = entry->own[OWN_PROC] < 0 || entry->breached ? LIMIT_COUNT
+                                                                           : entry_look(entry, &state->sight);
         if (breach != LIMIT_COUNT)
             end_for(state, entry, breach);
     }
@@ -254,11 +254,13 @@ static int prepare(struct spawner_state *state, struct fail *fail)
         setrlimit(RLIMIT_NOFILE, &files);
     }
     cpus_init(&state->cpus);
-    if (state->children < 0 ||
-        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, state->births) < 0)
+    if (state->children < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, state->births) < 0)
         return fail_set(fail, -errno, "the spawner's descriptors: %s", strerror(errno));
-    spawner_init = (struct init_setup){
-        .spawner = state->setup, .disks = spawner_disks.path, .uid = geteuid(), .gid = getegid(), .births = state->births[1]};
+    spawner_init = (struct init_setup){.spawner = state->setup,
+                                       .disks = spawner_disks.path,
+                                       .uid = geteuid(),
+                                       .gid = getegid(),
+                                       .births = state->births[1]};
     return 0;
 }
 
@@ -277,8 +279,8 @@ static void serve_worker(struct spawner_state *state)
         end(state);
     if (got < 0)
         return;
-    int said = state->asked.head.verb == WIRE_CONTAINER     ? spawner_open_container(state)
-               : state->asked.head.verb == WIRE_KERNEL ? spawner_fork_kernel(state)
+    int said = state->asked.head.verb == WIRE_CONTAINER ? spawner_open_container(state)
+               : state->asked.head.verb == WIRE_KERNEL  ? spawner_fork_kernel(state)
                                                         : 0;
     if (said == -EPIPE)
         end(state);
@@ -302,7 +304,8 @@ static void sweep_groups(struct spawner_state *state)
     size_t living = state->count + (state->prewarmed.pid > 0);
     for (size_t i = 0; i < ZYGOTES_MAX; i++)
         living += state->zygotes.each[i].prewarmed.pid > 0;
-    state->is_unswept = cgroups_are_there(&state->setup->cgroups) && cgroups_sweep_containers(&state->setup->cgroups) > living;
+    state->is_unswept = cgroups_are_there(&state->setup->cgroups) &&
+                        cgroups_sweep_containers(&state->setup->cgroups) > living;
 }
 
 /* Who loses his parent is ours to end. */

@@ -14,8 +14,8 @@
 #include "workers/sandbox/container/plan.h"
 #include "workers/sandbox/spawner/spawner_inside.h"
 
-static int answer(const struct spawner_state *state, uint32_t id, int code, const char *sentence,
-                  const int *fds, size_t fd_count)
+static int answer(const struct spawner_state *state, uint32_t id, int code, const char *sentence, const int *fds,
+                  size_t fd_count)
 {
     struct wire_head head = {.verb = WIRE_DONE, .id = id, .number = {code}};
     return wire_send(state->worker, &head, slice_from_str(sentence), fds, fd_count);
@@ -33,8 +33,7 @@ int spawner_fork_kernel(struct spawner_state *state)
     int code = -ENOENT;
     for (size_t i = 0; i < state->count; i++) {
         const struct sandbox_entry *entry = &state->entries[i];
-        struct container_plan limits = {
-            .wanted = {.processes = entry->limits.processes, .file_mib = entry->file_mib}};
+        struct container_plan limits = {.wanted = {.processes = entry->limits.processes, .file_mib = entry->file_mib}};
         if (entry->id == (uint32_t)state->asked.head.number[0] && entry->zygote)
             code = zygote_fork_kernel(entry->zygote, &limits, entry->cgroup, state->asked.fds, state->asked.fd_count);
     }
@@ -42,10 +41,12 @@ int spawner_fork_kernel(struct spawner_state *state)
 }
 
 /* In the namespace of its image's zygote where it is to have one. */
-static int take_prewarmed(struct spawner_state *state, const struct container_plan *plan, struct prewarmed *ret, struct zygote **zygote)
+static int take_prewarmed(struct spawner_state *state, const struct container_plan *plan, struct prewarmed *ret,
+                          struct zygote **zygote)
 {
     *zygote = zygotes_join(&state->zygotes, plan);
-    if (*zygote && ((*zygote)->prewarmed.pid > 0 || prewarmed_make(&(*zygote)->prewarmed, *zygote, &spawner_init, ++state->group) == 0)) {
+    if (*zygote && ((*zygote)->prewarmed.pid > 0 ||
+                    prewarmed_make(&(*zygote)->prewarmed, *zygote, &spawner_init, ++state->group) == 0)) {
         *ret = prewarmed_take(&(*zygote)->prewarmed);
         return 0;
     }
@@ -65,24 +66,26 @@ static int instruct(const struct spawner_state *state, const struct prewarmed *p
         return -EPIPE;
     if (CPU_COUNT(cpus) > 0 && sched_setaffinity(prewarmed->pid, sizeof(*cpus), cpus) < 0)
         return -errno;
-    return wire_send(prewarmed->control, &state->asked.head, slice_of(state->asked.text, state->asked.text_len), NULL, 0);
+    return wire_send(prewarmed->control, &state->asked.head, slice_of(state->asked.text, state->asked.text_len), NULL,
+                     0);
 }
 
-static int settle(struct spawner_state *state, const struct container_plan *plan, struct prewarmed *prewarmed, struct zygote *zygote)
+static int settle(struct spawner_state *state, const struct container_plan *plan, struct prewarmed *prewarmed,
+                  struct zygote *zygote)
 {
     struct sandbox_entry entry = {.id = plan->id,
-                            .pid = prewarmed->pid,
-                            .server = plan->server,
-                            .first = tier_has_root(plan->tier) ? 1 : prewarmed->pid,
-                            .own = {-1, -1, -1, -1, -1, -1},
-                            .its_end = prewarmed->its_end,
-                            .file_mib = plan->wanted.file_mib,
-                            .zygote = zygote,
-                            .cgroup = prewarmed->cgroup,
-                            .group = prewarmed->group,
-                            .limits = {plan->wanted.memory_mib, plan->wanted.processes,
-                                       state->setup->is_in_memory ? plan->wanted.disk_mib : 0},
-                            .usage = plan->usage};
+                                  .pid = prewarmed->pid,
+                                  .server = plan->server,
+                                  .first = tier_has_root(plan->tier) ? 1 : prewarmed->pid,
+                                  .own = {-1, -1, -1, -1, -1, -1},
+                                  .its_end = prewarmed->its_end,
+                                  .file_mib = plan->wanted.file_mib,
+                                  .zygote = zygote,
+                                  .cgroup = prewarmed->cgroup,
+                                  .group = prewarmed->group,
+                                  .limits = {plan->wanted.memory_mib, plan->wanted.processes,
+                                             state->setup->is_in_memory ? plan->wanted.disk_mib : 0},
+                                  .usage = plan->usage};
     cpus_choose(&state->cpus, plan->wanted.cpus, &entry.cpus);
     int code = prewarmed->cgroup < 0 ? 0 : cgroup_bound(prewarmed->cgroup, &entry.limits, NULL);
     if (code == 0)
@@ -145,9 +148,11 @@ int spawner_open_container(struct spawner_state *state)
     int code = move_in(state, &plan, &prewarmed);
     if (code < 0) {
         disks_remove(&spawner_disks, id);
-        return refuse(state, id, code, "cannot make a process or its namespaces (are those switched off on this machine?)");
+        return refuse(state, id, code,
+                      "cannot make a process or its namespaces (are those switched off on this machine?)");
     }
-    int said = answer(state, id, 0, "", (int[]){prewarmed.pidfd, prewarmed.control, prewarmed.cgroup}, prewarmed.cgroup < 0 ? 2 : 3);
+    int said = answer(state, id, 0, "", (int[]){prewarmed.pidfd, prewarmed.control, prewarmed.cgroup},
+                      prewarmed.cgroup < 0 ? 2 : 3);
     close(prewarmed.pidfd);
     close(prewarmed.control);
     return said;

@@ -19,16 +19,16 @@
 /* In pages that no child gets: each would keep a copy of those that are written after it was made. */
 struct spawner_state {
     const struct sandbox_backend *backend;
-    int worker;       /* wire to the worker */
-    int births[2];    /* new pid 1s write to [1] */
-    int children;     /* signalfd of SIGCHLD */
+    int worker;    /* wire to the worker */
+    int births[2]; /* new pid 1s write to [1] */
+    int children;  /* signalfd of SIGCHLD */
     const struct spawner_setup *setup;
     struct fail base; /* why there is none, and so no containers */
-    int host_proc; /* /proc, where there are no pid namespaces; -1 */
+    int host_proc;    /* /proc, where there are no pid namespaces; -1 */
     struct cpus cpus;
     struct zygotes zygotes;
     struct prewarmed prewarmed; /* on no zygote */
-    uint32_t group;     /* the last one's number */
+    uint32_t group;             /* the last one's number */
     size_t count;
     bool is_unswept; /* there may be groups that nobody is in */
     int64_t watch_at_ms;

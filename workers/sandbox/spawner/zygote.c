@@ -35,8 +35,8 @@ enum {
 };
 
 static const char server_path[] = "/run/sluice/ipython_zygote.py";
-static const char *const interpreters[] = {"/usr/local/bin/python3", "/usr/bin/python3",
-                                           "/bin/python3", "/opt/conda/bin/python3"};
+static const char *const interpreters[] = {"/usr/local/bin/python3", "/usr/bin/python3", "/bin/python3",
+                                           "/opt/conda/bin/python3"};
 
 /* ---- pid 1 of a zygote --------------------------------------------------------------- */
 
@@ -139,11 +139,11 @@ static int open_zygote(const struct container_plan *like, struct zygote *ret)
 {
     int ends[2], pidfd = -1;
     struct container_plan plan = {.image = like->image,
-                             .wanted = {.disk_mib = DISK_MIB, .processes = SERVER_PROCESSES_MAX},
-                             .scratch = like->scratch,
-                             .tier = like->tier,
-                             .is_host_root = like->is_host_root,
-                             .is_zygote = true};
+                                  .wanted = {.disk_mib = DISK_MIB, .processes = SERVER_PROCESSES_MAX},
+                                  .scratch = like->scratch,
+                                  .tier = like->tier,
+                                  .is_host_root = like->is_host_root,
+                                  .is_zygote = true};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return -errno;
     AUTO_CLOSE int its_end = ends[1];
@@ -307,14 +307,14 @@ pid_t zygote_clone(const struct zygote *zygote, int keeps, int cgroup, int *ret_
 }
 
 int zygote_fork_kernel(struct zygote *zygote, const struct container_plan *limits, int cgroup, const int *fds,
-                      size_t fd_count)
+                       size_t fd_count)
 {
     char text[512];
     struct container_limits most = container_limits(limits);
     int len = snprintf(text, sizeof(text), "[");
     for (size_t i = 0; i < most.count; i++)
-        len += snprintf(text + len, sizeof(text) - (size_t)len, "%s[%d,%llu]", i ? "," : "",
-                        most.each[i].what, (unsigned long long)most.each[i].most);
+        len += snprintf(text + len, sizeof(text) - (size_t)len, "%s[%d,%llu]", i ? "," : "", most.each[i].what,
+                        (unsigned long long)most.each[i].most);
     len += snprintf(text + len, sizeof(text) - (size_t)len, "]");
     AUTO_CLOSE int door = cgroup < 0 ? -1 : cgroup_open_door(cgroup);
     struct wire_head head = {.number = {door >= 0}};
@@ -323,9 +323,9 @@ int zygote_fork_kernel(struct zygote *zygote, const struct container_plan *limit
         return -ENOENT;
     memcpy(all, fds, fd_count * sizeof(*fds));
     all[fd_count] = door; /* the last, where there is one: the fork goes through it into the sandbox's group */
-    int sent = zygote->server < 0 ? -EPIPE
-                                 : wire_send(zygote->server, &head, slice_of(text, (size_t)len), all,
-                                             fd_count + (door >= 0));
+    int sent = zygote->server < 0
+                   ? -EPIPE
+                   : wire_send(zygote->server, &head, slice_of(text, (size_t)len), all, fd_count + (door >= 0));
     if (sent == 0)
         return 0;
     if (sent != -EAGAIN) { /* else it is stuck, perhaps only now */

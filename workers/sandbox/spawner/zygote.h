@@ -50,6 +50,6 @@ void zygotes_forget(struct zygotes *zygotes, pid_t pid);
  * `fds`; it is to be in `cgroup` (-1: none). 0: it was asked; -ENOENT: there is no fork server.
  */
 int zygote_fork_kernel(struct zygote *zygote, const struct container_plan *limits, int cgroup, const int *fds,
-                      size_t fd_count);
+                       size_t fd_count);
 
 #endif

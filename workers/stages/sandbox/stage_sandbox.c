@@ -19,8 +19,8 @@ static bool trusts_image(const struct stage_sandbox *stage, const struct job *jo
     return stage->is_evaluators && strcmp(job->task->eval_trust, "image") == 0;
 }
 
-static int add_layer(struct stage_sandbox *stage, const struct job *job, struct slice digest,
-                     struct slice inlined, bool keep, struct fail *fail)
+static int add_layer(struct stage_sandbox *stage, const struct job *job, struct slice digest, struct slice inlined,
+                     bool keep, struct fail *fail)
 {
     /* `keep` is of init's, which is not the agent's */
     const bool is_plain = !keep && trusts_image(stage, job);
@@ -49,8 +49,7 @@ int stage_sandbox_add_run(struct stage_sandbox *stage, const struct job *job, st
     return add_layer(stage, job, job->start.run_layer_digest, job->start.run_layer, false, fail);
 }
 
-int stage_sandbox_add_own(struct stage_sandbox *stage, const struct job *job, const char **ret_path,
-                       struct fail *fail)
+int stage_sandbox_add_own(struct stage_sandbox *stage, const struct job *job, const char **ret_path, struct fail *fail)
 {
     int code = layer_dir_make(job->context->layers.cache, &stage->layers[stage->layer_count], fail);
     if (code < 0) {
@@ -70,8 +69,7 @@ struct reach {
     size_t count;
 };
 
-static int find_grants(const struct stage_sandbox *stage, const struct job *job, struct reach *ret,
-                       struct fail *fail)
+static int find_grants(const struct stage_sandbox *stage, const struct job *job, struct reach *ret, struct fail *fail)
 {
     const struct task *task = job->task;
     char *const *names = stage->is_evaluators ? task->eval_grants : task->grants;
@@ -82,8 +80,7 @@ static int find_grants(const struct stage_sandbox *stage, const struct job *job,
         if (!grant) {
             char known[256];
             grants_format(job->context->grants, known, sizeof(known));
-            return fail_set(fail, -EINVAL, "there is no network grant \"%s\"; this worker has: %s",
-                            name, known);
+            return fail_set(fail, -EINVAL, "there is no network grant \"%s\"; this worker has: %s", name, known);
         }
         struct listener *listener = &ret->listeners[ret->count];
         *listener = (struct listener){.is_tcp = grant->is_tcp, .port = grant->port};
@@ -94,11 +91,11 @@ static int find_grants(const struct stage_sandbox *stage, const struct job *job,
 }
 
 static int open_forwards(struct stage_sandbox *stage, const struct job *job, const struct reach *reach,
-                      struct fail *fail)
+                         struct fail *fail)
 {
     for (size_t i = 0; i < reach->count; i++) {
         struct forward *forward = forward_open(job->context->loop, sandbox_take_listener(stage->sandbox, i),
-                                      reach->grants[i]);
+                                               reach->grants[i]);
         if (!forward)
             return fail_set(fail, -ENOMEM, "out of memory");
         stage->forwards[stage->forward_count++] = forward;
@@ -107,10 +104,7 @@ static int open_forwards(struct stage_sandbox *stage, const struct job *job, con
 }
 
 /* Not to be had as the task names it, or there and unreadable; else for want of something here. */
-static enum fault image_fault(int code)
-{
-    return code == -EINVAL || code == -ENOMEDIUM ? FAULT_IMAGE : FAULT_NODE;
-}
+static enum fault image_fault(int code) { return code == -EINVAL || code == -ENOMEDIUM ? FAULT_IMAGE : FAULT_NODE; }
 
 int stage_sandbox_find_image(struct stage_sandbox *stage, const struct job *job, struct fail *fail)
 {
@@ -191,17 +185,15 @@ void stage_end_failed(struct job *job, const struct stage_sandbox *stage, enum b
         job_fail(job, blame.outcome, fault, "%s limit", sandbox_breach(stage->sandbox));
     else if (what == BLAME_TIME)
         job_fail(job, blame.outcome, fault, "%s",
-                 stage->sandbox ? "the time of the stage is up"
-                               : "no sandbox was ready within the time of the stage");
+                 stage->sandbox ? "the time of the stage is up" : "no sandbox was ready within the time of the stage");
     else
         job_fail(job, blame.outcome, fault, "%s", fail->text);
 }
 
 bool stage_is_file_fault(int code)
 {
-    static const int faults[] = {ENOENT, ENOTDIR, EISDIR,  EACCES,       EPERM,
-                                 EROFS,  ENOSPC,  EDQUOT,  ELOOP,        EINVAL,
-                                 EEXIST, EFBIG,   ETXTBSY, ENAMETOOLONG, EXDEV};
+    static const int faults[] = {ENOENT, ENOTDIR, EISDIR, EACCES, EPERM,   EROFS,        ENOSPC, EDQUOT,
+                                 ELOOP,  EINVAL,  EEXIST, EFBIG,  ETXTBSY, ENAMETOOLONG, EXDEV};
     for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
         if (code == -faults[i])
             return true;
@@ -228,8 +220,7 @@ const char *stage_output_tail(const struct sandbox_output *output, size_t max)
     return line && line[1] ? line + 1 : tail;
 }
 
-void stage_describe_end(const struct stage_sandbox *stage, const struct sandbox_output *output,
-                        char *text, size_t size)
+void stage_describe_end(const struct stage_sandbox *stage, const struct sandbox_output *output, char *text, size_t size)
 {
     char limits[96];
     stage_describe_breaches(stage, limits, sizeof(limits));
@@ -259,8 +250,8 @@ void stage_describe_breaches(const struct stage_sandbox *stage, char *text, size
     sandbox_get_usage(stage->sandbox, &usage);
     for (unsigned i = 0; i < LIMIT_COUNT && len < size; i++)
         if (is_worth_telling(&usage, i))
-            len += (size_t)snprintf(text + len, size - len, "%s%s", len ? ", " : " (limits reached: ",
-                                    limit_get((enum limit_id)i)->name);
+            len += (size_t)snprintf(text + len, size - len, "%s%s",
+                                    len ? ", " : " (limits reached: ", limit_get((enum limit_id)i)->name);
     if (len > 0 && len < size)
         snprintf(text + len, size - len, ")");
 }

@@ -21,9 +21,9 @@ struct stage_sandbox {
     struct sandbox *sandbox;
     struct forward *forwards[TASK_GRANTS_MAX]; /* closed with the sandbox */
     size_t forward_count;
-    bool kernels;       /* set before opening: Python kernels will be started in it */
-    bool is_evaluators; /* set before opening: eval.network holds, and not network */
-    enum fault fault; /* whose fault the last failure of a stage_sandbox_* call was */
+    bool kernels;          /* set before opening: Python kernels will be started in it */
+    bool is_evaluators;    /* set before opening: eval.network holds, and not network */
+    enum fault fault;      /* whose fault the last failure of a stage_sandbox_* call was */
     int64_t closing_by_ms; /* packing and looking whether all is whole end then; 0: neither has begun */
 };
 
@@ -31,8 +31,7 @@ struct stage_sandbox {
 int stage_sandbox_add_init(struct stage_sandbox *stage, const struct job *job, struct fail *fail);
 int stage_sandbox_add_run(struct stage_sandbox *stage, const struct job *job, struct fail *fail);
 /* Adds an empty directory to fill by hand (dirtree.h), gone with the sandbox. */
-int stage_sandbox_add_own(struct stage_sandbox *stage, const struct job *job, const char **ret_path,
-                       struct fail *fail);
+int stage_sandbox_add_own(struct stage_sandbox *stage, const struct job *job, const char **ret_path, struct fail *fail);
 /* Finds the directory of the task's image, unpacked if it must be, and holds it; once. */
 int stage_sandbox_find_image(struct stage_sandbox *stage, const struct job *job, struct fail *fail);
 /* Opens the sandbox on the image and the layers added so far. */
@@ -63,8 +62,8 @@ int64_t stage_command_ms(uint64_t limit_s);
 /* The end of an output, at most `max` bytes, from where a line begins if that can be. */
 const char *stage_output_tail(const struct sandbox_output *output, size_t max);
 /* "exited with 3", "was killed by signal 9", "was stopped after 12.0 s"; and the breaches. */
-void stage_describe_end(const struct stage_sandbox *stage, const struct sandbox_output *output,
-                        char *text, size_t size);
+void stage_describe_end(const struct stage_sandbox *stage, const struct sandbox_output *output, char *text,
+                        size_t size);
 
 /* " (limits reached: disk, inodes)", or "": for the end of a sentence. */
 void stage_describe_breaches(const struct stage_sandbox *stage, char *text, size_t size);

@@ -19,8 +19,7 @@ static void bash_close(void *state)
 }
 
 /* What a person would see, and a last line where there is more to say. */
-static int say_output(const struct sandbox_output *output, struct tool_result *ret,
-                      struct fail *fail)
+static int say_output(const struct sandbox_output *output, struct tool_result *ret, struct fail *fail)
 {
     AUTO_BUFFER text = {0};
     buffer_append(&text, output->text, output->len);
@@ -39,12 +38,11 @@ static int say_output(const struct sandbox_output *output, struct tool_result *r
     ret->total = output->total;
     ret->timed_out = output->timed_out;
     ret->is_error = wants_line;
-    return text.failed ? fail_set(fail, -ENOMEM, "out of memory")
-                       : tool_say_bytes(ret, buffer_peek(&text), fail);
+    return text.failed ? fail_set(fail, -ENOMEM, "out of memory") : tool_say_bytes(ret, buffer_peek(&text), fail);
 }
 
-static int run_command(struct toolbox *box, struct shell *shell, const json_t *arguments,
-                       struct tool_result *ret, struct fail *fail)
+static int run_command(struct toolbox *box, struct shell *shell, const json_t *arguments, struct tool_result *ret,
+                       struct fail *fail)
 {
     struct sandbox_output output = {0};
     const int64_t limit_s = (int64_t)box->limits->command_s;
@@ -70,8 +68,8 @@ static int answer_gone(struct tool_result *ret, struct fail *fail)
     return tool_refuse(ret, fail, "bash: no shell can be started: %s.", words);
 }
 
-static int bash_call(struct toolbox *box, void *state, const json_t *arguments,
-                     struct tool_result *ret, struct fail *fail)
+static int bash_call(struct toolbox *box, void *state, const json_t *arguments, struct tool_result *ret,
+                     struct fail *fail)
 {
     const bool restart = tool_boolean(arguments, "restart");
     const bool has_command = tool_string(arguments, "command");
@@ -94,8 +92,7 @@ const struct tool tool_bash = {
     .arguments = {{"command", TOOL_STRING, false, 1, 262144, NULL, "Any bash text."},
                   {"timeout_s", TOOL_INTEGER, false, 1, 86400, NULL,
                    "Seconds after which the command and all it started is killed."},
-                  {"tty", TOOL_BOOLEAN, false, 0, 0, NULL,
-                   "Run it on a terminal, for programs that ask for one."},
+                  {"tty", TOOL_BOOLEAN, false, 0, 0, NULL, "Run it on a terminal, for programs that ask for one."},
                   {"restart", TOOL_BOOLEAN, false, 0, 0, NULL,
                    "Kill the shell and all it runs, background jobs too, and start a new one before "
                    "the command, if there is one."}},

@@ -53,8 +53,7 @@ int shell_open(struct sandbox *sandbox, struct shell **ret, struct fail *fail)
     struct shell *shell = calloc(1, sizeof(*shell));
     if (!shell)
         return fail_set(fail, -ENOMEM, "out of memory");
-    snprintf(shell->name, sizeof(shell->name), "bash%lu",
-             (unsigned long)sandbox_next_number(sandbox));
+    snprintf(shell->name, sizeof(shell->name), "bash%lu", (unsigned long)sandbox_next_number(sandbox));
     shell->sandbox = sandbox;
     shell->socket = -1;
     strcpy(shell->cwd, "."); /* where a process begins */
@@ -110,9 +109,7 @@ static int write_command(struct shell *shell, const char *text, struct fail *fai
         code = -errno;
     if (code < 0)
         unlinkat(dir, made, 0);
-    return code < 0 ? fail_set(fail, code, "the command of %zu bytes: %s", strlen(text),
-                               strerror(-code))
-                    : 0;
+    return code < 0 ? fail_set(fail, code, "the command of %zu bytes: %s", strlen(text), strerror(-code)) : 0;
 }
 
 /* ---- one command ------------------------------------------------------------------------ */
@@ -162,8 +159,9 @@ static int order(struct run *run, struct fail *fail)
 
 /* ---- its output --------------------------------------------------------------------- */
 
-static const char full_note[] = "[/run/sluice/out is full, and what was written there is lost: background jobs that write "
-                                "to it end with a restart of the shell]\n";
+static const char full_note[] =
+    "[/run/sluice/out is full, and what was written there is lost: background jobs that write "
+    "to it end with a restart of the shell]\n";
 
 static void collect(struct run *run)
 {
@@ -215,8 +213,7 @@ static int stop(struct run *run, struct fail *fail)
         int code = sandbox_kill_command(shell->sandbox, shell->pid, began_ticks[i], fail);
         if (code < 0 && code != -EBUSY)
             return code;
-        news = shell_await_news(shell, run->file.name, loop_now_ms() + SHELL_RETURN_MS, NULL, &run->status,
-                                fail);
+        news = shell_await_news(shell, run->file.name, loop_now_ms() + SHELL_RETURN_MS, NULL, &run->status, fail);
     }
     return news;
 }
@@ -226,8 +223,7 @@ static int await_ending(struct run *run, struct fail *fail)
     const struct shell_command *command = run->command;
     const struct shell_tick ticking = {tick, run};
     int news = shell_await_news(run->shell, run->file.name, loop_now_ms() + command->timeout_ms,
-                                command->on_output || command->tty ? &ticking : NULL,
-                                &run->status, fail);
+                                command->on_output || command->tty ? &ticking : NULL, &run->status, fail);
     if (news == NEWS_NONE) {
         run->timed_out = true;
         news = stop(run, fail);
@@ -271,8 +267,8 @@ static int run_it(struct run *run, uint64_t *total, struct fail *fail)
     return code == -ENOEXEC ? 0 : code;
 }
 
-int shell_run_as(struct shell *shell, const struct shell_command *command,
-                 struct sandbox_output *ret, struct fail *fail)
+int shell_run_as(struct shell *shell, const struct shell_command *command, struct sandbox_output *ret,
+                 struct fail *fail)
 {
     struct output output;
     struct run run = {.shell = shell,
@@ -306,7 +302,6 @@ int shell_run_as(struct shell *shell, const struct shell_command *command,
 int shell_run(struct shell *shell, const char *command, int64_t timeout_ms, size_t output_max,
               struct sandbox_output *ret, struct fail *fail)
 {
-    struct shell_command it = {
-        .text = command, .timeout_ms = timeout_ms, .output_max = output_max};
+    struct shell_command it = {.text = command, .timeout_ms = timeout_ms, .output_max = output_max};
     return shell_run_as(shell, &it, ret, fail);
 }

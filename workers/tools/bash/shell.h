@@ -40,8 +40,8 @@ struct shell_command {
  * new one starts, ret->text says that. Result as sandbox_command; 0 or negative errno when the
  * sandbox failed.
  */
-int shell_run_as(struct shell *shell, const struct shell_command *command,
-                 struct sandbox_output *ret, struct fail *fail);
+int shell_run_as(struct shell *shell, const struct shell_command *command, struct sandbox_output *ret,
+                 struct fail *fail);
 /* The same without a terminal and without telling. */
 int shell_run(struct shell *shell, const char *command, int64_t timeout_ms, size_t output_max,
               struct sandbox_output *ret, struct fail *fail);

@@ -36,15 +36,20 @@ enum { DRIVER_FD = 200, DIRECTORY_MAX = 1 << 20 /* bytes of a path, however deep
 static const char driver_format[] = /* 1: DRIVER_FD, 2: the script's name */
     "builtin cd -- \"$1\" 2>/dev/null; builtin shift; __sluice_s=0\n"
     "while :; do while :; do\n"
-    "__sluice_n=; builtin read -r -u %1$d -d ' ' __sluice_n && builtin read -r -u %1$d __sluice_t || builtin exit \"${__sluice_s:-0}\"\n"
+    "__sluice_n=; builtin read -r -u %1$d -d ' ' __sluice_n && builtin read -r -u %1$d __sluice_t "
+    "|| builtin exit \"${__sluice_s:-0}\"\n"
     "case $- in *r*) builtin exit \"${__sluice_s:-0}\";; esac\n"
-    "case ${__sluice_n:?}$__sluice_t in */*) __sluice_h=$(builtin trap -p HUP); builtin trap '' HUP;; esac\n"
-    "{ builtin pwd; builtin printf '\\0%%s %%d\\0' \"$__sluice_n\" \"${__sluice_s:-0}\"; } >&%1$d || builtin exit \"${__sluice_s:-0}\"\n"
+    "case ${__sluice_n:?}$__sluice_t in */*) __sluice_h=$(builtin trap -p HUP); builtin trap '' "
+    "HUP;; esac\n"
+    "{ builtin pwd; builtin printf '\\0%%s %%d\\0' \"$__sluice_n\" \"${__sluice_s:-0}\"; } >&%1$d "
+    "|| builtin exit \"${__sluice_s:-0}\"\n"
     "__sluice_s=$__sluice_t __sluice_n=\n"
     "builtin read -r -u %1$d -d ' ' __sluice_n && builtin read -r -u %1$d -d ' ' __sluice_t && "
     "builtin read -r -u %1$d __sluice_r || builtin exit\n"
-    "case ${__sluice_n:?}$__sluice_s in */*) builtin eval \"'builtin' ${__sluice_h:-trap - HUP}\";; esac\n"
-    "case $__sluice_t in */*) __sluice_o=$__sluice_t;; *) __sluice_t=/dev/null __sluice_o=$__sluice_r/out/$__sluice_n;; esac\n"
+    "case ${__sluice_n:?}$__sluice_s in */*) builtin eval \"'builtin' ${__sluice_h:-trap - "
+    "HUP}\";; esac\n"
+    "case $__sluice_t in */*) __sluice_o=$__sluice_t;; *) __sluice_t=/dev/null "
+    "__sluice_o=$__sluice_r/out/$__sluice_n;; esac\n"
     "__sluice_s=0\n"
     "builtin . \"$__sluice_r/%2$s\" %1$d<&- <\"$__sluice_t\" >|\"$__sluice_o\" 2>&1\n"
     "__sluice_s=$?\n"
@@ -71,10 +76,8 @@ int shell_start(struct shell *shell, struct fail *fail)
     shell->socket = ends[0];
     fcntl(shell->socket, F_SETFL, O_NONBLOCK);
     snprintf(driver, sizeof(driver), driver_format, DRIVER_FD, shell->name);
-    const char *argv[] = {"/bin/bash", "--norc", "--noprofile", "-c", driver,
-                          "bash",      shell->cwd, NULL};
-    struct sandbox_exec exec = {
-        .argv = argv, .fds = &its_end, .targets = (int[]){DRIVER_FD}, .fd_count = 1};
+    const char *argv[] = {"/bin/bash", "--norc", "--noprofile", "-c", driver, "bash", shell->cwd, NULL};
+    struct sandbox_exec exec = {.argv = argv, .fds = &its_end, .targets = (int[]){DRIVER_FD}, .fd_count = 1};
     static const char first[] = SHELL_READY " -\n"; /* whom it answers when it has begun */
     if (send(shell->socket, first, strlen(first), MSG_NOSIGNAL) < 0)
         return fail_set(fail, -errno, "a socket: %s", strerror(errno));
@@ -86,8 +89,8 @@ bool shell_order(const struct shell *shell, const char *name, const char *termin
     char lines[PATH_MAX + 256];
     if (!terminal)
         terminal = "-";
-    int len = snprintf(lines, sizeof(lines), "%s %s %s\n%s %s\n", name, terminal,
-                       sandbox_run_path(shell->sandbox), name, terminal);
+    int len = snprintf(lines, sizeof(lines), "%s %s %s\n%s %s\n", name, terminal, sandbox_run_path(shell->sandbox),
+                       name, terminal);
     return shell->pid > 0 && send(shell->socket, lines, (size_t)len, MSG_NOSIGNAL) == len;
 }
 
@@ -138,8 +141,7 @@ static enum news read_status(struct shell *shell, const char *name, int *status)
         enum news news = take_pieces(shell, name, status);
         if (news != NEWS_NONE)
             return news;
-        ssize_t got = read(shell->socket, shell->line + shell->line_len,
-                           sizeof(shell->line) - shell->line_len);
+        ssize_t got = read(shell->socket, shell->line + shell->line_len, sizeof(shell->line) - shell->line_len);
         if (got > 0)
             shell->line_len += (size_t)got;
         else if (got == 0 || (errno != EAGAIN && errno != EINTR))
@@ -161,8 +163,8 @@ static int look(struct shell *shell, const char *name, int *status, struct fail 
     return ended < 0 ? ended : NEWS_EXIT;
 }
 
-static int await_look(struct shell *shell, const char *name, int64_t until_ms,
-                      const struct shell_tick *tick, int *status, struct fail *fail)
+static int await_look(struct shell *shell, const char *name, int64_t until_ms, const struct shell_tick *tick,
+                      int *status, struct fail *fail)
 {
     for (;;) {
         int news = look(shell, name, status, fail);
@@ -183,8 +185,8 @@ static void on_status(void *arg, uint32_t events)
     fiber_wake(arg);
 }
 
-int shell_await_news(struct shell *shell, const char *name, int64_t until_ms,
-                     const struct shell_tick *tick, int *status, struct fail *fail)
+int shell_await_news(struct shell *shell, const char *name, int64_t until_ms, const struct shell_tick *tick,
+                     int *status, struct fail *fail)
 {
     struct loop *loop = fiber_loop();
     struct loop_watch *watch = loop_watch(loop, shell->socket, EPOLLIN, on_status, fiber_current());

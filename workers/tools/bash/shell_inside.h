@@ -22,8 +22,8 @@ struct shell {
     char name[32]; /* of its files: "bash1", as its error messages begin */
     char cwd[PATH_MAX];
     char line[SHELL_STATUS_MAX]; /* what came of an answer's piece so far */
-    size_t line_len, skipped; /* skipped: bytes of that piece that did not fit */
-    bool has_directory;       /* the answer's first piece has come, the second is to come */
+    size_t line_len, skipped;    /* skipped: bytes of that piece that did not fit */
+    bool has_directory;          /* the answer's first piece has come, the second is to come */
 };
 
 /* ---- the driver ----------------------------------------------------------------------- */
@@ -45,8 +45,8 @@ enum { SHELL_TICK_MS = 100 };
 
 /* What became of the command `name`: NEWS_NONE when it still runs at until_ms, or errno. `tick`
  * may be NULL. */
-int shell_await_news(struct shell *shell, const char *name, int64_t until_ms,
-                     const struct shell_tick *tick, int *status, struct fail *fail);
+int shell_await_news(struct shell *shell, const char *name, int64_t until_ms, const struct shell_tick *tick,
+                     int *status, struct fail *fail);
 /* After it fell silent: NEWS_EXIT, NEWS_BROKEN when it lives on all the same, or errno. */
 int shell_await_exit(struct shell *shell, int *status, struct fail *fail);
 
@@ -58,9 +58,9 @@ int shell_await_exit(struct shell *shell, int *status, struct fail *fail);
  * it opens it, and a command that was never begun is known by what is still in it.
  */
 struct shell_output {
-    int dir, file;  /* the sandbox's outputs, borrowed; file: -1 before it is opened */
-    char name[64];  /* of the command, and of its file */
-    bool is_full;   /* there is no room for it, though what commands had left there is removed */
+    int dir, file; /* the sandbox's outputs, borrowed; file: -1 before it is opened */
+    char name[64]; /* of the command, and of its file */
+    bool is_full;  /* there is no room for it, though what commands had left there is removed */
 };
 
 /* `dir` and `name` are set. -ENOEXEC, and others, as sandbox_outputs_code says. */
@@ -82,8 +82,8 @@ struct terminal {
 };
 
 /* What is written on it goes to `output` and the command's on_output. terminal_close it. */
-int terminal_open(struct terminal *terminal, struct sandbox *sandbox,
-                  const struct shell_command *command, struct output *output, struct fail *fail);
+int terminal_open(struct terminal *terminal, struct sandbox *sandbox, const struct shell_command *command,
+                  struct output *output, struct fail *fail);
 /* Says once more that the input has ended, to a program that reads single keys. */
 void terminal_end_input(struct terminal *terminal);
 /* Reads what is there now. */

@@ -59,12 +59,11 @@ static int set_up(int master)
     return write(master, ends, sizeof(ends)) < 0 ? -errno : 0;
 }
 
-int terminal_open(struct terminal *terminal, struct sandbox *sandbox,
-                  const struct shell_command *command, struct output *output, struct fail *fail)
+int terminal_open(struct terminal *terminal, struct sandbox *sandbox, const struct shell_command *command,
+                  struct output *output, struct fail *fail)
 {
     int number = 0;
-    *terminal = (struct terminal){
-        .master = -1, .loop = fiber_loop(), .output = output, .command = command};
+    *terminal = (struct terminal){.master = -1, .loop = fiber_loop(), .output = output, .command = command};
     terminal->master = sandbox_open_terminal(sandbox, &number, fail);
     if (terminal->master == -ENOSPC) /* those inside have all that there may be */
         return fail_set(fail, -ENOEXEC, "there is no terminal left");
@@ -74,16 +73,14 @@ int terminal_open(struct terminal *terminal, struct sandbox *sandbox,
     int code = set_up(terminal->master);
     if (code < 0)
         return fail_set(fail, code, "a terminal: %s", strerror(-code));
-    terminal->watch =
-        loop_watch(terminal->loop, terminal->master, EPOLLIN, on_ready, terminal);
+    terminal->watch = loop_watch(terminal->loop, terminal->master, EPOLLIN, on_ready, terminal);
     return terminal->watch ? 0 : fail_set(fail, -ENOMEM, "out of memory");
 }
 
 void terminal_end_input(struct terminal *terminal)
 {
     struct termios mode;
-    if (tcgetattr(terminal->master, &mode) == 0 && !(mode.c_lflag & ICANON) &&
-        write(terminal->master, "\004", 1) < 0)
+    if (tcgetattr(terminal->master, &mode) == 0 && !(mode.c_lflag & ICANON) && write(terminal->master, "\004", 1) < 0)
         return; /* what was said before is not read either */
 }
 

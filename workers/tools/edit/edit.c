@@ -25,10 +25,7 @@ int edit_answer_error(struct edit_call *call, int code)
     return REFUSE(call, "%s.", words);
 }
 
-int edit_out_of_memory(struct edit_call *call)
-{
-    return fail_set(call->fail, -ENOMEM, "out of memory");
-}
+int edit_out_of_memory(struct edit_call *call) { return fail_set(call->fail, -ENOMEM, "out of memory"); }
 
 /* ---- files ------------------------------------------------------------------------------- */
 
@@ -69,10 +66,8 @@ static int save(struct edit_call *call, struct slice text)
     int code = edit_file_replace(&call->file, call->box->sandbox, bytes, call->fail);
     if (code < 0)
         return edit_answer_error(call, code);
-    struct slice before = slice_of(call->file.bytes.data ? call->file.bytes.data : (uint8_t *)"",
-                                   call->file.bytes.len);
-    undo_push(call->undo, call->file.path, was_there ? before : (struct slice){0},
-              undo_mark(bytes));
+    struct slice before = slice_of(call->file.bytes.data ? call->file.bytes.data : (uint8_t *)"", call->file.bytes.len);
+    undo_push(call->undo, call->file.path, was_there ? before : (struct slice){0}, undo_mark(bytes));
     return 1;
 }
 
@@ -108,8 +103,8 @@ static int splice(struct edit_call *call, size_t start, size_t old_len, struct s
     if (text.failed)
         return edit_out_of_memory(call);
     if (text.len > EDIT_FILE_MAX)
-        return REFUSE(call, "%.400s: it would be larger than the %d bytes that can be edited.",
-                      call->path, EDIT_FILE_MAX);
+        return REFUSE(call, "%.400s: it would be larger than the %d bytes that can be edited.", call->path,
+                      EDIT_FILE_MAX);
     int code = save(call, buffer_peek(&text));
     return code == 1 ? show_change(call, buffer_peek(&text), start, part.len) : code;
 }
@@ -132,8 +127,8 @@ static int edit_create(struct edit_call *call)
     code = save(call, slice_from_str(text));
     if (code != 1)
         return code;
-    return tool_say(call->ret, call->fail, "%s was %s: %zu lines.", call->path,
-                    was_there ? "overwritten" : "created", edit_count_lines(slice_from_str(text)));
+    return tool_say(call->ret, call->fail, "%s was %s: %zu lines.", call->path, was_there ? "overwritten" : "created",
+                    edit_count_lines(slice_from_str(text)));
 }
 
 /* "lines 4, 9 and 12" */
@@ -141,8 +136,7 @@ static void name_lines(struct buffer *out, const struct edit_matches *matches)
 {
     size_t count = matches->count < NAMED_LINES ? matches->count : NAMED_LINES;
     for (size_t i = 0; i < count; i++)
-        buffer_printf(out, "%s%zu", i == 0 ? "" : i + 1 == matches->count ? " and " : ", ",
-                      matches->lines[i]);
+        buffer_printf(out, "%s%zu", i == 0 ? "" : i + 1 == matches->count ? " and " : ", ", matches->lines[i]);
     if (count < matches->count)
         buffer_append_str(out, " ...");
 }
@@ -155,8 +149,8 @@ static int refuse_many(struct edit_call *call, const struct edit_matches *matche
     return REFUSE(call,
                   "%.400s: old_str is there %s%zu times, on lines %s. Nothing was changed. Take "
                   "more of the text around the one you mean into old_str.",
-                  call->path, matches->count == EDIT_MATCHES_MAX ? "at least " : "",
-                  matches->count, words ? words : "");
+                  call->path, matches->count == EDIT_MATCHES_MAX ? "at least " : "", matches->count,
+                  words ? words : "");
 }
 
 static int refuse_none(struct edit_call *call, struct slice part)
@@ -218,8 +212,8 @@ static int edit_insert(struct edit_call *call)
     struct slice text = edit_text_of(call);
     size_t lines = edit_count_lines(text);
     if ((size_t)after > lines)
-        return REFUSE(call, "%.400s has %zu lines: insert_line is 0 to %zu, not %lld.", call->path,
-                      lines, lines, (long long)after);
+        return REFUSE(call, "%.400s has %zu lines: insert_line is 0 to %zu, not %lld.", call->path, lines, lines,
+                      (long long)after);
     size_t start = edit_line_start(text, (size_t)after + 1);
     const bool is_open = start > 0 && text.data[start - 1] != '\n';
     if (!plain_argument(call, given, &plain))
@@ -236,17 +230,15 @@ static int edit_insert(struct edit_call *call)
 static int bring_back(struct edit_call *call, const struct undo_step *step)
 {
     struct edit_file *file = &call->file;
-    int code = step->before ? edit_file_replace(file, call->box->sandbox,
-                                                slice_of(step->before, step->before_len),
-                                                call->fail)
-                            : sandbox_remove(call->box->sandbox, file->path, call->fail);
+    int code = step->before
+                   ? edit_file_replace(file, call->box->sandbox, slice_of(step->before, step->before_len), call->fail)
+                   : sandbox_remove(call->box->sandbox, file->path, call->fail);
     if (code < 0)
         return edit_answer_error(call, code);
     const bool was_there = step->before;
     undo_drop(call->undo, step);
     return tool_say(call->ret, call->fail,
-                    was_there ? "%s is as it was before its last edit."
-                              : "%s is gone again, as before it was created.",
+                    was_there ? "%s is as it was before its last edit." : "%s is gone again, as before it was created.",
                     call->path);
 }
 
@@ -264,7 +256,8 @@ static int edit_undo(struct edit_call *call)
     if (file->fd < 0 || file->is_dir || undo_mark(buffer_peek(&file->bytes)) != step->after)
         return REFUSE(call,
                       "%.400s: something else has changed it since its last edit, so that was not "
-                      "undone.", call->path);
+                      "undone.",
+                      call->path);
     return bring_back(call, step);
 }
 
@@ -291,8 +284,8 @@ static void edit_close(void *state)
     free(state);
 }
 
-static int edit_run(struct toolbox *box, void *state, const json_t *arguments,
-                    struct tool_result *ret, struct fail *fail)
+static int edit_run(struct toolbox *box, void *state, const json_t *arguments, struct tool_result *ret,
+                    struct fail *fail)
 {
     struct edit_call call = {.box = box,
                              .undo = state,
@@ -317,21 +310,19 @@ const struct tool tool_edit = {
            "directory; create writes a whole file; str_replace replaces one piece of text; insert "
            "adds lines; undo_edit takes back the last edit of a file.",
     .needs_sandbox = true,
-    .arguments =
-        {{"command", TOOL_STRING, true, 0, 0, "view|create|str_replace|insert|undo_edit",
-          "What to do."},
-         {"path", TOOL_STRING, true, 1, 4000, NULL,
-          "The file or directory: absolute, or relative to /workspace."},
-         {"view_range", TOOL_INTEGERS, false, 2, 2, NULL,
-          "view: the first and the last line to show; -1 is the last of the file."},
-         {"file_text", TOOL_STRING, false, 0, 1048576, NULL, "create: the whole file."},
-         {"old_str", TOOL_STRING, false, 0, 1048576, NULL,
-          "str_replace: the text to replace, exactly as it is; it must be there just once."},
-         {"new_str", TOOL_STRING, false, 0, 1048576, NULL,
-          "str_replace: the text in its place; none deletes it."},
-         {"insert_line", TOOL_INTEGER, false, 0, 4194304, NULL,
-          "insert: the line after which to insert; 0 is before the first."},
-         {"insert_text", TOOL_STRING, false, 0, 1048576, NULL, "insert: the lines."}},
+    .arguments = {{"command", TOOL_STRING, true, 0, 0, "view|create|str_replace|insert|undo_edit", "What to do."},
+                  {"path", TOOL_STRING, true, 1, 4000, NULL,
+                   "The file or directory: absolute, or relative to /workspace."},
+                  {"view_range", TOOL_INTEGERS, false, 2, 2, NULL,
+                   "view: the first and the last line to show; -1 is the last of the file."},
+                  {"file_text", TOOL_STRING, false, 0, 1048576, NULL, "create: the whole file."},
+                  {"old_str", TOOL_STRING, false, 0, 1048576, NULL,
+                   "str_replace: the text to replace, exactly as it is; it must be there just once."},
+                  {"new_str", TOOL_STRING, false, 0, 1048576, NULL,
+                   "str_replace: the text in its place; none deletes it."},
+                  {"insert_line", TOOL_INTEGER, false, 0, 4194304, NULL,
+                   "insert: the line after which to insert; 0 is before the first."},
+                  {"insert_text", TOOL_STRING, false, 0, 1048576, NULL, "insert: the lines."}},
     .open = edit_open,
     .call = edit_run,
     .close = edit_close,

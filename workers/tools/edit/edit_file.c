@@ -41,15 +41,13 @@ static int learn(struct edit_file *file, struct sandbox *sandbox, struct fail *f
     return 0;
 }
 
-int edit_file_open(struct edit_file *file, struct sandbox *sandbox, const char *path,
-                   bool to_write, struct fail *fail)
+int edit_file_open(struct edit_file *file, struct sandbox *sandbox, const char *path, bool to_write, struct fail *fail)
 {
     *file = (struct edit_file){.fd = -1, .mode = 0644};
     int len = snprintf(file->path, sizeof(file->path), "%s%s", *path == '/' ? "" : "/workspace/", path);
     if ((size_t)len >= sizeof(file->path))
         return fail_set(fail, -ENAMETOOLONG, "a path of %d bytes", len);
-    file->fd = sandbox_open_file(sandbox, path, (to_write ? O_RDWR : O_RDONLY) | SANDBOX_AS_USER,
-                                 0, fail);
+    file->fd = sandbox_open_file(sandbox, path, (to_write ? O_RDWR : O_RDONLY) | SANDBOX_AS_USER, 0, fail);
     if (file->fd == -ENOENT || file->fd < 0) {
         int code = file->fd;
         file->fd = -1;
@@ -91,8 +89,7 @@ int edit_file_read(struct edit_file *file, struct fail *fail)
 {
     int code = file->size > EDIT_FILE_MAX ? -EFBIG : offload_run(read_work, file, fail);
     if (code == -EFBIG)
-        return fail_set(fail, code, "%.400s: more than the %d bytes that can be edited", file->path,
-                        EDIT_FILE_MAX);
+        return fail_set(fail, code, "%.400s: more than the %d bytes that can be edited", file->path, EDIT_FILE_MAX);
     return code < 0 ? say(fail, code, file->path) : 0;
 }
 
@@ -103,15 +100,12 @@ enum { NOT_THE_SAME = 1, NAMES_MAX = 65536, VALUE_MAX = 65536 };
 struct writing {
     int fd;
     struct slice bytes;
-    int like; /* the file whose place it is to take; -1: none */
+    int like;      /* the file whose place it is to take; -1: none */
     bool is_there; /* with bytes of before */
 };
 
 /* Of security.* and trusted.* nothing is the sandbox's to set. */
-static bool is_to_keep(const char *name)
-{
-    return strncmp(name, "user.", 5) == 0 || strncmp(name, "system.", 7) == 0;
-}
+static bool is_to_keep(const char *name) { return strncmp(name, "user.", 5) == 0 || strncmp(name, "system.", 7) == 0; }
 
 static bool copy_attributes(int from, int to, char *names, char *value)
 {
@@ -136,8 +130,7 @@ static int become_like(int fd, int like)
         return -ENOMEM;
     if (fstat(like, &old) < 0 && errno == EACCES)
         return 0;
-    if (fstat(like, &old) < 0 || fstat(fd, &new) < 0 || old.st_uid != new.st_uid ||
-        old.st_gid != new.st_gid)
+    if (fstat(like, &old) < 0 || fstat(fd, &new) < 0 || old.st_uid != new.st_uid || old.st_gid != new.st_gid)
         return NOT_THE_SAME;
     return copy_attributes(like, fd, room, room + NAMES_MAX) ? 0 : NOT_THE_SAME;
 }
@@ -150,8 +143,7 @@ static int write_work(void *arg, const atomic_bool *stop)
         return code;
     for (size_t done = 0; done < writing->bytes.len;) {
         size_t left = writing->bytes.len - done;
-        ssize_t wrote = pwrite(writing->fd, writing->bytes.data + done,
-                               left < 1 << 20 ? left : 1 << 20, (off_t)done);
+        ssize_t wrote = pwrite(writing->fd, writing->bytes.data + done, left < 1 << 20 ? left : 1 << 20, (off_t)done);
         if (wrote < 0 && errno != EINTR)
             return -errno;
         done += wrote > 0 ? (size_t)wrote : 0;
@@ -168,15 +160,13 @@ static int write_all(struct writing *writing, const char *path, struct fail *fai
 }
 
 /* Only those inside can shorten a file of a file system in a process: opening it anew does. */
-static int write_in_place(struct sandbox *sandbox, const struct edit_file *file, struct slice bytes,
-                          struct fail *fail)
+static int write_in_place(struct sandbox *sandbox, const struct edit_file *file, struct slice bytes, struct fail *fail)
 {
     struct writing over = {.fd = file->fd, .bytes = bytes, .like = -1, .is_there = true};
     int code = write_all(&over, file->path, fail);
     if (code != -EACCES)
         return code;
-    AUTO_CLOSE int fd =
-        sandbox_open_file(sandbox, file->path, O_WRONLY | O_TRUNC | SANDBOX_AS_USER, 0, fail);
+    AUTO_CLOSE int fd = sandbox_open_file(sandbox, file->path, O_WRONLY | O_TRUNC | SANDBOX_AS_USER, 0, fail);
     struct writing anew = {.fd = fd, .bytes = bytes, .like = -1};
     return fd < 0 ? say(fail, fd, file->path) : write_all(&anew, file->path, fail);
 }
@@ -185,14 +175,13 @@ static int write_in_place(struct sandbox *sandbox, const struct edit_file *file,
 static bool name_beside(char ret[PATH_MAX], const char *path, uint64_t number)
 {
     int folder = (int)(strrchr(path, '/') + 1 - path);
-    return snprintf(ret, PATH_MAX, "%.*s.sluice-edit-%lu", folder, path, (unsigned long)number) <
-           PATH_MAX;
+    return snprintf(ret, PATH_MAX, "%.*s.sluice-edit-%lu", folder, path, (unsigned long)number) < PATH_MAX;
 }
 
 /* Fills in the new file and puts it in the old one's place; or removes it: then negative errno, or
  * NOT_THE_SAME where it would have another owner or fewer attributes than the old one. */
-static int finish(struct sandbox *sandbox, const struct edit_file *file, int fd, const char *beside,
-                  struct slice bytes, struct fail *fail)
+static int finish(struct sandbox *sandbox, const struct edit_file *file, int fd, const char *beside, struct slice bytes,
+                  struct fail *fail)
 {
     struct writing writing = {.fd = fd, .bytes = bytes, .like = file->fd};
     int code = write_all(&writing, file->path, fail);
@@ -205,13 +194,9 @@ static int finish(struct sandbox *sandbox, const struct edit_file *file, int fd,
     return code;
 }
 
-static bool takes_no_files(int code)
-{
-    return code == -EACCES || code == -EPERM || code == -EROFS || code == -EEXIST;
-}
+static bool takes_no_files(int code) { return code == -EACCES || code == -EPERM || code == -EROFS || code == -EEXIST; }
 
-int edit_file_replace(struct edit_file *file, struct sandbox *sandbox, struct slice bytes,
-                      struct fail *fail)
+int edit_file_replace(struct edit_file *file, struct sandbox *sandbox, struct slice bytes, struct fail *fail)
 {
     char beside[PATH_MAX];
     const bool is_there = file->fd >= 0;
@@ -219,8 +204,7 @@ int edit_file_replace(struct edit_file *file, struct sandbox *sandbox, struct sl
         return write_in_place(sandbox, file, bytes, fail);
     if (!name_beside(beside, file->path, (uint64_t)clock_us()))
         return say(fail, -ENAMETOOLONG, file->path);
-    AUTO_CLOSE int fd = sandbox_open_file(
-        sandbox, beside, O_WRONLY | O_CREAT | O_EXCL | SANDBOX_AS_USER, 0600, fail);
+    AUTO_CLOSE int fd = sandbox_open_file(sandbox, beside, O_WRONLY | O_CREAT | O_EXCL | SANDBOX_AS_USER, 0600, fail);
     if (fd < 0 && is_there && takes_no_files(fd))
         return write_in_place(sandbox, file, bytes, fail);
     if (fd < 0)

@@ -19,7 +19,7 @@
 enum { EDIT_FILE_MAX = 4 << 20, EDIT_ENTRIES_MAX = 1000, EDIT_FOLDERS_MAX = 100 };
 
 struct edit_file {
-    int fd;              /* -1: it is not there */
+    int fd; /* -1: it is not there */
     bool is_dir;
     char path[PATH_MAX]; /* its real one, links resolved; as asked when it is not there */
     mode_t mode;
@@ -28,18 +28,15 @@ struct edit_file {
 };
 
 /* Also when it is not there: then 0 and fd -1. edit_file_close it in any case. */
-int edit_file_open(struct edit_file *file, struct sandbox *sandbox, const char *path,
-                   bool to_write, struct fail *fail);
+int edit_file_open(struct edit_file *file, struct sandbox *sandbox, const char *path, bool to_write, struct fail *fail);
 void edit_file_close(struct edit_file *file);
 /* Reads it; -EFBIG beyond EDIT_FILE_MAX. */
 int edit_file_read(struct edit_file *file, struct fail *fail);
 /* New content, in a file that was opened to write or is not there yet (parents are made). */
-int edit_file_replace(struct edit_file *file, struct sandbox *sandbox, struct slice bytes,
-                      struct fail *fail);
+int edit_file_replace(struct edit_file *file, struct sandbox *sandbox, struct slice bytes, struct fail *fail);
 
 /* What is in a directory, two levels deep, without hidden files: a path a line, '/' after
  * directories, sorted. */
-int edit_file_list(const struct edit_file *file, struct sandbox *sandbox, struct buffer *out,
-                   struct fail *fail);
+int edit_file_list(const struct edit_file *file, struct sandbox *sandbox, struct buffer *out, struct fail *fail);
 
 #endif

@@ -67,8 +67,7 @@ static void finish(struct folder *folder)
     free(folder);
 }
 
-static int list_folder(struct listing *listing, int fd, const char *path, int levels,
-                       struct fail *fail);
+static int list_folder(struct listing *listing, int fd, const char *path, int levels, struct fail *fail);
 
 /* One that cannot be opened has nothing to show. */
 static int list_inner(struct listing *listing, const char *path, int levels, struct fail *fail)
@@ -79,9 +78,8 @@ static int list_inner(struct listing *listing, const char *path, int levels, str
         listing->is_more = true;
         return 0;
     }
-    AUTO_CLOSE int fd =
-        sandbox_open_file(listing->sandbox, path,
-                          O_RDONLY | O_DIRECTORY | O_NOFOLLOW | SANDBOX_AS_USER, 0, fail);
+    AUTO_CLOSE int fd = sandbox_open_file(listing->sandbox, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | SANDBOX_AS_USER,
+                                          0, fail);
     if (fd < 0)
         return sandbox_is_alive(listing->sandbox) && fd != -ECANCELED && fd != -ETIMEDOUT ? 0 : fd;
     return list_folder(listing, fd, path, levels, fail);
@@ -97,8 +95,8 @@ static void append_line(struct buffer *out, const char *path, const char *mark)
     buffer_append_str(out, "\n");
 }
 
-static int list_entry(struct listing *listing, const char *path, const struct entry *entry,
-                      int levels, struct fail *fail)
+static int list_entry(struct listing *listing, const char *path, const struct entry *entry, int levels,
+                      struct fail *fail)
 {
     char inner[PATH_MAX];
     const bool is_dir = entry->type == DT_DIR;
@@ -106,15 +104,13 @@ static int list_entry(struct listing *listing, const char *path, const struct en
         listing->is_more = true;
         return 0;
     }
-    if (snprintf(inner, sizeof(inner), "%s/%s", strcmp(path, "/") == 0 ? "" : path, entry->name) >=
-        PATH_MAX)
+    if (snprintf(inner, sizeof(inner), "%s/%s", strcmp(path, "/") == 0 ? "" : path, entry->name) >= PATH_MAX)
         return 0;
     append_line(listing->out, inner, is_dir ? "/" : "");
     return is_dir ? list_inner(listing, inner, levels, fail) : 0;
 }
 
-static int list_folder(struct listing *listing, int fd, const char *path, int levels,
-                       struct fail *fail)
+static int list_folder(struct listing *listing, int fd, const char *path, int levels, struct fail *fail)
 {
     struct folder *folder = calloc(1, sizeof(*folder));
     if (!folder)
@@ -131,8 +127,7 @@ static int list_folder(struct listing *listing, int fd, const char *path, int le
     return code;
 }
 
-int edit_file_list(const struct edit_file *file, struct sandbox *sandbox, struct buffer *out,
-                   struct fail *fail)
+int edit_file_list(const struct edit_file *file, struct sandbox *sandbox, struct buffer *out, struct fail *fail)
 {
     struct listing listing = {.sandbox = sandbox, .out = out};
     int code = list_folder(&listing, file->fd, file->path, 2, fail);

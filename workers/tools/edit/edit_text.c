@@ -6,10 +6,7 @@
 
 /* ---- lines -------------------------------------------------------------------------- */
 
-static const uint8_t *end_of_line(struct slice text)
-{
-    return text.len ? memchr(text.data, '\n', text.len) : NULL;
-}
+static const uint8_t *end_of_line(struct slice text) { return text.len ? memchr(text.data, '\n', text.len) : NULL; }
 
 /* Cuts the first line off, with its newline. */
 static struct slice take_line(struct slice *rest)
@@ -86,10 +83,7 @@ struct pairs {
     uint8_t seen[65536 / 8];
 };
 
-static unsigned pair_at(struct slice line, size_t i)
-{
-    return (unsigned)line.data[i] << 8 | line.data[i + 1];
-}
+static unsigned pair_at(struct slice line, size_t i) { return (unsigned)line.data[i] << 8 | line.data[i + 1]; }
 
 static double likeness(const struct pairs *wanted, size_t wanted_len, struct slice line)
 {
@@ -113,8 +107,7 @@ bool edit_find_nearest(struct slice text, struct slice part, size_t *ret_line)
     bool found = false;
     for (size_t line = 1; text.len > 0; line++) {
         struct slice it = text_trim(take_line(&text));
-        double like = slice_equal(it, wanted) && wanted.len > 0 ? 2
-                                                                : likeness(&pairs, wanted.len, it);
+        double like = slice_equal(it, wanted) && wanted.len > 0 ? 2 : likeness(&pairs, wanted.len, it);
         if (like > best) {
             best = like;
             *ret_line = line;

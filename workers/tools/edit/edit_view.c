@@ -36,11 +36,10 @@ static bool read_range(struct edit_call *call, size_t lines, size_t *from, size_
     json_int_t first = json_integer_value(json_array_get(range, 0));
     json_int_t last = json_integer_value(json_array_get(range, 1));
     if (first < 1 || (size_t)first > (lines ? lines : 1))
-        *ret = REFUSE(call, "%.400s has %zu lines: view_range cannot begin at %lld.", call->path,
-                      lines, (long long)first);
+        *ret = REFUSE(call, "%.400s has %zu lines: view_range cannot begin at %lld.", call->path, lines,
+                      (long long)first);
     else if (last != -1 && last < first)
-        *ret = REFUSE(call, "view_range ends at %lld, before it begins; -1 is the last line.",
-                      (long long)last);
+        *ret = REFUSE(call, "view_range ends at %lld, before it begins; -1 is the last line.", (long long)last);
     else {
         *from = (size_t)first;
         if (last != -1 && (size_t)last < lines)

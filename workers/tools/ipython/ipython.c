@@ -25,7 +25,7 @@ struct ipython {
 /* How a cell ended. */
 struct ending {
     enum kernel_news news;
-    int status;      /* of a kernel that ended */
+    int status; /* of a kernel that ended */
     bool timed_out, interrupted, failed;
     uint64_t count;
     size_t images;
@@ -93,8 +93,8 @@ static bool take_answer(const struct ipython *ipython, const json_t *message, st
 {
     json_int_t id = 0, count = 0, images = 0;
     const char *status = "";
-    if (json_unpack((json_t *)(uintptr_t)message, "{s:I, s:s, s:I, s:I}", "id", &id, "status",
-                    &status, "count", &count, "images", &images) < 0 ||
+    if (json_unpack((json_t *)(uintptr_t)message, "{s:I, s:s, s:I, s:I}", "id", &id, "status", &status, "count", &count,
+                    "images", &images) < 0 ||
         id != (json_int_t)ipython->last_id)
         return false;
     ret->interrupted = strcmp(status, "interrupted") == 0;
@@ -104,8 +104,7 @@ static bool take_answer(const struct ipython *ipython, const json_t *message, st
     return true;
 }
 
-static int await_answer(struct ipython *ipython, int64_t until_ms, struct ending *ret,
-                        struct fail *fail)
+static int await_answer(struct ipython *ipython, int64_t until_ms, struct ending *ret, struct fail *fail)
 {
     for (size_t strays = 0; strays < STRAYS_MAX; strays++) {
         json_t *message;
@@ -127,8 +126,7 @@ static int await_answer(struct ipython *ipython, int64_t until_ms, struct ending
     return 0;
 }
 
-static int await_ending(struct ipython *ipython, int64_t timeout_ms, struct ending *ret,
-                        struct fail *fail)
+static int await_ending(struct ipython *ipython, int64_t timeout_ms, struct ending *ret, struct fail *fail)
 {
     int code = await_answer(ipython, loop_now_ms() + timeout_ms, ret, fail);
     if (code < 0 || ret->news != KERNEL_SILENT)
@@ -166,8 +164,7 @@ static void describe_death(const struct ending *ending, char *text, size_t size)
 }
 
 /* After the cell took its kernel down: the next one, and a line about it. */
-static int replace(struct ipython *ipython, const struct ending *ending, char *note, size_t size,
-                   struct fail *fail)
+static int replace(struct ipython *ipython, const struct ending *ending, char *note, size_t size, struct fail *fail)
 {
     char death[96];
     describe_death(ending, death, sizeof(death));
@@ -179,15 +176,14 @@ static int replace(struct ipython *ipython, const struct ending *ending, char *n
     return code == -ENOEXEC ? 0 : code;
 }
 
-static int run(struct ipython *ipython, const char *cell, int64_t timeout_ms,
-               struct output *output, struct ipython_result *ret, struct fail *fail)
+static int run(struct ipython *ipython, const char *cell, int64_t timeout_ms, struct output *output,
+               struct ipython_result *ret, struct fail *fail)
 {
     struct ending ending = {0};
     char note[512] = "";
     int code = order(ipython, cell, &ret->is_new, fail);
     if (ret->is_new && code == 0)
-        buffer_append_str(&output->head,
-                          "[the kernel had ended; a new one runs, and all variables are gone]\n");
+        buffer_append_str(&output->head, "[the kernel had ended; a new one runs, and all variables are gone]\n");
     if (code == -ENOEXEC) { /* the agent's doing: the rollout goes on */
         ret->failed = true;
         return buffer_printf(&output->head, "[no kernel starts: %.300s]\n", fail->text) ? 0 : -ENOMEM;

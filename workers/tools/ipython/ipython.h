@@ -17,12 +17,12 @@ struct ipython;
 struct ipython_result {
     char *text; /* free; NUL-terminated, len bytes, UTF-8 */
     size_t len;
-    uint64_t total;   /* bytes it wrote */
-    bool failed;      /* it raised, was interrupted or took the kernel down */
+    uint64_t total; /* bytes it wrote */
+    bool failed;    /* it raised, was interrupted or took the kernel down */
     bool timed_out;
-    bool is_new;      /* the variables of before are gone; the text says so */
+    bool is_new; /* the variables of before are gone; the text says so */
     size_t images;
-    uint64_t count;   /* the cell's number: 1, 2, 3 ... of this kernel */
+    uint64_t count; /* the cell's number: 1, 2, 3 ... of this kernel */
     double seconds;
 };
 

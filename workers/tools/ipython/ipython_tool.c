@@ -53,8 +53,8 @@ static int tell(const struct ipython_result *cell, struct tool_result *ret, stru
     return tool_say(ret, fail, "%s", cell->len ? cell->text : "(no output)");
 }
 
-static int run_cell(struct toolbox *box, struct ipython *kernel, const json_t *arguments,
-                    struct tool_result *ret, struct fail *fail)
+static int run_cell(struct toolbox *box, struct ipython *kernel, const json_t *arguments, struct tool_result *ret,
+                    struct fail *fail)
 {
     struct ipython_result cell = {0};
     const char *text = tool_string(arguments, "code");
@@ -72,8 +72,7 @@ static int run_cell(struct toolbox *box, struct ipython *kernel, const json_t *a
     return code;
 }
 
-static int call(struct toolbox *box, void *state, const json_t *arguments,
-                struct tool_result *ret, struct fail *fail)
+static int call(struct toolbox *box, void *state, const json_t *arguments, struct tool_result *ret, struct fail *fail)
 {
     struct kernels *kernels = state;
     const char *code = tool_string(arguments, "code"), *name = tool_string(arguments, "kernel");
@@ -91,8 +90,7 @@ static int call(struct toolbox *box, void *state, const json_t *arguments,
         return result;
     if (code)
         return run_cell(box, name ? kernels->jupyter : kernels->ipython, arguments, ret, fail);
-    return tool_say(ret, fail, "A new kernel runs (%s).",
-                    name ? name : ipython_about(kernels->ipython));
+    return tool_say(ret, fail, "A new kernel runs (%s).", name ? name : ipython_about(kernels->ipython));
 }
 
 const struct tool tool_ipython = {
@@ -104,8 +102,7 @@ const struct tool tool_ipython = {
     .arguments = {{"code", TOOL_STRING, false, 0, 262144, NULL, "The cell."},
                   {"timeout_s", TOOL_INTEGER, false, 1, 86400, NULL,
                    "Seconds after which the cell is interrupted, and killed if it goes on."},
-                  {"restart", TOOL_BOOLEAN, false, 0, 0, NULL,
-                   "Start a new kernel first: all variables are gone."},
+                  {"restart", TOOL_BOOLEAN, false, 0, 0, NULL, "Start a new kernel first: all variables are gone."},
                   {"kernel", TOOL_STRING, false, 1, 64, NULL,
                    "The name of a Jupyter kernel of the machine to run the cell in instead, for other "
                    "languages; it keeps its own variables."}},

@@ -31,8 +31,8 @@ static const struct program {
     const size_t *len;
 } ipython_driver = {"ipython_driver.py", ipython_driver_py, &ipython_driver_py_len},
   jupyter_driver = {"jupyter_driver.py", jupyter_driver_py, &jupyter_driver_py_len};
-static const char *const interpreters[] = {"/usr/local/bin/python3", "/usr/bin/python3",
-                                           "/bin/python3", "/opt/conda/bin/python3"};
+static const char *const interpreters[] = {"/usr/local/bin/python3", "/usr/bin/python3", "/bin/python3",
+                                           "/opt/conda/bin/python3"};
 
 /* ---- the process -------------------------------------------------------------------- */
 
@@ -61,8 +61,8 @@ void kernel_finish(struct kernel *kernel)
 /* Among the files that the sandbox can only read. */
 static int install(const struct sandbox *sandbox, const struct program *program, struct fail *fail)
 {
-    AUTO_CLOSE int fd = openat(sandbox_commands_dir(sandbox), program->name,
-                               O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    AUTO_CLOSE int fd = openat(sandbox_commands_dir(sandbox), program->name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+                               0644);
     if (fd < 0 || write(fd, program->bytes, *program->len) != (ssize_t)*program->len)
         return fail_set(fail, fd < 0 ? -errno : -EIO, "%s: %s", program->name, strerror(errno));
     return 0;
@@ -72,11 +72,9 @@ static int install(const struct sandbox *sandbox, const struct program *program,
 static int make_ends(struct kernel *kernel, int *ret, struct fail *fail)
 {
     int ends[2];
-    kernel->output = openat(sandbox_outputs_dir(kernel->sandbox), ".",
-                            O_TMPFILE | O_RDWR | O_APPEND | O_CLOEXEC, 0600);
+    kernel->output = openat(sandbox_outputs_dir(kernel->sandbox), ".", O_TMPFILE | O_RDWR | O_APPEND | O_CLOEXEC, 0600);
     if (kernel->output < 0)
-        return fail_set(fail, sandbox_outputs_code(errno), "a file in /run/sluice/out: %s",
-                        strerror(errno));
+        return fail_set(fail, sandbox_outputs_code(errno), "a file in /run/sluice/out: %s", strerror(errno));
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return fail_set(fail, -errno, "socketpair: %s", strerror(errno));
     kernel->socket = ends[0];
@@ -146,8 +144,7 @@ static enum kernel_news take_frame(struct kernel *kernel, json_t **ret)
     size_t used = sizeof(len) + len;
     if (kernel->frame_len < used)
         return KERNEL_SILENT;
-    const bool is_shallow =
-        text_is_shallow(slice_of(kernel->frame + sizeof(len), len), TEXT_LEVELS_MAX);
+    const bool is_shallow = text_is_shallow(slice_of(kernel->frame + sizeof(len), len), TEXT_LEVELS_MAX);
     *ret = is_shallow ? json_loadb((char *)kernel->frame + sizeof(len), len, 0, NULL) : NULL;
     kernel->frame_len -= used;
     memmove(kernel->frame, kernel->frame + used, kernel->frame_len);
@@ -160,15 +157,14 @@ static enum kernel_news receive(struct kernel *kernel, json_t **ret)
         enum kernel_news news = take_frame(kernel, ret);
         if (news != KERNEL_SILENT)
             return news;
-        ssize_t got = recv(kernel->socket, kernel->frame + kernel->frame_len,
-                           sizeof(kernel->frame) - kernel->frame_len, 0);
+        ssize_t got = recv(kernel->socket, kernel->frame + kernel->frame_len, sizeof(kernel->frame) - kernel->frame_len,
+                           0);
         if (got > 0)
             kernel->frame_len += (size_t)got;
         else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
             kernel->is_closed = true;
             return KERNEL_BROKEN;
-        }
-        else if (errno == EAGAIN)
+        } else if (errno == EAGAIN)
             return KERNEL_SILENT;
     }
 }
@@ -176,9 +172,8 @@ static enum kernel_news receive(struct kernel *kernel, json_t **ret)
 /* Its end is looked for first: what it said before is in the socket then. */
 static int look(struct kernel *kernel, json_t **ret, int *status, struct fail *fail)
 {
-    int ended = kernel->pid > 0
-                    ? sandbox_poll_exit(kernel->sandbox, kernel->pid, status, fail)
-                    : sandbox_check(kernel->sandbox, fail);
+    int ended = kernel->pid > 0 ? sandbox_poll_exit(kernel->sandbox, kernel->pid, status, fail)
+                                : sandbox_check(kernel->sandbox, fail);
     if (ended < 0)
         return ended;
     if (ended == 1)
@@ -187,8 +182,7 @@ static int look(struct kernel *kernel, json_t **ret, int *status, struct fail *f
     return news == KERNEL_SAID || ended == 0 ? (int)news : KERNEL_ENDED;
 }
 
-static int await_look(struct kernel *kernel, int64_t until_ms, json_t **ret, int *status,
-                      struct fail *fail)
+static int await_look(struct kernel *kernel, int64_t until_ms, json_t **ret, int *status, struct fail *fail)
 {
     for (;;) {
         int news = look(kernel, ret, status, fail);
@@ -222,13 +216,11 @@ static void on_frame(void *arg, uint32_t events)
     fiber_wake(arg);
 }
 
-int kernel_await(struct kernel *kernel, int64_t until_ms, json_t **ret, int *status,
-                 struct fail *fail)
+int kernel_await(struct kernel *kernel, int64_t until_ms, json_t **ret, int *status, struct fail *fail)
 {
     struct loop *loop = fiber_loop();
     *ret = NULL;
-    struct loop_watch *watch =
-        loop_watch(loop, kernel->socket, EPOLLIN, on_frame, fiber_current());
+    struct loop_watch *watch = loop_watch(loop, kernel->socket, EPOLLIN, on_frame, fiber_current());
     if (!watch)
         return fail_set(fail, -ENOMEM, "out of memory");
     int news = await_look(kernel, until_ms, ret, status, fail);
@@ -252,8 +244,7 @@ void kernel_collect(struct kernel *kernel, struct output *output)
         output_append_part(output, kernel->output, kernel->seen, size);
     kernel->seen = size; /* it may have become shorter: the file is the agent's */
     if (size >= PAGE)
-        fallocate(kernel->output, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
-                  (off_t)(size / PAGE * PAGE));
+        fallocate(kernel->output, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)(size / PAGE * PAGE));
 }
 
 /* ---- life --------------------------------------------------------------------------- */
@@ -279,8 +270,7 @@ static int explain_end(struct kernel *kernel, int status, struct fail *fail)
         text_repair(text);
     if (*kernel->jupyter && text && len > 0) /* it says itself why */
         return fail_set(fail, -ENOEXEC, "%.*s", (int)strcspn(text, "\n"), text);
-    return fail_set(fail, -ENOEXEC, "python3 does not run: it ended with %d: %s", status,
-                    text ? text : "");
+    return fail_set(fail, -ENOEXEC, "python3 does not run: it ended with %d: %s", status, text ? text : "");
 }
 
 static int await_ready(struct kernel *kernel, struct fail *fail)
@@ -356,9 +346,7 @@ int kernel_kill(struct kernel *kernel, struct fail *fail)
 {
     int status, ended = 0;
     int64_t until_ms = loop_now_ms() + KILLED_MS;
-    int code = kernel->pid > 0
-                   ? sandbox_signal_tree(kernel->sandbox, kernel->pid, SIGKILL, fail)
-                   : 0;
+    int code = kernel->pid > 0 ? sandbox_signal_tree(kernel->sandbox, kernel->pid, SIGKILL, fail) : 0;
     while (code == 0 && kernel->pid > 0 && ended == 0 && loop_now_ms() < until_ms) {
         ended = sandbox_poll_exit(kernel->sandbox, kernel->pid, &status, fail);
         if (ended == 0)

@@ -19,8 +19,8 @@ struct kernel {
     char jupyter[65];        /* the kernelspec of the Jupyter kernel; "": it runs cells itself */
     pid_t pid;               /* 0: none is running */
     int socket, output;
-    uint64_t seen;     /* of the output */
-    char about[192];   /* "Python 3.11.2, IPython 8.5.0": what runs the cells */
+    uint64_t seen;   /* of the output */
+    char about[192]; /* "Python 3.11.2, IPython 8.5.0": what runs the cells */
     uint8_t frame[4 + KERNEL_FRAME_MAX];
     size_t frame_len;
     bool is_closed; /* by its end */
@@ -55,8 +55,7 @@ enum kernel_news {
     KERNEL_BROKEN /* it says what nobody understands */
 };
 /* One of them, or negative errno. */
-int kernel_await(struct kernel *kernel, int64_t until_ms, json_t **ret, int *status,
-                 struct fail *fail);
+int kernel_await(struct kernel *kernel, int64_t until_ms, json_t **ret, int *status, struct fail *fail);
 
 /* What it wrote since the last time; the memory of it is given back. */
 void kernel_collect(struct kernel *kernel, struct output *output);

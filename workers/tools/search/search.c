@@ -15,8 +15,7 @@ static const char *search_lacks(const struct toolbox *box)
     return box->search ? NULL : "this worker has no web search (sluice-worker --search)";
 }
 
-static int say_results(struct toolbox *box, const struct buffer *text, struct tool_result *ret,
-                       struct fail *fail)
+static int say_results(struct toolbox *box, const struct buffer *text, struct tool_result *ret, struct fail *fail)
 {
     struct output output;
     size_t len;
@@ -24,12 +23,11 @@ static int say_results(struct toolbox *box, const struct buffer *text, struct to
     output_append(&output, text->data, text->len);
     ret->total = output.total;
     AUTO_FREE char *kept = output_take(&output, &len);
-    return kept ? tool_say_bytes(ret, slice_of(kept, len), fail)
-                : fail_set(fail, -ENOMEM, "out of memory");
+    return kept ? tool_say_bytes(ret, slice_of(kept, len), fail) : fail_set(fail, -ENOMEM, "out of memory");
 }
 
-static int search_call(struct toolbox *box, void *state, const json_t *arguments,
-                       struct tool_result *ret, struct fail *fail)
+static int search_call(struct toolbox *box, void *state, const json_t *arguments, struct tool_result *ret,
+                       struct fail *fail)
 {
     AUTO_BUFFER text = {0};
     size_t found = 0;
@@ -37,8 +35,7 @@ static int search_call(struct toolbox *box, void *state, const json_t *arguments
     const size_t count = (size_t)tool_integer(arguments, "max_results", RESULTS_STANDARD);
     (void)state;
     const uint64_t limit_s = box->limits->command_s;
-    fiber_push_deadline(loop_now_ms() + 1000 * (int64_t)(limit_s < SEARCH_SECONDS_MAX
-                                                          ? limit_s : SEARCH_SECONDS_MAX));
+    fiber_push_deadline(loop_now_ms() + 1000 * (int64_t)(limit_s < SEARCH_SECONDS_MAX ? limit_s : SEARCH_SECONDS_MAX));
     int code = search_ask(box->search, query, count, &text, &found, fail);
     fiber_pop_deadline();
     if (code == -ECANCELED || code == -ENOMEM || (code == -ETIMEDOUT && fiber_is_late()))
@@ -49,8 +46,7 @@ static int search_call(struct toolbox *box, void *state, const json_t *arguments
         ret->timed_out = code == -ETIMEDOUT;
         return tool_refuse(ret, fail, "No results: %s.", words);
     }
-    return found ? say_results(box, &text, ret, fail)
-                 : tool_say(ret, fail, "Nothing was found.");
+    return found ? say_results(box, &text, ret, fail) : tool_say(ret, fail, "Nothing was found.");
 }
 
 const struct tool tool_search = {

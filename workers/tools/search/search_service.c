@@ -69,12 +69,10 @@ int search_check(const char *place, const char *key, struct fail *fail)
     if (!service)
         return fail_set(fail, -EINVAL, "a search is tavily=URL or searxng=URL");
     if (!is_url(url))
-        return fail_set(fail, -EINVAL,
-                        "%s=...: not an http or https address without user, query and fragment",
+        return fail_set(fail, -EINVAL, "%s=...: not an http or https address without user, query and fragment",
                         service->name);
     if (key && !is_key(key))
-        return fail_set(fail, -EINVAL, "the key of the search is no word of 1 to %d characters",
-                        SEARCH_KEY_MAX);
+        return fail_set(fail, -EINVAL, "the key of the search is no word of 1 to %d characters", SEARCH_KEY_MAX);
     if (service->wants_key && !key)
         return fail_set(fail, -EINVAL, "%s wants a key", service->name);
     return 0;
@@ -92,8 +90,7 @@ static char *search_url(const char *url)
     return asprintf(&ret, "%.*s%s", (int)len, url, path) < 0 ? NULL : ret;
 }
 
-struct search *search_create(struct http *http, const char *place, const char *key,
-                             struct fail *fail)
+struct search *search_create(struct http *http, const char *place, const char *key, struct fail *fail)
 {
     const char *url = NULL;
     if (search_check(place, key, fail) < 0)
@@ -136,8 +133,8 @@ static void put_percent(struct buffer *out, const char *text)
             buffer_printf(out, "%%%02X", (unsigned char)*text);
 }
 
-static int send_query(struct search *search, const char *query, size_t count,
-                      struct http_reply *reply, struct fail *fail)
+static int send_query(struct search *search, const char *query, size_t count, struct http_reply *reply,
+                      struct fail *fail)
 {
     AUTO_BUFFER url = {0};
     json_t *json = NULL;
@@ -153,8 +150,7 @@ static int send_query(struct search *search, const char *query, size_t count,
     json_decref(json);
     if (!address || (search->service->is_post && !body))
         return fail_set(fail, -ENOMEM, "out of memory");
-    return http_request_with(search->http, address, search->header, body, SEARCH_BODY_MAX, reply,
-                             fail);
+    return http_request_with(search->http, address, search->header, body, SEARCH_BODY_MAX, reply, fail);
 }
 
 /* In words that do not name the address: it is the model that reads them. */
@@ -162,11 +158,11 @@ static int say_error(int code, struct fail *fail)
 {
     switch (code) {
     case -ECANCELED:
-    case -ENOMEM:       return code;
-    case -ETIMEDOUT:    return fail_set(fail, code, "the search did not answer in time");
+    case -ENOMEM: return code;
+    case -ETIMEDOUT: return fail_set(fail, code, "the search did not answer in time");
     case -ECONNREFUSED: return fail_set(fail, code, "the search cannot be reached");
-    case -EMSGSIZE:     return fail_set(fail, code, "the search answered with too much");
-    default:            return fail_set(fail, -EIO, "the search broke off");
+    case -EMSGSIZE: return fail_set(fail, code, "the search answered with too much");
+    default: return fail_set(fail, -EIO, "the search broke off");
     }
 }
 
@@ -222,20 +218,19 @@ static int refuse_status(const struct http_reply *reply, struct fail *fail)
     if (reply->status == 401 || reply->status == 403)
         return fail_set(fail, -EACCES, "the search refuses this worker (HTTP %ld)", reply->status);
     if (reply->status == 429 || reply->status == 432 || reply->status == 433)
-        return fail_set(fail, -EAGAIN, "the search takes no more queries for now (HTTP %ld)",
-                        reply->status);
+        return fail_set(fail, -EAGAIN, "the search takes no more queries for now (HTTP %ld)", reply->status);
     json_t *json = reply->status == 400 ? read_body(reply) : NULL;
     const char *why = json_string_value(json_object_get(json_object_get(json, "detail"), "error"));
     if (why)
         put_line(&words, why, WORDS_MAX);
     AUTO_FREE char *text = buffer_take_str(&words);
     json_decref(json);
-    return fail_set(fail, -EIO, "the search failed (HTTP %ld)%s%.*s", reply->status,
-                    why ? ": " : "", text ? (int)strcspn(text, "\n") : 0, text ? text : "");
+    return fail_set(fail, -EIO, "the search failed (HTTP %ld)%s%.*s", reply->status, why ? ": " : "",
+                    text ? (int)strcspn(text, "\n") : 0, text ? text : "");
 }
 
-static int read_reply(const struct http_reply *reply, size_t count, struct buffer *out,
-                      size_t *found, struct fail *fail)
+static int read_reply(const struct http_reply *reply, size_t count, struct buffer *out, size_t *found,
+                      struct fail *fail)
 {
     if (reply->status != 200)
         return refuse_status(reply, fail);
@@ -250,8 +245,8 @@ static int read_reply(const struct http_reply *reply, size_t count, struct buffe
     return out->failed ? fail_set(fail, -ENOMEM, "out of memory") : 0;
 }
 
-int search_ask(struct search *search, const char *query, size_t count, struct buffer *out,
-               size_t *found, struct fail *fail)
+int search_ask(struct search *search, const char *query, size_t count, struct buffer *out, size_t *found,
+               struct fail *fail)
 {
     struct http_reply reply = {0};
     int code = send_query(search, query, count, &reply, fail);

@@ -23,8 +23,7 @@ struct search;
 /* `place` is tavily=URL or searxng=URL; `key` may be NULL. -EINVAL with a sentence. */
 int search_check(const char *place, const char *key, struct fail *fail);
 /* They are copied. NULL: as search_check, or out of memory. */
-struct search *search_create(struct http *http, const char *place, const char *key,
-                             struct fail *fail);
+struct search *search_create(struct http *http, const char *place, const char *key, struct fail *fail);
 void search_destroy(struct search **search);
 
 /*
@@ -32,7 +31,7 @@ void search_destroy(struct search **search);
  * *found is their number. Negative errno with a sentence for the model; -ETIMEDOUT and -ECANCELED
  * are the fiber's own, too.
  */
-int search_ask(struct search *search, const char *query, size_t count, struct buffer *out,
-               size_t *found, struct fail *fail);
+int search_ask(struct search *search, const char *query, size_t count, struct buffer *out, size_t *found,
+               struct fail *fail);
 
 #endif

@@ -95,8 +95,8 @@ static void a_client_gets_its_per_cent_and_no_more(void **state)
     world->settings.client_percent = 40;
     world_start(world);
     submit_as(world, "alice", "a1", 30);
-    assert_non_null(strstr(expect_answer(world, MSG_group_accepted)->text,
-                           "75 % of your share of the rollouts that fit are live"));
+    assert_non_null(
+        strstr(expect_answer(world, MSG_group_accepted)->text, "75 % of your share of the rollouts that fit are live"));
     submit_as(world, "alice", "a2", 10);
     expect_answer(world, MSG_group_accepted);
     submit_as(world, "alice", "a3", 1);
@@ -138,8 +138,8 @@ static void bytes_of_tasks_are_bounded_until_their_groups_have_ended(void **stat
     world_start(world);
     world_submit(world, "a", 2);
     world_submit(world, "b", 1);
-    assert_non_null(strstr(expect_answer(world, MSG_group_accepted)->text,
-                           "80 % of the bytes of tasks that fit are held"));
+    assert_non_null(
+        strstr(expect_answer(world, MSG_group_accepted)->text, "80 % of the bytes of tasks that fit are held"));
     world_submit(world, "c", 1);
     expect_full(world, "800 bytes of tasks have not ended, 1000 are the limit");
     world_cancel(world, "a/0", NULL, NULL);
@@ -183,12 +183,14 @@ static void a_trajectory_weighs_its_record_and_a_fixed_part(void **state)
     world_beat(world, "r1", "run", 1, NULL);
     char record[1000] = {1};
     uint8_t *bytes = (uint8_t *)record;
-    core_handle(world->core, world->now_ms, WALL_MS, &(struct caller){.is_admin = true},
-                MSG_job_result,
-                &(struct msg_job_result){.worker = TEXT("r1"), .job = TEXT("run:g/0"),
+    core_handle(world->core, world->now_ms, WALL_MS, &(struct caller){.is_admin = true}, MSG_job_result,
+                &(struct msg_job_result){.worker = TEXT("r1"),
+                                         .job = TEXT("run:g/0"),
                                          .token = token_of(world, "run:g/0"),
-                                         .outcome = TEXT("ok"), .ms = 1,
-                                         .record = slice_of(bytes, sizeof(record))}, NULL, 0);
+                                         .outcome = TEXT("ok"),
+                                         .ms = 1,
+                                         .record = slice_of(bytes, sizeof(record))},
+                NULL, 0);
     core_effects_clear(world->core);
     world_settle(world);
     world_cancel(world, NULL, "g", NULL); /* 1024 + 1000 */
@@ -207,12 +209,21 @@ static void restored_work_counts_too(void **state)
     world->settings.results_bytes_max = 3000;
     world->task.bytes = 100;
     world_start(world);
-    struct core_group_row group = {.group = TEXT("g"), .stream = TEXT("hers"), .samples = 3,
-                                   .task = world->task, .init_done = true, .priority = 5};
+    struct core_group_row group = {.group = TEXT("g"),
+                                   .stream = TEXT("hers"),
+                                   .samples = 3,
+                                   .task = world->task,
+                                   .init_done = true,
+                                   .priority = 5};
     struct core_rollout_row live = {.rollout = TEXT("g/0"), .group = TEXT("g"), .sample = 0};
-    struct core_rollout_row ended = {.rollout = TEXT("g/1"), .group = TEXT("g"), .sample = 1,
-                                     .ended = true, .stream = TEXT("hers"), .seq = 6,
-                                     .record_bytes = 500, .ended_ms = WALL_MS};
+    struct core_rollout_row ended = {.rollout = TEXT("g/1"),
+                                     .group = TEXT("g"),
+                                     .sample = 1,
+                                     .ended = true,
+                                     .stream = TEXT("hers"),
+                                     .seq = 6,
+                                     .record_bytes = 500,
+                                     .ended_ms = WALL_MS};
     assert_true(core_restore_stream(world->core, TEXT("hers"), TEXT("alice"), 5, 6));
     assert_true(core_restore_group(world->core, &group));
     assert_true(core_restore_rollout(world->core, &live));
@@ -238,7 +249,7 @@ static void retry_after_follows_the_pace_of_late(void **state)
     world_submit(world, "a", 100);
     world_submit(world, "b", 1);
     assert_int_equal(expect_full(world, "100 rollouts")->retry_ms, 10000); /* nothing has ended */
-    for (unsigned i = 0; i < 10; i++) { /* one a second */
+    for (unsigned i = 0; i < 10; i++) {                                    /* one a second */
         char name[16];
         snprintf(name, sizeof(name), "a/%u", i);
         world_wait(world, 1000);
@@ -275,8 +286,7 @@ static void a_low_disk_refuses_submits_until_there_is_room(void **state)
 
 /* ---- the page ---------------------------------------------------------------------- */
 
-static void expect_row(const char *page, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+static void expect_row(const char *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static void expect_row(const char *page, const char *format, ...)
 {
@@ -289,8 +299,7 @@ static void expect_row(const char *page, const char *format, ...)
         fail_msg("docs/operations.md lacks: %s", row);
 }
 
-static void expect_limit(const char *page, const char *setting, const char *filled,
-                         const char *remedy)
+static void expect_limit(const char *page, const char *setting, const char *filled, const char *remedy)
 {
     char option[64];
     snprintf(option, sizeof(option), "%s", setting);

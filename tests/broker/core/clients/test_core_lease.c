@@ -211,8 +211,11 @@ static void after_a_restart_a_lease_begins_anew(void **state)
     struct world *world = world_create();
     world_start(world);
     core_restore_clock(world->core, WALL_MS);
-    struct core_group_row group = {.group = TEXT("g"), .stream = TEXT("train"), .samples = 1,
-                                   .task = world->task, .lease_ms = LEASE_MS,
+    struct core_group_row group = {.group = TEXT("g"),
+                                   .stream = TEXT("train"),
+                                   .samples = 1,
+                                   .task = world->task,
+                                   .lease_ms = LEASE_MS,
                                    .accepted_ms = WALL_MS - 2 * LEASE_MS};
     struct core_rollout_row row = {.rollout = TEXT("g/0"), .group = TEXT("g")};
     assert_true(core_restore_group(world->core, &group));

@@ -92,14 +92,22 @@ static void what_is_too_old_is_forgotten(void **state)
     world->settings.keep_time_ms = 60000;
     world_start(world);
     assert_true(core_restore_stream(world->core, TEXT("train"), TEXT(""), 4, 6));
-    struct core_group_row group = {.group = TEXT("g"), .stream = TEXT("train"), .samples = 3,
-                                   .task = world->task, .init_done = true, .priority = 5};
+    struct core_group_row group = {.group = TEXT("g"),
+                                   .stream = TEXT("train"),
+                                   .samples = 3,
+                                   .task = world->task,
+                                   .init_done = true,
+                                   .priority = 5};
     assert_true(core_restore_group(world->core, &group));
     for (unsigned k = 0; k < 3; k++) { /* the newest number first */
         char name[16];
         snprintf(name, sizeof(name), "g/%u", k);
-        struct core_rollout_row row = {.rollout = TEXT(name), .group = TEXT("g"), .sample = k,
-                                       .ended = true, .stream = TEXT("train"), .seq = 6 - k,
+        struct core_rollout_row row = {.rollout = TEXT(name),
+                                       .group = TEXT("g"),
+                                       .sample = k,
+                                       .ended = true,
+                                       .stream = TEXT("train"),
+                                       .seq = 6 - k,
                                        .ended_ms = WALL_MS - (k == 0 ? 1000 : 60001)};
         assert_true(core_restore_rollout(world->core, &row));
     }

@@ -3,8 +3,8 @@
 
 static void world_fetch(struct world *world, const char *stream, uint64_t from, uint64_t limit)
 {
-    struct msg_stream_fetch in = {.tag = 8, .stream = TEXT(stream), .from = from, .limit = limit,
-                                  .has_limit = limit > 0};
+    struct msg_stream_fetch in = {
+        .tag = 8, .stream = TEXT(stream), .from = from, .limit = limit, .has_limit = limit > 0};
     world_say(world, "trainer", MSG_stream_fetch, &in);
 }
 
@@ -142,8 +142,7 @@ static void streams_are_bounded(void **state)
 static void say_more(struct world *world, enum message_id id, const void *in)
 {
     struct caller caller = {TEXT("trainer"), TEXT(NULL), true};
-    core_handle(world->core, world->now_ms, WALL_MS, &caller, id, in,
-                id == MSG_group_submit ? &world->task : NULL, 1);
+    core_handle(world->core, world->now_ms, WALL_MS, &caller, id, in, id == MSG_group_submit ? &world->task : NULL, 1);
 }
 
 /* "more" has ended groups 1 to n, and nobody has acknowledged them. */
@@ -153,10 +152,9 @@ static void restore_ended(struct world *world, unsigned n)
         char id[32], name[40];
         snprintf(id, sizeof(id), "old-%u", i);
         snprintf(name, sizeof(name), "%s/0", id);
-        struct core_group_row group = {.group = TEXT(id), .stream = TEXT("more"), .samples = 1,
-                                       .task = world->task};
-        struct core_rollout_row row = {.rollout = TEXT(name), .group = TEXT(id), .ended = true,
-                                       .stream = TEXT("more"), .seq = i};
+        struct core_group_row group = {.group = TEXT(id), .stream = TEXT("more"), .samples = 1, .task = world->task};
+        struct core_rollout_row row = {
+            .rollout = TEXT(name), .group = TEXT(id), .ended = true, .stream = TEXT("more"), .seq = i};
         assert_true(core_restore_group(world->core, &group));
         assert_true(core_restore_rollout(world->core, &row));
     }
@@ -168,8 +166,8 @@ static void what_a_cycle_forgets_is_still_there_for_its_effects(void **state)
     struct world *world = world_create();
     world_start(world);
     restore_ended(world, FORGOTTEN_MAX + 1);
-    struct msg_group_submit submit = {.tag = 7, .group = TEXT("g"), .stream = TEXT("train"),
-                                      .samples = 1, .task = TEXT("{}")};
+    struct msg_group_submit submit = {
+        .tag = 7, .group = TEXT("g"), .stream = TEXT("train"), .samples = 1, .task = TEXT("{}")};
     struct msg_rollout_cancel cancel = {.tag = 11, .group = TEXT("g"), .has_group = true};
     struct msg_stream_ack ack = {.tag = 9, .stream = TEXT("train"), .seq = 1};
     struct msg_stream_ack ack_more = {.tag = 9, .stream = TEXT("more"), .seq = FORGOTTEN_MAX + 1};

@@ -48,8 +48,7 @@ static void one_job_tries_an_engine_and_each_failure_doubles_the_wait(void **sta
     world->due_ms = 0;
     int64_t wait_ms = 2000;
     for (unsigned k = 0; k < 4; k++)
-        engine_fails(world, "r1", k == 0 ? "run:g/0" : k == 1 ? "run:g/1" : k == 2 ? "run:g/2"
-                                                                                   : "run:g/3");
+        engine_fails(world, "r1", k == 0 ? "run:g/0" : k == 1 ? "run:g/1" : k == 2 ? "run:g/2" : "run:g/3");
     for (unsigned trial = 0; trial < 9; trial++) {
         world_wait(world, wait_ms - 1);
         assert_string_equal(state_in(world, "engines", NULL), "open");
@@ -238,14 +237,16 @@ static void answer_all(struct outage *outage)
         memcpy(job, outage->inbox[i].job, sizeof(job));
         bool fails = outage->is_down && strncmp(job, "run", 3) == 0;
         char worker[4] = {job[0], '1', '\0'};
-        struct msg_job_result in = {.worker = TEXT(worker), .job = TEXT(job),
-                                    .token = outage->inbox[i].token, .ms = 10,
+        struct msg_job_result in = {.worker = TEXT(worker),
+                                    .job = TEXT(job),
+                                    .token = outage->inbox[i].token,
+                                    .ms = 10,
                                     .outcome = TEXT(fails ? "infra" : "ok"),
-                                    .fault = TEXT("engine"), .has_fault = fails,
+                                    .fault = TEXT("engine"),
+                                    .has_fault = fails,
                                     .detail = TEXT("connection refused")};
         outage->inbox[i] = outage->inbox[--outage->count];
-        core_handle(world->core, world->now_ms, WALL_MS, &(struct caller){0}, MSG_job_result, &in,
-                    NULL, 0);
+        core_handle(world->core, world->now_ms, WALL_MS, &(struct caller){0}, MSG_job_result, &in, NULL, 0);
         take_effects(outage);
     }
 }
@@ -267,10 +268,9 @@ static void an_engine_down_for_an_hour_costs_no_rollout(void **state)
         snprintf(group, sizeof(group), "g%u", i);
         snprintf(job, sizeof(job), "init:%s", group);
         world_submit(world, group, EACH);
-        struct msg_job_result in = {.worker = TEXT("i1"), .job = TEXT(job),
-                                    .token = token_of(world, job), .outcome = TEXT("ok"), .ms = 1};
-        core_handle(world->core, world->now_ms, WALL_MS, &(struct caller){0}, MSG_job_result, &in,
-                    NULL, 0);
+        struct msg_job_result in = {
+            .worker = TEXT("i1"), .job = TEXT(job), .token = token_of(world, job), .outcome = TEXT("ok"), .ms = 1};
+        core_handle(world->core, world->now_ms, WALL_MS, &(struct caller){0}, MSG_job_result, &in, NULL, 0);
         take_effects(&outage);
     }
     int64_t until_ms = world->now_ms + 3600000;
@@ -282,7 +282,7 @@ static void an_engine_down_for_an_hour_costs_no_rollout(void **state)
     }
     assert_null(core_check(world->core));
     assert_int_equal(outage.ended, 0);
-    assert_in_range(outage.failures, 1, 4); /* the faults before it was known */
+    assert_in_range(outage.failures, 1, 4);                     /* the faults before it was known */
     assert_in_range(outage.handed_out, SLOTS + 50, SLOTS + 80); /* and a trial a minute */
     outage.is_down = false;
     for (unsigned i = 0; i < 2000 && outage.ended < GROUPS * EACH; i++) {

@@ -23,9 +23,12 @@ static void beat(struct world *world, const char *worker) { world_beat(world, wo
 
 static void say_probe(struct world *world, const char *worker, const char *url, bool answers)
 {
-    struct msg_engine_load in = {.worker = TEXT(worker), .url = TEXT(url), .has_answers = true,
-                                  .answers = answers, .has_error = !answers,
-                                  .error = TEXT(answers ? NULL : "Connection refused")};
+    struct msg_engine_load in = {.worker = TEXT(worker),
+                                 .url = TEXT(url),
+                                 .has_answers = true,
+                                 .answers = answers,
+                                 .has_error = !answers,
+                                 .error = TEXT(answers ? NULL : "Connection refused")};
     world_say(world, "", MSG_engine_load, &in);
 }
 
@@ -34,8 +37,8 @@ static bool was_asked(const struct world *world, const char *worker, const char 
 {
     for (size_t i = 0; i < world->seen_count; i++) {
         const struct seen *seen = &world->seen[i];
-        if (seen->kind == LANE_SEND && seen->message == MSG_engine_probe &&
-            !strcmp(seen->worker, worker) && !strcmp(seen->engine, url))
+        if (seen->kind == LANE_SEND && seen->message == MSG_engine_probe && !strcmp(seen->worker, worker) &&
+            !strcmp(seen->engine, url))
             return true;
     }
     return false;
@@ -92,8 +95,8 @@ static void nobody_is_asked_where_probes_are_off_or_the_engine_is_gone_or_paused
 {
     (void)state;
     struct world *world = open_with_engines();
-    struct msg_policy_pause pause = {.tag = 20, .calls = TEXT("finish"), .bound_ms = 60000,
-                                     .engine = TEXT(a_url), .has_engine = true};
+    struct msg_policy_pause pause = {
+        .tag = 20, .calls = TEXT("finish"), .bound_ms = 60000, .engine = TEXT(a_url), .has_engine = true};
     world_say(world, "trainer", MSG_policy_pause, &pause);
     world_engine(world, MSG_engine_remove, b_url);
     beat(world, "r1");

@@ -175,12 +175,11 @@ static void images_of_more_groups_than_fit_are_not_watched(void **state)
     for (unsigned i = 0; i < 4096 + 10; i++) {
         char group[16];
         snprintf(group, sizeof(group), "g%u", i);
-        struct msg_group_submit in = {.tag = 1, .group = TEXT(group), .stream = TEXT("train"),
-                                      .samples = 1, .task = TEXT("{}")};
+        struct msg_group_submit in = {
+            .tag = 1, .group = TEXT(group), .stream = TEXT("train"), .samples = 1, .task = TEXT("{}")};
         world->task.image = TEXT(group);
-        core_handle(world->core, world->now_ms, WALL_MS,
-                    &(struct caller){.route = TEXT("t"), .is_admin = true}, MSG_group_submit, &in,
-                    &world->task, 1);
+        core_handle(world->core, world->now_ms, WALL_MS, &(struct caller){.route = TEXT("t"), .is_admin = true},
+                    MSG_group_submit, &in, &world->task, 1);
         core_effects_clear(world->core);
     }
     assert_null(core_check(world->core));

@@ -33,8 +33,12 @@ static struct world *open_with_load(void)
 
 static void see(struct world *world, const char *url, uint64_t runs, uint64_t tokens, uint64_t permille)
 {
-    struct msg_engine_load in = {.worker = TEXT("r1"), .url = TEXT(url), .runs = runs, .tokens = tokens,
-                                  .has_cache_permille = true, .cache_permille = permille};
+    struct msg_engine_load in = {.worker = TEXT("r1"),
+                                 .url = TEXT(url),
+                                 .runs = runs,
+                                 .tokens = tokens,
+                                 .has_cache_permille = true,
+                                 .cache_permille = permille};
     world_say(world, "", MSG_engine_load, &in);
 }
 
@@ -59,8 +63,8 @@ static const struct seen *overload(struct world *world)
 
 static void migrated(struct world *world, const struct seen *migration, const char *worker, const char *engine)
 {
-    struct msg_job_migrated in = {.worker = TEXT(worker), .job = TEXT(migration->job),
-                               .token = migration->token, .engine = TEXT(engine)};
+    struct msg_job_migrated in = {
+        .worker = TEXT(worker), .job = TEXT(migration->job), .token = migration->token, .engine = TEXT(engine)};
     world_say(world, "", MSG_job_migrated, &in);
 }
 
@@ -69,8 +73,8 @@ static long long live_of(struct world *world, unsigned engine)
     struct buffer out = {0};
     assert_true(core_status(world->core, world->now_ms, &out));
     json_t *status = json_loadb((const char *)out.data, out.len, 0, NULL);
-    long long live = json_integer_value(json_object_get(
-        json_array_get(json_object_get(status, "engines"), engine), "live"));
+    long long live = json_integer_value(
+        json_object_get(json_array_get(json_object_get(status, "engines"), engine), "live"));
     json_decref(status);
     buffer_finish(&out);
     return live;
@@ -235,8 +239,8 @@ static void a_pause_of_the_engine_it_went_to_gives_it_time(void **state)
     (void)state;
     struct world *world = open_with_load();
     struct seen migration = *overload(world);
-    struct msg_policy_pause pause = {.tag = 20, .calls = TEXT("finish"), .bound_ms = 3600000,
-                                     .engine = TEXT(migration.engine), .has_engine = true};
+    struct msg_policy_pause pause = {
+        .tag = 20, .calls = TEXT("finish"), .bound_ms = 3600000, .engine = TEXT(migration.engine), .has_engine = true};
     world_say(world, "trainer", MSG_policy_pause, &pause);
     migrated(world, &migration, migration.worker, migration.engine);
     world_wait(world, 10000000 + 30000); /* its limit and the grace */

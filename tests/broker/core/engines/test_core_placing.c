@@ -3,8 +3,8 @@
 
 #include "tests/broker/core/core_world.h"
 
-static const char *const urls[] = {"http://10.0.0.0:8000", "http://10.0.0.1:8000",
-                                   "http://10.0.0.2:8000", "http://10.0.0.3:8000"};
+static const char *const urls[] = {"http://10.0.0.0:8000", "http://10.0.0.1:8000", "http://10.0.0.2:8000",
+                                   "http://10.0.0.3:8000"};
 
 static struct world *open_with_engines(unsigned count)
 {
@@ -20,25 +20,22 @@ static struct world *open_with_engines(unsigned count)
     return world;
 }
 
-static void see(struct world *world, const char *worker, unsigned engine, uint64_t runs,
-                uint64_t tokens)
+static void see(struct world *world, const char *worker, unsigned engine, uint64_t runs, uint64_t tokens)
 {
-    struct msg_engine_load in = {
-        .worker = TEXT(worker), .url = TEXT(urls[engine]), .runs = runs, .tokens = tokens};
+    struct msg_engine_load in = {.worker = TEXT(worker), .url = TEXT(urls[engine]), .runs = runs, .tokens = tokens};
     world_say(world, "", MSG_engine_load, &in);
 }
 
 static void see_cache(struct world *world, const char *worker, unsigned engine, uint64_t permille)
 {
-    struct msg_engine_load in = {.worker = TEXT(worker), .url = TEXT(urls[engine]),
-                                  .has_cache_permille = true, .cache_permille = permille};
+    struct msg_engine_load in = {
+        .worker = TEXT(worker), .url = TEXT(urls[engine]), .has_cache_permille = true, .cache_permille = permille};
     world_say(world, "", MSG_engine_load, &in);
 }
 
 static void add_with(struct world *world, unsigned engine, uint64_t runs_max)
 {
-    struct msg_engine_add in = {
-        .tag = 12, .url = TEXT(urls[engine]), .runs_max = runs_max, .has_runs_max = true};
+    struct msg_engine_add in = {.tag = 12, .url = TEXT(urls[engine]), .runs_max = runs_max, .has_runs_max = true};
     world_say(world, "operator", MSG_engine_add, &in);
 }
 
@@ -68,8 +65,7 @@ static long long status_of(struct world *world, unsigned engine, const char *key
     struct buffer out = {0};
     assert_true(core_status(world->core, world->now_ms, &out));
     json_t *status = json_loadb((const char *)out.data, out.len, 0, NULL);
-    json_t *value = json_object_get(
-        json_array_get(json_object_get(status, "engines"), engine), key);
+    json_t *value = json_object_get(json_array_get(json_object_get(status, "engines"), engine), key);
     assert_non_null(value);
     long long number = json_is_true(value) ? 1 : json_integer_value(value);
     json_decref(status);
@@ -297,7 +293,7 @@ static void the_assignment_heap_never_forgets_what_has_ended(void **state)
     world_result(world, "r1", "run:b/0", token_of(world, "run:b/0"), "ok");
     world_engine(world, MSG_engine_add, urls[2]);
     assert_int_equal(place(world, "c"), 2); /* who comes late is given everything, */
-    see(world, "r1", 2, 1, 1 << 20); /* whatever it holds */
+    see(world, "r1", 2, 1, 1 << 20);        /* whatever it holds */
     assert_int_not_equal(place(world, "d"), 2);
     world_close(world);
 }

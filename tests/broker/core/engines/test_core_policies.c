@@ -16,17 +16,21 @@ static struct world *open_world(void)
 
 static void add(struct world *world, const char *url, const char *policy)
 {
-    struct msg_engine_add in = {
-        .tag = 12, .url = TEXT(url), .policy = TEXT(policy), .has_policy = policy != NULL};
+    struct msg_engine_add in = {.tag = 12, .url = TEXT(url), .policy = TEXT(policy), .has_policy = policy != NULL};
     world_say(world, "operator", MSG_engine_add, &in);
 }
 
 /* A run worker has looked there, and found this tokenizer and this template. */
 static void see(struct world *world, const char *url, const char *tokenizer, const char *template)
 {
-    struct msg_engine_load in = {.worker = TEXT("r1"), .url = TEXT(url), .has_answers = true, .answers = true,
-                                  .tokenizer_digest = TEXT(tokenizer), .has_tokenizer_digest = true,
-                                  .template_digest = TEXT(template), .has_template_digest = true};
+    struct msg_engine_load in = {.worker = TEXT("r1"),
+                                 .url = TEXT(url),
+                                 .has_answers = true,
+                                 .answers = true,
+                                 .tokenizer_digest = TEXT(tokenizer),
+                                 .has_tokenizer_digest = true,
+                                 .template_digest = TEXT(template),
+                                 .has_template_digest = true};
     world_say(world, "", MSG_engine_load, &in);
 }
 
@@ -67,10 +71,17 @@ static void begin_group(struct world *world, const char *group, const char *poli
 
 static void result_with(struct world *world, const char *job, const char *tokenizer)
 {
-    struct msg_job_result in = {.worker = TEXT("r1"), .job = TEXT(job), .token = token_of(world, job),
-                                .outcome = TEXT("ok"), .ms = 10, .record = TEXT("record"), .has_record = true,
-                                .tokenizer_digest = TEXT(tokenizer), .has_tokenizer_digest = true,
-                                .template_digest = TEXT("chatml"), .has_template_digest = true};
+    struct msg_job_result in = {.worker = TEXT("r1"),
+                                .job = TEXT(job),
+                                .token = token_of(world, job),
+                                .outcome = TEXT("ok"),
+                                .ms = 10,
+                                .record = TEXT("record"),
+                                .has_record = true,
+                                .tokenizer_digest = TEXT(tokenizer),
+                                .has_tokenizer_digest = true,
+                                .template_digest = TEXT("chatml"),
+                                .has_template_digest = true};
     world_say(world, "", MSG_job_result, &in);
 }
 
@@ -206,8 +217,12 @@ static void a_full_policy_keeps_nobody_elses_rollouts_waiting(void **state)
 {
     (void)state;
     struct world *world = open_with("t1", "t2");
-    struct msg_engine_add in = {.tag = 12, .url = TEXT(b_url), .policy = TEXT("critic"), .has_policy = true,
-                                .runs_max = 1, .has_runs_max = true};
+    struct msg_engine_add in = {.tag = 12,
+                                .url = TEXT(b_url),
+                                .policy = TEXT("critic"),
+                                .has_policy = true,
+                                .runs_max = 1,
+                                .has_runs_max = true};
     world_say(world, "operator", MSG_engine_add, &in);
     begin_group(world, "h", "critic", 3);
     assert_int_equal(handed_out(world, b_url), 1);

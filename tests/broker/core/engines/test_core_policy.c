@@ -21,15 +21,14 @@ static struct world *open_with_engines(void)
 
 static void set(struct world *world, const char *version, const char *engine)
 {
-    struct msg_policy_set in = {
-        .tag = 19, .version = TEXT(version), .engine = TEXT(engine), .has_engine = engine};
+    struct msg_policy_set in = {.tag = 19, .version = TEXT(version), .engine = TEXT(engine), .has_engine = engine};
     world_say(world, "trainer", MSG_policy_set, &in);
 }
 
 static void pause_for(struct world *world, const char *calls, uint64_t bound_ms, const char *engine)
 {
-    struct msg_policy_pause in = {.tag = 20, .calls = TEXT(calls), .bound_ms = bound_ms,
-                                  .engine = TEXT(engine), .has_engine = engine};
+    struct msg_policy_pause in = {
+        .tag = 20, .calls = TEXT(calls), .bound_ms = bound_ms, .engine = TEXT(engine), .has_engine = engine};
     world_say(world, "trainer", MSG_policy_pause, &in);
 }
 
@@ -50,17 +49,13 @@ static const struct seen *told(const struct world *world, const char *worker, un
 {
     for (size_t i = 0; i < world->seen_count; i++) {
         const struct seen *seen = &world->seen[i];
-        if (seen->kind == LANE_SEND && seen->message == MSG_lane_engine &&
-            !strcmp(seen->worker, worker) && n-- == 0)
+        if (seen->kind == LANE_SEND && seen->message == MSG_lane_engine && !strcmp(seen->worker, worker) && n-- == 0)
             return seen;
     }
     return NULL;
 }
 
-static uint64_t count_of(const struct world *world)
-{
-    return expect_answer(world, MSG_done)->count;
-}
+static uint64_t count_of(const struct world *world) { return expect_answer(world, MSG_done)->count; }
 
 static void take(struct world *world, const char *worker, uint64_t state)
 {
@@ -262,13 +257,15 @@ static void a_pause_outlives_the_broker_and_ends_in_its_time(void **state)
     world->settings.beat_timeout_ms = 100000000;
     world_start(world);
     core_restore_clock(world->core, WALL_MS);
-    assert_true(core_restore_engine(
-        world->core, &(struct core_engine){.url = TEXT(a_url), .version = TEXT("v1"), .version_number = 9,
-                                           .calls = TEXT("finish"),
-                                           .paused_until_ms = WALL_MS + 30000}));
-    assert_true(core_restore_engine( /* the wall clock was set back by a year */
-        world->core, &(struct core_engine){.url = TEXT(b_url), .calls = TEXT("finish"),
-                                           .paused_until_ms = WALL_MS + 31536000000}));
+    assert_true(core_restore_engine(world->core, &(struct core_engine){.url = TEXT(a_url),
+                                                                       .version = TEXT("v1"),
+                                                                       .version_number = 9,
+                                                                       .calls = TEXT("finish"),
+                                                                       .paused_until_ms = WALL_MS + 30000}));
+    assert_true(core_restore_engine(/* the wall clock was set back by a year */
+                                    world->core, &(struct core_engine){.url = TEXT(b_url),
+                                                                       .calls = TEXT("finish"),
+                                                                       .paused_until_ms = WALL_MS + 31536000000}));
     world_settle(world);
     world_beat(world, "r1", "run", 4, NULL);
     assert_string_equal(told(world, "r1", 0)->version, "v1");
@@ -332,9 +329,12 @@ static void one_that_is_stale_and_stopped_ends_with_its_record_and_is_not_traine
     world_reach_run(world, "g", 1);
     struct seen job = *expect(world, LANE_JOB);
     world_result_with(world, "r1", job.job, job.token, "cancelled",
-                      (struct msg_job_result){.fault = TEXT("stale"), .has_fault = true,
-                                              .detail = TEXT("stale: too old"), .has_detail = true,
-                                              .record = TEXT("record"), .has_record = true});
+                      (struct msg_job_result){.fault = TEXT("stale"),
+                                              .has_fault = true,
+                                              .detail = TEXT("stale: too old"),
+                                              .has_detail = true,
+                                              .record = TEXT("record"),
+                                              .has_record = true});
     const struct seen *end = expect_end(world, "g/0", OUTCOME_CANCELLED);
     assert_string_equal(end->end_detail, "stale: too old");
     assert_string_equal(end->record, "record");

@@ -106,9 +106,9 @@ static void an_engine_is_persisted_once_and_its_slash_stripped(void **state)
 static void an_engine_that_is_no_url_is_refused(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"127.0.0.1:8080", "ftp://host/x", "http://", "https:////",
-                                      "http://a b", "HTTP", "http://h:0", "http://h:99999", "http://[::1",
-                                      "http://h/#part", "http://h/?key=1", "http://u:p@q@h"};
+    static const char *const bad[] = {"127.0.0.1:8080", "ftp://host/x",   "http://",         "https:////",
+                                      "http://a b",     "HTTP",           "http://h:0",      "http://h:99999",
+                                      "http://[::1",    "http://h/#part", "http://h/?key=1", "http://u:p@q@h"};
     struct world *world = world_open();
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         world_engine(world, MSG_engine_add, bad[i]);

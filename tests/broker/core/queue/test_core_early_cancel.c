@@ -187,8 +187,7 @@ static void a_cancel_ahead_outlives_the_broker(void **state)
 enum { EARLY_CANCELS_MAX = 100000 };
 
 /* So many groups' cancels ahead, named from `first` on; returns the early cancels that went meanwhile. */
-static uint64_t cancel_crowd(struct world *world, const char *client, unsigned first,
-                             unsigned count)
+static uint64_t cancel_crowd(struct world *world, const char *client, unsigned first, unsigned count)
 {
     struct caller caller = {TEXT("t"), TEXT(client), true};
     uint64_t dropped = 0;
@@ -217,7 +216,7 @@ static void of_too_many_the_oldest_are_forgotten(void **state)
     (void)state;
     struct world *world = world_open();
     assert_int_equal(cancel_crowd(world, "g", 0, EARLY_CANCELS_MAX), 0);
-    assert_int_equal(cancel_crowd(world, "g", 3, 1), 0);             /* once more: the newest now */
+    assert_int_equal(cancel_crowd(world, "g", 3, 1), 0); /* once more: the newest now */
     assert_int_equal(cancel_crowd(world, "g", EARLY_CANCELS_MAX, 3), 3);
     submit_as(world, "g", "g2");
     assert_int_equal(seen_count(world, PERSIST_END), 0);

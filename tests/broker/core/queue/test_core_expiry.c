@@ -23,8 +23,11 @@ static struct world *restart(int64_t wall_ms, uint64_t accepted_ms, bool init_do
     world->task.total_ms = TOTAL_MS;
     world_start(world);
     core_restore_clock(world->core, wall_ms);
-    struct core_group_row group = {.group = TEXT("g"), .stream = TEXT("train"), .samples = 2,
-                                   .task = world->task, .init_done = init_done,
+    struct core_group_row group = {.group = TEXT("g"),
+                                   .stream = TEXT("train"),
+                                   .samples = 2,
+                                   .task = world->task,
+                                   .init_done = init_done,
                                    .accepted_ms = accepted_ms};
     assert_true(core_restore_group(world->core, &group));
     for (unsigned k = 0; k < 2; k++) {
@@ -74,10 +77,9 @@ static void what_is_worked_on_ends_too_and_its_worker_is_told(void **state)
     world_beat(world, "r1", "run", 1, NULL);
     world_wait(world, TOTAL_MS - 600000);
     assert_int_equal(seen_count(world, PERSIST_END), 2);
-    assert_non_null(strstr(seen_nth(world, PERSIST_END, 0)->end_detail,
-                           "its run job was being worked on by r1 for 3000 s"));
-    assert_non_null(strstr(seen_nth(world, PERSIST_END, 1)->end_detail,
-                           "its run job was queued for 3600 s"));
+    assert_non_null(
+        strstr(seen_nth(world, PERSIST_END, 0)->end_detail, "its run job was being worked on by r1 for 3000 s"));
+    assert_non_null(strstr(seen_nth(world, PERSIST_END, 1)->end_detail, "its run job was queued for 3600 s"));
     assert_true(was_told(world, "r1", MSG_job_cancel, "run:g/0"));
     world_result(world, "r1", "run:g/0", token_of(world, "run:g/0"), "ok"); /* too late */
     assert_int_equal(seen_count(world, PERSIST_RUN), 0);
@@ -96,8 +98,9 @@ static void what_waits_to_be_tried_again_ends_too_and_tells_its_history(void **s
     world_wait(world, 500);
     world_result(world, "r1", "run:g/0", expect_job(world, "r1", "run:g/0"), "infra");
     world_wait(world, 600);
-    expect_expired(world, 1, "its run job was waiting to be tried again for 0 s\n"
-                             "set aside: 2 of 8 infra outcomes");
+    expect_expired(world, 1,
+                   "its run job was waiting to be tried again for 0 s\n"
+                   "set aside: 2 of 8 infra outcomes");
     world_close(world);
 }
 
@@ -193,8 +196,7 @@ static void what_was_over_before_the_restart_ends_at_its_first_tick(void **state
 static void a_wall_clock_that_went_back_years_gives_no_more_than_the_whole_time(void **state)
 {
     (void)state;
-    static const uint64_t accepted[] = {WALL_MS + 315360000000, UINT64_MAX,
-                                        (uint64_t)INT64_MAX + 1, 0};
+    static const uint64_t accepted[] = {WALL_MS + 315360000000, UINT64_MAX, (uint64_t)INT64_MAX + 1, 0};
     for (size_t i = 0; i < sizeof(accepted) / sizeof(*accepted); i++) {
         struct world *world = restart(i == 1 ? -5 : WALL_MS, accepted[i], true);
         world_wait(world, TOTAL_MS - 1);

@@ -12,8 +12,8 @@ static struct world *restart(const struct core_failures *failures)
     world_start(world);
     core_restore_clock(world->core, WALL_MS);
     for (unsigned i = 0; i < 2; i++) {
-        struct core_group_row group = {.group = TEXT(i ? "h" : "g"), .stream = TEXT("train"),
-                                       .samples = 1, .task = world->task, .init_done = i};
+        struct core_group_row group = {
+            .group = TEXT(i ? "h" : "g"), .stream = TEXT("train"), .samples = 1, .task = world->task, .init_done = i};
         struct core_rollout_row row = {.rollout = TEXT(i ? "h/0" : "g/0"), .group = group.group};
         assert_true(core_restore_group(world->core, &group));
         assert_true(core_restore_rollout(world->core, &row));
@@ -125,9 +125,12 @@ static void every_change_of_a_jobs_counts_goes_to_disk(void **state)
 static void budgets_outlive_the_broker(void **state)
 {
     (void)state;
-    struct world *world = restart(&(struct core_failures){
-        .job = TEXT("run:h/0"), .attempt = 5, .infras = 2, .deaths = 1,
-        .history = TEXT("+0 s infra on r1: first\n+4 s infra on r1: second")});
+    struct world *world = restart(
+        &(struct core_failures){.job = TEXT("run:h/0"),
+                                .attempt = 5,
+                                .infras = 2,
+                                .deaths = 1,
+                                .history = TEXT("+0 s infra on r1: first\n+4 s infra on r1: second")});
     world_beat(world, "r1", "run", 1, NULL);
     expect_job(world, "r1", "run:h/0");
     assert_int_equal(expect(world, LANE_JOB)->attempt, 6);
@@ -150,14 +153,15 @@ static void a_failure_that_is_sent_again_after_a_restart_counts_once(void **stat
         world->settings.task_budget = 2;
         world->epoch = 4;
         world_start(world);
-        struct core_group_row group = {.group = TEXT("h"), .stream = TEXT("train"), .samples = 1,
-                                       .task = world->task, .init_done = true};
+        struct core_group_row group = {
+            .group = TEXT("h"), .stream = TEXT("train"), .samples = 1, .task = world->task, .init_done = true};
         struct core_rollout_row row = {.rollout = TEXT("h/0"), .group = TEXT("h")};
         assert_true(core_restore_group(world->core, &group));
         assert_true(core_restore_rollout(world->core, &row));
-        assert_true(core_restore_failures(world->core, &(struct core_failures){
-            .job = TEXT("run:h/0"), .attempt = 1, .infras = 1, .history = TEXT("x"),
-            .fenced_up_to = failed}));
+        assert_true(core_restore_failures(
+            world->core,
+            &(struct core_failures){
+                .job = TEXT("run:h/0"), .attempt = 1, .infras = 1, .history = TEXT("x"), .fenced_up_to = failed}));
         world_settle(world);
         world_beat(world, "r1", "run", 1, "run:h/0", failed, NULL); /* its result is still kept */
         assert_true(was_told(world, "r1", MSG_job_cancel, "run:h/0"));
@@ -207,10 +211,13 @@ static void whatever_the_disk_says_stays_within_bounds(void **state)
     char junk[20000];
     memset(junk, 'x', sizeof(junk));
     junk[10000] = '\n';
-    struct core_failures failures = {.job = TEXT("run:h/0"), .attempt = UINT64_MAX,
-                                   .infras = 1, .faults = 0, .deaths = UINT64_MAX,
-                                   .fenced_up_to = UINT64_MAX,
-                                   .history = slice_of(junk, sizeof(junk))};
+    struct core_failures failures = {.job = TEXT("run:h/0"),
+                                     .attempt = UINT64_MAX,
+                                     .infras = 1,
+                                     .faults = 0,
+                                     .deaths = UINT64_MAX,
+                                     .fenced_up_to = UINT64_MAX,
+                                     .history = slice_of(junk, sizeof(junk))};
     struct world *world = restart(&failures);
     world_beat(world, "r1", "run", 1, NULL);
     expect_job(world, "r1", "run:h/0");

@@ -1,8 +1,7 @@
 /* Whose turn it is: between clients, between the streams of one, and within a stream. */
 #include "tests/broker/core/core_world.h"
 
-static void submit_as(struct world *world, const char *client, const char *group,
-                      const char *stream, uint64_t samples)
+static void submit_as(struct world *world, const char *client, const char *group, const char *stream, uint64_t samples)
 {
     world->name = client;
     world_submit_task(world, group, stream, samples, "{}");
@@ -16,8 +15,7 @@ static const char *handed_groups(const struct world *world)
     size_t len = 0;
     for (size_t i = 0; i < world->seen_count; i++)
         if (world->seen[i].kind == LANE_JOB)
-            len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", len ? " " : "",
-                                    world->seen[i].group);
+            len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", len ? " " : "", world->seen[i].group);
     text[len] = '\0';
     return text;
 }
@@ -129,8 +127,7 @@ static void within_a_stream_higher_priorities_come_first_then_who_came_first(voi
     for (unsigned i = 0; i < 7; i++) {
         world->priority = priorities[i];
         submit_as(world, NULL, groups[i], "train", 1);
-        assert_int_equal(expect(world, PERSIST_GROUP)->priority,
-                         priorities[i] ? priorities[i] % 10 : 5);
+        assert_int_equal(expect(world, PERSIST_GROUP)->priority, priorities[i] ? priorities[i] % 10 : 5);
     }
     world_beat(world, "i1", "init", 7, NULL);
     assert_string_equal(handed_groups(world), "top top-2 usual five usual-2 low lowest");
@@ -165,8 +162,10 @@ static void a_priority_is_kept_over_a_restart(void **state)
     static const char *const groups[] = {"usual", "low", "top"};
     static const uint64_t priorities[] = {5, 1, 9};
     for (unsigned i = 0; i < 3; i++) {
-        struct core_group_row row = {.group = TEXT(groups[i]), .stream = TEXT("train"),
-                                     .samples = 1, .task = world->task,
+        struct core_group_row row = {.group = TEXT(groups[i]),
+                                     .stream = TEXT("train"),
+                                     .samples = 1,
+                                     .task = world->task,
                                      .priority = priorities[i]};
         char name[32];
         snprintf(name, sizeof(name), "%s/0", groups[i]);

@@ -156,8 +156,8 @@ static struct world *restart(struct core_rollout_row row)
     world->epoch = 4;
     world->settings.infra_budget = 1;
     world_start(world);
-    struct core_group_row group = {.group = TEXT("h"), .stream = TEXT("train"), .samples = 1,
-                                   .task = world->task, .init_done = true};
+    struct core_group_row group = {
+        .group = TEXT("h"), .stream = TEXT("train"), .samples = 1, .task = world->task, .init_done = true};
     row.rollout = TEXT("h/0");
     row.group = TEXT("h");
     assert_true(core_restore_group(world->core, &group));
@@ -167,8 +167,8 @@ static struct world *restart(struct core_rollout_row row)
 
 static void restore_lease(struct world *world, const char *job, uint64_t token, const char *worker, const char *key)
 {
-    assert_true(core_restore_lease(world->core, &(struct core_lease){
-        .job = TEXT(job), .token = token, .worker = TEXT(worker), .key = TEXT(key)}));
+    assert_true(core_restore_lease(
+        world->core, &(struct core_lease){.job = TEXT(job), .token = token, .worker = TEXT(worker), .key = TEXT(key)}));
 }
 
 static void after_a_restart_only_the_dispatch_that_is_on_disk_may_speak(void **state)

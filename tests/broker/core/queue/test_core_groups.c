@@ -123,8 +123,8 @@ static void a_rollout_goes_through_init_run_and_eval_to_its_reward(void **state)
     assert_true(was_told(world, "i1", MSG_result_ack, "init:g"));
     token = expect_job(world, "r1", "run:g/0");
     assert_string_equal(expect(world, LANE_JOB)->rollout, "g/0");
-    struct msg_job_result run = {.ms = 5100, .record = TEXT("RECORD"), .has_record = true,
-                                 .detail = TEXT("3 turns"), .has_detail = true};
+    struct msg_job_result run = {
+        .ms = 5100, .record = TEXT("RECORD"), .has_record = true, .detail = TEXT("3 turns"), .has_detail = true};
     world_result_with(world, "r1", "run:g/0", token, "ok", run);
     assert_string_equal(expect(world, PERSIST_RUN)->record, "RECORD");
     assert_string_equal(expect(world, PERSIST_RUN)->detail, "3 turns");

@@ -175,7 +175,8 @@ static void a_result_of_a_dispatch_that_never_was_changes_nothing_whatever_it_sa
             const char *job = sample ? "run:g/1" : "run:g/0";
             world_result(world, "r1", job, tokens[i / 5], outcomes[i % 5]);
             assert_int_equal(seen_count(world, PERSIST_RUN) + seen_count(world, PERSIST_END) +
-                                 seen_count(world, PERSIST_FAILURES) + seen_count(world, LANE_JOB), 0);
+                                 seen_count(world, PERSIST_FAILURES) + seen_count(world, LANE_JOB),
+                             0);
             assert_true(was_told(world, "r1", MSG_result_ack, job));
         }
     }

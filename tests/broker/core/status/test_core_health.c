@@ -25,8 +25,7 @@ static void expect_health(struct world *world, const char *health, const char *r
     json_t *status = ask(world), *sentence, *reasons = json_object_get(status, "reasons");
     bool is_said = !reason && json_array_size(reasons) == 0;
     size_t i;
-    json_array_foreach(reasons, i, sentence)
-        is_said |= reason && strstr(json_string_value(sentence), reason);
+    json_array_foreach(reasons, i, sentence) is_said |= reason && strstr(json_string_value(sentence), reason);
     const char *found = json_string_value(json_object_get(status, "health"));
     if (strcmp(found, health) != 0 || !is_said)
         fail_msg("%s %s", found, json_dumps(reasons, 0));
@@ -79,8 +78,9 @@ static void a_lost_worker_degrades_until_its_slots_are_made_up_for(void **state)
     world_beat(world, "i2", "init", 4, NULL);
     world_break_lane(world, "i2");
     world->now_ms += 2000;
-    expect_health(world, "degraded", "1 init workers were lost, the last 2 s ago: 4 slots are left "
-                                     "of 8");
+    expect_health(world, "degraded",
+                  "1 init workers were lost, the last 2 s ago: 4 slots are left "
+                  "of 8");
     world_beat(world, "i3", "init", 4, NULL);
     expect_health(world, "healthy", NULL);
     world_close(world);
@@ -192,9 +192,12 @@ static void an_error_on_a_node_is_shown_and_degrades_until_its_worker_tells_of_n
     struct world *world = world_open();
     hire(world);
     world_beat_with(world, "r1", "run", (struct beat){.node_error = "/var/tmp/cache was removed"}, NULL);
-    expect_health(world, "degraded", "1 of the workers report an error on their nodes, node7 among them: /var/tmp/cache was removed");
+    expect_health(world, "degraded",
+                  "1 of the workers report an error on their nodes, node7 among them: "
+                  "/var/tmp/cache was removed");
     json_t *status = ask(world), *workers = json_object_get(status, "workers");
-    assert_string_equal(word(json_array_get(workers, json_array_size(workers) - 1), "node_error"), "/var/tmp/cache was removed");
+    assert_string_equal(word(json_array_get(workers, json_array_size(workers) - 1), "node_error"),
+                        "/var/tmp/cache was removed");
     assert_string_equal(json_string_value(json_array_get(json_object_get(status, "advice"), 0)),
                         "r1 on node7 says: /var/tmp/cache was removed: see who does that there, and its log");
     json_decref(status);
@@ -238,8 +241,7 @@ static void the_list_of_lost_workers_is_bounded(void **state)
     }
     json_t *status = ask(world), *lost = json_object_get(status, "lost");
     assert_int_equal(json_array_size(lost), 256);
-    assert_string_equal(json_string_value(json_object_get(json_array_get(lost, 0), "worker")),
-                        "w299");
+    assert_string_equal(json_string_value(json_object_get(json_array_get(lost, 0), "worker")), "w299");
     json_decref(status);
     world_close(world);
 }
@@ -272,8 +274,7 @@ static void a_client_sees_its_own_streams_and_numbers_and_nobody_elses(void **st
     world->name = "alice";
     json_t *status = ask(world), *streams = json_object_get(status, "streams");
     assert_int_equal(json_array_size(streams), 1);
-    assert_string_equal(json_string_value(json_object_get(json_array_get(streams, 0), "name")),
-                        "hers");
+    assert_string_equal(json_string_value(json_object_get(json_array_get(streams, 0), "name")), "hers");
     assert_int_equal(number_in(status, "rollouts", "accepted"), 3);
     assert_int_equal(number_in(status, "rollouts", "live"), 2);
     assert_int_equal(number_in(status, "rollouts", "cancelled"), 1);
@@ -283,8 +284,7 @@ static void a_client_sees_its_own_streams_and_numbers_and_nobody_elses(void **st
     json_t *init = json_object_get(json_object_get(status, "stages"), "init");
     assert_int_equal(json_integer_value(json_object_get(init, "leased")), 1);
     assert_int_equal(json_integer_value(json_object_get(init, "slots")), 4);
-    static const char *const hidden[] = {"workers", "lost", "engines", "images", "clients",
-                                         "counters"};
+    static const char *const hidden[] = {"workers", "lost", "engines", "images", "clients", "counters"};
     for (unsigned i = 0; i < 6; i++)
         assert_null(json_object_get(status, hidden[i]));
     char *bytes = json_dumps(status, 0);

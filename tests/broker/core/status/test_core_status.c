@@ -25,9 +25,8 @@ static bool advises(json_t *status, const char *words)
 {
     size_t i;
     json_t *sentence;
-    json_array_foreach(json_object_get(status, "advice"), i, sentence)
-        if (strstr(json_string_value(sentence), words))
-            return true;
+    json_array_foreach(json_object_get(status, "advice"), i,
+                       sentence) if (strstr(json_string_value(sentence), words)) return true;
     return false;
 }
 
@@ -140,13 +139,11 @@ static void full_engines_are_the_bottleneck_and_not_the_run_slots(void **state)
     (void)state;
     struct world *world = world_open();
     world->task.needs_engine = true;
-    struct msg_engine_add add = {.tag = 3, .url = TEXT("http://127.0.0.1:8080"), .has_runs_max = true,
-                                 .runs_max = 1};
+    struct msg_engine_add add = {.tag = 3, .url = TEXT("http://127.0.0.1:8080"), .has_runs_max = true, .runs_max = 1};
     world_say(world, "operator", MSG_engine_add, &add);
     world_reach_run(world, "g", 3);
     world_beat(world, "r1", "run", 8, NULL);
-    expect_bottleneck(world, "engines",
-                      "every engine has as many rollouts as it may, and 2 run jobs wait");
+    expect_bottleneck(world, "engines", "every engine has as many rollouts as it may, and 2 run jobs wait");
     world_close(world);
 }
 

@@ -3,8 +3,12 @@
 
 static void drain(struct world *world, const char *worker, const char *host)
 {
-    struct msg_worker_drain in = {.tag = 16, .worker = TEXT(worker), .has_worker = worker,
-                                  .host = TEXT(host), .has_host = host, .grace_s = 30,
+    struct msg_worker_drain in = {.tag = 16,
+                                  .worker = TEXT(worker),
+                                  .has_worker = worker,
+                                  .host = TEXT(host),
+                                  .has_host = host,
+                                  .grace_s = 30,
                                   .has_grace_s = true};
     world_say(world, "operator", MSG_worker_drain, &in);
 }

@@ -170,9 +170,14 @@ static void beat_of_gone(struct world *world, const bool let_go[GONE], const cha
     }
     if (last)
         assert_true(jobs_append(&packed, TEXT(last), token));
-    struct msg_worker_beat in = {.worker = TEXT("r1"), .stage = TEXT("run"), .slots = SLOTS,
-                                 .lane = TEXT("tcp://h:1"), .host = TEXT("h"), .epoch = world->epoch,
-                                 .progress = ++world->progress, .jobs = {buffer_peek(&packed), count + (last != NULL)}};
+    struct msg_worker_beat in = {.worker = TEXT("r1"),
+                                 .stage = TEXT("run"),
+                                 .slots = SLOTS,
+                                 .lane = TEXT("tcp://h:1"),
+                                 .host = TEXT("h"),
+                                 .epoch = world->epoch,
+                                 .progress = ++world->progress,
+                                 .jobs = {buffer_peek(&packed), count + (last != NULL)}};
     world_say(world, "", MSG_worker_beat, &in);
     buffer_finish(&packed);
 }

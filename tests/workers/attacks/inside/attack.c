@@ -5,14 +5,15 @@
 
 static void who(void)
 {
-    printf("uid %d %d %d %d secure %lu no_new_privs %d\n", (int)getuid(), (int)geteuid(), (int)getgid(),
-           (int)getegid(), getauxval(AT_SECURE), prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
+    printf("uid %d %d %d %d secure %lu no_new_privs %d\n", (int)getuid(), (int)geteuid(), (int)getgid(), (int)getegid(),
+           getauxval(AT_SECURE), prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
 }
 
 int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "", *kind = argc > 2 ? argv[2] : "";
-    if (!getenv("SLUICE_WORKSPACE") || prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 2 || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+    if (!getenv("SLUICE_WORKSPACE") || prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 2 ||
+        prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
         return 3; /* not in a sandbox: this would be meant */
     if (strcmp(word, "calls") == 0)
         attack_calls();

@@ -20,10 +20,10 @@ static inline void say(const char *name, long result)
 }
 
 /* Attempts it once and says so. */
-#define TRY(name, attempt)                                                                         \
-    do {                                                                                           \
-        errno = 0;                                                                                 \
-        say(name, (long)(attempt));                                                                \
+#define TRY(name, attempt)                                                                                             \
+    do {                                                                                                               \
+        errno = 0;                                                                                                     \
+        say(name, (long)(attempt));                                                                                    \
     } while (0)
 
 void attack_calls(void);

@@ -31,9 +31,8 @@ static void try_namespaces(void)
     static const struct {
         const char *name;
         int flag;
-    } kinds[] = {{"user", CLONE_NEWUSER}, {"mnt", CLONE_NEWNS}, {"pid", CLONE_NEWPID},
-                 {"net", CLONE_NEWNET},   {"ipc", CLONE_NEWIPC}, {"uts", CLONE_NEWUTS},
-                 {"cgroup", CLONE_NEWCGROUP}};
+    } kinds[] = {{"user", CLONE_NEWUSER}, {"mnt", CLONE_NEWNS},  {"pid", CLONE_NEWPID},      {"net", CLONE_NEWNET},
+                 {"ipc", CLONE_NEWIPC},   {"uts", CLONE_NEWUTS}, {"cgroup", CLONE_NEWCGROUP}};
     char name[64];
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         snprintf(name, sizeof(name), "unshare-%s", kinds[i].name);
@@ -218,8 +217,7 @@ void attack_limits(void)
     static const struct {
         const char *name;
         int what;
-    } limits[] = {{"NPROC", RLIMIT_NPROC}, {"NOFILE", RLIMIT_NOFILE}, {"FSIZE", RLIMIT_FSIZE},
-                  {"CORE", RLIMIT_CORE}};
+    } limits[] = {{"NPROC", RLIMIT_NPROC}, {"NOFILE", RLIMIT_NOFILE}, {"FSIZE", RLIMIT_FSIZE}, {"CORE", RLIMIT_CORE}};
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
         struct rlimit now;
         getrlimit((__rlimit_resource_t)limits[i].what, &now);

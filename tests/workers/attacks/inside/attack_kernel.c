@@ -140,9 +140,9 @@ static const struct {
     const char *kind;
     long (*take)(void);
 } attacks[] = {
-    {"ptys", take_ptys},     {"watches", take_watches}, {"timers", take_timers}, {"signals", take_signals},
-    {"events", take_events}, {"pipe", take_pipe},       {"lease", take_lease},   {"favour", take_favour},
-    {"flights", take_flights}, {"lock", take_lock},     {"news", take_news},
+    {"ptys", take_ptys},       {"watches", take_watches}, {"timers", take_timers}, {"signals", take_signals},
+    {"events", take_events},   {"pipe", take_pipe},       {"lease", take_lease},   {"favour", take_favour},
+    {"flights", take_flights}, {"lock", take_lock},       {"news", take_news},
 };
 
 void attack_kernel(const char *kind)

@@ -19,13 +19,20 @@ static void try_families(void)
         const char *name;
         int family, type, protocol;
     } sockets[] = {
-        {"packet", AF_PACKET, SOCK_RAW, 0},   {"packet-dgram", AF_PACKET, SOCK_DGRAM, 0},
-        {"vsock", AF_VSOCK, SOCK_STREAM, 0},  {"alg", AF_ALG, SOCK_SEQPACKET, 0},
-        {"bluetooth", AF_BLUETOOTH, SOCK_RAW, 0}, {"key", AF_KEY, SOCK_RAW, 2},
-        {"tipc", AF_TIPC, SOCK_DGRAM, 0},     {"rds", AF_RDS, SOCK_SEQPACKET, 0},
-        {"xdp", 44, SOCK_RAW, 0},             {"can", AF_CAN, SOCK_RAW, 1},
-        {"raw", AF_INET, SOCK_RAW, IPPROTO_RAW}, {"raw-icmp", AF_INET, SOCK_RAW, IPPROTO_ICMP},
-        {"raw-6", AF_INET6, SOCK_RAW, IPPROTO_RAW}, {"ping", AF_INET, SOCK_DGRAM, IPPROTO_ICMP},
+        {"packet", AF_PACKET, SOCK_RAW, 0},
+        {"packet-dgram", AF_PACKET, SOCK_DGRAM, 0},
+        {"vsock", AF_VSOCK, SOCK_STREAM, 0},
+        {"alg", AF_ALG, SOCK_SEQPACKET, 0},
+        {"bluetooth", AF_BLUETOOTH, SOCK_RAW, 0},
+        {"key", AF_KEY, SOCK_RAW, 2},
+        {"tipc", AF_TIPC, SOCK_DGRAM, 0},
+        {"rds", AF_RDS, SOCK_SEQPACKET, 0},
+        {"xdp", 44, SOCK_RAW, 0},
+        {"can", AF_CAN, SOCK_RAW, 1},
+        {"raw", AF_INET, SOCK_RAW, IPPROTO_RAW},
+        {"raw-icmp", AF_INET, SOCK_RAW, IPPROTO_ICMP},
+        {"raw-6", AF_INET6, SOCK_RAW, IPPROTO_RAW},
+        {"ping", AF_INET, SOCK_DGRAM, IPPROTO_ICMP},
     };
     for (size_t i = 0; i < sizeof(sockets) / sizeof(sockets[0]); i++)
         TRY(sockets[i].name, socket(sockets[i].family, sockets[i].type, sockets[i].protocol));
@@ -52,10 +59,10 @@ static void try_netlink(void)
     errno = -answer.error.error;
     say("netlink-link", answer.error.error ? -1 : 0);
     struct sockaddr_nl uevents = {.nl_family = AF_NETLINK, .nl_groups = 1};
-    TRY("netlink-audit", socket(AF_NETLINK, SOCK_RAW, NETLINK_AUDIT) < 0
-                             ? -1
-                             : bind(socket(AF_NETLINK, SOCK_RAW, NETLINK_AUDIT),
-                                    (struct sockaddr *)&uevents, sizeof(uevents)));
+    TRY("netlink-audit",
+        socket(AF_NETLINK, SOCK_RAW, NETLINK_AUDIT) < 0
+            ? -1
+            : bind(socket(AF_NETLINK, SOCK_RAW, NETLINK_AUDIT), (struct sockaddr *)&uevents, sizeof(uevents)));
 }
 
 static long reach_tcp(const char *address, int port)
@@ -126,11 +133,11 @@ static void try_read(const char *path)
 /* As arguments: a pid outside, a key of System V shared memory outside, paths to read. */
 void attack_proc(char **arguments)
 {
-    static const char *const secrets[] = {"/proc/1/mem", "/proc/1/environ", "/proc/1/maps",
-                                          "/proc/1/auxv", "/proc/1/root/etc/passwd",
-                                          "/proc/1/fd/3", "/proc/kcore", "/dev/mem", "/dev/kmsg", "/dev/port", "/dev/sda",
-                                          "/dev/kvm", "/dev/fuse", "/dev/net/tun",
-                                          "/dev/userfaultfd", "/dev/loop-control"};
+    static const char *const secrets[] = {
+        "/proc/1/mem",      "/proc/1/environ", "/proc/1/maps", "/proc/1/auxv", "/proc/1/root/etc/passwd",
+        "/proc/1/fd/3",     "/proc/kcore",     "/dev/mem",     "/dev/kmsg",    "/dev/port",
+        "/dev/sda",         "/dev/kvm",        "/dev/fuse",    "/dev/net/tun", "/dev/userfaultfd",
+        "/dev/loop-control"};
     char path[64];
     for (size_t i = 0; i < sizeof(secrets) / sizeof(secrets[0]); i++)
         try_read(secrets[i]);

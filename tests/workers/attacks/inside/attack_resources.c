@@ -15,10 +15,7 @@
 
 enum { BLOCK = 16 << 20, FORKS = 8, FORKS_MAX = 16384 };
 
-static void touch(void *memory, size_t size)
-{
-    memset(memory, 'x', size);
-}
+static void touch(void *memory, size_t size) { memset(memory, 'x', size); }
 
 static void *map(int flags, int fd, off_t offset)
 {
@@ -184,8 +181,8 @@ void attack_processes(const char *kind)
         for (;;)
             fork();
     } else if (strcmp(kind, "threads") == 0) {
-        while (count < 4096 && clone(idle, stacks[count] + sizeof(stacks[0]),
-                                     CLONE_VM | CLONE_SIGHAND | CLONE_THREAD, NULL) >= 0)
+        while (count < 4096 &&
+               clone(idle, stacks[count] + sizeof(stacks[0]), CLONE_VM | CLONE_SIGHAND | CLONE_THREAD, NULL) >= 0)
             count++;
     } else {
         pid_t pid;

@@ -9,10 +9,8 @@
 #include "common/base/cleanup.h"
 #include "workers/sandbox/spawner/spawner_inside.h"
 
-int __real_mount(const char *source, const char *target, const char *type, unsigned long flags,
-                 const void *data);
-int __wrap_mount(const char *source, const char *target, const char *type, unsigned long flags,
-                 const void *data);
+int __real_mount(const char *source, const char *target, const char *type, unsigned long flags, const void *data);
+int __wrap_mount(const char *source, const char *target, const char *type, unsigned long flags, const void *data);
 
 static bool is_broken(const char *type, int *error)
 {
@@ -22,8 +20,7 @@ static bool is_broken(const char *type, int *error)
     return file && type && fscanf(file, "%31s %d", broken, error) == 2 && strcmp(type, broken) == 0;
 }
 
-int __wrap_mount(const char *source, const char *target, const char *type, unsigned long flags,
-                 const void *data)
+int __wrap_mount(const char *source, const char *target, const char *type, unsigned long flags, const void *data)
 {
     int error;
     if (!is_broken(type, &error))

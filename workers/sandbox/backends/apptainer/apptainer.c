@@ -63,10 +63,25 @@ int apptainer_list_points(const struct apptainer_command *command, char ret[APPT
  * Namespaces of its own, but the user's, which is apptainer's to choose; nothing of the host mounted but by
  * us; no program between it and our pid 1. --contain gives /dev a handful of devices and a devpts.
  */
-static const char *const before[] = {"apptainer", "--silent", "exec",   "--containall", "--pid",  "--no-init",
-                                     "--ipc",     "--uts",    "--net",  "--network",    "none",   "--hostname",
-                                     "sandbox",   "--no-home", "--no-eval", "--no-mount",
-                                     "bind-paths,sys,cwd,home,tmp,hostfs", "--pwd",     "/"};
+static const char *const before[] = {"apptainer",
+                                     "--silent",
+                                     "exec",
+                                     "--containall",
+                                     "--pid",
+                                     "--no-init",
+                                     "--ipc",
+                                     "--uts",
+                                     "--net",
+                                     "--network",
+                                     "none",
+                                     "--hostname",
+                                     "sandbox",
+                                     "--no-home",
+                                     "--no-eval",
+                                     "--no-mount",
+                                     "bind-paths,sys,cwd,home,tmp,hostfs",
+                                     "--pwd",
+                                     "/"};
 
 static bool add(char **arguments, size_t *count, const char *argument)
 {

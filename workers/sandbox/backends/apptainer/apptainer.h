@@ -24,7 +24,6 @@
 #include <limits.h>
 #include "workers/sandbox/container/container.h"
 
-
 enum {
     APPTAINER_BINDS_MAX = 128,
     APPTAINER_POINTS_SIZE = 16384,

@@ -51,8 +51,8 @@ static int make_dirs(struct site *site, struct fail *fail)
     static const struct {
         const char *path;
         mode_t mode;
-    } dirs[] = {{"shm", 01777},      {"run", 0755},      {"run/out", 0700},        {"root", 0755},
-                {"root/proc", 0755}, {"root/dev", 0755}, {"root/tmp", 0755},       {"root/run", 0755},
+    } dirs[] = {{"shm", 01777},           {"run", 0755},          {"run/out", 0700},        {"root", 0755},
+                {"root/proc", 0755},      {"root/dev", 0755},     {"root/tmp", 0755},       {"root/run", 0755},
                 {"root/workspace", 0755}, {"root/.sluice", 0755}, {"root/run/sluice", 0755}};
     int code = 0;
     for (size_t i = 0; i < sizeof(dirs) / sizeof(*dirs) && code == 0; i++)
@@ -69,7 +69,8 @@ static char session[NAME_MAX];
 static int copy_program(int dir, int program, struct fail *fail)
 {
     struct stat it;
-    void *bytes = fstat(program, &it) < 0 ? MAP_FAILED : mmap(NULL, (size_t)it.st_size, PROT_READ, MAP_PRIVATE, program, 0);
+    void *bytes = fstat(program, &it) < 0 ? MAP_FAILED
+                                          : mmap(NULL, (size_t)it.st_size, PROT_READ, MAP_PRIVATE, program, 0);
     if (bytes == MAP_FAILED)
         return refuse(fail, "the first process's program");
     int code = site_make_file(dir, "init", 0755, slice_of(bytes, (size_t)it.st_size), fail);
@@ -124,12 +125,9 @@ static int bind_own(struct site *site, struct fail *fail)
     static const struct {
         const char *from, *to;
         bool is_writable;
-    } own[] = {{"upper/tmp", "/tmp", true},
-               {"upper/workspace", "/workspace", true},
-               {"shm", "/dev/shm", true},
-               {"run", "/run/sluice", false},
-               {"run/out", "/run/sluice/out", true},
-               {"../init", "/.sluice/init", false}};
+    } own[] = {
+        {"upper/tmp", "/tmp", true},   {"upper/workspace", "/workspace", true}, {"shm", "/dev/shm", true},
+        {"run", "/run/sluice", false}, {"run/out", "/run/sluice/out", true},    {"../init", "/.sluice/init", false}};
     int code = 0;
     for (size_t i = 0; i < sizeof(own) / sizeof(*own) && code == 0; i++) {
         char from[CONTAINER_PATH_SIZE];
@@ -211,7 +209,8 @@ static int open_site(struct site *site, struct fail *fail)
         return fail_set(fail, code, "the cache's path: %s", strerror(-code));
     site->session = session;
     snprintf(site->containers, sizeof(site->containers), "%s", site->path);
-    for (int up = 0; up < 2 && strrchr(site->containers, '/'); up++) /* <containers>/<of one spawner>/<of one container> */
+    for (int up = 0; up < 2 && strrchr(site->containers, '/');
+         up++) /* <containers>/<of one spawner>/<of one container> */
         *strrchr(site->containers, '/') = '\0';
     snprintf(site->command.root, sizeof(site->command.root), "%s/root", site->path);
     return 0;

@@ -36,7 +36,7 @@ int apptainer_check_namespaces(const uint64_t outside[APPTAINER_NAMESPACES],
 static const struct {
     const char *path;
     bool is_with_all_below;
-} own[] = {{"/", false},          {"/proc", false},      {"/dev", true},      {"/etc/passwd", false},
+} own[] = {{"/", false},          {"/proc", false},         {"/dev", true},        {"/etc/passwd", false},
            {"/etc/group", false}, {"/etc/hostname", false}, {"/etc/hosts", false}, {"/etc/resolv.conf", false}};
 
 static bool is_at(const char *path, const char *point) { return strcmp(path, point) == 0; }

@@ -57,10 +57,10 @@ static int look_around(int proc, struct fail *fail)
 static int build(const struct container_plan *plan, struct container *ret, struct fail *fail)
 {
     *ret = (struct container){.upper = plan->brought[0],
-                         .disk = -1,
-                         .commands = plan->brought[1],
-                         .outputs = plan->brought[2],
-                         .workspace = "/workspace"};
+                              .disk = -1,
+                              .commands = plan->brought[1],
+                              .outputs = plan->brought[2],
+                              .workspace = "/workspace"};
     ret->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     umask(022);
     return ret->proc < 0 ? refuse(fail, "/proc") : look_around(ret->proc, fail);
@@ -103,11 +103,8 @@ static int confine(const struct container_plan *plan, struct fail *fail)
 /* In this program there is no other. */
 const struct sandbox_backend *sandbox_backend(enum tier tier)
 {
-    static const struct sandbox_backend backend = {.end_signal = SIGKILL,
-                                        .build = build,
-                                        .confine = confine,
-                                        .form = PACK_WHOLE,
-                                        .has_terminals = true};
+    static const struct sandbox_backend backend = {
+        .end_signal = SIGKILL, .build = build, .confine = confine, .form = PACK_WHOLE, .has_terminals = true};
     (void)tier;
     return &backend;
 }
@@ -127,17 +124,18 @@ static bool read_told(void)
 
 int main(void)
 {
-    struct usage *usages = read_told() && told.container.usage < USAGE_COUNT ? usages_map(APPTAINER_USAGES_FD, NULL) : NULL;
+    struct usage *usages = read_told() && told.container.usage < USAGE_COUNT ? usages_map(APPTAINER_USAGES_FD, NULL)
+                                                                             : NULL;
     if (!usages)
         return 1; /* who runs us by hand */
     struct container_plan plan = {.id = told.id,
-                             .image = "",
-                             .layer_count = told.layer_count,
-                             .wanted = told.container,
-                             .usage = &usages[told.container.usage],
-                             .brought = {CONTAINER_BROUGHT_FD, CONTAINER_BROUGHT_FD + 1, CONTAINER_BROUGHT_FD + 2},
-                             .brought_count = 3,
-                             .tier = TIER_apptainer};
+                                  .image = "",
+                                  .layer_count = told.layer_count,
+                                  .wanted = told.container,
+                                  .usage = &usages[told.container.usage],
+                                  .brought = {CONTAINER_BROUGHT_FD, CONTAINER_BROUGHT_FD + 1, CONTAINER_BROUGHT_FD + 2},
+                                  .brought_count = 3,
+                                  .tier = TIER_apptainer};
     signal(SIGPIPE, SIG_IGN);
     container_prepare_filter();
     init_main(&plan, CONTAINER_CONTROL_FD, CONTAINER_BIRTHS_FD);

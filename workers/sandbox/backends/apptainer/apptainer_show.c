@@ -22,8 +22,9 @@ static int refuse(struct fail *fail, const char *what)
 /* Names at the top that are the container's own, or apptainer's, whatever an image has there. */
 static bool is_own_name(const char *name)
 {
-    static const char *const names[] = {".", "..", "proc", "sys", "dev", "run", "tmp", "workspace", ".sluice",
-                                        ".singularity.d", "singularity", "environment", ".exec", ".run", ".shell"};
+    static const char *const names[] = {".",           "..",          "proc",      "sys",     "dev",
+                                        "run",         "tmp",         "workspace", ".sluice", ".singularity.d",
+                                        "singularity", "environment", ".exec",     ".run",    ".shell"};
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         if (strcmp(name, names[i]) == 0)
             return true;

@@ -10,9 +10,9 @@
 
 struct site { /* where all of one container lies */
     const struct container_plan *plan;
-    char path[CONTAINER_PATH_SIZE - 64]; /* of plan->disk, absolute */
-    const char *session;              /* where apptainer mounts what it works with ... */
-    char containers[CONTAINER_PATH_SIZE - 64];  /* ... and where all containers of this cache are: never shown */
+    char path[CONTAINER_PATH_SIZE - 64];       /* of plan->disk, absolute */
+    const char *session;                       /* where apptainer mounts what it works with ... */
+    char containers[CONTAINER_PATH_SIZE - 64]; /* ... and where all containers of this cache are: never shown */
     int disk, root;
     struct apptainer_command command;
 };

@@ -70,8 +70,7 @@ static _Noreturn void serve(const struct container_plan *plan, const char *scrat
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     int null = open("/dev/null", O_RDWR);
-    if (chdir(plan->disk) < 0 || dup2(device, DEVICE) < 0 || null < 0 || dup2(null, 0) < 0 ||
-        dup2(null, 1) < 0)
+    if (chdir(plan->disk) < 0 || dup2(device, DEVICE) < 0 || null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0)
         _exit(1);
     close_range(DEVICE + 1, ~0U, 0);
     char *options = list_options(plan, scratch);
@@ -89,8 +88,8 @@ int fuse_mount(struct container_plan *plan, const char *scratch, struct fail *fa
     if (device < 0)
         return fail_set(fail, -errno, "/dev/fuse: %s", strerror(errno));
     snprintf(merged, sizeof(merged), "%s/merged", plan->disk);
-    snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=%d,group_id=%d,default_permissions,allow_other", device,
-             CONTAINER_UID, CONTAINER_UID);
+    snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=%d,group_id=%d,default_permissions,allow_other",
+             device, CONTAINER_UID, CONTAINER_UID);
     if (mount("fuse-overlayfs", merged, "fuse", MS_NOSUID | MS_NODEV, options) < 0)
         return fail_set(fail, -errno, "mounting with FUSE: %s", strerror(errno));
     plan->server = fork();

@@ -27,8 +27,7 @@ static int refuse(struct fail *fail, const char *what)
 
 pid_t landlock_container_fork(int keeps, int cgroup, int *ret_pidfd)
 {
-    struct clone_args args = {
-        .flags = CLONE_PIDFD, .pidfd = (uint64_t)(uintptr_t)ret_pidfd, .exit_signal = SIGCHLD};
+    struct clone_args args = {.flags = CLONE_PIDFD, .pidfd = (uint64_t)(uintptr_t)ret_pidfd, .exit_signal = SIGCHLD};
     return high_fds_clone(&args, keeps, cgroup);
 }
 
@@ -208,7 +207,8 @@ int landlock_container_meet(struct container *container, int told, struct fail *
     int got = wire_receive(told, &message);
     if (got > 0 && message.fd_count == 1)
         return seccomp_notify_add(&container->seccomp_notify, take_fd(&message.fds[0]))
-                   ? 0 : fail_set(fail, -EAGAIN, "%d processes and their children run", NOTIFIERS_MAX);
+                   ? 0
+                   : fail_set(fail, -EAGAIN, "%d processes and their children run", NOTIFIERS_MAX);
     wire_close_fds(&message);
     return fail_set(fail, -EIO, "a process could not be put under a ruleset");
 }

@@ -188,8 +188,7 @@ static int check_top(const char *layer, int from, enum tier tier, struct fail *f
     if (!stream)
         return fail_set(fail, -errno, "the layer %s: %s", layer, strerror(errno));
     while (code == 0 && (entry = readdir(stream)))
-        if (!is_own_name(entry->d_name) && strcmp(entry->d_name, "workspace") != 0 &&
-            strcmp(entry->d_name, "tmp") != 0)
+        if (!is_own_name(entry->d_name) && strcmp(entry->d_name, "workspace") != 0 && strcmp(entry->d_name, "tmp") != 0)
             code = fail_set(fail, -ENOTSUP,
                             "the files of an earlier stage change /%.64s: sandboxes of the tier %s have "
                             "/workspace and /tmp alone; workers with user namespaces have more (sluice doctor)",
