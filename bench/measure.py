@@ -8,14 +8,14 @@ import sys
 import time
 import traceback
 
-import engines
-import nodes
 import page
-import peers
-import sandbox
-import service
-import tools
-import trajectories
+from engines import engines
+from nodes import nodes
+from peer_systems import peers
+from sandbox import sandbox
+from service import service
+from tools import tools
+from trajectories import trajectories
 
 PARTS = {"service": service, "sandbox": sandbox, "tools": tools, "engines": engines, "nodes": nodes, "peers": peers,
          "trajectories": trajectories}
@@ -26,7 +26,7 @@ MINUTES = {"service": 7, "sandbox": 2, "tools": 3, "engines": 2, "nodes": 11, "p
 def notes(name):
     """What people have written about the part, below its figures."""
     try:
-        with open(f"{page.SOURCE}/bench/notes_{name}.md", encoding="utf-8") as file:
+        with open(f"{page.SOURCE}/bench/notes/{name}.md", encoding="utf-8") as file:
             return file.read()
     except FileNotFoundError:
         return ""

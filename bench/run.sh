@@ -23,7 +23,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 bash .ci/packages.sh
-bash bench/packages.sh
+bash bench/peer_systems/packages.sh
 cmake --preset release >/dev/null
 cmake --build --preset release --target sluice-broker sluice-worker bench_ceiling bench_rollouts bench_sandbox \
     bench_layers bench_tools bench_engines bench_nodes_engine sluice-simulate \

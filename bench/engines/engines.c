@@ -8,7 +8,7 @@
  *                                        call (send, receive, parse), of the record, and of its encoding
  * Prints "VALUE WHAT" lines.
  */
-#include "bench/engines.h"
+#include "bench/engines/engines.h"
 
 #include <errno.h>
 #include <stdio.h>

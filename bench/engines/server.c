@@ -1,5 +1,5 @@
-/* engines_server.c - the engine of bench_engines: a process that answers with documents made beforehand. */
-#include "bench/engines.h"
+/* server.c - the engine of bench_engines: a process that answers with documents made beforehand. */
+#include "bench/engines/engines.h"
 
 #include <errno.h>
 #include <netinet/in.h>

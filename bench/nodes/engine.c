@@ -1,5 +1,5 @@
 /*
- * An engine for bench/nodes.py: llama.cpp's HTTP interface, whose calls take as long as tokens drawn from a distribution
+ * An engine for bench/nodes/nodes.py: llama.cpp's HTTP interface, whose calls take as long as tokens drawn from a distribution
  * would. One thread; the answers wait in an agenda.
  *
  *   bench_nodes_engine PORT ADDRESS TOKENS_PER_S TURNS TURNS TOKENS TOKENS TOOL_MS TOOL_MS SEED

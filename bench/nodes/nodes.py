@@ -8,9 +8,9 @@ import subprocess
 import sys
 import time
 
-import nodes_net
 import page
-from nodes_fleet import EVAL_S, INIT_S, TASK, TOKENS, TOKENS_PER_S, TOOL_MS, TURNS, Fleet
+from nodes import net as networks
+from nodes.fleet import EVAL_S, INIT_S, TASK, TOKENS, TOKENS_PER_S, TOOL_MS, TURNS, Fleet
 
 SLOTS = 4          # of each node: so few that latencies bound, and not two cores
 OTHERS = 16        # slots of init and of eval, where they are not what is short
@@ -218,7 +218,7 @@ def live(build, plan, values):
     """Each waits for one call; agent chat, which has no sandbox. Bounded: what has not ended then is said."""
     count, hold_s = plan.live, 40 if plan.live > 1000 else 5
     load = (100 / hold_s, 1, 1, 100, 100, 0, 0, 1)
-    with nodes_net.Groups(1) as net, Fleet(build, net, load) as fleet:
+    with networks.Groups(1) as net, Fleet(build, net, load) as fleet:
         fleet.hire("init", OTHERS)
         fleet.hire("eval", 64)
         worker = fleet.hire("run", count, 0)
@@ -273,7 +273,7 @@ def measure(build, quick):
     """The part's text."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("told to end"))
     plan, values, rows, curves = Plan(quick), page.Values(), [], {}
-    kind = nodes_net.kind()
+    kind = networks.kind()
     values.begin(1, 1)
     for nodes in plan.sizes:
         scale(build, kind, nodes, plan, rows)
@@ -291,7 +291,7 @@ def measure(build, quick):
 Run workers of {SLOTS} slots, one on each node; {kind.what}.
 Broker, engine, init and eval workers ({OTHERS} slots each) are on the bridge's own machine, as is all else: two cores suffice,
 since a rollout waits nearly all of its time. It has {TURNS[0]} to {TURNS[1]} turns of the agent `bash`, in a sandbox; {TOKENS[0]} to {TOKENS[1]} tokens a
-turn at {TOKENS_PER_S} a second from an engine that answers when that time is over (`bench/nodes_engine.c`), commands that sleep
+turn at {TOKENS_PER_S} a second from an engine that answers when that time is over (`bench/nodes/engine.c`), commands that sleep
 {TOOL_MS[0]} to {TOOL_MS[1]} ms in between, {INIT_S} s of set-up, {EVAL_S} s of evaluation; each uniform between the two. A quarter more rollouts are
 outstanding than there are run slots, so that the next one is there when a slot is free. After a warm-up {plan.windows} windows of
 {plan.window_s(plan.sizes[-1]):.0f} s, up to {plan.window_s(1):.0f} s with few nodes; *wait* is all the time that a rollout was queued; {bad} rollouts did not end well.

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench/peers.h"
+#include "bench/peer_systems/peers.h"
 
 enum { RUN_S = 30 }; /* until a job that is neither done with nor touched is ready again */
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "bench/peers.h"
+#include "bench/peer_systems/peers.h"
 
 enum { WAIT_S = 5, EXPIRES_MS = 1000 };
 

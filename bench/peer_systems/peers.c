@@ -14,7 +14,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "bench/peers.h"
+#include "bench/peer_systems/peers.h"
 #include "common/base/clock.h"
 
 enum { TIMEOUT_S = 120 };

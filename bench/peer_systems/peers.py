@@ -18,9 +18,9 @@ import page
 import plot
 import processes
 from parts import FEED, FRONT, Asker, Broker, url
-from peers_python import PythonWay, versions as library_versions
-from peers_servers import (Beanstalkd, BeanstalkdEvery50, Missing, Nats, Rabbit, Redis, RedisEverySecond,
-                           versions as server_versions)
+from peer_systems.python_peers import PythonWay, versions as library_versions
+from peer_systems.servers import (Beanstalkd, BeanstalkdEvery50, Missing, Nats, Rabbit, Redis, RedisEverySecond,
+                                  versions as server_versions)
 
 TASK_BYTES = 1024
 WINDOW = 4000

@@ -1,15 +1,15 @@
 """Peers that are libraries of Python: installed once, and run as a process of their own that does what a line of its
-standard input says (peers_lines.py)."""
+standard input says (lines.py)."""
 import os
 import shutil
 import subprocess
 import sys
 
-import page
 import processes
-import tools
-from peers_servers import Missing
+from peer_systems.servers import Missing
+from tools import tools
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 INSTALL_S, START_S = 900, 60
 
 
@@ -54,11 +54,11 @@ class PythonWay:
 
     def __enter__(self):
         os.makedirs(self.directory)
-        environment = {**os.environ, "PYTHONPATH": f"{self.library}:{page.SOURCE}/bench", "RAY_AUTH_MODE": "disabled",
+        environment = {**os.environ, "PYTHONPATH": f"{self.library}:{HERE}", "RAY_AUTH_MODE": "disabled",
                        "RAY_USAGE_STATS_ENABLED": "0", "HOME": self.directory, "PYTHONDONTWRITEBYTECODE": "1"}
         with open(f"{self.directory}/log", "ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, f"{page.SOURCE}/bench/peers_{self.name}.py", str(self.plan.workers), self.directory],
+                [sys.executable, f"{HERE}/{self.name}_peer.py", str(self.plan.workers), self.directory],
                 env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
         if self.line() != "ready":
             with open(f"{self.directory}/log", encoding="utf-8") as log:

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench/peers.h"
+#include "bench/peer_systems/peers.h"
 #include "common/base/cleanup.h"
 
 enum { FRAME_METHOD = 1, FRAME_HEADER = 2, FRAME_BODY = 3, FRAME_END = 0xCE, FRAME_MAX = 131072, CHANNEL = 1 };

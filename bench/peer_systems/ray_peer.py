@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""peers_ray.py WORKERS DIRECTORY: a pipeline of Ray actors, WORKERS of each stage, a call handed from one to the next by
+"""ray_peer.py WORKERS DIRECTORY: a pipeline of Ray actors, WORKERS of each stage, a call handed from one to the next by
 reference. An actor that dies is started again and its calls are made again."""
 import os
 import sys
@@ -7,7 +7,7 @@ import time
 
 import ray
 
-import peers_lines
+import lines
 
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
@@ -16,7 +16,7 @@ class Worker:
         self.directory = directory if stage == "run" else None
 
     def do(self, job):
-        if self.directory and peers_lines.holds(self.directory):
+        if self.directory and lines.holds(self.directory):
             while os.path.exists(f"{self.directory}/hold"):
                 time.sleep(0.01)
         return job
@@ -29,7 +29,7 @@ class Actors:
         ray.get([worker.do.remote(b"") for stage in self.stages for worker in stage])
 
     def submit(self, number):
-        job = peers_lines.TASK
+        job = lines.TASK
         for stage in self.stages:
             job = stage[number % len(stage)].do.remote(job)
         return job
@@ -47,5 +47,5 @@ class Actors:
 
 
 if __name__ == "__main__":
-    peers_lines.serve(Actors, int(sys.argv[1]), sys.argv[2])
+    lines.serve(Actors, int(sys.argv[1]), sys.argv[2])
     ray.shutdown()

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench/peers.h"
+#include "bench/peer_systems/peers.h"
 #include "common/base/clock.h"
 
 enum { CLAIM_MS = 5000 };

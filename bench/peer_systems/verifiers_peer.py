@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""peers_verifiers.py WORKERS DIRECTORY: the env server of `verifiers`, its pool of 3 x WORKERS processes started before,
+"""verifiers_peer.py WORKERS DIRECTORY: the env server of `verifiers`, its pool of 3 x WORKERS processes started before,
 and its client. One worker does a rollout from its beginning to its end; the environment, which is in this file, too,
 does nothing."""
 import asyncio
@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 
-import peers_lines
+import lines
 from verifiers.v1.configs.agent import AgentConfig
 from verifiers.v1.configs.client import EvalClientConfig
 from verifiers.v1.configs.taskset import TasksetConfig
@@ -32,13 +32,13 @@ class NoopTask(Task[TaskData]):
 
 class NoopTaskset(Taskset[NoopTask, TasksetConfig]):
     def load(self):
-        return [NoopTask(TaskData(prompt=peers_lines.TASK.decode()), self.config.task)]
+        return [NoopTask(TaskData(prompt=lines.TASK.decode()), self.config.task)]
 
 
 class NoopEnv(SingleAgentEnv):
     async def run_episode(self, task, ctx, *, on_trace=None, on_discard=None):
         directory = os.environ["SLUICE_BENCH_DIRECTORY"]
-        if peers_lines.holds(directory):
+        if lines.holds(directory):
             while os.path.exists(f"{directory}/hold"):
                 await asyncio.sleep(0.01)
         return Episode(env=EnvInfo(id=self.config.env_id), ok=True,
@@ -49,7 +49,7 @@ class EnvServerPeer:
     def __init__(self, workers):
         context = multiprocessing.get_context("spawn")
         addresses = context.Queue()
-        config = SingleAgentEnvConfig(taskset=TasksetConfig(id="peers_verifiers"),
+        config = SingleAgentEnvConfig(taskset=TasksetConfig(id="verifiers_peer"),
                                       agent=AgentConfig(runtime=SubprocessConfig()))
         self.server = context.Process(target=serve_env, kwargs={
             "max_workers": 3 * workers, "elastic": False, "address": "tcp://127.0.0.1:0", "address_queue": addresses,
@@ -67,7 +67,7 @@ class EnvServerPeer:
     async def do(self, ended):
         began = time.perf_counter()
         await self.client.run(EvalClientConfig(), "none", SamplingConfig(),
-                              TaskData(prompt=peers_lines.TASK.decode()).model_dump())
+                              TaskData(prompt=lines.TASK.decode()).model_dump())
         ended(began)
 
     async def do_all(self, count, window, ended):
@@ -85,4 +85,4 @@ class EnvServerPeer:
 if __name__ == "__main__":
     os.environ["SLUICE_BENCH_DIRECTORY"] = sys.argv[2]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # which ends the pool, a child of ours
-    peers_lines.serve(EnvServerPeer, int(sys.argv[1]))
+    lines.serve(EnvServerPeer, int(sys.argv[1]))

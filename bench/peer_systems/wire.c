@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "bench/peers.h"
+#include "bench/peer_systems/peers.h"
 
 enum { ROOM = 64 << 20 }; /* a batch of the largest tasks, several times */
 

@@ -6,9 +6,9 @@ import subprocess
 import sys
 import tempfile
 
-import grid
 import page
 from parts import FEED, FRONT, Broker, StandIn, url
+from service import grid
 
 TASK_BYTES = 1024
 HOLD = f"{page.SOURCE}/bench/measure.py"

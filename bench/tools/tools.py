@@ -6,7 +6,7 @@ import tempfile
 
 import page
 
-RIVALS = f"{page.SOURCE}/bench/rivals.py"
+RIVALS = f"{page.SOURCE}/bench/peer_systems/rivals.py"
 PACKAGES = ("jupyter_server", "ipykernel", "pexpect")
 
 
