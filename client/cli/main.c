@@ -3,6 +3,7 @@
 
 #include "client/cli/command.h"
 #include "common/base/cleanup.h"
+#include "common/base/nearest.h"
 
 const struct option common_options[] = {
     {"broker", OPTION_TEXT, offsetof(struct invocation, broker), "URL", "The broker's FRONT.",
@@ -26,6 +27,19 @@ static const struct command *find_command(const char *name)
         if (strcmp(commands[i]->line.command, name) == 0)
             return commands[i];
     return NULL;
+}
+
+static int refuse_command(const char *word)
+{
+    struct nearest nearest = {.wanted = slice_from_str(word)};
+    char hint[NEAREST_TEXT_SIZE];
+    for (size_t i = 0; i < command_count; i++)
+        nearest_offer_str(&nearest, commands[i]->line.command);
+    if (word[0] == '-')
+        cli_say("'%s' is no command: options come after it (see sluice --help)", word);
+    else
+        cli_say("there is no command '%s'%s (see sluice --help)", word, nearest_text(&nearest, "", hint));
+    return EXITS_USAGE;
 }
 
 /* What is not a command; -1 if it is none of these either. `after`: the next word, or NULL. */
@@ -76,12 +90,8 @@ int main(int argc, char **argv)
     int status = run_top_option(argv[1], argv[2]);
     if (status < 0) {
         const struct command *command = find_command(argv[1]);
-        if (!command) {
-            cli_say(argv[1][0] == '-' ? "'%s' is no command: options come after it (see sluice --help)"
-                                      : "there is no command '%s' (see sluice --help)",
-                    argv[1]);
-            return EXITS_USAGE;
-        }
+        if (!command)
+            return refuse_command(argv[1]);
         status = run_command(command, argc - 2, argv + 2);
     }
     if (fflush(stdout) != 0 || ferror(stdout)) {

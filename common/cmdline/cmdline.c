@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/nearest.h"
 #include "common/base/sanitize.h"
 
 /* What every program and command has beside its tables. */
@@ -22,18 +23,31 @@ struct reading {
     struct fail *fail;
 };
 
-/* Where an option is known, and the struct that its value goes into. */
-static const struct option *find(const struct reading *reading, const char *name, size_t name_len, void **ret_into)
+/* Where an option is known, and the struct that its value goes into; `nearest` is offered all that do not match. */
+static const struct option *find(const struct reading *reading, struct nearest *nearest, void **ret_into)
 {
     const struct option_table tables[] = {reading->line->tables[0], reading->line->tables[1], {NULL, own, ROWS(own)}};
     void *const intos[] = {reading->values->into[0], reading->values->into[1], reading->values};
     for (size_t t = 0; t < ROWS(tables); t++)
-        for (size_t i = 0; i < tables[t].count; i++)
-            if (option_is(&tables[t].rows[i], name, name_len)) {
+        for (size_t i = 0; i < tables[t].count; i++) {
+            if (option_is(&tables[t].rows[i], (const char *)nearest->wanted.data, nearest->wanted.len)) {
                 *ret_into = intos[t];
                 return &tables[t].rows[i];
             }
+            nearest_offer_str(nearest, tables[t].rows[i].name);
+        }
     return NULL;
+}
+
+static int refuse_unknown(const struct reading *reading, const struct nearest *nearest)
+{
+    const struct slice name = nearest->wanted;
+    char hint[NEAREST_TEXT_SIZE];
+    nearest_text(nearest, "--", hint);
+    for (char *c = hint; *c; c++)
+        *c = *c == '_' ? '-' : *c; /* as options are written */
+    return fail_set(reading->fail, -EINVAL, "there is no option --%.*s%s", name.len > 100 ? 100 : (int)name.len,
+                    (const char *)name.data, hint);
 }
 
 /* One "--name", "--name=value" or "--name value"; `at` moves past it. */
@@ -42,10 +56,10 @@ static int take_option(struct reading *reading)
     const char *name = *reading->at++ + 2, *equals = strchr(name, '=');
     const size_t name_len = equals ? (size_t)(equals - name) : strlen(name);
     void *into;
-    const struct option *option = find(reading, name, name_len, &into);
+    struct nearest nearest = {.wanted = slice_of(name, name_len)};
+    const struct option *option = find(reading, &nearest, &into);
     if (!option)
-        return fail_set(reading->fail, -EINVAL, "there is no option --%.*s", name_len > 100 ? 100 : (int)name_len,
-                        name);
+        return refuse_unknown(reading, &nearest);
     reading->given[reading->given_count++] = option;
     if (option->kind == OPTION_FLAG && equals)
         return fail_set(reading->fail, -EINVAL, "--%.*s takes no value", (int)name_len, name);
@@ -117,7 +131,9 @@ static int check_complete(const struct reading *reading)
             return fail_set(reading->fail, -EINVAL, "--%s %s is missing", name, option->value);
     }
     if (reading->values->argument_count < line->arguments_min)
-        return fail_set(reading->fail, -EINVAL, "%s is missing", line->arguments);
+        return fail_set(reading->fail, -EINVAL,
+                        strstr(line->arguments, " | ") ? "one of these is missing: %s" : "%s is missing",
+                        line->arguments);
     if (reading->values->argument_count > line->arguments_max)
         return fail_set(reading->fail, -EINVAL, "'%.200s' is one argument too many",
                         reading->values->arguments[line->arguments_max]);

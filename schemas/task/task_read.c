@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/base/nearest.h"
 #include "schemas/task/image_name.h"
 
 enum { KEY_SHOWN_MAX = 60 };
@@ -183,6 +184,24 @@ static bool check_required(const char *parent, const json_t *object, const char 
     return true;
 }
 
+/* The nearest field beside it; else one of that very name elsewhere in a task. */
+static bool refuse_unknown(const char *parent, const char *key, const struct task_place *place)
+{
+    struct nearest nearest = {.wanted = slice_from_str(key)};
+    const size_t parent_len = parent[0] ? strlen(parent) + 1 : 0;
+    char hint[NEAREST_TEXT_SIZE];
+    for (size_t i = 0; i < task_row_count; i++)
+        if (task_row_is_in(&task_rows[i], parent))
+            nearest_offer_str(&nearest, task_rows[i].path + parent_len);
+    for (size_t i = 0; i < task_row_count && !nearest_is_likely(&nearest); i++) {
+        const char *dot = strrchr(task_rows[i].path, '.');
+        if (dot && strcmp(dot + 1, key) == 0)
+            nearest = (struct nearest){nearest.wanted, slice_from_str(task_rows[i].path), 0};
+    }
+    return refuse(place->no, REFUSAL_UNKNOWN_FIELD, place->shown, "a task has no field '%s'%s", place->shown,
+                  nearest_text(&nearest, "", hint));
+}
+
 bool task_read_object(const char *parent, const json_t *object, const char *shown, void *base, struct refusal *no)
 {
     const char *key;
@@ -194,7 +213,7 @@ bool task_read_object(const char *parent, const json_t *object, const char *show
         struct task_place place = {.row = task_row_find(parent, key), .base = base, .no = no};
         show_key(shown, key, place.shown, sizeof(place.shown));
         if (!place.row)
-            return refuse(no, REFUSAL_UNKNOWN_FIELD, place.shown, "a task has no field '%s'", place.shown);
+            return refuse_unknown(parent, key, &place);
         if (!task_read_value(&place, value))
             return false;
     }

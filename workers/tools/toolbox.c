@@ -5,7 +5,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
-#include "workers/tools/name_distance.h"
+#include "common/base/nearest.h"
 #include "workers/tools/tool.h"
 
 /* ---- results ---------------------------------------------------------------------------- */
@@ -75,13 +75,14 @@ static bool find(const struct toolbox *box, const char *name, size_t *ret)
 
 const struct tool *toolbox_nearest(const struct toolbox *box, const char *name)
 {
-    size_t best = 0, least = SIZE_MAX;
+    struct nearest nearest = {.wanted = slice_from_str(name)};
+    const struct tool *best = NULL;
     for (size_t i = 0; i < box->count; i++) {
-        const size_t distance = name_distance(box->tools[i]->name, name);
-        if (distance < least)
-            best = i, least = distance;
+        nearest_offer_str(&nearest, box->tools[i]->name);
+        if (slice_is(nearest.name, box->tools[i]->name))
+            best = box->tools[i];
     }
-    return box->count > 0 ? box->tools[best] : NULL;
+    return best;
 }
 
 int toolbox_add(struct toolbox *box, const char *name, struct fail *fail)

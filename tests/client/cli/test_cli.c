@@ -29,7 +29,7 @@ static void a_wrong_command_line_is_exit_two_and_says_what(void **state)
         {"submit a --stream s --out x", "--out writes what --wait waits for: add --wait"},
         {"cancel", "say either ROLLOUT, GROUP or --stream NAME"},
         {"cancel g --stream s", "say either ROLLOUT, GROUP or --stream NAME"},
-        {"engine", "add URL | check URL | drain URL | list | remove URL is missing"},
+        {"engine", "one of these is missing: add URL | check URL | drain URL | list | remove URL"},
         {"engine frob", "'frob' is none of add, check, drain, list, remove"},
         {"engine add", "engine add wants one URL"},
         {"engine add ftp://a.example:21",
@@ -45,7 +45,7 @@ static void a_wrong_command_line_is_exit_two_and_says_what(void **state)
         {"engine list x", "engine list takes no URL"},
         {"up --front 40000", "--front wants a number from 1 to 32765"},
         {"up --broker tcp://a:1", "say --bind and --front, not --broker"},
-        {"policy", "set VERSION | pause | resume is missing"},
+        {"policy", "one of these is missing: set VERSION | pause | resume"},
         {"policy frob", "'frob' is none of pause, resume, set"},
         {"policy set", "policy set wants one VERSION"},
         {"policy pause --bound 2h", "--bound"},
@@ -190,7 +190,10 @@ static void waiting_ends_with_a_table_and_the_trajectories(void **state)
                                   "\"logprobs\": [0, -0.5, -0.25]"));
     free(lines);
     /* All had ended before this one began. */
-    expect(f, "submit tasks.jsonl --stream train --samples 4 --wait --json", 0, "\"samples\": 4}");
+    expect(f, "submit tasks.jsonl --stream train --samples 4 --wait --json", 0,
+           "\"samples\": 4, \"mean_reward\": 0.5, \"rollouts\": [{\"rollout\": \"tasks-");
+    assert_non_null(strstr(said(f), "/1\", \"outcome\": \"ok\", \"trainable\": true, \"reward\": 1}, {"));
+    assert_null(strstr(said(f), "rollouts have ended"));
 }
 
 static void a_full_broker_is_waited_for(void **state)

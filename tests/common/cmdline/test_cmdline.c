@@ -133,7 +133,7 @@ static void what_is_wrong_is_said_with_what_is_wanted(void **state)
         const char *words, *sentence;
     } cases[] = {
         {"net --frob --needed x", "there is no option --frob"},
-        {"net --need x", "there is no option --need"},
+        {"net --need x", "there is no option --need; did you mean '--needed'?"},
         {"net --needed", "--needed wants WORD"},
         {"net", "--needed WORD is missing"},
         {"--needed x", "net|rod [BAIT] is missing"},
