@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "client/cli/command.h"
+#include "client/cli/json.h"
 #include "common/base/cleanup.h"
 #include "common/digest/digest.h"
 #include "common/base/sanitize.h"
@@ -194,4 +195,15 @@ void tasks_finish(struct tasks_file *tasks)
     }
     free(tasks->lines);
     *tasks = (struct tasks_file){0};
+}
+
+void tasks_line_json(FILE *out, const struct task_line *line, const char *stream)
+{
+    fputs("\"group\": ", out);
+    json_text(out, line->name);
+    fputs(", \"stream\": ", out);
+    json_text(out, stream);
+    fputs(", \"task\": ", out);
+    json_text(out, line->id);
+    fprintf(out, ", \"line\": %zu, \"samples\": %u", line->line, line->samples);
 }

@@ -5,6 +5,8 @@
 #ifndef SLUICE_CLIENT_CLI_TASKS_FILE_H
 #define SLUICE_CLIENT_CLI_TASKS_FILE_H
 
+#include <stdio.h>
+
 #include "client/sluice.h"
 
 enum { TASK_LINE_BYTES_MAX = 1 << 20, GROUP_NAME_SIZE = 97 };
@@ -35,6 +37,8 @@ bool tasks_name_groups(struct tasks_file *tasks, const char *prefix, const char 
  * line no task is said, and counted in `bad`. False when out of memory.
  */
 bool tasks_set_age(struct tasks_file *tasks, uint64_t versions_behind, const char *on_stale);
+/* "group", "stream", "task", "line" and "samples" of a JSON object. */
+void tasks_line_json(FILE *out, const struct task_line *line, const char *stream);
 void tasks_finish(struct tasks_file *tasks);
 
 #endif

@@ -115,17 +115,13 @@ static void say_accepted(const struct sluice_group *groups, size_t count, const 
     fflush(stdout);
 }
 
-/* One line a group; with --wait the trajectories are in --out. */
+/* One line a group. */
 static void print_json(const struct tasks_file *tasks, const char *stream)
 {
     for (size_t i = 0; i < tasks->count; i++) {
-        printf("{\"group\": ");
-        json_text(stdout, tasks->lines[i].name);
-        printf(", \"stream\": ");
-        json_text(stdout, stream);
-        printf(", \"task\": ");
-        json_text(stdout, tasks->lines[i].id);
-        printf(", \"line\": %zu, \"samples\": %u}\n", tasks->lines[i].line, tasks->lines[i].samples);
+        putchar('{');
+        tasks_line_json(stdout, &tasks->lines[i], stream);
+        printf("}\n");
     }
     fflush(stdout);
 }
@@ -158,6 +154,8 @@ static int end(const struct submit_options *options, struct wait *wait, const st
     int failed = ask_for_known(wait, groups, tasks->count);
     if (!failed)
         failed = wait_all(wait);
+    if (options->json)
+        wait_print_json(wait, tasks, stdout);
     if (failed)
         return cli_failed(wait->client, failed);
     if (!options->json)
@@ -191,9 +189,9 @@ static int submit(const struct submit_options *options, struct sluice_client *cl
     wait.out = *out;
     failed = submit_all(options, client, groups, tasks->count, &wait);
     int status = failed ? cli_failed(client, failed) : EXITS_OK;
-    if (options->json && !failed)
+    if (options->json && !failed && !options->wait)
         print_json(tasks, options->stream);
-    else
+    else if (!options->json || failed)
         say_accepted(groups, tasks->count, options->stream);
     return failed || !options->wait ? status : end(options, &wait, groups, tasks);
 }
@@ -274,7 +272,7 @@ static const struct option options[] = {
     {"group-prefix", OPTION_TEXT, offsetof(struct submit_options, group_prefix), "TEXT", "What group ids begin with.",
      .standard = "the file's name"},
     {"json", OPTION_FLAG, offsetof(struct submit_options, json), NULL,
-     "Prints one JSON object a group instead of words."},
+     "Prints one JSON object a group instead of words; with --wait once all have ended, with outcomes and rewards."},
 };
 
 const struct command command_submit = {

@@ -12,7 +12,7 @@
 enum {
     STEP_MS = 500,
     DRAW_MS = 200,      /* between two pictures of the progress bar */
-    LINE_MS = 5000,     /* between two lines of progress where there is no terminal */
+    LINE_MS = 1000,     /* at least between two lines of progress where there is no terminal */
     SILENCE_MS = 20000, /* then what is missing is asked for */
     BAR_WIDTH = 30
 };
@@ -31,10 +31,13 @@ static void draw_bar(const struct wait *wait)
 
 static void show_progress(struct wait *wait, bool last)
 {
-    int64_t now_ms = clock_ms();
-    if (wait->quiet || (!last && now_ms - wait->shown_ms < (wait->draws ? DRAW_MS : LINE_MS)))
+    const int64_t now_ms = clock_ms(), seconds = (now_ms - wait->begun_ms) / 1000;
+    const bool is_due = now_ms - wait->shown_ms >= (wait->draws ? DRAW_MS : LINE_MS);
+    const bool is_same = wait->shown == wait->ended && !wait->draws;
+    if (wait->quiet || (!last && (!is_due || is_same)) || (last && is_same && wait->shown))
         return;
     wait->shown_ms = now_ms;
+    wait->shown = wait->ended;
     if (wait->draws)
         draw_bar(wait);
     fprintf(stderr, "%llu of %llu rollouts have ended", (unsigned long long)wait->ended,
@@ -43,6 +46,7 @@ static void show_progress(struct wait *wait, bool last)
         fprintf(stderr, ", mean reward %.3f", wait->reward_sum / (double)wait->rewarded);
     if (wait->ended > wait->trainable)
         fprintf(stderr, ", %llu not trainable", (unsigned long long)(wait->ended - wait->trainable));
+    fprintf(stderr, ", %lld s", (long long)seconds);
     fputs(wait->draws && !last ? " \x1b[K" : "\n", stderr);
 }
 
@@ -152,7 +156,7 @@ int wait_open(struct wait *wait, struct sluice_client *client, const char *strea
     wait->client = client;
     wait->stream = stream;
     wait->draws = isatty(STDERR_FILENO);
-    wait->heard_ms = wait->shown_ms = clock_ms();
+    wait->begun_ms = wait->heard_ms = wait->shown_ms = clock_ms();
     wait->groups = calloc(tasks->count + 1, sizeof(*wait->groups));
     if (!wait->groups)
         return -ENOMEM;

@@ -36,7 +36,8 @@ struct wait {
     double reward_sum;
     bool quiet; /* no progress */
     bool draws; /* progress is drawn on a terminal */
-    int64_t shown_ms, heard_ms;
+    int64_t begun_ms, shown_ms, heard_ms;
+    uint64_t shown; /* of ended, when progress was shown last */
 };
 
 /* Subscribes. Negative errno: the client has the sentence. */
@@ -50,6 +51,8 @@ struct wait_group *wait_find(struct wait *wait, const char *name);
 int wait_all(struct wait *wait);
 /* Task, rewards, mean and outcomes, in the order of the file. */
 void wait_print(const struct wait *wait, const struct tasks_file *tasks, FILE *out);
+/* The same as JSON, one object a group. */
+void wait_print_json(const struct wait *wait, const struct tasks_file *tasks, FILE *out);
 void wait_finish(struct wait *wait);
 #define AUTO_WAIT __attribute__((cleanup(wait_finish))) struct wait
 

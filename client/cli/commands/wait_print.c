@@ -1,7 +1,8 @@
-/* wait_print.c - the table at the end of `sluice submit --wait`. */
+/* wait_print.c - what `sluice submit --wait` shows at its end: a table, or JSON. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/cli/json.h"
 #include "client/cli/print.h"
 #include "client/cli/commands/wait.h"
 #include "common/base/cleanup.h"
@@ -46,7 +47,8 @@ static void count_outcomes(const struct wait_group *group, struct buffer *out)
         buffer_printf(out, "%s%u %s", k ? ", " : "", tally[k].count, tally[k].outcome);
 }
 
-static void mean_of(const struct wait_group *group, struct buffer *out)
+/* False where no rollout of it has a reward. */
+static bool mean_reward(const struct wait_group *group, double *ret)
 {
     unsigned count = 0;
     double sum = 0;
@@ -54,8 +56,15 @@ static void mean_of(const struct wait_group *group, struct buffer *out)
         count += group->samples[i].has_reward;
         sum += group->samples[i].reward;
     }
-    if (count)
-        buffer_printf(out, "%.3f", sum / count);
+    *ret = count ? sum / count : 0;
+    return count > 0;
+}
+
+static void mean_of(const struct wait_group *group, struct buffer *out)
+{
+    double mean;
+    if (mean_reward(group, &mean))
+        buffer_printf(out, "%.3f", mean);
     else
         buffer_append_str(out, "-");
 }
@@ -83,4 +92,40 @@ void wait_print(const struct wait *wait, const struct tasks_file *tasks, FILE *o
         add_cell(&columns, group, list_rewards);
     }
     columns_print(&columns, out);
+}
+
+static void print_rollout(const struct wait_group *group, unsigned i, FILE *out)
+{
+    const struct wait_sample *sample = &group->samples[i];
+    fprintf(out, "%s{\"rollout\": ", i ? ", " : "");
+    char name[GROUP_NAME_SIZE + 16];
+    snprintf(name, sizeof(name), "%s/%u", group->name, i);
+    json_text(out, name);
+    fprintf(out, ", \"outcome\": ");
+    json_text(out, *sample->outcome ? sample->outcome : "running");
+    fprintf(out, ", \"trainable\": %s", sample->trainable ? "true" : "false");
+    if (sample->has_reward) {
+        fprintf(out, ", \"reward\": ");
+        json_number(out, sample->reward);
+    }
+    fputc('}', out);
+}
+
+void wait_print_json(const struct wait *wait, const struct tasks_file *tasks, FILE *out)
+{
+    for (size_t i = 0; i < tasks->count; i++) {
+        const struct wait_group *group = wait_find((struct wait *)wait, tasks->lines[i].name);
+        double mean;
+        fputc('{', out);
+        tasks_line_json(out, &tasks->lines[i], wait->stream);
+        if (mean_reward(group, &mean)) {
+            fprintf(out, ", \"mean_reward\": ");
+            json_number(out, mean);
+        }
+        fprintf(out, ", \"rollouts\": [");
+        for (unsigned k = 0; k < group->line->samples; k++)
+            print_rollout(group, k, out);
+        fprintf(out, "]}\n");
+    }
+    fflush(out);
 }
