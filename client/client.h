@@ -28,7 +28,7 @@ struct sluice_client {
     char expected_template[80], expected_tokenizer[80]; /* of traces; "": any */
     uint64_t lease_ms;                                  /* the shortest that was submitted with; 0: none */
     char error[2304];                                   /* the sentence; "" when the last call failed at nothing */
-    char warning[1025];                                 /* of the last submit, "" for none */
+    char warning[1025];                                 /* of the last submit or subscribe, "" for none */
     struct stream *stream;                              /* NULL until sluice_subscribe */
     struct trajectory_view got;                         /* of sluice_get */
     struct buffer text;                                 /* what sluice_status and sluice_get return */

@@ -101,7 +101,10 @@ struct sluice_group {
     uint64_t retry_after_ms; /* set with -EAGAIN: when to try again */
 };
 int sluice_submit_many(struct sluice_client *client, struct sluice_group *groups, size_t count);
-/* What the broker said will soon be refused, when it took the last submit's groups; "" for nothing. */
+/*
+ * After a submit: what the broker will soon refuse. After sluice_subscribe and sluice_follow: that nothing was ever
+ * submitted to the stream, whose name may be mistyped. "" for nothing.
+ */
 const char *sluice_warning(const struct sluice_client *client);
 /*
  * The stream's trainer is alive: leases of its groups start anew. For a trainer that does not call

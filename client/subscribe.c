@@ -41,9 +41,13 @@ static int begin(struct sluice_client *client, uint64_t from)
     client->error[0] = '\0';
     stream->heard_ms = clock_ms();
     stream->renew_ms = stream->heard_ms;
-    if (failed == -ENOENT) /* nothing was submitted to it yet */
+    if (failed == -ENOENT) {
+        snprintf(client->warning, sizeof(client->warning),
+                 "nothing was submitted to the stream %s yet: waiting for its first rollout (`sluice status` lists the "
+                 "streams)",
+                 stream->name);
         answer.as.stream_head = (struct msg_stream_head){.first = 1, .epoch = stream->epoch};
-    else if (answer.id != MSG_stream_head)
+    } else if (answer.id != MSG_stream_head)
         return client_unexpected(client, &answer);
     if (!has_cursor)
         stream->next = from ? from : answer.as.stream_head.first;
@@ -54,7 +58,7 @@ static int begin(struct sluice_client *client, uint64_t from)
 
 int sluice_follow(struct sluice_client *client, const char *name, uint64_t from, const char *cursor_path)
 {
-    client->error[0] = '\0';
+    client->error[0] = client->warning[0] = '\0';
     if (!name_is_valid(slice_from_str(name)) || strlen(name) > sizeof(client->stream->name) - 1)
         return client_fail(client, -EINVAL, "'%s' is no stream's name: 1 to 64 bytes without '/' and blanks", name);
     int failed = stream_open(client, name);

@@ -166,6 +166,18 @@ static const char *read_authority(struct slice left, struct url *url, struct sli
     return why;
 }
 
+/* What other programs call a base URL ends in /v1: here each call adds it. */
+static bool names_endpoint(struct slice path)
+{
+    static const char *const ends[] = {"/v1", "/v1/models", "/v1/completions", "/v1/chat/completions"};
+    for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+        const size_t len = strlen(ends[i]);
+        if (path.len >= len && memcmp(path.data + path.len - len, ends[i], len) == 0)
+            return true;
+    }
+    return false;
+}
+
 static const char *check_path(struct slice path, struct slice behind)
 {
     if (behind.len)
@@ -198,6 +210,8 @@ static const char *read_url(struct slice text, struct url *url)
         return why;
     while (path.len && path.data[path.len - 1] == '/')
         path.len--;
+    if (names_endpoint(path))
+        return "leave /v1 and what follows it out: it is added to every call";
     snprintf(url->base, sizeof(url->base), "%s%.*s%.*s", is_https ? "https://" : "http://", SLICE_ARG(place),
              SLICE_ARG(path));
     return NULL;

@@ -29,9 +29,10 @@ static void print_line(const struct sluice_trajectory *t)
     print_duration(t->wait_ms + t->init_ms + t->run_ms + t->eval_ms, duration, sizeof(duration));
     count_tokens(t, &all, &sampled);
     const char *detail = t->trainable ? "" : t->detail;
-    sanitize_print(stdout, "%llu  %s  %s  reward %s  %zu turns  %zu tokens, %zu sampled  %s%s%s\n",
+    const size_t first_line = strcspn(detail, "\n");
+    sanitize_print(stdout, "%llu  %s  %s  reward %s  %zu turns  %zu tokens, %zu sampled  %s%s%.*s%s\n",
                    (unsigned long long)t->seq, t->rollout, t->outcome, reward, count_turns(t), all, sampled, duration,
-                   *detail ? "  " : "", detail);
+                   *detail ? "  " : "", (int)first_line, detail, detail[first_line] ? " ..." : "");
 }
 
 /* What it has read is on stdout; then the position moves. False when that cannot be, or was said. */
@@ -58,6 +59,8 @@ static int watch(struct sluice_client *client, const struct watch_options *optio
 {
     int64_t timeout_ms = options->timeout_ms == DURATION_FOREVER ? -1 : (int64_t)options->timeout_ms;
     int failed = sluice_follow(client, stream, options->from, options->cursor);
+    if (!failed && *sluice_warning(client))
+        cli_say("warning: %s", sluice_warning(client));
     for (uint64_t seen = 0; !failed && (!options->count || seen < options->count);) {
         const struct sluice_trajectory *trajectory;
         failed = sluice_next(client, timeout_ms, &trajectory);

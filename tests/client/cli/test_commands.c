@@ -16,6 +16,15 @@ static void watch_prints_a_line_for_each(void **state)
     expect(f, "watch train --from 2 --count 1", 1, "number 2 is no longer kept; the oldest is 3");
 }
 
+static void watching_what_nobody_submitted_to_says_so(void **state)
+{
+    struct fixture *f = *state;
+    expect(f, "watch trian --timeout 100ms", 0, "warning: nothing was submitted to the stream trian yet");
+    fake_add_many(f->broker, 3, 100);
+    expect(f, "watch train --count 3", 0, "reward");
+    assert_null(strstr(said(f), "warning"));
+}
+
 static void show_prints_what_was_said(void **state)
 {
     struct fixture *f = *state;
@@ -296,6 +305,7 @@ int main(void)
         CASE(acknowledging_and_backing_up_say_what_they_did),
         CASE(draining_tells_and_waits_until_they_are_gone),
         CASE(a_broker_that_was_started_again_is_given_time_to_hear_of_its_workers),
+        CASE(watching_what_nobody_submitted_to_says_so),
         CASE(show_prints_what_was_said),
         CASE(the_small_commands_do_what_they_say),
         CASE(the_exit_status_of_status_is_the_health),

@@ -20,6 +20,8 @@ static void a_base_url_is_read_into_its_parts(void **state)
         {"http://127.0.0.1:8080", "http://127.0.0.1:8080", "", "127.0.0.1", 8080},
         {"http://gpu1", "http://gpu1", "", "gpu1", 80},
         {"https://gpu_1.example.org//", "https://gpu_1.example.org", "", "gpu_1.example.org", 443},
+        {"http://h/v1/engines/7b", "http://h/v1/engines/7b", "", "h", 80},
+        {"http://h/xv1", "http://h/xv1", "", "h", 80},
         {"http://h:1/a/b%20c/", "http://h:1/a/b%20c", "", "h", 1},
         {"http://[::1]:65535/x", "http://[::1]:65535/x", "", "::1", 65535},
         {"https://[2001:db8::7]", "https://[2001:db8::7]", "", "2001:db8::7", 443},
@@ -104,6 +106,10 @@ static void what_is_no_base_url_is_refused_with_its_reason(void **state)
         {"http://u p@h", user},
         {"http://u/p@h", "an '@' is behind its host"},
         {"http://u:p?s@h", "a query"},
+        {"http://h:8000/v1", "leave /v1"},
+        {"http://h:8000/v1/", "leave /v1"},
+        {"http://h/proxy/v1/chat/completions", "leave /v1"},
+        {"https://h/v1/models", "leave /v1"},
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {

@@ -115,7 +115,7 @@ static void an_engine_that_is_no_url_is_refused(void **state)
         assert_string_equal(expect_refused(world, REFUSAL_BAD_NAME)->field, "url");
         assert_int_equal(seen_count(world, PERSIST_ENGINE), 0);
     }
-    world_engine(world, MSG_engine_add, "https://engines.example/v1");
+    world_engine(world, MSG_engine_add, "https://engines.example/a");
     expect(world, PERSIST_ENGINE);
     world_close(world);
 }
