@@ -59,7 +59,7 @@ void sluice_close(struct sluice_client **handle)
     if (!client)
         return;
     *handle = NULL;
-    stream_destroy(&client->stream);
+    stream_close(&client->stream);
     trajectory_view_finish(&client->got);
     buffer_finish(&client->text);
     link_close_front(client);

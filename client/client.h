@@ -118,6 +118,6 @@ int client_check_expected(struct sluice_client *client, const struct sluice_traj
 
 /* True if the answer belongs to the stream's fetch; it may have been taken over. */
 bool stream_offer(struct sluice_client *client, struct answer *answer);
-void stream_destroy(struct stream **stream);
+void stream_close(struct stream **stream);
 
 #endif

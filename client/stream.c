@@ -340,7 +340,7 @@ int stream_await(struct sluice_client *client, int64_t deadline_ms)
     }
 }
 
-void stream_destroy(struct stream **handle)
+void stream_close(struct stream **handle)
 {
     struct stream *stream = *handle;
     if (!stream)

@@ -8,7 +8,7 @@
 
 static int stream_open(struct sluice_client *client, const char *name)
 {
-    stream_destroy(&client->stream);
+    stream_close(&client->stream);
     struct stream *stream = client->stream = calloc(1, sizeof(*stream));
     if (!stream)
         return client_fail(client, -ENOMEM, "out of memory");
@@ -69,7 +69,7 @@ int sluice_follow(struct sluice_client *client, const char *name, uint64_t from,
     if (!failed)
         failed = begin(client, from);
     if (failed)
-        stream_destroy(&client->stream);
+        stream_close(&client->stream);
     return failed;
 }
 

@@ -108,7 +108,7 @@ struct engine_scoring {
 };
 int engine_score(struct engine *engine, struct engine_scoring *scoring, struct fail *fail);
 
-const char *engine_url(const struct engine *engine);
+const char *engine_base_url(const struct engine *engine);
 const char *engine_logprobs_mode(const struct engine *engine);
 
 #endif

@@ -186,6 +186,6 @@ void engines_tell_again(struct engines *engines)
         engine->is_told = false;
 }
 
-const char *engine_url(const struct engine *engine) { return engine->url; }
+const char *engine_base_url(const struct engine *engine) { return engine->url; }
 
 const char *engine_logprobs_mode(const struct engine *engine) { return engine->info.logprobs_mode; }

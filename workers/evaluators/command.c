@@ -148,9 +148,9 @@ static void judge_file(struct job *job, struct stage_sandbox *room)
     if (file < 0 && !stage_is_file_fault(file))
         stage_end_failed(job, room, BLAME_EVALUATOR, file, &fail);
     else if (file < 0)
-        job_end(job, OUTCOME_TASK, "the evaluator left no reward: %s", fail.text);
+        job_set_outcome(job, OUTCOME_TASK, "the evaluator left no reward: %s", fail.text);
     else if (!read_short(room->sandbox, file, text) || !parse_reward(text, &reward))
-        job_end(job, OUTCOME_TASK, "the reward file %.200s holds no finite number", path);
+        job_set_outcome(job, OUTCOME_TASK, "the reward file %.200s holds no finite number", path);
     else
         evaluator_reward(job, reward, "the reward file says %g", reward);
 }
@@ -160,7 +160,7 @@ static void judge_status(struct job *job, const struct ended *ended, const char 
     struct verdict verdict;
     verdict_read(job->task, ended->output.status, ended->errors.text, &verdict);
     if (verdict.is_broken)
-        job_end(job, OUTCOME_TASK, "the evaluator is broken, it %s, %s: %s", how, verdict.why, tail);
+        job_set_outcome(job, OUTCOME_TASK, "the evaluator is broken, it %s, %s: %s", how, verdict.why, tail);
     else
         evaluator_reward(job, verdict.reward, "the evaluator %s%s%s", how, *tail ? ": " : "", tail);
 }
@@ -173,13 +173,13 @@ static void judge(struct job *job, struct stage_sandbox *room, const struct ende
     stage_describe_end(room, output, how, sizeof(how));
     bool is_whole = !output->timed_out && output->status < 256;
     if (sandbox_breach(room->sandbox))
-        job_end(job, OUTCOME_TASK, "the evaluator went over its %s limit", sandbox_breach(room->sandbox));
+        job_set_outcome(job, OUTCOME_TASK, "the evaluator went over its %s limit", sandbox_breach(room->sandbox));
     else if (is_whole && output->status == 0 && job->task->eval_reward_file)
         judge_file(job, room);
     else if (is_whole && !job->task->eval_reward_file)
         judge_status(job, ended, how, tail);
     else
-        job_end(job, OUTCOME_TASK, "the evaluator is broken, it %s: %s", how, tail);
+        job_set_outcome(job, OUTCOME_TASK, "the evaluator is broken, it %s: %s", how, tail);
 }
 
 static void command_run(struct job *job)
@@ -188,7 +188,7 @@ static void command_run(struct job *job)
     struct ended ended = {.output = {0}};
     struct fail fail = {0};
     if (slice_is(job->start.run_layer_digest, LAYER_UNKNOWN)) {
-        job_end(job, OUTCOME_AGENT, "what the agent left is not known, and nothing was scored");
+        job_set_outcome(job, OUTCOME_AGENT, "what the agent left is not known, and nothing was scored");
         return;
     }
     int code = open_room(job, &room, &fail);

@@ -4,7 +4,7 @@
 
 #include "workers/evaluators/evaluator.h"
 
-static void run_none(struct job *job) { job_end(job, OUTCOME_OK, "no evaluator, no reward"); }
+static void run_none(struct job *job) { job_set_outcome(job, OUTCOME_OK, "no evaluator, no reward"); }
 
 static const struct evaluator evaluator_none = {
     .name = "none",
@@ -29,7 +29,7 @@ void evaluator_reward(struct job *job, double reward, const char *format, ...)
     va_start(args, format);
     vsnprintf(words, sizeof(words), format, args);
     va_end(args);
-    job_end(job, OUTCOME_OK, "%s", words);
+    job_set_outcome(job, OUTCOME_OK, "%s", words);
     job->result.has_reward = true;
     job->result.reward = reward;
 }

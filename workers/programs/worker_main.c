@@ -48,17 +48,18 @@ static bool follow_parent(void)
 static int work(const struct worker_plan *plan, struct spawner *spawner, bool *ret_clean)
 {
     struct fail fail;
-    struct worker *worker = worker_create(plan, spawner, &fail);
+    struct worker *worker = worker_open(plan, spawner, &fail);
     if (!worker)
         return complain(END_NO_SOCKET, &fail);
-    printf("worker ready stage=%s id=%s lane=%s\n", stage_wire(plan->stage), worker_id(worker), worker_lane(worker));
+    printf("worker ready stage=%s id=%s lane=%s\n", stage_wire(plan->stage), worker_get_id(worker),
+           worker_get_lane(worker));
     fflush(stdout);
     static const int statuses[] = {
         [WORKER_STOPPED] = 0, [WORKER_BROKEN] = END_NO_SPAWNER, [WORKER_TO_BEGIN_ANEW] = BEGINS_ANEW};
     enum worker_end end = worker_run(worker);
     if (end == WORKER_TO_BEGIN_ANEW)
         setenv(NODE_ERROR_VARIABLE, worker_node_error(worker), 1);
-    *ret_clean = worker_destroy(&worker);
+    *ret_clean = worker_close(&worker);
     return statuses[end];
 }
 

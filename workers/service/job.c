@@ -37,7 +37,7 @@ static void end(struct job *job, enum outcome outcome, enum fault fault, const c
     job->result.fault = fault;
 }
 
-void job_end(struct job *job, enum outcome outcome, const char *format, ...)
+void job_set_outcome(struct job *job, enum outcome outcome, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -45,7 +45,7 @@ void job_end(struct job *job, enum outcome outcome, const char *format, ...)
     va_end(args);
 }
 
-void job_fail(struct job *job, enum outcome outcome, enum fault fault, const char *format, ...)
+void job_set_fault(struct job *job, enum outcome outcome, enum fault fault, const char *format, ...)
 {
     va_list args;
     va_start(args, format);

@@ -80,9 +80,10 @@ void job_begin(struct job *job, enum stage stage);
 void job_begin_work(struct job *job);
 
 /* Sets outcome and detail; nothing in particular is to blame. */
-void job_end(struct job *job, enum outcome outcome, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* As job_end; `fault` is to blame (docs/faults.md). */
-void job_fail(struct job *job, enum outcome outcome, enum fault fault, const char *format, ...)
+void job_set_outcome(struct job *job, enum outcome outcome, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* As job_set_outcome; `fault` is to blame (docs/faults.md). */
+void job_set_fault(struct job *job, enum outcome outcome, enum fault fault, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 #endif

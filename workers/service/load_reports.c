@@ -55,7 +55,7 @@ static bool send_migrated(struct worker *worker, const struct running_job *job)
     struct msg_job_migrated migrated = {.worker = slice_from_str(worker->id),
                                         .job = job->job.start.job,
                                         .token = job->token,
-                                        .engine = slice_from_str(engine_url(job->job.migration.at))};
+                                        .engine = slice_from_str(engine_base_url(job->job.migration.at))};
     return message_encode(MSG_job_migrated, &migrated, &bytes, &no) &&
            lane_send_copy(&worker->lane, buffer_peek(&bytes));
 }

@@ -53,7 +53,7 @@ bool result_encode(struct job *job, const char *worker, uint64_t token, uint64_t
     struct refusal no;
     if (message_encode(MSG_job_result, &message, out, &no))
         return !out->failed;
-    job_end(job, OUTCOME_INFRA, "the result cannot be sent: %s: %s", no.field, no.text);
+    job_set_outcome(job, OUTCOME_INFRA, "the result cannot be sent: %s: %s", no.field, no.text);
     return result_encode_bare(job->start.job, worker, token, ms, result, out);
 }
 

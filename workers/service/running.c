@@ -56,14 +56,15 @@ static void work_stage(struct running_job *self, const struct task_kind *kind, e
     struct job *job = &self->job;
     void (*const stages[STAGE_COUNT])(struct job * job) = {
         [STAGE_INIT] = kind->init, [STAGE_RUN] = kind->run, [STAGE_EVAL] = kind->eval};
-    job_end(job, OUTCOME_INFRA, "the %s stage of kind %s did not say how it ended", stage_wire(stage), kind->name);
+    job_set_outcome(job, OUTCOME_INFRA, "the %s stage of kind %s did not say how it ended", stage_wire(stage),
+                    kind->name);
     job_begin(job, stage);
     self->overdue_timer = loop_after(fiber_loop(), JOB_PREPARE_MS + job->limit_ms + JOB_PACK_MS + JOB_OVERDUE_MS,
                                      overdue, self);
     if (self->overdue_timer)
         stages[stage](job);
     else
-        job_fail(job, OUTCOME_INFRA, FAULT_NODE, "out of memory");
+        job_set_fault(job, OUTCOME_INFRA, FAULT_NODE, "out of memory");
 }
 
 static void work(void *arg)
@@ -75,14 +76,14 @@ static void work(void *arg)
     stage_parse(job->start.stage, &stage);
     job->task = task_parse(job->start.task, &no);
     if (!job->task) {
-        job_end(job, OUTCOME_TASK, "the task is refused: %s%s%s", no.field, no.field[0] ? ": " : "", no.text);
+        job_set_outcome(job, OUTCOME_TASK, "the task is refused: %s%s%s", no.field, no.field[0] ? ": " : "", no.text);
         return;
     }
     const struct task_kind *kind = task_kind_find(job->task->kind);
     if (kind)
         work_stage(self, kind, stage);
     else
-        job_end(job, OUTCOME_TASK, "this worker knows no kind of task \"%s\"", job->task->kind);
+        job_set_outcome(job, OUTCOME_TASK, "this worker knows no kind of task \"%s\"", job->task->kind);
 }
 
 static void running_job_destroy(struct running_job *self)

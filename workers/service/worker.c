@@ -300,7 +300,7 @@ static int watch_all(struct worker *worker, struct fail *fail)
     return 0;
 }
 
-struct worker *worker_create(const struct worker_plan *plan, struct spawner *spawner, struct fail *fail)
+struct worker *worker_open(const struct worker_plan *plan, struct spawner *spawner, struct fail *fail)
 {
     struct fail words;
     fail = fail ? fail : &words;
@@ -320,11 +320,11 @@ struct worker *worker_create(const struct worker_plan *plan, struct spawner *spa
     worker->running.arg = worker;
     if (make_id(worker, fail) < 0 || make_context(worker, fail) < 0 || open_lane(worker, fail) < 0 ||
         watch_all(worker, fail) < 0)
-        worker_destroy(&worker);
+        worker_close(&worker);
     return worker;
 }
 
-bool worker_destroy(struct worker **worker)
+bool worker_close(struct worker **worker)
 {
     struct worker *old = *worker;
     if (!old)
@@ -351,8 +351,8 @@ bool worker_destroy(struct worker **worker)
     return true;
 }
 
-const char *worker_id(const struct worker *worker) { return worker->id; }
-const char *worker_lane(const struct worker *worker) { return worker->lane.endpoint; }
+const char *worker_get_id(const struct worker *worker) { return worker->id; }
+const char *worker_get_lane(const struct worker *worker) { return worker->lane.endpoint; }
 
 const char *worker_node_error(const struct worker *worker) { return worker->node_error; }
 

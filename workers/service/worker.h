@@ -54,15 +54,15 @@ struct worker;
  * Takes the spawner (also when it fails), opens the sockets, takes over SIGTERM and SIGINT. Strings
  * of the plan must live as long. NULL with fail.
  */
-struct worker *worker_create(const struct worker_plan *plan, struct spawner *spawner, struct fail *fail);
+struct worker *worker_open(const struct worker_plan *plan, struct spawner *spawner, struct fail *fail);
 /*
  * Stops the spawner and all sandboxes. NULL-safe. False when a job's fiber would not end: the
  * worker's memory stays because that fiber points into it, and the process should end.
  */
-bool worker_destroy(struct worker **worker);
+bool worker_close(struct worker **worker);
 
-const char *worker_id(const struct worker *worker);
-const char *worker_lane(const struct worker *worker);
+const char *worker_get_id(const struct worker *worker);
+const char *worker_get_lane(const struct worker *worker);
 
 /*
  * How it came to an end: stopped by a signal or the broker; it can do no more work, as the spawner died; or the cache is

@@ -3,22 +3,22 @@
 
 #include "workers/stages/kinds.h"
 
-static void noop_init(struct job *job) { job_end(job, OUTCOME_OK, "noop"); }
+static void noop_init(struct job *job) { job_set_outcome(job, OUTCOME_OK, "noop"); }
 
 static void noop_run(struct job *job)
 {
     job->result.answer = strdup("noop");
     if (job->result.answer)
-        job_end(job, OUTCOME_OK, "noop");
+        job_set_outcome(job, OUTCOME_OK, "noop");
     else
-        job_fail(job, OUTCOME_INFRA, FAULT_NODE, "out of memory");
+        job_set_fault(job, OUTCOME_INFRA, FAULT_NODE, "out of memory");
 }
 
 static void noop_eval(struct job *job)
 {
     job->result.has_reward = true;
     job->result.reward = 1.0;
-    job_end(job, OUTCOME_OK, "noop");
+    job_set_outcome(job, OUTCOME_OK, "noop");
 }
 
 const struct task_kind kind_noop = {

@@ -27,7 +27,7 @@ static bool write_file(struct job *job, struct stage_sandbox *stage, const struc
     if (code == 0)
         return true;
     if (stage_is_file_fault(code))
-        job_end(job, OUTCOME_TASK, "cannot write the file %.400s: %s", file->path, fail.text);
+        job_set_outcome(job, OUTCOME_TASK, "cannot write the file %.400s: %s", file->path, fail.text);
     else
         stage_end_failed(job, stage, BLAME_TASK, code, &fail);
     return false;
@@ -45,8 +45,8 @@ static bool run_setup(struct job *job, struct stage_sandbox *stage, const char *
         stage_end_failed(job, stage, BLAME_TASK, code, &fail);
     else if (!good) {
         stage_describe_end(stage, &output, how, sizeof(how));
-        job_end(job, OUTCOME_TASK, "the set-up command %.300s %s: %s", command, how,
-                stage_output_tail(&output, TAIL_MAX));
+        job_set_outcome(job, OUTCOME_TASK, "the set-up command %.300s %s: %s", command, how,
+                        stage_output_tail(&output, TAIL_MAX));
     }
     free(output.text);
     return good && !sandbox_breach(stage->sandbox);
@@ -76,9 +76,9 @@ static bool pack(struct job *job, struct stage_sandbox *stage, enum blame_who wh
     fiber_pop_deadline();
     stage->fault = job->result.layer.fault;
     if (code == -ENAMETOOLONG || code == -EFBIG)
-        job_end(job, blame_get(who, BLAME_TREE).outcome, "the files cannot be packed: %s", fail.text);
+        job_set_outcome(job, blame_get(who, BLAME_TREE).outcome, "the files cannot be packed: %s", fail.text);
     else if (code == -ETIMEDOUT && !sandbox_breach(stage->sandbox))
-        job_fail(job, OUTCOME_INFRA, stage->fault, "the files were not packed within %d s", JOB_PACK_MS / 1000);
+        job_set_fault(job, OUTCOME_INFRA, stage->fault, "the files were not packed within %d s", JOB_PACK_MS / 1000);
     else if (code < 0)
         stage_end_failed(job, stage, who, code, &fail);
     if (code < 0 && job->result.outcome == OUTCOME_AGENT)
@@ -98,8 +98,8 @@ static void sandbox_init(struct job *job)
         stage_end_failed(job, &stage, BLAME_TASK, code, &fail);
     else if (is_empty || (set_up(job, &stage) && pack(job, &stage, BLAME_TASK))) {
         stage_describe_breaches(&stage, limits, sizeof(limits));
-        job_end(job, OUTCOME_OK, "%zu files, %zu set-up commands%s", job->task->file_count, job->task->setup_count,
-                limits);
+        job_set_outcome(job, OUTCOME_OK, "%zu files, %zu set-up commands%s", job->task->file_count,
+                        job->task->setup_count, limits);
     }
     stage_confirm(job, &stage);
     stage_sandbox_close(&stage);
@@ -111,13 +111,13 @@ static bool find_engine(struct job *job, struct engine **ret)
 {
     char url[257];
     if (!job->start.has_engine) {
-        job_end(job, OUTCOME_INFRA, "the agent needs an engine and the job names none");
+        job_set_outcome(job, OUTCOME_INFRA, "the agent needs an engine and the job names none");
         return false;
     }
     snprintf(url, sizeof(url), "%.*s", SLICE_ARG(job->start.engine));
     *ret = engines_get(job->context->engines, url);
     if (!*ret)
-        job_fail(job, OUTCOME_INFRA, FAULT_NODE, "no engine can be made for %s: out of memory", url);
+        job_set_fault(job, OUTCOME_INFRA, FAULT_NODE, "no engine can be made for %s: out of memory", url);
     return *ret != NULL;
 }
 
@@ -153,8 +153,8 @@ static void keep_identity(struct job *job, const struct record *record)
         } else if ((result->outcome == OUTCOME_OK || result->outcome == OUTCOME_AGENT) &&
                    (strcmp(result->tokenizer_digest, trace->tokenizer_digest) != 0 ||
                     strcmp(result->template_digest, trace->template_digest) != 0)) {
-            job_fail(job, OUTCOME_INFRA, FAULT_ENGINE,
-                     "the engine's tokenizer or chat template was another one from trace %zu on", i + 1);
+            job_set_fault(job, OUTCOME_INFRA, FAULT_ENGINE,
+                          "the engine's tokenizer or chat template was another one from trace %zu on", i + 1);
             return;
         }
     }
@@ -170,7 +170,7 @@ static void keep_record(struct job *job, const struct record *record)
     if (record_encode(record, &job->result.record, &no))
         return;
     buffer_clear(&job->result.record);
-    job_end(job, OUTCOME_INFRA, "the record cannot be written: %s: %s", no.field, no.text);
+    job_set_outcome(job, OUTCOME_INFRA, "the record cannot be written: %s: %s", no.field, no.text);
 }
 
 /* Its words, behind a mark where its last turns were further from the first than the task lets them. */
@@ -178,10 +178,10 @@ static void say_end(struct job *job, const struct agent_run *run, struct blame b
 {
     const bool has_worked = blame.outcome == OUTCOME_OK || blame.outcome == OUTCOME_AGENT;
     if (has_worked && staleness_is_marked(&run->age, job->task))
-        job_fail(job, blame.outcome, blame.fault, STALE_MARK "a turn was %llu versions behind; %s",
-                 (unsigned long long)run->age.most, words);
+        job_set_fault(job, blame.outcome, blame.fault, STALE_MARK "a turn was %llu versions behind; %s",
+                      (unsigned long long)run->age.most, words);
     else
-        job_fail(job, blame.outcome, blame.fault, "%s", words);
+        job_set_fault(job, blame.outcome, blame.fault, "%s", words);
 }
 
 static void say_breach(struct job *job, const struct agent_run *run, const char *breach)
@@ -198,7 +198,7 @@ static void finish_run(struct job *job, struct stage_sandbox *stage, const struc
     const char *breach = stage->sandbox ? sandbox_breach(stage->sandbox) : NULL;
     bool is_late = fiber_is_late();
     if ((outcome == OUTCOME_CANCELLED && !is_stale) || fiber_is_cancelled()) {
-        job_end(job, OUTCOME_CANCELLED, "cancelled");
+        job_set_outcome(job, OUTCOME_CANCELLED, "cancelled");
         return;
     }
     if (breach && run->fault != FAULT_STALE)
@@ -209,7 +209,7 @@ static void finish_run(struct job *job, struct stage_sandbox *stage, const struc
     if (stage_record_usage(stage, is_late, run->record) && stage_record_touched(stage, run->record))
         keep_record(job, run->record);
     else
-        job_end(job, OUTCOME_INFRA, "the record cannot be written: out of memory");
+        job_set_outcome(job, OUTCOME_INFRA, "the record cannot be written: out of memory");
 }
 
 static void run_agent(struct job *job, const struct agent *agent, struct engine *engine, struct stage_sandbox *stage)
@@ -236,7 +236,7 @@ static void sandbox_run(struct job *job)
     struct engine *engine = NULL;
     const struct agent *agent = agent_find(job->task->agent_kind);
     if (!agent)
-        job_end(job, OUTCOME_TASK, "this worker knows no agent \"%s\"", job->task->agent_kind);
+        job_set_outcome(job, OUTCOME_TASK, "this worker knows no agent \"%s\"", job->task->agent_kind);
     else if ((!agent->needs_engine || find_engine(job, &engine)) &&
              (!agent->needs_sandbox || open_run_sandbox(job, &stage)))
         run_agent(job, agent, engine, &stage);
@@ -252,7 +252,7 @@ static void sandbox_eval(struct job *job)
     if (evaluator)
         evaluator->run(job);
     else
-        job_end(job, OUTCOME_TASK, "this worker knows no evaluator \"%s\"", job->task->eval_kind);
+        job_set_outcome(job, OUTCOME_TASK, "this worker knows no evaluator \"%s\"", job->task->eval_kind);
 }
 
 const struct task_kind kind_sandbox = {

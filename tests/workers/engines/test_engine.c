@@ -360,7 +360,7 @@ static void urls_that_differ_in_a_slash_are_one_engine(void **state)
     struct engine *one = engines_get(engines, "http://a:1/");
     assert_ptr_equal(one, engines_get(engines, "http://a:1"));
     assert_ptr_not_equal(one, engines_get(engines, "http://a:12"));
-    assert_string_equal(engine_url(one), "http://a:1");
+    assert_string_equal(engine_base_url(one), "http://a:1");
     engines_destroy(&engines);
 }
 

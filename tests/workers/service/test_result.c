@@ -18,7 +18,7 @@ static int set_up(void **state)
 {
     (void)state;
     job = (struct job){.start = {.job = slice_from_str("run:g/0")}};
-    job_end(&job, OUTCOME_OK, "fine");
+    job_set_outcome(&job, OUTCOME_OK, "fine");
     return 0;
 }
 
@@ -70,7 +70,7 @@ static void only_ok_has_a_reward(void **state)
     (void)state;
     job.result.has_reward = true;
     job.result.reward = 1;
-    job_end(&job, OUTCOME_TASK, "the evaluator broke");
+    job_set_outcome(&job, OUTCOME_TASK, "the evaluator broke");
     encode();
     assert_true(slice_is(sent.outcome, "task"));
     assert_false(sent.has_reward);
@@ -79,11 +79,11 @@ static void only_ok_has_a_reward(void **state)
 static void a_fault_goes_with_task_and_infra_and_with_nothing_else(void **state)
 {
     (void)state;
-    job_fail(&job, OUTCOME_INFRA, FAULT_ENGINE, "it hung");
+    job_set_fault(&job, OUTCOME_INFRA, FAULT_ENGINE, "it hung");
     encode();
     assert_true(sent.has_fault && slice_is(sent.fault, "engine"));
     buffer_clear(&bytes);
-    job_fail(&job, OUTCOME_TASK, FAULT_IMAGE, "it is not there");
+    job_set_fault(&job, OUTCOME_TASK, FAULT_IMAGE, "it is not there");
     encode();
     assert_true(sent.has_fault && slice_is(sent.fault, "image"));
     buffer_clear(&bytes);
@@ -91,7 +91,7 @@ static void a_fault_goes_with_task_and_infra_and_with_nothing_else(void **state)
     encode();
     assert_false(sent.has_fault);
     buffer_clear(&bytes);
-    job_end(&job, OUTCOME_INFRA, "something else");
+    job_set_outcome(&job, OUTCOME_INFRA, "something else");
     encode();
     assert_false(sent.has_fault);
 }
@@ -124,7 +124,7 @@ static void a_detail_that_is_too_long_ends_at_a_character(void **state)
     char text[4096];
     for (size_t i = 0; i < sizeof(text) - 4; i += 3)
         memcpy(text + i, "\xe2\x82\xac", 4);
-    job_end(&job, OUTCOME_AGENT, "%s", text);
+    job_set_outcome(&job, OUTCOME_AGENT, "%s", text);
     encode();
     assert_true(sent.detail.len < sizeof(job.result.detail));
 }

@@ -102,7 +102,7 @@ static inline struct job make_job(const char *json)
     job.task = task_parse(slice_from_str(json), &no);
     if (!job.task)
         fail_msg("%s: %s: %s", json, no.field, no.text);
-    job_end(&job, OUTCOME_INFRA, "did not say how it ended");
+    job_set_outcome(&job, OUTCOME_INFRA, "did not say how it ended");
     return job;
 }
 

@@ -36,12 +36,12 @@ static int refuse_another(const struct conversation *conversation, int error, st
     const struct engine *engine = conversation->run->engine;
     const bool is_told = error == 0 || error == -EINVAL || error == -E2BIG || error == -ENOTSUP;
     if (error == -ESTALE || (is_told && !engine_serves(engine, conversation->identity)))
-        return fail_set(fail, -ESTALE, "%s serves another model than the rollout began with: %s", engine_url(engine),
-                        what_changed(conversation));
+        return fail_set(fail, -ESTALE, "%s serves another model than the rollout began with: %s",
+                        engine_base_url(engine), what_changed(conversation));
     if (is_told && strcmp(engine_logprobs_mode(engine), conversation->run->record->logprobs_mode) != 0)
-        return fail_set(fail, -ESTALE,
-                        "%s gives log-probabilities of another kind (%s) than the rollout began with (%s)",
-                        engine_url(engine), engine_logprobs_mode(engine), conversation->run->record->logprobs_mode);
+        return fail_set(
+            fail, -ESTALE, "%s gives log-probabilities of another kind (%s) than the rollout began with (%s)",
+            engine_base_url(engine), engine_logprobs_mode(engine), conversation->run->record->logprobs_mode);
     return error;
 }
 
@@ -179,7 +179,7 @@ static int record_generation(struct conversation *conversation, const struct gen
                                .prefill_seconds = generation->prefill_seconds,
                                .decode_seconds = generation->decode_seconds};
     snprintf(turn.finish, sizeof(turn.finish), "%s", generation->finish);
-    snprintf(turn.engine, sizeof(turn.engine), "%s", engine_url(run->engine));
+    snprintf(turn.engine, sizeof(turn.engine), "%s", engine_base_url(run->engine));
     snprintf(turn.version, sizeof(turn.version), "%s", generation->version);
     const struct tokens *sampled = &generation->sampled;
     return record_append(run->record, &turn, sampled->ids, generation->logprobs, sampled->count, true) &&

@@ -51,7 +51,7 @@ static enum outcome end_step(struct turns *turns, enum step step)
     return conversation_end(&turns->conversation, 0, &none);
 }
 
-enum outcome turns_take(struct turns *turns, int (*step)(void *agent, enum step *ret, struct fail *fail), void *agent)
+enum outcome turns_run(struct turns *turns, int (*step)(void *agent, enum step *ret, struct fail *fail), void *agent)
 {
     struct agent_run *run = turns->run;
     const struct task *task = run->task;

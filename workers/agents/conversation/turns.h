@@ -26,7 +26,7 @@ struct turns {
 };
 
 /* Samples a turn and calls `step`, again and again; how it ended. conversation is open. */
-enum outcome turns_take(struct turns *turns, int (*step)(void *agent, enum step *ret, struct fail *fail), void *agent);
+enum outcome turns_run(struct turns *turns, int (*step)(void *agent, enum step *ret, struct fail *fail), void *agent);
 
 /* Whether the last reply is acted on: STEP_FORMAT when it was one too many that is `wrong`. */
 enum step turns_judge(struct turns *turns, bool is_wrong);

@@ -183,7 +183,7 @@ static enum outcome bash_run(struct agent_run *run)
     struct conversation *conversation = &agent.turns.conversation;
     int error = conversation_open(conversation, run, system_prompt, &fail);
     enum outcome outcome = error < 0 ? conversation_end(conversation, error, &fail)
-                                     : turns_take(&agent.turns, take_step, &agent);
+                                     : turns_run(&agent.turns, take_step, &agent);
     shell_close(&agent.shell);
     conversation_close(conversation);
     return outcome;

@@ -202,7 +202,7 @@ static enum outcome converse(struct tools_agent *agent)
     if (error == 0)
         error = choose_role(agent, &fail);
     return error < 0 ? conversation_end(&agent->turns.conversation, error, &fail)
-                     : turns_take(&agent->turns, take_step, agent);
+                     : turns_run(&agent->turns, take_step, agent);
 }
 
 static enum outcome tools_run(struct agent_run *run)

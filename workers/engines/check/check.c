@@ -98,7 +98,7 @@ enum check_status engine_check(const char *url, bool is_json, FILE *out)
         loop_run(report.run.loop);
     else
         report.status = ENGINE_CHECK_STATUS_NONE;
-    tell_all(&report, report.run.engine ? engine_url(report.run.engine) : "");
+    tell_all(&report, report.run.engine ? engine_base_url(report.run.engine) : "");
     tokens_finish(&report.run.prompt);
     tokens_finish(&report.run.sampled);
     free(report.run.logprobs);

@@ -122,13 +122,13 @@ int call_json(const struct call *call, json_t **ret, struct fail *fail)
     return fail_wrap(fail, "%s%s", call->base, call->path);
 }
 
-void answer_finish(struct answer *answer)
+void call_answer_finish(struct call_answer *answer)
 {
     json_doc_finish(&answer->doc);
     buffer_finish(&answer->text);
 }
 
-int call_tree(const struct call *call, struct answer *ret, struct fail *fail)
+int call_tree(const struct call *call, struct call_answer *ret, struct fail *fail)
 {
     int error = call_text(call, &ret->text, fail);
     if (error == 0 && (error = json_doc_parse(buffer_peek(&ret->text), &ret->doc, fail)) < 0)

@@ -39,14 +39,14 @@ int call_json(const struct call *call, json_t **ret, struct fail *fail);
 int call_text(const struct call *call, struct buffer *ret, struct fail *fail);
 
 /* An answer that is read as a document, and the text that the document points into. */
-struct answer {
+struct call_answer {
     struct buffer text;
     struct json_doc doc;
 };
-void answer_finish(struct answer *answer);
-#define AUTO_ANSWER __attribute__((cleanup(answer_finish))) struct answer
+void call_answer_finish(struct call_answer *answer);
+#define AUTO_CALL_ANSWER __attribute__((cleanup(call_answer_finish))) struct call_answer
 
-int call_tree(const struct call *call, struct answer *ret, struct fail *fail);
+int call_tree(const struct call *call, struct call_answer *ret, struct fail *fail);
 
 /* The error of a status and body; also used by tests on recorded bodies. */
 int call_refusal(long status, const json_t *body, struct fail *fail);

@@ -70,7 +70,8 @@ enum {
     ANSWER_TOKENS_MAX = 1 << 18
 };
 
-int http_api_sample(struct engine *engine, const struct http_api_call *sampling, struct answer *ret, struct fail *fail)
+int http_api_sample(struct engine *engine, const struct http_api_call *sampling, struct call_answer *ret,
+                    struct fail *fail)
 {
     const uint64_t tokens = sampling->tokens < ANSWER_TOKENS_MAX ? sampling->tokens : ANSWER_TOKENS_MAX;
     if (!sampling->text)

@@ -27,7 +27,8 @@ struct http_api_call {
     size_t token_bytes;      /* of the answer, for each of them */
     size_t prompt_bytes;     /* of the answer, for the prompt */
 };
-int http_api_sample(struct engine *engine, const struct http_api_call *call, struct answer *ret, struct fail *fail);
+int http_api_sample(struct engine *engine, const struct http_api_call *call, struct call_answer *ret,
+                    struct fail *fail);
 
 /*
  * info->model and context_tokens (0: it does not say); and, unless NULL, the digest (80 bytes) of

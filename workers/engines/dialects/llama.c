@@ -256,7 +256,7 @@ static char *write_body(const json_t *body, const struct tokens *prompt)
 }
 
 static int complete(struct engine *engine, const struct tokens *prompt, const json_t *body, uint64_t tokens,
-                    struct answer *ret, struct fail *fail)
+                    struct call_answer *ret, struct fail *fail)
 {
     AUTO_FREE char *text = write_body(body, prompt);
     const struct http_api_call call = {
@@ -271,7 +271,7 @@ struct scoring {
 
 /* One token after prompt + ids[0..at], `forced`; with the `top` most likely ones beside it. */
 static int ask_forced(const struct scoring *scoring, const struct tokens *ids, size_t at, uint32_t forced, uint64_t top,
-                      struct answer *ret, struct fail *fail)
+                      struct call_answer *ret, struct fail *fail)
 {
     struct tokens prefix = {0};
     if (!tokens_append(&prefix, scoring->prompt->ids, scoring->prompt->count) ||
@@ -301,7 +301,7 @@ static int score(void *arg, const struct tokens *ids, size_t at, struct llama_sc
                      {scoring->engine->info.plain_id, 1 << 16},
                      {scoring->engine->info.plain_id, 1 << 20}};
     for (size_t i = 0; i < sizeof(questions) / sizeof(*questions); i++) {
-        AUTO_ANSWER reply = {0};
+        AUTO_CALL_ANSWER reply = {0};
         int error = ask_forced(scoring, ids, at, questions[i].forced, questions[i].top, &reply, fail);
         if (error < 0)
             return error;
@@ -327,7 +327,7 @@ static int llama_generate(struct engine *engine, const struct tokens *prompt, co
                           uint64_t max_tokens, uint64_t seed_offset, struct generation *ret, struct fail *fail)
 {
     AUTO_JSON json_t *body = sampling_body(sampling, max_tokens, seed_offset);
-    AUTO_ANSWER reply = {0};
+    AUTO_CALL_ANSWER reply = {0};
     int error = complete(engine, prompt, body, max_tokens, &reply, fail);
     if (error < 0)
         return error;

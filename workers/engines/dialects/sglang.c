@@ -91,8 +91,8 @@ static void abort_call(struct engine *engine, const struct rid *rid)
         http_forget(engine->http, text, body);
 }
 
-static int ask(struct engine *engine, const struct engine_info *info, const struct asking *asking, struct answer *ret,
-               struct fail *fail)
+static int ask(struct engine *engine, const struct engine_info *info, const struct asking *asking,
+               struct call_answer *ret, struct fail *fail)
 {
     AUTO_BUFFER body = {0};
     struct rid rid;
@@ -172,7 +172,7 @@ static int ask_one(struct engine *engine, const struct engine_info *info, double
     const struct task_sampling sampling = {.temperature = temperature, .top_p = 1, .seed = -1};
     struct asking asking = {.prompt = &prompt, .sampling = &sampling, .max_tokens = 1, .has_tops = true};
     struct generation got = {0};
-    AUTO_ANSWER answer = {0};
+    AUTO_CALL_ANSWER answer = {0};
     int error = ask(engine, info, &asking, &answer, fail);
     if (error == 0)
         error = sglang_reply_read(&answer.doc, &prompt, 1, &got, fail);
@@ -221,7 +221,7 @@ static int sglang_describe(struct engine *engine, struct engine_info *ret, struc
 static int sglang_generate(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
                            uint64_t max_tokens, uint64_t seed_offset, struct generation *ret, struct fail *fail)
 {
-    AUTO_ANSWER answer = {0};
+    AUTO_CALL_ANSWER answer = {0};
     struct asking asking = {
         .prompt = prompt, .sampling = sampling, .max_tokens = max_tokens, .seed_offset = seed_offset};
     int error = ask(engine, &engine->info, &asking, &answer, fail);
@@ -236,7 +236,7 @@ static int sglang_score(struct engine *engine, const struct tokens *ids, size_t 
 {
     const struct task_sampling sampling = {.temperature = 1, .top_p = 1, .seed = -1};
     struct asking asking = {.prompt = ids, .sampling = &sampling, .max_tokens = 1, .scores_prompt = true};
-    AUTO_ANSWER answer = {0};
+    AUTO_CALL_ANSWER answer = {0};
     int error = ask(engine, &engine->info, &asking, &answer, fail);
     return error < 0 ? error : sglang_reply_scores(&answer.doc, ids, from, ret, fail);
 }

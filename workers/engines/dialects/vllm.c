@@ -98,8 +98,8 @@ static void write_complete(const struct asking *asking, const struct engine_info
     buffer_append_str(ret, "}");
 }
 
-static int ask(struct engine *engine, const struct engine_info *info, const struct asking *asking, struct answer *ret,
-               struct fail *fail)
+static int ask(struct engine *engine, const struct engine_info *info, const struct asking *asking,
+               struct call_answer *ret, struct fail *fail)
 {
     AUTO_BUFFER body = {0};
     (info->has_generate ? write_generate : write_complete)(asking, info, &body);
@@ -115,7 +115,7 @@ static int ask(struct engine *engine, const struct engine_info *info, const stru
 /* ---- what kind of server it is ----------------------------------------------------------- */
 
 /* One token after a few plain ones, at this temperature. */
-static int ask_one(struct engine *engine, const struct engine_info *info, double temperature, struct answer *ret,
+static int ask_one(struct engine *engine, const struct engine_info *info, double temperature, struct call_answer *ret,
                    struct fail *fail)
 {
     const uint32_t ids[] = {info->plain_id, info->plain_id, info->plain_id};
@@ -130,9 +130,10 @@ static int ask_one(struct engine *engine, const struct engine_info *info, double
     return error;
 }
 
-static int learn_mode(struct engine *engine, struct engine_info *info, const struct answer *at_1, struct fail *fail)
+static int learn_mode(struct engine *engine, struct engine_info *info, const struct call_answer *at_1,
+                      struct fail *fail)
 {
-    AUTO_ANSWER at_2 = {0};
+    AUTO_CALL_ANSWER at_2 = {0};
     double one = 0, two = 0;
     int error = ask_one(engine, info, 2, &at_2, fail);
     if (error < 0)
@@ -145,12 +146,12 @@ static int learn_mode(struct engine *engine, struct engine_info *info, const str
 /* The route and the mode. */
 int vllm_learn_route(struct engine *engine, struct engine_info *info, bool may_generate, struct fail *fail)
 {
-    AUTO_ANSWER answer = {0};
+    AUTO_CALL_ANSWER answer = {0};
     info->has_generate = may_generate;
     int error = ask_one(engine, info, 1, &answer, fail);
     if (error == -EPROTO && may_generate) { /* no such route */
-        answer_finish(&answer);
-        answer = (struct answer){0};
+        call_answer_finish(&answer);
+        answer = (struct call_answer){0};
         info->has_generate = false;
         error = ask_one(engine, info, 1, &answer, fail);
     }
@@ -253,7 +254,7 @@ static int vllm_describe(struct engine *engine, struct engine_info *ret, struct 
 int vllm_generate(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
                   uint64_t max_tokens, uint64_t seed_offset, struct generation *ret, struct fail *fail)
 {
-    AUTO_ANSWER answer = {0};
+    AUTO_CALL_ANSWER answer = {0};
     struct asking asking = {
         .prompt = prompt, .sampling = sampling, .max_tokens = max_tokens, .seed_offset = seed_offset};
     int error = ask(engine, &engine->info, &asking, &answer, fail);
@@ -273,7 +274,7 @@ int vllm_score(struct engine *engine, const struct tokens *ids, size_t from, flo
 {
     const struct task_sampling sampling = {.temperature = 1, .top_p = 1, .seed = -1};
     struct asking asking = {.prompt = ids, .sampling = &sampling, .max_tokens = 1, .has_prompt_logprobs = true};
-    AUTO_ANSWER answer = {0};
+    AUTO_CALL_ANSWER answer = {0};
     int error = ask(engine, &engine->info, &asking, &answer, fail);
     return error < 0 ? error : vllm_reply_scores(&answer.doc, ids, from, ret, fail);
 }

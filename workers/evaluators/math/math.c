@@ -17,7 +17,7 @@ static void math_run(struct job *job)
 {
     struct slice wanted = slice_from_str(job->task->eval_answer), given = job->start.answer;
     if (wanted.len == 0) {
-        job_end(job, OUTCOME_TASK, "the task has no eval.answer");
+        job_set_outcome(job, OUTCOME_TASK, "the task has no eval.answer");
         return;
     }
     math_answer_find(wanted, &wanted); /* it may be written as \boxed{} too */

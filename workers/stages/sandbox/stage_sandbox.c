@@ -180,14 +180,15 @@ void stage_end_failed(struct job *job, const struct stage_sandbox *stage, enum b
     const bool is_sandboxes = stage->fault && (blame.outcome == OUTCOME_INFRA || what == BLAME_REQUEST);
     const enum fault fault = is_sandboxes ? stage->fault : blame.fault;
     if (what == BLAME_CANCEL)
-        job_fail(job, blame.outcome, fault, "cancelled");
+        job_set_fault(job, blame.outcome, fault, "cancelled");
     else if (what == BLAME_LIMIT)
-        job_fail(job, blame.outcome, fault, "%s limit", sandbox_breach(stage->sandbox));
+        job_set_fault(job, blame.outcome, fault, "%s limit", sandbox_breach(stage->sandbox));
     else if (what == BLAME_TIME)
-        job_fail(job, blame.outcome, fault, "%s",
-                 stage->sandbox ? "the time of the stage is up" : "no sandbox was ready within the time of the stage");
+        job_set_fault(job, blame.outcome, fault, "%s",
+                      stage->sandbox ? "the time of the stage is up"
+                                     : "no sandbox was ready within the time of the stage");
     else
-        job_fail(job, blame.outcome, fault, "%s", fail->text);
+        job_set_fault(job, blame.outcome, fault, "%s", fail->text);
 }
 
 bool stage_is_file_fault(int code)
