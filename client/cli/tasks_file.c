@@ -9,6 +9,7 @@
 #include "common/base/cleanup.h"
 #include "common/digest/digest.h"
 #include "common/base/sanitize.h"
+#include "common/base/text.h"
 #include "schemas/task/task.h"
 
 enum { HASH_DIGITS = 10, PREFIX_MAX = 24, ID_MAX = 56 };
@@ -105,9 +106,7 @@ static int compare_lines(const void *a, const void *b)
 /* At most `max` bytes, whole UTF-8 sequences, '_' for what a name may not hold. */
 static void append_clean(char *name, const char *text, size_t text_len, size_t max)
 {
-    size_t len = text_len < max ? text_len : max;
-    while (len < text_len && len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80)
-        len--;
+    const size_t len = text_cut_slice(slice_of(text, text_len), max).len;
     char *at = name + strlen(name);
     for (size_t i = 0; i < len; i++) {
         unsigned char c = (unsigned char)text[i];

@@ -17,13 +17,18 @@ void text_repair(char *text)
 
 void text_sanitize(char *text) { text[sanitize(text, strlen(text), true)] = '\0'; }
 
+struct slice text_cut_slice(struct slice text, size_t max)
+{
+    if (text.len <= max)
+        return text;
+    while (max > 0 && (text.data[max] & 0xc0) == 0x80)
+        max--;
+    return slice_of(text.data, max);
+}
+
 struct slice text_cut(const char *text, size_t max)
 {
-    size_t len = strnlen(text, max + 1);
-    if (len > max)
-        for (len = max; len > 0 && ((uint8_t)text[len] & 0xc0) == 0x80; len--)
-            ;
-    return slice_of(text, len);
+    return text_cut_slice(slice_of(text, strnlen(text, max + 1)), max);
 }
 
 static bool is_blank(uint8_t byte) { return byte == ' ' || (byte >= '\t' && byte <= '\r'); }

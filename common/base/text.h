@@ -12,6 +12,7 @@ void text_repair(char *text);
 void text_sanitize(char *text);
 /* The longest start of text of at most `max` bytes that cuts no character in two. */
 struct slice text_cut(const char *text, size_t max);
+struct slice text_cut_slice(struct slice text, size_t max);
 /* Without the blanks and line ends at its end, or at both ends. */
 struct slice text_trim_right(struct slice text);
 struct slice text_trim(struct slice text);

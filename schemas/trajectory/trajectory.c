@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/base/text.h"
 #include "common/base/utf8.h"
 #include "schemas/trajectory/trajectory_wire.h"
 
@@ -255,17 +256,6 @@ struct record_tamper *record_add_tamper(struct record *record)
     return record->tamper;
 }
 
-/* Whole characters of it. */
-static size_t fit(const char *text, size_t room)
-{
-    size_t len = strlen(text);
-    if (len < room)
-        return len;
-    for (len = room - 1; len > 0 && ((uint8_t)text[len] & 0xc0) == 0x80;)
-        len--;
-    return len;
-}
-
 bool record_add_touched(struct record_tamper *tamper, const char *what, const char *path)
 {
     char *whole = repaired(slice_from_str(path));
@@ -274,7 +264,7 @@ bool record_add_touched(struct record_tamper *tamper, const char *what, const ch
                                         : NULL;
     if (file) {
         snprintf(file->what, sizeof(file->what), "%s", what);
-        memcpy(file->path, whole, fit(whole, sizeof(file->path)));
+        memcpy(file->path, whole, text_cut(whole, sizeof(file->path) - 1).len);
     }
     free(whole);
     return file != NULL;

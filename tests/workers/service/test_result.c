@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "workers/service/result.h"
-#include "common/base/text.h"
 
 static struct job job;
 static struct buffer bytes;
@@ -154,15 +153,6 @@ static void a_reward_that_is_no_number_becomes_infra(void **state)
     assert_false(sent.has_reward);
 }
 
-static void cutting_keeps_what_fits(void **state)
-{
-    (void)state;
-    assert_true(slice_is(text_cut("abc", 3), "abc"));
-    assert_true(slice_is(text_cut("abc", 2), "ab"));
-    assert_true(slice_is(text_cut("a\xe2\x82\xac", 3), "a"));
-    assert_true(slice_is(text_cut("", 0), ""));
-}
-
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -176,7 +166,6 @@ int main(void)
         TEST(a_detail_that_is_too_long_ends_at_a_character),
         TEST(what_breaks_the_schema_becomes_infra_with_the_reason),
         TEST(a_reward_that_is_no_number_becomes_infra),
-        TEST(cutting_keeps_what_fits),
     };
     return cmocka_run_group_tests_name("result", tests, NULL, NULL);
 }

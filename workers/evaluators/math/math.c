@@ -1,17 +1,9 @@
 /* The evaluator "math": the agent's last \boxed{} against the task's answer. No sandbox. */
+#include "common/base/text.h"
 #include "workers/evaluators/evaluator.h"
 #include "workers/evaluators/math/answer.h"
 
 enum { SHOWN_MAX = 200 };
-
-static struct slice shown(struct slice text)
-{
-    size_t len = text.len;
-    if (len > SHOWN_MAX)
-        for (len = SHOWN_MAX; len > 0 && (text.data[len] & 0xc0) == 0x80;)
-            len--;
-    return slice_of(text.data, len);
-}
 
 static void math_run(struct job *job)
 {
@@ -26,8 +18,8 @@ static void math_run(struct job *job)
         return;
     }
     bool equal = math_answer_equal(given, wanted);
-    evaluator_reward(job, equal ? 1.0 : 0.0, "\\boxed{%.*s} %s %.*s", SLICE_ARG(shown(given)),
-                     equal ? "equals" : "does not equal", SLICE_ARG(shown(wanted)));
+    evaluator_reward(job, equal ? 1.0 : 0.0, "\\boxed{%.*s} %s %.*s", SLICE_ARG(text_cut_slice(given, SHOWN_MAX)),
+                     equal ? "equals" : "does not equal", SLICE_ARG(text_cut_slice(wanted, SHOWN_MAX)));
 }
 
 const struct evaluator evaluator_math = {

@@ -1,0 +1,47 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/base/text.h"
+
+#define EURO "\xe2\x82\xac"
+
+static void cutting_keeps_what_fits(void **state)
+{
+    (void)state;
+    assert_true(slice_is(text_cut("abc", 3), "abc"));
+    assert_true(slice_is(text_cut("abc", 2), "ab"));
+    assert_true(slice_is(text_cut("", 0), ""));
+}
+
+static void cutting_cuts_no_character_in_two(void **state)
+{
+    (void)state;
+    assert_true(slice_is(text_cut("a" EURO, 4), "a" EURO));
+    for (size_t max = 1; max < 4; max++)
+        assert_true(slice_is(text_cut("a" EURO, max), "a"));
+    assert_true(slice_is(text_cut(EURO, 2), ""));
+}
+
+static void a_slice_is_cut_alike_and_is_not_read_beyond_its_end(void **state)
+{
+    (void)state;
+    static const uint8_t text[] = {'a', 0xe2, 0x82, 0xac}; /* no NUL behind it */
+    assert_int_equal(text_cut_slice(slice_of(text, 4), 4).len, 4);
+    assert_int_equal(text_cut_slice(slice_of(text, 4), 3).len, 1);
+    assert_int_equal(text_cut_slice(slice_of(text, 1), 3).len, 1);
+    assert_int_equal(text_cut_slice(slice_of(text, 0), 0).len, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cutting_keeps_what_fits),
+        cmocka_unit_test(cutting_cuts_no_character_in_two),
+        cmocka_unit_test(a_slice_is_cut_alike_and_is_not_read_beyond_its_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
