@@ -1,5 +1,6 @@
 #include "common/base/fail.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,8 @@ int fail_set(struct fail *fail, int code, const char *format, ...)
     va_end(args);
     return code;
 }
+
+int fail_memory(struct fail *fail) { return fail_set(fail, -ENOMEM, "out of memory"); }
 
 int fail_wrap(struct fail *fail, const char *format, ...)
 {

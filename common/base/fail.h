@@ -13,8 +13,9 @@ struct fail {
     char text[512]; /* one line, no newline at the end */
 };
 
-/* Both return the code. */
+/* All return the code. */
 int fail_set(struct fail *fail, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int fail_memory(struct fail *fail); /* -ENOMEM, "out of memory" */
 /* Puts words and ": " in front of what is there; the code stays. */
 int fail_wrap(struct fail *fail, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

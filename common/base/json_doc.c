@@ -309,7 +309,7 @@ int json_doc_parse(struct slice text, struct json_doc *ret, struct fail *fail)
             return 0;
     }
     if (reader.no_memory)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     return fail_set(fail, -EPROTO,
                     reader.has_twice ? "the answer gives a key twice, before byte %zu"
                                      : "the answer is not JSON: byte %zu",

@@ -153,7 +153,7 @@ int cmdline_parse(const struct cmdline *line, int argc, char **argv, struct cmdl
     values->arguments = calloc((size_t)argc + 1, sizeof(*values->arguments));
     const struct option **given = calloc((size_t)argc + 1, sizeof(*given));
     struct reading reading = {line, values, given, 0, argv, argv + argc, fail};
-    int error = values->arguments && given ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+    int error = values->arguments && given ? 0 : fail_memory(fail);
     if (error == 0) {
         preset(line, values);
         error = take_all(&reading);

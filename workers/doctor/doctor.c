@@ -61,7 +61,7 @@ static void run_trial(struct trial *trial, const char *scratch, enum tier tier)
     trial->loop = trial->spawner ? loop_create() : NULL;
     if (!trial->loop || !spawner_attach(trial->spawner, trial->loop) ||
         !fiber_start(trial->loop, use_sandbox, end_trial, trial))
-        trial->code = trial->fail.code ? trial->fail.code : fail_set(&trial->fail, -ENOMEM, "out of memory");
+        trial->code = trial->fail.code ? trial->fail.code : fail_memory(&trial->fail);
     else
         loop_run(trial->loop);
     spawner_stop(&trial->spawner);

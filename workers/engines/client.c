@@ -139,7 +139,7 @@ static int act_bridge(void *arg, struct fail *fail)
 static int take_ids(struct action *action, int error, struct tokens *ret, struct fail *fail)
 {
     if (error == 0 && !tokens_append(ret, action->ids.ids, action->ids.count))
-        error = fail_set(fail, -ENOMEM, "out of memory");
+        error = fail_memory(fail);
     tokens_finish(&action->ids);
     return error;
 }

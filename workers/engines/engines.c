@@ -101,7 +101,7 @@ struct engine *engines_get_given(struct engines *engines, const char *text, stru
     struct engine *engine = engines_get(engines, url.base);
     if (engine && engine_set_credentials(engine, url.credentials))
         return engine;
-    fail_set(fail, -ENOMEM, "out of memory");
+    fail_memory(fail);
     return NULL;
 }
 

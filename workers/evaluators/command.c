@@ -48,7 +48,7 @@ static int put_file(int root, const char *image, const struct task_file *file, s
 {
     AUTO_FREE char *path = path_in_layer(image, file->path);
     if (!path)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     return dirtree_write(root, path, slice_of(file->content, file->content_len), file->mode, fail);
 }
 
@@ -57,7 +57,7 @@ static int hide_reward_file(int root, const char *image, const struct task *task
     if (!task->eval_reward_file)
         return 0;
     AUTO_FREE char *path = path_in_layer(image, task->eval_reward_file);
-    return path ? dirtree_hide(root, path, fail) : fail_set(fail, -ENOMEM, "out of memory");
+    return path ? dirtree_hide(root, path, fail) : fail_memory(fail);
 }
 
 static int fill_own_layer(const char *dir, const char *image, const struct task *task, struct fail *fail)

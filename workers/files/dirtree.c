@@ -51,6 +51,14 @@ const char *dirtree_leaf(const char *path)
     return slash ? slash + 1 : path;
 }
 
+char *dirtree_join(const char *dir, const char *name)
+{
+    char *path = NULL;
+    return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
+}
+
+char *dirtree_parent(const char *path) { return strndup(path, (size_t)(strrchr(path, '/') - path)); }
+
 int dirtree_open(int root, const char *path, uint64_t flags)
 {
     struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};

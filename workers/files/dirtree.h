@@ -25,6 +25,9 @@ enum { TREE_DEPTH_MAX = 300 };
  */
 char *dirtree_clean_path(const char *path);
 const char *dirtree_leaf(const char *clean); /* its last name */
+/* The path of `name` in `dir`, and that of the directory that `path`, which has a slash, is in; the caller frees them. NULL: no memory. */
+char *dirtree_join(const char *dir, const char *name);
+char *dirtree_parent(const char *path);
 
 /* ---- below `root`; paths are clean. -1 with errno ------------------------------------------- */
 

@@ -55,7 +55,7 @@ char *locked_dir_make(const char *parent, const char *name, struct fail *fail)
     AUTO_FREE char *path = NULL;
     if (asprintf(&path, "%s/%s" HELD_DIR_TMP "XXXXXX", parent, name) < 0) {
         path = NULL;
-        fail_set(fail, -ENOMEM, "out of memory");
+        fail_memory(fail);
         return NULL;
     }
     if (!mkdtemp(path)) {

@@ -30,23 +30,17 @@ static struct mark mark_of(const struct stat *it)
     return (struct mark){when->tv_sec, when->tv_nsec, is_dir ? -1 : it->st_size};
 }
 
-char *tree_index_holder(const char *root) { return strndup(root, (size_t)(strrchr(root, '/') - root)); }
-
-static char *path_in(const char *holder, const char *name)
-{
-    char *path = NULL;
-    return asprintf(&path, "%s/%s", holder, name) < 0 ? NULL : path;
-}
+char *tree_index_holder(const char *root) { return dirtree_parent(root); }
 
 static int open_in(const char *holder, const char *name, int flags)
 {
-    AUTO_FREE char *path = path_in(holder, name);
+    AUTO_FREE char *path = dirtree_join(holder, name);
     return path ? open(path, flags | O_NOFOLLOW | O_CLOEXEC, 0600) : -1;
 }
 
 bool tree_index_is_there(const char *holder)
 {
-    AUTO_FREE char *path = path_in(holder, INDEX_NAME);
+    AUTO_FREE char *path = dirtree_join(holder, INDEX_NAME);
     return path && access(path, F_OK) == 0;
 }
 

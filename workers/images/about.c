@@ -1,4 +1,5 @@
 #include "workers/images/about.h"
+#include "workers/files/dirtree.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -56,13 +57,11 @@ int image_about_write(const char *directory, const struct image *image, const st
                                 .unreadable = counts->unreadable,
                                 .prepared_s = clock_wall_ms() / 1000,
                                 .name = name_image(image)};
-    AUTO_FREE char *path = NULL;
+    AUTO_FREE char *path = dirtree_join(directory, "about.json");
     memcpy(about.key, image->key, sizeof(about.key));
     snprintf(about.kind, sizeof(about.kind), "%s", image_kind_name(image->kind));
     json_t *json = about.name ? image_about_json(&about) : NULL;
     int code = 0;
-    if (asprintf(&path, "%s/about.json", directory) < 0)
-        path = NULL;
     if (!path || !json)
         code = image_fail(trouble, -ENOMEM, "out of memory");
     else if (json_dump_file(json, path, JSON_SORT_KEYS) < 0)
@@ -74,12 +73,10 @@ int image_about_write(const char *directory, const struct image *image, const st
 
 static json_t *load(const char *directory)
 {
-    AUTO_FREE char *path = NULL;
+    AUTO_FREE char *path = dirtree_join(directory, "about.json");
     char text[ABOUT_MAX];
-    if (asprintf(&path, "%s/about.json", directory) < 0) {
-        path = NULL;
+    if (!path)
         return NULL;
-    }
     AUTO_CLOSE int file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     ssize_t len = file < 0 ? -1 : read(file, text, sizeof(text));
     return len < 0 ? NULL : json_loadb(text, (size_t)len, 0, NULL);

@@ -21,17 +21,11 @@ static bool is_key(const char *name)
     return strlen(name) == IMAGE_KEY_SIZE - 1 && strspn(name, "0123456789abcdef") == IMAGE_KEY_SIZE - 1;
 }
 
-static char *join(const char *dir, const char *name)
-{
-    char *path = NULL;
-    return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
-}
-
 /* ---- the directory -------------------------------------------------------------------------------- */
 
 int image_cache_open(const char *cache, uint64_t bytes_max, struct image_cache *ret, struct image_trouble *trouble)
 {
-    AUTO_FREE char *directory = join(cache, "images");
+    AUTO_FREE char *directory = dirtree_join(cache, "images");
     if (!directory)
         return image_fail(trouble, -ENOMEM, "out of memory");
     for (char *at = directory + 1; *at; at++) {
@@ -77,7 +71,7 @@ struct listing {
 static void list_one(const char *directory, const char *name, void *arg)
 {
     struct listing *listing = arg;
-    AUTO_FREE char *path = is_key(name) ? join(directory, name) : NULL;
+    AUTO_FREE char *path = is_key(name) ? dirtree_join(directory, name) : NULL;
     struct image_about about;
     if (!path || !image_about_read(path, &about))
         return;
@@ -120,7 +114,7 @@ static void listing_finish(struct listing *listing)
 /* Asks for more than whoever holds it would allow, for a moment. */
 static bool is_held(const struct image_cache *cache, const char *key)
 {
-    AUTO_FREE char *path = join(cache->directory, key);
+    AUTO_FREE char *path = dirtree_join(cache->directory, key);
     AUTO_CLOSE int dir = path ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
     return dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) < 0;
 }
@@ -142,7 +136,7 @@ int image_cache_list(const struct image_cache *cache, struct image_about **ret, 
 
 bool image_cache_has(const char *cache, const char *name)
 {
-    AUTO_FREE char *directory = join(cache, "images");
+    AUTO_FREE char *directory = dirtree_join(cache, "images");
     if (!directory)
         return false;
     struct listing listing = list(&(struct image_cache){.directory = directory});
@@ -160,7 +154,7 @@ static void sweep_one(const char *directory, const char *name, void *arg)
 {
     const int64_t *now_s = arg;
     struct stat it;
-    AUTO_FREE char *path = strstr(name, HELD_DIR_TMP) ? join(directory, name) : NULL;
+    AUTO_FREE char *path = strstr(name, HELD_DIR_TMP) ? dirtree_join(directory, name) : NULL;
     AUTO_CLOSE int dir = path ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
     if (dir >= 0 && (strstr(name, HELD_DIR_GONE) || (fstat(dir, &it) == 0 && *now_s - it.st_mtime >= IMAGE_REMAINS_S)))
         locked_dir_remove(dir, path);
@@ -168,7 +162,7 @@ static void sweep_one(const char *directory, const char *name, void *arg)
 
 static bool remove_image(const struct image_cache *cache, const char *key)
 {
-    AUTO_FREE char *path = join(cache->directory, key);
+    AUTO_FREE char *path = dirtree_join(cache->directory, key);
     AUTO_CLOSE int dir = path ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
     return dir >= 0 && locked_dir_remove(dir, path);
 }
@@ -209,12 +203,12 @@ void image_prepared_finish(struct image_prepared *prepared)
 /* False: it is not prepared. */
 static bool hold(const struct image_cache *cache, const char *key, struct image_prepared *ret)
 {
-    AUTO_FREE char *path = join(cache->directory, key);
+    AUTO_FREE char *path = dirtree_join(cache->directory, key);
     AUTO_CLOSE int lock = path ? locked_dir_hold(path) : -1;
     struct image_about about;
     if (lock < 0 || !tree_index_is_there(path) || !image_about_read(path, &about))
         return false;
-    *ret = (struct image_prepared){.path = join(path, "root"), .lock = take_fd(&lock), .about = about};
+    *ret = (struct image_prepared){.path = dirtree_join(path, "root"), .lock = take_fd(&lock), .about = about};
     return ret->path != NULL;
 }
 
@@ -222,7 +216,7 @@ static bool hold(const struct image_cache *cache, const char *key, struct image_
 static void mend(const struct image_cache *cache, const char *key)
 {
     struct image_about about;
-    AUTO_FREE char *path = join(cache->directory, key);
+    AUTO_FREE char *path = dirtree_join(cache->directory, key);
     AUTO_CLOSE int dir = path ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
     if (dir < 0)
         return;
@@ -346,7 +340,7 @@ static int fill_and_describe(struct making *making, const char *fresh)
 
 static int make(struct making *making)
 {
-    AUTO_FREE char *path = join(making->cache->directory, making->image->key);
+    AUTO_FREE char *path = dirtree_join(making->cache->directory, making->image->key);
     int code = path ? count(making) : image_fail(making->trouble, -ENOMEM, "out of memory");
     if (code == 0)
         code = make_space(making);

@@ -13,6 +13,7 @@
 #include "workers/images/making.h"
 #include "workers/runtime/offload.h"
 #include "workers/files/tree_index.h"
+#include "workers/files/dirtree.h"
 
 struct memo { /* what a name stood for */
     struct memo *next;
@@ -395,10 +396,10 @@ static int hold_memo(struct images *images, const char *name, struct image_hold 
         return fail_set(fail, -EIO, "out of memory");
     struct image_hold hold = {.lock = -1, .dev = memo->seen.st_dev, .ino = memo->seen.st_ino};
     if (memo->watch) {
-        char *slash = strrchr(path, '/'); /* <key>/root: the key's directory is held */
-        *slash = '\0';
-        hold.lock = locked_dir_hold(path);
-        *slash = '/';
+        AUTO_FREE char *key = dirtree_parent(path); /* <key>/root: the key's directory is held */
+        if (!key)
+            return fail_set(fail, -EIO, "out of memory");
+        hold.lock = locked_dir_hold(key);
         if (hold.lock < 0)
             return 0;
     }

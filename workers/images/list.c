@@ -140,7 +140,7 @@ int image_list_keep(struct image_list *list, const char *path, struct fail *fail
 int image_list_use_cache(struct image_list *list, const char *cache, struct fail *fail)
 {
     list->cache = strdup(cache);
-    return list->cache ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+    return list->cache ? 0 : fail_memory(fail);
 }
 
 static bool is_offered(const struct image_list *list, const struct found *found)

@@ -197,11 +197,9 @@ static uint64_t remove_oldest(const struct layers *layers, const struct listing 
 {
     uint64_t gone = 0;
     for (size_t i = 0; i < listing->count && listing->bytes - gone > down_to; i++) {
-        AUTO_FREE char *path = NULL;
-        if (asprintf(&path, "%s/%s", layers->cache, listing->items[i].name) < 0) {
-            path = NULL;
+        AUTO_FREE char *path = dirtree_join(layers->cache, listing->items[i].name);
+        if (!path)
             break;
-        }
         AUTO_CLOSE int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (dir >= 0 && layer_cache_remove(layers, dir, path))
             gone += listing->items[i].bytes;
@@ -215,11 +213,9 @@ static uint64_t recount(const struct layers *layers, bool is_full, int lock_flag
 {
     uint64_t limit = layers->cache_bytes ? layers->cache_bytes : UINT64_MAX, gone = 0;
     struct listing listing = {0};
-    AUTO_FREE char *path = NULL;
-    if (asprintf(&path, "%s/.trim", layers->cache) < 0) {
-        path = NULL;
+    AUTO_FREE char *path = dirtree_join(layers->cache, ".trim");
+    if (!path)
         return 0;
-    }
     AUTO_CLOSE int lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (lock < 0 || flock(lock, LOCK_EX | lock_flags) < 0)
         return 0;

@@ -19,13 +19,6 @@
 
 enum { HOLD_TRIES = 16 };
 
-/* The caller frees it. NULL: out of memory. */
-static char *root_of(const char *holder)
-{
-    char *root = NULL;
-    return asprintf(&root, "%s/" TREE_INDEX_ROOT, holder) < 0 ? NULL : root;
-}
-
 /* ---- holding ------------------------------------------------------------------------------ */
 
 void layer_dir_release(struct layer_dir *dir)
@@ -42,7 +35,7 @@ static int discard_work(void *arg, const atomic_bool *stop)
 {
     const struct layer_dir *dir = arg;
     AUTO_FREE char *holder = tree_index_holder(dir->path);
-    AUTO_FREE char *cache = holder ? strndup(holder, (size_t)(strrchr(holder, '/') - holder)) : NULL;
+    AUTO_FREE char *cache = holder ? dirtree_parent(holder) : NULL;
     (void)stop;
     if (cache)
         layer_cache_remove(&(struct layers){.cache = cache}, dir->lock, holder);
@@ -66,9 +59,9 @@ int layer_dir_make(const char *cache, struct layer_dir *ret, struct fail *fail)
     AUTO_CLOSE int lock = locked_dir_hold(holder);
     if (lock < 0)
         return fail_set(fail, -EBUSY, "cannot lock %s", holder);
-    AUTO_FREE char *root = root_of(holder);
+    AUTO_FREE char *root = dirtree_join(holder, TREE_INDEX_ROOT);
     if (!root)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     if (mkdir(root, 0700) < 0)
         return dirtree_refuse(fail, "make", root);
     *ret = (struct layer_dir){.path = take_ptr(&root), .lock = take_fd(&lock)};
@@ -78,14 +71,14 @@ int layer_dir_make(const char *cache, struct layer_dir *ret, struct fail *fail)
 int layer_dir_seal(const struct layer_dir *dir, struct fail *fail)
 {
     AUTO_FREE char *holder = tree_index_holder(dir->path);
-    return holder ? tree_index_write(holder, fail) : fail_set(fail, -ENOMEM, "out of memory");
+    return holder ? tree_index_write(holder, fail) : fail_memory(fail);
 }
 
 int layer_dir_look(const struct layer_dir *dir, struct fail *fail)
 {
     AUTO_FREE char *holder = tree_index_holder(dir->path);
     if (!holder)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     if (!locked_dir_is_at(dir->lock, holder))
         return fail_set(fail, -ENODEV, "the layer %s is not there any more, or is another one", holder);
     int code = tree_index_look(holder, fail);
@@ -114,7 +107,7 @@ static int open_stored(const struct unpack *unpack)
     AUTO_FREE char *path = NULL;
     if (asprintf(&path, "%s/%.2s/%s.tar.lz4", unpack->layers->store, unpack->hex, unpack->hex) < 0) {
         path = NULL;
-        return fail_set(unpack->fail, -ENOMEM, "out of memory");
+        return fail_memory(unpack->fail);
     }
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
@@ -169,7 +162,7 @@ static int unpack_into(const struct unpack *unpack, int file, const char *path, 
         return dirtree_refuse(unpack->fail, "make the root of", path);
     struct lz4_reader *tar = lz4_open(file, unpack->inlined, LAYER_BYTES_MAX);
     if (!tar)
-        return fail_set(unpack->fail, -ENOMEM, "out of memory");
+        return fail_memory(unpack->fail);
     uint64_t bytes = 0;
     int code = verify(unpack, tar, layer_tar_unpack(root, tar, stop, &bytes, unpack->fail));
     lz4_close(&tar);
@@ -250,20 +243,18 @@ static int unpack_work(void *arg, const atomic_bool *stop)
 
 static int hold(struct unpack *unpack, const char *kept_as, struct layer_dir *ret)
 {
-    AUTO_FREE char *path = NULL;
-    if (asprintf(&path, "%s/%s", unpack->layers->cache, kept_as) < 0) {
-        path = NULL;
-        return fail_set(unpack->fail, -ENOMEM, "out of memory");
-    }
+    AUTO_FREE char *path = dirtree_join(unpack->layers->cache, kept_as);
+    if (!path)
+        return fail_memory(unpack->fail);
     unpack->path = path;
     unpack->lock = hold_unpacked(path);
     int code = unpack->lock >= 0 ? 0 : offload_run(unpack_work, unpack, unpack->fail);
     if (code < 0)
         return code;
-    char *root = root_of(path);
+    char *root = dirtree_join(path, TREE_INDEX_ROOT);
     if (!root) {
         close(unpack->lock);
-        return fail_set(unpack->fail, -ENOMEM, "out of memory");
+        return fail_memory(unpack->fail);
     }
     *ret = (struct layer_dir){.path = root, .lock = unpack->lock};
     return 0;
@@ -282,7 +273,7 @@ static int hold_digest(const struct unpack *wanted, struct layer_dir *ret, struc
         return hold(&unpack, unpack.hex, ret);
     snprintf(name, sizeof(name), "plain:%s", unpack.digest); /* a name like the others', which no layer has */
     if (!digest_of(slice_from_str(name), plain))
-        return fail_set(unpack.fail, -ENOMEM, "out of memory");
+        return fail_memory(unpack.fail);
     return hold(&unpack, plain + strlen("sha256:"), ret);
 }
 

@@ -76,7 +76,7 @@ static int shelve(const char *store, const char *from, int fd, const char *diges
     AUTO_FREE char *bucket = NULL;
     AUTO_FREE char *path = NULL;
     if (asprintf(&bucket, "%s/%.2s", store, hex) < 0 || asprintf(&path, "%s/%.2s/%s.tar.lz4", store, hex, hex) < 0)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     if (is_shelved(path, digest)) {
         unlink(from);
         return sync_dir(bucket, fail); /* whoever made it may not have got so far */
@@ -179,7 +179,7 @@ int layer_pack(const struct layers *layers, struct sandbox *sandbox, struct laye
     ret->fault = FAULT_NODE;
     if (asprintf(&path, "%s/" LAYER_PACKING "XXXXXX", layers->store) < 0) {
         path = NULL;
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     }
     struct lz4_pack pack = {.inline_max = LAYER_INLINE_MAX, .path = path, .fd = -1};
     int code = pack_and_squeeze(sandbox, &pack, &ret->fault, fail);

@@ -12,6 +12,7 @@
 #include "workers/files/locked_dir.h"
 #include "workers/layers/cache.h"
 #include "workers/layers/dir.h"
+#include "workers/files/dirtree.h"
 
 static bool is_idle(int fd, int64_t now_s)
 {
@@ -46,11 +47,9 @@ static void sweep_dir(const struct layers *layers, const char *dir, int64_t now_
     DIR *stream = opendir(dir);
     const struct dirent *entry;
     while (stream && (entry = readdir(stream))) {
-        AUTO_FREE char *path = NULL;
-        if (asprintf(&path, "%s/%s", dir, entry->d_name) >= 0)
+        AUTO_FREE char *path = dirtree_join(dir, entry->d_name);
+        if (path)
             sweep(layers, path, entry->d_name, now_s);
-        else
-            path = NULL;
     }
     if (stream)
         closedir(stream);

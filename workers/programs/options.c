@@ -8,6 +8,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/url.h"
 #include "common/cmdline/cmdline.h"
+#include "workers/files/dirtree.h"
 #include "workers/layers/cache.h"
 #include "workers/sandbox/container/masked_paths.h"
 #include "workers/sandbox/proto/tier.h"
@@ -174,9 +175,7 @@ static void take_environment(struct worker_options *given)
 /* A directory given, or one under --data. */
 static char *choose_directory(const char *given, const char *data, const char *name)
 {
-    char *path = NULL;
-    int len = given ? asprintf(&path, "%s", given) : asprintf(&path, "%s/%s", data, name);
-    return len < 0 ? NULL : path;
+    return given ? strdup(given) : dirtree_join(data, name);
 }
 
 static int read_all(const struct cmdline_values *values, struct options *ret, struct fail *fail)
@@ -190,7 +189,7 @@ static int read_all(const struct cmdline_values *values, struct options *ret, st
         return error;
     ret->store = choose_directory(given->store, given->data, "store");
     ret->cache = choose_directory(given->cache, given->data, "cache");
-    return ret->store && ret->cache ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+    return ret->store && ret->cache ? 0 : fail_memory(fail);
 }
 
 int options_begin(int argc, char **argv, struct options *ret)
@@ -243,11 +242,8 @@ static int make_directory(char **path, struct fail *fail)
 
 static int make_below_cache(const struct options *options, const char *name, char **ret, struct fail *fail)
 {
-    if (asprintf(ret, "%s/%s", options->cache, name) < 0) {
-        *ret = NULL;
-        return fail_set(fail, -ENOMEM, "out of memory");
-    }
-    return 0;
+    *ret = dirtree_join(options->cache, name);
+    return *ret ? 0 : fail_memory(fail);
 }
 
 /* A certificate directory (`sluice keys init`) that its own key lies in has everybody's. NULL: there is none, or no memory. */

@@ -80,7 +80,7 @@ struct http *http_create(struct loop *loop, const struct http_limits *limits, st
         *http = (struct http){.loop = loop, .limits = *limits, .multi = curl_multi_init()};
     if (!http || !http->multi || !add_header(http, "Content-Type: application/json") || !add_header(http, "Expect:")) {
         http_destroy(&http);
-        fail_set(fail, -ENOMEM, "out of memory");
+        fail_memory(fail);
         return NULL;
     }
     http_watch_curl(http);
@@ -200,7 +200,7 @@ static int request_result(const struct request *request, struct fail *fail)
     if (request->too_large)
         return fail_set(fail, -EMSGSIZE, "the answer is longer than %zu bytes", request->body_max);
     if (request->body.failed)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     int error = -EIO;
     for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++)
         if (errors[i].code == request->code)

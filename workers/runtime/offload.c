@@ -61,7 +61,7 @@ int offload_begin(int (*work)(void *arg, const atomic_bool *stop), void *arg, st
 {
     AUTO_FREE struct offload *offload = calloc(1, sizeof(*offload));
     if (!offload)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     *offload = (struct offload){.work = work, .arg = arg, .done = eventfd(0, EFD_CLOEXEC)};
     int code = offload->done < 0 ? -errno : start_thread(&offload->thread, offload);
     if (code < 0) {

@@ -179,7 +179,7 @@ static int run(struct command *command, const char *text, int64_t timeout_ms, st
     if (command->errors)
         command->watches[1] = loop_watch(command->loop, command->pipes[1], EPOLLIN, on_errors, command);
     const bool is_watched = command->watches[0] && (command->watches[1] || !command->errors);
-    code = is_watched ? finish(command, timeout_ms, fail) : fail_set(fail, -ENOMEM, "out of memory");
+    code = is_watched ? finish(command, timeout_ms, fail) : fail_memory(fail);
     if (code < 0) {
         sandbox_forget_exit(command->sandbox, command->pid);
         sandbox_kill_all_later(command->sandbox);
@@ -221,5 +221,5 @@ int sandbox_command_apart(struct sandbox *sandbox, const char *text, int64_t tim
     sandbox_count_command(sandbox, ret, output_max);
     sandbox_release(sandbox);
     ret->text = output_take(&command.output, &ret->len);
-    return ret->text ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+    return ret->text ? 0 : fail_memory(fail);
 }

@@ -16,7 +16,7 @@ static int add(struct cache_watch *watch, const char *path, struct fail *fail)
     char *copy = strdup(path);
     watch->each[watch->count].dir = dir;
     watch->each[watch->count++].path = copy;
-    return copy ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+    return copy ? 0 : fail_memory(fail);
 }
 
 int cache_watch_open(struct cache_watch *ret, const char *cache, const char *mount_point, struct fail *fail)

@@ -149,5 +149,5 @@ int worker_take_signals(struct worker *worker, struct fail *fail)
     if (worker->signals < 0)
         return fail_set(fail, -errno, "no signalfd: %s", strerror(errno));
     worker->watches[2] = loop_watch(worker->context.loop, worker->signals, EPOLLIN, signal_came, worker);
-    return worker->watches[2] ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+    return worker->watches[2] ? 0 : fail_memory(fail);
 }

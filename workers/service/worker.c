@@ -266,7 +266,7 @@ static int make_context(struct worker *worker, struct fail *fail)
         engines_set_tokenizers(context->engines, &worker->plan.tokenizers);
     context->images = images_create(context->loop, worker->plan.cache, worker->plan.given.images_max_bytes,
                                     &worker->plan.images);
-    return context->engines && context->images ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+    return context->engines && context->images ? 0 : fail_memory(fail);
 }
 
 static int open_lane(struct worker *worker, struct fail *fail)
@@ -294,7 +294,7 @@ static int watch_all(struct worker *worker, struct fail *fail)
     worker->watches[1] = loop_watch(loop, fds[1], EPOLLIN, sink_spoke, worker);
     worker->beat_timer = loop_after(loop, 0, beat_due, worker);
     if (!worker->watches[0] || !worker->watches[1] || !worker->beat_timer)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     worker->more = (struct loop_soon){.run = no_more};
     loop_set_prepare(loop, pump, worker);
     return 0;
@@ -306,7 +306,7 @@ struct worker *worker_open(const struct worker_plan *plan, struct spawner *spawn
     fail = fail ? fail : &words;
     struct worker *worker = calloc(1, sizeof(*worker));
     if (!worker) {
-        fail_set(fail, -ENOMEM, "out of memory");
+        fail_memory(fail);
         spawner_stop(&spawner);
         return NULL;
     }

@@ -40,7 +40,7 @@ static int translate(const char *pattern, struct buffer *ret, struct fail *fail)
             buffer_append(ret, at, 2);
         at += at[0] == '\\' && at[1];
     }
-    return ret->failed ? fail_set(fail, -ENOMEM, "out of memory") : 0;
+    return ret->failed ? fail_memory(fail) : 0;
 }
 
 static void split_destroy(struct split *split)
@@ -64,7 +64,7 @@ static int compile(struct split *split, struct slice pattern, uint32_t options, 
     split->match = pcre2_match_data_create_from_pattern(split->code, NULL);
     split->limits = pcre2_match_context_create(NULL);
     if (!split->match || !split->limits)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     pcre2_set_match_limit(split->limits, MATCH_STEPS_MAX);
     pcre2_set_depth_limit(split->limits, MATCH_DEPTH_MAX);
     pcre2_set_heap_limit(split->limits, MATCH_HEAP_KIB);
@@ -83,7 +83,7 @@ static int splits_add(struct splits *splits, const char *pattern, bool is_litera
         return error;
     struct split *split = calloc(1, sizeof(*split));
     if (!split)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     splits->list[splits->count++] = split;
     return compile(split, is_literal ? slice_from_str(pattern) : buffer_peek(&translated),
                    is_literal ? PCRE2_LITERAL : PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, fail);

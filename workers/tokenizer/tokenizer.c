@@ -24,7 +24,7 @@ int tokenizer_parse(struct slice json, struct tokenizer **ret, struct fail *fail
     if (!file)
         return fail_set(fail, -EINVAL, "not JSON: line %d: %.160s", error.line, error.text);
     struct tokenizer *tokenizer = calloc(1, sizeof(*tokenizer));
-    int code = tokenizer ? tokenizer_read(tokenizer, file, fail) : fail_set(fail, -ENOMEM, "out of memory");
+    int code = tokenizer ? tokenizer_read(tokenizer, file, fail) : fail_memory(fail);
     json_decref(file);
     if (code < 0)
         tokenizer_destroy(&tokenizer);

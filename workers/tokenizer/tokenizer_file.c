@@ -208,7 +208,7 @@ static int read_tokens(struct tokenizer *tokenizer, const json_t *model, const j
     if (error == 0 &&
         (!vocabulary_init(&tokenizer->vocabulary, id_end, json_object_size(vocab), json_array_size(merges)) ||
          !vocabulary_init(&tokenizer->names, id_end, json_array_size(added), 0)))
-        error = fail_set(fail, -ENOMEM, "out of memory");
+        error = fail_memory(fail);
     for (i = 0; error == 0 && (element = json_array_get(added, i)); i++)
         error = read_added_token(tokenizer, element, fail);
     if (error == 0)

@@ -10,7 +10,7 @@ static int submit_call(struct toolbox *box, void *state, const json_t *arguments
     (void)box, (void)state;
     ret->is_final = true;
     ret->answer = strdup(answer ? answer : "");
-    return ret->answer ? tool_say(ret, fail, "Submitted.") : fail_set(fail, -ENOMEM, "out of memory");
+    return ret->answer ? tool_say(ret, fail, "Submitted.") : fail_memory(fail);
 }
 
 const struct tool tool_submit = {

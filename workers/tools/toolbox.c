@@ -15,7 +15,7 @@ static int say(struct tool_result *result, struct fail *fail, const char *format
     char *text = NULL;
     int len = vasprintf(&text, format, args);
     if (len < 0)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     free(result->text);
     result->text = text;
     result->len = (size_t)len;
@@ -35,7 +35,7 @@ int tool_say_bytes(struct tool_result *result, struct slice bytes, struct fail *
 {
     char *text = malloc(bytes.len + 1);
     if (!text)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     if (bytes.len > 0)
         memcpy(text, bytes.data, bytes.len);
     text[bytes.len] = '\0';

@@ -28,7 +28,7 @@ static int learn_end(struct verify_engine *engine, uint32_t id, struct fail *fai
         return 0;
     int error = engine_is_special(engine->engine, id, &is_special, fail);
     if (error == 0 && is_special && !tokens_append(&engine->ends, &id, 1))
-        error = fail_set(fail, -ENOMEM, "out of memory");
+        error = fail_memory(fail);
     return error;
 }
 

@@ -30,8 +30,6 @@ static int unless_impossible(int error)
     return error == -ENOTSUP || error == -EINVAL || error == -E2BIG || error == -EPROTO ? 0 : error;
 }
 
-static int out_of_memory(struct fail *fail) { return fail_set(fail, -ENOMEM, "out of memory"); }
-
 static bool is_same(struct remaking *turn, const struct tokens *made)
 {
     size_t at = 0;
@@ -210,7 +208,7 @@ static int check_rendered(struct remaking *turn, bool tools_are_users, bool *ret
     struct tokens made = {0};
     struct fail why = {0};
     if (!messages)
-        return out_of_memory(fail);
+        return fail_memory(fail);
     for (size_t i = 0; i < turn->end; i++) {
         const struct record_message *message = &turn->messages[i];
         const bool is_told = tools_are_users && i >= turn->own && strcmp(message->role, "tool") == 0;

@@ -102,7 +102,7 @@ static void run_first_lane(void *arg)
     int error = engine_describe(engine->engine, &engine->about, &all->why);
     const struct tokens *ends = &engine->engine->info.ends;
     if (error == 0 && !tokens_append(&engine->ends, ends->ids, ends->count))
-        error = fail_set(&all->why, -ENOMEM, "out of memory");
+        error = fail_memory(&all->why);
     if (error < 0)
         return;
     for (uint64_t i = 1; i < all->options->parallel; i++)
@@ -124,7 +124,7 @@ static int run_lanes(struct verification *all, struct fail *fail)
         loop_cancel(all->loop, &all->progress);
         *fail = all->why;
     } else if (fail->code == 0) {
-        fail_set(fail, -ENOMEM, "out of memory");
+        fail_memory(fail);
     }
     tokens_finish(&all->engine.ends);
     engines_destroy(&engines);

@@ -62,7 +62,7 @@ static int nearest_score(const struct scores *scores, size_t at, double most, do
     AUTO_FREE uint8_t *wanted = calloc(scores->trace->token_count, 1);
     AUTO_FREE float *more = calloc(scores->trace->token_count, sizeof(*more));
     if (!wanted || !more)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     if (scores->again && fabs(scores->again[at] - recorded) < fabs(nearest - recorded))
         nearest = scores->again[at];
     wanted[at] = 1;
@@ -136,7 +136,7 @@ static int score_trace(struct verify_engine *engine, const struct sample *given,
     AUTO_FREE float *first = calloc(record->token_count, sizeof(*first));
     AUTO_FREE float *again = calloc(record->token_count, sizeof(*again));
     if (!first || !again)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     const struct scores scores = {.engine = engine,
                                   .trace = record,
                                   .options = options,
@@ -176,7 +176,7 @@ int scoring_run(struct verify_engine *engine, const struct sample *given, const 
         const struct record_trace *trace = &given->record.traces[i];
         AUTO_FREE uint8_t *wanted = calloc(trace->token_count + 1, 1);
         if (!wanted)
-            return fail_set(fail, -ENOMEM, "out of memory");
+            return fail_memory(fail);
         uint64_t tokens = choose(trace, options->tokens, wanted);
         struct fail why = {0};
         if (tokens == 0)

@@ -40,6 +40,16 @@ static void nobody_need_listen(void **state)
     (void)state;
     assert_int_equal(fail_set(NULL, -EIO, "unheard"), -EIO);
     assert_true(fail_wrap(NULL, "unheard") < 0);
+    assert_int_equal(fail_memory(NULL), -ENOMEM);
+}
+
+static void memory_that_is_not_there_is_said_in_one_way(void **state)
+{
+    (void)state;
+    struct fail fail;
+    assert_int_equal(fail_memory(&fail), -ENOMEM);
+    assert_int_equal(fail.code, -ENOMEM);
+    assert_string_equal(fail.text, "out of memory");
 }
 
 int main(void)
@@ -48,6 +58,7 @@ int main(void)
         cmocka_unit_test(words_are_put_in_front_on_the_way_up),
         cmocka_unit_test(long_words_are_cut_and_terminated),
         cmocka_unit_test(nobody_need_listen),
+        cmocka_unit_test(memory_that_is_not_there_is_said_in_one_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

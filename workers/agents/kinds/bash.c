@@ -70,13 +70,11 @@ static int tell_output(struct bash_agent *agent, struct slice command, const str
     AUTO_FREE char *tool = tool_name(command);
     write_observation(output, warning, &text);
     if (!tool || text.failed)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     if (!is_last)
         return conversation_tell(&agent->turns.conversation, buffer_peek(&text), tool, output->status, output->seconds,
                                  fail);
-    return record_say(agent->run->record, "tool", buffer_peek(&text), tool, output->status)
-               ? 0
-               : fail_set(fail, -ENOMEM, "out of memory");
+    return record_say(agent->run->record, "tool", buffer_peek(&text), tool, output->status) ? 0 : fail_memory(fail);
 }
 
 /* There was a bash for the command before: that there is none now is the agent's own doing. */
@@ -85,7 +83,7 @@ static int say_no_shell(struct sandbox_output *ret, struct fail *fail)
     *ret = (struct sandbox_output){.status = NO_SHELL};
     int len = asprintf(&ret->text, "no shell can be started: %s\n", fail->text);
     if (len < 0)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     ret->len = ret->total = (uint64_t)len;
     return 0;
 }
@@ -94,7 +92,7 @@ static int set_answer(struct agent_run *run, struct slice answer, struct fail *f
 {
     char *text = strndup((const char *)answer.data, answer.len);
     if (!text)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     free(run->answer);
     run->answer = text;
     return 0;
@@ -124,7 +122,7 @@ static int run_command(struct bash_agent *agent, struct slice command, enum step
     const struct task_limits *limits = &agent->run->task->limits;
     AUTO_FREE char *text = strndup((const char *)command.data, command.len);
     if (!text)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     struct sandbox_output output = {0};
     int error = agent->shell ? 0 : shell_open(agent->run->sandbox, &agent->shell, fail);
     if (error == 0)

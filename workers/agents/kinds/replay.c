@@ -122,7 +122,7 @@ static int make_call(struct replay *replay, const struct task_call *call, struct
     struct tool_result result;
     const struct tool_format_call made = {call->tool, json_loads(call->arguments, 0, NULL)};
     if (!made.arguments)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     int error = tool_calls_make(&replay->box, replay->run, NULL, &made, &result, fail);
     json_decref(made.arguments);
     if (error < 0)
@@ -156,7 +156,7 @@ static enum outcome make_calls(struct replay *replay)
     const struct task *task = run->task;
     struct fail fail = {0};
     snprintf(run->record->agent, sizeof(run->record->agent), "%s", task->agent_kind);
-    int error = say_messages(run) ? 0 : fail_set(&fail, -ENOMEM, "out of memory");
+    int error = say_messages(run) ? 0 : fail_memory(&fail);
     while (error == 0 && replay->made < task->script_count && !replay->is_final)
         error = make_call(replay, &task->script[replay->made++], &fail);
     if (error < 0)

@@ -43,7 +43,7 @@ static int add_example(const struct toolbox *box, const struct tool_format *form
     buffer_append(&words, result->text, result->len);
     buffer_printf(&words, " A call of %s looks like this:\n", tool->name);
     return tool_format_example(format, tool, &words) ? tool_say_bytes(result, buffer_peek(&words), fail)
-                                                     : fail_set(fail, -ENOMEM, "out of memory");
+                                                     : fail_memory(fail);
 }
 
 int tool_calls_make(struct toolbox *box, struct agent_run *run, const struct tool_format *format,

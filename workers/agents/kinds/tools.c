@@ -110,7 +110,7 @@ static int tell(struct tools_agent *agent, const struct told *told, struct fail 
     struct slice contents[FORM_CALLS_MAX];
     for (size_t i = 0; i < told->count; i++) {
         if (told->texts[i].failed)
-            return fail_set(fail, -ENOMEM, "out of memory");
+            return fail_memory(fail);
         contents[i] = buffer_peek(&told->texts[i]);
     }
     return conversation_bridge(&agent->turns.conversation, agent->role, contents, told->count, told->seconds, fail);

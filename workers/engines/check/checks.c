@@ -273,7 +273,7 @@ static void check_scores(struct check_run *run, struct check_result *ret)
         return say(ret, ENGINE_CHECK_FAIL, "no turn could be sampled");
     int error = tokens_append(&ids, run->prompt.ids, run->prompt.count) && tokens_append(&ids, run->sampled.ids, count)
                     ? 0
-                    : fail_set(&fail, -ENOMEM, "out of memory");
+                    : fail_memory(&fail);
     if (error == 0)
         error = run->engine->dialect->score(run->engine, &ids, run->prompt.count, scores, &fail);
     tokens_finish(&ids);

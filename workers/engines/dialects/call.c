@@ -65,7 +65,7 @@ static int request(const struct call *call, const char *body, struct http_reply 
     buffer_printf(&url, "%s%s", call->base, call->path);
     AUTO_FREE char *text = buffer_take_str(&url);
     if (!text)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     size_t answer_max = call->answer_max ? call->answer_max : CALL_ANSWER_MAX;
     fiber_push_deadline(loop_now_ms() + call->timeout_ms);
     int error = http_request_on(call->http, call->line, text, body, answer_max, reply, fail);
@@ -105,7 +105,7 @@ int call_text(const struct call *call, struct buffer *ret, struct fail *fail)
 {
     AUTO_FREE char *body = call->body ? json_dumps(call->body, JSON_COMPACT) : NULL;
     if (call->body && !body)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     return answer(call, body ? body : call->text, ret, fail);
 }
 

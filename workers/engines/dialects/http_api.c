@@ -20,12 +20,10 @@ int http_api_get(struct engine *engine, const char *path, json_t **ret, struct f
     return error < 0 ? fail_set(fail, error == -EPROTO ? -ENOTSUP : error, "%s", why.text) : 0;
 }
 
-static int out_of_memory(struct fail *fail) { return fail_set(fail, -ENOMEM, "out of memory"); }
-
 int http_api_post(struct engine *engine, const char *path, json_t *body, json_t **ret, struct fail *fail)
 {
     if (!body)
-        return out_of_memory(fail);
+        return fail_memory(fail);
     struct call call = {.http = engine->http,
                         .line = engine_connection_http(engine),
                         .base = engine->url,
@@ -58,7 +56,7 @@ int http_api_ids(const json_t *answer, struct tokens *ret, struct fail *fail)
         if (!json_is_integer(id) || value < 0 || value > INT32_MAX)
             return fail_set(fail, -EPROTO, "token %zu of the engine's answer is no id", i);
         if (!tokens_append(ret, &(uint32_t){(uint32_t)value}, 1))
-            return out_of_memory(fail);
+            return fail_memory(fail);
     }
     return 0;
 }
@@ -75,7 +73,7 @@ int http_api_sample(struct engine *engine, const struct http_api_call *sampling,
 {
     const uint64_t tokens = sampling->tokens < ANSWER_TOKENS_MAX ? sampling->tokens : ANSWER_TOKENS_MAX;
     if (!sampling->text)
-        return out_of_memory(fail);
+        return fail_memory(fail);
     struct call call = {.http = engine->http,
                         .line = engine_connection_http(engine),
                         .base = engine->url,
@@ -106,7 +104,7 @@ int digest_members(const json_t *object, const char *const *names, size_t count,
         buffer_append(&text, json_string_value(value), json_string_length(value));
         buffer_append(&text, "", 1);
     }
-    return !text.failed && digest_of(buffer_peek(&text), ret) ? 0 : out_of_memory(fail);
+    return !text.failed && digest_of(buffer_peek(&text), ret) ? 0 : fail_memory(fail);
 }
 
 static int digest_model(const json_t *model, char model_digest[80], struct fail *fail)
@@ -141,7 +139,7 @@ int http_api_mark(struct engine *engine, const char *more, struct engine_mark *r
         return error;
     buffer_printf(&text, "%s\n%llu\n%s\n", digest, (unsigned long long)info.context_tokens, more);
     error = special_escape_mark(engine, info.model, &text, fail);
-    return error == 0 && !digest_of(buffer_peek(&text), ret->text) ? out_of_memory(fail) : error;
+    return error == 0 && !digest_of(buffer_peek(&text), ret->text) ? fail_memory(fail) : error;
 }
 
 int tokenizer_digest_take(int error, const struct tokens *ids, char ret[80], struct fail *fail)
@@ -150,6 +148,6 @@ int tokenizer_digest_take(int error, const struct tokens *ids, char ret[80], str
     if (error == -ENOTSUP || error == -EINVAL)
         return 0;
     if (error == 0 && !digest_of(slice_of(ids->ids, ids->count * sizeof(*ids->ids)), ret))
-        error = fail_set(fail, -ENOMEM, "out of memory");
+        error = fail_memory(fail);
     return error;
 }

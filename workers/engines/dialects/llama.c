@@ -66,7 +66,7 @@ static int llama_say(struct engine *engine, const struct tokens *ids, size_t cou
     if (!json_is_string(text))
         return fail_set(fail, -EPROTO, "the engine's answer to /detokenize has no content");
     buffer_append(ret, json_string_value(text), json_string_length(text));
-    return ret->failed ? fail_set(fail, -ENOMEM, "out of memory") : 0;
+    return ret->failed ? fail_memory(fail) : 0;
 }
 
 static int llama_detokenize(struct engine *engine, uint32_t id, struct buffer *ret, struct fail *fail)
@@ -90,7 +90,7 @@ static int llama_apply_template(struct engine *engine, const struct task_message
     if (!json_is_string(prompt))
         return fail_set(fail, -EPROTO, "the engine's answer to /apply-template has no prompt");
     buffer_append(ret, json_string_value(prompt), json_string_length(prompt));
-    return ret->failed ? fail_set(fail, -ENOMEM, "out of memory") : 0;
+    return ret->failed ? fail_memory(fail) : 0;
 }
 
 /* ---- what kind of server it is ----------------------------------------------------------- */
@@ -112,7 +112,7 @@ static int digest_model(const json_t *props, const char *vocabulary, char ret[80
     static const char *const names[] = {"model_path", "chat_template", "bos_token", "eos_token", "vocabulary"};
     AUTO_JSON json_t *all = json_copy((json_t *)props);
     if (!all || json_object_set_new(all, "vocabulary", json_string(vocabulary)) < 0)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     return digest_members(all, names, sizeof(names) / sizeof(*names), ret, fail);
 }
 
@@ -169,7 +169,7 @@ static int read_props(struct engine *engine, struct engine_info *ret, json_t **p
     name_model(*props, ret->model);
     return digest_of(slice_of(json_string_value(template), json_string_length(template)), ret->template_digest)
                ? 0
-               : fail_set(fail, -ENOMEM, "out of memory");
+               : fail_memory(fail);
 }
 
 /* The ids the tokenizer puts in front of a text by itself, and one plain id. */
@@ -188,7 +188,7 @@ static int read_prefix(struct engine *engine, struct engine_info *ret, struct fa
     if (error == 0 && at + without.count > with.count)
         error = fail_set(fail, -EPROTO, "the engine's add_special changes more than a prefix");
     if (error == 0 && !tokens_append(&ret->prefix, with.ids, at))
-        error = fail_set(fail, -ENOMEM, "out of memory");
+        error = fail_memory(fail);
     if (error == 0)
         ret->plain_id = without.ids[without.count - 1];
     tokens_finish(&with);
@@ -204,7 +204,7 @@ static int read_end(struct engine *engine, const json_t *props, struct engine_in
     if (name && *name)
         error = llama_tokenize(engine, slice_from_str(name), TOKENIZE_SPECIALS, &ids, fail);
     if (error == 0 && ids.count == 1 && !tokens_append(&ret->ends, ids.ids, 1))
-        error = fail_set(fail, -ENOMEM, "out of memory");
+        error = fail_memory(fail);
     tokens_finish(&ids);
     return error;
 }
@@ -277,7 +277,7 @@ static int ask_forced(const struct scoring *scoring, const struct tokens *ids, s
     if (!tokens_append(&prefix, scoring->prompt->ids, scoring->prompt->count) ||
         !tokens_append(&prefix, ids->ids, at)) {
         tokens_finish(&prefix);
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     }
     AUTO_JSON json_t *body = completion_body(1);
     json_object_set_new(body, "n_probs", json_integer((json_int_t)top));

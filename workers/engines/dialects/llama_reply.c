@@ -75,7 +75,7 @@ struct walk {
 static int walk_say(struct walk *walk, const struct llama_score *token, struct fail *fail)
 {
     walk->open_bytes += token->byte_count;
-    return buffer_append(&walk->said, token->bytes, token->byte_count) ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+    return buffer_append(&walk->said, token->bytes, token->byte_count) ? 0 : fail_memory(fail);
 }
 
 /* An entry says what was said since the one before, which is known of all tokens but its own. */
@@ -86,9 +86,7 @@ static int walk_say_entry(struct walk *walk, const struct llama_score *entry, st
     if (entry->byte_count < open || (open > 0 && memcmp(said.data + said.len - open, entry->bytes, open) != 0))
         return reply_other_text(fail);
     walk->open_bytes = 0;
-    return buffer_append(&walk->said, entry->bytes + open, entry->byte_count - open)
-               ? 0
-               : fail_set(fail, -ENOMEM, "out of memory");
+    return buffer_append(&walk->said, entry->bytes + open, entry->byte_count - open) ? 0 : fail_memory(fail);
 }
 
 /* Whether the last character lacks bytes, by the server's own rule (its validate_utf8). */
@@ -160,8 +158,7 @@ static int take_text(const struct json_doc *reply, const struct walk *walk, size
 {
     AUTO_BUFFER content = {0}, whole = {0}, said = {0};
     if (!json_doc_string(reply, json_doc_get(reply, json_doc_root(reply), "content"), &content))
-        return content.failed ? fail_set(fail, -ENOMEM, "out of memory")
-                              : fail_set(fail, -EPROTO, "the engine's answer has no text");
+        return content.failed ? fail_memory(fail) : fail_set(fail, -EPROTO, "the engine's answer has no text");
     struct slice bytes = buffer_peek(&walk->said);
     utf8_append_repaired(&whole, bytes);
     bytes.len -= end_bytes;
@@ -169,7 +166,7 @@ static int take_text(const struct json_doc *reply, const struct walk *walk, size
     AUTO_BUFFER shown = {0};
     utf8_append_repaired(&shown, buffer_peek(&content));
     if (whole.failed || shown.failed || !(ret->text = buffer_take_str(&said)))
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     return reply_says(buffer_peek(&shown), slice_from_str(ret->text), BLANKS_COUNT) ||
                    reply_says(buffer_peek(&shown), buffer_peek(&whole), BLANKS_COUNT)
                ? 0

@@ -35,7 +35,7 @@ static int read_words(struct engine *engine, uint64_t from, uint64_t to, uint32_
         json_array_append_new(ids, json_integer(plain_id));
     }
     if (json_array_size(ids) != 2 * (to - from) || json_object_set_new(body, "tokens", ids) < 0)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     int error = http_api_post(engine, "/detokenize", body, &answer, fail);
     if (error < 0)
         return error;
@@ -55,7 +55,7 @@ int llama_vocabulary_read(struct engine *engine, struct engine_info *info, char 
         return error;
     struct digest *digest = digest_begin();
     if (!digest)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     for (uint64_t at = 0; error == 0 && at < count; at += VOCABULARY_PART)
         error = read_words(engine, at, at + VOCABULARY_PART < count ? at + VOCABULARY_PART : count, info->plain_id,
                            digest, fail);
@@ -63,5 +63,5 @@ int llama_vocabulary_read(struct engine *engine, struct engine_info *info, char 
         digest_drop(&digest);
         return error == -EINVAL || error == -EPROTO ? 0 : error;
     }
-    return digest_end(&digest, ret_digest) ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+    return digest_end(&digest, ret_digest) ? 0 : fail_memory(fail);
 }

@@ -31,7 +31,7 @@ int reply_ids(const struct json_doc *doc, const struct json_doc_node *ids, uint6
         if (!json_doc_id(node, &id))
             return fail_set(fail, -EPROTO, "token %u of the engine's answer is no id", i);
         if (!tokens_append(ret, &id, 1))
-            return fail_set(fail, -ENOMEM, "out of memory");
+            return fail_memory(fail);
     }
     return error;
 }
@@ -58,7 +58,7 @@ int reply_scored(const struct json_doc_node *list, const struct tokens *prompt, 
 int reply_room(struct generation *ret, struct fail *fail)
 {
     ret->logprobs = calloc(ret->sampled.count, sizeof(*ret->logprobs));
-    return ret->logprobs ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+    return ret->logprobs ? 0 : fail_memory(fail);
 }
 
 static const struct {
@@ -96,11 +96,10 @@ int reply_text(const struct json_doc *doc, const struct json_doc_node *text, str
 {
     AUTO_BUFFER said = {0}, repaired = {0};
     if (!json_doc_string(doc, text, &said))
-        return said.failed ? fail_set(fail, -ENOMEM, "out of memory")
-                           : fail_set(fail, -EPROTO, "the engine's answer has no text");
+        return said.failed ? fail_memory(fail) : fail_set(fail, -EPROTO, "the engine's answer has no text");
     utf8_append_repaired(&repaired, buffer_peek(&said));
     ret->text = buffer_take_str(&repaired);
-    return ret->text ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+    return ret->text ? 0 : fail_memory(fail);
 }
 
 /* ---- text and ids ------------------------------------------------------------------------ */

@@ -38,13 +38,11 @@ int sampled_check_end(struct engine *engine, struct generation *generation, stru
     if (error == 0 && !is_end)
         error = fail_set(fail, -EPROTO, "the engine ended a turn with token %u, which is plain text", last);
     if (error == 0 && !tokens_append(&engine->info.ends, &last, 1))
-        error = fail_set(fail, -ENOMEM, "out of memory");
+        error = fail_memory(fail);
     return error;
 }
 
 /* ---- the text ---------------------------------------------------------------------------------- */
-
-static int out_of_memory(struct fail *fail) { return fail_set(fail, -ENOMEM, "out of memory"); }
 
 /* SentencePiece's decoders leave out the blank that a text begins with. */
 static bool says(const struct engine *engine, const char *answer, const char *ids_say)
@@ -78,7 +76,7 @@ static int ask(struct engine *engine, const struct tokens *ids, char **ret, stru
         return error;
     utf8_append_repaired(&repaired, buffer_peek(&text));
     *ret = buffer_take_str(&repaired);
-    return *ret ? 0 : out_of_memory(fail);
+    return *ret ? 0 : fail_memory(fail);
 }
 
 /* Some servers show the token that ended the turn. */

@@ -28,13 +28,13 @@ static int read_entries(const struct json_doc *doc, const struct json_doc_node *
         return error;
     ret->logprobs = calloc(count, sizeof(*ret->logprobs));
     if (!ret->logprobs)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     const struct json_doc_node *entry = json_doc_first(entries);
     for (uint32_t i = 0; i < count; i++, entry = json_doc_behind(doc, entry)) {
         uint32_t id;
         error = read_entry(doc, entry, i, &id, &ret->logprobs[i], fail);
         if (error == 0 && !tokens_append(&ret->sampled, &id, 1))
-            error = fail_set(fail, -ENOMEM, "out of memory");
+            error = fail_memory(fail);
         if (error < 0)
             return error;
     }

@@ -15,8 +15,6 @@ enum {
     PROBE_IDS_MAX = 64
 };
 
-static int out_of_memory(struct fail *fail) { return fail_set(fail, -ENOMEM, "out of memory"); }
-
 /* ---- the routes -------------------------------------------------------------------------- */
 
 static json_t *body_for(const struct engine_info *info)
@@ -45,7 +43,7 @@ static int render(struct engine *engine, const struct engine_info *info, const s
     if (error < 0)
         return error;
     if (json_object_set(body, "messages", list) < 0)
-        return out_of_memory(fail);
+        return fail_memory(fail);
     error = http_api_post(engine, "/tokenize", body, &answer, fail);
     return error < 0 ? error : http_api_ids(answer, ret, fail);
 }
@@ -58,7 +56,7 @@ static int say(struct engine *engine, const struct engine_info *info, const stru
         json_array_append_new(list, json_integer(ids->ids[i]));
     if (json_array_size(list) != count || json_object_set(body, "tokens", list) < 0 ||
         json_object_set_new(body, "skip_special_tokens", json_false()) < 0)
-        return out_of_memory(fail);
+        return fail_memory(fail);
     int error = http_api_post(engine, "/detokenize", body, &answer, fail);
     if (error < 0)
         return error;
@@ -68,7 +66,7 @@ static int say(struct engine *engine, const struct engine_info *info, const stru
     if (!json_is_string(text))
         return fail_set(fail, -EPROTO, "the engine's answer to /detokenize has no text");
     buffer_append(ret, json_string_value(text), json_string_length(text));
-    return ret->failed ? out_of_memory(fail) : 0;
+    return ret->failed ? fail_memory(fail) : 0;
 }
 
 /* ---- names ------------------------------------------------------------------------------- */
@@ -156,7 +154,7 @@ static int names_ask(struct engine *engine, const struct engine_info *info, stru
         buffer_append(&text, names->list[i].data, names->list[i].len);
         buffer_append_str(&text, info->separator);
     }
-    int error = text.failed ? out_of_memory(fail) : encode(engine, info, buffer_peek(&text), &ids, fail);
+    int error = text.failed ? fail_memory(fail) : encode(engine, info, buffer_peek(&text), &ids, fail);
     size_t at = 0, from = 0;
     for (size_t i = 0; error == 0 && i < ids.count && at < names->count; i++)
         if (ids.ids[i] == info->separator_id) {
@@ -195,7 +193,7 @@ static int take_out(const struct engine_info *info, const struct tokens *ids, si
         if (ids->ids[i] == info->separator_id)
             found++;
         else if (!tokens_append(ret, &ids->ids[i], 1))
-            return out_of_memory(fail);
+            return fail_memory(fail);
     return found == separator
                ? 0
                : fail_set(fail, -EPROTO, "the engine's tokenizer made %zu special tokens of %zu", found, separator);
@@ -208,13 +206,13 @@ static int encode_named(struct engine *engine, const struct engine_info *info, s
     AUTO_BUFFER joined = {0};
     struct tokens ids = {0};
     if (!names)
-        return out_of_memory(fail);
+        return fail_memory(fail);
     names_collect(names, text, slice_from_str(info->separator));
     int error = names->count ? names_ask(engine, info, names, fail) : 0;
     if (error < 0)
         return error;
     size_t separator = join(info, names, text, &joined);
-    error = joined.failed ? out_of_memory(fail) : encode(engine, info, buffer_peek(&joined), &ids, fail);
+    error = joined.failed ? fail_memory(fail) : encode(engine, info, buffer_peek(&joined), &ids, fail);
     if (error == 0)
         error = take_out(info, &ids, separator, ret, fail);
     tokens_finish(&ids);
@@ -282,7 +280,7 @@ int special_escape_mark(struct engine *engine, const char *model, struct buffer 
     buffer_printf(ret, "%u:", engine->sketch);
     tokens_write(&ids, ret);
     tokens_finish(&ids);
-    return error == 0 && ret->failed ? out_of_memory(fail) : error;
+    return error == 0 && ret->failed ? fail_memory(fail) : error;
 }
 
 /* ---- learning ---------------------------------------------------------------------------- */
@@ -295,7 +293,7 @@ static int prove_separator(struct engine *engine, const struct engine_info *info
     AUTO_BUFFER joined = {0};
     struct tokens whole = {0}, cut = {0}, rest = {0};
     size_t separator = join(info, NULL, slice_from_str(plain), &joined);
-    int error = joined.failed ? out_of_memory(fail) : encode(engine, info, slice_from_str(plain), &whole, fail);
+    int error = joined.failed ? fail_memory(fail) : encode(engine, info, slice_from_str(plain), &whole, fail);
     if (error == 0)
         error = encode(engine, info, buffer_peek(&joined), &cut, fail);
     *ret = error == 0 && take_out(info, &cut, separator, &rest, NULL) == 0 && tokens_equal(&rest, &whole);
@@ -354,7 +352,7 @@ static int learn_template(struct engine *engine, struct engine_info *info, struc
         error = say(engine, info, &ids, ids.count, &text, fail);
     if (error == 0 && (!digest_of(slice_of(ids.ids, ids.count * sizeof(*ids.ids)), info->sketch_digest) ||
                        (!info->template_digest[0] && !digest_of(buffer_peek(&text), info->template_digest))))
-        error = out_of_memory(fail);
+        error = fail_memory(fail);
     tokens_finish(&ids);
     return error;
 }
@@ -372,7 +370,7 @@ static int learn_end(struct engine *engine, struct engine_info *info, const stru
     if (at && special_escape_find_name(buffer_peek(&text), &from, &name) && name.data == text.data + begin) {
         error = encode(engine, info, name, &ids, fail);
         if (error == 0 && ids.count == 1 && !tokens_append(&info->ends, ids.ids, 1))
-            error = out_of_memory(fail);
+            error = fail_memory(fail);
     }
     tokens_finish(&ids);
     return error;

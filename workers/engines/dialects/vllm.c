@@ -168,7 +168,7 @@ static int learn_template(struct engine *engine, struct engine_info *info, struc
     const json_t *template = json_object_get(tokenizer, "chat_template");
     if (json_is_string(template) &&
         !digest_of(slice_of(json_string_value(template), json_string_length(template)), info->template_digest))
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     return 0;
 }
 
@@ -185,7 +185,7 @@ static int get_metrics(struct engine *engine, char **ret, struct fail *fail)
     if (error < 0)
         return error == -EPROTO ? fail_set(fail, -ENOTSUP, "no /metrics") : error;
     *ret = buffer_take_str(&text);
-    return *ret ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+    return *ret ? 0 : fail_memory(fail);
 }
 
 static int get_version(struct engine *engine, char ret[32], struct fail *fail)

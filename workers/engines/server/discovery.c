@@ -29,7 +29,7 @@ static int sum_up(struct engine_info *info, struct fail *fail)
     char text[4 * DIGEST_SIZE + 4];
     const int len = snprintf(text, sizeof(text), "%s\n%s\n%s\n%s\n", info->model_digest, info->template_digest,
                              info->tokenizer_digest, info->sketch_digest);
-    return digest_of(slice_of(text, (size_t)len), info->identity) ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+    return digest_of(slice_of(text, (size_t)len), info->identity) ? 0 : fail_memory(fail);
 }
 
 static int portray_as(struct engine *engine, const struct dialect *dialect, struct portrait *ret, struct fail *fail)

@@ -183,7 +183,7 @@ int engine_act(struct engine *engine, int (*act)(void *arg, struct fail *fail), 
 {
     struct engine_connection *line = connection_take(engine);
     if (!line)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     int error = prove(engine, !act, fail);
     if (error == 0 && act)
         error = run_act(engine, act, arg, fail);

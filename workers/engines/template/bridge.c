@@ -324,5 +324,5 @@ int turn_template_assemble(const struct turn_template *turn_template, const stru
         ok = part->kind == TURN_TEMPLATE_CONTENT ? append_runs(&turn_template->gap.parts, runs, count, ret)
                                                  : append_part(part, ret);
     }
-    return ok || error < 0 ? error : fail_set(fail, -ENOMEM, "out of memory");
+    return ok || error < 0 ? error : fail_memory(fail);
 }

@@ -164,7 +164,7 @@ static int compare_ends(struct engine *engine, struct agreement *agreement, stru
             return error;
         buffer_append_str(&text, "\nuser\n");
     }
-    int error = text.failed ? fail_set(fail, -ENOMEM, "out of memory")
+    int error = text.failed ? fail_memory(fail)
                             : compare(engine, buffer_peek(&text), TOKENIZE_SPECIALS, agreement, fail);
     return error < 0 ? error : compare(engine, buffer_peek(&text), TOKENIZE_PLAIN, agreement, fail);
 }
@@ -191,8 +191,7 @@ static int learn(void *arg, struct fail *fail)
     for (uint32_t i = 0; error == 0 && i < CORPUS_TEXTS; i++) {
         AUTO_BUFFER text = {0};
         write_text(&text, i);
-        error = text.failed ? fail_set(fail, -ENOMEM, "out of memory")
-                            : compare(engine, buffer_peek(&text), TOKENIZE_PLAIN, &agreement, fail);
+        error = text.failed ? fail_memory(fail) : compare(engine, buffer_peek(&text), TOKENIZE_PLAIN, &agreement, fail);
     }
     if (error == 0)
         choose(engine, &agreement);

@@ -29,7 +29,7 @@ static int encode_as_special(struct engine *engine, struct slice text, struct to
     struct tokens ids = {0};
     int error = engine->dialect->tokenize(engine, text, TOKENIZE_SPECIALS, &ids, fail);
     if (error == 0 && !take_rendered(engine, &ids, ret))
-        error = fail_set(fail, -ENOMEM, "out of memory");
+        error = fail_memory(fail);
     tokens_finish(&ids);
     return error;
 }
@@ -54,8 +54,6 @@ enum { MARK_LETTERS = 24 };
 struct mark {
     char text[MARK_LETTERS + 1];
 };
-
-static int out_of_memory(struct fail *fail) { return fail_set(fail, -ENOMEM, "out of memory"); }
 
 /* ---- marks ------------------------------------------------------------------------------- */
 
@@ -143,7 +141,7 @@ static int encode_text(const struct encoding *encoding, struct slice marked, str
     AUTO_BUFFER text = {0};
     append_unmarked(&text, encoding->mark, marked);
     if (text.failed)
-        return out_of_memory(fail);
+        return fail_memory(fail);
     const size_t from = encoding->ids->count;
     int error = encoding->engine->dialect->tokenize(encoding->engine, buffer_peek(&text), TOKENIZE_PLAIN, encoding->ids,
                                                     fail);
@@ -192,7 +190,7 @@ static int encode_rendered(const struct encoding *encoding, const struct task_me
         return error;
     append_unmarked(&unmarked, encoding->mark, buffer_peek(&text));
     if (unmarked.failed)
-        return out_of_memory(fail);
+        return fail_memory(fail);
     if (!slice_equal(buffer_peek(&unmarked), plain))
         return fail_set(fail, -ENOTSUP, "the chat template changes text that names special tokens");
     return encode_marked(encoding, buffer_peek(&text), fail);
@@ -207,10 +205,10 @@ static int render_marked(struct engine *engine, const struct task_message *messa
     if (!mark_choose(&mark, plain))
         return fail_set(fail, -EAGAIN, "there is no mark to be had");
     struct task_message *marked = mark_messages(messages, count, text_from, &mark, specials);
-    int error = marked ? encode_rendered(&encoding, marked, count, plain, fail) : out_of_memory(fail);
+    int error = marked ? encode_rendered(&encoding, marked, count, plain, fail) : fail_memory(fail);
     messages_finish(marked, count);
     if (error == 0 && !take_rendered(engine, &ids, ret))
-        error = out_of_memory(fail);
+        error = fail_memory(fail);
     tokens_finish(&ids);
     return error;
 }
@@ -231,7 +229,7 @@ static int render_text(struct engine *engine, const struct task_message *message
 {
     struct specials *specials = calloc(1, sizeof(*specials));
     if (!specials)
-        return out_of_memory(fail);
+        return fail_memory(fail);
     int error = special_tokens_find(engine, plain, specials, fail);
     if (error == 0 && !text_names_specials(messages, count, text_from, specials))
         error = engine->dialect->render ? engine->dialect->render(engine, messages, count, ret, fail)

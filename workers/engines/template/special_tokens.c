@@ -29,7 +29,7 @@ static int special_name(struct engine *engine, uint32_t id, char **ret, struct f
         error = tokenizes_to(engine, buffer_peek(&name), TOKENIZE_PLAIN, id, &as_text, fail);
     *ret = NULL;
     if (error == 0 && as_special && !as_text && !(*ret = buffer_take_str(&name)))
-        error = fail_set(fail, -ENOMEM, "out of memory");
+        error = fail_memory(fail);
     return error;
 }
 

@@ -88,12 +88,12 @@ static int cut(struct engine *engine, const struct turn_template_tail *tail, str
     buffer_append_str(&text, TURN_TEMPLATE_USER);
     buffer_append(&text, tail->after.data, tail->after.len);
     struct specials *specials = calloc(1, sizeof(*specials));
-    int error = text.failed || !specials ? fail_set(fail, -ENOMEM, "out of memory")
+    int error = text.failed || !specials ? fail_memory(fail)
                                          : special_tokens_find(engine, buffer_peek(&text), specials, fail);
     if (error == 0)
         error = turn_template_build(ret, tail, specials->list, specials->count, fail);
     if (error == 0 && !(ret->tail = buffer_take_str(&text)))
-        error = fail_set(fail, -ENOMEM, "out of memory");
+        error = fail_memory(fail);
     if (specials)
         special_tokens_finish(specials);
     free(specials);
@@ -137,7 +137,7 @@ static int take_lead(const struct buffer *text, struct turn_template *ret, struc
     const struct slice all = buffer_peek(text);
     const uint8_t *reply = memmem(all.data, all.len, TURN_TEMPLATE_REPLY, strlen(TURN_TEMPLATE_REPLY));
     ret->lead = strndup((const char *)all.data, (size_t)(reply - all.data));
-    return ret->lead ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+    return ret->lead ? 0 : fail_memory(fail);
 }
 
 static int learn(struct engine *engine, enum tell_role role, struct turn_template *ret, struct fail *fail)
@@ -236,7 +236,7 @@ static int prove_harmless(struct engine *engine, const struct turn_template *tur
     }
     struct tokens bridge = {0};
     const struct slice one = buffer_peek(&content);
-    int error = content.failed ? fail_set(fail, -ENOMEM, "out of memory")
+    int error = content.failed ? fail_memory(fail)
                                : turn_template_bridge(engine, turn_template, &one, 1, &bridge, fail);
     tokens_finish(&bridge);
     return error;
@@ -249,7 +249,7 @@ enum { ROW_MAX = MESSAGES_MAX - 2 };
 static int build_gap(struct engine *engine, struct turn_template *turn_template, struct slice text, struct fail *fail)
 {
     struct specials *specials = calloc(1, sizeof(*specials));
-    int error = specials ? special_tokens_find(engine, text, specials, fail) : fail_set(fail, -ENOMEM, "out of memory");
+    int error = specials ? special_tokens_find(engine, text, specials, fail) : fail_memory(fail);
     if (error == 0 && turn_template_build_gap(turn_template, text, specials->list, specials->count))
         error = encode_literals(engine, &turn_template->gap.parts, fail);
     if (specials)
@@ -316,7 +316,7 @@ static int encode_run(struct engine *engine, const struct turn_template *turn_te
 {
     AUTO_BUFFER text = {0};
     if (!turn_template_text(turn_template, contents, count, run, &text))
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     int error = engine_encode(engine, buffer_peek(&text), TOKENIZE_PLAIN, ret, fail);
     return error == -ENOTSUP ? fail_wrap(fail, "special") : error;
 }
@@ -326,7 +326,7 @@ static int assemble(struct engine *engine, const struct turn_template *turn_temp
 {
     const size_t runs = turn_template_runs(turn_template, count);
     AUTO_FREE struct tokens *ids = calloc(runs, sizeof(*ids));
-    int error = ids ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+    int error = ids ? 0 : fail_memory(fail);
     for (size_t i = 0; error == 0 && i < runs; i++)
         error = encode_run(engine, turn_template, contents, count, i, &ids[i], fail);
     if (error == 0)
@@ -347,7 +347,7 @@ int turn_template_bridge(struct engine *engine, const struct turn_template *turn
         texts[i] = buffer_peek(&repaired[i]);
         ok = !repaired[i].failed;
     }
-    int error = !ok ? fail_set(fail, -ENOMEM, "out of memory")
+    int error = !ok ? fail_memory(fail)
                 : count > 1 && !turn_template->gap.is_known
                     ? fail_set(fail, -ENOTSUP,
                                "template: it does not write several turns of the "

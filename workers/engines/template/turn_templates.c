@@ -34,7 +34,7 @@ static int turn_template(void *arg, struct fail *fail)
     struct engine *engine = framing->engine;
     AUTO_FREE struct turn_template *learnt = calloc(1, sizeof(*learnt));
     if (!learnt)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     int error = turn_template_learn(engine, framing->role, learnt, fail);
     if (error < 0)
         turn_template_finish(learnt);
@@ -85,7 +85,7 @@ static int show_tool_turn(void *arg, struct fail *fail)
         buffer_printf(&turn, "%.*s" TURN_TEMPLATE_USER "%.*s", SLICE_ARG(tail.before), SLICE_ARG(tail.after));
     char *taken = buffer_take_str(&turn);
     if (!taken)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     free(engine->tool_turn);
     engine->tool_turn = taken;
     return 0;

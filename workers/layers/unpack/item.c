@@ -125,7 +125,7 @@ static int keep_block(struct unpack *unpack, const struct item *item, int file, 
     size_t gap = (size_t)offset - unpack->content.len;
     uint8_t *at = buffer_reserve(&unpack->content, gap + data.len);
     if (!at)
-        return fail_set(unpack->fail, -ENOMEM, "out of memory");
+        return fail_memory(unpack->fail);
     memset(at, 0, gap);
     memcpy(at + gap, data.data, data.len);
     unpack->content.len = end;

@@ -71,7 +71,7 @@ static int pack_chunks(struct lz4_pack *pack, LZ4F_cctx *lz4, uint8_t *chunk, co
     size_t bound = LZ4F_compressBound(CHUNK_BYTES, &how);
     uint8_t *at = buffer_reserve(&pack->out, bound + LZ4F_HEADER_SIZE_MAX);
     if (!at)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     int code = take_written(pack, LZ4F_compressBegin(lz4, at, LZ4F_HEADER_SIZE_MAX, &how), fail);
     while (code == 0) {
         ssize_t got = read_chunk(pack->tar, chunk);
@@ -80,7 +80,7 @@ static int pack_chunks(struct lz4_pack *pack, LZ4F_cctx *lz4, uint8_t *chunk, co
         if (atomic_load(stop))
             return fail_set(fail, -ECANCELED, "stopped");
         if (!(at = buffer_reserve(&pack->out, bound)))
-            return fail_set(fail, -ENOMEM, "out of memory");
+            return fail_memory(fail);
         if (got == 0)
             return take_written(pack, LZ4F_compressEnd(lz4, at, bound, NULL), fail);
         code = take_written(pack, LZ4F_compressUpdate(lz4, at, bound, chunk, (size_t)got, NULL), fail);
@@ -213,5 +213,5 @@ int lz4_digest(struct lz4_reader *reader, char ret[DIGEST_SIZE], struct fail *fa
     } while (code == 0 && reader->bytes.len);
     if (code < 0)
         return code;
-    return digest_end(&reader->digest, ret) ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+    return digest_end(&reader->digest, ret) ? 0 : fail_memory(fail);
 }

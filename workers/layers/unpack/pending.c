@@ -15,12 +15,12 @@ int layer_pending_add(struct unpack *unpack, struct pending pending, const char 
         size_t capacity = unpack->pending_capacity ? unpack->pending_capacity * 2 : 64;
         struct pending *more = reallocarray(unpack->pending, capacity, sizeof(*more));
         if (!more)
-            return fail_set(unpack->fail, -ENOMEM, "out of memory");
+            return fail_memory(unpack->fail);
         unpack->pending = more;
         unpack->pending_capacity = capacity;
     }
     if (!(pending.path = strdup(path)))
-        return fail_set(unpack->fail, -ENOMEM, "out of memory");
+        return fail_memory(unpack->fail);
     pending.order = unpack->pending_count;
     unpack->pending[unpack->pending_count++] = pending;
     return 0;

@@ -78,7 +78,7 @@ static int make_opaque(struct unpack *unpack, const char *path)
     AUTO_FREE char *within = NULL;
     if (asprintf(&within, "%s/.", path) < 0) {
         within = NULL;
-        return fail_set(unpack->fail, -ENOMEM, "out of memory");
+        return fail_memory(unpack->fail);
     }
     int dir = path[0] ? tree_parent(unpack, within) : 0;
     return dir < 0 ? dir : layer_pending_add(unpack, (struct pending){.kind = PENDING_OPAQUE}, path);

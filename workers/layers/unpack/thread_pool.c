@@ -176,7 +176,7 @@ static int queue_batch(struct thread_pool *pool, struct batch *batch, struct fai
     char *last_dir = strdup(batch->dir);
     if (!last_dir) {
         batch_free(batch);
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     }
     pthread_mutex_lock(&pool->lock);
     struct helper *helper = choose(pool, batch);
@@ -212,7 +212,7 @@ static int open_batch(struct thread_pool *pool, const struct pool_file *file, st
     struct batch *batch = calloc(1, sizeof(*batch));
     if (!batch || !(batch->dir = strdup(file->dir))) {
         free(batch);
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     }
     pool->open = batch;
     batch->parent = fcntl(file->parent, F_DUPFD_CLOEXEC, 0);
@@ -253,7 +253,7 @@ int pool_add(struct thread_pool *pool, const struct pool_file *file, struct fail
     spec->content = batch->bytes.len;
     if (!buffer_append(&batch->bytes, file->content.data, file->content.len)) {
         batch->count--;
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     }
     return 0;
 }

@@ -101,7 +101,7 @@ static int reserve_orders(struct disks *disks, struct fail *fail)
         return 0;
     struct quota_order *more = reallocarray(disks->waiting, needed, 2 * sizeof(*more));
     if (!more)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     disks->waiting = more;
     disks->waiting_capacity = 2 * needed;
     return 0;

@@ -97,7 +97,7 @@ static int open_forwards(struct stage_sandbox *stage, const struct job *job, con
         struct forward *forward = forward_open(job->context->loop, sandbox_take_listener(stage->sandbox, i),
                                                reach->grants[i]);
         if (!forward)
-            return fail_set(fail, -ENOMEM, "out of memory");
+            return fail_memory(fail);
         stage->forwards[stage->forward_count++] = forward;
     }
     return 0;

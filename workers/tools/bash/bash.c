@@ -38,7 +38,7 @@ static int say_output(const struct sandbox_output *output, struct tool_result *r
     ret->total = output->total;
     ret->timed_out = output->timed_out;
     ret->is_error = wants_line;
-    return text.failed ? fail_set(fail, -ENOMEM, "out of memory") : tool_say_bytes(ret, buffer_peek(&text), fail);
+    return text.failed ? fail_memory(fail) : tool_say_bytes(ret, buffer_peek(&text), fail);
 }
 
 static int run_command(struct toolbox *box, struct shell *shell, const json_t *arguments, struct tool_result *ret,

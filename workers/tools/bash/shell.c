@@ -52,7 +52,7 @@ int shell_open(struct sandbox *sandbox, struct shell **ret, struct fail *fail)
 {
     struct shell *shell = calloc(1, sizeof(*shell));
     if (!shell)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     snprintf(shell->name, sizeof(shell->name), "bash%lu", (unsigned long)sandbox_next_number(sandbox));
     shell->sandbox = sandbox;
     shell->socket = -1;
@@ -296,7 +296,7 @@ int shell_run_as(struct shell *shell, const struct shell_command *command, struc
     sandbox_count_command(shell->sandbox, ret, command->output_max);
     sandbox_release(shell->sandbox);
     ret->text = output_take(&output, &ret->len);
-    return ret->text ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+    return ret->text ? 0 : fail_memory(fail);
 }
 
 int shell_run(struct shell *shell, const char *command, int64_t timeout_ms, size_t output_max,

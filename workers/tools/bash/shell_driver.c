@@ -191,7 +191,7 @@ int shell_await_news(struct shell *shell, const char *name, int64_t until_ms, co
     struct loop *loop = fiber_loop();
     struct loop_watch *watch = loop_watch(loop, shell->socket, EPOLLIN, on_status, fiber_current());
     if (!watch)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     int news = await_look(shell, name, until_ms, tick, status, fail);
     loop_unwatch(loop, &watch);
     if (shell->pid > 0)

@@ -74,7 +74,7 @@ int terminal_open(struct terminal *terminal, struct sandbox *sandbox, const stru
     if (code < 0)
         return fail_set(fail, code, "a terminal: %s", strerror(-code));
     terminal->watch = loop_watch(terminal->loop, terminal->master, EPOLLIN, on_ready, terminal);
-    return terminal->watch ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+    return terminal->watch ? 0 : fail_memory(fail);
 }
 
 void terminal_end_input(struct terminal *terminal)

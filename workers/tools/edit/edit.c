@@ -25,8 +25,6 @@ int edit_answer_error(struct edit_call *call, int code)
     return REFUSE(call, "%s.", words);
 }
 
-int edit_out_of_memory(struct edit_call *call) { return fail_set(call->fail, -ENOMEM, "out of memory"); }
-
 /* ---- files ------------------------------------------------------------------------------- */
 
 int edit_load(struct edit_call *call, bool to_write)
@@ -46,7 +44,7 @@ int edit_load(struct edit_call *call, bool to_write)
     if (bytes.len > 0 && memchr(bytes.data, '\0', bytes.len))
         return REFUSE(call, "%.400s: it is a binary file of %zu bytes.", call->path, bytes.len);
     call->is_crlf = edit_is_crlf(bytes);
-    return !call->is_crlf || edit_drop_cr(bytes, &call->plain) ? 1 : edit_out_of_memory(call);
+    return !call->is_crlf || edit_drop_cr(bytes, &call->plain) ? 1 : fail_memory(call->fail);
 }
 
 struct slice edit_text_of(const struct edit_call *call)
@@ -60,7 +58,7 @@ static int save(struct edit_call *call, struct slice text)
 {
     AUTO_BUFFER with_cr = {0};
     if (call->is_crlf && !edit_add_cr(text, &with_cr))
-        return edit_out_of_memory(call);
+        return fail_memory(call->fail);
     struct slice bytes = call->is_crlf ? buffer_peek(&with_cr) : text;
     const bool was_there = call->file.fd >= 0;
     int code = edit_file_replace(&call->file, call->box->sandbox, bytes, call->fail);
@@ -101,7 +99,7 @@ static int splice(struct edit_call *call, size_t start, size_t old_len, struct s
     buffer_append(&text, part.data, part.len);
     buffer_append(&text, old.data + start + old_len, old.len - start - old_len);
     if (text.failed)
-        return edit_out_of_memory(call);
+        return fail_memory(call->fail);
     if (text.len > EDIT_FILE_MAX)
         return REFUSE(call, "%.400s: it would be larger than the %d bytes that can be edited.", call->path,
                       EDIT_FILE_MAX);
@@ -190,7 +188,7 @@ static int edit_str_replace(struct edit_call *call)
     if (code != 1)
         return code;
     if (!plain_argument(call, old_str, &old) || !plain_argument(call, new_str ? new_str : "", &new))
-        return edit_out_of_memory(call);
+        return fail_memory(call->fail);
     edit_find(edit_text_of(call), buffer_peek(&old), &matches);
     if (matches.count == 1)
         return splice(call, matches.first, old.len, buffer_peek(&new));
@@ -217,12 +215,12 @@ static int edit_insert(struct edit_call *call)
     size_t start = edit_line_start(text, (size_t)after + 1);
     const bool is_open = start > 0 && text.data[start - 1] != '\n';
     if (!plain_argument(call, given, &plain))
-        return edit_out_of_memory(call);
+        return fail_memory(call->fail);
     buffer_append(&part, "\n", is_open);
     buffer_append(&part, plain.data, plain.len);
     if (!is_open && (plain.len == 0 || plain.data[plain.len - 1] != '\n'))
         buffer_append(&part, "\n", 1);
-    return part.failed ? edit_out_of_memory(call) : splice(call, start, 0, buffer_peek(&part));
+    return part.failed ? fail_memory(call->fail) : splice(call, start, 0, buffer_peek(&part));
 }
 
 /* ---- undo ------------------------------------------------------------------------------- */
@@ -275,7 +273,7 @@ static int edit_open(struct toolbox *box, void **ret_state, struct fail *fail)
 {
     (void)box;
     *ret_state = calloc(1, sizeof(struct undo));
-    return *ret_state ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+    return *ret_state ? 0 : fail_memory(fail);
 }
 
 static void edit_close(void *state)

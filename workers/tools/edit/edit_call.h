@@ -27,7 +27,6 @@ struct edit_call {
 
 /* A file that cannot be had is the model's to know; a sandbox that is gone is not. */
 int edit_answer_error(struct edit_call *call, int code);
-int edit_out_of_memory(struct edit_call *call);
 /* What was put there, within the limit; empties it. */
 int edit_say_output(struct edit_call *call, struct output *output);
 

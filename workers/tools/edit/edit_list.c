@@ -114,7 +114,7 @@ static int list_folder(struct listing *listing, int fd, const char *path, int le
 {
     struct folder *folder = calloc(1, sizeof(*folder));
     if (!folder)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     folder->fd = fd;
     listing->folders++;
     int code = offload_run(read_work, folder, fail);
@@ -135,5 +135,5 @@ int edit_file_list(const struct edit_file *file, struct sandbox *sandbox, struct
         buffer_append_str(out, "[there is more, which is not shown]\n");
     if (code == 0 && listing.entries == 0)
         buffer_append_str(out, "[nothing that is not hidden]\n");
-    return code == 0 && out->failed ? fail_set(fail, -ENOMEM, "out of memory") : code;
+    return code == 0 && out->failed ? fail_memory(fail) : code;
 }

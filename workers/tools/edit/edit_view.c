@@ -8,7 +8,7 @@ int edit_say_output(struct edit_call *call, struct output *output)
     size_t len;
     call->ret->total = output->total;
     AUTO_FREE char *text = output_take(output, &len);
-    return text ? tool_say_bytes(call->ret, slice_of(text, len), call->fail) : edit_out_of_memory(call);
+    return text ? tool_say_bytes(call->ret, slice_of(text, len), call->fail) : fail_memory(call->fail);
 }
 
 static int view_directory(struct edit_call *call)

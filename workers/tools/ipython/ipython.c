@@ -38,7 +38,7 @@ static int open_kernel(struct sandbox *sandbox, const char *spec, struct ipython
 {
     struct ipython *ipython = calloc(1, sizeof(*ipython));
     if (!ipython)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     if (spec)
         kernel_init_jupyter(&ipython->kernel, sandbox, spec);
     else
@@ -240,5 +240,5 @@ int ipython_run(struct ipython *ipython, const char *cell, int64_t timeout_ms, s
     ret->text = output_take(&output, &ret->len);
     if (ret->text)
         repair(ret->text, ret->len);
-    return ret->text ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+    return ret->text ? 0 : fail_memory(fail);
 }

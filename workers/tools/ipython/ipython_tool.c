@@ -25,7 +25,7 @@ static int open_kernels(struct toolbox *box, void **ret_state, struct fail *fail
 {
     struct kernels *kernels = calloc(1, sizeof(*kernels));
     if (!kernels)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     kernels->sandbox = box->sandbox;
     int code = ipython_open(box->sandbox, &kernels->ipython, fail);
     if (code < 0)

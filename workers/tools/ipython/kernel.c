@@ -222,7 +222,7 @@ int kernel_await(struct kernel *kernel, int64_t until_ms, json_t **ret, int *sta
     *ret = NULL;
     struct loop_watch *watch = loop_watch(loop, kernel->socket, EPOLLIN, on_frame, fiber_current());
     if (!watch)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     int news = await_look(kernel, until_ms, ret, status, fail);
     loop_unwatch(loop, &watch);
     if (news == KERNEL_BROKEN && kernel->pid > 0 && kernel->is_closed)

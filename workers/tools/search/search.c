@@ -23,7 +23,7 @@ static int say_results(struct toolbox *box, const struct buffer *text, struct to
     output_append(&output, text->data, text->len);
     ret->total = output.total;
     AUTO_FREE char *kept = output_take(&output, &len);
-    return kept ? tool_say_bytes(ret, slice_of(kept, len), fail) : fail_set(fail, -ENOMEM, "out of memory");
+    return kept ? tool_say_bytes(ret, slice_of(kept, len), fail) : fail_memory(fail);
 }
 
 static int search_call(struct toolbox *box, void *state, const json_t *arguments, struct tool_result *ret,

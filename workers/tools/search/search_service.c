@@ -106,7 +106,7 @@ struct search *search_create(struct http *http, const char *place, const char *k
     if (search && search->url && (search->header || !key))
         return search;
     search_destroy(&search);
-    fail_set(fail, -ENOMEM, "out of memory");
+    fail_memory(fail);
     return NULL;
 }
 
@@ -149,7 +149,7 @@ static int send_query(struct search *search, const char *query, size_t count, st
     AUTO_FREE char *body = json ? json_dumps(json, JSON_COMPACT) : NULL;
     json_decref(json);
     if (!address || (search->service->is_post && !body))
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     return http_request_with(search->http, address, search->header, body, SEARCH_BODY_MAX, reply, fail);
 }
 
@@ -242,7 +242,7 @@ static int read_reply(const struct http_reply *reply, size_t count, struct buffe
     json_decref(json);
     if (!good)
         return fail_set(fail, -EPROTO, "the search gave no answer that can be read");
-    return out->failed ? fail_set(fail, -ENOMEM, "out of memory") : 0;
+    return out->failed ? fail_memory(fail) : 0;
 }
 
 int search_ask(struct search *search, const char *query, size_t count, struct buffer *out, size_t *found,

@@ -190,7 +190,7 @@ static int become(const struct site *site, int upper, struct fail *fail)
     if (code < 0)
         return code;
     if (!arguments)
-        return fail_set(fail, -ENOMEM, "out of memory");
+        return fail_memory(fail);
     setsid(); /* a terminal's signals are for the worker */
     launch_reset_signals();
     execvpe(arguments[0], arguments, apptainer_environment());
