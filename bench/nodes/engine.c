@@ -92,21 +92,38 @@ static size_t write_reply(char *text, unsigned turn)
     return pad + len;
 }
 
+/* As of llama.cpp's server: each token with the bytes that it says. */
+static json_t *entries_of(const json_t *ids)
+{
+    json_t *entries = json_array(), *id;
+    size_t i;
+    json_array_foreach(ids, i, id)
+    {
+        json_t *bytes = json_array();
+        if (json_integer_value(id) < TURN_START)
+            json_array_append(bytes, id);
+        json_array_append_new(entries, json_pack("{s:O, s:s, s:o, s:f, s:[]}", "id", id, "token", "", "bytes", bytes,
+                                                 "logprob", -0.25, "top_logprobs"));
+    }
+    return entries;
+}
+
 static json_t *complete(const json_t *request, double *delay_ms)
 {
     char text[REPLY_MAX + 1];
-    const json_t *prompt = json_object_get(request, "prompt");
-    size_t len = write_reply(text, turns_in(prompt));
-    json_t *ids = json_array(), *entries = json_array();
+    const json_t *prompt = json_object_get(request, "prompt"), *limit = json_object_get(request, "n_predict");
+    size_t len = write_reply(text, turns_in(prompt)), most = limit ? (size_t)json_integer_value(limit) : SIZE_MAX;
+    bool ends = len < most; /* with a token of its own */
+    if (!ends)
+        text[len = most] = '\0';
+    json_t *ids = json_array();
     encode(ids, text, false);
-    json_array_append_new(ids, json_integer(TURN_END));
-    for (size_t i = 0; i <= len; i++)
-        json_array_append_new(entries, json_pack("{s:O, s:s, s:[], s:f, s:[]}", "id", json_array_get(ids, i), "token",
-                                                 "", "bytes", "logprob", -0.25, "top_logprobs"));
-    *delay_ms = (double)(len + 1) / load.tokens_per_s * 1000;
-    return json_pack("{s:s, s:o, s:s, s:I, s:i, s:o}", "content", text, "tokens", ids, "stop_type", "eos",
-                     "tokens_evaluated", (json_int_t)json_array_size(prompt), "timings/cache_n", 0,
-                     "completion_probabilities", entries);
+    if (ends)
+        json_array_append_new(ids, json_integer(TURN_END));
+    *delay_ms = (double)json_array_size(ids) / load.tokens_per_s * 1000;
+    return json_pack("{s:s, s:o, s:s, s:I, s:i, s:o}", "content", text, "completion_probabilities", entries_of(ids),
+                     "stop_type", ends ? "eos" : "limit", "tokens_evaluated", (json_int_t)json_array_size(prompt),
+                     "timings/cache_n", 0, "tokens", ids);
 }
 
 /* ---- the other routes ------------------------------------------------------------------------------ */

@@ -1,11 +1,14 @@
 """The bench cannot rot: bench/measure.py --quick, on this build's programs, has every row that docs/benchmarks.md shows."""
+import json
 import os
 import re
 import subprocess
 import tempfile
+import time
 import unittest
+import urllib.request
 
-from harness import BINARY, PYTHON, SOURCE, free_ports
+from harness import BINARY, PYTHON, SLUICE, SOURCE, free_ports
 
 PARTS = ("service", "sandbox", "tools", "engines", "peers", "trajectories")  # nodes need a machine of their own
 BOUND_S = 840  # on a busy machine, with sanitizers
@@ -70,6 +73,35 @@ class Bench(unittest.TestCase):
     def test_nothing_is_written_and_nothing_left(self):
         self.assertEqual(read(PAGE), self.page)
         self.assertEqual(self.left, [])
+
+
+class NodesEngine(unittest.TestCase):
+    """Of the part that is not measured here: an engine that workers can speak to."""
+
+    def setUp(self):
+        port = free_ports(1)
+        self.url = f"http://127.0.0.1:{port}"
+        words = (1000, 4, 8, 50, 60, 100, 200, 1)  # tokens a second, then turns, tokens and milliseconds of a tool, a seed
+        self.process = subprocess.Popen([f"{BINARY}/bench/bench_nodes_engine", str(port), "127.0.0.1", *map(str, words)],
+                                        text=True, stdout=subprocess.PIPE)
+        self.addCleanup(self.process.stdout.close)
+        self.addCleanup(self.process.wait)
+        self.addCleanup(self.process.kill)
+        self.assertEqual(self.process.stdout.readline(), "ready\n")
+
+    def test_workers_take_its_turns(self):
+        done = subprocess.run([SLUICE, "engine", "check", self.url, "--json"], text=True, stdout=subprocess.PIPE, timeout=60)
+        found = {check["check"]: check["verdict"] for check in json.loads(done.stdout)["checks"]}
+        for name in ("template", "ids", "bridge", "stop", "text", "length", "logprobs"):
+            self.assertEqual(found[name], "pass", done.stdout)
+
+    def test_a_call_takes_as_long_as_its_tokens(self):
+        began = time.monotonic()
+        request = urllib.request.Request(f"{self.url}/completion", json.dumps({"prompt": [256], "n_predict": 100}).encode())
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
+            count = len(json.load(answer)["tokens"])
+        self.assertIn(count, range(50, 62))
+        self.assertGreaterEqual(time.monotonic() - began, (count - 1) / 1000)
 
 
 if __name__ == "__main__":
