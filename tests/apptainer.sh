@@ -105,7 +105,7 @@ for attack in attacks attacks_neighbour attacks_stops; do
     SLUICE_TEST_TIER=apptainer SLUICE_SOURCE_DIR=$source_dir SLUICE_BINARY_DIR=$build "${as_user[@]}" \
         "$build/tests/workers_test_$attack"
 done
-cd "$source_dir/tests/system"
+cd "$source_dir/tests/system/sandboxes"
 # Debian's own python3 comes first: another may lie where that user does not see it.
 python=/usr/bin/python3
 [ -x $python ] || python=python3

@@ -1,4 +1,4 @@
-"""What the tests of single faults share: tasks whose length a test decides, and a stream read to its end."""
+"""What the tests in these folders share: tasks whose length a test decides, and a stream read to its end."""
 import os
 import sys
 import unittest

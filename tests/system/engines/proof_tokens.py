@@ -2,7 +2,7 @@
 """The proof that tokens are exact: multi-turn rollouts with tools on a real llama.cpp server.
 
     eval "$(bash client/engine.sh | sed 's/^/export /')"
-    tests/system/proof_tokens.py --rollouts 1000 --into DIRECTORY
+    tests/system/engines/proof_tokens.py --rollouts 1000 --into DIRECTORY
 
 Between service and engine stands a proxy that writes down every byte. Afterwards each trajectory is held against
 that: every prompt, sampled id and log-probability is what crossed the wire, and nothing crossed it that is in no
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+sys.path += [__file__.rsplit("/", 2)[0], __file__.rsplit("/", 3)[0]]  # tests/system, tests
 import wire  # noqa: E402
 from harness import PYTHON, SLUICE, SOURCE, Service  # noqa: E402
 from test_real_model import Llama  # noqa: E402

@@ -1,9 +1,11 @@
 """Engines that nobody calls are probed: what dies idle, comes back, or says that its cache is full."""
 import os
+import sys
 import tempfile
 import unittest
 
-from faults import Case, Fleet, chat, script
+sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
+from case import Case, Fleet, chat, script  # noqa: E402
 
 SOON = {"engine_probe_interval": "300ms", "overload": "1000ms", "retry_first": "50ms", "retry_last": "500ms", "infra_budget": 1, "breaker_faults": 100}
 TURNS = 10

@@ -2,10 +2,12 @@
 import json
 import os
 import re
+import sys
 import time
 import unittest
 
-from faults import Case, Fleet
+sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
+from case import Case, Fleet  # noqa: E402
 
 SOON = {"retry_first": "50ms", "retry_last": "500ms", "breaker_first": "200ms", "breaker_last": "1000ms", "infra_budget": 50,
         "breaker_faults": 2}

@@ -8,7 +8,8 @@ import tempfile
 import unittest
 import urllib.request
 
-from harness import SOURCE, Engine, Service, check_trajectories, free_ports, wait_until
+sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
+from harness import SOURCE, Engine, Service, check_trajectories, free_ports, wait_until  # noqa: E402
 
 SERVER, MODEL = os.environ.get("SLUICE_LLAMA_SERVER"), os.environ.get("SLUICE_MODEL")
 DEMO = os.path.join(SOURCE, "client", "demo")

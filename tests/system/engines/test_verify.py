@@ -10,7 +10,7 @@ import unittest
 import urllib.request
 import xml.etree.ElementTree
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+sys.path += [__file__.rsplit("/", 2)[0], __file__.rsplit("/", 3)[0]]  # tests/system, tests
 import scripted_engine  # noqa: E402
 from harness import SLUICE, Engine  # noqa: E402
 

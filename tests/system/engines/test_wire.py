@@ -11,7 +11,7 @@ import threading
 import unittest
 import urllib.request
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+sys.path += [__file__.rsplit("/", 2)[0], __file__.rsplit("/", 3)[0]]  # tests/system, tests
 import scripted_engine  # noqa: E402
 import wire  # noqa: E402
 from harness import Engine, wait_until  # noqa: E402

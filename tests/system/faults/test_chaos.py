@@ -9,7 +9,8 @@ import tempfile
 import time
 import unittest
 
-from harness import BINARY, PYTHON, SOURCE, Service, check_trajectories
+sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
+from harness import BINARY, PYTHON, SOURCE, Service, check_trajectories  # noqa: E402
 
 CHAOS = os.path.join(SOURCE, "tests", "chaos")
 sys.path.append(CHAOS)

@@ -4,11 +4,13 @@ import json
 import os
 import random
 import signal
+import sys
 import threading
 import time
 import unittest
 
-from faults import Case, Client, Fleet, chat, noop, sandbox, script
+sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
+from case import Case, Client, Fleet, chat, noop, sandbox, script  # noqa: E402
 
 
 class SteppedClock:

@@ -4,14 +4,16 @@ import os
 import random
 import shutil
 import subprocess
+import sys
 import unittest
 
-from faults import Case, Fleet, noop, sandbox
-from harness import wait_until
+sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
+from case import Case, Fleet, noop, sandbox  # noqa: E402
+from harness import wait_until  # noqa: E402
 
-from sluice import BrokerSilent, Full, Refused
+from sluice import BrokerSilent, Full, Refused  # noqa: E402
 
-import hostile
+import hostile  # noqa: E402
 
 BIG = {"setup": ["head -c 200000 /dev/urandom >bytes; sha256sum bytes >sum"],
        "eval": {"kind": "command", "command": "sleep 0.3; sha256sum -c sum"}}

@@ -1,8 +1,10 @@
 """Engines that are away, hang, dawdle, fail, talk nonsense, or come back as another model: never a reward of theirs."""
+import sys
 import time
 import unittest
 
-from faults import Case, Fleet, chat, script
+sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
+from case import Case, Fleet, chat, script  # noqa: E402
 
 SOON = {"retry_first": "50ms", "retry_last": "500ms", "breaker_first": "200ms", "breaker_last": "1000ms"}
 

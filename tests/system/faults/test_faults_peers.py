@@ -1,12 +1,14 @@
 """Peers that mean harm, or know no better: bytes at every socket, and workers that are none."""
 import random
+import sys
 import unittest
 
 import zmq
 
-from faults import Case, Fleet, noop, sandbox
+sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
+from case import Case, Fleet, noop, sandbox  # noqa: E402
 
-import hostile
+import hostile  # noqa: E402
 
 
 class Peers(Case):

@@ -1,10 +1,12 @@
 """The broker killed at each single step of its work, one after the other, and started again: nothing lost, nothing twice."""
 import os
+import sys
 import threading
 import unittest
 
-from faults import Case, Client, Fleet, noop
-from harness import BINARY
+sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
+from case import Case, Client, Fleet, noop  # noqa: E402
+from harness import BINARY  # noqa: E402
 
 KILL_AT = os.path.join(BINARY, "tests", "chaos", "libkill_at.so")
 GROUPS, SAMPLES = 2, 2

@@ -2,17 +2,19 @@
 import json
 import os
 import random
+import sys
 import time
 import unittest
 
-from faults import Case, Fleet, noop, sandbox
-from harness import BINARY, PYTHON, SLUICE, SOURCE, memory_bound
-import msgpack
-import zmq
-from sluice import Refused
+sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
+from case import Case, Fleet, noop, sandbox  # noqa: E402
+from harness import BINARY, PYTHON, SLUICE, SOURCE, memory_bound  # noqa: E402
+import msgpack  # noqa: E402
+import zmq  # noqa: E402
+from sluice import Refused  # noqa: E402
 
-import hostile
-import verdict
+import hostile  # noqa: E402
+import verdict  # noqa: E402
 
 CHAOS = os.path.join(SOURCE, "tests", "chaos")
 

@@ -3,14 +3,16 @@ import ctypes
 import os
 import re
 import signal
+import sys
 import threading
 import time
 import unittest
 
-from faults import Case, Fleet, Nodes, chat, script, why_not
-from harness import free_ports, wait_until
-import msgpack
-import zmq
+sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
+from case import Case, Fleet, Nodes, chat, script, why_not  # noqa: E402
+from harness import free_ports, wait_until  # noqa: E402
+import msgpack  # noqa: E402
+import zmq  # noqa: E402
 
 PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT, WAIT_ALL = 17, 0x4206, 0x4207, 0x40000000
 SOON = {"beat_timeout": "1500ms", "retry_first": "100ms"}

@@ -7,12 +7,14 @@ import os
 import shutil
 import struct
 import subprocess
+import sys
 import tarfile
 import tempfile
 import unittest
 
-from faults import Case, Fleet, sandbox
-from harness import BINARY
+sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
+from case import Case, Fleet, sandbox  # noqa: E402
+from harness import BINARY  # noqa: E402
 
 IMAGE = os.path.join(BINARY, "workers", "sluice-image")
 PROGRAMS = ("/bin/bash", "/bin/cat", "/bin/ls")

@@ -3,10 +3,12 @@ import os
 import re
 import shutil
 import signal
+import sys
 import unittest
 
-from faults import Case, Fleet, sandbox
-from harness import wait_until
+sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
+from case import Case, Fleet, sandbox  # noqa: E402
+from harness import wait_until  # noqa: E402
 
 GRACE_S = 2
 # Too much to be inline, and another one at each run of the set-up.

@@ -2,11 +2,13 @@
 import json
 import os
 import subprocess
+import sys
 import tempfile
 import unittest
 
-from harness import SLUICE, Service, check_trajectories
-from test_images import IMAGE, make_root, make_sif, make_squashfs
+sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
+from harness import SLUICE, Service, check_trajectories  # noqa: E402
+from test_images import IMAGE, make_root, make_sif, make_squashfs  # noqa: E402
 
 
 def call(tool, **arguments):

@@ -2,10 +2,12 @@
 import http.server
 import json
 import os
+import sys
 import threading
 import unittest
 
-from harness import Engine, Service, check_trajectories
+sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
+from harness import Engine, Service, check_trajectories  # noqa: E402
 
 
 def call(tool, **arguments):

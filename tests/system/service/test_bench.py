@@ -3,12 +3,14 @@ import json
 import os
 import re
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
 import urllib.request
 
-from harness import BINARY, PYTHON, SLUICE, SOURCE, free_ports
+sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
+from harness import BINARY, PYTHON, SLUICE, SOURCE, free_ports  # noqa: E402
 
 PARTS = ("service", "sandbox", "tools", "engines", "peers", "trajectories")  # nodes need a machine of their own
 BOUND_S = 840  # on a busy machine, with sanitizers

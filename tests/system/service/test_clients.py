@@ -4,11 +4,13 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 import unittest
 
-from fleet import Fleet
-from harness import PYTHON, SLUICE, wait_until
+sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
+from fleet import Fleet  # noqa: E402
+from harness import PYTHON, SLUICE, wait_until  # noqa: E402
 
 NOOP = {"kind": "noop"}
 READER = """

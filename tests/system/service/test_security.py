@@ -11,7 +11,8 @@ import tempfile
 import time
 import unittest
 
-from harness import BROKER, SLUICE, SOURCE, WORKER, free_ports, memory_bound, wait_until
+sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
+from harness import BROKER, SLUICE, SOURCE, WORKER, free_ports, memory_bound, wait_until  # noqa: E402
 
 sys.path[:0] = [os.path.join(SOURCE, "client", "python"), os.path.join(SOURCE, "tests", "chaos")]
 try:

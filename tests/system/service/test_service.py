@@ -2,9 +2,11 @@
 import json
 import os
 import subprocess
+import sys
 import unittest
 
-from harness import PYTHON, SLUICE, SOURCE, Engine, Service, check_trajectories
+sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
+from harness import PYTHON, SLUICE, SOURCE, Engine, Service, check_trajectories  # noqa: E402
 
 SCRIPT = {"rules": [
     {"path": "/completion", "if": "write hello", "replies": ["I write it.\n```bash\necho hello >answer.txt\n```\n", "TASK_DONE"]},

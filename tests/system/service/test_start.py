@@ -4,9 +4,11 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import unittest
 
-from harness import BROKER, SLUICE, WORKER, Service, free_ports, wait_until
+sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
+from harness import BROKER, SLUICE, WORKER, Service, free_ports, wait_until  # noqa: E402
 
 
 class Start(unittest.TestCase):

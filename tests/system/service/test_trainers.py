@@ -2,9 +2,11 @@
 import os
 import re
 import subprocess
+import sys
 import unittest
 
-from harness import PYTHON, SLUICE, SOURCE, Service
+sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
+from harness import PYTHON, SLUICE, SOURCE, Service  # noqa: E402
 
 PAGE = os.path.join(SOURCE, "docs", "trainers.md")
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import unittest
 
-ROOT = os.environ.get("SLUICE_SOURCE_DIR") or os.path.join(os.path.dirname(__file__), "..", "..")
+ROOT = os.environ.get("SLUICE_SOURCE_DIR") or os.path.join(os.path.dirname(__file__), "..", "..", "..")
 BUILD = os.environ.get("SLUICE_BINARY_DIR") or os.path.join(ROOT, "build", "debug")
 PARTS = {"broker/core": "sluice_core", "broker/ledger": "sluice_broker"}
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unittest
 
-ROOT = os.environ.get("SLUICE_SOURCE_DIR") or os.path.join(os.path.dirname(__file__), "..", "..")
+ROOT = os.environ.get("SLUICE_SOURCE_DIR") or os.path.join(os.path.dirname(__file__), "..", "..", "..")
 MAJOR = "14"  # Debian 12's; other versions break lines elsewhere
 
 

@@ -4,7 +4,7 @@ import re
 import sys
 import unittest
 
-ROOT = os.environ.get("SLUICE_SOURCE_DIR") or os.path.join(os.path.dirname(__file__), "..", "..")
+ROOT = os.environ.get("SLUICE_SOURCE_DIR") or os.path.join(os.path.dirname(__file__), "..", "..", "..")
 MAY_INCLUDE = {
     "common": {"common"},
     "schemas": {"schemas", "common"},

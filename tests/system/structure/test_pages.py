@@ -6,7 +6,8 @@ import subprocess
 import sys
 import unittest
 
-from harness import SLUICE, SOURCE
+sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
+from harness import SLUICE, SOURCE  # noqa: E402
 
 PROGRAMS = ("broker", "workers", "client", "common", "schemas")
 

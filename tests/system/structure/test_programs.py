@@ -1,9 +1,11 @@
 """The command line of each program: the same words, the same statuses, and docs/programs.md."""
 import os
 import subprocess
+import sys
 import unittest
 
-from harness import BINARY, SOURCE
+sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
+from harness import BINARY, SOURCE  # noqa: E402
 
 FOLDERS = {"sluice-broker": "broker", "sluice-worker": "workers", "sluice-verify": "workers", "sluice-simulate": "broker",
            "sluice-image": "workers"}
@@ -54,11 +56,10 @@ class Programs(unittest.TestCase):
         with open(os.path.join(SOURCE, "docs", "programs.md"), encoding="utf-8") as file:
             page = file.read()
         wanted = HEAD + "".join(run(name, "--help-markdown").stdout for name in PAGE)
-        self.assertEqual(page, wanted, "make it again: python3 tests/system/test_programs.py --write")
+        self.assertEqual(page, wanted, "make it again: python3 tests/system/structure/test_programs.py --write")
 
 
 if __name__ == "__main__":
-    import sys
     if sys.argv[1:] == ["--write"]:
         with open(os.path.join(SOURCE, "docs", "programs.md"), "w", encoding="utf-8") as file:
             file.write(HEAD + "".join(run(name, "--help-markdown").stdout for name in PAGE))

@@ -3,9 +3,11 @@ import glob
 import os
 import re
 import subprocess
+import sys
 import unittest
 
-from harness import SLUICE, SOURCE
+sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
+from harness import SLUICE, SOURCE  # noqa: E402
 
 PAGES = [os.path.join(SOURCE, "README.md"), *glob.glob(os.path.join(SOURCE, "docs", "*.md"))]
 

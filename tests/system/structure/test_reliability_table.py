@@ -5,7 +5,8 @@ import subprocess
 import sys
 import unittest
 
-from harness import BINARY, SOURCE
+sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
+from harness import BINARY, SOURCE  # noqa: E402
 
 sys.path.append(os.path.join(SOURCE, "tests"))
 import mutants  # noqa: E402
