@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "client/stream.h"
+
 enum {
     TIMEOUT_MS = 10000,
     PATIENCE_MS = 600000,

@@ -1,5 +1,6 @@
 /* control.c - the requests that are one question and one answer. */
 #include "client/client.h"
+#include "client/request.h"
 
 #include <errno.h>
 

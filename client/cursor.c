@@ -1,3 +1,5 @@
+#include "client/cursor.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -5,7 +7,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "client/stream.h"
 #include "common/base/cleanup.h"
 
 enum { CURSOR_VERSION = 1, CURSOR_BYTES_MAX = 4096 };

@@ -1,4 +1,6 @@
 /* expect.c - whose tokens a trainer learns from: it says so once, and others are not given out. */
+#include "client/expect.h"
+
 #include <errno.h>
 #include <string.h>
 

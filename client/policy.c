@@ -1,5 +1,6 @@
 /* policy.c - policy versions of engines, and their pauses. */
 #include "client/client.h"
+#include "client/request.h"
 
 #include <errno.h>
 #include <time.h>

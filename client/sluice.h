@@ -19,6 +19,8 @@
  * A client belongs to one thread. Functions return 0, or a negative errno with a
  * sentence in sluice_error(client). Strings returned are borrowed until the next
  * call on the same client, unless said otherwise. Times are milliseconds.
+ *
+ * The library is one module: each file of this folder defines some of these functions.
  */
 #ifndef SLUICE_H
 #define SLUICE_H

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "client/request.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 

@@ -14,12 +14,12 @@
  * has grown again meanwhile, the number before `next` does: after each new start it is fetched too,
  * and must be the one that was given out.
  *
- * stream.c works; subscribe.c is what sluice.h says of streams; cursor.c keeps positions in files.
+ * stream.c works; subscribe.c is what sluice.h says of streams; cursor.h keeps positions in files.
  */
 #ifndef SLUICE_CLIENT_STREAM_H
 #define SLUICE_CLIENT_STREAM_H
 
-#include "client/client.h"
+#include "client/request.h"
 
 enum {
     FETCH_LIMIT = 64,
@@ -63,21 +63,18 @@ struct stream {
     bool moved;        /* since the cursor was written */
 };
 
-/* stream.c: works until something is ready, the stream failed or deadline_ms (-1: never) has passed. */
+/* Works until something is ready, the stream failed or deadline_ms (-1: never) has passed. */
 int stream_await(struct sluice_client *client, int64_t deadline_ms);
-/* What the head of a fetch's answer says is so. */
 /* This client has submitted so many rollouts to it: what was heard of it before counts no longer. */
 void stream_expect_more(struct stream *stream, uint64_t samples);
+/* What the head of a fetch's answer says is so. */
 void stream_end_fetch(struct sluice_client *client, const struct msg_stream_head *head);
-
-/*
- * cursor.c: `next`, `epoch` and `last` of a stream as a file of one JSON object. Written whole, to
- * a file beside it that then takes its name, so that there is always one that is good.
- */
-int cursor_read(struct sluice_client *client, struct stream *stream); /* 0 too when there is none */
-int cursor_write(struct sluice_client *client, struct stream *stream);
 
 /* FEED, or FEED again: what was not read of the old socket is fetched. */
 int stream_open_feed(struct sluice_client *client);
+
+/* True if the answer belongs to the stream's fetch; it may have been taken over. */
+bool stream_offer(struct sluice_client *client, struct answer *answer);
+void stream_close(struct stream **stream);
 
 #endif

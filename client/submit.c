@@ -1,4 +1,5 @@
 #include "client/client.h"
+#include "client/request.h"
 #include "client/stream.h"
 
 #include <errno.h>

@@ -3,6 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "client/cursor.h"
+#include "client/expect.h"
+#include "client/request.h"
 #include "client/stream.h"
 #include "common/base/clock.h"
 

@@ -48,22 +48,6 @@ extern const struct command command_up, command_broker, command_worker, command_
     command_status, command_cancel, command_engine, command_ack, command_drain, command_policy, command_backup,
     command_keys, command_doctor, command_image, command_verify, command_simulate;
 
-/* pages.c */
-void help_overview(FILE *out);
-void help_markdown(FILE *out);
-
-/* connect.c */
-struct sluice_client *cli_connect(const struct invocation *in); /* NULL after saying why */
-/* Says the client's sentence, and what to do when no broker answers; returns EXITS_FAILED. */
-int cli_failed(const struct sluice_client *client, int code);
-/* "sluice: ..." on stderr. */
-void cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The same with a hint to --help; returns EXITS_USAGE. */
-int cli_usage(const struct command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/* Whether it can be the name of a stream, a back-up, a version; if not, that is said. what: as --help has it. */
-bool cli_is_name(const struct command *command, const char *what, const char *text);
-
 /* "10m" as what sluice_set_patience wants. */
 static inline int64_t cli_patience(uint64_t ms) { return ms > INT64_MAX - 1 ? -1 : (int64_t)ms; }
 #define PATIENCE_PRESET_MS 600000

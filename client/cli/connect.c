@@ -1,7 +1,8 @@
+#include "client/cli/connect.h"
+
 #include <errno.h>
 #include <stdarg.h>
 
-#include "client/cli/command.h"
 #include "common/base/sanitize.h"
 #include "schemas/messages/message.h"
 

@@ -10,6 +10,7 @@
 #include <zmq.h>
 
 #include "client/cli/command.h"
+#include "client/cli/connect.h"
 #include "common/base/sanitize.h"
 
 struct keys_options {

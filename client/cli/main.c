@@ -2,8 +2,11 @@
 #include <string.h>
 
 #include "client/cli/command.h"
+#include "client/cli/connect.h"
+#include "client/cli/pages.h"
 #include "common/base/cleanup.h"
 #include "common/base/nearest.h"
+#include "common/cmdline/help.h"
 
 const struct option common_options[] = {
     {"broker", OPTION_TEXT, offsetof(struct invocation, broker), "URL", "The broker's FRONT.",

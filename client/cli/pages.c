@@ -1,5 +1,8 @@
 /* pages.c - `sluice --help` and docs/cli.md, from the tables. */
+#include "client/cli/pages.h"
+
 #include "client/cli/command.h"
+#include "common/cmdline/help.h"
 
 static const char overview[] =
     "Sluice runs rollouts of multi-turn LLM agents: tasks in, token-exact trajectories with\n"

@@ -4,7 +4,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-#include "client/cli/command.h"
+#include "client/cli/connect.h"
 #include "client/cli/json.h"
 #include "common/base/cleanup.h"
 #include "common/digest/digest.h"

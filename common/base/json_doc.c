@@ -1,4 +1,4 @@
-#include "common/base/json_doc_inside.h"
+#include "common/base/json_doc_names.h"
 
 #include <errno.h>
 #include <math.h>

@@ -5,7 +5,7 @@
  *
  * Strict: RFC 8259, no name twice in one object (readers differ in which they take), UTF-8 not
  * checked (readers repair what they keep), at most JSON_DOC_LEVELS_MAX deep. Memory: 24 bytes a node, of which a byte of text makes at most one half. The text must
- * outlive the document.
+ * outlive the document. json_doc_look.h says what stands in it.
  */
 #ifndef SLUICE_COMMON_BASE_JSON_DOC_H
 #define SLUICE_COMMON_BASE_JSON_DOC_H
@@ -49,29 +49,5 @@ struct json_doc {
 /* -EPROTO with a sentence when the text is no JSON, -ENOMEM. json_doc_finish it also after an error. */
 int json_doc_parse(struct slice text, struct json_doc *ret, struct fail *fail);
 void json_doc_finish(struct json_doc *doc);
-
-/* Nodes are borrowed from the document. All of these take NULL for "not there". */
-const struct json_doc_node *json_doc_root(const struct json_doc *doc);
-/* The value of a member; NULL: not there, or no object. */
-const struct json_doc_node *json_doc_get(const struct json_doc *doc, const struct json_doc_node *object,
-                                         const char *name);
-/* Element `at`, in time proportional to it; NULL: not there, or no array. */
-const struct json_doc_node *json_doc_at(const struct json_doc *doc, const struct json_doc_node *array, uint32_t at);
-/*
- * The first element of an array that has one, and the one behind an element that is not the last.
- * Behind an object's node stand its members in order: a name (JSON_DOC_STRING) and its value each.
- */
-const struct json_doc_node *json_doc_first(const struct json_doc_node *array);
-const struct json_doc_node *json_doc_behind(const struct json_doc *doc, const struct json_doc_node *node);
-uint32_t json_doc_count(const struct json_doc_node *array); /* 0 when it is no array */
-
-/* False: not there, or of another kind; *ret stays as it was. */
-bool json_doc_id(const struct json_doc_node *node, uint32_t *ret);   /* an integer of 0..INT32_MAX */
-bool json_doc_number(const struct json_doc_node *node, double *ret); /* an integer or a real */
-/* What stands between the quotes: what is meant, unless `has_escapes`. */
-struct slice json_doc_raw(const struct json_doc *doc, const struct json_doc_node *string);
-bool json_doc_is(const struct json_doc *doc, const struct json_doc_node *node, const char *string);
-/* The string as it is meant, appended; what \u cannot mean becomes U+FFFD. */
-bool json_doc_string(const struct json_doc *doc, const struct json_doc_node *node, struct buffer *ret);
 
 #endif

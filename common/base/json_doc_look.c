@@ -1,4 +1,6 @@
 /* json_doc_look.c - what a document says, member by member. */
+#include "common/base/json_doc_look.h"
+
 #include "common/base/json_doc.h"
 
 /* ---- looking up -------------------------------------------------------------------------- */

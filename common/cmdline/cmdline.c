@@ -6,6 +6,7 @@
 
 #include "common/base/nearest.h"
 #include "common/base/sanitize.h"
+#include "common/cmdline/help.h"
 
 /* What every program and command has beside its tables. */
 static const struct option own[] = {

@@ -68,17 +68,4 @@ int cmdline_begin(const struct cmdline *line, int argc, char **argv, struct cmdl
 int cmdline_wrong(const struct cmdline *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int cmdline_vwrong(const struct cmdline *line, const char *format, va_list args);
 
-/* ---- help.c ---------------------------------------------------------------------------------- */
-
-/* As one would type it: "sluice submit TASKS.jsonl [OPTIONS]". */
-void cmdline_synopsis(const struct cmdline *line, FILE *out);
-void cmdline_help(const struct cmdline *line, FILE *out);
-/* A section "## sluice submit" of the docs. */
-void cmdline_markdown(const struct cmdline *line, FILE *out);
-/* A table of them, for the docs. */
-void options_markdown(const struct option *rows, size_t count, FILE *out);
-/* Lines, each two columns to the right. */
-void cmdline_indented(const char *lines, FILE *out);
-extern const char cmdline_units[]; /* what a TIME and a SIZE are, in a sentence */
-
 #endif

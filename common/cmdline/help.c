@@ -1,4 +1,6 @@
 /* help.c - --help and pages of the docs, from the tables. */
+#include "common/cmdline/help.h"
+
 #include <string.h>
 
 #include "common/cmdline/cmdline.h"

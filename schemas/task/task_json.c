@@ -2,6 +2,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/json_doc.h"
+#include "common/base/json_doc_look.h"
 #include "common/base/utf8.h"
 
 /* From here on a whole number may have been written that is none of the tree's, but jansson's. */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "client/cli/command.h"
+#include "client/cli/connect.h"
 
 static int run_ack(const struct invocation *in)
 {

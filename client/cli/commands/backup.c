@@ -1,4 +1,5 @@
 #include "client/cli/command.h"
+#include "client/cli/connect.h"
 
 struct backup_options {
     uint64_t patience_ms;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "client/cli/command.h"
+#include "client/cli/connect.h"
 #include "common/base/sanitize.h"
 
 struct cancel_options {

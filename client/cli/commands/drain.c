@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "client/cli/command.h"
+#include "client/cli/connect.h"
 #include "common/base/clock.h"
 
 enum {

@@ -4,6 +4,8 @@
 #include <time.h>
 
 #include "client/cli/command.h"
+#include "client/cli/commands/engine_probe.h"
+#include "client/cli/connect.h"
 #include "client/cli/up/siblings.h"
 #include "client/cli/up/up.h"
 #include "common/base/clock.h"

@@ -1,4 +1,6 @@
 /* engine_probe.c - does anything take connections where an engine is said to be? */
+#include "client/cli/commands/engine_probe.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -8,7 +10,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "client/cli/up/up.h"
 #include "common/base/cleanup.h"
 #include "common/base/url.h"
 

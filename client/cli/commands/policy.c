@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "client/cli/command.h"
+#include "client/cli/connect.h"
 
 struct policy_options {
     struct texts engines;

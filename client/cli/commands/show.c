@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "client/cli/command.h"
+#include "client/cli/connect.h"
 #include "client/cli/json.h"
 #include "client/cli/print.h"
 #include "common/base/sanitize.h"

@@ -1,9 +1,10 @@
-#include "client/cli/commands/status.h"
+#include "client/cli/commands/status_print.h"
 
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "client/cli/connect.h"
 #include "client/cli/json.h"
 
 struct status_options {

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "client/cli/print.h"
-#include "client/cli/commands/status.h"
+#include "client/cli/commands/status_print.h"
 #include "common/base/sanitize.h"
 
 static long long number(const json_t *object, const char *key)

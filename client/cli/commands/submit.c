@@ -4,6 +4,8 @@
 #include <time.h>
 
 #include "client/cli/command.h"
+#include "client/cli/commands/wait_print.h"
+#include "client/cli/connect.h"
 #include "client/cli/json.h"
 #include "client/cli/commands/wait.h"
 #include "common/base/cleanup.h"

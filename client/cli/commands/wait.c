@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/cli/command.h"
+#include "client/cli/connect.h"
 #include "client/cli/json.h"
 #include "common/base/clock.h"
 

@@ -49,10 +49,6 @@ int wait_ask(struct wait *wait, struct wait_group *group, bool may_be_lost);
 struct wait_group *wait_find(struct wait *wait, const char *name);
 /* Until all have ended, with progress on stderr. */
 int wait_all(struct wait *wait);
-/* Task, rewards, mean and outcomes, in the order of the file. */
-void wait_print(const struct wait *wait, const struct tasks_file *tasks, FILE *out);
-/* The same as JSON, one object a group. */
-void wait_print_json(const struct wait *wait, const struct tasks_file *tasks, FILE *out);
 void wait_finish(struct wait *wait);
 #define AUTO_WAIT __attribute__((cleanup(wait_finish))) struct wait
 

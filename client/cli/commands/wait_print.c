@@ -1,4 +1,6 @@
 /* wait_print.c - what `sluice submit --wait` shows at its end: a table, or JSON. */
+#include "client/cli/commands/wait_print.h"
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,3 +1,5 @@
+#include "client/cli/up/run.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -7,7 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/cli/up/up.h"
+#include "client/cli/connect.h"
+#include "client/cli/up/registrar.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 

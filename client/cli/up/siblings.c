@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "client/cli/command.h"
+#include "client/cli/connect.h"
+#include "common/cmdline/help.h"
 
 static bool is_program(const char *path) { return access(path, X_OK) == 0; }
 

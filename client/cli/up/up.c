@@ -5,7 +5,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "client/cli/connect.h"
 #include "client/cli/keys.h"
+#include "client/cli/up/run.h"
 #include "client/cli/up/siblings.h"
 #include "common/base/url.h"
 

@@ -1,7 +1,7 @@
 /*
  * up.h - `sluice up`: one broker and its workers on this machine, as one thing that is started,
- * kept running and stopped. up.c reads options and makes the plan; cli/up/run.c carries it out;
- * cli/up/engines.c tells the broker of the engines.
+ * kept running and stopped. up.c reads options and makes the plan; run.h carries it out;
+ * registrar.h tells the broker of the engines.
  */
 #ifndef SLUICE_CLIENT_CLI_UP_UP_H
 #define SLUICE_CLIENT_CLI_UP_UP_H
@@ -21,7 +21,7 @@ struct up_stage {
     char slots_text[24];
 };
 
-/* Who tells the broker of the engines: a process of its own (cli/up/engines.c). */
+/* Who tells the broker of the engines: a process of its own (registrar.h). */
 struct registrar {
     pid_t pid; /* 0 once it has ended */
     bool succeeded;
@@ -43,15 +43,5 @@ struct up {
     unsigned stop_signals; /* how often it was told to stop */
     bool stopping;
 };
-
-/* Starts, keeps running until told to stop, stops. An exit status. */
-int up_run(struct up *up);
-
-/* cli/up/engines.c: begins to register the options' engines; ends it, and whether all were. */
-int registrar_start(struct registrar *registrar, const struct up *up, struct fail *fail);
-bool registrar_end(struct registrar *registrar);
-
-/* engine_probe.c: whether something takes connections there. */
-int engine_probe(const char *url, int timeout_ms, struct fail *fail);
 
 #endif

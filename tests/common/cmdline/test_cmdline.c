@@ -12,6 +12,7 @@
 #include "common/base/cleanup.h"
 #include "common/cmdline/cmdline.h"
 #include "common/cmdline/duration.h"
+#include "common/cmdline/help.h"
 #include "common/cmdline/size.h"
 
 struct told {

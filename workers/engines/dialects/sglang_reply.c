@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "common/base/json_doc_look.h"
+
 static const struct json_doc_node *meta_of(const struct json_doc *doc)
 {
     return json_doc_get(doc, json_doc_root(doc), "meta_info");

@@ -1,3 +1,5 @@
+#include "client/cli/up/registrar.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -6,7 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/cli/up/up.h"
+#include "client/cli/commands/engine_probe.h"
+#include "client/cli/connect.h"
 #include "common/base/url.h"
 
 enum { PROBE_MS = 2000 };

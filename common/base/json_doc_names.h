@@ -1,6 +1,6 @@
-/* json_doc_inside.h - what the files of json_doc.h share. */
-#ifndef SLUICE_COMMON_BASE_JSON_DOC_INSIDE_H
-#define SLUICE_COMMON_BASE_JSON_DOC_INSIDE_H
+/* json_doc_names.h - whether the names of a document's object differ. */
+#ifndef SLUICE_COMMON_BASE_JSON_DOC_NAMES_H
+#define SLUICE_COMMON_BASE_JSON_DOC_NAMES_H
 
 #include "common/base/json_doc.h"
 

@@ -1,0 +1,18 @@
+/* help.h - a command line as pages: --help, and the docs of its options. */
+#ifndef SLUICE_COMMON_CMDLINE_HELP_H
+#define SLUICE_COMMON_CMDLINE_HELP_H
+
+#include "common/cmdline/cmdline.h"
+
+/* As one would type it: "sluice submit TASKS.jsonl [OPTIONS]". */
+void cmdline_synopsis(const struct cmdline *line, FILE *out);
+void cmdline_help(const struct cmdline *line, FILE *out);
+/* A section "## sluice submit" of the docs. */
+void cmdline_markdown(const struct cmdline *line, FILE *out);
+/* A table of them, for the docs. */
+void options_markdown(const struct option *rows, size_t count, FILE *out);
+/* Lines, each two columns to the right. */
+void cmdline_indented(const char *lines, FILE *out);
+extern const char cmdline_units[]; /* what a TIME and a SIZE are, in a sentence */
+
+#endif
