@@ -289,12 +289,13 @@ void core_nobody_reads(struct core *core, struct slice name)
         stream_remove(core, stream);
 }
 
-void core_lane_broke(struct core *core, int64_t now_ms, struct slice id)
+bool core_lane_broke(struct core *core, int64_t now_ms, struct slice id)
 {
     if (!begin(core, now_ms))
-        return;
-    worker_lane_broke(core, worker_find(core, id));
+        return false;
+    const bool is_loss = worker_lane_broke(core, worker_find(core, id));
     settle(core);
+    return is_loss;
 }
 
 void core_lane_waits(struct core *core, int64_t now_ms, struct slice id, struct slice why)

@@ -81,6 +81,7 @@ struct caller {
     bool is_admin;             /* sees what belongs to others */
     struct slice peer;         /* where its connection comes from: an IP address, or empty where that has none */
     struct slice lane_refused; /* of a beat: why the broker does not connect to its lane, or empty */
+    bool lane_connects;        /* of a beat: a new lane leads nowhere before core_lane_waits says so */
 };
 
 /* What becomes of calls that are in flight when an engine is paused. */
@@ -318,8 +319,11 @@ void core_tell_store(struct core *core, const struct core_store *store);
 /* A message of a worker, `from` by its key's name or "", could not be read, and why. */
 void core_tell_unread(struct core *core, int64_t now_ms, struct slice from, struct slice why);
 
-/* A lane's connection broke (socket monitor): the worker is lost at once. */
-void core_lane_broke(struct core *core, int64_t now_ms, struct slice worker);
+/*
+ * A lane's connection broke (socket monitor): the worker is lost at once. False where nothing is lost: it had
+ * drained, or is not known.
+ */
+bool core_lane_broke(struct core *core, int64_t now_ms, struct slice worker);
 /* Its lane does not lead there yet, and why: it is given no jobs meanwhile. `why` empty: now it does. */
 void core_lane_waits(struct core *core, int64_t now_ms, struct slice worker, struct slice why);
 

@@ -8,7 +8,7 @@
 #include "broker/net/zmq_frame.h"
 #include "broker/net/names.h"
 
-enum { PATIENCE_CHECK_MS = 1000 };
+enum { PATIENCE_CHECK_MS = 500 };
 
 struct lane {
     char worker[LANE_NAME_SIZE];
@@ -18,11 +18,11 @@ struct lane {
     int64_t opened_ms;
     int messages_max; /* that may wait */
     bool connected, broken;
-    bool is_full;
-    enum handshake failed; /* why it never connected */
-    bool waits;            /* for its host's name: there is no socket yet */
-    enum name_state told;  /* of that name */
-    struct lane_address address;
+    bool is_full, is_late;              /* late: told of as not connected */
+    enum handshake failed;              /* why it never connected */
+    bool waits;                         /* for its host's name: there is no socket yet */
+    enum name_state told;               /* of that name */
+    struct lane_address given, address; /* a name, and what it means */
 };
 
 /*
@@ -74,17 +74,23 @@ static int set_options(void *socket, int messages_max)
 
 /* ---- life ------------------------------------------------------------------------------ */
 
+static void lane_disconnect(struct lane *lane)
+{
+    if (lane->monitor_fd >= 0) /* libzmq closes it later, from another thread */
+        epoll_ctl(lane->epoll_fd, EPOLL_CTL_DEL, lane->monitor_fd, NULL);
+    lane->monitor_fd = -1;
+    handshakes_close(&lane->handshakes, lane->push);
+    if (lane->push)
+        zmq_close(lane->push);
+    lane->push = NULL;
+}
+
 static void lane_destroy(void **item)
 {
     struct lane *lane = *item;
     *item = NULL;
-    if (!lane)
-        return;
-    if (lane->monitor_fd >= 0) /* libzmq closes it later, from another thread */
-        epoll_ctl(lane->epoll_fd, EPOLL_CTL_DEL, lane->monitor_fd, NULL);
-    handshakes_close(&lane->handshakes, lane->push);
-    if (lane->push)
-        zmq_close(lane->push);
+    if (lane)
+        lane_disconnect(lane);
     free(lane);
 }
 
@@ -170,11 +176,36 @@ static void fail_handshake(struct lanes *lanes, struct lane *lane, enum handshak
         lane_break(lanes, lane);
 }
 
+/* What is to be told of a lane: why it is not connected, or "" as it is. */
+static void add_news(struct lanes *lanes, const struct lane *lane, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void add_news(struct lanes *lanes, const struct lane *lane, const char *format, ...)
+{
+    struct lane_news *news = calloc(1, sizeof(*news));
+    if (!news)
+        return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(news->why, sizeof(news->why), format, args);
+    va_end(args);
+    strcpy(news->worker, lane->worker);
+    if (!zlistx_add_end(lanes->news, news))
+        free(news);
+}
+
+static void set_connected(struct lanes *lanes, struct lane *lane)
+{
+    if (!lane->connected)
+        add_news(lanes, lane, "%s", "");
+    lane->connected = true;
+}
+
 static void hear(struct lanes *lanes, struct lane *lane)
 {
     for (enum handshake news; (news = handshakes_next(&lane->handshakes)) != HANDSHAKE_NONE;) {
         if (news == HANDSHAKE_DONE)
-            lane->connected = true;
+            set_connected(lanes, lane);
         else if (news != HANDSHAKE_LOST && !lane->connected)
             fail_handshake(lanes, lane, news);
         else if (lane->connected)
@@ -227,28 +258,21 @@ static int lane_connect(struct lanes *lanes, struct lane *lane, int64_t now_ms)
 
 static void tell(struct lanes *lanes, const struct lane *lane, const struct name_answer *answer)
 {
-    struct lane_news *news = calloc(1, sizeof(*news));
-    if (!news)
-        return;
-    strcpy(news->worker, lane->worker);
     if (answer->state == NAME_ASKED)
-        snprintf(news->why, sizeof(news->why), "the name %s of its lane is being looked up", lane->address.host);
+        add_news(lanes, lane, "the name %s of its lane is being looked up", lane->address.host);
     else if (answer->state == NAME_FAILED)
-        snprintf(news->why, sizeof(news->why),
-                 "the name %s of its lane means nothing to the broker's machine (%s): mend the "
-                 "name service "
-                 "there, or start the worker with --advertise and an address",
+        add_news(lanes, lane,
+                 "the name %s of its lane means nothing to the broker's machine (%s): mend the name service there, or "
+                 "start the worker with --advertise and an address",
                  lane->address.host, answer->why);
-    if (!zlistx_add_end(lanes->news, news))
-        free(news);
 }
 
 /* Connects a lane that waits, if its host's address is known now. Negative errno: it cannot be. */
 static int settle(struct lanes *lanes, struct lane *lane, bool is_new, int64_t now_ms)
 {
     struct name_answer answer = names_find(lanes->names, lane->address.host, now_ms);
-    bool is_found = answer.state == NAME_FOUND, was_told = !is_new && lane->told == answer.state;
-    if (!was_told && !(is_new && is_found))
+    bool is_found = answer.state == NAME_FOUND;
+    if (is_new || lane->told != answer.state)
         tell(lanes, lane, &answer);
     lane->told = answer.state;
     lane->waits = !is_found;
@@ -273,7 +297,7 @@ bool lanes_take_news(struct lanes *lanes, struct lane_news *ret)
 {
     for (struct lane_news *news; (news = zlistx_detach(lanes->news, NULL)); free(news)) {
         const struct lane *lane = zhashx_lookup(lanes->all, news->worker);
-        if (!lane || lane->waits != (news->why[0] != '\0'))
+        if (!lane || lane->connected == (news->why[0] != '\0'))
             continue; /* opened again since */
         *ret = *news;
         free(news);
@@ -333,7 +357,7 @@ int lanes_open(struct lanes *lanes, struct slice worker, struct slice endpoint, 
     strcpy(lane->worker, name);
     lane->epoll_fd = lanes->epoll_fd;
     lane->monitor_fd = -1;
-    lane->address = address;
+    lane->given = lane->address = address;
     lane->messages_max = messages_max < INT_MAX ? (int)messages_max : INT_MAX;
     code = address.is_name ? settle(lanes, lane, true, now_ms) : lane_connect(lanes, lane, now_ms);
     if (code == 0 && zhashx_insert(lanes->all, name, lane) != 0)
@@ -349,7 +373,7 @@ int lanes_send(struct lanes *lanes, struct slice worker, zmq_msg_t *frame, struc
 {
     char name[LANE_NAME_SIZE];
     struct lane *lane = zhashx_lookup(lanes->all, name_of(worker, name));
-    if (!lane || lane->waits || lane->is_full) {
+    if (!lane || lane->waits || (lane->is_late && !lane->connected) || lane->is_full) {
         zmq_msg_close(frame);
         return fail_set(fail, -ENOENT, "there is no lane to worker %s", name);
     }
@@ -386,6 +410,34 @@ static void hear_all(struct lanes *lanes, int64_t now_ms)
     }
 }
 
+static void tell_late(struct lanes *lanes, struct lane *lane)
+{
+    char endpoint[LANE_ENDPOINT_SIZE];
+    lane_address_format(&lane->address, endpoint);
+    lane->is_late = true;
+    add_news(lanes, lane,
+             "the broker cannot connect to its lane %s: let connections from the broker's machine to that port "
+             "through, or start the worker with --advertise and an address that leads there",
+             endpoint);
+}
+
+/* A name may mean another address by now. */
+static void look_up_again(struct lanes *lanes, struct lane *lane, int64_t now_ms)
+{
+    lane_disconnect(lane);
+    lane->address = lane->given;
+    if (settle(lanes, lane, true, now_ms) != 0)
+        lane_break(lanes, lane);
+}
+
+static void lose_patience_with(struct lanes *lanes, struct lane *lane, int64_t now_ms)
+{
+    if (!lane->is_late && now_ms - lane->opened_ms > LANE_LATE_MS)
+        tell_late(lanes, lane);
+    if (lane->given.is_name && now_ms - lane->opened_ms > LANE_PATIENCE_MS)
+        look_up_again(lanes, lane, now_ms);
+}
+
 static void lose_patience(struct lanes *lanes, int64_t now_ms)
 {
     if (now_ms < lanes->patience_ms)
@@ -393,8 +445,8 @@ static void lose_patience(struct lanes *lanes, int64_t now_ms)
     lanes->patience_ms = now_ms + PATIENCE_CHECK_MS;
     settle_all(lanes, now_ms);
     for (struct lane *lane = zhashx_first(lanes->all); lane; lane = zhashx_next(lanes->all))
-        if (!lane->connected && !lane->waits && now_ms - lane->opened_ms > LANE_PATIENCE_MS)
-            lane_break(lanes, lane);
+        if (!lane->connected && !lane->waits && !lane->broken)
+            lose_patience_with(lanes, lane, now_ms);
 }
 
 static const char *why_broken(const struct lane *lane)

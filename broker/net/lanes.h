@@ -1,15 +1,16 @@
 /*
  * lanes.h - the broker's way to each worker: open, send, close. A lane is a PUSH that
  * connects to the endpoint in the worker's beat. What is sent before the connection
- * stands waits in the lane; what is in a lane when it closes is revoked.
+ * stands waits in the lane for LANE_LATE_MS, then it is dropped: a worker is to be given no jobs before
+ * lanes_take_news has told that its lane is connected. What is in a lane when it closes is revoked.
  *
- * A lane breaks when its connection ends, or has not come about for LANE_PATIENCE_MS, or when more would wait in it
- * than its worker may rightly be sent: nobody reads it then. What waited is freed when it closes.
+ * A lane breaks when its connection ends, or when more would wait in it than its worker may rightly be sent: nobody
+ * reads it then. What waited is freed when it closes. One that does not come about is tried on and on.
  * Where keys are asked for, the broker is the CURVE server of each lane although it connects: so a
  * worker takes jobs from the broker it knows, and the broker gives them to workers it knows; a lane
  * whose handshake fails breaks at once.
  * Where an endpoint names a host, the lane waits until the name is known (names.h), and libzmq is given the
- * number: what is sent meanwhile is dropped, so its worker is to be given no jobs (lanes_take_news).
+ * number: what is sent meanwhile is dropped.
  * A broken lane is told of once by lanes_take_broken, and the owner closes it. An endpoint is a
  * peer's text: where it may lead is lane_address.h's to say; there are no more than LANES_MAX of them.
  */
@@ -23,7 +24,13 @@
 
 struct lanes;
 
-enum { LANES_MAX = 8192, LANE_PATIENCE_MS = 10000, LANE_NAME_SIZE = 129, LANE_NEWS_SIZE = 512 };
+enum {
+    LANES_MAX = 8192,
+    LANE_LATE_MS = 2000,      /* without a connection: its worker is unreached, and what would help is told */
+    LANE_PATIENCE_MS = 10000, /* ... and its host's name looked up again */
+    LANE_NAME_SIZE = 129,
+    LANE_NEWS_SIZE = 512
+};
 
 /* `context`, a ZeroMQ context, and `auth` outlive it, as what `rules` borrows does. NULL with errno. */
 struct lanes *lanes_create(void *context, const struct auth *auth, struct lane_rules rules);
@@ -47,10 +54,10 @@ int lanes_send(struct lanes *lanes, struct slice worker, zmq_msg_t *frame, struc
 void lanes_close(struct lanes *lanes, struct slice worker);
 size_t lanes_count(const struct lanes *lanes);
 
-/* What became of a lane that waits for a name. */
+/* What became of a lane. */
 struct lane_news {
     char worker[LANE_NAME_SIZE];
-    char why[LANE_NEWS_SIZE]; /* it waits, and what would help; empty: it waits no more */
+    char why[LANE_NEWS_SIZE]; /* it is not connected yet, and what would help; empty: it is */
 };
 bool lanes_take_news(struct lanes *lanes, struct lane_news *ret);
 

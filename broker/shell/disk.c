@@ -1,4 +1,4 @@
-/* Once a second: is there space on the ledger's disk, and are its files where they were? Once a minute: what time it is. */
+/* Once a second, and as much is taken: is there space on the ledger's disk, and are its files where they were? Once a minute: what time it is. */
 #include "broker/shell/inner.h"
 
 #include <errno.h>
@@ -6,12 +6,17 @@
 
 #include "common/base/log.h"
 
-enum { LOOK_PERIOD_MS = 1000, CLOCK_PERIOD_MS = 60000 };
+enum {
+    LOOK_PERIOD_MS = 1000,
+    LOOKS_A_RESERVE = 16, /* while what is taken would fill the reserve */
+    CLOCK_PERIOD_MS = 60000
+};
 
 /* Low below the reserve; no longer low a quarter above it. */
 static void look_at_space(struct shell *shell)
 {
     struct statvfs disk;
+    shell->disk_unseen_bytes = 0;
     if (!shell->disk_reserve_bytes || statvfs(shell->ledger_dir, &disk) < 0)
         return;
     uint64_t free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
@@ -30,8 +35,13 @@ static void look_at_space(struct shell *shell)
 
 int shell_watch_disk(struct shell *shell, int64_t now_ms, struct fail *fail)
 {
-    if (!shell->ledger_dir || now_ms < shell->disk_look_ms)
+    if (!shell->ledger_dir)
         return 0;
+    if (now_ms < shell->disk_look_ms) {
+        if (shell->disk_unseen_bytes > shell->disk_reserve_bytes / LOOKS_A_RESERVE)
+            look_at_space(shell);
+        return 0;
+    }
     shell->disk_look_ms = now_ms + LOOK_PERIOD_MS;
     look_at_space(shell);
     int code = ledger_look(shell->ledger, fail);

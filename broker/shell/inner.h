@@ -66,8 +66,9 @@ struct shell {
 
     const char *ledger_dir; /* NULL: the ledger is in memory only */
     uint64_t disk_reserve_bytes;
-    int64_t disk_look_ms;  /* when the disk is looked at next ... */
-    int64_t clock_note_ms; /* ... and the ledger's clock noted */
+    int64_t disk_look_ms;       /* when the disk is looked at next ... */
+    uint64_t disk_unseen_bytes; /* ... or sooner, for what was taken since it was */
+    int64_t clock_note_ms;      /* when the ledger's clock is noted next */
     bool disk_is_low;
     struct backup *backup; /* the one that is being made, or NULL; and who asked for it */
     struct buffer backup_client;

@@ -214,6 +214,7 @@ static bool handle_inbound(struct shell *shell, struct inbound *inbound, bool al
     struct fail why;
     if (id == MSG_worker_beat && lanes_judge(shell->lanes, message.worker_beat.lane, caller.peer, &why) != 0)
         caller.lane_refused = slice_from_str(why.text);
+    caller.lane_connects = true;
     if (id != MSG_group_submit) {
         core_handle(shell->core, now_ms, wall_ms, &caller, id, &message, NULL, 0);
         return true;
@@ -318,6 +319,7 @@ static int64_t take_one(struct shell *shell, struct waiting *waiting, bool is_cl
     zmq_msg_init(&inbound->body);
     zmq_msg_move(&inbound->from, &waiting->from);
     zmq_msg_move(&inbound->body, &waiting->body);
+    shell->disk_unseen_bytes += bytes;
     bool is_kept = handle_inbound(shell, inbound, waiting->alone, is_client, now_ms, wall_ms);
     drop_waiting(waiting);
     if (is_kept) {

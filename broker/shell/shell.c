@@ -146,8 +146,10 @@ static void take_broken_lanes(struct shell *shell, int64_t now_ms)
     char worker[LANE_NAME_SIZE];
     const char *why;
     while (lanes_take_broken(shell->lanes, now_ms, worker, &why)) {
-        log_event(LOG_WARN, "broker.lane-broke", "worker=%s why=\"%s\" action=jobs-requeued", worker, why);
-        core_lane_broke(shell->core, now_ms, slice_from_str(worker));
+        if (core_lane_broke(shell->core, now_ms, slice_from_str(worker)))
+            log_event(LOG_WARN, "broker.lane-broke", "worker=%s why=\"%s\" action=jobs-requeued", worker, why);
+        else
+            log_event(LOG_INFO, "broker.worker-left", "worker=%s", worker);
     }
 }
 
@@ -155,8 +157,10 @@ static void take_lane_news(struct shell *shell, int64_t now_ms)
 {
     struct lane_news news;
     while (lanes_take_news(shell->lanes, &news)) {
-        log_event(LOG_INFO, news.why[0] ? "broker.lane-waits" : "broker.lane-waits-no-more", "worker=%s why=\"%s\"",
-                  news.worker, news.why);
+        if (news.why[0])
+            log_event(LOG_WARN, "broker.lane-waits", "worker=%s why=\"%s\" action=no-jobs", news.worker, news.why);
+        else
+            log_event(LOG_INFO, "broker.lane-connected", "worker=%s", news.worker);
         core_lane_waits(shell->core, now_ms, slice_from_str(news.worker), slice_from_str(news.why));
     }
 }

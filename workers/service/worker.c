@@ -19,6 +19,7 @@
 
 enum {
     BEAT_MS = 1000,
+    UNREACHED_MS = 3000, /* since its first beat, without a word of the broker */
     MESSAGES_A_TURN = 256,
     LINGER_MS = 2000, /* for the last beat and results to leave */
     CONNECTIONS_MIN = 16,
@@ -93,6 +94,22 @@ static void send_wanted_beat(struct worker *worker)
     worker_send_migrations(worker);
     if (lane_can_send(&worker->lane) && beat_encode(worker, &bytes))
         worker->beat_wanted = !lane_send_copy(&worker->lane, buffer_peek(&bytes));
+    if (!worker->first_beat_ms && !worker->beat_wanted)
+        worker->first_beat_ms = loop_now_ms();
+}
+
+/* Its beats leave and nothing ever came: the broker's connections to it are refused or dropped on their way. */
+static void say_unreached(struct worker *worker)
+{
+    if (worker->epoch || worker->said_unreached || !worker->first_beat_ms ||
+        loop_now_ms() - worker->first_beat_ms < UNREACHED_MS)
+        return;
+    worker->said_unreached = true;
+    log_event(LOG_WARN, "worker.unreached",
+              "lane=%s why=\"the broker has not connected to it: let connections from the broker's machine to that "
+              "port through, or say with --advertise where it can be reached; `sluice status` shows what the broker "
+              "sees\" action=no-jobs",
+              worker_lane(worker));
 }
 
 static void say_malformed(struct worker *worker)
@@ -114,6 +131,7 @@ static void beat_due(void *arg)
     worker->beat_wanted = true;
     worker_watch_cache(worker);
     say_malformed(worker);
+    say_unreached(worker);
     const char *why = lane_mend(&worker->lane, loop_now_ms());
     if (why)
         log_event(LOG_WARN, "worker.auth-refused", "broker=%s why=\"%s\" action=tries-again", worker->plan.given.broker,

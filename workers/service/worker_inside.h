@@ -35,7 +35,8 @@ struct worker {
     struct loop_timer *beat_timer, *leave_timer;
     int64_t leave_at_ms;   /* draining: when its grace is over */
     struct loop_soon more; /* the lane holds more than was read this turn */
-    bool beat_wanted, said_full;
+    int64_t first_beat_ms; /* when it was sent; 0: not yet */
+    bool beat_wanted, said_full, said_unreached;
     uint64_t malformed, malformed_said;
     struct refusal malformed_last;
 };

@@ -76,7 +76,10 @@ static void open_lane(struct core *core, struct worker *worker, const struct cal
     open->endpoint = endpoint;
     open->stage = worker->stage;
     open->limit = lane_limit(in->slots);
-    say_hello(core, worker);
+    if (caller->lane_connects)
+        set_text(core, &worker->unreached, slice_from_str("the broker connects to its lane"));
+    else
+        say_hello(core, worker);
 }
 
 static void close_lane(struct core *core, const struct worker *worker)
@@ -359,10 +362,18 @@ void handle_worker_beat(struct core *core, const struct call *call)
     worker_refresh(core, worker);
 }
 
-void worker_lane_broke(struct core *core, struct worker *worker)
+bool worker_lane_broke(struct core *core, struct worker *worker)
 {
-    if (worker && !worker->hung)
+    if (!worker || worker->hung)
+        return false;
+    const bool has_left = worker->draining && worker->jobs.count == 0;
+    if (has_left) {
+        close_lane(core, worker);
+        forget(core, worker);
+    } else {
         worker_lose(core, worker, LOSS_LANE_BROKE);
+    }
+    return !has_left;
 }
 
 void worker_lane_waits(struct core *core, struct worker *worker, struct slice why)

@@ -49,8 +49,8 @@ static inline bool worker_is_out(const struct worker *worker)
     return worker->draining || worker->hung || worker->unreached;
 }
 void worker_destroy(struct core *core, struct worker *worker);
-/* Its lane's connection broke: it is lost. NULL, or hung: nothing is done. */
-void worker_lane_broke(struct core *core, struct worker *worker);
+/* Its lane's connection broke: it is lost, or had drained and has left: false. NULL, or hung: nothing is done. */
+bool worker_lane_broke(struct core *core, struct worker *worker);
 /* Its lane does not lead there, and why; empty: now it does. */
 void worker_lane_waits(struct core *core, struct worker *worker, struct slice why);
 void workers_tick(struct core *core);

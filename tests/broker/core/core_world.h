@@ -32,6 +32,7 @@ struct world {
     size_t handed_count;
     const char *name;         /* of the client that speaks, or NULL: an admin without one */
     bool is_admin;            /* where it has a name */
+    bool lane_connects;       /* of the next beats */
     const char *lane_refused; /* why the broker does not connect to the lanes of the next beats, or NULL */
     const char *key;          /* the name of the key of the worker that speaks, or NULL: nobody is asked for one */
     uint64_t priority;        /* of the next submits; 0: not said (say 10 for 0) */
@@ -120,6 +121,7 @@ static inline void world_say(struct world *world, const char *client, enum messa
     struct caller caller = {.route = TEXT(client),
                             .name = TEXT(*client ? world->name : world->key),
                             .is_admin = !world->name || world->is_admin,
+                            .lane_connects = world->lane_connects,
                             .lane_refused = TEXT(*client ? NULL : world->lane_refused)};
     uint64_t hash = 0;
     for (size_t i = 0; submits && i < ((const struct msg_group_submit *)in)->task.len; i++)
@@ -350,6 +352,18 @@ static inline const struct seen *expect_end(const struct world *world, const cha
     assert_string_equal(outcome_wire(end->end.outcome), outcome_wire(outcome));
     assert_int_equal(end->end.seq, expect(world, PUBLISH_TRAJECTORY)->seq);
     return end;
+}
+
+/* The broker's status as JSON, until the next call. */
+static inline const char *world_status(struct world *world)
+{
+    static char text[65536];
+    struct buffer out = {0};
+    assert_true(core_status(world->core, world->now_ms, &out) && out.len < sizeof(text));
+    memcpy(text, out.data, out.len);
+    text[out.len] = '\0';
+    buffer_finish(&out);
+    return text;
 }
 
 /* A worker of each stage, a group of n whose init has ended; its runs are queued. */

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <poll.h>
 
 #include "broker/net/zmq_frame.h"
 #include "broker/net/lanes.h"
@@ -113,6 +114,56 @@ static void what_a_lane_has_room_for_is_kept_until_it_is_connected_and_read(void
     assert_false(lanes_take_broken(place->lanes, clock_ms(), worker, &why));
 }
 
+/* The news of the one worker, as of that time; NULL: there is none. */
+static const char *news_at(struct place *place, int64_t now_ms)
+{
+    static struct lane_news news;
+    char worker[LANE_NAME_SIZE];
+    const char *why;
+    assert_false(lanes_take_broken(place->lanes, now_ms, worker, &why));
+    if (!lanes_take_news(place->lanes, &news))
+        return NULL;
+    assert_string_equal(news.worker, "w");
+    return news.why;
+}
+
+static void await_connection(struct place *place, int64_t later_ms)
+{
+    const char *why = NULL;
+    for (int64_t end_ms = clock_ms() + WAIT_MS; !why; assert_true(clock_ms() < end_ms)) {
+        struct pollfd ready = {lanes_fd(place->lanes), POLLIN, 0};
+        poll(&ready, 1, 100);
+        why = news_at(place, clock_ms() + later_ms);
+    }
+    assert_string_equal(why, "");
+}
+
+static void a_lane_tells_that_it_is_connected(void **state)
+{
+    struct place *place = *state;
+    open_lane(place);
+    await_connection(place, 0);
+    assert_null(news_at(place, clock_ms() + 2 * LANE_PATIENCE_MS));
+}
+
+static void a_lane_that_does_not_connect_tells_the_cure_once_and_takes_nothing_until_it_does(void **state)
+{
+    struct place *place = *state;
+    uint32_t number;
+    assert_int_equal(zmq_unbind(place->pull, place->endpoint), 0);
+    open_lane(place);
+    assert_null(news_at(place, clock_ms()));
+    assert_non_null(strstr(news_at(place, clock_ms() + LANE_LATE_MS + 1000), "--advertise"));
+    assert_null(news_at(place, clock_ms() + 2 * LANE_PATIENCE_MS));
+    assert_int_equal(send_number(place, 1, 300), -ENOENT);
+    while (zmq_bind(place->pull, place->endpoint) != 0) /* libzmq unbinds from another thread */
+        assert_int_equal(errno, EADDRINUSE);
+    await_connection(place, 2 * LANE_PATIENCE_MS);
+    assert_int_equal(send_number(place, 2, 300), 0);
+    assert_int_equal(zmq_recv(place->pull, &number, sizeof(number), 0), 300);
+    assert_int_equal(number, 2);
+}
+
 static void a_lane_that_nobody_answers_for_is_broken_once_it_is_full(void **state)
 {
     struct place *place = *state;
@@ -159,6 +210,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_a_lane_has_room_for_is_kept_until_it_is_connected_and_read, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_lane_that_nobody_answers_for_is_broken_once_it_is_full, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_lane_tells_that_it_is_connected, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_lane_that_does_not_connect_tells_the_cure_once_and_takes_nothing_until_it_does, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_lane_that_nobody_reads_is_broken_once_it_is_full_and_takes_nothing_more,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_lane_that_was_full_is_as_new_when_it_is_opened_again, set_up, tear_down),

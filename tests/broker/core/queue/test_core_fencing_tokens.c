@@ -253,17 +253,6 @@ static void a_dispatch_is_on_disk_before_it_is_sent(void **state)
 
 /* ---- keys ------------------------------------------------------------------------------ */
 
-static const char *status_of(struct world *world)
-{
-    static char text[65536];
-    struct buffer out = {0};
-    assert_true(core_status(world->core, world->now_ms, &out) && out.len < sizeof(text));
-    memcpy(text, out.data, out.len);
-    text[out.len] = '\0';
-    buffer_finish(&out);
-    return text;
-}
-
 /* r1, of the key node1, runs g/0. */
 static uint64_t reach_run_of_node1(struct world *world)
 {
@@ -306,8 +295,8 @@ static void another_keys_beat_under_a_workers_id_changes_nothing_and_is_shown(vo
     world_wait(world, 2500);
     world_beat(world, "r1", "run", 9, NULL);
     assert_int_equal(world->seen_count, 0); /* no job is taken away */
-    assert_non_null(strstr(status_of(world), "\"id_conflicts\":[{\"worker\":\"r1\",\"key\":\"mallory\","
-                                             "\"owner\":\"node1\",\"ago_ms\":0,\"times\":2}]"));
+    assert_non_null(strstr(world_status(world), "\"id_conflicts\":[{\"worker\":\"r1\",\"key\":\"mallory\","
+                                                "\"owner\":\"node1\",\"ago_ms\":0,\"times\":2}]"));
     world->key = "node1";
     world_beat(world, "r1", "run", 1, "run:g/0", token, NULL);
     world_result(world, "r1", "run:g/0", token, "ok");
@@ -367,8 +356,8 @@ static void who_has_no_lane_is_shown_why_and_gets_no_jobs_until_it_may_have_one(
     world_wait(world, 1000);
     world_beat(world, "r1", "run", 1, NULL); /* said once */
     assert_int_equal(seen_count(world, LANE_REFUSED) + seen_count(world, LANE_JOB), 0);
-    assert_non_null(strstr(status_of(world), "\"state\":\"unreached\""));
-    assert_non_null(strstr(status_of(world), "its lane is at 10.9.9.9"));
+    assert_non_null(strstr(world_status(world), "\"state\":\"unreached\""));
+    assert_non_null(strstr(world_status(world), "its lane is at 10.9.9.9"));
     world->lane_refused = NULL; /* it comes from there by now */
     world_beat(world, "r1", "run", 1, NULL);
     expect(world, LANE_OPEN);
@@ -393,7 +382,7 @@ static void workers_of_one_key_work_side_by_side(void **state)
     assert_int_equal(seen_count(world, PERSIST_RUN), 1);
     world_result(world, "r1", "run:g/0", first, "ok");
     assert_int_equal(seen_count(world, PERSIST_RUN), 1);
-    assert_non_null(strstr(status_of(world), "\"id_conflicts\":[]"));
+    assert_non_null(strstr(world_status(world), "\"id_conflicts\":[]"));
     world_close(world);
 }
 

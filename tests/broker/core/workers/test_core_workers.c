@@ -419,6 +419,41 @@ static void a_worker_whose_lane_waits_is_given_nothing_until_it_leads_there(void
     world_close(world);
 }
 
+static void a_worker_that_has_drained_leaves_and_is_no_loss(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    world_beat_with(world, "i1", "init", (struct beat){.slots = 4, .draining = true}, NULL);
+    assert_false(core_lane_broke(world->core, world->now_ms, TEXT("i1")));
+    world_settle(world);
+    assert_string_equal(expect(world, LANE_CLOSE)->worker, "i1");
+    world_beat(world, "i2", "init", 4, NULL);
+    assert_true(core_lane_broke(world->core, world->now_ms, TEXT("i2")));
+    world_settle(world);
+    assert_string_equal(expect(world, LANE_CLOSE)->worker, "i2");
+    assert_null(strstr(world_status(world), "i1"));
+    assert_non_null(strstr(world_status(world), "its lane broke"));
+    world_close(world);
+}
+
+static void a_new_lane_that_connects_is_given_nothing_before_it_has(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    world->lane_connects = true;
+    world_submit(world, "g", 1);
+    world_beat(world, "i1", "init", 4, NULL);
+    assert_int_equal(seen_count(world, LANE_JOB), 0);
+    world_beat(world, "i1", "init", 4, NULL);
+    assert_int_equal(seen_count(world, LANE_JOB), 0);
+    assert_non_null(strstr(world_status(world), "the broker connects to its lane"));
+    core_lane_waits(world->core, world->now_ms, TEXT("i1"), TEXT(""));
+    world_settle(world);
+    expect_job(world, "i1", "init:g");
+    assert_true(was_told(world, "i1", MSG_lane_hello, NULL));
+    world_close(world);
+}
+
 static void a_lane_that_moved_waits_no_more_for_what_the_old_one_did(void **state)
 {
     (void)state;
@@ -457,6 +492,8 @@ int main(void)
         cmocka_unit_test(a_hung_worker_that_falls_silent_is_forgotten),
         cmocka_unit_test(nothing_is_sent_to_a_hung_worker_not_even_where_it_moved),
         cmocka_unit_test(a_worker_whose_lane_waits_is_given_nothing_until_it_leads_there),
+        cmocka_unit_test(a_worker_that_has_drained_leaves_and_is_no_loss),
+        cmocka_unit_test(a_new_lane_that_connects_is_given_nothing_before_it_has),
         cmocka_unit_test(a_lane_that_moved_waits_no_more_for_what_the_old_one_did),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
