@@ -109,7 +109,7 @@ static void say_unreached(struct worker *worker)
               "lane=%s why=\"the broker has not connected to it: let connections from the broker's machine to that "
               "port through, or say with --advertise where it can be reached; `sluice status` shows what the broker "
               "sees\" action=no-jobs",
-              worker_lane(worker));
+              worker_get_lane(worker));
 }
 
 static void say_malformed(struct worker *worker)

@@ -7,6 +7,7 @@ import zmq
 
 sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
 from case import Case, Fleet, noop, sandbox  # noqa: E402
+from harness import wait_until  # noqa: E402
 
 import hostile  # noqa: E402
 
@@ -34,6 +35,20 @@ class Peers(Case):
         finally:
             for one in silent:
                 one.close()
+
+    def test_a_worker_that_the_broker_cannot_reach_is_shown_with_the_cure_and_costs_no_job_anything(self):
+        fleet = self.enter(Fleet(slots=2, settings={"lanes": "192.0.2.0/24"}))  # an address that nobody has
+        client = self.client(fleet, timeout=30)
+        worker = fleet.add_worker("run", "apart", options=["--advertise", "192.0.2.7", "--allow-plaintext"]).start()
+        client.submit([noop(k) for k in range(30)], stream="s")
+        seen = self.read(client, "s", 30)
+        self.assertEqual({t.attempt for t in seen}, {1})
+        advice = lambda status: " ".join(status["advice"])  # noqa: E731
+        fleet.wait_for(lambda s: "cannot connect to its lane tcp://192.0.2.7:" in advice(s) and "--advertise" in advice(s),
+                       10, "status says what would help")
+        (shown,) = [w for w in fleet.status()["workers"] if "192.0.2.7" in w.get("unreached", "")]
+        self.assertEqual((shown["stage"], shown["state"], shown["jobs"]), ("run", "unreached", 0))
+        wait_until(lambda: "worker.unreached" in worker.said(), 10, "the worker says so")
 
     def test_a_worker_whose_lane_leads_nowhere_costs_its_jobs_some_time_and_no_more(self):
         fleet = self.enter(Fleet(slots=2, settings={"beat_timeout": "1500ms"}))
