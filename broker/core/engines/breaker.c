@@ -12,7 +12,7 @@ enum breaker_state breaker_state(const struct core *core, const struct breaker *
 
 const char *breaker_state_word(enum breaker_state state)
 {
-    static const char *const words[] = {"closed", "open", "trial"};
+    static const char *const words[] = {"healthy", "failing", "probing"};
     return words[state];
 }
 

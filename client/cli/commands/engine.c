@@ -4,10 +4,12 @@
 #include <time.h>
 
 #include "client/cli/command.h"
+#include "client/cli/json.h"
 #include "client/cli/commands/engine_probe.h"
 #include "client/cli/connect.h"
 #include "client/cli/up/siblings.h"
 #include "client/cli/up/up.h"
+#include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/sanitize.h"
 #include "common/base/url.h"
@@ -156,8 +158,8 @@ static void print_engine(const json_t *engine)
         printf(", cache %lld %%", number(engine, "cache_permille") / 10);
     if (policy && strcmp(policy, "default") != 0)
         sanitize_print(stdout, ", policy %s", policy);
-    if (word && strcmp(word, "closed") != 0) /* which is its breaker's word for well */
-        sanitize_print(stdout, ", %s", strcmp(word, "open") == 0 ? "set aside" : word);
+    if (word)
+        sanitize_print(stdout, ", %s", word);
     if (error)
         sanitize_print(stdout, ": %s", error);
     putchar('\n');
@@ -165,16 +167,21 @@ static void print_engine(const json_t *engine)
 
 static int list_engines(struct sluice_client *client, const char *url, const struct engine_options *options)
 {
-    (void)url, (void)options;
+    (void)url;
     const char *text;
     int failed = sluice_status(client, &text);
     if (failed)
         return cli_failed(client, failed);
     json_t *status = json_loads(text, 0, NULL);
     const json_t *engines = json_object_get(status, "engines");
-    for (size_t i = 0; i < json_array_size(engines); i++)
-        print_engine(json_array_get(engines, i));
-    if (!json_array_size(engines))
+    for (size_t i = 0; i < json_array_size(engines); i++) {
+        AUTO_FREE char *json = options->json ? json_dumps(json_array_get(engines, i), JSON_COMPACT) : NULL;
+        if (json)
+            json_line(stdout, json);
+        else
+            print_engine(json_array_get(engines, i));
+    }
+    if (!json_array_size(engines) && !options->json)
         printf("no engine is registered\n");
     json_decref(status);
     return EXITS_OK;
@@ -213,8 +220,8 @@ static int run_engine(const struct invocation *in)
     const struct engine_options *given = in->options;
     if (strcmp(in->arguments[0], "check") == 0)
         return check_engine(in);
-    if (given->json)
-        return cli_usage(in->command, "--json goes with engine check");
+    if (given->json && strcmp(in->arguments[0], "list") != 0)
+        return cli_usage(in->command, "--json goes with engine check and engine list");
     for (size_t i = 0; i < ROWS(verbs); i++) {
         if (strcmp(verbs[i].name, in->arguments[0]) != 0)
             continue;
@@ -237,7 +244,7 @@ static const struct option options[] = {
     {"patience", OPTION_DURATION, offsetof(struct engine_options, patience_ms), "TIME",
      "With --wait: gives up after so long, exit status 1; it drains on.", .preset = PATIENCE_PRESET_MS, .min = 1000,
      .max = DURATION_FOREVER},
-    {"json", OPTION_FLAG, offsetof(struct engine_options, json), NULL, "check: as JSON."},
+    {"json", OPTION_FLAG, offsetof(struct engine_options, json), NULL, "check, list: as JSON, an object a line."},
 };
 
 const struct command command_engine = {

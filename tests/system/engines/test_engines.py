@@ -46,7 +46,7 @@ class Engines(Case):
         self.assertEqual({t.engine for t in seen}, {victim.url})
         self.assertEqual(fleet.status()["counters"]["infra"], 0)
         other.start()
-        self.wait_state(fleet, other.url, "closed")
+        self.wait_state(fleet, other.url, "healthy")
 
     def test_an_engine_that_still_loads_its_model_is_waited_for(self):
         loading = {"path": "/health", "fault": "503", "times": 4}
@@ -172,7 +172,7 @@ class Engines(Case):
         engine.start()
         old = seen[0].traces[0].template_digest
         fleet.wait_for(lambda status: status["engines"][0]["template_digest"] != old, 30, "its new template known")
-        self.assertEqual(fleet.status()["engines"][0]["state"], "closed")
+        self.assertEqual(fleet.status()["engines"][0]["state"], "healthy")
         client.submit([chat(1)], stream="s", samples=4)
         more = self.read(client, "s", 4, from_seq=5)
         self.assert_all(more)

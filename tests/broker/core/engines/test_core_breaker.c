@@ -32,10 +32,10 @@ static void faults_in_a_row_set_an_engine_aside_and_a_success_between_them_does_
     engine_fails(world, "r1", "run:g/3");
     world_blame(world, "r1", "run:g/4", "infra", "node", "no memory"); /* not the engine's */
     engine_fails(world, "r1", "run:g/5");
-    assert_string_equal(state_in(world, "engines", &faults), "closed");
+    assert_string_equal(state_in(world, "engines", &faults), "healthy");
     assert_int_equal(faults, 2);
     engine_fails(world, "r1", "run:g/6");
-    assert_string_equal(state_in(world, "engines", &faults), "open");
+    assert_string_equal(state_in(world, "engines", &faults), "failing");
     assert_int_equal(faults, 3);
     assert_null(seen_nth(world, PERSIST_FAILURES, 0)); /* the last was not held against its job */
     world_close(world);
@@ -51,11 +51,11 @@ static void one_job_tries_an_engine_and_each_failure_doubles_the_wait(void **sta
         engine_fails(world, "r1", k == 0 ? "run:g/0" : k == 1 ? "run:g/1" : k == 2 ? "run:g/2" : "run:g/3");
     for (unsigned trial = 0; trial < 9; trial++) {
         world_wait(world, wait_ms - 1);
-        assert_string_equal(state_in(world, "engines", NULL), "open");
+        assert_string_equal(state_in(world, "engines", NULL), "failing");
         assert_int_equal(seen_count(world, LANE_JOB), 0);
         world_wait(world, 1);
         assert_int_equal(seen_count(world, LANE_JOB), 1); /* of four, with four slots free */
-        assert_string_equal(state_in(world, "engines", NULL), "trial");
+        assert_string_equal(state_in(world, "engines", NULL), "probing");
         char job[160];
         snprintf(job, sizeof(job), "%s", expect(world, LANE_JOB)->job);
         assert_int_equal(job[6], '0' + trial % 4); /* each in its turn */
@@ -68,7 +68,7 @@ static void one_job_tries_an_engine_and_each_failure_doubles_the_wait(void **sta
     world_wait(world, 60000);
     world_result(world, "r1", expect(world, LANE_JOB)->job, expect(world, LANE_JOB)->token, "ok");
     assert_int_equal(seen_count(world, LANE_JOB), 3);
-    assert_string_equal(state_in(world, "engines", NULL), "closed");
+    assert_string_equal(state_in(world, "engines", NULL), "healthy");
     world_close(world);
 }
 
@@ -103,7 +103,7 @@ static void what_was_handed_out_before_says_nothing_new_once_a_trial_is_due(void
     engine_fails(world, "r1", "run:g/1");
     engine_fails(world, "r1", "run:g/2");
     assert_null(seen_nth(world, PERSIST_FAILURES, 0));
-    assert_string_equal(state_in(world, "engines", NULL), "trial"); /* due, and not put off */
+    assert_string_equal(state_in(world, "engines", NULL), "probing"); /* due, and not put off */
     world_beat(world, "r1", "run", 3, NULL);
     char job[160];
     snprintf(job, sizeof(job), "%s", expect(world, LANE_JOB)->job);

@@ -105,7 +105,7 @@ static void nobody_is_asked_where_probes_are_off_or_the_engine_is_gone_or_paused
     say_probe(world, "r1", a_url, false);
     struct msg_policy_resume resume = {.tag = 21};
     world_say(world, "trainer", MSG_policy_resume, &resume);
-    assert_string_equal(state_in(world, "engines", NULL), "closed");
+    assert_string_equal(state_in(world, "engines", NULL), "healthy");
     beat(world, "r1");
     assert_true(was_asked(world, "r1", a_url));
     world_close(world);
@@ -116,7 +116,7 @@ static void nobody_is_asked_where_probes_are_off_or_the_engine_is_gone_or_paused
     beat(world, "r1");
     assert_int_equal(asked(world), 0);
     silence(world, a_url);
-    assert_string_equal(state_in(world, "engines", NULL), "closed");
+    assert_string_equal(state_in(world, "engines", NULL), "healthy");
     world_close(world);
 }
 
@@ -132,10 +132,10 @@ static void what_one_worker_did_not_reach_another_is_asked_for_at_once(void **st
     beat(world, "r2");
     assert_true(was_asked(world, "r2", a_url));
     assert_int_equal(asked(world), 1);
-    assert_string_equal(state_in(world, "engines", NULL), "closed");
+    assert_string_equal(state_in(world, "engines", NULL), "healthy");
     say_probe(world, "r2", a_url, true); /* r1's network it was */
     say_probe(world, "r1", a_url, false);
-    assert_string_equal(state_in(world, "engines", NULL), "closed"); /* not two in a row */
+    assert_string_equal(state_in(world, "engines", NULL), "healthy"); /* not two in a row */
     world_close(world);
 }
 
@@ -160,7 +160,7 @@ static void an_engine_that_died_while_idle_gets_no_rollout_until_it_answers(void
     assert_int_equal(asked(world), 2); /* silent ones too */
     say_probe(world, "r1", a_url, true);
     assert_string_equal(expect(world, LANE_JOB)->engine, a_url);
-    assert_string_equal(state_in(world, "engines", NULL), "closed");
+    assert_string_equal(state_in(world, "engines", NULL), "healthy");
     world_close(world);
 }
 
@@ -173,13 +173,13 @@ static void one_that_answers_again_after_silence_was_started_anew(void **state)
     world_reach_run(world, "g", 2);
     world_blame(world, "r1", "run:g/0", "infra", "engine", "Connection refused");
     world_blame(world, "r1", "run:g/1", "infra", "engine", "Connection refused");
-    assert_string_equal(state_in(world, "engines", NULL), "open");
+    assert_string_equal(state_in(world, "engines", NULL), "failing");
     silence(world, a_url);
     assert_string_equal(state_in(world, "engines", NULL), "silent");
     world_wait(world, 100000); /* its trial is long due, and who would try it knows better */
     assert_int_equal(seen_count(world, LANE_JOB), 0);
     say_probe(world, "r1", a_url, true);
-    assert_string_equal(state_in(world, "engines", NULL), "closed");
+    assert_string_equal(state_in(world, "engines", NULL), "healthy");
     assert_int_equal(seen_count(world, LANE_JOB), 2); /* and not one, as a trial */
     world_close(world);
 }
@@ -194,9 +194,9 @@ static void one_that_says_it_is_well_and_fails_at_calls_stays_set_aside(void **s
     world_blame(world, "r1", "run:g/0", "infra", "engine", "HTTP 500");
     say_probe(world, "r1", a_url, true); /* nor does it begin the count again */
     world_blame(world, "r1", "run:g/1", "infra", "engine", "HTTP 500");
-    assert_string_equal(state_in(world, "engines", NULL), "open");
+    assert_string_equal(state_in(world, "engines", NULL), "failing");
     say_probe(world, "r1", a_url, true);
-    assert_string_equal(state_in(world, "engines", NULL), "open");
+    assert_string_equal(state_in(world, "engines", NULL), "failing");
     world_close(world);
 }
 
@@ -211,7 +211,7 @@ static void a_run_that_ends_well_says_more_than_probes(void **state)
     world_reach_run(world, "h", 1);
     assert_int_equal(seen_count(world, LANE_JOB), 0);
     world_result(world, "r1", "run:g/0", token_of(world, "run:g/0"), "ok");
-    assert_string_equal(state_in(world, "engines", NULL), "closed");
+    assert_string_equal(state_in(world, "engines", NULL), "healthy");
     expect_job(world, "r1", "run:h/0");
     world_close(world);
 }

@@ -39,7 +39,7 @@ static void an_image_at_fault_in_several_groups_is_set_aside_and_no_other_is(voi
     (void)state;
     struct world *world = open_bad_image();
     json_int_t faults;
-    assert_string_equal(state_in(world, "images", &faults), "open");
+    assert_string_equal(state_in(world, "images", &faults), "failing");
     assert_int_equal(faults, 2);
     submit_image(world, "other", "good");
     expect_job(world, "i1", "init:other");
@@ -61,7 +61,7 @@ static void one_group_that_fails_again_and_again_is_one_fault_of_its_image(void 
     submit_image(world, "b", "bad");
     expect_job(world, "i1", "init:b");
     image_fails(world, "b", "infra");
-    assert_string_equal(state_in(world, "images", NULL), "open");
+    assert_string_equal(state_in(world, "images", NULL), "failing");
     world_close(world);
 }
 
@@ -164,7 +164,7 @@ static void images_are_remembered_within_a_bound(void **state)
     image_fails(world, "a", "task");
     submit_image(world, "b", "newest");
     image_fails(world, "b", "task");
-    assert_string_equal(state_in(world, "images", NULL), "open");
+    assert_string_equal(state_in(world, "images", NULL), "failing");
     world_close(world);
 }
 
