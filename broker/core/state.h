@@ -104,7 +104,7 @@ struct core {
     unsigned head_round;
 
     uint64_t accepted, ended[OUTCOME_COUNT];
-    struct usage usage[LIMIT_COUNT];
+    struct usage usage[QUOTA_COUNT];
     bool is_disk_low;
     struct core_store store;
     struct {

@@ -100,7 +100,7 @@ static verdict check_groups(const struct core *core, struct census *census)
         if (bad)
             return bad;
     }
-    if (census->live != core->usage[LIMIT_ROLLOUTS].used)
+    if (census->live != core->usage[QUOTA_ROLLOUTS].used)
         return "the count of live rollouts is wrong";
     return census->live > core->settings.rollouts_max && core->accepted ? "more rollouts are live than the limit"
                                                                         : NULL;
@@ -248,7 +248,7 @@ static verdict check_streams(const struct core *core)
         live += pending;
         count++;
     }
-    return count == core->stream_count && live == core->usage[LIMIT_ROLLOUTS].used ? NULL
+    return count == core->stream_count && live == core->usage[QUOTA_ROLLOUTS].used ? NULL
                                                                                    : "the count of streams is wrong";
 }
 

@@ -1,5 +1,5 @@
 /*
- * The invariants of core/queue/fair_queue.c, core/clients/owners.c, core/clients/limits.c and core/clients/retention.c: what
+ * The invariants of core/queue/fair_queue.c, core/clients/owners.c, core/clients/quotas.c and core/clients/retention.c: what
  * each stream and client says it has queued, leased and in use is counted again.
  */
 #include "broker/core/check/check_fair_queues.h"
@@ -138,23 +138,23 @@ static verdict check_owners(const struct core *core)
     return streams == core->stream_count && clients == core->clients_by_name.count ? NULL : "a stream has no owner";
 }
 
-/* ---- limits ---------------------------------------------------------------------------- */
+/* ---- quotas ---------------------------------------------------------------------------- */
 
-static void count_usage(const struct stream *stream, uint64_t used[LIMIT_COUNT])
+static void count_usage(const struct stream *stream, uint64_t used[QUOTA_COUNT])
 {
     for (const struct list *at = stream->live.next; at != &stream->live; at = at->next) {
         const struct group_work *work = container_of(at, const struct group_work, link);
-        used[LIMIT_ROLLOUTS] += work->live;
-        used[LIMIT_TASK_BYTES] += work->task_bytes;
+        used[QUOTA_ROLLOUTS] += work->live;
+        used[QUOTA_TASK_BYTES] += work->task_bytes;
     }
-    used[LIMIT_RESULTS] += stream->head + 1 - stream->first;
-    used[LIMIT_RESULTS_BYTES] += stream->kept_bytes;
+    used[QUOTA_RESULTS] += stream->head + 1 - stream->first;
+    used[QUOTA_RESULTS_BYTES] += stream->kept_bytes;
 }
 
-static verdict check_usage(const struct core *core, const struct client *client, uint64_t all[LIMIT_COUNT],
-                           uint64_t holders[LIMIT_COUNT])
+static verdict check_usage(const struct core *core, const struct client *client, uint64_t all[QUOTA_COUNT],
+                           uint64_t holders[QUOTA_COUNT])
 {
-    uint64_t used[LIMIT_COUNT] = {0};
+    uint64_t used[QUOTA_COUNT] = {0};
     const struct stream *stream;
     LIST_EACH(stream, &core->streams, link) {
         if (stream->owner != client)
@@ -163,26 +163,26 @@ static verdict check_usage(const struct core *core, const struct client *client,
         if (retention_weigh(stream) != stream->kept_bytes)
             return "a stream's trajectories weigh something else than they do";
     }
-    for (enum limit limit = 0; limit < LIMIT_COUNT; limit++) {
-        if (used[limit] != client->used[limit])
-            return "a client uses more, or less, of a limit than it is said to";
-        all[limit] += used[limit];
-        holders[limit] += used[limit] > 0;
+    for (enum quota quota = 0; quota < QUOTA_COUNT; quota++) {
+        if (used[quota] != client->used[quota])
+            return "a client uses more, or less, of a quota than it is said to";
+        all[quota] += used[quota];
+        holders[quota] += used[quota] > 0;
     }
     return NULL;
 }
 
-static verdict check_limits(const struct core *core)
+static verdict check_quotas(const struct core *core)
 {
-    uint64_t all[LIMIT_COUNT] = {0}, holders[LIMIT_COUNT] = {0};
+    uint64_t all[QUOTA_COUNT] = {0}, holders[QUOTA_COUNT] = {0};
     const struct client *client;
     LIST_EACH(client, &core->clients, link) {
         verdict bad = check_usage(core, client, all, holders);
         if (bad)
             return bad;
     }
-    for (enum limit limit = 0; limit < LIMIT_COUNT; limit++)
-        if (core->usage[limit].used != all[limit] || core->usage[limit].holders != holders[limit])
+    for (enum quota quota = 0; quota < QUOTA_COUNT; quota++)
+        if (core->usage[quota].used != all[quota] || core->usage[quota].holders != holders[quota])
             return "the clients together use something else than all";
     return NULL;
 }
@@ -192,5 +192,5 @@ const char *check_fair_queues(const struct core *core)
     verdict bad = check_owners(core);
     for (enum stage stage = STAGE_INIT; !bad && stage < STAGE_COUNT; stage++)
         bad = check_stage(core, stage);
-    return bad ? bad : check_limits(core);
+    return bad ? bad : check_quotas(core);
 }

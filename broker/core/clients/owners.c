@@ -5,7 +5,7 @@
  * namespace for all, so that it exists is no secret, and its data is.
  */
 #include "broker/core/clients/owners.h"
-#include "broker/core/clients/limits.h"
+#include "broker/core/clients/quotas.h"
 #include "broker/core/clients/streams.h"
 #include "broker/core/effects.h"
 #include "broker/core/state.h"
@@ -35,7 +35,7 @@ struct stream *owners_find(struct core *core, const struct call *call, struct sl
 bool owners_have_room(const struct core *core, struct slice name)
 {
     const struct client *client = client_find(core, name);
-    size_t share = STREAMS_MAX * owners_percent(core, name) / 100;
+    size_t share = STREAMS_MAX * quota_share_percent(core, name) / 100;
     return core->stream_count < STREAMS_MAX && (client ? client->stream_count : 0) < share;
 }
 

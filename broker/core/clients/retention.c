@@ -5,7 +5,7 @@
  * and never before they were published: only numbers that were there a period ago.
  */
 #include "broker/core/clients/retention.h"
-#include "broker/core/clients/limits.h"
+#include "broker/core/clients/quotas.h"
 #include "broker/core/effects.h"
 #include "broker/core/state.h"
 
@@ -73,8 +73,8 @@ void retention_note(struct core *core, struct stream *stream, uint64_t seq, uint
 static void take(struct core *core, struct stream *stream, uint64_t seq)
 {
     stream->kept_bytes += weigh(stream, seq);
-    limit_take(core, stream->owner, LIMIT_RESULTS, 1);
-    limit_take(core, stream->owner, LIMIT_RESULTS_BYTES, weigh(stream, seq));
+    quota_take(core, stream->owner, QUOTA_RESULTS, 1);
+    quota_take(core, stream->owner, QUOTA_RESULTS_BYTES, weigh(stream, seq));
 }
 
 void retention_keep(struct core *core, struct stream *stream, uint64_t bytes)
@@ -98,8 +98,8 @@ void retention_drop(struct core *core, struct stream *stream, uint64_t seq)
     for (uint64_t at = stream->first; at <= seq && !core->failed; at++, count++)
         bytes += weigh(stream, at);
     stream->kept_bytes -= bytes;
-    limit_release(core, stream->owner, LIMIT_RESULTS, count);
-    limit_release(core, stream->owner, LIMIT_RESULTS_BYTES, bytes);
+    quota_release(core, stream->owner, QUOTA_RESULTS, count);
+    quota_release(core, stream->owner, QUOTA_RESULTS_BYTES, bytes);
     stream->first += count;
     shrink(core, stream);
 }

@@ -6,7 +6,7 @@
 #define SLUICE_BROKER_CORE_CLIENTS_STREAMS_H
 
 #include "broker/core/core.h"
-#include "broker/core/clients/limits.h"
+#include "broker/core/clients/quotas.h"
 #include "broker/core/queue/fair_queue.h"
 
 struct call;
@@ -18,7 +18,7 @@ struct kept;
 struct client {
     struct list link; /* in core->clients */
     struct client_queue queues[STAGE_COUNT];
-    uint64_t used[LIMIT_COUNT];
+    uint64_t used[QUOTA_COUNT];
     uint64_t accepted, ended[OUTCOME_COUNT]; /* since the start */
     size_t stream_count;
     uint32_t name_len;

@@ -2,7 +2,7 @@
  * group.submit: what may come in, and why not.
  */
 #include "broker/core/clients/submit.h"
-#include "broker/core/clients/limits.h"
+#include "broker/core/clients/admission.h"
 #include "broker/core/clients/owners.h"
 #include "broker/core/clients/streams.h"
 #include "broker/core/effects.h"
@@ -18,7 +18,7 @@
 static void send_accepted(struct core *core, const struct call *call, const struct stream *stream, struct slice group,
                           uint64_t samples, bool known)
 {
-    struct slice warning = stream ? limits_warning(core, stream->owner) : slice_of(NULL, 0);
+    struct slice warning = stream ? admission_warning(core, stream->owner) : slice_of(NULL, 0);
     struct msg_group_accepted accepted = {.tag = call->tag,
                                           .group = group,
                                           .samples = samples,
@@ -67,7 +67,7 @@ static bool admit(struct core *core, const struct call *call, const struct strea
                      "group.submit: a %s's name holds no '/', blank or control character", field);
         return false;
     }
-    if (!limits_admit(core, call, owner, in->samples))
+    if (!admission_check(core, call, owner, in->samples))
         return false;
     if (!stream && !owners_have_room(core, call->caller->name)) {
         send_refused(core, call, REFUSAL_QUEUE_FULL, "stream", 0,

@@ -1,5 +1,5 @@
 #include "broker/core/queue/groups.h"
-#include "broker/core/clients/limits.h"
+#include "broker/core/clients/quotas.h"
 #include "broker/core/clients/retention.h"
 #include "broker/core/effects.h"
 #include "broker/core/engines/engines.h"
@@ -68,7 +68,7 @@ struct group *group_create(struct core *core, struct slice id, struct stream *st
         return NULL;
     }
     list_push_back(&stream->live, &group->work->link);
-    limit_take(core, stream->owner, LIMIT_TASK_BYTES, group->work->task_bytes);
+    quota_take(core, stream->owner, QUOTA_TASK_BYTES, group->work->task_bytes);
     return group;
 }
 
@@ -76,7 +76,7 @@ void group_count(struct core *core, struct group *group, uint32_t rollouts)
 {
     group->work->live += rollouts;
     group->stream->pending += rollouts;
-    limit_take(core, group->stream->owner, LIMIT_ROLLOUTS, rollouts);
+    quota_take(core, group->stream->owner, QUOTA_ROLLOUTS, rollouts);
     if (group->work->lease_ms)
         group->stream->under_lease += rollouts;
 }
@@ -129,7 +129,7 @@ void group_close(struct core *core, struct group *group)
     if (work->live > 0)
         return;
     job_withdraw(core, &work->init);
-    limit_release(core, group->stream->owner, LIMIT_TASK_BYTES, work->task_bytes);
+    quota_release(core, group->stream->owner, QUOTA_TASK_BYTES, work->task_bytes);
     heap_remove(&core->expiries, &work->expiry);
     image_part(core, work);
     policy_take_group(core, work);
@@ -223,7 +223,7 @@ void rollout_end(struct core *core, struct rollout *rollout, const struct ending
     rollout->seq = ++stream->head;
     stream->fresh = true;
     stream->pending--;
-    limit_release(core, stream->owner, LIMIT_ROLLOUTS, 1);
+    quota_release(core, stream->owner, QUOTA_ROLLOUTS, 1);
     retention_keep(core, stream, ending->record.len ? ending->record.len : rollout->record_bytes);
     if (group->work->lease_ms)
         stream->under_lease--;

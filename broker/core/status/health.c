@@ -2,7 +2,8 @@
  * How the broker is, in one word and in sentences; and what to do about it.
  */
 #include "broker/core/status/health.h"
-#include "broker/core/clients/limits.h"
+#include "broker/core/clients/admission.h"
+#include "broker/core/clients/quotas.h"
 #include "broker/core/engines/breaker.h"
 #include "broker/core/engines/identity.h"
 #include "broker/core/state.h"
@@ -130,9 +131,9 @@ static void note_shortages(const struct core *core, json_t *reasons)
         say(reasons, "the store of layers is not tended: %s", core->store.error);
     if (core->is_disk_low)
         say(reasons, "the disk of the broker's data directory is nearly full");
-    for (enum limit limit = 0; limit < LIMIT_COUNT; limit++)
-        if (limit_percent(core, limit) >= RUNG_FAIR)
-            say(reasons, "%" PRIu64 " %% of the %s", limit_percent(core, limit), limit_filled(limit));
+    for (enum quota quota = 0; quota < QUOTA_COUNT; quota++)
+        if (quota_percent(core, quota) >= ADMISSION_FAIR)
+            say(reasons, "%" PRIu64 " %% of the %s", quota_percent(core, quota), quota_filled(quota));
 }
 
 const char *status_health(const struct core *core, json_t *reasons)
@@ -168,14 +169,15 @@ static void advise_stage(const struct core *core, json_t *advice, enum stage sta
             stage_workers.hung, name);
 }
 
-static void advise_limit(struct view view, json_t *advice, enum limit limit)
+static void advise_quota(struct view view, json_t *advice, enum quota quota)
 {
-    uint64_t percent = view.is_whole ? limit_percent(view.core, limit) : client_percent(view.core, view.client, limit);
-    if (percent >= RUNG_FAIR)
-        say(advice, "%" PRIu64 " %% of the %s; submits will be refused, queue-full: %s", percent, limit_filled(limit),
-            limit_remedy(limit));
-    else if (percent >= RUNG_WARN)
-        say(advice, "%" PRIu64 " %% of the %s", percent, limit_filled(limit));
+    uint64_t percent = view.is_whole ? quota_percent(view.core, quota)
+                                     : quota_client_percent(view.core, view.client, quota);
+    if (percent >= ADMISSION_FAIR)
+        say(advice, "%" PRIu64 " %% of the %s; submits will be refused, queue-full: %s", percent, quota_filled(quota),
+            quota_remedy(quota));
+    else if (percent >= ADMISSION_WARN)
+        say(advice, "%" PRIu64 " %% of the %s", percent, quota_filled(quota));
 }
 
 static void advise_silence(const struct core *core, json_t *advice)
@@ -283,8 +285,8 @@ json_t *status_advice(struct view view)
 {
     const struct core *core = view.core;
     json_t *advice = json_array();
-    for (enum limit limit = 0; limit < LIMIT_COUNT; limit++)
-        advise_limit(view, advice, limit);
+    for (enum quota quota = 0; quota < QUOTA_COUNT; quota++)
+        advise_quota(view, advice, quota);
     if (core->is_disk_low)
         say(advice, "the disk of the broker's data directory is nearly full, and submits are "
                     "refused, disk-low: make room there, or acknowledge trajectories");

@@ -179,10 +179,10 @@ json_t *status_clients(const struct core *core)
         json_t *part = json_object();
         json_object_set_new(part, "name", status_text(client_name(client)));
         json_object_set_new(part, "streams", status_number(client->stream_count));
-        json_object_set_new(part, "live", status_number(client->used[LIMIT_ROLLOUTS]));
+        json_object_set_new(part, "live", status_number(client->used[QUOTA_ROLLOUTS]));
         json_object_set_new(part, "queued", status_number(queued));
         json_object_set_new(part, "leased", status_number(leased));
-        json_object_set_new(part, "kept", status_number(client->used[LIMIT_RESULTS]));
+        json_object_set_new(part, "kept", status_number(client->used[QUOTA_RESULTS]));
         json_array_append_new(array, part);
     }
     return array;

@@ -2,7 +2,7 @@
  * status.get: how the broker is, as one JSON object (docs/operations.md).
  */
 #include "broker/core/status/status.h"
-#include "broker/core/clients/limits.h"
+#include "broker/core/clients/quotas.h"
 #include "broker/core/effects.h"
 #include "broker/core/state.h"
 #include "broker/core/status/bottleneck.h"
@@ -20,14 +20,14 @@ static json_t *rollouts(struct view view)
     static const uint64_t nothing[OUTCOME_COUNT];
     const struct core *core = view.core;
     const struct client *own = view.is_whole ? NULL : view.client;
-    uint64_t live = view.is_whole ? core->usage[LIMIT_ROLLOUTS].used : own ? own->used[LIMIT_ROLLOUTS] : 0;
+    uint64_t live = view.is_whole ? core->usage[QUOTA_ROLLOUTS].used : own ? own->used[QUOTA_ROLLOUTS] : 0;
     const uint64_t *ended = view.is_whole ? core->ended : own ? own->ended : nothing;
     json_t *object = json_object();
     json_object_set_new(object, "accepted", status_number(view.is_whole ? core->accepted : own ? own->accepted : 0));
     json_object_set_new(object, "live", status_number(live));
     json_object_set_new(
         object, "limit",
-        status_number(view.is_whole ? core->settings.rollouts_max : client_max(core, view.name, LIMIT_ROLLOUTS)));
+        status_number(view.is_whole ? core->settings.rollouts_max : quota_share(core, view.name, QUOTA_ROLLOUTS)));
     for (enum outcome outcome = OUTCOME_OK; outcome < OUTCOME_COUNT; outcome++)
         json_object_set_new(object, outcome_wire(outcome), status_number(ended[outcome]));
     return object;
@@ -63,18 +63,18 @@ static json_t *stages(struct view view)
     return object;
 }
 
-static json_t *limits(struct view view)
+static json_t *quotas(struct view view)
 {
     json_t *object = json_object();
-    for (enum limit limit = 0; limit < LIMIT_COUNT; limit++) {
-        uint64_t own = view.client ? view.client->used[limit] : 0;
-        uint64_t used = view.is_whole ? view.core->usage[limit].used : own;
-        uint64_t max = view.is_whole ? limit_max(view.core, limit) : client_max(view.core, view.name, limit);
+    for (enum quota quota = 0; quota < QUOTA_COUNT; quota++) {
+        uint64_t own = view.client ? view.client->used[quota] : 0;
+        uint64_t used = view.is_whole ? view.core->usage[quota].used : own;
+        uint64_t max = view.is_whole ? quota_max(view.core, quota) : quota_share(view.core, view.name, quota);
         json_t *part = json_object();
         json_object_set_new(part, "used", status_number(used));
         json_object_set_new(part, "max", status_number(max));
         json_object_set_new(part, "percent", status_number(100 * used / max));
-        json_object_set_new(object, limit_setting(limit), part);
+        json_object_set_new(object, quota_setting(quota), part);
     }
     return object;
 }
@@ -139,7 +139,7 @@ static bool print(struct view view, int64_t now_ms, struct buffer *out)
     json_object_set_new(status, "uptime_ms", json_integer(now_ms - core->start_ms));
     json_object_set_new(status, "rollouts", rollouts(view));
     json_object_set_new(status, "stages", stages(view));
-    json_object_set_new(status, "limits", limits(view));
+    json_object_set_new(status, "limits", quotas(view));
     json_object_set_new(status, "totals", totals(view));
     json_object_set_new(status, "streams", status_streams(view));
     if (view.is_whole)

@@ -14,7 +14,7 @@ FLOORS = [
     ("base", "heap table"),
     ("state", "state engines/identity engines/load_sums workers/free workers/stall queue/fair_queue status/stages"),
     ("effects", "effects"),
-    ("records", "clients/streams clients/limits clients/retention engines/breaker engines/engines engines/images "
+    ("records", "clients/streams clients/quotas clients/admission clients/retention engines/breaker engines/engines engines/images "
                 "engines/health engines/placing engines/policies engines/policy queue/fencing_tokens queue/history "
                 "workers/lost_workers workers/worker_ids clients/owners"),
     ("places", "queue/jobs"),

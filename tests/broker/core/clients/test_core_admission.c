@@ -1,4 +1,4 @@
-/* The overload ladder: what happens to a submit as the limits fill up. */
+/* Admission: what happens to a submit as the quotas fill up. */
 #include "tests/broker/core/core_world.h"
 
 static void submit_as(struct world *world, const char *client, const char *group, uint64_t samples)
@@ -25,7 +25,7 @@ static struct world *world_of(uint64_t rollouts_max)
     return world;
 }
 
-static void the_first_rung_is_a_warning(void **state)
+static void the_first_threshold_is_a_warning(void **state)
 {
     (void)state;
     struct world *world = world_of(100);
@@ -67,7 +67,7 @@ static void a_client_that_is_alone_may_fill_it_and_not_more(void **state)
     world_close(world);
 }
 
-static void the_last_rung_is_kept_for_clients_below_their_equal_share(void **state)
+static void the_last_threshold_is_kept_for_clients_below_their_equal_share(void **state)
 {
     (void)state;
     struct world *world = world_of(100);
@@ -299,7 +299,7 @@ static void expect_row(const char *page, const char *format, ...)
         fail_msg("docs/operations.md lacks: %s", row);
 }
 
-static void expect_limit(const char *page, const char *setting, const char *filled, const char *remedy)
+static void expect_quota(const char *page, const char *setting, const char *filled, const char *remedy)
 {
     char option[64];
     snprintf(option, sizeof(option), "%s", setting);
@@ -308,7 +308,7 @@ static void expect_limit(const char *page, const char *setting, const char *fill
     expect_row(page, "| `--%s` | %s | %s |\n", option, filled, remedy);
 }
 
-static void the_operations_page_says_the_ladder(void **state)
+static void the_operations_page_says_the_thresholds_and_quotas(void **state)
 {
     (void)state;
     char path[4096];
@@ -318,20 +318,20 @@ static void the_operations_page_says_the_ladder(void **state)
     assert_non_null(file);
     page[fread(page, 1, sizeof(page) - 1, file)] = '\0';
     fclose(file);
-#define RUNG(name, percent, meaning) expect_row(page, "| %d %% | %s |\n", percent, meaning);
-#include "broker/core/clients/ladder.def"
-#undef RUNG
-#define LIMIT(name, setting, used, filled, remedy) expect_limit(page, #setting, filled, remedy);
-#include "broker/core/clients/limits.def"
-#undef LIMIT
+#define ADMISSION(name, percent, meaning) expect_row(page, "| %d %% | %s |\n", percent, meaning);
+#include "broker/core/clients/admission.def"
+#undef ADMISSION
+#define QUOTA(name, setting, used, filled, remedy) expect_quota(page, #setting, filled, remedy);
+#include "broker/core/clients/quotas.def"
+#undef QUOTA
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_rung_is_a_warning),
+        cmocka_unit_test(the_first_threshold_is_a_warning),
         cmocka_unit_test(a_client_that_is_alone_may_fill_it_and_not_more),
-        cmocka_unit_test(the_last_rung_is_kept_for_clients_below_their_equal_share),
+        cmocka_unit_test(the_last_threshold_is_kept_for_clients_below_their_equal_share),
         cmocka_unit_test(a_client_gets_its_per_cent_and_no_more),
         cmocka_unit_test(what_can_never_fit_is_too_large_and_not_to_be_tried_again),
         cmocka_unit_test(bytes_of_tasks_are_bounded_until_their_groups_have_ended),
@@ -339,7 +339,7 @@ int main(void)
         cmocka_unit_test(a_trajectory_weighs_its_record_and_a_fixed_part),
         cmocka_unit_test(restored_work_counts_too),
         cmocka_unit_test(retry_after_follows_the_pace_of_late),
-        cmocka_unit_test(the_operations_page_says_the_ladder),
+        cmocka_unit_test(the_operations_page_says_the_thresholds_and_quotas),
         cmocka_unit_test(a_low_disk_refuses_submits_until_there_is_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
