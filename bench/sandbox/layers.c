@@ -17,10 +17,13 @@
 #include <time.h>
 
 #include "common/base/cleanup.h"
+#include "workers/files/dirtree_remove.h"
 #include "workers/runtime/fiber.h"
 #include "workers/layers/cache.h"
 #include "workers/layers/dir.h"
 #include "workers/files/dirtree.h"
+#include "workers/sandbox/requests.h"
+#include "workers/sandbox/spawner_start.h"
 
 enum { FILES_PER_DIR = 100, DISK_MIB = 2048 };
 

@@ -20,7 +20,9 @@
 #include "common/base/clock.h"
 #include "workers/runtime/fiber.h"
 #include "workers/sandbox/container/namespaces.h"
+#include "workers/sandbox/requests.h"
 #include "workers/sandbox/sandbox.h"
+#include "workers/sandbox/spawner_start.h"
 
 enum { TOGETHER_MAX = 4, PAUSE_MS = 2 };
 

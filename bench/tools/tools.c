@@ -18,7 +18,10 @@
 
 #include "common/base/clock.h"
 #include "workers/runtime/fiber.h"
+#include "workers/sandbox/requests.h"
+#include "workers/sandbox/spawner_start.h"
 #include "workers/tools/tool.h"
+#include "workers/tools/toolbox.h"
 
 enum { TURNS = 10 };
 

@@ -8,9 +8,14 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "workers/doctor/limits.h"
+#include "workers/doctor/print.h"
+#include "workers/files/dirtree_remove.h"
 #include "workers/runtime/fiber.h"
+#include "workers/sandbox/command.h"
 #include "workers/sandbox/sandbox.h"
 #include "workers/files/dirtree.h"
+#include "workers/sandbox/spawner_start.h"
 
 enum { COMMAND_MS = 10000, OUTPUT_MAX = 256, REMOVE_DEPTH = 4096 };
 

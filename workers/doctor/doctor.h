@@ -44,9 +44,6 @@ enum doctor_status doctor_run(const char *cache, const char *tier, const struct 
 
 /* ---- parts --------------------------------------------------------- */
 
-void doctor_read_limits(struct doctor_report *report); /* doctor/limits.c */
 enum doctor_status doctor_judge(const struct doctor_report *report);
-void doctor_print(const struct doctor_report *report, FILE *out);      /* doctor/print.c */
-void doctor_print_json(const struct doctor_report *report, FILE *out); /* doctor/print.c */
 
 #endif

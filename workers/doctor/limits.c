@@ -1,4 +1,6 @@
 /* The limits that decide how many sandboxes a node holds, and what is enough for 200 of them. */
+#include "workers/doctor/limits.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>

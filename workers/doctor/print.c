@@ -1,7 +1,7 @@
+#include "workers/doctor/print.h"
+
 #include <jansson.h>
 #include <string.h>
-
-#include "workers/doctor/doctor.h"
 
 /* ---- for people ----------------------------------------------------------------------- */
 

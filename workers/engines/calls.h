@@ -38,8 +38,6 @@ int engine_call_begin(struct engine *engine, struct engine_call *call, struct fa
  * changed while it was in flight.
  */
 bool engine_call_end(struct engine *engine, struct engine_call *call, int error, struct generation *ret);
-/* Whether a paused engine's calls are fewer than the broker was told: it waits for that. */
-bool engines_are_awaited(const struct engines *engines);
 
 enum { ENGINE_PAUSE_MAX_MS = 10000 };
 

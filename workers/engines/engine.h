@@ -27,16 +27,6 @@ enum { ENGINE_TRIES = 5 };
 
 struct engine; /* one server as one worker sees it; shared by its rollouts */
 
-/* Finds or makes the worker's engine for a base URL; probed at first use. NULL: out of memory. */
-struct engines;
-struct engines *engines_create(struct http *http);
-void engines_destroy(struct engines **engines);
-/* Tokenizers to use where they agree with an engine (encoding.h); borrowed, set before first use. */
-struct tokenizers;
-void engines_set_tokenizers(struct engines *engines, const struct tokenizers *tokenizers);
-struct engine *engines_get(struct engines *engines, const char *url);
-/* The same for a URL that a person gave, which may have credentials: they are kept apart. NULL with fail. */
-struct engine *engines_get_given(struct engines *engines, const char *url, struct fail *fail);
 /* What the engine is called with from now on (http.h); false when out of memory. */
 bool engine_set_credentials(struct engine *engine, const char *credentials);
 

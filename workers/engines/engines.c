@@ -10,8 +10,9 @@
 #include "workers/engines/calls.h"
 #include "workers/engines/server/identity.h"
 #include "workers/engines/template/turn_templates.h"
-#include "workers/engines/using.h"
+#include "workers/engines/engines.h"
 #include "workers/runtime/fiber.h"
+#include "workers/runtime/http_login.h"
 
 struct engines {
     struct http *http;
@@ -86,11 +87,6 @@ struct engine *engines_get(struct engines *engines, const char *url)
     if (!*at)
         *at = engine_create(engines, url, len);
     return *at;
-}
-
-bool engine_set_credentials(struct engine *engine, const char *credentials)
-{
-    return http_set_credentials(engine->http, engine->url, credentials);
 }
 
 struct engine *engines_get_given(struct engines *engines, const char *text, struct fail *fail)
@@ -185,7 +181,3 @@ void engines_tell_again(struct engines *engines)
     for (struct engine *engine = engines->first; engine; engine = engine->next)
         engine->is_told = false;
 }
-
-const char *engine_base_url(const struct engine *engine) { return engine->url; }
-
-const char *engine_logprobs_mode(const struct engine *engine) { return engine->info.logprobs_mode; }

@@ -1,7 +1,7 @@
 /*
  * health.h - probes an engine because the broker asks for it (engine.probe): whether it answers at
  * /health, which all dialects have, and how full its cache is, where /metrics tells. Off any fiber; what
- * was seen goes with the engine's next load report (using.h). Of one that answers it is also found out what it serves
+ * was seen goes with the engine's next load report (engines.h). Of one that answers it is also found out what it serves
  * (engine_describe), by a fiber of its own.
  */
 #ifndef SLUICE_WORKERS_ENGINES_HEALTH_H
@@ -20,11 +20,6 @@ enum {
     PROBE_METRICS_MS = 60000,   /* an engine that tells nothing of its cache is asked again after so long */
     PROBE_METRICS_MAX = 4 << 20 /* bytes of /metrics */
 };
-
-/* Calls `ended` whenever such a fiber has ended; they are given up, and whether there is one. */
-void engines_on_probe(struct engines *engines, void (*ended)(void *arg), void *arg);
-void engines_stop_probes(struct engines *engines);
-bool engines_are_probing(const struct engines *engines);
 
 /* Nothing happens while it is probed already. */
 void engine_probe_start(struct engine *engine);

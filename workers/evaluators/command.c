@@ -14,6 +14,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/evaluators/evaluator.h"
+#include "workers/stages/sandbox/stage_confirm.h"
 #include "workers/stages/sandbox/stage_sandbox.h"
 #include "workers/evaluators/verdict.h"
 #include "workers/runtime/offload.h"

@@ -1,5 +1,5 @@
 /*
- * evaluator.h - ways to score a rollout (evaluators.c): one evaluator, one file. It runs in the
+ * evaluator.h - ways to score a rollout (evaluator.c): one evaluator, one file. It runs in the
  * eval job's fiber and ends the job. A reward (evaluator_reward) comes only from an evaluator that
  * ran to its end; a broken one is outcome task, a sandbox that failed is infra.
  */

@@ -53,12 +53,5 @@ int dirtree_refuse(struct fail *fail, const char *what, const char *path);
 int dirtree_write(int root, const char *path, struct slice content, mode_t mode, struct fail *fail);
 /* Hides what lies at `path` in the layers below. */
 int dirtree_hide(int root, const char *path, struct fail *fail);
-/*
- * dirtree_remove.c: removes a directory with all in it, whatever its modes and however deep it is, with some
- * twenty descriptors and as little stack. Nobody else may be changing it.
- */
-int dirtree_remove(const char *path);
-/* The same below an open directory; `name` is a directory's, no symlink's. */
-int dirtree_remove_at(int parent, const char *name);
 
 #endif

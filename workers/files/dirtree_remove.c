@@ -3,6 +3,8 @@
  * descriptor and a stack frame; a directory below those is moved into the top of the tree, and the
  * next round finds it there.
  */
+#include "workers/files/dirtree_remove.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

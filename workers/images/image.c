@@ -11,6 +11,7 @@
 #include "workers/images/oci/oci.h"
 #include "workers/images/oci/layout.h"
 #include "workers/images/rootfs/squashfs.h"
+#include "workers/images/rootfs/squashfs_walk.h"
 
 #define KEY_VERSION "1" /* of what is made of an image: another one, and all are made anew */
 

@@ -42,9 +42,5 @@ void layer_cache_trim(const struct layers *layers);
 void layer_cache_recount(const struct layers *layers);
 /* The disk is full: half of what is there goes. False when nothing did. */
 bool layer_cache_make_room(const struct layers *layers);
-/* Removes what is idle, by `now_s` of the wall clock, and recounts. */
-void layer_cache_sweep(const struct layers *layers, int64_t now_s);
-/* The same, at most once in LAYER_SWEEP_S. */
-void layer_cache_sweep_now_and_then(const struct layers *layers);
 
 #endif

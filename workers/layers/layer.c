@@ -13,6 +13,7 @@
 #include "workers/layers/unpack/lz4_stream.h"
 #include "workers/runtime/offload.h"
 #include "workers/files/dirtree.h"
+#include "workers/sandbox/requests.h"
 
 void layer_finish(struct layer *layer)
 {

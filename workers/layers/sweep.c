@@ -1,4 +1,6 @@
 /* What has been idle for long goes, whether there is room for it or not. */
+#include "workers/layers/sweep.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdatomic.h>

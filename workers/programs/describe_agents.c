@@ -5,7 +5,10 @@
 
 #include "common/base/cleanup.h"
 #include "workers/agents/ends.h"
+#include "workers/agents/formats/models.h"
 #include "workers/agents/formats/tool_format.h"
+#include "workers/tools/toolbox.h"
+#include "workers/tools/tools.h"
 
 static const char intro[] = "# Agents\n\n"
                             "An agent drives the model through a task: `agent.kind` of "

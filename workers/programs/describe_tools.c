@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "workers/tools/tool.h"
+#include "workers/tools/tools.h"
 
 static const char intro[] = "# Tools\n\n"
                             "The tools that a task may enable for its agent. "

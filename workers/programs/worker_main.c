@@ -14,7 +14,9 @@
 #include "workers/engines/check/check.h"
 #include "workers/programs/options.h"
 #include "workers/sandbox/cgroup/cgroup.h"
+#include "workers/sandbox/cgroup/cgroup_base.h"
 #include "workers/sandbox/probe/probe.h"
+#include "workers/sandbox/spawner_start.h"
 #include "common/base/text.h"
 
 enum { BEGINS_ANEW = 256 }; /* no exit status */

@@ -27,12 +27,6 @@ struct http *http_create(struct loop *loop, const struct http_limits *limits, st
 void http_destroy(struct http **http);
 struct loop *http_loop(const struct http *http);
 
-/*
- * Requests to `base`, and to paths behind it, are made with these credentials from now on: user[:password],
- * percent-encoded (common/base/url.h). "": with none. They are in no error. False when out of memory.
- */
-bool http_set_credentials(struct http *http, const char *base, const char *credentials);
-
 struct http_reply {
     long status;           /* 200, 503, ... */
     int64_t retry_after_s; /* as its header says; 0: nothing */

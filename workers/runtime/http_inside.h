@@ -1,5 +1,5 @@
 /*
- * http_inside.h - shared by http.c (requests) and http_loop.c (curl's sockets and its timer on the loop). Nobody
+ * http_inside.h - shared by http.c (requests) and http_loop.h (curl's sockets and its timer on the loop). Nobody
  * else includes it.
  */
 #ifndef SLUICE_WORKERS_RUNTIME_HTTP_INSIDE_H
@@ -9,7 +9,7 @@
 
 #include "workers/runtime/http.h"
 
-struct http_login; /* http_login.c */
+struct http_login; /* http_login.h */
 struct request;
 
 struct http {
@@ -23,11 +23,6 @@ struct http {
     struct http_login *logins;
 };
 
-/* From now on curl is called when a socket or a time of its own is due, and http_wake_done after each call. */
-void http_watch_curl(struct http *http);
-/* The request goes to this URL, with the credentials that were set for it. */
-bool http_log_in(const struct http *http, CURL *easy, const char *url);
-void http_forget_logins(struct http *http);
 /* Whoever waits for a request that is done hears of it. */
 void http_wake_done(struct http *http);
 

@@ -1,4 +1,6 @@
 /* http_login.c - the credentials that servers are called with, by the URL that what is called begins with. */
+#include "workers/runtime/http_login.h"
+
 #include <stdlib.h>
 #include <string.h>
 

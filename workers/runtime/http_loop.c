@@ -1,4 +1,6 @@
 /* curl on the loop: curl says what to watch and when to call again. */
+#include "workers/runtime/http_loop.h"
+
 #include "workers/runtime/http_inside.h"
 
 #include <stdlib.h>

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "workers/runtime/loop_now.h"
 
 enum { EVENTS_A_TURN = 128, HEAP_FIRST = 64 };
 

@@ -13,13 +13,6 @@ struct loop;
 struct loop_watch; /* one fd, owned by the loop until loop_unwatch */
 struct loop_timer; /* one shot, owned by the loop until it fired or loop_cancel */
 
-/*
- * The time that timers, deadlines and whatever waits by them mean: clock.h's monotonic clock. What is measured for
- * people takes that itself. A test may put another in the place of this one, and so have time pass without waiting.
- */
-int64_t loop_now_us(void);
-static inline int64_t loop_now_ms(void) { return loop_now_us() / 1000; }
-
 struct loop *loop_create(void);
 void loop_destroy(struct loop **loop);
 

@@ -1,3 +1,5 @@
+#include "workers/runtime/loop_now.h"
+
 #include "common/base/clock.h"
 #include "workers/runtime/loop.h"
 

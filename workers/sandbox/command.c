@@ -1,4 +1,6 @@
 /* One command by bash in a process of its own, its output through a pipe. */
+#include "workers/sandbox/command.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -8,8 +10,10 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "workers/runtime/fiber.h"
+#include "workers/runtime/loop_now.h"
 #include "workers/sandbox/output.h"
-#include "workers/sandbox/process.h"
+#include "workers/sandbox/sandbox.h"
+#include "workers/sandbox/requests.h"
 
 enum {
     INLINE_MAX = 32768, /* longer commands go through a file */

@@ -1,4 +1,6 @@
 /* What is asked of a sandbox's pid 1: files, processes, the archive of what was written. */
+#include "workers/sandbox/requests.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

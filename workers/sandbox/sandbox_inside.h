@@ -1,6 +1,6 @@
 /*
- * sandbox_inside.h - the worker's side of a sandbox, shared by sandbox.c (its life), requests.c
- * (what is asked of its pid 1) and spawner_start.c (the spawner's life). Nobody else includes it.
+ * sandbox_inside.h - the worker's side of a sandbox, shared by sandbox.h (its life), requests.h
+ * (what is asked of its pid 1) and spawner_start.h (the spawner's life). Nobody else includes it.
  */
 #ifndef SLUICE_WORKERS_SANDBOX_SANDBOX_INSIDE_H
 #define SLUICE_WORKERS_SANDBOX_SANDBOX_INSIDE_H
@@ -11,7 +11,7 @@
 #include "workers/sandbox/channel.h"
 #include "workers/sandbox/cgroup/cgroup.h"
 #include "workers/sandbox/proto/usage.h"
-#include "workers/sandbox/process.h"
+#include "workers/sandbox/sandbox.h"
 #include "workers/sandbox/container/plan.h"
 
 struct spawner {

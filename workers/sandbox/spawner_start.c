@@ -1,4 +1,6 @@
 /* The worker's end of the spawner: starts it, hears which of its sandboxes broke a limit, and ends it. */
+#include "workers/sandbox/spawner_start.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -13,6 +15,7 @@
 #include <sys/wait.h>
 
 #include "common/base/cleanup.h"
+#include "workers/sandbox/cgroup/cgroup_base.h"
 #include "workers/sandbox/container/namespaces.h"
 #include "workers/sandbox/program.h"
 #include "workers/sandbox/sandbox_inside.h"

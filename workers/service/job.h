@@ -73,8 +73,6 @@ struct task_kind {
     void (*eval)(struct job *job);
 };
 
-const struct task_kind *task_kind_find(const char *name); /* NULL: no such kind */
-
 /* The stage's clock, in its fiber: it starts, with deadlines as above; its work begins. */
 void job_begin(struct job *job, enum stage stage);
 void job_begin_work(struct job *job);

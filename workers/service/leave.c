@@ -1,3 +1,5 @@
+#include "workers/service/leave.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,8 +11,9 @@
 
 #include "common/base/log.h"
 #include "common/base/text.h"
-#include "workers/engines/health.h"
-#include "workers/service/worker_inside.h"
+#include "workers/engines/engines.h"
+#include "workers/runtime/loop_now.h"
+#include "workers/sandbox/spawner_start.h"
 
 enum {
     LEAVE_MS = 5000,       /* for cancelled jobs to clean up, and for the last acknowledgements */

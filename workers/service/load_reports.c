@@ -1,8 +1,10 @@
 /* service/load_reports.c - what the worker tells the broker of engines, before a beat (engine.load, job.migrated). */
+#include "workers/service/load_reports.h"
+
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
 #include "workers/engines/health.h"
-#include "workers/engines/using.h"
+#include "workers/engines/engines.h"
 #include "workers/service/worker_inside.h"
 
 static void put_probe(struct msg_engine_load *load, const struct engine_probe *probe)

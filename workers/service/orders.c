@@ -1,8 +1,11 @@
+#include "workers/service/orders.h"
+
 #include "common/base/log.h"
 #include "workers/engines/health.h"
 #include "workers/engines/calls.h"
-#include "workers/engines/using.h"
-#include "workers/service/worker_inside.h"
+#include "workers/engines/engines.h"
+#include "workers/service/leave.h"
+#include "workers/service/load_reports.h"
 
 enum { LEAVING_MAX = 64 }; /* cancelled jobs that still clean up, beyond as many as there are slots */
 

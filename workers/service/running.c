@@ -5,7 +5,9 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "workers/runtime/fiber.h"
+#include "workers/runtime/loop_now.h"
 #include "workers/service/result.h"
+#include "workers/stages/kinds.h"
 
 enum { STUCK_MS = 5000 };
 

@@ -41,19 +41,6 @@ struct worker {
     struct refusal malformed_last;
 };
 
-/* Takes one message of the lane. False with a refusal: it was none, and nothing changed. */
-bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no);
-
-/* Tells the broker what the jobs hold on engines, where that is new. */
-void worker_send_loads(struct worker *worker);
-/* And which engine a job went to that was told to migrate. */
-void worker_send_migrations(struct worker *worker);
-/* That one's, if it is not told yet; those of all that migrated, before the next beat: to a broker that forgot. */
-void worker_report_migration(struct worker *worker, struct running_job *job);
-void worker_report_migrations_again(struct worker *worker);
-
-/* Blocks SIGTERM, SIGINT and SIGCHLD (before any thread is made) and watches them. */
-int worker_take_signals(struct worker *worker, struct fail *fail);
 /*
  * Cancels a job and answers in its place. What cannot be told for want of memory the broker sees
  * missing in the beat.
@@ -61,11 +48,5 @@ int worker_take_signals(struct worker *worker, struct fail *fail);
 void worker_end_job(struct worker *worker, struct running_job *job, const struct job_result *result);
 /* How many jobs it can hold now: less those that are stuck. */
 uint64_t worker_slots(const struct worker *worker);
-/* Gives all back and leaves as soon as it can, for a new worker to begin where the cache is not what it was. */
-void worker_watch_cache(struct worker *worker);
-/* Takes no new job, and leaves after the grace at the latest. */
-void worker_drain(struct worker *worker, int64_t grace_ms, const char *why);
-/* Call whenever a job or a result went: stops the loop once a leaving worker has nothing left. */
-void worker_stop_when_idle(struct worker *worker);
 
 #endif

@@ -7,4 +7,6 @@
 extern const struct task_kind kind_sandbox; /* sandbox_kind.c */
 extern const struct task_kind kind_noop;    /* noop.c */
 
+const struct task_kind *task_kind_find(const char *name); /* NULL: no such kind */
+
 #endif

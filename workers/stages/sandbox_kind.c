@@ -9,9 +9,13 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "workers/agents/agent.h"
+#include "workers/engines/engines.h"
 #include "workers/runtime/fiber.h"
 #include "workers/evaluators/evaluator.h"
+#include "workers/sandbox/command.h"
+#include "workers/sandbox/requests.h"
 #include "workers/stages/kinds.h"
+#include "workers/stages/sandbox/stage_confirm.h"
 #include "workers/stages/sandbox/stage_sandbox.h"
 
 enum { OUTPUT_MAX = 16384, TAIL_MAX = 1200 };

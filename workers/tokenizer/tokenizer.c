@@ -7,6 +7,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/utf8.h"
 #include "common/base/text.h"
+#include "workers/tokenizer/tokenizer_file.h"
 #include "workers/tokenizer/tokenizer_inside.h"
 
 enum { FILE_LEVELS_MAX = 16 };

@@ -1,4 +1,6 @@
 /* tokenizer_file.c - reading a tokenizer.json, and refusing what is not known here. */
+#include "workers/tokenizer/tokenizer_file.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

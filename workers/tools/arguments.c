@@ -1,4 +1,6 @@
 /* The arguments of calls: checked against a tool's rows, described from them, read by the tools. */
+#include "workers/tools/arguments.h"
+
 #include <stdio.h>
 
 #include "common/base/cleanup.h"

@@ -1,6 +1,8 @@
 /* submit.c - the tool that ends the rollout with an answer. */
 #include <errno.h>
 
+#include "workers/tools/arguments.h"
+#include "workers/tools/toolbox.h"
 #include "workers/tools/tools.h"
 
 static int submit_call(struct toolbox *box, void *state, const json_t *arguments, struct tool_result *ret,

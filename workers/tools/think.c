@@ -1,4 +1,5 @@
 /* think.c - the tool that does nothing: the thought is the call itself, kept in the record. */
+#include "workers/tools/toolbox.h"
 #include "workers/tools/tools.h"
 
 static int think_call(struct toolbox *box, void *state, const json_t *arguments, struct tool_result *ret,

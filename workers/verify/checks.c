@@ -1,8 +1,9 @@
 /* checks.c - what can be seen without scoring: masks, counts, joints, and whose model it was. */
+#include "workers/verify/checks.h"
+
 #include <errno.h>
 
 #include "workers/engines/template/special_tokens.h"
-#include "workers/verify/verify.h"
 
 /* A turn of a trace, for the words of a finding. */
 struct place {

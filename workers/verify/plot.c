@@ -2,9 +2,9 @@
  * plot.c - how large the differences are, as an SVG picture: for each quarter of a decade two bars beside
  * each other, recorded against scored, and scored against scored again. The height is the share of tokens.
  */
-#include <math.h>
+#include "workers/verify/plot.h"
 
-#include "workers/verify/verify.h"
+#include <math.h>
 
 enum { WIDTH = 900, HEIGHT = 420, LEFT = 70, RIGHT = 20, TOP = 70, BOTTOM = 60 };
 static const double PLOT_WIDTH = WIDTH - LEFT - RIGHT, PLOT_HEIGHT = HEIGHT - TOP - BOTTOM;

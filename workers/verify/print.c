@@ -1,4 +1,6 @@
 /* print.c - findings in words, and as JSON. */
+#include "workers/verify/print.h"
+
 #include "common/base/sanitize.h"
 #include "workers/verify/verify.h"
 

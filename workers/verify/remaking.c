@@ -2,6 +2,8 @@
  * remaking.c - what was given, made again: prompts as the engine's template renders the messages, what
  * stands between two replies as their bridge. An id that is another than was made again is named.
  */
+#include "workers/verify/remaking.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +11,7 @@
 #include "common/base/cleanup.h"
 #include "workers/engines/template/bridge.h"
 #include "workers/engines/server/engine_state.h"
-#include "workers/verify/verify.h"
+#include "workers/verify/checks.h"
 
 /* One turn that was given. */
 struct remaking {

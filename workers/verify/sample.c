@@ -1,4 +1,6 @@
 /* sample.c - trajectories as `sluice` writes them: a JSON object a line. */
+#include "workers/verify/sample.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -6,7 +8,6 @@
 #include "common/base/cleanup.h"
 #include "workers/engines/dialects/call.h"
 #include "common/base/text.h"
-#include "workers/verify/verify.h"
 
 enum { LINE_BYTES_MAX = 256 << 20 };
 

@@ -1,9 +1,16 @@
 /* scoring.c - sampled tokens, scored by the engine now, beside what was recorded when they were sampled. */
+#include "workers/verify/scoring.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
+#include "workers/verify/checks.h"
+#include "workers/verify/histogram.h"
+#include "workers/verify/remaking.h"
+#include "workers/verify/report.h"
+#include "workers/verify/sample.h"
 #include "workers/verify/verify.h"
 
 /* The sampled tokens, or `most` of them, spread evenly; how many. Before the first token there is nothing. */

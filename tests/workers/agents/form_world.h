@@ -12,6 +12,8 @@
 
 #include "common/base/cleanup.h"
 #include "workers/agents/formats/tool_format.h"
+#include "workers/tools/toolbox.h"
+#include "workers/tools/tools.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 

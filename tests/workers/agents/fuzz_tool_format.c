@@ -6,6 +6,8 @@
 #include "common/base/cleanup.h"
 #include "tests/fuzz.h"
 #include "workers/agents/formats/tool_format.h"
+#include "workers/tools/toolbox.h"
+#include "workers/tools/tools.h"
 #include "common/base/text.h"
 
 static const char *const seed_replies[] = {

@@ -9,6 +9,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/agents/formats/tool_format.h"
+#include "workers/tools/toolbox.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 #define LS "{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}"

@@ -3,6 +3,9 @@
  * the models are known for, and what is read of them.
  */
 #include "tests/workers/agents/form_world.h"
+#include "workers/agents/formats/models.h"
+#include "workers/tools/arguments.h"
+#include "workers/tools/toolbox.h"
 
 struct reply_case {
     const char *format, *text, *calls; /* or words of what is wrong */

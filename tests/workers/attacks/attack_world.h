@@ -8,6 +8,7 @@
 #include "tests/workers/sandbox/sandbox_fixture.h"
 
 #include "common/base/cleanup.h"
+#include "workers/sandbox/requests.h"
 
 static const char attack_path[] = "/tmp/attack";
 

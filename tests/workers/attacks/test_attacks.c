@@ -1,5 +1,6 @@
 /* Calls, sockets and files by which those inside reach for what is outside: each exact refusal. */
 #include "tests/workers/attacks/attack_world.h"
+#include "workers/sandbox/requests.h"
 
 #include <stddef.h>
 #include <sys/ipc.h>

@@ -3,6 +3,8 @@
 
 #include "common/base/clock.h"
 #include "tests/workers/attacks/attack_world.h"
+#include "workers/sandbox/requests.h"
+#include "workers/tools/toolbox.h"
 
 #define ROWS(table) (sizeof(table) / sizeof((table)[0]))
 #define WORDS_MAX 512

@@ -1,5 +1,6 @@
 /* What the kernel counts for the whole machine: a sandbox has its part, and others go on. */
 #include "tests/workers/attacks/attack_world.h"
+#include "workers/sandbox/requests.h"
 
 #include <fcntl.h>
 #include <poll.h>

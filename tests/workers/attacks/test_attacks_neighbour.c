@@ -1,5 +1,6 @@
 /* Two sandboxes of one worker: nothing that the one has open, by whatever name, is there for the other. */
 #include "tests/workers/attacks/attack_world.h"
+#include "workers/sandbox/requests.h"
 
 #include <poll.h>
 

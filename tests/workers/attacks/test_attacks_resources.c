@@ -8,6 +8,8 @@
 #include <sys/statfs.h>
 
 #include "common/base/clock.h"
+#include "workers/sandbox/command.h"
+#include "workers/sandbox/requests.h"
 
 enum { MEMORY_MIB = 128, BREACH_MS = 20000 };
 

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include "common/base/clock.h"
+#include "workers/sandbox/requests.h"
 
 enum { AT_ONCE = 8, ROUNDS_MAX = 20, LIMIT_MS = 30000, SETTLED_MS = 2000 };
 

@@ -6,6 +6,8 @@
 #define SLUICE_TESTS_WORKERS_ENGINES_ASKING_H
 
 #include "tests/workers/engines/engine_world.h"
+#include "workers/engines/engine.h"
+#include "workers/runtime/loop_now.h"
 
 static struct world world;
 static const struct task_sampling asked_with; /* each file's own */

@@ -24,6 +24,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "workers/engines/engine.h"
+#include "workers/engines/engines.h"
 #include "workers/runtime/fiber.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))

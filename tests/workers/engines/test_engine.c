@@ -1,6 +1,7 @@
 /* Generating, against a scripted server: every fault and its code, trying again, asking once. */
 #include "tests/workers/engines/asking.h"
 
+#include "workers/engines/engines.h"
 #include "workers/engines/server/engine_state.h"
 
 static const struct task_sampling asked_with = {.temperature = 1, .top_p = 1, .max_tokens = 64, .seed = 7};

@@ -6,6 +6,7 @@
 #include "tests/workers/engines/real_engine.h"
 
 #include "workers/agents/conversation/conversation.h"
+#include "workers/engines/engines.h"
 
 static struct world world;
 static struct real_engine server;

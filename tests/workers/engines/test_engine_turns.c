@@ -2,6 +2,7 @@
 #include "tests/workers/engines/engine_world.h"
 #include "tests/workers/tokenizer/tokenizer_file.h"
 
+#include "workers/engines/engines.h"
 #include "workers/engines/template/encoding.h"
 #include "workers/engines/server/identity.h"
 

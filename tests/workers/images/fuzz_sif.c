@@ -7,6 +7,7 @@
 #include "tests/fuzz.h"
 #include "workers/images/rootfs/sif.h"
 #include "workers/images/rootfs/squashfs.h"
+#include "workers/images/rootfs/squashfs_walk.h"
 
 static atomic_bool stop;
 

@@ -10,6 +10,7 @@
 #include "common/base/clock.h"
 #include "workers/layers/cache.h"
 #include "workers/layers/dir.h"
+#include "workers/layers/sweep.h"
 
 /* ---- sharing --------------------------------------------------------------------------------- */
 

@@ -6,8 +6,10 @@
 #include "tests/workers/sandbox/sandbox_fixture.h"
 
 #include "common/base/cleanup.h"
+#include "workers/files/dirtree_remove.h"
 #include "workers/layers/layer.h"
 #include "workers/files/dirtree.h"
+#include "workers/sandbox/command.h"
 
 enum { ROUNDS = 8, TEXT_MAX = 4 << 20 };
 

@@ -1,5 +1,6 @@
 /* HTTP requests from fibers, against a server of our own. */
 #include "tests/workers/runtime/http_server.h"
+#include "workers/runtime/http_login.h"
 
 struct ask {
     const char *path, *body;

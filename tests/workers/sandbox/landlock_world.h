@@ -10,8 +10,12 @@
 #include "common/base/buffer.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "workers/files/dirtree_remove.h"
+#include "workers/sandbox/cgroup/cgroup_base.h"
 #include "workers/sandbox/container/landlock.h"
 #include "workers/files/dirtree.h"
+#include "workers/sandbox/requests.h"
+#include "workers/sandbox/spawner_start.h"
 
 enum { END_MS = 30000, SKIPPED = 77 };
 

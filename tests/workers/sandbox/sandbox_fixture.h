@@ -27,7 +27,10 @@
 
 #include "workers/runtime/fiber.h"
 #include "workers/sandbox/cgroup/cgroup.h"
+#include "workers/sandbox/cgroup/cgroup_base.h"
+#include "workers/sandbox/command.h"
 #include "workers/sandbox/sandbox.h"
+#include "workers/sandbox/spawner_start.h"
 
 #ifndef FIXTURE_LIMIT_MS
 #define FIXTURE_LIMIT_MS 60000

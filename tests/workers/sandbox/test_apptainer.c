@@ -7,7 +7,10 @@
 #include <sys/syscall.h>
 
 #include "workers/layers/layer.h"
+#include "workers/sandbox/command.h"
 #include "workers/sandbox/probe/probe.h"
+#include "workers/sandbox/requests.h"
+#include "workers/sandbox/spawner_start.h"
 
 /* ---- without apptainer ---------------------------------------------------------------------- */
 

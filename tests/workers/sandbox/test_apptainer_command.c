@@ -4,6 +4,9 @@
 #include "common/base/buffer.h"
 #include "common/base/cleanup.h"
 #include "workers/sandbox/backends/apptainer/apptainer.h"
+#include "workers/sandbox/backends/apptainer/apptainer_look.h"
+#include "workers/sandbox/probe/probe_apptainer.h"
+#include "workers/sandbox/probe/remedy.h"
 #include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/probe/probe.h"
 

@@ -14,10 +14,13 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "workers/sandbox/cgroup/cgroup_base.h"
 #include "workers/sandbox/cgroup/cgroup_files.h"
+#include "workers/sandbox/command.h"
 #include "workers/sandbox/proto/usage.h"
-#include "workers/sandbox/process.h"
 #include "workers/sandbox/program.h"
+#include "workers/sandbox/requests.h"
+#include "workers/sandbox/spawner_start.h"
 
 enum { WAIT_MS = 120000, MANY = 60, AT_ONCE = 6, SKIPPED = 77 };
 

@@ -19,6 +19,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/sandbox/cgroup/cgroup.h"
+#include "workers/sandbox/cgroup/cgroup_base.h"
 #include "workers/sandbox/cgroup/cgroup_files.h"
 
 enum { SKIPPED = 77 };

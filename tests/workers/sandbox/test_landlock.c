@@ -7,6 +7,9 @@
 #include <sys/syscall.h>
 
 #include "workers/layers/layer.h"
+#include "workers/sandbox/command.h"
+#include "workers/sandbox/requests.h"
+#include "workers/sandbox/spawner_start.h"
 #include "workers/tools/ipython/kernel.h"
 
 /* ---- what works --------------------------------------------------------------------------- */

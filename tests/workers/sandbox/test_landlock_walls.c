@@ -1,5 +1,6 @@
 /* Sandboxes without namespaces: whom and what the processes inside cannot reach, though all is the same user's. */
 #include "tests/workers/sandbox/landlock_world.h"
+#include "workers/sandbox/spawner_start.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

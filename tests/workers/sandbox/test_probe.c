@@ -13,9 +13,11 @@
 #include <sys/syscall.h>
 
 #include "workers/doctor/doctor.h"
+#include "workers/files/dirtree_remove.h"
 #include "workers/sandbox/container/landlock.h"
 #include "workers/sandbox/probe/probe.h"
 #include "workers/files/dirtree.h"
+#include "workers/sandbox/probe/remedy.h"
 
 static struct probe *probe; /* shared with children, who break what they live in before they probe */
 

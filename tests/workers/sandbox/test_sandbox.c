@@ -6,6 +6,8 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "workers/sandbox/command.h"
+#include "workers/sandbox/requests.h"
 
 static char *read_host(const char *path)
 {

@@ -4,7 +4,9 @@
 #include <sched.h>
 #include <signal.h>
 
+#include "workers/sandbox/command.h"
 #include "workers/sandbox/output.h"
+#include "workers/sandbox/requests.h"
 
 static void expect_gone(struct sandbox *sandbox, const char *command, const char *breach, const char *words)
 {

@@ -11,6 +11,8 @@
 #include <time.h>
 
 #include "common/base/clock.h"
+#include "workers/sandbox/command.h"
+#include "workers/sandbox/requests.h"
 
 enum { ROUND = 200, AT_ONCE = 12, SETTLE_MS = 30000, SAME_LOOKS = 5 };
 

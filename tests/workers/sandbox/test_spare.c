@@ -6,6 +6,7 @@
 
 #include "common/base/clock.h"
 #include "workers/sandbox/container/high_fds.h"
+#include "workers/sandbox/spawner_start.h"
 
 enum { CHILDREN_MAX = 64, OWN_MAX = 16, LATE_MS = 20000 };
 

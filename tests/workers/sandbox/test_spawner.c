@@ -11,6 +11,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/sandbox/program.h"
+#include "workers/sandbox/spawner_start.h"
 
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x0010U

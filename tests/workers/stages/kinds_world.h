@@ -10,9 +10,12 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "workers/agents/agent.h"
+#include "workers/files/dirtree_remove.h"
+#include "workers/sandbox/command.h"
 #include "workers/service/job.h"
 #include "workers/evaluators/evaluator.h"
 #include "workers/files/dirtree.h"
+#include "workers/stages/kinds.h"
 
 static char store[128], cache[128];
 static struct image_list offered; /* images below the test's directory */

@@ -4,6 +4,9 @@
 
 #include <signal.h>
 
+#include "workers/files/dirtree_remove.h"
+#include "workers/sandbox/cgroup/cgroup_base.h"
+#include "workers/sandbox/spawner_start.h"
 #include "workers/service/cache_watch.h"
 #include "workers/sandbox/init/proc.h"
 #include "workers/sandbox/cgroup/starved.h"

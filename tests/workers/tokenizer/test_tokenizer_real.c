@@ -5,6 +5,7 @@
  */
 #include "tests/workers/engines/exact_world.h"
 
+#include "workers/engines/engines.h"
 #include "workers/engines/template/encoding.h"
 #include "workers/tokenizer/tokenizer.h"
 

@@ -8,7 +8,7 @@
 
 #include "common/base/cleanup.h"
 #include "schemas/task/task.h"
-#include "workers/tools/tool.h"
+#include "workers/tools/tools.h"
 
 static void read_all(FILE *file, struct buffer *out)
 {

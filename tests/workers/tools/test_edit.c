@@ -1,8 +1,10 @@
 /* The edit tool: what it shows, what it changes and leaves, and what it refuses in which words. */
 #include "tests/workers/tools/tool_world.h"
 
+#include "workers/sandbox/command.h"
 #include "workers/tools/edit/edit_text.h"
 #include "workers/tools/edit/edit_undo.h"
+#include "workers/tools/toolbox.h"
 
 #define VIEW(path) "{'command': 'view', 'path': '" path "'}"
 #define RANGE(path, range) "{'command': 'view', 'path': '" path "', 'view_range': " range "}"

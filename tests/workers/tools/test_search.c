@@ -5,6 +5,7 @@
 
 #include "workers/tools/search/search_service.h"
 #include "workers/tools/tool.h"
+#include "workers/tools/toolbox.h"
 
 #define KEY "tvly-secret"
 

@@ -1,5 +1,8 @@
 /* The contract of tools: the table, the check of arguments, their description, the toolbox. */
 #include "tests/workers/tools/tool_world.h"
+#include "workers/tools/arguments.h"
+#include "workers/tools/toolbox.h"
+#include "workers/tools/tools.h"
 
 static void check_says(const char *tool, const char *arguments, const char *words)
 {

@@ -1,6 +1,7 @@
 /* What a tool holds of its sandbox - descriptors, sockets, terminals, files - is that sandbox's and
  * the worker's: neither another sandbox nor another user of the node reaches it. */
 #include "tests/workers/tools/tool_world.h"
+#include "workers/tools/toolbox.h"
 
 #include <dirent.h>
 #include <sys/socket.h>

@@ -8,6 +8,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/tools/tool.h"
+#include "workers/tools/toolbox.h"
 
 static const struct task_limits limits = {.command_s = 20, .output_bytes = 4096};
 

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
+#include "workers/agents/conversation/migration.h"
 #include "workers/engines/calls.h"
 #include "workers/runtime/fiber.h"
+#include "workers/runtime/loop_now.h"
 #include "common/base/text.h"
 
 /* A call that outlasts the longest answered one this many times is the engine's fault. */

@@ -12,7 +12,7 @@
 #include "workers/agents/agent.h"
 #include "workers/agents/conversation/history.h"
 #include "workers/service/blame.h"
-#include "workers/engines/using.h"
+#include "workers/engines/engines.h"
 
 struct conversation {
     struct agent_run *run;
@@ -37,9 +37,6 @@ int conversation_open(struct conversation *conversation, struct agent_run *run, 
 int conversation_open_with(struct conversation *conversation, struct agent_run *run, const char *system,
                            const char *block, struct fail *fail);
 void conversation_close(struct conversation *conversation);
-
-/* If the broker wants it elsewhere, and there the same is served: it is on another engine from now on. */
-void conversation_migrate(struct conversation *conversation);
 
 /* Samples a turn and records it. The text (borrowed) is run->answer, good until the next turn. */
 int conversation_sample(struct conversation *conversation, struct fail *fail);

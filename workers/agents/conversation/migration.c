@@ -1,4 +1,6 @@
 /* migration.c - a conversation goes on on another engine: the same ids, to a server that reads them alike. */
+#include "workers/agents/conversation/migration.h"
+
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
@@ -6,6 +8,7 @@
 #include "workers/engines/migration.h"
 #include "workers/engines/calls.h"
 #include "workers/engines/server/identity.h"
+#include "workers/runtime/loop_now.h"
 
 enum { MIGRATE_ASK_MS = 5000 }; /* an engine that does not say within it what it serves is not gone to */
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
+#include "workers/tools/arguments.h"
+#include "workers/tools/toolbox.h"
 
 /* ---- one value ---------------------------------------------------------------------------- */
 

@@ -5,6 +5,7 @@
 #define SLUICE_WORKERS_AGENTS_FORMATS_JSON_H
 
 #include "workers/agents/formats/reading.h"
+#include "workers/tools/toolbox.h"
 
 /*
  * Reads the calls that start at `from`: one value, an object or a list of them, in a code fence or

@@ -8,6 +8,7 @@
  */
 #include "workers/agents/formats/json.h"
 #include "workers/agents/formats/table.h"
+#include "workers/tools/toolbox.h"
 
 #define PYTHON_TAG "<|python_tag|>"
 

@@ -1,4 +1,6 @@
 /* from a model's name to its tool format. */
+#include "workers/agents/formats/models.h"
+
 #include <ctype.h>
 #include <string.h>
 

@@ -9,6 +9,8 @@
 #include "common/base/cleanup.h"
 #include "workers/agents/formats/table.h"
 #include "workers/agents/formats/xml.h"
+#include "workers/tools/arguments.h"
+#include "workers/tools/toolbox.h"
 
 static const char before_tools[] = "You can call these functions:\n";
 

@@ -8,6 +8,8 @@
 #include "common/base/cleanup.h"
 #include "workers/agents/formats/table.h"
 #include "workers/agents/formats/xml.h"
+#include "workers/tools/arguments.h"
+#include "workers/tools/toolbox.h"
 
 static const char before_tools[] = "# Tools\n\nYou can call these functions:\n\n<tools>";
 

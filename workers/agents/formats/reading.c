@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "common/base/text.h"
+#include "workers/tools/toolbox.h"
 
 #define THINK "<think>"
 #define THINK_END "</think>"

@@ -6,6 +6,7 @@
 #define SLUICE_WORKERS_AGENTS_FORMATS_READING_H
 
 #include "workers/agents/formats/tool_format.h"
+#include "workers/tools/toolbox.h"
 
 #define CALL_TAG "<tool_call>" /* of the forms of Hermes and Qwen */
 #define CALL_END "</tool_call>"

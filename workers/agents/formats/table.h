@@ -1,4 +1,4 @@
-/* table.h - the rows of the table in formats.c. */
+/* table.h - the rows of the table in tool_format.c. */
 #ifndef SLUICE_WORKERS_AGENTS_FORMATS_TABLE_H
 #define SLUICE_WORKERS_AGENTS_FORMATS_TABLE_H
 

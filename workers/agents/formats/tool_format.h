@@ -1,6 +1,6 @@
 /*
  * tool_format.h - how a model calls functions in its text: what the prompt shows of them, how a call is
- * said, how a reply is read, how a result is told. A table of forms (formats.c), one file a form.
+ * said, how a reply is read, how a result is told. A table of forms (tool_format.c), one file a form.
  * Pure.
  *
  * Read with tolerance where the meaning is plain; where it is not, nothing is guessed: the reply
@@ -13,6 +13,7 @@
 
 #include "common/base/buffer.h"
 #include "workers/tools/tool.h"
+#include "workers/tools/toolbox.h"
 
 enum { FORM_CALLS_MAX = 16, FORM_DEPTH_MAX = 32, FORM_NAME_MAX = 64 };
 
@@ -48,10 +49,6 @@ struct tool_format {
 
 const struct tool_format *tool_format_find(const char *name); /* NULL: no such form */
 const struct tool_format *tool_format_at(size_t i);           /* NULL: no more */
-/* The form of the models of this name, as an engine tells it: by tool_format_models.def. Never NULL. */
-const struct tool_format *tool_format_of_model(const char *model);
-/* A row of tool_format_models.def; NULL: no more. */
-const struct tool_format *tool_format_of_row(size_t i, const char **ret_part);
 
 /* Reads a reply: format->read, and what no form takes for a call but each can tell to be one. */
 void tool_format_read(const struct tool_format *format, const struct toolbox *box, const char *text,

@@ -6,6 +6,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
+#include "workers/tools/toolbox.h"
 
 #define PARAMETER "<parameter="
 #define PARAMETER_END "</parameter>"

@@ -12,6 +12,7 @@
 #include "workers/agents/kinds/agents.h"
 #include "workers/agents/kinds/tool_calls.h"
 #include "workers/agents/conversation/conversation.h"
+#include "workers/tools/toolbox.h"
 #include "common/base/text.h"
 
 enum { SHOWN_BYTES = 200 /* of a line that differs */ };

@@ -5,6 +5,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/agents/conversation/conversation.h"
+#include "workers/tools/toolbox.h"
 
 int tool_calls_open(struct toolbox *box, struct agent_run *run, enum outcome *ret)
 {

@@ -7,6 +7,7 @@
 
 #include "workers/agents/agent.h"
 #include "workers/agents/formats/tool_format.h"
+#include "workers/tools/toolbox.h"
 
 /* The tools of the task: 0, or the agent's end is set (*ret) and -1 returned. toolbox_close it. */
 int tool_calls_open(struct toolbox *box, struct agent_run *run, enum outcome *ret);

@@ -7,10 +7,13 @@
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
+#include "workers/agents/formats/models.h"
 #include "workers/agents/kinds/agents.h"
 #include "workers/agents/kinds/tool_calls.h"
 #include "workers/agents/formats/tool_format.h"
 #include "workers/agents/conversation/turns.h"
+#include "workers/runtime/loop_now.h"
+#include "workers/tools/toolbox.h"
 
 static const char system_prompt[] =
     "You work on a task in a Linux sandbox, with the functions below. Your files are in "

@@ -25,6 +25,7 @@
 #include "workers/engines/dialects/http_api.h"
 #include "workers/engines/dialects/sglang_reply.h"
 #include "workers/engines/dialects/special_token_escape.h"
+#include "workers/runtime/loop_now.h"
 
 enum {
     ANSWER_TOKEN_BYTES = 1 << 9,

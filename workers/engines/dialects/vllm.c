@@ -28,6 +28,7 @@
 #include "workers/engines/dialects/special_token_escape.h"
 #include "workers/engines/dialects/vllm_reply.h"
 #include "workers/engines/server/identity.h"
+#include "workers/runtime/loop_now.h"
 
 enum {
     ANSWER_TOKEN_BYTES = 1 << 10, /* a token of the answer with its entry; usually 130 */

@@ -9,13 +9,6 @@
 
 enum { PORTRAITS_MAX = 4 };
 
-void engine_info_finish(struct engine_info *info)
-{
-    tokens_finish(&info->prefix);
-    tokens_finish(&info->ends);
-    *info = (struct engine_info){0};
-}
-
 struct portrait {
     const struct dialect *dialect;
     struct engine_info info;

@@ -44,7 +44,7 @@ struct engine {
     unsigned sketch; /* special_token_escape.h: the conversation that its template takes */
     struct engine_connections busy, idle;
     int64_t pause_ms;            /* what its last refusal asked for; 0: nothing */
-    struct engine_use use, told; /* using.h */
+    struct engine_use use, told; /* engines.h */
     bool is_told;
     char told_identity[80];
     struct engine_probe probe;

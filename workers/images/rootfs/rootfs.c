@@ -9,6 +9,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/files/dirtree.h"
+#include "workers/files/dirtree_remove.h"
 
 enum { PROGRESS_EVERY = 256 };
 

@@ -20,8 +20,4 @@ struct squashfs *squashfs_open(const struct image_source *source, struct image_t
 void squashfs_close(struct squashfs **squashfs);
 const char *squashfs_compression(const struct squashfs *squashfs); /* "gzip", "zstd" */
 
-/* What unpacking would write. Stops as a rootfs does; the rootfs' root is not touched. */
-int squashfs_count(struct squashfs *squashfs, struct rootfs *rootfs);
-int squashfs_unpack(struct squashfs *squashfs, struct rootfs *rootfs);
-
 #endif

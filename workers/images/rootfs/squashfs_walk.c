@@ -1,4 +1,6 @@
 /* One walk over all of a SquashFS: it counts, or it writes. */
+#include "workers/images/rootfs/squashfs_walk.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <sqfs/dir.h>

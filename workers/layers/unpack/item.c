@@ -1,12 +1,15 @@
 /* One entry of a layer's tar becomes what it says, below its parent. */
+#include "workers/layers/unpack/item.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/xattr.h>
 
 #include "common/base/cleanup.h"
-#include "workers/layers/unpack/inside.h"
+#include "workers/layers/unpack/unpack.h"
 #include "workers/layers/unpack/name.h"
+#include "workers/layers/unpack/pending.h"
 #include "workers/sandbox/init/pack.h"
 #include "workers/files/dirtree.h"
 

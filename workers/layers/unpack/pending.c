@@ -1,4 +1,6 @@
 /* What an unpacked layer's tree gets last: marks of the overlay, and modes and times of directories. */
+#include "workers/layers/unpack/pending.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -6,7 +8,7 @@
 #include <sys/xattr.h>
 
 #include "common/base/cleanup.h"
-#include "workers/layers/unpack/inside.h"
+#include "workers/layers/unpack/unpack.h"
 #include "workers/files/dirtree.h"
 
 int layer_pending_add(struct unpack *unpack, struct pending pending, const char *path)

@@ -6,24 +6,13 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
-#include "workers/layers/unpack/inside.h"
+#include "workers/layers/unpack/unpack.h"
+#include "workers/layers/unpack/item.h"
 #include "workers/layers/unpack/name.h"
 #include "workers/files/dirtree.h"
+#include "workers/layers/unpack/pending.h"
 
 enum { DISK_BLOCK = 4096 }; /* an entry takes about one more than its bytes */
-
-int layer_refuse(struct unpack *unpack, const char *path, const char *why)
-{
-    return fail_set(unpack->fail, -EBADMSG, "the layer holds %.200s: %s", path, why);
-}
-
-int layer_refuse_archive(struct unpack *unpack)
-{
-    if (unpack->tar_fail.code < 0)
-        return fail_set(unpack->fail, unpack->tar_fail.code, "%s", unpack->tar_fail.text);
-    const char *why = archive_error_string(unpack->archive);
-    return fail_set(unpack->fail, -EBADMSG, "the layer is damaged: tar: %.200s", why ? why : "?");
-}
 
 /* ---- the directory in hand ------------------------------------------------------------------ */
 

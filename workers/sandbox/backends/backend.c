@@ -1,8 +1,9 @@
+#include "workers/sandbox/backends/apptainer/apptainer_container.h"
+#include "workers/sandbox/backends/landlock/landlock_seccomp.h"
 #include "workers/sandbox/init/backend.h"
 
 #include <signal.h>
 
-#include "workers/sandbox/backends/apptainer/apptainer.h"
 #include "workers/sandbox/backends/landlock/landlock_container.h"
 #include "workers/sandbox/container/confine.h"
 

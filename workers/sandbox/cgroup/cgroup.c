@@ -24,20 +24,6 @@ enum {
 
 /* ---- files of a group --------------------------------------------------------------- */
 
-int cgroup_write(int group, const char *name, const char *text)
-{
-    AUTO_CLOSE int fd = openat(group, name, O_WRONLY | O_CLOEXEC);
-    return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
-}
-
-bool cgroup_read(int group, const char *name, char *ret, size_t size)
-{
-    AUTO_CLOSE int fd = openat(group, name, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : read(fd, ret, size - 1);
-    ret[got > 0 ? got : 0] = '\0';
-    return got > 0;
-}
-
 /* False where the kernel has no such file, or the group is gone. */
 static bool read_number(int group, const char *name, uint64_t *ret)
 {

@@ -34,19 +34,6 @@ struct cgroups {
     struct fail why;         /* there are none */
 };
 
-/*
- * Moves this process, which has one thread, into a group of its own, and removes what dead workers left. False: this
- * process is where it was, ret->why says why, and limits are watched instead. *ret is to be closed anyhow.
- */
-bool cgroups_open(struct cgroups *ret);
-/* The same without trying: `word` says why. */
-void cgroups_refuse(struct cgroups *ret, const char *word);
-static inline bool cgroups_are_there(const struct cgroups *cgroups) { return cgroups && cgroups->ours >= 0; }
-/* Kills what is left in containers; back to where this process was, where that can be, and nothing of ours is left there. */
-void cgroups_close(struct cgroups *cgroups);
-/* Kills and removes every container, as after a spawner that was killed. */
-void cgroups_clear(const struct cgroups *cgroups);
-
 struct cgroup_limits {
     uint64_t memory_mib, processes;
     uint64_t disk_mib; /* what may be written, where that lies in memory; 0 */
@@ -59,8 +46,6 @@ int cgroup_make(const struct cgroups *cgroups, uint32_t number, struct fail *fai
 int cgroup_bound(int group, const struct cgroup_limits *limits, struct fail *fail);
 /* Kills all that is in it and removes it. False: something is still ending. */
 bool cgroup_remove(const struct cgroups *cgroups, uint32_t number);
-/* Removes all groups that have no process (any more); how many are left. */
-size_t cgroups_sweep_containers(const struct cgroups *cgroups);
 void cgroup_kill(int group);
 
 /* clone3 of a child that is in `group` from its birth, in a cgroup namespace that begins there. */

@@ -1,4 +1,6 @@
 /* Where a worker's groups are: found, begun, swept, left. */
+#include "workers/sandbox/cgroup/cgroup_base.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,7 @@
 #include "workers/sandbox/container/spawner_setup.h"
 
+#include "workers/sandbox/cgroup/cgroup_base.h"
+
 size_t spawner_list_given(struct spawner_setup *setup, int *ret_given[SPAWNER_GIVEN_MAX])
 {
     size_t count = 0;

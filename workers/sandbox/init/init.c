@@ -11,6 +11,9 @@
 #include <sys/signalfd.h>
 
 #include "common/base/cleanup.h"
+#include "workers/sandbox/init/init_answer.h"
+#include "workers/sandbox/init/init_ends.h"
+#include "workers/sandbox/init/init_services.h"
 #include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/init/init_inside.h"
 #include "workers/sandbox/init/listener_make.h"
@@ -20,24 +23,6 @@
 enum { STACK_PAGES = 16 };
 
 /* ---- to and from the worker --------------------------------------------------------- */
-
-void init_tell(struct init *init, const struct wire_head *head, const char *text, const int *fds, size_t fd_count)
-{
-    if (init->control >= 0 && wire_send(init->control, head, slice_from_str(text), fds, fd_count) == -EPIPE)
-        init_end(init);
-}
-
-void init_answer(struct init *init, int64_t result, const int *fds, size_t fd_count)
-{
-    struct wire_head head = {WIRE_DONE, init->message.head.id, {0, result}};
-    init_tell(init, &head, "", fds, fd_count);
-}
-
-void init_refuse(struct init *init, const struct fail *fail)
-{
-    struct wire_head head = {WIRE_DONE, init->message.head.id, {fail->code}};
-    init_tell(init, &head, fail->text, NULL, 0);
-}
 
 static void serve(struct init *init)
 {

@@ -1,4 +1,6 @@
 /* The ends of a sandbox's processes: heard of, and brought about. */
+#include "workers/sandbox/init/init_ends.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -7,6 +9,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "workers/sandbox/init/init_answer.h"
 #include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/init/init_inside.h"
 #include "workers/sandbox/init/proc.h"

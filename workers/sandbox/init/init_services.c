@@ -1,4 +1,6 @@
 /* What the worker asks the first process of a sandbox for: processes, files, an archive. */
+#include "workers/sandbox/init/init_services.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -8,6 +10,8 @@
 
 #include "common/base/cleanup.h"
 #include "workers/sandbox/init/files.h"
+#include "workers/sandbox/init/init_answer.h"
+#include "workers/sandbox/init/init_ends.h"
 #include "workers/sandbox/init/init_inside.h"
 #include "workers/sandbox/init/launch.h"
 #include "workers/sandbox/init/proc.h"

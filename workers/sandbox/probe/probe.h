@@ -67,10 +67,4 @@ void probe_try(int (*check)(const struct probe_place *place, struct fail *fail),
 /* Where it is in PATH, as a note; -ENOENT. */
 int probe_find_program(const char *name, struct fail *fail);
 
-/* Of all that apptainer wrote, which it cuts: why it ended. */
-const char *probe_apptainer_reason(char *said);
-
-/* remedy.c: says in result->text and ->cure what stands in the way of a check that failed. */
-void remedy_find(enum probe_check check, const struct kernel_info *kernel, struct probe_result *result);
-
 #endif

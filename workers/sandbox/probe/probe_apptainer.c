@@ -1,4 +1,6 @@
 /* Whether apptainer makes containers here: one is made, as the spawner makes them, and ended. */
+#include "workers/sandbox/probe/probe_apptainer.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -13,6 +15,8 @@
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
 #include "workers/sandbox/backends/apptainer/apptainer.h"
+#include "workers/sandbox/backends/apptainer/apptainer_ask.h"
+#include "workers/sandbox/backends/apptainer/apptainer_container.h"
 #include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/init/init.h"
 #include "workers/sandbox/probe/probe.h"

@@ -16,6 +16,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/sandbox/cgroup/cgroup.h"
+#include "workers/sandbox/cgroup/cgroup_base.h"
 #include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/container/landlock.h"
 #include "workers/sandbox/probe/probe.h"

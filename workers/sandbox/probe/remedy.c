@@ -1,4 +1,6 @@
 /* Why a check failed and what an administrator does about it: a table, the first row that fits. */
+#include "workers/sandbox/probe/remedy.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include "common/base/cleanup.h"
+#include "workers/sandbox/cgroup/cgroup_base.h"
 #include "workers/sandbox/container/namespaces.h"
 #include "workers/sandbox/cgroup/cgroup.h"
 #include "workers/sandbox/spawner/zygote.h"

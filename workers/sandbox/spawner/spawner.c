@@ -15,11 +15,14 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
-#include "workers/sandbox/backends/apptainer/apptainer.h"
+#include "workers/sandbox/backends/apptainer/apptainer_container.h"
 #include "workers/sandbox/backends/landlock/landlock_container.h"
+#include "workers/sandbox/backends/landlock/landlock_seccomp.h"
+#include "workers/sandbox/cgroup/cgroup_base.h"
 #include "workers/sandbox/container/seccomp_rules.h"
 #include "workers/sandbox/init/proc.h"
 #include "workers/sandbox/container/high_fds.h"
+#include "workers/sandbox/spawner/spawner_containers.h"
 #include "workers/sandbox/spawner/spawner_inside.h"
 #include "workers/sandbox/spawner/base_mounts.h"
 

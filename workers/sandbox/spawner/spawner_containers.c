@@ -2,6 +2,8 @@
  * A new container: a process, prewarmed or made now, is bounded, handed the plan and becomes an entry. And kernels
  * in containers that are there.
  */
+#include "workers/sandbox/spawner/spawner_containers.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>

@@ -42,9 +42,4 @@ extern struct wire_message spawner_shown;
 extern struct disks spawner_disks;
 extern struct init_setup spawner_init;
 
-/* spawner_containers.c: what was asked for. The worker is answered; 0, or negative errno where the answer cannot be sent. */
-int spawner_open_container(struct spawner_state *state);
-/* By the fork server under the sandbox. */
-int spawner_fork_kernel(struct spawner_state *state);
-
 #endif

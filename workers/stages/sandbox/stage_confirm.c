@@ -1,14 +1,16 @@
 /* Whether what a stage came to can be believed: its sandbox, and all that stood under it, must be whole at the end. */
+#include "workers/stages/sandbox/stage_confirm.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "workers/sandbox/requests.h"
 #include "workers/service/cache_watch.h"
 #include "workers/runtime/fiber.h"
 #include "workers/stages/sandbox/stage_sandbox.h"
 #include "workers/runtime/offload.h"
-#include "workers/sandbox/process.h"
 
 struct look {
     const struct job *job;

@@ -8,6 +8,7 @@
 #include "common/digest/digest.h"
 #include "workers/runtime/fiber.h"
 #include "workers/network/forward.h"
+#include "workers/runtime/loop_now.h"
 
 enum { COMMAND_RESERVE_MS = 500 };
 

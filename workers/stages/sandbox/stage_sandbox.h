@@ -9,6 +9,8 @@
 #include "workers/service/blame.h"
 #include "workers/service/job.h"
 #include "workers/layers/dir.h"
+#include "workers/sandbox/command.h"
+#include "workers/sandbox/requests.h"
 
 enum { STAGE_LAYERS_MAX = 3 };
 
@@ -40,11 +42,6 @@ void stage_sandbox_close(struct stage_sandbox *stage);
 
 /* JOB_PACK_MS after it was asked first. */
 int64_t stage_closing_by(struct stage_sandbox *stage);
-/*
- * Call it last, while the sandbox is open: what the job came to, good or bad, is believed only where the sandbox is whole,
- * and its image, its layers and the cache are where and what they were. Else the job ends as infra, with neither layer nor reward.
- */
-void stage_confirm(struct job *job, struct stage_sandbox *stage);
 
 /*
  * Ends the job after a call that returned `code` when it was `who`'s turn (nobody's before there is

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
+#include "workers/tools/arguments.h"
 #include "workers/tools/bash/shell.h"
+#include "workers/tools/toolbox.h"
 #include "workers/tools/tools.h"
 
 static int bash_open(struct toolbox *box, void **ret_state, struct fail *fail)

@@ -11,7 +11,12 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "workers/runtime/loop_now.h"
+#include "workers/sandbox/requests.h"
+#include "workers/tools/bash/shell_driver.h"
 #include "workers/tools/bash/shell_inside.h"
+#include "workers/tools/bash/shell_output.h"
+#include "workers/tools/bash/shell_terminal.h"
 
 enum {
     START_MS = 60000, /* a cold image on a slow file system */

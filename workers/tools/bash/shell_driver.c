@@ -1,4 +1,6 @@
 /* The bash of a shell: started with a driver that runs what it is told, and listened to. */
+#include "workers/tools/bash/shell_driver.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,6 +10,8 @@
 
 #include "common/base/cleanup.h"
 #include "workers/runtime/fiber.h"
+#include "workers/runtime/loop_now.h"
+#include "workers/sandbox/requests.h"
 #include "workers/tools/bash/shell_inside.h"
 
 /* Of the shell: orders come in, "DIRECTORY\n\0NAME STATUS\0" goes out. */

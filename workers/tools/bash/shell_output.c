@@ -1,4 +1,6 @@
 /* The file that a command writes to, in the sandbox's directory of outputs, which the agent can do anything to. */
+#include "workers/tools/bash/shell_output.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -8,6 +10,8 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "workers/files/dirtree_remove.h"
+#include "workers/sandbox/requests.h"
 #include "workers/tools/bash/shell_inside.h"
 #include "workers/files/dirtree.h"
 

@@ -1,5 +1,7 @@
 /* A terminal for one command, for programs that ask for one: 200 by 50, no echo, no translation of
  * what is written, and an input that has ended. */
+#include "workers/tools/bash/shell_terminal.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,6 +12,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/runtime/fiber.h"
+#include "workers/sandbox/requests.h"
 #include "workers/tools/bash/shell_inside.h"
 
 enum { COLUMNS = 200, LINES = 50, READ_MAX = 1 << 20, ENDS = 16 };

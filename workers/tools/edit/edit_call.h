@@ -9,6 +9,7 @@
 #include "workers/tools/edit/edit_file.h"
 #include "workers/tools/edit/edit_text.h"
 #include "workers/tools/edit/edit_undo.h"
+#include "workers/tools/toolbox.h"
 #include "workers/tools/tools.h"
 
 struct edit_call {
@@ -27,13 +28,9 @@ struct edit_call {
 
 /* A file that cannot be had is the model's to know; a sandbox that is gone is not. */
 int edit_answer_error(struct edit_call *call, int code);
-/* What was put there, within the limit; empties it. */
-int edit_say_output(struct edit_call *call, struct output *output);
 
 /* 1: the text of the file is there to work with; else as all. */
 int edit_load(struct edit_call *call, bool to_write);
 struct slice edit_text_of(const struct edit_call *call);
-
-int edit_view(struct edit_call *call);
 
 #endif

@@ -11,6 +11,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "workers/runtime/offload.h"
+#include "workers/sandbox/requests.h"
 
 static int say(struct fail *fail, int code, const char *path)
 {

@@ -35,8 +35,4 @@ int edit_file_read(struct edit_file *file, struct fail *fail);
 /* New content, in a file that was opened to write or is not there yet (parents are made). */
 int edit_file_replace(struct edit_file *file, struct sandbox *sandbox, struct slice bytes, struct fail *fail);
 
-/* What is in a directory, two levels deep, without hidden files: a path a line, '/' after
- * directories, sorted. */
-int edit_file_list(const struct edit_file *file, struct sandbox *sandbox, struct buffer *out, struct fail *fail);
-
 #endif

@@ -1,4 +1,6 @@
 /* What is in a directory of a sandbox, for edit_file.h. */
+#include "workers/tools/edit/edit_list.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +11,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/sanitize.h"
 #include "workers/runtime/offload.h"
+#include "workers/sandbox/requests.h"
 #include "workers/tools/edit/edit_file.h"
 
 struct entry {

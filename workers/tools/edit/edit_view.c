@@ -1,7 +1,10 @@
 /* Files and directories as the tool `edit` shows them. */
+#include "workers/tools/edit/edit_view.h"
+
 #include "common/base/cleanup.h"
 #include "common/base/utf8.h"
 #include "workers/tools/edit/edit_call.h"
+#include "workers/tools/edit/edit_list.h"
 
 int edit_say_output(struct edit_call *call, struct output *output)
 {

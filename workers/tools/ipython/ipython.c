@@ -8,8 +8,10 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "workers/runtime/fiber.h"
-#include "workers/sandbox/process.h"
+#include "workers/runtime/loop_now.h"
+#include "workers/sandbox/sandbox.h"
 #include "common/base/text.h"
+#include "workers/sandbox/requests.h"
 #include "workers/tools/ipython/kernel.h"
 
 enum {

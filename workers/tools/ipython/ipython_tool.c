@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "workers/tools/arguments.h"
 #include "workers/tools/ipython/ipython.h"
+#include "workers/tools/toolbox.h"
 #include "workers/tools/tools.h"
 
 struct kernels {

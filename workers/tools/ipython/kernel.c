@@ -11,9 +11,11 @@
 
 #include "common/base/cleanup.h"
 #include "workers/runtime/fiber.h"
-#include "workers/sandbox/process.h"
+#include "workers/runtime/loop_now.h"
+#include "workers/sandbox/sandbox.h"
 #include "common/base/text.h"
 #include "workers/inside/inside.h"
+#include "workers/sandbox/requests.h"
 
 enum {
     CHANNEL_FD = 200, /* of the driver */

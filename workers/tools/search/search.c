@@ -4,8 +4,11 @@
 
 #include "common/base/cleanup.h"
 #include "workers/runtime/fiber.h"
+#include "workers/runtime/loop_now.h"
 #include "workers/sandbox/output.h"
+#include "workers/tools/arguments.h"
 #include "workers/tools/search/search_service.h"
+#include "workers/tools/toolbox.h"
 #include "workers/tools/tools.h"
 
 enum { RESULTS_STANDARD = 5 };

@@ -68,30 +68,7 @@ char *const *apptainer_environment(void);
 /* The points of the handover. */
 int apptainer_list_points(const struct apptainer_command *command, char ret[APPTAINER_POINTS_SIZE], struct fail *fail);
 
-/* The first line of what `arguments` (NULL-ended) print; within 5 s. */
-int apptainer_ask(const char *const *arguments, char *ret, size_t size, struct fail *fail);
-/* All that can be read before the other end is closed, or the same time has passed. */
-void apptainer_read_said(int from, char *ret, size_t size);
 /* "apptainer version 1.4.5-2": 1 and 4. */
 bool apptainer_parse_version(const char *text, unsigned *major, unsigned *minor);
-
-/* ---- looking at what was made (apptainer_look.c) ------------------------------------ */
-
-/* Inode numbers of /proc/self/ns/... below `proc`: pid, mnt, ipc, uts, net. 0 or negative errno. */
-int apptainer_namespaces(int proc, uint64_t ret[APPTAINER_NAMESPACES], struct fail *fail);
-/* -EPROTO with the first that is the same. */
-int apptainer_check_namespaces(const uint64_t outside[APPTAINER_NAMESPACES],
-                               const uint64_t inside[APPTAINER_NAMESPACES], struct fail *fail);
-/* Not the same, but below. */
-bool apptainer_is_below(const char *path, const char *point);
-/* One line of /proc/self/mountinfo: -EPROTO when it is none of `points` and none of apptainer's own. */
-int apptainer_check_mount(const char *line, const char *points, struct fail *fail);
-
-/* ---- both ends ----------------------------------------------------------------------- */
-
-/* Where containers will be, each in a directory of its own; once, before any. `program`: the file of apptainer_main.c's. */
-int apptainer_prepare(const char *directory, int program, struct fail *fail);
-/* The way's build, in the process that becomes apptainer: comes back only when that failed. */
-int apptainer_container_build(const struct container_plan *plan, struct container *ret, struct fail *fail);
 
 #endif

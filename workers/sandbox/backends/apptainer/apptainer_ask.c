@@ -1,4 +1,6 @@
 /* What apptainer says of itself. */
+#include "workers/sandbox/backends/apptainer/apptainer_ask.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -1,4 +1,6 @@
 /* A container by apptainer, from outside: its directories, then this process becomes that program. */
+#include "workers/sandbox/backends/apptainer/apptainer_container.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -9,12 +11,15 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "workers/sandbox/backends/apptainer/apptainer_ask.h"
+#include "workers/sandbox/backends/apptainer/apptainer_look.h"
+#include "workers/sandbox/backends/apptainer/apptainer_show.h"
 #include "workers/sandbox/backends/apptainer/apptainer_site.h"
+#include "workers/sandbox/backends/landlock/landlock_layers.h"
 #include "workers/sandbox/container/host_image.h"
 #include "workers/sandbox/container/mounts.h"
 #include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/init/launch.h"
-#include "workers/sandbox/backends/landlock/landlock_container.h"
 
 static int refuse(struct fail *fail, const char *what)
 {
@@ -22,29 +27,6 @@ static int refuse(struct fail *fail, const char *what)
 }
 
 /* ---- directories ------------------------------------------------------------------------ */
-
-int site_make_dir(int at, const char *name, mode_t mode, struct fail *fail)
-{
-    return mkdirat(at, name, mode) < 0 && errno != EEXIST ? refuse(fail, name) : 0;
-}
-
-int site_make_file(int at, const char *name, mode_t mode, struct slice bytes, struct fail *fail)
-{
-    AUTO_CLOSE int fd = openat(at, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-    for (size_t done = 0; fd >= 0 && done < bytes.len;) {
-        ssize_t wrote = write(fd, bytes.data + done, bytes.len - done);
-        if (wrote < 0 && errno != EINTR)
-            return refuse(fail, name);
-        done += wrote < 0 ? 0 : (size_t)wrote;
-    }
-    return fd < 0 && errno != EEXIST ? refuse(fail, name) : 0;
-}
-
-int site_open_dir(int at, const char *name, struct fail *fail)
-{
-    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return fd < 0 ? refuse(fail, name) : fd;
-}
 
 static int make_dirs(struct site *site, struct fail *fail)
 {
@@ -109,14 +91,14 @@ static int fill_upper(struct site *site, int upper, struct fail *fail)
     const struct container_plan *plan = site->plan;
     int code = 0;
     for (size_t i = 0; i < 2 && code == 0; i++) {
-        code = plain_need_dir(upper, names[i], fail);
+        code = landlock_layers_need_dir(upper, names[i], fail);
         if (code == 0)
             code = copy_from_image(site, upper, names[i], fail);
     }
     for (size_t i = 0; i < plan->layer_count && code == 0; i++)
         code = landlock_layers_copy(plan->layers[i], upper, plan->tier, plan->usage, fail);
     for (size_t i = 0; i < 2 && code == 0; i++)
-        code = plain_need_dir(upper, names[i], fail);
+        code = landlock_layers_need_dir(upper, names[i], fail);
     return code;
 }
 

@@ -1,4 +1,6 @@
 /* What apptainer made, looked at from inside: a site's apptainer.conf may have switched parts of it off. */
+#include "workers/sandbox/backends/apptainer/apptainer_look.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -16,6 +16,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/sandbox/backends/apptainer/apptainer.h"
+#include "workers/sandbox/backends/apptainer/apptainer_look.h"
 #include "workers/sandbox/container/confine.h"
 #include "workers/sandbox/container/seccomp_rules.h"
 #include "workers/sandbox/proto/usage.h"

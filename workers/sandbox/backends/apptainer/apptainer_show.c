@@ -1,4 +1,6 @@
 /* What a container by apptainer shows of an image, or of the host: a mount point and a mount for each name. */
+#include "workers/sandbox/backends/apptainer/apptainer_show.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -7,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "workers/sandbox/backends/apptainer/apptainer_look.h"
 #include "workers/sandbox/backends/apptainer/apptainer_site.h"
 #include "workers/sandbox/container/host_image.h"
 #include "workers/sandbox/proto/usage.h"

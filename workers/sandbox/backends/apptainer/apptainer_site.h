@@ -23,8 +23,4 @@ int site_make_file(int at, const char *name, mode_t mode, struct slice bytes, st
 /* A descriptor, no link; or negative errno. */
 int site_open_dir(int at, const char *name, struct fail *fail);
 
-/* -EINVAL for an image that is not there, -ENOMEDIUM for one that cannot be shown: both are its own fault. */
-int site_show_image(struct site *site, struct fail *fail);
-int site_show_host(struct site *site, struct fail *fail);
-
 #endif

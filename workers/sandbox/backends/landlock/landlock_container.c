@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 
 #include "common/base/cleanup.h"
+#include "workers/sandbox/backends/landlock/landlock_layers.h"
 #include "workers/sandbox/container/confine.h"
 #include "workers/sandbox/container/host_image.h"
 #include "workers/sandbox/container/high_fds.h"
@@ -59,8 +60,8 @@ static int fill_upper(const struct container_plan *plan, int upper, struct fail 
     for (size_t i = 0; i < plan->layer_count && code == 0; i++)
         code = landlock_layers_copy(plan->layers[i], upper, plan->tier, plan->usage, fail);
     if (code == 0)
-        code = plain_need_dir(upper, "workspace", fail);
-    return code == 0 ? plain_need_dir(upper, "tmp", fail) : code;
+        code = landlock_layers_need_dir(upper, "workspace", fail);
+    return code == 0 ? landlock_layers_need_dir(upper, "tmp", fail) : code;
 }
 
 static int make_dirs(const struct container_plan *plan, struct container *container, struct fail *fail)

@@ -17,25 +17,13 @@
 
 #include "workers/sandbox/container/container.h"
 
-/* Makes the filter of all containers; once, before any. */
-void landlock_filter_prepare(void);
 /* As fork(2), with a pidfd; `keeps` as for high_fds_clone (high_fds.h); born in `cgroup` (cgroup.h) where that is not -1. */
 pid_t landlock_container_fork(int keeps, int cgroup, int *ret_pidfd);
 int landlock_container_build(const struct container_plan *plan, struct container *ret, struct fail *fail);
 /* The first process: ruleset and rights. */
 int landlock_container_confine(const struct container_plan *plan, struct fail *fail);
 
-/* A process about to be executed: a ruleset of its own and the filter, whose listener goes to `tell` ... */
-int landlock_container_guard(int tell, struct fail *fail);
 /* ... where the first process takes it. */
 int landlock_container_meet(struct container *container, int told, struct fail *fail);
-
-/* landlock_layers.c: copies what is in `layer`, a lower directory, over what `upper` has; noted in the usage as
- * the container's own. -ENOTSUP where it changes more than workspace and tmp. */
-int landlock_layers_copy(const char *layer, int upper, enum tier tier, struct usage *usage, struct fail *fail);
-/* The same of any directory, whatever it has at its top. */
-int landlock_layers_copy_dir(const char *path, int to, struct usage *usage, struct fail *fail);
-/* Makes the directory `name`; what else is there, a link too, goes: a layer may have put anything in its place. */
-int plain_need_dir(int at, const char *name, struct fail *fail);
 
 #endif

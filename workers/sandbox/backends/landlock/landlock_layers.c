@@ -1,4 +1,6 @@
 /* Layers without an overlay: their files are copied. */
+#include "workers/sandbox/backends/landlock/landlock_layers.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +11,7 @@
 #include <sys/xattr.h>
 
 #include "common/base/cleanup.h"
+#include "workers/files/dirtree_remove.h"
 #include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/backends/landlock/landlock_container.h"
 #include "workers/files/dirtree.h"
@@ -222,7 +225,7 @@ static int refuse_dir(const char *name, struct fail *fail)
     return fail_set(fail, -errno, "%s: %s", name, strerror(errno));
 }
 
-int plain_need_dir(int at, const char *name, struct fail *fail)
+int landlock_layers_need_dir(int at, const char *name, struct fail *fail)
 {
     struct stat it;
     if (fstatat(at, name, &it, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(it.st_mode))

@@ -1,4 +1,6 @@
 /* The system calls that rulesets of Landlock do not hold back, where there are no namespaces either. */
+#include "workers/sandbox/backends/landlock/landlock_seccomp.h"
+
 #include <errno.h>
 #include <linux/fs.h>
 #include <linux/seccomp.h>

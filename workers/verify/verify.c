@@ -1,12 +1,19 @@
-/* run.c - the lanes: each takes the next trajectory, checks it, has it scored, and tells. */
+/* verify.c - the lanes: each takes the next trajectory, checks it, has it scored, and tells. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "workers/engines/engines.h"
 #include "workers/engines/server/engine_state.h"
 #include "workers/runtime/fiber.h"
+#include "workers/verify/checks.h"
+#include "workers/verify/plot.h"
+#include "workers/verify/print.h"
+#include "workers/verify/report.h"
+#include "workers/verify/sample.h"
+#include "workers/verify/scoring.h"
 #include "workers/verify/verify.h"
 
 enum { PROGRESS_MS = 10000 };

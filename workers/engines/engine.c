@@ -1,4 +1,4 @@
-/* client.c - what rollouts ask of an engine: each entry point is one act that may be tried again. */
+/* engine.c - what rollouts ask of an engine: each entry point is one act that may be tried again. */
 #include <errno.h>
 
 #include "common/base/cleanup.h"
@@ -11,6 +11,7 @@
 #include "workers/engines/template/history_rewrite.h"
 #include "workers/engines/template/turn_templates.h"
 #include "workers/engines/calls.h"
+#include "workers/runtime/http_login.h"
 
 struct action {
     struct engine *engine;
@@ -259,3 +260,12 @@ int engine_score(struct engine *engine, struct engine_scoring *scoring, struct f
     struct rescoring rescoring = {engine, scoring};
     return engine_try(engine, act_score, &rescoring, fail);
 }
+
+bool engine_set_credentials(struct engine *engine, const char *credentials)
+{
+    return http_set_credentials(engine->http, engine->url, credentials);
+}
+
+const char *engine_base_url(const struct engine *engine) { return engine->url; }
+
+const char *engine_logprobs_mode(const struct engine *engine) { return engine->info.logprobs_mode; }

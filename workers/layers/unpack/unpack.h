@@ -1,6 +1,6 @@
-/* layers/unpack/inside.h - what the files that unpack a layer share: the tree in the making. */
-#ifndef SLUICE_WORKERS_LAYERS_UNPACK_INSIDE_H
-#define SLUICE_WORKERS_LAYERS_UNPACK_INSIDE_H
+/* unpack.h - what the files that unpack a layer share: the tree in the making, and how it is refused. */
+#ifndef SLUICE_WORKERS_LAYERS_UNPACK_UNPACK_H
+#define SLUICE_WORKERS_LAYERS_UNPACK_UNPACK_H
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -38,30 +38,9 @@ struct unpack {
     int parent;
 };
 
-/* An entry with its name, in its parent. */
-struct item {
-    struct archive_entry *entry;
-    const char *path, *leaf;
-    int parent;
-    struct timespec times[2];
-};
-
-/* ---- layers/unpack/tar.c --------------------------------------------------------------------------- */
-
 /* "the layer holds PATH: WHY", -EBADMSG. */
 int layer_refuse(struct unpack *unpack, const char *path, const char *why);
 /* Says what libarchive, or the frame beneath it, could not read. */
 int layer_refuse_archive(struct unpack *unpack);
-
-/* ---- layers/unpack/item.c -------------------------------------------------------------------------- */
-
-int layer_item_make(struct unpack *unpack, const struct item *item);
-
-/* ---- layers/unpack/pending.c ----------------------------------------------------------------------- */
-
-/* `path` is copied. */
-int layer_pending_add(struct unpack *unpack, struct pending pending, const char *path);
-int layer_pending_apply(struct unpack *unpack);
-void layer_pending_finish(struct unpack *unpack);
 
 #endif

@@ -1,10 +1,11 @@
-/* formats.c - the table of forms, and what they share. */
+/* tool_format.c - the table of forms, and what they share. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
 #include "workers/agents/formats/reading.h"
 #include "workers/agents/formats/table.h"
+#include "workers/tools/toolbox.h"
 
 static const struct tool_format *const tool_formats[] = {&tool_format_hermes, &tool_format_qwen_coder,
                                                          &tool_format_llama, &tool_format_openhands};
