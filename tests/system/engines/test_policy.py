@@ -44,6 +44,9 @@ class Policy(Case):
             file.write(version)
         os.replace(self.version_path + ".new", self.version_path)
 
+    def wait_called(self, fleet):
+        fleet.wait_for(lambda status: sum(e["calls"] for e in status["engines"]), 30, "a call in flight")
+
     def turns(self, trajectories):
         return [(trace, turn) for t in trajectories for trace in t.traces for turn in trace.turns
                 if turn.role == "assistant"]
@@ -164,10 +167,10 @@ class Policy(Case):
         self.assertEqual((counters["stale"], counters["infra"]), (2, 0))
 
     def test_a_pause_outlives_a_broker_that_is_killed_and_ends_by_itself(self):
-        fleet, client = self.start(settings={"adopt_grace": "3000ms"})
+        fleet, client = self.start(settings={"adopt_grace": "3000ms"}, delay_ms=600)
         fleet.run("policy", "set", "step-0")
         client.submit([talk(k) for k in range(6)], stream="s")
-        self.wait_leased(fleet, "run", 6)
+        self.wait_called(fleet)
         fleet.run("policy", "pause", "--bound", "20s")
         before = time.monotonic()
         fleet.broker.kill()
@@ -187,7 +190,7 @@ class Policy(Case):
     def test_a_pause_that_calls_do_not_let_come_true_is_taken_back(self):
         fleet, client = self.start(delay_ms=4000)
         client.submit([talk(0)], stream="s")
-        fleet.wait_for(lambda status: sum(e["calls"] for e in status["engines"]), 30, "a call in flight")
+        self.wait_called(fleet)
         done = fleet.run("policy", "pause", "--wait", "1s", check=False)
         self.assertEqual((done.returncode, "taken back" in done.stderr), (1, True))
         self.assertNotIn("paused", {e["state"] for e in fleet.status()["engines"]})
