@@ -1,4 +1,4 @@
-/* Where a worker's groups are, and what is not its own; skipped where no cgroup v2 is delegated (test_cgroup.c). */
+/* Where a worker's groups are, and what is not its own; skipped where there is no cgroup v2 (cgroup_fixture.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,11 +18,10 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "tests/workers/sandbox/cgroup_fixture.h"
 #include "workers/sandbox/cgroup/cgroup.h"
 #include "workers/sandbox/cgroup/cgroup_base.h"
 #include "workers/sandbox/cgroup/cgroup_files.h"
-
-enum { SKIPPED = 77 };
 
 static struct cgroups cgroups;
 
@@ -207,9 +206,6 @@ int main(void)
         TEST(where_other_processes_are_nothing_is_made_and_they_are_named),
         TEST(root_takes_only_what_it_was_given),
     };
-    bool is_there = cgroups_open(&cgroups);
-    if (!is_there)
-        printf("SKIPPED: no cgroup v2 is delegated to us: %s\n", cgroups.why.text);
-    cgroups_close(&cgroups);
-    return is_there ? cmocka_run_group_tests(tests, NULL, NULL) : SKIPPED;
+    int status = cgroup_fixture_enter();
+    return status == CGROUP_FIXTURE_GO ? cmocka_run_group_tests(tests, NULL, NULL) : status;
 }
