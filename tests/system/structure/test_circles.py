@@ -5,7 +5,8 @@ import subprocess
 import sys
 import unittest
 
-ROOT = os.environ.get("SLUICE_SOURCE_DIR") or os.path.join(os.path.dirname(__file__), "..", "..", "..")
+from texts import ROOT, paths
+
 BUILD = os.environ.get("SLUICE_BINARY_DIR") or os.path.join(ROOT, "build", "debug")
 PARTS = {"broker/core": "sluice_core", "broker/ledger": "sluice_broker"}
 
@@ -43,11 +44,10 @@ def calls_of(part):
     """{file: {file it calls: functions}} of the sources of a part that were built; without the ending .c"""
     folder = os.path.join(BUILD, "broker", "CMakeFiles", PARTS[part] + ".dir", os.path.relpath(part, "broker"))
     owner, called = {}, {}
-    for where, _, names in os.walk(os.path.join(ROOT, part)):
-        for name in (name for name in names if name.endswith(".c")):
-            file = os.path.relpath(os.path.join(where, name[:-2]), os.path.join(ROOT, part))
-            defined, called[file] = symbols(os.path.join(folder, file + ".c.o"))
-            owner.update(dict.fromkeys(defined, file))
+    for path in paths(part, ends=(".c",)):
+        file = os.path.relpath(path[:-2], os.path.join(ROOT, part))
+        defined, called[file] = symbols(os.path.join(folder, file + ".c.o"))
+        owner.update(dict.fromkeys(defined, file))
     calls = {file: collections.defaultdict(list) for file in called}
     for file, wanted in called.items():
         for name in sorted(wanted):

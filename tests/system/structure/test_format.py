@@ -1,12 +1,12 @@
 """Every .c and .h is laid out as .clang-format says. `bash tests/format.sh` lays them out so."""
-import os
 import re
 import shutil
 import subprocess
 import sys
 import unittest
 
-ROOT = os.environ.get("SLUICE_SOURCE_DIR") or os.path.join(os.path.dirname(__file__), "..", "..", "..")
+from texts import PROGRAMS, ROOT, paths
+
 MAJOR = "14"  # Debian 12's; other versions break lines elsewhere
 
 
@@ -19,16 +19,9 @@ def formatter():
     return None
 
 
-def sources():
-    folders = ("common", "schemas", "broker", "workers", "client", "tests", "bench")
-    for top in folders:
-        for where, _, names in os.walk(os.path.join(ROOT, top)):
-            yield from (os.path.join(where, name) for name in names if name.endswith((".c", ".h")))
-
-
 class Format(unittest.TestCase):
     def test_each_source_is_as_clang_format_lays_it_out(self):
-        run = subprocess.run([formatter(), "--dry-run", "--Werror", *sources()], text=True, stderr=subprocess.PIPE)
+        run = subprocess.run([formatter(), "--dry-run", "--Werror", *paths(*PROGRAMS, "tests", "bench")], text=True, stderr=subprocess.PIPE)
         wrong = sorted(set(re.findall(rf"^{re.escape(ROOT)}/*(\S+?):\d+:\d+: error", run.stderr, re.M)))
         self.assertEqual((run.returncode, wrong), (0, []), "`bash tests/format.sh` lays them out\n" + run.stderr[:4000])
 

@@ -4,7 +4,8 @@ import re
 import sys
 import unittest
 
-ROOT = os.environ.get("SLUICE_SOURCE_DIR") or os.path.join(os.path.dirname(__file__), "..", "..", "..")
+from texts import ROOT, paths, read
+
 MAY_INCLUDE = {
     "common": {"common"},
     "schemas": {"schemas", "common"},
@@ -48,35 +49,24 @@ INNER_MAY_INCLUDE = {
     "workers/tools/ipython": TOOLS,
     "workers/tools/search": TOOLS,
 }
-CORE_MAY_NOT = re.compile(r'#include\s*[<"](zmq|czmq|sqlite3|time|unistd|poll|fcntl|pthread|signal|sys/|common/base/clock)')
-
-
-def sources(folder):
-    for where, _, names in os.walk(os.path.join(ROOT, folder)):
-        for name in names:
-            if name.endswith((".c", ".h")):
-                yield os.path.join(where, name)
+CORE_MAY_NOT = re.compile(r'^#include\s*[<"](?:zmq|czmq|sqlite3|time|unistd|poll|fcntl|pthread|signal|sys/|common/base/clock)', re.M)
 
 
 def included(path):
-    with open(path, encoding="utf-8") as text:
-        for line in text:
-            found = re.match(r'#include\s+"([^"]+)/[^"/]+"', line)
-            if found:
-                yield found.group(1)
+    """The folders of the files of ours that it includes, by their paths from the root."""
+    return re.findall(r'^#include\s+"([^"\n]+)/[^"/\n]+"', read(path), re.M)
 
 
 class Layering(unittest.TestCase):
     def test_each_folder_includes_only_what_it_stands_on(self):
         seen = 0
         for folder, allowed in MAY_INCLUDE.items():
-            for path in sources(folder):
+            for path in paths(folder):
                 seen += 1
-                with open(path, encoding="utf-8") as text:
-                    for line in text:
-                        other = re.match(r'#include\s+"([a-z]+)/', line)
-                        if other and other.group(1) in MAY_INCLUDE:
-                            self.assertIn(other.group(1), allowed, f"{path}: {line.strip()}")
+                for other in included(path):
+                    program = other.split("/")[0]
+                    if program in MAY_INCLUDE:
+                        self.assertIn(program, allowed, f"{path}: {other}")
         self.assertGreater(seen, 20)
 
     def test_the_folders_of_the_sandbox_include_only_lower_ones(self):
@@ -85,21 +75,18 @@ class Layering(unittest.TestCase):
             self.assertLessEqual(allowed, lower, f"{folder!r} may include what is not below it")
             lower.add(folder)
         top, seen = os.path.join(ROOT, "workers", "sandbox"), set()
-        for path in sources("workers/sandbox"):
+        for path in paths("workers/sandbox"):
             folder = os.path.relpath(path, top).rpartition(os.sep)[0]
             self.assertIn(folder, SANDBOX_MAY_INCLUDE, path)
             seen.add(folder)
-            with open(path, encoding="utf-8") as text:
-                for line in text:
-                    included = re.match(r'#include\s+"workers/sandbox/(?:([\w/]+)/)?[^"/]*"', line)
-                    if included:
-                        allowed = SANDBOX_MAY_INCLUDE[folder] | {folder}
-                        self.assertIn(included.group(1) or "", allowed, f"{path}: {line.strip()}")
+            for other in included(path):
+                if f"{other}/".startswith("workers/sandbox/"):
+                    self.assertIn(other[len("workers/sandbox/"):], SANDBOX_MAY_INCLUDE[folder] | {folder}, path)
         self.assertEqual(seen, set(SANDBOX_MAY_INCLUDE))
 
     def test_inside_a_program_each_folder_includes_only_what_it_stands_on(self):
         for folder, allowed in INNER_MAY_INCLUDE.items():
-            own = [path for path in sources(folder) if os.path.dirname(path) == os.path.join(ROOT, folder)]
+            own = [path for path in paths(folder) if os.path.dirname(path) == os.path.join(ROOT, folder)]
             self.assertGreater(len(own), 0, folder)
             for path in own:
                 for other in included(path):
@@ -107,18 +94,15 @@ class Layering(unittest.TestCase):
                         self.assertIn(other, allowed, path)
 
     def test_the_core_does_no_io_and_asks_no_clock(self):
-        core = list(sources("broker/core"))
+        core = list(paths("broker/core"))
         self.assertGreater(len(core), 2)
         for path in core:
-            with open(path, encoding="utf-8") as text:
-                for line in text:
-                    self.assertIsNone(CORE_MAY_NOT.match(line), f"{path}: {line.strip()}")
+            self.assertEqual(CORE_MAY_NOT.findall(read(path)), [], path)
 
     def test_no_source_file_is_longer_than_500_lines(self):
         for folder in MAY_INCLUDE:
-            for path in sources(folder):
-                with open(path, encoding="utf-8") as text:
-                    self.assertLessEqual(sum(1 for _ in text), 500, path)
+            for path in paths(folder):
+                self.assertLessEqual(read(path).count("\n"), 500, path)
 
 
 if __name__ == "__main__":

@@ -7,38 +7,20 @@ import sys
 import unittest
 
 sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
-from harness import SLUICE, SOURCE  # noqa: E402
-
-PROGRAMS = ("broker", "workers", "client", "common", "schemas")
-
-
-def read(*path):
-    with open(os.path.join(SOURCE, *path), encoding="utf-8") as text:
-        return text.read()
+from harness import SLUICE  # noqa: E402
+from texts import C, PROGRAMS, ROOT, cells, pages, paths, read  # noqa: E402
 
 
-def sources(*folders, ends=(".c", ".h", ".def", ".py")):
-    """(folder, text) of each file of the programs."""
-    for folder in folders:
-        for path in sorted(glob.glob(os.path.join(SOURCE, folder, "**", "*"), recursive=True)):
-            if path.endswith(ends):
-                with open(path, encoding="utf-8") as text:
-                    yield folder, text.read()
-
-
-def cells(page, heading=None):
-    """The rows of its tables below a heading, as lists of cells."""
-    text = page if heading is None else page.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
-    for line in text.splitlines():
-        row = [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line.strip())[1:-1]]
-        if line.startswith("|") and not set(row[0]) <= {"-"}:
-            yield row
+def sources(*folders, ends=(*C, ".def", ".py")):
+    """(program, text) of each file of the programs."""
+    for path in paths(*folders, ends=ends):
+        yield os.path.relpath(path, ROOT).split(os.sep)[0], read(path)
 
 
 class Logs(unittest.TestCase):
     def test_the_page_has_each_id_with_its_level_and_program_and_no_other(self):
         found = {}
-        for folder, text in sources(*PROGRAMS, ends=(".c", ".h")):
+        for folder, text in sources(*PROGRAMS, ends=C):
             for call in re.findall(r"\b(?:log_event|shell_complain)\(([^;]*);", text):
                 levels = re.findall(r"\bLOG_([A-Z]+)\b", call) or ["WARN"]
                 for name in re.findall(r'"([a-z]+\.[a-z_-]+)"', call):
@@ -66,7 +48,7 @@ def said_by(text, is_python):
 
 class Troubles(unittest.TestCase):
     def test_each_message_of_the_page_is_one_of_a_program(self):
-        said = "\n".join(said_by(text, ends == (".py",)) for ends in ((".c", ".h", ".def"), (".py",))
+        said = "\n".join(said_by(text, ends == (".py",)) for ends in ((*C, ".def"), (".py",))
                          for _, text in sources(*PROGRAMS, ends=ends))
         seen = 0
         for row in cells(read("docs", "troubleshooting.md")):
@@ -91,7 +73,7 @@ class Options(unittest.TestCase):
             done = subprocess.run([SLUICE, command, "--help"], capture_output=True, text=True, timeout=30)
             known.update(re.findall(r"--[a-z][a-z-]+", done.stdout))
         self.assertGreater(len(known), 100)
-        for page in sorted(glob.glob(os.path.join(SOURCE, "docs", "*.md"))) + [os.path.join(SOURCE, "README.md")]:
+        for page in pages():
             for code in re.findall(r"`([^`\n]+)`", read(page)):
                 for option in re.findall(r"(?:^|\s)(--[a-z][a-z-]*[a-z])(?![-*a-z])", code):
                     self.assertTrue(option in known, f"{page}: {option}")
@@ -115,10 +97,10 @@ class Where(unittest.TestCase):
     FOLDERS = (*PROGRAMS, "tests", "bench")
 
     def test_each_path_that_a_page_names_is_there(self):
-        for page in sorted(glob.glob(os.path.join(SOURCE, "docs", "*.md"))) + [os.path.join(SOURCE, "README.md")]:
+        for page in pages():
             now = read(page).split("\n## Old words, new words\n")[0]
             for path in re.findall(rf"`((?:{'|'.join(self.FOLDERS)})/[^`\s]*)`", now):
-                self.assertTrue(glob.glob(os.path.join(SOURCE, path)), f"{page}: {path}")
+                self.assertTrue(glob.glob(os.path.join(ROOT, path)), f"{page}: {path}")
 
     def test_each_row_of_the_page_where_names_a_file(self):
         rows = [row for row in cells(read("docs", "where.md"))][1:]
@@ -128,12 +110,12 @@ class Where(unittest.TestCase):
             files = [path for path in re.findall(r"`([^`]+)`", where) if "/" in path]
             self.assertTrue(files, what)
             for path in files:
-                self.assertTrue(os.path.isfile(os.path.join(SOURCE, path)), f"{what}: {path}")
+                self.assertTrue(os.path.isfile(os.path.join(ROOT, path)), f"{what}: {path}")
 
 
 class Python(unittest.TestCase):
     def test_the_page_of_the_client_is_what_its_own_words_say(self):
-        done = subprocess.run([sys.executable, os.path.join(SOURCE, "client", "python", "reference.py")],
+        done = subprocess.run([sys.executable, os.path.join(ROOT, "client", "python", "reference.py")],
                               capture_output=True, text=True, timeout=60)
         if "ModuleNotFoundError" in done.stderr:
             self.skipTest(f"{done.stderr.splitlines()[-1]}; .ci/packages.sh installs what the Python client needs")

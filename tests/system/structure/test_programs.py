@@ -5,7 +5,8 @@ import sys
 import unittest
 
 sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
-from harness import BINARY, SOURCE  # noqa: E402
+from harness import BINARY  # noqa: E402
+from texts import ROOT, read  # noqa: E402
 
 FOLDERS = {"sluice-broker": "broker", "sluice-worker": "workers", "sluice-verify": "workers", "sluice-simulate": "broker",
            "sluice-image": "workers"}
@@ -25,6 +26,10 @@ be given as `--grace 30s` or `--grace=30s`. Each program has `--help` and `--ver
 def run(name, *arguments):
     return subprocess.run([os.path.join(BINARY, FOLDERS[name], name), *arguments], capture_output=True, text=True, timeout=60,
                           check=False)
+
+
+def page_of_today():
+    return HEAD + "".join(run(name, "--help-markdown").stdout for name in PAGE)
 
 
 class Programs(unittest.TestCase):
@@ -53,15 +58,12 @@ class Programs(unittest.TestCase):
                 self.assertIn("\n  2   the command line is wrong", done.stdout)
 
     def test_the_page_of_programs_is_the_tables(self):
-        with open(os.path.join(SOURCE, "docs", "programs.md"), encoding="utf-8") as file:
-            page = file.read()
-        wanted = HEAD + "".join(run(name, "--help-markdown").stdout for name in PAGE)
-        self.assertEqual(page, wanted, "make it again: python3 tests/system/structure/test_programs.py --write")
+        self.assertEqual(read("docs", "programs.md"), page_of_today(), "make it again: python3 tests/system/structure/test_programs.py --write")
 
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--write"]:
-        with open(os.path.join(SOURCE, "docs", "programs.md"), "w", encoding="utf-8") as file:
-            file.write(HEAD + "".join(run(name, "--help-markdown").stdout for name in PAGE))
+        with open(os.path.join(ROOT, "docs", "programs.md"), "w", encoding="utf-8") as file:
+            file.write(page_of_today())
     else:
         unittest.main()

@@ -1,5 +1,4 @@
 """What the pages say is so: links lead somewhere, commands and their options exist, the Python example is the package's."""
-import glob
 import os
 import re
 import subprocess
@@ -7,20 +6,14 @@ import sys
 import unittest
 
 sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
-from harness import SLUICE, SOURCE  # noqa: E402
-
-PAGES = [os.path.join(SOURCE, "README.md"), *glob.glob(os.path.join(SOURCE, "docs", "*.md"))]
-
-
-def read(path):
-    with open(path, encoding="utf-8") as text:
-        return text.read()
+from harness import SLUICE  # noqa: E402
+from texts import ROOT, pages, read  # noqa: E402
 
 
 class Pages(unittest.TestCase):
     def test_links_lead_somewhere(self):
         seen = 0
-        for page in PAGES:
+        for page in pages():
             for target in re.findall(r"\]\(([^)#]+)\)", read(page)):
                 if "://" not in target:
                     seen += 1
@@ -29,7 +22,7 @@ class Pages(unittest.TestCase):
 
     def test_commands_and_options_exist(self):
         helps, seen = {}, 0
-        for page in PAGES:
+        for page in pages():
             for block in re.findall(r"```\n(.*?)```", read(page), re.S):
                 for command, rest in re.findall(r"^\s*sluice(?: |-(?=broker|worker))([a-z]+)([^#\n&]*)", block, re.M):
                     if command not in helps:
@@ -42,10 +35,10 @@ class Pages(unittest.TestCase):
         self.assertGreater(seen, 10)
 
     def test_scripts_named_in_the_readme_exist(self):
-        named = re.findall(r"bash ((?:client|tests|bench|\.ci)/[a-z/_.]+)", read(PAGES[0]))
+        named = re.findall(r"bash ((?:client|tests|bench|\.ci)/[a-z/_.]+)", read("README.md"))
         self.assertIn("client/demo.sh", named)
         for path in named:
-            self.assertTrue(os.path.exists(os.path.join(SOURCE, path)), path)
+            self.assertTrue(os.path.exists(os.path.join(ROOT, path)), path)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,13 @@
 """docs/reliability.md: each fault names its test, and the test is there and is run."""
-import os
 import re
 import subprocess
 import sys
 import unittest
 
-sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
-from harness import BINARY, SOURCE  # noqa: E402
+sys.path += [__file__.rsplit("/", 2)[0], __file__.rsplit("/", 3)[0]]  # tests/system, tests
+from harness import BINARY  # noqa: E402
+from texts import cells, read  # noqa: E402
 
-sys.path.append(os.path.join(SOURCE, "tests"))
 import mutants  # noqa: E402
 from mutants_table import MUTANTS  # noqa: E402
 from named_tests import NamedTest  # noqa: E402
@@ -21,30 +20,25 @@ PUB drops"""
 
 
 def rows():
-    """(fault, test) of each row of the tables of faults."""
-    with open(os.path.join(SOURCE, "docs", "reliability.md"), encoding="utf-8") as file:
-        faults = file.read().split("\n## Faults\n")[1].split("\n## ")[0]
-    for line in faults.splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if line.startswith("|") and cells[0] != "fault" and not set(cells[0]) <= {"-"}:
-            yield cells
+    """Of the tables of faults: the fault first, its test last."""
+    return [row for row in cells(read("docs", "reliability.md"), "Faults") if row[0] != "fault"]
 
 
 class Table(unittest.TestCase):
     def test_each_fault_names_a_test_that_is_there(self):
-        for cells in rows():
-            self.assertEqual(len(cells), 5, cells)
-            self.assertRegex(cells[4], r"^`[^`]+`$", cells[0])
-            NamedTest(cells[4])
+        for row in rows():
+            self.assertEqual(len(row), 5, row)
+            self.assertRegex(row[4], r"^`[^`]+`$", row[0])
+            NamedTest(row[4])
 
     def test_each_named_test_is_run_by_ctest(self):
         said = subprocess.run(["ctest", "--test-dir", BINARY, "-N"], capture_output=True, text=True, check=True).stdout
         registered = set(re.findall(r"Test\s+#\d+: (\S+)", said))
-        for cells in rows():
-            self.assertIn(NamedTest(cells[4]).ctest, registered, cells[0])
+        for row in rows():
+            self.assertIn(NamedTest(row[4]).ctest, registered, row[0])
 
     def test_no_fault_is_missing(self):
-        faults = " / ".join(cells[0] for cells in rows())
+        faults = " / ".join(row[0] for row in rows())
         for fault in re.split(r"[|\n]", MUST_HAVE):
             self.assertIn(fault, faults)
 
