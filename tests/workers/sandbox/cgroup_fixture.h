@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
-#include "workers/sandbox/cgroup/cgroup.h"
+#include "workers/sandbox/cgroup/cgroup_base.h"
 #include "workers/sandbox/cgroup/cgroup_files.h"
 
 enum { CGROUP_FIXTURE_GO = 256 /* no exit status */, CGROUP_FIXTURE_SKIPPED = 77 };
