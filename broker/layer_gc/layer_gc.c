@@ -1,4 +1,4 @@
-#include "broker/layer_gc/store.h"
+#include "broker/layer_gc/layer_gc.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "broker/layer_gc/store_files.h"
+#include "broker/layer_gc/layer_store.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 
@@ -21,7 +21,7 @@ enum {
     AWAY_MS = 5000
 };
 
-struct store {
+struct layer_gc {
     char *dir, *data_dir, *ledger_path;
     pthread_t thread;
     int64_t grace_ms;
@@ -31,7 +31,7 @@ struct store {
     pthread_cond_t changed;
     unsigned holders; /* the owner and the thread: who goes last frees */
     bool has_ended;
-    struct store_view view;
+    struct layer_gc_view view;
 };
 
 /* ---- waiting -------------------------------------------------------------------------------- */
@@ -45,61 +45,58 @@ static struct timespec after_ms(int64_t ms)
 }
 
 /* Waits so long at most until `holds`; the lock is held. */
-static bool await(struct store *store, bool (*holds)(const struct store *store), int64_t ms)
+static bool await(struct layer_gc *gc, bool (*holds)(const struct layer_gc *gc), int64_t ms)
 {
     struct timespec end = after_ms(ms);
-    while (!holds(store) && pthread_cond_timedwait(&store->changed, &store->lock, &end) != ETIMEDOUT)
+    while (!holds(gc) && pthread_cond_timedwait(&gc->changed, &gc->lock, &end) != ETIMEDOUT)
         ;
-    return holds(store);
+    return holds(gc);
 }
 
-static bool is_stopping(const struct store *store) { return atomic_load(&store->stop); }
-static bool has_answered(const struct store *store) { return store->view.state != STORE_SILENT; }
-static bool has_ended(const struct store *store) { return store->has_ended; }
+static bool is_stopping(const struct layer_gc *gc) { return atomic_load(&gc->stop); }
+static bool has_answered(const struct layer_gc *gc) { return gc->view.state != LAYER_GC_SILENT; }
+static bool has_ended(const struct layer_gc *gc) { return gc->has_ended; }
 
-static void let_go(struct store *store)
+static void let_go(struct layer_gc *gc)
 {
-    pthread_mutex_lock(&store->lock);
-    bool is_last = --store->holders == 0;
-    pthread_mutex_unlock(&store->lock);
+    pthread_mutex_lock(&gc->lock);
+    bool is_last = --gc->holders == 0;
+    pthread_mutex_unlock(&gc->lock);
     if (!is_last)
         return;
-    pthread_cond_destroy(&store->changed);
-    pthread_mutex_destroy(&store->lock);
-    free(store->dir);
-    free(store->data_dir);
-    free(store->ledger_path);
-    free(store);
+    pthread_cond_destroy(&gc->changed);
+    pthread_mutex_destroy(&gc->lock);
+    free(gc->dir);
+    free(gc->data_dir);
+    free(gc->ledger_path);
+    free(gc);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------- */
 
-static int read_needs(void *context, struct store_needs *ret, struct fail *fail)
+static int read_needed(void *context, struct needed_layers *ret, struct fail *fail)
 {
-    const struct store *store = context;
-    return store_needs_read(store->ledger_path, &store->stop, ret, fail);
+    const struct layer_gc *gc = context;
+    return needed_layers_read(gc->ledger_path, &gc->stop, ret, fail);
 }
 
 /* The wall clock's second before which a layer is old; none while the broker is young. */
-static int64_t old_before_s(const struct store *store)
+static int64_t old_before_s(const struct layer_gc *gc)
 {
-    if (clock_wall_ms() - store->since_ms < store->grace_ms)
+    if (clock_wall_ms() - gc->since_ms < gc->grace_ms)
         return INT64_MIN;
-    return (clock_wall_ms() - store->grace_ms) / 1000;
+    return (clock_wall_ms() - gc->grace_ms) / 1000;
 }
 
-static void look(struct store *store)
+static void look(struct layer_gc *gc)
 {
     struct fail fail = {0};
-    struct store_sweep sweep = {.store = store->dir,
-                                .before_s = old_before_s(store),
-                                .read_needs = read_needs,
-                                .context = store,
-                                .stop = &store->stop};
-    int code = store_files_sweep(&sweep, &fail);
-    pthread_mutex_lock(&store->lock);
-    struct store_view *view = &store->view;
-    if (!is_stopping(store)) {
+    struct layer_sweep sweep = {
+        .store = gc->dir, .before_s = old_before_s(gc), .read_needed = read_needed, .context = gc, .stop = &gc->stop};
+    int code = layer_store_sweep(&sweep, &fail);
+    pthread_mutex_lock(&gc->lock);
+    struct layer_gc_view *view = &gc->view;
+    if (!is_stopping(gc)) {
         view->layers = sweep.layers - sweep.freed_layers;
         view->bytes = sweep.bytes - sweep.freed_bytes;
         view->looks++;
@@ -107,125 +104,125 @@ static void look(struct store *store)
     }
     view->freed_layers += sweep.freed_layers;
     view->freed_bytes += sweep.freed_bytes;
-    pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&gc->lock);
 }
 
 /* Until the store says that it is ours, or another's. */
-static void claim(struct store *store)
+static void claim(struct layer_gc *gc)
 {
     struct fail fail = {0};
-    int code = store_files_claim(store->dir, store->data_dir, &fail);
-    pthread_mutex_lock(&store->lock);
-    store->view.error = code ? fail : (struct fail){0};
+    int code = layer_store_claim(gc->dir, gc->data_dir, &fail);
+    pthread_mutex_lock(&gc->lock);
+    gc->view.error = code ? fail : (struct fail){0};
     if (code == 0 || code == -EBUSY)
-        store->view.state = code ? STORE_REFUSED : STORE_TENDED;
-    pthread_cond_broadcast(&store->changed);
-    pthread_mutex_unlock(&store->lock);
+        gc->view.state = code ? LAYER_GC_REFUSED : LAYER_GC_TENDED;
+    pthread_cond_broadcast(&gc->changed);
+    pthread_mutex_unlock(&gc->lock);
 }
 
 /* Until it is to end; false then. Who was away for long meanwhile has heard of nothing: anew. */
-static bool rest(struct store *store, int64_t pause_ms)
+static bool rest(struct layer_gc *gc, int64_t pause_ms)
 {
     int64_t before_ms = clock_wall_ms();
-    pthread_mutex_lock(&store->lock);
-    bool goes_on = !await(store, is_stopping, pause_ms);
-    pthread_mutex_unlock(&store->lock);
+    pthread_mutex_lock(&gc->lock);
+    bool goes_on = !await(gc, is_stopping, pause_ms);
+    pthread_mutex_unlock(&gc->lock);
     int64_t now_ms = clock_wall_ms();
     if (now_ms < before_ms || now_ms - before_ms > pause_ms + AWAY_MS)
-        store->since_ms = now_ms;
+        gc->since_ms = now_ms;
     return goes_on;
 }
 
 static void *tend(void *arg)
 {
-    struct store *store = arg;
-    int64_t pause_ms = store->grace_ms / LOOKS_PER_GRACE;
+    struct layer_gc *gc = arg;
+    int64_t pause_ms = gc->grace_ms / LOOKS_PER_GRACE;
     pause_ms = pause_ms < LOOK_MIN_MS ? LOOK_MIN_MS : pause_ms > LOOK_MAX_MS ? LOOK_MAX_MS : pause_ms;
     do {
-        if (store->view.state == STORE_SILENT)
-            claim(store);
-        if (store->view.state == STORE_TENDED)
-            look(store);
-    } while (store->view.state != STORE_REFUSED && rest(store, pause_ms));
-    pthread_mutex_lock(&store->lock);
-    store->has_ended = true;
-    pthread_cond_broadcast(&store->changed);
-    pthread_mutex_unlock(&store->lock);
-    let_go(store);
+        if (gc->view.state == LAYER_GC_SILENT)
+            claim(gc);
+        if (gc->view.state == LAYER_GC_TENDED)
+            look(gc);
+    } while (gc->view.state != LAYER_GC_REFUSED && rest(gc, pause_ms));
+    pthread_mutex_lock(&gc->lock);
+    gc->has_ended = true;
+    pthread_cond_broadcast(&gc->changed);
+    pthread_mutex_unlock(&gc->lock);
+    let_go(gc);
     return NULL;
 }
 
 /* ---- the owner -------------------------------------------------------------------------------- */
 
-static struct store *create(const struct store_options *options)
+static struct layer_gc *create(const struct layer_gc_options *options)
 {
     pthread_condattr_t attributes;
-    struct store *store = calloc(1, sizeof(*store));
-    if (!store)
+    struct layer_gc *gc = calloc(1, sizeof(*gc));
+    if (!gc)
         return NULL;
-    pthread_mutex_init(&store->lock, NULL);
+    pthread_mutex_init(&gc->lock, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&store->changed, &attributes);
+    pthread_cond_init(&gc->changed, &attributes);
     pthread_condattr_destroy(&attributes);
-    store->holders = 1;
-    store->grace_ms = options->grace_ms;
-    store->since_ms = clock_wall_ms();
-    store->dir = strdup(options->dir);
-    store->data_dir = strdup(options->data_dir);
-    if (asprintf(&store->ledger_path, "%s/ledger.db", options->data_dir) < 0)
-        store->ledger_path = NULL;
-    if (store->dir && store->data_dir && store->ledger_path)
-        return store;
-    let_go(store);
+    gc->holders = 1;
+    gc->grace_ms = options->grace_ms;
+    gc->since_ms = clock_wall_ms();
+    gc->dir = strdup(options->dir);
+    gc->data_dir = strdup(options->data_dir);
+    if (asprintf(&gc->ledger_path, "%s/ledger.db", options->data_dir) < 0)
+        gc->ledger_path = NULL;
+    if (gc->dir && gc->data_dir && gc->ledger_path)
+        return gc;
+    let_go(gc);
     return NULL;
 }
 
-int store_start(struct store **ret, const struct store_options *options, struct fail *fail)
+int layer_gc_start(struct layer_gc **ret, const struct layer_gc_options *options, struct fail *fail)
 {
-    struct store *store = create(options);
-    if (!store)
+    struct layer_gc *gc = create(options);
+    if (!gc)
         return fail_set(fail, -ENOMEM, "out of memory");
-    store->holders = 2;
-    int code = -pthread_create(&store->thread, NULL, tend, store);
+    gc->holders = 2;
+    int code = -pthread_create(&gc->thread, NULL, tend, gc);
     if (code) {
-        store->holders = 1;
-        let_go(store);
+        gc->holders = 1;
+        let_go(gc);
         return fail_set(fail, code, "cannot start a thread: %s", strerror(-code));
     }
-    struct store_view view;
-    pthread_mutex_lock(&store->lock);
-    await(store, has_answered, CLAIM_WAIT_MS);
-    view = store->view;
-    pthread_mutex_unlock(&store->lock);
-    if (view.state == STORE_REFUSED) {
-        store_stop(&store);
+    struct layer_gc_view view;
+    pthread_mutex_lock(&gc->lock);
+    await(gc, has_answered, CLAIM_WAIT_MS);
+    view = gc->view;
+    pthread_mutex_unlock(&gc->lock);
+    if (view.state == LAYER_GC_REFUSED) {
+        layer_gc_stop(&gc);
         return fail_set(fail, -EBUSY, "%s", view.error.text);
     }
-    *ret = store;
+    *ret = gc;
     return 0;
 }
 
-void store_see(struct store *store, struct store_view *ret)
+void layer_gc_see(struct layer_gc *gc, struct layer_gc_view *ret)
 {
-    pthread_mutex_lock(&store->lock);
-    *ret = store->view;
-    pthread_mutex_unlock(&store->lock);
+    pthread_mutex_lock(&gc->lock);
+    *ret = gc->view;
+    pthread_mutex_unlock(&gc->lock);
 }
 
-void store_stop(struct store **stopping)
+void layer_gc_stop(struct layer_gc **stopping)
 {
-    struct store *store = take_ptr(stopping);
-    if (!store)
+    struct layer_gc *gc = take_ptr(stopping);
+    if (!gc)
         return;
-    pthread_mutex_lock(&store->lock);
-    atomic_store(&store->stop, true);
-    pthread_cond_broadcast(&store->changed);
-    bool is_there = await(store, has_ended, STOP_WAIT_MS);
-    pthread_mutex_unlock(&store->lock);
+    pthread_mutex_lock(&gc->lock);
+    atomic_store(&gc->stop, true);
+    pthread_cond_broadcast(&gc->changed);
+    bool is_there = await(gc, has_ended, STOP_WAIT_MS);
+    pthread_mutex_unlock(&gc->lock);
     if (is_there)
-        pthread_join(store->thread, NULL);
+        pthread_join(gc->thread, NULL);
     else
-        pthread_detach(store->thread);
-    let_go(store);
+        pthread_detach(gc->thread);
+    let_go(gc);
 }

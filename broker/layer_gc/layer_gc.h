@@ -1,5 +1,5 @@
 /*
- * store.h - the layers that no rollout needs any more go from the store (docs/layers.md).
+ * layer_gc.h - the layers that no rollout needs any more go from the store (docs/layers.md).
  *
  * A thread of its own looks through the store from time to time: whatever the store's file system
  * does, the broker goes on. What it deletes nobody has written or asked for since the grace, and
@@ -8,28 +8,28 @@
  *
  * All functions are the owner's thread's, and none waits long.
  */
-#ifndef SLUICE_BROKER_LAYER_GC_STORE_H
-#define SLUICE_BROKER_LAYER_GC_STORE_H
+#ifndef SLUICE_BROKER_LAYER_GC_LAYER_GC_H
+#define SLUICE_BROKER_LAYER_GC_LAYER_GC_H
 
 #include <stdint.h>
 
 #include "common/base/fail.h"
 
-struct store;
+struct layer_gc;
 
-struct store_options { /* copied */
+struct layer_gc_options { /* copied */
     const char *dir, *data_dir;
     int64_t grace_ms;
 };
 
-enum store_state {
-    STORE_SILENT,  /* it has not answered yet */
-    STORE_REFUSED, /* it belongs to another broker */
-    STORE_TENDED
+enum layer_gc_state {
+    LAYER_GC_SILENT,  /* it has not answered yet */
+    LAYER_GC_REFUSED, /* it belongs to another broker */
+    LAYER_GC_TENDED
 };
 
-struct store_view {
-    enum store_state state;
+struct layer_gc_view {
+    enum layer_gc_state state;
     uint64_t layers, bytes;             /* there, at the end of the last look */
     uint64_t freed_layers, freed_bytes; /* since the start */
     uint64_t looks;
@@ -37,9 +37,9 @@ struct store_view {
 };
 
 /* Begins, and gives the store a moment to say whose it is. -EBUSY: another broker's. */
-int store_start(struct store **ret, const struct store_options *options, struct fail *fail);
-void store_see(struct store *store, struct store_view *ret);
+int layer_gc_start(struct layer_gc **ret, const struct layer_gc_options *options, struct fail *fail);
+void layer_gc_see(struct layer_gc *gc, struct layer_gc_view *ret);
 /* Ends it; a thread that hangs in the store's file system is left to itself. NULL-safe. */
-void store_stop(struct store **store);
+void layer_gc_stop(struct layer_gc **gc);
 
 #endif

@@ -1,4 +1,4 @@
-#include "broker/layer_gc/store_files.h"
+#include "broker/layer_gc/layer_store.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #include "common/base/cleanup.h"
 
-enum { ID_SIZE = 33, OWNER_SIZE = PATH_MAX + 64, HEX = 2 * STORE_DIGEST_BYTES };
+enum { ID_SIZE = 33, OWNER_SIZE = PATH_MAX + 64, HEX = 2 * LAYER_DIGEST_BYTES };
 #define ENDING ".tar.lz4"
 #define GOING ".going." /* a layer that is being removed begins so */
 
@@ -78,11 +78,11 @@ static int compare_owner(const char *store, char *owner, const char *id, struct 
         return 0;
     return fail_set(fail, -EBUSY,
                     "the store %s belongs to the broker whose data is %.*s: choose "
-                    "another store, or remove %s/" STORE_OWNER_FILE " if that broker is no more",
+                    "another store, or remove %s/" LAYER_STORE_OWNER_FILE " if that broker is no more",
                     store, data ? (int)strcspn(data, "\n") : 0, data ? data : "", store);
 }
 
-int store_files_claim(const char *store, const char *data_dir, struct fail *fail)
+int layer_store_claim(const char *store, const char *data_dir, struct fail *fail)
 {
     char id[ID_SIZE], owner[OWNER_SIZE];
     AUTO_FREE char *path = realpath(data_dir, NULL);
@@ -93,11 +93,11 @@ int store_files_claim(const char *store, const char *data_dir, struct fail *fail
     if (dir < 0)
         return dir;
     int code = get_id(data, id, fail);
-    if (code == 0 && !read_text(dir, STORE_OWNER_FILE, owner, sizeof(owner))) {
+    if (code == 0 && !read_text(dir, LAYER_STORE_OWNER_FILE, owner, sizeof(owner))) {
         snprintf(owner, sizeof(owner), "%s\n%s\n", id, path);
-        code = write_text(dir, STORE_OWNER_FILE, owner, fail);
-        if (code == 0 && !read_text(dir, STORE_OWNER_FILE, owner, sizeof(owner)))
-            code = refuse(fail, "read", STORE_OWNER_FILE);
+        code = write_text(dir, LAYER_STORE_OWNER_FILE, owner, fail);
+        if (code == 0 && !read_text(dir, LAYER_STORE_OWNER_FILE, owner, sizeof(owner)))
+            code = refuse(fail, "read", LAYER_STORE_OWNER_FILE);
     }
     return code ? code : compare_owner(store, owner, id, fail);
 }
@@ -105,9 +105,9 @@ int store_files_claim(const char *store, const char *data_dir, struct fail *fail
 /* ---- one layer ------------------------------------------------------------------------------ */
 
 struct pass { /* one sweep in hand */
-    struct store_sweep *sweep;
-    struct store_needs needs;
-    bool has_needs, has_no_needs; /* not asked for yet, when neither */
+    struct layer_sweep *sweep;
+    struct needed_layers needed;
+    bool has_needed, cannot_read_needed; /* not asked for yet, when neither */
     struct fail *fail;
     int code; /* of what went wrong first */
 };
@@ -154,28 +154,28 @@ static void free_layer(struct pass *pass, int shelf, const char *name, const str
 }
 
 /* Once a sweep; without an answer nothing is freed. */
-static bool read_needs(struct pass *pass)
+static bool read_needed(struct pass *pass)
 {
     struct fail why;
-    if (pass->has_needs || pass->has_no_needs)
-        return pass->has_needs;
-    int code = pass->sweep->read_needs(pass->sweep->context, &pass->needs, &why);
-    pass->has_needs = code == 0;
-    pass->has_no_needs = code != 0;
+    if (pass->has_needed || pass->cannot_read_needed)
+        return pass->has_needed;
+    int code = pass->sweep->read_needed(pass->sweep->context, &pass->needed, &why);
+    pass->has_needed = code == 0;
+    pass->cannot_read_needed = code != 0;
     if (code && pass->code == 0)
         pass->code = fail_set(pass->fail, code, "%s", why.text);
-    return pass->has_needs;
+    return pass->has_needed;
 }
 
 /* "ab<62 more digits>.tar.lz4" on the shelf "ab". */
-static bool parse_layer(const char *shelf, const char *name, struct store_digest *ret)
+static bool parse_layer(const char *shelf, const char *name, struct layer_digest *ret)
 {
-    return strncmp(name, shelf, 2) == 0 && store_digest_parse(name, ret) && strcmp(name + HEX, ENDING) == 0;
+    return strncmp(name, shelf, 2) == 0 && layer_digest_parse(name, ret) && strcmp(name + HEX, ENDING) == 0;
 }
 
 static void see_file(struct pass *pass, int shelf, const char *shelf_name, const char *name)
 {
-    struct store_digest digest;
+    struct layer_digest digest;
     struct stat it;
     size_t going = strlen(GOING);
     if (strncmp(name, GOING, going) == 0 && parse_layer(shelf_name, name + going, &digest)) {
@@ -187,7 +187,7 @@ static void see_file(struct pass *pass, int shelf, const char *shelf_name, const
         return;
     pass->sweep->layers++;
     pass->sweep->bytes += (uint64_t)it.st_size;
-    if (is_old(pass, &it) && read_needs(pass) && !store_needs_has(&pass->needs, &digest))
+    if (is_old(pass, &it) && read_needed(pass) && !needed_layers_has(&pass->needed, &digest))
         free_layer(pass, shelf, name, &it);
 }
 
@@ -210,7 +210,7 @@ static void see_shelf(struct pass *pass, int store, const char *name)
     closedir(shelf);
 }
 
-int store_files_sweep(struct store_sweep *sweep, struct fail *fail)
+int layer_store_sweep(struct layer_sweep *sweep, struct fail *fail)
 {
     struct pass pass = {.sweep = sweep, .fail = fail};
     AUTO_CLOSE int store = open(sweep->store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -221,6 +221,6 @@ int store_files_sweep(struct store_sweep *sweep, struct fail *fail)
         snprintf(name, sizeof(name), "%02x", i);
         see_shelf(&pass, store, name);
     }
-    store_needs_finish(&pass.needs);
+    needed_layers_finish(&pass.needed);
     return pass.code;
 }

@@ -1,4 +1,4 @@
-#include "broker/layer_gc/store_needs.h"
+#include "broker/layer_gc/needed_layers.h"
 
 #include <errno.h>
 #include <sqlite3.h>
@@ -14,7 +14,7 @@ enum { STEPS_PER_LOOK = 1000, BUSY_MS = 30000 };
  * rollout's. */
 struct row {
     int64_t number;
-    struct store_digest digest;
+    struct layer_digest digest;
     int64_t parts;
 };
 
@@ -30,9 +30,9 @@ struct reading {
     struct fail *fail;
 };
 
-bool store_digest_parse(const char *hex, struct store_digest *ret)
+bool layer_digest_parse(const char *hex, struct layer_digest *ret)
 {
-    for (size_t i = 0; i < 2 * STORE_DIGEST_BYTES; i++) {
+    for (size_t i = 0; i < 2 * LAYER_DIGEST_BYTES; i++) {
         const char *digits = "0123456789abcdef", *digit = hex[i] ? strchr(digits, hex[i]) : NULL;
         if (!digit)
             return false;
@@ -78,7 +78,7 @@ static bool take_init(struct reading *reading, sqlite3_stmt *statement)
     struct row row = {.number = sqlite3_column_int64(statement, 0), .parts = sqlite3_column_int64(statement, 2)};
     const char *digest = (const char *)sqlite3_column_text(statement, 1);
     bool is_named = digest && strncmp(digest, "sha256:", 7) == 0;
-    return !is_named || !store_digest_parse(digest + 7, &row.digest) || add_row(&reading->inits, &row);
+    return !is_named || !layer_digest_parse(digest + 7, &row.digest) || add_row(&reading->inits, &row);
 }
 
 static bool take_run(struct reading *reading, sqlite3_stmt *statement)
@@ -86,7 +86,7 @@ static bool take_run(struct reading *reading, sqlite3_stmt *statement)
     struct row row = {.number = sqlite3_column_int64(statement, 0), .parts = 1};
     const char *digest = (const char *)sqlite3_column_text(statement, 1);
     bool is_named = digest && strncmp(digest, "sha256:", 7) == 0;
-    return !is_named || !store_digest_parse(digest + 7, &row.digest) || add_row(&reading->runs, &row);
+    return !is_named || !layer_digest_parse(digest + 7, &row.digest) || add_row(&reading->runs, &row);
 }
 
 static bool take_end(struct reading *reading, sqlite3_stmt *statement)
@@ -165,31 +165,31 @@ static int open_ledger(struct reading *reading, const char *path)
 
 /* ---- the answer ----------------------------------------------------------------------------- */
 
-static int compare_digests(const void *a, const void *b) { return memcmp(a, b, STORE_DIGEST_BYTES); }
+static int compare_digests(const void *a, const void *b) { return memcmp(a, b, LAYER_DIGEST_BYTES); }
 
-static void add_needed(struct store_needs *needs, const struct rows *rows)
+static void add_needed(struct needed_layers *needed, const struct rows *rows)
 {
     for (size_t i = 0; i < rows->count; i++)
         if (rows->items[i].parts > 0)
-            needs->digests[needs->count++] = rows->items[i].digest;
+            needed->digests[needed->count++] = rows->items[i].digest;
 }
 
-static int conclude(const struct reading *reading, struct store_needs *ret)
+static int conclude(const struct reading *reading, struct needed_layers *ret)
 {
-    struct store_needs needs = {0};
+    struct needed_layers needed = {0};
     size_t most = reading->inits.count + reading->runs.count;
-    needs.digests = malloc((most ? most : 1) * sizeof(*needs.digests));
-    if (!needs.digests)
+    needed.digests = malloc((most ? most : 1) * sizeof(*needed.digests));
+    if (!needed.digests)
         return fail_set(reading->fail, -ENOMEM, "out of memory");
-    add_needed(&needs, &reading->inits);
-    add_needed(&needs, &reading->runs);
-    if (needs.count)
-        qsort(needs.digests, needs.count, sizeof(*needs.digests), compare_digests);
-    *ret = needs;
+    add_needed(&needed, &reading->inits);
+    add_needed(&needed, &reading->runs);
+    if (needed.count)
+        qsort(needed.digests, needed.count, sizeof(*needed.digests), compare_digests);
+    *ret = needed;
     return 0;
 }
 
-int store_needs_read(const char *ledger_path, const atomic_bool *stop, struct store_needs *ret, struct fail *fail)
+int needed_layers_read(const char *ledger_path, const atomic_bool *stop, struct needed_layers *ret, struct fail *fail)
 {
     struct reading reading = {.stop = stop, .fail = fail};
     int code = open_ledger(&reading, ledger_path);
@@ -203,13 +203,13 @@ int store_needs_read(const char *ledger_path, const atomic_bool *stop, struct st
     return code;
 }
 
-bool store_needs_has(const struct store_needs *needs, const struct store_digest *digest)
+bool needed_layers_has(const struct needed_layers *needed, const struct layer_digest *digest)
 {
-    return needs->count && bsearch(digest, needs->digests, needs->count, sizeof(*digest), compare_digests);
+    return needed->count && bsearch(digest, needed->digests, needed->count, sizeof(*digest), compare_digests);
 }
 
-void store_needs_finish(struct store_needs *needs)
+void needed_layers_finish(struct needed_layers *needed)
 {
-    free(take_ptr(&needs->digests));
-    needs->count = 0;
+    free(take_ptr(&needed->digests));
+    needed->count = 0;
 }

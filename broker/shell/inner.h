@@ -12,7 +12,7 @@
 #include "broker/ledger/lock.h"
 #include "broker/shell/shell.h"
 #include "broker/shell/turns.h"
-#include "broker/layer_gc/store.h"
+#include "broker/layer_gc/layer_gc.h"
 
 enum {
     STALLED_MS = 1000,            /* so late the broker itself stood still */
@@ -74,9 +74,9 @@ struct shell {
     struct buffer backup_client;
     uint64_t backup_tag;
 
-    struct store *store; /* NULL: nothing is deleted from it */
-    struct store_view store_seen;
-    int64_t store_look_ms;
+    struct layer_gc *layer_gc; /* NULL: nothing is deleted from it */
+    struct layer_gc_view layer_gc_seen;
+    int64_t layer_gc_look_ms;
 
     struct complaint bad_worker_message, turned_away, undeliverable;
 };
@@ -115,7 +115,7 @@ int shell_answer(struct shell *shell, struct slice client, enum message_id id, c
 /* Logs `text` as event `id`, at most once a second, with how often it was not said. */
 void shell_complain(struct complaint *complaint, const char *id, const char *text);
 
-/* ---- shell/backup.c, shell/store.c, shell/disk.c ---------------------------------------------------- */
+/* ---- shell/backup.c, shell/layer_gc.c, shell/disk.c ---------------------------------------------------- */
 
 /* Carries out BACK_UP, or refuses it. */
 int shell_back_up(struct shell *shell, const struct effect *effect, struct fail *fail);
@@ -123,10 +123,10 @@ int shell_back_up(struct shell *shell, const struct effect *effect, struct fail 
 int shell_end_backup(struct shell *shell, struct fail *fail);
 void shell_cancel_backup(struct shell *shell);
 
-/* Opens the store where one is given, and the ledger is a file. */
-int shell_open_store(struct shell *shell, const struct shell_options *options, struct fail *fail);
+/* Begins where a store is given and the ledger is a file. */
+int shell_start_layer_gc(struct shell *shell, const struct shell_options *options, struct fail *fail);
 /* Once a second tells the core, and the log, what became of it. */
-void shell_watch_store(struct shell *shell, int64_t now_ms);
+void shell_watch_layer_gc(struct shell *shell, int64_t now_ms);
 
 /* Looks once a second. Negative when the ledger cannot go on. */
 int shell_watch_disk(struct shell *shell, int64_t now_ms, struct fail *fail);

@@ -1,4 +1,4 @@
-/* The store of layers: opened, and what became of it told to the core and to the log. */
+/* The layer GC: begun, and what became of the store told to the core and to the log. */
 #include "broker/shell/inner.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 enum { LOOK_PERIOD_MS = 1000 };
 
-int shell_open_store(struct shell *shell, const struct shell_options *options, struct fail *fail)
+int shell_start_layer_gc(struct shell *shell, const struct shell_options *options, struct fail *fail)
 {
     if (!options->store_dir)
         return 0;
@@ -18,14 +18,14 @@ int shell_open_store(struct shell *shell, const struct shell_options *options, s
                   options->store_dir);
         return 0;
     }
-    return store_start(&shell->store,
-                       &(struct store_options){.dir = options->store_dir,
-                                               .data_dir = shell->ledger_dir,
-                                               .grace_ms = options->store_grace_ms},
-                       fail);
+    return layer_gc_start(&shell->layer_gc,
+                          &(struct layer_gc_options){.dir = options->store_dir,
+                                                     .data_dir = shell->ledger_dir,
+                                                     .grace_ms = options->store_grace_ms},
+                          fail);
 }
 
-static void say(const struct store_view *before, const struct store_view *now)
+static void say(const struct layer_gc_view *before, const struct layer_gc_view *now)
 {
     if (now->freed_layers != before->freed_layers)
         log_event(LOG_INFO, "broker.store-freed", "layers=%llu bytes=%llu left_layers=%llu",
@@ -35,17 +35,17 @@ static void say(const struct store_view *before, const struct store_view *now)
         log_event(LOG_WARN, "broker.store-error", "text=\"%s\" action=tries-again", now->error.text);
 }
 
-void shell_watch_store(struct shell *shell, int64_t now_ms)
+void shell_watch_layer_gc(struct shell *shell, int64_t now_ms)
 {
     static const char *const words[] = {
-        [STORE_SILENT] = "silent", [STORE_REFUSED] = "refused", [STORE_TENDED] = "tended"};
-    struct store_view view;
-    if (!shell->store || now_ms < shell->store_look_ms)
+        [LAYER_GC_SILENT] = "silent", [LAYER_GC_REFUSED] = "refused", [LAYER_GC_TENDED] = "tended"};
+    struct layer_gc_view view;
+    if (!shell->layer_gc || now_ms < shell->layer_gc_look_ms)
         return;
-    shell->store_look_ms = now_ms + LOOK_PERIOD_MS;
-    store_see(shell->store, &view);
-    say(&shell->store_seen, &view);
-    shell->store_seen = view;
+    shell->layer_gc_look_ms = now_ms + LOOK_PERIOD_MS;
+    layer_gc_see(shell->layer_gc, &view);
+    say(&shell->layer_gc_seen, &view);
+    shell->layer_gc_seen = view;
     struct core_store told = {.state = words[view.state],
                               .layers = view.layers,
                               .bytes = view.bytes,

@@ -89,7 +89,7 @@ int shell_open(struct shell **ret, const struct shell_options *options, struct f
     if (code == 0)
         code = open_ledger(shell, options, fail);
     if (code == 0)
-        code = shell_open_store(shell, options, fail);
+        code = shell_start_layer_gc(shell, options, fail);
     if (code == 0)
         code = open_sockets(shell, options, fail);
     if (code == 0)
@@ -108,7 +108,7 @@ void shell_close(struct shell **closing)
     if (!shell)
         return;
     shell_cancel_backup(shell);
-    store_stop(&shell->store);
+    layer_gc_stop(&shell->layer_gc);
     lanes_destroy(&shell->lanes);
     shell_drop_waiting(shell);
     shell_unbind(shell);
@@ -215,7 +215,7 @@ static int cycle(struct shell *shell, struct fail *fail)
     if (code == 0)
         code = shell_carry_out(shell, fail);
     shell_drop_inbound(shell);
-    shell_watch_store(shell, now_ms);
+    shell_watch_layer_gc(shell, now_ms);
     return code ? code : shell_watch_disk(shell, now_ms, fail);
 }
 

@@ -33,7 +33,7 @@ struct shell_options {
     struct ledger_options ledger; /* its directory, borrowed, is the broker's data directory */
     uint64_t disk_reserve_bytes;  /* with less free on its disk submits are refused; 0: never */
     const char *store_dir;        /* of layers, which are deleted when nobody needs them; NULL: nothing is */
-    int64_t store_grace_ms;       /* store.h */
+    int64_t store_grace_ms;       /* layer_gc.h */
     const char *ipc_dir;          /* NULL, or the directory of ipc:// endpoints, which it keeps for itself */
     const char *lanes;            /* beside the workers' own addresses, where lanes may lead (lane_address.h) */
     const char *keys_dir;         /* NULL: nobody is asked for a key (certs.h) */

@@ -5,8 +5,8 @@
 #include <poll.h>
 #include <sys/stat.h>
 
-#include "broker/layer_gc/store.h"
-#include "broker/layer_gc/store_files.h"
+#include "broker/layer_gc/layer_gc.h"
+#include "broker/layer_gc/layer_store.h"
 #include "common/base/clock.h"
 
 enum { HOUR_S = 3600 };
@@ -60,21 +60,21 @@ static bool is_there(const struct world *world, char letter) { return access(pat
 
 /* ---- sweeping by hand ----------------------------------------------------------------------------- */
 
-static int read_ledger(void *context, struct store_needs *ret, struct fail *fail)
+static int read_ledger(void *context, struct needed_layers *ret, struct fail *fail)
 {
     char path[96];
     snprintf(path, sizeof(path), "%s/ledger.db", ((const struct world *)context)->dir);
-    return store_needs_read(path, &never_stop, ret, fail);
+    return needed_layers_read(path, &never_stop, ret, fail);
 }
 
-static int read_nothing(void *context, struct store_needs *ret, struct fail *fail)
+static int read_nothing(void *context, struct needed_layers *ret, struct fail *fail)
 {
     (void)context, (void)fail;
-    *ret = (struct store_needs){0};
+    *ret = (struct needed_layers){0};
     return 0;
 }
 
-static int sweep_by(struct world *world, struct store_sweep *sweep, struct fail *fail)
+static int sweep_by(struct world *world, struct layer_sweep *sweep, struct fail *fail)
 {
     static char store[96];
     snprintf(store, sizeof(store), "%s/store", world->dir);
@@ -82,13 +82,13 @@ static int sweep_by(struct world *world, struct store_sweep *sweep, struct fail 
     sweep->before_s = clock_wall_ms() / 1000 - HOUR_S;
     sweep->context = world;
     sweep->stop = &never_stop;
-    return store_files_sweep(sweep, fail);
+    return layer_store_sweep(sweep, fail);
 }
 
-static uint64_t sweep(struct world *world, int (*needs)(void *, struct store_needs *, struct fail *))
+static uint64_t sweep(struct world *world, int (*needed)(void *, struct needed_layers *, struct fail *))
 {
     struct fail fail = {0};
-    struct store_sweep sweep = {.read_needs = needs};
+    struct layer_sweep sweep = {.read_needed = needed};
     if (sweep_by(world, &sweep, &fail) != 0)
         fail_msg("%s", fail.text);
     assert_int_equal(sweep.freed_bytes, 10 * sweep.freed_layers);
@@ -167,7 +167,7 @@ static void what_is_young_stays(void **state)
 }
 
 /* Stands for a worker that packs the same layer just now. */
-static int touch_meanwhile(void *context, struct store_needs *ret, struct fail *fail)
+static int touch_meanwhile(void *context, struct needed_layers *ret, struct fail *fail)
 {
     assert_int_equal(utimensat(AT_FDCWD, path_of(context, 'a'), NULL, 0), 0);
     return read_nothing(context, ret, fail);
@@ -242,7 +242,7 @@ static void a_ledger_that_cannot_be_read_deletes_nothing(void **state)
     ledger_close(&world->ledger);
     snprintf(path, sizeof(path), "%s/ledger.db", world->dir);
     assert_int_equal(truncate(path, 100), 0);
-    struct store_sweep sweep = {.read_needs = read_ledger};
+    struct layer_sweep sweep = {.read_needed = read_ledger};
     assert_int_equal(sweep_by(world, &sweep, &fail), -EIO);
     assert_non_null(strstr(fail.text, "cannot read the ledger"));
     assert_int_equal(sweep.freed_layers, 0);
@@ -261,42 +261,42 @@ static void a_store_belongs_to_one_broker(void **state)
     snprintf(other, sizeof(other), "%s/other", world->dir);
     snprintf(moved, sizeof(moved), "%s/moved", world->dir);
     assert_int_equal(mkdir(other, 0755), 0);
-    assert_int_equal(store_files_claim(store, world->dir, &fail), 0);
-    assert_int_equal(store_files_claim(store, world->dir, &fail), 0);
-    assert_int_equal(store_files_claim(store, other, &fail), -EBUSY);
+    assert_int_equal(layer_store_claim(store, world->dir, &fail), 0);
+    assert_int_equal(layer_store_claim(store, world->dir, &fail), 0);
+    assert_int_equal(layer_store_claim(store, other, &fail), -EBUSY);
     char expected[160];
     snprintf(expected, sizeof(expected), "belongs to the broker whose data is %s: ", world->dir);
     assert_non_null(strstr(fail.text, expected));
-    snprintf(owner, sizeof(owner), "%s/" STORE_OWNER_FILE, store);
+    snprintf(owner, sizeof(owner), "%s/" LAYER_STORE_OWNER_FILE, store);
     assert_non_null(strstr(fail.text, owner));
 
     assert_int_equal(unlink(owner), 0); /* as the sentence says */
-    assert_int_equal(store_files_claim(store, other, &fail), 0);
+    assert_int_equal(layer_store_claim(store, other, &fail), 0);
     assert_int_equal(rename(other, moved), 0); /* the data may move */
-    assert_int_equal(store_files_claim(store, moved, &fail), 0);
-    assert_int_equal(store_files_claim(store, world->dir, &fail), -EBUSY);
+    assert_int_equal(layer_store_claim(store, moved, &fail), 0);
+    assert_int_equal(layer_store_claim(store, world->dir, &fail), -EBUSY);
 }
 
 /* ---- the thread --------------------------------------------------------------------------------------- */
 
 /* Until `freed` layers went, or ten seconds. */
-static void await_freed(struct store *store, uint64_t freed)
+static void await_freed(struct layer_gc *gc, uint64_t freed)
 {
-    struct store_view view;
+    struct layer_gc_view view;
     for (int64_t end = clock_ms() + 10000; clock_ms() < end; poll(NULL, 0, 10)) {
-        store_see(store, &view);
+        layer_gc_see(gc, &view);
         if (view.freed_layers >= freed)
             break;
     }
-    assert_int_equal(view.state, STORE_TENDED);
+    assert_int_equal(view.state, LAYER_GC_TENDED);
     assert_int_equal(view.freed_layers, freed);
 }
 
 static void what_nobody_needs_goes_after_the_grace_and_not_before(void **state)
 {
     struct world *world = *state;
-    struct store *store = NULL;
-    struct store_view view;
+    struct layer_gc *gc = NULL;
+    struct layer_gc_view view;
     struct fail fail = {0};
     char dir[96];
     snprintf(dir, sizeof(dir), "%s/store", world->dir);
@@ -304,56 +304,56 @@ static void what_nobody_needs_goes_after_the_grace_and_not_before(void **state)
     put(world, 'b', 2 * HOUR_S);
     const struct effect live[] = {group("g", "train", 1), init_of("g", digest_of_letter('b'), (struct slice){0})};
     commit(world, live, 2);
-    const struct store_options options = {.dir = dir, .data_dir = world->dir, .grace_ms = 2000};
+    const struct layer_gc_options options = {.dir = dir, .data_dir = world->dir, .grace_ms = 2000};
     int64_t start_ms = clock_ms();
-    if (store_start(&store, &options, &fail) != 0)
+    if (layer_gc_start(&gc, &options, &fail) != 0)
         fail_msg("%s", fail.text);
-    await_freed(store, 1);
+    await_freed(gc, 1);
     assert_true(clock_ms() - start_ms >= 1990); /* the grace of the start */
     assert_true(!is_there(world, 'a') && is_there(world, 'b'));
     commit_one(world, end_of("train", 1, "g", "g/0"));
-    await_freed(store, 2);
-    store_see(store, &view);
+    await_freed(gc, 2);
+    layer_gc_see(gc, &view);
     assert_int_equal(view.error.code, 0);
     assert_int_equal(view.freed_bytes, 20);
-    store_stop(&store);
-    assert_null(store);
+    layer_gc_stop(&gc);
+    assert_null(gc);
 }
 
 static void a_store_of_another_broker_is_refused_at_the_start(void **state)
 {
     struct world *world = *state;
-    struct store *store = NULL;
+    struct layer_gc *gc = NULL;
     struct fail fail = {0};
     char dir[96], other[96];
     snprintf(dir, sizeof(dir), "%s/store", world->dir);
     snprintf(other, sizeof(other), "%s/other", world->dir);
     assert_int_equal(mkdir(other, 0755), 0);
-    assert_int_equal(store_files_claim(dir, other, &fail), 0);
-    const struct store_options options = {.dir = dir, .data_dir = world->dir, .grace_ms = 1000};
-    assert_int_equal(store_start(&store, &options, &fail), -EBUSY);
-    assert_null(store);
+    assert_int_equal(layer_store_claim(dir, other, &fail), 0);
+    const struct layer_gc_options options = {.dir = dir, .data_dir = world->dir, .grace_ms = 1000};
+    assert_int_equal(layer_gc_start(&gc, &options, &fail), -EBUSY);
+    assert_null(gc);
     assert_non_null(strstr(fail.text, "belongs to the broker"));
 }
 
 static void a_store_that_is_not_there_yet_is_made_and_one_that_cannot_be_is_an_error(void **state)
 {
     struct world *world = *state;
-    struct store *store = NULL;
-    struct store_view view;
+    struct layer_gc *gc = NULL;
+    struct layer_gc_view view;
     struct fail fail = {0};
     char dir[96];
     snprintf(dir, sizeof(dir), "%s/ledger.db/store", world->dir);
-    struct store_options options = {.dir = dir, .data_dir = world->dir, .grace_ms = 1000};
-    assert_int_equal(store_start(&store, &options, &fail), 0);
-    store_see(store, &view);
-    assert_int_equal(view.state, STORE_SILENT);
+    struct layer_gc_options options = {.dir = dir, .data_dir = world->dir, .grace_ms = 1000};
+    assert_int_equal(layer_gc_start(&gc, &options, &fail), 0);
+    layer_gc_see(gc, &view);
+    assert_int_equal(view.state, LAYER_GC_SILENT);
     assert_int_equal(view.error.code, -ENOTDIR);
-    store_stop(&store);
+    layer_gc_stop(&gc);
     snprintf(dir, sizeof(dir), "%s/store", world->dir);
-    assert_int_equal(store_start(&store, &options, &fail), 0);
-    await_freed(store, 0);
-    store_stop(&store);
+    assert_int_equal(layer_gc_start(&gc, &options, &fail), 0);
+    await_freed(gc, 0);
+    layer_gc_stop(&gc);
 }
 
 int main(void)
@@ -373,5 +373,5 @@ int main(void)
         TEST(a_store_of_another_broker_is_refused_at_the_start),
         TEST(a_store_that_is_not_there_yet_is_made_and_one_that_cannot_be_is_an_error),
     };
-    return cmocka_run_group_tests_name("store", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("layer_gc", tests, NULL, NULL);
 }
