@@ -79,12 +79,19 @@ static bool add_tools(struct task *task, const char *const names[], size_t count
 
 /* ---- what they say together --------------------------------------------------------------- */
 
+/* Nothing is prepared for a shell to work on, and nothing but an answer is scored. */
+static bool only_asks(const struct task *task)
+{
+    return !task->file_count && !task->setup_count && strcmp(task->image, "host") == 0 &&
+           strcmp(task->eval_kind, "command") != 0;
+}
+
 static const char *kind_of(const struct task *task)
 {
     if (task->script)
         return "replay";
     if (!task->tools)
-        return "bash";
+        return only_asks(task) ? "chat" : "bash";
     if (task->tool_count == 0)
         return "chat";
     return task->tool_count == 1 && has_tool(task, "bash") ? "bash" : "tools";

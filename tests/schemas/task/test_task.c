@@ -16,11 +16,10 @@ static void the_smallest_task_gets_the_documented_defaults(void **state)
     assert_string_equal(task->id, "t");
     assert_string_equal(task->kind, "sandbox");
     assert_string_equal(task->image, "host");
-    assert_string_equal(task->agent_kind, "bash");
+    assert_string_equal(task->agent_kind, "chat");
     assert_string_equal(task->eval_kind, "none");
     assert_true(task_needs_engine(task));
-    assert_int_equal(task->tool_count, 1);
-    assert_string_equal(task->tools[0], "bash");
+    assert_int_equal(task->tool_count, 0);
     assert_int_equal(task->message_count, 1);
     assert_string_equal(task->messages[0].role, "user");
     assert_string_equal(task->messages[0].content, "p");
@@ -118,7 +117,12 @@ static void the_agents_kind_and_tools_follow_from_each_other(void **state)
         const char *agent, *kind, *tools;
         bool needs_engine;
     } rows[] = {
-        {"{}", "bash", "bash ", true},
+        {"{}", "chat", "", true},
+        {"{},\"eval\":{\"kind\":\"math\",\"answer\":\"2\"}", "chat", "", true},
+        {"{},\"setup\":[\"ls\"]", "bash", "bash ", true},
+        {"{},\"files\":{\"f\":\"x\"}", "bash", "bash ", true},
+        {"{},\"image\":\"/images/a.sif\"", "bash", "bash ", true},
+        {"{},\"eval\":{\"kind\":\"command\",\"command\":\"true\"}", "bash", "bash ", true},
         {"{\"tools\":[\"bash\"]}", "bash", "bash ", true},
         {"{\"tools\":[]}", "chat", "", true},
         {"{\"tools\":[\"edit\",\"bash\"]}", "tools", "edit bash ", true},
