@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "broker/net/lane_address.h"
-#include "broker/shell/shell.h"
+#include "broker/io/io.h"
 #include "common/base/log.h"
 #include "common/cmdline/cmdline.h"
 #include "common/net/curve.h"
@@ -83,7 +83,7 @@ static bool print_endpoint(char ret[ENDPOINT_SIZE], const char *format, const ch
     return snprintf(ret, ENDPOINT_SIZE, format, a, b) < ENDPOINT_SIZE;
 }
 
-static int read_ipc(const char *dir, struct shell_endpoints *ret)
+static int read_ipc(const char *dir, struct io_endpoints *ret)
 {
     enum { SOCKET_PATH_MAX = 107 - 6 }; /* of sockaddr_un, with "/front" */
     if (strlen(dir) > SOCKET_PATH_MAX)
@@ -94,7 +94,7 @@ static int read_ipc(const char *dir, struct shell_endpoints *ret)
     return 0;
 }
 
-static int read_ports(const struct told *told, struct shell_endpoints *ret)
+static int read_ports(const struct told *told, struct io_endpoints *ret)
 {
     const struct {
         uint64_t port;
@@ -132,7 +132,7 @@ static int check_reach(const struct told *told)
 
 static const char *if_any(const char *text) { return text && text[0] ? text : NULL; }
 
-static int read_told(struct told *told, struct shell_options *ret)
+static int read_told(struct told *told, struct io_options *ret)
 {
     struct fail fail;
     told->ipc = if_any(told->ipc);
@@ -153,23 +153,23 @@ static int read_told(struct told *told, struct shell_options *ret)
     return told->ipc ? read_ipc(told->ipc, &ret->endpoints) : read_ports(told, &ret->endpoints);
 }
 
-static int serve(const struct shell_options *shell_options)
+static int serve(const struct io_options *io_options)
 {
-    struct shell *shell = NULL;
+    struct io *io = NULL;
     struct fail fail = {0};
-    int code = shell_open(&shell, shell_options, &fail);
+    int code = io_open(&io, io_options, &fail);
     if (code == 0) {
-        const struct shell_endpoints *bound = shell_bound(shell);
+        const struct io_endpoints *bound = io_bound(io);
         printf("broker ready front=%s sink=%s feed=%s epoch=%llu\n", bound->front, bound->sink, bound->feed,
-               (unsigned long long)shell_epoch(shell));
+               (unsigned long long)io_epoch(io));
         fflush(stdout);
-        log_event(LOG_INFO, "broker.started", "data=%s front=%s sink=%s feed=%s epoch=%llu", shell_options->ledger.dir,
-                  bound->front, bound->sink, bound->feed, (unsigned long long)shell_epoch(shell));
-        code = shell_serve(shell, &fail);
+        log_event(LOG_INFO, "broker.started", "data=%s front=%s sink=%s feed=%s epoch=%llu", io_options->ledger.dir,
+                  bound->front, bound->sink, bound->feed, (unsigned long long)io_epoch(io));
+        code = io_serve(io, &fail);
     }
-    shell_close(&shell);
+    io_close(&io);
     if (code == 0) {
-        log_event(LOG_INFO, "broker.stopped", "data=%s", shell_options->ledger.dir);
+        log_event(LOG_INFO, "broker.stopped", "data=%s", io_options->ledger.dir);
         return EXIT_SUCCESS;
     }
     fprintf(stderr, "sluice-broker: %s\n", fail.text);
@@ -179,14 +179,14 @@ static int serve(const struct shell_options *shell_options)
 int program_main(int argc, char **argv)
 {
     struct told told;
-    struct shell_options shell_options = {0};
-    struct cmdline_values values = {.into = {&told, &shell_options.settings}};
+    struct io_options io_options = {0};
+    struct cmdline_values values = {.into = {&told, &io_options.settings}};
     int status = cmdline_begin(&line, argc - 1, argv + 1, &values);
     cmdline_finish(&values);
     if (status >= 0)
         return status;
     log_open("broker", (enum log_level)told.log);
-    if ((status = read_told(&told, &shell_options)) || (status = check_reach(&told)))
+    if ((status = read_told(&told, &io_options)) || (status = check_reach(&told)))
         return status;
-    return serve(&shell_options);
+    return serve(&io_options);
 }

@@ -1,6 +1,6 @@
 /*
  * task_summary.h - what scheduling needs to know of a submitted task, read from its JSON,
- * and the number that tells one content of a group from another. The shell asks for
+ * and the number that tells one content of a group from another. The I/O side asks for
  * both at a submit; the ledger keeps them beside the task (ledger.def), and reads them
  * from it again where it does not.
  */

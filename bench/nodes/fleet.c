@@ -120,7 +120,7 @@ static void begin_run(struct fleet *fleet, const struct effect *effect)
     push(fleet, fleet->now_s, index, STEP_CALL);
 }
 
-/* What the core wants done; a cycle as the shell has it, until it wants nothing more. */
+/* What the core wants done; a cycle as the I/O side has it, until it wants nothing more. */
 static void settle(struct fleet *fleet)
 {
     struct handed {

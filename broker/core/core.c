@@ -259,7 +259,7 @@ void core_dispatch(struct core *core, int64_t now_ms)
         dispatch(core);
 }
 
-/* ---- what the shell asks and says -------------------------------------------------------- */
+/* ---- what the I/O side asks and says ---------------------------------------------------- */
 
 struct effects core_effects(const struct core *core) { return (struct effects){core->effects, core->effect_count}; }
 

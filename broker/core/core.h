@@ -3,16 +3,16 @@
  *
  * It does no I/O and asks no clock. core_handle takes one decoded message and
  * `now`; core_tick does what is due and says when to be called again. Both append
- * effects to core->effects; the shell (shell.h) carries them out in this order:
+ * effects to core->effects; the I/O side (io.h) carries them out in this order:
  *   1. every PERSIST_* effect, in one ledger transaction, committed;
  *   2. then all others, in the order they were emitted.
  * So nothing leaves the broker before it is on disk.
  *
  * The core keeps no payload: tasks, layers, records and answers live in the
- * ledger; effects name them by group and rollout and the shell loads them.
+ * ledger; effects name them by group and rollout and the I/O side loads them.
  *
  * Slices in effects are good until core_effects_clear. Those taken from the
- * message in hand are borrowed from its bytes: the shell keeps a cycle's messages
+ * message in hand are borrowed from its bytes: the I/O side keeps a cycle's messages
  * until its effects are done. `now_ms` is monotonic; `wall_ms` is only recorded.
  *
  * Invariants (core_check): each rollout is in exactly one place; counts equal
@@ -59,9 +59,9 @@ enum placing {
         PLACING_COUNT
 };
 
-/* ---- what the shell tells the core -------------------------------------------- */
+/* ---- what the I/O side tells the core ----------------------------------------- */
 
-/* What of a task scheduling needs; the shell parses the task (schemas/task/task.h). */
+/* What of a task scheduling needs; the I/O side parses the task (schemas/task/task.h). */
 struct core_task {
     struct slice id;
     struct slice image; /* whose faults are counted together */
@@ -342,7 +342,7 @@ void core_dispatch(struct core *core, int64_t now_ms);
 struct effects core_effects(const struct core *core);
 void core_effects_clear(struct core *core);
 
-/* True once an allocation failed: the shell stops without acknowledging anything more. */
+/* True once an allocation failed: the I/O side stops without acknowledging anything more. */
 bool core_failed(const struct core *core);
 
 /* Verifies the invariants; NULL, or a static sentence saying what is broken. Slow; for tests. */

@@ -3,7 +3,7 @@
  *
  * Calls go down and never up: docs/design.md has the picture, tests/system/structure/test_circles.py the floors of all files.
  *
- *   core.c       the entries: what the shell calls; which handler a message has; what is due
+ *   core.c       the entries: what broker/io calls; which handler a message has; what is due
  *   handlers     one a message, in clients/, engines/, queue/, workers/ and status/
  *   settle.c     what was noted on engines and images in a step, and what follows from it
  *   dispatch.c   who gets what; failures.c, groups.c: budgets and ends; jobs.c: the places of jobs

@@ -1,5 +1,5 @@
 /* Once a second, and as much is taken: is there space on the ledger's disk, and are its files where they were? Once a minute: what time it is. */
-#include "broker/shell/inner.h"
+#include "broker/io/inner.h"
 
 #include <errno.h>
 #include <sys/statvfs.h>
@@ -13,41 +13,41 @@ enum {
 };
 
 /* Low below the reserve; no longer low a quarter above it. */
-static void look_at_space(struct shell *shell)
+static void look_at_space(struct io *io)
 {
     struct statvfs disk;
-    shell->disk_unseen_bytes = 0;
-    if (!shell->disk_reserve_bytes || statvfs(shell->ledger_dir, &disk) < 0)
+    io->disk_unseen_bytes = 0;
+    if (!io->disk_reserve_bytes || statvfs(io->ledger_dir, &disk) < 0)
         return;
     uint64_t free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
-    uint64_t enough = shell->disk_reserve_bytes;
-    bool is_low = free_bytes < (shell->disk_is_low ? enough + enough / 4 : enough);
-    if (is_low == shell->disk_is_low)
+    uint64_t enough = io->disk_reserve_bytes;
+    bool is_low = free_bytes < (io->disk_is_low ? enough + enough / 4 : enough);
+    if (is_low == io->disk_is_low)
         return;
-    shell->disk_is_low = is_low;
-    core_disk_is_low(shell->core, is_low);
-    ledger_be_tight(shell->ledger, is_low);
+    io->disk_is_low = is_low;
+    core_disk_is_low(io->core, is_low);
+    ledger_be_tight(io->ledger, is_low);
     log_event(is_low ? LOG_WARN : LOG_INFO, is_low ? "broker.disk-low" : "broker.disk-enough",
-              "data=%s free_mib=%llu reserve_mib=%llu action=%s", shell->ledger_dir,
+              "data=%s free_mib=%llu reserve_mib=%llu action=%s", io->ledger_dir,
               (unsigned long long)(free_bytes >> 20), (unsigned long long)(enough >> 20),
               is_low ? "submits-refused" : "submits-taken");
 }
 
-int shell_watch_disk(struct shell *shell, int64_t now_ms, struct fail *fail)
+int io_watch_disk(struct io *io, int64_t now_ms, struct fail *fail)
 {
-    if (!shell->ledger_dir)
+    if (!io->ledger_dir)
         return 0;
-    if (now_ms < shell->disk_look_ms) {
-        if (shell->disk_unseen_bytes > shell->disk_reserve_bytes / LOOKS_A_RESERVE)
-            look_at_space(shell);
+    if (now_ms < io->disk_look_ms) {
+        if (io->disk_unseen_bytes > io->disk_reserve_bytes / LOOKS_A_RESERVE)
+            look_at_space(io);
         return 0;
     }
-    shell->disk_look_ms = now_ms + LOOK_PERIOD_MS;
-    look_at_space(shell);
-    int code = ledger_look(shell->ledger, fail);
-    if (code || now_ms < shell->clock_note_ms)
+    io->disk_look_ms = now_ms + LOOK_PERIOD_MS;
+    look_at_space(io);
+    int code = ledger_look(io->ledger, fail);
+    if (code || now_ms < io->clock_note_ms)
         return code;
     struct moment now = moment_now();
-    shell->clock_note_ms = now_ms + CLOCK_PERIOD_MS;
-    return ledger_note_clock(shell->ledger, &now, core_clock_ms(shell->core), fail);
+    io->clock_note_ms = now_ms + CLOCK_PERIOD_MS;
+    return ledger_note_clock(io->ledger, &now, core_clock_ms(io->core), fail);
 }

@@ -1,6 +1,6 @@
-/* shell/inner.h - what the shell's own files share. */
-#ifndef SLUICE_BROKER_SHELL_INNER_H
-#define SLUICE_BROKER_SHELL_INNER_H
+/* io/inner.h - what the files of broker/io share. */
+#ifndef SLUICE_BROKER_IO_INNER_H
+#define SLUICE_BROKER_IO_INNER_H
 
 #include "broker/ledger/backup.h"
 #include "broker/net/conn_limit.h"
@@ -10,8 +10,8 @@
 #include "broker/net/lanes.h"
 #include "broker/ledger/ledger.h"
 #include "broker/ledger/lock.h"
-#include "broker/shell/shell.h"
-#include "broker/shell/turns.h"
+#include "broker/io/io.h"
+#include "broker/io/turns.h"
 #include "broker/layer_gc/layer_gc.h"
 
 enum {
@@ -40,7 +40,7 @@ struct complaint {
     uint64_t unsaid;
 };
 
-struct shell {
+struct io {
     struct ledger *ledger;
     struct core *core;
     struct auth auth;
@@ -49,7 +49,7 @@ struct shell {
     struct lanes *lanes;
     struct feed *feed;
     void *context, *front, *sink;
-    struct shell_endpoints bound;
+    struct io_endpoints bound;
     uint64_t epoch;
     int signal_fd;
     struct lock ipc_lock;
@@ -81,54 +81,54 @@ struct shell {
     struct complaint bad_worker_message, turned_away, undeliverable;
 };
 
-/* ---- shell/restore.c -------------------------------------------------------------------- */
+/* ---- io/restore.c -------------------------------------------------------------------- */
 
 /* Makes the core, of a new epoch, and tells it what the ledger holds. */
-int shell_restore(struct shell *shell, const struct shell_options *options, struct fail *fail);
+int io_restore(struct io *io, const struct io_options *options, struct fail *fail);
 
 /* The sockets' places in conn_limit. */
 enum { PLACE_FRONT, PLACE_SINK, PLACE_FEED };
 
-/* ---- shell/sockets.c ------------------------------------------------------------------- */
+/* ---- io/sockets.c ------------------------------------------------------------------- */
 
-int shell_bind(struct shell *shell, const struct shell_options *options, struct fail *fail);
-void shell_unbind(struct shell *shell);
+int io_bind(struct io *io, const struct io_options *options, struct fail *fail);
+void io_unbind(struct io *io);
 
-/* ---- shell/intake.c --------------------------------------------------------------------- */
+/* ---- io/intake.c --------------------------------------------------------------------- */
 
 /* Reads what is there, and lets the core handle as much as a cycle may. */
-void shell_take_in(struct shell *shell, int64_t now_ms, int64_t wall_ms);
+void io_take_in(struct io *io, int64_t now_ms, int64_t wall_ms);
 /* Whether something was read that waits for its turn. */
-bool shell_has_waiting(const struct shell *shell);
-void shell_drop_inbound(struct shell *shell);
+bool io_has_waiting(const struct io *io);
+void io_drop_inbound(struct io *io);
 /* At the end. */
-void shell_drop_waiting(struct shell *shell);
+void io_drop_waiting(struct io *io);
 
-/* ---- shell/effects.c -------------------------------------------------------------------- */
+/* ---- io/effects.c -------------------------------------------------------------------- */
 
 /* Persists, commits, sends. Negative when the ledger failed, or the core ran out of memory. */
-int shell_carry_out(struct shell *shell, struct fail *fail);
+int io_carry_out(struct io *io, struct fail *fail);
 
 /* Sends a client a message. Negative when there is no memory for it. */
-int shell_answer(struct shell *shell, struct slice client, enum message_id id, const void *message, struct fail *fail);
+int io_answer(struct io *io, struct slice client, enum message_id id, const void *message, struct fail *fail);
 
 /* Logs `text` as event `id`, at most once a second, with how often it was not said. */
-void shell_complain(struct complaint *complaint, const char *id, const char *text);
+void io_complain(struct complaint *complaint, const char *id, const char *text);
 
-/* ---- shell/backup.c, shell/layer_gc.c, shell/disk.c ---------------------------------------------------- */
+/* ---- io/backup.c, io/layer_gc.c, io/disk.c ---------------------------------------------------- */
 
 /* Carries out BACK_UP, or refuses it. */
-int shell_back_up(struct shell *shell, const struct effect *effect, struct fail *fail);
+int io_back_up(struct io *io, const struct effect *effect, struct fail *fail);
 /* The copy has been made, or could not be: says so to who asked. */
-int shell_end_backup(struct shell *shell, struct fail *fail);
-void shell_cancel_backup(struct shell *shell);
+int io_end_backup(struct io *io, struct fail *fail);
+void io_cancel_backup(struct io *io);
 
 /* Begins where a store is given and the ledger is a file. */
-int shell_start_layer_gc(struct shell *shell, const struct shell_options *options, struct fail *fail);
+int io_start_layer_gc(struct io *io, const struct io_options *options, struct fail *fail);
 /* Once a second tells the core, and the log, what became of it. */
-void shell_watch_layer_gc(struct shell *shell, int64_t now_ms);
+void io_watch_layer_gc(struct io *io, int64_t now_ms);
 
 /* Looks once a second. Negative when the ledger cannot go on. */
-int shell_watch_disk(struct shell *shell, int64_t now_ms, struct fail *fail);
+int io_watch_disk(struct io *io, int64_t now_ms, struct fail *fail);
 
 #endif

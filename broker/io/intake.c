@@ -1,5 +1,5 @@
 /* From frames to core_handle: reading, decoding, and refusing what cannot be read. */
-#include "broker/shell/inner.h"
+#include "broker/io/inner.h"
 
 #include <msgpack.h>
 #include <stdio.h>
@@ -62,20 +62,20 @@ static void drop_inbound(struct inbound *inbound)
     zmq_msg_close(&inbound->body);
 }
 
-void shell_drop_inbound(struct shell *shell)
+void io_drop_inbound(struct io *io)
 {
-    for (size_t i = 0; i < shell->inbound_count; i++)
-        drop_inbound(&shell->inbound[i]);
-    shell->inbound_count = shell->inbound_bytes = 0;
+    for (size_t i = 0; i < io->inbound_count; i++)
+        drop_inbound(&io->inbound[i]);
+    io->inbound_count = io->inbound_bytes = 0;
 }
 
-void shell_drop_waiting(struct shell *shell)
+void io_drop_waiting(struct io *io)
 {
     for (int place = 0; place < PLACE_FEED; place++) {
         struct turn_inbound *turn;
-        while (shell->turns[place] && (turn = turns_take(shell->turns[place], INT64_MAX)))
+        while (io->turns[place] && (turn = turns_take(io->turns[place], INT64_MAX)))
             drop_waiting(container_of(turn, struct waiting, turn));
-        turns_destroy(&shell->turns[place]);
+        turns_destroy(&io->turns[place]);
     }
 }
 
@@ -104,7 +104,7 @@ static uint64_t peek_tag(struct slice bytes)
     return tag;
 }
 
-static void refuse_client(struct shell *shell, zmq_msg_t *from, zmq_msg_t *body, const char *request,
+static void refuse_client(struct io *io, zmq_msg_t *from, zmq_msg_t *body, const char *request,
                           const struct refusal *no)
 {
     struct msg_refused refused = {.tag = peek_tag(zmq_frame_peek(body)),
@@ -115,19 +115,18 @@ static void refuse_client(struct shell *shell, zmq_msg_t *from, zmq_msg_t *body,
                                   .text = slice_from_str(no->text),
                                   .has_retry_after_ms = no->reason == REFUSAL_QUEUE_FULL,
                                   .retry_after_ms = ROOM_RETRY_MS};
-    buffer_clear(&shell->out);
+    buffer_clear(&io->out);
     struct refusal ours;
-    if (!message_encode(MSG_refused, &refused, &shell->out, &ours)) {
+    if (!message_encode(MSG_refused, &refused, &io->out, &ours)) {
         log_event(LOG_ERROR, "broker.refusal-unsendable", "reason=%s", ours.text);
         return;
     }
     zmq_msg_t answer;
-    if (zmq_frame_send_copy(shell->front, zmq_frame_peek(from), ZMQ_SNDMORE) &&
-        zmq_frame_init(&answer, &shell->out, NULL))
-        zmq_frame_send(shell->front, &answer, 0);
+    if (zmq_frame_send_copy(io->front, zmq_frame_peek(from), ZMQ_SNDMORE) && zmq_frame_init(&answer, &io->out, NULL))
+        zmq_frame_send(io->front, &answer, 0);
 }
 
-void shell_complain(struct complaint *complaint, const char *id, const char *text)
+void io_complain(struct complaint *complaint, const char *id, const char *text)
 {
     int64_t now_ms = clock_ms();
     if (complaint->said_ms && now_ms - complaint->said_ms < 1000) {
@@ -138,15 +137,15 @@ void shell_complain(struct complaint *complaint, const char *id, const char *tex
     *complaint = (struct complaint){.said_ms = now_ms};
 }
 
-static void refuse_inbound(struct shell *shell, struct inbound *inbound, const char *request, const struct refusal *no,
+static void refuse_inbound(struct io *io, struct inbound *inbound, const char *request, const struct refusal *no,
                            bool is_client)
 {
     if (is_client) {
-        refuse_client(shell, &inbound->from, &inbound->body, request, no);
+        refuse_client(io, &inbound->from, &inbound->body, request, no);
         return;
     }
-    shell_complain(&shell->bad_worker_message, "broker.bad-worker-message", no->text);
-    core_tell_unread(shell->core, clock_ms(), slice_from_str(inbound->name), slice_from_str(no->text));
+    io_complain(&io->bad_worker_message, "broker.bad-worker-message", no->text);
+    core_tell_unread(io->core, clock_ms(), slice_from_str(inbound->name), slice_from_str(no->text));
 }
 
 /* ---- handling --------------------------------------------------------------------------------- */
@@ -173,32 +172,32 @@ static bool read_message(struct inbound *inbound, bool alone, bool is_client, en
 }
 
 /* Who sent it, if that may still come in. */
-static bool find_caller(const struct shell *shell, struct inbound *inbound, bool is_client, struct caller *ret,
+static bool find_caller(const struct io *io, struct inbound *inbound, bool is_client, struct caller *ret,
                         struct refusal *no)
 {
     ret->route = zmq_frame_peek(&inbound->from);
     ret->peer = slice_from_str(zmq_msg_gets(&inbound->body, "Peer-Address"));
-    if (auth_find_caller(&shell->auth, &inbound->body, is_client ? ZAP_FRONT : ZAP_SINK, ret, inbound->name))
+    if (auth_find_caller(&io->auth, &inbound->body, is_client ? ZAP_FRONT : ZAP_SINK, ret, inbound->name))
         return true;
     return refuse(no, REFUSAL_NOT_ALLOWED, "", "this key is no longer known to the broker as a %s's",
                   is_client ? "trainer's or an admin" : "worker");
 }
 
 /* Of a group that the core does not remember, what the ledger knows. False when the ledger failed. */
-static bool look_back(struct shell *shell, struct slice group, struct core_task *task)
+static bool look_back(struct io *io, struct slice group, struct core_task *task)
 {
-    if (core_remembers(shell->core, group))
+    if (core_remembers(io->core, group))
         return true;
-    if (!shell->is_looking_back && ledger_read_begin(shell->ledger, NULL) < 0)
+    if (!io->is_looking_back && ledger_read_begin(io->ledger, NULL) < 0)
         return false;
-    shell->is_looking_back = true; /* all looks of a cycle share a snapshot, which is cheaper */
-    int found = ledger_find_past(shell->ledger, group, &task->past_hash, NULL);
+    io->is_looking_back = true; /* all looks of a cycle share a snapshot, which is cheaper */
+    int found = ledger_find_past(io->ledger, group, &task->past_hash, NULL);
     task->is_past = found > 0;
     return found >= 0;
 }
 
 /* True when the core has handled it, and its bytes must be kept. */
-static bool handle_inbound(struct shell *shell, struct inbound *inbound, bool alone, bool is_client, int64_t now_ms,
+static bool handle_inbound(struct io *io, struct inbound *inbound, bool alone, bool is_client, int64_t now_ms,
                            int64_t wall_ms)
 {
     enum message_id id;
@@ -206,23 +205,23 @@ static bool handle_inbound(struct shell *shell, struct inbound *inbound, bool al
     struct refusal no;
     const char *request = "";
     struct caller caller = {0};
-    if (!find_caller(shell, inbound, is_client, &caller, &no) ||
+    if (!find_caller(io, inbound, is_client, &caller, &no) ||
         !read_message(inbound, alone, is_client, &id, &message, &request, &no)) {
-        refuse_inbound(shell, inbound, request, &no, is_client);
+        refuse_inbound(io, inbound, request, &no, is_client);
         return false;
     }
     struct fail why;
-    if (id == MSG_worker_beat && lanes_judge(shell->lanes, message.worker_beat.lane, caller.peer, &why) != 0)
+    if (id == MSG_worker_beat && lanes_judge(io->lanes, message.worker_beat.lane, caller.peer, &why) != 0)
         caller.lane_refused = slice_from_str(why.text);
     caller.lane_connects = true;
     if (id != MSG_group_submit) {
-        core_handle(shell->core, now_ms, wall_ms, &caller, id, &message, NULL, 0);
+        core_handle(io->core, now_ms, wall_ms, &caller, id, &message, NULL, 0);
         return true;
     }
     const struct msg_group_submit *submit = &message.group_submit;
-    if (!look_back(shell, submit->group, &inbound->summary.task))
+    if (!look_back(io, submit->group, &inbound->summary.task))
         return false; /* the broker ends, and who sent it hears nothing */
-    core_handle(shell->core, now_ms, wall_ms, &caller, id, &message, &inbound->summary.task,
+    core_handle(io->core, now_ms, wall_ms, &caller, id, &message, &inbound->summary.task,
                 task_summary_hash(submit->stream, submit->samples, submit->task));
     return true;
 }
@@ -230,9 +229,9 @@ static bool handle_inbound(struct shell *shell, struct inbound *inbound, bool al
 /* ---- a round of reading ----------------------------------------------------------------------- */
 
 /* Who is one to us, whatever connections it has: a key; without keys an address, and on ipc a process. */
-static struct slice peer_of(const struct shell *shell, zmq_msg_t *body)
+static struct slice peer_of(const struct io *io, zmq_msg_t *body)
 {
-    const char *name = zmq_msg_gets(body, shell->auth.certs ? "User-Id" : "Peer-Address");
+    const char *name = zmq_msg_gets(body, io->auth.certs ? "User-Id" : "Peer-Address");
     return slice_from_str(name ? name : "");
 }
 
@@ -244,7 +243,7 @@ static bool is_beat(struct waiting *waiting)
 }
 
 /* As much of its peer waits as may. A client is told; a worker's next beat says all that this one does. */
-static void turn_away(struct shell *shell, struct waiting *waiting, bool is_client)
+static void turn_away(struct io *io, struct waiting *waiting, bool is_client)
 {
     enum message_id id;
     struct refusal no;
@@ -252,16 +251,16 @@ static void turn_away(struct shell *shell, struct waiting *waiting, bool is_clie
     refuse(&no, REFUSAL_QUEUE_FULL, "", "%d messages of yours, or %d MiB, wait to be read", PEER_WAITING_MAX,
            PEER_WAITING_BYTES >> 20);
     if (is_client)
-        refuse_client(shell, &waiting->from, &waiting->body, is_named ? message_get(id)->wire : "", &no);
+        refuse_client(io, &waiting->from, &waiting->body, is_named ? message_get(id)->wire : "", &no);
     char text[160];
-    snprintf(text, sizeof(text), "%.*s sends more than is read: %s", SLICE_ARG(peer_of(shell, &waiting->body)),
+    snprintf(text, sizeof(text), "%.*s sends more than is read: %s", SLICE_ARG(peer_of(io, &waiting->body)),
              is_client ? "refused, queue-full" : "beat dropped");
-    shell_complain(&shell->turned_away, "broker.peer-floods", text);
+    io_complain(&io->turned_away, "broker.peer-floods", text);
     drop_waiting(waiting);
 }
 
 /* False when there may be more to read. */
-static bool read_round(struct shell *shell, struct turns *turns, void *socket, bool is_client)
+static bool read_round(struct io *io, struct turns *turns, void *socket, bool is_client)
 {
     if (!turns_begin(turns, clock_us()))
         return false;
@@ -269,11 +268,11 @@ static bool read_round(struct shell *shell, struct turns *turns, void *socket, b
         struct waiting *waiting = read_one(socket, is_client);
         if (!waiting)
             return true;
-        conn_limit_heard(shell->conns, &waiting->body);
-        struct slice peer = peer_of(shell, &waiting->body);
+        conn_limit_heard(io->conns, &waiting->body);
+        struct slice peer = peer_of(io, &waiting->body);
         int fd = zmq_msg_get(&waiting->body, ZMQ_SRCFD);
         if (!turns_add(turns, peer, fd, &waiting->turn, !is_client && !is_beat(waiting)))
-            turn_away(shell, waiting, is_client);
+            turn_away(io, waiting, is_client);
     }
     return false;
 }
@@ -291,9 +290,9 @@ struct part {
 };
 
 /* Trajectories that were asked for since it was last looked. */
-static size_t count_loads(const struct shell *shell, struct part *part)
+static size_t count_loads(const struct io *io, struct part *part)
 {
-    struct effects effects = core_effects(shell->core);
+    struct effects effects = core_effects(io->core);
     size_t before = part->loads;
     for (; part->effects_seen < effects.count; part->effects_seen++) {
         enum effect_kind kind = effects.items[part->effects_seen].kind;
@@ -302,71 +301,71 @@ static size_t count_loads(const struct shell *shell, struct part *part)
     return part->loads - before;
 }
 
-static bool is_over(const struct shell *shell, const struct part *part)
+static bool is_over(const struct io *io, const struct part *part)
 {
-    return shell->inbound_bytes >= part->bytes_end || part->loads >= LOADS_MAX || part->effects_seen >= EFFECTS_MAX ||
+    return io->inbound_bytes >= part->bytes_end || part->loads >= LOADS_MAX || part->effects_seen >= EFFECTS_MAX ||
            clock_us() >= part->end_us;
 }
 
 /* What it cost in time; what will be stored or loaded for it counts as its part of what a cycle may. */
-static int64_t take_one(struct shell *shell, struct waiting *waiting, bool is_client, struct part *part, int64_t now_ms,
+static int64_t take_one(struct io *io, struct waiting *waiting, bool is_client, struct part *part, int64_t now_ms,
                         int64_t wall_ms)
 {
-    struct inbound *inbound = &shell->inbound[shell->inbound_count];
+    struct inbound *inbound = &io->inbound[io->inbound_count];
     int64_t begun_us = clock_us();
     size_t bytes = waiting->turn.bytes;
     zmq_msg_init(&inbound->from);
     zmq_msg_init(&inbound->body);
     zmq_msg_move(&inbound->from, &waiting->from);
     zmq_msg_move(&inbound->body, &waiting->body);
-    shell->disk_unseen_bytes += bytes;
-    bool is_kept = handle_inbound(shell, inbound, waiting->alone, is_client, now_ms, wall_ms);
+    io->disk_unseen_bytes += bytes;
+    bool is_kept = handle_inbound(io, inbound, waiting->alone, is_client, now_ms, wall_ms);
     drop_waiting(waiting);
     if (is_kept) {
-        shell->inbound_count++;
-        shell->inbound_bytes += bytes;
+        io->inbound_count++;
+        io->inbound_bytes += bytes;
     } else {
         drop_inbound(inbound);
     }
-    size_t loads = count_loads(shell, part);
+    size_t loads = count_loads(io, part);
     return clock_us() - begun_us + (int64_t)(loads * TURN_US / LOADS_MAX + bytes * TURN_US / INBOUND_BYTES_MAX);
 }
 
 /* False when there may be more to read. */
-static bool take_part(struct shell *shell, int place, int64_t now_ms, int64_t wall_ms)
+static bool take_part(struct io *io, int place, int64_t now_ms, int64_t wall_ms)
 {
     bool is_client = place == PLACE_FRONT;
-    void *socket = is_client ? shell->front : shell->sink;
-    struct turns *turns = shell->turns[place];
-    struct part part = {.bytes_end = shell->inbound_bytes + INBOUND_BYTES_MAX / 2,
-                        .effects_seen = core_effects(shell->core).count,
+    void *socket = is_client ? io->front : io->sink;
+    struct turns *turns = io->turns[place];
+    struct part part = {.bytes_end = io->inbound_bytes + INBOUND_BYTES_MAX / 2,
+                        .effects_seen = core_effects(io->core).count,
                         .end_us = clock_us() + TURN_US};
-    bool is_drained = read_round(shell, turns, socket, is_client);
-    for (size_t taken = 0; !taken || (taken < INBOUND_MAX / 2 && !is_over(shell, &part));) {
+    bool is_drained = read_round(io, turns, socket, is_client);
+    for (size_t taken = 0; !taken || (taken < INBOUND_MAX / 2 && !is_over(io, &part));) {
         struct turn_inbound *turn = turns_take(turns, taken ? TURN_US : INT64_MAX);
         if (turn) {
             struct waiting *waiting = container_of(turn, struct waiting, turn);
-            turns_charge(turns, take_one(shell, waiting, is_client, &part, now_ms, wall_ms));
+            turns_charge(turns, take_one(io, waiting, is_client, &part, now_ms, wall_ms));
             taken++;
         } else if (is_drained || turns_count(turns)) {
             break;
         } else {
-            is_drained = read_round(shell, turns, socket, is_client);
+            is_drained = read_round(io, turns, socket, is_client);
         }
     }
     return is_drained;
 }
 
-void shell_take_in(struct shell *shell, int64_t now_ms, int64_t wall_ms)
+void io_take_in(struct io *io, int64_t now_ms, int64_t wall_ms)
 {
-    shell->is_drained[PLACE_SINK] = take_part(shell, PLACE_SINK, now_ms, wall_ms);
-    shell->is_drained[PLACE_FRONT] = take_part(shell, PLACE_FRONT, now_ms, wall_ms);
-    if (shell->is_looking_back)
-        ledger_read_end(shell->ledger, NULL);
-    shell->is_looking_back = false;
+    io->is_drained[PLACE_SINK] = take_part(io, PLACE_SINK, now_ms, wall_ms);
+    io->is_drained[PLACE_FRONT] = take_part(io, PLACE_FRONT, now_ms, wall_ms);
+    if (io->is_looking_back)
+        ledger_read_end(io->ledger, NULL);
+    io->is_looking_back = false;
 }
 
-bool shell_has_waiting(const struct shell *shell)
+bool io_has_waiting(const struct io *io)
 {
-    return turns_count(shell->turns[PLACE_FRONT]) || turns_count(shell->turns[PLACE_SINK]);
+    return turns_count(io->turns[PLACE_FRONT]) || turns_count(io->turns[PLACE_SINK]);
 }

@@ -1,5 +1,5 @@
 /* The layer GC: begun, and what became of the store told to the core and to the log. */
-#include "broker/shell/inner.h"
+#include "broker/io/inner.h"
 
 #include <stdio.h>
 
@@ -7,20 +7,20 @@
 
 enum { LOOK_PERIOD_MS = 1000 };
 
-int shell_start_layer_gc(struct shell *shell, const struct shell_options *options, struct fail *fail)
+int io_start_layer_gc(struct io *io, const struct io_options *options, struct fail *fail)
 {
     if (!options->store_dir)
         return 0;
-    if (!shell->ledger_dir) {
+    if (!io->ledger_dir) {
         log_event(LOG_WARN, "broker.store-off",
                   "store=%s why=\"no ledger says what is needed\" "
                   "action=nothing-deleted",
                   options->store_dir);
         return 0;
     }
-    return layer_gc_start(&shell->layer_gc,
+    return layer_gc_start(&io->layer_gc,
                           &(struct layer_gc_options){.dir = options->store_dir,
-                                                     .data_dir = shell->ledger_dir,
+                                                     .data_dir = io->ledger_dir,
                                                      .grace_ms = options->store_grace_ms},
                           fail);
 }
@@ -35,22 +35,22 @@ static void say(const struct layer_gc_view *before, const struct layer_gc_view *
         log_event(LOG_WARN, "broker.store-error", "text=\"%s\" action=tries-again", now->error.text);
 }
 
-void shell_watch_layer_gc(struct shell *shell, int64_t now_ms)
+void io_watch_layer_gc(struct io *io, int64_t now_ms)
 {
     static const char *const words[] = {
         [LAYER_GC_SILENT] = "silent", [LAYER_GC_REFUSED] = "refused", [LAYER_GC_TENDED] = "tended"};
     struct layer_gc_view view;
-    if (!shell->layer_gc || now_ms < shell->layer_gc_look_ms)
+    if (!io->layer_gc || now_ms < io->layer_gc_look_ms)
         return;
-    shell->layer_gc_look_ms = now_ms + LOOK_PERIOD_MS;
-    layer_gc_see(shell->layer_gc, &view);
-    say(&shell->layer_gc_seen, &view);
-    shell->layer_gc_seen = view;
+    io->layer_gc_look_ms = now_ms + LOOK_PERIOD_MS;
+    layer_gc_see(io->layer_gc, &view);
+    say(&io->layer_gc_seen, &view);
+    io->layer_gc_seen = view;
     struct core_store told = {.state = words[view.state],
                               .layers = view.layers,
                               .bytes = view.bytes,
                               .freed_layers = view.freed_layers,
                               .freed_bytes = view.freed_bytes};
     snprintf(told.error, sizeof(told.error), "%.255s", view.error.text);
-    core_tell_store(shell->core, &told);
+    core_tell_store(io->core, &told);
 }

@@ -1,5 +1,5 @@
 /* From the ledger's rows to a core that goes on where the last one stopped. */
-#include "broker/shell/inner.h"
+#include "broker/io/inner.h"
 
 #include <errno.h>
 
@@ -30,26 +30,26 @@ static bool tell_early_cancel(void *core, struct slice name, struct slice owner,
     return core_restore_early_cancel(core, name, owner, clock_ms);
 }
 
-int shell_restore(struct shell *shell, const struct shell_options *options, struct fail *fail)
+int io_restore(struct io *io, const struct io_options *options, struct fail *fail)
 {
     const struct core_settings *settings = &options->settings;
     uint64_t versions;
     int64_t ledger_ms = 0;
     struct moment now = moment_now();
-    int code = ledger_next_epoch(shell->ledger, &shell->epoch, fail);
+    int code = ledger_next_epoch(io->ledger, &io->epoch, fail);
     if (code == 0)
-        code = ledger_start_clock(shell->ledger, &now, &ledger_ms, fail);
+        code = ledger_start_clock(io->ledger, &now, &ledger_ms, fail);
     if (code == 0)
-        code = ledger_get_versions(shell->ledger, &versions, fail);
+        code = ledger_get_versions(io->ledger, &versions, fail);
     if (code)
         return code;
-    shell->core = core_create(settings, shell->epoch, clock_ms());
-    if (!shell->core)
+    io->core = core_create(settings, io->epoch, clock_ms());
+    if (!io->core)
         return fail_set(fail, -ENOMEM, "out of memory");
-    core_set_placing(shell->core, options->placing);
-    core_restore_clock(shell->core, ledger_ms);
-    core_restore_versions(shell->core, versions);
-    struct ledger_reader reader = {.context = shell->core,
+    core_set_placing(io->core, options->placing);
+    core_restore_clock(io->core, ledger_ms);
+    core_restore_versions(io->core, versions);
+    struct ledger_reader reader = {.context = io->core,
                                    .early_cancels_since_ms = ledger_ms > settings->early_cancel_ms
                                                                  ? (uint64_t)(ledger_ms - settings->early_cancel_ms)
                                                                  : 0,
@@ -61,5 +61,5 @@ int shell_restore(struct shell *shell, const struct shell_options *options, stru
                                    .lease = tell_lease,
                                    .early_cancel = tell_early_cancel,
                                    .policy = tell_policy};
-    return ledger_restore(shell->ledger, &reader, fail);
+    return ledger_restore(io->ledger, &reader, fail);
 }

@@ -1,5 +1,5 @@
 /* The three sockets: their options, where they are bound, and the words when they cannot be. */
-#include "broker/shell/inner.h"
+#include "broker/io/inner.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ enum {
     FRONT_READ_MARK = 32,
     SINK_READ_MARK = 16,
     FRONT_SEND_MARK = 1024, /* more than one stream.fetch's answer */
-    FEED_SEND_MARK = 8192,  /* small ones; shell/effects.c counts the bytes of large ones */
+    FEED_SEND_MARK = 8192,  /* small ones; io/effects.c counts the bytes of large ones */
     FEED_READ_MARK = 16,    /* libzmq takes in subscriptions for as long as there are any */
     LINGER_MS = 500
 };
@@ -89,15 +89,15 @@ static int refuse_bind(const char *name, const char *endpoint, int code, struct 
     return fail_set(fail, -code, "cannot bind %s to %s: %s", name, endpoint, zmq_strerror(code));
 }
 
-static int bind_one(struct shell *shell, const struct plan *plan, const char *endpoint, char bound[ENDPOINT_SIZE],
-                    void **ret, struct fail *fail)
+static int bind_one(struct io *io, const struct plan *plan, const char *endpoint, char bound[ENDPOINT_SIZE], void **ret,
+                    struct fail *fail)
 {
-    void *socket = *ret = zmq_socket(shell->context, plan->type);
+    void *socket = *ret = zmq_socket(io->context, plan->type);
     if (!socket || !set_options(socket, common_options, sizeof(common_options) / sizeof(*common_options)) ||
         !set_options(socket, plan->options, plan->option_count) ||
         zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &plan->message_max, sizeof(int64_t)) != 0 ||
-        auth_arm(&shell->auth, socket, plan->domain) != 0 ||
-        conn_limit_watch(shell->conns, socket, plan->message_max, plan->read_mark) < 0)
+        auth_arm(&io->auth, socket, plan->domain) != 0 ||
+        conn_limit_watch(io->conns, socket, plan->message_max, plan->read_mark) < 0)
         return fail_set(fail, -errno, "cannot make the socket %s: %s", plan->name, zmq_strerror(errno));
     if (zmq_bind(socket, endpoint) != 0)
         return refuse_bind(plan->name, endpoint, errno, fail);
@@ -123,19 +123,19 @@ static void warn_of_port(const char *name, const char *endpoint)
         fclose(file);
 }
 
-int shell_bind(struct shell *shell, const struct shell_options *options, struct fail *fail)
+int io_bind(struct io *io, const struct io_options *options, struct fail *fail)
 {
     int code = 0;
     void *feed = NULL;
     if (options->ipc_dir)
-        code = lock_take(options->ipc_dir, &shell->ipc_lock, fail);
+        code = lock_take(options->ipc_dir, &io->ipc_lock, fail);
     if (code == 0)
-        code = bind_one(shell, &front_plan, options->endpoints.front, shell->bound.front, &shell->front, fail);
+        code = bind_one(io, &front_plan, options->endpoints.front, io->bound.front, &io->front, fail);
     if (code == 0)
-        code = bind_one(shell, &sink_plan, options->endpoints.sink, shell->bound.sink, &shell->sink, fail);
+        code = bind_one(io, &sink_plan, options->endpoints.sink, io->bound.sink, &io->sink, fail);
     if (code == 0)
-        code = bind_one(shell, &feed_plan, options->endpoints.feed, shell->bound.feed, &feed, fail);
-    if (code == 0 && !(shell->feed = feed_create(feed, shell->bound.feed, &shell->auth)))
+        code = bind_one(io, &feed_plan, options->endpoints.feed, io->bound.feed, &feed, fail);
+    if (code == 0 && !(io->feed = feed_create(feed, io->bound.feed, &io->auth)))
         code = fail_set(fail, -ENOMEM, "out of memory");
     if (code) {
         if (feed)
@@ -149,23 +149,23 @@ int shell_bind(struct shell *shell, const struct shell_options *options, struct 
 }
 
 /* libzmq leaves the files of ipc:// endpoints behind; only who holds the lock made them. */
-static void remove_file(const struct shell *shell, const char *endpoint)
+static void remove_file(const struct io *io, const char *endpoint)
 {
-    if (shell->ipc_lock.file_fd >= 0 && strncmp(endpoint, "ipc://", 6) == 0)
+    if (io->ipc_lock.file_fd >= 0 && strncmp(endpoint, "ipc://", 6) == 0)
         unlink(endpoint + 6);
 }
 
-void shell_unbind(struct shell *shell)
+void io_unbind(struct io *io)
 {
-    for (int place = 0; shell->conns && place < CONN_LIMIT_SOCKETS; place++)
-        conn_limit_leave(shell->conns, place);
-    if (shell->front)
-        zmq_close(shell->front);
-    if (shell->sink)
-        zmq_close(shell->sink);
-    shell->front = shell->sink = NULL;
-    feed_destroy(&shell->feed);
-    remove_file(shell, shell->bound.front);
-    remove_file(shell, shell->bound.sink);
-    remove_file(shell, shell->bound.feed);
+    for (int place = 0; io->conns && place < CONN_LIMIT_SOCKETS; place++)
+        conn_limit_leave(io->conns, place);
+    if (io->front)
+        zmq_close(io->front);
+    if (io->sink)
+        zmq_close(io->sink);
+    io->front = io->sink = NULL;
+    feed_destroy(&io->feed);
+    remove_file(io, io->bound.front);
+    remove_file(io, io->bound.sink);
+    remove_file(io, io->bound.feed);
 }

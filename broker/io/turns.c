@@ -1,4 +1,4 @@
-#include "broker/shell/turns.h"
+#include "broker/io/turns.h"
 
 #include <stdlib.h>
 

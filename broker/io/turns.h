@@ -12,8 +12,8 @@
  * What comes beyond the bound is for whoever reads to refuse. There is a bound for all of them, beyond which nothing is
  * read. A peer has a name, which who reads chooses; no clock and no socket is known here.
  */
-#ifndef SLUICE_BROKER_SHELL_TURNS_H
-#define SLUICE_BROKER_SHELL_TURNS_H
+#ifndef SLUICE_BROKER_IO_TURNS_H
+#define SLUICE_BROKER_IO_TURNS_H
 
 #include <stdint.h>
 

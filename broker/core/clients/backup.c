@@ -1,4 +1,4 @@
-/* ledger.backup: the core only asks for it; the shell answers when the copy is on disk. */
+/* ledger.backup: the core only asks for it; the I/O side answers when the copy is on disk. */
 #include "broker/core/clients/backup.h"
 #include "broker/core/effects.h"
 #include "broker/core/state.h"

@@ -62,7 +62,7 @@ static inline uint64_t token_of(const struct world *world, const char *job)
     return 0;
 }
 
-/* What the shell does at the end of a cycle. */
+/* What the I/O side does at the end of a cycle. */
 static inline void world_settle(struct world *world)
 {
     core_dispatch(world->core, world->now_ms);

@@ -207,7 +207,7 @@ static inline void carry_out(struct world *world, const struct effect *effect)
         must(name_is_valid(effect->detail) && slice_is(effect->client, "root"));
         world->unanswered--;
         break;
-    default: must(!"an effect that the shell does not know");
+    default: must(!"an effect that the I/O side does not know");
     }
 }
 
@@ -243,7 +243,7 @@ static inline void restart(struct world *world)
         world->workers[i].lane = false;
 }
 
-/* The end of a cycle as the shell does it: dispatch, commit, send. The broker may die in between.
+/* The end of a cycle as the I/O side does it: dispatch, commit, send. The broker may die in between.
  */
 enum crash { CRASH_NEVER, CRASH_BEFORE_COMMIT, CRASH_BEFORE_SEND };
 

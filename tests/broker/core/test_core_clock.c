@@ -1,7 +1,7 @@
 /* Clocks that jump, and a broker that stood still: nobody is blamed for it. */
 #include "tests/broker/core/core_world.h"
 
-/* As after a SIGSTOP: the shell is that late, then reads what came meanwhile, then ticks. */
+/* As after a SIGSTOP: the I/O side is that late, then reads what came meanwhile, then ticks. */
 static void stand_still(struct world *world, int64_t ms)
 {
     world->now_ms += ms;

@@ -7,7 +7,7 @@
  *
  * SLUICE_CRASH_RUNS says how many n of each point are tried (6).
  */
-#include "tests/broker/shell/shell_world.h"
+#include "tests/broker/io/io_world.h"
 
 #include "broker/net/lanes.h"
 #include "broker/ledger/ledger.h"

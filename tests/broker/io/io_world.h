@@ -1,12 +1,12 @@
 /*
- * shell_world.h - a broker in a process of its own that may be killed, a client, and
+ * io_world.h - a broker in a process of its own that may be killed, a client, and
  * workers that are made of messages. Nothing here sleeps: `world_until` polls all sockets
  * and lets workers beat and answer until what is waited for is true, or fails.
  *
  * The broker is this program again, started with its own command line (world_is_broker).
  */
-#ifndef SLUICE_TESTS_BROKER_SHELL_SHELL_WORLD_H
-#define SLUICE_TESTS_BROKER_SHELL_SHELL_WORLD_H
+#ifndef SLUICE_TESTS_BROKER_IO_IO_WORLD_H
+#define SLUICE_TESTS_BROKER_IO_IO_WORLD_H
 
 #include <errno.h>
 #include <fcntl.h>
@@ -194,7 +194,7 @@ static inline int world_stop(struct world *world, int signal_number)
 static inline struct world *world_create(void)
 {
     struct world *world = calloc(1, sizeof(*world));
-    strcpy(world->dir, "/tmp/sluice-shell-XXXXXX");
+    strcpy(world->dir, "/tmp/sluice-io-XXXXXX");
     assert_non_null(mkdtemp(world->dir));
     snprintf(world->data, sizeof(world->data), "%s/data", world->dir);
     snprintf(world->front, sizeof(world->front), "ipc://%s/front", world->dir);

@@ -1,5 +1,5 @@
 /* The broker as its peers see it: a process with sockets, which may be killed. */
-#include "tests/broker/shell/shell_world.h"
+#include "tests/broker/io/io_world.h"
 
 #include "broker/net/lanes.h"
 

@@ -1,5 +1,5 @@
 /* A run that is done again, over real sockets and a broker that is killed: the first run's results stay the first's. */
-#include "tests/broker/shell/shell_world.h"
+#include "tests/broker/io/io_world.h"
 
 static int set_up(void **state)
 {

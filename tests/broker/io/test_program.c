@@ -1,5 +1,5 @@
 /* sluice-broker as a program: how it starts, what it says when it cannot, how it stops. */
-#include "tests/broker/shell/shell_world.h"
+#include "tests/broker/io/io_world.h"
 
 #include <arpa/inet.h>
 

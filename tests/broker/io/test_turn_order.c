@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "broker/shell/turns.h"
+#include "broker/io/turns.h"
 
 enum { LINES_MAX = 1200, PART_US = 10000, WAIT_US_MAX = 100000, FIRST_FD = 10 };
 

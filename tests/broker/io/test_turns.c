@@ -1,5 +1,5 @@
 /* One peer's flood and the others' turns: of submits, of beats, of fetches. */
-#include "tests/broker/shell/shell_world.h"
+#include "tests/broker/io/io_world.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 /* ledger.backup, as an admin sees it: the broker is a process, its directory can be looked at. */
-#include "tests/broker/shell/shell_world.h"
+#include "tests/broker/io/io_world.h"
 
 #include <dirent.h>
 #include <sqlite3.h>

@@ -1,5 +1,5 @@
 /* The broker on a disk of a few MiB: low, full, and its files taken away. */
-#include "tests/broker/shell/shell_world.h"
+#include "tests/broker/io/io_world.h"
 #include "tests/broker/ledger/small_disk.h"
 
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 /* Groups of which nothing is left but that they were here: their ids are known for as long as the ledger lives. */
-#include "tests/broker/shell/shell_world.h"
+#include "tests/broker/io/io_world.h"
 
 enum { REMEMBERED = 8, GROUPS = 200 };
 

@@ -1,5 +1,5 @@
 /* A broker that asks for keys: who hears what, who may say what, and what becomes of a removed key. */
-#include "tests/broker/shell/shell_world.h"
+#include "tests/broker/io/io_world.h"
 
 #include "broker/net/feed.h"
 #include "broker/net/certs.h"

@@ -1,5 +1,5 @@
 /* The names of hosts, and a broker whose name server says nothing. */
-#include "tests/broker/shell/shell_world.h"
+#include "tests/broker/io/io_world.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>

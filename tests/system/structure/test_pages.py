@@ -21,7 +21,7 @@ class Logs(unittest.TestCase):
     def test_the_page_has_each_id_with_its_level_and_program_and_no_other(self):
         found = {}
         for folder, text in sources(*PROGRAMS, ends=C):
-            for call in re.findall(r"\b(?:log_event|shell_complain)\(([^;]*);", text):
+            for call in re.findall(r"\b(?:log_event|io_complain)\(([^;]*);", text):
                 levels = re.findall(r"\bLOG_([A-Z]+)\b", call) or ["WARN"]
                 for name in re.findall(r'"([a-z]+\.[a-z_-]+)"', call):
                     said = found.setdefault(name, (set(), set()))
