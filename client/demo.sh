@@ -108,8 +108,16 @@ status=0
 
 say "one rollout in full"
 rollout=$(/usr/bin/python3 "$here/client/demo/choose.py" "$out/trajectories.jsonl")
-"$sluice" show "$rollout"
+"$sluice" show "$rollout" --tokens
 
 say "done"
-echo "trajectories: $out/trajectories.jsonl"
+cat <<EOF
+trajectories: $out/trajectories.jsonl
+
+What to try next, with an engine of your own ($here/build/release/client is where sluice is):
+  sluice up --llm http://127.0.0.1:8080                  # leave it running
+  echo '{"task": "sum", "prompt": "What is 17+25? Answer in \\\\boxed{}.", "eval": {"kind": "math", "answer": "42"}}' >mine.jsonl
+  sluice submit mine.jsonl --stream mine --samples 4 --wait
+docs/tasks.md has every field of a task, docs/trainers.md the loop of a trainer.
+EOF
 exit $status

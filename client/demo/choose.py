@@ -1,4 +1,4 @@
-"""Prints the rollout most worth reading: one that used a tool and was rewarded, else any rewarded, else the first."""
+"""Prints the rollout most worth reading: sampled by the model, rewarded, with a tool used, and short."""
 import json
 import sys
 
@@ -7,8 +7,9 @@ with open(sys.argv[1], encoding="utf-8") as lines:
 
 
 def interest(trajectory):
+    tokens = sum(len(trace["token_ids"]) for trace in trajectory.get("traces", []))
     used_a_tool = any(message["role"] == "tool" for message in trajectory.get("messages", []))
-    return (bool(trajectory.get("reward")) and used_a_tool, bool(trajectory.get("reward")), used_a_tool)
+    return (tokens > 0, bool(trajectory.get("reward")), used_a_tool, -tokens)
 
 
 print(max(trajectories, key=interest)["rollout"])
