@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "client/stream.h"
+#include "client/stream/stream.h"
 
 enum {
     TIMEOUT_MS = 10000,

@@ -1,5 +1,5 @@
 #include "client/request.h"
-#include "client/stream.h"
+#include "client/stream/stream.h"
 
 #include <errno.h>
 

@@ -68,7 +68,7 @@ MUTANTS = [
     ("files go from a layer or a prepared image in the cache", "workers/files/tree_index.c", "if (now.s == mark->s && now.ns == mark->ns && now.size == mark->size)", "if (true)", "workers/test_whole: a_verdict_over_a_layer_that_a_file_went_from_is_none_and_the_next_has_it_again"),
     ("files go from a layer or a prepared image in the cache", "workers/layers/dir.c", "locked_dir_set_aside(dir->lock, holder);", ";", "workers/test_layer_cache: what_was_changed_is_taken_out_of_the_cache_and_unpacked_anew"),
     ("files go from a layer or a prepared image in the cache", "workers/layers/dir.c", "int code = tree_index_look(holder, fail);", "int code = 0;", "system/faults_disks: test_files_that_go_from_cached_layers_cost_no_rollout_and_change_no_reward"),
-    ("cache directory removed, replaced or mounted over under a worker", "workers/service/cache_watch.c", "if (then.st_nlink == 0)", "if (false)", "workers/test_worker_cache: a_worker_whose_cache_was_removed_gives_its_jobs_back_and_begins_anew"),
+    ("cache directory removed, replaced or mounted over under a worker", "workers/jobs/cache_watch.c", "if (then.st_nlink == 0)", "if (false)", "workers/test_worker_cache: a_worker_whose_cache_was_removed_gives_its_jobs_back_and_begins_anew"),
     # disks
     ("ledger damaged", "broker/ledger/wal.c", "if (count_unread_commits(log, &first) < 2)", "if (true)", "broker/test_ledger_damage: a_log_damaged_before_its_last_commit_is_said"),
     ("store layer damaged", "workers/layers/dir.c", "if (strcmp(found, unpack->digest) != 0)", "if (false)", "workers/test_layer: a_layer_that_is_damaged_or_absent_is_refused_by_name"),

@@ -6,7 +6,7 @@
 #ifndef SLUICE_WORKERS_EVALUATORS_EVALUATOR_H
 #define SLUICE_WORKERS_EVALUATORS_EVALUATOR_H
 
-#include "workers/service/job.h"
+#include "workers/jobs/job.h"
 
 struct evaluator {
     const char *name, *doc;

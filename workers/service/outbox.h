@@ -12,7 +12,7 @@
 #include <sys/queue.h>
 
 #include "common/base/buffer.h"
-#include "workers/service/job_index.h"
+#include "workers/jobs/job_index.h"
 #include "workers/service/lane.h"
 
 enum { OUTBOX_COUNT_MAX = 8192 };

@@ -15,7 +15,7 @@
 #include "workers/service/leave.h"
 #include "workers/service/load_reports.h"
 #include "workers/service/orders.h"
-#include "workers/service/result.h"
+#include "workers/jobs/result.h"
 #include "common/base/text.h"
 #include "workers/service/worker_inside.h"
 #include "workers/tools/search/search_service.h"

@@ -2,7 +2,7 @@
 #ifndef SLUICE_WORKERS_STAGES_KINDS_H
 #define SLUICE_WORKERS_STAGES_KINDS_H
 
-#include "workers/service/job.h"
+#include "workers/jobs/job.h"
 
 extern const struct task_kind kind_sandbox; /* sandbox_kind.c */
 extern const struct task_kind kind_noop;    /* noop.c */

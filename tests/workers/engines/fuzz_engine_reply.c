@@ -13,9 +13,9 @@
 #include "common/base/utf8.h"
 #include "tests/fuzz.h"
 #include "workers/engines/dialects/call.h"
-#include "workers/engines/dialects/llama_reply.h"
-#include "workers/engines/dialects/sglang_reply.h"
-#include "workers/engines/dialects/vllm_reply.h"
+#include "workers/engines/dialects/llama/llama_reply.h"
+#include "workers/engines/dialects/sglang/sglang_reply.h"
+#include "workers/engines/dialects/vllm/vllm_reply.h"
 
 enum { TOKENS_MAX = 64 };
 

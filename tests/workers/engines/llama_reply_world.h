@@ -15,7 +15,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/engines/dialects/call.h"
-#include "workers/engines/dialects/llama_reply.h"
+#include "workers/engines/dialects/llama/llama_reply.h"
 
 static inline json_t *fixture(const char *name)
 {

@@ -12,7 +12,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/engines/dialects/call.h"
-#include "workers/engines/dialects/vllm_reply.h"
+#include "workers/engines/dialects/vllm/vllm_reply.h"
 
 /* A recorded exchange: its request, and the answer's text as a tree. */
 struct exchange {

@@ -13,7 +13,7 @@
 #include "common/digest/digest.h"
 #include "workers/files/dirtree_remove.h"
 #include "workers/layers/unpack/lz4_stream.h"
-#include "workers/sandbox/init/tar.h"
+#include "workers/sandbox/init/services/tar.h"
 #include "workers/files/dirtree.h"
 
 static inline int set_up_layers(void **state) { return make_layers(set_up(state)); }

@@ -4,7 +4,7 @@
  */
 #include "tests/workers/agents/agent_world.h"
 
-#include "workers/service/blame.h"
+#include "workers/jobs/blame.h"
 #include "workers/sandbox/program.h"
 
 /* ---- the table ----------------------------------------------------------------------------- */

@@ -11,7 +11,7 @@
 
 #include "workers/sandbox/container/confine.h"
 #include "workers/sandbox/container/plan.h"
-#include "workers/sandbox/container/seccomp_rules.h"
+#include "workers/sandbox/container/seccomp/seccomp_rules.h"
 
 static int *results; /* negative errno of each row, from the child */
 

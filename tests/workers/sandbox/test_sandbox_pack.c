@@ -9,7 +9,7 @@
 
 #include "common/base/buffer.h"
 #include "common/base/cleanup.h"
-#include "workers/sandbox/init/pack.h"
+#include "workers/sandbox/init/services/pack.h"
 #include "workers/sandbox/requests.h"
 
 static char image[128], upper_layer[128], lower_layer[128];

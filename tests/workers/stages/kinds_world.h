@@ -12,7 +12,7 @@
 #include "workers/agents/agent.h"
 #include "workers/files/dirtree_remove.h"
 #include "workers/sandbox/command.h"
-#include "workers/service/job.h"
+#include "workers/jobs/job.h"
 #include "workers/evaluators/evaluator.h"
 #include "workers/files/dirtree.h"
 #include "workers/stages/kinds.h"

@@ -7,7 +7,7 @@
 #include "workers/files/dirtree_remove.h"
 #include "workers/sandbox/cgroup/cgroup_base.h"
 #include "workers/sandbox/spawner_start.h"
-#include "workers/service/cache_watch.h"
+#include "workers/jobs/cache_watch.h"
 #include "workers/sandbox/init/proc.h"
 #include "workers/sandbox/cgroup/starved.h"
 

@@ -11,7 +11,7 @@
 
 #include "workers/agents/agent.h"
 #include "workers/agents/conversation/history.h"
-#include "workers/service/blame.h"
+#include "workers/jobs/blame.h"
 #include "workers/engines/engines.h"
 
 struct conversation {

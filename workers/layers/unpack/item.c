@@ -10,7 +10,7 @@
 #include "workers/layers/unpack/unpack.h"
 #include "workers/layers/unpack/name.h"
 #include "workers/layers/unpack/pending.h"
-#include "workers/sandbox/init/pack.h"
+#include "workers/sandbox/init/services/pack.h"
 #include "workers/files/dirtree.h"
 
 enum { ATTRIBUTES_MAX = 65536 }; /* bytes of one entry's */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
-#include "workers/sandbox/container/seccomp_rules.h"
+#include "workers/sandbox/container/seccomp/seccomp_rules.h"
 
 enum { PROCESSES_SPARE = 8 };
 

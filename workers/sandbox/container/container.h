@@ -12,7 +12,7 @@
 
 #include "common/base/fail.h"
 #include "workers/sandbox/container/plan.h"
-#include "workers/sandbox/container/seccomp_notify.h"
+#include "workers/sandbox/container/seccomp/seccomp_notify.h"
 #include "workers/sandbox/proto/listener.h"
 
 enum { CONTAINER_SETTINGS_MAX = 3 };

@@ -6,7 +6,7 @@
 #define SLUICE_WORKERS_SANDBOX_INIT_BACKEND_H
 
 #include "workers/sandbox/container/container.h"
-#include "workers/sandbox/init/pack.h"
+#include "workers/sandbox/init/services/pack.h"
 
 struct sandbox_backend {
     int end_signal; /* to the first process: it ends, and nothing that it started is left */

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 #include "common/base/cleanup.h"
-#include "workers/sandbox/init/files.h"
+#include "workers/sandbox/init/services/files.h"
 #include "workers/sandbox/init/init_answer.h"
 #include "workers/sandbox/init/init_ends.h"
 #include "workers/sandbox/init/init_inside.h"

@@ -19,7 +19,7 @@
 #include "workers/sandbox/backends/landlock/landlock_container.h"
 #include "workers/sandbox/backends/landlock/landlock_seccomp.h"
 #include "workers/sandbox/cgroup/cgroup_base.h"
-#include "workers/sandbox/container/seccomp_rules.h"
+#include "workers/sandbox/container/seccomp/seccomp_rules.h"
 #include "workers/sandbox/init/proc.h"
 #include "workers/sandbox/container/high_fds.h"
 #include "workers/sandbox/spawner/spawner_containers.h"

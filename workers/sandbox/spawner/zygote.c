@@ -19,7 +19,7 @@
 #include "workers/sandbox/container/confine.h"
 #include "workers/sandbox/container/namespaces.h"
 #include "workers/sandbox/cgroup/cgroup.h"
-#include "workers/sandbox/container/seccomp_rules.h"
+#include "workers/sandbox/container/seccomp/seccomp_rules.h"
 #include "workers/sandbox/init/launch.h"
 #include "workers/sandbox/init/proc.h"
 #include "workers/sandbox/container/high_fds.h"

@@ -7,7 +7,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/sandbox/requests.h"
-#include "workers/service/cache_watch.h"
+#include "workers/jobs/cache_watch.h"
 #include "workers/runtime/fiber.h"
 #include "workers/stages/sandbox/stage_sandbox.h"
 #include "workers/runtime/offload.h"

@@ -6,8 +6,8 @@
 #define SLUICE_WORKERS_STAGES_SANDBOX_STAGE_SANDBOX_H
 
 #include "schemas/trajectory/trajectory.h"
-#include "workers/service/blame.h"
-#include "workers/service/job.h"
+#include "workers/jobs/blame.h"
+#include "workers/jobs/job.h"
 #include "workers/layers/dir.h"
 #include "workers/sandbox/command.h"
 #include "workers/sandbox/requests.h"

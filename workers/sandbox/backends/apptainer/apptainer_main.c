@@ -18,7 +18,7 @@
 #include "workers/sandbox/backends/apptainer/apptainer.h"
 #include "workers/sandbox/backends/apptainer/apptainer_look.h"
 #include "workers/sandbox/container/confine.h"
-#include "workers/sandbox/container/seccomp_rules.h"
+#include "workers/sandbox/container/seccomp/seccomp_rules.h"
 #include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/init/init.h"
 #include "workers/sandbox/init/backend.h"

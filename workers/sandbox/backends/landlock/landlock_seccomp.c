@@ -12,9 +12,9 @@
 
 #include "common/base/cleanup.h"
 #include "workers/sandbox/container/landlock.h"
-#include "workers/sandbox/container/seccomp_notify.h"
+#include "workers/sandbox/container/seccomp/seccomp_notify.h"
 #include "workers/sandbox/backends/landlock/landlock_container.h"
-#include "workers/sandbox/container/seccomp_rules.h"
+#include "workers/sandbox/container/seccomp/seccomp_rules.h"
 #include "workers/sandbox/proto/wire.h"
 
 #ifndef FS_IOC_ENABLE_VERITY

@@ -1,0 +1,171 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "workers/jobs/result.h"
+
+static struct job job;
+static struct buffer bytes;
+static struct msg_job_result sent;
+
+static int set_up(void **state)
+{
+    (void)state;
+    job = (struct job){.start = {.job = slice_from_str("run:g/0")}};
+    job_set_outcome(&job, OUTCOME_OK, "fine");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    result_finish(&job.result);
+    buffer_finish(&bytes);
+    return 0;
+}
+
+/* Encodes, and reads back what would be sent. */
+static void encode(void)
+{
+    struct refusal no = {0};
+    assert_true(result_encode(&job, "w", 7, 12, &bytes));
+    if (!message_decode(MSG_job_result, buffer_peek(&bytes), &sent, &no))
+        fail_msg("refused: %s %s", no.field, no.text);
+}
+
+static void what_the_stage_left_is_sent(void **state)
+{
+    (void)state;
+    job.result.answer = strdup("42");
+    snprintf(job.result.layer.digest, sizeof(job.result.layer.digest), "sha256:aa");
+    assert_true(buffer_append_str(&job.result.layer.inlined, "layer"));
+    assert_true(buffer_append_str(&job.result.record, "record"));
+    job.result.has_reward = true;
+    job.result.reward = 0.5;
+    encode();
+    assert_true(slice_is(sent.worker, "w") && slice_is(sent.job, "run:g/0"));
+    assert_int_equal(sent.token, 7);
+    assert_int_equal(sent.ms, 12);
+    assert_true(slice_is(sent.outcome, "ok") && slice_is(sent.detail, "fine"));
+    assert_true(slice_is(sent.layer_digest, "sha256:aa") && slice_is(sent.layer, "layer"));
+    assert_true(slice_is(sent.answer, "42") && slice_is(sent.record, "record"));
+    assert_true(sent.has_reward && sent.reward == 0.5);
+}
+
+static void what_it_did_not_leave_is_absent(void **state)
+{
+    (void)state;
+    encode();
+    assert_false(sent.has_layer_digest || sent.has_layer || sent.has_answer || sent.has_record || sent.has_reward);
+}
+
+static void only_ok_has_a_reward(void **state)
+{
+    (void)state;
+    job.result.has_reward = true;
+    job.result.reward = 1;
+    job_set_outcome(&job, OUTCOME_TASK, "the evaluator broke");
+    encode();
+    assert_true(slice_is(sent.outcome, "task"));
+    assert_false(sent.has_reward);
+}
+
+static void a_fault_goes_with_task_and_infra_and_with_nothing_else(void **state)
+{
+    (void)state;
+    job_set_fault(&job, OUTCOME_INFRA, FAULT_ENGINE, "it hung");
+    encode();
+    assert_true(sent.has_fault && slice_is(sent.fault, "engine"));
+    buffer_clear(&bytes);
+    job_set_fault(&job, OUTCOME_TASK, FAULT_IMAGE, "it is not there");
+    encode();
+    assert_true(sent.has_fault && slice_is(sent.fault, "image"));
+    buffer_clear(&bytes);
+    job.result.outcome = OUTCOME_AGENT;
+    encode();
+    assert_false(sent.has_fault);
+    buffer_clear(&bytes);
+    job_set_outcome(&job, OUTCOME_INFRA, "something else");
+    encode();
+    assert_false(sent.has_fault);
+}
+
+static void an_answer_is_cut_between_characters(void **state)
+{
+    (void)state;
+    job.result.answer = malloc(70001);
+    job.result.answer[0] = 'x'; /* so that 65,536 bytes end inside a two-byte character */
+    for (int i = 1; i < 70000; i += 2)
+        memcpy(job.result.answer + i, "\xc3\xa9", 2);
+    job.result.answer[69999] = '\0';
+    encode();
+    assert_int_equal(sent.answer.len, 65535);
+}
+
+static void text_that_is_not_utf8_is_repaired_and_sent(void **state)
+{
+    (void)state;
+    job.result.answer = strdup("a\xff\xc3z\xe2\x82");
+    snprintf(job.result.detail, sizeof(job.result.detail), "bad \xed\xa0\x80 and good \xe2\x82\xac");
+    encode();
+    assert_true(slice_is(sent.answer, "a\?\?z\?\?"));
+    assert_true(slice_is(sent.detail, "bad \?\?\? and good \xe2\x82\xac"));
+}
+
+static void a_detail_that_is_too_long_ends_at_a_character(void **state)
+{
+    (void)state;
+    char text[4096];
+    for (size_t i = 0; i < sizeof(text) - 4; i += 3)
+        memcpy(text + i, "\xe2\x82\xac", 4);
+    job_set_outcome(&job, OUTCOME_AGENT, "%s", text);
+    encode();
+    assert_true(sent.detail.len < sizeof(job.result.detail));
+}
+
+static void what_breaks_the_schema_becomes_infra_with_the_reason(void **state)
+{
+    (void)state;
+    assert_non_null(buffer_reserve(&job.result.record, (64 << 20) + 1));
+    memset(job.result.record.data, 0, (64 << 20) + 1);
+    job.result.record.len = (64 << 20) + 1;
+    job.result.answer = strdup("42");
+    encode();
+    assert_true(slice_is(sent.outcome, "infra"));
+    char detail[4097];
+    snprintf(detail, sizeof(detail), "%.*s", SLICE_ARG(sent.detail));
+    assert_non_null(strstr(detail, "record"));
+    assert_false(sent.has_record || sent.has_answer);
+}
+
+static void a_reward_that_is_no_number_becomes_infra(void **state)
+{
+    (void)state;
+    job.result.has_reward = true;
+    job.result.reward = strtod("nan", NULL);
+    encode();
+    assert_true(slice_is(sent.outcome, "infra"));
+    assert_false(sent.has_reward);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(what_the_stage_left_is_sent),
+        TEST(what_it_did_not_leave_is_absent),
+        TEST(only_ok_has_a_reward),
+        TEST(a_fault_goes_with_task_and_infra_and_with_nothing_else),
+        TEST(an_answer_is_cut_between_characters),
+        TEST(text_that_is_not_utf8_is_repaired_and_sent),
+        TEST(a_detail_that_is_too_long_ends_at_a_character),
+        TEST(what_breaks_the_schema_becomes_infra_with_the_reason),
+        TEST(a_reward_that_is_no_number_becomes_infra),
+    };
+    return cmocka_run_group_tests_name("result", tests, NULL, NULL);
+}

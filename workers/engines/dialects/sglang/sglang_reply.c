@@ -1,0 +1,94 @@
+#include "workers/engines/dialects/sglang/sglang_reply.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/base/json_doc_look.h"
+
+static const struct json_doc_node *meta_of(const struct json_doc *doc)
+{
+    return json_doc_get(doc, json_doc_root(doc), "meta_info");
+}
+
+/* One [log-probability, id, ...]. */
+static int read_entry(const struct json_doc *doc, const struct json_doc_node *entry, size_t i, uint32_t *id,
+                      float *logprob, struct fail *fail)
+{
+    if (!json_doc_id(json_doc_at(doc, entry, 1), id))
+        return fail_set(fail, -EPROTO, "token %zu of the engine's answer is no id", i);
+    return reply_logprob(json_doc_at(doc, entry, 0), i, logprob, fail);
+}
+
+static int read_entries(const struct json_doc *doc, const struct json_doc_node *entries, uint64_t max_tokens,
+                        struct generation *ret, struct fail *fail)
+{
+    const uint32_t count = json_doc_count(entries);
+    if (count == 0)
+        return fail_set(fail, -EPROTO, "the engine's answer has no output_token_logprobs");
+    int error = reply_count(count, max_tokens, fail);
+    if (error < 0)
+        return error;
+    ret->logprobs = calloc(count, sizeof(*ret->logprobs));
+    if (!ret->logprobs)
+        return fail_memory(fail);
+    const struct json_doc_node *entry = json_doc_first(entries);
+    for (uint32_t i = 0; i < count; i++, entry = json_doc_behind(doc, entry)) {
+        uint32_t id;
+        error = read_entry(doc, entry, i, &id, &ret->logprobs[i], fail);
+        if (error == 0 && !tokens_append(&ret->sampled, &id, 1))
+            error = fail_memory(fail);
+        if (error < 0)
+            return error;
+    }
+    return 0;
+}
+
+static int check_count(const struct json_doc_node *count, const struct generation *ret, struct fail *fail)
+{
+    uint32_t said = 0;
+    return json_doc_id(count, &said) && said == ret->sampled.count
+               ? 0
+               : fail_set(fail, -EPROTO, "the engine counts %u sampled tokens and gives log-probabilities for %zu",
+                          said, ret->sampled.count);
+}
+
+int sglang_reply_read(const struct json_doc *doc, const struct tokens *prompt, uint64_t max_tokens,
+                      struct generation *ret, struct fail *fail)
+{
+    const struct json_doc_node *meta = meta_of(doc);
+    const struct json_doc_node *prompt_tokens = json_doc_get(doc, meta, "prompt_tokens");
+    const struct json_doc_node *versions = json_doc_get(doc, meta, "weight_versions");
+    if (!prompt_tokens)
+        return fail_set(fail, -EPROTO, "the engine's answer has no meta_info");
+    int error = reply_finish(doc, json_doc_get(doc, json_doc_get(doc, meta, "finish_reason"), "type"), ret, fail);
+    if (error == 0)
+        error = read_entries(doc, json_doc_get(doc, meta, "output_token_logprobs"), max_tokens, ret, fail);
+    if (error == 0)
+        error = check_count(json_doc_get(doc, meta, "completion_tokens"), ret, fail);
+    if (error == 0)
+        error = reply_prompt(prompt_tokens, prompt->count, ret, fail);
+    (void)json_doc_id(json_doc_get(doc, meta, "cached_tokens"), &ret->cached_tokens);
+    reply_versions(doc, versions ? versions : json_doc_get(doc, meta, "weight_version"), ret);
+    return error == 0 ? reply_text(doc, json_doc_get(doc, json_doc_root(doc), "text"), ret, fail) : error;
+}
+
+bool sglang_reply_top(const struct json_doc *doc, double *ret)
+{
+    const struct json_doc_node *tops = json_doc_get(doc, meta_of(doc), "output_top_logprobs");
+    return json_doc_number(json_doc_first(json_doc_first(json_doc_first(tops))), ret);
+}
+
+int sglang_reply_scores(const struct json_doc *doc, const struct tokens *ids, size_t from, float *ret,
+                        struct fail *fail)
+{
+    const struct json_doc_node *list = json_doc_get(doc, meta_of(doc), "input_token_logprobs");
+    const struct json_doc_node *entry = json_doc_first(list);
+    int error = reply_scored(list, ids, fail);
+    for (size_t i = 0; error == 0 && i < ids->count; i++, entry = json_doc_behind(doc, entry)) {
+        uint32_t id = 0;
+        error = i < from ? 0 : read_entry(doc, entry, i, &id, &ret[i - from], fail);
+        if (error == 0 && i >= from && id != ids->ids[i])
+            error = fail_set(fail, -EPROTO, "the engine scored another token at %zu", i);
+    }
+    return error;
+}

@@ -1,0 +1,19 @@
+/* sglang_reply.h - what SGLang answers to /generate with return_logprob, read and checked. Pure. */
+#ifndef SLUICE_WORKERS_ENGINES_DIALECTS_SGLANG_SGLANG_REPLY_H
+#define SLUICE_WORKERS_ENGINES_DIALECTS_SGLANG_SGLANG_REPLY_H
+
+#include "workers/engines/dialects/reply_check.h"
+
+/*
+ * Everything of *ret, which is empty before, but `seconds`. Ids and log-probabilities both come
+ * from output_token_logprobs, [log-probability, id, text or null] a token.
+ */
+int sglang_reply_read(const struct json_doc *doc, const struct tokens *prompt, uint64_t max_tokens,
+                      struct generation *ret, struct fail *fail);
+/* The log-probability of the likeliest token at the first place. */
+bool sglang_reply_top(const struct json_doc *doc, double *ret);
+/* What input_token_logprobs tell of ids[from..], from > 0. */
+int sglang_reply_scores(const struct json_doc *doc, const struct tokens *ids, size_t from, float *ret,
+                        struct fail *fail);
+
+#endif

@@ -1,0 +1,311 @@
+/*
+ * vllm.c - the dialect of vLLM's server. Forms read in the sources of vLLM 0.32.0, and seen on it.
+ *
+ * - Ids go to /inference/v1/generate where it is offered (--enable-scale-out), else as the prompt
+ *   of /v1/completions with return_token_ids. Which one is asked once, with one token.
+ * - Templates and the tokenizer: special_token_escape.h.
+ * - Every setting is sent: the server's defaults come from the model's generation_config.json.
+ * - A log-probability is of raw logits or of processed ones, as --logprobs-mode says, which no
+ *   route tells. So it is measured: the likeliest token's at two temperatures differs only if
+ *   processed.
+ * - The route for ids tells no text: where /detokenize drops blanks, completions are taken.
+ * - A sampled end of turn stands among the ids of a turn that stopped, never in one cut by length.
+ * - prompt + max_tokens beyond max_model_len is refused, so we ask only for what fits.
+ * - A call whose connection closes is aborted.
+ */
+#include "workers/engines/dialects/vllm/vllm.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/base/cleanup.h"
+#include "common/digest/digest.h"
+#include "workers/engines/dialects/call.h"
+#include "workers/engines/dialects/dialects.h"
+#include "workers/engines/dialects/sampled_check.h"
+#include "workers/engines/dialects/metrics.h"
+#include "workers/engines/dialects/http_api.h"
+#include "workers/engines/dialects/special_token_escape.h"
+#include "workers/engines/dialects/vllm/vllm_reply.h"
+#include "workers/engines/server/identity.h"
+#include "workers/runtime/loop_now.h"
+
+enum {
+    ANSWER_TOKEN_BYTES = 1 << 10, /* a token of the answer with its entry; usually 130 */
+    ANSWER_PROMPT_BYTES = 256     /* a token of the prompt, which may come back with its entry */
+};
+
+/* ---- requests ---------------------------------------------------------------------------- */
+
+static const char route_generate[] = "/inference/v1/generate", route_complete[] = "/v1/completions";
+
+struct asking {
+    const struct tokens *prompt;
+    const struct task_sampling *sampling;
+    uint64_t max_tokens, seed_offset;
+    bool has_prompt_logprobs;
+    int tops; /* of the likeliest tokens to tell; the first of them is the sampled one */
+};
+
+/* Members of both routes, the stop ids' among them; the caller opens and closes the object. */
+static void write_sampling(const struct asking *asking, const struct engine_info *info, struct buffer *ret)
+{
+    const struct task_sampling *sampling = asking->sampling;
+    buffer_printf(ret,
+                  "\"max_tokens\":%llu,\"temperature\":%.17g,\"top_p\":%.17g,\"min_p\":%.17g,"
+                  "\"top_k\":%lld,\"presence_penalty\":0,\"frequency_penalty\":0,"
+                  "\"repetition_penalty\":1,\"n\":1,\"min_tokens\":0,\"ignore_eos\":false,"
+                  "\"skip_special_tokens\":false,\"spaces_between_special_tokens\":false,"
+                  "\"logprobs\":%d,\"stop_token_ids\":",
+                  (unsigned long long)asking->max_tokens, sampling->temperature, sampling->top_p, sampling->min_p,
+                  sampling->top_k ? (long long)sampling->top_k : -1, asking->tops);
+    tokens_write(&info->ends, ret);
+    if (asking->has_prompt_logprobs)
+        buffer_append_str(ret, ",\"prompt_logprobs\":0");
+    if (sampling->seed >= 0)
+        buffer_printf(ret, ",\"seed\":%llu",
+                      (unsigned long long)(((uint64_t)sampling->seed + asking->seed_offset) & INT64_MAX));
+}
+
+/* "model":"...", when there is one: its name escaped. */
+static void write_model(const struct engine_info *info, struct buffer *ret)
+{
+    AUTO_JSON json_t *name = json_string(info->model);
+    AUTO_FREE char *text = name ? json_dumps(name, JSON_ENCODE_ANY) : NULL;
+    if (info->model[0])
+        buffer_printf(ret, "\"model\":%s,", text ? text : "\"\"");
+}
+
+static void write_generate(const struct asking *asking, const struct engine_info *info, struct buffer *ret)
+{
+    buffer_append_str(ret, "{");
+    write_model(info, ret);
+    buffer_append_str(ret, "\"stream\":false,\"sampling_params\":{\"detokenize\":false,");
+    write_sampling(asking, info, ret);
+    buffer_append_str(ret, "},\"token_ids\":");
+    tokens_write(asking->prompt, ret);
+    buffer_append_str(ret, "}");
+}
+
+static void write_complete(const struct asking *asking, const struct engine_info *info, struct buffer *ret)
+{
+    buffer_append_str(ret, "{");
+    write_model(info, ret);
+    buffer_append_str(ret, "\"stream\":false,\"echo\":false,\"return_token_ids\":true,"
+                           "\"return_tokens_as_token_ids\":true,\"add_special_tokens\":false,");
+    write_sampling(asking, info, ret);
+    buffer_append_str(ret, ",\"prompt\":");
+    tokens_write(asking->prompt, ret);
+    buffer_append_str(ret, "}");
+}
+
+static int ask(struct engine *engine, const struct engine_info *info, const struct asking *asking,
+               struct call_answer *ret, struct fail *fail)
+{
+    AUTO_BUFFER body = {0};
+    (info->has_generate ? write_generate : write_complete)(asking, info, &body);
+    AUTO_FREE char *text = buffer_take_str(&body);
+    const struct http_api_call call = {.path = info->has_generate ? route_generate : route_complete,
+                                       .text = text,
+                                       .tokens = asking->max_tokens,
+                                       .token_bytes = ANSWER_TOKEN_BYTES,
+                                       .prompt_bytes = asking->prompt->count * ANSWER_PROMPT_BYTES};
+    return http_api_sample(engine, &call, ret, fail);
+}
+
+/* ---- what kind of server it is ----------------------------------------------------------- */
+
+/* One token after a few plain ones, at this temperature. */
+static int ask_one(struct engine *engine, const struct engine_info *info, double temperature, struct call_answer *ret,
+                   struct fail *fail)
+{
+    const uint32_t ids[] = {info->plain_id, info->plain_id, info->plain_id};
+    const struct tokens prompt = {.ids = (uint32_t *)ids, .count = 3};
+    const struct task_sampling sampling = {.temperature = temperature, .top_p = 1, .seed = 1};
+    struct asking asking = {.prompt = &prompt, .sampling = &sampling, .max_tokens = 1, .tops = 2};
+    int error = ask(engine, info, &asking, ret, fail);
+    struct generation got = {0};
+    if (error == 0)
+        error = (info->has_generate ? vllm_reply_generate : vllm_reply_complete)(&ret->doc, &prompt, 1, &got, fail);
+    generation_finish(&got);
+    return error;
+}
+
+static int learn_mode(struct engine *engine, struct engine_info *info, const struct call_answer *at_1,
+                      struct fail *fail)
+{
+    AUTO_CALL_ANSWER at_2 = {0};
+    double one = 0, two = 0;
+    int error = ask_one(engine, info, 2, &at_2, fail);
+    if (error < 0)
+        return error;
+    bool told = vllm_reply_top(&at_1->doc, &one) && vllm_reply_top(&at_2.doc, &two);
+    snprintf(info->logprobs_mode, sizeof(info->logprobs_mode), "%s", told ? logprobs_mode_of(one, two) : "unknown");
+    return 0;
+}
+
+/* The route and the mode. */
+int vllm_learn_route(struct engine *engine, struct engine_info *info, bool may_generate, struct fail *fail)
+{
+    AUTO_CALL_ANSWER answer = {0};
+    info->has_generate = may_generate;
+    int error = ask_one(engine, info, 1, &answer, fail);
+    if (error == -EPROTO && may_generate) { /* no such route */
+        call_answer_finish(&answer);
+        answer = (struct call_answer){0};
+        info->has_generate = false;
+        error = ask_one(engine, info, 1, &answer, fail);
+    }
+    return error < 0 ? error : learn_mode(engine, info, &answer, fail);
+}
+
+/* The template's own text, where the server shows it; else its digest is of what it renders. */
+static int learn_template(struct engine *engine, struct engine_info *info, struct fail *fail)
+{
+    AUTO_JSON json_t *tokenizer = NULL;
+    int error = http_api_get(engine, "/tokenizer_info", &tokenizer, fail);
+    if (error < 0)
+        return error == -ENOTSUP ? 0 : error;
+    const json_t *template = json_object_get(tokenizer, "chat_template");
+    if (json_is_string(template) &&
+        !digest_of(slice_of(json_string_value(template), json_string_length(template)), info->template_digest))
+        return fail_memory(fail);
+    return 0;
+}
+
+/* -ENOTSUP: there are none. */
+static int get_metrics(struct engine *engine, char **ret, struct fail *fail)
+{
+    AUTO_BUFFER text = {0};
+    struct call call = {.http = engine->http,
+                        .line = engine_connection_http(engine),
+                        .base = engine->url,
+                        .path = "/metrics",
+                        .timeout_ms = METADATA_TIMEOUT_MS};
+    int error = call_text(&call, &text, fail);
+    if (error < 0)
+        return error == -EPROTO ? fail_set(fail, -ENOTSUP, "no /metrics") : error;
+    *ret = buffer_take_str(&text);
+    return *ret ? 0 : fail_memory(fail);
+}
+
+static int get_version(struct engine *engine, char ret[32], struct fail *fail)
+{
+    AUTO_JSON json_t *answer = NULL;
+    int error = http_api_get(engine, "/version", &answer, fail);
+    if (error < 0)
+        return error;
+    const char *version = json_string_value(json_object_get(answer, "version"));
+    if (!version)
+        return fail_set(fail, -ENOTSUP, "/version says no version");
+    snprintf(ret, 32, "%.31s", version);
+    return 0;
+}
+
+/* Its release, and when its process was started, where /metrics says that: those are long. */
+static int ask_start(struct engine *engine, struct engine_start *ret, struct fail *fail)
+{
+    AUTO_FREE char *lines = NULL;
+    struct metric start;
+    char version[32] = "";
+    int error = get_version(engine, version, fail);
+    if (error == 0)
+        error = get_metrics(engine, &lines, fail);
+    if (error < 0 && (error != -ENOTSUP || !version[0]))
+        return error;
+    const bool has_start = lines && metrics_find(lines, "process_start_time_seconds", &start);
+    snprintf(ret->text, sizeof(ret->text), "%s %.17g", version, has_start ? start.most : 0);
+    ret->is_told = has_start;
+    ret->asked_ms = loop_now_ms();
+    return 0;
+}
+
+static int vllm_identify(struct engine *engine, struct engine_mark *ret, struct fail *fail)
+{
+    struct engine_start start = engine->start;
+    int error = loop_now_ms() - start.asked_ms < START_EVERY_MS ? 0 : ask_start(engine, &start, fail);
+    if (error < 0)
+        return error;
+    engine->start = start;
+    ret->has_start = start.is_told;
+    return http_api_mark(engine, start.text, ret, fail);
+}
+
+static int vllm_describe(struct engine *engine, struct engine_info *ret, struct fail *fail)
+{
+    char version[32];
+    int error = get_version(engine, version, fail);
+    if (error < 0)
+        return error;
+    error = http_api_model(engine, ret, ret->model_digest, fail);
+    if (error == 0 && ret->context_tokens == 0)
+        error = fail_set(fail, -ENOTSUP, "/v1/models has no max_model_len");
+    if (error == 0)
+        error = learn_template(engine, ret, fail);
+    if (error == 0)
+        error = special_escape_learn(engine, ret, fail);
+    if (error == 0)
+        error = vllm_learn_route(engine, ret, !ret->drops_blanks, fail);
+    snprintf(ret->note, sizeof(ret->note), "%s, %s", version, ret->has_generate ? route_generate : route_complete);
+    return error;
+}
+
+/* ---- sampling ---------------------------------------------------------------------------- */
+
+int vllm_generate(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
+                  uint64_t max_tokens, uint64_t seed_offset, struct generation *ret, struct fail *fail)
+{
+    AUTO_CALL_ANSWER answer = {0};
+    struct asking asking = {
+        .prompt = prompt, .sampling = sampling, .max_tokens = max_tokens, .seed_offset = seed_offset};
+    int error = ask(engine, &engine->info, &asking, &answer, fail);
+    if (error < 0)
+        return error;
+    error = (engine->info.has_generate ? vllm_reply_generate : vllm_reply_complete)(&answer.doc, prompt, max_tokens,
+                                                                                    ret, fail);
+    if (error == 0)
+        error = sampled_check_end(engine, ret, fail);
+    return error < 0 ? error : sampled_check_text(engine, ret, fail);
+}
+
+/* ---- for checks -------------------------------------------------------------------------- */
+
+/* On either route, by prompt_logprobs: a name of each id and what it was worth. */
+int vllm_score(struct engine *engine, const struct tokens *ids, size_t from, float *ret, struct fail *fail)
+{
+    const struct task_sampling sampling = {.temperature = 1, .top_p = 1, .seed = -1};
+    struct asking asking = {.prompt = ids, .sampling = &sampling, .max_tokens = 1, .has_prompt_logprobs = true};
+    AUTO_CALL_ANSWER answer = {0};
+    int error = ask(engine, &engine->info, &asking, &answer, fail);
+    return error < 0 ? error : vllm_reply_scores(&answer.doc, ids, from, ret, fail);
+}
+
+static int vllm_count_calls(struct engine *engine, uint64_t *ret, struct fail *fail)
+{
+    AUTO_FREE char *lines = NULL;
+    int error = get_metrics(engine, &lines, fail);
+    if (error < 0)
+        return error;
+    struct metric running, waiting;
+    if (!metrics_find(lines, "vllm:num_requests_running", &running) ||
+        !metrics_find(lines, "vllm:num_requests_waiting", &waiting))
+        return fail_set(fail, -ENOTSUP, "/metrics does not tell it");
+    const double sum = running.sum + waiting.sum;
+    *ret = sum > 0 && sum < 1e9 ? (uint64_t)sum : 0;
+    return 0;
+}
+
+const struct dialect dialect_vllm = {
+    .name = "vllm",
+    .doc = "vLLM's server",
+    .describe = vllm_describe,
+    .identify = vllm_identify,
+    .apply_template = special_escape_apply_template,
+    .render = special_escape_render,
+    .tokenize = special_escape_tokenize,
+    .detokenize = special_escape_detokenize,
+    .say = special_escape_say,
+    .generate = vllm_generate,
+    .score = vllm_score,
+    .count_calls = vllm_count_calls,
+};

@@ -1,0 +1,186 @@
+#include "workers/engines/dialects/vllm/vllm_reply.h"
+
+#include <errno.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/json_doc_look.h"
+
+static const struct json_doc_node *choice_of(const struct json_doc *doc)
+{
+    return json_doc_first(json_doc_get(doc, json_doc_root(doc), "choices"));
+}
+
+/* What both routes have alike. */
+static int read_choice(const struct json_doc *doc, size_t prompt_count, uint64_t max_tokens, struct generation *ret,
+                       struct fail *fail)
+{
+    const struct json_doc_node *choice = choice_of(doc);
+    const struct json_doc_node *usage = json_doc_get(doc, json_doc_root(doc), "usage");
+    const struct json_doc_node *details = json_doc_get(doc, usage, "prompt_tokens_details");
+    if (!choice)
+        return fail_set(fail, -EPROTO, "the engine's answer has no choices");
+    int error = reply_finish(doc, json_doc_get(doc, choice, "finish_reason"), ret, fail);
+    if (error == 0)
+        error = reply_ids(doc, json_doc_get(doc, choice, "token_ids"), max_tokens, &ret->sampled, fail);
+    if (error == 0)
+        error = reply_prompt(json_doc_get(doc, usage, "prompt_tokens"), prompt_count, ret, fail);
+    (void)json_doc_id(json_doc_get(doc, details, "cached_tokens"), &ret->cached_tokens);
+    return error == 0 ? reply_room(ret, fail) : error;
+}
+
+static int other_tokens(size_t i, struct fail *fail)
+{
+    return fail_set(fail, -EPROTO, "the engine's log-probability %zu is of another token", i);
+}
+
+static int wrong_count(uint32_t count, const struct generation *ret, struct fail *fail)
+{
+    return fail_set(fail, -EPROTO, "the engine gave %u log-probabilities for %zu tokens", count, ret->sampled.count);
+}
+
+/* "token_id:N" */
+static bool is_named(const struct json_doc *doc, const struct json_doc_node *name, uint32_t id)
+{
+    char wanted[32];
+    snprintf(wanted, sizeof(wanted), "token_id:%u", id);
+    return json_doc_is(doc, name, wanted);
+}
+
+static bool is_entry_of(const struct json_doc *doc, const struct json_doc_node *entry, uint32_t id)
+{
+    uint32_t said;
+    const struct json_doc_node *token_id = json_doc_get(doc, entry, "token_id");
+    return token_id ? json_doc_id(token_id, &said) && said == id : is_named(doc, json_doc_get(doc, entry, "token"), id);
+}
+
+static int read_content(const struct json_doc *doc, const struct json_doc_node *content, struct generation *ret,
+                        struct fail *fail)
+{
+    if (json_doc_count(content) != ret->sampled.count)
+        return wrong_count(json_doc_count(content), ret, fail);
+    const struct json_doc_node *entry = json_doc_first(content);
+    for (size_t i = 0; i < ret->sampled.count; i++, entry = json_doc_behind(doc, entry)) {
+        if (!is_entry_of(doc, entry, ret->sampled.ids[i]))
+            return other_tokens(i, fail);
+        int error = reply_logprob(json_doc_get(doc, entry, "logprob"), i, &ret->logprobs[i], fail);
+        if (error < 0)
+            return error;
+    }
+    return 0;
+}
+
+int vllm_reply_generate(const struct json_doc *doc, const struct tokens *prompt, uint64_t max_tokens,
+                        struct generation *ret, struct fail *fail)
+{
+    int error = read_choice(doc, prompt->count, max_tokens, ret, fail);
+    if (error < 0)
+        return error;
+    const struct json_doc_node *choice = choice_of(doc);
+    reply_versions(doc, json_doc_get(doc, choice, "weight_versions"), ret);
+    return read_content(doc, json_doc_get(doc, json_doc_get(doc, choice, "logprobs"), "content"), ret, fail);
+}
+
+static int check_prompt(const struct json_doc *doc, const struct json_doc_node *ids, const struct tokens *prompt,
+                        struct fail *fail)
+{
+    if (json_doc_count(ids) != prompt->count)
+        return fail_set(fail, -EPROTO, "the engine read a prompt of %u token ids where %zu were sent",
+                        json_doc_count(ids), prompt->count);
+    const struct json_doc_node *node = json_doc_first(ids);
+    for (size_t i = 0; i < prompt->count; i++, node = json_doc_behind(doc, node)) {
+        uint32_t id;
+        if (!json_doc_id(node, &id) || id != prompt->ids[i])
+            return fail_set(fail, -EPROTO, "the engine read another prompt: token %zu is not %u", i, prompt->ids[i]);
+    }
+    return 0;
+}
+
+/* Servers that cannot name tokens by their ids name them by their text: nothing to check then. */
+static bool names_ids(const struct json_doc *doc, const struct json_doc_node *name)
+{
+    AUTO_BUFFER text = {0};
+    return json_doc_string(doc, name, &text) && text.len > 9 && memcmp(text.data, "token_id:", 9) == 0;
+}
+
+static int read_lists(const struct json_doc *doc, const struct json_doc_node *logprobs, struct generation *ret,
+                      struct fail *fail)
+{
+    const struct json_doc_node *values = json_doc_get(doc, logprobs, "token_logprobs");
+    const struct json_doc_node *names = json_doc_get(doc, logprobs, "tokens");
+    if (json_doc_count(values) != ret->sampled.count)
+        return wrong_count(json_doc_count(values), ret, fail);
+    if (json_doc_count(names) != ret->sampled.count)
+        names = NULL;
+    const struct json_doc_node *value = json_doc_first(values), *name = json_doc_first(names);
+    for (size_t i = 0; i < ret->sampled.count; i++, value = json_doc_behind(doc, value)) {
+        if (name && !is_named(doc, name, ret->sampled.ids[i]) && names_ids(doc, name))
+            return other_tokens(i, fail);
+        int error = reply_logprob(value, i, &ret->logprobs[i], fail);
+        if (error < 0)
+            return error;
+        name = name ? json_doc_behind(doc, name) : NULL;
+    }
+    return 0;
+}
+
+int vllm_reply_complete(const struct json_doc *doc, const struct tokens *prompt, uint64_t max_tokens,
+                        struct generation *ret, struct fail *fail)
+{
+    int error = read_choice(doc, prompt->count, max_tokens, ret, fail);
+    const struct json_doc_node *choice = choice_of(doc);
+    if (error == 0)
+        error = check_prompt(doc, json_doc_get(doc, choice, "prompt_token_ids"), prompt, fail);
+    if (error == 0)
+        error = reply_text(doc, json_doc_get(doc, choice, "text"), ret, fail);
+    return error == 0 ? read_lists(doc, json_doc_get(doc, choice, "logprobs"), ret, fail) : error;
+}
+
+/* The likeliest so far. */
+struct top {
+    bool has;
+    double value;
+};
+
+static void top_take(struct top *top, const struct json_doc_node *node)
+{
+    double value;
+    if (!json_doc_number(node, &value) || (top->has && value <= top->value))
+        return;
+    *top = (struct top){true, value};
+}
+
+bool vllm_reply_top(const struct json_doc *doc, double *ret)
+{
+    const struct json_doc_node *logprobs = json_doc_get(doc, choice_of(doc), "logprobs");
+    const struct json_doc_node *entry = json_doc_first(json_doc_get(doc, logprobs, "content"));
+    const struct json_doc_node *list = json_doc_get(doc, entry, "top_logprobs");
+    const struct json_doc_node *map = json_doc_first(json_doc_get(doc, logprobs, "top_logprobs"));
+    struct top top = {0};
+    for (uint32_t i = 0; i < json_doc_count(list); i++)
+        top_take(&top, json_doc_get(doc, json_doc_at(doc, list, i), "logprob"));
+    const struct json_doc_node *name = map && map->kind == JSON_DOC_OBJECT ? map + 1 : NULL;
+    for (uint32_t i = 0; name && i < map->count; i++, name = json_doc_behind(doc, name + 1))
+        top_take(&top, name + 1);
+    if (top.has)
+        *ret = top.value;
+    return top.has;
+}
+
+/* [null, {"ID": {"logprob": ...}, ...}, ...]: of the whole answer, or of its choice. */
+int vllm_reply_scores(const struct json_doc *doc, const struct tokens *ids, size_t from, float *ret, struct fail *fail)
+{
+    const struct json_doc_node *list = json_doc_get(doc, json_doc_root(doc), "prompt_logprobs");
+    if (json_doc_count(list) == 0)
+        list = json_doc_get(doc, choice_of(doc), "prompt_logprobs");
+    if (json_doc_count(list) == 0)
+        return fail_set(fail, -ENOTSUP, "it does not tell a prompt's log-probabilities");
+    const struct json_doc_node *entry = json_doc_first(list);
+    int error = reply_scored(list, ids, fail);
+    for (size_t i = 0; error == 0 && i < ids->count; i++, entry = json_doc_behind(doc, entry)) {
+        char name[16];
+        snprintf(name, sizeof(name), "%u", ids->ids[i]);
+        const struct json_doc_node *score = json_doc_get(doc, json_doc_get(doc, entry, name), "logprob");
+        error = i < from ? 0 : reply_logprob(score, i, &ret[i - from], fail);
+    }
+    return error;
+}

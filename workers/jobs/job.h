@@ -1,0 +1,87 @@
+/*
+ * job.h - one job in a worker, and the contract of a kind of task: three functions of which a
+ * worker calls the one of its stage. A kind is one file in kinds/ and one row in kinds.c.
+ *
+ * A stage function runs in a fiber, awaits as it likes, keeps nothing afterwards, and fills in
+ * job->result; the worker sends it and keeps it until it is acknowledged. A cancelled stage just
+ * returns. Its time:
+ *
+ *     prepare (layers, sandbox) | work: the stage's limit | pack, and a look whether all is whole
+ *
+ * Preparing is not the task's doing: JOB_PREPARE_MS of it do not count against the limit. The
+ * limit runs from job_begin_work; when it passes, the kind says what that means (run: agent; init
+ * and eval: task). Packing and that look have a time of their own. A job that has not ended JOB_OVERDUE_MS after
+ * all that hangs in a file system and is given up. In all this is less than the broker waits
+ * beyond the limit (deadline_grace_ms) before it takes the job away.
+ */
+#ifndef SLUICE_WORKERS_JOBS_JOB_H
+#define SLUICE_WORKERS_JOBS_JOB_H
+
+#include "schemas/messages/message.h"
+#include "schemas/task/task.h"
+#include "workers/engines/engine.h"
+#include "workers/engines/migration.h"
+#include "workers/images/images.h"
+#include "workers/layers/layer.h"
+#include "workers/network/grants.h"
+#include "workers/sandbox/sandbox.h"
+
+enum { JOB_PREPARE_MS = 8000, JOB_PACK_MS = 20000, JOB_OVERDUE_MS = 1000 };
+
+struct search;
+struct cache_watch;
+
+/* What a worker's jobs share. */
+struct job_context {
+    struct loop *loop;
+    struct http *http;
+    struct engines *engines;
+    struct spawner *spawner;
+    struct images *images;
+    struct layers layers;
+    const struct cache_watch *cache_watch; /* NULL: nobody looks */
+    struct search *search;                 /* NULL: none */
+    const struct grants *grants;           /* what tasks may reach; NULL: nothing */
+};
+
+struct job_result {
+    enum outcome outcome;
+    enum fault fault; /* task and infra: what is to blame, where that is known */
+    char detail[2048];
+    bool has_reward;
+    double reward;
+    struct layer layer;                             /* init, run */
+    char *answer;                                   /* run; may be NULL; cut to 65,536 bytes of UTF-8 when sent */
+    struct buffer record;                           /* run: encoded; may be empty */
+    char tokenizer_digest[80], template_digest[80]; /* run: of all its traces; "": nothing was sampled */
+};
+
+struct job {
+    const struct job_context *context;
+    struct msg_job_start start; /* borrows from bytes */
+    struct buffer bytes;
+    struct task *task;
+    struct job_result result;
+    struct engine_migration migration; /* run */
+    int64_t prepared_by_ms, limit_ms;  /* the stage's clock */
+};
+
+struct task_kind {
+    const char *name, *doc;
+    void (*init)(struct job *job);
+    void (*run)(struct job *job);
+    void (*eval)(struct job *job);
+};
+
+/* The stage's clock, in its fiber: it starts, with deadlines as above; its work begins. */
+void job_begin(struct job *job, enum stage stage);
+void job_begin_work(struct job *job);
+
+/* Sets outcome and detail; nothing in particular is to blame. */
+void job_set_outcome(struct job *job, enum outcome outcome, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* As job_set_outcome; `fault` is to blame (docs/faults.md). */
+void job_set_fault(struct job *job, enum outcome outcome, enum fault fault, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+#endif

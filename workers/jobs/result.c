@@ -1,0 +1,75 @@
+#include "workers/jobs/result.h"
+
+#include <stdlib.h>
+
+#include "common/base/text.h"
+
+enum { ANSWER_MAX = 65536 };
+
+static void put_products(struct msg_job_result *message, const struct job_result *result)
+{
+    message->layer_digest = slice_from_str(result->layer.digest);
+    message->has_layer_digest = message->layer_digest.len > 0;
+    message->layer = buffer_peek(&result->layer.inlined);
+    message->has_layer = message->layer.len > 0;
+    if (result->answer) {
+        text_repair(result->answer);
+        message->answer = text_cut(result->answer, ANSWER_MAX);
+        message->has_answer = true;
+    }
+    message->record = buffer_peek(&result->record);
+    message->has_record = message->record.len > 0;
+    message->tokenizer_digest = slice_from_str(result->tokenizer_digest);
+    message->has_tokenizer_digest = message->tokenizer_digest.len > 0;
+    message->template_digest = slice_from_str(result->template_digest);
+    message->has_template_digest = message->template_digest.len > 0;
+    message->has_reward = result->has_reward && result->outcome == OUTCOME_OK;
+    message->reward = result->reward;
+}
+
+static void put_fault(struct msg_job_result *message, const struct job_result *result)
+{
+    bool may_blame = result->outcome == OUTCOME_TASK || result->outcome == OUTCOME_INFRA ||
+                     result->outcome == OUTCOME_CANCELLED;
+    message->fault = slice_from_str(fault_wire(result->fault));
+    message->has_fault = may_blame && message->fault.len > 0;
+}
+
+static void put_end(struct msg_job_result *message, const struct job_result *result)
+{
+    message->outcome = slice_from_str(outcome_wire(result->outcome));
+    message->detail = slice_from_str(result->detail);
+    message->has_detail = message->detail.len > 0;
+    put_fault(message, result);
+}
+
+bool result_encode(struct job *job, const char *worker, uint64_t token, uint64_t ms, struct buffer *out)
+{
+    struct job_result *result = &job->result;
+    struct msg_job_result message = {.worker = slice_from_str(worker), .job = job->start.job, .token = token, .ms = ms};
+    text_sanitize(result->detail);
+    put_end(&message, result);
+    put_products(&message, result);
+    struct refusal no;
+    if (message_encode(MSG_job_result, &message, out, &no))
+        return !out->failed;
+    job_set_outcome(job, OUTCOME_INFRA, "the result cannot be sent: %s: %s", no.field, no.text);
+    return result_encode_bare(job->start.job, worker, token, ms, result, out);
+}
+
+bool result_encode_bare(struct slice job, const char *worker, uint64_t token, uint64_t ms,
+                        const struct job_result *result, struct buffer *out)
+{
+    struct msg_job_result message = {.worker = slice_from_str(worker), .job = job, .token = token, .ms = ms};
+    put_end(&message, result);
+    struct refusal no;
+    return message_encode(MSG_job_result, &message, out, &no) && !out->failed;
+}
+
+void result_finish(struct job_result *result)
+{
+    layer_finish(&result->layer);
+    buffer_finish(&result->record);
+    free(result->answer);
+    result->answer = NULL;
+}

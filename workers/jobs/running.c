@@ -1,0 +1,163 @@
+#include "workers/jobs/running.h"
+
+#include <stdlib.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/clock.h"
+#include "workers/runtime/fiber.h"
+#include "workers/runtime/loop_now.h"
+#include "workers/jobs/result.h"
+#include "workers/stages/kinds.h"
+
+enum { STUCK_MS = 5000 };
+
+void running_init(struct running *running, const struct job_context *context)
+{
+    *running = (struct running){.context = context};
+    TAILQ_INIT(&running->live);
+    TAILQ_INIT(&running->leaving);
+}
+
+/* ---- those that are worked on ------------------------------------------------------------ */
+
+static void live_add(struct running *running, struct running_job *job)
+{
+    TAILQ_INSERT_TAIL(&running->live, job, links);
+    running->live_count++;
+    job->by_job = (struct job_link){.job = job->job.start.job, .kept = job};
+    job_index_add(&running->by_job, &job->by_job);
+}
+
+static void live_remove(struct running *running, struct running_job *job)
+{
+    TAILQ_REMOVE(&running->live, job, links);
+    running->live_count--;
+    job_index_remove(&job->by_job);
+}
+
+struct running_job *running_find(const struct running *running, struct slice job)
+{
+    return job_index_find(&running->by_job, job);
+}
+
+/* ---- one job, in its fiber -------------------------------------------------------------- */
+
+static void overdue(void *arg)
+{
+    struct running_job *self = arg;
+    int64_t given_ms = fiber_given_time(self->fiber) - self->given_ms;
+    self->given_ms += given_ms;
+    struct loop *loop = self->running->context->loop;
+    self->overdue_timer = given_ms > 0 ? loop_after(loop, given_ms, overdue, self) : NULL;
+    if (!self->overdue_timer)
+        self->running->overdue(self->running->arg, self);
+}
+
+static void work_stage(struct running_job *self, const struct task_kind *kind, enum stage stage)
+{
+    struct job *job = &self->job;
+    void (*const stages[STAGE_COUNT])(struct job * job) = {
+        [STAGE_INIT] = kind->init, [STAGE_RUN] = kind->run, [STAGE_EVAL] = kind->eval};
+    job_set_outcome(job, OUTCOME_INFRA, "the %s stage of kind %s did not say how it ended", stage_wire(stage),
+                    kind->name);
+    job_begin(job, stage);
+    self->overdue_timer = loop_after(fiber_loop(), JOB_PREPARE_MS + job->limit_ms + JOB_PACK_MS + JOB_OVERDUE_MS,
+                                     overdue, self);
+    if (self->overdue_timer)
+        stages[stage](job);
+    else
+        job_set_fault(job, OUTCOME_INFRA, FAULT_NODE, "out of memory");
+}
+
+static void work(void *arg)
+{
+    struct running_job *self = arg;
+    struct job *job = &self->job;
+    struct refusal no = {0};
+    enum stage stage = STAGE_INIT;
+    stage_parse(job->start.stage, &stage);
+    job->task = task_parse(job->start.task, &no);
+    if (!job->task) {
+        job_set_outcome(job, OUTCOME_TASK, "the task is refused: %s%s%s", no.field, no.field[0] ? ": " : "", no.text);
+        return;
+    }
+    const struct task_kind *kind = task_kind_find(job->task->kind);
+    if (kind)
+        work_stage(self, kind, stage);
+    else
+        job_set_outcome(job, OUTCOME_TASK, "this worker knows no kind of task \"%s\"", job->task->kind);
+}
+
+static void running_job_destroy(struct running_job *self)
+{
+    result_finish(&self->job.result);
+    task_destroy(self->job.task);
+    buffer_finish(&self->job.bytes);
+    free(self);
+}
+
+static void work_ended(void *arg)
+{
+    struct running_job *self = arg;
+    struct running *running = self->running;
+    loop_cancel(running->context->loop, &self->overdue_timer);
+    if (self->is_cancelled) {
+        TAILQ_REMOVE(&running->leaving, self, links);
+        running->leaving_count--;
+    } else {
+        live_remove(running, self);
+    }
+    running->ended(running->arg, self);
+    running_job_destroy(self);
+}
+
+/* ---- all of them ------------------------------------------------------------------------ */
+
+bool running_start(struct running *running, struct slice bytes)
+{
+    struct running_job *self = calloc(1, sizeof(*self));
+    if (!self)
+        return false;
+    self->running = running;
+    self->started_ms = clock_ms();
+    self->job.context = running->context;
+    if (!buffer_append(&self->job.bytes, bytes.data, bytes.len) ||
+        !message_decode(MSG_job_start, buffer_peek(&self->job.bytes), &self->job.start, NULL) ||
+        !(self->fiber = fiber_start(running->context->loop, work, work_ended, self))) {
+        running_job_destroy(self);
+        return false;
+    }
+    self->token = self->job.start.token;
+    live_add(running, self);
+    return true;
+}
+
+void running_cancel(struct running *running, struct running_job *job)
+{
+    live_remove(running, job);
+    TAILQ_INSERT_TAIL(&running->leaving, job, links);
+    running->leaving_count++;
+    job->is_cancelled = true;
+    job->cancelled_ms = loop_now_ms();
+    loop_cancel(running->context->loop, &job->overdue_timer);
+    fiber_cancel(job->fiber);
+}
+
+size_t running_count_stuck(const struct running *running)
+{
+    size_t count = 0;
+    int64_t before_ms = loop_now_ms() - STUCK_MS;
+    const struct running_job *at;
+    TAILQ_FOREACH(at, &running->leaving, links)
+    count += at->cancelled_ms < before_ms;
+    return count;
+}
+
+bool running_list_jobs(const struct running *running, struct buffer *packed)
+{
+    const struct running_job *at;
+    TAILQ_FOREACH(at, &running->live, links)
+    if (!jobs_append(packed, at->job.start.job, at->token))
+        return false;
+    return true;
+}

@@ -1,0 +1,55 @@
+/*
+ * running.h - the jobs a worker is working on, each in a fiber of its own. A job that was
+ * cancelled is no longer found, counted or listed, but stays in `leaving` until its fiber ended.
+ * One that does not end soon, because a file system does not answer, is stuck and takes a slot.
+ */
+#ifndef SLUICE_WORKERS_JOBS_RUNNING_H
+#define SLUICE_WORKERS_JOBS_RUNNING_H
+
+#include <sys/queue.h>
+
+#include "workers/jobs/job.h"
+#include "workers/jobs/job_index.h"
+
+struct running_job {
+    TAILQ_ENTRY(running_job) links;
+    struct job_link by_job; /* while it is live */
+    struct running *running;
+    struct job job;
+    struct fiber *fiber;
+    uint64_t token; /* of its newest dispatch; job.start.token is the first */
+    int64_t started_ms;
+    struct loop_timer *overdue_timer;
+    int64_t given_ms; /* of the fiber's time that the timer knows of */
+    bool is_cancelled;
+    int64_t cancelled_ms;
+};
+TAILQ_HEAD(running_list, running_job);
+
+struct running {
+    const struct job_context *context;
+    struct running_list live, leaving;
+    struct job_index by_job; /* the live ones */
+    size_t live_count, leaving_count;
+    /* Called on the loop's stack when a job ended, cancelled or not; it is freed afterwards. */
+    void (*ended)(void *arg, struct running_job *ended);
+    /* Called likewise when all a job's time is over and its fiber has not ended: cancel it. */
+    void (*overdue)(void *arg, struct running_job *job);
+    void *arg;
+};
+
+/* The caller sets `ended`, `overdue` and `arg`. */
+void running_init(struct running *running, const struct job_context *context);
+
+struct running_job *running_find(const struct running *running, struct slice job); /* NULL: none */
+
+/* `bytes` (copied) are a job.start that decodes. False when out of memory: nothing happened. */
+bool running_start(struct running *running, struct slice bytes);
+void running_cancel(struct running *running, struct running_job *job);
+/* Those cancelled more than 5 s ago that have not ended. */
+size_t running_count_stuck(const struct running *running);
+
+/* Appends (job, token) of each, as jobs_append; false when out of memory. */
+bool running_list_jobs(const struct running *running, struct buffer *packed);
+
+#endif
