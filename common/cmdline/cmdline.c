@@ -8,10 +8,9 @@
 #include "common/base/sanitize.h"
 #include "common/cmdline/help.h"
 
-/* What every program and command has beside its tables. */
-static const struct option own[] = {
-    {"help", OPTION_FLAG, offsetof(struct cmdline_values, help)},
-    {"version", OPTION_FLAG, offsetof(struct cmdline_values, version)},
+const struct option cmdline_own[] = {
+    {"help", OPTION_FLAG, offsetof(struct cmdline_values, help), NULL, "Shows this."},
+    {"version", OPTION_FLAG, offsetof(struct cmdline_values, version), NULL, "Shows the version."},
     {"help-markdown", OPTION_FLAG, offsetof(struct cmdline_values, markdown)},
 };
 
@@ -27,7 +26,8 @@ struct reading {
 /* Where an option is known, and the struct that its value goes into; `nearest` is offered all that do not match. */
 static const struct option *find(const struct reading *reading, struct nearest *nearest, void **ret_into)
 {
-    const struct option_table tables[] = {reading->line->tables[0], reading->line->tables[1], {NULL, own, ROWS(own)}};
+    const struct option_table tables[] = {
+        reading->line->tables[0], reading->line->tables[1], {NULL, cmdline_own, CMDLINE_OWN}};
     void *const intos[] = {reading->values->into[0], reading->values->into[1], reading->values};
     for (size_t t = 0; t < ROWS(tables); t++)
         for (size_t i = 0; i < tables[t].count; i++) {

@@ -39,7 +39,8 @@ struct cmdline {
     struct option_table tables[CMDLINE_TABLES]; /* the first one is the command's own; a second one may be empty */
     const struct cmdline_status *statuses;
     size_t status_count;
-    void (*more)(FILE *out); /* what --help shows beside its options, or NULL */
+    void (*more)(FILE *out);            /* what --help shows beside its options, or NULL */
+    void (*before_markdown)(FILE *out); /* what its page of the docs has in front of it, or NULL */
 };
 
 struct cmdline_values {
@@ -48,6 +49,10 @@ struct cmdline_values {
     size_t argument_count;
     bool help, version, markdown; /* is asked for: then nothing else is looked at */
 };
+
+/* What every program and command has beside its tables; --help shows those that have a doc. */
+enum { CMDLINE_OWN = 3 };
+extern const struct option cmdline_own[CMDLINE_OWN];
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 

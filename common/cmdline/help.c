@@ -10,11 +10,6 @@ enum { INDENT = 26, WIDTH = 110, SHORT = 80 };
 const char cmdline_units[] = "A TIME is a number with its unit: 500ms, 90s, 10m, 1h30m, 2d. A SIZE "
                              "is one, too: 512MiB, 64M (the same), 8GiB, 1000B.\n";
 
-static const struct option own[] = {
-    {"help", OPTION_FLAG, 0, NULL, "Shows this."},
-    {"version", OPTION_FLAG, 0, NULL, "Shows the version."},
-};
-
 /* ---- what a row says ------------------------------------------------------------------------- */
 
 /* How an option is written: "--name VALUE". */
@@ -149,8 +144,9 @@ static void print_tables(const struct cmdline *line, FILE *out)
         for (size_t i = 0; i < table->count; i++)
             print_option(&table->rows[i], out);
     }
-    for (size_t i = 0; i < ROWS(own); i++)
-        print_option(&own[i], out);
+    for (size_t i = 0; i < CMDLINE_OWN; i++)
+        if (cmdline_own[i].doc)
+            print_option(&cmdline_own[i], out);
 }
 
 void cmdline_help(const struct cmdline *line, FILE *out)
@@ -173,8 +169,7 @@ void cmdline_help(const struct cmdline *line, FILE *out)
 
 /* ---- pages ------------------------------------------------------------------------------------- */
 
-/* In a cell of a table a | ends it. */
-static void print_cell(const char *text, FILE *out)
+void cmdline_cell(const char *text, FILE *out)
 {
     for (; *text; text++) {
         if (*text == '|')
@@ -191,9 +186,9 @@ void options_markdown(const struct option *rows, size_t count, FILE *out)
         const char *preset = default_of(&rows[i], standard);
         write_head(&rows[i], head, sizeof(head));
         fputs("| `", out);
-        print_cell(head, out);
+        cmdline_cell(head, out);
         fprintf(out, "` | %s%s", rows[i].of ? rows[i].of : "", rows[i].of ? ": " : "");
-        print_cell(rows[i].doc, out);
+        cmdline_cell(rows[i].doc, out);
         fprintf(out, "%s%s |", bounds_of(&rows[i], bounds), after_of(&rows[i]));
         fprintf(out, preset ? " %s |\n" : " |\n", preset);
     }
@@ -201,6 +196,8 @@ void options_markdown(const struct option *rows, size_t count, FILE *out)
 
 void cmdline_markdown(const struct cmdline *line, FILE *out)
 {
+    if (line->before_markdown)
+        line->before_markdown(out);
     fprintf(out, "\n## %s%s%s\n\n```\n", line->program, line->command ? " " : "", line->command ? line->command : "");
     cmdline_synopsis(line, out);
     fprintf(out, "\n```\n\n%s.\n", line->brief);

@@ -11,6 +11,8 @@ void cmdline_help(const struct cmdline *line, FILE *out);
 void cmdline_markdown(const struct cmdline *line, FILE *out);
 /* A table of them, for the docs. */
 void options_markdown(const struct option *rows, size_t count, FILE *out);
+/* Text in a cell of such a table, which a | would end. */
+void cmdline_cell(const char *text, FILE *out);
 /* Lines, each two columns to the right. */
 void cmdline_indented(const char *lines, FILE *out);
 extern const char cmdline_units[]; /* what a TIME and a SIZE are, in a sentence */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/cmdline/help.h"
 #include "workers/tools/tool.h"
 #include "workers/tools/tools.h"
 
@@ -61,13 +62,6 @@ static const char search[] =
 
 static const char *const type_words[] = {"string", "integer", "true or false", "list of integers"};
 
-/* In a table a '|' would end the cell. */
-static void put_text(const char *text)
-{
-    for (; *text; text++)
-        *text == '|' ? fputs("\\|", stdout) : putchar(*text);
-}
-
 static void put_words(const char *words)
 {
     putchar('`');
@@ -95,7 +89,7 @@ static void put_tool(const struct tool *tool)
         printf("| `%s` | %s | %s | ", at->name, type_words[at->type], at->required ? "required" : "");
         put_limits(at);
         printf(" | ");
-        put_text(at->doc);
+        cmdline_cell(at->doc, stdout);
         puts(" |");
     }
 }

@@ -54,6 +54,15 @@ static const struct cmdline_status statuses[] = {
     {IMAGE_EXIT_STOPPED, "a signal stopped it"},
 };
 
+/* In docs/images.md, before what all programs say of themselves. */
+static void print_refusals(FILE *out)
+{
+    fputs("| refusal (`--json`) | outcome | meaning |\n|---|---|---|\n", out);
+    for (int i = IMAGE_REFUSAL_NONE + 1; i < IMAGE_REFUSAL_COUNT; i++)
+        fprintf(out, "| `%s` | %s | %s |\n", image_refusal_wire((enum image_refusal)i),
+                outcome_wire(image_refusal_outcome((enum image_refusal)i)), image_refusal_doc((enum image_refusal)i));
+}
+
 static const struct cmdline line = {
     .program = "sluice-image",
     .arguments = "inspect IMAGE | prepare IMAGE | list | prune",
@@ -81,16 +90,8 @@ static const struct cmdline line = {
     .tables = {{.rows = rows, .count = ROWS(rows)}},
     .statuses = statuses,
     .status_count = ROWS(statuses),
+    .before_markdown = print_refusals,
 };
-
-/* In docs/images.md, before what all programs say of themselves. */
-static void print_refusals(FILE *out)
-{
-    fputs("| refusal (`--json`) | outcome | meaning |\n|---|---|---|\n", out);
-    for (int i = IMAGE_REFUSAL_NONE + 1; i < IMAGE_REFUSAL_COUNT; i++)
-        fprintf(out, "| `%s` | %s | %s |\n", image_refusal_wire((enum image_refusal)i),
-                outcome_wire(image_refusal_outcome((enum image_refusal)i)), image_refusal_doc((enum image_refusal)i));
-}
 
 /* What is no option: the verb, and its image. */
 static int take_words(const struct cmdline_values *values, const struct verb **ret_verb, struct image_call *call)
@@ -145,8 +146,6 @@ int main(int argc, char **argv)
     struct image_call call = {.stop = &stop};
     const struct verb *verb = NULL;
     struct cmdline_values values = {.into = {&call}};
-    if (argc == 2 && strcmp(argv[1], "--help-markdown") == 0)
-        print_refusals(stdout);
     int status = cmdline_begin(&line, argc - 1, argv + 1, &values);
     if (status < 0)
         status = take_words(&values, &verb, &call);

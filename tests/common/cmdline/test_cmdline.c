@@ -259,6 +259,23 @@ static void a_page_shows_the_same(void **state)
             fail_msg("'%s' is not in: %s", words[i], text);
 }
 
+static void put_before(FILE *out) { fputs("| of its own |\n", out); }
+
+static void a_page_begins_with_what_is_the_programs_own(void **state)
+{
+    (void)state;
+    const struct cmdline own_line = {
+        .program = "p", .arguments = "", .brief = "B", .doc = "", .example = "p\n", .before_markdown = put_before};
+    AUTO_FREE char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+    cmdline_markdown(&own_line, out);
+    cmdline_cell("a|b", out);
+    assert_int_equal(fclose(out), 0);
+    assert_int_equal(strncmp(text, "| of its own |\n\n## p\n", 21), 0);
+    assert_string_equal(text + len - 4, "a\\|b");
+}
+
 static void long_words_are_set_in_lines(void **state)
 {
     (void)state;
@@ -343,6 +360,7 @@ int main(void)
         cmocka_unit_test(who_asks_for_help_is_not_told_what_is_missing),
         cmocka_unit_test(help_shows_every_row_with_its_bounds_and_its_default),
         cmocka_unit_test(a_page_shows_the_same),
+        cmocka_unit_test(a_page_begins_with_what_is_the_programs_own),
         cmocka_unit_test(long_words_are_set_in_lines),
         cmocka_unit_test(times_and_sizes_are_read_as_they_are_written),
         cmocka_unit_test(sizes_are_numbers_with_a_unit),

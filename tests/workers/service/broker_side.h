@@ -242,18 +242,24 @@ static inline const struct msg_worker_beat *hear_beat(void)
         if (clock_ms() > end_)                                                                                         \
             fail_msg("no beat with " #condition);
 
+/* What was heard: a result, which must be of this job; NULL: a beat. */
+static inline const struct msg_job_result *take_result(const char *job)
+{
+    if (heard.id == MSG_worker_beat)
+        return NULL;
+    if (!slice_is(heard.result.job, job))
+        fail_msg("result of %.*s instead of %s", SLICE_ARG(heard.result.job), job);
+    return &heard.result;
+}
+
 /* The next result, which must be of this job; beats on the way are passed over. */
 static inline const struct msg_job_result *hear_result(const char *job)
 {
-    for (int64_t end = clock_ms() + BOUND_MS;;) {
+    const struct msg_job_result *result = NULL;
+    for (int64_t end = clock_ms() + BOUND_MS; !result; result = take_result(job))
         if (!hear(end - clock_ms()))
             fail_msg("no result of %s within %d ms", job, BOUND_MS);
-        if (heard.id == MSG_worker_beat)
-            continue;
-        if (!slice_is(heard.result.job, job))
-            fail_msg("result of %.*s instead of %s", SLICE_ARG(heard.result.job), job);
-        return &heard.result;
-    }
+    return result;
 }
 
 static inline void connect_lane(struct slice where)

@@ -42,16 +42,13 @@ static inline void skip_to_beat(void)
 /* Of a job that does nothing but wait, such as for its next try: beat by beat, each a second that passes at once. */
 static inline const struct msg_job_result *skip_to_result(const char *job)
 {
-    for (;;) {
+    const struct msg_job_result *result = NULL;
+    for (; !result; result = take_result(job)) {
         worker_skip(1000);
         if (!hear(BOUND_MS))
             fail_msg("nothing from the worker within %d ms", BOUND_MS);
-        if (heard.id != MSG_job_result)
-            continue;
-        if (!slice_is(heard.result.job, job))
-            fail_msg("result of %.*s instead of %s", SLICE_ARG(heard.result.job), job);
-        return &heard.result;
     }
+    return result;
 }
 
 #endif
