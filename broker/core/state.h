@@ -21,7 +21,7 @@
 #include "broker/core/engines/engines.h"
 #include "broker/core/engines/images.h"
 #include "broker/core/queue/jobs.h"
-#include "broker/core/table.h"
+#include "common/base/table.h"
 #include "broker/core/workers/worker_ids.h"
 #include "broker/core/workers/workers.h"
 

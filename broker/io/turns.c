@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "broker/core/table.h"
+#include "common/base/table.h"
 #include "common/base/cleanup.h"
 
 enum { CONNECTIONS_MAX = 65536, NAME_MAX_BYTES = 64 };

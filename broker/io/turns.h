@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-#include "broker/core/list.h"
+#include "common/base/list.h"
 #include "common/base/slice.h"
 
 enum {

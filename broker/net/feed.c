@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "broker/net/zmq_frame.h"
-#include "broker/core/table.h"
+#include "common/base/table.h"
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
 

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "broker/core/list.h"
+#include "common/base/list.h"
 
 struct prefix {
     struct list link; /* in its cache's, while it has tokens */

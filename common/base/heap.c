@@ -1,4 +1,4 @@
-#include "broker/core/heap.h"
+#include "common/base/heap.h"
 
 #include <stdlib.h>
 

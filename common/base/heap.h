@@ -1,10 +1,10 @@
 /*
- * core/heap.h - a binary min-heap through the things it orders: timers by when
+ * heap.h - a binary min-heap through the things it orders: timers by when
  * they are due, workers by how full they are, groups by their last number.
  * The heap owns its array, not its members.
  */
-#ifndef SLUICE_BROKER_CORE_HEAP_H
-#define SLUICE_BROKER_CORE_HEAP_H
+#ifndef SLUICE_COMMON_BASE_HEAP_H
+#define SLUICE_COMMON_BASE_HEAP_H
 
 #include <stdbool.h>
 #include <stddef.h>

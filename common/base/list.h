@@ -1,10 +1,10 @@
 /*
- * core/list.h - doubly linked lists through the things they hold. A head and an
+ * list.h - doubly linked lists through the things they hold. A head and an
  * unlinked member point to themselves, so that list_remove may be called twice.
  * The list owns nothing.
  */
-#ifndef SLUICE_BROKER_CORE_LIST_H
-#define SLUICE_BROKER_CORE_LIST_H
+#ifndef SLUICE_COMMON_BASE_LIST_H
+#define SLUICE_COMMON_BASE_LIST_H
 
 #include <stdbool.h>
 #include <stddef.h>

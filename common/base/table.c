@@ -1,4 +1,4 @@
-#include "broker/core/table.h"
+#include "common/base/table.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -14,8 +14,8 @@
 #define SLUICE_BROKER_CORE_ENGINES_BREAKER_H
 
 #include "broker/core/core.h"
-#include "broker/core/heap.h"
-#include "broker/core/list.h"
+#include "common/base/heap.h"
+#include "common/base/list.h"
 
 struct job;
 

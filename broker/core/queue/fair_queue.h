@@ -12,8 +12,8 @@
 #ifndef SLUICE_BROKER_CORE_QUEUE_FAIR_QUEUE_H
 #define SLUICE_BROKER_CORE_QUEUE_FAIR_QUEUE_H
 
-#include "broker/core/heap.h"
-#include "broker/core/list.h"
+#include "common/base/heap.h"
+#include "common/base/list.h"
 
 struct core;
 struct job;

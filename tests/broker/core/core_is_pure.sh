@@ -1,12 +1,14 @@
 #!/bin/sh
 # The core does no I/O and asks no clock: its objects call nothing but memory, text,
-# JSON, the wire's codec and each other. usage: core_is_pure.sh libsluice_core.a
+# JSON, the wire's codec, the heap and the table, which are as pure, and each other.
+# usage: core_is_pure.sh libsluice_core.a libsluice_base.a
 set -eu
-library=$1
+library=$1 base=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 nm -A "$library" 2>/dev/null >"$work/all"
+nm -A "$base" 2>/dev/null | grep -E ':(heap|table)\.c\.o:' >>"$work/all"
 grep -E ' [TDRBVW] ' "$work/all" | awk '{print $NF}' | sort -u >"$work/own"
 grep -E ' U ' "$work/all" | awk '{print $NF}' | sort -u >"$work/calls"
 test -s "$work/calls" || { echo "no core objects in $library"; exit 1; }

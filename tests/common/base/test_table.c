@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "broker/core/heap.h"
-#include "broker/core/table.h"
+#include "common/base/heap.h"
+#include "common/base/table.h"
 
 enum { THINGS = 500 };
 

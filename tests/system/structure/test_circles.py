@@ -12,7 +12,6 @@ PARTS = {"broker/core": "sluice_core", "broker/ledger": "sluice_broker"}
 
 # The core's floors, the lowest first (docs/design.md has the picture): no file calls one of a floor above its own.
 FLOORS = [
-    ("base", "heap table"),
     ("state", "state engines/identity engines/load_sums workers/free workers/stall queue/fair_queue status/stages"),
     ("effects", "effects"),
     ("records", "clients/streams clients/quotas clients/admission clients/retention engines/breaker engines/engines engines/images "
