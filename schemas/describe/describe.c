@@ -1,7 +1,7 @@
 /*
- * sluice-describe messages-md|messages-json|tasks-md|limits-md - writes what the tables say, for
+ * sluice-describe messages-md|messages-json|tasks-md|tasks-json|limits-md - writes what the tables say, for
  * people (docs/messages.md, docs/tasks.md, a part of docs/sandbox.md) and for other languages
- * (messages.json).
+ * (messages.json, tasks.json).
  */
 #include <inttypes.h>
 #include <jansson.h>
@@ -9,6 +9,7 @@
 
 #include "common/base/cleanup.h"
 #include "schemas/describe/cells.h"
+#include "schemas/describe/tasks_json.h"
 #include "schemas/describe/tasks_page.h"
 #include "schemas/messages/example.h"
 #include "schemas/limits.h"
@@ -185,14 +186,13 @@ int main(int argc, char **argv)
         const char *name;
         bool (*describe)(void);
     } pages[] = {
-        {"messages-md", describe_messages_md},
-        {"messages-json", describe_messages_json},
-        {"tasks-md", describe_tasks_md},
+        {"messages-md", describe_messages_md}, {"messages-json", describe_messages_json},
+        {"tasks-md", describe_tasks_md},       {"tasks-json", describe_tasks_json},
         {"limits-md", describe_limits_md},
     };
     for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++)
         if (argc == 2 && strcmp(argv[1], pages[i].name) == 0)
             return pages[i].describe() && fflush(stdout) == 0 ? 0 : 1;
-    fprintf(stderr, "usage: sluice-describe messages-md|messages-json|tasks-md|limits-md\n");
+    fprintf(stderr, "usage: sluice-describe messages-md|messages-json|tasks-md|tasks-json|limits-md\n");
     return 2;
 }

@@ -155,10 +155,9 @@ static const char tasks_notes[] =
     "REASON`. The broker\n"
     "checks again: its refusal has the reason `bad-task` ([messages.md](messages.md#refusals)), a "
     "`field` that is\n"
-    "`task.` and the path below, and a sentence about the error. In Python that is `Refused` with "
-    "`reason` and\n"
-    "`field`. Only `samples` below 1 or above 1024 never reaches the broker from Python: it raises "
-    "`MessageError`.\n\n"
+    "`task.` and the path below, and a sentence about the error. The Python client checks every task, too, "
+    "before it submits\n"
+    "any: `BadTask` names each that is none by its index, `tasks[2]: FIELD: REASON`.\n\n"
     "| task | path | sentence |\n|---|---|---|\n";
 
 static const char *const refused_tasks[] = {

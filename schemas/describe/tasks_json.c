@@ -1,0 +1,63 @@
+#include "schemas/describe/tasks_json.h"
+
+#include <stdio.h>
+
+#include "schemas/task/task_table.h"
+
+static const char *const task_type_names[TASK_TYPE_COUNT] = {
+    [TASK_OBJECT] = "OBJECT",
+    [TASK_NAME] = "NAME",
+    [TASK_TEXT] = "TEXT",
+    [TASK_PATH] = "PATH",
+    [TASK_IMAGE] = "IMAGE",
+    [TASK_WORD] = "WORD",
+    [TASK_UINT] = "UINT",
+    [TASK_INT] = "INT",
+    [TASK_REAL] = "REAL",
+    [TASK_PROMPT] = "PROMPT",
+    [TASK_MESSAGES] = "MESSAGES",
+    [TASK_FILES] = "FILES",
+    [TASK_EVAL_FILES] = "EVAL_FILES",
+    [TASK_FILE_TEXT] = "FILE_TEXT",
+    [TASK_FILE_BASE64] = "FILE_BASE64",
+    [TASK_FILE_MODE] = "FILE_MODE",
+    [TASK_SETUP] = "SETUP",
+    [TASK_GRANTS] = "GRANTS",
+    [TASK_EVAL_GRANTS] = "EVAL_GRANTS",
+    [TASK_STATUSES] = "STATUSES",
+    [TASK_TOOLS] = "TOOLS",
+    [TASK_TOOL] = "TOOL",
+    [TASK_SCRIPT] = "SCRIPT",
+    [TASK_RECORDED] = "RECORDED",
+    [TASK_ARGUMENTS] = "ARGUMENTS",
+    [TASK_METADATA] = "METADATA",
+};
+
+static const char task_tool_names[] = "" /* "bash", "edit", ... */
+#define TOOL(name) ", \"" #name "\""
+#include "schemas/task/tools.def"
+#undef TOOL
+    ;
+
+static void put_json_words(const char *words)
+{
+    printf(", \"words\": [\"");
+    for (; *words; words++)
+        *words == '|' ? fputs("\", \"", stdout) : putchar(*words);
+    printf("\"]");
+}
+
+bool describe_tasks_json(void)
+{
+    printf("{\n \"tools\": [%s],\n \"fields\": [\n", task_tool_names + 2);
+    for (size_t i = 0; i < task_row_count; i++) {
+        const struct task_row *row = &task_rows[i];
+        printf("  {\"path\": \"%s\", \"type\": \"%s\", \"required\": %s, \"min\": %.15g, \"max\": %.15g", row->path,
+               task_type_names[row->type], row->required ? "true" : "false", row->min, row->max);
+        if (row->words)
+            put_json_words(row->words);
+        printf("}%s\n", i + 1 == task_row_count ? "" : ",");
+    }
+    printf(" ]\n}\n");
+    return true;
+}
