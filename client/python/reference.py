@@ -17,13 +17,14 @@ INTRO = """\
 python3 -m venv ~/sluice && ~/sluice/bin/pip install ./client/python
 ```
 
-It needs Python 3.9 or newer, `pyzmq`, `msgpack`, `numpy` and `lz4`. Every public name is `sluice.NAME`, as below. Times are in
-seconds unless a name says otherwise. A client belongs to one thread.
+The distribution is `sluice-rollouts`, and the package that it installs is `sluice`: `pip install sluice` would install a program
+of others. It needs Python 3.9 or newer, `pyzmq`, `msgpack`, `numpy` and `lz4`; it has type hints throughout (`py.typed`). Every
+public name is `sluice.NAME`, as below. Times are in seconds unless a name says otherwise.
 """
 ERRORS = """
 ## Errors
 
-`TimeoutError` of `policy_pause`, and `OSError` and `ValueError` of a file of tasks that cannot be read, are Python's own.
+`TimeoutError` of `policy_pause`, and `OSError` of a file of tasks that cannot be read, are Python's own.
 """
 
 
@@ -47,7 +48,8 @@ def blocks(thing):
 
 
 def signature(name, thing):
-    given = [p for p in inspect.signature(thing).parameters.values() if p.name != "self"]
+    """Without types: for those there is py.typed."""
+    given = [p.replace(annotation=p.empty) for p in inspect.signature(thing).parameters.values() if p.name != "self"]
     shown = str(inspect.Signature(given))
     return f"{name}{shown}"
 
@@ -63,9 +65,7 @@ def comments(kind):
 
 
 def type_name(field):
-    kind = field.type if isinstance(field.type, str) else getattr(field.type, "__name__", None)
-    text = kind if kind and "[" not in str(field.type) else str(field.type)
-    return re.sub(r"\b(?:typing|sluice\.\w+|numpy)\.|NoneType", "", text).replace("Union", "Optional")
+    return re.sub(r"npt\.NDArray\[np\.(\w+)\]", r"array of \1", field.type)
 
 
 def put_method(name, thing):
@@ -77,6 +77,16 @@ def put_client():
     for name, thing in vars(sluice.Client).items():
         if inspect.isfunction(thing) and not name.startswith("_"):
             put_method(name, thing)
+
+
+def put_async_client():
+    """Its calls are Client's: the same names, arguments and defaults, or this page would say too little."""
+    calls = {name: thing for name, thing in vars(sluice.Client).items() if inspect.isfunction(thing) and name[0] != "_"}
+    for name, thing in calls.items():
+        assert signature(name, thing) == signature(name, getattr(sluice.AsyncClient, name)), name
+    print(f"\n## `{signature('AsyncClient', sluice.AsyncClient)}`\n\n{blocks(sluice.AsyncClient)}")
+    print("\n```python\nasync with AsyncClient() as client:\n    await client.submit(tasks, stream=\"train\", samples=8)\n"
+          "    async for group in client.groups(\"train\", until_idle=True):\n        print(group)\n```")
 
 
 def put_data(kind):
@@ -93,7 +103,7 @@ def put_errors(kinds):
     print(ERRORS + "\n| error | of | a refusal's `reason` | meaning |\n|---|---|---|---|")
     for kind in kinds:
         reasons = ", ".join(f"`{reason}`" for reason, of in CLASSES.items() if of is kind)
-        base = kind.__bases__[0].__name__
+        base = "`, `".join(base.__name__ for base in kind.__bases__)
         said = " ".join(words(kind).replace("|", "\\|").split())
         print(f"| `{kind.__name__}` | `{base}` | {reasons or ('any other' if kind is sluice.Refused else '')} | {said} |")
 
@@ -101,12 +111,13 @@ def put_errors(kinds):
 def main():
     public = [getattr(sluice, name) for name in sluice.__all__]
     errors = [kind for kind in public if inspect.isclass(kind) and issubclass(kind, Exception)]
-    data = [kind for kind in public if dataclasses.is_dataclass(kind)]
+    data = [kind for kind in public if inspect.isclass(kind) and dataclasses.is_dataclass(kind)]
     functions = [thing for thing in public if inspect.isfunction(thing)]
-    assert len(errors) + len(data) + len(functions) + 1 == len(public)
+    assert len(errors) + len(data) + len(functions) + 2 == len(public)
     print(INTRO, end="")
     put_client()
-    print("\n## What `trajectories` and `get` give")
+    put_async_client()
+    print("\n## What `trajectories`, `groups` and `get` give")
     for kind in data:
         put_data(kind)
     print("\n## Functions")

@@ -5,19 +5,21 @@
     client = Client()                                  # $SLUICE_BROKER, else tcp://127.0.0.1:5750
     client.submit(tasks, stream="train", samples=8)    # dicts, or the path of a JSONL file
     for t in client.trajectories("train"):
-        trace = t.traces[0]                            # numpy: token_ids, mask, logprobs
-        ...
+        for trace in t.traces if t.trainable else ():  # numpy: token_ids, mask, logprobs
+            ...
         client.ack("train", t.seq)                     # once it is in a checkpoint
 """
 
+from .aio import AsyncClient
 from .client import Client
-from .errors import (BrokerSilent, Forgotten, Full, NotAllowed, AuthRefused, OtherLedger, OtherTokens,
-                     Refused, SluiceError)
+from .errors import (AuthRefused, BadArgument, BadTask, BrokerSilent, Forgotten, Full, NotAllowed, OtherLedger,
+                     OtherTokens, Refused, SluiceError)
+from .groups import Group
 from .messages import MessageError
 from .tokenizer import tokenizer_digest
 from .trajectory import Message, Sandbox, Tamper, Trace, Trajectory, Turn
 
 __version__ = "0.1.0"
-__all__ = ["Client", "Trajectory", "Trace", "Turn", "Message", "Sandbox", "Tamper", "SluiceError", "Refused",
-           "BrokerSilent", "AuthRefused", "NotAllowed", "Full", "Forgotten", "OtherLedger", "OtherTokens",
-           "MessageError", "tokenizer_digest"]
+__all__ = ["Client", "AsyncClient", "Trajectory", "Group", "Trace", "Turn", "Message", "Sandbox", "Tamper", "SluiceError",
+           "BadArgument", "Refused", "BadTask", "BrokerSilent", "AuthRefused", "NotAllowed", "Full", "Forgotten",
+           "OtherLedger", "OtherTokens", "MessageError", "tokenizer_digest"]

@@ -1,57 +1,77 @@
-"""The client: requests on FRONT, and a stream read once and in order."""
+"""The client for programs that wait: each call returns when it is done."""
 
-import json
+from __future__ import annotations
+
 import os
+import threading
 import time
-import warnings
+import weakref
+from typing import Any, Callable, Dict, Iterator, List, Optional, TypeVar, Union
 
 import zmq
 
-from . import messages
-from .errors import OtherTokens, Refused, SluiceError, refusal
-from .link import AGAIN, Link
-from .stream import FAR, STOPPED, Stream
-from .tasks import limited, name_groups, read_tasks
-from .trajectory import read_trajectory
+from . import calls as _calls
+from .arguments import Path, flag, optional_seconds, path, seconds
+from .errors import SluiceError
+from .groups import Group
+from .reading import GroupReading, Readable, Reading
+from .session import Pause, Session, Steps
+from .sockets import Sockets
+from .tasks import Tasks
+from .trajectory import Trajectory
 
-AGAIN_FIRST, AGAIN_LAST = 0.5, 4.0  # seconds until an unanswered request is sent again
-WINDOW = 64                         # submits in the air
-FRAME_BYTES_MAX = 80 << 20
-QUEUE_MESSAGES = 128
-
-
-def _feed_of(front):
-    if front.startswith("ipc://") and front.endswith("front"):
-        return front[:-len("front")] + "feed"
-    host, colon, port = front.rpartition(":")
-    if front.startswith("tcp://") and host != "tcp" and colon and port.isdigit() and 0 < int(port) < 65534:
-        return f"{host}:{int(port) + 2}"
-    raise SluiceError(f"{front!r} is no broker: say tcp://HOST:PORT or ipc:///DIRECTORY/front")
+T = TypeVar("T")
 
 
-class Request:
-    """One question in the air: sent, and sent again, until it is answered."""
+class Base:
+    """What both clients are: a session, and a finalizer, so that one that is dropped ends as one that is closed.
 
-    def __init__(self, tag, data):
-        self.tag, self.data, self.again, self.send_at = tag, data, AGAIN_FIRST, 0.0
+    The finalizer and the session know nothing of the client. It is not called at the interpreter's exit, where another
+    thread may be using the sockets: the process ends, and they with it.
+    """
 
-    def send_due(self, socket, now):
-        """False if it could not be sent: the broker is away."""
-        if now < self.send_at:
-            return True
-        if not socket.getsockopt(zmq.EVENTS) & zmq.POLLOUT:
-            return False
-        try:
-            socket.send(self.data, zmq.DONTWAIT)
-        except zmq.Again:
-            return False
-        self.send_at = now + self.again
-        self.again = min(2 * self.again, AGAIN_LAST)
-        return True
+    def __init__(self, url: Optional[str], timeout: float, patience: Optional[float], key: Optional[Path],
+                 allow_plaintext: bool) -> None:
+        url = url or os.environ.get("SLUICE_BROKER") or "tcp://127.0.0.1:5750"
+        seconds("timeout", timeout, 0)
+        optional_seconds("patience", patience, 0)
+        flag("allow_plaintext", allow_plaintext)
+        key = None if key is None else os.fspath(path("key", key))
+        sockets = Sockets()
+        self._end = weakref.finalize(self, sockets.end)
+        self._end.atexit = False
+        self._session = Session(sockets, url, timeout, patience, key, allow_plaintext)
+
+    def __repr__(self) -> str:
+        closed = ", closed" if self._session.sockets.ended else ""
+        return f"{type(self).__name__}({self._session.url!r}{closed})"
+
+    @property
+    def url(self) -> str:
+        """FRONT."""
+        return self._session.url
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that a request waits for its answer."""
+        return self._session.timeout
+
+    @timeout.setter
+    def timeout(self, value: float) -> None:
+        self._session.timeout = seconds("timeout", value, 0)
+
+    @property
+    def patience(self) -> Optional[float]:
+        """Seconds that submit and reading wait."""
+        return self._session.patience
+
+    @patience.setter
+    def patience(self, value: Optional[float]) -> None:
+        self._session.patience = optional_seconds("patience", value, 0)
 
 
-class Client:
-    """One broker. Belongs to one thread; use it as a context manager or call close().
+class Client(Base):
+    """One broker. Belongs to one thread at a time; use it as a context manager or call close().
 
     url: FRONT, "tcp://host:5750" or "ipc:///dir/front"; None: $SLUICE_BROKER, else this machine.
     timeout: seconds that a request waits for its answer, restarts of the broker included.
@@ -60,117 +80,62 @@ class Client:
     key: a file of `sluice keys add`, for a broker that requires one; None: $SLUICE_KEY, if set. Without
     a key a client connects beyond this machine only with allow_plaintext, or SLUICE_ALLOW_PLAINTEXT=1.
     Raises AuthRefused if client and broker have no matching keys.
+
+    A client that is dropped without close() closes itself, whoever drops it. A call that can never be
+    right raises BadArgument at once.
     """
 
-    def __init__(self, url=None, timeout=10.0, patience=600.0, key=None, allow_plaintext=False):
-        self.url = url or os.environ.get("SLUICE_BROKER") or "tcp://127.0.0.1:5750"
-        self.timeout = timeout
-        self.patience = patience
-        self._feed_url = _feed_of(self.url)
-        self._context = zmq.Context()
-        self._tag = 0
-        self._stream = None
-        self._lease = None  # the shortest that was submitted with, in seconds
-        self._link = Link(self._context, self.url, key, allow_plaintext)
-        self._link.open(self._socket)
+    def __init__(self, url: Optional[str] = None, timeout: float = 10.0, patience: Optional[float] = 600.0,
+                 key: Optional[Path] = None, allow_plaintext: bool = False) -> None:
+        super().__init__(url, timeout, patience, key, allow_plaintext)
+        self._in_use = threading.Lock()
 
-    @property
-    def _front(self):
-        return self._link.socket
-
-    def __enter__(self):
+    def __enter__(self) -> Client:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def close(self):
+    def close(self) -> None:
         """Ends the connection. Idempotent; `with Client() as client:` does it."""
-        self._leave_stream()
-        self._link.close()
-        self._context.term()
+        self._session.leave(self._session.reader)
+        self._end()
 
-    # ---- what a trainer does ------------------------------------------------------------------
-
-    def submit(self, tasks, stream, samples=None, group=None, priority=None, lease=None, versions_behind=None,
-               on_stale=None):
+    def submit(self, tasks: Tasks, stream: str, samples: Optional[int] = None,
+               group: Optional[Callable[[Dict[str, Any]], str]] = None, priority: Optional[int] = None,
+               lease: Optional[float] = None, versions_behind: Optional[int] = None,
+               on_stale: Optional[str] = None) -> List[str]:
         """Submits a group of `samples` rollouts for each task; returns the groups' ids.
 
-        tasks: dicts (docs/tasks.md), or the path of a JSONL file. samples None: each task's own.
-        group: names a task's group; default as `sluice submit` does, by the task's id and a digest.
+        tasks: dicts (docs/tasks.md), one dict, or the path of a JSONL file. samples: rollouts of each; None: each
+        task's own. group: names a task's group, a function of the task; default as `sluice submit` does, by the
+        task's id and a digest.
         priority: 0 to 9, higher ones are dispatched first within the stream; 5 if None. lease:
         seconds, 1 to 604,800; the rollouts are cancelled if no request names the stream for that
         time (reading it and renew() do). versions_behind: maximum policy versions between a rollout's
         first turn and the start of any later one. on_stale: what happens to a rollout beyond
         that: "stop", "refresh" or "mark". None: each task's own (limits.versions_behind, limits.on_stale).
 
-        When it returns, all are on the broker's disk. It is idempotent. While the broker is full it
-        waits for the broker's retry time, and raises Full if that lies beyond the client's patience
+        Every task is checked first. If any is none, BadTask names all such, each by its index or its line, and
+        nothing is submitted. When it returns, all are on the broker's disk. It is idempotent. While the
+        broker is full it waits for the broker's retry time, and raises Full if that lies beyond the client's patience
         since the last accepted group. Any other refusal raises Refused at once, including that of a
         group that can never fit ("too-large"); groups before it stay submitted. warnings.warn reports
         that the broker is nearly full. `priority` and `lease` are not part of a group's identity: they
         change nothing for a group that the broker already has.
         """
-        stem, texts = read_tasks(tasks)
-        limits = {name: value for name, value in (("versions_behind", versions_behind), ("on_stale", on_stale))
-                  if value is not None}
-        texts = [limited(text, task, limits) for text, task in texts] if limits else texts
-        counts = [samples or task.get("samples", 1) for _, task in texts]
-        names = ([group(task) for _, task in texts] if group else
-                 name_groups(stem, texts, stream, counts))
-        lease_ms = None if lease is None else round(lease * 1000)
-        waiting = [dict(group=name, stream=stream, samples=count, task=text, priority=priority,
-                        lease_ms=lease_ms)
-                   for name, count, (text, _) in zip(names, counts, texts)]
-        if lease is not None:
-            self._lease = min(lease, self._lease or lease)
-        took = time.monotonic()
-        while waiting:
-            before, (waiting, full) = len(waiting), self._submit_round(waiting, stream)
-            if len(waiting) < before:
-                took = time.monotonic()
-            if full:
-                pause = full.retry_after
-                if self.patience is not None and time.monotonic() - took + pause > self.patience:
-                    raise full
-                time.sleep(pause)
-        return names
+        submit = _calls.Submit(self._session, tasks, stream, samples, group, priority, lease, versions_behind, on_stale)
+        return self._run(submit.steps())
 
-    def _expect_more(self, stream):
-        if self._stream and self._stream.name == stream:
-            self._stream.expect_more()
-
-    def _submit_round(self, waiting, stream):
-        """Those that are not taken, and why, once the broker is full."""
-        warning = None
-        self._expect_more(stream)
-        try:
-            for at in range(0, len(waiting), WINDOW):
-                window = waiting[at:at + WINDOW]
-                answers = self._call_many("group.submit", window)
-                refused = [(fields, answer) for fields, answer in zip(window, answers)
-                           if isinstance(answer, Refused)]
-                warning = next((answer["warning"] for answer in answers
-                                if not isinstance(answer, Refused) and "warning" in answer), warning)
-                for _, why in refused:
-                    if why.retry_after is None:
-                        raise why
-                if refused:
-                    return [fields for fields, _ in refused] + waiting[at + WINDOW:], refused[0][1]
-        finally:
-            self._expect_more(stream)
-            if warning:
-                warnings.warn(warning, stacklevel=3)
-        return [], None
-
-    def trajectories(self, stream, from_seq=0, timeout=None, until_idle=False, cursor=None,
-                     expect_template=None, expect_tokenizer=None):
+    def trajectories(self, stream: str, from_seq: int = 0, timeout: Optional[float] = None, until_idle: bool = False,
+                     cursor: Optional[Path] = None, expect_template: Optional[str] = None,
+                     expect_tokenizer: Optional[str] = None) -> Iterator[Trajectory]:
         """Yields each trajectory of a stream once, in order, for ever; restarts do not matter.
 
         from_seq: the first number wanted; 0: the oldest that is kept. timeout: ends after that many
         seconds without one. until_idle: ends when every accepted rollout of the stream has been
         yielded, including those that this client submits while it reads. A client reads one stream at a
-        time.
+        time. A stream that nobody submitted to is reported by warnings.warn: its name may be mistyped.
 
         cursor: the path of a file that keeps the position; if it exists, reading resumes there
         and from_seq is ignored. It advances past a trajectory when the next one is requested, or
@@ -187,211 +152,151 @@ class Client:
         answered for the client's patience, and MessageError for a record that cannot be
         parsed: its `seq` names it; resume with from_seq after it.
         """
-        self._leave_stream()
-        reader = self._stream = Stream(self, lambda: self._socket(zmq.SUB, self._feed_url), stream, cursor)
-        try:
-            reader.begin(from_seq)
-            while True:
-                fields = reader.next(timeout, until_idle)
-                if fields is None:
-                    return
-                try:
-                    trajectory = read_trajectory(fields)
-                    trajectory.expect(expect_template, expect_tokenizer)
-                except (messages.MessageError, OtherTokens) as why:
-                    why.seq = fields["seq"]
-                    reader.save()  # the next reader begins after it
-                    raise
-                yield trajectory
-        finally:
-            if self._stream is reader:
-                self._leave_stream()
+        return self._iterate(Reading(self._session, stream, from_seq, timeout, until_idle, cursor, expect_template,
+                                     expect_tokenizer))
 
-    def save_cursor(self):
+    def groups(self, stream: str, resume: Optional[Dict[str, Any]] = None, timeout: Optional[float] = None,
+               until_idle: bool = False, expect_template: Optional[str] = None,
+               expect_tokenizer: Optional[str] = None) -> Iterator[Group]:
+        """Yields each group of a stream once all of its rollouts have ended: Group; restarts do not matter.
+
+        timeout: ends after that many seconds in which no rollout ended. until_idle: ends when every accepted
+        rollout of the stream has ended, as in trajectories(). expect_template, expect_tokenizer: likewise.
+
+        resume: the `resume` of the last group that was learned from: reading goes on after it, with no group twice and
+        none left out. For exactly once store it in the same checkpoint as the weights. Without it, reading
+        begins at the oldest number kept. `complete` is False for a group of which some rollouts had ended
+        before that number: those are not in it. `seq` says what may be acknowledged.
+
+        A group's trajectories are held in memory until its last rollout ends. Raises what trajectories()
+        raises.
+        """
+        return self._iterate(GroupReading(self._session, stream, resume, timeout, until_idle, expect_template,
+                                          expect_tokenizer))
+
+    def save_cursor(self) -> None:
         """Moves the cursor of the stream being read past the last trajectory that was yielded."""
-        if self._stream:
-            self._stream.save()
+        if self._session.reader:
+            self._session.reader.save()
 
-    def renew(self, stream):
+    def renew(self, stream: str) -> int:
         """Renews the leases of the stream's groups.
 
         For a trainer that reads no trajectories for a long time; reading renews them at least every
         5 s. Returns how many rollouts are under a lease.
         """
-        return self._call("stream.renew", stream=stream)["count"]
+        return self._run(_calls.renew(self._session, stream))
 
-    def ack(self, stream, seq):
+    def ack(self, stream: str, seq: int) -> int:
         """Lets the broker delete the stream's trajectories up to seq. Returns how many it deleted."""
-        return self._call("stream.ack", stream=stream, seq=seq)["count"]
+        return self._run(_calls.ack(self._session, stream, seq))
 
-    def get(self, rollout):
-        """The Trajectory of one rollout; if it has not ended, its state as a dict."""
-        wire, fields = self._ask("rollout.get", rollout=rollout)
-        return read_trajectory(fields) if wire == "trajectory" else fields
+    def get(self, rollout: str) -> Union[Trajectory, Dict[str, Any]]:
+        """The Trajectory of one rollout, "GROUP/NUMBER"; if it has not ended, its state as a dict."""
+        return self._run(_calls.get(self._session, rollout))
 
-    def cancel(self, rollout=None, group=None, stream=None):
+    def cancel(self, rollout: Optional[str] = None, group: Optional[str] = None, stream: Optional[str] = None) -> int:
         """Stops one rollout, a group or a stream's; returns how many rollouts were stopped.
 
         The cancel of an unknown rollout or group is kept for a while: if its submit arrives later,
         it ends as cancelled.
         """
-        return self._call("rollout.cancel", rollout=rollout, group=group, stream=stream)["count"]
+        return self._run(_calls.cancel(self._session, rollout, group, stream))
 
-    def status(self):
+    def status(self) -> Dict[str, Any]:
         """The broker's status (docs/operations.md); "health" is "healthy", "degraded" or "down"."""
-        return json.loads(self._call("status.get")["json"])
+        return self._run(_calls.status(self._session))
 
-    def engines(self):
+    def engines(self) -> List[Dict[str, Any]]:
         """The registered engines: [{"url": ..., "live": rollouts, "state": ...}] (docs/operations.md)."""
-        return self.status().get("engines", [])
+        return self._run(_calls.engines(self._session))
 
-    def engine_add(self, url, runs_max=None, policy=None):
+    def engine_add(self, url: str, runs_max: Optional[int] = None, policy: Optional[str] = None) -> None:
         """Registers an engine, or restores one that drains.
 
         runs_max: maximum concurrent rollouts there; 0: no limit; None: unchanged, at first no limit.
         policy: the name of its policy; None: unchanged, at first "default". Once a run worker has probed it,
         `state` of engines() is "other" if it serves another tokenizer or template than its policy's engines.
         """
-        self._call("engine.add", url=url, runs_max=runs_max, policy=policy)
+        self._run(_calls.engine_add(self._session, url, runs_max, policy))
 
-    def engine_drain(self, url):
+    def engine_drain(self, url: str) -> int:
         """No more rollouts are placed there. Returns how many are there; ask again to wait."""
-        return self._call("engine.drain", url=url)["count"]
+        return self._run(_calls.engine_drain(self._session, url))
 
-    def engine_remove(self, url):
+    def engine_remove(self, url: str) -> None:
         """Removes an engine at once; rollouts that use it continue."""
-        self._call("engine.remove", url=url)
+        self._run(_calls.engine_remove(self._session, url))
 
-    def policy_set(self, version, engine=None):
+    def policy_set(self, version: str, engine: Optional[str] = None) -> None:
         """The engine (None: each) serves this version from now on: turns it samples are marked with it."""
-        self._call("policy.set", version=version, engine=engine)
+        self._run(_calls.policy_set(self._session, version, engine))
 
-    def policy_pause(self, calls="finish", engine=None, bound=600.0, wait=300.0):
+    def policy_pause(self, calls: str = "finish", engine: Optional[str] = None, bound: float = 600.0,
+                     wait: float = 300.0) -> None:
         """Stops calls to the engine (None: each), so that its weights may be updated.
 
         calls: what happens to calls in flight: "finish", "abort" (retried after the pause) or "hold" (they
         stay open). Returns once no call is in flight, held ones excepted; after `wait` seconds without
         that, the pause is revoked and TimeoutError raised. It ends by itself after `bound` seconds.
         """
-        deadline = time.monotonic() + wait
-        while self._call("policy.pause", calls=calls, engine=engine, bound_ms=round(bound * 1000))["count"]:
-            if time.monotonic() >= deadline:
-                self.policy_resume(engine)
-                raise TimeoutError("calls did not stop in time; the pause was taken back")
-            time.sleep(0.05)
+        self._run(_calls.policy_pause(self._session, calls, engine, bound, wait))
 
-    def policy_resume(self, engine=None):
+    def policy_resume(self, engine: Optional[str] = None) -> int:
         """Ends a pause. Returns how many engines were paused; 0: none was, or the pause had expired."""
-        return self._call("policy.resume", engine=engine)["count"]
+        return self._run(_calls.policy_resume(self._session, engine))
 
-    def drain(self, worker=None, host=None, grace=None):
+    def drain(self, worker: Optional[str] = None, host: Optional[str] = None, grace: Optional[int] = None) -> int:
         """Lets a worker, or a host's workers, finish and exit; returns how many were notified.
 
         grace: whole seconds for running jobs, which are then returned; None: the worker's own.
         """
-        return self._call("worker.drain", worker=worker, host=host, grace_s=grace)["count"]
+        return self._run(_calls.drain(self._session, worker, host, grace))
 
-    def backup(self, name, timeout=600.0):
+    def backup(self, name: str, timeout: float = 600.0) -> int:
         """Copies the ledger to backups/<name>.db in the broker's data directory; returns its bytes.
 
         The request is not retried: after BrokerSilent the copy may or may not exist.
         """
-        request = self._make("ledger.backup", {"name": name})
-        request.again = float("inf")
-        (wire, answer), = self._wait([request], timeout)
-        if wire == "refused":
-            raise refusal(answer)
-        return answer["count"]
+        return self._run(_calls.backup(self._session, name, timeout))
 
-    # ---- sockets ----------------------------------------------------------------------------------
+    # ---- waiting ------------------------------------------------------------------------------------
 
-    def _socket(self, kind, url, before_connect=None):
-        socket = self._context.socket(kind)
-        for option, value in ((zmq.LINGER, 0), (zmq.MAXMSGSIZE, FRAME_BYTES_MAX),
-                              (zmq.RCVHWM, QUEUE_MESSAGES), (zmq.SNDHWM, QUEUE_MESSAGES),
-                              (zmq.RECONNECT_IVL, 100), (zmq.RECONNECT_IVL_MAX, 2000),
-                              (zmq.TCP_KEEPALIVE, 1), (zmq.TCP_KEEPALIVE_IDLE, 20),
-                              (zmq.IMMEDIATE, int(kind == zmq.DEALER))):
-            socket.setsockopt(option, value)
-        self._link.arm(socket)
-        if before_connect:
-            before_connect(socket)
-        socket.connect(url)
-        return socket
-
-    def _leave_stream(self):
-        if self._stream:
-            self._stream.close()
-        self._stream = None
-
-    # ---- requests ----------------------------------------------------------------------------------
-
-    def _make(self, wire, fields):
-        self._tag += 1
-        return Request(self._tag, messages.encode(wire, tag=self._tag, **fields))
-
-    def _read(self):
-        """The messages that are there now, but for what is none."""
-        self._link.mend()
-        while True:
-            try:
-                frames = self._front.recv_multipart(zmq.DONTWAIT)
-            except zmq.Again:
-                return
-            try:
-                if len(frames) == 1:
-                    yield messages.decode(frames[0])
-            except messages.MessageError:
-                pass
-
-    def _wait(self, requests, timeout=None):
-        """Answers by tag, all of them."""
-        open_tags, answers = {r.tag: r for r in requests}, {}
-        timeout = self.timeout if timeout is None else timeout
-        deadline = time.monotonic() + timeout
-        while open_tags:
-            now, wake, away = time.monotonic(), deadline, False
-            for request in open_tags.values():
-                away = not request.send_due(self._front, now)
-                if away:
-                    break
-                wake = min(wake, request.send_at)
-            if away:
-                wake = min(wake, now + AGAIN)
-            self._front.poll(max(0, (wake - now) * 1000), zmq.POLLIN | (zmq.POLLOUT if away else 0))
-            late = time.monotonic() - max(now, wake)
-            deadline += late if late > STOPPED else 0
-            for wire, fields in self._read():
-                tag = fields.get("tag", 0)
-                if tag in open_tags:
-                    del open_tags[tag]
-                    answers[tag] = (wire, fields)
-                    deadline = time.monotonic() + timeout
-                elif self._stream:
-                    self._stream.offer(wire, fields)
-            if open_tags and time.monotonic() >= deadline:
-                raise self._link.silence()
-        return [answers[r.tag] for r in requests]
-
-    def _call_many(self, wire, asked):
-        """An answer's fields, or the Refused, for each."""
-        answers = self._wait([self._make(wire, fields) for fields in asked])
-        return [refusal(fields) if name == "refused" else fields for name, fields in answers]
-
-    def _ask(self, wire, **fields):
-        (name, answer), = self._wait([self._make(wire, fields)])
-        if name == "refused":
-            raise refusal(answer)
-        return name, answer
-
-    def _call(self, wire, **fields):
-        return self._ask(wire, **fields)[1]
-
-    def _head(self, stream, epoch):
-        """Where a stream stands; an unknown one is empty."""
+    def _iterate(self, reading: Readable[T]) -> Iterator[T]:
         try:
-            return self._call("stream.fetch", stream=stream, limit=1, **{"from": FAR})
-        except Refused as why:
-            if why.reason != "unknown-stream":
-                raise
-            return {"first": 1, "head": 0, "pending": 0, "epoch": epoch}
+            while True:
+                one = self._run(reading.next())
+                if one is None:
+                    return
+                yield one
+        finally:
+            reading.close()
+
+    def _run(self, steps: Steps[T]) -> T:
+        """Goes through the steps, polling where they pause."""
+        self._session.check()
+        if not self._in_use.acquire(blocking=False):
+            raise SluiceError("this client is in use by another thread: each thread wants its own")
+        try:
+            pause = next(steps)
+            while True:
+                self._poll(pause)
+                pause = steps.send(None)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        finally:
+            steps.close()
+            self._in_use.release()
+
+    def _poll(self, pause: Pause) -> None:
+        left_ms = max(0.0, (pause.until - time.monotonic()) * 1000)
+        poller = zmq.Poller()
+        if pause.ear:
+            poller.register(self._session.front, zmq.POLLIN | (zmq.POLLOUT if pause.away else 0))
+        if pause.feed:
+            poller.register(pause.feed, zmq.POLLIN)
+        if pause.ear or pause.feed:
+            poller.poll(int(left_ms) + 1)
+        else:
+            time.sleep(left_ms / 1000)

@@ -1,8 +1,20 @@
 """What can go wrong, each with a sentence."""
 
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Tuple, Type
+
 
 class SluiceError(Exception):
     """All of this package's errors."""
+
+
+class BadArgument(SluiceError, ValueError):
+    """A call that can never be right; nothing was sent. field: the argument at fault."""
+
+    def __init__(self, text: str, field: str) -> None:
+        super().__init__(text)
+        self.field = field
 
 
 class BrokerSilent(SluiceError):
@@ -20,11 +32,26 @@ class Refused(SluiceError):
     None; retry_after: seconds after which to retry, if that can help, or None.
     """
 
-    def __init__(self, text, reason, field=None, retry_after_ms=None):
+    def __init__(self, text: str, reason: str, field: Optional[str] = None,
+                 retry_after_ms: Optional[int] = None) -> None:
         super().__init__(text)
         self.reason = reason
         self.field = field
-        self.retry_after = None if retry_after_ms is None else retry_after_ms / 1000
+        self.retry_after: Optional[float] = None if retry_after_ms is None else retry_after_ms / 1000
+
+
+class BadTask(Refused):
+    """Tasks that are none, each by its place; nothing was submitted.
+
+    Its text has a line for each, "tasks[2]: agent.kind: must be one of ...", or "FILE:LINE: FIELD: REASON" as
+    `sluice submit` says it. problems: (place, field, sentence) of each, the place counted from 0, in a file the line's
+    number; reason and field are those of the first.
+    """
+
+    def __init__(self, text: str, reason: str, field: Optional[str] = None,
+                 problems: Optional[List[Tuple[int, str, str]]] = None) -> None:
+        super().__init__(text, reason, field)
+        self.problems = problems or []
 
 
 class NotAllowed(Refused):
@@ -38,7 +65,8 @@ class Full(Refused):
 class Forgotten(Refused):
     """The requested data is no longer kept. oldest: the stream's oldest number that is, or None."""
 
-    def __init__(self, text, reason="forgotten", field=None, retry_after_ms=None, oldest=None):
+    def __init__(self, text: str, reason: str = "forgotten", field: Optional[str] = None,
+                 retry_after_ms: Optional[int] = None, oldest: Optional[int] = None) -> None:
         super().__init__(text, reason, field, retry_after_ms)
         self.oldest = oldest
 
@@ -46,7 +74,7 @@ class Forgotten(Refused):
 class OtherTokens(SluiceError):
     """A trajectory's tokens are not of the expected chat template or tokenizer. seq: its number."""
 
-    def __init__(self, text, seq):
+    def __init__(self, text: str, seq: int) -> None:
         super().__init__(text)
         self.seq = seq
 
@@ -58,15 +86,15 @@ class OtherLedger(SluiceError):
     stream's oldest number in this ledger, where to resume.
     """
 
-    def __init__(self, text, oldest):
+    def __init__(self, text: str, oldest: int) -> None:
         super().__init__(text)
         self.oldest = oldest
 
 
-CLASSES = {"not-allowed": NotAllowed, "queue-full": Full, "disk-low": Full, "forgotten": Forgotten}
+CLASSES: Dict[str, Type[Refused]] = {"not-allowed": NotAllowed, "queue-full": Full, "disk-low": Full, "forgotten": Forgotten}
 
 
-def refusal(fields):
+def refusal(fields: Dict[str, Any]) -> Refused:
     """The exception of a `refused` message."""
     kind, retry_after_ms = CLASSES.get(fields["reason"], Refused), fields.get("retry_after_ms")
     if fields["reason"] == "disk-low" and retry_after_ms is None:

@@ -4,15 +4,19 @@ FRONT's handshakes are listened to. One that is refused ends libzmq's attempts, 
 anew, every AGAIN seconds, and the reason is what a request that finds no answer fails with.
 """
 
+from __future__ import annotations
+
 import ipaddress
 import os
 import stat
 import time
+from typing import Any, Dict, Mapping, Optional
 
 import zmq
 from zmq.utils.monitor import parse_monitor_message
 
-from .errors import BrokerSilent, AuthRefused
+from .errors import AuthRefused, BrokerSilent, SluiceError
+from .sockets import Sockets
 
 AGAIN = 0.5
 MISMATCH = 0x11000002  # ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH
@@ -22,7 +26,7 @@ HEARD = (zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL |
 ROLES = ("trainer", "admin")
 
 
-def read_key(path):
+def read_key(path: str) -> Dict[str, str]:
     """The lines of a key file (docs/security.md) as a dict; refused if others can read it."""
     try:
         with open(path, encoding="ascii") as file:
@@ -50,11 +54,11 @@ def read_key(path):
             raise AuthRefused(f"{path}: `{word}` is no key: 40 characters of Z85")
     if key["role"] not in ROLES:
         raise AuthRefused(f"{path} is {key['name']}'s key, who is {key['role']}: "
-                       "a trainer's or an admin's is wanted")
+                          "a trainer's or an admin's is wanted")
     return key
 
 
-def is_local(url):
+def is_local(url: str) -> bool:
     """Nobody but this machine's own users can listen in."""
     if url.startswith("ipc://"):
         return True
@@ -68,72 +72,72 @@ def is_local(url):
 class Link:
     """FRONT, and what every socket of a client needs before it connects."""
 
-    def __init__(self, context, url, key_path, allow_plaintext):
-        self.context, self.url = context, url
+    def __init__(self, sockets: Sockets, url: str, key_path: Optional[str], allow_plaintext: bool) -> None:
+        self.sockets, self.url = sockets, url
         self.key_path = key_path or os.environ.get("SLUICE_KEY") or None
         self.key = read_key(self.key_path) if self.key_path else None
         if not (self.key or allow_plaintext or is_local(url) or
                 os.environ.get("SLUICE_ALLOW_PLAINTEXT") == "1"):
             raise AuthRefused(f"{url} is not on this machine and there is no key: name one with key= or "
-                           "SLUICE_KEY, or set SLUICE_ALLOW_PLAINTEXT=1 if you trust the whole network")
-        self.socket = self.monitor = None
-        self.error = ""    # why there is no connection
-        self.again = None    # when to make the socket anew
-        self.made = 0        # how often it was: FEED, which was refused with it, is made as often
+                              "SLUICE_KEY, or set SLUICE_ALLOW_PLAINTEXT=1 if you trust the whole network")
+        self.socket: Optional[zmq.Socket[bytes]] = None
+        self.monitor: Optional[zmq.Socket[bytes]] = None
+        self.error = ""                      # why there is no connection
+        self.again: Optional[float] = None   # when to make the socket anew
+        self.made = 0                        # how often it was: FEED, which was refused with it, is made as often
 
-    def arm(self, socket):
+    def arm(self, socket: zmq.Socket[bytes]) -> None:
         if self.key:
             socket.curve_serverkey = self.key["broker"].encode()
             socket.curve_publickey = self.key["public"].encode()
             socket.curve_secretkey = self.key["secret"].encode()
 
-    def open(self, make):
-        """make(kind, url, before): a socket that is connected after before(socket)."""
-        self.make = make
-        self.socket = make(zmq.DEALER, self.url, self._listen)
+    def open(self) -> None:
+        self.socket = self.sockets.make_outer(zmq.DEALER)
+        self.arm(self.socket)
+        address = f"inproc://front-{self.made}"
+        self.socket.monitor(address, HEARD)
+        self.monitor = self.sockets.make(zmq.PAIR)
+        self.monitor.connect(address)
+        self.socket.connect(self.url)
         self.made += 1
 
-    def close(self):
-        if self.socket:
+    def _close(self) -> None:
+        if self.socket and self.monitor:
             self.socket.disable_monitor()
-            self.monitor.close(0)
-            self.socket.close()
+            self.sockets.close(self.monitor)
+            self.sockets.close(self.socket)
         self.socket = self.monitor = None
 
-    def _listen(self, socket):
-        address = f"inproc://front-{id(self)}-{self.made}"
-        socket.monitor(address, HEARD)
-        self.monitor = self.context.socket(zmq.PAIR)
-        self.monitor.connect(address)
-
-    def mend(self):
+    def mend(self) -> None:
         """Hears what became of the handshakes and mends what can be. Call it in every round."""
-        while self.monitor.getsockopt(zmq.EVENTS) & zmq.POLLIN:
+        assert self.monitor is not None
+        while int(self.monitor.getsockopt(zmq.EVENTS)) & zmq.POLLIN:
             self._hear(parse_monitor_message(self.monitor.recv_multipart(zmq.DONTWAIT)))
         if self.again is not None and time.monotonic() >= self.again:
             self.again = None
-            self.close()
-            self.open(self.make)
+            self._close()
+            self.open()
 
-    def silence(self):
+    def silence(self) -> SluiceError:
         """No answer came: why."""
         return AuthRefused(self.error) if self.error else BrokerSilent(f"no broker answers at {self.url}")
 
-    def _hear(self, news):
+    def _hear(self, news: Mapping[str, Any]) -> None:
         event, value = news["event"], int(news["value"])
         if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
             self.error = ""
         elif event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
-            self.error = (f"the broker at {self.url} refuses the key of {self.key['name']} "
-                            f"({self.key_path}): its operator removed it, or never knew it")
+            self.error = (f"the broker at {self.url} refuses the key of {self.key['name'] if self.key else ''} "
+                          f"({self.key_path}): its operator removed it, or never knew it")
         elif event == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL and value == MISMATCH and self.key:
             self.error = (f"the broker at {self.url} speaks plaintext: connect without a key, or start "
-                            "it with --keys")
+                          "it with --keys")
         elif event == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL and value == MISMATCH:
             self.error = f"the broker at {self.url} wants a key: name one with key= or SLUICE_KEY"
         elif not self.error and self.key:
             self.error = (f"the broker at {self.url} broke off the handshake: its key is another than "
-                            f"{self.key_path} names, or it speaks plaintext")
+                          f"{self.key_path} names, or it speaks plaintext")
         elif not self.error:
             self.error = f"the broker at {self.url} broke off the handshake: does it want a key?"
         if event in (zmq.EVENT_HANDSHAKE_FAILED_AUTH, zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL):

@@ -4,9 +4,12 @@ A message is a MessagePack str, its wire name, then a map of its fields. What is
 checks as what is read.
 """
 
+from __future__ import annotations
+
 import json
 import math
 import pathlib
+from typing import Any, Dict, List, Optional, Tuple
 
 import msgpack
 
@@ -14,10 +17,12 @@ from .errors import SluiceError
 
 
 class MessageError(SluiceError):
-    """A message, or a field, that breaks the schema."""
+    """A message, or a record, that breaks the schema. seq: the number of the trajectory it is of, or None."""
+
+    seq: Optional[int] = None
 
 
-def _load():
+def _load() -> Dict[str, Dict[str, Dict[str, Any]]]:
     with open(pathlib.Path(__file__).with_name("messages.json"), encoding="utf-8") as file:
         table = json.load(file)
     return {m["wire"]: {f["name"]: f for f in m["fields"]} for m in table["messages"]}
@@ -26,18 +31,18 @@ def _load():
 MESSAGES = _load()
 
 
-def _is_whole(value):
+def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _check_bounds(where, field, amount, unit):
+def _check_bounds(where: str, field: Dict[str, Any], amount: int, unit: str) -> None:
     if amount < field["min"]:
         raise MessageError(f"{where} is {amount}{unit}, at least {field['min']}")
     if amount > field["max"]:
         raise MessageError(f"{where} is {amount}{unit}, at most {field['max']}")
 
 
-def _check_value(where, field, value):
+def _check_value(where: str, field: Dict[str, Any], value: Any) -> None:
     kind = field["type"]
     if kind == "uint" and _is_whole(value):
         _check_bounds(where, field, value, "")
@@ -56,7 +61,7 @@ def _check_value(where, field, value):
         raise MessageError(f"{where} is {type(value).__name__}, not {kind}")
 
 
-def check(wire, fields):
+def check(wire: str, fields: Any) -> None:
     """Raises MessageError unless `fields` is a good message `wire`."""
     table = MESSAGES.get(wire)
     if table is None:
@@ -72,24 +77,24 @@ def check(wire, fields):
             raise MessageError(f"{wire}: {name} is missing")
 
 
-def encode(wire, **fields):
+def encode(wire: str, **fields: Any) -> bytes:
     """The bytes of a message; fields that are None are left out."""
     given = {name: value for name, value in fields.items() if value is not None}
     check(wire, given)
     table = MESSAGES[wire]
     ordered = {name: float(given[name]) if table[name]["type"] == "real" else given[name]
                for name in table if name in given}
-    return msgpack.packb(wire, use_bin_type=True) + msgpack.packb(ordered, use_bin_type=True)
+    return bytes(msgpack.packb(wire, use_bin_type=True) + msgpack.packb(ordered, use_bin_type=True))
 
 
-def _unique(pairs):
+def _unique(pairs: List[Tuple[Any, Any]]) -> Dict[Any, Any]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
         raise MessageError("a field is given twice")
     return fields
 
 
-def decode(data):
+def decode(data: bytes) -> Tuple[str, Dict[str, Any]]:
     """(wire name, fields) of a message's bytes."""
     try:
         unpacker = msgpack.Unpacker(raw=False, strict_map_key=True, object_pairs_hook=_unique,

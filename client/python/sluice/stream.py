@@ -10,33 +10,38 @@ head tells; where the stream has grown again meanwhile, the number before the ne
 start it is fetched too, and must be the one that was given out.
 """
 
+from __future__ import annotations
+
 import time
+import warnings
+from typing import List, Optional, Tuple
 
 import zmq
 
 from . import messages
+from .arguments import Path
 from .cursor import read_cursor, write_cursor
-from .errors import Forgotten, OtherLedger, refusal
+from .errors import Forgotten, OtherLedger, SluiceError, refusal
 from .link import AGAIN
+from .session import FAR, STOPPED, Ear, Fields, Pause, Reader, Request, Session, Steps
 
 FETCH_LIMIT = 64
 FETCH_PAUSE = 0.25  # seconds after a fetch that brought nothing although there is more
 SILENCE = 2.0       # FEED says heads every second while there is work: then ask FRONT
 RENEW = 5.0         # how often a reader says that it is alive, for leases
-STOPPED = 1.0       # a wait that took so much longer was no wait: this process stood still
-FAR = 2**63 - 1     # a number that no stream reaches: asks where it stands
 
 
-class Stream:
-    def __init__(self, client, open_feed, name, cursor=None):
-        self.client, self.open_feed, self.name, self.cursor = client, open_feed, name, cursor
-        self.feed = None
+class Stream(Reader):
+    def __init__(self, session: Session, name: str, cursor: Optional[Path] = None) -> None:
+        self.session, self.name, self.cursor = session, name, cursor
+        self.feed: Optional[zmq.Socket[bytes]] = None
         self.topic = f"t/{name}/".encode()
-        self.ready = []          # fields of trajectories, in order from self.wanted_seq
+        self.ear = Ear()
+        self.ready: List[Fields] = []  # of trajectories, in order from self.wanted_seq
         self.wanted_seq = 0      # the number to give out next
-        self.last = None         # (rollout, ended_ms) of the one before it
+        self.last: Optional[Tuple[str, int]] = None  # (rollout, ended_ms) of the one before it
         self.head = self.epoch = self.pending = 0
-        self.fetch = None        # the Request in the air
+        self.fetch: Optional[Request] = None  # the one in the air
         self.fetched = 0         # how many it brought
         self.behind = False      # something is missing: fetch it
         self.asks_head = False   # the next fetch asks only where the stream stands
@@ -48,52 +53,67 @@ class Stream:
         self.asked = False       # FRONT has told of the stream as it is now
         self.submits = 0         # to it, by this client ...
         self.fetch_submits = 0   # ... when the fetch in the air began
-        self.failed = None       # what next() raises
+        self.failed: Optional[SluiceError] = None  # what next() raises
+        self.left = False
         self._open_feed()
 
-    def _open_feed(self):
+    def _open_feed(self) -> None:
         """Again, too, when FRONT is made anew: what was not read of the old one is fetched."""
-        self.close()
-        self.feed = self.open_feed()
+        self._close_feed()
+        self.feed = self.session.open_feed()
         self.feed.setsockopt(zmq.SUBSCRIBE, self.topic)
-        self.made = self.client._link.made
+        self.made = self.session.link.made
 
-    def close(self):
+    def _close_feed(self) -> None:
         if self.feed:
-            self.feed.close()
+            self.session.sockets.close(self.feed)
+        self.feed = None
 
-    def begin(self, from_seq):
+    def close(self) -> None:
+        self.left = True
+        self.ear.heard = True  # who waits for it hears so
+        self._close_feed()
+
+    def begin(self, from_seq: int) -> Steps[int]:
+        """Returns the number it begins at."""
         saved = read_cursor(self.cursor, self.name) if self.cursor else None
         if saved:
             self.wanted_seq, self.epoch = saved["next"], saved["epoch"]
             self.head, self.last = saved["next"] - 1, (saved["rollout"], saved["ended_ms"])
-        head = self.client._head(self.name, self.epoch)
+        head = yield from self.session.head(self.name)
+        if head is None:
+            warnings.warn(f"nothing was submitted to the stream {self.name} yet (status()[\"streams\"] lists the streams)",
+                          stacklevel=2)
+            head = {"first": 1, "head": 0, "pending": 0, "epoch": self.epoch}
         self.wanted_seq = self.wanted_seq or from_seq or head["first"]
         self._end_fetch(head)
         self.not_before = 0.0
+        return self.wanted_seq
 
-    def save(self):
+    def save(self) -> None:
         """Moves the cursor, if there is one, past the last one given out."""
-        if self.cursor and self.moved:
+        if self.cursor and self.moved and self.last:
             write_cursor(self.cursor, stream=self.name, next=self.wanted_seq, epoch=self.epoch,
                          rollout=self.last[0], ended_ms=self.last[1])
             self.moved = False
 
     @property
-    def expected(self):
+    def expected(self) -> int:
         return self.wanted_seq + len(self.ready)
 
-    def next(self, timeout, until_idle=False):
+    def next(self, timeout: Optional[float], until_idle: bool = False) -> Steps[Optional[Fields]]:
         """The next trajectory's fields; None after `timeout` seconds without one, or if idle."""
         self.save()
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
+            if self.left:
+                raise SluiceError(f"stream {self.name} is not read any more: this client was closed, or reads another")
             away, wake = self._work(time.monotonic())
             if self.ready and not self.fetch:
                 return self._give()
             if self.failed:
                 raise self.failed
-            if until_idle and self._is_idle():
+            if until_idle and self.is_idle():
                 return None
             now = time.monotonic()
             self._check_patience(now)
@@ -101,34 +121,35 @@ class Stream:
                 if now >= deadline:
                     return None
                 wake = min(wake, deadline)
-            self._sleep(wake - now, away)
+            yield from self._sleep(now, wake, away)
 
-    def _give(self):
+    def _give(self) -> Fields:
         fields = self.ready.pop(0)
         self.wanted_seq += 1
         self.last = (fields["rollout"], fields["ended_ms"])
         self.moved = True
         return fields
 
-    def expect_more(self):
+    def expect_more(self) -> None:
         """This client submits to it: what was heard of it before counts no longer."""
         self.submits += 1
         self.asked, self.behind = False, True
 
-    def _is_idle(self):
+    def is_idle(self) -> bool:
         """Nothing is accepted that has not been given out, as FRONT last said for sure."""
         return not self.fetch and not self.behind and self.asked and self.pending == 0
 
-    def _check_patience(self, now):
-        patience = self.client.patience
+    def _check_patience(self, now: float) -> None:
+        patience = self.session.patience
         if self.fetch and patience is not None and now - self.asked_at > max(patience, SILENCE):
             self.asked_at = now
-            raise self.client._link.silence()
+            raise self.session.link.silence()
 
     # ---- what came -----------------------------------------------------------------------------
 
-    def offer(self, wire, fields):
+    def offer(self, wire: str, fields: Fields) -> None:
         """A message from FRONT that answers nothing else."""
+        self.ear.heard = True
         if not self.fetch or fields.get("tag", 0) != self.fetch.tag:
             return
         if wire == "trajectory":
@@ -143,19 +164,19 @@ class Stream:
         elif wire == "refused":
             self._refuse_fetch(fields)
 
-    def _keep(self, fields):
+    def _keep(self, fields: Fields) -> bool:
         if fields["seq"] != self.expected or len(self.ready) >= FETCH_LIMIT:
             return False
         self.ready.append(fields)
         self.head = max(self.head, fields["seq"])
         return True
 
-    def _end(self, failed):
+    def _end(self, failed: SluiceError) -> None:
         """Reading cannot go on here: this failure stays."""
         self.ready.clear()
         self.failed = failed
 
-    def _end_fetch(self, head):
+    def _end_fetch(self, head: Fields) -> None:
         """The head that ends a fetch's answer was made for it: what it says is so."""
         is_new_start = self.epoch and head["epoch"] != self.epoch
         was_checked = self.checks and not self.asks_head
@@ -179,7 +200,7 @@ class Stream:
         self.behind = self.checks or self.head >= self.expected or not self.asked
         self.not_before = 0.0 if self.fetched or self.checks else time.monotonic() + FETCH_PAUSE
 
-    def _refuse_fetch(self, fields):
+    def _refuse_fetch(self, fields: Fields) -> None:
         asked_head = self.asks_head
         self.fetch, self.behind, self.checks, self.asks_head = None, False, False, False
         self.heard = time.monotonic()
@@ -190,7 +211,8 @@ class Stream:
         else:
             self._end(refusal(fields))
 
-    def _hear_feed(self):
+    def _hear_feed(self) -> None:
+        assert self.feed is not None
         try:
             frames = self.feed.recv_multipart(zmq.DONTWAIT)
         except zmq.Again:
@@ -216,25 +238,25 @@ class Stream:
 
     # ---- fetching ----------------------------------------------------------------------------------
 
-    def _start_fetch(self, now):
+    def _start_fetch(self, now: float) -> None:
         self.ready.clear()
         first = FAR if self.asks_head else self.wanted_seq - self.checks
-        self.fetch = self.client._make("stream.fetch", {
+        self.fetch = self.session.make("stream.fetch", {
             "stream": self.name, "from": first, "limit": FETCH_LIMIT})
         self.behind, self.differs, self.fetched, self.asked_at = False, False, 0, now
         self.fetch_submits = self.submits
 
-    def _renew(self, now):
+    def _renew(self, now: float) -> None:
         """Its answer is nobody's and is dropped; the next one is due soon."""
-        self.client._make("stream.renew", {"stream": self.name}).send_due(self.client._front, now)
-        lease = self.client._lease
+        self.session.make("stream.renew", {"stream": self.name}).send_due(self.session.front, now)
+        lease = self.session.lease
         self.renew_at = now + (min(RENEW, lease / 3) if lease else RENEW)
 
-    def _work(self, now):
+    def _work(self, now: float) -> Tuple[bool, float]:
         """One round; returns whether the broker is away and until when to wait."""
-        for wire, fields in self.client._read():
-            self.offer(wire, fields)
-        if self.made != self.client._link.made:
+        self.session.read()
+        self.ear.heard = False
+        if self.made != self.session.link.made:
             self._open_feed()
         if not self.fetch and not self.behind and not self.ready:
             self._hear_feed()
@@ -242,20 +264,16 @@ class Stream:
             self.behind = True
         if self.behind and not (self.fetch or self.ready or self.failed) and now >= self.not_before:
             self._start_fetch(now)
-        away = bool(self.fetch) and not self.fetch.send_due(self.client._front, now)
+        away = self.fetch is not None and not self.fetch.send_due(self.session.front, now)
         if now >= self.renew_at:
             self._renew(now)
         if self.fetch:
             return away, now + AGAIN if away else self.fetch.send_at
         return False, min(self.renew_at, self.not_before if self.behind else self.heard + SILENCE)
 
-    def _sleep(self, seconds, away):
-        poller = zmq.Poller()
-        poller.register(self.client._front, zmq.POLLIN | (zmq.POLLOUT if away else 0))
-        if not self.fetch and not self.behind:
-            poller.register(self.feed, zmq.POLLIN)
-        began = time.monotonic()
-        poller.poll(max(0, seconds * 1000) + 1)
-        late = time.monotonic() - began - max(0, seconds)
+    def _sleep(self, now: float, wake: float, away: bool) -> Steps[None]:
+        wake = max(now, wake)
+        yield Pause(wake, self.ear, away, None if self.fetch or self.behind else self.feed)
+        late = time.monotonic() - wake
         if late > STOPPED:
             self.asked_at += late

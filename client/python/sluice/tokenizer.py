@@ -1,6 +1,9 @@
 """What a tokenizer is known by, so that a trainer can tell whether trajectories are of its own."""
 
+from __future__ import annotations
+
 import hashlib
+from typing import Callable, Sequence
 
 import numpy as np
 
@@ -17,7 +20,7 @@ SAMPLE = (
 )
 
 
-def tokenizer_digest(encode):
+def tokenizer_digest(encode: Callable[[str], Sequence[int]]) -> str:
     """The digest that traces of this tokenizer have: of the ids it gives for SAMPLE.
 
     encode: from a text to its ids, without special tokens added: with Hugging Face's tokenizers

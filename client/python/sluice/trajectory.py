@@ -1,17 +1,28 @@
 """A trajectory: what the model sampled and saw, token by token, and how it was scored."""
 
+from __future__ import annotations
+
 import dataclasses
-from typing import Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple, Type, TypeVar
 
 import lz4.block
 import msgpack
 import numpy as np
+import numpy.typing as npt
 
 from .errors import OtherTokens
 from .messages import MessageError
 
 RECORD_VERSION = 3  # and older ones, since 1
 TOKENS_MAX = 1 << 22
+SHOWN_MAX = 60  # characters of a text in a repr
+
+K = TypeVar("K")
+
+
+def _line(text: str) -> str:
+    """As repr() shows it, on one line and not a long one."""
+    return repr(text if len(text) <= SHOWN_MAX else text[:SHOWN_MAX - 3] + "...")
 
 
 @dataclasses.dataclass
@@ -32,20 +43,25 @@ class Turn:
     decode_seconds: Optional[float] = None   # likewise
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(repr=False)
 class Trace:
     """Flat arrays of equal length; a new trace starts where a prompt could not be extended exactly."""
 
-    token_ids: np.ndarray  # uint32
-    mask: np.ndarray       # uint8, 1: sampled by the policy
-    logprobs: np.ndarray   # float32, 0 where mask is 0
+    token_ids: npt.NDArray[np.uint32]  # the ids; read-only, as the other two
+    mask: npt.NDArray[np.uint8]        # 1: sampled by the policy
+    logprobs: npt.NDArray[np.float32]  # 0 where mask is 0
     turns: List[Turn]      # they cover the arrays from 0, in order, without gaps
     reason: str            # why it started, "" for the first
     template_digest: str = ""   # of the engine it started on; "": not known
     tokenizer_digest: str = ""  # likewise
 
+    def __repr__(self) -> str:
+        turns = sum(turn.role == "assistant" for turn in self.turns)
+        why = f", {self.reason}" if self.reason else ""
+        return f"Trace({len(self.token_ids)} tokens, {int(self.mask.sum())} of them sampled, in {turns} turns{why})"
 
-@dataclasses.dataclass
+
+@dataclasses.dataclass(repr=False)
 class Message:
     """A message as text, for people; the tokens are authoritative."""
 
@@ -53,6 +69,10 @@ class Message:
     content: str  # as text
     tool: Optional[str] = None  # of a tool's: its name and arguments, "bash: ls -l"
     exit_status: int = 0        # of a tool's
+
+    def __repr__(self) -> str:
+        of = f", {_line(self.tool)}" if self.tool else ""
+        return f"Message({self.role}{of}, {_line(self.content)})"
 
 
 @dataclasses.dataclass
@@ -71,15 +91,18 @@ class Sandbox:
     breaches: Dict[str, int] = dataclasses.field(default_factory=dict)  # limit: how often
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(repr=False)
 class Tamper:
     """Files of the agent's that decide what runs when an evaluator runs (docs/trajectory.md)."""
 
     count: int = 0  # how many there are in all
     files: List[Tuple[str, str]] = dataclasses.field(default_factory=list)  # (kind, path), the first of each kind
 
+    def __repr__(self) -> str:
+        return f"Tamper({self.count} files, {', '.join(_line(path) for _, path in self.files[:3])})"
 
-@dataclasses.dataclass
+
+@dataclasses.dataclass(repr=False)
 class Trajectory:
     """The result of one rollout (docs/trajectory.md)."""
 
@@ -110,7 +133,14 @@ class Trajectory:
     sandbox: Optional[Sandbox] = None  # None when the agent had none
     tamper: Optional[Tamper] = None    # None when it touched nothing of the kind
 
-    def expect(self, template=None, tokenizer=None):
+    def __repr__(self) -> str:
+        reward = "no reward" if self.reward is None else f"reward {self.reward:g}"
+        tokens, sampled = (sum(map(len, (t.token_ids for t in self.traces))), sum(int(t.mask.sum()) for t in self.traces))
+        detail = f", {_line(self.detail)}" if self.detail and not self.trainable else ""
+        return (f"Trajectory({self.stream} {self.seq}, {self.rollout}, {self.outcome}, {reward}, "
+                f"{tokens} tokens, {sampled} of them sampled{detail})")
+
+    def expect(self, template: Optional[str] = None, tokenizer: Optional[str] = None) -> None:
         """Raises OtherTokens unless every trace was made with this chat template and this tokenizer.
 
         Both are digests, "sha256:..."; None: any. A trace whose engine did not report its own is
@@ -125,7 +155,7 @@ class Trajectory:
                                       "is expected", self.seq)
 
 
-def _array(column, dtype):
+def _array(column: Dict[str, Any], dtype: str) -> npt.NDArray[Any]:
     size = column["length"]
     if size % np.dtype(dtype).itemsize or size > TOKENS_MAX * 4:
         raise MessageError(f"record: a column of {size} bytes")
@@ -139,13 +169,13 @@ def _array(column, dtype):
     return np.frombuffer(data, dtype=dtype)
 
 
-def _known(kind, fields):
+def _known(kind: Type[K], fields: Dict[str, Any]) -> K:
     """`kind` from a map; members that a later version added are passed over."""
-    names = {f.name for f in dataclasses.fields(kind)}
+    names = {f.name for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: value for name, value in fields.items() if name in names})
 
 
-def _trace(fields):
+def _trace(fields: Dict[str, Any]) -> Trace:
     trace = Trace(token_ids=_array(fields["token_ids"], "<u4"), mask=_array(fields["mask"], "u1"),
                   logprobs=_array(fields["logprobs"], "<f4"),
                   turns=[_known(Turn, turn) for turn in fields["turns"]],
@@ -156,13 +186,13 @@ def _trace(fields):
     return trace
 
 
-def _sandbox(fields):
+def _sandbox(fields: Dict[str, Any]) -> Sandbox:
     used = _known(Sandbox, fields)
     used.breaches = {breach["limit"]: breach["count"] for breach in fields["breaches"]}
     return used
 
 
-def _read_record(data, trajectory):
+def _read_record(data: bytes, trajectory: Trajectory) -> None:
     record = msgpack.unpackb(data, raw=False, strict_map_key=True)
     version = record["version"]
     if not 1 <= version <= RECORD_VERSION:
@@ -183,7 +213,7 @@ def _read_record(data, trajectory):
         trajectory.tamper = Tamper(tamper["count"], [(file["what"], file["path"]) for file in tamper["files"]])
 
 
-def read_trajectory(fields):
+def read_trajectory(fields: Dict[str, Any]) -> Trajectory:
     """A Trajectory from the fields of a checked trajectory message."""
     fields = dict(fields)
     fields.pop("tag", None)

@@ -1,0 +1,491 @@
+"""What a task may be: the rows of tasks.json, and what several fields say together, in the words of `sluice submit`.
+
+The same rules as schemas/task/*.c, in the same order, so that the same field is named; a test has both read the same
+thousands of tasks. The broker checks again, so a rule that is missing here is no hole.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+import pathlib
+import re
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+
+from .image_name import explain_image
+from .nearest import nearest
+
+TASK_BYTES, TASK_VALUES, KEY_SHOWN, SCRIPT_MAX, ARGUMENTS_DEPTH = 1 << 20, 65536, 60, 1024, 32
+FIELD_BYTES = 127
+
+
+class TaskError(Exception):
+    """Why it is none: reason, field and sentence."""
+
+    def __init__(self, reason: str, field: str, text: str) -> None:
+        super().__init__(text)
+        self.reason, self.field, self.text = reason, field, text
+
+
+class Row(NamedTuple):
+    path: str
+    kind: str
+    required: bool
+    least: float
+    most: float
+    words: Optional[List[str]]
+
+
+def _load() -> Dict[str, Any]:
+    with open(pathlib.Path(__file__).with_name("tasks.json"), encoding="utf-8") as file:
+        table: Dict[str, Any] = json.load(file)
+    return table
+
+
+_TABLE = _load()
+TOOLS: List[str] = _TABLE["tools"]
+ROWS = [Row(row["path"], row["type"], row["required"], row["min"], row["max"], row.get("words"))
+        for row in _TABLE["fields"]]
+
+
+def _parent(path: str) -> Tuple[str, str]:
+    parent, _, key = path.rpartition(".")
+    return parent, key
+
+
+# Of each object its rows by key, in the table's order.
+OBJECTS: Dict[str, Dict[str, Row]] = {}
+for _row in ROWS:
+    OBJECTS.setdefault(_parent(_row.path)[0], {})[_parent(_row.path)[1]] = _row
+
+Told = Dict[str, Any]  # what a task says, by path
+Reader = Callable[[Row, Any, str, Told], None]
+
+
+def _type(shown: str, wanted: str) -> TaskError:
+    return TaskError("wrong-type", shown, f"{shown} must be {wanted}")
+
+
+def _bounds(row: Row, amount: float, unit: str, shown: str) -> None:
+    small = amount < row.least
+    if small or not amount <= row.most:
+        bound = row.least if small else row.most
+        raise TaskError("too-small" if small else "too-large", shown,
+                        f"{shown} is {amount:.15g}{unit}, at {'least' if small else 'most'} {bound:.15g}")
+
+
+def _text(row: Row, value: Any, shown: str) -> str:
+    if not isinstance(value, str):
+        raise _type(shown, "a string")
+    _bounds(row, len(value.encode()), " bytes", shown)
+    return value
+
+
+def _read_text(row: Row, value: Any, shown: str, told: Told) -> None:
+    told[row.path] = _text(row, value, shown)
+
+
+def _read_name(row: Row, value: Any, shown: str, told: Told) -> None:
+    name = _text(row, value, shown)
+    if any(c <= " " or c in "/\x7f" for c in name):
+        raise TaskError("bad-name", shown, f"{shown} holds a '/', a blank or a control character")
+
+
+def _climbs(path: str) -> bool:
+    return ".." in path.split("/")
+
+
+def _read_path(row: Row, value: Any, shown: str, told: Told) -> None:
+    path = _text(row, value, shown)
+    if path.rpartition("/")[2] in ("", ".") or _climbs(path):
+        raise TaskError("bad-task", shown, f'{shown} must name a file, without ".."')
+    told[row.path] = path
+
+
+def _read_image(row: Row, value: Any, shown: str, told: Told) -> None:
+    image = _text(row, value, shown)
+    words = explain_image(image)
+    if words:
+        raise TaskError("bad-task", shown, f"{shown}: {words}")
+    if image != "host" and (not image.startswith("/") or _climbs(image)):
+        raise TaskError("bad-task", shown, f'{shown} must be "host" or an absolute path, without ".."')
+
+
+def _read_word(row: Row, value: Any, shown: str, told: Told) -> None:
+    if not isinstance(value, str):
+        raise _type(shown, "a string")
+    if value not in (row.words or ()):
+        raise TaskError("bad-task", shown, f"{shown} must be one of {'|'.join(row.words or ())}")
+    told[row.path] = value
+
+
+def _read_whole(row: Row, value: Any, shown: str, told: Told) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _type(shown, "a whole number")
+    _bounds(row, value, "", shown)
+    told[row.path] = value
+
+
+def _read_real(row: Row, value: Any, shown: str, told: Told) -> None:
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise _type(shown, "a number")
+    _bounds(row, value, "", shown)
+
+
+# ---- lists -------------------------------------------------------------------------------------------
+
+
+def _list(row: Row, value: Any, shown: str) -> List[Any]:
+    if not isinstance(value, list):
+        raise _type(shown, "a list")
+    _bounds(row, len(value), " elements", shown)
+    return value
+
+
+def _one_conversation(shown: str, told: Told) -> None:
+    if "messages" in told:
+        raise TaskError("ambiguous", shown, "only one of prompt and messages may be given")
+
+
+def _read_prompt(row: Row, value: Any, shown: str, told: Told) -> None:
+    _text(row, value, shown)
+    _one_conversation(shown, told)
+    told["messages"] = ["user"]
+
+
+def _read_messages(row: Row, value: Any, shown: str, told: Told) -> None:
+    messages = _list(row, value, shown)
+    _one_conversation(shown, told)
+    told["messages"] = []
+    for i, message in enumerate(messages):
+        one: Told = {}
+        _read_object("messages[]", message, f"{shown}[{i}]", one)
+        told["messages"].append(one["messages[].role"])
+
+
+def _set_content(shown: str, told: Told) -> None:
+    if "content" in told:
+        raise TaskError("ambiguous", shown, f"{shown}: only one of text and base64 may be given")
+    told["content"] = True
+
+
+def _read_file_text(row: Row, value: Any, shown: str, told: Told) -> None:
+    _text(row, value, shown)
+    _set_content(shown, told)
+
+
+def _is_base64(digits: str) -> bool:
+    try:
+        return base64.b64encode(base64.b64decode(digits, validate=True)).decode() == digits
+    except (ValueError, binascii.Error):
+        return False
+
+
+def _read_file_base64(row: Row, value: Any, shown: str, told: Told) -> None:
+    if not _is_base64(_text(row, value, shown)):
+        raise TaskError("bad-task", shown, f"{shown} is not padded base64")
+    _set_content(shown, told)
+
+
+def _read_file_mode(row: Row, value: Any, shown: str, told: Told) -> None:
+    mode = _text(row, value, shown)
+    if not re.fullmatch("[0-7]*", mode) or int(mode or "0", 8) > 0o777:
+        raise TaskError("bad-task", shown, f'{shown} must be permission bits in octal, such as "0755"')
+
+
+def _read_files(row: Row, value: Any, shown: str, told: Told) -> None:
+    if isinstance(value, dict):
+        value = [{"path": path, "text": text} for path, text in value.items()]
+    elif not isinstance(value, list):
+        raise _type(shown, "a list of files, or an object of path and text")
+    told[row.path] = _list(row, value, shown)
+    for i, file in enumerate(value):
+        one: Told = {}
+        _read_object("files[]", file, f"{shown}[{i}]", one)
+        if "content" not in one:
+            raise TaskError("missing-field", f"{shown}[{i}].text", f"{shown}[{i}].text is missing, or base64 in its place")
+
+
+_COMMAND = Row("", "TEXT", False, 1, 65536, None)
+_TOOL = Row("", "TOOL", False, 1, 64, None)
+_STATUS = Row("", "UINT", False, 0, 125, None)
+
+
+def _read_setup(row: Row, value: Any, shown: str, told: Told) -> None:
+    for i, command in enumerate(_list(row, value, shown)):
+        _text(_COMMAND, command, f"{shown}[{i}]")
+
+
+def _read_grants(row: Row, value: Any, shown: str, told: Told) -> None:
+    seen: List[str] = []
+    for i, grant in enumerate(_list(row, value, shown)):
+        if not isinstance(grant, str):
+            raise _type(f"{shown}[{i}]", "a string")
+        if not re.fullmatch("[a-z][a-z0-9-]{0,31}", grant):
+            raise TaskError("bad-name", f"{shown}[{i}]", f"{shown}[{i}] must be 1 to 32 of a-z, 0-9 and -, a letter first")
+        if grant in seen:
+            raise TaskError("bad-task", f"{shown}[{i}]", f"{shown}[{i}] is given twice")
+        seen.append(grant)
+    told[row.path] = seen
+
+
+def _read_statuses(row: Row, value: Any, shown: str, told: Told) -> None:
+    seen: List[int] = []
+    for i, status in enumerate(_list(row, value, shown)):
+        _read_whole(_STATUS, status, f"{shown}[{i}]", {})
+        if status in seen:
+            raise TaskError("bad-task", f"{shown}[{i}]", f"{shown}[{i}] is given twice")
+        seen.append(status)
+    if 0 not in seen:
+        raise TaskError("bad-task", shown, f"{shown} must have 0: no other status is a reward of 1")
+    told[row.path] = seen
+
+
+# ---- tools and what a replay calls --------------------------------------------------------------------
+
+
+def _read_tool(row: Row, value: Any, shown: str, told: Told) -> None:
+    if _text(row, value, shown) not in TOOLS:
+        raise TaskError("bad-task", shown, f"{shown} is no tool; the tools are {', '.join(TOOLS)}")
+    told[row.path] = value
+
+
+def _read_tools(row: Row, value: Any, shown: str, told: Told) -> None:
+    tools: List[str] = []
+    for i, tool in enumerate(_list(row, value, shown)):
+        if isinstance(tool, str) and tool in tools:
+            raise TaskError("bad-task", f"{shown}[{i}]", f"{shown}[{i}] is there already")
+        _read_tool(_TOOL, tool, f"{shown}[{i}]", {})
+        tools.append(tool)
+    told["tools"] = tools
+
+
+def _levels(value: Any, most: int) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return inner is None or (most > 0 and all(_levels(one, most - 1) for one in inner))
+
+
+def _read_arguments(row: Row, value: Any, shown: str, told: Told) -> None:
+    if not isinstance(value, dict):
+        raise _type(shown, "an object")
+    if not _levels(value, ARGUMENTS_DEPTH):
+        raise TaskError("too-large", shown, f"{shown} has more than {ARGUMENTS_DEPTH} levels")
+
+
+def _one_script(shown: str, told: Told) -> None:
+    if "script" in told:
+        raise TaskError("ambiguous", shown, "only one of agent.script and agent.recorded may be given")
+
+
+def _read_script(row: Row, value: Any, shown: str, told: Told) -> None:
+    _one_script(shown, told)
+    told["script"] = []
+    for i, call in enumerate(_list(row, value, shown)):
+        one: Told = {}
+        _read_object("agent.script[]", call, f"{shown}[{i}]", one)
+        told["script"].append(one["agent.script[].tool"])
+
+
+def _call_of(said: str, shown: str) -> str:
+    """The tool of "NAME: ARGUMENTS", as a trajectory has them."""
+    name, _, rest = said.partition(": ")
+    _read_tool(_TOOL, name, shown, {})
+    try:
+        arguments = parse_json(rest)
+    except TaskError:
+        arguments = None
+    if not isinstance(arguments, dict):
+        if name != "bash":
+            raise TaskError("bad-task", shown,
+                            f'{shown} must be a tool\'s name, ": " and its arguments as a JSON object')
+        arguments = {}
+    _read_arguments(_TOOL, arguments, shown, {})
+    return name
+
+
+def _read_recorded(row: Row, value: Any, shown: str, told: Told) -> None:
+    _one_script(shown, told)
+    script: List[str] = []
+    for i, message in enumerate(_list(row, value, shown)):
+        one: Told = {}
+        _read_object("agent.recorded[]", message, f"{shown}[{i}]", one)
+        if "agent.recorded[].tool" not in one:
+            continue
+        if len(script) == SCRIPT_MAX:
+            raise TaskError("too-large", f"{shown}[{i}]", f"more than {SCRIPT_MAX} calls")
+        script.append(_call_of(one["agent.recorded[].tool"], f"{shown}[{i}].tool"))
+    if not script:
+        raise TaskError("bad-task", shown, f"none of {shown} is a call")
+    told["script"] = script
+
+
+# ---- objects --------------------------------------------------------------------------------------------
+
+
+def _show_key(shown: str, key: str) -> str:
+    clean = "".join(chr(c) if 0x20 < c < 0x7f else "?" for c in key.encode(errors="replace")[:KEY_SHOWN])
+    return (f"{shown}.{clean}" if shown else clean)[:FIELD_BYTES]
+
+
+def _unknown(parent: str, key: str, shown: str) -> TaskError:
+    meant = nearest(key, OBJECTS.get(parent, ()))
+    if meant is None:
+        meant = next((row.path for row in ROWS if len(key) > 1 and "." in row.path and _parent(row.path)[1] == key), None)
+    hint = f"; did you mean '{meant}'?" if meant else ""
+    return TaskError("unknown-field", shown, f"a task has no field '{shown}'{hint}")
+
+
+def _read_object(parent: str, value: Any, shown: str, told: Told) -> None:
+    if not isinstance(value, dict):
+        raise TaskError("wrong-type", shown, f"{shown or 'a task'} must be an object")
+    rows = OBJECTS[parent]
+    for key, inner in value.items():
+        row = rows.get(key)
+        place = _show_key(shown, key)
+        if row is None:
+            raise _unknown(parent, key, place)
+        _READERS[row.kind](row, inner, place, told)
+    for key, row in rows.items():
+        if row.required and key not in value:
+            raise TaskError("missing-field", _show_key(shown, key), f"{_show_key(shown, key)} is missing")
+
+
+def _read_inner(row: Row, value: Any, shown: str, told: Told) -> None:
+    _read_object(row.path, value, shown, told)
+
+
+def _read_metadata(row: Row, value: Any, shown: str, told: Told) -> None:
+    if not isinstance(value, dict):
+        raise _type(shown, "an object")
+
+
+_READERS: Dict[str, Reader] = {
+    "OBJECT": _read_inner, "NAME": _read_name, "TEXT": _read_text, "PATH": _read_path, "IMAGE": _read_image,
+    "WORD": _read_word, "UINT": _read_whole, "INT": _read_whole, "REAL": _read_real, "PROMPT": _read_prompt,
+    "MESSAGES": _read_messages, "FILES": _read_files, "EVAL_FILES": _read_files, "FILE_TEXT": _read_file_text,
+    "FILE_BASE64": _read_file_base64, "FILE_MODE": _read_file_mode, "SETUP": _read_setup, "GRANTS": _read_grants,
+    "EVAL_GRANTS": _read_grants, "STATUSES": _read_statuses, "TOOLS": _read_tools, "TOOL": _read_tool,
+    "SCRIPT": _read_script, "RECORDED": _read_recorded, "ARGUMENTS": _read_arguments, "METADATA": _read_metadata,
+}
+
+
+# ---- what several fields say together ---------------------------------------------------------------------
+
+
+def _kind_of(told: Told) -> str:
+    if "script" in told:
+        return "replay"
+    if "tools" not in told or told["tools"] == ["bash"]:
+        return "bash"
+    return "tools" if told["tools"] else "chat"
+
+
+def _check_tools(kind: str, told: Told) -> None:
+    tools = told.get("tools")
+    if kind == "replay":
+        for i, tool in enumerate(told["script"]):
+            if tools is not None and tool not in tools:
+                field = f"agent.script[{i}].tool"
+                raise TaskError("bad-task", field, f"{field} is {tool}, which is not among agent.tools")
+    elif tools is not None:
+        wanted = {"tools": "" if tools else "of at least one tool",
+                  "bash": "" if tools == ["bash"] else '["bash"]'}.get(kind, "[]" if tools else "")
+        if wanted:
+            raise TaskError("bad-task", "agent.tools", f"agent.kind {kind} goes with agent.tools {wanted}")
+
+
+def _check_agent(kind: str, told: Told) -> None:
+    if kind == "replay" and "script" not in told:
+        raise TaskError("missing-field", "agent.script", "agent.script is missing, or agent.recorded in its place; "
+                        "agent.kind replay requires it")
+    if kind != "replay" and "script" in told:
+        raise TaskError("bad-task", "agent.script", f"agent.script goes with agent.kind replay, and this task's is {kind}")
+    for field in ("agent.form", "agent.tool_role"):
+        if told.get(field, "auto") != "auto" and kind != "tools":
+            raise TaskError("bad-task", field, f"{field} goes with agent.kind tools, and this task's is {kind}")
+    _check_tools(kind, told)
+
+
+def _check_messages(kind: str, told: Told) -> None:
+    messages = told.get("messages")
+    if not messages:
+        if told.get("kind") == "noop" or kind in ("none", "replay"):
+            return
+        raise TaskError("missing-field", "prompt", "prompt is missing, or messages in its place")
+    if messages[-1] != "user":
+        raise TaskError("bad-task", "messages", "the last of messages must be the user's")
+
+
+_EVAL_RULES = (("eval.command", "command", True), ("eval.reward_file", "command", False),
+               ("eval.verdict_statuses", "command", False), ("eval.files", "command", False),
+               ("eval.trust", "command", False), ("eval.network", "command", False), ("eval.answer", "math", True))
+
+
+def _check_eval(told: Told) -> None:
+    kind = told.get("eval.kind", "none")
+    for field, of, required in _EVAL_RULES:
+        given = bool(told.get(field)) and told[field] != "none" if field == "eval.trust" else bool(told.get(field))
+        if kind == of and required and not given:
+            raise TaskError("missing-field", field, f"{field} is missing; eval.kind {of} requires it")
+        if kind != of and given:
+            raise TaskError("bad-task", field, f"{field} goes with eval.kind {of}, and this task's is {kind}")
+    if told.get("eval.verdict_statuses") and told.get("eval.reward_file"):
+        raise TaskError("ambiguous", "eval.verdict_statuses", "only one of eval.reward_file and eval.verdict_statuses "
+                        "may be given: where there is a reward file, status 0 alone is a verdict")
+
+
+# ---- JSON ---------------------------------------------------------------------------------------------------
+
+
+def _unique(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+    told = dict(pairs)
+    if len(told) != len(pairs):
+        raise TaskError("duplicate-field", "", "the task's JSON cannot be read: a name is given twice in one object")
+    return told
+
+
+def _no_constant(word: str) -> Any:
+    raise ValueError(f"{word} is no number of JSON")
+
+
+def parse_json(text: str) -> Any:
+    """Strictly: no name twice, no NaN, no lone surrogate, no NUL."""
+    try:
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+    except RecursionError:
+        raise TaskError("too-large", "", "the task's JSON cannot be read: it has too many levels") from None
+    except ValueError as why:
+        raise TaskError("malformed", "", f"the task's JSON cannot be read: {why}") from None
+    return value
+
+
+def _count(value: Any) -> int:
+    """Its values and names, at any depth; refuses what no broker reads."""
+    if isinstance(value, dict):
+        return 1 + sum(_count(name) + _count(inner) for name, inner in value.items())
+    if isinstance(value, list):
+        return 1 + sum(map(_count, value))
+    if isinstance(value, str) and ("\0" in value or any("\ud800" <= c <= "\udfff" for c in value)):
+        raise TaskError("not-utf8", "", "the task's JSON cannot be read: a text in it holds a NUL or half a surrogate pair")
+    if isinstance(value, int) and not isinstance(value, bool) and not -2**63 <= value < 2**63:
+        raise TaskError("too-large", "", f"the task's JSON cannot be read: {str(value)[:40]} is too large a number")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise TaskError("too-large", "", "the task's JSON cannot be read: a number in it is too large")
+    return 1
+
+
+def check_task(text: str, value: Any) -> None:
+    """Raises TaskError unless `value`, whose JSON is `text`, is a task."""
+    size = len(text.encode(errors="replace"))
+    if size > TASK_BYTES:
+        raise TaskError("too-large", "", f"a task is {size} bytes, at most {TASK_BYTES}")
+    if _count(value) > TASK_VALUES:
+        raise TaskError("too-large", "", f"a task's JSON has more than {TASK_VALUES} values and names")
+    told: Told = {}
+    _read_object("", value, "", told)
+    kind = told.get("agent.kind") or _kind_of(told)
+    _check_agent(kind, told)
+    _check_messages(kind, told)
+    _check_eval(told)
