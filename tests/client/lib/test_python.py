@@ -8,57 +8,14 @@ import tempfile
 import time
 import unittest
 
-SOURCE = os.environ["SLUICE_SOURCE_DIR"]
-FAKE_BROKER = os.environ["SLUICE_FAKE_BROKER"]
-sys.path.insert(0, os.path.join(SOURCE, "client", "python"))
+from python_world import ENVIRONMENT, Case  # before all that it finds
 
-try:
-    import lz4.block
-    import msgpack
-    import numpy as np
-    import zmq  # noqa: F401
-except ImportError as missing:
-    print(f"skipped: {missing}; .ci/packages.sh installs what the Python client needs")
-    sys.exit(77)
-
-from sluice import (BrokerSilent, Client, Forgotten, Full, MessageError, NotAllowed, OtherLedger, OtherTokens,  # noqa: E402
-                    Refused, SluiceError, messages)
-from sluice.trajectory import read_trajectory  # noqa: E402
+import numpy as np
+from sluice import (BadArgument, BadTask, BrokerSilent, Client, Forgotten, Full, MessageError, NotAllowed, OtherLedger,
+                    OtherTokens, Refused, SluiceError)
+from sluice.trajectory import Message, Tamper, Turn
 
 NOOP = {"task": "add", "kind": "noop"}
-
-
-class FakeBroker:
-    def __enter__(self):
-        self.process = subprocess.Popen([FAKE_BROKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.url = self.process.stdout.readline().strip()
-        return self
-
-    def __exit__(self, *_):
-        self.process.stdin.close()
-        self.process.stdout.close()
-        if self.process.wait(10) != 0:
-            raise AssertionError("the fake broker failed")
-
-    def __call__(self, order, number=0):
-        self.process.stdin.write(f"{order} {number}\n")
-        self.process.stdin.flush()
-        return self.process.stdout.readline().strip()
-
-
-class Case(unittest.TestCase):
-    def setUp(self):
-        self.broker = self.enter(FakeBroker())
-        self.client = self.enter(Client(self.broker.url))
-
-    def enter(self, context):
-        value = context.__enter__()
-        self.addCleanup(context.__exit__, None, None, None)
-        return value
-
-    def expect(self, trajectories, first, last):
-        for seq in range(first, last + 1):
-            self.assertEqual(next(trajectories).seq, seq)
 
 
 class Streams(Case):
@@ -271,7 +228,7 @@ class Cursors(Case):
         while not got or got[-1] < 400:
             trainer = subprocess.Popen([sys.executable, "-c", program, self.broker.url, self.path], text=True,
                                        stdout=subprocess.PIPE,
-                                       env=dict(os.environ, PYTHONPATH=os.path.join(SOURCE, "client", "python")))
+                                       env=ENVIRONMENT)
             for _ in range(100):
                 line = trainer.stdout.readline()
                 got.append(int(line))
@@ -295,7 +252,7 @@ class Requests(Case):
         self.client.submit([NOOP], stream="train", priority=0, lease=90)
         self.assertEqual(self.broker("options"), "priority=0 lease_ms=90000")
         for wrong in ({"priority": 10}, {"lease": 0.5}):
-            with self.assertRaises(MessageError):
+            with self.assertRaises(BadArgument):
                 self.client.submit([NOOP], stream="train", **wrong)
 
     def test_a_warning_is_a_python_warning(self):
@@ -336,7 +293,7 @@ class Requests(Case):
         program = "import sys\nfrom sluice import Client\nprint(Client(sys.argv[1], timeout=1).status())\n"
         self.broker("ignore", 1)
         asking = subprocess.Popen([sys.executable, "-c", program, self.broker.url], text=True, stdout=subprocess.PIPE,
-                                  env=dict(os.environ, PYTHONPATH=os.path.join(SOURCE, "client", "python")))
+                                  env=ENVIRONMENT)
         while self.broker("asked") == "0":
             time.sleep(0.005)
         asking.send_signal(signal.SIGSTOP)
@@ -354,7 +311,7 @@ class Requests(Case):
 
     def test_a_full_broker_is_waited_for(self):
         self.broker("full", 2)
-        self.client.submit([dict(NOOP, metadata=k) for k in range(4)], stream="train")
+        self.client.submit([dict(NOOP, metadata={"k": k}) for k in range(4)], stream="train")
         self.assertEqual(self.broker("groups"), "4")
 
     def test_a_file_has_the_same_groups_as_the_command_gives_it(self):
@@ -370,6 +327,30 @@ class Requests(Case):
                                   capture_output=True, text=True).stdout
         self.assertEqual([json.loads(line)["group"] for line in said.splitlines()], names)
         self.assertEqual(self.broker("groups"), "3")
+
+    def test_one_task_may_be_a_dict(self):
+        name, = self.client.submit(NOOP, stream="train")
+        self.assertEqual(self.client.submit([NOOP], stream="train"), [name])
+
+    def test_a_bad_task_of_many_is_named_by_its_place_and_nothing_is_submitted(self):
+        bad = {"task": "a", "kind": "noop", "promt": "b"}
+        with self.assertRaises(BadTask) as caught:
+            self.client.submit([NOOP, bad, NOOP, 7, {"task": {1}}], stream="train")
+        self.assertEqual(str(caught.exception).splitlines(), [
+            "tasks[1]: promt: a task has no field 'promt'; did you mean 'prompt'?",
+            "tasks[3]: a task must be a dict, and this is a int",
+            "tasks[4]: it cannot be written as JSON: Object of type set is not JSON serializable",
+            "3 of 5 tasks are no tasks; nothing was submitted"])
+        self.assertEqual((caught.exception.reason, caught.exception.field), ("unknown-field", "promt"))
+        self.assertEqual([at for at, _, _ in caught.exception.problems], [1, 3, 4])
+        with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+            print(json.dumps(NOOP), "", json.dumps(bad), '{"task": "a", "task": "b"}', sep="\n", file=file, flush=True)
+            with self.assertRaises(BadTask) as caught:
+                self.client.submit(file.name, stream="train")
+        self.assertEqual(str(caught.exception).splitlines()[0],
+                         f"{file.name}:3: promt: a task has no field 'promt'; did you mean 'prompt'?")
+        self.assertEqual([at for at, _, _ in caught.exception.problems], [3, 4])
+        self.assertEqual(self.broker("groups"), "0")
 
     def test_refusals_have_their_reason(self):
         self.client.submit([NOOP], stream="train", group=lambda task: "mine")
@@ -402,87 +383,34 @@ class Requests(Case):
         self.assertEqual(str(caught.exception), "no broker answers at tcp://127.0.0.1:9")
 
 
-class Table(unittest.TestCase):
-    def test_what_breaks_the_table_is_refused_when_sent_and_when_read(self):
-        good = dict(tag=1, stream="train", seq=1)
-        for field, value, words in (("seq", 0, "at least 1"), ("seq", "1", "str, not uint"), ("seq", True, "bool"),
-                                    ("stream", "", "at least 1"), ("stream", "x" * 65, "at most 64"),
-                                    ("stream", "a\0b", "NUL"), ("frob", 1, "no field 'frob'"), ("seq", None, "missing")):
-            fields = {k: v for k, v in {**good, field: value}.items() if v is not None}
-            with self.assertRaisesRegex(MessageError, words):
-                messages.encode("stream.ack", **fields)
-            with self.assertRaisesRegex(MessageError, words):
-                messages.decode(msgpack.packb("stream.ack") + msgpack.packb(fields))
-        self.assertEqual(messages.decode(messages.encode("stream.ack", **good)), ("stream.ack", good))
+class Words(Case):
+    def test_every_repr_is_one_short_line(self):
+        self.broker("add-lost", 1)
+        got = self.client.get("g/0")
+        long = Message("tool", "x\ny" * 5000, "bash: " + "y\n" * 3000)
+        for thing in (self.client, got, got.traces[0], got.messages[0], long, Tamper(2, [("shell", "a\n" * 900)]),
+                      Turn(0, 1, "prompt")):
+            self.assertEqual(len(repr(thing).splitlines()), 1)
+            self.assertLess(len(repr(thing)), 300)
+        self.assertEqual(repr(got), "Trajectory(train 1, g/0, ok, reward 0, 3 tokens, 2 of them sampled)")
+        self.assertEqual(repr(got.traces[0]), "Trace(3 tokens, 2 of them sampled, in 1 turns)")
+        self.client.close()
+        self.assertEqual(repr(self.client), f"Client('{self.broker.url}', closed)")
 
-    def test_bytes_that_are_no_message_are_refused(self):
-        good = messages.encode("status.get", tag=1)
-        for data in (b"", b"\xc1", good[:-1], good + b"\0", msgpack.packb("frob") + msgpack.packb({}),
-                     msgpack.packb("status.get") + msgpack.packb([1]), msgpack.packb(1) + msgpack.packb({}),
-                     msgpack.packb("status.get") + b"\x82\xa3tag\x01\xa3tag\x02", b"\xdb\xff\xff\xff\xff", b"\x91" * 4000):
-            with self.assertRaises(MessageError):
-                messages.decode(data)
+    def test_a_closed_client_and_a_left_stream_say_so(self):
+        first, second = self.client.trajectories("train"), self.client.trajectories("other", timeout=0.1)
+        self.broker("add", 1)
+        self.expect(first, 1, 1)
+        self.assertEqual(list(second), [])
+        with self.assertRaisesRegex(SluiceError, "stream train is not read any more"):
+            next(first)
+        self.client.close()
+        with self.assertRaisesRegex(SluiceError, "this client is closed"):
+            self.client.status()
 
-    def test_the_examples_are_read_and_written_byte_for_byte_as_in_c(self):
-        with open(os.path.join(SOURCE, "schemas", "messages.json"), encoding="utf-8") as file:
-            table = json.load(file)["messages"]
-        seen = 0
-        for message in table:
-            if message["sender"] == "worker" and any(field["type"] == "jobs" for field in message["fields"]):
-                continue  # only brokers read it
-            golden = bytes.fromhex(message["golden"])
-            wire, fields = messages.decode(golden)
-            self.assertEqual(wire, message["wire"])
-            self.assertEqual(messages.encode(wire, **fields), golden, wire)
-            seen += 1
-        self.assertGreater(seen, 15)
-
-    def test_every_message_of_the_table_passes_its_own_check(self):
-        values = {"uint": lambda f: f["min"], "str": lambda f: "x" * f["min"], "bin": lambda f: b"x" * f["min"],
-                  "real": lambda f: 0.5, "bool": lambda f: True}
-        for wire, table in messages.MESSAGES.items():
-            if all(field["type"] in values for field in table.values()):
-                fields = {name: values[field["type"]](field) for name, field in table.items()}
-                self.assertEqual(messages.decode(messages.encode(wire, **fields)), (wire, fields))
-
-    def test_compressed_columns_and_lying_ones(self):
-        def column(array, codec="lz4", length=None):
-            raw = array.tobytes()
-            data = lz4.block.compress(raw, store_size=False) if codec == "lz4" else raw
-            return {"codec": codec, "length": len(raw) if length is None else length, "data": data}
-
-        def trajectory(version=1, **columns):
-            ids = np.arange(1000, dtype="<u4")
-            trace = {"token_ids": column(ids), "mask": column(np.ones(1000, "u1")),
-                     "logprobs": column(np.full(1000, -1, "<f4"), "raw"), "turns": [], "reason": "", **columns}
-            record = {"version": version, "agent": "chat", "template_digest": "sha256:t", "traces": [trace], "messages": [],
-                      "sandbox": {"commands": 3, "cpu_seconds": 0.5, "of_a_later_version": 1,
-                                  "breaches": [{"limit": "disk", "count": 2}]},
-                      "tamper": {"count": 9, "files": [{"what": "shell", "path": "usr/bin/bash"}]}}
-            return read_trajectory(dict(stream="s", seq=1, rollout="g/0", group="g", task="t", sample=0, attempt=1,
-                                        outcome="ok", trainable=True, wait_ms=0, init_ms=0, run_ms=0, eval_ms=0,
-                                        ended_ms=0, record=msgpack.packb(record)))
-
-        self.assertEqual(trajectory().traces[0].token_ids.tolist(), list(range(1000)))
-        trace = trajectory().traces[0]
-        self.assertEqual((trace.template_digest, trace.tokenizer_digest), ("sha256:t", ""))  # of version 1
-        trajectory().expect(template="sha256:t")
-        with self.assertRaisesRegex(OtherTokens, "tokenizer of an engine that did not tell it, where sha256:k"):
-            trajectory().expect(template="sha256:t", tokenizer="sha256:k")
-        turns = [{"offset": 0, "length": 1000, "role": "prompt", "decode_seconds": 0.5}]
-        new = trajectory(2, template_digest="sha256:u", tokenizer_digest="sha256:k", turns=turns)
-        new.expect(template="sha256:u", tokenizer="sha256:k")
-        self.assertEqual((new.traces[0].turns[0].decode_seconds, new.traces[0].turns[0].queue_seconds), (0.5, None))
-        for version in (0, 4):
-            with self.assertRaisesRegex(MessageError, f"version {version}, not 1 to 3"):
-                trajectory(version, template_digest="", tokenizer_digest="")
-        self.assertEqual((trajectory().sandbox.commands, trajectory().sandbox.breaches), (3, {"disk": 2}))
-        self.assertEqual((trajectory().tamper.count, trajectory().tamper.files), (9, [("shell", "usr/bin/bash")]))
-        for lie in ({"mask": column(np.ones(999, "u1"))}, {"mask": column(np.ones(1000, "u1"), length=1 << 40)},
-                    {"mask": column(np.ones(1000, "u1"), length=999)}, {"mask": {"codec": "zip", "length": 0, "data": b""}},
-                    {"token_ids": column(np.ones(999, "u1"))}, {"turns": None}):
-            with self.assertRaises(MessageError):
-                trajectory(**lie)
+    def test_a_stream_of_which_nobody_knows_is_warned_of(self):
+        with self.assertWarnsRegex(UserWarning, "nothing was submitted to the stream nostream yet"):
+            self.assertEqual(list(self.client.trajectories("nostream", until_idle=True)), [])
 
 
 if __name__ == "__main__":
