@@ -138,7 +138,8 @@ static const char *take_port(struct slice *left, uint16_t *ret)
     return NULL;
 }
 
-bool url_credentials_are_valid(struct slice text)
+/* Whether url_parse would take these as credentials. */
+static bool credentials_are_valid(struct slice text)
 {
     return text.len > 0 && text.len <= URL_MAX && is_made_of(text, "!$&'()*+,;=:");
 }
@@ -151,7 +152,7 @@ static const char *read_authority(struct slice left, struct url *url, struct sli
         left = before;
     } else {
         skip(&left, "@");
-        if (memchr(left.data, '@', left.len) || !url_credentials_are_valid(user))
+        if (memchr(left.data, '@', left.len) || !credentials_are_valid(user))
             return "what is before its '@' is no user[:password]: characters such as @ / ? # % are "
                    "written %40 %2F "
                    "%3F %23 %25 there";

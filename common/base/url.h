@@ -22,8 +22,6 @@ struct url {
 
 /* 0, or -EINVAL with the reason; *ret is written only on success. */
 int url_parse(struct slice text, struct url *ret, struct fail *fail);
-/* Whether url_parse would take these as credentials. */
-bool url_credentials_are_valid(struct slice text);
 /* Of a URL that may be none, what may be shown: all that is behind its last '@'. */
 struct slice url_shown(struct slice text);
 

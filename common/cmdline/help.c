@@ -129,7 +129,8 @@ void cmdline_indented(const char *lines, FILE *out)
 
 static bool has_options(const struct cmdline *line) { return line->tables[0].count > 0; }
 
-void cmdline_synopsis(const struct cmdline *line, FILE *out)
+/* As one would type it: "sluice submit TASKS.jsonl [OPTIONS]". */
+static void print_synopsis(const struct cmdline *line, FILE *out)
 {
     fprintf(out, "%s%s%s%s%s%s", line->program, line->command ? " " : "", line->command ? line->command : "",
             *line->arguments ? " " : "", line->arguments, has_options(line) ? " [OPTIONS]" : "");
@@ -152,7 +153,7 @@ static void print_tables(const struct cmdline *line, FILE *out)
 void cmdline_help(const struct cmdline *line, FILE *out)
 {
     fputs("usage: ", out);
-    cmdline_synopsis(line, out);
+    print_synopsis(line, out);
     fprintf(out, "\n\n%s.\n", line->brief);
     if (*line->doc)
         fprintf(out, "\n%s", line->doc);
@@ -199,7 +200,7 @@ void cmdline_markdown(const struct cmdline *line, FILE *out)
     if (line->before_markdown)
         line->before_markdown(out);
     fprintf(out, "\n## %s%s%s\n\n```\n", line->program, line->command ? " " : "", line->command ? line->command : "");
-    cmdline_synopsis(line, out);
+    print_synopsis(line, out);
     fprintf(out, "\n```\n\n%s.\n", line->brief);
     if (*line->doc)
         fprintf(out, "\n%s", line->doc);

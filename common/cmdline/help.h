@@ -4,8 +4,6 @@
 
 #include "common/cmdline/cmdline.h"
 
-/* As one would type it: "sluice submit TASKS.jsonl [OPTIONS]". */
-void cmdline_synopsis(const struct cmdline *line, FILE *out);
 void cmdline_help(const struct cmdline *line, FILE *out);
 /* A section "## sluice submit" of the docs. */
 void cmdline_markdown(const struct cmdline *line, FILE *out);

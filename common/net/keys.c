@@ -37,7 +37,8 @@ bool key_name_is_valid(const char *name)
     return true;
 }
 
-bool key_text_is_valid(const char *text)
+/* 40 bytes of Z85. */
+static bool is_key_text(const char *text)
 {
     for (const char *at = text; *at; at++)
         if (!strchr(letters, *at) && !strchr(".-:+=^!/*?&<>()[]{}@%$#", *at))
@@ -74,7 +75,7 @@ static const char *take_line(struct key *key, bool *has_role, const char *word, 
     for (size_t i = 0; i < sizeof(key_words) / sizeof(*key_words); i++) {
         if (strcmp(word, key_words[i].name) != 0)
             continue;
-        if (!key_text_is_valid(value))
+        if (!is_key_text(value))
             return "is no key: 40 characters of Z85";
         memcpy((char *)key + key_words[i].offset, value, KEY_TEXT_SIZE);
         return NULL;

@@ -33,7 +33,6 @@ struct key {
 const char *key_role_name(enum key_role role);
 bool key_role_parse(const char *text, enum key_role *ret);
 bool key_name_is_valid(const char *name);
-bool key_text_is_valid(const char *text); /* 40 bytes of Z85 */
 
 /*
  * -ENOENT and the like; -EACCES: it holds a secret and others than its owner may read or change it;

@@ -145,7 +145,8 @@ static int read_search(struct options *ret, struct fail *fail)
     return search_check(ret->plan.given.search, ret->search_key, fail);
 }
 
-bool options_has_stage(const struct options *options)
+/* Whether it does the jobs of a stage: not for --doctor and --engine-check. */
+static bool has_stage(const struct options *options)
 {
     return !options->plan.given.doctor && !options->plan.given.engine_check;
 }
@@ -154,7 +155,7 @@ static int read_stage(const struct cmdline_values *values, struct options *ret, 
 {
     static const uint64_t slots[STAGE_COUNT] = {[STAGE_INIT] = 4, [STAGE_RUN] = 32, [STAGE_EVAL] = 4};
     const char *word = values->argument_count ? values->arguments[0] : "";
-    if (!values->argument_count && !options_has_stage(ret))
+    if (!values->argument_count && !has_stage(ret))
         return 0;
     if (!stage_parse(slice_from_str(word), &ret->plan.stage))
         return fail_set(fail, -EINVAL, "say which stage to work on: init, run or eval");

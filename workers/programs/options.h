@@ -21,8 +21,6 @@ struct options {
 /* -1 to go on, else the exit status to end with, after what was to be said. The caller calls options_finish in either case. */
 int options_begin(int argc, char **argv, struct options *ret);
 void options_finish(struct options *options);
-/* Whether it does the jobs of a stage: not for --doctor and --engine-check. */
-bool options_has_stage(const struct options *options);
 
 /* Makes store, cache and mount point where they are missing; their paths become absolute. What else the worker was told of
  * files is made its own then: no sandbox shows them (masked_paths.h), and they are no images. */

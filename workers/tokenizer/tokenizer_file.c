@@ -30,7 +30,8 @@ static int byte_of(uint32_t character)
     return character < 256 + 68 ? others[character - 256] : -1;
 }
 
-bool byte_level_decode(struct slice text, struct buffer *ret)
+/* Byte-level vocabularies are written with a printable character for each byte. False: it is none. */
+static bool byte_level_decode(struct slice text, struct buffer *ret)
 {
     for (size_t at = 0; at < text.len;) {
         const uint8_t *bytes = text.data + at;

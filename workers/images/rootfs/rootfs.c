@@ -80,7 +80,8 @@ static int open_dirs(int root, const char *path)
     return openat(parent, leaf, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-int rootfs_parent(struct rootfs *rootfs, const char *path)
+/* The directory that `path` is in, made where missing; borrowed until the next call. */
+static int open_parent(struct rootfs *rootfs, const char *path)
 {
     const char *leaf = dirtree_leaf(path);
     AUTO_FREE char *above = strndup(path, leaf == path ? 0 : (size_t)(leaf - path - 1));
@@ -145,7 +146,7 @@ static int remove_at(struct rootfs *rootfs, int parent, const char *path)
 
 int rootfs_remove(struct rootfs *rootfs, const char *path)
 {
-    int parent = rootfs_parent(rootfs, path);
+    int parent = open_parent(rootfs, path);
     return parent < 0 ? parent : remove_at(rootfs, parent, path);
 }
 
@@ -153,7 +154,7 @@ int rootfs_remove(struct rootfs *rootfs, const char *path)
 static int clear_place(struct rootfs *rootfs, const char *path)
 {
     int code = rootfs_remove(rootfs, path);
-    return code < 0 ? code : rootfs_parent(rootfs, path);
+    return code < 0 ? code : open_parent(rootfs, path);
 }
 
 static int add_pending(struct rootfs *rootfs, const struct rootfs_entry *entry)
@@ -179,7 +180,7 @@ int rootfs_add_dir(struct rootfs *rootfs, const struct rootfs_entry *entry)
 {
     struct stat it;
     const char *leaf = dirtree_leaf(entry->path);
-    int parent = rootfs_parent(rootfs, entry->path);
+    int parent = open_parent(rootfs, entry->path);
     if (parent < 0)
         return parent;
     if (fstatat(parent, leaf, &it, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(it.st_mode)) {
@@ -271,7 +272,7 @@ int rootfs_set_attribute(struct rootfs *rootfs, const char *path, const char *na
         rootfs->counts.attributes++;
         return 0;
     }
-    int parent = rootfs_parent(rootfs, path);
+    int parent = open_parent(rootfs, path);
     if (parent < 0)
         return parent;
     AUTO_CLOSE int file = openat(parent, dirtree_leaf(path), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

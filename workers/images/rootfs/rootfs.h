@@ -78,7 +78,5 @@ int rootfs_set_attribute(struct rootfs *rootfs, const char *path, const char *na
 void rootfs_leave_out(struct rootfs *rootfs, mode_t type);
 /* Removes what is at a path, all of it; nothing there is fine. */
 int rootfs_remove(struct rootfs *rootfs, const char *path);
-/* The directory that `path` is in, made where missing; borrowed until the next call. */
-int rootfs_parent(struct rootfs *rootfs, const char *path);
 
 #endif

@@ -56,7 +56,8 @@ static int refuse(const struct pool_file *file, const char *what, struct fail *f
     return fail_set(fail, -errno, "cannot %s %.200s%.100s: %s", what, file->dir, file->leaf, strerror(errno));
 }
 
-int pool_make_file(const struct pool_file *file, mode_t umask, struct fail *fail)
+/* One file, now. */
+static int make_file(const struct pool_file *file, mode_t umask, struct fail *fail)
 {
     AUTO_CLOSE int fd = openat(file->parent, file->leaf, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                                file->mode);
@@ -80,8 +81,7 @@ static int make_batch(const struct thread_pool *pool, const struct batch *batch,
                                  .content = {batch->bytes.data + spec->content, spec->len},
                                  .mode = spec->mode,
                                  .times = {spec->times[0], spec->times[1]}};
-        code = atomic_load(pool->stop) ? fail_set(fail, -ECANCELED, "stopped")
-                                       : pool_make_file(&file, pool->umask, fail);
+        code = atomic_load(pool->stop) ? fail_set(fail, -ECANCELED, "stopped") : make_file(&file, pool->umask, fail);
     }
     return code;
 }

@@ -37,7 +37,4 @@ int pool_wait(struct thread_pool *pool, struct fail *fail);
 /* What has not been made by now is not made. NULL-safe. */
 void pool_destroy(struct thread_pool **pool);
 
-/* One file, now. */
-int pool_make_file(const struct pool_file *file, mode_t umask, struct fail *fail);
-
 #endif

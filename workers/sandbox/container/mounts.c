@@ -76,7 +76,8 @@ int container_make_dirs(int root, const char *path, mode_t mode)
     return 0;
 }
 
-int container_clone_tree(int dir, const char *path, uint64_t attributes)
+/* A clone of a mounted tree, its whole subtree with `attributes` (MOUNT_ATTR_*); -1, errno. */
+static int clone_tree(int dir, const char *path, uint64_t attributes)
 {
     AUTO_CLOSE int tree = open_tree(dir, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH);
     struct mount_attr attr = {.attr_set = attributes};
@@ -87,7 +88,8 @@ int container_clone_tree(int dir, const char *path, uint64_t attributes)
     return take_fd(&tree);
 }
 
-int container_attach(int tree, int root, const char *path)
+/* Mounts such a clone on a path inside `root`; 0 or -1, errno. */
+static int attach(int tree, int root, const char *path)
 {
     AUTO_CLOSE int target = container_open(root, path, O_PATH, 0);
     if (target < 0)
@@ -97,6 +99,6 @@ int container_attach(int tree, int root, const char *path)
 
 int container_attach_clone(int dir, const char *path, uint64_t attributes, int root, const char *target)
 {
-    AUTO_CLOSE int tree = container_clone_tree(dir, path, attributes);
-    return tree < 0 ? -1 : container_attach(tree, root, target);
+    AUTO_CLOSE int tree = clone_tree(dir, path, attributes);
+    return tree < 0 ? -1 : attach(tree, root, target);
 }

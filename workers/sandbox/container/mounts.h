@@ -14,10 +14,6 @@ int container_open(int root, const char *path, uint64_t flags, mode_t mode);
 int container_name_of(int fd, char *ret, size_t size);
 /* Makes a directory and its parents inside `root`; 0 or negative errno. */
 int container_make_dirs(int root, const char *path, mode_t mode);
-/* A clone of a mounted tree, its whole subtree with `attributes` (MOUNT_ATTR_*); -1, errno. */
-int container_clone_tree(int dir, const char *path, uint64_t attributes);
-/* Mounts such a clone on a path inside `root`; 0 or -1, errno. */
-int container_attach(int tree, int root, const char *path);
 int container_attach_clone(int dir, const char *path, uint64_t attributes, int root, const char *target);
 
 #endif

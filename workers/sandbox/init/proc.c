@@ -19,7 +19,8 @@ struct entry { /* as getdents64 writes it */
     char name[];
 };
 
-size_t proc_list(int proc, pid_t *ret, size_t max)
+/* The pids there are, at most `max`; their number. */
+static size_t list_all(int proc, pid_t *ret, size_t max)
 {
     char block[8192] __attribute__((aligned(8)));
     size_t count = 0;
@@ -79,7 +80,7 @@ static bool has(const pid_t *pids, size_t count, pid_t pid)
 
 void proc_take_census(int proc, struct proc_census *ret)
 {
-    ret->count = proc_list(proc, ret->pids, PROC_HOST_MAX);
+    ret->count = list_all(proc, ret->pids, PROC_HOST_MAX);
     for (size_t i = 0; i < ret->count; i++) {
         uint64_t began;
         char state = read_state(proc, ret->pids[i], &ret->parents[i], &began);
@@ -136,7 +137,7 @@ size_t proc_inside_of(const struct proc_census *census, pid_t first, pid_t *ret,
 size_t proc_inside(int proc, pid_t first, pid_t *ret, size_t max)
 {
     if (first == 1)
-        return leave_out(1, ret, proc_list(proc, ret, max));
+        return leave_out(1, ret, list_all(proc, ret, max));
     proc_take_census(proc, &now);
     return proc_inside_of(&now, first, ret, max);
 }

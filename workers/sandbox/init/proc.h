@@ -14,8 +14,6 @@ enum { PROC_SEEN_MAX = LIMIT_PROCESSES_MAX + 64 };
 /* Of the machine, among whom those are looked for where there are no pid namespaces. */
 enum { PROC_HOST_MAX = 1 << 17 };
 
-/* The pids there are, at most `max`; their number. */
-size_t proc_list(int proc, pid_t *ret, size_t max);
 /* All who live at one time, and their parents; 0 and 0 in place of the dead. */
 struct proc_census {
     size_t count;
