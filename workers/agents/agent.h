@@ -36,7 +36,4 @@ struct agent {
     enum outcome (*run)(struct agent_run *run);
 };
 
-const struct agent *agent_find(const char *name); /* NULL: no such agent */
-const struct agent *agent_at(size_t i);           /* NULL: no more */
-
 #endif

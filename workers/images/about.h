@@ -4,7 +4,19 @@
 
 #include <jansson.h>
 
-#include "workers/images/image_cache.h"
+#include "workers/images/image.h"
+
+/* What about.json says. */
+struct image_about {
+    char key[IMAGE_KEY_SIZE];
+    char *name; /* the real path, with ":tag" */
+    char kind[16];
+    uint64_t bytes, entries;
+    uint64_t devices, sockets, attributes, unreadable; /* left out */
+    int64_t prepared_s, used_s;                        /* wall clock */
+    bool is_held;                                      /* only image_cache_list looks */
+};
+void image_about_finish(struct image_about *about);
 
 int image_about_write(const char *directory, const struct image *image, const struct rootfs_counts *counts,
                       struct image_trouble *trouble);

@@ -8,21 +8,10 @@
 #ifndef SLUICE_WORKERS_IMAGES_IMAGE_CACHE_H
 #define SLUICE_WORKERS_IMAGES_IMAGE_CACHE_H
 
+#include "workers/images/about.h"
 #include "workers/images/image.h"
 
 enum { IMAGE_REMAINS_S = 60 }; /* what was begun and not ended so long ago may be swept */
-
-/* What about.json says. */
-struct image_about {
-    char key[IMAGE_KEY_SIZE];
-    char *name; /* the real path, with ":tag" */
-    char kind[16];
-    uint64_t bytes, entries;
-    uint64_t devices, sockets, attributes, unreadable; /* left out */
-    int64_t prepared_s, used_s;                        /* wall clock */
-    bool is_held;                                      /* only image_cache_list looks */
-};
-void image_about_finish(struct image_about *about);
 
 struct image_cache {
     char *directory;    /* <cache>/images */

@@ -7,6 +7,7 @@
 #include "workers/agents/ends.h"
 #include "workers/agents/formats/models.h"
 #include "workers/agents/formats/tool_format.h"
+#include "workers/agents/kinds/agents.h"
 #include "workers/tools/toolbox.h"
 #include "workers/tools/tools.h"
 

@@ -9,6 +9,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "workers/agents/agent.h"
+#include "workers/agents/kinds/agents.h"
 #include "workers/engines/engines.h"
 #include "workers/runtime/fiber.h"
 #include "workers/evaluators/evaluator.h"

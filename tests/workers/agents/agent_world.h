@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "workers/agents/agent.h"
+#include "workers/agents/kinds/agents.h"
 
 struct attempt {
     const char *json;                /* the task */

@@ -3,6 +3,7 @@
 
 #include "common/digest/digest.h"
 #include "schemas/tokenizer_sample.h"
+#include "workers/agents/kinds/agents.h"
 
 #define BASH(command) "```bash\\n" command "\\n```"
 

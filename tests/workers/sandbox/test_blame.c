@@ -4,6 +4,7 @@
  */
 #include "tests/workers/agents/agent_world.h"
 
+#include "workers/agents/kinds/agents.h"
 #include "workers/jobs/blame.h"
 #include "workers/sandbox/program.h"
 

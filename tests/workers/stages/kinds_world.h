@@ -10,6 +10,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "workers/agents/agent.h"
+#include "workers/agents/kinds/agents.h"
 #include "workers/files/dirtree_remove.h"
 #include "workers/sandbox/command.h"
 #include "workers/jobs/job.h"

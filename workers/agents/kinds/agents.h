@@ -6,4 +6,7 @@
 
 extern const struct agent agent_bash, agent_chat, agent_none, agent_replay, agent_tools;
 
+const struct agent *agent_find(const char *name); /* NULL: no such agent */
+const struct agent *agent_at(size_t i);           /* NULL: no more */
+
 #endif

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/sched.h>
 #include <poll.h>
 #include <sched.h>
@@ -35,6 +36,20 @@ static const struct {
 const char *probe_word(enum probe_check check) { return checks[check].word; }
 const char *probe_title(enum probe_check check) { return checks[check].title; }
 const char *probe_use(enum probe_check check) { return checks[check].use; }
+
+int probe_find_program(const char *name, struct fail *fail)
+{
+    const char *at = getenv("PATH");
+    while (at && *at) {
+        char path[PATH_MAX];
+        size_t len = strcspn(at, ":");
+        int wrote = snprintf(path, sizeof(path), "%.*s/%s", (int)len, at, name);
+        if (len && wrote < (int)sizeof(path) && access(path, X_OK) == 0)
+            return fail_set(fail, 0, "%s", path);
+        at += len + (at[len] == ':');
+    }
+    return fail_set(fail, -ENOENT, "not in PATH");
+}
 
 /* ---- one check, in a process of its own ---------------------------------------------- */
 

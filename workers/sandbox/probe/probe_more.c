@@ -118,20 +118,6 @@ int probe_try_cgroup(const struct probe_place *place, struct fail *fail)
 
 /* ---- programs ------------------------------------------------------------------------- */
 
-int probe_find_program(const char *name, struct fail *fail)
-{
-    const char *at = getenv("PATH");
-    while (at && *at) {
-        char path[PATH_MAX];
-        size_t len = strcspn(at, ":");
-        int wrote = snprintf(path, sizeof(path), "%.*s/%s", (int)len, at, name);
-        if (len && wrote < (int)sizeof(path) && access(path, X_OK) == 0)
-            return note(fail, path);
-        at += len + (at[len] == ':');
-    }
-    return fail_set(fail, -ENOENT, "not in PATH");
-}
-
 int probe_try_fuse_overlayfs(const struct probe_place *place, struct fail *fail)
 {
     (void)place;
