@@ -246,8 +246,7 @@ FIBER_TEST(a_trajectory_says_which_files_that_decide_what_runs_the_agent_touched
     assert_int_equal(count, 601);
     assert_non_null(strstr(seen, "shell usr/bin/sh\n"));
     assert_non_null(strstr(seen, "import usr/lib/python3/"));
-    take_tamper("{\"task\":\"t\",\"agent\":{\"kind\":\"bash\"},\"prompt\":\"echo a > a; rm /bin; echo > /var/x\"}",
-                seen, sizeof(seen), &count);
+    take_tamper("{\"task\":\"t\",\"prompt\":\"echo a > a; rm /bin; echo > /var/x\"}", seen, sizeof(seen), &count);
     assert_int_equal(count, 0); /* of the host nothing can be touched */
 }
 
