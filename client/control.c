@@ -90,6 +90,14 @@ static const char *text_of(struct sluice_client *client)
     return buffer_append(&client->text, "", 1) ? (const char *)client->text.data : NULL;
 }
 
+static int keep_json(struct sluice_client *client, struct slice bytes, const char **json)
+{
+    buffer_clear(&client->text);
+    buffer_append(&client->text, bytes.data, bytes.len);
+    *json = text_of(client);
+    return *json ? 0 : client_fail(client, -ENOMEM, "out of memory");
+}
+
 int sluice_status(struct sluice_client *client, const char **json)
 {
     struct msg_status_get message = {.tag = ++client->last_tag};
@@ -99,13 +107,33 @@ int sluice_status(struct sluice_client *client, const char **json)
         return failed;
     if (answer.id != MSG_status)
         return client_unexpected(client, &answer);
-    buffer_clear(&client->text);
-    buffer_append(&client->text, answer.as.status.json.data, answer.as.status.json.len);
-    const char *text = text_of(client);
-    if (!text)
-        return client_fail(client, -ENOMEM, "out of memory");
-    *json = text;
-    return 0;
+    return keep_json(client, answer.as.status.json, json);
+}
+
+int sluice_list(struct sluice_client *client, const struct sluice_filter *filter, const char **json)
+{
+#define TEXT_FIELD(name) .name = slice_from_str(filter->name), .has_##name = filter->name != NULL
+    struct msg_rollout_list message = {.tag = ++client->last_tag,
+                                       .ended = filter->ended,
+                                       TEXT_FIELD(stream),
+                                       TEXT_FIELD(group),
+                                       TEXT_FIELD(stage),
+                                       TEXT_FIELD(state),
+                                       TEXT_FIELD(outcome),
+                                       TEXT_FIELD(image),
+                                       TEXT_FIELD(engine),
+                                       .age_ms = filter->age_ms,
+                                       .has_age_ms = filter->age_ms > 0,
+                                       .limit = filter->limit,
+                                       .has_limit = filter->limit > 0};
+#undef TEXT_FIELD
+    AUTO_ANSWER answer = {0};
+    int failed = request_call(client, MSG_rollout_list, &message, message.tag, &answer);
+    if (failed)
+        return failed;
+    if (answer.id != MSG_rollouts)
+        return client_unexpected(client, &answer);
+    return keep_json(client, answer.as.rollouts.json, json);
 }
 
 static int get_state(struct sluice_client *client, const struct msg_rollout_state *in, const char **state)

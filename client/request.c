@@ -11,7 +11,7 @@
 static bool is_answer(enum message_id id)
 {
     return id == MSG_refused || id == MSG_done || id == MSG_group_accepted || id == MSG_stream_head ||
-           id == MSG_rollout_state || id == MSG_status || id == MSG_trajectory;
+           id == MSG_rollout_state || id == MSG_status || id == MSG_rollouts || id == MSG_trajectory;
 }
 
 uint64_t answer_tag(const struct answer *answer)
@@ -23,6 +23,7 @@ uint64_t answer_tag(const struct answer *answer)
     case MSG_stream_head: return answer->as.stream_head.tag;
     case MSG_rollout_state: return answer->as.rollout_state.tag;
     case MSG_status: return answer->as.status.tag;
+    case MSG_rollouts: return answer->as.rollouts.tag;
     case MSG_trajectory: return answer->as.trajectory.has_tag ? answer->as.trajectory.tag : 0;
     default: return 0;
     }

@@ -23,6 +23,7 @@ struct answer {
         struct msg_stream_head stream_head;
         struct msg_rollout_state rollout_state;
         struct msg_status status;
+        struct msg_rollouts rollouts;
         struct msg_trajectory trajectory;
     } as;
 };

@@ -224,6 +224,16 @@ uint64_t sluice_stream_first(const struct sluice_client *client);
 /* Trajectories up to seq may be forgotten by the broker. */
 int sluice_ack(struct sluice_client *client, const char *stream, uint64_t seq);
 
+/* What rollout.list takes; NULL and 0: all. */
+struct sluice_filter {
+    bool ended; /* those that have ended, of `stream` or `group`; else those that have not */
+    const char *stream, *group, *stage, *state, *outcome, *image, *engine;
+    uint64_t age_ms; /* ended, or came to where they are, at least so long ago */
+    unsigned limit;  /* 1 to 1000; 0: 100 */
+};
+/* Rollouts, as the JSON that docs/operations.md describes; good until the next call. */
+int sluice_list(struct sluice_client *client, const struct sluice_filter *filter, const char **json);
+
 /* One rollout: its trajectory, or *ret NULL and its state in words in *state. */
 int sluice_get(struct sluice_client *client, const char *rollout, const struct sluice_trajectory **ret,
                const char **state);

@@ -22,6 +22,7 @@
 #include "broker/core/restore.h"
 #include "broker/core/settle.h"
 #include "broker/core/state.h"
+#include "broker/core/status/rollout_list.h"
 #include "broker/core/status/status.h"
 #include "broker/core/workers/drain.h"
 #include "broker/core/workers/stall.h"
@@ -150,10 +151,10 @@ static void (*const handlers[MESSAGE_COUNT])(struct core *, const struct call *)
     [MSG_engine_remove] = handle_engine_remove,   [MSG_engine_drain] = handle_engine_drain,
     [MSG_engine_load] = handle_engine_load,       [MSG_policy_set] = handle_policy_set,
     [MSG_policy_pause] = handle_policy_pause,     [MSG_policy_resume] = handle_policy_resume,
-    [MSG_stream_renew] = handle_stream_renew,     [MSG_ledger_backup] = handle_ledger_backup,
-    [MSG_status_get] = handle_status_get,         [MSG_worker_drain] = handle_worker_drain,
-    [MSG_worker_beat] = handle_worker_beat,       [MSG_job_result] = handle_job_result,
-    [MSG_job_migrated] = handle_job_migrated,
+    [MSG_rollout_list] = handle_rollout_list,     [MSG_stream_renew] = handle_stream_renew,
+    [MSG_ledger_backup] = handle_ledger_backup,   [MSG_status_get] = handle_status_get,
+    [MSG_worker_drain] = handle_worker_drain,     [MSG_worker_beat] = handle_worker_beat,
+    [MSG_job_result] = handle_job_result,         [MSG_job_migrated] = handle_job_migrated,
 };
 
 static uint64_t tag_of(enum message_id id, const void *in)

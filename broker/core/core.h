@@ -128,6 +128,7 @@ enum effect_kind {
     /* then */
     SEND_CLIENT,        /* message bytes to a client */
     SEND_TRAJECTORY,    /* load stream/seq from the ledger, send to a client with tag */
+    SEND_LIST,          /* rollout.list: what `list` asks for of the ledger, as one message */
     SEND_RANGE,         /* stream.fetch: load from..limit, send each with tag, then `bytes` (the stream.head) */
     PUBLISH_TRAJECTORY, /* load stream/seq, publish on t/<stream>/ */
     PUBLISH_HEAD,       /* publish `bytes` on t/<stream>/ */
@@ -177,6 +178,16 @@ struct core_early_cancel {
     uint64_t clock_ms;
 };
 
+/* Ended rollouts of a stream, the newest first; an empty filter lets all pass. */
+struct core_list {
+    struct slice client; /* ROUTER identity of who asks ... */
+    uint64_t tag;        /* ... and its tag */
+    struct slice group, outcome, image, engine;
+    uint64_t from, to;       /* numbers looked at */
+    uint64_t limit;          /* listed at most; all that match are counted */
+    uint64_t until_clock_ms; /* ended no later than this, by the ledger's clock */
+};
+
 /*
  * By its kind: of the first part what enum effect_kind names, and of the union the one member that is the kind's. What
  * is not the kind's is empty in the first part, and must not be read in the union.
@@ -206,6 +217,7 @@ struct effect {
         struct core_engine row;                /* PERSIST_ENGINE, present */
         struct core_policy policy;             /* PERSIST_POLICY */
         struct core_early_cancel early_cancel; /* PERSIST_EARLY_CANCEL */
+        struct core_list list;                 /* SEND_LIST; of `stream` */
         struct {                               /* all that is sent */
             struct slice client;               /* SEND_*, BACK_UP: ROUTER identity */
             struct slice worker;               /* LANE_*: worker id */

@@ -210,8 +210,8 @@ static bool is_persist(const struct effect *effect) { return effect->kind <= PER
 
 static bool loads(const struct effect *effect)
 {
-    return effect->kind == LANE_JOB || effect->kind == SEND_TRAJECTORY || effect->kind == SEND_RANGE ||
-           effect->kind == PUBLISH_TRAJECTORY;
+    return effect->kind == LANE_JOB || effect->kind == SEND_TRAJECTORY || effect->kind == SEND_LIST ||
+           effect->kind == SEND_RANGE || effect->kind == PUBLISH_TRAJECTORY;
 }
 
 static int persist(struct io *io, struct effects effects, struct fail *fail)
@@ -233,11 +233,17 @@ static int persist(struct io *io, struct effects effects, struct fail *fail)
 static int send_all(struct io *io, struct effects effects, struct fail *fail)
 {
     static int (*const performers[])(struct io *, const struct effect *, struct fail *) = {
-        [SEND_CLIENT] = do_send_client,   [SEND_TRAJECTORY] = do_send_trajectory,
-        [SEND_RANGE] = do_send_range,     [PUBLISH_TRAJECTORY] = do_publish_trajectory,
-        [PUBLISH_HEAD] = do_publish_head, [LANE_REFUSED] = do_lane_refused,
-        [LANE_OPEN] = do_lane_open,       [LANE_SEND] = do_lane_send,
-        [LANE_JOB] = do_lane_job,         [LANE_CLOSE] = do_lane_close,
+        [SEND_CLIENT] = do_send_client,
+        [SEND_TRAJECTORY] = do_send_trajectory,
+        [SEND_LIST] = io_send_list,
+        [SEND_RANGE] = do_send_range,
+        [PUBLISH_TRAJECTORY] = do_publish_trajectory,
+        [PUBLISH_HEAD] = do_publish_head,
+        [LANE_REFUSED] = do_lane_refused,
+        [LANE_OPEN] = do_lane_open,
+        [LANE_SEND] = do_lane_send,
+        [LANE_JOB] = do_lane_job,
+        [LANE_CLOSE] = do_lane_close,
         [BACK_UP] = io_back_up,
     };
     bool reading = false;

@@ -117,6 +117,8 @@ void io_complain(struct complaint *complaint, const char *id, const char *text);
 
 /* ---- io/backup.c, io/layer_gc.c, io/disk.c ---------------------------------------------------- */
 
+/* Carries out SEND_LIST (io/list.c). */
+int io_send_list(struct io *io, const struct effect *effect, struct fail *fail);
 /* Carries out BACK_UP, or refuses it. */
 int io_back_up(struct io *io, const struct effect *effect, struct fail *fail);
 /* The copy has been made, or could not be: says so to who asked. */

@@ -296,7 +296,7 @@ static size_t count_loads(const struct io *io, struct part *part)
     size_t before = part->loads;
     for (; part->effects_seen < effects.count; part->effects_seen++) {
         enum effect_kind kind = effects.items[part->effects_seen].kind;
-        part->loads += kind == SEND_RANGE ? RANGE_LOADS : kind == SEND_TRAJECTORY;
+        part->loads += kind == SEND_RANGE || kind == SEND_LIST ? RANGE_LOADS : kind == SEND_TRAJECTORY;
     }
     return part->loads - before;
 }

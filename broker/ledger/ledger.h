@@ -102,6 +102,10 @@ int ledger_read_end(struct ledger *ledger, struct fail *fail);
  * effect. -ENOENT: not there (any more).
  */
 int ledger_load_job(struct ledger *ledger, const struct effect *effect, struct msg_job_start *ret, struct fail *fail);
+/* Each ended rollout that `list` asks for, newest first, without its record; what the row points to is borrowed. */
+typedef void ledger_row(void *arg, const struct msg_trajectory *row, struct slice image);
+int ledger_list(struct ledger *ledger, struct slice stream, const struct core_list *list, ledger_row *take, void *arg,
+                struct fail *fail);
 int ledger_load_trajectory(struct ledger *ledger, struct slice stream, uint64_t seq, struct msg_trajectory *ret,
                            struct fail *fail);
 

@@ -78,10 +78,9 @@ int ledger_load_job(struct ledger *ledger, const struct effect *effect, struct m
     return code;
 }
 
-/* The row of `ends` under LOAD_END as a message; the order is that statement's. */
-static void read_end(struct ledger *ledger, struct msg_trajectory *ret)
+/* The row of `ends` as a message; LOAD_END and LIST_ENDS begin with the same columns. */
+static void read_end(struct ledger *ledger, enum ledger_statement end, struct msg_trajectory *ret)
 {
-    enum ledger_statement end = LEDGER_LOAD_END;
     int64_t rollout = ledger_number(ledger, end, 0);
     ret->group = ledger_slice(ledger, end, 1);
     ret->task = ledger_slice(ledger, end, 2);
@@ -120,10 +119,34 @@ int ledger_load_trajectory(struct ledger *ledger, struct slice stream, uint64_t 
     if (code == 0)
         return fail_set(fail, -ENOENT, "the ledger has no number %llu of stream %.*s", (unsigned long long)seq,
                         SLICE_ARG(stream));
-    read_end(ledger, ret);
+    read_end(ledger, LEDGER_LOAD_END, ret);
     code = ledger_ask(ledger, LEDGER_LOAD_RECORD, VALUES(NUMBER(ledger_number(ledger, LEDGER_LOAD_END, 0))), fail);
     if (code > 0)
         ret->record = ledger_slice(ledger, LEDGER_LOAD_RECORD, 0);
     ret->has_record = ret->record.len > 0;
     return code < 0 ? code : 0;
+}
+
+int ledger_list(struct ledger *ledger, struct slice stream, const struct core_list *list, ledger_row *take, void *arg,
+                struct fail *fail)
+{
+    enum ledger_statement rows = LEDGER_LIST_ENDS;
+    int64_t number;
+    ledger_release(ledger);
+    int code = ledger_find_stream(ledger, stream, &number, fail);
+    if (code)
+        return code == -ENOENT ? 0 : code;
+    code = ledger_ask(ledger, rows,
+                      VALUES(NUMBER(number), NUMBER(list->from), NUMBER(list->to), NUMBER(list->until_clock_ms),
+                             MAYBE_TEXT(list->group), MAYBE_TEXT(list->outcome), MAYBE_TEXT(list->engine),
+                             MAYBE_TEXT(list->image)),
+                      fail);
+    for (; code > 0; code = ledger_next(ledger, rows, fail)) {
+        struct msg_trajectory row = {.stream = stream};
+        read_end(ledger, rows, &row);
+        row.seq = (uint64_t)ledger_number(ledger, rows, 15);
+        take(arg, &row, ledger_slice(ledger, rows, 16));
+    }
+    ledger_reset(ledger, rows);
+    return code;
 }

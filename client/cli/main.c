@@ -18,9 +18,10 @@ const struct option common_options[] = {
 };
 
 const struct command *const commands[] = {
-    &command_up,     &command_submit, &command_watch,  &command_show,  &command_status, &command_ack,
-    &command_cancel, &command_engine, &command_policy, &command_drain, &command_backup, &command_keys,
-    &command_broker, &command_worker, &command_doctor, &command_image, &command_verify, &command_simulate,
+    &command_up,     &command_submit, &command_watch,  &command_show,     &command_list,
+    &command_status, &command_ack,    &command_cancel, &command_engine,   &command_policy,
+    &command_drain,  &command_backup, &command_keys,   &command_broker,   &command_worker,
+    &command_doctor, &command_image,  &command_verify, &command_simulate,
 };
 const size_t command_count = ROWS(commands);
 

@@ -324,6 +324,27 @@ static void answer_done(struct fake_broker *broker, enum message_id id, const vo
     encode(MSG_done, &message, out);
 }
 
+/* Always the same three of each kind; what was asked for is noted. */
+static void answer_list(struct fake_broker *broker, const struct msg_rollout_list *in, struct buffer *out)
+{
+    static const char ended[] =
+        "{\"matched\": 7, \"rollouts\": ["
+        "{\"rollout\": \"g/1\", \"stream\": \"train\", \"task\": \"add\", \"seq\": 9, \"outcome\": \"ok\","
+        " \"trainable\": true, \"reward\": 0.5, \"attempt\": 1, \"wait_ms\": 1, \"init_ms\": 2, \"run_ms\": 3000,"
+        " \"eval_ms\": 4, \"ended_ms\": 1700000000000},"
+        "{\"rollout\": \"g/0\", \"stream\": \"train\", \"task\": \"add\", \"seq\": 8, \"outcome\": \"infra\","
+        " \"trainable\": false, \"attempt\": 3, \"wait_ms\": 1, \"init_ms\": 2, \"run_ms\": 3, \"eval_ms\": 4,"
+        " \"ended_ms\": 1700000000000, \"detail\": \"engine: HTTP 500\"}]}";
+    static const char live[] =
+        "{\"matched\": 1, \"rollouts\": ["
+        "{\"rollout\": \"h/0\", \"stream\": \"train\", \"task\": \"add\", \"stage\": \"run\", \"state\": \"leased\","
+        " \"attempt\": 2, \"for_ms\": 61000, \"worker\": \"w7\", \"engine\": \"http://e:1\", \"image\": \"host\"}]}";
+    const struct msg_rollouts message = {.tag = in->tag, .json = slice_from_str(in->ended ? ended : live)};
+    note_options(broker, (const char *[]){"age_ms", "limit"}, (bool[]){in->has_age_ms, in->has_limit},
+                 (uint64_t[]){in->age_ms, in->limit});
+    encode(MSG_rollouts, &message, out);
+}
+
 static void answer(struct fake_broker *broker, zmq_msg_t *client, enum message_id id, const void *in)
 {
     struct buffer out = {0};
@@ -352,6 +373,8 @@ static void answer(struct fake_broker *broker, zmq_msg_t *client, enum message_i
         if (*broker->next_status)
             memcpy(broker->status, broker->next_status, sizeof(broker->status));
         broker->next_status[0] = '\0';
+    } else if (id == MSG_rollout_list) {
+        answer_list(broker, in, &out);
     } else {
         answer_done(broker, id, in, &out);
     }

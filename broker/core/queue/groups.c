@@ -23,7 +23,10 @@ static void job_init(struct job *job, struct group *group, enum stage stage, uin
     job->sample = (uint16_t)sample;
 }
 
-static const char *task_id(const struct group *group) { return (const char *)&group->work->rollouts[group->samples]; }
+struct slice group_task_id(const struct group *group)
+{
+    return slice_from_str((const char *)&group->work->rollouts[group->samples]);
+}
 
 static struct group_work *create_work(struct core *core, struct group *group, const struct core_task *task)
 {
@@ -178,7 +181,7 @@ static struct core_end describe_end(struct core *core, const struct rollout *rol
         .seq = rollout->seq,
         .rollout = rollout_name(core, &rollout->job),
         .group = group_id(group),
-        .task = effect_copy(core, slice_from_str(task_id(group))),
+        .task = effect_copy(core, group_task_id(group)),
         .sample = rollout->job.sample,
         .attempt = last->attempt,
         .outcome = ending->outcome,

@@ -20,6 +20,8 @@ struct ending {
 /* A group whose rollouts wait for its init, not counted yet; NULL when out of memory. */
 struct group *group_create(struct core *core, struct slice id, struct stream *stream, uint32_t samples,
                            uint64_t task_hash, const struct core_task *task);
+/* Of a live group. */
+struct slice group_task_id(const struct group *group);
 /* `rollouts` of it are live from now on. */
 void group_count(struct core *core, struct group *group, uint32_t rollouts);
 /* All rollouts that have not ended end like this. */

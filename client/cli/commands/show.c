@@ -1,10 +1,14 @@
+#include <jansson.h>
 #include <string.h>
 
 #include "client/cli/command.h"
+#include "client/cli/commands/list_print.h"
 #include "client/cli/connect.h"
 #include "client/cli/json.h"
 #include "client/cli/print.h"
 #include "common/base/sanitize.h"
+
+enum { ROLLOUTS_PER_GROUP_SHOWN = 1000 };
 
 struct show_options {
     bool tokens, json;
@@ -167,6 +171,38 @@ static void print_whole(const struct sluice_trajectory *t, bool tokens)
     print_traces(t, tokens, paint);
 }
 
+/* Rollouts of the group that have ended, or have not; *listed: how many. */
+static int show_part(struct sluice_client *client, const char *group, bool ended, bool json, size_t *listed)
+{
+    const char *text;
+    int failed = sluice_list(
+        client, &(struct sluice_filter){.group = group, .ended = ended, .limit = ROLLOUTS_PER_GROUP_SHOWN}, &text);
+    if (failed)
+        return failed;
+    json_t *answer = json_loads(text, 0, NULL);
+    const json_t *rollouts = json_object_get(answer, "rollouts");
+    if (json)
+        list_print_json(rollouts, stdout);
+    else if (json_array_size(rollouts))
+        list_print_rollouts(rollouts, ended, stdout);
+    *listed += json_array_size(rollouts);
+    json_decref(answer);
+    return 0;
+}
+
+static int show_group(struct sluice_client *client, const char *group, bool json)
+{
+    size_t listed = 0;
+    int failed = show_part(client, group, true, json, &listed);
+    if (!failed)
+        failed = show_part(client, group, false, json, &listed);
+    if (failed)
+        return cli_failed(client, failed);
+    if (!listed && !json)
+        sanitize_print(stdout, "every rollout of %s has ended and was acknowledged: none is kept\n", group);
+    return EXITS_OK;
+}
+
 static int run_show(const struct invocation *in)
 {
     const struct show_options *options = in->options;
@@ -175,6 +211,8 @@ static int run_show(const struct invocation *in)
     AUTO_CLIENT *client = cli_connect(in);
     if (!client)
         return EXITS_FAILED;
+    if (!strchr(in->arguments[0], '/'))
+        return show_group(client, in->arguments[0], options->json);
     int failed = sluice_get(client, in->arguments[0], &trajectory, &state);
     if (failed)
         return cli_failed(client, failed);
@@ -202,13 +240,13 @@ static const struct option options[] = {
 
 const struct command command_show = {
     COMMAND_LINE("show"),
-    .line.arguments = "ROLLOUT",
-    .line.brief = "Shows one rollout as a person reads it",
+    .line.arguments = "ROLLOUT | GROUP",
+    .line.brief = "Shows one rollout as a person reads it, or all of a group in a table",
     .line.doc = "What was said by whom, tool calls with their output and exit status, the turns "
                 "with their\n"
                 "tokens and seconds, outcome and reward, and the time each stage took. For a "
                 "rollout that has\n"
-                "not ended: where it is.\n",
+                "not ended: where it is. A rollout is GROUP/NUMBER, from 0.\n",
     .line.example = "sluice show tasks-add-1f0c9b2a77/0\n"
                     "sluice show tasks-add-1f0c9b2a77/0 --tokens | less -R\n",
     .line.tables[0] = {.rows = options, .count = ROWS(options)},

@@ -140,6 +140,14 @@ class AsyncClient(Base):
         """As Client.cancel()."""
         return await self._run(_calls.cancel(self._session, rollout, group, stream))
 
+    async def rollouts(self, ended: bool = False, stream: Optional[str] = None, group: Optional[str] = None,
+                       stage: Optional[str] = None, state: Optional[str] = None, outcome: Optional[str] = None,
+                       image: Optional[str] = None, engine: Optional[str] = None, older: float = 0.0,
+                       limit: int = 100) -> List[Dict[str, Any]]:
+        """As Client.rollouts()."""
+        return await self._run(_calls.rollouts(self._session, ended, stream, group, stage, state, outcome, image, engine, older,
+                                               limit))
+
     async def status(self) -> Dict[str, Any]:
         """As Client.status()."""
         return await self._run(_calls.status(self._session))

@@ -72,7 +72,7 @@ def optional_number(field: str, value: Any, least: int, most: int) -> Optional[i
 def seconds(field: str, value: Any, least: float, most: float = FOREVER) -> float:
     good = (is_whole(value) or hasattr(value, "__float__")) and not isinstance(value, (bool, str))
     if not good or not math.isfinite(float(value)) or not least <= float(value) <= most:
-        raise refuse(field, f"seconds, from {least:g}" + (f" to {most:g}" if most < FOREVER else " on"), value)
+        raise refuse(field, f"seconds, from {least:g}" + (f" to {most:.9g}" if most < FOREVER else " on"), value)
     return float(value)
 
 

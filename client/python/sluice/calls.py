@@ -9,14 +9,17 @@ from typing import Any, Callable, Dict, List, Optional, Union
 
 from . import arguments
 from .arguments import GROUP_BYTES, LEASE_MAX, WORKER_BYTES
-from .errors import Refused, refusal
+from .errors import BadArgument, Refused, refusal
 from .session import FAR, Fields, Pause, Session, Steps
 from .tasks import Tasks, limited, name_groups, read_tasks
 from .trajectory import Trajectory, read_trajectory
 
 WINDOW = 64  # submits in the air
 VERSIONS_MAX, SAMPLES_MAX, RUNS_MAX, GRACE_MAX = 1000000, 1024, 1000000, 86400
-URL_BYTES, VERSION_BYTES = 256, 30
+URL_BYTES, VERSION_BYTES, IMAGE_BYTES = 256, 30, 4096
+STAGES, STATES = ("init", "run", "eval"), ("queued", "leased", "delayed")
+OUTCOMES = ("ok", "agent", "task", "infra", "cancelled")
+LISTED_MAX, OLDER_MAX = 1000, 31536000
 PAUSE_LOOK = 0.05
 
 
@@ -137,6 +140,32 @@ def cancel(session: Session, rollout: Optional[str], group: Optional[str], strea
                          rollout=None if rollout is None else arguments.rollout("rollout", rollout),
                          group=None if group is None else arguments.name("group", group, GROUP_BYTES),
                          stream=None if stream is None else arguments.name("stream", stream))
+
+
+def rollouts(session: Session, ended: bool, stream: Optional[str], group: Optional[str], stage: Optional[str],
+             state: Optional[str], outcome: Optional[str], image: Optional[str], engine: Optional[str],
+             older: float, limit: int) -> Steps[List[Dict[str, Any]]]:
+    ended = arguments.flag("ended", ended) or outcome is not None
+    for field, value, words in (("stage", stage, STAGES), ("state", state, STATES), ("outcome", outcome, OUTCOMES)):
+        if value is not None:
+            arguments.word(field, value, words)
+    if ended and stream is None and group is None:
+        raise BadArgument("of which stream, or group, those that have ended? Say stream=NAME", "stream")
+    if ended and (stage is not None or state is not None):
+        field = "state" if stage is None else "stage"
+        raise BadArgument(f"what has ended is in no stage and no state: leave {field} out", field)
+    asked = {"ended": ended, "stage": stage, "state": state, "outcome": outcome,
+             "stream": None if stream is None else arguments.name("stream", stream),
+             "group": None if group is None else arguments.name("group", group, GROUP_BYTES),
+             "image": None if image is None else arguments.text("image", image, 1, IMAGE_BYTES),
+             "engine": None if engine is None else arguments.text("engine", engine, 1, URL_BYTES),
+             "age_ms": round(arguments.seconds("older", older, 0, OLDER_MAX) * 1000),
+             "limit": arguments.number("limit", limit, 1, LISTED_MAX)}
+
+    def steps() -> Steps[List[Dict[str, Any]]]:
+        listed: List[Dict[str, Any]] = json.loads((yield from session.call("rollout.list", **asked))["json"])["rollouts"]
+        return listed
+    return steps()
 
 
 def status(session: Session) -> Steps[Dict[str, Any]]:

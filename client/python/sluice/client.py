@@ -203,6 +203,21 @@ class Client(Base):
         """
         return self._run(_calls.cancel(self._session, rollout, group, stream))
 
+    def rollouts(self, ended: bool = False, stream: Optional[str] = None, group: Optional[str] = None,
+                 stage: Optional[str] = None, state: Optional[str] = None, outcome: Optional[str] = None,
+                 image: Optional[str] = None, engine: Optional[str] = None, older: float = 0.0,
+                 limit: int = 100) -> List[Dict[str, Any]]:
+        """Rollouts as dicts (docs/operations.md): those that have not ended, each stream's oldest first.
+
+        ended: of the stream or group those that have ended and are kept, the newest first; `outcome` implies it.
+        stage, state: only those in this stage ("init", "run", "eval") and state ("queued", "leased", "delayed").
+        outcome: only those that ended so: "ok", "agent", "task", "infra", "cancelled". image, engine: only those
+        whose task names this image, those that this engine samples or sampled. older: only those that ended,
+        or came to where they are, at least so many seconds ago. limit: 1 to 1000.
+        """
+        return self._run(_calls.rollouts(self._session, ended, stream, group, stage, state, outcome, image, engine, older,
+                                         limit))
+
     def status(self) -> Dict[str, Any]:
         """The broker's status (docs/operations.md); "health" is "healthy", "degraded" or "down"."""
         return self._run(_calls.status(self._session))

@@ -112,6 +112,30 @@ static void change_policy(struct world *world)
         say(world, who(world), MSG_policy_resume, &resume);
 }
 
+static void list(struct world *world)
+{
+    static const char *const stage_words[] = {"init", "run", "eval", "walk"}, *const states[] = {"queued", "leased",
+                                                                                                 "sung"};
+    static const char *const outcome_words[] = {"ok", "infra", "well"};
+    const struct msg_rollout_list list = {.tag = number(world),
+                                          .ended = roll(world, 2),
+                                          .has_stream = roll(world, 2),
+                                          .stream = pick_stream(world),
+                                          .has_group = roll(world, 2),
+                                          .group = pick_group(world),
+                                          .has_stage = roll(world, 2),
+                                          .stage = slice_from_str(PICK(world, stage_words)),
+                                          .has_state = roll(world, 2),
+                                          .state = slice_from_str(PICK(world, states)),
+                                          .has_outcome = roll(world, 2),
+                                          .outcome = slice_from_str(PICK(world, outcome_words)),
+                                          .has_age_ms = roll(world, 2),
+                                          .age_ms = number(world),
+                                          .has_limit = roll(world, 2),
+                                          .limit = number(world)};
+    say(world, who(world), MSG_rollout_list, &list);
+}
+
 static void administer(struct world *world)
 {
     struct msg_status_get status = {.tag = number(world)};
@@ -123,8 +147,9 @@ static void administer(struct world *world)
                                      .has_host = roll(world, 2),
                                      .has_grace_s = roll(world, 2),
                                      .grace_s = number(world)};
-    switch (roll(world, 4)) {
+    switch (roll(world, 5)) {
     case 0: say(world, who(world), MSG_status_get, &status); break;
+    case 3: list(world); break;
     case 1: say(world, who(world), MSG_ledger_backup, &backup); break;
     case 2: say(world, who(world), MSG_worker_drain, &drain); break;
     default: core_disk_is_low(world->core, roll(world, 2)); break;

@@ -38,6 +38,29 @@ static void show_prints_what_was_said(void **state)
     expect(f, "show none/0", 1, "sluice: no such rollout");
 }
 
+static void list_says_where_rollouts_are_and_how_they_ended(void **state)
+{
+    struct fixture *f = *state;
+    expect(f, "list --older 10m", 0,
+           "rollout  stream  stage  state   attempt  for     worker\n"
+           "h/0      train   run    leased  2        61.0 s  w7\n");
+    assert_string_equal(fake_last_options(f->broker), "age_ms=600000 limit=100");
+    expect(f, "list --stream train --outcome ok --limit 2", 0, "g/1      train   ok       0.5     1");
+    assert_non_null(strstr(said(f), "g/0      train   infra    -       3        10 ms  engine: HTTP 500\n"));
+    assert_non_null(strstr(said(f), "2 of 7 are listed: say more of them, or --limit N"));
+    assert_string_equal(fake_last_options(f->broker), "age_ms=- limit=2");
+    expect(f, "list --ended --group g --groups", 0, "1 ok, 1 infra");
+    expect(f, "list --json", 0, "{\"rollout\":\"h/0\",\"stream\":\"train\",");
+    expect(f, "list --ended", 2, "of which stream, or group, those that have ended? Add --stream NAME");
+    expect(f, "list --ended --stream s --stage run", 2,
+           "what has ended is in no stage and no state: leave --stage out");
+    expect(f, "list --outcome well", 2, "--outcome");
+    expect(f, "show g", 0, "engine: HTTP 500\n");
+    assert_non_null(strstr(said(f), "leased"));
+    fake_refuse_one(f->broker, MSG_rollout_list, REFUSAL_UNKNOWN_GROUP, "there is no group none");
+    expect(f, "show none", 1, "sluice: there is no group none");
+}
+
 static void the_small_commands_do_what_they_say(void **state)
 {
     struct fixture *f = *state;
@@ -307,6 +330,7 @@ int main(void)
         CASE(a_broker_that_was_started_again_is_given_time_to_hear_of_its_workers),
         CASE(watching_what_nobody_submitted_to_says_so),
         CASE(show_prints_what_was_said),
+        CASE(list_says_where_rollouts_are_and_how_they_ended),
         CASE(the_small_commands_do_what_they_say),
         CASE(the_exit_status_of_status_is_the_health),
         CASE(status_shows_what_is_lost_and_set_aside_and_passes_over_what_it_does_not_know),

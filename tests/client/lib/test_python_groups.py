@@ -101,6 +101,11 @@ class OnAService(unittest.TestCase):
                 service.kill("sluice-broker")
                 got += list(groups)
                 self.check(got, names, 4)
+                ended = client.rollouts(outcome="ok", stream="train", limit=3)
+                self.assertEqual([one["seq"] for one in ended], [160, 159, 158])
+                self.assertEqual({one["rollout"] for one in client.rollouts(ended=True, group=names[0])},
+                                 {f"{names[0]}/{k}" for k in range(4)})
+                self.assertEqual((client.rollouts(outcome="infra", stream="train"), client.rollouts()), ([], []))
                 # From any group on.
                 for at in (0, 17, 38):
                     rest = list(client.groups("train", resume=json.loads(json.dumps(got[at].resume)), until_idle=True))

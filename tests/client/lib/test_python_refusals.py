@@ -232,6 +232,16 @@ class Calls(Case):
             yield r"^resume wants the `resume` of a group, not ", lambda c, v=value: c.groups("s", resume=v)
         for given in ({}, {"group": "g", "stream": "s"}, {"rollout": "g/0", "group": "g"}):
             yield r"^say either rollout, group or stream, and only one of them$", lambda c, v=given: c.cancel(**v)
+        for field, words in (("stage", r"init\|run\|eval"), ("state", r"queued\|leased\|delayed"),
+                             ("outcome", r"ok\|agent\|task\|infra\|cancelled")):
+            for value in ("x", "", 7, ["run"]):
+                yield f"^{field} wants {words}, not ", lambda c, f=field, v=value: c.rollouts(stream="s", **{f: v})
+        yield from numbers("limit", lambda c, v: c.rollouts(limit=v), 0, 1001)
+        yield from seconds("older", lambda c, v: c.rollouts(older=v), -1, 31536001)
+        for given in ({"ended": True}, {"outcome": "ok"}):
+            yield r"^of which stream, or group, those that have ended\? Say stream=NAME$", lambda c, v=given: c.rollouts(**v)
+        yield (r"^what has ended is in no stage and no state: leave state out$",
+               lambda c: c.rollouts(ended=True, stream="s", state="leased"))
         for given in ({}, {"worker": "w", "host": "h"}):
             yield r"^say either worker or host, and only one of them$", lambda c, v=given: c.drain(**v)
         for value in (7, None, b"x", 1.5):

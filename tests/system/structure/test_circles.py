@@ -22,7 +22,7 @@ FLOORS = [
     ("settle, dispatch", "queue/blocked settle queue/dispatch"),
     ("messages, times", "clients/backup clients/delivery clients/get clients/submit engines/load engines/migration "
                         "engines/register queue/cancel queue/early_cancel queue/expiry queue/results workers/drain "
-                        "workers/workers status/bottleneck status/health status/lists status/status"),
+                        "workers/workers status/bottleneck status/health status/lists status/rollout_list status/status"),
     ("entries", "restore core check/check check/check_faults check/check_fair_queues"),
 ]
 
