@@ -11,10 +11,12 @@
 
 #include "client/cli/command.h"
 #include "client/cli/connect.h"
+#include "client/cli/json.h"
 #include "common/base/sanitize.h"
 
 struct keys_options {
     const char *dir;
+    bool json;
 };
 
 enum { PATH_SIZE = 4096, ROLES = ROLE_BROKER };
@@ -159,7 +161,7 @@ static int is_cert(const struct dirent *entry)
     return entry->d_name[0] != '.' && len > 4 && strcmp(entry->d_name + len - 4, ".pub") == 0;
 }
 
-static void list_one(const char *folder, const char *file, enum key_role role)
+static void list_one(const char *folder, const char *file, enum key_role role, bool json)
 {
     char path[PATH_SIZE + 256];
     struct key key;
@@ -169,13 +171,16 @@ static void list_one(const char *folder, const char *file, enum key_role role)
         cli_say("%s", fail.text);
     else if (key.role != role || strncmp(key.name, file, strlen(file) - 4) != 0)
         cli_say("%s: it says another role or name than its place does; the broker does not go by it", path);
-    else
+    else if (json) {
+        printf("{\"role\": \"%s\", \"name\": \"%s\", \"key\": ", key_role_name(role), key.name);
+        json_text(stdout, key.public_text);
+        printf("}\n");
+    } else
         sanitize_print(stdout, "%-8s %-24s %s\n", key_role_name(role), key.name, key.public_text);
 }
 
-static int run_list(const char *dir, char **words)
+static int list_keys(const char *dir, bool json)
 {
-    (void)words;
     for (int role = 0; role < ROLES; role++) {
         char folder[PATH_SIZE];
         struct dirent **entries;
@@ -187,12 +192,18 @@ static int run_list(const char *dir, char **words)
             return EXITS_FAILED;
         }
         for (int i = 0; i < count; i++) {
-            list_one(folder, entries[i]->d_name, (enum key_role)role);
+            list_one(folder, entries[i]->d_name, (enum key_role)role, json);
             free(entries[i]);
         }
         free(entries);
     }
     return EXITS_OK;
+}
+
+static int run_list(const char *dir, char **words)
+{
+    (void)words;
+    return list_keys(dir, false);
 }
 
 static int run_remove(const char *dir, char **words)
@@ -248,7 +259,9 @@ static int run_keys(const struct invocation *in)
             return cli_usage(in->command, "keys %s: too few words, or too many", verbs[i].name);
         if (!dir)
             return cli_usage(in->command, "--dir DIR is missing");
-        return verbs[i].run(dir, in->arguments + 1);
+        if (options->json && verbs[i].run != run_list)
+            return cli_usage(in->command, "--json is for keys list");
+        return options->json ? list_keys(dir, true) : verbs[i].run(dir, in->arguments + 1);
     }
     return cli_usage(in->command, "'%s' is none of init, add, list, remove", in->arguments[0]);
 }
@@ -256,6 +269,8 @@ static int run_keys(const struct invocation *in)
 static const struct option options[] = {
     {"dir", OPTION_TEXT, offsetof(struct keys_options, dir), "DIR",
      "The certificate directory; it may be the last word as well."},
+    {"json", OPTION_FLAG, offsetof(struct keys_options, json), NULL,
+     "list: prints {\"role\": ..., \"name\": ..., \"key\": ...} a line; the key is the public one."},
 };
 
 const struct command command_keys = {

@@ -133,8 +133,7 @@ static int check_complete(const struct reading *reading)
     }
     if (reading->values->argument_count < line->arguments_min)
         return fail_set(reading->fail, -EINVAL,
-                        strstr(line->arguments, " | ") ? "one of these is missing: %s" : "%s is missing",
-                        line->arguments);
+                        strstr(line->arguments, " | ") ? "say which of these: %s" : "%s is missing", line->arguments);
     if (reading->values->argument_count > line->arguments_max)
         return fail_set(reading->fail, -EINVAL, "'%.200s' is one argument too many",
                         reading->values->arguments[line->arguments_max]);

@@ -3,9 +3,15 @@
 
 #include "client/cli/command.h"
 #include "client/cli/connect.h"
+#include "client/cli/json.h"
+
+struct ack_options {
+    bool json;
+};
 
 static int run_ack(const struct invocation *in)
 {
+    const struct ack_options *options = in->options;
     const char *text = in->arguments[1];
     char *end;
     errno = 0;
@@ -18,9 +24,18 @@ static int run_ack(const struct invocation *in)
     int failed = sluice_ack(client, in->arguments[0], seq);
     if (failed)
         return cli_failed(client, failed);
-    printf("stream %s: the broker may forget up to number %llu\n", in->arguments[0], seq);
+    if (options->json) {
+        printf("{\"stream\": ");
+        json_text(stdout, in->arguments[0]);
+        printf(", \"seq\": %llu}\n", seq);
+    } else
+        printf("stream %s: the broker may forget up to number %llu\n", in->arguments[0], seq);
     return EXITS_OK;
 }
+
+static const struct option options[] = {
+    {"json", OPTION_FLAG, offsetof(struct ack_options, json), NULL, "Prints {\"stream\": NAME, \"seq\": SEQ}."},
+};
 
 const struct command command_ack = {
     COMMAND_LINE("ack"),
@@ -30,6 +45,8 @@ const struct command command_ack = {
                 "trainer does\n"
                 "this once they are in a checkpoint; by hand it makes room where nobody does.\n",
     .line.example = "sluice ack train 4711\n",
+    .line.tables[0] = {.rows = options, .count = ROWS(options)},
+    .options_size = sizeof(struct ack_options),
     .line.arguments_min = 2,
     .line.arguments_max = 2,
     .run = run_ack,

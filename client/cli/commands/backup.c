@@ -3,6 +3,7 @@
 
 struct backup_options {
     uint64_t patience_ms;
+    bool json;
 };
 
 static int run_backup(const struct invocation *in)
@@ -22,7 +23,10 @@ static int run_backup(const struct invocation *in)
         failed = sluice_backup(client, name, &bytes);
     if (failed)
         return cli_failed(client, failed);
-    printf("backups/%s.db in the broker's data directory, %llu bytes\n", name, (unsigned long long)bytes);
+    if (options->json)
+        printf("{\"file\": \"backups/%s.db\", \"bytes\": %llu}\n", name, (unsigned long long)bytes);
+    else
+        printf("backups/%s.db in the broker's data directory, %llu bytes\n", name, (unsigned long long)bytes);
     return EXITS_OK;
 }
 
@@ -30,6 +34,8 @@ static const struct option options[] = {
     {"patience", OPTION_DURATION, offsetof(struct backup_options, patience_ms), "TIME",
      "How long to wait for the copy; after that it continues in the background.", .preset = PATIENCE_PRESET_MS,
      .min = 1000, .max = 86400000},
+    {"json", OPTION_FLAG, offsetof(struct backup_options, json), NULL,
+     "Prints {\"file\": PATH, in the broker's data directory, \"bytes\": N}."},
 };
 
 const struct command command_backup = {

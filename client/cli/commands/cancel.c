@@ -7,26 +7,37 @@
 
 struct cancel_options {
     const char *stream;
+    bool json;
 };
 
+static int print_json(uint64_t count, const char *none)
+{
+    printf("{\"stopped\": %llu%s%s}\n", (unsigned long long)count, none ? ", \"state\": " : "", none ? none : "");
+    return EXITS_OK;
+}
+
 /* Nothing was stopped: has it ended, or did this come before its submit? */
-static void say_none(struct sluice_client *client, const char *target, bool is_rollout)
+static int say_none(struct sluice_client *client, const char *target, bool is_rollout, bool json)
 {
     const struct sluice_trajectory *trajectory;
     const char *state;
     char rollout[160];
     snprintf(rollout, sizeof(rollout), "%s%s", target, is_rollout ? "" : "/0");
     int failed = sluice_get(client, rollout, &trajectory, &state);
+    const bool has_ended = failed == 0 || failed == -ENODATA || failed == -EBADMSG;
+    if (json)
+        return print_json(0, failed == -ENOENT ? "\"unknown\"" : has_ended ? "\"ended\"" : "null");
     if (failed == -ENOENT)
         printf("nothing ran: no %s %s is known. The cancel is remembered for as long as the broker's "
                "--early-cancel says, an hour by default: should its submit still come, it ends "
                "cancelled\n",
                is_rollout ? "rollout" : "group", target);
-    else if (failed == 0 || failed == -ENODATA || failed == -EBADMSG)
+    else if (has_ended)
         printf("nothing ran: %s has ended already\n", target);
     else
         sanitize_print(stdout, "nothing ran, and whether %s has ended cannot be said: %s\n", target,
                        sluice_error(client));
+    return EXITS_OK;
 }
 
 static int run_cancel(const struct invocation *in)
@@ -43,16 +54,19 @@ static int run_cancel(const struct invocation *in)
     int failed = sluice_cancel(client, is_rollout ? target : NULL, is_rollout ? NULL : target, options->stream, &count);
     if (failed)
         return cli_failed(client, failed);
-    if (count || !target)
-        printf("%llu rollouts stopped\n", (unsigned long long)count);
-    else
-        say_none(client, target, is_rollout);
+    if (!count && target)
+        return say_none(client, target, is_rollout, options->json);
+    if (options->json)
+        return print_json(count, NULL);
+    printf("%llu rollouts stopped\n", (unsigned long long)count);
     return EXITS_OK;
 }
 
 static const struct option options[] = {
     {"stream", OPTION_TEXT, offsetof(struct cancel_options, stream), "NAME",
      "Every rollout of this stream that has not ended."},
+    {"json", OPTION_FLAG, offsetof(struct cancel_options, json), NULL,
+     "Prints {\"stopped\": N}; with N 0 also whether it has \"ended\" or is \"unknown\", as \"state\"."},
 };
 
 const struct command command_cancel = {

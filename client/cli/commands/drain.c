@@ -17,7 +17,7 @@ enum {
 
 struct drain_options {
     const char *host;
-    bool wait;
+    bool wait, json;
     uint64_t grace_ms, patience_ms;
 };
 
@@ -85,7 +85,7 @@ static void say_left(const struct leaving *leaving)
         cli_say("still there: %zu, with %lld jobs", leaving->left, leaving->jobs);
 }
 
-static int wait_until_gone(struct sluice_client *client, struct leaving *leaving, uint64_t patience_ms)
+static int wait_until_gone(struct sluice_client *client, struct leaving *leaving, const struct drain_options *options)
 {
     int64_t start_ms = clock_ms(), said_ms = start_ms;
     for (;;) {
@@ -96,10 +96,10 @@ static int wait_until_gone(struct sluice_client *client, struct leaving *leaving
             return cli_failed(client, failed);
         int64_t now_ms = clock_ms();
         if (!leaving->left && !leaving->unsettled) {
-            printf("gone\n");
+            printf("%s", options->json ? "" : "gone\n");
             return EXITS_OK;
         }
-        if ((uint64_t)(now_ms - start_ms) >= patience_ms) {
+        if ((uint64_t)(now_ms - start_ms) >= options->patience_ms) {
             say_left(leaving);
             return EXITS_FAILED;
         }
@@ -120,10 +120,17 @@ static int drain(const struct drain_options *options, struct sluice_client *clie
         failed = sluice_drain(client, leaving->worker, leaving->host, grace_s, &count);
     if (failed)
         return cli_failed(client, failed);
-    printf("workers told to end: %llu\n", (unsigned long long)count);
+    if (!options->json)
+        printf("workers told to end: %llu\n", (unsigned long long)count);
     fflush(stdout);
     sluice_set_timeout(client, ANSWER_MS);
-    return options->wait ? wait_until_gone(client, leaving, options->patience_ms) : EXITS_OK;
+    int status = options->wait ? wait_until_gone(client, leaving, options) : EXITS_OK;
+    if (options->json && options->wait)
+        printf("{\"workers\": %llu, \"left\": %zu, \"jobs\": %lld}\n", (unsigned long long)count, leaving->left,
+               leaving->jobs);
+    else if (options->json)
+        printf("{\"workers\": %llu}\n", (unsigned long long)count);
+    return status;
 }
 
 static int run_drain(const struct invocation *in)
@@ -148,6 +155,10 @@ static const struct option options[] = {
     {"patience", OPTION_DURATION, offsetof(struct drain_options, patience_ms), "TIME",
      "With --wait: gives up after so long, exit status 1.", .preset = PATIENCE_PRESET_MS, .min = 1000,
      .max = DURATION_FOREVER},
+    {"json", OPTION_FLAG, offsetof(struct drain_options, json), NULL,
+     "Prints {\"workers\": N}, how many were told to end; with --wait, at its end, also how many are \"left\" and "
+     "their "
+     "\"jobs\"."},
 };
 
 const struct command command_drain = {

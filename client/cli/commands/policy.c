@@ -121,7 +121,7 @@ static const struct option options[] = {
 const struct command command_policy = {
     COMMAND_LINE("policy"),
     .line.arguments = "set VERSION | pause | resume",
-    .line.brief = "Says which version of the policy engines serve, and pauses them while it changes",
+    .line.brief = "Sets the version of the weights that engines serve, and pauses calls while they change",
     .line.doc = "Turns are marked with the version that sampled them. A trainer pauses the "
                 "engines, updates their\n"
                 "weights, sets the version and resumes: then no call spans two versions. Rollouts "

@@ -128,6 +128,30 @@ static void draining_tells_and_waits_until_they_are_gone(void **state)
     assert_string_equal(fake_last_options(f->broker), "grace_s=- is_host=0");
 }
 
+static void what_they_did_is_said_as_json(void **state)
+{
+    struct fixture *f = *state;
+    expect(f, "cancel g/0 --json", 0, "{\"stopped\": 3}\n");
+    expect(f, "ack train 41 --json", 0, "{\"stream\": \"train\", \"seq\": 41}\n");
+    expect(f, "backup monday --json", 0, "{\"file\": \"backups/monday.db\", \"bytes\": 3}\n");
+    fake_add(f->broker, false);
+    fake_count_done(f->broker, 0);
+    expect(f, "cancel g --json", 0, "{\"stopped\": 0, \"state\": \"ended\"}\n");
+    expect(f, "cancel none --json", 0, "{\"stopped\": 0, \"state\": \"unknown\"}\n");
+    expect(f, "cancel --stream train --json", 0, "{\"stopped\": 0}\n");
+    fake_refuse_one(f->broker, MSG_rollout_get, REFUSAL_NOT_ALLOWED, "not with this key");
+    expect(f, "cancel g --json", 0, "{\"stopped\": 0, \"state\": null}\n");
+    fake_set_status(f->broker, two_workers);
+    fake_count_done(f->broker, 1);
+    expect(f, "drain w1 --json", 0, "{\"workers\": 1}\n");
+    expect(f, "drain w3 --wait --json", 0, "{\"workers\": 1, \"left\": 0, \"jobs\": 0}\n");
+    expect(f, "drain w1 --wait --patience 1s --json", 1, "{\"workers\": 1, \"left\": 1, \"jobs\": 2}\n");
+    expect(f, "keys init k", 0, "made k");
+    expect(f, "keys add worker node7 --dir k", 0, "hand it to node7");
+    expect(f, "keys list --dir k --json", 0, "{\"role\": \"worker\", \"name\": \"node7\", \"key\": \"");
+    expect(f, "keys remove node7 --dir k --json", 2, "--json is for keys list");
+}
+
 static void a_broker_that_was_started_again_is_given_time_to_hear_of_its_workers(void **state)
 {
     struct fixture *f = *state;
@@ -330,6 +354,7 @@ int main(void)
         CASE(a_broker_that_was_started_again_is_given_time_to_hear_of_its_workers),
         CASE(watching_what_nobody_submitted_to_says_so),
         CASE(show_prints_what_was_said),
+        CASE(what_they_did_is_said_as_json),
         CASE(list_says_where_rollouts_are_and_how_they_ended),
         CASE(the_small_commands_do_what_they_say),
         CASE(the_exit_status_of_status_is_the_health),
