@@ -46,7 +46,7 @@ static const struct option settings[] = {
 #define SETTING(type, name, preset, min, max, doc)                                                                     \
     SETTING_ROW_OF(#name, offsetof(struct core_settings, SETTING_MEMBER_##type(name)), SETTING_KIND_##type, doc,       \
                    preset, min, max),
-#include "broker/core/settings.def"
+#include "broker/core/state/settings.def"
 #undef SETTING
 };
 

@@ -1,30 +1,30 @@
 #include "broker/core/core.h"
 #include "broker/core/clients/backup.h"
+#include "broker/core/clients/cancel.h"
 #include "broker/core/clients/delivery.h"
+#include "broker/core/clients/early_cancel.h"
 #include "broker/core/clients/get.h"
 #include "broker/core/clients/owners.h"
-#include "broker/core/clients/streams.h"
 #include "broker/core/clients/submit.h"
-#include "broker/core/effects.h"
 #include "broker/core/engines/images.h"
-#include "broker/core/engines/load.h"
-#include "broker/core/engines/migration.h"
 #include "broker/core/engines/policy.h"
 #include "broker/core/engines/register.h"
 #include "broker/core/queue/blocked.h"
-#include "broker/core/queue/cancel.h"
 #include "broker/core/queue/dispatch.h"
-#include "broker/core/queue/early_cancel.h"
 #include "broker/core/queue/expiry.h"
 #include "broker/core/queue/groups.h"
 #include "broker/core/queue/jobs.h"
-#include "broker/core/queue/results.h"
 #include "broker/core/restore.h"
 #include "broker/core/settle.h"
-#include "broker/core/state.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
 #include "broker/core/status/rollout_list.h"
 #include "broker/core/status/status.h"
+#include "broker/core/streams/streams.h"
 #include "broker/core/workers/drain.h"
+#include "broker/core/workers/engine_load.h"
+#include "broker/core/workers/migration.h"
+#include "broker/core/workers/results.h"
 #include "broker/core/workers/stall.h"
 #include "broker/core/workers/worker_ids.h"
 #include "broker/core/workers/workers.h"
@@ -41,7 +41,7 @@ struct core_settings core_settings_default(void)
 {
     return (struct core_settings){
 #define SETTING(type, name, preset, min, max, doc) .SETTING_MEMBER_##type(name) = preset,
-#include "broker/core/settings.def"
+#include "broker/core/state/settings.def"
 #undef SETTING
     };
 }
@@ -325,3 +325,8 @@ void core_tell_unread(struct core *core, int64_t now_ms, struct slice from, stru
 void core_tell_store(struct core *core, const struct core_store *store) { core->store = *store; }
 
 void core_disk_is_low(struct core *core, bool is_low) { core->is_disk_low = is_low; }
+
+bool core_status(const struct core *core, int64_t now_ms, struct buffer *out)
+{
+    return status_whole(core, now_ms, out);
+}

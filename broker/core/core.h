@@ -22,218 +22,13 @@
 #ifndef SLUICE_BROKER_CORE_CORE_H
 #define SLUICE_BROKER_CORE_CORE_H
 
+#include "broker/core/state/interface.h"
+#include "broker/core/state/settings.h"
 #include "schemas/messages/message.h"
 
 struct core;
 
-/* Groups remembered by name, by core and ledger, after all their rollouts are acknowledged. Of those
-   before them the ledger keeps digests (ledger_find_past). */
-enum { FORGOTTEN_MAX = 100000 };
-
-#define SETTING_MEMBER_MS(name) name##_ms
-#define SETTING_MEMBER_COUNT(name) name
-#define SETTING_MEMBER_BYTES(name) name
-#define SETTING_TYPE_MS int64_t
-#define SETTING_TYPE_COUNT uint64_t
-#define SETTING_TYPE_BYTES uint64_t
-
-struct core_settings {
-#define SETTING(type, name, preset, min, max, doc) SETTING_TYPE_##type SETTING_MEMBER_##type(name);
-#include "broker/core/settings.def"
-#undef SETTING
-};
-
 struct core_settings core_settings_default(void);
-
-/* How a rollout gets its engine (core/engines/placing.c). */
-#define PLACINGS(X)                                                                                                    \
-    X(LIVE_TOKENS, "live-tokens") /* least tokens of live contexts, and near its group */                              \
-    X(ASSIGNMENTS, "assignments") /* fewest rollouts given since the start */                                          \
-    X(ROUND_ROBIN, "round-robin")                                                                                      \
-    X(HASH, "hash") /* of the rollout's name and the engine's */
-
-enum placing {
-#define X(name, word) PLACING_##name,
-    PLACINGS(X)
-#undef X
-        PLACING_COUNT
-};
-
-/* ---- what the I/O side tells the core ----------------------------------------- */
-
-/* What of a task scheduling needs; the I/O side parses the task (schemas/task/task.h). */
-struct core_task {
-    struct slice id;
-    struct slice image; /* whose faults are counted together */
-    bool needs_engine;
-    int64_t limit_ms[STAGE_COUNT];
-    int64_t total_ms;    /* from submit to end; 0: the default */
-    uint64_t bytes;      /* of its JSON */
-    bool is_past;        /* of a submit: a group of its id was here and is no longer remembered ... */
-    uint64_t past_hash;  /* ... whose task_hash was this */
-    struct slice policy; /* whose engines it needs; empty: the usual one's */
-};
-
-/* Who a message came from. Where nobody is asked for a key, all are one admin without a name. */
-struct caller {
-    struct slice route;        /* a client's ROUTER identity, where answers go; empty for a worker */
-    struct slice name;         /* of its key; what it submits belongs to this name */
-    bool is_admin;             /* sees what belongs to others */
-    struct slice peer;         /* where its connection comes from: an IP address, or empty where that has none */
-    struct slice lane_refused; /* of a beat: why the broker does not connect to its lane, or empty */
-    bool lane_connects;        /* of a beat: a new lane leads nowhere before core_lane_waits says so */
-};
-
-/* What becomes of calls that are in flight when an engine is paused. */
-#define CALLS(X)                                                                                                       \
-    X(FINISH, "finish")                                                                                                \
-    X(ABORT, "abort")                                                                                                  \
-    X(HOLD, "hold")
-
-/* An engine as the ledger keeps it. */
-struct core_engine {
-    struct slice url;
-    uint64_t runs_max; /* rollouts at a time; 0: no limit */
-    bool draining;
-    struct slice version; /* of the policy; empty: nobody said */
-    uint64_t version_number;
-    struct slice calls;               /* its pause, as in policy.pause; empty: it is not paused */
-    uint64_t paused_until_ms;         /* by the ledger's clock */
-    struct slice credentials;         /* user[:password], never shown; empty: none */
-    struct slice policy;              /* its name; empty: the usual one */
-    struct slice tokenizer, template; /* digests of what it served last; empty: not known */
-};
-
-/* A policy as the ledger keeps it: what its engines serve. */
-struct core_policy {
-    struct slice name, tokenizer, template;
-};
-
-enum effect_kind {
-    /* persist */
-    PERSIST_GROUP,    /* a new group: group, stream, samples, task (from msg group.submit) */
-    PERSIST_INIT,     /* group's init ended ok: layer_digest, layer, ms */
-    PERSIST_RUN,      /* rollout's run ended ok or agent: outcome, detail, layer, answer, record, ms, engine */
-    PERSIST_END,      /* rollout ended: everything of `end`; record and answer stay as PERSIST_RUN left them,
-                         unless `record` is given (run ended task or infra with a record) */
-    PERSIST_ACK,      /* stream acknowledged up to seq */
-    PERSIST_ENGINE,   /* engine url is as `row` says (present true) or removed (false) */
-    PERSIST_POLICY,   /* `policy` serves that (present true), or is no more (false) */
-    PERSIST_FAILURES, /* what has gone wrong with a job so far: everything of `failures` */
-    PERSIST_LEASE,    /* a job was handed out, or is held again: everything of `lease`, in the place of the
-                         rollout's (or, for init, the group's) earlier one, whatever its stage */
-    PERSIST_AGAIN, /* rollout's run is to be done again: what PERSIST_RUN, _FAILURES and _LEASE told of it has gone */
-    PERSIST_EARLY_CANCEL, /* `early_cancel` is remembered (present true), or no more (false) */
-    PERSIST_EPOCH,        /* this start's epoch */
-    /* then */
-    SEND_CLIENT,        /* message bytes to a client */
-    SEND_TRAJECTORY,    /* load stream/seq from the ledger, send to a client with tag */
-    SEND_LIST,          /* rollout.list: what `list` asks for of the ledger, as one message */
-    SEND_RANGE,         /* stream.fetch: load from..limit, send each with tag, then `bytes` (the stream.head) */
-    PUBLISH_TRAJECTORY, /* load stream/seq, publish on t/<stream>/ */
-    PUBLISH_HEAD,       /* publish `bytes` on t/<stream>/ */
-    LANE_REFUSED,       /* worker's lane is not connected to; `detail` says why */
-    LANE_OPEN,          /* connect a PUSH to worker's lane endpoint; limit: messages that may wait in it */
-    LANE_SEND,          /* message bytes to a worker */
-    LANE_JOB,           /* load payloads, send job.start to a worker */
-    LANE_CLOSE,         /* close the worker's lane; what was in it is revoked */
-    BACK_UP             /* copy the ledger to `detail` (a name), then answer `client` with tag */
-};
-
-/* How a rollout ended; the fields of the trajectory message that are not payload. */
-struct core_end {
-    struct slice stream;
-    uint64_t seq;
-    struct slice rollout, group, task;
-    uint64_t sample, attempt;
-    enum outcome outcome;
-    bool trainable, has_reward;
-    double reward;
-    struct slice detail, init_layer, engine;
-    uint64_t wait_ms, init_ms, run_ms, eval_ms, ended_ms;
-    uint64_t clock_ms; /* when it ended by the ledger's clock, as ended_ms is by the wall clock */
-};
-
-/*
- * A job's failures, kept so that budgets outlive the broker. `job` is its name ("run:add-17/3");
- * a row replaces the rollout's (or, for init, the group's) earlier one, whatever its stage.
- */
-struct core_failures {
-    struct slice job;
-    uint64_t attempt, infras, faults, blames, deaths;
-    struct slice history;  /* sentences, oldest first, bounded */
-    uint64_t fenced_up_to; /* dispatches up to this token have failed, and count no more */
-};
-
-/* The dispatch that may speak for a job: its token, and the worker, of that key, that has it. */
-struct core_lease {
-    struct slice job; /* its name */
-    uint64_t token;
-    struct slice worker, key; /* key: its name, empty where nobody is asked for one */
-};
-
-/* A group's or rollout's name that its owner cancelled before it was submitted, and when by the ledger's clock. */
-struct core_early_cancel {
-    struct slice name, owner;
-    uint64_t clock_ms;
-};
-
-/* Ended rollouts of a stream, the newest first; an empty filter lets all pass. */
-struct core_list {
-    struct slice client; /* ROUTER identity of who asks ... */
-    uint64_t tag;        /* ... and its tag */
-    struct slice group, outcome, image, engine;
-    uint64_t from, to;       /* numbers looked at */
-    uint64_t limit;          /* listed at most; all that match are counted */
-    uint64_t until_clock_ms; /* ended no later than this, by the ledger's clock */
-};
-
-/*
- * By its kind: of the first part what enum effect_kind names, and of the union the one member that is the kind's. What
- * is not the kind's is empty in the first part, and must not be read in the union.
- */
-struct effect {
-    enum effect_kind kind;
-    enum stage stage;
-    enum outcome outcome;
-    bool present;
-    struct slice group, rollout, stream, job, engine;
-    uint64_t seq, sample, token;
-    struct slice detail, record; /* borrowed from the message in hand */
-    union {
-        struct {                                               /* PERSIST_GROUP */
-            uint64_t samples, priority, lease_ms, accepted_ms; /* accepted_ms by the ledger's clock */
-            struct slice owner;                                /* whose stream and group it is, may be empty */
-            struct slice task;
-            const struct core_task *summary; /* of `task`, borrowed as it is; NULL: not known */
-        };
-        struct { /* PERSIST_INIT, PERSIST_RUN: borrowed from the message in hand */
-            struct slice layer_digest, layer, answer;
-            uint64_t ms;
-        };
-        struct core_end end;                   /* PERSIST_END */
-        struct core_failures failures;         /* PERSIST_FAILURES */
-        struct core_lease lease;               /* PERSIST_LEASE */
-        struct core_engine row;                /* PERSIST_ENGINE, present */
-        struct core_policy policy;             /* PERSIST_POLICY */
-        struct core_early_cancel early_cancel; /* PERSIST_EARLY_CANCEL */
-        struct core_list list;                 /* SEND_LIST; of `stream` */
-        struct {                               /* all that is sent */
-            struct slice client;               /* SEND_*, BACK_UP: ROUTER identity */
-            struct slice worker;               /* LANE_*: worker id */
-            struct slice endpoint, peer;       /* LANE_OPEN; peer: where the worker's connection comes from */
-            struct slice bytes;                /* SEND_CLIENT, LANE_SEND, PUBLISH_HEAD, SEND_RANGE: encoded message */
-            uint64_t tag, limit, attempt;
-        };
-    };
-};
-
-_Static_assert(sizeof(struct effect) <= 384, "a cycle may have hundreds of thousands");
-
-struct effects {
-    struct effect *items;
-    size_t count;
-};
 
 /* ---- life ------------------------------------------------------------------------ */
 
@@ -290,7 +85,6 @@ bool core_restore_early_cancel(struct core *core, struct slice name, struct slic
  * which goes on with now_ms; call it first. Without it the wall clock of the first call is taken.
  */
 void core_restore_clock(struct core *core, int64_t clock_ms);
-int64_t core_clock_ms(const struct core *core);
 
 /* ---- messages and time --------------------------------------------------------- */
 
@@ -319,13 +113,6 @@ void core_nobody_reads(struct core *core, struct slice stream);
 /* The disk of the ledger is nearly full (or no longer): submits are refused meanwhile. */
 void core_disk_is_low(struct core *core, bool is_low);
 
-/* What is known of the store of layers, for status.get; at first nothing is deleted from it. */
-struct core_store {
-    const char *state;                  /* a word that lasts: "off", "silent", "refused" or "tended" */
-    uint64_t layers, bytes;             /* there, at the last look */
-    uint64_t freed_layers, freed_bytes; /* since the start */
-    char error[256];                    /* why the last look failed, or "" */
-};
 void core_tell_store(struct core *core, const struct core_store *store);
 
 /* A message of a worker, `from` by its key's name or "", could not be read, and why. */

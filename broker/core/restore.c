@@ -4,19 +4,20 @@
  * begun, or could have, is an orphan until a beat adopts it or the grace ends.
  */
 #include "broker/core/restore.h"
-#include "broker/core/clients/retention.h"
-#include "broker/core/clients/streams.h"
+#include "broker/core/clients/early_cancel.h"
+#include "broker/core/core.h"
 #include "broker/core/engines/engines.h"
 #include "broker/core/engines/identity.h"
 #include "broker/core/engines/policies.h"
 #include "broker/core/engines/register.h"
-#include "broker/core/queue/early_cancel.h"
 #include "broker/core/queue/expiry.h"
 #include "broker/core/queue/fencing_tokens.h"
 #include "broker/core/queue/groups.h"
 #include "broker/core/queue/history.h"
 #include "broker/core/queue/jobs.h"
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
+#include "broker/core/streams/retention.h"
+#include "broker/core/streams/streams.h"
 #include "broker/core/workers/worker_ids.h"
 
 enum { SAMPLES_MAX = 1024 }; /* as in messages.def */

@@ -9,7 +9,7 @@
 #include "broker/core/settle.h"
 #include "broker/core/queue/blocked.h"
 #include "broker/core/queue/failures.h"
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
 
 /* What runs there begins again on another engine, and has used up nothing. */
 static void evict_runs(struct core *core, const struct engine *engine)

@@ -2,17 +2,17 @@
 #ifndef SLUICE_BROKER_IO_INNER_H
 #define SLUICE_BROKER_IO_INNER_H
 
-#include "broker/ledger/backup.h"
-#include "broker/net/conn_limit.h"
-#include "broker/task_summary.h"
-#include "broker/net/feed.h"
-#include "broker/net/zmq_frame.h"
-#include "broker/net/lanes.h"
-#include "broker/ledger/ledger.h"
-#include "broker/ledger/lock.h"
 #include "broker/io/io.h"
 #include "broker/io/turns.h"
 #include "broker/layer_gc/layer_gc.h"
+#include "broker/ledger/backup.h"
+#include "broker/ledger/ledger.h"
+#include "broker/ledger/lock.h"
+#include "broker/net/conn_limit.h"
+#include "broker/net/feed.h"
+#include "broker/net/lanes.h"
+#include "broker/net/zmq_frame.h"
+#include "broker/task_summary.h"
 
 enum {
     STALLED_MS = 1000,            /* so late the broker itself stood still */

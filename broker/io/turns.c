@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "common/base/table.h"
 #include "common/base/cleanup.h"
+#include "common/base/table.h"
 
 enum { CONNECTIONS_MAX = 65536, NAME_MAX_BYTES = 64 };
 

@@ -4,14 +4,15 @@
  */
 #include "broker/core/check/check_fair_queues.h"
 #include "broker/core/check/check_faults.h"
+#include "broker/core/core.h"
 #include "broker/core/engines/health.h"
 #include "broker/core/engines/load_sums.h"
 #include "broker/core/engines/policies.h"
 #include "broker/core/engines/policy.h"
 #include "broker/core/queue/fencing_tokens.h"
+#include "broker/core/queue/free_workers.h"
 #include "broker/core/queue/history.h"
-#include "broker/core/state.h"
-#include "broker/core/workers/free.h"
+#include "broker/core/state/state.h"
 
 struct census {
     size_t jobs[PLACE_COUNT][STAGE_COUNT]; /* as the groups say */

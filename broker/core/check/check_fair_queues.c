@@ -1,10 +1,10 @@
 /*
- * The invariants of core/queue/fair_queue.c, core/clients/owners.c, core/clients/quotas.c and core/clients/retention.c: what
+ * The invariants of core/queue/fair_queue.c, core/clients/owners.c, core/streams/quotas.c and core/streams/retention.c: what
  * each stream and client says it has queued, leased and in use is counted again.
  */
 #include "broker/core/check/check_fair_queues.h"
-#include "broker/core/clients/retention.h"
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
+#include "broker/core/streams/retention.h"
 
 typedef const char *verdict; /* NULL, or what is broken */
 

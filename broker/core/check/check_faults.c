@@ -1,10 +1,11 @@
 /* The invariants of failures, breakers, images, deadlines, leases and early cancels. */
 #include "broker/core/check/check_faults.h"
+#include "broker/core/clients/early_cancel.h"
 #include "broker/core/engines/breaker.h"
 #include "broker/core/engines/engines.h"
-#include "broker/core/queue/early_cancel.h"
+#include "broker/core/engines/images.h"
 #include "broker/core/queue/history.h"
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
 
 typedef const char *verdict; /* NULL, or what is broken */
 

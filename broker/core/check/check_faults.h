@@ -4,7 +4,7 @@
 #ifndef SLUICE_BROKER_CORE_CHECK_CHECK_FAULTS_H
 #define SLUICE_BROKER_CORE_CHECK_CHECK_FAULTS_H
 
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
 
 /* NULL, or what is broken. */
 const char *check_faults(const struct core *core, size_t blocked_inits);

@@ -1,7 +1,7 @@
 #include "broker/core/clients/admission.h"
-#include "broker/core/clients/quotas.h"
-#include "broker/core/effects.h"
-#include "broker/core/state.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
+#include "broker/core/streams/quotas.h"
 
 #define NUMBER(x) ((unsigned long long)(x))
 

@@ -1,7 +1,7 @@
 /*
  * core/clients/admission.h - what follows for a submit from how full the broker is: accepted, accepted
  * with a warning, accepted from some clients only, refused. core/clients/admission.def has the thresholds,
- * core/clients/quotas.h counts.
+ * core/streams/quotas.h counts.
  */
 #ifndef SLUICE_BROKER_CORE_CLIENTS_ADMISSION_H
 #define SLUICE_BROKER_CORE_CLIENTS_ADMISSION_H

@@ -1,7 +1,7 @@
 /* ledger.backup: the core only asks for it; the I/O side answers when the copy is on disk. */
 #include "broker/core/clients/backup.h"
-#include "broker/core/effects.h"
-#include "broker/core/state.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
 
 void handle_ledger_backup(struct core *core, const struct call *call)
 {

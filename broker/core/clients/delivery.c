@@ -4,10 +4,10 @@
  */
 #include "broker/core/clients/delivery.h"
 #include "broker/core/clients/owners.h"
-#include "broker/core/clients/retention.h"
-#include "broker/core/effects.h"
 #include "broker/core/queue/groups.h"
-#include "broker/core/state.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
+#include "broker/core/streams/retention.h"
 
 /* Numbers up to `seq` are acknowledged. */
 static void stream_forget(struct core *core, struct stream *stream, uint64_t seq)

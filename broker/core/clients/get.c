@@ -1,9 +1,9 @@
 /* rollout.get: where a rollout is, or its trajectory. */
 #include "broker/core/clients/get.h"
 #include "broker/core/clients/owners.h"
-#include "broker/core/clients/retention.h"
-#include "broker/core/effects.h"
-#include "broker/core/state.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
+#include "broker/core/streams/retention.h"
 
 static void send_state(struct core *core, const struct call *call, const struct group *group, uint32_t sample)
 {

@@ -5,10 +5,10 @@
  * namespace for all, so that it exists is no secret, and its data is.
  */
 #include "broker/core/clients/owners.h"
-#include "broker/core/clients/quotas.h"
-#include "broker/core/clients/streams.h"
-#include "broker/core/effects.h"
-#include "broker/core/state.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
+#include "broker/core/streams/quotas.h"
+#include "broker/core/streams/streams.h"
 
 bool caller_owns(const struct caller *caller, const struct stream *stream)
 {

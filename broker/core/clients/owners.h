@@ -4,7 +4,10 @@
 #ifndef SLUICE_BROKER_CORE_CLIENTS_OWNERS_H
 #define SLUICE_BROKER_CORE_CLIENTS_OWNERS_H
 
-#include "broker/core/clients/streams.h"
+#include "broker/core/state/interface.h"
+
+struct call;
+struct stream;
 
 /* Whether the caller may read, acknowledge, cancel and feed this stream. */
 bool caller_owns(const struct caller *caller, const struct stream *stream);

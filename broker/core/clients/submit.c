@@ -3,14 +3,14 @@
  */
 #include "broker/core/clients/submit.h"
 #include "broker/core/clients/admission.h"
+#include "broker/core/clients/early_cancel.h"
 #include "broker/core/clients/owners.h"
-#include "broker/core/clients/streams.h"
-#include "broker/core/effects.h"
-#include "broker/core/queue/early_cancel.h"
 #include "broker/core/queue/expiry.h"
 #include "broker/core/queue/groups.h"
 #include "broker/core/queue/jobs.h"
-#include "broker/core/state.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
+#include "broker/core/streams/streams.h"
 
 #include <assert.h>
 

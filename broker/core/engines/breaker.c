@@ -1,5 +1,5 @@
 #include "broker/core/engines/breaker.h"
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
 
 /* ---- states ------------------------------------------------------------------------ */
 

@@ -13,24 +13,12 @@
 #ifndef SLUICE_BROKER_CORE_ENGINES_BREAKER_H
 #define SLUICE_BROKER_CORE_ENGINES_BREAKER_H
 
-#include "broker/core/core.h"
-#include "common/base/heap.h"
-#include "common/base/list.h"
+#include "broker/core/state/engine.h"
 
-struct job;
+struct core;
 
 enum {
     TRIAL_PERIOD_MS = 1000 /* how often another blocked job is let go to be the trial */
-};
-
-struct breaker {
-    struct heap_node timer; /* in core->breakers: when a job is let go to try it */
-    const struct job *trial;
-    int64_t wait_ms; /* 0: closed */
-    int64_t due_ms;  /* open: the trial's time */
-    uint64_t newest; /* open: the newest dispatch there was when it opened */
-    uint32_t faults; /* in a row */
-    bool of_image;
 };
 
 enum breaker_state { BREAKER_CLOSED, BREAKER_OPEN, BREAKER_TRIAL };

@@ -1,9 +1,9 @@
 #include "broker/core/engines/engines.h"
-#include "broker/core/effects.h"
 #include "broker/core/engines/breaker.h"
 #include "broker/core/engines/identity.h"
 #include "broker/core/engines/load_sums.h"
-#include "broker/core/state.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,10 +10,10 @@
  * are the breaker's alone: an engine that fails at them and says that it is well stays set aside.
  */
 #include "broker/core/engines/health.h"
-#include "broker/core/effects.h"
 #include "broker/core/engines/breaker.h"
 #include "broker/core/engines/identity.h"
-#include "broker/core/state.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
 
 #include <stdio.h>
 

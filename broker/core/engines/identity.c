@@ -1,6 +1,6 @@
 /* What engines of one policy have in common: the digests of their tokenizer and chat template. */
 #include "broker/core/engines/identity.h"
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
 
 #include <stdio.h>
 

@@ -1,9 +1,8 @@
 /* The images that live groups have, and those that have failed of late. */
 #include "broker/core/engines/images.h"
-#include "broker/core/effects.h"
 #include "broker/core/engines/breaker.h"
-#include "broker/core/queue/history.h"
-#include "broker/core/state.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
 
 #include <stdlib.h>
 

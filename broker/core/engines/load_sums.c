@@ -2,7 +2,7 @@
  * What run workers hold on engines, each as it said last, and the sums of that. A worker's go with it.
  */
 #include "broker/core/engines/load_sums.h"
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
 
 #include <stdlib.h>
 

@@ -13,7 +13,7 @@
  */
 #include "broker/core/engines/placing.h"
 #include "broker/core/engines/engines.h"
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
 #include "common/base/prng.h"
 
 struct candidate {

@@ -10,10 +10,10 @@
  * A result that was sampled under another identity is never recorded, whatever engines said of themselves before.
  */
 #include "broker/core/engines/policies.h"
-#include "broker/core/effects.h"
 #include "broker/core/engines/engines.h"
 #include "broker/core/engines/identity.h"
-#include "broker/core/state.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,10 +10,10 @@
  * workers; on disk is when, so that it does for a broker that was killed meanwhile.
  */
 #include "broker/core/engines/policy.h"
-#include "broker/core/effects.h"
 #include "broker/core/engines/engines.h"
 #include "broker/core/engines/health.h"
-#include "broker/core/state.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
 
 #include <stdio.h>
 

@@ -1,13 +1,13 @@
 /* engine.add, engine.remove, engine.drain: which engines are registered. */
 #include "broker/core/engines/register.h"
-#include "broker/core/effects.h"
 #include "broker/core/engines/breaker.h"
 #include "broker/core/engines/engines.h"
 #include "broker/core/engines/health.h"
 #include "broker/core/engines/identity.h"
 #include "broker/core/engines/policies.h"
 #include "broker/core/engines/policy.h"
-#include "broker/core/state.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
 
 #include <stdio.h>
 

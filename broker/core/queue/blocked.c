@@ -3,11 +3,11 @@
  * by one while a breaker awaits its trial. What waits for an image that is set aside for good ends.
  */
 #include "broker/core/queue/blocked.h"
-#include "broker/core/effects.h"
 #include "broker/core/engines/breaker.h"
 #include "broker/core/queue/groups.h"
 #include "broker/core/queue/jobs.h"
-#include "broker/core/state.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
 
 /* So many of those of a policy, in their order; false: there is none. */
 static bool release_of(struct core *core, const struct policy *policy, size_t most)

@@ -4,7 +4,7 @@
 #ifndef SLUICE_BROKER_CORE_QUEUE_BLOCKED_H
 #define SLUICE_BROKER_CORE_QUEUE_BLOCKED_H
 
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
 
 struct image;
 

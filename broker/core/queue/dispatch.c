@@ -4,15 +4,15 @@
  * work until it is idle, one a stage at a time.
  */
 #include "broker/core/queue/dispatch.h"
-#include "broker/core/effects.h"
 #include "broker/core/engines/breaker.h"
 #include "broker/core/engines/engines.h"
 #include "broker/core/engines/placing.h"
 #include "broker/core/queue/fair_queue.h"
 #include "broker/core/queue/fencing_tokens.h"
+#include "broker/core/queue/free_workers.h"
 #include "broker/core/queue/jobs.h"
-#include "broker/core/state.h"
-#include "broker/core/workers/free.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
 
 static void emit_job(struct core *core, const struct job *job)
 {

@@ -4,12 +4,12 @@
  * there; a lease that was renewed since puts it off when its turn comes.
  */
 #include "broker/core/queue/expiry.h"
-#include "broker/core/effects.h"
 #include "broker/core/queue/failures.h"
 #include "broker/core/queue/groups.h"
 #include "broker/core/queue/history.h"
 #include "broker/core/queue/jobs.h"
-#include "broker/core/state.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
 
 enum { TOTAL_DEFAULT_MS = 604800000 };
 

@@ -4,7 +4,7 @@
 #ifndef SLUICE_BROKER_CORE_QUEUE_EXPIRY_H
 #define SLUICE_BROKER_CORE_QUEUE_EXPIRY_H
 
-#include "broker/core/core.h"
+#include "broker/core/state/interface.h"
 
 struct core;
 struct group;

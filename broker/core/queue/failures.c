@@ -1,10 +1,10 @@
 #include "broker/core/queue/failures.h"
-#include "broker/core/effects.h"
 #include "broker/core/queue/fencing_tokens.h"
 #include "broker/core/queue/groups.h"
 #include "broker/core/queue/history.h"
 #include "broker/core/queue/jobs.h"
-#include "broker/core/state.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /*
  * core/queue/failures.h - what follows from a job's failures.
  *
- * Each kind of failure has a budget of its own (core/settings.def): infra outcomes, task outcomes, and workers that died
+ * Each kind of failure has a budget of its own (core/state/settings.def): infra outcomes, task outcomes, and workers that died
  * while the job ran alone. Within it a job is tried again after a back-off; beyond it the job is set aside, and what
  * it belongs to ends with its history.
  */

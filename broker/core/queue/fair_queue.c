@@ -1,5 +1,5 @@
 #include "broker/core/queue/fair_queue.h"
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
 
 #define SEQUENCE_LAST (((int64_t)1 << SEQUENCE_BITS) - 1)
 

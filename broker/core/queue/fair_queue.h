@@ -12,39 +12,10 @@
 #ifndef SLUICE_BROKER_CORE_QUEUE_FAIR_QUEUE_H
 #define SLUICE_BROKER_CORE_QUEUE_FAIR_QUEUE_H
 
-#include "common/base/heap.h"
-#include "common/base/list.h"
+#include "broker/core/state/stream.h"
 
 struct core;
 struct job;
-
-enum {
-    PRIORITIES = 10, /* 0 to 9, as in messages.def */
-    PRIORITY_USUAL = 5,
-    SEQUENCE_BITS = 38 /* of a member's key; above them, its leased jobs */
-};
-
-struct fair_queue {
-    struct heap heap; /* of members with something queued */
-    int64_t sequence; /* the last one given */
-};
-
-/* What one client, or one stream, has of a stage. */
-struct fair_member {
-    struct heap_node node;
-    uint32_t queued, leased;
-};
-
-struct client_queue {
-    struct fair_member member;
-    struct fair_queue streams;
-};
-
-struct stream_queue {
-    struct fair_member member;
-    uint32_t levels; /* bit p: jobs[p] is in use and not empty */
-    struct list jobs[PRIORITIES];
-};
 
 /* A job of PLACE_QUEUED comes in, at the end or the front of its priority, or goes. */
 void fair_queue_push(struct core *core, struct job *job, bool front);

@@ -5,8 +5,8 @@
  * again believes no other: a token proves nothing by being a number that could have been issued.
  */
 #include "broker/core/queue/fencing_tokens.h"
-#include "broker/core/effects.h"
-#include "broker/core/state.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
 
 #include <stdlib.h>
 

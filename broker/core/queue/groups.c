@@ -1,13 +1,13 @@
 #include "broker/core/queue/groups.h"
-#include "broker/core/clients/quotas.h"
-#include "broker/core/clients/retention.h"
-#include "broker/core/effects.h"
 #include "broker/core/engines/engines.h"
 #include "broker/core/engines/images.h"
 #include "broker/core/engines/policies.h"
 #include "broker/core/queue/history.h"
 #include "broker/core/queue/jobs.h"
-#include "broker/core/state.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
+#include "broker/core/streams/quotas.h"
+#include "broker/core/streams/retention.h"
 
 #include <assert.h>
 #include <stdio.h>

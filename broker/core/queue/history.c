@@ -1,8 +1,8 @@
 /* What has gone wrong with a job so far: its counts and, as sentences, its history. */
 #include "broker/core/queue/history.h"
-#include "broker/core/effects.h"
 #include "broker/core/queue/fencing_tokens.h"
-#include "broker/core/state.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,10 +7,9 @@
 #ifndef SLUICE_BROKER_CORE_QUEUE_HISTORY_H
 #define SLUICE_BROKER_CORE_QUEUE_HISTORY_H
 
-#include "broker/core/core.h"
+#include "broker/core/state/job.h"
 
 struct core;
-struct job;
 
 enum {
     HISTORY_MAX = 1024, /* bytes of a job's history: its first sentence and its last ones */
@@ -24,15 +23,6 @@ struct job_failures {
     uint8_t deaths, missing;
     uint16_t len;
     char history[]; /* lines */
-};
-
-/* One failure of a dispatch that is over. */
-struct failure {
-    enum outcome outcome; /* OUTCOME_INFRA or OUTCOME_TASK */
-    enum fault fault;
-    struct slice worker, detail;
-    struct slice record; /* run: what to keep should the rollout end by this */
-    uint64_t eval_ms;
 };
 
 /* The job's counts; all zero while it has none. */

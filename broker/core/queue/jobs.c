@@ -1,10 +1,10 @@
 #include "broker/core/queue/jobs.h"
-#include "broker/core/effects.h"
 #include "broker/core/engines/breaker.h"
 #include "broker/core/queue/fair_queue.h"
+#include "broker/core/queue/free_workers.h"
 #include "broker/core/queue/history.h"
-#include "broker/core/state.h"
-#include "broker/core/workers/free.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
 
 /* ---- what a job is ----------------------------------------------------------------- */
 

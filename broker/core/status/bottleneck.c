@@ -6,7 +6,7 @@
 #include "broker/core/status/bottleneck.h"
 #include "broker/core/engines/engines.h"
 #include "broker/core/engines/placing.h"
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
 #include "broker/core/status/stages.h"
 
 #include <inttypes.h>

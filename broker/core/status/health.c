@@ -3,12 +3,12 @@
  */
 #include "broker/core/status/health.h"
 #include "broker/core/clients/admission.h"
-#include "broker/core/clients/quotas.h"
 #include "broker/core/engines/breaker.h"
 #include "broker/core/engines/identity.h"
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
 #include "broker/core/status/stages.h"
 #include "broker/core/status/view.h"
+#include "broker/core/streams/quotas.h"
 #include "broker/core/workers/lost_workers.h"
 
 #include <inttypes.h>

@@ -6,7 +6,7 @@
 #include "broker/core/engines/breaker.h"
 #include "broker/core/engines/engines.h"
 #include "broker/core/engines/identity.h"
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
 #include "broker/core/status/view.h"
 #include "broker/core/workers/lost_workers.h"
 #include "broker/core/workers/worker_ids.h"

@@ -1,10 +1,10 @@
 #include "broker/core/status/rollout_list.h"
 #include "broker/core/clients/owners.h"
-#include "broker/core/effects.h"
+#include "broker/core/state/effects.h"
 #include "broker/core/engines/engines.h"
 #include "broker/core/engines/images.h"
 #include "broker/core/queue/groups.h"
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
 #include "broker/core/status/view.h"
 
 /* ---- those that have not ended --------------------------------------------------------------- */

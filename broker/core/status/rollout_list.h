@@ -5,7 +5,7 @@
 #ifndef SLUICE_BROKER_CORE_STATUS_ROLLOUT_LIST_H
 #define SLUICE_BROKER_CORE_STATUS_ROLLOUT_LIST_H
 
-#include "broker/core/core.h"
+#include "broker/core/state/interface.h"
 
 struct call;
 

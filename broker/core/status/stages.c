@@ -1,6 +1,6 @@
 /* What is counted of a stage: its workers, and its jobs that wait. */
 #include "broker/core/status/stages.h"
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
 
 size_t status_waiting(const struct core *core, enum stage stage)
 {

@@ -4,7 +4,7 @@
 #ifndef SLUICE_BROKER_CORE_STATUS_STAGES_H
 #define SLUICE_BROKER_CORE_STATUS_STAGES_H
 
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
 
 /* The workers of a stage. */
 struct stage_workers {

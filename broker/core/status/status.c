@@ -2,14 +2,14 @@
  * status.get: how the broker is, as one JSON object (docs/operations.md).
  */
 #include "broker/core/status/status.h"
-#include "broker/core/clients/quotas.h"
-#include "broker/core/effects.h"
-#include "broker/core/state.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
 #include "broker/core/status/bottleneck.h"
 #include "broker/core/status/health.h"
 #include "broker/core/status/lists.h"
 #include "broker/core/status/stages.h"
 #include "broker/core/status/view.h"
+#include "broker/core/streams/quotas.h"
 
 #include <stdlib.h>
 
@@ -108,7 +108,7 @@ static json_t *counters(const struct core *core)
 {
     json_t *object = json_object();
 #define COUNTER(name, doc) json_object_set_new(object, #name, status_number(core->counters.name));
-#include "broker/core/counters.def"
+#include "broker/core/state/counters.def"
 #undef COUNTER
     return object;
 }
@@ -152,7 +152,7 @@ static bool print(struct view view, int64_t now_ms, struct buffer *out)
     return is_whole;
 }
 
-bool core_status(const struct core *core, int64_t now_ms, struct buffer *out)
+bool status_whole(const struct core *core, int64_t now_ms, struct buffer *out)
 {
     return print((struct view){.core = core, .is_whole = true}, now_ms, out);
 }

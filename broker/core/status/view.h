@@ -4,7 +4,7 @@
 #ifndef SLUICE_BROKER_CORE_STATUS_VIEW_H
 #define SLUICE_BROKER_CORE_STATUS_VIEW_H
 
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
 
 #include <jansson.h>
 

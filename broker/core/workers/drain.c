@@ -3,9 +3,9 @@
  * until they are gone; one that did not hear is told again after its next beat.
  */
 #include "broker/core/workers/drain.h"
-#include "broker/core/effects.h"
-#include "broker/core/state.h"
-#include "broker/core/workers/free.h"
+#include "broker/core/queue/free_workers.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
 
 void send_drain(struct core *core, const struct worker *worker)
 {

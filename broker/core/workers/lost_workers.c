@@ -1,6 +1,6 @@
 /* The workers lost of late, for status.get: a ring, so that there are never more than so many. */
 #include "broker/core/workers/lost_workers.h"
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
 
 static void set_text(char *to, size_t size, struct slice from)
 {

@@ -5,7 +5,7 @@
  * what a trainer was promised.
  */
 #include "broker/core/workers/stall.h"
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
 
 static int64_t later(const struct core *core, int64_t then_ms, int64_t stalled_ms)
 {

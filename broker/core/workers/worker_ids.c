@@ -1,6 +1,6 @@
 /* Whose the id of a worker is, and who else has tried to use it. */
 #include "broker/core/workers/worker_ids.h"
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
 #include "broker/core/workers/lost_workers.h"
 
 #include <stdio.h>

@@ -4,21 +4,10 @@
 #ifndef SLUICE_BROKER_CORE_WORKERS_WORKER_IDS_H
 #define SLUICE_BROKER_CORE_WORKERS_WORKER_IDS_H
 
-#include "broker/core/workers/lost_workers.h"
+#include "broker/core/state/worker.h"
 
 struct call;
-
-/* A key that spoke under the id of another key's worker, and was not heard. */
-struct id_conflict {
-    int64_t at_ms; /* the last time */
-    uint64_t times;
-    char worker[WORKER_NAME_MAX + 1], key[WORKER_KEY_MAX + 1], owner[WORKER_KEY_MAX + 1];
-};
-
-struct id_conflicts {
-    struct id_conflict *ring; /* ID_CONFLICTS_MAX, NULL before the first */
-    uint64_t count;           /* ever; the last ID_CONFLICTS_MAX are there */
-};
+struct core;
 
 /*
  * Whether the caller may speak as the worker of this id: an id belongs to the key that used it first, for as long as

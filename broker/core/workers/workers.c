@@ -3,17 +3,17 @@
  * held against what the core believes, job by job, in both directions.
  */
 #include "broker/core/workers/workers.h"
-#include "broker/core/effects.h"
 #include "broker/core/engines/engines.h"
 #include "broker/core/engines/health.h"
 #include "broker/core/engines/load_sums.h"
 #include "broker/core/engines/policy.h"
 #include "broker/core/queue/failures.h"
 #include "broker/core/queue/fencing_tokens.h"
+#include "broker/core/queue/free_workers.h"
 #include "broker/core/queue/jobs.h"
-#include "broker/core/state.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
 #include "broker/core/workers/drain.h"
-#include "broker/core/workers/free.h"
 #include "broker/core/workers/lost_workers.h"
 #include "broker/core/workers/worker_ids.h"
 

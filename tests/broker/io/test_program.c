@@ -101,7 +101,7 @@ static void help_names_every_option_and_setting(void **state)
 #include "broker/options.def"
 #undef OPTION
 #define SETTING(type, name, ...) "\n  --" #name " ",
-#include "broker/core/settings.def"
+#include "broker/core/state/settings.def"
 #undef SETTING
         "\n  --help ",
     };

@@ -12,16 +12,16 @@ PARTS = {"broker/core": "sluice_core", "broker/ledger": "sluice_broker"}
 
 # The core's floors, the lowest first (docs/design.md has the picture): no file calls one of a floor above its own.
 FLOORS = [
-    ("state", "state engines/identity engines/load_sums workers/free workers/stall queue/fair_queue status/stages"),
-    ("effects", "effects"),
-    ("records", "clients/streams clients/quotas clients/admission clients/retention engines/breaker engines/engines engines/images "
+    ("state", "state/state engines/identity engines/load_sums queue/free_workers workers/stall queue/fair_queue status/stages"),
+    ("effects", "state/effects"),
+    ("records", "streams/streams streams/quotas clients/admission streams/retention engines/breaker engines/engines engines/images "
                 "engines/health engines/placing engines/policies engines/policy queue/fencing_tokens queue/history "
                 "workers/lost_workers workers/worker_ids clients/owners"),
     ("places", "queue/jobs"),
     ("ends", "queue/groups queue/failures"),
     ("settle, dispatch", "queue/blocked settle queue/dispatch"),
-    ("messages, times", "clients/backup clients/delivery clients/get clients/submit engines/load engines/migration "
-                        "engines/register queue/cancel queue/early_cancel queue/expiry queue/results workers/drain "
+    ("messages, times", "clients/backup clients/delivery clients/get clients/submit workers/engine_load workers/migration "
+                        "engines/register clients/cancel clients/early_cancel queue/expiry workers/results workers/drain "
                         "workers/workers status/bottleneck status/health status/lists status/rollout_list status/status"),
     ("entries", "restore core check/check check/check_faults check/check_fair_queues"),
 ]

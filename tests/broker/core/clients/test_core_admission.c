@@ -322,7 +322,7 @@ static void the_operations_page_says_the_thresholds_and_quotas(void **state)
 #include "broker/core/clients/admission.def"
 #undef ADMISSION
 #define QUOTA(name, setting, used, filled, remedy) expect_quota(page, #setting, filled, remedy);
-#include "broker/core/clients/quotas.def"
+#include "broker/core/state/quotas.def"
 #undef QUOTA
 }
 

@@ -1,5 +1,5 @@
-#include "broker/core/effects.h"
-#include "broker/core/state.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
 
 #include <stdarg.h>
 #include <stdio.h>

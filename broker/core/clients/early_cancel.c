@@ -4,10 +4,10 @@
  * stream's owner. It goes when that submit comes, after early_cancel_ms, or when there are EARLY_CANCELS_MAX
  * and one more comes: then the oldest of the client that has the most.
  */
-#include "broker/core/queue/early_cancel.h"
-#include "broker/core/effects.h"
+#include "broker/core/clients/early_cancel.h"
 #include "broker/core/queue/groups.h"
-#include "broker/core/state.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
 
 #include <stdio.h>
 #include <stdlib.h>

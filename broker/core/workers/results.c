@@ -3,19 +3,19 @@
  * of, from the worker that the dispatch was issued to (core/queue/fencing_tokens.c); every one is acknowledged, so that its
  * worker forgets it.
  */
-#include "broker/core/queue/results.h"
-#include "broker/core/effects.h"
+#include "broker/core/workers/results.h"
 #include "broker/core/engines/engines.h"
 #include "broker/core/engines/health.h"
 #include "broker/core/engines/images.h"
 #include "broker/core/engines/policies.h"
 #include "broker/core/queue/failures.h"
 #include "broker/core/queue/fencing_tokens.h"
+#include "broker/core/queue/free_workers.h"
 #include "broker/core/queue/groups.h"
 #include "broker/core/queue/history.h"
 #include "broker/core/queue/jobs.h"
-#include "broker/core/state.h"
-#include "broker/core/workers/free.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
 #include "broker/core/workers/worker_ids.h"
 
 /* ---- transitions: (stage, outcome) -> what happens. The job is in no place. -------- */

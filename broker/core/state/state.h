@@ -1,5 +1,5 @@
 /*
- * core/state.h - the state, and what all files of the core use of it: names, finds, times. No decision.
+ * core/state/state.h - the state, and what all files of the core use of it: names, finds, times. No decision.
  *
  * Calls go down and never up: docs/design.md has the picture, tests/system/structure/test_circles.py the floors of all files.
  *
@@ -13,17 +13,16 @@
  * Structures are in queue/jobs.h, engines/engines.h, clients/streams.h and workers/workers.h; what all of
  * them hang from, and what only passes through, is here.
  */
-#ifndef SLUICE_BROKER_CORE_STATE_H
-#define SLUICE_BROKER_CORE_STATE_H
+#ifndef SLUICE_BROKER_CORE_STATE_STATE_H
+#define SLUICE_BROKER_CORE_STATE_STATE_H
 
-#include "broker/core/clients/streams.h"
-#include "broker/core/core.h"
-#include "broker/core/engines/engines.h"
-#include "broker/core/engines/images.h"
-#include "broker/core/queue/jobs.h"
+#include "broker/core/state/engine.h"
+#include "broker/core/state/interface.h"
+#include "broker/core/state/job.h"
+#include "broker/core/state/settings.h"
+#include "broker/core/state/stream.h"
+#include "broker/core/state/worker.h"
 #include "common/base/table.h"
-#include "broker/core/workers/worker_ids.h"
-#include "broker/core/workers/workers.h"
 
 enum {
     WORKERS_MAX = 16384,        /* beats of more workers are dropped */
@@ -32,7 +31,7 @@ enum {
     SWEEPS_MAX = 256,           /* stream cancels under way; more are refused, queue-full */
     SWEEP_SLICE = 4096,         /* rollouts ended in one step where any number may end */
     CYCLE_EFFECTS = 16384,      /* with so many a cycle has enough to do: sweeps wait for the next */
-    EARLY_CANCELS_MAX = 100000, /* cancels remembered before their submit (core/queue/early_cancel.c) */
+    EARLY_CANCELS_MAX = 100000, /* cancels remembered before their submit (core/clients/early_cancel.c) */
     BEAT_CANCELS_SPARE = 64,    /* jobs that one beat may have cancelled beyond its worker's slots ... */
     BEAT_CANCELS_MAX = 1024,    /* ... and at the most; the rest waits for the next */
     RETRY_AFTER_MS = 1000,      /* what queue-full suggests for a cancel */
@@ -47,7 +46,7 @@ enum {
 
 struct counters {
 #define COUNTER(name, doc) uint64_t name;
-#include "broker/core/counters.def"
+#include "broker/core/state/counters.def"
 #undef COUNTER
 };
 

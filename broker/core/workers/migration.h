@@ -1,8 +1,8 @@
 /*
- * core/engines/migration.h - rollouts that leave an overloaded engine.
+ * core/workers/migration.h - rollouts that leave an overloaded engine.
  */
-#ifndef SLUICE_BROKER_CORE_ENGINES_MIGRATION_H
-#define SLUICE_BROKER_CORE_ENGINES_MIGRATION_H
+#ifndef SLUICE_BROKER_CORE_WORKERS_MIGRATION_H
+#define SLUICE_BROKER_CORE_WORKERS_MIGRATION_H
 
 #include "broker/core/engines/engines.h"
 

@@ -1,5 +1,5 @@
 /* What all files of the core use: memory, times, names and finds. No decision. */
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
 
 #include <stdlib.h>
 

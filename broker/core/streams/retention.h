@@ -1,10 +1,10 @@
 /*
- * core/clients/retention.h - what trajectories are kept, how heavy and how old.
+ * core/streams/retention.h - what trajectories are kept, how heavy and how old.
  */
-#ifndef SLUICE_BROKER_CORE_CLIENTS_RETENTION_H
-#define SLUICE_BROKER_CORE_CLIENTS_RETENTION_H
+#ifndef SLUICE_BROKER_CORE_STREAMS_RETENTION_H
+#define SLUICE_BROKER_CORE_STREAMS_RETENTION_H
 
-#include "broker/core/clients/streams.h"
+#include "broker/core/streams/streams.h"
 
 /* What is kept: a number's weight and time is noted, and, but for restored ones, counted. */
 void retention_note(struct core *core, struct stream *stream, uint64_t seq, uint64_t bytes, uint64_t ended_ms);

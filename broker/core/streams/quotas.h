@@ -1,38 +1,19 @@
 /*
- * core/clients/quotas.h - how full the broker is.
+ * core/streams/quotas.h - how full the broker is.
  *
- * core/clients/quotas.def says what there is a quota of. What is used is counted for each client as
+ * core/state/quotas.def says what there is a quota of. What is used is counted for each client as
  * well; the sum over the clients is what all use. What follows for a submit: core/clients/admission.h.
  */
-#ifndef SLUICE_BROKER_CORE_CLIENTS_QUOTAS_H
-#define SLUICE_BROKER_CORE_CLIENTS_QUOTAS_H
+#ifndef SLUICE_BROKER_CORE_STREAMS_QUOTAS_H
+#define SLUICE_BROKER_CORE_STREAMS_QUOTAS_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "common/base/slice.h"
+#include "broker/core/state/stream.h"
 
 struct core;
-struct client;
-
-enum quota {
-#define QUOTA(name, setting, used, filled, remedy) QUOTA_##name,
-#include "broker/core/clients/quotas.def"
-#undef QUOTA
-    QUOTA_COUNT
-};
 
 enum {
     RESULT_BYTES = 1024, /* what a kept trajectory weighs besides its record */
     FLOW_MS = 10000      /* "lately": this window and the one before */
-};
-
-/* What is used of a quota, and how fast it becomes free. */
-struct usage {
-    uint64_t used;
-    uint64_t holders;             /* clients that use any of it */
-    uint64_t freed, freed_before; /* in the window since since_ms, and the one before */
-    int64_t since_ms, before_ms;
 };
 
 void quota_take(struct core *core, struct client *client, enum quota quota, uint64_t amount);

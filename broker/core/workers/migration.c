@@ -6,14 +6,14 @@
  * that holds least, below the mean and with room. Its worker says where it is then (job.migrated): it stays
  * where the other serves something else. A rollout is told once in a run, so that none goes to and fro.
  */
-#include "broker/core/engines/migration.h"
-#include "broker/core/effects.h"
+#include "broker/core/workers/migration.h"
 #include "broker/core/engines/breaker.h"
 #include "broker/core/engines/engines.h"
 #include "broker/core/engines/placing.h"
 #include "broker/core/queue/failures.h"
 #include "broker/core/queue/jobs.h"
-#include "broker/core/state.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
 #include "broker/core/workers/worker_ids.h"
 
 /* ---- who is overloaded, and who could take something ------------------------------- */

@@ -6,12 +6,12 @@
  * An engine that says how full its cache is gets a limit by it: fewer runs when it is nearly
  * full, in proportion; more, one step at a time, while it is not.
  */
-#include "broker/core/engines/load.h"
+#include "broker/core/workers/engine_load.h"
 #include "broker/core/engines/health.h"
 #include "broker/core/engines/load_sums.h"
-#include "broker/core/engines/migration.h"
 #include "broker/core/engines/policies.h"
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
+#include "broker/core/workers/migration.h"
 #include "broker/core/workers/worker_ids.h"
 
 #include <stdlib.h>

@@ -4,10 +4,10 @@
  * them, the oldest beyond are forgotten as by an acknowledgement, once a head period
  * and never before they were published: only numbers that were there a period ago.
  */
-#include "broker/core/clients/retention.h"
-#include "broker/core/clients/quotas.h"
-#include "broker/core/effects.h"
-#include "broker/core/state.h"
+#include "broker/core/streams/retention.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
+#include "broker/core/streams/quotas.h"
 
 #include <stdlib.h>
 

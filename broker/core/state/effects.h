@@ -1,10 +1,10 @@
 /*
- * core/effects.h - the list of effects, and the memory they point into.
+ * core/state/effects.h - the list of effects, and the memory they point into.
  */
-#ifndef SLUICE_BROKER_CORE_EFFECTS_H
-#define SLUICE_BROKER_CORE_EFFECTS_H
+#ifndef SLUICE_BROKER_CORE_STATE_EFFECTS_H
+#define SLUICE_BROKER_CORE_STATE_EFFECTS_H
 
-#include "broker/core/state.h"
+#include "broker/core/state/state.h"
 
 /* Good until the next push. Never NULL: without memory the core has failed and it goes nowhere. */
 struct effect *effect_push(struct core *core, enum effect_kind kind);

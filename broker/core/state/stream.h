@@ -1,17 +1,61 @@
 /*
- * core/clients/streams.h - streams, and the clients that own them. Both live as long as the core, but for streams that were
- * only ever asked for on FEED: they go with the last who listens.
+ * core/state/stream.h - streams, the clients that own them, what these use, and what they have queued.
  */
-#ifndef SLUICE_BROKER_CORE_CLIENTS_STREAMS_H
-#define SLUICE_BROKER_CORE_CLIENTS_STREAMS_H
+#ifndef SLUICE_BROKER_CORE_STATE_STREAM_H
+#define SLUICE_BROKER_CORE_STATE_STREAM_H
 
-#include "broker/core/core.h"
-#include "broker/core/clients/quotas.h"
-#include "broker/core/queue/fair_queue.h"
+#include "common/base/heap.h"
+#include "common/base/list.h"
+#include "schemas/messages/message.h"
 
-struct call;
-struct core;
 struct kept;
+
+/* ---- quotas (core/streams/quotas.h) --------------------------------------------------- */
+
+enum quota {
+#define QUOTA(name, setting, used, filled, remedy) QUOTA_##name,
+#include "broker/core/state/quotas.def"
+#undef QUOTA
+    QUOTA_COUNT
+};
+
+/* What is used of a quota, and how fast it becomes free. */
+struct usage {
+    uint64_t used;
+    uint64_t holders;             /* clients that use any of it */
+    uint64_t freed, freed_before; /* in the window since since_ms, and the one before */
+    int64_t since_ms, before_ms;
+};
+
+/* ---- fair queues (core/queue/fair_queue.h) --------------------------------------------- */
+
+enum {
+    PRIORITIES = 10, /* 0 to 9, as in messages.def */
+    PRIORITY_USUAL = 5,
+    SEQUENCE_BITS = 38 /* of a member's key; above them, its leased jobs */
+};
+
+struct fair_queue {
+    struct heap heap; /* of members with something queued */
+    int64_t sequence; /* the last one given */
+};
+
+/* What one client, or one stream, has of a stage. */
+struct fair_member {
+    struct heap_node node;
+    uint32_t queued, leased;
+};
+
+struct client_queue {
+    struct fair_member member;
+    struct fair_queue streams;
+};
+
+struct stream_queue {
+    struct fair_member member;
+    uint32_t levels; /* bit p: jobs[p] is in use and not empty */
+    struct list jobs[PRIORITIES];
+};
 
 /* ---- clients: who owns streams; known for as long as they are ------------------------- */
 
@@ -24,9 +68,6 @@ struct client {
     uint32_t name_len;
     char name[]; /* of its key; empty where nobody is asked for one */
 };
-
-struct client *client_intern(struct core *core, struct slice name); /* NULL: out of memory */
-void client_destroy(struct client *client);
 
 /* ---- streams ----------------------------------------------------------------------- */
 
@@ -49,11 +90,5 @@ struct stream {
     uint32_t name_len;
     char name[];
 };
-
-/* A new one belongs to `owner`. NULL when out of memory. */
-struct stream *stream_intern(struct core *core, struct slice name, struct slice owner);
-void stream_destroy(struct stream *stream);
-/* One that nothing was ever submitted to. */
-void stream_remove(struct core *core, struct stream *stream);
 
 #endif

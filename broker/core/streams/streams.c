@@ -1,5 +1,5 @@
-#include "broker/core/clients/streams.h"
-#include "broker/core/state.h"
+#include "broker/core/streams/streams.h"
+#include "broker/core/state/state.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /*
- * core/workers/free.h - the workers that may be given jobs.
+ * core/queue/free_workers.h - the workers that may be given jobs.
  */
-#ifndef SLUICE_BROKER_CORE_WORKERS_FREE_H
-#define SLUICE_BROKER_CORE_WORKERS_FREE_H
+#ifndef SLUICE_BROKER_CORE_QUEUE_FREE_WORKERS_H
+#define SLUICE_BROKER_CORE_QUEUE_FREE_WORKERS_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* The workers of a stage that may be given jobs, the freest first; and what slots a stage has. */
-#include "broker/core/workers/free.h"
-#include "broker/core/state.h"
+#include "broker/core/queue/free_workers.h"
+#include "broker/core/state/state.h"
 
 bool worker_may_take(const struct core *core, const struct worker *worker)
 {

@@ -1,8 +1,8 @@
 /*
- * core/queue/cancel.h - rollout.cancel.
+ * core/clients/cancel.h - rollout.cancel.
  */
-#ifndef SLUICE_BROKER_CORE_QUEUE_CANCEL_H
-#define SLUICE_BROKER_CORE_QUEUE_CANCEL_H
+#ifndef SLUICE_BROKER_CORE_CLIENTS_CANCEL_H
+#define SLUICE_BROKER_CORE_CLIENTS_CANCEL_H
 
 struct call;
 struct core;

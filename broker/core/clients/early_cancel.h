@@ -1,10 +1,10 @@
 /*
- * core/queue/early_cancel.h - cancels that came before their submit.
+ * core/clients/early_cancel.h - cancels that came before their submit.
  */
-#ifndef SLUICE_BROKER_CORE_QUEUE_EARLY_CANCEL_H
-#define SLUICE_BROKER_CORE_QUEUE_EARLY_CANCEL_H
+#ifndef SLUICE_BROKER_CORE_CLIENTS_EARLY_CANCEL_H
+#define SLUICE_BROKER_CORE_CLIENTS_EARLY_CANCEL_H
 
-#include "broker/core/core.h"
+#include "broker/core/state/interface.h"
 
 struct call;
 struct core;

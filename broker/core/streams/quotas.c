@@ -1,11 +1,11 @@
-#include "broker/core/clients/quotas.h"
-#include "broker/core/state.h"
+#include "broker/core/streams/quotas.h"
+#include "broker/core/state/state.h"
 
 static const struct {
     const char *setting, *used, *filled, *remedy;
 } quotas[] = {
 #define QUOTA(name, setting, used, filled, remedy) {#setting, used, filled, remedy},
-#include "broker/core/clients/quotas.def"
+#include "broker/core/state/quotas.def"
 #undef QUOTA
 };
 
@@ -13,7 +13,7 @@ uint64_t quota_max(const struct core *core, enum quota quota)
 {
     const uint64_t most[] = {
 #define QUOTA(name, setting, used, filled, remedy) core->settings.setting,
-#include "broker/core/clients/quotas.def"
+#include "broker/core/state/quotas.def"
 #undef QUOTA
     };
     return most[quota];

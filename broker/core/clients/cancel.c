@@ -3,12 +3,12 @@
  * rollouts, so its cancel is a sweep in slices, and `done` is said after the last. The
  * first slice is done at once, unless what came before it in the cycle is much already.
  */
-#include "broker/core/queue/cancel.h"
+#include "broker/core/clients/cancel.h"
+#include "broker/core/clients/early_cancel.h"
 #include "broker/core/clients/owners.h"
-#include "broker/core/effects.h"
-#include "broker/core/queue/early_cancel.h"
 #include "broker/core/queue/groups.h"
-#include "broker/core/state.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
 
 #include <stdlib.h>
 

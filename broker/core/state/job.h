@@ -1,0 +1,131 @@
+/*
+ * core/state/job.h - jobs, and the rollouts and groups they belong to.
+ *
+ * A job is in exactly one place (job->place) and, but for PLACE_NONE, in the one queue
+ * of that place; only core/queue/jobs.c moves it. What only a live group needs (struct
+ * group_work) goes when its last rollout has ended, its rollouts' numbers when they are
+ * acknowledged, and its name, by which a late submit is known, when forgotten_max other
+ * groups were acknowledged after it. There may be a million rollouts.
+ */
+#ifndef SLUICE_BROKER_CORE_STATE_JOB_H
+#define SLUICE_BROKER_CORE_STATE_JOB_H
+
+#include "broker/core/state/interface.h"
+#include "common/base/heap.h"
+#include "common/base/list.h"
+
+struct core;
+struct engine;
+struct policy;
+struct image;
+struct fencing_token;
+struct stream;
+struct job_failures;
+struct worker;
+
+/* ---- jobs -------------------------------------------------------------------------- */
+
+/* Where a job is. The last column is rollout.state's word for it. */
+#define PLACES(X)                                                                                                      \
+    X(NONE, "queued")   /* its stage has not begun, or it has ended: in no queue */                                    \
+    X(ORPHAN, "queued") /* restored; waits for a beat to adopt it */                                                   \
+    X(QUEUED, "queued")                                                                                                \
+    X(ISOLATED, "queued") /* queued, to run alone on an idle worker */                                                 \
+    X(BLOCKED, "queued")  /* waits for an engine, init for its image */                                                \
+    X(DELAYED, "delayed") /* waits out its back-off */                                                                 \
+    X(LEASED, "leased")
+
+enum place {
+#define X(name, wire) PLACE_##name,
+    PLACES(X)
+#undef X
+        PLACE_COUNT
+};
+
+/* One stage of one rollout, or a group's init. */
+struct job {
+    struct list link;       /* in the queue of its place */
+    struct heap_node timer; /* leased: its deadline; delayed: the end of its back-off */
+    uint32_t seen;          /* leased: the worker's last beat that listed it */
+    struct group *group;
+    struct worker *worker;         /* leased: who has it */
+    uint64_t token;                /* of its last dispatch, 0 before the first */
+    struct fencing_token *tokens;  /* the dispatches of this stage that may speak for it, the newest first */
+    int64_t since_ms;              /* in this place since */
+    struct job_failures *failures; /* of this stage, NULL while nothing failed */
+    uint32_t attempt;
+    uint16_t sample;
+    uint8_t stage, place;
+};
+
+struct queue {
+    struct list jobs;
+    size_t count;
+};
+
+struct rollout {
+    struct job job;
+    struct engine *engine;    /* of its last run; holds a reference */
+    char *detail;             /* of its run, or NULL */
+    uint64_t seq;             /* once ended; 0 if acknowledged before the broker's start */
+    uint32_t wait_ms, run_ms; /* by core_ms */
+    uint32_t record_bytes;    /* of its run's record */
+    uint8_t run_outcome;
+    bool avoids_engine : 1;       /* its last run there was an infra outcome */
+    bool is_run_again : 1;        /* what its first run left had gone from the store */
+    bool was_told_to_migrate : 1; /* in the run that is leased */
+    bool ended : 1;
+};
+
+_Static_assert(sizeof(struct job) <= 88 && sizeof(struct rollout) <= 128, "a million of them");
+
+/* ---- groups and rollouts ----------------------------------------------------------- */
+
+struct group_work {
+    struct list link; /* in its stream's `live`, oldest first */
+    uint64_t serial;  /* grows with each group */
+    char *init_layer;
+    bool needs_engine, init_done;
+    bool is_bound;         /* a run of it was recorded, with its policy's identity */
+    struct policy *policy; /* whose engines it needs; NULL: none */
+    uint8_t priority;      /* below PRIORITIES */
+    uint32_t task_bytes;
+    uint32_t limit_ms[STAGE_COUNT];
+    uint32_t init_ms, init_wait_ms; /* by core_ms */
+    struct heap_node expiry;        /* in core->expiries */
+    uint32_t total_ms;              /* its whole time ... */
+    int64_t ends_ms;                /* ... and when that is over */
+    uint32_t lease_ms;              /* 0: none */
+    uint32_t image_round;           /* of its image, when its fault was counted last */
+    struct image *image;            /* NULL: not watched */
+    struct job init;
+    uint32_t live;             /* rollouts that have not ended */
+    struct rollout rollouts[]; /* behind the last: the task's id, ended by a NUL */
+};
+
+struct group {
+    union {
+        struct heap_node ended; /* while it has numbers: in its stream's `ended`, by the last ... */
+        struct list forgotten;  /* ... and then in core->forgotten, the first one first */
+    };
+    struct stream *stream;
+    struct group_work *work; /* NULL once all its rollouts have ended ... */
+    uint64_t *seqs;          /* ... then their numbers; NULL once all are acknowledged */
+    uint64_t task_hash;
+    uint32_t samples;
+    uint32_t id_len;
+    char id[];
+};
+
+/* ---- failures ----------------------------------------------------------------------- */
+
+/* One failure of a dispatch that is over. */
+struct failure {
+    enum outcome outcome; /* OUTCOME_INFRA or OUTCOME_TASK */
+    enum fault fault;
+    struct slice worker, detail;
+    struct slice record; /* run: what to keep should the rollout end by this */
+    uint64_t eval_ms;
+};
+
+#endif
