@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "broker/task_summary.h"
-
 static int get_stream(struct ledger *ledger, struct slice name, int64_t *ret, struct fail *fail)
 {
     int code = ledger_find_stream(ledger, name, ret, NULL);
@@ -34,11 +32,10 @@ static int add_group(struct ledger *ledger, const struct effect *effect, int64_t
                      struct fail *fail)
 {
     const struct core_task *summary = effect->summary;
-    uint64_t hash = task_summary_hash(effect->stream, effect->samples, effect->task);
 #define FACT(value) (summary ? NUMBER(value) : NOTHING)
     return ledger_do(ledger, LEDGER_ADD_GROUP, fail, NUMBER(number), TEXT(effect->group), NUMBER(stream),
-                     NUMBER(effect->samples), NUMBER(hash), NUMBER(effect->priority), NUMBER(effect->lease_ms),
-                     NUMBER(effect->accepted_ms), summary ? TEXT(summary->id) : NOTHING,
+                     NUMBER(effect->samples), NUMBER(effect->task_hash), NUMBER(effect->priority),
+                     NUMBER(effect->lease_ms), NUMBER(effect->accepted_ms), summary ? TEXT(summary->id) : NOTHING,
                      summary ? MAYBE_TEXT(summary->image) : NOTHING, FACT(summary->needs_engine),
                      FACT(summary->limit_ms[STAGE_INIT]), FACT(summary->limit_ms[STAGE_RUN]),
                      FACT(summary->limit_ms[STAGE_EVAL]), FACT(summary->total_ms), FACT(summary->bytes),

@@ -9,7 +9,8 @@ enum { NUMBER_MAX = 64 }; /* bytes of one that is not an integer */
 struct json_doc_reader {
     struct json_doc *doc;
     const uint8_t *at, *end;
-    bool no_memory, has_twice; /* why it could not be read, if it was not the form */
+    size_t nodes_max;
+    bool no_memory, has_twice, has_too_many; /* why it could not be read, if it was not the form */
 };
 
 /* ---- pieces of text ---------------------------------------------------------------------- */
@@ -43,6 +44,9 @@ static bool take_word(struct json_doc_reader *reader, const char *word)
 static uint32_t add_node(struct json_doc_reader *reader, enum json_doc_kind kind)
 {
     struct json_doc *doc = reader->doc;
+    reader->has_too_many = doc->count == reader->nodes_max;
+    if (reader->has_too_many)
+        return UINT32_MAX;
     if (doc->count == doc->capacity) {
         size_t capacity = doc->capacity ? doc->capacity * 2 : 64;
         struct json_doc_node *nodes = capacity < UINT32_MAX ? realloc(doc->nodes, capacity * sizeof(*nodes)) : NULL;
@@ -297,12 +301,12 @@ static bool read_value(struct json_doc_reader *reader, int level)
     }
 }
 
-int json_doc_parse(struct slice text, struct json_doc *ret, struct fail *fail)
+int json_doc_parse_up_to(struct slice text, size_t nodes_max, struct json_doc *ret, struct fail *fail)
 {
     *ret = (struct json_doc){.text = text};
     if (text.len >= UINT32_MAX)
         return fail_set(fail, -EPROTO, "the answer is too long");
-    struct json_doc_reader reader = {.doc = ret, .at = text.data, .end = text.data + text.len};
+    struct json_doc_reader reader = {.doc = ret, .at = text.data, .end = text.data + text.len, .nodes_max = nodes_max};
     if (read_value(&reader, 0)) {
         skip_blanks(&reader);
         if (reader.at == reader.end)
@@ -310,10 +314,17 @@ int json_doc_parse(struct slice text, struct json_doc *ret, struct fail *fail)
     }
     if (reader.no_memory)
         return fail_memory(fail);
+    if (reader.has_too_many)
+        return fail_set(fail, -E2BIG, "the JSON has more than %zu values and names", nodes_max);
     return fail_set(fail, -EPROTO,
                     reader.has_twice ? "the answer gives a key twice, before byte %zu"
                                      : "the answer is not JSON: byte %zu",
                     text.len ? (size_t)(reader.at - text.data) : 0);
+}
+
+int json_doc_parse(struct slice text, struct json_doc *ret, struct fail *fail)
+{
+    return json_doc_parse_up_to(text, UINT32_MAX, ret, fail);
 }
 
 void json_doc_finish(struct json_doc *doc)

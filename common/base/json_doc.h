@@ -4,8 +4,8 @@
  * table and a copy of every name and string would cost more than all the rest.
  *
  * Strict: RFC 8259, no name twice in one object (readers differ in which they take), UTF-8 not
- * checked (readers repair what they keep), at most JSON_DOC_LEVELS_MAX deep. Memory: 24 bytes a node, of which a byte of text makes at most one half. The text must
- * outlive the document. json_doc_look.h says what stands in it.
+ * checked (readers repair what they keep), at most JSON_DOC_LEVELS_MAX deep. Memory: 24 bytes a node, of which
+ * a byte of text makes at most one half. The text must outlive the document. json_doc_look.h says what stands in it.
  */
 #ifndef SLUICE_COMMON_BASE_JSON_DOC_H
 #define SLUICE_COMMON_BASE_JSON_DOC_H
@@ -48,6 +48,8 @@ struct json_doc {
 
 /* -EPROTO with a sentence when the text is no JSON, -ENOMEM. json_doc_finish it also after an error. */
 int json_doc_parse(struct slice text, struct json_doc *ret, struct fail *fail);
+/* -E2BIG, too, as soon as it has more values and names than that. */
+int json_doc_parse_up_to(struct slice text, size_t nodes_max, struct json_doc *ret, struct fail *fail);
 void json_doc_finish(struct json_doc *doc);
 
 #endif

@@ -1,5 +1,6 @@
 #include "schemas/task/task_read.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "schemas/task/task_json.h"
@@ -83,7 +84,7 @@ static bool refuse_json(const json_error_t *error, struct refusal *no)
 }
 
 /*
- * What reading costs goes by values and names, of which there is at most one more than there are of these
+ * What jansson's reading costs goes by values and names, of which there is at most one more than there are of these
  * marks outside of texts.
  */
 static size_t count_marks(struct slice json)
@@ -102,24 +103,36 @@ static size_t count_marks(struct slice json)
     return count;
 }
 
-static json_t *load(struct slice json, struct refusal *no)
+static bool refuse_values(struct refusal *no)
+{
+    return refuse(no, REFUSAL_TOO_LARGE, "", "a task's JSON has more than %d values and names", TASK_VALUES_MAX);
+}
+
+/* Not the common form: jansson says what it is, or why it is no JSON. */
+static json_t *load_uncommon(struct slice json, struct refusal *no)
 {
     json_error_t error;
+    if (count_marks(json) >= TASK_VALUES_MAX) {
+        refuse_values(no);
+        return NULL;
+    }
+    json_t *loaded = json_loadb(json.data ? (const char *)json.data : "", json.len, JSON_REJECT_DUPLICATES, &error);
+    if (!loaded)
+        refuse_json(&error, no);
+    return loaded;
+}
+
+static json_t *load(struct slice json, struct refusal *no)
+{
     if (json.len > TASK_BYTES_MAX) {
         refuse(no, REFUSAL_TOO_LARGE, "", "a task is %zu bytes, at most %d", json.len, TASK_BYTES_MAX);
         return NULL;
     }
-    if (count_marks(json) >= TASK_VALUES_MAX) {
-        refuse(no, REFUSAL_TOO_LARGE, "", "a task's JSON has more than %d values and names", TASK_VALUES_MAX);
-        return NULL;
-    }
-    json_t *loaded = task_json_read(json);
-    if (loaded)
-        return loaded;
-    loaded = json_loadb(json.data ? (const char *)json.data : "", json.len, JSON_REJECT_DUPLICATES, &error);
-    if (!loaded)
-        refuse_json(&error, no);
-    return loaded;
+    json_t *loaded;
+    int error = task_json_read(json, TASK_VALUES_MAX, &loaded);
+    if (error == -E2BIG)
+        refuse_values(no);
+    return error == -EPROTO ? load_uncommon(json, no) : loaded;
 }
 
 static bool read_task(struct task *task, const json_t *json, struct refusal *no)

@@ -1,5 +1,7 @@
 #include "schemas/task/task_json.h"
 
+#include <errno.h>
+
 #include "common/base/cleanup.h"
 #include "common/base/json_doc.h"
 #include "common/base/json_doc_look.h"
@@ -76,14 +78,17 @@ static json_t *make_value(const struct json_doc *tree, const struct json_doc_nod
     return NULL;
 }
 
-json_t *task_json_read(struct slice json)
+static json_t *make_root(const struct json_doc *tree)
+{
+    const struct json_doc_node *root = json_doc_root(tree);
+    return root->kind == JSON_DOC_OBJECT || root->kind == JSON_DOC_ARRAY ? make_value(tree, root) : NULL;
+}
+
+int task_json_read(struct slice json, size_t values_max, json_t **ret)
 {
     struct json_doc tree;
-    struct fail fail;
-    json_t *value = NULL;
-    if (json_doc_parse(json, &tree, &fail) == 0 &&
-        (json_doc_root(&tree)->kind == JSON_DOC_OBJECT || json_doc_root(&tree)->kind == JSON_DOC_ARRAY))
-        value = make_value(&tree, json_doc_root(&tree));
+    int error = json_doc_parse_up_to(json, values_max, &tree, NULL);
+    *ret = error ? NULL : make_root(&tree);
     json_doc_finish(&tree);
-    return value;
+    return *ret ? 0 : error == -E2BIG ? -E2BIG : -EPROTO;
 }

@@ -15,9 +15,9 @@
 #include "common/base/slice.h"
 
 /*
- * An object or an array, as json_loadb with JSON_REJECT_DUPLICATES makes it; the caller's. NULL:
- * given up; ask jansson.
+ * *ret: an object or an array, as json_loadb with JSON_REJECT_DUPLICATES makes it; the caller's. -E2BIG: it has more
+ * than `values_max` values and names. -EPROTO: given up; ask jansson. *ret is NULL after an error.
  */
-json_t *task_json_read(struct slice json);
+int task_json_read(struct slice json, size_t values_max, json_t **ret);
 
 #endif

@@ -131,6 +131,7 @@ void handle_group_submit(struct core *core, const struct call *call)
     persist->group = group_id(group);
     persist->stream = stream_name(stream);
     persist->samples = group->samples;
+    persist->task_hash = group->task_hash;
     persist->owner = client_name(stream->owner);
     persist->priority = group->work->priority;
     persist->task = in->task;

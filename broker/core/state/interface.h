@@ -156,6 +156,7 @@ struct effect {
     union {
         struct {                                               /* PERSIST_GROUP */
             uint64_t samples, priority, lease_ms, accepted_ms; /* accepted_ms by the ledger's clock */
+            uint64_t task_hash;                                /* as core_handle was given it */
             struct slice owner;                                /* whose stream and group it is, may be empty */
             struct slice task;
             const struct core_task *summary; /* of `task`, borrowed as it is; NULL: not known */

@@ -31,7 +31,7 @@ static char *dense_task(void)
     char *task = malloc(sizeof(head) + sizeof(tail) + (size_t)TASK_VALUES_MAX * 4);
     assert_non_null(task);
     memcpy(task, head, len);
-    for (int i = 0; i < TASK_VALUES_MAX / 2 - 16; i++, len += 3)
+    for (int i = 0; i < TASK_VALUES_MAX - 16; i++, len += 3)
         memcpy(task + len, ",[]", 3);
     memcpy(task + len, tail, sizeof(tail));
     return task;

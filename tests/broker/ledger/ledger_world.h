@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "broker/ledger/ledger.h"
+#include "broker/task_summary.h"
 #include "common/base/cleanup.h"
 
 #define S(text) slice_from_str(text)
@@ -90,8 +91,12 @@ static inline void commit_one(struct world *world, struct effect effect) { commi
 
 static inline struct effect group(const char *id, const char *stream, unsigned samples)
 {
-    return (struct effect){
-        .kind = PERSIST_GROUP, .group = S(id), .stream = S(stream), .samples = samples, .task = S(task_json)};
+    return (struct effect){.kind = PERSIST_GROUP,
+                           .group = S(id),
+                           .stream = S(stream),
+                           .samples = samples,
+                           .task = S(task_json),
+                           .task_hash = task_summary_hash(S(stream), samples, S(task_json))};
 }
 
 static inline struct effect init_of(const char *id, struct slice digest, struct slice layer)

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -201,7 +202,8 @@ static void any_one_byte_damaged_is_refused_or_read(void **state)
 /* True when it was read; then jansson reads the same. */
 static bool is_read_alike(struct slice text)
 {
-    json_t *ours = task_json_read(text);
+    json_t *ours;
+    task_json_read(text, TASK_VALUES_MAX, &ours);
     json_t *theirs = json_loadb((const char *)text.data, text.len, JSON_REJECT_DUPLICATES, NULL);
     bool is_read = ours != NULL, is_same = !is_read || json_equal(ours, theirs);
     json_decref(ours);
@@ -269,9 +271,23 @@ static void what_jansson_refuses_is_not_read_without_it(void **state)
         "[truefalse]",
         "[nul",
     };
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
-        assert_null(task_json_read(slice_from_str(wrong[i])));
-    assert_null(task_json_read(slice_of("[\"a\0b\"]", 7)));
+    json_t *ours;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        assert_int_equal(task_json_read(slice_from_str(wrong[i]), TASK_VALUES_MAX, &ours), -EPROTO);
+        assert_null(ours);
+    }
+    assert_int_equal(task_json_read(slice_of("[\"a\0b\"]", 7), TASK_VALUES_MAX, &ours), -EPROTO);
+}
+
+static void values_and_names_are_counted_and_bounded(void **state)
+{
+    (void)state;
+    struct slice eight = slice_from_str("{\"a\":[1,\"{,:[\",[]],\"b\":{}}"); /* marks in a text are none */
+    json_t *ours;
+    assert_int_equal(task_json_read(eight, 8, &ours), 0);
+    json_decref(ours);
+    assert_int_equal(task_json_read(eight, 7, &ours), -E2BIG);
+    assert_null(ours);
 }
 
 static void a_damaged_byte_is_read_as_jansson_does_or_left_to_it(void **state)
@@ -329,6 +345,7 @@ int main(void)
         cmocka_unit_test(any_one_byte_damaged_is_refused_or_read),
         cmocka_unit_test(what_is_common_is_read_without_jansson),
         cmocka_unit_test(what_jansson_refuses_is_not_read_without_it),
+        cmocka_unit_test(values_and_names_are_counted_and_bounded),
         cmocka_unit_test(a_damaged_byte_is_read_as_jansson_does_or_left_to_it),
         cmocka_unit_test(base64_is_read_only_as_the_standard_writes_it),
     };
