@@ -3,14 +3,17 @@
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/heap.h"
 #include "common/base/table.h"
 
 enum { CONNECTIONS_MAX = 65536, NAME_MAX_BYTES = 64 };
 
 struct peer {
-    struct list link, inbound; /* by place */
-    uint64_t number;           /* of no other peer, ever */
-    uint64_t place;            /* of its message that was taken last */
+    struct list inbound;   /* by place */
+    struct heap_node turn; /* in turns->waiting while something of it waits, by what it cost in all ... */
+    struct list link;      /* ... and in turns->idle while nothing does */
+    uint64_t number;       /* of no other peer, ever */
+    uint64_t place;        /* of its message that was taken last */
     size_t count, bytes;
     int64_t used_us, last_us;      /* what it cost in all, and what its last message did */
     uint64_t round;                /* in which something of it was read last */
@@ -27,8 +30,10 @@ struct connection {
 
 struct turns {
     struct table by_name;
-    struct list peers;
-    struct peer nobody, *taken; /* `nobody`: for whom there was no memory; whose message was taken last, or NULL */
+    struct heap waiting;
+    struct list idle;           /* who was served longest ago is first */
+    struct peer nobody;         /* for whom there was no memory; in neither of them for want of it */
+    struct peer *taken;         /* whose message was taken last, or NULL */
     size_t count, bytes, heavy; /* messages; peers of which half as much waits as may */
     uint64_t numbers, round;
     bool round_has_ended;
@@ -41,7 +46,13 @@ static void begin_peer(struct turns *turns, struct peer *peer)
 {
     peer->number = ++turns->numbers;
     list_init(&peer->inbound);
-    list_push_back(&turns->peers, &peer->link);
+    list_push_back(&turns->idle, &peer->link);
+}
+
+/* Of two that have cost the same, who was known first. */
+static bool is_before(const struct heap_node *a, const struct heap_node *b)
+{
+    return container_of(a, const struct peer, turn)->number < container_of(b, const struct peer, turn)->number;
 }
 
 struct turns *turns_create(void)
@@ -49,18 +60,19 @@ struct turns *turns_create(void)
     struct turns *turns = calloc(1, sizeof(*turns));
     if (!turns)
         return NULL;
-    list_init(&turns->peers);
+    turns->waiting.is_before = is_before;
+    list_init(&turns->idle);
     begin_peer(turns, &turns->nobody);
     return turns;
 }
 
 static void forget(struct turns *turns, struct peer *peer)
 {
+    list_remove(&peer->link);
     if (peer == &turns->nobody) {
         peer->used_us = peer->last_us = 0;
         return;
     }
-    list_remove(&peer->link);
     table_take(&turns->by_name, slice_of(peer->name, peer->len));
     free(peer);
 }
@@ -71,9 +83,10 @@ void turns_destroy(struct turns **destroying)
     struct peer *peer;
     if (!turns)
         return;
-    LIST_EACH(peer, &turns->peers, link)
+    LIST_EACH(peer, &turns->idle, link)
         forget(turns, peer);
     table_finish(&turns->by_name);
+    heap_finish(&turns->waiting);
     free(turns);
 }
 
@@ -117,6 +130,23 @@ static struct peer *find_peer(struct turns *turns, struct slice name)
     return peer;
 }
 
+/* It has its turns from now on. False when there is no memory for that. */
+static bool begin_waiting(struct turns *turns, struct peer *peer)
+{
+    if (peer->used_us < turns->least_us)
+        peer->used_us = turns->least_us;
+    if (peer != &turns->nobody && !heap_put(&turns->waiting, &peer->turn, peer->used_us))
+        return false;
+    list_remove(&peer->link);
+    return true;
+}
+
+static void end_waiting(struct turns *turns, struct peer *peer)
+{
+    heap_remove(&turns->waiting, &peer->turn);
+    list_push_back(&turns->idle, &peer->link);
+}
+
 /*
  * A round ends when a connection comes a second time. Where that is the only one of its peer, it counts as its message of
  * the next round: it gives one in each.
@@ -150,6 +180,11 @@ bool turns_add(struct turns *turns, struct slice name, int fd, struct turn_inbou
 {
     struct connection *connection = &turns->connections[fd >= 0 && fd < CONNECTIONS_MAX ? fd : 0];
     struct peer *peer = find_peer(turns, name);
+    if (!peer->count && !begin_waiting(turns, peer)) {
+        peer = &turns->nobody;
+        if (!peer->count)
+            begin_waiting(turns, peer);
+    }
     bool was_heavy = has_filled(peer, 1);
     note_round(turns, peer, connection);
     if (has_filled(peer, 2) && !anyway)
@@ -158,8 +193,6 @@ bool turns_add(struct turns *turns, struct slice name, int fd, struct turn_inbou
         *connection = (struct connection){.peer = peer->number, .round = connection->round};
     inbound->place = connection->next_place > peer->place ? connection->next_place : peer->place;
     connection->next_place = inbound->place + 1;
-    if (!peer->count && peer->used_us < turns->least_us)
-        peer->used_us = turns->least_us;
     queue_inbound(peer, inbound);
     peer->count++, peer->bytes += inbound->bytes;
     turns->count++, turns->bytes += inbound->bytes;
@@ -169,22 +202,29 @@ bool turns_add(struct turns *turns, struct slice name, int fd, struct turn_inbou
 
 /* ---- taking ----------------------------------------------------------------------------------- */
 
-/* Whose turn it is, or NULL. Accounts that no longer matter go: they are where the least is, or nothing waits. */
+/* Accounts of those of whom nothing waits, once they do not matter: they are where the least is, or nothing waits at all. */
+static void forget_idle(struct turns *turns)
+{
+    struct peer *peer;
+    LIST_EACH(peer, &turns->idle, link) {
+        if (turns->count && peer->used_us > turns->least_us)
+            return;
+        forget(turns, peer);
+    }
+}
+
+/* Whose turn it is, or NULL. */
 static struct peer *find_next(struct turns *turns)
 {
-    struct peer *next = NULL, *peer;
-    LIST_EACH(peer, &turns->peers, link) {
-        if (peer->count && (!next || peer->used_us < next->used_us))
-            next = peer;
-        else if (!peer->count && (!turns->count || peer->used_us <= turns->least_us))
-            forget(turns, peer);
-    }
-    return next;
+    struct heap_node *first = heap_peek(&turns->waiting);
+    struct peer *next = first ? container_of(first, struct peer, turn) : NULL, *nobody = &turns->nobody;
+    return nobody->count && (!next || nobody->used_us <= next->used_us) ? nobody : next;
 }
 
 struct turn_inbound *turns_take(struct turns *turns, int64_t most_us)
 {
     turns->taken = NULL; /* it may be forgotten */
+    forget_idle(turns);
     struct peer *next = find_next(turns);
     if (!next || next->last_us > most_us)
         return NULL;
@@ -197,13 +237,18 @@ struct turn_inbound *turns_take(struct turns *turns, int64_t most_us)
     turns->count--, turns->bytes -= inbound->bytes;
     turns->heavy -= was_heavy && !has_filled(next, 1);
     turns->taken = next;
+    if (!next->count)
+        end_waiting(turns, next);
     return inbound;
 }
 
 void turns_charge(struct turns *turns, int64_t cost_us)
 {
-    if (!turns->taken)
+    struct peer *peer = turns->taken;
+    if (!peer)
         return;
-    turns->taken->used_us += cost_us;
-    turns->taken->last_us = cost_us;
+    peer->used_us += cost_us;
+    peer->last_us = cost_us;
+    if (peer->turn.place)
+        heap_put(&turns->waiting, &peer->turn, peer->used_us); /* it is in: that needs no memory */
 }

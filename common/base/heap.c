@@ -2,6 +2,11 @@
 
 #include <stdlib.h>
 
+static bool goes_before(const struct heap *heap, const struct heap_node *a, const struct heap_node *b)
+{
+    return a->key != b->key ? a->key < b->key : heap->is_before && heap->is_before(a, b);
+}
+
 static void settle(struct heap *heap, size_t index, struct heap_node *node)
 {
     heap->nodes[index] = node;
@@ -11,7 +16,7 @@ static void settle(struct heap *heap, size_t index, struct heap_node *node)
 static void rise(struct heap *heap, size_t index)
 {
     struct heap_node *node = heap->nodes[index];
-    while (index > 0 && heap->nodes[(index - 1) / 2]->key > node->key) {
+    while (index > 0 && goes_before(heap, node, heap->nodes[(index - 1) / 2])) {
         settle(heap, index, heap->nodes[(index - 1) / 2]);
         index = (index - 1) / 2;
     }
@@ -23,9 +28,9 @@ static void sink(struct heap *heap, size_t index)
     struct heap_node *node = heap->nodes[index];
     for (;;) {
         size_t child = 2 * index + 1;
-        if (child + 1 < heap->count && heap->nodes[child + 1]->key < heap->nodes[child]->key)
+        if (child + 1 < heap->count && goes_before(heap, heap->nodes[child + 1], heap->nodes[child]))
             child++;
-        if (child >= heap->count || heap->nodes[child]->key >= node->key)
+        if (child >= heap->count || !goes_before(heap, heap->nodes[child], node))
             break;
         settle(heap, index, heap->nodes[child]);
         index = child;
@@ -86,7 +91,7 @@ bool heap_is_sound(const struct heap *heap)
     for (size_t i = 0; i < heap->count; i++) {
         if (heap->nodes[i]->place != i + 1)
             return false;
-        if (i > 0 && heap->nodes[(i - 1) / 2]->key > heap->nodes[i]->key)
+        if (i > 0 && goes_before(heap, heap->nodes[i], heap->nodes[(i - 1) / 2]))
             return false;
     }
     return true;
@@ -95,5 +100,5 @@ bool heap_is_sound(const struct heap *heap)
 void heap_finish(struct heap *heap)
 {
     free(heap->nodes);
-    *heap = (struct heap){0};
+    *heap = (struct heap){.is_before = heap->is_before};
 }

@@ -19,9 +19,11 @@ struct heap_node {
     uint32_t place; /* index + 1 */
 };
 
-struct heap {
+struct heap { /* begins as zeroes, with `is_before` where wanted */
     struct heap_node **nodes;
     size_t count, capacity;
+    /* Of two with the same key, whether `a` goes before `b`; NULL: either may. */
+    bool (*is_before)(const struct heap_node *a, const struct heap_node *b);
 };
 
 /* Puts a member in, or moves it if it is in already. False when out of memory. */
