@@ -7,7 +7,7 @@ import time
 import unittest
 
 sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
-from case import Case, Fleet, noop, sandbox  # noqa: E402
+from case import Case, Fleet, chat, noop, sandbox, script  # noqa: E402
 from harness import BINARY, PYTHON, SLUICE, SOURCE, memory_bound  # noqa: E402
 import msgpack  # noqa: E402
 import zmq  # noqa: E402
@@ -116,19 +116,24 @@ class Trainers(Case):
         self.assert_all(self.read(self.client(fleet), "s", 3000))
 
     def test_work_of_a_trainer_that_vanished_ends_with_its_lease(self):
-        fleet = self.enter(Fleet(slots=8))
+        fleet = Fleet(slots=8)
+        fleet.add_engine(script())
+        self.enter(fleet)
         path = os.path.join(fleet.root, "tasks.jsonl")
         with open(path, "w", encoding="utf-8") as file:
-            for task in [sandbox(1, "sleep 6")] + [sandbox(k, "sleep 100") for k in range(2, 8)]:
+            for task in (sandbox(1, "sleep 10"), *(sandbox(k, "sleep 100", limits={"command_s": 120}) for k in range(2, 8))):
                 file.write(json.dumps(task) + "\n")
-        trainer = fleet.add("trainer", [SLUICE, "submit", path, "--stream", "s", "--lease", "2s", "--wait"], ready="")
+        trainer = fleet.add("trainer", [SLUICE, "submit", path, "--stream", "s", "--lease", "6s", "--wait"], ready="")
         trainer.start()
         client = self.client(fleet)  # asks for another stream only
-        fleet.wait_for(lambda s: s["rollouts"]["accepted"] == 7 and s["rollouts"]["live"] == 6, 60,
-                       "one has ended, three times the lease later")
-        client.submit([sandbox(9, "sleep 8")], stream="other")
+        fleet.wait_for(lambda s: s["rollouts"]["accepted"] == 7 and s["rollouts"]["live"] == 6, 90,
+                       "one has ended, later than the lease would have if it was not renewed")
+        client.policy_pause()
+        client.submit([chat(9)], stream="other")  # which waits for the engine
+        fleet.wait_for(lambda s: s["rollouts"]["live"] == 7, 30, "all others live")
         trainer.kill()
-        fleet.wait_for(lambda s: s["rollouts"]["live"] == 1, 7, "only the other stream's goes on")
+        fleet.wait_for(lambda s: s["rollouts"]["live"] == 1, 30, "only the other stream's goes on")
+        client.policy_resume()
         self.assert_all(self.read(client, "other", 1))
         seen = self.read(client, "s", 7)
         self.assert_all(seen[:1])
