@@ -28,22 +28,29 @@ static bool is_one_of(const char *text, const char *const *words)
     return false;
 }
 
-/* Every TEXT of a map ends within its room and is UTF-8. */
-static bool check_texts(const struct spot *spot, enum record_map_id id, const void *base)
+bool record_texts_check(enum record_map_id id, const void *base, const char **ret_key, enum refusal_reason *ret_reason)
 {
     const struct record_map *map = record_map_get(id);
     for (size_t i = 0; i < map->field_count; i++) {
         const struct record_field *field = &map->fields[i];
-        if (field->type != RECORD_TEXT)
-            continue;
         const char *text = (const char *)base + field->offset;
-        size_t len = strnlen(text, field->size);
-        if (len == field->size)
-            return refuse_at(spot, field->key, REFUSAL_TOO_LARGE, "is too long");
-        if (!utf8_is_valid(slice_of(text, len)))
-            return refuse_at(spot, field->key, REFUSAL_NOT_UTF8, "is not UTF-8 text");
+        size_t len = field->type == RECORD_TEXT ? strnlen(text, field->size) : 0;
+        bool is_long = field->type == RECORD_TEXT && len == field->size;
+        if (!is_long && utf8_is_valid(slice_of(text, len)))
+            continue;
+        *ret_key = field->key;
+        *ret_reason = is_long ? REFUSAL_TOO_LARGE : REFUSAL_NOT_UTF8;
+        return false;
     }
     return true;
+}
+
+static bool check_texts(const struct spot *spot, enum record_map_id id, const void *base)
+{
+    const char *key;
+    enum refusal_reason reason;
+    return record_texts_check(id, base, &key, &reason) ||
+           refuse_at(spot, key, reason, reason == REFUSAL_TOO_LARGE ? "is too long" : "is not UTF-8 text");
 }
 
 /* Times are finite, and where an engine told them, no less than 0. */

@@ -11,6 +11,7 @@
 struct decoder {
     struct reader in;
     struct refusal *no;
+    const char *what; /* is read, for sentences */
     uint32_t version; /* of the record; 0: not read yet */
     char path[128];   /* where we are: "traces[0].turns[3]" */
     size_t tokens, turns;
@@ -32,7 +33,7 @@ static void leave(struct decoder *decoder, size_t len) { decoder->path[len] = '\
 
 static bool refuse_here(const struct decoder *decoder, enum refusal_reason reason, const char *why)
 {
-    return refuse(decoder->no, reason, decoder->path, "trajectory record: %s %s",
+    return refuse(decoder->no, reason, decoder->path, "%s: %s %s", decoder->what,
                   decoder->path[0] ? decoder->path : "it", why);
 }
 
@@ -291,16 +292,22 @@ static void upgrade(struct record *record)
     record->version = RECORD_VERSION;
 }
 
+bool record_map_decode(struct slice bytes, enum record_map_id id, uint32_t version, const char *what, void *base,
+                       struct refusal *no)
+{
+    struct decoder decoder = {.in = {bytes, 0}, .no = no, .what = what, .version = version};
+    return decode_map(&decoder, id, base) &&
+           (!reader_left(&decoder.in) || refuse_here(&decoder, REFUSAL_MALFORMED, "is followed by stray bytes"));
+}
+
 bool record_decode(struct slice bytes, struct record *ret, struct refusal *no)
 {
-    struct decoder decoder = {.in = {bytes, 0}, .no = no};
+    static const char what[] = "trajectory record";
     record_init(ret);
     if (bytes.len > RECORD_BYTES_MAX)
-        return refuse_here(&decoder, REFUSAL_TOO_LARGE, "is longer than a record may be");
-    if (!decode_map(&decoder, MAP_record, ret))
+        return refuse(no, REFUSAL_TOO_LARGE, "", "%s: it is longer than a record may be", what);
+    if (!record_map_decode(bytes, MAP_record, 0, what, ret, no))
         return false;
-    if (reader_left(&decoder.in))
-        return refuse_here(&decoder, REFUSAL_MALFORMED, "is followed by stray bytes");
     upgrade(ret);
     return record_check(ret, no);
 }

@@ -93,6 +93,11 @@ static bool encode_map(struct buffer *out, enum record_map_id id, const void *ba
     return !out->failed;
 }
 
+bool record_map_encode(struct buffer *out, enum record_map_id id, const void *base)
+{
+    return encode_map(out, id, base);
+}
+
 bool record_encode(const struct record *record, struct buffer *out, struct refusal *no)
 {
     size_t start = out->len;

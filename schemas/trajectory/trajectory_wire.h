@@ -1,11 +1,11 @@
 /*
- * trajectory_wire.h - trajectory.def as tables, for what writes records and what
- * reads them. Private to trajectory*.c and their tests.
+ * trajectory_wire.h - trajectory.def as tables, for what writes records and verdicts and what
+ * reads them. Private to this folder's files and their tests.
  */
 #ifndef SLUICE_SCHEMAS_TRAJECTORY_TRAJECTORY_WIRE_H
 #define SLUICE_SCHEMAS_TRAJECTORY_TRAJECTORY_WIRE_H
 
-#include "schemas/trajectory/trajectory.h"
+#include "schemas/trajectory/verdict.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && sizeof(float) == 4,
                "arrays go onto the wire as they lie in memory");
@@ -66,6 +66,17 @@ struct record_map {
 const struct record_map *record_map_get(enum record_map_id id);
 /* Whether a map may be without it. */
 bool record_field_is_optional(const struct record_field *field);
+
+/* Appends the map, unchecked; false when out of memory. */
+bool record_map_encode(struct buffer *out, enum record_map_id id, const void *base);
+/*
+ * Reads one map and nothing behind it into the zeroed `base`; keys of `version` and older ones are known, and 0: the
+ * map says its version first. `what` begins the refusal's sentence. What values mean together is not looked at.
+ */
+bool record_map_decode(struct slice bytes, enum record_map_id id, uint32_t version, const char *what, void *base,
+                       struct refusal *no);
+/* Every TEXT of a map ends within its room and is UTF-8; else *ret_key is the one that is not. */
+bool record_texts_check(enum record_map_id id, const void *base, const char **ret_key, enum refusal_reason *ret_reason);
 
 /* A zeroed element more at the list's end, or NULL: out of memory, or `max` are there. */
 void *record_list_add(void *list, size_t *count, size_t *capacity, size_t size, size_t max);

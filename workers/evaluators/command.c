@@ -16,7 +16,7 @@
 #include "workers/evaluators/evaluator.h"
 #include "workers/stages/sandbox/stage_confirm.h"
 #include "workers/stages/sandbox/stage_sandbox.h"
-#include "workers/evaluators/verdict.h"
+#include "workers/evaluators/exit_status.h"
 #include "workers/runtime/offload.h"
 #include "workers/files/dirtree.h"
 
@@ -159,8 +159,8 @@ static void judge_file(struct job *job, struct stage_sandbox *room)
 static void judge_status(struct job *job, const struct ended *ended, const char *how, const char *tail)
 {
     struct verdict verdict;
-    verdict_read(job->task, ended->output.status, ended->errors.text, &verdict);
-    if (verdict.is_broken)
+    exit_status_judge(job->task, ended->output.status, ended->errors.text, &verdict);
+    if (!verdict.has_reward)
         job_set_outcome(job, OUTCOME_TASK, "the evaluator is broken, it %s, %s: %s", how, verdict.why, tail);
     else
         evaluator_reward(job, verdict.reward, "the evaluator %s%s%s", how, *tail ? ": " : "", tail);

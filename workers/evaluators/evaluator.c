@@ -22,14 +22,23 @@ const struct evaluator *evaluator_find(const char *name)
     return NULL;
 }
 
+void evaluator_end(struct job *job, struct verdict *verdict)
+{
+    job_set_outcome(job, verdict->has_reward ? OUTCOME_OK : OUTCOME_TASK, "%s", verdict->why);
+    verdict_finish(&job->result.verdict);
+    job->result.verdict = *verdict;
+    *verdict = (struct verdict){0};
+}
+
 void evaluator_reward(struct job *job, double reward, const char *format, ...)
 {
-    char words[sizeof(job->result.detail)];
+    struct refusal no;
+    AUTO_VERDICT verdict = {0};
     va_list args;
     va_start(args, format);
-    vsnprintf(words, sizeof(words), format, args);
+    vsnprintf(verdict.why, sizeof(verdict.why), format, args);
     va_end(args);
-    job_set_outcome(job, OUTCOME_OK, "%s", words);
-    job->result.has_reward = true;
-    job->result.reward = reward;
+    if (!verdict_set_reward(&verdict, reward, &no))
+        verdict_say(&verdict, "the evaluator is broken: %s", no.text);
+    evaluator_end(job, &verdict);
 }

@@ -1,7 +1,9 @@
 /*
  * evaluator.h - ways to score a rollout (evaluator.c): one evaluator, one file. It runs in the
- * eval job's fiber and ends the job. A reward (evaluator_reward) comes only from an evaluator that
- * ran to its end; a broken one is outcome task, a sandbox that failed is infra.
+ * eval job's fiber and ends the job, by a verdict (verdict.h: reward, its parts, metrics, tests) with evaluator_end,
+ * or by a reward alone with evaluator_reward. A reward comes only from an evaluator that ran to its end; a broken one
+ * is outcome task, a sandbox that failed is infra. What judges text alone is best written as a function from task
+ * and text to a verdict, which knows no job.
  */
 #ifndef SLUICE_WORKERS_EVALUATORS_EVALUATOR_H
 #define SLUICE_WORKERS_EVALUATORS_EVALUATOR_H
@@ -18,6 +20,11 @@ const struct evaluator *evaluator_find(const char *name); /* NULL: no such evalu
 extern const struct evaluator evaluator_command; /* evaluators/command.c */
 extern const struct evaluator evaluator_math;    /* evaluators/math/math.c */
 
+/*
+ * Ends the job, taking the verdict, which is all zero then. With a reward it is ok; without, the evaluator is broken,
+ * and the outcome is task. `why` becomes the detail.
+ */
+void evaluator_end(struct job *job, struct verdict *verdict);
 /* Ends the job ok with a reward, and why in words. */
 void evaluator_reward(struct job *job, double reward, const char *format, ...) __attribute__((format(printf, 3, 4)));
 

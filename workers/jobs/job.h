@@ -19,6 +19,7 @@
 
 #include "schemas/messages/message.h"
 #include "schemas/task/task.h"
+#include "schemas/trajectory/verdict.h"
 #include "workers/engines/engine.h"
 #include "workers/engines/migration.h"
 #include "workers/images/images.h"
@@ -48,8 +49,7 @@ struct job_result {
     enum outcome outcome;
     enum fault fault; /* task and infra: what is to blame, where that is known */
     char detail[2048];
-    bool has_reward;
-    double reward;
+    struct verdict verdict;                         /* eval: its reward counts with outcome ok only; `why` is unused */
     struct layer layer;                             /* init, run */
     char *answer;                                   /* run; may be NULL; cut to 65,536 bytes of UTF-8 when sent */
     struct buffer record;                           /* run: encoded; may be empty */

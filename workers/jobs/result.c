@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "common/base/cleanup.h"
 #include "common/base/text.h"
 
 enum { ANSWER_MAX = 65536 };
@@ -23,8 +24,20 @@ static void put_products(struct msg_job_result *message, const struct job_result
     message->has_tokenizer_digest = message->tokenizer_digest.len > 0;
     message->template_digest = slice_from_str(result->template_digest);
     message->has_template_digest = message->template_digest.len > 0;
-    message->has_reward = result->has_reward && result->outcome == OUTCOME_OK;
-    message->reward = result->reward;
+}
+
+/* A broken evaluator's tests say what broke; its reward is none. False with a refusal: the verdict breaks its schema. */
+static bool put_verdict(struct msg_job_result *message, const struct job_result *result, struct buffer *bytes,
+                        struct refusal *no)
+{
+    const struct verdict *verdict = &result->verdict;
+    message->has_reward = verdict->has_reward && result->outcome == OUTCOME_OK;
+    message->reward = verdict->reward;
+    message->has_verdict = verdict_has_details(verdict);
+    if (message->has_verdict && !verdict_encode(verdict, bytes, no))
+        return false;
+    message->verdict = buffer_peek(bytes);
+    return true;
 }
 
 static void put_fault(struct msg_job_result *message, const struct job_result *result)
@@ -50,8 +63,9 @@ bool result_encode(struct job *job, const char *worker, uint64_t token, uint64_t
     text_sanitize(result->detail);
     put_end(&message, result);
     put_products(&message, result);
+    AUTO_BUFFER verdict = {0};
     struct refusal no;
-    if (message_encode(MSG_job_result, &message, out, &no))
+    if (put_verdict(&message, result, &verdict, &no) && message_encode(MSG_job_result, &message, out, &no))
         return !out->failed;
     job_set_outcome(job, OUTCOME_INFRA, "the result cannot be sent: %s: %s", no.field, no.text);
     return result_encode_bare(job->start.job, worker, token, ms, result, out);
@@ -70,6 +84,7 @@ void result_finish(struct job_result *result)
 {
     layer_finish(&result->layer);
     buffer_finish(&result->record);
+    verdict_finish(&result->verdict);
     free(result->answer);
     result->answer = NULL;
 }

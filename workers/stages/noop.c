@@ -16,8 +16,7 @@ static void noop_run(struct job *job)
 
 static void noop_eval(struct job *job)
 {
-    job->result.has_reward = true;
-    job->result.reward = 1.0;
+    verdict_set_reward(&job->result.verdict, 1.0, NULL);
     job_set_outcome(job, OUTCOME_OK, "noop");
 }
 

@@ -45,8 +45,8 @@ static void what_the_stage_left_is_sent(void **state)
     snprintf(job.result.layer.digest, sizeof(job.result.layer.digest), "sha256:aa");
     assert_true(buffer_append_str(&job.result.layer.inlined, "layer"));
     assert_true(buffer_append_str(&job.result.record, "record"));
-    job.result.has_reward = true;
-    job.result.reward = 0.5;
+    job.result.verdict.has_reward = true;
+    job.result.verdict.reward = 0.5;
     encode();
     assert_true(slice_is(sent.worker, "w") && slice_is(sent.job, "run:g/0"));
     assert_int_equal(sent.token, 7);
@@ -61,18 +61,33 @@ static void what_it_did_not_leave_is_absent(void **state)
 {
     (void)state;
     encode();
-    assert_false(sent.has_layer_digest || sent.has_layer || sent.has_answer || sent.has_record || sent.has_reward);
+    assert_false(sent.has_layer_digest || sent.has_layer || sent.has_answer || sent.has_record || sent.has_reward ||
+                 sent.has_verdict);
 }
 
 static void only_ok_has_a_reward(void **state)
 {
     (void)state;
-    job.result.has_reward = true;
-    job.result.reward = 1;
+    job.result.verdict.has_reward = true;
+    job.result.verdict.reward = 1;
     job_set_outcome(&job, OUTCOME_TASK, "the evaluator broke");
     encode();
     assert_true(slice_is(sent.outcome, "task"));
     assert_false(sent.has_reward);
+}
+
+static void parts_metrics_and_tests_are_sent_of_a_broken_evaluator_too(void **state)
+{
+    (void)state;
+    AUTO_VERDICT read = {0};
+    struct refusal no = {0};
+    assert_true(verdict_add_part(&job.result.verdict, "correct", 1, 1, NULL));
+    assert_true(verdict_add_test(&job.result.verdict, "t", TEST_ERROR, "no module", NULL, NULL));
+    job_set_outcome(&job, OUTCOME_TASK, "the evaluator broke");
+    encode();
+    assert_true(sent.has_verdict && !sent.has_reward);
+    assert_true(verdict_decode(sent.verdict, &read, &no));
+    assert_true(read.part_count == 1 && read.tests->error == 1);
 }
 
 static void a_fault_goes_with_task_and_infra_and_with_nothing_else(void **state)
@@ -146,8 +161,8 @@ static void what_breaks_the_schema_becomes_infra_with_the_reason(void **state)
 static void a_reward_that_is_no_number_becomes_infra(void **state)
 {
     (void)state;
-    job.result.has_reward = true;
-    job.result.reward = strtod("nan", NULL);
+    job.result.verdict.has_reward = true;
+    job.result.verdict.reward = strtod("nan", NULL);
     encode();
     assert_true(slice_is(sent.outcome, "infra"));
     assert_false(sent.has_reward);
@@ -160,6 +175,7 @@ int main(void)
         TEST(what_the_stage_left_is_sent),
         TEST(what_it_did_not_leave_is_absent),
         TEST(only_ok_has_a_reward),
+        TEST(parts_metrics_and_tests_are_sent_of_a_broken_evaluator_too),
         TEST(a_fault_goes_with_task_and_infra_and_with_nothing_else),
         TEST(an_answer_is_cut_between_characters),
         TEST(text_that_is_not_utf8_is_repaired_and_sent),

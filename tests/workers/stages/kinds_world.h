@@ -150,7 +150,7 @@ static inline void expect(const struct job *job, enum outcome outcome, const cha
     if (job->result.outcome != outcome || !strstr(job->result.detail, words))
         fail_msg("%s (%s), not %s (%s)", outcome_wire(job->result.outcome), job->result.detail, outcome_wire(outcome),
                  words);
-    assert_true(!job->result.has_reward || outcome == OUTCOME_OK);
+    assert_true(!job->result.verdict.has_reward || outcome == OUTCOME_OK);
 }
 
 /* Init of a task that must end so; it leaves no layer then. */
@@ -180,8 +180,8 @@ static inline void expect_reward(const char *json, double reward, const char *wo
 {
     struct job eval = run_task(json);
     expect(&eval, OUTCOME_OK, words);
-    assert_true(eval.result.has_reward);
-    assert_true(eval.result.reward == reward);
+    assert_true(eval.result.verdict.has_reward);
+    assert_true(eval.result.verdict.reward == reward);
     end_job(&eval);
 }
 
@@ -189,7 +189,7 @@ static inline void expect_no_reward(const char *json, enum outcome outcome, cons
 {
     struct job eval = run_task(json);
     expect(&eval, outcome, words);
-    assert_false(eval.result.has_reward);
+    assert_false(eval.result.verdict.has_reward);
     end_job(&eval);
 }
 

@@ -309,15 +309,15 @@ FIBER_TEST(math_compares_the_last_box_of_the_answer)
     "\"}}"
     struct job eval = run_stage(STAGE_EVAL, MATH, NULL, NULL, "so \\boxed{2}");
     expect(&eval, OUTCOME_OK, "\\boxed{2} equals 2.0");
-    assert_true(eval.result.has_reward && eval.result.reward == 1.0);
+    assert_true(eval.result.verdict.has_reward && eval.result.verdict.reward == 1.0);
     end_job(&eval);
     eval = run_stage(STAGE_EVAL, MATH, NULL, NULL, "\\boxed{2} no, \\boxed{3}");
     expect(&eval, OUTCOME_OK, "\\boxed{3} does not equal 2.0");
-    assert_true(eval.result.has_reward && eval.result.reward == 0.0);
+    assert_true(eval.result.verdict.has_reward && eval.result.verdict.reward == 0.0);
     end_job(&eval);
     eval = run_stage(STAGE_EVAL, MATH, NULL, NULL, NULL);
     expect(&eval, OUTCOME_OK, "no \\boxed{} in the answer");
-    assert_true(eval.result.has_reward && eval.result.reward == 0.0);
+    assert_true(eval.result.verdict.has_reward && eval.result.verdict.reward == 0.0);
     end_job(&eval);
 }
 

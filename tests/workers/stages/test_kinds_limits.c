@@ -83,7 +83,7 @@ static void expect_unscored(const char *json, const char *words)
     assert_string_equal(run.result.layer.digest, LAYER_UNKNOWN);
     struct job eval = run_stage(STAGE_EVAL, json, &init.result.layer, &run.result.layer, run.result.answer);
     expect(&eval, OUTCOME_AGENT, "what the agent left is not known, and nothing was scored");
-    assert_false(eval.result.has_reward);
+    assert_false(eval.result.verdict.has_reward);
     end_job(&init);
     end_job(&run);
     end_job(&eval);

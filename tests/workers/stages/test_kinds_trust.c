@@ -112,7 +112,7 @@ FIBER_TEST(what_a_layer_says_of_the_hosts_names_is_not_seen)
         strcat(link, "\n");
     snprintf(expected, sizeof(expected), "exited with 1: %s/usr/bin/bash\n", link);
     expect(&eval, OUTCOME_OK, expected);
-    assert_true(eval.result.has_reward && eval.result.reward == 0);
+    assert_true(eval.result.verdict.has_reward && eval.result.verdict.reward == 0);
     end_job(&run);
     end_job(&eval);
 }

@@ -66,7 +66,7 @@ static void expect_not_believed(enum stage stage, const char *json, void (*what)
     expect(&init, OUTCOME_OK, "");
     struct job job = run_harmed(stage, json, &init.result.layer, what);
     expect(&job, OUTCOME_INFRA, words);
-    assert_false(job.result.has_reward);
+    assert_false(job.result.verdict.has_reward);
     assert_string_equal(job.result.layer.digest, "");
     if (job.result.fault != fault)
         fail_msg("%s is blamed on \"%s\"", job.result.detail, fault_wire(job.result.fault));
@@ -86,7 +86,7 @@ FIBER_TEST(what_was_not_harmed_is_believed)
     struct job init = run_stage(STAGE_INIT, TASK(""), NULL, NULL, NULL);
     struct job eval = run_harmed(STAGE_EVAL, TASK(""), &init.result.layer, nothing);
     expect(&eval, OUTCOME_OK, "exited with 1");
-    assert_true(eval.result.has_reward && eval.result.reward == 0.0);
+    assert_true(eval.result.verdict.has_reward && eval.result.verdict.reward == 0.0);
     end_job(&eval);
     struct job run = run_harmed(STAGE_RUN, TASK(""), &init.result.layer, nothing);
     expect(&run, OUTCOME_OK, "ended by itself");

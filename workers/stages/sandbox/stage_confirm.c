@@ -57,7 +57,7 @@ void stage_confirm(struct job *job, struct stage_sandbox *stage)
         return;
     snprintf(came_to, sizeof(came_to), "%.400s", job->result.detail);
     layer_finish(&job->result.layer);
-    job->result.has_reward = false;
+    verdict_finish(&job->result.verdict);
     job_set_fault(job, OUTCOME_INFRA, code == -ENOMEDIUM ? FAULT_IMAGE : FAULT_NODE,
                   "the sandbox was not whole at the end, so that this does not count (%s): %s", came_to, fail.text);
 }

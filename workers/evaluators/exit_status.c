@@ -1,7 +1,6 @@
-#include "workers/evaluators/verdict.h"
+#include "workers/evaluators/exit_status.h"
 
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -171,31 +170,22 @@ static bool is_verdict(const struct task *task, int status)
     return memchr(task->eval_statuses, status, task->eval_status_count) != NULL;
 }
 
-static void be_broken(struct verdict *ret, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void be_broken(struct verdict *ret, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(ret->why, sizeof(ret->why), format, args);
-    va_end(args);
-    ret->is_broken = true;
-}
-
-void verdict_read(const struct task *task, int status, const char *errors, struct verdict *ret)
+void exit_status_judge(const struct task *task, int status, const char *errors, struct verdict *ret)
 {
     struct line said;
-    *ret = (struct verdict){.reward = status == 0 ? 1.0 : 0.0};
+    *ret = (struct verdict){0};
     if (status == NOT_EXECUTABLE)
-        be_broken(ret, "a program that cannot be executed");
+        verdict_say(ret, "a program that cannot be executed");
     else if (status == NOT_FOUND)
-        be_broken(ret, "a command that was not found");
+        verdict_say(ret, "a command that was not found");
     else if (status > SIGNALS && status <= SIGNALS + SIGNAL_MAX)
-        be_broken(ret, "signal %d in what it ran", status - SIGNALS);
+        verdict_say(ret, "signal %d in what it ran", status - SIGNALS);
     else if (status == MISUSE && strstr(errors, ": syntax error "))
-        be_broken(ret, "a syntax error");
+        verdict_say(ret, "a syntax error");
     else if (!is_verdict(task, status))
-        be_broken(ret, "which is no verdict (eval.verdict_statuses)");
+        verdict_say(ret, "which is no verdict (eval.verdict_statuses)");
     else if (status != 0 && (is_uncaught(task, errors, &said) || has_no_module(errors, &said)))
-        be_broken(ret, "an uncaught exception of Python (%.*s)", (int)(said.len < 200 ? said.len : 200), said.text);
+        verdict_say(ret, "an uncaught exception of Python (%.*s)", (int)(said.len < 200 ? said.len : 200), said.text);
+    else
+        verdict_set_reward(ret, status == 0 ? 1.0 : 0.0, NULL);
 }

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "workers/evaluators/verdict.h"
+#include "workers/evaluators/exit_status.h"
 
 static struct task *parse(const char *more)
 {
@@ -27,16 +27,16 @@ static struct task *parse(const char *more)
 static void expect(const struct task *task, int status, const char *errors, double reward)
 {
     struct verdict verdict;
-    verdict_read(task, status, errors, &verdict);
-    if (verdict.is_broken || verdict.reward != reward)
+    exit_status_judge(task, status, errors, &verdict);
+    if (!verdict.has_reward || verdict.reward != reward)
         fail_msg("%d \"%s\": %g, %s", status, errors, verdict.reward, verdict.why);
 }
 
 static void expect_broken(const struct task *task, int status, const char *errors, const char *why)
 {
     struct verdict verdict;
-    verdict_read(task, status, errors, &verdict);
-    if (!verdict.is_broken || !strstr(verdict.why, why))
+    exit_status_judge(task, status, errors, &verdict);
+    if (verdict.has_reward || !strstr(verdict.why, why))
         fail_msg("%d \"%s\": %g, %s", status, errors, verdict.reward, verdict.why);
 }
 

@@ -1,0 +1,345 @@
+#include "schemas/trajectory/verdict.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/text.h"
+#include "common/base/utf8.h"
+#include "schemas/trajectory/trajectory_wire.h"
+
+static const char *const status_words[TEST_STATUS_COUNT] = {"passed", "failed", "skipped", "error"};
+
+const char *test_status_wire(enum test_status status) { return status_words[status]; }
+
+bool test_status_parse(struct slice wire, enum test_status *ret)
+{
+    for (unsigned i = 0; i < TEST_STATUS_COUNT; i++)
+        if (slice_is(wire, status_words[i])) {
+            *ret = (enum test_status)i;
+            return true;
+        }
+    return false;
+}
+
+static void test_finish(struct verdict_test *test)
+{
+    free(test->name);
+    free(test->message);
+}
+
+void verdict_finish(struct verdict *verdict)
+{
+    for (size_t i = 0; verdict->tests && i < verdict->tests->list_count; i++)
+        test_finish(&verdict->tests->list[i]);
+    if (verdict->tests)
+        free(verdict->tests->list);
+    free(verdict->tests);
+    free(verdict->parts);
+    free(verdict->metrics);
+    *verdict = (struct verdict){0};
+}
+
+/* ---- what is refused ------------------------------------------------------------------ */
+
+static bool refuse_at(struct refusal *no, const char *list, size_t i, const char *key, enum refusal_reason reason,
+                      const char *why)
+{
+    char field[64];
+    snprintf(field, sizeof(field), "%s[%zu].%s", list, i, key);
+    return refuse(no, reason, field, "verdict: %s %s", field, why);
+}
+
+static bool has_control(const char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            return true;
+    return false;
+}
+
+static bool check_name(const char *list, size_t i, const char *name, size_t max, struct refusal *no)
+{
+    size_t len = strnlen(name, max + 1);
+    if (len == 0)
+        return refuse_at(no, list, i, "name", REFUSAL_TOO_SMALL, "is empty");
+    if (len > max)
+        return refuse_at(no, list, i, "name", REFUSAL_TOO_LARGE, "is too long");
+    if (!utf8_is_valid(slice_of(name, len)))
+        return refuse_at(no, list, i, "name", REFUSAL_NOT_UTF8, "is not UTF-8 text");
+    return !has_control(name) || refuse_at(no, list, i, "name", REFUSAL_BAD_NAME, "holds a control character");
+}
+
+static bool check_number(const char *list, size_t i, const char *key, double value, struct refusal *no)
+{
+    return isfinite(value) || refuse_at(no, list, i, key, REFUSAL_NOT_FINITE, "is not a finite number");
+}
+
+/* Both begin with their name. */
+static bool is_given(const void *list, size_t count, size_t size, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp((const char *)list + i * size, name) == 0)
+            return true;
+    return false;
+}
+
+_Static_assert(offsetof(struct verdict_part, name) == 0 && offsetof(struct verdict_metric, name) == 0,
+               "is_given looks there");
+
+static bool check_part(const struct verdict *verdict, size_t i, const struct verdict_part *part, struct refusal *no)
+{
+    static const char list[] = "parts";
+    if (!check_name(list, i, part->name, sizeof(part->name) - 1, no) ||
+        !check_number(list, i, "value", part->value, no) || !check_number(list, i, "weight", part->weight, no))
+        return false;
+    return !is_given(verdict->parts, i, sizeof(*part), part->name) ||
+           refuse_at(no, list, i, "name", REFUSAL_DUPLICATE_FIELD, "is given twice");
+}
+
+static bool check_metric(const struct verdict *verdict, size_t i, const struct verdict_metric *metric,
+                         struct refusal *no)
+{
+    static const char list[] = "metrics";
+    if (!check_name(list, i, metric->name, sizeof(metric->name) - 1, no) ||
+        !check_number(list, i, "value", metric->value, no))
+        return false;
+    return !is_given(verdict->metrics, i, sizeof(*metric), metric->name) ||
+           refuse_at(no, list, i, "name", REFUSAL_DUPLICATE_FIELD, "is given twice");
+}
+
+static bool check_seconds(size_t i, struct record_seconds seconds, struct refusal *no)
+{
+    return !seconds.is_known || (isfinite(seconds.value) && seconds.value >= 0) ||
+           refuse_at(no, "tests.list", i, "seconds", REFUSAL_NOT_FINITE, "is not a finite number from 0");
+}
+
+static bool check_test(size_t i, const struct verdict_test *test, struct refusal *no)
+{
+    enum test_status status;
+    static const char list[] = "tests.list";
+    if (!check_name(list, i, test->name, VERDICT_TEST_NAME_MAX, no))
+        return false;
+    if (!test_status_parse(slice_of(test->status, strnlen(test->status, sizeof(test->status))), &status))
+        return refuse_at(no, list, i, "status", REFUSAL_WRONG_TYPE, "is not passed, failed, skipped or error");
+    if (test->message && strlen(test->message) > VERDICT_MESSAGE_MAX)
+        return refuse_at(no, list, i, "message", REFUSAL_TOO_LARGE, "is too long");
+    if (test->message && !utf8_is_valid(slice_from_str(test->message)))
+        return refuse_at(no, list, i, "message", REFUSAL_NOT_UTF8, "is not UTF-8 text");
+    return check_seconds(i, test->seconds, no);
+}
+
+static bool check_tests(const struct verdict_tests *tests, struct refusal *no)
+{
+    static const char *const keys[TEST_STATUS_COUNT] = {"tests.passed", "tests.failed", "tests.skipped", "tests.error"};
+    const uint64_t told[TEST_STATUS_COUNT] = {tests->passed, tests->failed, tests->skipped, tests->error};
+    uint64_t listed[TEST_STATUS_COUNT] = {0};
+    for (size_t i = 0; i < tests->list_count; i++) {
+        enum test_status status = TEST_ERROR;
+        if (!check_test(i, &tests->list[i], no))
+            return false;
+        test_status_parse(slice_from_str(tests->list[i].status), &status);
+        listed[status]++;
+    }
+    for (unsigned i = 0; i < TEST_STATUS_COUNT; i++)
+        if (told[i] < listed[i])
+            return refuse(no, REFUSAL_TOO_SMALL, keys[i], "verdict: %s is less than there are in the list", keys[i]);
+    return true;
+}
+
+static bool check(const struct verdict *verdict, struct refusal *no)
+{
+    for (size_t i = 0; i < verdict->part_count; i++)
+        if (!check_part(verdict, i, &verdict->parts[i], no))
+            return false;
+    for (size_t i = 0; i < verdict->metric_count; i++)
+        if (!check_metric(verdict, i, &verdict->metrics[i], no))
+            return false;
+    return !verdict->tests || check_tests(verdict->tests, no);
+}
+
+/* ---- making ----------------------------------------------------------------------------- */
+
+static bool refuse_room(struct refusal *no, const char *list, size_t count, size_t max)
+{
+    return count < max ? refuse(no, REFUSAL_TOO_LARGE, list, "verdict: no memory for another of %s", list)
+                       : refuse(no, REFUSAL_TOO_LARGE, list, "verdict: more than %zu %s", max, list);
+}
+
+/* `name` into the room of `size`; too long a one keeps enough to be refused for it. */
+static bool take_name(const char *list, size_t i, const char *name, size_t size, char *room, struct refusal *no)
+{
+    if (!check_name(list, i, name, size - 1, no))
+        return false;
+    strcpy(room, name);
+    return true;
+}
+
+bool verdict_add_part(struct verdict *verdict, const char *name, double value, double weight, struct refusal *no)
+{
+    struct verdict_part part = {.value = value, .weight = weight}, *added;
+    size_t i = verdict->part_count;
+    if (!take_name("parts", i, name, sizeof(part.name), part.name, no) || !check_part(verdict, i, &part, no))
+        return false;
+    added = record_list_add(&verdict->parts, &verdict->part_count, &verdict->part_capacity, sizeof(part),
+                            VERDICT_PARTS_MAX);
+    if (!added)
+        return refuse_room(no, "parts", i, VERDICT_PARTS_MAX);
+    *added = part;
+    return true;
+}
+
+bool verdict_add_metric(struct verdict *verdict, const char *name, double value, struct refusal *no)
+{
+    struct verdict_metric metric = {.value = value}, *added;
+    size_t i = verdict->metric_count;
+    if (!take_name("metrics", i, name, sizeof(metric.name), metric.name, no) || !check_metric(verdict, i, &metric, no))
+        return false;
+    added = record_list_add(&verdict->metrics, &verdict->metric_count, &verdict->metric_capacity, sizeof(metric),
+                            VERDICT_METRICS_MAX);
+    if (!added)
+        return refuse_room(no, "metrics", i, VERDICT_METRICS_MAX);
+    *added = metric;
+    return true;
+}
+
+static char *repaired_and_cut(const char *text, size_t max)
+{
+    static const char mark[] = "...";
+    struct buffer out = {0};
+    utf8_append_repaired(&out, slice_from_str(text));
+    char *whole = buffer_take_str(&out);
+    if (whole && strlen(whole) > max)
+        strcpy(whole + text_cut(whole, max - strlen(mark)).len, mark);
+    return whole;
+}
+
+/* Of a test's name, which is whatever its runner prints. */
+static char *plain_name(const char *name)
+{
+    char *plain = repaired_and_cut(name, VERDICT_TEST_NAME_MAX);
+    for (char *at = plain; at && *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 0x7f)
+            *at = '?';
+    return plain;
+}
+
+static struct verdict_tests *get_tests(struct verdict *verdict)
+{
+    if (!verdict->tests)
+        verdict->tests = calloc(1, sizeof(*verdict->tests));
+    return verdict->tests;
+}
+
+static uint64_t *count_of(struct verdict_tests *tests, enum test_status status)
+{
+    uint64_t *const counts[TEST_STATUS_COUNT] = {&tests->passed, &tests->failed, &tests->skipped, &tests->error};
+    return counts[status];
+}
+
+/* Takes the test, or counts it only and frees it. */
+static bool list_test(struct verdict_tests *tests, struct verdict_test *test, enum test_status status)
+{
+    size_t bytes = strlen(test->name) + (test->message ? strlen(test->message) : 0);
+    bool fits = tests->list_count < VERDICT_TESTS_MAX && bytes <= VERDICT_TEXT_MAX - tests->text_bytes;
+    struct verdict_test *added = fits ? record_list_add(&tests->list, &tests->list_count, &tests->list_capacity,
+                                                        sizeof(*test), VERDICT_TESTS_MAX)
+                                      : NULL;
+    if (!added) {
+        test_finish(test);
+        *count_of(tests, status) += !fits;
+        return !fits;
+    }
+    *added = *test;
+    tests->text_bytes += bytes;
+    ++*count_of(tests, status);
+    return true;
+}
+
+bool verdict_add_test(struct verdict *verdict, const char *name, enum test_status status, const char *message,
+                      const double *seconds, struct refusal *no)
+{
+    size_t i = verdict->tests ? verdict->tests->list_count : 0;
+    AUTO_FREE char *whole = plain_name(name);
+    if (!whole || !get_tests(verdict))
+        return refuse_room(no, "tests.list", i, VERDICT_TESTS_MAX + 1);
+    struct verdict_test test = {.name = whole, .seconds = {.is_known = seconds, .value = seconds ? *seconds : 0}};
+    strcpy(test.status, test_status_wire(status));
+    if (!check_test(i, &test, no))
+        return false;
+    test.message = message ? repaired_and_cut(message, VERDICT_MESSAGE_MAX) : NULL;
+    if (message && !test.message)
+        return refuse_room(no, "tests.list", i, VERDICT_TESTS_MAX + 1);
+    take_ptr(&whole);
+    return list_test(verdict->tests, &test, status) || refuse_room(no, "tests.list", i, VERDICT_TESTS_MAX + 1);
+}
+
+bool verdict_set_reward(struct verdict *verdict, double reward, struct refusal *no)
+{
+    if (!isfinite(reward))
+        return refuse(no, REFUSAL_NOT_FINITE, "reward", "verdict: the reward is not a finite number");
+    verdict->has_reward = true;
+    verdict->reward = reward;
+    return true;
+}
+
+bool verdict_sum(struct verdict *verdict, struct refusal *no)
+{
+    double sum = 0;
+    if (verdict->part_count == 0)
+        return refuse(no, REFUSAL_MISSING_FIELD, "parts", "verdict: there are no parts to sum up");
+    for (size_t i = 0; i < verdict->part_count; i++)
+        sum += verdict->parts[i].weight * verdict->parts[i].value;
+    return verdict_set_reward(verdict, sum, no);
+}
+
+bool verdict_pass_fraction(const struct verdict *verdict, double *ret)
+{
+    const struct verdict_tests *tests = verdict->tests;
+    if (!tests || tests->passed + tests->failed + tests->error == 0)
+        return false;
+    *ret = (double)tests->passed / (double)(tests->passed + tests->failed + tests->error);
+    return true;
+}
+
+void verdict_say(struct verdict *verdict, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(verdict->why, sizeof(verdict->why), format, args);
+    va_end(args);
+    text_sanitize(verdict->why);
+}
+
+/* ---- bytes ---------------------------------------------------------------------------------- */
+
+bool verdict_has_details(const struct verdict *verdict)
+{
+    return verdict->part_count > 0 || verdict->metric_count > 0 || verdict->tests;
+}
+
+bool verdict_encode(const struct verdict *verdict, struct buffer *out, struct refusal *no)
+{
+    size_t start = out->len;
+    if (!check(verdict, no))
+        return false;
+    if (!record_map_encode(out, MAP_verdict, verdict)) {
+        out->len = start;
+        return refuse(no, REFUSAL_TOO_LARGE, "", "verdict: out of memory");
+    }
+    if (out->len - start <= VERDICT_BYTES_MAX)
+        return true;
+    out->len = start;
+    return refuse(no, REFUSAL_TOO_LARGE, "", "verdict: more than %d bytes", VERDICT_BYTES_MAX);
+}
+
+bool verdict_decode(struct slice bytes, struct verdict *ret, struct refusal *no)
+{
+    static const char what[] = "verdict";
+    *ret = (struct verdict){0};
+    if (bytes.len > VERDICT_BYTES_MAX)
+        return refuse(no, REFUSAL_TOO_LARGE, "", "%s: it is longer than a verdict may be", what);
+    return record_map_decode(bytes, MAP_verdict, RECORD_VERSION, what, ret, no) && check(ret, no);
+}

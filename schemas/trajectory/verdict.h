@@ -1,0 +1,101 @@
+/*
+ * verdict.h - an evaluator's result: a reward or none, why in words, and what it is made of: named parts with
+ * weights, metrics, and the results of single tests. All but reward and words cross the wire as the `verdict` field
+ * of job.result and trajectory, a MessagePack map {parts, metrics, tests} (trajectory.def, docs/trajectory.md).
+ *
+ *     AUTO_VERDICT verdict = {0};
+ *     verdict_add_part(&verdict, "correct", 1, 0.9, &no) && verdict_add_part(&verdict, "format", 0, 0.1, &no) &&
+ *         verdict_add_metric(&verdict, "edits", 3, &no) &&
+ *         verdict_add_test(&verdict, "test_sum", TEST_PASSED, NULL, NULL, &no) &&
+ *         verdict_sum(&verdict, &no);      (the reward is then 0.9, the sum of weight times value)
+ *     verdict_say(&verdict, "%s", "3 edits");
+ *
+ * All zero bytes are a verdict without a reward, which is not a reward of 0: the evaluator is broken, or the task has
+ * none. Numbers are finite. Names of parts and of metrics are given once. A refusal leaves the verdict as it was.
+ */
+#ifndef SLUICE_SCHEMAS_TRAJECTORY_VERDICT_H
+#define SLUICE_SCHEMAS_TRAJECTORY_VERDICT_H
+
+#include "schemas/trajectory/trajectory.h"
+
+enum {
+    VERDICT_PARTS_MAX = 64,
+    VERDICT_METRICS_MAX = 256,
+    VERDICT_TESTS_MAX = 8192,       /* listed; those beyond are counted */
+    VERDICT_TEXT_MAX = 2 << 20,     /* bytes of names and messages of listed tests, all together; likewise */
+    VERDICT_TEST_NAME_MAX = 1024,   /* bytes; what is longer is cut, and ends with "..." */
+    VERDICT_MESSAGE_MAX = 2048,     /* bytes of a test's message; likewise */
+    VERDICT_BYTES_MAX = 4 * 1048576 /* encoded */
+};
+
+enum test_status { TEST_PASSED, TEST_FAILED, TEST_SKIPPED, TEST_ERROR, TEST_STATUS_COUNT };
+
+const char *test_status_wire(enum test_status status); /* "passed", "failed", "skipped", "error" */
+bool test_status_parse(struct slice wire, enum test_status *ret);
+
+struct verdict_part {
+    char name[64];
+    double value, weight;
+};
+
+struct verdict_metric {
+    char name[64];
+    double value;
+};
+
+struct verdict_test {
+    char *name;
+    char status[16]; /* a word of test_status_wire */
+    char *message;   /* NULL: none */
+    struct record_seconds seconds;
+};
+
+struct verdict_tests {
+    uint64_t passed, failed, skipped, error; /* of all, listed or not */
+    struct verdict_test *list;               /* the first of them */
+    size_t list_count, list_capacity;
+    size_t text_bytes; /* of those */
+};
+
+struct verdict {
+    bool has_reward;
+    double reward;
+    char why[2048]; /* UTF-8 */
+    struct verdict_part *parts;
+    size_t part_count, part_capacity;
+    struct verdict_metric *metrics;
+    size_t metric_count, metric_capacity;
+    struct verdict_tests *tests; /* NULL: it ran none */
+};
+
+#define AUTO_VERDICT __attribute__((cleanup(verdict_finish))) struct verdict
+
+/* Frees what is in it; all zero again. */
+void verdict_finish(struct verdict *verdict);
+
+/* These refuse a name that is empty, too long, given twice, not UTF-8 or has a control character; and what is not finite. */
+bool verdict_add_part(struct verdict *verdict, const char *name, double value, double weight, struct refusal *no);
+bool verdict_add_metric(struct verdict *verdict, const char *name, double value, struct refusal *no);
+/*
+ * `message` and `seconds` may be NULL. Texts are repaired where they are not UTF-8, and cut; a name may be given again,
+ * and must not be empty. Beyond what a verdict lists the test is counted only.
+ */
+bool verdict_add_test(struct verdict *verdict, const char *name, enum test_status status, const char *message,
+                      const double *seconds, struct refusal *no);
+
+/* The reward; refused where it is not finite. */
+bool verdict_set_reward(struct verdict *verdict, double reward, struct refusal *no);
+/* The reward is the sum of weight times value of the parts; refused where there is none. */
+bool verdict_sum(struct verdict *verdict, struct refusal *no);
+/* Passed among passed, failed and error; false: there is none of these. */
+bool verdict_pass_fraction(const struct verdict *verdict, double *ret);
+/* Sets `why`, which is repaired and cut. */
+void verdict_say(struct verdict *verdict, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Whether there are parts, metrics or tests: else there is nothing to send. */
+bool verdict_has_details(const struct verdict *verdict);
+/* Parts, metrics and tests as bytes and back; both check. decode: the caller calls verdict_finish, also after a refusal. */
+bool verdict_encode(const struct verdict *verdict, struct buffer *out, struct refusal *no);
+bool verdict_decode(struct slice bytes, struct verdict *ret, struct refusal *no);
+
+#endif
