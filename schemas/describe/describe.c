@@ -15,8 +15,8 @@
 #include "schemas/limits.h"
 
 static const char *const type_words[] = {"str", "bin", "uint", "real", "bool", "jobs"};
-static const char *const sender_articles[] = {"a", "an", "a", "the"};
-static const char *const sender_words[] = {"client", "admin", "worker", "broker"};
+static const char *const sender_articles[] = {"a", "an", "a", "the", "a", "a"};
+static const char *const sender_words[] = {"client", "admin", "worker", "broker", "host", "handler"};
 
 static const struct outcome_row {
     const char *wire;

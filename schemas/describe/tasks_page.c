@@ -193,6 +193,9 @@ static const char *task_type_words(enum task_type type)
         [TASK_PATH] = "path",
         [TASK_IMAGE] = "string",
         [TASK_WORD] = "word",
+        [TASK_OPEN_WORD] = "word or name",
+        [TASK_HANDLER_NAME] = "string",
+        [TASK_HANDLERS] = "list",
         [TASK_UINT] = "integer",
         [TASK_INT] = "integer",
         [TASK_REAL] = "number",
@@ -205,7 +208,6 @@ static const char *task_type_words(enum task_type type)
         [TASK_FILE_MODE] = "string",
         [TASK_SETUP] = "list of strings",
         [TASK_TOOLS] = "list of strings",
-        [TASK_TOOL] = "word",
         [TASK_SCRIPT] = "list",
         [TASK_RECORDED] = "list",
         [TASK_ARGUMENTS] = "object",
@@ -232,6 +234,7 @@ static const char *task_unit(const struct task_row *row)
     case TASK_GRANTS:
     case TASK_EVAL_GRANTS:
     case TASK_STATUSES:
+    case TASK_HANDLERS:
     case TASK_TOOLS: return " elements";
     default: return " bytes";
     }

@@ -69,7 +69,7 @@ enum message_id {
 
 enum field_type { FIELD_STR, FIELD_BIN, FIELD_UINT, FIELD_REAL, FIELD_BOOL, FIELD_JOBS };
 enum field_need { FIELD_OPTIONAL, FIELD_REQUIRED };
-enum message_sender { SENDER_CLIENT, SENDER_ADMIN, SENDER_WORKER, SENDER_BROKER };
+enum message_sender { SENDER_CLIENT, SENDER_ADMIN, SENDER_WORKER, SENDER_BROKER, SENDER_HOST, SENDER_HANDLER };
 
 struct field {
     const char *name;

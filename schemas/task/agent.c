@@ -11,12 +11,6 @@ static const char *const tool_names[] = {
 #undef TOOL
 };
 
-static const char tool_words[] = /* ", bash, edit ..." */
-#define TOOL(name) ", " #name
-#include "schemas/task/tools.def"
-#undef TOOL
-    ;
-
 static bool has_tool(const struct task *task, const char *name)
 {
     for (size_t i = 0; i < task->tool_count; i++)
@@ -27,21 +21,17 @@ static bool has_tool(const struct task *task, const char *name)
 
 /* ---- tools ---------------------------------------------------------------------------- */
 
-bool task_read_tool(const struct task_place *place, const json_t *value)
+bool task_tool_is_built_in(const char *name)
 {
-    const char *name = place_bounded_text(place, value);
-    if (!name)
-        return false;
     for (size_t i = 0; i < sizeof(tool_names) / sizeof(tool_names[0]); i++)
         if (strcmp(tool_names[i], name) == 0)
-            return place_set_text(place, place_member(place), name);
-    return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s is no tool; the tools are %s", place->shown,
-                  tool_words + 2);
+            return true;
+    return false;
 }
 
 bool task_read_tools(const struct task_place *place, const json_t *value)
 {
-    static const struct task_row tool_row = {.type = TASK_TOOL, .min = 1, .max = 64};
+    static const struct task_row tool_row = {.type = TASK_HANDLER_NAME, .min = 1, .max = HANDLER_NAME_MAX};
     struct task *task = place->base;
     if (!place_check_list(place, value) ||
         !place_make_list(place, json_array_size(value), sizeof(*task->tools), &task->tools))
@@ -129,6 +119,8 @@ static bool settle_tools(struct task *task, struct refusal *no)
         return task->tool_count > 0 || refuse_tools(task, "of at least one tool", no);
     if (strcmp(kind, "tools") == 0)
         return add_tools(task, standard, sizeof(standard) / sizeof(standard[0]), no);
+    if (!task_agent_is_built_in(task))
+        return true; /* it calls what it is given, and nothing else */
     if (strcmp(kind, "bash") != 0)
         return task->tool_count == 0 || refuse_tools(task, "[]", no);
     if (has_tools)
@@ -136,16 +128,20 @@ static bool settle_tools(struct task *task, struct refusal *no)
     return add_tools(task, standard, 1, no);
 }
 
-/* How calls are written and answered, which only an agent that makes them may be told. */
+/* How calls are written and answered, which only an agent that makes them may be told; and what only a handler's may. */
 static bool settle_form(const struct task *task, struct refusal *no)
 {
+    const bool is_handlers = !task_agent_is_built_in(task);
     const struct {
         const char *field, *word;
     } rows[] = {{"agent.form", task->agent_form}, {"agent.tool_role", task->agent_tool_role}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (strcmp(rows[i].word, "auto") != 0 && strcmp(task->agent_kind, "tools") != 0)
+        if (strcmp(rows[i].word, "auto") != 0 && strcmp(task->agent_kind, "tools") != 0 && !is_handlers)
             return refuse(no, REFUSAL_BAD_TASK, rows[i].field, "%s goes with agent.kind tools, and this task's is %s",
                           rows[i].field, task->agent_kind);
+    if (strcmp(task->agent_engine, "auto") != 0 && !is_handlers)
+        return refuse(no, REFUSAL_BAD_TASK, "agent.engine",
+                      "agent.engine goes with an agent of a handler, and this task's is %s", task->agent_kind);
     return true;
 }
 

@@ -79,9 +79,9 @@ static json_t *arguments_of(const char *name, const char *rest)
 /* "NAME: ARGUMENTS", as a trajectory has them. */
 static bool set_call(const struct task_place *place, const char *said, struct task_call *call)
 {
-    static const struct task_row tool_row = {.type = TASK_TOOL,
+    static const struct task_row tool_row = {.type = TASK_HANDLER_NAME,
                                              .min = 1,
-                                             .max = 64,
+                                             .max = HANDLER_NAME_MAX,
                                              .offset = offsetof(struct task_call, tool)},
                                  arguments_row = {.type = TASK_ARGUMENTS,
                                                   .offset = offsetof(struct task_call, arguments)};

@@ -15,7 +15,7 @@ bool task_grant_is_valid(const char *name)
 static bool samples_nothing(const struct task *task)
 {
     return strcmp(task->kind, "noop") == 0 || strcmp(task->agent_kind, "none") == 0 ||
-           strcmp(task->agent_kind, "replay") == 0;
+           strcmp(task->agent_kind, "replay") == 0 || strcmp(task->agent_engine, "none") == 0;
 }
 
 bool task_needs_engine(const struct task *task) { return !samples_nothing(task); }
@@ -36,22 +36,23 @@ static bool check_eval(const struct task *task, struct refusal *no)
 {
     const struct {
         const char *field, *kind;
-        bool given, required;
+        bool given, required, handlers_may;
     } rules[] = {
-        {"eval.command", "command", task->eval_command, true},
-        {"eval.reward_file", "command", task->eval_reward_file, false},
-        {"eval.verdict_statuses", "command", task->eval_status_count > 0, false},
-        {"eval.files", "command", task->eval_file_count > 0, false},
-        {"eval.trust", "command", strcmp(task->eval_trust, "none") != 0, false},
-        {"eval.network", "command", task->eval_grant_count > 0, false},
-        {"eval.answer", "math", task->eval_answer, true},
+        {"eval.command", "command", task->eval_command, true, false},
+        {"eval.reward_file", "command", task->eval_reward_file, false, false},
+        {"eval.verdict_statuses", "command", task->eval_status_count > 0, false, false},
+        {"eval.files", "command", task->eval_file_count > 0, false, true},
+        {"eval.trust", "command", strcmp(task->eval_trust, "none") != 0, false, true},
+        {"eval.network", "command", task->eval_grant_count > 0, false, true},
+        {"eval.answer", "math", task->eval_answer, true, true},
     };
+    const bool is_handlers = !task_evaluator_is_built_in(task);
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
         bool applies = strcmp(task->eval_kind, rules[i].kind) == 0;
         if (applies && rules[i].required && !rules[i].given)
             return refuse(no, REFUSAL_MISSING_FIELD, rules[i].field, "%s is missing; eval.kind %s requires it",
                           rules[i].field, rules[i].kind);
-        if (!applies && rules[i].given)
+        if (!applies && rules[i].given && !(is_handlers && rules[i].handlers_may))
             return refuse(no, REFUSAL_BAD_TASK, rules[i].field, "%s goes with eval.kind %s, and this task's is %s",
                           rules[i].field, rules[i].kind, task->eval_kind);
     }
@@ -188,6 +189,11 @@ void task_destroy(struct task *task)
         free(task->script[i].arguments);
         free(task->script[i].result);
     }
+    for (size_t i = 0; i < task->handler_count; i++) {
+        free(task->handlers[i].name);
+        free(task->handlers[i].command);
+    }
+    free(task->handlers);
     finish_files(task->files, task->file_count);
     finish_files(task->eval_files, task->eval_file_count);
     char *texts[] = {task->id,           task->kind,
@@ -196,7 +202,8 @@ void task_destroy(struct task *task)
                      task->on_repeat,    task->eval_kind,
                      task->eval_command, task->eval_reward_file,
                      task->eval_answer,  task->eval_trust,
-                     task->policy,       task->limits.on_stale};
+                     task->policy,       task->limits.on_stale,
+                     task->agent_engine};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         free(texts[i]);
     free(task->messages);

@@ -22,6 +22,8 @@ enum {
     TASK_SCRIPT_MAX = 1024,
     TASK_GRANTS_MAX = 8,
     TASK_STATUSES_MAX = 16,
+    TASK_HANDLERS_MAX = 8,
+    HANDLER_NAME_MAX = 64,
     TASK_GRANT_SIZE = 33 /* of a grant's name, with its NUL */
 };
 
@@ -50,6 +52,11 @@ struct task_call {
 struct task_recorded {
     char *role, *content, *tool; /* tool: NULL where it is no call */
     int64_t exit_status;
+};
+
+/* A handler that comes with the task. */
+struct task_handler {
+    char *name, *command;
 };
 
 struct task_sampling {
@@ -91,8 +98,9 @@ struct task {
     char **grants; /* what set-up and the agent may reach, by name; the worker knows them */
     size_t grant_count;
 
-    char *agent_kind; /* "bash", "tools", "chat"; "replay" and "none" sample nothing */
-    char **tools;     /* names, as settled: never absent */
+    char *agent_kind;   /* "bash", "tools", "chat"; "replay" and "none" sample nothing; or a handler's */
+    char *agent_engine; /* "auto", or "none": a handler's agent that samples nothing */
+    char **tools;       /* names, as settled: never absent */
     size_t tool_count;
     struct task_call *script; /* replay */
     size_t script_count;
@@ -105,7 +113,7 @@ struct task {
 
     struct task_sampling sampling;
 
-    char *eval_kind;                          /* "command", "math" or "none" (no reward) */
+    char *eval_kind;                          /* "command", "math", "none" (no reward), or a handler's */
     char *eval_command;                       /* command: run by bash -c in a fresh sandbox */
     char *eval_reward_file;                   /* command: holds a number; NULL: the exit status is the verdict */
     uint8_t eval_statuses[TASK_STATUSES_MAX]; /* command: those that are verdicts */
@@ -117,12 +125,37 @@ struct task {
     size_t eval_grant_count;
     char *eval_answer; /* math: what the last \boxed{} must equal */
 
+    struct task_handler *handlers;
+    size_t handler_count;
+
     struct task_limits limits;
     uint64_t samples; /* default for submit, 1 */
 };
 
 /* Whether init, run and eval of this task need an engine. */
 bool task_needs_engine(const struct task *task);
+
+/* 1 to HANDLER_NAME_MAX of letters, digits, '_', '.' and '-', a letter first. */
+bool handler_name_is_valid(struct slice name);
+
+/* What a handler can be to a task (docs/handlers.md). */
+enum handler_role { HANDLER_AGENT, HANDLER_TOOL, HANDLER_EVALUATOR, HANDLER_ROLE_COUNT };
+const char *handler_role_wire(enum handler_role role);
+bool handler_role_parse(struct slice wire, enum handler_role *ret);
+
+/* What a stage of a task needs a worker's handlers to offer: names that are neither built in nor the task's own. */
+struct task_need {
+    enum handler_role role;
+    const char *name; /* the task's */
+};
+enum { TASK_NEEDS_MAX = TASK_TOOLS_MAX + 1 };
+size_t task_needs(const struct task *task, enum stage stage, struct task_need ret[TASK_NEEDS_MAX]);
+/* The handler of that name that comes with the task; NULL: none does. */
+const struct task_handler *task_handler_find(const struct task *task, const char *name);
+bool task_tool_is_built_in(const char *name);
+/* By the words of task.def. */
+bool task_agent_is_built_in(const struct task *task);
+bool task_evaluator_is_built_in(const struct task *task);
 
 /* 1 to 32 of a-z, 0-9 and -, a letter first: it is part of a path and of a variable's name. */
 bool task_grant_is_valid(const char *name);

@@ -109,7 +109,7 @@ static bool read_image(const struct task_place *place, const json_t *value)
     return place_set_text(place, place_member(place), image);
 }
 
-static bool is_among(const char *text, const char *words)
+bool task_word_is_among(const char *text, const char *words)
 {
     for (const char *at = words; at; at = strchr(at, '|')) {
         at += *at == '|';
@@ -123,10 +123,21 @@ static bool read_word(const struct task_place *place, const json_t *value)
 {
     if (!json_is_string(value))
         return place_wrong_type(place, "a string");
-    if (!is_among(json_string_value(value), place->row->words))
+    if (!task_word_is_among(json_string_value(value), place->row->words))
         return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s must be one of %s", place->shown,
                       place->row->words);
     return place_set_text(place, place_member(place), json_string_value(value));
+}
+
+static bool read_handler_name(const struct task_place *place, const json_t *value)
+{
+    const char *text = place_bounded_text(place, value);
+    if (!text)
+        return false;
+    if (!handler_name_is_valid(slice_from_str(text)))
+        return refuse(place->no, REFUSAL_BAD_NAME, place->shown,
+                      "%s must be letters, digits, '_', '.' and '-', a letter first", place->shown);
+    return place_set_text(place, place_member(place), text);
 }
 
 /* ---- numbers ------------------------------------------------------------------------ */
@@ -239,6 +250,8 @@ bool task_read_value(const struct task_place *place, const json_t *value)
         [TASK_PATH] = read_path,
         [TASK_IMAGE] = read_image,
         [TASK_WORD] = read_word,
+        [TASK_OPEN_WORD] = read_handler_name,
+        [TASK_HANDLER_NAME] = read_handler_name,
         [TASK_UINT] = read_integer,
         [TASK_INT] = read_integer,
         [TASK_REAL] = read_real,
@@ -253,8 +266,8 @@ bool task_read_value(const struct task_place *place, const json_t *value)
         [TASK_GRANTS] = task_read_grants,
         [TASK_EVAL_GRANTS] = task_read_eval_grants,
         [TASK_STATUSES] = task_read_statuses,
+        [TASK_HANDLERS] = task_read_handlers,
         [TASK_TOOLS] = task_read_tools,
-        [TASK_TOOL] = task_read_tool,
         [TASK_SCRIPT] = task_read_script,
         [TASK_RECORDED] = task_read_recorded,
         [TASK_ARGUMENTS] = task_read_arguments,
@@ -300,6 +313,7 @@ static bool set_default(const struct task_row *row, void *base, struct refusal *
     case TASK_TEXT:
     case TASK_PATH:
     case TASK_IMAGE:
+    case TASK_OPEN_WORD:
     case TASK_WORD: return place_set_text(&place, place_member(&place), row->default_value);
     default:
         if (!is_number(row))

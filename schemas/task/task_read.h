@@ -50,12 +50,15 @@ bool task_read_file_mode(const struct task_place *place, const json_t *value);
 bool task_read_setup(const struct task_place *place, const json_t *value);
 bool task_read_grants(const struct task_place *place, const json_t *value);
 bool task_read_eval_grants(const struct task_place *place, const json_t *value);
+bool task_read_handlers(const struct task_place *place, const json_t *value);
 bool task_read_statuses(const struct task_place *place, const json_t *value);
 bool task_read_tools(const struct task_place *place, const json_t *value);
-bool task_read_tool(const struct task_place *place, const json_t *value);
 bool task_read_script(const struct task_place *place, const json_t *value);
 bool task_read_recorded(const struct task_place *place, const json_t *value);
 bool task_read_arguments(const struct task_place *place, const json_t *value);
+
+/* Whether it is one of "one|of|these". */
+bool task_word_is_among(const char *text, const char *words);
 
 /* For lists: checks type and count; zeroed room for `count` elements, never NULL on success; the
  * place of the i-th element. */

@@ -20,6 +20,16 @@
      .default_value = default_,                                                                                        \
      .offset = offsetof(struct owner_, member_),                                                                       \
      .doc = doc_},
+#define OPEN_WORD(owner_, path_, member_, need_, words_, default_, doc_)                                               \
+    {.path = path_,                                                                                                    \
+     .type = TASK_OPEN_WORD,                                                                                           \
+     .required = need_,                                                                                                \
+     .min = 1,                                                                                                         \
+     .max = HANDLER_NAME_MAX,                                                                                          \
+     .words = words_,                                                                                                  \
+     .default_value = default_,                                                                                        \
+     .offset = offsetof(struct owner_, member_),                                                                       \
+     .doc = doc_},
 #define LIST(type_, path_, min_, max_, doc_)                                                                           \
     {.path = path_, .type = TASK_##type_, .min = min_, .max = max_, .doc = doc_},
 

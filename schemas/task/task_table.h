@@ -13,7 +13,9 @@ enum task_type {
     TASK_TEXT,
     TASK_PATH, /* text; no ".." and not a directory by its form */
     TASK_IMAGE,
-    TASK_WORD, /* one of row->words */
+    TASK_WORD,      /* one of row->words */
+    TASK_OPEN_WORD, /* so, or a handler's name */
+    TASK_HANDLER_NAME,
     TASK_UINT,
     TASK_INT,
     TASK_REAL,
@@ -28,8 +30,8 @@ enum task_type {
     TASK_GRANTS,
     TASK_EVAL_GRANTS,
     TASK_STATUSES,
+    TASK_HANDLERS,
     TASK_TOOLS,
-    TASK_TOOL,
     TASK_SCRIPT,
     TASK_RECORDED,  /* a trajectory's messages */
     TASK_ARGUMENTS, /* an object, kept as JSON text */

@@ -121,6 +121,12 @@ def _read_word(row: Row, value: Any, shown: str, told: Told) -> None:
     told[row.path] = value
 
 
+def _read_handler_name(row: Row, value: Any, shown: str, told: Told) -> None:
+    if not re.fullmatch("[A-Za-z][A-Za-z0-9_.-]*", _text(row, value, shown)):
+        raise TaskError("bad-name", shown, f"{shown} must be letters, digits, '_', '.' and '-', a letter first")
+    told[row.path] = value
+
+
 def _read_whole(row: Row, value: Any, shown: str, told: Told) -> None:
     if not isinstance(value, int) or isinstance(value, bool):
         raise _type(shown, "a whole number")
@@ -209,7 +215,7 @@ def _read_files(row: Row, value: Any, shown: str, told: Told) -> None:
 
 
 _COMMAND = Row("", "TEXT", False, 1, 65536, None)
-_TOOL = Row("", "TOOL", False, 1, 64, None)
+_TOOL = Row("", "HANDLER_NAME", False, 1, 64, None)
 _STATUS = Row("", "UINT", False, 0, 125, None)
 
 
@@ -246,10 +252,15 @@ def _read_statuses(row: Row, value: Any, shown: str, told: Told) -> None:
 # ---- tools and what a replay calls --------------------------------------------------------------------
 
 
-def _read_tool(row: Row, value: Any, shown: str, told: Told) -> None:
-    if _text(row, value, shown) not in TOOLS:
-        raise TaskError("bad-task", shown, f"{shown} is no tool; the tools are {', '.join(TOOLS)}")
-    told[row.path] = value
+def _read_handlers(row: Row, value: Any, shown: str, told: Told) -> None:
+    names: List[str] = []
+    for i, handler in enumerate(_list(row, value, shown)):
+        one: Told = {}
+        _read_object("handlers[]", handler, f"{shown}[{i}]", one)
+        name = one["handlers[].name"]
+        if name in names:
+            raise TaskError("bad-task", f"{shown}[{i}]", f"{shown}[{i}]: the name {name} is given twice")
+        names.append(name)
 
 
 def _read_tools(row: Row, value: Any, shown: str, told: Told) -> None:
@@ -257,7 +268,7 @@ def _read_tools(row: Row, value: Any, shown: str, told: Told) -> None:
     for i, tool in enumerate(_list(row, value, shown)):
         if isinstance(tool, str) and tool in tools:
             raise TaskError("bad-task", f"{shown}[{i}]", f"{shown}[{i}] is there already")
-        _read_tool(_TOOL, tool, f"{shown}[{i}]", {})
+        _read_handler_name(_TOOL, tool, f"{shown}[{i}]", {})
         tools.append(tool)
     told["tools"] = tools
 
@@ -291,7 +302,7 @@ def _read_script(row: Row, value: Any, shown: str, told: Told) -> None:
 def _call_of(said: str, shown: str) -> str:
     """The tool of "NAME: ARGUMENTS", as a trajectory has them."""
     name, _, rest = said.partition(": ")
-    _read_tool(_TOOL, name, shown, {})
+    _read_handler_name(_TOOL, name, shown, {})
     try:
         arguments = parse_json(rest)
     except TaskError:
@@ -363,11 +374,12 @@ def _read_metadata(row: Row, value: Any, shown: str, told: Told) -> None:
 
 _READERS: Dict[str, Reader] = {
     "OBJECT": _read_inner, "NAME": _read_name, "TEXT": _read_text, "PATH": _read_path, "IMAGE": _read_image,
-    "WORD": _read_word, "UINT": _read_whole, "INT": _read_whole, "REAL": _read_real, "PROMPT": _read_prompt,
-    "MESSAGES": _read_messages, "FILES": _read_files, "EVAL_FILES": _read_files, "FILE_TEXT": _read_file_text,
-    "FILE_BASE64": _read_file_base64, "FILE_MODE": _read_file_mode, "SETUP": _read_setup, "GRANTS": _read_grants,
-    "EVAL_GRANTS": _read_grants, "STATUSES": _read_statuses, "TOOLS": _read_tools, "TOOL": _read_tool,
-    "SCRIPT": _read_script, "RECORDED": _read_recorded, "ARGUMENTS": _read_arguments, "METADATA": _read_metadata,
+    "WORD": _read_word, "OPEN_WORD": _read_handler_name, "HANDLER_NAME": _read_handler_name, "UINT": _read_whole,
+    "INT": _read_whole, "REAL": _read_real, "PROMPT": _read_prompt, "MESSAGES": _read_messages, "FILES": _read_files,
+    "EVAL_FILES": _read_files, "FILE_TEXT": _read_file_text, "FILE_BASE64": _read_file_base64,
+    "FILE_MODE": _read_file_mode, "SETUP": _read_setup, "GRANTS": _read_grants, "EVAL_GRANTS": _read_grants,
+    "STATUSES": _read_statuses, "HANDLERS": _read_handlers, "TOOLS": _read_tools, "SCRIPT": _read_script,
+    "RECORDED": _read_recorded, "ARGUMENTS": _read_arguments, "METADATA": _read_metadata,
 }
 
 
@@ -389,7 +401,7 @@ def _check_tools(kind: str, told: Told) -> None:
             if tools is not None and tool not in tools:
                 field = f"agent.script[{i}].tool"
                 raise TaskError("bad-task", field, f"{field} is {tool}, which is not among agent.tools")
-    elif tools is not None:
+    elif tools is not None and kind in _AGENTS:
         wanted = {"tools": "" if tools else "of at least one tool",
                   "bash": "" if tools == ["bash"] else '["bash"]'}.get(kind, "[]" if tools else "")
         if wanted:
@@ -403,15 +415,18 @@ def _check_agent(kind: str, told: Told) -> None:
     if kind != "replay" and "script" in told:
         raise TaskError("bad-task", "agent.script", f"agent.script goes with agent.kind replay, and this task's is {kind}")
     for field in ("agent.form", "agent.tool_role"):
-        if told.get(field, "auto") != "auto" and kind != "tools":
+        if told.get(field, "auto") != "auto" and kind != "tools" and kind in _AGENTS:
             raise TaskError("bad-task", field, f"{field} goes with agent.kind tools, and this task's is {kind}")
+    if told.get("agent.engine", "auto") != "auto" and kind in _AGENTS:
+        raise TaskError("bad-task", "agent.engine",
+                        f"agent.engine goes with an agent of a handler, and this task's is {kind}")
     _check_tools(kind, told)
 
 
 def _check_messages(kind: str, told: Told) -> None:
     messages = told.get("messages")
     if not messages:
-        if told.get("kind") == "noop" or kind in ("none", "replay"):
+        if told.get("kind") == "noop" or kind in ("none", "replay") or told.get("agent.engine") == "none":
             return
         raise TaskError("missing-field", "prompt", "prompt is missing, or messages in its place")
     if messages[-1] != "user":
@@ -421,6 +436,10 @@ def _check_messages(kind: str, told: Told) -> None:
 _EVAL_RULES = (("eval.command", "command", True), ("eval.reward_file", "command", False),
                ("eval.verdict_statuses", "command", False), ("eval.files", "command", False),
                ("eval.trust", "command", False), ("eval.network", "command", False), ("eval.answer", "math", True))
+# What is built in, and what an evaluator that a handler offers may be given.
+_AGENTS: List[str] = OBJECTS["agent"]["kind"].words or []
+_EVALUATORS: List[str] = OBJECTS["eval"]["kind"].words or []
+_HANDLERS_MAY = ("eval.files", "eval.trust", "eval.network", "eval.answer")
 
 
 def _check_eval(told: Told) -> None:
@@ -429,7 +448,7 @@ def _check_eval(told: Told) -> None:
         given = bool(told.get(field)) and told[field] != "none" if field == "eval.trust" else bool(told.get(field))
         if kind == of and required and not given:
             raise TaskError("missing-field", field, f"{field} is missing; eval.kind {of} requires it")
-        if kind != of and given:
+        if kind != of and given and not (field in _HANDLERS_MAY and kind not in _EVALUATORS):
             raise TaskError("bad-task", field, f"{field} goes with eval.kind {of}, and this task's is {kind}")
     if told.get("eval.verdict_statuses") and told.get("eval.reward_file"):
         raise TaskError("ambiguous", "eval.verdict_statuses", "only one of eval.reward_file and eval.verdict_statuses "

@@ -194,7 +194,8 @@ static void an_agents_kind_that_does_not_fit_its_tools_or_script_is_refused(void
         {"{\"kind\":\"replay\"}", REFUSAL_MISSING_FIELD, "agent.script"},
         {"{\"script\":[]}", REFUSAL_TOO_SMALL, "agent.script"},
         {"{\"kind\":\"bash\",\"script\":[{\"tool\":\"bash\",\"arguments\":{}}]}", REFUSAL_BAD_TASK, "agent.script"},
-        {"{\"script\":[{\"tool\":\"hammer\",\"arguments\":{}}]}", REFUSAL_BAD_TASK, "agent.script[0].tool"},
+        {"{\"script\":[{\"tool\":\"ham mer\",\"arguments\":{}}]}", REFUSAL_BAD_NAME, "agent.script[0].tool"},
+        {"{\"kind\":\"bash\",\"engine\":\"none\"}", REFUSAL_BAD_TASK, "agent.engine"},
         {"{\"script\":[{\"tool\":\"bash\",\"arguments\":[]}]}", REFUSAL_WRONG_TYPE, "agent.script[0].arguments"},
         {"{\"script\":[{\"tool\":\"bash\"}]}", REFUSAL_MISSING_FIELD, "agent.script[0].arguments"},
         {"{\"form\":\"llama\"}", REFUSAL_BAD_TASK, "agent.form"},
@@ -203,7 +204,7 @@ static void an_agents_kind_that_does_not_fit_its_tools_or_script_is_refused(void
         {"{\"recorded\":[{\"role\":\"user\",\"content\":\"x\"}]}", REFUSAL_BAD_TASK, "agent.recorded"},
         {"{\"recorded\":[{\"role\":\"tool\",\"content\":\"\",\"tool\":\"edit: ls\"}]}", REFUSAL_BAD_TASK,
          "agent.recorded[0].tool"},
-        {"{\"recorded\":[{\"role\":\"tool\",\"content\":\"\",\"tool\":\"saw: {}\"}]}", REFUSAL_BAD_TASK,
+        {"{\"recorded\":[{\"role\":\"tool\",\"content\":\"\",\"tool\":\"a saw: {}\"}]}", REFUSAL_BAD_NAME,
          "agent.recorded[0].tool"},
         {"{\"script\":[{\"tool\":\"bash\",\"arguments\":{}}],\"recorded\":[]}", REFUSAL_AMBIGUOUS, "agent.recorded"},
         {"{\"tools\":[\"edit\"],\"script\":[{\"tool\":\"bash\",\"arguments\":{}}]}", REFUSAL_BAD_TASK,
@@ -215,6 +216,39 @@ static void an_agents_kind_that_does_not_fit_its_tools_or_script_is_refused(void
         assert_true(buffer_append(&member, "", 1));
         assert_member_refused((const char *)member.data, rows[i].reason, rows[i].field);
     }
+}
+
+/* "ROLE:NAME ..." of what a stage needs. */
+static void assert_needs(const struct task *task, enum stage stage, const char *wanted)
+{
+    struct task_need needs[TASK_NEEDS_MAX];
+    char said[512] = "";
+    size_t count = task_needs(task, stage, needs);
+    for (size_t i = 0; i < count; i++)
+        snprintf(said + strlen(said), sizeof(said) - strlen(said), "%s%s:%s", i ? " " : "",
+                 handler_role_wire(needs[i].role), needs[i].name);
+    assert_string_equal(said, wanted);
+}
+
+static void names_that_are_not_built_in_are_what_handlers_must_offer(void **state)
+{
+    (void)state;
+    AUTO_TASK task = parse_member("\"agent\":{\"kind\":\"mine\",\"tools\":[\"bash\",\"look.up\"],\"engine\":\"none\","
+                                  "\"config\":{\"depth\":3}},\"eval\":{\"kind\":\"grade\",\"answer\":\"2\"}");
+    assert_needs(task, STAGE_INIT, "");
+    assert_needs(task, STAGE_RUN, "agent:mine tool:look.up");
+    assert_needs(task, STAGE_EVAL, "evaluator:grade");
+    assert_false(task_needs_engine(task));
+    AUTO_TASK own = parse_member("\"handlers\":[{\"name\":\"grade\",\"command\":\"python3 /eval/grade.py\"}],"
+                                 "\"agent\":{\"tools\":[\"look.up\"]},\"eval\":{\"kind\":\"grade\"}");
+    assert_string_equal(own->agent_kind, "tools");
+    assert_needs(own, STAGE_RUN, "tool:look.up");
+    assert_needs(own, STAGE_EVAL, "");
+    assert_string_equal(task_handler_find(own, "grade")->command, "python3 /eval/grade.py");
+    assert_true(task_needs_engine(own));
+    AUTO_TASK built_in = parse_member("\"agent\":{\"kind\":\"tools\"},\"eval\":{\"kind\":\"math\",\"answer\":\"2\"}");
+    assert_needs(built_in, STAGE_RUN, "");
+    assert_needs(built_in, STAGE_EVAL, "");
 }
 
 static void a_trajectorys_messages_become_the_script(void **state)
@@ -344,9 +378,14 @@ static void rules_of_single_fields_hold(void **state)
         {"\"kind\":\"sandbox|noop\"", REFUSAL_BAD_TASK, "kind"},
         {"\"kind\":\"\"", REFUSAL_BAD_TASK, "kind"},
         {"\"kind\":\"noo\"", REFUSAL_BAD_TASK, "kind"},
-        {"\"agent\":{\"kind\":\"robot\"}", REFUSAL_BAD_TASK, "agent.kind"},
-        {"\"agent\":{\"tools\":[\"bash\",\"python\"]}", REFUSAL_BAD_TASK, "agent.tools[1]"},
-        {"\"eval\":{\"kind\":\"judge\"}", REFUSAL_BAD_TASK, "eval.kind"},
+        {"\"agent\":{\"kind\":\"ro bot\"}", REFUSAL_BAD_NAME, "agent.kind"},
+        {"\"agent\":{\"tools\":[\"bash\",\"-python\"]}", REFUSAL_BAD_NAME, "agent.tools[1]"},
+        {"\"eval\":{\"kind\":\"2judges\"}", REFUSAL_BAD_NAME, "eval.kind"},
+        {"\"eval\":{\"kind\":\"judge\",\"command\":\"c\"}", REFUSAL_BAD_TASK, "eval.command"},
+        {"\"eval\":{\"kind\":\"judge\",\"config\":[]}", REFUSAL_WRONG_TYPE, "eval.config"},
+        {"\"handlers\":[{\"name\":\"a\",\"command\":\"c\"},{\"name\":\"a\",\"command\":\"c\"}]", REFUSAL_BAD_TASK,
+         "handlers[1]"},
+        {"\"handlers\":[{\"name\":\"a\"}]", REFUSAL_MISSING_FIELD, "handlers[0].command"},
         {"\"image\":\"debian:12\"", REFUSAL_BAD_TASK, "image"},
         {"\"image\":\"/a/../b\"", REFUSAL_BAD_TASK, "image"},
         {"\"image\":\"docker://debian:12\"", REFUSAL_BAD_TASK, "image"},
@@ -395,6 +434,7 @@ int main(void)
         cmocka_unit_test(the_agents_kind_and_tools_follow_from_each_other),
         cmocka_unit_test(grants_of_the_network_are_names),
         cmocka_unit_test(an_agents_kind_that_does_not_fit_its_tools_or_script_is_refused),
+        cmocka_unit_test(names_that_are_not_built_in_are_what_handlers_must_offer),
         cmocka_unit_test(a_trajectorys_messages_become_the_script),
         cmocka_unit_test(a_scripts_arguments_are_kept_as_json_of_few_levels),
         cmocka_unit_test(a_task_that_samples_nothing_needs_no_prompt_and_no_engine),

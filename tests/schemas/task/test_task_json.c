@@ -21,6 +21,8 @@ static void put_at(struct buffer *out, const char *path, struct slice value)
         buffer_printf(out, "\"agent\":{\"script\":[{\"%s\":%.*s}]}", path + 15, SLICE_ARG(value));
     else if (strncmp(path, "agent.recorded[].", 17) == 0)
         buffer_printf(out, "\"agent\":{\"recorded\":[{\"%s\":%.*s}]}", path + 17, SLICE_ARG(value));
+    else if (strncmp(path, "handlers[].", 11) == 0)
+        buffer_printf(out, "\"handlers\":[{\"%s\":%.*s}]", path + 11, SLICE_ARG(value));
     else if (dot)
         buffer_printf(out, "\"%.*s\":{\"%s\":%.*s}", (int)(dot - path), path, dot + 1, SLICE_ARG(value));
     else
@@ -64,7 +66,8 @@ static void put_measure(struct buffer *out, const struct task_row *row, double n
     bool is_number = row->type == TASK_UINT || row->type == TASK_INT || row->type == TASK_REAL;
     bool is_list = row->type == TASK_FILES || row->type == TASK_EVAL_FILES || row->type == TASK_SETUP ||
                    row->type == TASK_TOOLS || row->type == TASK_SCRIPT || row->type == TASK_RECORDED ||
-                   row->type == TASK_GRANTS || row->type == TASK_EVAL_GRANTS || row->type == TASK_STATUSES;
+                   row->type == TASK_GRANTS || row->type == TASK_EVAL_GRANTS || row->type == TASK_STATUSES ||
+                   row->type == TASK_HANDLERS;
     buffer_append_str(out, is_number ? "" : is_list ? "[" : "\"");
     if (is_number)
         buffer_printf(out, "%.15g", n);

@@ -1,0 +1,102 @@
+/* What a task needs of handlers, and those that come with it. */
+#include <string.h>
+
+#include "schemas/task/task_read.h"
+
+static const char *const role_wires[HANDLER_ROLE_COUNT] = {
+    [HANDLER_AGENT] = "agent", [HANDLER_TOOL] = "tool", [HANDLER_EVALUATOR] = "evaluator"};
+
+const char *handler_role_wire(enum handler_role role) { return role_wires[role]; }
+
+bool handler_role_parse(struct slice wire, enum handler_role *ret)
+{
+    for (unsigned i = 0; i < HANDLER_ROLE_COUNT; i++)
+        if (slice_is(wire, role_wires[i])) {
+            *ret = (enum handler_role)i;
+            return true;
+        }
+    return false;
+}
+
+static bool is_letter(uint8_t c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+bool handler_name_is_valid(struct slice name)
+{
+    if (name.len == 0 || name.len > HANDLER_NAME_MAX || !is_letter(name.data[0]))
+        return false;
+    for (size_t i = 0; i < name.len; i++) {
+        const uint8_t c = name.data[i];
+        if (!is_letter(c) && !(c >= '0' && c <= '9') && c != '_' && c != '.' && c != '-')
+            return false;
+    }
+    return true;
+}
+
+/* ---- what is built in ------------------------------------------------------------------------ */
+
+static bool is_word_of(const char *parent, const char *key, const char *word)
+{
+    return task_word_is_among(word, task_row_find(parent, key)->words);
+}
+
+bool task_agent_is_built_in(const struct task *task) { return is_word_of("agent", "kind", task->agent_kind); }
+bool task_evaluator_is_built_in(const struct task *task) { return is_word_of("eval", "kind", task->eval_kind); }
+
+const struct task_handler *task_handler_find(const struct task *task, const char *name)
+{
+    for (size_t i = 0; i < task->handler_count; i++)
+        if (strcmp(task->handlers[i].name, name) == 0)
+            return &task->handlers[i];
+    return NULL;
+}
+
+/* ---- what is not ------------------------------------------------------------------------------- */
+
+static void add_need(const struct task *task, enum handler_role role, const char *name, struct task_need *ret,
+                     size_t *count)
+{
+    if (!task_handler_find(task, name))
+        ret[(*count)++] = (struct task_need){role, name};
+}
+
+size_t task_needs(const struct task *task, enum stage stage, struct task_need ret[TASK_NEEDS_MAX])
+{
+    size_t count = 0;
+    if (strcmp(task->kind, "noop") == 0)
+        return 0;
+    if (stage == STAGE_EVAL && !task_evaluator_is_built_in(task))
+        add_need(task, HANDLER_EVALUATOR, task->eval_kind, ret, &count);
+    if (stage != STAGE_RUN)
+        return count;
+    if (!task_agent_is_built_in(task))
+        add_need(task, HANDLER_AGENT, task->agent_kind, ret, &count);
+    for (size_t i = 0; i < task->tool_count; i++)
+        if (!task_tool_is_built_in(task->tools[i]))
+            add_need(task, HANDLER_TOOL, task->tools[i], ret, &count);
+    return count;
+}
+
+/* ---- those that come with it --------------------------------------------------------------------- */
+
+bool task_read_handlers(const struct task_place *place, const json_t *value)
+{
+    struct task *task = place->base;
+    if (!place_check_list(place, value) ||
+        !place_make_list(place, json_array_size(value), sizeof(*task->handlers), &task->handlers))
+        return false;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        struct task_place element = place_of_element(place, i);
+        struct task_handler *handler = &task->handlers[i];
+        if (!task_read_object("handlers[]", json_array_get(value, i), element.shown, handler, place->no)) {
+            task->handler_count++;
+            return false;
+        }
+        if (task_handler_find(task, handler->name)) {
+            task->handler_count++;
+            return refuse(place->no, REFUSAL_BAD_TASK, element.shown, "%s: the name %s is given twice", element.shown,
+                          handler->name);
+        }
+        task->handler_count++;
+    }
+    return true;
+}
