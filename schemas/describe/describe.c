@@ -49,6 +49,8 @@ static void put_json_field(const struct field *field, bool last)
 {
     printf("     {\"name\": \"%s\", \"type\": \"%s\", \"required\": %s, ", field->name, type_words[field->type],
            field->need == FIELD_REQUIRED ? "true" : "false");
+    if (field_is_json(field))
+        printf("\"json\": true, ");
     if (is_bounded(field))
         printf("\"min\": %" PRIu64 ", \"max\": %" PRIu64 ", ", field->min, field->max);
     put_member("doc", field->doc);

@@ -82,6 +82,13 @@ struct field {
     const char *doc;
 };
 
+/* Whether a STR is JSON: its example says so (messages.def, handlers). */
+static inline bool field_is_json(const struct field *field)
+{
+    return field->type == FIELD_STR && field->example.len > 0 &&
+           (field->example.data[0] == '{' || field->example.data[0] == '[');
+}
+
 struct message {
     const char *wire;
     size_t wire_len;
