@@ -143,6 +143,12 @@ static int get_state(struct sluice_client *client, const struct msg_rollout_stat
                   (unsigned long long)in->attempt);
     if (in->has_worker)
         buffer_printf(&client->text, ", worker %.*s", SLICE_ARG(in->worker));
+    if (in->has_turn)
+        buffer_printf(&client->text, ", turn %llu", (unsigned long long)in->turn);
+    if (in->has_tool)
+        buffer_printf(&client->text, ", last tool %.*s", SLICE_ARG(in->tool));
+    if (in->has_why)
+        buffer_printf(&client->text, "; %.*s", SLICE_ARG(in->why));
     const char *text = text_of(client);
     if (!text)
         return client_fail(client, -ENOMEM, "out of memory");

@@ -13,6 +13,7 @@
 #include "broker/core/queue/dispatch.h"
 #include "broker/core/queue/expiry.h"
 #include "broker/core/queue/groups.h"
+#include "broker/core/queue/job_progress.h"
 #include "broker/core/queue/jobs.h"
 #include "broker/core/restore.h"
 #include "broker/core/settle.h"
@@ -23,6 +24,7 @@
 #include "broker/core/streams/streams.h"
 #include "broker/core/workers/drain.h"
 #include "broker/core/workers/engine_load.h"
+#include "broker/core/workers/job_reports.h"
 #include "broker/core/workers/migration.h"
 #include "broker/core/workers/results.h"
 #include "broker/core/workers/stall.h"
@@ -65,8 +67,8 @@ struct core *core_create(const struct core_settings *settings, uint64_t epoch, i
     list_init(&core->engines);
     list_init(&core->policies);
     core->random = core->groups.seed;
-    core->claims.seed = core->images.seed = core->early_cancels.seed = core->early_cancel_owners.seed =
-        core->groups.seed;
+    core->claims.seed = core->progress.seed = core->images.seed = core->early_cancels.seed =
+        core->early_cancel_owners.seed = core->groups.seed;
     list_init(&core->idle_images);
     list_init(&core->failed_images);
     list_init(&core->noted_engines);
@@ -109,6 +111,7 @@ void core_destroy(struct core **pointer)
     sweeps_finish(core);
     images_finish(core);
     early_cancels_finish(core);
+    job_progress_finish(core);
     heap_finish(&core->expiries);
     heap_finish(&core->breakers);
     heap_finish(&core->probes);
@@ -155,6 +158,7 @@ static void (*const handlers[MESSAGE_COUNT])(struct core *, const struct call *)
     [MSG_ledger_backup] = handle_ledger_backup,   [MSG_status_get] = handle_status_get,
     [MSG_worker_drain] = handle_worker_drain,     [MSG_worker_beat] = handle_worker_beat,
     [MSG_job_result] = handle_job_result,         [MSG_job_migrated] = handle_job_migrated,
+    [MSG_job_progress] = handle_job_progress,
 };
 
 static uint64_t tag_of(enum message_id id, const void *in)

@@ -239,6 +239,7 @@ static int send_all(struct io *io, struct effects effects, struct fail *fail)
         [SEND_RANGE] = do_send_range,
         [PUBLISH_TRAJECTORY] = do_publish_trajectory,
         [PUBLISH_HEAD] = do_publish_head,
+        [HEALTH_CHANGED] = io_log_health,
         [LANE_REFUSED] = do_lane_refused,
         [LANE_OPEN] = do_lane_open,
         [LANE_SEND] = do_lane_send,
@@ -248,6 +249,7 @@ static int send_all(struct io *io, struct effects effects, struct fail *fail)
     };
     bool reading = false;
     int code = 0;
+    io_log_ends(io, effects, clock_ms());
     for (size_t i = 0; code == 0 && i < effects.count; i++) {
         const struct effect *effect = &effects.items[i];
         if (is_persist(effect))

@@ -3,6 +3,7 @@
 #define SLUICE_BROKER_IO_INNER_H
 
 #include "broker/io/io.h"
+#include "broker/io/line_budget.h"
 #include "broker/io/turns.h"
 #include "broker/layer_gc/layer_gc.h"
 #include "broker/ledger/backup.h"
@@ -79,6 +80,7 @@ struct io {
     int64_t layer_gc_look_ms;
 
     struct complaint bad_worker_message, turned_away, undeliverable;
+    struct line_budget task_lines, infra_lines, health_lines;
 };
 
 /* ---- io/restore.c -------------------------------------------------------------------- */
@@ -114,6 +116,13 @@ int io_answer(struct io *io, struct slice client, enum message_id id, const void
 
 /* Logs `text` as event `id`, at most once a second, with how often it was not said. */
 void io_complain(struct complaint *complaint, const char *id, const char *text);
+
+/* ---- io/failure_log.c ---------------------------------------------------------------- */
+
+/* A line for each of these effects, which are on disk, that is a rollout's end as task or infra. */
+void io_log_ends(struct io *io, struct effects effects, int64_t now_ms);
+/* Carries out HEALTH_CHANGED. */
+int io_log_health(struct io *io, const struct effect *effect, struct fail *fail);
 
 /* ---- io/backup.c, io/layer_gc.c, io/disk.c ---------------------------------------------------- */
 

@@ -295,7 +295,7 @@ static void answer_get(struct fake_broker *broker, const struct msg_rollout_get 
             make_trajectory(broker, broker->stream, seq, in->tag, out);
             return;
         }
-    if (!slice_is(in->rollout, "waiting/0")) {
+    if (!slice_is(in->rollout, "waiting/0") && !slice_is(in->rollout, "h/0")) {
         refuse_to(out, in->tag, "rollout.get", REFUSAL_UNKNOWN_ROLLOUT, "no such rollout", false);
         return;
     }
@@ -305,7 +305,13 @@ static void answer_get(struct fake_broker *broker, const struct msg_rollout_get 
                                         .state = slice_from_str("leased"),
                                         .attempt = 2,
                                         .worker = slice_from_str("w7"),
-                                        .has_worker = true};
+                                        .has_worker = true,
+                                        .turn = 3,
+                                        .has_turn = true,
+                                        .tool = slice_from_str("bash"),
+                                        .has_tool = true,
+                                        .why = slice_from_str("http://gpu1:8000: HTTP 503; tried 2 times"),
+                                        .has_why = true};
     encode(MSG_rollout_state, &message, out);
 }
 
@@ -338,7 +344,8 @@ static void answer_list(struct fake_broker *broker, const struct msg_rollout_lis
     static const char live[] =
         "{\"matched\": 1, \"rollouts\": ["
         "{\"rollout\": \"h/0\", \"stream\": \"train\", \"task\": \"add\", \"stage\": \"run\", \"state\": \"leased\","
-        " \"attempt\": 2, \"for_ms\": 61000, \"worker\": \"w7\", \"engine\": \"http://e:1\", \"image\": \"host\"}]}";
+        " \"attempt\": 2, \"for_ms\": 61000, \"worker\": \"w7\", \"engine\": \"http://e:1\", \"image\": \"host\","
+        " \"turn\": 3, \"tool\": \"bash\", \"why\": \"http://gpu1:8000: HTTP 503; tried 2 times\"}]}";
     const struct msg_rollouts message = {.tag = in->tag, .json = slice_from_str(in->ended ? ended : live)};
     note_options(broker, (const char *[]){"age_ms", "limit"}, (bool[]){in->has_age_ms, in->has_limit},
                  (uint64_t[]){in->age_ms, in->limit});

@@ -5,16 +5,19 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "common/base/log.h"
 #include "workers/engines/engine.h"
 #include "workers/engines/server/engine_state.h"
 #include "workers/engines/server/identity.h"
+#include "workers/runtime/activity.h"
 #include "workers/runtime/fiber.h"
 #include "workers/runtime/loop_now.h"
 
 enum {
     SLICE_MS = 500, /* of waiting, after which its time is given back */
     BACKOFF_FIRST_MS = 250,
-    BACKOFF_MAX_MS = 8000
+    BACKOFF_MAX_MS = 8000,
+    REFUSAL_LOG_MS = 10000 /* between two lines of the log about an engine's refusals */
 };
 
 /* ---- what the broker says ---------------------------------------------------------------- */
@@ -93,9 +96,11 @@ static int await_resume(struct engine *engine, struct fail *fail)
     struct engine_waiter waiter = {.next = policy->waiters, .fiber = fiber_current()};
     int code = 0;
     policy->waiters = &waiter;
+    activity_wait("%s is paused", engine->url);
     while (code == 0 && is_paused(engine))
         code = wait_a_slice(policy->resume_ms);
     forget_waiter(policy, &waiter);
+    activity_go_on();
     return code == 0 ? 0 : fail_set(fail, code, "while %s was paused", engine->url);
 }
 
@@ -156,7 +161,22 @@ static int64_t backoff_ms(struct engine *engine, int tries)
     return ms > asked_ms ? ms : asked_ms;
 }
 
-int engine_try(struct engine *engine, int (*act)(void *arg, struct fail *fail), void *arg, struct fail *fail)
+/* It is tried again: what its job waits for, and a line of the log unless there was one of late. */
+static void note_refusal(struct engine *engine, int tries, const char *why)
+{
+    activity_wait("%s; tried %d time%s", why, tries, tries == 1 ? "" : "s");
+    const int64_t now_ms = loop_now_ms();
+    if (engine->refusal_said_ms && now_ms - engine->refusal_said_ms < REFUSAL_LOG_MS) {
+        engine->refusals_unsaid++;
+        return;
+    }
+    log_event(LOG_WARN, "engine.refused", "url=%s tries=%d why=\"%s\" unsaid=%llu action=tries-again", engine->url,
+              tries, why, (unsigned long long)engine->refusals_unsaid);
+    engine->refusal_said_ms = now_ms;
+    engine->refusals_unsaid = 0;
+}
+
+static int try_until(struct engine *engine, int (*act)(void *arg, struct fail *fail), void *arg, struct fail *fail)
 {
     struct fail why = {0};
     for (int tries = 0;; tries++) {
@@ -176,10 +196,18 @@ int engine_try(struct engine *engine, int (*act)(void *arg, struct fail *fail), 
         why.code = code == -ETIMEDOUT ? -EIO : code;
         if (tries + 1 == ENGINE_TRIES)
             return fail_set(fail, code, "%s (tried %d times)", now.text, ENGINE_TRIES);
+        note_refusal(engine, tries + 1, now.text);
         int slept = await_sleep(backoff_ms(engine, tries));
         if (slept == -ETIMEDOUT)
             return fail_set(fail, why.code, "%s", why.text);
         if (slept < 0)
             return fail_set(fail, slept, "cancelled");
     }
+}
+
+int engine_try(struct engine *engine, int (*act)(void *arg, struct fail *fail), void *arg, struct fail *fail)
+{
+    const int code = try_until(engine, act, arg, fail);
+    activity_go_on();
+    return code;
 }

@@ -127,6 +127,7 @@ bool running_start(struct running *running, struct slice bytes)
         running_job_destroy(self);
         return false;
     }
+    fiber_set_activity(self->fiber, &self->activity);
     self->token = self->job.start.token;
     live_add(running, self);
     return true;

@@ -10,6 +10,7 @@
 
 #include "workers/jobs/job.h"
 #include "workers/jobs/job_index.h"
+#include "workers/runtime/activity.h"
 
 struct running_job {
     TAILQ_ENTRY(running_job) links;
@@ -17,7 +18,9 @@ struct running_job {
     struct running *running;
     struct job job;
     struct fiber *fiber;
-    uint64_t token; /* of its newest dispatch; job.start.token is the first */
+    struct activity activity;
+    uint64_t told_changes; /* of its activity that the broker was told of */
+    uint64_t token;        /* of its newest dispatch; job.start.token is the first */
     int64_t started_ms;
     struct loop_timer *overdue_timer;
     int64_t given_ms; /* of the fiber's time that the timer knows of */

@@ -34,6 +34,7 @@ struct fiber {
     int64_t given_ms;
     int64_t deadlines[DEADLINES_NESTED]; /* [depth] holds; [0]: none */
     int depth;
+    struct activity *activity;
     struct sanitize sanitize;
 };
 
@@ -190,6 +191,10 @@ void fiber_wake(struct fiber *fiber)
 
 struct fiber *fiber_current(void) { return current; }
 struct loop *fiber_loop(void) { return current->loop; }
+void fiber_set_activity(struct fiber *fiber, struct activity *activity) { fiber->activity = activity; }
+
+struct activity *fiber_activity(const struct fiber *fiber) { return fiber->activity; }
+
 bool fiber_is_cancelled(void) { return current->cancelled; }
 
 void fiber_shield(bool on)

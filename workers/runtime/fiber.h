@@ -16,6 +16,7 @@
 #include "common/base/fail.h"
 #include "workers/runtime/loop.h"
 
+struct activity;
 struct fiber;
 
 /*
@@ -28,6 +29,9 @@ void fiber_cancel(struct fiber *fiber);
 struct fiber *fiber_current(void); /* NULL on the loop's own stack */
 struct loop *fiber_loop(void);     /* of the current fiber */
 bool fiber_is_cancelled(void);     /* the current fiber */
+/* Where what it is at is noted (activity.h), borrowed; NULL, as at first: nowhere. */
+void fiber_set_activity(struct fiber *fiber, struct activity *activity);
+struct activity *fiber_activity(const struct fiber *fiber);
 /* While shielded (nests), awaits ignore a cancel. */
 void fiber_shield(bool on);
 

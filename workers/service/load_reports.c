@@ -1,4 +1,7 @@
-/* service/load_reports.c - what the worker tells the broker of engines, before a beat (engine.load, job.migrated). */
+/*
+ * service/load_reports.c - what the worker tells the broker before a beat, beside it: of engines (engine.load), of jobs
+ * that migrated (job.migrated), of how far jobs have come (job.progress).
+ */
 #include "workers/service/load_reports.h"
 
 #include "common/base/cleanup.h"
@@ -72,7 +75,10 @@ void worker_report_migrations_again(struct worker *worker)
 {
     struct running_job *job;
     TAILQ_FOREACH(job, &worker->running.live, links)
-    job->job.migration.is_new |= job->job.migration.at != NULL;
+    {
+        job->job.migration.is_new |= job->job.migration.at != NULL;
+        job->told_changes = 0;
+    }
 }
 
 void worker_send_migrations(struct worker *worker)
@@ -80,4 +86,51 @@ void worker_send_migrations(struct worker *worker)
     struct running_job *job;
     TAILQ_FOREACH(job, &worker->running.live, links)
     worker_report_migration(worker, job);
+}
+
+/* ---- how far jobs have come ------------------------------------------------------------------ */
+
+/* Up to `room` of those with news, the longest untold first: who waits for something, or the others. */
+static size_t find_news(const struct worker *worker, bool waits, struct running_job **ret, size_t room)
+{
+    size_t count = 0;
+    struct running_job *job;
+    TAILQ_FOREACH(job, &worker->running.live, links)
+    {
+        if (count == room)
+            break;
+        if (job->activity.changes != job->told_changes && (job->activity.why[0] != '\0') == waits)
+            ret[count++] = job;
+    }
+    return count;
+}
+
+static bool send_progress(struct worker *worker, const struct running_job *job)
+{
+    AUTO_BUFFER bytes = {0};
+    struct refusal no;
+    const struct activity *activity = &job->activity;
+    struct msg_job_progress progress = {.worker = slice_from_str(worker->id),
+                                        .job = job->job.start.job,
+                                        .token = job->token,
+                                        .turn = activity->turn,
+                                        .tool = slice_from_str(activity->tool),
+                                        .has_tool = activity->tool[0] != '\0',
+                                        .why = slice_from_str(activity->why),
+                                        .has_why = activity->why[0] != '\0'};
+    return message_encode(MSG_job_progress, &progress, &bytes, &no) &&
+           lane_send_copy(&worker->lane, buffer_peek(&bytes));
+}
+
+void worker_send_progress(struct worker *worker)
+{
+    struct running_job *jobs[PROGRESS_A_BEAT];
+    size_t count = find_news(worker, true, jobs, PROGRESS_A_BEAT);
+    count += find_news(worker, false, jobs + count, PROGRESS_A_BEAT - count);
+    for (size_t i = 0; i < count && lane_can_send(&worker->lane); i++) {
+        jobs[i]->told_changes = jobs[i]->activity.changes;
+        send_progress(worker, jobs[i]);
+        TAILQ_REMOVE(&worker->running.live, jobs[i], links);
+        TAILQ_INSERT_TAIL(&worker->running.live, jobs[i], links);
+    }
 }

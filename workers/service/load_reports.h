@@ -1,4 +1,4 @@
-/* load_reports.h - what a worker tells the broker of engines, beside its beats. */
+/* load_reports.h - what a worker tells the broker of engines and of its jobs, beside its beats. */
 #ifndef SLUICE_WORKERS_SERVICE_LOAD_REPORTS_H
 #define SLUICE_WORKERS_SERVICE_LOAD_REPORTS_H
 
@@ -11,5 +11,9 @@ void worker_send_migrations(struct worker *worker);
 /* That one's, if it is not told yet; those of all that migrated, before the next beat: to a broker that forgot. */
 void worker_report_migration(struct worker *worker, struct running_job *job);
 void worker_report_migrations_again(struct worker *worker);
+
+enum { PROGRESS_A_BEAT = 8 };
+/* How far jobs have come, of up to PROGRESS_A_BEAT of those that have; who waits for something first, the longest untold first. */
+void worker_send_progress(struct worker *worker);
 
 #endif

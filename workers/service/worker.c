@@ -95,6 +95,7 @@ static void send_wanted_beat(struct worker *worker)
         return;
     worker_send_loads(worker);
     worker_send_migrations(worker);
+    worker_send_progress(worker);
     if (lane_can_send(&worker->lane) && beat_encode(worker, &bytes))
         worker->beat_wanted = !lane_send_copy(&worker->lane, buffer_peek(&bytes));
     if (!worker->first_beat_ms && !worker->beat_wanted)

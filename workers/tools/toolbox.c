@@ -8,6 +8,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/nearest.h"
+#include "workers/runtime/activity.h"
 #include "workers/tools/arguments.h"
 #include "workers/tools/tools.h"
 
@@ -93,6 +94,7 @@ int toolbox_call(struct toolbox *box, const char *name, const json_t *arguments,
         return tool_refuse(ret, fail, "%s", wrong);
     }
     int64_t began_us = clock_us();
+    activity_tool(name);
     int code = open_one(box, at, fail);
     if (code == -ENOEXEC && box->has_acted)
         code = refuse_open(box->tools[at], ret, fail);

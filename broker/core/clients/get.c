@@ -1,8 +1,10 @@
 /* rollout.get: where a rollout is, or its trajectory. */
 #include "broker/core/clients/get.h"
 #include "broker/core/clients/owners.h"
+#include "broker/core/queue/job_progress.h"
 #include "broker/core/state/effects.h"
 #include "broker/core/state/state.h"
+#include "broker/core/status/rollout_why.h"
 #include "broker/core/streams/retention.h"
 
 static void send_state(struct core *core, const struct call *call, const struct group *group, uint32_t sample)
@@ -14,6 +16,8 @@ static void send_state(struct core *core, const struct call *call, const struct 
     };
     const struct group_work *work = group->work;
     const struct job *job = work->init_done ? &work->rollouts[sample].job : &work->init;
+    const struct job_progress *progress = job_progress_find(core, job);
+    struct why why;
     struct msg_rollout_state state = {
         .tag = call->tag,
         .rollout = ((const struct msg_rollout_get *)call->in)->rollout,
@@ -22,7 +26,13 @@ static void send_state(struct core *core, const struct call *call, const struct 
         .attempt = job->attempt,
         .has_worker = job->worker != NULL,
         .worker = job->worker ? worker_id(job->worker) : slice_of(NULL, 0),
+        .has_turn = progress && progress->turn,
+        .turn = progress ? progress->turn : 0,
+        .tool = slice_from_str(progress ? progress->tool : ""),
+        .why = rollout_why(core, job, &why),
     };
+    state.has_tool = state.tool.len > 0;
+    state.has_why = state.why.len > 0;
     send_client(core, call->client, MSG_rollout_state, &state);
 }
 

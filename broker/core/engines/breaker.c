@@ -1,5 +1,9 @@
 #include "broker/core/engines/breaker.h"
+#include "broker/core/state/effects.h"
 #include "broker/core/state/state.h"
+#include "common/base/text.h"
+
+#include <stdio.h>
 
 /* ---- states ------------------------------------------------------------------------ */
 
@@ -37,7 +41,20 @@ static void open_for(struct core *core, struct breaker *breaker, int64_t wait_ms
     set_timer(core, breaker, breaker->due_ms);
 }
 
-enum breaker_news breaker_fault(struct core *core, struct breaker *breaker, uint64_t token)
+static void tell(struct core *core, struct breaker *breaker, const char *news)
+{
+    effect_health(core,
+                  &(struct core_health){.is_image = breaker->of_image,
+                                        .news = news,
+                                        .name = breaker->of_image
+                                                    ? image_name(container_of(breaker, struct image, breaker))
+                                                    : engine_url(container_of(breaker, struct engine, breaker)),
+                                        .faults = breaker->faults,
+                                        .retry_ms = (uint64_t)breaker->wait_ms},
+                  slice_from_str(breaker->why));
+}
+
+static enum breaker_news count_fault(struct core *core, struct breaker *breaker, uint64_t token)
 {
     breaker->faults += breaker->faults < UINT32_MAX;
     if (!breaker->wait_ms && breaker->faults < core->settings.breaker_faults)
@@ -52,6 +69,16 @@ enum breaker_news breaker_fault(struct core *core, struct breaker *breaker, uint
     return BREAKER_FAILED;
 }
 
+enum breaker_news breaker_fault(struct core *core, struct breaker *breaker, uint64_t token, struct slice why)
+{
+    const enum breaker_news news = count_fault(core, breaker, token);
+    const struct slice fits = text_cut_slice(why, ERROR_MAX);
+    snprintf(breaker->why, sizeof(breaker->why), "%.*s", SLICE_ARG(fits));
+    if (news != BREAKER_LATE)
+        tell(core, breaker, news == BREAKER_COUNTED ? "fault" : "failing");
+    return news;
+}
+
 void breaker_reset(struct core *core, struct breaker *breaker)
 {
     heap_remove(&core->breakers, &breaker->timer);
@@ -62,6 +89,8 @@ bool breaker_close(struct core *core, struct breaker *breaker)
 {
     bool was_open = breaker->wait_ms > 0;
     breaker_reset(core, breaker);
+    if (was_open)
+        tell(core, breaker, "healthy");
     return was_open;
 }
 

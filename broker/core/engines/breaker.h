@@ -35,8 +35,8 @@ enum breaker_state breaker_state(const struct core *core, const struct breaker *
 const char *breaker_state_word(enum breaker_state state);
 /* Whether a job may go there now. */
 bool breaker_lets(const struct core *core, const struct breaker *breaker);
-/* Of the dispatch with that token. */
-enum breaker_news breaker_fault(struct core *core, struct breaker *breaker, uint64_t token);
+/* Of the dispatch with that token; `why` in words. */
+enum breaker_news breaker_fault(struct core *core, struct breaker *breaker, uint64_t token, struct slice why);
 /* It works; true if it was open: what waits is to be let go. */
 bool breaker_close(struct core *core, struct breaker *breaker);
 /* It is out of use: nothing is known of it any more. */

@@ -55,12 +55,20 @@ void probes_ask(struct core *core, const struct worker *worker)
 
 /* ---- answers ----------------------------------------------------------------------- */
 
+static void tell(struct core *core, const struct engine *engine, const char *news)
+{
+    effect_health(core, &(struct core_health){.news = news, .name = engine_url(engine)},
+                  slice_from_str(engine->probe.error));
+}
+
 void engine_works(struct core *core, struct engine *engine)
 {
     bool was_silent = engine_is_silent(engine);
     engine->probe.unanswered = 0;
     engine->probe.error[0] = '\0';
     bool was_open = breaker_close(core, &engine->breaker);
+    if (was_silent && !was_open)
+        tell(core, engine, "healthy");
     if (was_silent || was_open)
         engine_note(core, engine, ENGINE_READY);
 }
@@ -72,13 +80,15 @@ static void note_silence(struct core *core, struct engine *engine, struct slice 
     if (probe->unanswered == PROBES_SILENT)
         return;
     probe->unanswered++;
-    if (engine_is_silent(engine))
+    if (engine_is_silent(engine)) {
         core->counters.silences++;
-    else
+        tell(core, engine, "silent");
+    } else {
         set_due(core, engine,
                 core->now_ms + (core->settings.engine_probe_interval_ms < AGAIN_MS
                                     ? core->settings.engine_probe_interval_ms
                                     : AGAIN_MS));
+    }
 }
 
 void probes_take(struct core *core, struct engine *engine, const struct msg_engine_load *in)

@@ -112,7 +112,7 @@ static bool blames_image(struct core *core, struct job *job, const struct failur
     work->image_round = image->round;
     if (is_known)
         return false;
-    enum breaker_news news = breaker_fault(core, &image->breaker, job->token);
+    enum breaker_news news = breaker_fault(core, &image->breaker, job->token, failure->detail);
     if (news == BREAKER_FAILED && failure->outcome == OUTCOME_TASK)
         set_failed(core, image, failure->detail);
     return news != BREAKER_COUNTED;
@@ -122,12 +122,12 @@ static bool blames_image(struct core *core, struct job *job, const struct failur
  * A rollout that fails there twice running, with nobody else between, may itself be what breaks
  * the engine: it is not left uncounted, so that its own budget ends it.
  */
-static bool blames_engine(struct core *core, const struct job *job, struct engine *engine)
+static bool blames_engine(struct core *core, const struct job *job, struct engine *engine, struct slice why)
 {
     uint64_t blamer = job->group->work->serial << 10 | job->sample;
     bool is_same = engine->blamer == blamer;
     engine->blamer = blamer;
-    return breaker_fault(core, &engine->breaker, job->token) != BREAKER_COUNTED && !is_same;
+    return breaker_fault(core, &engine->breaker, job->token, why) != BREAKER_COUNTED && !is_same;
 }
 
 bool job_blames(struct core *core, struct job *job, const struct failure *failure)
@@ -137,6 +137,6 @@ bool job_blames(struct core *core, struct job *job, const struct failure *failur
         return blames_image(core, job, failure);
     if (failure->fault == FAULT_ENGINE && failure->outcome == OUTCOME_INFRA && job->stage == STAGE_RUN &&
         rollout->engine && rollout->engine->registered)
-        return blames_engine(core, job, rollout->engine);
+        return blames_engine(core, job, rollout->engine, failure->detail);
     return false;
 }

@@ -3,6 +3,7 @@
 #include "broker/core/queue/fair_queue.h"
 #include "broker/core/queue/free_workers.h"
 #include "broker/core/queue/history.h"
+#include "broker/core/queue/job_progress.h"
 #include "broker/core/state/effects.h"
 #include "broker/core/state/state.h"
 
@@ -62,6 +63,7 @@ static void end_lease(struct core *core, struct job *job)
     struct rollout *rollout = job_rollout(job);
     struct worker *worker = job->worker;
     core->leased[job->stage]--;
+    job_progress_forget(core, job);
     fair_queue_release(core, job);
     if (job->stage == STAGE_RUN && rollout->engine)
         rollout->engine->live--;

@@ -101,6 +101,15 @@ void effects_finish(struct core *core)
     buffer_finish(&core->scratch);
 }
 
+void effect_health(struct core *core, const struct core_health *health, struct slice why)
+{
+    const struct slice name = effect_copy(core, health->name), words = effect_copy(core, why);
+    struct effect *effect = effect_push(core, HEALTH_CHANGED);
+    effect->health = *health;
+    effect->health.name = name;
+    effect->detail = words;
+}
+
 /* ---- messages ---------------------------------------------------------------------- */
 
 struct slice effect_encode(struct core *core, enum message_id id, const void *message)

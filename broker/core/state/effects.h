@@ -17,6 +17,9 @@ struct slice effect_encode(struct core *core, enum message_id id, const void *me
 void effects_clear(struct core *core);
 void effects_finish(struct core *core);
 
+/* HEALTH_CHANGED; all is copied. */
+void effect_health(struct core *core, const struct core_health *health, struct slice why);
+
 /* "run:add-17/3", good until core_effects_clear. */
 struct slice job_name(struct core *core, const struct job *job);
 /* "add-17/3": of the rollout that the job is of. */

@@ -9,15 +9,18 @@
 #include "common/base/list.h"
 #include "common/base/url.h"
 
+enum { VERSION_MAX = 30, CALLS_MAX = 16, ERROR_MAX = 256, PAUSE_MAX_MS = 3600000 }; /* as in messages.def */
+
 /* ---- breakers (core/engines/breaker.h) -------------------------------------------------- */
 
 struct breaker {
     struct heap_node timer; /* in core->breakers: when a job is let go to try it */
     const struct job *trial;
-    int64_t wait_ms; /* 0: closed */
-    int64_t due_ms;  /* open: the trial's time */
-    uint64_t newest; /* open: the newest dispatch there was when it opened */
-    uint32_t faults; /* in a row */
+    int64_t wait_ms;         /* 0: closed */
+    int64_t due_ms;          /* open: the trial's time */
+    uint64_t newest;         /* open: the newest dispatch there was when it opened */
+    uint32_t faults;         /* in a row ... */
+    char why[ERROR_MAX + 1]; /* ... and the last one in words */
     bool of_image;
 };
 
@@ -30,7 +33,6 @@ struct load_report {
 };
 
 enum { PROBES_SILENT = 2 }; /* probes in a row without an answer, and an engine is silent */
-enum { VERSION_MAX = 30, CALLS_MAX = 16, ERROR_MAX = 256, PAUSE_MAX_MS = 3600000 }; /* as in messages.def */
 
 /* What run workers find who ask it how it is (core/engines/health.c). */
 struct probe {

@@ -85,6 +85,7 @@ enum effect_kind {
     SEND_RANGE,         /* stream.fetch: load from..limit, send each with tag, then `bytes` (the stream.head) */
     PUBLISH_TRAJECTORY, /* load stream/seq, publish on t/<stream>/ */
     PUBLISH_HEAD,       /* publish `bytes` on t/<stream>/ */
+    HEALTH_CHANGED,     /* of an engine or an image: `health`, for the log */
     LANE_REFUSED,       /* worker's lane is not connected to; `detail` says why */
     LANE_OPEN,          /* connect a PUSH to worker's lane endpoint; limit: messages that may wait in it */
     LANE_SEND,          /* message bytes to a worker */
@@ -141,6 +142,15 @@ struct core_list {
     uint64_t until_clock_ms; /* ended no later than this, by the ledger's clock */
 };
 
+/* What is known of an engine or an image has changed: `detail` says why. */
+struct core_health {
+    bool is_image;
+    const char *news; /* "fault", "failing", "silent" or "healthy" */
+    struct slice name;
+    uint64_t faults;   /* in a row */
+    uint64_t retry_ms; /* failing: until it is tried again */
+};
+
 /*
  * By its kind: of the first part what enum effect_kind names, and of the union the one member that is the kind's. What
  * is not the kind's is empty in the first part, and must not be read in the union.
@@ -172,6 +182,7 @@ struct effect {
         struct core_policy policy;             /* PERSIST_POLICY */
         struct core_early_cancel early_cancel; /* PERSIST_EARLY_CANCEL */
         struct core_list list;                 /* SEND_LIST; of `stream` */
+        struct core_health health;             /* HEALTH_CHANGED */
         struct {                               /* all that is sent */
             struct slice client;               /* SEND_*, BACK_UP: ROUTER identity */
             struct slice worker;               /* LANE_*: worker id */

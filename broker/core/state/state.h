@@ -86,6 +86,7 @@ struct core {
     uint64_t slots[STAGE_COUNT];                                  /* of workers that are neither draining nor hung */
     struct lost_workers lost_workers;
     struct id_conflicts id_conflicts;
+    struct table progress;         /* of leased jobs, by the tokens of their dispatches (core/queue/job_progress.h) */
     struct table claims;           /* ids of workers and their keys from before the start, until the end of adoption */
     struct heap timers;            /* jobs leased and delayed */
     struct heap free[STAGE_COUNT]; /* workers that may be given jobs, the freest first */

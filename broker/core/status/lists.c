@@ -97,6 +97,8 @@ static void add_breaker(const struct core *core, json_t *part, const struct brea
     json_object_set_new(part, "state", json_string(word ? word : breaker_state_word(state)));
     json_object_set_new(part, "faults", status_number(breaker->faults));
     json_object_set_new(part, "retry_in_ms", json_integer(retry_in_ms));
+    if (breaker->why[0])
+        json_object_set_new(part, "error", status_text(slice_from_str(breaker->why)));
 }
 
 /* What keeps runs from it beside its breaker, the least passing first; or NULL. */

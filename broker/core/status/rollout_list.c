@@ -4,7 +4,9 @@
 #include "broker/core/engines/engines.h"
 #include "broker/core/engines/images.h"
 #include "broker/core/queue/groups.h"
+#include "broker/core/queue/job_progress.h"
 #include "broker/core/state/state.h"
+#include "broker/core/status/rollout_why.h"
 #include "broker/core/status/view.h"
 
 /* ---- those that have not ended --------------------------------------------------------------- */
@@ -55,6 +57,16 @@ static void add_text(json_t *object, const char *name, struct slice text)
         json_object_set_new(object, name, status_text(text));
 }
 
+static void add_progress(const struct core *core, json_t *object, const struct job *job)
+{
+    const struct job_progress *progress = job_progress_find(core, job);
+    struct why why;
+    if (progress && progress->turn)
+        json_object_set_new(object, "turn", status_number(progress->turn));
+    add_text(object, "tool", slice_from_str(progress ? progress->tool : ""));
+    add_text(object, "why", rollout_why(core, job, &why));
+}
+
 static void list_rollout(struct listing *list, const struct group *group, uint32_t sample)
 {
     const struct rollout *rollout = &group->work->rollouts[sample];
@@ -74,6 +86,7 @@ static void list_rollout(struct listing *list, const struct group *group, uint32
     add_text(object, "worker", job->worker ? worker_id(job->worker) : slice_of(NULL, 0));
     add_text(object, "engine", engine_of(rollout));
     add_text(object, "image", image_of(group));
+    add_progress(list->core, object, job);
     json_array_append_new(list->rollouts, object);
 }
 

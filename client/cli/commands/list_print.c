@@ -4,6 +4,7 @@
 
 #include "client/cli/json.h"
 #include "client/cli/print.h"
+#include "common/cmdline/cmdline.h"
 #include "common/base/buffer.h"
 #include "common/base/cleanup.h"
 
@@ -50,6 +51,21 @@ static void add_ended(struct columns *columns, const json_t *rollout)
     columns_add(columns, "%.*s", (int)strcspn(detail, "\n"), detail);
 }
 
+/* "turn 3, bash", or why it does not get on. */
+static void add_progress(struct columns *columns, const json_t *rollout)
+{
+    const char *why = text_of(rollout, "why"), *tool = text_of(rollout, "tool");
+    const unsigned long long turn = number_of(rollout, "turn");
+    AUTO_BUFFER words = {0};
+    if (turn)
+        buffer_printf(&words, "turn %llu", turn);
+    if (strcmp(tool, "-") != 0)
+        buffer_printf(&words, "%s%s", words.len ? ", " : "", tool);
+    if (strcmp(why, "-") != 0 || !words.len)
+        buffer_printf(&words, "%s%.*s", words.len ? "; " : "", (int)strcspn(why, "\n"), why);
+    columns_add(columns, "%.*s", (int)words.len, (const char *)words.data);
+}
+
 static void add_live(struct columns *columns, const json_t *rollout)
 {
     columns_add(columns, "%s", text_of(rollout, "rollout"));
@@ -59,13 +75,14 @@ static void add_live(struct columns *columns, const json_t *rollout)
     columns_add(columns, "%llu", (unsigned long long)number_of(rollout, "attempt"));
     add_time(columns, number_of(rollout, "for_ms"));
     columns_add(columns, "%s", text_of(rollout, "worker"));
+    add_progress(columns, rollout);
 }
 
 void list_print_rollouts(const json_t *rollouts, bool ended, FILE *out)
 {
     static const char *const ended_heads[] = {"rollout", "stream", "outcome", "reward", "attempt", "time", "detail"};
-    static const char *const live_heads[] = {"rollout", "stream", "stage", "state", "attempt", "for", "worker"};
-    AUTO_COLUMNS columns = {.count = sizeof(ended_heads) / sizeof(*ended_heads)};
+    static const char *const live_heads[] = {"rollout", "stream", "stage", "state", "attempt", "for", "worker", "at"};
+    AUTO_COLUMNS columns = {.count = ended ? ROWS(ended_heads) : ROWS(live_heads)};
     const json_t *rollout;
     size_t i;
     for (i = 0; i < columns.count; i++)

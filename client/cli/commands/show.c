@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <jansson.h>
 #include <string.h>
 
@@ -6,6 +7,7 @@
 #include "client/cli/connect.h"
 #include "client/cli/json.h"
 #include "client/cli/print.h"
+#include "common/base/cleanup.h"
 #include "common/base/sanitize.h"
 
 enum { ROLLOUTS_PER_GROUP_SHOWN = 1000 };
@@ -203,6 +205,40 @@ static int show_group(struct sluice_client *client, const char *group, bool json
     return EXITS_OK;
 }
 
+static char *json_of_state(const char *name, const char *state)
+{
+    json_t *object = json_pack("{s: s, s: s}", "rollout", name, "state", state);
+    char *line = json_dumps(object, JSON_COMPACT);
+    json_decref(object);
+    return line;
+}
+
+/* One that has not ended, as `list --json` has it; where it ended meanwhile, as it was. */
+static int show_live_json(struct sluice_client *client, const char *name, const char *state)
+{
+    const char *text;
+    AUTO_FREE char *group = strndup(name, strcspn(name, "/")), *line = NULL;
+    AUTO_FREE char *was = json_of_state(name, state);
+    if (!group || !was)
+        return cli_failed(client, -ENOMEM);
+    const int failed = sluice_list(client, &(struct sluice_filter){.group = group, .limit = ROLLOUTS_PER_GROUP_SHOWN},
+                                   &text);
+    if (failed)
+        return cli_failed(client, failed);
+    json_t *answer = json_loads(text, 0, NULL);
+    const json_t *rollout;
+    size_t i;
+    json_array_foreach(json_object_get(answer, "rollouts"), i, rollout)
+    {
+        const char *is = json_string_value(json_object_get(rollout, "rollout"));
+        if (is && !line && strcmp(is, name) == 0)
+            line = json_dumps(rollout, JSON_COMPACT);
+    }
+    json_decref(answer);
+    json_line(stdout, line ? line : was);
+    return EXITS_OK;
+}
+
 static int run_show(const struct invocation *in)
 {
     const struct show_options *options = in->options;
@@ -221,11 +257,7 @@ static int run_show(const struct invocation *in)
     } else if (trajectory) {
         print_whole(trajectory, options->tokens);
     } else if (options->json) {
-        printf("{\"rollout\": ");
-        json_text(stdout, in->arguments[0]);
-        printf(", \"state\": ");
-        json_text(stdout, state);
-        printf("}\n");
+        return show_live_json(client, in->arguments[0], state);
     } else {
         sanitize_print(stdout, "%s has not ended: %s\n", in->arguments[0], state);
     }
@@ -235,7 +267,8 @@ static int run_show(const struct invocation *in)
 static const struct option options[] = {
     {"tokens", OPTION_FLAG, offsetof(struct show_options, tokens), NULL,
      "Shows every token id too; those that the policy sampled are marked."},
-    {"json", OPTION_FLAG, offsetof(struct show_options, json), NULL, "Prints the trajectory as one JSON object."},
+    {"json", OPTION_FLAG, offsetof(struct show_options, json), NULL,
+     "Prints one JSON object: the trajectory, or what `list --json` says."},
 };
 
 const struct command command_show = {
@@ -246,7 +279,8 @@ const struct command command_show = {
                 "with their\n"
                 "tokens and seconds, outcome and reward, and the time each stage took. For a "
                 "rollout that has\n"
-                "not ended: where it is. A rollout is GROUP/NUMBER, from 0.\n",
+                "not ended: where it is, at which turn, and why it does not get on. A rollout is GROUP/NUMBER,\n"
+                "from 0.\n",
     .line.example = "sluice show tasks-add-1f0c9b2a77/0\n"
                     "sluice show tasks-add-1f0c9b2a77/0 --tokens | less -R\n",
     .line.tables[0] = {.rows = options, .count = ROWS(options)},

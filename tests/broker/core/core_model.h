@@ -156,6 +156,8 @@ static inline void hear(struct model *model, struct sim_worker *worker, struct s
 
 static inline void deliver(struct model *model, const struct effect *effect)
 {
+    if (effect->kind == HEALTH_CHANGED)
+        return; /* for the log */
     struct sim_worker *worker = find_worker(model, effect->worker);
     bool is_lost = prng(model, 25);
     if (effect->kind == SEND_CLIENT) {

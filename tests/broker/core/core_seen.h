@@ -20,7 +20,7 @@ struct seen {
     enum effect_kind kind;
     enum message_id message; /* SEND_CLIENT, LANE_SEND, PUBLISH_HEAD, SEND_RANGE */
     char client[64], worker[160], endpoint[256], job[160], group[128], rollout[160], stream[80];
-    char engine[280], detail[512], record[64], reason[64], field[64], text[512];
+    char engine[280], detail[512], record[64], reason[64], field[64], text[1100], tool[80];
     char state[32], stage[16], owner[80];
     uint64_t priority, tag, seq, limit, token, attempt, ms, count, samples, first, head, pending, retry_ms;
     bool known, present;
@@ -84,6 +84,9 @@ static inline void world_read_client(struct seen *seen, struct slice bytes)
         COPY(stage, in.state.stage);
         COPY(worker, in.state.worker);
         COPY(rollout, in.state.rollout);
+        COPY(tool, in.state.tool);
+        COPY(text, in.state.why);
+        seen->count = in.state.turn;
         break;
     case MSG_stream_head:
         seen->tag = in.head.tag;
@@ -217,6 +220,7 @@ static inline void world_read_effect(struct seen *seen, const struct effect *eff
     case PERSIST_LEASE: world_read_lease(seen, effect); break;
     case PERSIST_ENGINE: world_read_row(seen, effect); break;
     case PERSIST_EARLY_CANCEL: world_read_early_cancel(seen, effect); break;
+    case HEALTH_CHANGED: COPY(state, slice_from_str(effect->health.news)); break;
     default:
         if (effect->kind > PERSIST_EPOCH)
             world_read_sent(seen, effect);

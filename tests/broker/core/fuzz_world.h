@@ -191,6 +191,8 @@ static inline void to_worker(struct world *world, const struct effect *effect)
 
 static inline void carry_out(struct world *world, const struct effect *effect)
 {
+    if (effect->kind == HEALTH_CHANGED)
+        return; /* for the log */
     TELL("  effect %d to %.*s%.*s %.*s%.*s%.*s\n", effect->kind, SLICE_ARG(effect->client), SLICE_ARG(effect->worker),
          SLICE_ARG(effect->stream), SLICE_ARG(effect->job), SLICE_ARG(effect->bytes));
     switch (effect->kind) {

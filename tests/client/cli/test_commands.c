@@ -34,7 +34,13 @@ static void show_prints_what_was_said(void **state)
     assert_non_null(strstr(said(f), " 101\n"));
     assert_non_null(strstr(said(f), " 102* 103*\n"));
     expect(f, "show g/0 --json", 0, "\"messages\": [{\"role\": \"user\", \"content\": \"1+1?\"}");
-    expect(f, "show waiting/0", 0, "waiting/0 has not ended: run leased, attempt 2, worker w7");
+    expect(f, "show waiting/0", 0,
+           "waiting/0 has not ended: run leased, attempt 2, worker w7, turn 3, last tool bash; http://gpu1:8000: HTTP "
+           "503; tried 2 times");
+    expect(f, "show waiting/0 --json", 0,
+           "{\"rollout\":\"waiting/0\",\"state\":\"run leased, attempt 2, worker w7, turn 3");
+    expect(f, "show h/0 --json", 0,
+           "\"turn\":3,\"tool\":\"bash\",\"why\":\"http://gpu1:8000: HTTP 503; tried 2 times\"}");
     expect(f, "show none/0", 1, "sluice: no such rollout");
 }
 
@@ -42,8 +48,9 @@ static void list_says_where_rollouts_are_and_how_they_ended(void **state)
 {
     struct fixture *f = *state;
     expect(f, "list --older 10m", 0,
-           "rollout  stream  stage  state   attempt  for     worker\n"
-           "h/0      train   run    leased  2        61.0 s  w7\n");
+           "rollout  stream  stage  state   attempt  for     worker  at\n"
+           "h/0      train   run    leased  2        61.0 s  w7      turn 3, bash; http://gpu1:8000: HTTP 503; tried 2 "
+           "times\n");
     assert_string_equal(fake_last_options(f->broker), "age_ms=600000 limit=100");
     expect(f, "list --stream train --outcome ok --limit 2", 0, "g/1      train   ok       0.5     1");
     assert_non_null(strstr(said(f), "g/0      train   infra    -       3        10 ms  engine: HTTP 500\n"));

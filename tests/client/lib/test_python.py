@@ -363,7 +363,9 @@ class Requests(Case):
     def test_the_small_requests(self):
         self.broker("add-lost", 1)
         self.assertEqual(self.client.get("g/0").seq, 1)
-        self.assertEqual(self.client.get("waiting/0")["state"], "leased")
+        state = self.client.get("waiting/0")
+        self.assertEqual((state["state"], state["turn"], state["tool"], state["why"]),
+                         ("leased", 3, "bash", "http://gpu1:8000: HTTP 503; tried 2 times"))
         self.assertEqual(self.client.cancel(group="g"), 3)
         self.client.engine_add("http://127.0.0.1:9")
         self.client.engine_add("http://127.0.0.1:9", runs_max=64)

@@ -231,7 +231,8 @@ static void one_rollout_is_a_trajectory_a_state_or_unknown(void **state)
     assert_string_equal(trajectory->rollout, "g/0");
     assert_int_equal(sluice_get(f->client, "waiting/0", &trajectory, &words), 0);
     assert_null(trajectory);
-    assert_string_equal(words, "run leased, attempt 2, worker w7");
+    assert_string_equal(
+        words, "run leased, attempt 2, worker w7, turn 3, last tool bash; http://gpu1:8000: HTTP 503; tried 2 times");
     assert_int_equal(sluice_get(f->client, "none/0", &trajectory, &words), -ENOENT);
     assert_null(words);
 }

@@ -16,13 +16,14 @@ FLOORS = [
     ("effects", "state/effects"),
     ("records", "streams/streams streams/quotas clients/admission streams/retention engines/breaker engines/engines engines/images "
                 "engines/health engines/placing engines/policies engines/policy queue/fencing_tokens queue/history "
+                "queue/job_progress "
                 "workers/lost_workers workers/worker_ids clients/owners"),
     ("places", "queue/jobs"),
     ("ends", "queue/groups queue/failures"),
     ("settle, dispatch", "queue/blocked settle queue/dispatch"),
     ("messages, times", "clients/backup clients/delivery clients/get clients/submit workers/engine_load workers/migration "
                         "engines/register clients/cancel clients/early_cancel queue/expiry workers/results workers/drain "
-                        "workers/workers status/bottleneck status/health status/lists status/rollout_list status/status"),
+                        "workers/workers workers/job_reports status/rollout_why status/bottleneck status/health status/lists status/rollout_list status/status"),
     ("entries", "restore core check/check check/check_faults check/check_fair_queues"),
 ]
 

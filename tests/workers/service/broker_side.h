@@ -45,6 +45,11 @@ static struct {              /* the last engine.load */
     char url[257];
     uint64_t runs, tokens, calls;
 } load;
+static struct { /* the last job.progress, and how many since the last beat */
+    unsigned count;
+    uint64_t turn;
+    char job[141], why[257];
+} job_word;
 static uint64_t next_token;
 
 static inline void forget_heard(void)
@@ -110,9 +115,22 @@ static inline void take_load(struct slice bytes)
     load.calls = in.calls;
 }
 
+/* Of a job, and no more of them before a beat than a broker of thousands of workers has time for. */
+static inline void take_progress(struct slice bytes)
+{
+    struct msg_job_progress in;
+    struct refusal no = {0};
+    if (!message_decode(MSG_job_progress, bytes, &in, &no))
+        fail_msg("a worker's word of a job is refused: %s %s", no.field, no.text);
+    assert_true(++job_word.count <= 8);
+    job_word.turn = in.turn;
+    snprintf(job_word.job, sizeof(job_word.job), "%.*s", SLICE_ARG(in.job));
+    snprintf(job_word.why, sizeof(job_word.why), "%.*s", SLICE_ARG(in.why));
+}
+
 /*
  * Every message a worker sends must obey the schema. False when none came in time. What it says of
- * engines is noted on the way.
+ * engines and of how far jobs have come is noted on the way.
  */
 static inline bool hear(int64_t bound_ms)
 {
@@ -132,6 +150,12 @@ static inline bool hear(int64_t bound_ms)
         take_load(bytes);
         return hear(bound_ms);
     }
+    if (heard.id == MSG_job_progress) {
+        take_progress(bytes);
+        return hear(bound_ms);
+    }
+    if (heard.id == MSG_worker_beat)
+        job_word.count = 0;
     assert_true(heard.id == MSG_worker_beat || heard.id == MSG_job_result);
     if (!message_decode(heard.id, bytes, &heard.beat, &no))
         fail_msg("a worker's message is refused: %s %s", no.field, no.text);

@@ -7,6 +7,7 @@
 #include "common/base/cleanup.h"
 #include "workers/agents/conversation/migration.h"
 #include "workers/engines/calls.h"
+#include "workers/runtime/activity.h"
 #include "workers/runtime/fiber.h"
 #include "workers/runtime/loop_now.h"
 #include "common/base/text.h"
@@ -224,6 +225,7 @@ int conversation_sample(struct conversation *conversation, struct fail *fail)
     if (error < 0)
         return error;
     struct generation generation = {0};
+    activity_turn(conversation->turns + 1);
     conversation->call_start_ms = loop_now_ms();
     conversation_migrate(conversation);
     error = generate(conversation, &generation, fail);

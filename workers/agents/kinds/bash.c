@@ -13,6 +13,7 @@
 #include "workers/agents/kinds/agents.h"
 #include "workers/agents/formats/code_block.h"
 #include "workers/agents/conversation/turns.h"
+#include "workers/runtime/activity.h"
 #include "workers/runtime/fiber.h"
 #include "workers/tools/bash/shell.h"
 
@@ -124,6 +125,7 @@ static int run_command(struct bash_agent *agent, struct slice command, enum step
     if (!text)
         return fail_memory(fail);
     struct sandbox_output output = {0};
+    activity_tool("bash");
     int error = agent->shell ? 0 : shell_open(agent->run->sandbox, &agent->shell, fail);
     if (error == 0)
         error = shell_run(agent->shell, text, (int64_t)limits->command_s * 1000, limits->output_bytes, &output, fail);

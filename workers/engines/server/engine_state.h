@@ -43,6 +43,8 @@ struct engine {
     struct engine_start start;
     unsigned sketch; /* special_token_escape.h: the conversation that its template takes */
     struct engine_connections busy, idle;
+    int64_t refusal_said_ms;     /* when the log was told of one last; 0: never ... */
+    uint64_t refusals_unsaid;    /* ... and of how many not, since */
     int64_t pause_ms;            /* what its last refusal asked for; 0: nothing */
     struct engine_use use, told; /* engines.h */
     bool is_told;
