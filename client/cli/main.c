@@ -56,6 +56,10 @@ static int run_top_option(const char *word, const char *after)
         help_overview(stdout);
     else if (strcmp(word, "--help-markdown") == 0)
         help_markdown(stdout);
+    else if (strcmp(word, "--help-man") == 0)
+        help_manual(stdout);
+    else if (strcmp(word, "--help-completion") == 0)
+        help_completion(stdout);
     else if (strcmp(word, "--version") == 0)
         printf("sluice %s\n", SLUICE_VERSION);
     else

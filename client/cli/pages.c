@@ -3,6 +3,7 @@
 
 #include "client/cli/command.h"
 #include "common/cmdline/help.h"
+#include "common/cmdline/manual.h"
 
 static const char overview[] =
     "Sluice runs rollouts of multi-turn LLM agents: tasks in, token-exact trajectories with\n"
@@ -39,4 +40,36 @@ void help_markdown(FILE *out)
     options_markdown(common_options, COMMON_OPTIONS, out);
     for (size_t i = 0; i < command_count; i++)
         cmdline_markdown(&commands[i]->line, out);
+}
+
+static void put_commands(FILE *out)
+{
+    manual_section("commands", out);
+    for (size_t i = 0; i < command_count; i++) {
+        fprintf(out, ".TP\n\\fBsluice\\-%s\\fR(1)\n", commands[i]->line.command);
+        manual_text(commands[i]->line.brief, out);
+    }
+}
+
+void help_manual(FILE *out)
+{
+    manual_head("sluice", "runs rollouts of multi-turn LLM agents", out);
+    manual_section("synopsis", out);
+    manual_text("sluice COMMAND ...", out);
+    manual_section("description", out);
+    manual_text(overview, out);
+    manual_text("\n'sluice COMMAND --help' says more. --broker URL, or SLUICE_BROKER, names the broker.\n", out);
+    put_commands(out);
+    manual_section("exit status", out);
+    manual_text(exit_words, out);
+    manual_section("units", out);
+    manual_text(cmdline_units, out);
+    manual_section("examples", out);
+    manual_lines(first_steps, out);
+}
+
+void help_completion(FILE *out)
+{
+    for (size_t i = 0; i < command_count; i++)
+        fprintf(out, "%s\tcommand\t\t%s\n", commands[i]->line.command, commands[i]->line.brief);
 }

@@ -1,4 +1,4 @@
-/* pages.h - the commands as pages: the overview of `sluice --help`, and docs/cli.md. */
+/* pages.h - the commands as pages: the overview of `sluice --help`, docs/cli.md, sluice(1), and for shells. */
 #ifndef SLUICE_CLIENT_CLI_PAGES_H
 #define SLUICE_CLIENT_CLI_PAGES_H
 
@@ -6,5 +6,8 @@
 
 void help_overview(FILE *out);
 void help_markdown(FILE *out);
+void help_manual(FILE *out);
+/* A line for each command, as manual.h says it of options. */
+void help_completion(FILE *out);
 
 #endif

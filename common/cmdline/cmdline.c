@@ -7,11 +7,15 @@
 #include "common/base/nearest.h"
 #include "common/base/sanitize.h"
 #include "common/cmdline/help.h"
+#include "common/cmdline/manual.h"
+#include "common/cmdline/portable.h"
 
 const struct option cmdline_own[] = {
     {"help", OPTION_FLAG, offsetof(struct cmdline_values, help), NULL, "Shows this."},
     {"version", OPTION_FLAG, offsetof(struct cmdline_values, version), NULL, "Shows the version."},
     {"help-markdown", OPTION_FLAG, offsetof(struct cmdline_values, markdown)},
+    {"help-man", OPTION_FLAG, offsetof(struct cmdline_values, manual)},
+    {"help-completion", OPTION_FLAG, offsetof(struct cmdline_values, completion)},
 };
 
 struct reading {
@@ -147,6 +151,11 @@ static void preset(const struct cmdline *line, struct cmdline_values *values)
             option_preset(&line->tables[t].rows[i], values->into[t]);
 }
 
+static bool wants_page(const struct cmdline_values *values)
+{
+    return values->help || values->version || values->markdown || values->manual || values->completion;
+}
+
 int cmdline_parse(const struct cmdline *line, int argc, char **argv, struct cmdline_values *values, struct fail *fail)
 {
     *values = (struct cmdline_values){.into = {values->into[0], values->into[1]}};
@@ -158,7 +167,7 @@ int cmdline_parse(const struct cmdline *line, int argc, char **argv, struct cmdl
         preset(line, values);
         error = take_all(&reading);
     }
-    if (error == 0 && !values->help && !values->version && !values->markdown)
+    if (error == 0 && !wants_page(values))
         error = check_complete(&reading);
     free(given);
     return error;
@@ -194,6 +203,7 @@ int cmdline_wrong(const struct cmdline *line, const char *format, ...)
 int cmdline_begin(const struct cmdline *line, int argc, char **argv, struct cmdline_values *values)
 {
     struct fail fail;
+    portable_begin();
     int error = cmdline_parse(line, argc, argv, values, &fail);
     if (error == -ENOMEM) {
         fprintf(stderr, "%s: %s\n", line->program, fail.text);
@@ -207,6 +217,10 @@ int cmdline_begin(const struct cmdline *line, int argc, char **argv, struct cmdl
         printf("%s %s\n", line->program, SLUICE_CMDLINE_VERSION);
     else if (values->markdown)
         cmdline_markdown(line, stdout);
+    else if (values->manual)
+        cmdline_manual(line, stdout);
+    else if (values->completion)
+        cmdline_completion(line, stdout);
     else
         return -1;
     return fflush(stdout) == 0 && !ferror(stdout) ? 0 : CMDLINE_FAILED;

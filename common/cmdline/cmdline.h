@@ -1,7 +1,7 @@
 /*
  * cmdline.h - a program's command line, or that of one command of it, as a whole: its options (option.h) and its
  * arguments, what it says of itself, its exit statuses. All of this project's programs read theirs here, so all have
- * --help (-h), --version and --help-markdown, take --name VALUE and --name=VALUE, options and arguments in any order
+ * --help (-h), --version, and for other pages --help-markdown, --help-man and --help-completion (manual.h), take --name VALUE and --name=VALUE, options and arguments in any order
  * and only arguments after --, and refuse a wrong one in the same words with exit status 2:
  *
  *     sluice-worker: --slots wants a number from 1 to 32768, not '0' (see sluice-worker --help)
@@ -47,11 +47,11 @@ struct cmdline_values {
     void *into[CMDLINE_TABLES]; /* the caller's, for each table */
     char **arguments;           /* what is no option; ended by NULL */
     size_t argument_count;
-    bool help, version, markdown; /* is asked for: then nothing else is looked at */
+    bool help, version, markdown, manual, completion; /* is asked for: then nothing else is looked at */
 };
 
 /* What every program and command has beside its tables; --help shows those that have a doc. */
-enum { CMDLINE_OWN = 3 };
+enum { CMDLINE_OWN = 5 };
 extern const struct option cmdline_own[CMDLINE_OWN];
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
@@ -64,7 +64,7 @@ int cmdline_parse(const struct cmdline *line, int argc, char **argv, struct cmdl
 void cmdline_finish(struct cmdline_values *values);
 
 /*
- * The same, as a program begins: answers --help, --version and --help-markdown, and says what is wrong. -1 to go on;
+ * The same, as a program begins: answers --help, --version and the other pages, and says what is wrong. -1 to go on;
  * else the exit status to end with.
  */
 int cmdline_begin(const struct cmdline *line, int argc, char **argv, struct cmdline_values *values);

@@ -5,19 +5,18 @@
 
 #include "common/cmdline/cmdline.h"
 
-enum { INDENT = 26, WIDTH = 110, SHORT = 80 };
+enum { INDENT = 26, WIDTH = 110 };
 
 const char cmdline_units[] = "A TIME is a number with its unit: 500ms, 90s, 10m, 1h30m, 2d. A SIZE "
                              "is one, too: 512MiB, 64M (the same), 8GiB, 1000B.\n";
 
 /* ---- what a row says ------------------------------------------------------------------------- */
 
-/* How an option is written: "--name VALUE". */
-static void write_head(const struct option *option, char *ret, size_t size)
+void option_head(const struct option *option, char ret[OPTION_WORDS_SIZE])
 {
     char name[OPTION_NAME_SIZE];
     option_name(option, name);
-    snprintf(ret, size, "--%s%s%s%s", name,
+    snprintf(ret, OPTION_WORDS_SIZE, "--%s%s%s%s", name,
              option->bare_ms ? "[="
              : option->value ? " "
                              : "",
@@ -29,24 +28,23 @@ static bool has_bounds(const struct option *option)
     return option->kind == OPTION_NUMBER || option->kind == OPTION_DURATION || option->kind == OPTION_SIZE;
 }
 
-/* What holds when it is not given, or NULL when there is nothing to tell. */
-static const char *default_of(const struct option *option, char ret[SHORT])
+const char *option_default(const struct option *option, char ret[OPTION_WORDS_SIZE])
 {
     const bool has_preset = option->kind == OPTION_WORD ||
                             (has_bounds(option) && option->preset >= option->min && option->preset <= option->max);
     if (option->standard)
         return option->standard;
     if (option->kind == OPTION_REAL)
-        snprintf(ret, SHORT, "%g", option->real);
+        snprintf(ret, OPTION_WORDS_SIZE, "%g", option->real);
     else if (has_preset)
-        option_format(option, option->preset, ret, SHORT);
+        option_format(option, option->preset, ret, OPTION_WORDS_SIZE);
     else
         return option->kind == OPTION_TEXT ? option->text : NULL;
     return ret;
 }
 
-/* " Takes 1 to 1024." Words for numbers that never end; nothing where every number will do. */
-static const char *bounds_of(const struct option *option, char ret[SHORT])
+/* Words for numbers that never end; nothing where every number will do. */
+const char *option_bounds(const struct option *option, char ret[OPTION_WORDS_SIZE])
 {
     char min[32], max[32];
     const bool is_endless = option->max >= DURATION_FOREVER;
@@ -56,13 +54,13 @@ static const char *bounds_of(const struct option *option, char ret[SHORT])
     option_format(option, option->min, min, sizeof(min));
     option_format(option, option->max, max, sizeof(max));
     if (is_endless)
-        snprintf(ret, SHORT, " Takes %s or more.", min);
+        snprintf(ret, OPTION_WORDS_SIZE, " Takes %s or more.", min);
     else
-        snprintf(ret, SHORT, " Takes %s to %s.", min, max);
+        snprintf(ret, OPTION_WORDS_SIZE, " Takes %s to %s.", min, max);
     return ret;
 }
 
-static const char *after_of(const struct option *option)
+const char *option_after(const struct option *option)
 {
     return option->kind == OPTION_LIST ? " May be repeated." : option->required ? " Required." : "";
 }
@@ -97,9 +95,9 @@ static void print_words(struct words *words, const char *text)
 
 static void print_option(const struct option *option, FILE *out)
 {
-    char head[SHORT], standard[SHORT], bounds[SHORT];
+    char head[OPTION_WORDS_SIZE], standard[OPTION_WORDS_SIZE], bounds[OPTION_WORDS_SIZE];
     struct words words = {out, INDENT, false};
-    write_head(option, head, sizeof(head));
+    option_head(option, head);
     if (strlen(head) > INDENT - 4)
         fprintf(out, "  %s\n%*s", head, INDENT, "");
     else
@@ -107,9 +105,9 @@ static void print_option(const struct option *option, FILE *out)
     print_words(&words, option->of ? option->of : "");
     print_words(&words, option->of ? ": " : "");
     print_words(&words, option->doc);
-    print_words(&words, bounds_of(option, bounds));
-    print_words(&words, after_of(option));
-    const char *preset = default_of(option, standard);
+    print_words(&words, option_bounds(option, bounds));
+    print_words(&words, option_after(option));
+    const char *preset = option_default(option, standard);
     if (preset) {
         print_words(&words, " Default: ");
         print_words(&words, preset);
@@ -129,8 +127,7 @@ void cmdline_indented(const char *lines, FILE *out)
 
 static bool has_options(const struct cmdline *line) { return line->tables[0].count > 0; }
 
-/* As one would type it: "sluice submit TASKS.jsonl [OPTIONS]". */
-static void print_synopsis(const struct cmdline *line, FILE *out)
+void cmdline_synopsis(const struct cmdline *line, FILE *out)
 {
     fprintf(out, "%s%s%s%s%s%s", line->program, line->command ? " " : "", line->command ? line->command : "",
             *line->arguments ? " " : "", line->arguments, has_options(line) ? " [OPTIONS]" : "");
@@ -153,7 +150,7 @@ static void print_tables(const struct cmdline *line, FILE *out)
 void cmdline_help(const struct cmdline *line, FILE *out)
 {
     fputs("usage: ", out);
-    print_synopsis(line, out);
+    cmdline_synopsis(line, out);
     fprintf(out, "\n\n%s.\n", line->brief);
     if (*line->doc)
         fprintf(out, "\n%s", line->doc);
@@ -183,14 +180,14 @@ void options_markdown(const struct option *rows, size_t count, FILE *out)
 {
     fputs("| option | meaning | default |\n|---|---|---|\n", out);
     for (size_t i = 0; i < count; i++) {
-        char head[SHORT], standard[SHORT], bounds[SHORT];
-        const char *preset = default_of(&rows[i], standard);
-        write_head(&rows[i], head, sizeof(head));
+        char head[OPTION_WORDS_SIZE], standard[OPTION_WORDS_SIZE], bounds[OPTION_WORDS_SIZE];
+        const char *preset = option_default(&rows[i], standard);
+        option_head(&rows[i], head);
         fputs("| `", out);
         cmdline_cell(head, out);
         fprintf(out, "` | %s%s", rows[i].of ? rows[i].of : "", rows[i].of ? ": " : "");
         cmdline_cell(rows[i].doc, out);
-        fprintf(out, "%s%s |", bounds_of(&rows[i], bounds), after_of(&rows[i]));
+        fprintf(out, "%s%s |", option_bounds(&rows[i], bounds), option_after(&rows[i]));
         fprintf(out, preset ? " %s |\n" : " |\n", preset);
     }
 }
@@ -200,7 +197,7 @@ void cmdline_markdown(const struct cmdline *line, FILE *out)
     if (line->before_markdown)
         line->before_markdown(out);
     fprintf(out, "\n## %s%s%s\n\n```\n", line->program, line->command ? " " : "", line->command ? line->command : "");
-    print_synopsis(line, out);
+    cmdline_synopsis(line, out);
     fprintf(out, "\n```\n\n%s.\n", line->brief);
     if (*line->doc)
         fprintf(out, "\n%s", line->doc);

@@ -9,6 +9,21 @@ void cmdline_help(const struct cmdline *line, FILE *out);
 void cmdline_markdown(const struct cmdline *line, FILE *out);
 /* A table of them, for the docs. */
 void options_markdown(const struct option *rows, size_t count, FILE *out);
+/* As one would type it: "sluice submit TASKS.jsonl [OPTIONS]". */
+void cmdline_synopsis(const struct cmdline *line, FILE *out);
+
+/* ---- what a row says, for all pages ---- */
+
+enum { OPTION_WORDS_SIZE = 80 };
+/* How an option is written: "--name VALUE". */
+void option_head(const struct option *option, char ret[OPTION_WORDS_SIZE]);
+/* What holds when it is not given, or NULL when there is nothing to tell. */
+const char *option_default(const struct option *option, char ret[OPTION_WORDS_SIZE]);
+/* " Takes 1 to 1024." or "". */
+const char *option_bounds(const struct option *option, char ret[OPTION_WORDS_SIZE]);
+/* " May be repeated.", " Required." or "". */
+const char *option_after(const struct option *option);
+
 /* Text in a cell of such a table, which a | would end. */
 void cmdline_cell(const char *text, FILE *out);
 /* Lines, each two columns to the right. */

@@ -9,6 +9,7 @@
 #include "client/cli/command.h"
 #include "client/cli/connect.h"
 #include "common/cmdline/help.h"
+#include "common/cmdline/manual.h"
 
 static bool is_program(const char *path) { return access(path, X_OK) == 0; }
 
@@ -82,6 +83,9 @@ static int run_doctor(const struct invocation *in)
     for (size_t i = 0; i < in->argument_count; i++)
         if (strcmp(in->arguments[i], "--help") == 0) {
             cmdline_help(&in->command->line, stdout); /* the worker's would tell of workers */
+            return EXITS_OK;
+        } else if (strcmp(in->arguments[i], "--help-man") == 0) {
+            cmdline_manual(&in->command->line, stdout);
             return EXITS_OK;
         }
     if (in->argument_count > 14)
