@@ -1,0 +1,13 @@
+# cmake -DMANIFEST=FILE -P uninstall.cmake: removes what `cmake --install` wrote last.
+if(NOT EXISTS ${MANIFEST})
+    message(FATAL_ERROR "Nothing was installed from here: there is no ${MANIFEST}")
+endif()
+file(STRINGS ${MANIFEST} files)
+foreach(file ${files})
+    set(path $ENV{DESTDIR}${file})
+    if(EXISTS ${path} OR IS_SYMLINK ${path})
+        file(REMOVE ${path})
+        message(STATUS "Removed: ${path}")
+    endif()
+endforeach()
+file(REMOVE ${MANIFEST})
