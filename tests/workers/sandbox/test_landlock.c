@@ -68,7 +68,7 @@ FIBER_TEST(a_kernel_of_python_runs)
     if (code < 0)
         fail_msg("kernel_start: %s", fail.text);
     assert_false(kernel->is_forked);
-    assert_int_equal(kernel_kill(kernel, &fail), 0);
+    assert_int_equal(driver_kill(&kernel->driver, &fail), 0);
     kernel_finish(kernel);
     kernel_init_jupyter(kernel, sandbox, "python3"); /* there are no sockets for one */
     assert_int_equal(kernel_start(kernel, &fail), -ENOEXEC);

@@ -42,14 +42,14 @@ static char *run(struct kernel *kernel, const char *code)
     json_t *reply, *cell = json_pack("{s:i, s:s}", "id", 1, "code", code);
     int status;
     size_t len;
-    assert_true(kernel_send(kernel, cell));
+    assert_true(driver_send(&kernel->driver, cell));
     json_decref(cell);
-    int news = kernel_await(kernel, clock_ms() + CELL_MS, &reply, &status, &fail);
-    if (news != KERNEL_SAID)
+    int news = driver_await(&kernel->driver, clock_ms() + CELL_MS, &reply, &status, &fail);
+    if (news != DRIVER_SAID)
         fail_msg("%s: %d", code, news);
     json_decref(reply);
     output_init(&output, OUTPUT_MAX);
-    kernel_collect(kernel, &output);
+    driver_collect(&kernel->driver, &output);
     return output_take(&output, &len);
 }
 
@@ -200,14 +200,14 @@ static void is_killed_for(const char *code, const char *limit)
     struct kernel *kernel = start(sandbox);
     json_t *reply, *cell = json_pack("{s:i, s:s}", "id", 1, "code", code);
     assert_true(kernel->is_forked);
-    assert_true(kernel_send(kernel, cell));
+    assert_true(driver_send(&kernel->driver, cell));
     json_decref(cell);
-    int news = kernel_await(kernel, clock_ms() + CELL_MS, &reply, &status, &fail);
+    int news = driver_await(&kernel->driver, clock_ms() + CELL_MS, &reply, &status, &fail);
     if (limit) {
         assert_true(news < 0);
         assert_string_equal(sandbox_breach(sandbox), limit);
     } else {
-        assert_int_equal(news, KERNEL_SAID);
+        assert_int_equal(news, DRIVER_SAID);
         json_decref(reply);
         says(kernel, "1", "11 19\nOut[2]: 1\n");
     }
@@ -235,9 +235,9 @@ FIBER_TEST(the_end_of_a_forked_kernel_is_told)
     int status = 0;
     json_t *reply, *cell = json_pack("{s:i, s:s}", "id", 1, "code", "import os; os._exit(7)");
     assert_true(kernel->is_forked);
-    assert_true(kernel_send(kernel, cell));
+    assert_true(driver_send(&kernel->driver, cell));
     json_decref(cell);
-    assert_int_equal(kernel_await(kernel, clock_ms() + CELL_MS, &reply, &status, &fail), KERNEL_ENDED);
+    assert_int_equal(driver_await(&kernel->driver, clock_ms() + CELL_MS, &reply, &status, &fail), DRIVER_ENDED);
     assert_int_equal(status, 7);
     stop(&kernel);
     sandbox_close(&sandbox);

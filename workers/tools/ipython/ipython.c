@@ -26,7 +26,7 @@ struct ipython {
 
 /* How a cell ended. */
 struct ending {
-    enum kernel_news news;
+    enum driver_news news;
     int status; /* of a kernel that ended */
     bool timed_out, interrupted, failed;
     uint64_t count;
@@ -73,7 +73,7 @@ void ipython_close(struct ipython **ipython)
 
 int ipython_restart(struct ipython *ipython, struct fail *fail)
 {
-    int code = kernel_kill(&ipython->kernel, fail);
+    int code = driver_kill(&ipython->kernel.driver, fail);
     return code < 0 ? code : kernel_start(&ipython->kernel, fail);
 }
 
@@ -85,7 +85,7 @@ const char *ipython_jupyter(const struct ipython *ipython) { return ipython->ker
 static bool send_cell(struct ipython *ipython, const char *code)
 {
     json_t *message = json_pack("{s:I, s:s}", "id", (json_int_t)++ipython->last_id, "code", code);
-    bool sent = message && kernel_send(&ipython->kernel, message);
+    bool sent = message && driver_send(&ipython->kernel.driver, message);
     json_decref(message);
     return sent;
 }
@@ -110,11 +110,11 @@ static int await_answer(struct ipython *ipython, int64_t until_ms, struct ending
 {
     for (size_t strays = 0; strays < STRAYS_MAX; strays++) {
         json_t *message;
-        int news = kernel_await(&ipython->kernel, until_ms, &message, &ret->status, fail);
+        int news = driver_await(&ipython->kernel.driver, until_ms, &message, &ret->status, fail);
         if (news < 0)
             return news;
-        ret->news = (enum kernel_news)news;
-        if (news != KERNEL_SAID)
+        ret->news = (enum driver_news)news;
+        if (news != DRIVER_SAID)
             return 0;
         bool ours = take_answer(ipython, message, ret);
         json_decref(message);
@@ -124,24 +124,24 @@ static int await_answer(struct ipython *ipython, int64_t until_ms, struct ending
         if (code < 0)
             return code;
     }
-    ret->news = KERNEL_BROKEN;
+    ret->news = DRIVER_BROKEN;
     return 0;
 }
 
 static int await_ending(struct ipython *ipython, int64_t timeout_ms, struct ending *ret, struct fail *fail)
 {
     int code = await_answer(ipython, loop_now_ms() + timeout_ms, ret, fail);
-    if (code < 0 || ret->news != KERNEL_SILENT)
+    if (code < 0 || ret->news != DRIVER_SILENT)
         return code;
     ret->timed_out = true;
-    code = sandbox_signal_tree(ipython->kernel.sandbox, ipython->kernel.pid, SIGINT, fail);
+    code = sandbox_signal_tree(ipython->kernel.driver.sandbox, ipython->kernel.driver.pid, SIGINT, fail);
     return code < 0 ? code : await_answer(ipython, loop_now_ms() + RETURN_MS, ret, fail);
 }
 
 /* A kernel is there, if one can be: it may have died between the cells. */
 static int order(struct ipython *ipython, const char *code, bool *is_new, struct fail *fail)
 {
-    int result = sandbox_check(ipython->kernel.sandbox, fail);
+    int result = sandbox_check(ipython->kernel.driver.sandbox, fail);
     if (result < 0 || send_cell(ipython, code))
         return result;
     *is_new = true;
@@ -157,7 +157,7 @@ static void describe_death(const struct ending *ending, char *text, size_t size)
 {
     if (ending->timed_out)
         snprintf(text, size, "did not stop when interrupted and was killed");
-    else if (ending->news == KERNEL_BROKEN)
+    else if (ending->news == DRIVER_BROKEN)
         snprintf(text, size, "said what nobody understands and was killed");
     else if (ending->status >= 256)
         snprintf(text, size, "was killed by signal %d", ending->status - 256);
@@ -194,13 +194,13 @@ static int run(struct ipython *ipython, const char *cell, int64_t timeout_ms, st
         code = await_ending(ipython, timeout_ms, &ending, fail);
     if (code < 0)
         return code;
-    kernel_collect(&ipython->kernel, output);
+    driver_collect(&ipython->kernel.driver, output);
     ret->total = output->total;
     ret->timed_out = ending.timed_out;
-    ret->failed = ending.failed || ending.timed_out || ending.news != KERNEL_SAID;
+    ret->failed = ending.failed || ending.timed_out || ending.news != DRIVER_SAID;
     ret->count = ending.count;
     ret->images = ending.images;
-    if (ending.news != KERNEL_SAID) {
+    if (ending.news != DRIVER_SAID) {
         ret->is_new = true;
         code = replace(ipython, &ending, note, sizeof(note), fail);
     } else if (ending.timed_out) {
@@ -224,7 +224,7 @@ int ipython_run(struct ipython *ipython, const char *cell, int64_t timeout_ms, s
 {
     struct output output;
     int64_t began_us = clock_us();
-    struct sandbox *sandbox = ipython->kernel.sandbox;
+    struct sandbox *sandbox = ipython->kernel.driver.sandbox;
     *ret = (struct ipython_result){0};
     sandbox_hold(sandbox);
     output_init(&output, output_max);
