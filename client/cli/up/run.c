@@ -5,7 +5,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,10 +78,17 @@ static void take_signals(struct up *up)
     }
 }
 
+static void leave_parent(struct up *up)
+{
+    if (up->parent_fd >= 0)
+        close(up->parent_fd);
+    up->parent_fd = -1;
+}
+
 /* Waits for at most wait_ms, then takes what happened. */
 static void turn(struct up *up, int64_t wait_ms)
 {
-    struct pollfd *fds = calloc(up->child_count + 1, sizeof(*fds));
+    struct pollfd *fds = calloc(up->child_count + 2, sizeof(*fds));
     if (!fds) {
         take_signals(up);
         return;
@@ -87,11 +96,16 @@ static void turn(struct up *up, int64_t wait_ms)
     for (size_t i = 0; i < up->child_count; i++)
         fds[i] = (struct pollfd){up->children[i].out, POLLIN, 0};
     fds[up->child_count] = (struct pollfd){up->signal_fd, POLLIN, 0};
-    poll(fds, up->child_count + 1, wait_ms < 0 ? 0 : (int)wait_ms);
+    fds[up->child_count + 1] = (struct pollfd){up->parent_fd, POLLIN, 0};
+    poll(fds, up->child_count + 2, wait_ms < 0 ? 0 : (int)wait_ms);
     for (size_t i = 0; i < up->child_count; i++)
         if (fds[i].revents && up->children[i].out >= 0)
             child_listen(&up->children[i]);
     take_signals(up);
+    if (fds[up->child_count + 1].revents) {
+        up->stop_signals++;
+        leave_parent(up);
+    }
     free(fds);
 }
 
@@ -253,10 +267,20 @@ static bool take_over_signals(struct up *up)
     return up->signal_fd >= 0;
 }
 
+/* The whole process's end: that of the thread which started us, as a parent-death signal has it, is none. */
+static void follow_parent(struct up *up)
+{
+    up->parent_fd = (int)syscall(SYS_pidfd_open, getppid(), 0);
+    if (up->parent_fd < 0) /* Linux before 5.3 */
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+}
+
 int up_run(struct up *up)
 {
     if (!take_over_signals(up))
         return EXITS_FAILED;
+    if (up->options->with_parent)
+        follow_parent(up);
     bool started = start(up);
     while (started && !up->stop_signals && !up->failed)
         turn(up, restart_due(up, clock_ms()));
@@ -267,6 +291,7 @@ int up_run(struct up *up)
         cli_say("could not start everything; stopping");
     stop(up);
     close(up->signal_fd);
+    leave_parent(up);
     if (up->failed)
         return up->failed;
     return told ? EXITS_OK : EXITS_FAILED;

@@ -13,12 +13,16 @@
 
 static const char any_address[] = "0.0.0.0";
 
-/* --data DIR and its parents, so that a bad one is one sentence and not one from each child. */
-static bool make_directory(const char *path)
+enum {
+    IPC_DIRECTORY_MAX = 64
+}; /* beside it a lane's socket is named after its worker, and a Unix socket's path has 107 */
+
+/* A directory and its parents, so that a bad one is one sentence and not one from each child. */
+static bool make_directory(const char *option, const char *path, mode_t mode)
 {
     char part[4096];
     if (snprintf(part, sizeof(part), "%s", path) >= (int)sizeof(part)) {
-        cli_say("--data is too long");
+        cli_say("--%s is too long", option);
         return false;
     }
     for (char *at = part + 1; *at; at++)
@@ -27,7 +31,7 @@ static bool make_directory(const char *path)
             mkdir(part, 0755); /* the last one tells */
             *at = '/';
         }
-    if (mkdir(part, 0750) == 0 || errno == EEXIST) /* rollouts are nobody else's to read */
+    if (mkdir(part, mode) == 0 || errno == EEXIST)
         return true;
     cli_say("cannot make %s: %s", path, strerror(errno));
     return false;
@@ -45,6 +49,8 @@ static void plan_addresses(struct up *up)
     snprintf(up->front, sizeof(up->front), "%u", (unsigned)options->front);
     snprintf(up->sink, sizeof(up->sink), "%u", (unsigned)options->front + 1);
     snprintf(up->feed, sizeof(up->feed), "%u", (unsigned)options->front + 2);
+    if (options->ipc)
+        snprintf(up->url, sizeof(up->url), "ipc://%s/front", options->ipc);
     duration_format(options->grace_ms, up->grace, sizeof(up->grace));
 }
 
@@ -69,11 +75,13 @@ static void add_option(struct child *child, const char *name, const char *value)
 static void plan_broker(struct up *up)
 {
     struct child *broker = &up->children[up->child_count++];
-    const char *const arguments[] = {up->broker_path, "--bind", up->bind, "--front", up->front,        "--sink",
-                                     up->sink,        "--feed", up->feed, "--data",  up->options->data};
+    const char *const ports[] = {"--bind", up->bind, "--front", up->front, "--sink", up->sink, "--feed", up->feed};
     *broker = (struct child){.title = "broker", .out = -1};
-    for (size_t i = 0; i < ROWS(arguments); i++)
-        child_add(broker, arguments[i]);
+    child_add(broker, up->broker_path);
+    for (size_t i = 0; i < ROWS(ports) && !up->options->ipc; i++)
+        child_add(broker, ports[i]);
+    add_option(broker, "--ipc", up->options->ipc);
+    add_option(broker, "--data", up->options->data);
     add_option(broker, "--keys", up->options->keys);
     if (up->allow_plaintext)
         child_add(broker, "--allow-plaintext");
@@ -142,6 +150,12 @@ static int check_use(const struct invocation *in)
         return cli_usage(in->command, "up starts a broker: say --bind and --front, not --broker");
     if (in->key)
         return cli_usage(in->command, "up has keys of its own: say --keys DIR, not --key");
+    if (options->ipc && options->ipc[0] != '/')
+        return cli_usage(in->command, "--ipc wants a whole path, not '%s': workers and clients find its sockets by it",
+                         options->ipc);
+    if (options->ipc && strlen(options->ipc) > IPC_DIRECTORY_MAX)
+        return cli_usage(in->command, "--ipc: a socket's path must be shorter: at most %d characters, not %zu",
+                         IPC_DIRECTORY_MAX, strlen(options->ipc));
     for (size_t i = 0; i < options->engines.count; i++) {
         struct slice text = slice_from_str(options->engines.items[i]);
         struct url url;
@@ -155,12 +169,15 @@ static int check_use(const struct invocation *in)
 static int run_up(const struct invocation *in)
 {
     struct up_options *options = in->options;
-    struct up up = {.options = options, .signal_fd = -1, .allow_plaintext = in->allow_plaintext};
+    struct up up = {.options = options, .signal_fd = -1, .parent_fd = -1, .allow_plaintext = in->allow_plaintext};
     int status = check_use(in);
     if (status != EXITS_OK)
         return status;
-    unsetenv("SLUICE_KEY"); /* of whoever calls this, perhaps for another broker */
-    if (!make_directory(options->data) || !find_programs(&up) || (options->keys && !find_keys(&up)))
+    unsetenv("SLUICE_KEY");                         /* of whoever calls this, perhaps for another broker */
+    const mode_t data_mode = 0750, ipc_mode = 0700; /* rollouts are nobody else's to read, nor the sockets to use */
+    if (!make_directory("data", options->data, data_mode) ||
+        (options->ipc && !make_directory("ipc", options->ipc, ipc_mode)) || !find_programs(&up) ||
+        (options->keys && !find_keys(&up)))
         return EXITS_FAILED;
     up.children = calloc(1 + options->init + options->run + options->eval, sizeof(*up.children));
     if (!up.children) {
@@ -206,6 +223,10 @@ static const struct option options[] = {
      .text = "127.0.0.1"},
     {"front", OPTION_NUMBER, offsetof(struct up_options, front), "PORT",
      "The port for clients; the next two are the workers' and the feed's.", .preset = 5750, .min = 1, .max = 32765},
+    {"ipc", OPTION_TEXT, offsetof(struct up_options, ipc), "DIR",
+     "Instead of ports: Unix sockets in this directory, which is made for you alone. Clients use ipc://DIR/front."},
+    {"with-parent", OPTION_FLAG, offsetof(struct up_options, with_parent), NULL,
+     "Stops, as at Ctrl-C, when the process that started this one ends."},
     {"keys", OPTION_TEXT, offsetof(struct up_options, keys), "DIR",
      "Asks everybody for a key: a directory of `sluice keys init`. Makes up-worker and up-admin in "
      "it, for itself."},

@@ -11,7 +11,8 @@
 
 struct up_options {
     struct texts engines, grants, images;
-    const char *data, *bind, *ready_file, *keys, *search, *search_key, *sandbox;
+    const char *data, *bind, *ipc, *ready_file, *keys, *search, *search_key, *sandbox;
+    bool with_parent;
     uint64_t front, init, run, eval, slots, init_slots, run_slots, eval_slots, grace_ms;
 };
 
@@ -38,9 +39,9 @@ struct up {
     struct child *children; /* the broker, then the workers */
     size_t child_count;
     struct registrar registrar;
-    int signal_fd;
-    int failed;            /* the exit status of a broker that must not be started again, else 0 */
-    unsigned stop_signals; /* how often it was told to stop */
+    int signal_fd, parent_fd; /* a pidfd of who started us, with --with-parent; else -1 */
+    int failed;               /* the exit status of a broker that must not be started again, else 0 */
+    unsigned stop_signals;    /* how often it was told to stop */
     bool stopping;
 };
 

@@ -316,5 +316,16 @@ class Case(unittest.TestCase):
         self.assertIn("hello/0: ok, ", said.stdout)
 
 
+class Sockets(Case):
+    def refused(self, *options):
+        done = subprocess.run([SLUICE, "up", *options], capture_output=True, text=True, timeout=30, check=False)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        return done.stderr
+
+    def test_a_directory_of_sockets_is_a_whole_path_and_a_short_one(self):
+        self.assertIn("--ipc wants a whole path, not 'sockets'", self.refused("--ipc", "sockets"))
+        self.assertIn("--ipc: a socket's path must be shorter: at most 64 characters, not 81", self.refused("--ipc", "/" + "x" * 80))
+
+
 if __name__ == "__main__":
     unittest.main()
