@@ -13,13 +13,14 @@
 from .aio import AsyncClient
 from .client import Client
 from .errors import (AuthRefused, BadArgument, BadTask, BrokerSilent, Forgotten, Full, NotAllowed, OtherLedger,
-                     OtherTokens, Refused, SluiceError)
+                     OtherTokens, Refused, ServiceError, SluiceError)
 from .groups import Group
 from .messages import MessageError
+from .service import local
 from .tokenizer import tokenizer_digest
 from .trajectory import Message, Sandbox, Tamper, Trace, Trajectory, Turn
 
 __version__ = "0.1.0"
 __all__ = ["Client", "AsyncClient", "Trajectory", "Group", "Trace", "Turn", "Message", "Sandbox", "Tamper", "SluiceError",
            "BadArgument", "Refused", "BadTask", "BrokerSilent", "AuthRefused", "NotAllowed", "Full", "Forgotten",
-           "OtherLedger", "OtherTokens", "MessageError", "tokenizer_digest"]
+           "OtherLedger", "OtherTokens", "MessageError", "ServiceError", "local", "tokenizer_digest"]

@@ -25,6 +25,10 @@ class AuthRefused(SluiceError):
     """The broker and this client have no matching keys, or the key file cannot be used."""
 
 
+class ServiceError(SluiceError):
+    """A service of local() could not be started; what its programs said is in its text."""
+
+
 class Refused(SluiceError):
     """The broker rejected a request; nothing changed.
 
