@@ -10,6 +10,7 @@ packages=(
     libfaketime fuse-overlayfs bubblewrap
     python3 python3-pip python3-zmq python3-msgpack python3-numpy python3-lz4 unzip curl squashfs-tools-ng
     python3-ipython python3-ipykernel
+    groff-base zsh
     "$@"
 )
 
