@@ -1,5 +1,5 @@
 /*
- * client.h - what the files of libsluice share: the client itself, its sentence, its sockets.
+ * client.h - what the files of libsluice share: the client itself and its sentence. Whatever else they do includes this.
  * Public is only sluice.h.
  */
 #ifndef SLUICE_CLIENT_CLIENT_H
@@ -12,7 +12,12 @@
 #include "client/trajectory_view.h"
 #include "schemas/messages/message.h"
 
+struct answer;
+struct sluice_client;
 struct stream;
+
+/* True if the answer was somebody's; it may have been taken over. */
+typedef bool answer_offer(struct sluice_client *client, struct answer *answer);
 
 struct sluice_client {
     char front_url[512], feed_url[512];
@@ -25,8 +30,9 @@ struct sluice_client {
     char error[2304];                                   /* the sentence; "" when the last call failed at nothing */
     char warning[1025];                                 /* of the last submit or subscribe, "" for none */
     struct stream *stream;                              /* NULL until sluice_subscribe */
-    struct trajectory_view got;                         /* of sluice_get */
-    struct buffer text;                                 /* what sluice_status and sluice_get return */
+    answer_offer *offer;        /* takes what no request waits for; NULL until sluice_subscribe */
+    struct trajectory_view got; /* of sluice_get */
+    struct buffer text;         /* what sluice_status and sluice_get return */
 };
 
 /* Sets the sentence and returns code; for `return client_fail(...)`. */
@@ -34,8 +40,5 @@ int client_fail(struct sluice_client *client, int code, const char *format, ...)
 /* The broker's refusal as negative errno, its words as the sentence. */
 int client_refused(struct sluice_client *client, const struct msg_refused *refused);
 int refused_errno(const struct msg_refused *refused);
-
-/* A socket of the client's context with limits and keepalive set; NULL with a sentence and errno. */
-void *client_socket(struct sluice_client *client, int type, const char *url);
 
 #endif

@@ -9,6 +9,16 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 
+enum {
+    FRAME_BYTES_MAX = 80 << 20, /* the largest record and then some */
+    QUEUE_MESSAGES = 128,
+    RECONNECT_MS = 100,
+    RECONNECT_LAST_MS = 2000,
+    KEEPALIVE_IDLE_S = 20,
+    KEEPALIVE_PERIOD_S = 5,
+    KEEPALIVE_COUNT = 3
+};
+
 /* ---- keys ------------------------------------------------------------------------------------ */
 
 static void take_key(struct link *link, const char *path)
@@ -53,7 +63,8 @@ int sluice_set_key(struct sluice_client *client, const char *path)
 
 void sluice_allow_plaintext(struct sluice_client *client) { client->link.allow_plaintext = true; }
 
-int link_arm(struct sluice_client *client, void *socket, const char *url)
+/* Before a socket connects to url: 0, or a negative errno with the client's sentence set. */
+static int arm(struct sluice_client *client, void *socket, const char *url)
 {
     struct link *link = &client->link;
     if (link->bad_key)
@@ -70,13 +81,63 @@ int link_arm(struct sluice_client *client, void *socket, const char *url)
                        url);
 }
 
+/* ---- sockets --------------------------------------------------------------------------------- */
+
+static bool set_int(void *socket, int option, int value)
+{
+    return zmq_setsockopt(socket, option, &value, sizeof(value)) == 0;
+}
+
+static bool set_limits(void *socket)
+{
+    int64_t frame_bytes_max = FRAME_BYTES_MAX;
+    return zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &frame_bytes_max, sizeof(frame_bytes_max)) == 0 &&
+           set_int(socket, ZMQ_LINGER, 0) && set_int(socket, ZMQ_SNDHWM, QUEUE_MESSAGES) &&
+           set_int(socket, ZMQ_RCVHWM, QUEUE_MESSAGES) && set_int(socket, ZMQ_RECONNECT_IVL, RECONNECT_MS) &&
+           set_int(socket, ZMQ_RECONNECT_IVL_MAX, RECONNECT_LAST_MS) && set_int(socket, ZMQ_TCP_KEEPALIVE, 1) &&
+           set_int(socket, ZMQ_TCP_KEEPALIVE_IDLE, KEEPALIVE_IDLE_S) &&
+           set_int(socket, ZMQ_TCP_KEEPALIVE_INTVL, KEEPALIVE_PERIOD_S) &&
+           set_int(socket, ZMQ_TCP_KEEPALIVE_CNT, KEEPALIVE_COUNT);
+}
+
+void *link_socket(struct sluice_client *client, int type, const char *url)
+{
+    if (!client->feed_url[0]) {
+        client_fail(client, -EINVAL, "'%s' is no broker: say tcp://HOST:PORT or ipc:///DIRECTORY/front",
+                    client->front_url);
+        errno = EINVAL;
+        return NULL;
+    }
+    if (!client->context && !(client->context = zmq_ctx_new())) {
+        client_fail(client, -errno, "no ZeroMQ context: %s", zmq_strerror(errno));
+        return NULL;
+    }
+    void *socket = zmq_socket(client->context, type);
+    bool is_front = type == ZMQ_DEALER;
+    int code = socket ? arm(client, socket, url) : 0;
+    if (code == 0 && is_front && socket)
+        code = handshakes_open(&client->link.handshakes, client->context, socket);
+    if (code == 0 &&
+        (!socket || !set_limits(socket) || !set_int(socket, ZMQ_IMMEDIATE, is_front) || zmq_connect(socket, url) != 0))
+        code = client_fail(client, -errno, "cannot connect to %s: %s", url, zmq_strerror(errno));
+    if (code) {
+        if (is_front)
+            handshakes_close(&client->link.handshakes, socket);
+        if (socket)
+            zmq_close(socket);
+        errno = -code;
+        return NULL;
+    }
+    return socket;
+}
+
 /* ---- FRONT ----------------------------------------------------------------------------------- */
 
 int link_open_front(struct sluice_client *client)
 {
     if (client->front)
         return 0;
-    client->front = client_socket(client, ZMQ_DEALER, client->front_url);
+    client->front = link_socket(client, ZMQ_DEALER, client->front_url);
     client->link.made += client->front != NULL;
     return client->front ? 0 : -errno;
 }

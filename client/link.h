@@ -1,5 +1,5 @@
 /*
- * link.h - how a client proves who it is, and why it cannot talk to the broker.
+ * link.h - a client's sockets: how it proves who it is, and why it cannot talk to the broker.
  *
  * FRONT's handshakes are listened to. One that is refused ends libzmq's attempts, so the socket is
  * made anew, every LINK_AGAIN_MS, and the reason is what a request that finds no answer fails with.
@@ -30,8 +30,8 @@ struct link {
 void link_init(struct link *link);
 void link_finish(struct link *link);
 
-/* Before a socket connects to url: 0, or a negative errno with the client's sentence set. */
-int link_arm(struct sluice_client *client, void *socket, const char *url);
+/* A socket of the client's context, connected to url with its key, limits and keepalive; NULL with a sentence and errno. */
+void *link_socket(struct sluice_client *client, int type, const char *url);
 /* Opens and closes client->front. */
 int link_open_front(struct sluice_client *client);
 void link_close_front(struct sluice_client *client);

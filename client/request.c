@@ -1,5 +1,4 @@
 #include "client/request.h"
-#include "client/stream/stream.h"
 
 #include <errno.h>
 
@@ -139,8 +138,8 @@ static size_t take_answers(struct sluice_client *client, struct request *request
             requests[i].answered = true;
             taken++;
             take(arg, i, &answer);
-        } else {
-            stream_offer(client, &answer);
+        } else if (client->offer) {
+            client->offer(client, &answer);
         }
         answer_finish(&answer);
     }

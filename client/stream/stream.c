@@ -186,7 +186,7 @@ static bool read_feed(struct stream *stream, struct answer *ret)
 int stream_open_feed(struct sluice_client *client)
 {
     struct stream *stream = client->stream;
-    void *feed = client_socket(client, ZMQ_SUB, client->feed_url);
+    void *feed = link_socket(client, ZMQ_SUB, client->feed_url);
     if (!feed)
         return -errno;
     if (zmq_setsockopt(feed, ZMQ_SUBSCRIBE, stream->topic, strlen(stream->topic)) != 0) {

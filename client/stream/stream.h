@@ -73,8 +73,8 @@ void stream_end_fetch(struct sluice_client *client, const struct msg_stream_head
 /* FEED, or FEED again: what was not read of the old socket is fetched. */
 int stream_open_feed(struct sluice_client *client);
 
-/* True if the answer belongs to the stream's fetch; it may have been taken over. */
-bool stream_offer(struct sluice_client *client, struct answer *answer);
+/* The client's `offer`: takes the answers to the stream's fetch. */
+answer_offer stream_offer;
 void stream_close(struct stream **stream);
 
 #endif
