@@ -42,8 +42,6 @@ extern const struct option common_options[COMMON_OPTIONS];
 #define COMMAND_LINE(name)                                                                                             \
     .line.program = "sluice", .line.command = name, .line.tables[1] = {.rows = common_options, .count = COMMON_OPTIONS}
 
-extern const struct command *const commands[];
-extern const size_t command_count;
 extern const struct command command_up, command_broker, command_worker, command_submit, command_watch, command_show,
     command_list, command_status, command_cancel, command_engine, command_ack, command_drain, command_policy,
     command_backup, command_keys, command_doctor, command_image, command_verify, command_simulate;

@@ -8,26 +8,16 @@
 #include "common/base/nearest.h"
 #include "common/cmdline/help.h"
 
-const struct option common_options[] = {
-    {"broker", OPTION_TEXT, offsetof(struct invocation, broker), "URL", "The broker's FRONT.",
-     .standard = "$SLUICE_BROKER, else tcp://127.0.0.1:5750"},
-    {"key", OPTION_TEXT, offsetof(struct invocation, key), "FILE",
-     "Who you are, for a broker that asks: a file from `sluice keys add`.", .standard = "$SLUICE_KEY"},
-    {"allow-plaintext", OPTION_FLAG, offsetof(struct invocation, allow_plaintext), NULL,
-     "Goes over a network without a key; so does SLUICE_ALLOW_PLAINTEXT=1."},
-};
-
-const struct command *const commands[] = {
+static const struct command *const commands[] = {
     &command_up,     &command_submit, &command_watch,  &command_show,     &command_list,
     &command_status, &command_ack,    &command_cancel, &command_engine,   &command_policy,
     &command_drain,  &command_backup, &command_keys,   &command_broker,   &command_worker,
     &command_doctor, &command_image,  &command_verify, &command_simulate,
 };
-const size_t command_count = ROWS(commands);
 
 static const struct command *find_command(const char *name)
 {
-    for (size_t i = 0; i < command_count; i++)
+    for (size_t i = 0; i < ROWS(commands); i++)
         if (strcmp(commands[i]->line.command, name) == 0)
             return commands[i];
     return NULL;
@@ -37,7 +27,7 @@ static int refuse_command(const char *word)
 {
     struct nearest nearest = {.wanted = slice_from_str(word)};
     char hint[NEAREST_TEXT_SIZE];
-    for (size_t i = 0; i < command_count; i++)
+    for (size_t i = 0; i < ROWS(commands); i++)
         nearest_offer_str(&nearest, commands[i]->line.command);
     if (word[0] == '-')
         cli_say("'%s' is no command: options come after it (see sluice --help)", word);
@@ -53,13 +43,13 @@ static int run_top_option(const char *word, const char *after)
     if (strcmp(word, "help") == 0 && about)
         cmdline_help(&about->line, stdout);
     else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0)
-        help_overview(stdout);
+        help_overview(commands, ROWS(commands), stdout);
     else if (strcmp(word, "--help-markdown") == 0)
-        help_markdown(stdout);
+        help_markdown(commands, ROWS(commands), stdout);
     else if (strcmp(word, "--help-man") == 0)
-        help_manual(stdout);
+        help_manual(commands, ROWS(commands), stdout);
     else if (strcmp(word, "--help-completion") == 0)
-        help_completion(stdout);
+        help_completion(commands, ROWS(commands), stdout);
     else if (strcmp(word, "--version") == 0)
         printf("sluice %s\n", SLUICE_VERSION);
     else
@@ -92,7 +82,7 @@ static int run_command(const struct command *command, int argc, char **argv)
 int main(int argc, char **argv)
 {
     if (argc < 2) {
-        help_overview(stderr);
+        help_overview(commands, ROWS(commands), stderr);
         return EXITS_USAGE;
     }
     int status = run_top_option(argv[1], argv[2]);

@@ -1,7 +1,6 @@
 /* pages.c - `sluice --help` and docs/cli.md, from the tables. */
 #include "client/cli/pages.h"
 
-#include "client/cli/command.h"
 #include "common/cmdline/help.h"
 #include "common/cmdline/manual.h"
 
@@ -18,10 +17,10 @@ static const char exit_words[] =
     "`submit --wait` exits 3 if some rollouts ended that a trainer must not learn from; `status`\n"
     "exits 4 if the service is degraded, 5 if it is down.\n";
 
-void help_overview(FILE *out)
+void help_overview(const struct command *const *commands, size_t count, FILE *out)
 {
     fprintf(out, "usage: sluice COMMAND ...\n\n%s\ncommands\n", overview);
-    for (size_t i = 0; i < command_count; i++)
+    for (size_t i = 0; i < count; i++)
         fprintf(out, "  %-8s %s\n", commands[i]->line.command, commands[i]->line.brief);
     fprintf(out, "\nto begin\n");
     cmdline_indented(first_steps, out);
@@ -31,27 +30,27 @@ void help_overview(FILE *out)
             exit_words, cmdline_units);
 }
 
-void help_markdown(FILE *out)
+void help_markdown(const struct command *const *commands, size_t count, FILE *out)
 {
     fprintf(out,
             "# The command line\n\n<!-- Made by `sluice --help-markdown`; a test compares. -->\n\n"
             "%s\n```sh\n%s```\n\n%s\n%s\nEvery command has `--help` and these:\n\n",
             overview, first_steps, exit_words, cmdline_units);
     options_markdown(common_options, COMMON_OPTIONS, out);
-    for (size_t i = 0; i < command_count; i++)
+    for (size_t i = 0; i < count; i++)
         cmdline_markdown(&commands[i]->line, out);
 }
 
-static void put_commands(FILE *out)
+static void put_commands(const struct command *const *commands, size_t count, FILE *out)
 {
     manual_section("commands", out);
-    for (size_t i = 0; i < command_count; i++) {
+    for (size_t i = 0; i < count; i++) {
         fprintf(out, ".TP\n\\fBsluice\\-%s\\fR(1)\n", commands[i]->line.command);
         manual_text(commands[i]->line.brief, out);
     }
 }
 
-void help_manual(FILE *out)
+void help_manual(const struct command *const *commands, size_t count, FILE *out)
 {
     manual_head("sluice", "runs rollouts of multi-turn LLM agents", out);
     manual_section("synopsis", out);
@@ -59,7 +58,7 @@ void help_manual(FILE *out)
     manual_section("description", out);
     manual_text(overview, out);
     manual_text("\n'sluice COMMAND --help' says more. --broker URL, or SLUICE_BROKER, names the broker.\n", out);
-    put_commands(out);
+    put_commands(commands, count, out);
     manual_section("exit status", out);
     manual_text(exit_words, out);
     manual_section("units", out);
@@ -68,8 +67,8 @@ void help_manual(FILE *out)
     manual_lines(first_steps, out);
 }
 
-void help_completion(FILE *out)
+void help_completion(const struct command *const *commands, size_t count, FILE *out)
 {
-    for (size_t i = 0; i < command_count; i++)
+    for (size_t i = 0; i < count; i++)
         fprintf(out, "%s\tcommand\t\t%s\n", commands[i]->line.command, commands[i]->line.brief);
 }

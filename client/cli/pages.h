@@ -4,10 +4,12 @@
 
 #include <stdio.h>
 
-void help_overview(FILE *out);
-void help_markdown(FILE *out);
-void help_manual(FILE *out);
+#include "client/cli/command.h"
+
+void help_overview(const struct command *const *commands, size_t count, FILE *out);
+void help_markdown(const struct command *const *commands, size_t count, FILE *out);
+void help_manual(const struct command *const *commands, size_t count, FILE *out);
 /* A line for each command, as manual.h says it of options. */
-void help_completion(FILE *out);
+void help_completion(const struct command *const *commands, size_t count, FILE *out);
 
 #endif

@@ -8,7 +8,7 @@
 #include "client/cli/connect.h"
 #include "client/cli/keys.h"
 #include "client/cli/up/run.h"
-#include "client/cli/up/siblings.h"
+#include "client/cli/siblings.h"
 #include "common/base/url.h"
 
 static const char any_address[] = "0.0.0.0";
