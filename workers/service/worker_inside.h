@@ -10,7 +10,7 @@
 #include "workers/jobs/cache_watch.h"
 #include "workers/service/lane.h"
 #include "workers/service/outbox.h"
-#include "workers/jobs/running.h"
+#include "workers/service/running.h"
 #include "workers/service/worker.h"
 
 enum worker_state { WORKER_WORKING, WORKER_DRAINING, WORKER_LEAVING };

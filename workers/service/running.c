@@ -1,4 +1,4 @@
-#include "workers/jobs/running.h"
+#include "workers/service/running.h"
 
 #include <stdlib.h>
 

@@ -3,8 +3,8 @@
  * cancelled is no longer found, counted or listed, but stays in `leaving` until its fiber ended.
  * One that does not end soon, because a file system does not answer, is stuck and takes a slot.
  */
-#ifndef SLUICE_WORKERS_JOBS_RUNNING_H
-#define SLUICE_WORKERS_JOBS_RUNNING_H
+#ifndef SLUICE_WORKERS_SERVICE_RUNNING_H
+#define SLUICE_WORKERS_SERVICE_RUNNING_H
 
 #include <sys/queue.h>
 
