@@ -9,25 +9,12 @@
 
 /* ---- sending -------------------------------------------------------------------------- */
 
-/* A client that is gone, or does not read, gets nothing: it asks again when it is back. */
-static void send_client(struct io *io, struct slice client, zmq_msg_t *body)
-{
-    if (!zmq_frame_send_copy(io->front, client, ZMQ_SNDMORE)) {
-        zmq_msg_close(body);
-        if (errno != EHOSTUNREACH)
-            io_complain(&io->undeliverable, "broker.client-not-reading",
-                        "an answer was dropped: its client does not read");
-        return;
-    }
-    zmq_frame_send(io->front, body, 0);
-}
-
 static int do_send_client(struct io *io, const struct effect *effect, struct fail *fail)
 {
     zmq_msg_t body;
     if (!zmq_frame_init_copy(&body, effect->bytes))
         return fail_set(fail, -ENOMEM, "out of memory");
-    send_client(io, effect->client, &body);
+    io_send(io, effect->client, &body);
     return 0;
 }
 
@@ -52,24 +39,6 @@ static int make_trajectory(struct io *io, struct slice stream, uint64_t seq, con
     return 0;
 }
 
-static int send_made(struct io *io, struct slice client, struct fail *fail)
-{
-    zmq_msg_t body;
-    if (!zmq_frame_init(&body, &io->out, &io->front_held))
-        return fail_set(fail, -ENOMEM, "out of memory");
-    send_client(io, client, &body);
-    return 0;
-}
-
-int io_answer(struct io *io, struct slice client, enum message_id id, const void *message, struct fail *fail)
-{
-    struct refusal no;
-    buffer_clear(&io->out);
-    if (!message_encode(id, message, &io->out, &no))
-        return fail_set(fail, -ENOMEM, "%s", no.text);
-    return send_made(io, client, fail);
-}
-
 static int refuse_send(struct io *io, const struct effect *effect, enum refusal_reason reason, const char *text,
                        struct fail *fail)
 {
@@ -91,7 +60,7 @@ static int do_send_trajectory(struct io *io, const struct effect *effect, struct
     if (code == 0)
         return refuse_send(io, effect, REFUSAL_FORGOTTEN, "the trajectory was acknowledged and is no longer kept",
                            fail);
-    return code < 0 ? code : send_made(io, effect->client, fail);
+    return code < 0 ? code : io_send_made(io, effect->client, fail);
 }
 
 /* What clients have asked for and do not read ends a range early: they ask again from there. */
@@ -107,7 +76,7 @@ static int do_send_range(struct io *io, const struct effect *effect, struct fail
         bytes += i == 0 ? 0 : io->out.len;
         if (code == 0 || bytes > RANGE_BYTES_MAX)
             break;
-        code = send_made(io, effect->client, fail);
+        code = io_send_made(io, effect->client, fail);
         if (code)
             return code;
     }

@@ -106,11 +106,12 @@ void io_drop_inbound(struct io *io);
 /* At the end. */
 void io_drop_waiting(struct io *io);
 
-/* ---- io/effects.c -------------------------------------------------------------------- */
+/* ---- io/answer.c --------------------------------------------------------------------- */
 
-/* Persists, commits, sends. Negative when the ledger failed, or the core ran out of memory. */
-int io_carry_out(struct io *io, struct fail *fail);
-
+/* Sends `body`. A client that is gone, or does not read, gets nothing: it asks again when it is back. */
+void io_send(struct io *io, struct slice client, zmq_msg_t *body);
+/* Sends what io->out holds. Negative when there is no memory for it. */
+int io_send_made(struct io *io, struct slice client, struct fail *fail);
 /* Sends a client a message. Negative when there is no memory for it. */
 int io_answer(struct io *io, struct slice client, enum message_id id, const void *message, struct fail *fail);
 
@@ -124,9 +125,14 @@ void io_log_ends(struct io *io, struct effects effects, int64_t now_ms);
 /* Carries out HEALTH_CHANGED. */
 int io_log_health(struct io *io, const struct effect *effect, struct fail *fail);
 
-/* ---- io/backup.c, io/layer_gc.c, io/disk.c ---------------------------------------------------- */
+/* ---- io/effects.c -------------------------------------------------------------------- */
 
-/* Carries out SEND_LIST (io/list.c). */
+/* Persists, commits, sends. Negative when the ledger failed, or the core ran out of memory. */
+int io_carry_out(struct io *io, struct fail *fail);
+
+/* ---- io/list.c, io/backup.c, io/layer_gc.c, io/disk.c ---------------------------------------------------- */
+
+/* Carries out SEND_LIST. */
 int io_send_list(struct io *io, const struct effect *effect, struct fail *fail);
 /* Carries out BACK_UP, or refuses it. */
 int io_back_up(struct io *io, const struct effect *effect, struct fail *fail);

@@ -126,17 +126,6 @@ static void refuse_client(struct io *io, zmq_msg_t *from, zmq_msg_t *body, const
         zmq_frame_send(io->front, &answer, 0);
 }
 
-void io_complain(struct complaint *complaint, const char *id, const char *text)
-{
-    int64_t now_ms = clock_ms();
-    if (complaint->said_ms && now_ms - complaint->said_ms < 1000) {
-        complaint->unsaid++;
-        return;
-    }
-    log_event(LOG_WARN, id, "text=\"%.600s\" unsaid=%llu", text, (unsigned long long)complaint->unsaid);
-    *complaint = (struct complaint){.said_ms = now_ms};
-}
-
 static void refuse_inbound(struct io *io, struct inbound *inbound, const char *request, const struct refusal *no,
                            bool is_client)
 {

@@ -1,0 +1,48 @@
+/* What FRONT sends a client: one message, or a complaint in the log that it does not read. */
+#include "broker/io/inner.h"
+
+#include <errno.h>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+
+void io_complain(struct complaint *complaint, const char *id, const char *text)
+{
+    int64_t now_ms = clock_ms();
+    if (complaint->said_ms && now_ms - complaint->said_ms < 1000) {
+        complaint->unsaid++;
+        return;
+    }
+    log_event(LOG_WARN, id, "text=\"%.600s\" unsaid=%llu", text, (unsigned long long)complaint->unsaid);
+    *complaint = (struct complaint){.said_ms = now_ms};
+}
+
+void io_send(struct io *io, struct slice client, zmq_msg_t *body)
+{
+    if (!zmq_frame_send_copy(io->front, client, ZMQ_SNDMORE)) {
+        zmq_msg_close(body);
+        if (errno != EHOSTUNREACH)
+            io_complain(&io->undeliverable, "broker.client-not-reading",
+                        "an answer was dropped: its client does not read");
+        return;
+    }
+    zmq_frame_send(io->front, body, 0);
+}
+
+int io_send_made(struct io *io, struct slice client, struct fail *fail)
+{
+    zmq_msg_t body;
+    if (!zmq_frame_init(&body, &io->out, &io->front_held))
+        return fail_set(fail, -ENOMEM, "out of memory");
+    io_send(io, client, &body);
+    return 0;
+}
+
+int io_answer(struct io *io, struct slice client, enum message_id id, const void *message, struct fail *fail)
+{
+    struct refusal no;
+    buffer_clear(&io->out);
+    if (!message_encode(id, message, &io->out, &no))
+        return fail_set(fail, -ENOMEM, "%s", no.text);
+    return io_send_made(io, client, fail);
+}
