@@ -152,25 +152,6 @@ void call_read(struct world *world, uint32_t index)
 
 /* ---- runs ------------------------------------------------------------------------------------- */
 
-void run_begin(struct world *world, uint32_t index)
-{
-    struct job *job = &world->jobs[index];
-    const struct load *load = world->load;
-    job->walk = shape_walk(load->shape, load->seed, job->group, job->sample);
-    job->tools_s = job->walk.setup_s;
-    world_event(world, world->now_s + job->walk.setup_s, EVENT_CALL, index);
-}
-
-void prompt_forget(struct world *world, struct group *group)
-{
-    while (group->prefixes) {
-        struct group_prefix *shared = group->prefixes;
-        prefix_forget(&world->servers[shared->server].cache, &shared->prefix);
-        group->prefixes = shared->next;
-        free(shared);
-    }
-}
-
 static void add_run(struct runs *runs, const struct job *job, double now_s)
 {
     runs->count++;

@@ -197,6 +197,16 @@ static void begin_short(struct world *world, uint32_t index)
     world_event(world, world->now_s + seconds, EVENT_JOB_ENDS, index);
 }
 
+/* A run begins with its setup; its first call is planned. */
+static void begin_run(struct world *world, uint32_t index)
+{
+    struct job *job = &world->jobs[index];
+    const struct load *load = world->load;
+    job->walk = shape_walk(load->shape, load->seed, job->group, job->sample);
+    job->tools_s = job->walk.setup_s;
+    world_event(world, world->now_s + job->walk.setup_s, EVENT_CALL, index);
+}
+
 static void begin_job(struct world *world, const struct effect *effect)
 {
     uint32_t index = take_job(world);
@@ -211,7 +221,7 @@ static void begin_job(struct world *world, const struct effect *effect)
     if (world->measures)
         spread_add(&world->waits[job->stage], since(world, job));
     if (job->stage == STAGE_RUN)
-        run_begin(world, index);
+        begin_run(world, index);
     else
         begin_short(world, index);
 }

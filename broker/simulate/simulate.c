@@ -8,11 +8,6 @@
 /* Of ends: until it is warm, and from then on. */
 enum { WARM_LEAST = 200, MEASURED_LEAST = 600, PROGRESS_EVENTS = 1 << 16, KIND_ARRIVALS = 2 };
 
-void world_event(struct world *world, double at_s, enum event event, uint32_t what)
-{
-    world->failed |= !agenda_push(&world->agenda, (struct due){at_s, what, event});
-}
-
 /* ---- what comes in ------------------------------------------------------------------------- */
 
 static void plan_arrival(struct world *world, uint64_t *prng)

@@ -77,17 +77,4 @@ uint64_t simulate_enough(uint64_t run_slots);
 int simulate(const struct fleet *fleet, const struct load *load, simulate_progress progress, void *arg,
              struct figures *ret, struct fail *fail);
 
-/* ---- what follows from the figures (verdict.c) ------------------------------------------------ */
-
-struct verdict {
-    bool keeps_up;         /* what is submitted is less than what any part can do */
-    enum part first, next; /* the bottleneck, and what would be it with more of the first */
-    bool has_next;
-    uint64_t wanted; /* of the first, from which on the next one is it */
-    char text[512];  /* sentences */
-};
-struct verdict figures_judge(const struct figures *figures, const struct load *load);
-const char *part_key(enum part part);
-const char *part_words(enum part part);
-
 #endif

@@ -1,8 +1,9 @@
-/* What the figures say: which part is short, what to add, and which would be short then. */
+#include "broker/simulate/verdict.h"
+
 #include <math.h>
 #include <stdio.h>
 
-#include "broker/simulate/report.h"
+#include "broker/simulate/numbers.h"
 
 enum { KEEPS_UP_PERCENT = 95 };
 

@@ -92,6 +92,8 @@ struct world {
 };
 
 void world_event(struct world *world, double at_s, enum event event, uint32_t what);
+/* The group's prompt goes from all caches. */
+void prompt_forget(struct world *world, struct group *group);
 
 /* ---- the core's side (sim_workers.c) ------------------------------------------------------------ */
 
@@ -107,12 +109,9 @@ void world_second(struct world *world);
 
 /* ---- the engines (calls.c) ---------------------------------------------------------------- */
 
-void run_begin(struct world *world, uint32_t job);
 void call_begin(struct world *world, uint32_t job);
 void call_read(struct world *world, uint32_t job);
 void server_due(struct world *world, uint32_t server, double at_s);
-/* The group's prompt goes from all caches. */
-void prompt_forget(struct world *world, struct group *group);
 /* Brings what it has sampled up to now. */
 void server_advance(struct world *world, struct server *server);
 
