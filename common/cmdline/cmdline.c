@@ -10,14 +10,6 @@
 #include "common/cmdline/manual.h"
 #include "common/cmdline/portable.h"
 
-const struct option cmdline_own[] = {
-    {"help", OPTION_FLAG, offsetof(struct cmdline_values, help), NULL, "Shows this."},
-    {"version", OPTION_FLAG, offsetof(struct cmdline_values, version), NULL, "Shows the version."},
-    {"help-markdown", OPTION_FLAG, offsetof(struct cmdline_values, markdown)},
-    {"help-man", OPTION_FLAG, offsetof(struct cmdline_values, manual)},
-    {"help-completion", OPTION_FLAG, offsetof(struct cmdline_values, completion)},
-};
-
 struct reading {
     const struct cmdline *line;
     struct cmdline_values *values;

@@ -50,10 +50,6 @@ struct cmdline_values {
     bool help, version, markdown, manual, completion; /* is asked for: then nothing else is looked at */
 };
 
-/* What every program and command has beside its tables; --help shows those that have a doc. */
-enum { CMDLINE_OWN = 5 };
-extern const struct option cmdline_own[CMDLINE_OWN];
-
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 
 /*

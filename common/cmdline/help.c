@@ -10,6 +10,14 @@ enum { INDENT = 26, WIDTH = 110 };
 const char cmdline_units[] = "A TIME is a number with its unit: 500ms, 90s, 10m, 1h30m, 2d. A SIZE "
                              "is one, too: 512MiB, 64M (the same), 8GiB, 1000B.\n";
 
+const struct option cmdline_own[] = {
+    {"help", OPTION_FLAG, offsetof(struct cmdline_values, help), NULL, "Shows this."},
+    {"version", OPTION_FLAG, offsetof(struct cmdline_values, version), NULL, "Shows the version."},
+    {"help-markdown", OPTION_FLAG, offsetof(struct cmdline_values, markdown)},
+    {"help-man", OPTION_FLAG, offsetof(struct cmdline_values, manual)},
+    {"help-completion", OPTION_FLAG, offsetof(struct cmdline_values, completion)},
+};
+
 /* ---- what a row says ------------------------------------------------------------------------- */
 
 void option_head(const struct option *option, char ret[OPTION_WORDS_SIZE])

@@ -4,6 +4,10 @@
 
 #include "common/cmdline/cmdline.h"
 
+/* What every program and command has beside its tables; --help shows those that have a doc. */
+enum { CMDLINE_OWN = 5 };
+extern const struct option cmdline_own[CMDLINE_OWN];
+
 void cmdline_help(const struct cmdline *line, FILE *out);
 /* A section "## sluice submit" of the docs. */
 void cmdline_markdown(const struct cmdline *line, FILE *out);
