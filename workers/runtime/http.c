@@ -44,7 +44,8 @@ struct request {
 
 static void loose_end(struct http *http, struct request *request);
 
-void http_wake_done(struct http *http)
+/* Whoever waits for a request that is done hears of it. */
+static void wake_done(struct http *http)
 {
     int left;
     CURLMsg *message;
@@ -86,7 +87,7 @@ struct http *http_create(struct loop *loop, const struct http_limits *limits, st
         fail_memory(fail);
         return NULL;
     }
-    http_watch_curl(http);
+    http_watch_curl(http, wake_done);
     curl_multi_setopt(http->multi, CURLMOPT_MAX_HOST_CONNECTIONS, limits->connections_max);
     curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, limits->connections_max);
     return http;

@@ -21,9 +21,7 @@ struct http {
     struct request *loose;
     size_t forgotten_count;
     struct http_login *logins;
+    void (*acted)(struct http *http); /* curl has done something: requests may be done */
 };
-
-/* Whoever waits for a request that is done hears of it. */
-void http_wake_done(struct http *http);
 
 #endif

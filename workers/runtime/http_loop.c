@@ -12,7 +12,7 @@ static void act(struct http *http, curl_socket_t fd, int events)
 {
     int running;
     curl_multi_socket_action(http->multi, fd, events, &running);
-    http_wake_done(http);
+    http->acted(http);
 }
 
 struct http_watch { /* curl's name for one of its connections */
@@ -82,8 +82,9 @@ static int on_timer(CURLM *multi, long delay_ms, void *arg)
     return http->timer ? 0 : -1;
 }
 
-void http_watch_curl(struct http *http)
+void http_watch_curl(struct http *http, void (*acted)(struct http *http))
 {
+    http->acted = acted;
     curl_multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
     curl_multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http);
     curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, on_timer);

@@ -4,7 +4,7 @@
 
 #include "workers/runtime/http_inside.h"
 
-/* From now on curl is called when a socket or a time of its own is due, and http_wake_done after each call. */
-void http_watch_curl(struct http *http);
+/* From now on curl is called when a socket or a time of its own is due, and `acted` after each call. */
+void http_watch_curl(struct http *http, void (*acted)(struct http *http));
 
 #endif
