@@ -8,7 +8,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/engines/template/turn_template_learn.h"
-#include "workers/engines/server/discovery.h"
+#include "workers/engines/server/identity.h"
 #include "workers/engines/template/rendering.h"
 #include "workers/engines/template/special_tokens.h"
 #include "workers/engines/template/turn_templates.h"

@@ -4,7 +4,6 @@
 
 #include "common/base/cleanup.h"
 #include "common/digest/digest.h"
-#include "workers/engines/dialects/special_token_escape.h"
 #include "workers/engines/server/identity.h"
 
 int http_api_get(struct engine *engine, const char *path, json_t **ret, struct fail *fail)
@@ -127,19 +126,6 @@ int http_api_model(struct engine *engine, struct engine_info *info, char *ret_di
     snprintf(info->model, sizeof(info->model), "%s", id);
     info->context_tokens = context > 0 ? (uint64_t)context : 0;
     return ret_digest ? digest_model(model, ret_digest, fail) : 0;
-}
-
-int http_api_mark(struct engine *engine, const char *more, struct engine_mark *ret, struct fail *fail)
-{
-    struct engine_info info = {0};
-    char digest[80];
-    AUTO_BUFFER text = {0};
-    int error = http_api_model(engine, &info, digest, fail);
-    if (error < 0)
-        return error;
-    buffer_printf(&text, "%s\n%llu\n%s\n", digest, (unsigned long long)info.context_tokens, more);
-    error = special_escape_mark(engine, info.model, &text, fail);
-    return error == 0 && !digest_of(buffer_peek(&text), ret->text) ? fail_memory(fail) : error;
 }
 
 int tokenizer_digest_take(int error, const struct tokens *ids, char ret[80], struct fail *fail)

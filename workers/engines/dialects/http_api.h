@@ -35,10 +35,6 @@ int http_api_sample(struct engine *engine, const struct http_api_call *call, str
  * what the route says of the model but for the weights in it. -ENOTSUP: no such route.
  */
 int http_api_model(struct engine *engine, struct engine_info *info, char *ret_digest, struct fail *fail);
-/*
- * For identify, of servers with this route: its digest, special_escape_mark, and `more` ("" where there is nothing).
- */
-int http_api_mark(struct engine *engine, const char *more, struct engine_mark *ret, struct fail *fail);
 /* The digest of these members of an object. */
 int digest_members(const json_t *object, const char *const *names, size_t count, char ret[80], struct fail *fail);
 /*

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "common/digest/digest.h"
-#include "workers/engines/server/identity.h"
 
 enum { PORTRAITS_MAX = 4 };
 
@@ -83,13 +82,10 @@ static void take_portrait(struct engine *engine, struct portrait *portrait)
     engine->info = portrait->info;
     engine->has_start = portrait->mark.has_start;
     engine->marks[engine->mark_count++ % ENGINE_MARKS_MAX] = portrait->mark;
-    engine_note_proof(engine);
 }
 
-/* One whole portrait, or, where several servers of one address take turns, two in a row that agree. */
-static int describe(void *arg, struct fail *fail)
+int engine_discover(struct engine *engine, struct fail *fail)
 {
-    struct engine *engine = arg;
     struct portrait portrait = {0};
     char last[sizeof(portrait.info.identity)] = "";
     for (int i = 0; i < PORTRAITS_MAX; i++) {
@@ -104,9 +100,4 @@ static int describe(void *arg, struct fail *fail)
             return error;
     }
     return fail_set(fail, -EAGAIN, "%s: who answers there changes from call to call", engine->url);
-}
-
-int engine_learn(struct engine *engine, struct fail *fail)
-{
-    return single_flight_run(&engine->described, describe, engine, fail);
 }

@@ -8,8 +8,11 @@
 
 #include "workers/engines/server/engine_state.h"
 
-/* Sets the dialect and the facts. */
-int engine_learn(struct engine *engine, struct fail *fail);
+/*
+ * Sets the dialect and the facts: one whole portrait, or, where several servers of one address take turns, two in a
+ * row that agree. engine_learn (identity.h) has it done once for all.
+ */
+int engine_discover(struct engine *engine, struct fail *fail);
 /* Whether a server that the facts tell of gave this mark. */
 bool engine_has_mark(const struct engine *engine, const struct engine_mark *mark);
 

@@ -88,7 +88,8 @@ static struct engine_connection_proof proof_now(const struct engine *engine, con
                                             .requests = http_line_requests(line->http)};
 }
 
-void engine_note_proof(struct engine *engine)
+/* The current line's other end is proven to be who the facts tell of. */
+static void note_proof(struct engine *engine)
 {
     struct engine_connection *line = connection_current(engine);
     if (line)
@@ -116,6 +117,20 @@ static int recognize(struct engine *engine, bool *ret, struct fail *fail)
     return error == -ENOTSUP ? 0 : as_fault(error); /* some other kind of server */
 }
 
+static int describe(void *arg, struct fail *fail)
+{
+    struct engine *engine = arg;
+    int error = engine_discover(engine, fail);
+    if (error == 0)
+        note_proof(engine);
+    return error;
+}
+
+int engine_learn(struct engine *engine, struct fail *fail)
+{
+    return single_flight_run(&engine->described, describe, engine, fail);
+}
+
 static int prove(struct engine *engine, bool afresh, struct fail *fail)
 {
     for (int tries = 0; tries < PROVE_TRIES; tries++) {
@@ -126,7 +141,7 @@ static int prove(struct engine *engine, bool afresh, struct fail *fail)
         if (error < 0)
             return error;
         if (is_known) {
-            engine_note_proof(engine);
+            note_proof(engine);
             return 0;
         }
         single_flight_reset(&engine->described);

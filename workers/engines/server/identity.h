@@ -21,6 +21,8 @@
  * asked. -ESTALE: it became another meanwhile. -EAGAIN: it did, and back, or is several that are not alike.
  */
 int engine_act(struct engine *engine, int (*act)(void *arg, struct fail *fail), void *arg, struct fail *fail);
+/* Finds out who it is (discovery.h), once for all that ask meanwhile. */
+int engine_learn(struct engine *engine, struct fail *fail);
 /* As single_flight_run, with something that is learnt of who the facts tell of, in an act or in none. */
 int engine_learn_once(struct engine *engine, struct single_flight *once, int (*make)(void *arg, struct fail *fail),
                       void *arg, struct fail *fail);
@@ -30,8 +32,5 @@ void engine_doubt(struct engine *engine);
 /* What the current fiber's requests go over; NULL: any connection. */
 struct http_line *engine_connection_http(const struct engine *engine);
 void engine_connections_finish(struct engine *engine);
-
-/* The current line's other end is proven to be who the facts tell of. */
-void engine_note_proof(struct engine *engine);
 
 #endif

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "common/base/cleanup.h"
-#include "workers/engines/template/turn_template_learn.h"
+#include "workers/engines/template/turn_rendering.h"
 #include "common/base/text.h"
 
 /* How models mark what they think. Bit i of turn template->rewrites is for the i-th. */

@@ -18,11 +18,4 @@ int turn_template_learn(struct engine *engine, enum tell_role role, struct turn_
 int turn_template_bridge(struct engine *engine, const struct turn_template *turn_template, const struct slice *contents,
                          size_t count, struct tokens *ret, struct fail *fail);
 
-/*
- * The template on `rounds` times a reply and a turn in that role, after a user's turn. The last
- * turn says `content`, the other words are sentinels. -ENOTSUP when it refuses them.
- */
-int turn_template_render(struct engine *engine, enum tell_role role, size_t rounds, const char *reply,
-                         const char *content, struct buffer *ret, struct fail *fail);
-
 #endif

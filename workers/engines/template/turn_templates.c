@@ -5,6 +5,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/engines/server/identity.h"
+#include "workers/engines/template/turn_rendering.h"
 #include "workers/engines/template/turn_template_learn.h"
 
 struct turn_template_learning {

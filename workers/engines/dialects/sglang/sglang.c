@@ -18,6 +18,7 @@
 #include <sys/random.h>
 
 #include "common/base/cleanup.h"
+#include "workers/engines/dialects/mark.h"
 #include "workers/engines/dialects/dialects.h"
 #include "workers/engines/dialects/call.h"
 #include "workers/engines/server/engine_state.h"
@@ -162,7 +163,7 @@ static int sglang_identify(struct engine *engine, struct engine_mark *ret, struc
         return error;
     engine->start = start;
     snprintf(more, sizeof(more), "%s %s", digest, start.text);
-    return http_api_mark(engine, more, ret, fail);
+    return mark_of_served(engine, more, ret, fail);
 }
 
 static int ask_one(struct engine *engine, const struct engine_info *info, double temperature, double *ret_top,

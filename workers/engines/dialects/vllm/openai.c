@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 
+#include "workers/engines/dialects/mark.h"
 #include "workers/engines/dialects/dialects.h"
 #include "workers/engines/dialects/http_api.h"
 #include "workers/engines/dialects/special_token_escape.h"
@@ -41,7 +42,7 @@ static int openai_describe(struct engine *engine, struct engine_info *ret, struc
 
 static int openai_identify(struct engine *engine, struct engine_mark *ret, struct fail *fail)
 {
-    return http_api_mark(engine, "", ret, fail);
+    return mark_of_served(engine, "", ret, fail);
 }
 
 const struct dialect dialect_openai = {

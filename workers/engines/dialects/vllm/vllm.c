@@ -13,6 +13,7 @@
  * - prompt + max_tokens beyond max_model_len is refused, so we ask only for what fits.
  * - A call whose connection closes is aborted.
  */
+#include "workers/engines/dialects/mark.h"
 #include "workers/engines/dialects/vllm/vllm.h"
 
 #include <errno.h>
@@ -228,7 +229,7 @@ static int vllm_identify(struct engine *engine, struct engine_mark *ret, struct 
         return error;
     engine->start = start;
     ret->has_start = start.is_told;
-    return http_api_mark(engine, start.text, ret, fail);
+    return mark_of_served(engine, start.text, ret, fail);
 }
 
 static int vllm_describe(struct engine *engine, struct engine_info *ret, struct fail *fail)
