@@ -95,7 +95,7 @@ static void try_sandbox(struct doctor_report *report, const struct cgroups *cgro
 
 /* ---- all of it ------------------------------------------------------------------------ */
 
-enum doctor_status doctor_judge(const struct doctor_report *report)
+static enum doctor_status judge(const struct doctor_report *report)
 {
     bool is_low = false;
     for (size_t i = 0; i < report->limit_count; i++)
@@ -149,6 +149,7 @@ enum doctor_status doctor_run(const char *cache, const char *tier, const struct 
         snprintf(report.sandbox_text, sizeof(report.sandbox_text), "%s", fail.text);
     }
     doctor_read_limits(&report);
+    report.status = judge(&report);
     (is_json ? doctor_print_json : doctor_print)(&report, out);
-    return doctor_judge(&report);
+    return report.status;
 }

@@ -36,14 +36,11 @@ struct doctor_report {
     char sandbox_text[512];
     struct doctor_limit limits[DOCTOR_LIMITS];
     size_t limit_count;
+    enum doctor_status status;
 };
 
 /* What `sluice-worker --doctor` does; prints to `out` as text or JSON. */
 enum doctor_status doctor_run(const char *cache, const char *tier, const struct cgroups *cgroups, bool is_json,
                               FILE *out);
-
-/* ---- parts --------------------------------------------------------- */
-
-enum doctor_status doctor_judge(const struct doctor_report *report);
 
 #endif

@@ -117,7 +117,7 @@ static json_t *make_limits(const struct doctor_report *report)
 void doctor_print_json(const struct doctor_report *report, FILE *out)
 {
     json_t *all = json_pack("{s:s, s:b, s:i, s:{s:b, s:f, s:s}, s:o, s:o, s:o}", "tier", tier_word(report->tier),
-                            "forced", report->is_forced, "status", doctor_judge(report), "sandbox", "ok",
+                            "forced", report->is_forced, "status", report->status, "sandbox", "ok",
                             report->sandbox_code == 0, "ms", report->sandbox_ms, "text", report->sandbox_text, "checks",
                             make_checks(report), "tiers", make_tiers(report), "limits", make_limits(report));
     json_dumpf(all, out, JSON_INDENT(2));

@@ -14,6 +14,7 @@
 #include "workers/engines/engines.h"
 #include "workers/runtime/loop_now.h"
 #include "workers/sandbox/spawner_start.h"
+#include "workers/service/cancel.h"
 
 enum {
     LEAVE_MS = 5000,       /* for cancelled jobs to clean up, and for the last acknowledgements */

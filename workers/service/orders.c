@@ -30,7 +30,7 @@ static const char *take_job(struct worker *worker, const struct msg_job_start *s
         return "another stage";
     if (worker->state != WORKER_WORKING)
         return "draining";
-    if (worker->running.live_count >= worker_slots(worker))
+    if (worker->running.live_count >= running_slots(&worker->running, worker->plan.given.slots))
         return "no slot";
     if (worker->running.leaving_count > worker->plan.given.slots + LEAVING_MAX)
         return "cancelled jobs linger";

@@ -144,7 +144,8 @@ void running_cancel(struct running *running, struct running_job *job)
     fiber_cancel(job->fiber);
 }
 
-size_t running_count_stuck(const struct running *running)
+/* Those cancelled more than STUCK_MS ago that have not ended. */
+static size_t count_stuck(const struct running *running)
 {
     size_t count = 0;
     int64_t before_ms = loop_now_ms() - STUCK_MS;
@@ -152,6 +153,12 @@ size_t running_count_stuck(const struct running *running)
     TAILQ_FOREACH(at, &running->leaving, links)
     count += at->cancelled_ms < before_ms;
     return count;
+}
+
+uint64_t running_slots(const struct running *running, uint64_t given)
+{
+    size_t stuck = count_stuck(running);
+    return stuck < given ? given - stuck : 0;
 }
 
 bool running_list_jobs(const struct running *running, struct buffer *packed)

@@ -49,8 +49,8 @@ struct running_job *running_find(const struct running *running, struct slice job
 /* `bytes` (copied) are a job.start that decodes. False when out of memory: nothing happened. */
 bool running_start(struct running *running, struct slice bytes);
 void running_cancel(struct running *running, struct running_job *job);
-/* Those cancelled more than 5 s ago that have not ended. */
-size_t running_count_stuck(const struct running *running);
+/* How many jobs it can hold now, of the slots it was given: less those that were cancelled 5 s ago and have not ended. */
+uint64_t running_slots(const struct running *running, uint64_t given);
 
 /* Appends (job, token) of each, as jobs_append; false when out of memory. */
 bool running_list_jobs(const struct running *running, struct buffer *packed);

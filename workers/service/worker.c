@@ -12,6 +12,7 @@
 #include "workers/engines/engines.h"
 #include "workers/runtime/loop_now.h"
 #include "workers/sandbox/spawner_start.h"
+#include "workers/service/cancel.h"
 #include "workers/service/leave.h"
 #include "workers/service/load_reports.h"
 #include "workers/service/orders.h"
@@ -31,17 +32,11 @@ enum {
 
 /* ---- the beat --------------------------------------------------------------------------- */
 
-uint64_t worker_slots(const struct worker *worker)
-{
-    size_t stuck = running_count_stuck(&worker->running);
-    return stuck < worker->plan.given.slots ? worker->plan.given.slots - stuck : 0;
-}
-
 /* While the outbox is full it says it has no slot beyond those it holds. */
 static uint64_t slots_to_say(const struct worker *worker)
 {
     uint64_t held = worker->running.live_count + worker->outbox.count;
-    uint64_t slots = outbox_is_full(&worker->outbox) ? held : worker_slots(worker);
+    uint64_t slots = outbox_is_full(&worker->outbox) ? held : running_slots(&worker->running, worker->plan.given.slots);
     return slots > 65536 ? 65536 : slots ? slots : 1;
 }
 
@@ -73,7 +68,7 @@ static bool beat_encode(struct worker *worker, struct buffer *out)
         .lane = slice_from_str(worker->lane.endpoint),
         .host = slice_from_str(worker->host),
         .progress = loop_progress(worker->context.loop),
-        .draining = worker->state != WORKER_WORKING || worker_slots(worker) == 0,
+        .draining = worker->state != WORKER_WORKING || running_slots(&worker->running, worker->plan.given.slots) == 0,
         .epoch = worker->epoch,
         .engines = worker->engines_heard,
         .has_engines = worker->plan.stage == STAGE_RUN,
@@ -200,16 +195,6 @@ static void job_ended(void *arg, struct running_job *ended)
     if (!worker->said_full && outbox_is_full(&worker->outbox))
         worker->beat_wanted = worker->said_full = true;
     worker_stop_when_idle(worker);
-}
-
-void worker_end_job(struct worker *worker, struct running_job *job, const struct job_result *result)
-{
-    AUTO_BUFFER bytes = {0};
-    uint64_t ms = (uint64_t)(clock_ms() - job->started_ms);
-    struct slice name = job->job.start.job;
-    if (result_encode_bare(name, worker->id, job->token, ms, result, &bytes))
-        outbox_push(&worker->outbox, name, job->token, &bytes);
-    running_cancel(&worker->running, job);
 }
 
 /* Every await of its fiber has long ended; what does not end is a file operation on a thread. */

@@ -1,6 +1,6 @@
 /*
- * worker_inside.h - a worker's insides, shared by worker.c (its life and beat), service/orders.c
- * (what the broker tells it) and service/leave.c (signals and the way out).
+ * worker_inside.h - a worker's insides, shared by worker.c (its life and beat), orders.c (what the broker tells it),
+ * cancel.c (jobs that it ends itself), leave.c (signals and the way out) and load_reports.c.
  */
 #ifndef SLUICE_WORKERS_SERVICE_WORKER_INSIDE_H
 #define SLUICE_WORKERS_SERVICE_WORKER_INSIDE_H
@@ -40,13 +40,5 @@ struct worker {
     uint64_t malformed, malformed_said;
     struct refusal malformed_last;
 };
-
-/*
- * Cancels a job and answers in its place. What cannot be told for want of memory the broker sees
- * missing in the beat.
- */
-void worker_end_job(struct worker *worker, struct running_job *job, const struct job_result *result);
-/* How many jobs it can hold now: less those that are stuck. */
-uint64_t worker_slots(const struct worker *worker);
 
 #endif
