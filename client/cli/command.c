@@ -8,4 +8,3 @@ const struct option common_options[] = {
     {"allow-plaintext", OPTION_FLAG, offsetof(struct invocation, allow_plaintext), NULL,
      "Goes over a network without a key; so does SLUICE_ALLOW_PLAINTEXT=1."},
 };
-
