@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 
 #include "common/base/cleanup.h"
-#include "workers/evaluators/evaluator.h"
+#include "workers/evaluators/evaluators.h"
 #include "workers/stages/sandbox/stage_confirm.h"
 #include "workers/stages/sandbox/stage_sandbox.h"
 #include "workers/evaluators/exit_status.h"

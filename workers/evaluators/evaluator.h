@@ -1,5 +1,5 @@
 /*
- * evaluator.h - ways to score a rollout (evaluator.c): one evaluator, one file. It runs in the
+ * evaluator.h - ways to score a rollout (evaluators.h lists them): one evaluator, one file. It runs in the
  * eval job's fiber and ends the job, by a verdict (verdict.h: reward, its parts, metrics, tests) with evaluator_end,
  * or by a reward alone with evaluator_reward. A reward comes only from an evaluator that ran to its end; a broken one
  * is outcome task, a sandbox that failed is infra. What judges text alone is best written as a function from task
@@ -14,11 +14,6 @@ struct evaluator {
     const char *name, *doc;
     void (*run)(struct job *job);
 };
-
-const struct evaluator *evaluator_find(const char *name); /* NULL: no such evaluator */
-
-extern const struct evaluator evaluator_command; /* evaluators/command.c */
-extern const struct evaluator evaluator_math;    /* evaluators/math/math.c */
 
 /*
  * Ends the job, taking the verdict, which is all zero then. With a reward it is ok; without, the evaluator is broken,

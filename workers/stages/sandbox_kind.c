@@ -12,7 +12,7 @@
 #include "workers/agents/kinds/agents.h"
 #include "workers/engines/engines.h"
 #include "workers/runtime/fiber.h"
-#include "workers/evaluators/evaluator.h"
+#include "workers/evaluators/evaluators.h"
 #include "workers/sandbox/command.h"
 #include "workers/sandbox/requests.h"
 #include "workers/stages/kinds.h"

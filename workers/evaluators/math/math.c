@@ -1,6 +1,6 @@
 /* The evaluator "math": the agent's last \boxed{} against the task's answer. No sandbox. */
 #include "common/base/text.h"
-#include "workers/evaluators/evaluator.h"
+#include "workers/evaluators/evaluators.h"
 #include "workers/evaluators/math/answer.h"
 
 enum { SHOWN_MAX = 200 };

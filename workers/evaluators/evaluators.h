@@ -1,0 +1,12 @@
+/* evaluators.h - the rows of the table of evaluators (evaluators.c). */
+#ifndef SLUICE_WORKERS_EVALUATORS_EVALUATORS_H
+#define SLUICE_WORKERS_EVALUATORS_EVALUATORS_H
+
+#include "workers/evaluators/evaluator.h"
+
+extern const struct evaluator evaluator_command; /* evaluators/command.c */
+extern const struct evaluator evaluator_math;    /* evaluators/math/math.c */
+
+const struct evaluator *evaluator_find(const char *name); /* NULL: no such evaluator */
+
+#endif
