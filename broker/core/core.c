@@ -4,7 +4,7 @@
 #include "broker/core/clients/delivery.h"
 #include "broker/core/clients/early_cancel.h"
 #include "broker/core/clients/get.h"
-#include "broker/core/clients/owners.h"
+#include "broker/core/streams/owners.h"
 #include "broker/core/clients/submit.h"
 #include "broker/core/engines/images.h"
 #include "broker/core/engines/policy.h"

@@ -1,5 +1,5 @@
 /*
- * The invariants of core/queue/fair_queue.c, core/clients/owners.c, core/streams/quotas.c and core/streams/retention.c: what
+ * The invariants of core/queue/fair_queue.c, core/streams/owners.c, core/streams/quotas.c and core/streams/retention.c: what
  * each stream and client says it has queued, leased and in use is counted again.
  */
 #include "broker/core/check/check_fair_queues.h"

@@ -5,7 +5,7 @@
  */
 #include "broker/core/clients/cancel.h"
 #include "broker/core/clients/early_cancel.h"
-#include "broker/core/clients/owners.h"
+#include "broker/core/streams/owners.h"
 #include "broker/core/queue/groups.h"
 #include "broker/core/state/effects.h"
 #include "broker/core/state/state.h"

@@ -3,7 +3,7 @@
  * retention.
  */
 #include "broker/core/clients/delivery.h"
-#include "broker/core/clients/owners.h"
+#include "broker/core/streams/owners.h"
 #include "broker/core/queue/groups.h"
 #include "broker/core/state/effects.h"
 #include "broker/core/state/state.h"

@@ -1,6 +1,6 @@
 /* rollout.get: where a rollout is, or its trajectory. */
 #include "broker/core/clients/get.h"
-#include "broker/core/clients/owners.h"
+#include "broker/core/streams/owners.h"
 #include "broker/core/queue/job_progress.h"
 #include "broker/core/state/effects.h"
 #include "broker/core/state/state.h"

@@ -4,7 +4,7 @@
 #include "broker/core/clients/submit.h"
 #include "broker/core/clients/admission.h"
 #include "broker/core/clients/early_cancel.h"
-#include "broker/core/clients/owners.h"
+#include "broker/core/streams/owners.h"
 #include "broker/core/queue/expiry.h"
 #include "broker/core/queue/groups.h"
 #include "broker/core/queue/jobs.h"

@@ -1,5 +1,5 @@
 #include "broker/core/status/rollout_list.h"
-#include "broker/core/clients/owners.h"
+#include "broker/core/streams/owners.h"
 #include "broker/core/state/effects.h"
 #include "broker/core/engines/engines.h"
 #include "broker/core/engines/images.h"

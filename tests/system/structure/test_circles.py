@@ -9,11 +9,14 @@ from texts import PROGRAMS
 
 # Functions of libc in whose place a source puts its own.
 OF_LIBC = {"clock_gettime", "recv"}
-# Circles inside one folder: a list in an object in a list; what a sandbox's first process does, ends and answers.
+# Circles inside one folder: an object in a list in an object; what a sandbox's first process ends and answers; checks that
+# look for a program; the spawner and what it makes.
 MAY_CIRCLE = [
-    ("schemas/task", "agent lists script task task_read"),
+    ("schemas/task", "agent handlers lists script task task_read"),
     ("workers/sandbox/init", "init_answer init_ends"),
     ("workers/sandbox/probe", "probe probe_apptainer probe_more"),
+    ("workers/sandbox/spawner", "prewarmed zygote"),
+    ("workers/sandbox/spawner", "spawner spawner_containers"),
 ]
 
 # The core's floors, the lowest first (docs/design.md has the picture): no file calls one of a floor above its own.
@@ -23,7 +26,7 @@ FLOORS = [
     ("records", "streams/streams streams/quotas clients/admission streams/retention engines/breaker engines/engines engines/images "
                 "engines/health engines/placing engines/policies engines/policy queue/fencing_tokens queue/history "
                 "queue/job_progress "
-                "workers/lost_workers workers/worker_ids clients/owners"),
+                "workers/lost_workers workers/worker_ids streams/owners"),
     ("places", "queue/jobs"),
     ("ends", "queue/groups queue/failures"),
     ("settle, dispatch", "queue/blocked settle queue/dispatch"),

@@ -1,8 +1,8 @@
 /*
- * core/clients/owners.h - whose a stream is, and what others may not do with it.
+ * core/streams/owners.h - whose a stream is, and what others may not do with it.
  */
-#ifndef SLUICE_BROKER_CORE_CLIENTS_OWNERS_H
-#define SLUICE_BROKER_CORE_CLIENTS_OWNERS_H
+#ifndef SLUICE_BROKER_CORE_STREAMS_OWNERS_H
+#define SLUICE_BROKER_CORE_STREAMS_OWNERS_H
 
 #include "broker/core/state/interface.h"
 

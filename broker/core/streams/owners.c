@@ -4,7 +4,7 @@
  * of another client is refused as not-allowed, not as unknown: group ids are one
  * namespace for all, so that it exists is no secret, and its data is.
  */
-#include "broker/core/clients/owners.h"
+#include "broker/core/streams/owners.h"
 #include "broker/core/state/effects.h"
 #include "broker/core/state/state.h"
 #include "broker/core/streams/quotas.h"
