@@ -45,14 +45,16 @@ static int begin(struct sluice_client *client, uint64_t from)
     client->error[0] = '\0';
     stream->heard_ms = clock_ms();
     stream->renew_ms = stream->heard_ms;
-    if (failed == -ENOENT) {
+    const struct msg_stream_head *head = &answer.as.stream_head;
+    if (!failed && answer.id != MSG_stream_head)
+        return client_unexpected(client, &answer);
+    if (failed == -ENOENT || (head->head == 0 && head->pending == 0)) /* or who listens made it known */
         snprintf(client->warning, sizeof(client->warning),
                  "nothing was submitted to the stream %s yet: waiting for its first rollout (`sluice status` lists the "
                  "streams)",
                  stream->name);
+    if (failed == -ENOENT)
         answer.as.stream_head = (struct msg_stream_head){.first = 1, .epoch = stream->epoch};
-    } else if (answer.id != MSG_stream_head)
-        return client_unexpected(client, &answer);
     if (!has_cursor)
         stream->next = from ? from : answer.as.stream_head.first;
     stream_end_fetch(client, &answer.as.stream_head);

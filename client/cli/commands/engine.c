@@ -39,7 +39,7 @@ static const char *text_in(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-enum verdict { VERDICT_WAIT, VERDICT_GOOD, VERDICT_OTHER };
+enum verdict { VERDICT_WAIT, VERDICT_GOOD, VERDICT_OTHER, VERDICT_STRANGE };
 
 /* Of an engine that the broker knows: whether run workers have found that it serves what its policy does. */
 static enum verdict judge(const json_t *status, const char *base)
@@ -61,7 +61,9 @@ static enum verdict judge(const json_t *status, const char *base)
              has_answered = json_is_true(json_object_get(engine, "has_answered"));
         bool is_away = *text_in(engine, "error") || strcmp(text_in(engine, "state"), "paused") == 0;
         bool has_workers = json_integer_value(json_object_get(runs, "workers")) > 0;
-        return is_known || has_answered || is_away || !has_workers ? VERDICT_GOOD : VERDICT_WAIT;
+        if (has_answered && !is_known && !is_away) /* its worker has asked what it is, too */
+            return VERDICT_STRANGE;
+        return is_known || is_away || !has_workers ? VERDICT_GOOD : VERDICT_WAIT;
     }
     return VERDICT_GOOD; /* removed meanwhile, or one of very many */
 }
@@ -85,6 +87,10 @@ static int await_probe(struct sluice_client *client, const char *base)
     if (verdict == VERDICT_WAIT)
         cli_say("warning: no run worker has probed it yet; `sluice engine list` will say what came "
                 "of it");
+    if (verdict == VERDICT_STRANGE)
+        cli_say("warning: something answers at %s, but as no engine that is known here: rollouts will fail there; "
+                "`sluice engine check %s` says what it lacks",
+                base, base);
     return verdict == VERDICT_OTHER ? EXITS_FAILED : EXITS_OK;
 }
 
