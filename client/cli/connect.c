@@ -36,6 +36,16 @@ bool cli_is_name(const struct command *command, const char *what, const char *te
     return false;
 }
 
+bool cli_is_rollout(const struct command *command, const char *text)
+{
+    const char *slash = strrchr(text, '/');
+    const bool is_number = slash && slash > text && slash[1] && slash[1 + strspn(slash + 1, "0123456789")] == '\0';
+    if (is_number && name_is_valid(slice_of(text, (size_t)(slash - text))))
+        return true;
+    cli_usage(command, "ROLLOUT wants a rollout's name, GROUP/NUMBER, not '%s'", text);
+    return false;
+}
+
 struct sluice_client *cli_connect(const struct invocation *in)
 {
     struct sluice_client *client = sluice_connect(in->broker);

@@ -13,6 +13,7 @@ void cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int cli_usage(const struct command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Whether it can be the name of a stream, a back-up, a version; if not, that is said. what: as --help has it. */
+bool cli_is_rollout(const struct command *command, const char *text);
 bool cli_is_name(const struct command *command, const char *what, const char *text);
 
 #endif

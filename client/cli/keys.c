@@ -235,14 +235,14 @@ static int run_remove(const char *dir, char **words)
 /* ---- the command ---------------------------------------------------------------------------- */
 
 static const struct {
-    const char *name;
+    const char *name, *wants;
     size_t words;
     int (*run)(const char *dir, char **words);
 } verbs[] = {
-    {"init", 0, run_init},
-    {"add", 2, run_add},
-    {"list", 0, run_list},
-    {"remove", 1, run_remove},
+    {"init", "DIR alone", 0, run_init},
+    {"add", "trainer|worker|admin NAME", 2, run_add},
+    {"list", "no NAME", 0, run_list},
+    {"remove", "one NAME", 1, run_remove},
 };
 
 static int run_keys(const struct invocation *in)
@@ -256,7 +256,7 @@ static int run_keys(const struct invocation *in)
         if (!dir && given == verbs[i].words + 1)
             dir = in->arguments[given--];
         if (given != verbs[i].words)
-            return cli_usage(in->command, "keys %s: too few words, or too many", verbs[i].name);
+            return cli_usage(in->command, "keys %s wants %s", verbs[i].name, verbs[i].wants);
         if (!dir)
             return cli_usage(in->command, "--dir DIR is missing");
         if (options->json && verbs[i].run != run_list)

@@ -42,6 +42,8 @@ static int run_top_option(const char *word, const char *after)
     const struct command *about = after ? find_command(after) : NULL;
     if (strcmp(word, "help") == 0 && about)
         cmdline_help(&about->line, stdout);
+    else if (strcmp(word, "help") == 0 && after)
+        return refuse_command(after);
     else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0)
         help_overview(commands, ROWS(commands), stdout);
     else if (strcmp(word, "--help-markdown") == 0)

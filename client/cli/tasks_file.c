@@ -32,10 +32,12 @@ static bool add_line(struct tasks_file *tasks, const struct task_line *line)
 static void say_bad(struct tasks_file *tasks, size_t line, const struct refusal *no)
 {
     size_t len = strlen(no->field);
-    bool says_field = len > 0 && strncmp(no->text, no->field, len) == 0 && no->text[len] == ' ';
+    const char *rest = no->text + len;
+    bool says_field = len > 0 && strncmp(no->text, no->field, len) == 0 && (*rest == ' ' || *rest == ':');
+    rest += says_field ? strspn(rest, ": ") : 0;
     tasks->bad++;
     sanitize_print(stderr, "%s:%zu: %s%s%s\n", tasks->path, line, no->field, len ? ": " : "",
-                   says_field ? no->text + len + 1 : no->text);
+                   says_field ? rest : no->text);
 }
 
 /* False when out of memory; a bad line is said and counted. */

@@ -1,5 +1,6 @@
 #include "common/cmdline/cmdline.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +87,8 @@ static int take_all(struct reading *reading)
         } else if (!only_arguments && strcmp(word, "-h") == 0) {
             values->help = true;
             reading->at++;
+        } else if (!only_arguments && word[0] == '-' && isalpha((unsigned char)word[1])) {
+            return fail_set(reading->fail, -EINVAL, "there is no option %.100s: they begin with --", word);
         } else {
             values->arguments[values->argument_count++] = *reading->at++;
         }

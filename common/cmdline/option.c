@@ -122,6 +122,8 @@ static int refuse(const struct option *option, const char *text, struct fail *fa
         return fail_set(fail, -EINVAL, "--%s wants %s, not '%.200s'", name, option->value, text);
     option_format(option, option->min, min, sizeof(min));
     option_format(option, option->max, max, sizeof(max));
+    if (option->kind == OPTION_NUMBER && option->max >= INT64_MAX)
+        return fail_set(fail, -EINVAL, "--%s wants a number from %s on, not '%.200s'", name, min, text);
     return fail_set(fail, -EINVAL, "--%s wants a %s from %s to %s%s, not '%.200s'", name, nouns[option->kind], min, max,
                     examples[option->kind], text);
 }

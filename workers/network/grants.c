@@ -62,9 +62,11 @@ int grants_add(struct grants *grants, const char *text, struct fail *fail)
 {
     struct grant grant = {.name = ""};
     const char *equals = strchr(text, '=');
-    size_t len = equals ? (size_t)(equals - text) : 0;
+    const size_t len = equals ? (size_t)(equals - text) : 0;
     if (len < sizeof(grant.name))
         memcpy(grant.name, text, len);
+    if (!equals)
+        return reject(fail, text, "not NAME=unix:PATH or NAME=tcp:HOST:PORT");
     if (!task_grant_is_valid(grant.name))
         return reject(fail, text, "the name is not 1 to 32 of a-z, 0-9 and -, a letter first");
     if (grants_find(grants, grant.name))

@@ -158,7 +158,8 @@ static int read_stage(const struct cmdline_values *values, struct options *ret, 
     if (!values->argument_count && !has_stage(ret))
         return 0;
     if (!stage_parse(slice_from_str(word), &ret->plan.stage))
-        return fail_set(fail, -EINVAL, "say which stage to work on: init, run or eval");
+        return has_stage(ret) ? fail_set(fail, -EINVAL, "say which stage to work on: init, run or eval")
+                              : fail_set(fail, -EINVAL, "'%.100s' is one argument too many", word);
     if (ret->plan.given.slots == 0)
         ret->plan.given.slots = slots[ret->plan.stage];
     return 0;

@@ -17,7 +17,9 @@ static int run_ack(const struct invocation *in)
     errno = 0;
     unsigned long long seq = strtoull(text, &end, 10);
     if (errno || *end || *text < '0' || *text > '9' || seq < 1)
-        return cli_usage(in->command, "SEQ is a number from 1, not '%s'", text);
+        return cli_usage(in->command, "SEQ wants a number from 1 on, not '%s'", text);
+    if (!cli_is_name(in->command, "STREAM", in->arguments[0]))
+        return EXITS_USAGE;
     AUTO_CLIENT *client = cli_connect(in);
     if (!client)
         return EXITS_FAILED;

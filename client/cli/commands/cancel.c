@@ -47,6 +47,10 @@ static int run_cancel(const struct invocation *in)
     bool is_rollout = target && strchr(target, '/');
     if (!target == !options->stream)
         return cli_usage(in->command, "say either ROLLOUT, GROUP or --stream NAME");
+    if (is_rollout && !cli_is_rollout(in->command, target))
+        return EXITS_USAGE;
+    if (options->stream && !cli_is_name(in->command, "--stream", options->stream))
+        return EXITS_USAGE;
     AUTO_CLIENT *client = cli_connect(in);
     if (!client)
         return EXITS_FAILED;

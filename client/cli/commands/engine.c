@@ -101,6 +101,8 @@ static int add_engine(struct sluice_client *client, const char *url, const struc
     int status = parse_url(url, &parts);
     if (status != EXITS_OK)
         return status;
+    if (options->policy && !cli_is_name(&command_engine, "--policy", options->policy))
+        return EXITS_USAGE;
     int failed = sluice_engine_add_to(client, url, options->runs_max, options->policy);
     if (failed)
         return cli_failed(client, failed);

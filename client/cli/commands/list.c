@@ -58,6 +58,9 @@ static int run_list(const struct invocation *in)
     if (options->ended && (filter.stage || filter.state))
         return cli_usage(in->command, "what has ended is in no stage and no state: leave --%s out",
                          filter.stage ? "stage" : "state");
+    if ((options->stream && !cli_is_name(in->command, "--stream", options->stream)) ||
+        (options->group && !cli_is_name(in->command, "--group", options->group)))
+        return EXITS_USAGE;
     AUTO_CLIENT *client = cli_connect(in);
     if (!client)
         return EXITS_FAILED;

@@ -244,6 +244,8 @@ static int run_show(const struct invocation *in)
     const struct show_options *options = in->options;
     const struct sluice_trajectory *trajectory;
     const char *state;
+    if (strchr(in->arguments[0], '/') && !cli_is_rollout(in->command, in->arguments[0]))
+        return EXITS_USAGE;
     AUTO_CLIENT *client = cli_connect(in);
     if (!client)
         return EXITS_FAILED;

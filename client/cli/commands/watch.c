@@ -85,6 +85,10 @@ static int watch(struct sluice_client *client, const struct watch_options *optio
 static int run_watch(const struct invocation *in)
 {
     const struct watch_options *options = in->options;
+    if (!cli_is_name(in->command, "STREAM", in->arguments[0]))
+        return EXITS_USAGE;
+    if (options->cursor && !*options->cursor)
+        return cli_usage(in->command, "--cursor wants the path of a file, not ''");
     AUTO_CLIENT *client = cli_connect(in);
     if (!client)
         return EXITS_FAILED;

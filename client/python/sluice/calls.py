@@ -50,6 +50,8 @@ class Submit:
         versions_behind = arguments.optional_number("versions_behind", versions_behind, 0, VERSIONS_MAX)
         if on_stale is not None:
             arguments.word("on_stale", on_stale, ("stop", "refresh", "mark"))
+            if versions_behind is None:
+                raise BadArgument("on_stale says what versions_behind leads to: add that", "on_stale")
         if group is not None and not callable(group):
             raise arguments.refuse("group", "a function from a task to its group's name", group)
         stem, lines = read_tasks(tasks)

@@ -38,7 +38,8 @@ class Problems:
         self.told.append((at, why.field, why.text))
         text = why.text
         if why.field:
-            text = f"{why.field}: {text[len(why.field):].lstrip() if text.startswith(why.field + ' ') else text}"
+            says_field = text.startswith((why.field + " ", why.field + ":"))
+            text = f"{why.field}: {text[len(why.field):].lstrip(': ') if says_field else text}"
         if len(self.lines) < PROBLEMS_SHOWN:
             self.lines.append(f"{place}: {text}")
 

@@ -113,7 +113,8 @@ def refused(line):
         text = why.text
         if not why.field:
             return text
-        return f"{why.field}: {text[len(why.field) + 1:] if text.startswith(why.field + ' ') else text}"
+        says_field = text.startswith((why.field + " ", why.field + ":"))
+        return f"{why.field}: {text[len(why.field):].lstrip(': ') if says_field else text}"
     return None
 
 

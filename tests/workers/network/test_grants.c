@@ -55,8 +55,8 @@ static void bad_grants_are_refused_with_the_reason(void **state)
     const struct {
         const char *text, *why;
     } rows[] = {
-        {"", name},
-        {"pip", name},
+        {"", "not NAME=unix:PATH or NAME=tcp:HOST:PORT"},
+        {"pip", "not NAME=unix:PATH or NAME=tcp:HOST:PORT"},
         {"=tcp:h:80", name},
         {"Pip=tcp:h:80", name},
         {"1p=tcp:h:80", name},
