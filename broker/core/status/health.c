@@ -58,6 +58,13 @@ static bool is_other(const struct core *core, const struct engine *engine)
     return engine->is_other;
 }
 
+/* Something answers there, and a worker that asked what it is did not find an engine. */
+static bool is_unknown(const struct core *core, const struct engine *engine)
+{
+    (void)core;
+    return engine->has_answered && !engine->identity.template[0] && !engine_is_silent(engine);
+}
+
 /* How many registered engines are so; the first of them. */
 static size_t count_engines(const struct core *core, bool (*is_so)(const struct core *, const struct engine *),
                             const struct engine **ret_first)
@@ -189,6 +196,16 @@ static void advise_silence(const struct core *core, json_t *advice)
             core->engines_registered, first->probe.error);
 }
 
+static void advise_unknown(const struct core *core, json_t *advice)
+{
+    const struct engine *first = NULL;
+    const size_t count = count_engines(core, is_unknown, &first);
+    if (count)
+        say(advice,
+            "%zu of %zu engines answer, but as none that is known here: sluice engine check %.200s says what it lacks",
+            count, core->engines_registered, first->url);
+}
+
 static void advise_others(const struct core *core, json_t *advice)
 {
     const struct engine *first = NULL;
@@ -299,6 +316,7 @@ json_t *status_advice(struct view view)
             core->queues[PLACE_BLOCKED][STAGE_RUN].count);
     advise_breakers(core, advice);
     advise_silence(core, advice);
+    advise_unknown(core, advice);
     advise_others(core, advice);
     advise_unreached(core, advice);
     advise_versions(core, advice);

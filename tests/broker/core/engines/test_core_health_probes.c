@@ -232,6 +232,33 @@ static void an_engine_that_is_added_anew_begins_anew(void **state)
     world_close(world);
 }
 
+static bool is_advised(struct world *world, const char *words)
+{
+    struct buffer out = {0};
+    assert_true(core_status(world->core, world->now_ms, &out));
+    char *text = buffer_take_str(&out);
+    const bool is_there = strstr(text, words) != NULL;
+    free(text);
+    return is_there;
+}
+
+static void what_answers_and_is_no_engine_that_is_known_is_advised_of(void **state)
+{
+    (void)state;
+    static const char words[] =
+        "1 of 2 engines answer, but as none that is known here: sluice engine check http://a:8000 says";
+    struct world *world = open_with_engines();
+    beat(world, "r1");
+    assert_false(is_advised(world, words));
+    say_probe(world, "r1", a_url, true);
+    assert_true(is_advised(world, words));
+    struct msg_engine_load known = {
+        .worker = TEXT("r1"), .url = TEXT(a_url), .template_digest = TEXT("sha256:aa"), .has_template_digest = true};
+    world_say(world, "", MSG_engine_load, &known);
+    assert_false(is_advised(world, words));
+    world_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -243,6 +270,7 @@ int main(void)
         cmocka_unit_test(one_that_says_it_is_well_and_fails_at_calls_stays_set_aside),
         cmocka_unit_test(a_run_that_ends_well_says_more_than_probes),
         cmocka_unit_test(an_engine_that_is_added_anew_begins_anew),
+        cmocka_unit_test(what_answers_and_is_no_engine_that_is_known_is_advised_of),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
