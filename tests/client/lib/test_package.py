@@ -12,7 +12,7 @@ import unittest
 
 SOURCE, BINARY = os.environ["SLUICE_SOURCE_DIR"], os.environ["SLUICE_BINARY_DIR"]
 sys.path.append(os.path.join(SOURCE, "tests", "system"))
-from harness import free_ports  # noqa: E402
+from harness import Engine, free_ports  # noqa: E402
 
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
 PROGRAMS = ["sluice", "sluice-broker", "sluice-image", "sluice-simulate", "sluice-verify", "sluice-worker"]
@@ -25,6 +25,11 @@ with sluice.local() as client:
     client.submit([{"task": "t", "agent": {"kind": "none"}, "eval": {"kind": "command", "command": "true"}}], stream="s", samples=2)
     print([(t.outcome, t.reward) for t in client.trajectories("s", until_idle=True)])
 """
+
+
+def read(*path):
+    with open(os.path.join(SOURCE, *path), encoding="utf-8") as file:
+        return file.read()
 
 
 def run(*command, check=True, timeout=600, **more):
@@ -76,6 +81,7 @@ class Package(unittest.TestCase):
         self.check_programs(folder)
         done = run(os.path.join(folder, "python"), "-c", RUN, cwd=self.empty, env=clean(folder))
         self.assertEqual(done.stdout, "[('ok', 1.0), ('ok', 1.0)]\n")
+        self.check_readme(folder)
         env = dict(clean(folder), SLUICE_PYTHON_INSTALLED="1")
         for test in CLIENT_TESTS:
             run(os.path.join(folder, "python"), os.path.join(SOURCE, "tests", "client", "lib", test), cwd=self.empty, env=env)
@@ -95,7 +101,7 @@ class Package(unittest.TestCase):
     def test_the_archive_runs_wherever_it_is_unpacked(self):
         run("tar", "-xzf", self.find(r"sluice-[\d.]+-linux-\w+\.tar\.gz"), "-C", self.root)
         unpacked = glob.glob(os.path.join(self.root, "sluice-*-linux-*"))[0]
-        moved = os.path.join(self.root, "a place of my own")
+        moved = os.path.join(self.root, "a-place-of-my-own")
         shutil.move(unpacked, moved)
         self.check_programs(os.path.join(moved, "bin"))
         self.end_rollouts(os.path.join(moved, "bin"))
@@ -122,14 +128,24 @@ class Package(unittest.TestCase):
             self.assertEqual(up.wait(60), 0)
             up.stdout.close()
 
+    def check_readme(self, folder):
+        """Its first task, with an engine whose every reply is the right command."""
+        code = re.search(r"```python\n(import sluice\n.*?)```", read("README.md"), re.S).group(1)
+        with Engine({"rules": [{"path": "/completion", "reply": "```bash\necho hello > answer.txt\n```"}]}) as engine:
+            done = run(os.path.join(folder, "python"), "-c", code.replace("http://127.0.0.1:8080", engine.url), cwd=self.empty, env=clean(folder))
+        self.assertEqual(len(re.findall(r"^(?:ok|agent) 1\.0 \[\(\d+, \d+\)\]$", done.stdout, re.M)), 4, done.stdout + done.stderr)
+
     def check_units(self, prefix):
         """Each unit names a program that is there, once its prefix is filled in as docs/install.md says."""
-        units = glob.glob(os.path.join(prefix, "lib", "systemd", "user", "*.service"))
+        home = os.path.join(self.root, "home")
+        run("bash", "-ec", re.search(r"\n## Units\n.*?```sh\n(.*?)```", read("docs", "install.md"), re.S).group(1),
+            env=dict(os.environ, HOME=home, PREFIX=prefix))
+        units = glob.glob(os.path.join(home, ".config", "systemd", "user", "*.service"))
         self.assertEqual(len(units), 2)
         for unit in units:
             with open(unit, encoding="utf-8") as file:
-                program = re.search(r"^ExecStart=@prefix@/(\S+)", file.read(), re.M).group(1)
-            self.assertTrue(os.access(os.path.join(prefix, program), os.X_OK), unit)
+                program = re.search(r"^ExecStart=(\S+)", file.read(), re.M).group(1)
+            self.assertTrue(os.access(program, os.X_OK), program)
 
 
 class Install(unittest.TestCase):
