@@ -60,7 +60,7 @@ class Troubles(unittest.TestCase):
 
 
 # Of other programs, and of scripts of the repository.
-OTHERS = """--admin-api-key --allow-auto-truncate --batched --cgroupns --enable-metrics --enable-scale-out --help-markdown
+OTHERS = """--admin-api-key --allow-auto-truncate --batched --build --cgroupns --enable-metrics --enable-scale-out --help-markdown
 --install --logprobs-mode --metrics --quick --rollouts --scope --security-opt --signal --skip-tokenizer-init --target
 --ubatch-size --user""".split()
 
