@@ -27,6 +27,7 @@ static const char *const task_type_names[TASK_TYPE_COUNT] = {
     [TASK_GRANTS] = "GRANTS",
     [TASK_EVAL_GRANTS] = "EVAL_GRANTS",
     [TASK_STATUSES] = "STATUSES",
+    [TASK_ANSWERS] = "ANSWERS",
     [TASK_HANDLERS] = "HANDLERS",
     [TASK_TOOLS] = "TOOLS",
     [TASK_SCRIPT] = "SCRIPT",

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "common/base/cleanup.h"
+#include "schemas/describe/answers_section.h"
 #include "schemas/describe/cells.h"
 #include "schemas/task/task_table.h"
 
@@ -92,7 +93,11 @@ static const char tasks_notes[] =
     "`eval.reward_file` are the reward; without one, the exit status decides "
     "([below](#reward-file-or-exit-status)). Anything else is a broken evaluator: outcome `task`, "
     "no reward. |\n"
-    "| `math` | 1.0 when the agent's last `\\boxed{}` equals `eval.answer`, else 0.0. |\n"
+    "| `math` | 1.0 when the answer in the agent's last words equals `eval.answer` as mathematics, else 0.0 "
+    "([below](#math-choice-and-exact)). |\n"
+    "| `choice` | 1.0 when the agent chose exactly the letter, or the set of letters, of `eval.answer`, else 0.0. |\n"
+    "| `exact` | 1.0 when the answer is the text of `eval.answer`, but for what `eval.normalize` lets pass, else 0.0. "
+    "|\n"
     "| `none` | No evaluation: the trajectory is trainable and has no reward; the trainer scores "
     "it. |\n\n"
     "A field that belongs to another `eval.kind` or `agent.kind` is rejected if it is an "
@@ -104,7 +109,7 @@ static const char tasks_notes[] =
     "`agent.max_format_errors`, `sampling`) are accepted and change nothing.\n\n"
     "`command` does not score a run whose files are lost, because a limit killed its sandbox or "
     "because they cannot\n"
-    "be packed: its outcome is `agent`, it has no reward and is not trainable. `math` and `none` "
+    "be packed: its outcome is `agent`, it has no reward and is not trainable. The other kinds "
     "need no files.\n\n"
     "### Reward file or exit status\n\n"
     "**Use `eval.reward_file`.** An exit status does not distinguish a script that found the agent "
@@ -214,6 +219,7 @@ static const char *task_type_words(enum task_type type)
         [TASK_GRANTS] = "list of strings",
         [TASK_EVAL_GRANTS] = "list of strings",
         [TASK_STATUSES] = "list of integers",
+        [TASK_ANSWERS] = "list of strings",
         [TASK_METADATA] = "object",
     };
     return words[type];
@@ -234,6 +240,7 @@ static const char *task_unit(const struct task_row *row)
     case TASK_GRANTS:
     case TASK_EVAL_GRANTS:
     case TASK_STATUSES:
+    case TASK_ANSWERS:
     case TASK_HANDLERS:
     case TASK_TOOLS: return " elements";
     default: return " bytes";
@@ -293,6 +300,7 @@ bool describe_tasks_md(void)
         }
     put_section("A call of `agent.script`", "agent.script[]");
     put_section("A message of `agent.recorded`", "agent.recorded[]");
+    fputs(answers_section, stdout);
     fputs(tasks_notes, stdout);
     return put_refused_tasks();
 }

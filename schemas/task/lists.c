@@ -173,24 +173,34 @@ bool task_read_eval_files(const struct task_place *place, const json_t *value)
     return read_file_set(place, value, &task->eval_files, &task->eval_file_count);
 }
 
-/* ---- commands ------------------------------------------------------------------------------ */
+/* ---- texts --------------------------------------------------------------------------------- */
 
-bool task_read_setup(const struct task_place *place, const json_t *value)
+static bool read_texts(const struct task_place *place, const json_t *value, char ***texts, size_t *count)
 {
-    static const struct task_row command_row = {.type = TASK_TEXT, .min = 1, .max = 65536};
-    struct task *task = place->base;
-    if (!place_check_list(place, value) ||
-        !place_make_list(place, json_array_size(value), sizeof(*task->setup), &task->setup))
+    static const struct task_row text_row = {.type = TASK_TEXT, .min = 1, .max = 65536};
+    if (!place_check_list(place, value) || !place_make_list(place, json_array_size(value), sizeof(**texts), texts))
         return false;
     for (size_t i = 0; i < json_array_size(value); i++) {
         struct task_place element = place_of_element(place, i);
-        element.row = &command_row;
-        element.base = &task->setup[i];
-        task->setup_count++;
+        element.row = &text_row;
+        element.base = &(*texts)[i];
+        ++*count;
         if (!task_read_value(&element, json_array_get(value, i)))
             return false;
     }
     return true;
+}
+
+bool task_read_setup(const struct task_place *place, const json_t *value)
+{
+    struct task *task = place->base;
+    return read_texts(place, value, &task->setup, &task->setup_count);
+}
+
+bool task_read_answers(const struct task_place *place, const json_t *value)
+{
+    struct task *task = place->base;
+    return read_texts(place, value, &task->eval_answers, &task->eval_answer_count);
 }
 
 /* ---- grants of the network ------------------------------------------------------------------- */

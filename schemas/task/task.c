@@ -32,6 +32,26 @@ static bool check_messages(const struct task *task, struct refusal *no)
     return true;
 }
 
+/* `words` are "one|of|these". */
+static bool is_one_of(const char *words, const char *word)
+{
+    size_t len = strlen(word);
+    for (const char *at = words; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
+        if (strncmp(at, word, len) == 0 && (at[len] == '|' || at[len] == '\0'))
+            return true;
+    return false;
+}
+
+static bool check_answers(const struct task *task, struct refusal *no)
+{
+    if (task->eval_answer && task->eval_answer_count > 0)
+        return refuse(no, REFUSAL_AMBIGUOUS, "eval.answers", "only one of eval.answer and eval.answers may be given");
+    if (task->eval_answer || task->eval_answer_count > 0 || !is_one_of("math|choice|exact", task->eval_kind))
+        return true;
+    return refuse(no, REFUSAL_MISSING_FIELD, "eval.answer",
+                  "eval.answer is missing; eval.kind %s requires it, or eval.answers", task->eval_kind);
+}
+
 static bool check_eval(const struct task *task, struct refusal *no)
 {
     const struct {
@@ -44,11 +64,16 @@ static bool check_eval(const struct task *task, struct refusal *no)
         {"eval.files", "command", task->eval_file_count > 0, false, true},
         {"eval.trust", "command", strcmp(task->eval_trust, "none") != 0, false, true},
         {"eval.network", "command", task->eval_grant_count > 0, false, true},
-        {"eval.answer", "math", task->eval_answer, true, true},
+        {"eval.answer", "math|choice|exact", task->eval_answer, false, true},
+        {"eval.answers", "math|choice|exact", task->eval_answer_count > 0, false, true},
+        {"eval.extract", "math|choice|exact", strcmp(task->eval_extract, "auto") != 0, false, false},
+        {"eval.tolerance", "math", task->eval_tolerance > 0, false, false},
+        {"eval.tolerance_absolute", "math", task->eval_tolerance_absolute > 0, false, false},
+        {"eval.normalize", "exact", strcmp(task->eval_normalize, "blanks") != 0, false, false},
     };
     const bool is_handlers = !task_evaluator_is_built_in(task);
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
-        bool applies = strcmp(task->eval_kind, rules[i].kind) == 0;
+        bool applies = is_one_of(rules[i].kind, task->eval_kind);
         if (applies && rules[i].required && !rules[i].given)
             return refuse(no, REFUSAL_MISSING_FIELD, rules[i].field, "%s is missing; eval.kind %s requires it",
                           rules[i].field, rules[i].kind);
@@ -61,7 +86,7 @@ static bool check_eval(const struct task *task, struct refusal *no)
                       "only one of eval.reward_file and eval.verdict_statuses may be given: where "
                       "there is a reward file, "
                       "status 0 alone is a verdict");
-    return true;
+    return check_answers(task, no);
 }
 
 /* ---- the whole ------------------------------------------------------------------------- */
@@ -184,6 +209,7 @@ void task_destroy(struct task *task)
     finish_texts(task->tools, task->tool_count);
     finish_texts(task->grants, task->grant_count);
     finish_texts(task->eval_grants, task->eval_grant_count);
+    finish_texts(task->eval_answers, task->eval_answer_count);
     for (size_t i = 0; i < task->script_count; i++) {
         free(task->script[i].tool);
         free(task->script[i].arguments);
@@ -196,14 +222,23 @@ void task_destroy(struct task *task)
     free(task->handlers);
     finish_files(task->files, task->file_count);
     finish_files(task->eval_files, task->eval_file_count);
-    char *texts[] = {task->id,           task->kind,
-                     task->image,        task->agent_kind,
-                     task->agent_form,   task->agent_tool_role,
-                     task->on_repeat,    task->eval_kind,
-                     task->eval_command, task->eval_reward_file,
-                     task->eval_answer,  task->eval_trust,
-                     task->policy,       task->limits.on_stale,
-                     task->agent_engine};
+    char *texts[] = {task->id,
+                     task->kind,
+                     task->image,
+                     task->agent_kind,
+                     task->agent_form,
+                     task->agent_tool_role,
+                     task->on_repeat,
+                     task->eval_kind,
+                     task->eval_command,
+                     task->eval_reward_file,
+                     task->eval_answer,
+                     task->eval_trust,
+                     task->policy,
+                     task->limits.on_stale,
+                     task->agent_engine,
+                     task->eval_extract,
+                     task->eval_normalize};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         free(texts[i]);
     free(task->messages);

@@ -22,6 +22,7 @@ enum {
     TASK_SCRIPT_MAX = 1024,
     TASK_GRANTS_MAX = 8,
     TASK_STATUSES_MAX = 16,
+    TASK_ANSWERS_MAX = 64,
     TASK_HANDLERS_MAX = 8,
     HANDLER_NAME_MAX = 64,
     TASK_GRANT_SIZE = 33 /* of a grant's name, with its NUL */
@@ -123,7 +124,12 @@ struct task {
     size_t eval_file_count;
     char **eval_grants; /* what the evaluator may reach */
     size_t eval_grant_count;
-    char *eval_answer; /* math: what the last \boxed{} must equal */
+    char **eval_answers; /* math, choice, exact: those that are accepted, in place of eval_answer */
+    size_t eval_answer_count;
+    char *eval_extract;                             /* math, choice, exact: a word of task.def */
+    char *eval_normalize;                           /* exact: likewise */
+    double eval_tolerance, eval_tolerance_absolute; /* math */
+    char *eval_answer;                              /* math, choice, exact: the one that is accepted */
 
     struct task_handler *handlers;
     size_t handler_count;

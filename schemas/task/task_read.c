@@ -266,6 +266,7 @@ bool task_read_value(const struct task_place *place, const json_t *value)
         [TASK_GRANTS] = task_read_grants,
         [TASK_EVAL_GRANTS] = task_read_eval_grants,
         [TASK_STATUSES] = task_read_statuses,
+        [TASK_ANSWERS] = task_read_answers,
         [TASK_HANDLERS] = task_read_handlers,
         [TASK_TOOLS] = task_read_tools,
         [TASK_SCRIPT] = task_read_script,

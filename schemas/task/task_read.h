@@ -51,6 +51,7 @@ bool task_read_setup(const struct task_place *place, const json_t *value);
 bool task_read_grants(const struct task_place *place, const json_t *value);
 bool task_read_eval_grants(const struct task_place *place, const json_t *value);
 bool task_read_handlers(const struct task_place *place, const json_t *value);
+bool task_read_answers(const struct task_place *place, const json_t *value);
 bool task_read_statuses(const struct task_place *place, const json_t *value);
 bool task_read_tools(const struct task_place *place, const json_t *value);
 bool task_read_script(const struct task_place *place, const json_t *value);

@@ -30,6 +30,7 @@ enum task_type {
     TASK_GRANTS,
     TASK_EVAL_GRANTS,
     TASK_STATUSES,
+    TASK_ANSWERS, /* texts */
     TASK_HANDLERS,
     TASK_TOOLS,
     TASK_SCRIPT,

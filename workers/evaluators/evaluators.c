@@ -10,7 +10,8 @@ static const struct evaluator evaluator_none = {
     .run = run_none,
 };
 
-static const struct evaluator *const evaluators[] = {&evaluator_none, &evaluator_command, &evaluator_math};
+static const struct evaluator *const evaluators[] = {&evaluator_none, &evaluator_command, &evaluator_math,
+                                                     &evaluator_choice, &evaluator_exact};
 
 const struct evaluator *evaluator_find(const char *name)
 {

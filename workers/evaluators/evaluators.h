@@ -4,8 +4,8 @@
 
 #include "workers/evaluators/evaluator.h"
 
-extern const struct evaluator evaluator_command; /* evaluators/command.c */
-extern const struct evaluator evaluator_math;    /* evaluators/math/math.c */
+extern const struct evaluator evaluator_command;                                 /* evaluators/command.c */
+extern const struct evaluator evaluator_math, evaluator_choice, evaluator_exact; /* evaluators/answers/answers.c */
 
 const struct evaluator *evaluator_find(const char *name); /* NULL: no such evaluator */
 

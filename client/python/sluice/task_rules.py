@@ -222,6 +222,7 @@ _STATUS = Row("", "UINT", False, 0, 125, None)
 def _read_setup(row: Row, value: Any, shown: str, told: Told) -> None:
     for i, command in enumerate(_list(row, value, shown)):
         _text(_COMMAND, command, f"{shown}[{i}]")
+    told[row.path] = value
 
 
 def _read_grants(row: Row, value: Any, shown: str, told: Told) -> None:
@@ -378,7 +379,7 @@ _READERS: Dict[str, Reader] = {
     "INT": _read_whole, "REAL": _read_real, "PROMPT": _read_prompt, "MESSAGES": _read_messages, "FILES": _read_files,
     "EVAL_FILES": _read_files, "FILE_TEXT": _read_file_text, "FILE_BASE64": _read_file_base64,
     "FILE_MODE": _read_file_mode, "SETUP": _read_setup, "GRANTS": _read_grants, "EVAL_GRANTS": _read_grants,
-    "STATUSES": _read_statuses, "HANDLERS": _read_handlers, "TOOLS": _read_tools, "SCRIPT": _read_script,
+    "STATUSES": _read_statuses, "ANSWERS": _read_setup, "HANDLERS": _read_handlers, "TOOLS": _read_tools, "SCRIPT": _read_script,
     "RECORDED": _read_recorded, "ARGUMENTS": _read_arguments, "METADATA": _read_metadata,
 }
 
@@ -435,24 +436,33 @@ def _check_messages(kind: str, told: Told) -> None:
 
 _EVAL_RULES = (("eval.command", "command", True), ("eval.reward_file", "command", False),
                ("eval.verdict_statuses", "command", False), ("eval.files", "command", False),
-               ("eval.trust", "command", False), ("eval.network", "command", False), ("eval.answer", "math", True))
+               ("eval.trust", "command", False), ("eval.network", "command", False),
+               ("eval.answer", "math|choice|exact", False), ("eval.answers", "math|choice|exact", False),
+               ("eval.extract", "math|choice|exact", False), ("eval.tolerance", "math", False), ("eval.tolerance_absolute", "math", False),
+               ("eval.normalize", "exact", False))
+_EVAL_DEFAULTS = {"eval.trust": "none", "eval.extract": "auto", "eval.normalize": "blanks"}
 # What is built in, and what an evaluator that a handler offers may be given.
 _AGENTS: List[str] = OBJECTS["agent"]["kind"].words or []
 _EVALUATORS: List[str] = OBJECTS["eval"]["kind"].words or []
-_HANDLERS_MAY = ("eval.files", "eval.trust", "eval.network", "eval.answer")
+_HANDLERS_MAY = ("eval.files", "eval.trust", "eval.network", "eval.answer", "eval.answers")
 
 
 def _check_eval(told: Told) -> None:
     kind = told.get("eval.kind", "none")
     for field, of, required in _EVAL_RULES:
-        given = bool(told.get(field)) and told[field] != "none" if field == "eval.trust" else bool(told.get(field))
+        given = bool(told.get(field)) and told[field] != _EVAL_DEFAULTS.get(field)
         if kind == of and required and not given:
             raise TaskError("missing-field", field, f"{field} is missing; eval.kind {of} requires it")
-        if kind != of and given and not (field in _HANDLERS_MAY and kind not in _EVALUATORS):
+        if kind not in of.split("|") and given and not (field in _HANDLERS_MAY and kind not in _EVALUATORS):
             raise TaskError("bad-task", field, f"{field} goes with eval.kind {of}, and this task's is {kind}")
     if told.get("eval.verdict_statuses") and told.get("eval.reward_file"):
         raise TaskError("ambiguous", "eval.verdict_statuses", "only one of eval.reward_file and eval.verdict_statuses "
                         "may be given: where there is a reward file, status 0 alone is a verdict")
+    if told.get("eval.answer") and told.get("eval.answers"):
+        raise TaskError("ambiguous", "eval.answers", "only one of eval.answer and eval.answers may be given")
+    if kind in ("math", "choice", "exact") and not told.get("eval.answer") and not told.get("eval.answers"):
+        raise TaskError("missing-field", "eval.answer",
+                        f"eval.answer is missing; eval.kind {kind} requires it, or eval.answers")
 
 
 # ---- JSON ---------------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ static void put_measure(struct buffer *out, const struct task_row *row, double n
     bool is_list = row->type == TASK_FILES || row->type == TASK_EVAL_FILES || row->type == TASK_SETUP ||
                    row->type == TASK_TOOLS || row->type == TASK_SCRIPT || row->type == TASK_RECORDED ||
                    row->type == TASK_GRANTS || row->type == TASK_EVAL_GRANTS || row->type == TASK_STATUSES ||
-                   row->type == TASK_HANDLERS;
+                   row->type == TASK_HANDLERS || row->type == TASK_ANSWERS;
     buffer_append_str(out, is_number ? "" : is_list ? "[" : "\"");
     if (is_number)
         buffer_printf(out, "%.15g", n);

@@ -1,26 +1,26 @@
 /*
- * evaluators/math/answer.h - the answer in a model's last words, and whether it equals another.
+ * evaluators/math/answer.h - whether an answer equals the task's. Nothing is run or evaluated as text, no algebra is done:
+ * answers are trees (evaluators/math/tree.h); numbers are compared exactly, expressions at random points modulo a large
+ * prime, and where roots, logarithms and the like need it as numbers with bounds of their error.
  *
- * Two answers are equal when their normal forms (evaluators/math/normal.h) are the same text, or the same
- * number: integers, decimals, fractions, mixed numbers and scientific notation are compared as
- * exact rationals in 128 bits; beyond that whole numbers digit by digit, others to 1e-9.
- * Nothing is computed: "2+2" is not 4, or a question would be its own answer.
- *   percent   50% equals 50%, 0.5 and 50
- *   units     left out on one side they do not matter; given on both they must agree
- *   (a,b) [a,b]      element by element, in order, brackets alike
- *   \{a,b\} and a,b  element by element, in any order
- *   x=5       equals 5
- * Inputs beyond MATH_TEXT_MAX have no answer and equal nothing. No allocation outlives a call.
+ *   50% equals 50%, 0.5 and 50         a unit left out on one side does not matter; given on both they must agree
+ *   (a,b) [a,b]  in order, brackets alike          \{a,b\} and a,b  in any order           x=5 equals 5
+ *   x>2 equals (2,\infty)    \pm 2 equals 2,-2     x=1=2 equals 2   1,5 is 1.5 where it cannot be a list
+ *
+ * The task's answer decides: an answer may not leave work undone that the task's has done (2+2 for 4, \sin 30^\circ for
+ * 1/2). An answer longer than MATH_TEXT_MAX, or one that takes more than the work allowed, equals only its own text.
  */
 #ifndef SLUICE_WORKERS_EVALUATORS_MATH_ANSWER_H
 #define SLUICE_WORKERS_EVALUATORS_MATH_ANSWER_H
 
 #include "common/base/slice.h"
 
-enum { MATH_TEXT_MAX = 65536 };
+struct math_options {
+    double relative, absolute; /* tolerances of numbers; 0: none */
+};
 
-/* What stands in the last \boxed{...} that is closed; borrowed from text. */
-bool math_answer_find(struct slice text, struct slice *ret);
-bool math_answer_equal(struct slice a, struct slice b);
+enum math_verdict { MATH_EQUAL, MATH_DIFFERENT, MATH_UNFINISHED, MATH_NOT_UNDERSTOOD, MATH_TOO_LONG };
+
+enum math_verdict math_compare(struct slice wanted, struct slice given, const struct math_options *options);
 
 #endif

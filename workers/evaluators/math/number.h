@@ -1,26 +1,32 @@
 /*
- * evaluators/math/number.h - a number in normal form (evaluators/math/normal.h): exact where 128 bits hold it.
- *   -12  .5  3/4  1 1/2  -1/(-2)  1.5e3  1.5*10^{-3}  50%  5cm  5\text{cm}
+ * evaluators/math/number.h - a number as digits say it: exact where 128 bits hold it, modulo a prime however long it is,
+ * and approximately.
  */
 #ifndef SLUICE_WORKERS_EVALUATORS_MATH_NUMBER_H
 #define SLUICE_WORKERS_EVALUATORS_MATH_NUMBER_H
 
-#include "common/base/slice.h"
+#include "workers/evaluators/math/scan.h"
 
 __extension__ typedef __int128 math_int128;
 
 struct math_number {
-    bool is_exact;
+    bool is_exact, is_whole;  /* is_whole: without a point or an exponent */
     math_int128 above, below; /* when exact: reduced, below > 0 */
-    long double approximate;
-    bool is_negative;
-    struct slice whole; /* the digits of a whole number without leading zeros; else empty */
-    bool is_percent;    /* the value is as written: 50 for 50% */
-    char unit[48];      /* "" when none is given */
+    uint64_t residue;         /* math_field.h */
+    long double approximate;  /* perhaps infinite */
+    int places, significant;  /* digits after the point; digits from the first that is not 0 */
 };
 
-/* False: the text is not a number. Borrows from text. */
-bool math_number_parse(const char *text, struct math_number *ret);
-bool math_number_equal(const struct math_number *a, const struct math_number *b);
+/* False: no digits at all, or an exponent too large to mean anything. */
+bool math_number_read(const struct math_token *token, struct math_number *ret);
+
+/* Exact arithmetic: is_exact is false where 128 bits do not hold the result, or b is 0. */
+struct math_fraction {
+    bool is_exact;
+    math_int128 above, below;
+};
+struct math_fraction math_fraction_add(struct math_fraction a, struct math_fraction b);
+struct math_fraction math_fraction_multiply(struct math_fraction a, struct math_fraction b);
+struct math_fraction math_fraction_divide(struct math_fraction a, struct math_fraction b);
 
 #endif

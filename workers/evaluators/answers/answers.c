@@ -1,0 +1,56 @@
+/* The evaluators "math", "choice" and "exact": the agent's last words against eval.answer or eval.answers. No sandbox. */
+#include "workers/evaluators/answers/grade.h"
+#include "workers/evaluators/evaluators.h"
+
+/* What the task says; its words are those of task.def. */
+static bool read_options(const struct task *task, struct grade_options *ret)
+{
+    *ret = (struct grade_options){.relative = task->eval_tolerance, .absolute = task->eval_tolerance_absolute};
+    return grade_kind_parse(task->eval_kind, &ret->kind) && extract_parse(task->eval_extract, &ret->extract) &&
+           normalize_parse(task->eval_normalize, &ret->normalize);
+}
+
+static void judge(const struct task *task, struct slice text, struct verdict *ret)
+{
+    struct grade_options options;
+    struct grade grade;
+    struct refusal no;
+    bool is_one = task->eval_answer != NULL;
+    const char *const *accepted = (const char *const *)(is_one ? &task->eval_answer : task->eval_answers);
+    size_t count = is_one ? 1 : task->eval_answer_count;
+    const char *why = read_options(task, &options) ? grade_refuse(&options, accepted, count)
+                                                   : "a word that is not known";
+    if (why) {
+        verdict_say(ret, "eval.answer: %s", why);
+        return;
+    }
+    grade_text(&options, text, accepted, count, &grade);
+    if (verdict_set_reward(ret, grade.is_right ? 1.0 : 0.0, &no))
+        verdict_say(ret, "%s", grade.why);
+    grade_finish(&grade);
+}
+
+static void run(struct job *job)
+{
+    AUTO_VERDICT verdict = {0};
+    judge(job->task, job->start.answer, &verdict);
+    evaluator_end(job, &verdict);
+}
+
+const struct evaluator evaluator_math = {
+    .name = "math",
+    .doc = "1 when the answer in the agent's last words equals an accepted one, as mathematics, else 0.",
+    .run = run,
+};
+
+const struct evaluator evaluator_choice = {
+    .name = "choice",
+    .doc = "1 when the agent's last words choose exactly the accepted letter, or set of letters, else 0.",
+    .run = run,
+};
+
+const struct evaluator evaluator_exact = {
+    .name = "exact",
+    .doc = "1 when the answer in the agent's last words is an accepted text, else 0.",
+    .run = run,
+};
