@@ -58,4 +58,6 @@ const char answers_section[] =
     "bytes, "
     "or one\n"
     "nested deeper than 15 levels, equals only itself. The trajectory's detail says in words what was "
-    "compared.\n";
+    "compared.\n"
+    "\nTo try answers without a service:\n\n"
+    "```\nsluice grade math --answer '\\frac12' --text 'so it is \\boxed{0.5}'\n```\n";

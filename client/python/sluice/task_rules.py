@@ -138,6 +138,7 @@ def _read_real(row: Row, value: Any, shown: str, told: Told) -> None:
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         raise _type(shown, "a number")
     _bounds(row, value, "", shown)
+    told[row.path] = value
 
 
 # ---- lists -------------------------------------------------------------------------------------------

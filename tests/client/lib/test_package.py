@@ -15,7 +15,7 @@ sys.path.append(os.path.join(SOURCE, "tests", "system"))
 from harness import Engine, free_ports  # noqa: E402
 
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
-PROGRAMS = ["sluice", "sluice-broker", "sluice-image", "sluice-simulate", "sluice-verify", "sluice-worker"]
+PROGRAMS = ["sluice", "sluice-broker", "sluice-grade", "sluice-image", "sluice-simulate", "sluice-verify", "sluice-worker"]
 NEEDS = ["zmq", "msgpack", "numpy", "lz4"]
 # Those that show that package and programs are whole, in seconds: the others run from the sources.
 CLIENT_TESTS = ["test_python_wire.py", "test_python_groups.py", "test_python_local.py"]

@@ -8,14 +8,14 @@ sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
 from harness import BINARY  # noqa: E402
 from texts import ROOT, read  # noqa: E402
 
-FOLDERS = {"sluice-broker": "broker", "sluice-worker": "workers", "sluice-verify": "workers", "sluice-simulate": "broker",
+FOLDERS = {"sluice-broker": "broker", "sluice-worker": "workers", "sluice-verify": "workers", "sluice-grade": "workers", "sluice-simulate": "broker",
            "sluice-image": "workers"}
 PAGE = [name for name in FOLDERS if name != "sluice-image"]  # which is in docs/images.md
 HEAD = """# The programs
 
 <!-- Each section is what `PROGRAM --help-markdown` prints; a test compares. -->
 
-What `sluice up` starts, and what `sluice broker`, `sluice worker`, `sluice verify` and `sluice simulate` hand their arguments to, each
+What `sluice up` starts, and what `sluice broker`, `sluice worker`, `sluice verify`, `sluice grade` and `sluice simulate` hand their arguments to, each
 with all of its options. `sluice` itself: [cli.md](cli.md); `sluice image`: [images.md](images.md).
 
 A TIME is a number with its unit: 500ms, 90s, 10m, 1h30m, 2d. A SIZE is one, too: 512MiB, 64M (the same), 8GiB, 1000B. A value may

@@ -10,7 +10,7 @@ sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
 from harness import BINARY, SLUICE  # noqa: E402
 from texts import ROOT, read  # noqa: E402
 
-PROGRAMS = {"broker": "broker", "worker": "workers", "image": "workers", "verify": "workers", "simulate": "broker"}
+PROGRAMS = {"broker": "broker", "worker": "workers", "image": "workers", "verify": "workers", "grade": "workers", "simulate": "broker"}
 BASH = os.path.join(ROOT, "client", "package", "sluice.bash")
 ZSH = os.path.join(ROOT, "client", "package", "_sluice")
 

@@ -1,0 +1,126 @@
+#include "workers/grading/grading.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "common/base/cleanup.h"
+#include "schemas/task/task.h"
+
+bool grading_read(const struct grading_options *options, const char *kind, struct grade_options *ret,
+                  const char **ret_why)
+{
+    *ret = (struct grade_options){.relative = options->tolerance, .absolute = options->tolerance_absolute};
+    *ret_why = NULL;
+    if (!grade_kind_parse(kind, &ret->kind))
+        *ret_why = "it judges math, choice or exact, and no other kind";
+    else if (!extract_parse(options->extract, &ret->extract))
+        *ret_why = "--extract is one of auto, box, hashes, answer, number, letter and all";
+    else if (!normalize_parse(options->normalize, &ret->normalize))
+        *ret_why = "--normalize is one of none, blanks, case and punctuation";
+    else if (options->rows ? options->answer.count || options->text : !options->answer.count || !options->text)
+        *ret_why = "it wants --answer and --text, or --rows in their place";
+    else if (!options->rows)
+        *ret_why = grade_refuse(ret, options->answer.items, options->answer.count);
+    return !*ret_why;
+}
+
+/* ---- one verdict ------------------------------------------------------------------------------ */
+
+static bool put_json(const struct grade *grade, FILE *out)
+{
+    json_t *line = json_pack("{s:b, s:s?, s:s}", "right", (int)grade->is_right, "answer", grade->answer, "why",
+                             grade->why);
+    bool good = line && json_dumpf(line, out, JSON_COMPACT) == 0 && fputc('\n', out) != EOF;
+    json_decref(line);
+    return good;
+}
+
+static enum grading_status judge(const struct grade_options *how, struct slice text, const char *const *accepted,
+                                 size_t count, bool json, FILE *out)
+{
+    struct grade grade;
+    grade_text(how, text, accepted, count, &grade);
+    bool right = grade.is_right;
+    bool good = json ? put_json(&grade, out) : fprintf(out, "%s: %s\n", right ? "right" : "wrong", grade.why) > 0;
+    grade_finish(&grade);
+    return !good ? GRADING_UNREAD : right ? GRADING_RIGHT : GRADING_WRONG;
+}
+
+/* ---- rows ---------------------------------------------------------------------------------------- */
+
+struct row {
+    json_t *object;
+    const char *accepted[TASK_ANSWERS_MAX];
+    size_t count;
+    struct slice text;
+};
+
+/* NULL, or why it is no row. */
+static const char *read_row(const char *line, size_t len, struct row *ret)
+{
+    ret->object = json_loadb(line, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+    json_t *text = json_object_get(ret->object, "text"), *answer = json_object_get(ret->object, "answer");
+    json_t *answers = json_object_get(ret->object, "answers");
+    if (!json_is_object(ret->object))
+        return "it is no JSON object";
+    if (!json_is_string(text))
+        return "it has no text";
+    ret->text = slice_of(json_string_value(text), json_string_length(text));
+    if (json_is_string(answer) && !answers) {
+        ret->accepted[ret->count++] = json_string_value(answer);
+        return NULL;
+    }
+    if (answer || !json_is_array(answers) || json_array_size(answers) > TASK_ANSWERS_MAX)
+        return "it has neither answer, a string, nor answers, a list of up to 64 of them";
+    for (size_t i = 0; i < json_array_size(answers); i++)
+        if (!(ret->accepted[ret->count++] = json_string_value(json_array_get(answers, i))))
+            return "one of its answers is no string";
+    return NULL;
+}
+
+static enum grading_status judge_row(const struct grade_options *how, const char *line, size_t len, size_t number,
+                                     FILE *out)
+{
+    struct row row = {.object = NULL};
+    enum grading_status status = GRADING_UNREAD;
+    const char *why = len > GRADING_LINE_MAX ? "it is longer than 16 MiB" : read_row(line, len, &row);
+    if (!why)
+        why = grade_refuse(how, row.accepted, row.count);
+    if (why) {
+        fprintf(stderr, "sluice-grade: row %zu: %s\n", number, why);
+        fprintf(out, "{\"error\":\"%s\"}\n", why); /* none of them has a character to escape */
+    } else
+        status = judge(how, row.text, row.accepted, row.count, true, out);
+    json_decref(row.object);
+    return status;
+}
+
+static enum grading_status judge_rows(const struct grade_options *how, FILE *in, FILE *out)
+{
+    AUTO_FREE char *line = NULL;
+    size_t size = 0, number = 0;
+    enum grading_status worst = GRADING_RIGHT;
+    for (ssize_t len; (len = getline(&line, &size, in)) > 0;) {
+        number++;
+        if (line[0] == '\n')
+            continue;
+        enum grading_status status = judge_row(how, line, (size_t)len, number, out);
+        worst = status > worst ? status : worst;
+    }
+    return worst;
+}
+
+enum grading_status grading_run(const struct grading_options *options, const struct grade_options *how, FILE *out)
+{
+    if (!options->rows)
+        return judge(how, slice_from_str(options->text), options->answer.items, options->answer.count, options->json,
+                     out);
+    bool is_stdin = strcmp(options->rows, "-") == 0;
+    AUTO_FCLOSE FILE *file = is_stdin ? NULL : fopen(options->rows, "re");
+    if (!is_stdin && !file) {
+        fprintf(stderr, "sluice-grade: %s: %s\n", options->rows, strerror(errno));
+        return GRADING_UNREAD;
+    }
+    return judge_rows(how, is_stdin ? stdin : file, out);
+}

@@ -1,0 +1,63 @@
+/* sluice-grade: is an answer the accepted one, as the evaluators of answers see it? (workers/grading/) */
+#include <signal.h>
+#include <stdio.h>
+
+#include "common/base/log.h"
+#include "common/cmdline/cmdline.h"
+#include "workers/grading/grading.h"
+
+static const struct option rows[] = {
+#define OPTION(...) OPTION_ROW(struct grading_options, __VA_ARGS__)
+#include "workers/grading/options.def"
+#undef OPTION
+};
+
+static const struct cmdline_status statuses[] = {
+    {GRADING_RIGHT, "the answer is right; of rows, all are"},
+    {GRADING_WRONG, "an answer is wrong"},
+    {GRADING_USAGE, "the command line is wrong"},
+    {GRADING_UNREAD, "a row, or the file, could not be read"},
+};
+
+static const struct cmdline line = {
+    .program = "sluice-grade",
+    .arguments = "math|choice|exact",
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .brief = "Judges answers as the evaluators math, choice and exact do",
+    .doc = "Takes the answer out of a text, compares it with the accepted ones, and says in one line whether it is "
+           "right and\n"
+           "why. The rules are those of docs/tasks.md. Needs no broker and no sandbox.\n",
+    .example = "sluice grade math --answer '\\frac12' --text 'so it is \\boxed{0.5}'\n"
+               "sluice grade choice --rows answers.jsonl > verdicts.jsonl\n",
+    .tables = {{.rows = rows, .count = ROWS(rows)}},
+    .statuses = statuses,
+    .status_count = ROWS(statuses),
+};
+
+/* -1 to go on. */
+static int begin(int argc, char **argv, struct grading_options *ret, struct grade_options *ret_how)
+{
+    struct cmdline_values values = {.into = {ret}};
+    const char *why;
+    int status = cmdline_begin(&line, argc, argv, &values);
+    if (status < 0 && !grading_read(ret, values.arguments[0], ret_how, &why))
+        status = cmdline_wrong(&line, "%s", why);
+    cmdline_finish(&values);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct grading_options options = {0};
+    struct grade_options how;
+    signal(SIGPIPE, SIG_IGN);
+    log_open("grade", LOG_WARN);
+    int status = begin(argc - 1, argv + 1, &options, &how);
+    if (status >= 0)
+        return status;
+    status = (int)grading_run(&options, &how, stdout);
+    if (fflush(stdout) != 0)
+        status = GRADING_UNREAD;
+    return status;
+}
