@@ -1,0 +1,95 @@
+#include "workers/evaluators/evaluator_sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "workers/evaluators/judged.h"
+#include "workers/files/dirtree.h"
+#include "workers/runtime/offload.h"
+
+/*
+ * A path of the sandbox within a layer. Where the image has merged /usr (/bin is a symlink to
+ * usr/bin), the layer must say usr/bin: a directory "bin" of its own would cover the symlink.
+ */
+static char *path_in_layer(const char *image, const char *path)
+{
+    char link[PATH_MAX], to[64];
+    char *result = NULL;
+    if (path[0] != '/')
+        return asprintf(&result, "workspace/%s", path) < 0 ? NULL : result;
+    path += strspn(path, "/");
+    size_t first = strcspn(path, "/");
+    snprintf(link, sizeof(link), "%s/%.*s", strcmp(image, "host") == 0 ? "" : image, (int)first, path);
+    ssize_t len = path[first] ? readlink(link, to, sizeof(to) - 1) : -1;
+    to[len < 0 ? 0 : len] = '\0';
+    const char *usr = to + strspn(to, "/");
+    if (strncmp(usr, "usr/", 4) != 0 || strchr(usr + 4, '/'))
+        return strdup(path);
+    return asprintf(&result, "%s%s", usr, path + first) < 0 ? NULL : result;
+}
+
+static int put_file(int root, const char *image, const struct task_file *file, struct fail *fail)
+{
+    AUTO_FREE char *path = path_in_layer(image, file->path);
+    if (!path)
+        return fail_memory(fail);
+    return dirtree_write(root, path, slice_of(file->content, file->content_len), file->mode, fail);
+}
+
+static int hide_reward_file(int root, const char *image, const struct task *task, struct fail *fail)
+{
+    if (!task->eval_reward_file)
+        return 0;
+    AUTO_FREE char *path = path_in_layer(image, task->eval_reward_file);
+    return path ? dirtree_hide(root, path, fail) : fail_memory(fail);
+}
+
+static int fill_own_layer(const char *dir, const char *image, const struct task *task, struct fail *fail)
+{
+    AUTO_CLOSE int root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0)
+        return dirtree_refuse(fail, "open", dir);
+    int code = 0;
+    for (size_t i = 0; i < task->eval_file_count && code == 0; i++)
+        code = put_file(root, image, &task->eval_files[i], fail);
+    return code < 0 ? code : hide_reward_file(root, image, task, fail);
+}
+
+struct own { /* for the thread that fills it: the image is looked at, which may be far away */
+    const struct job *job;
+    struct stage_sandbox *room;
+    struct fail *fail;
+};
+
+static int own_work(void *arg, const atomic_bool *stop)
+{
+    const struct own *own = arg;
+    const char *path;
+    (void)stop;
+    int code = stage_sandbox_add_own(own->room, own->job, &path, own->fail);
+    if (code == 0 && (code = fill_own_layer(path, own->room->image.path, own->job->task, own->fail)) < 0 &&
+        code != -ENOSPC && stage_is_file_fault(code)) {
+        fail_wrap(own->fail, "eval.files");
+        return -EINVAL; /* of the plan: the task's fault */
+    }
+    return code < 0 ? code : layer_dir_seal(&own->room->layers[own->room->layer_count - 1], own->fail);
+}
+
+int evaluator_sandbox_open(struct stage_sandbox *room, struct job *job, struct fail *fail)
+{
+    struct own own = {.job = job, .room = room, .fail = fail};
+    int code = stage_sandbox_find_image(room, job, fail);
+    if (code == 0)
+        code = stage_sandbox_add_init(room, job, fail);
+    if (code == 0)
+        code = stage_sandbox_add_run(room, job, fail);
+    if (code == 0 && (job->task->eval_file_count || job->task->eval_reward_file))
+        code = offload_run(own_work, &own, fail);
+    if (code == 0)
+        code = stage_sandbox_open(room, job, fail);
+    return code < 0 ? code : judged_write(room->sandbox, job, fail);
+}
