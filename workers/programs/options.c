@@ -9,6 +9,7 @@
 #include "common/base/url.h"
 #include "common/cmdline/cmdline.h"
 #include "workers/files/dirtree.h"
+#include "workers/handlers/process.h"
 #include "workers/layers/cache.h"
 #include "workers/sandbox/container/masked_paths.h"
 #include "workers/sandbox/proto/tier.h"
@@ -114,6 +115,18 @@ static int read_lists(struct worker_plan *plan, struct fail *fail)
     return error;
 }
 
+static int check_handlers(const struct worker_plan *plan, struct fail *fail)
+{
+    const struct texts *given = &plan->given.handler;
+    struct handler_spec spec;
+    if (given->count > 0 && plan->stage == STAGE_INIT)
+        return fail_set(fail, -EINVAL, "--handler goes with run and eval");
+    for (size_t i = 0; i < given->count; i++)
+        if (handler_spec_parse(given->items[i], &spec, fail) < 0)
+            return fail->code;
+    return 0;
+}
+
 static int read_key(struct options *ret, struct fail *fail)
 {
     const char *path = ret->plan.given.key;
@@ -187,7 +200,7 @@ static int read_all(const struct cmdline_values *values, struct options *ret, st
     take_environment(given);
     if ((error = check_words(given, fail)) || (error = read_ports(&ret->plan, fail)) ||
         (error = read_lists(&ret->plan, fail)) || (error = read_stage(values, ret, fail)) ||
-        (error = read_key(ret, fail)) || (error = read_search(ret, fail)))
+        (error = check_handlers(&ret->plan, fail)) || (error = read_key(ret, fail)) || (error = read_search(ret, fail)))
         return error;
     ret->store = choose_directory(given->store, given->data, "store");
     ret->cache = choose_directory(given->cache, given->data, "cache");

@@ -12,6 +12,7 @@
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "workers/engines/engines.h"
+#include "workers/handlers/handlers.h"
 #include "workers/runtime/loop_now.h"
 #include "workers/sandbox/spawner_start.h"
 #include "workers/service/cancel.h"
@@ -26,7 +27,8 @@ void worker_stop_when_idle(struct worker *worker)
     if (worker->state != WORKER_WORKING && worker->running.live_count == 0 && worker->running.leaving_count == 0 &&
         worker->outbox.count == 0) {
         engines_stop_probes(worker->context.engines); /* the last of them comes here again */
-        if (!engines_are_probing(worker->context.engines))
+        handlers_stop(worker->context.handlers);      /* so does the last of these */
+        if (!engines_are_probing(worker->context.engines) && handlers_are_over(worker->context.handlers))
             loop_stop(worker->context.loop);
     }
 }

@@ -10,6 +10,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "workers/engines/engines.h"
+#include "workers/handlers/handlers.h"
 #include "workers/runtime/loop_now.h"
 #include "workers/sandbox/spawner_start.h"
 #include "workers/service/cancel.h"
@@ -52,8 +53,11 @@ static void say_node(const struct worker *worker, struct msg_worker_beat *beat)
     beat->has_sandbox_why = beat->sandbox_why.len > 0;
     beat->has_kernel = beat->kernel.len > 0;
     beat->has_sandboxes = true;
-    beat->has_node_error = worker->node_error[0] && loop_now_ms() < worker->node_error_until_ms;
-    beat->node_error = beat->has_node_error ? slice_from_str(worker->node_error) : (struct slice){0};
+    const bool has_own = worker->node_error[0] && loop_now_ms() < worker->node_error_until_ms;
+    beat->node_error = slice_from_str(has_own ? worker->node_error : handlers_error(worker->context.handlers));
+    beat->has_node_error = beat->node_error.len > 0;
+    beat->offers = slice_from_str(handlers_offers(worker->context.handlers));
+    beat->has_offers = beat->offers.len > 0;
 }
 
 static bool beat_encode(struct worker *worker, struct buffer *out)
@@ -243,6 +247,29 @@ static void probe_ended(void *arg)
     worker_stop_when_idle(worker);
 }
 
+/* What is offered is told soon, as rollouts may wait for it. */
+static void offers_changed(void *arg)
+{
+    struct worker *worker = arg;
+    worker->beat_wanted = true;
+    worker_stop_when_idle(worker);
+}
+
+static int make_handlers(struct worker *worker, struct fail *fail)
+{
+    const struct worker_plan *plan = &worker->plan;
+    const struct handlers_plan handlers = {.stage = plan->stage,
+                                           .texts = plan->given.handler.items,
+                                           .count = plan->given.handler.count,
+                                           .processes = plan->given.handler_processes,
+                                           .scratch = plan->cache,
+                                           .changed = offers_changed,
+                                           .arg = worker};
+    if (handlers.count > 0)
+        worker->context.handlers = handlers_create(worker->context.loop, &handlers, fail);
+    return handlers.count == 0 || worker->context.handlers ? 0 : fail->code;
+}
+
 static int make_context(struct worker *worker, struct fail *fail)
 {
     struct job_context *context = &worker->context;
@@ -273,7 +300,7 @@ static int make_context(struct worker *worker, struct fail *fail)
         engines_set_tokenizers(context->engines, &worker->plan.tokenizers);
     context->images = images_create(context->loop, worker->plan.cache, worker->plan.given.images_max_bytes,
                                     &worker->plan.images);
-    return context->engines && context->images ? 0 : fail_memory(fail);
+    return context->engines && context->images ? make_handlers(worker, fail) : fail_memory(fail);
 }
 
 static int open_lane(struct worker *worker, struct fail *fail)
@@ -345,6 +372,7 @@ bool worker_close(struct worker **worker)
         return false;
     for (int i = 0; old->context.loop && i < 3; i++)
         loop_unwatch(old->context.loop, &old->watches[i]);
+    handlers_destroy(&old->context.handlers);
     outbox_finish(&old->outbox);
     images_destroy(&old->context.images);
     engines_destroy(&old->context.engines);

@@ -13,6 +13,7 @@
 #include "workers/engines/engines.h"
 #include "workers/runtime/fiber.h"
 #include "workers/evaluators/evaluators.h"
+#include "workers/handlers/evaluator.h"
 #include "workers/sandbox/command.h"
 #include "workers/sandbox/requests.h"
 #include "workers/stages/kinds.h"
@@ -254,10 +255,7 @@ static void sandbox_run(struct job *job)
 static void sandbox_eval(struct job *job)
 {
     const struct evaluator *evaluator = evaluator_find(job->task->eval_kind);
-    if (evaluator)
-        evaluator->run(job);
-    else
-        job_set_outcome(job, OUTCOME_TASK, "this worker knows no evaluator \"%s\"", job->task->eval_kind);
+    (evaluator ? evaluator : &evaluator_handler)->run(job);
 }
 
 const struct task_kind kind_sandbox = {

@@ -1,0 +1,4 @@
+#include "workers/handlers/launch.h"
+#include "workers/sandbox/program.h"
+
+PROGRAM_BYTES(supervisor_program, SLUICE_SUPERVISOR)
