@@ -29,6 +29,7 @@ static const char *const task_type_names[TASK_TYPE_COUNT] = {
     [TASK_STATUSES] = "STATUSES",
     [TASK_ANSWERS] = "ANSWERS",
     [TASK_HANDLERS] = "HANDLERS",
+    [TASK_TESTS] = "TESTS",
     [TASK_TOOLS] = "TOOLS",
     [TASK_SCRIPT] = "SCRIPT",
     [TASK_RECORDED] = "RECORDED",

@@ -201,6 +201,7 @@ static const char *task_type_words(enum task_type type)
         [TASK_OPEN_WORD] = "word or name",
         [TASK_HANDLER_NAME] = "string",
         [TASK_HANDLERS] = "list",
+        [TASK_TESTS] = "object",
         [TASK_UINT] = "integer",
         [TASK_INT] = "integer",
         [TASK_REAL] = "number",
@@ -242,6 +243,7 @@ static const char *task_unit(const struct task_row *row)
     case TASK_STATUSES:
     case TASK_ANSWERS:
     case TASK_HANDLERS:
+    case TASK_TESTS:
     case TASK_TOOLS: return " elements";
     default: return " bytes";
     }

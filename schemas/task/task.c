@@ -67,9 +67,13 @@ static bool check_eval(const struct task *task, struct refusal *no)
         {"eval.answer", "math|choice|exact", task->eval_answer, false, true},
         {"eval.answers", "math|choice|exact", task->eval_answer_count > 0, false, true},
         {"eval.extract", "math|choice|exact", strcmp(task->eval_extract, "auto") != 0, false, false},
-        {"eval.tolerance", "math", task->eval_tolerance > 0, false, false},
+        {"eval.tolerance", "math|code", task->eval_tolerance > 0, false, false},
         {"eval.tolerance_absolute", "math", task->eval_tolerance_absolute > 0, false, false},
         {"eval.normalize", "exact", strcmp(task->eval_normalize, "blanks") != 0, false, false},
+        {"eval.tests", "code", task->eval_tests, true, true},
+        {"eval.checker", "code", strcmp(task->eval_checker, "lines") != 0, false, false},
+        {"eval.score", "code", strcmp(task->eval_score, "all") != 0, false, false},
+        {"eval.source", "code", task->eval_source, false, false},
     };
     const bool is_handlers = !task_evaluator_is_built_in(task);
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
@@ -238,7 +242,11 @@ void task_destroy(struct task *task)
                      task->limits.on_stale,
                      task->agent_engine,
                      task->eval_extract,
-                     task->eval_normalize};
+                     task->eval_normalize,
+                     task->eval_tests,
+                     task->eval_checker,
+                     task->eval_score,
+                     task->eval_source};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         free(texts[i]);
     free(task->messages);

@@ -24,6 +24,7 @@ enum {
     TASK_STATUSES_MAX = 16,
     TASK_ANSWERS_MAX = 64,
     TASK_HANDLERS_MAX = 8,
+    TASK_TESTS_MAX = 4096,
     HANDLER_NAME_MAX = 64,
     TASK_GRANT_SIZE = 33 /* of a grant's name, with its NUL */
 };
@@ -130,6 +131,11 @@ struct task {
     char *eval_normalize;                           /* exact: likewise */
     double eval_tolerance, eval_tolerance_absolute; /* math */
     char *eval_answer;                              /* math, choice, exact: the one that is accepted */
+    char *eval_tests;                               /* code: an object of JSON: inputs and outputs, or asserts */
+    char *eval_checker;                             /* code: "lines", "exact", "words" or "floats" ... */
+    char *eval_score;                               /* code: "all" or "fraction" */
+    double eval_test_s;                             /* code: CPU seconds of a test */
+    char *eval_source;                              /* code: a file; NULL: the agent's answer */
 
     struct task_handler *handlers;
     size_t handler_count;

@@ -268,6 +268,7 @@ bool task_read_value(const struct task_place *place, const json_t *value)
         [TASK_STATUSES] = task_read_statuses,
         [TASK_ANSWERS] = task_read_answers,
         [TASK_HANDLERS] = task_read_handlers,
+        [TASK_TESTS] = task_read_tests,
         [TASK_TOOLS] = task_read_tools,
         [TASK_SCRIPT] = task_read_script,
         [TASK_RECORDED] = task_read_recorded,

@@ -50,6 +50,7 @@ bool task_read_file_mode(const struct task_place *place, const json_t *value);
 bool task_read_setup(const struct task_place *place, const json_t *value);
 bool task_read_grants(const struct task_place *place, const json_t *value);
 bool task_read_eval_grants(const struct task_place *place, const json_t *value);
+bool task_read_tests(const struct task_place *place, const json_t *value);
 bool task_read_handlers(const struct task_place *place, const json_t *value);
 bool task_read_answers(const struct task_place *place, const json_t *value);
 bool task_read_statuses(const struct task_place *place, const json_t *value);

@@ -32,6 +32,7 @@ enum task_type {
     TASK_STATUSES,
     TASK_ANSWERS, /* texts */
     TASK_HANDLERS,
+    TASK_TESTS, /* an object, kept as JSON text */
     TASK_TOOLS,
     TASK_SCRIPT,
     TASK_RECORDED,  /* a trajectory's messages */

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-extern const unsigned char ipython_driver_py[], ipython_zygote_py[], jupyter_driver_py[];
-extern const size_t ipython_driver_py_len, ipython_zygote_py_len, jupyter_driver_py_len;
+extern const unsigned char code_driver_py[], ipython_driver_py[], ipython_zygote_py[], jupyter_driver_py[];
+extern const size_t code_driver_py_len, ipython_driver_py_len, ipython_zygote_py_len, jupyter_driver_py_len;
 
 #endif

@@ -239,6 +239,29 @@ def _read_grants(row: Row, value: Any, shown: str, told: Told) -> None:
     told[row.path] = seen
 
 
+def _read_tests(row: Row, value: Any, shown: str, told: Told) -> None:
+    if not isinstance(value, dict):
+        raise _type(shown, "an object")
+    for name, inner in value.items():
+        kind, words = {"inputs": (list, "a list"), "outputs": (list, "a list"), "asserts": (list, "a list of strings"),
+                       "fn_name": (str, "a string"), "entry_point": (str, "a string")}.get(name, (None, ""))
+        where = f"{shown}.{name}"
+        if kind is None:
+            raise TaskError("unknown-field", shown, f"{shown} has only inputs, outputs, fn_name, asserts and entry_point")
+        if not isinstance(inner, kind) or (name == "asserts" and not all(isinstance(one, str) for one in inner)):
+            raise _type(where, words)
+    if "asserts" in value and ("inputs" in value or "outputs" in value or "fn_name" in value):
+        raise TaskError("ambiguous", shown, f"{shown} has asserts, or inputs and outputs, and not both")
+    if "asserts" not in value and ("inputs" not in value or "outputs" not in value):
+        raise TaskError("missing-field", shown, f"{shown} must have inputs and outputs, or asserts")
+    if "asserts" not in value and len(value["inputs"]) != len(value["outputs"]):
+        raise TaskError("bad-task", shown, f"{shown} has {len(value['inputs'])} inputs and {len(value['outputs'])} outputs")
+    _bounds(row, len(value.get("asserts", value.get("inputs", ()))), " elements", shown)
+    if "fn_name" not in value and not all(isinstance(one, str) for one in value.get("inputs", []) + value.get("outputs", [])):
+        raise _type(shown, "of texts where there is no fn_name")
+    told[row.path] = True
+
+
 def _read_statuses(row: Row, value: Any, shown: str, told: Told) -> None:
     seen: List[int] = []
     for i, status in enumerate(_list(row, value, shown)):
@@ -380,7 +403,8 @@ _READERS: Dict[str, Reader] = {
     "INT": _read_whole, "REAL": _read_real, "PROMPT": _read_prompt, "MESSAGES": _read_messages, "FILES": _read_files,
     "EVAL_FILES": _read_files, "FILE_TEXT": _read_file_text, "FILE_BASE64": _read_file_base64,
     "FILE_MODE": _read_file_mode, "SETUP": _read_setup, "GRANTS": _read_grants, "EVAL_GRANTS": _read_grants,
-    "STATUSES": _read_statuses, "ANSWERS": _read_setup, "HANDLERS": _read_handlers, "TOOLS": _read_tools, "SCRIPT": _read_script,
+    "STATUSES": _read_statuses, "ANSWERS": _read_setup, "TESTS": _read_tests, "HANDLERS": _read_handlers, "TOOLS": _read_tools,
+    "SCRIPT": _read_script,
     "RECORDED": _read_recorded, "ARGUMENTS": _read_arguments, "METADATA": _read_metadata,
 }
 

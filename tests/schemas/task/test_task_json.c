@@ -83,7 +83,7 @@ static void every_row_refuses_what_is_beyond_its_bounds(void **state)
     for (size_t i = 0; i < task_row_count; i++) {
         const struct task_row *row = &task_rows[i];
         AUTO_BUFFER large = {0}, small = {0};
-        if (!stands_alone(row) || row->words || row->max == 0)
+        if (!stands_alone(row) || row->words || row->max == 0 || row->type == TASK_TESTS)
             continue;
         put_measure(&large, row, row->max + 1);
         if (large.len < TASK_BYTES_MAX / 2) {

@@ -48,6 +48,7 @@ INNER_MAY_INCLUDE = {
     "workers/engines/check": ENGINES | {"workers/engines"},
     "workers/evaluators": {"workers/files", "workers/runtime", "workers/jobs", "workers/stages/sandbox"},
     "workers/evaluators/math": {"workers/evaluators"},
+    "workers/evaluators/code": {"workers/evaluators", "workers/inside", "workers/runtime", "workers/sandbox", "workers/stages/sandbox"},
     "workers/inside": {"workers/runtime", "workers/sandbox"},
     "workers/tools": TOOLS,
     "workers/tools/bash": TOOLS,

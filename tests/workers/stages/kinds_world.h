@@ -141,6 +141,7 @@ static inline void end_job(struct job *job)
 {
     task_destroy(job->task);
     layer_finish(&job->result.layer);
+    verdict_finish(&job->result.verdict);
     buffer_finish(&job->result.record);
     free(job->result.answer);
 }

@@ -1,0 +1,190 @@
+/* The evaluator "code": programs on tests in real sandboxes, and what they try instead. */
+#include "tests/workers/stages/kinds_world.h"
+
+/* A program, as an answer, on tests, with more fields of eval. */
+static struct job judge_with(const char *program, const char *tests, const char *more, const char *limits)
+{
+    AUTO_BUFFER json = {0}, answer = {0};
+    buffer_printf(
+        &json,
+        "{\"task\":\"t\",\"prompt\":\"p\",\"agent\":{\"kind\":\"none\"},\"eval\":{\"kind\":\"code\",\"tests\":%s%s}%s}",
+        tests, more, limits);
+    buffer_printf(&answer, "So it is:\n```python\n%s\n```\n", program);
+    assert_true(buffer_append(&json, "", 1) && buffer_append(&answer, "", 1));
+    return run_stage(STAGE_EVAL, (const char *)json.data, NULL, NULL, (const char *)answer.data);
+}
+
+static void expect_score(const char *program, const char *tests, const char *more, double reward, const char *words)
+{
+    struct job eval = judge_with(program, tests, more, "");
+    expect(&eval, OUTCOME_OK, words);
+    assert_true(eval.result.verdict.has_reward);
+    if (eval.result.verdict.reward != reward)
+        fail_msg("%g (%s), not %g", eval.result.verdict.reward, eval.result.detail, reward);
+    end_job(&eval);
+}
+
+#define SUMS "{\"inputs\":[\"1 2\\n\",\"3 4\\n\",\"5 6\\n\"],\"outputs\":[\"3\\n\",\"7\\n\",\"11\\n\"]}"
+#define ADD "a, b = map(int, input().split())\n"
+
+FIBER_TEST(a_program_is_run_on_each_input)
+{
+    expect_score(ADD "print(a + b)", SUMS, "", 1, "all of 3 tests pass");
+    expect_score("import sys\nprint(sum(int(x) for x in sys.stdin.read().split()))", SUMS, "", 1,
+                 "all of 3 tests pass");
+    expect_score("import os, subprocess\nsubprocess.run(['sh', '-c', 'read a b; echo $((a + b))'])", SUMS, "", 1, "");
+    expect_score(ADD "print(a + b if a < 5 else 0)", SUMS, "", 0, "test 3 of 3: wrong output: 0");
+    expect_score(ADD "print(a + b if a < 5 else 0)", SUMS, ",\"score\":\"fraction\"", 2.0 / 3, "test 3 of 3");
+    expect_score("1/0", SUMS, "", 0, "test 1 of 3: ZeroDivisionError: division by zero");
+    expect_score("def (", SUMS, "", 0, "SyntaxError");
+    expect_score("import sys\nsys.exit(3)", SUMS, "", 0, "test 1 of 3: it ended early");
+    expect_score("import os\nos.kill(os.getpid(), 11)", SUMS, "", 0, "it was killed by a signal");
+}
+
+FIBER_TEST(an_answer_without_a_program_is_a_reward_of_0)
+{
+    struct job eval = run_stage(STAGE_EVAL,
+                                "{\"task\":\"t\",\"prompt\":\"p\",\"eval\":{\"kind\":\"code\",\"tests\":" SUMS "}}",
+                                NULL, NULL, "It is 3.");
+    expect(&eval, OUTCOME_OK, "there is no fenced block in the answer");
+    assert_true(eval.result.verdict.has_reward && eval.result.verdict.reward == 0);
+    end_job(&eval);
+}
+
+#define CALLS "{\"fn_name\":\"add\",\"inputs\":[[1,2],\"3\\n4\"],\"outputs\":[3,\"7\"]}"
+
+FIBER_TEST(a_function_is_called_with_each_input)
+{
+    expect_score("def add(a, b): return a + b", CALLS, "", 1, "all of 2 tests pass");
+    expect_score("class Solution:\n    def add(self, a: List[int], b): return a + b", CALLS, "", 1, "");
+    expect_score("def add(a, b): print('noise'); return a + b", CALLS, "", 1, "");
+    expect_score("def add(a, b): return 3", CALLS, "", 0, "test 2 of 2: wrong output: 3");
+    expect_score("def sub(a, b): return a + b", CALLS, "", 0, "test 1 of 2: KeyError: 'Solution'");
+    expect_score("def f(x): return (x, {2, 1})", "{\"fn_name\":\"f\",\"inputs\":[[7]],\"outputs\":[[7,[1,2]]]}", "", 1,
+                 "");
+}
+
+#define ASSERTS                                                                                                        \
+    "{\"entry_point\":\"add\",\"asserts\":[\"def check(f):\\n    assert f(1, 2) == 3\\n\",\"assert add(2, 2) == 4\"]}"
+
+FIBER_TEST(asserts_are_run_after_the_program)
+{
+    expect_score("def add(a, b): return a + b", ASSERTS, "", 1, "all of 2 tests pass");
+    expect_score("def add(a, b): return 3", ASSERTS, "", 0, "test 2 of 2: AssertionError");
+    expect_score("import os\nos._exit(0)", ASSERTS, "", 0, "test 1 of 2: it ended early");
+    expect_score("def add(a, b):\n    import os\n    os._exit(0)", ASSERTS, "", 0, "it ended early");
+    expect_score("import sys\nsys.exit(0)", ASSERTS, "", 0, "it ended early");
+}
+
+FIBER_TEST(what_is_expected_is_not_inside)
+{
+    expect_score("import gc, glob, os, sys\n"
+                 "for path in glob.glob('/run/sluice/*') + glob.glob('/proc/[0-9]*/environ'):\n"
+                 "    try:\n        print(open(path, 'rb').read())\n    except OSError: pass\n"
+                 "frame = sys._getframe()\n"
+                 "while frame:\n    print(frame.f_locals); frame = frame.f_back\n",
+                 "{\"inputs\":[\"x\"],\"outputs\":[\"the-expected-word\"]}", ",\"checker\":\"words\"", 0,
+                 "wrong output");
+    struct job eval = judge_with(
+        "import glob\n"
+        "for path in glob.glob('/run/sluice/*') + glob.glob('/workspace/*') + glob.glob('/tmp/*'):\n"
+        "    try: assert 'the-expected' + '-word' not in open(path, errors='replace').read()\n"
+        "    except OSError: pass\n"
+        "for path in glob.glob('/proc/[0-9]*/mem'):\n"
+        "    if path.split('/')[2] != str(__import__('os').getpid()):\n"
+        "        try: open(path, 'rb'); print('read', path)\n"
+        "        except OSError: pass\n"
+        "print('nothing')",
+        "{\"inputs\":[\"x\"],\"outputs\":[\"nothing\"]}", "", "");
+    expect(&eval, OUTCOME_OK, "all of 1 tests pass");
+    end_job(&eval);
+}
+
+#define ONE "{\"inputs\":[\"1 2\",\"1 2\"],\"outputs\":[\"3\",\"3\"]}"
+#define FIRST_ELSE(bomb)                                                                                               \
+    ADD "import os\nif not os.path.exists('/tmp/seen'):\n    open('/tmp/seen', 'w')\n    " bomb "\nprint(a + b)"
+
+FIBER_TEST(a_bomb_fails_its_own_test_and_no_other)
+{
+    const char *more = ",\"score\":\"fraction\",\"test_s\":0.5";
+    expect_score(FIRST_ELSE("while True: pass"), ONE, more, 0.5, "test 1 of 2: its CPU time is used up");
+    expect_score(FIRST_ELSE("import time; time.sleep(100)"), ONE, more, 0.5, "test 1 of 2: it lasted too long");
+    expect_score(FIRST_ELSE("while True: print('x' * 65536)"), ONE, more, 0.5, "test 1 of 2: it wrote too much");
+    expect_score(FIRST_ELSE("x = ' ' * (1 << 40)"), ONE, more, 0.5, "test 1 of 2: MemoryError");
+    expect_score(FIRST_ELSE("os.fork() or os.setsid() or __import__('time').sleep(100)"), ONE, more, 1, "all of 2");
+    expect_score(FIRST_ELSE("os.kill(os.getppid(), 9)"), ONE, more, 0.5, "test 1 of 2: it killed what judges it");
+    expect_score(FIRST_ELSE("os.kill(-1, 9)"), ONE, more, 0.5, "test 1 of 2");
+}
+
+/* It ends by its time, or by the sandbox's limit, and then with it what would come after. */
+FIBER_TEST(a_fork_bomb_is_a_reward_and_not_a_broken_evaluator)
+{
+    struct job eval = judge_with(FIRST_ELSE("while True: os.fork()"), ONE, ",\"score\":\"fraction\",\"test_s\":0.5",
+                                 "");
+    expect(&eval, OUTCOME_OK, "test 1 of 2: it ");
+    assert_true(eval.result.verdict.has_reward && eval.result.verdict.reward <= 0.5);
+    end_job(&eval);
+}
+
+FIBER_TEST(a_program_that_goes_over_a_limit_of_the_sandbox_has_failed)
+{
+    struct job eval = judge_with(
+        "import os\nfor i in range(64):\n    if os.fork() == 0:\n        x = bytearray(24 << 20)\n"
+        "        for k in range(0, len(x), 4096): x[k] = 1\n        __import__('time').sleep(9)\n"
+        "__import__('time').sleep(9)",
+        ONE, "", ",\"limits\":{\"memory_mib\":128}");
+    expect(&eval, OUTCOME_OK, "it went over the sandbox's memory limit");
+    assert_true(eval.result.verdict.has_reward && eval.result.verdict.reward == 0);
+    end_job(&eval);
+}
+
+FIBER_TEST(a_program_may_be_a_file_that_the_agent_left)
+{
+    const char *json = "{\"task\":\"t\",\"prompt\":\"echo 'print(sum(map(int, input().split())))' > main.py\","
+                       "\"eval\":{\"kind\":\"code\",\"source\":\"main.py\",\"tests\":" SUMS "}}";
+    expect_reward(json, 1.0, "all of 3 tests pass");
+    expect_reward(
+        "{\"task\":\"t\",\"prompt\":\"true\",\"eval\":{\"kind\":\"code\",\"source\":\"main.py\",\"tests\":" SUMS "}}",
+        0.0, "there is no program: main.py");
+    expect_reward("{\"task\":\"t\",\"prompt\":\"mkfifo "
+                  "main.py\",\"eval\":{\"kind\":\"code\",\"source\":\"main.py\",\"tests\":" SUMS "}}",
+                  0.0, "main.py");
+}
+
+FIBER_TEST(each_test_is_in_the_verdict)
+{
+    struct job eval = judge_with(ADD "print(a + b if a < 5 else 0)", SUMS, ",\"score\":\"fraction\"", "");
+    const struct verdict *verdict = &eval.result.verdict;
+    assert_non_null(verdict->tests);
+    assert_int_equal(verdict->tests->passed, 2);
+    assert_int_equal(verdict->tests->failed, 1);
+    assert_string_equal(verdict->tests->list[2].name, "3");
+    assert_string_equal(verdict->tests->list[2].message, "wrong output: 0");
+    assert_string_equal(verdict->metrics[1].name, "tests_passed");
+    assert_true(verdict->metrics[1].value == 2);
+    end_job(&eval);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_kinds, tear_down_kinds)
+
+static int group(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_program_is_run_on_each_input),
+        TEST(an_answer_without_a_program_is_a_reward_of_0),
+        TEST(a_function_is_called_with_each_input),
+        TEST(asserts_are_run_after_the_program),
+        TEST(what_is_expected_is_not_inside),
+        TEST(a_bomb_fails_its_own_test_and_no_other),
+        TEST(a_fork_bomb_is_a_reward_and_not_a_broken_evaluator),
+        TEST(a_program_that_goes_over_a_limit_of_the_sandbox_has_failed),
+        TEST(a_program_may_be_a_file_that_the_agent_left),
+        TEST(each_test_is_in_the_verdict),
+    };
+    int failed = cmocka_run_group_tests_name("code", tests, NULL, NULL);
+    free(agent_output);
+    agent_output = NULL;
+    return failed;
+}
+
+int main(void) { return run_as_everyone(group); }

@@ -1,0 +1,239 @@
+#include "workers/evaluators/code/checker.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NUMBER_MAX = 64, LEVELS_MAX = 64 };
+
+static const char *const words[] = {
+    [CHECKER_LINES] = "lines", [CHECKER_EXACT] = "exact", [CHECKER_WORDS] = "words", [CHECKER_FLOATS] = "floats"};
+
+enum checker checker_find(const char *word)
+{
+    for (unsigned i = 0; i < sizeof(words) / sizeof(*words); i++)
+        if (strcmp(words[i], word) == 0)
+            return (enum checker)i;
+    return CHECKER_LINES;
+}
+
+/* ---- numbers ---------------------------------------------------------------------------------- */
+
+/* A decimal number: digits, a point, an exponent, and nothing else. */
+static bool read_number(struct slice word, double *ret)
+{
+    char text[NUMBER_MAX + 1], *end;
+    if (word.len == 0 || word.len > NUMBER_MAX)
+        return false;
+    memcpy(text, word.data, word.len);
+    text[word.len] = '\0';
+    if (strspn(text, "0123456789+-.eE") != word.len)
+        return false;
+    *ret = strtod(text, &end);
+    return *end == '\0' && isfinite(*ret);
+}
+
+static bool is_near(double expected, double given, double tolerance)
+{
+    const double difference = fabs(expected - given);
+    return difference <= tolerance || difference <= tolerance * fabs(expected);
+}
+
+/*
+ * The digits of a decimal number without what says nothing: a sign +, zeros before it and after its point. False where
+ * it is none, or has an exponent.
+ */
+static bool canonical(struct slice word, char ret[NUMBER_MAX + 2])
+{
+    const char *at = (const char *)word.data, *end = at + word.len;
+    bool is_negative = word.len > 0 && *at == '-', has_digit = false;
+    size_t len = 0, point = 0;
+    if (word.len > NUMBER_MAX)
+        return false;
+    at += word.len > 0 && (*at == '-' || *at == '+');
+    for (; at < end; at++) {
+        if ((*at < '0' || *at > '9') && (*at != '.' || point))
+            return false;
+        if (*at == '0' && len == 0) {
+            has_digit = true;
+            continue;
+        }
+        if (*at == '.')
+            point = len + 1;
+        else
+            has_digit = true;
+        ret[len++] = *at;
+    }
+    while (point && len > 0 && (ret[len - 1] == '0' || ret[len - 1] == '.'))
+        if (ret[--len] == '.')
+            break;
+    if (is_negative && len > 0) {
+        memmove(ret + 1, ret, len++);
+        ret[0] = '-';
+    }
+    ret[len] = '\0';
+    return has_digit;
+}
+
+static bool is_same_number(struct slice a, struct slice b)
+{
+    char x[NUMBER_MAX + 2], y[NUMBER_MAX + 2];
+    double p, q;
+    if (canonical(a, x) && canonical(b, y))
+        return strcmp(x, y) == 0;
+    return read_number(a, &p) && read_number(b, &q) && p == q;
+}
+
+/* ---- words ------------------------------------------------------------------------------------- */
+
+static bool is_blank(uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+static struct slice trim(struct slice text)
+{
+    while (text.len > 0 && is_blank(text.data[0]))
+        text = slice_of(text.data + 1, text.len - 1);
+    while (text.len > 0 && is_blank(text.data[text.len - 1]))
+        text.len--;
+    return text;
+}
+
+/* The next word; empty at the end. */
+static struct slice take_word(struct slice *text)
+{
+    *text = trim(*text);
+    size_t len = 0;
+    while (len < text->len && !is_blank(text->data[len]))
+        len++;
+    struct slice word = slice_of(text->data, len);
+    *text = slice_of(text->data + len, text->len - len);
+    return word;
+}
+
+static bool is_alike(enum checker checker, double tolerance, struct slice expected, struct slice given)
+{
+    double p, q;
+    if (slice_equal(expected, given))
+        return true;
+    if (checker == CHECKER_LINES)
+        return is_same_number(expected, given);
+    return checker == CHECKER_FLOATS && read_number(expected, &p) && read_number(given, &q) && is_near(p, q, tolerance);
+}
+
+static bool words_match(enum checker checker, double tolerance, struct slice expected, struct slice given)
+{
+    for (;;) {
+        struct slice a = take_word(&expected), b = take_word(&given);
+        if (a.len == 0 || b.len == 0)
+            return a.len == b.len;
+        if (!is_alike(checker, tolerance, a, b))
+            return false;
+    }
+}
+
+/* ---- lines -------------------------------------------------------------------------------------- */
+
+static struct slice take_line(struct slice *text)
+{
+    const uint8_t *end = memchr(text->data, '\n', text->len);
+    size_t len = end ? (size_t)(end - text->data) : text->len;
+    struct slice line = slice_of(text->data, len);
+    *text = end ? slice_of(end + 1, text->len - len - 1) : slice_of(NULL, 0);
+    return line;
+}
+
+static bool lines_match(struct slice expected, struct slice given)
+{
+    expected = trim(expected);
+    given = trim(given);
+    if (expected.len == 0 || given.len == 0)
+        return expected.len == given.len;
+    while (expected.data && given.data) {
+        struct slice a = trim(take_line(&expected)), b = trim(take_line(&given));
+        if (!slice_equal(a, b) && !words_match(CHECKER_LINES, 0, a, b))
+            return false;
+    }
+    return !expected.data && !given.data;
+}
+
+static bool is_exact(struct slice expected, struct slice given)
+{
+    while (expected.len > 0 && expected.data[expected.len - 1] == '\n')
+        expected.len--;
+    while (given.len > 0 && given.data[given.len - 1] == '\n')
+        given.len--;
+    return slice_equal(expected, given);
+}
+
+bool checker_accepts(enum checker checker, double tolerance, struct slice expected, struct slice given)
+{
+    switch (checker) {
+    case CHECKER_EXACT: return is_exact(expected, given);
+    case CHECKER_LINES: return lines_match(expected, given);
+    case CHECKER_WORDS:
+    case CHECKER_FLOATS: break;
+    }
+    return words_match(checker, tolerance, expected, given);
+}
+
+/* ---- values ------------------------------------------------------------------------------------- */
+
+static bool is_numeric(const json_t *value) { return json_is_number(value) || json_is_boolean(value); }
+
+static double number_of(const json_t *value)
+{
+    return json_is_boolean(value) ? json_is_true(value) : json_number_value(value);
+}
+
+static bool numbers_match(double tolerance, const json_t *a, const json_t *b)
+{
+    if (json_is_integer(a) && json_is_integer(b) && json_integer_value(a) == json_integer_value(b))
+        return true;
+    if (json_is_integer(a) && json_is_integer(b) && tolerance == 0)
+        return false;
+    return is_near(number_of(a), number_of(b), tolerance);
+}
+
+static bool values_match(double tolerance, const json_t *a, const json_t *b, int levels);
+
+static bool lists_match(double tolerance, const json_t *a, const json_t *b, int levels)
+{
+    size_t i;
+    json_t *one;
+    if (json_array_size(a) != json_array_size(b))
+        return false;
+    json_array_foreach((json_t *)(uintptr_t)a, i,
+                       one) if (!values_match(tolerance, one, json_array_get(b, i), levels)) return false;
+    return true;
+}
+
+static bool objects_match(double tolerance, const json_t *a, const json_t *b, int levels)
+{
+    const char *name;
+    json_t *one;
+    if (json_object_size(a) != json_object_size(b))
+        return false;
+    json_object_foreach((json_t *)(uintptr_t)a, name,
+                        one) if (!values_match(tolerance, one, json_object_get(b, name), levels)) return false;
+    return true;
+}
+
+static bool values_match(double tolerance, const json_t *a, const json_t *b, int levels)
+{
+    if (levels == 0 || !b)
+        return false;
+    if (is_numeric(a) && is_numeric(b))
+        return numbers_match(tolerance, a, b);
+    if (json_typeof(a) != json_typeof(b))
+        return false;
+    if (json_is_array(a))
+        return lists_match(tolerance, a, b, levels - 1);
+    return json_is_object(a) ? objects_match(tolerance, a, b, levels - 1) : json_equal(a, b) == 1;
+}
+
+bool checker_accepts_value(enum checker checker, double tolerance, const json_t *expected, const json_t *given)
+{
+    const double within = checker == CHECKER_FLOATS ? tolerance : 0;
+    if (values_match(within, expected, given, LEVELS_MAX))
+        return true;
+    return json_array_size(expected) == 1 && values_match(within, json_array_get(expected, 0), given, LEVELS_MAX);
+}

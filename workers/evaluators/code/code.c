@@ -1,0 +1,350 @@
+/*
+ * The evaluator "code": the program that the agent wrote is run on each test in a sandbox of its own (code_driver.py), and
+ * what it gives is compared out here: what is expected never gets in.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/text.h"
+#include "workers/evaluators/code/checker.h"
+#include "workers/evaluators/code/source.h"
+#include "workers/evaluators/evaluators.h"
+#include "workers/inside/driver.h"
+#include "workers/inside/inside.h"
+#include "workers/runtime/loop_now.h"
+#include "workers/sandbox/requests.h"
+#include "workers/stages/sandbox/stage_confirm.h"
+#include "workers/stages/sandbox/stage_sandbox.h"
+
+enum {
+    OUTPUT_MAX = 16 << 20, /* bytes that a test may write */
+    SOURCE_MAX = 1 << 20,
+    SHOWN_MAX = 100,
+    READY_MS = 60000, /* a cold image on a slow file system */
+    WALL_TIMES = 4,   /* CPU seconds of a test, in seconds that it may last ... */
+    WALL_MORE_S = 2,  /* ... and these */
+    ANSWER_MS = 5000  /* the driver's, beyond that */
+};
+
+static const double TOLERANCE = 1e-6; /* of floats, where the task says none */
+
+static const struct program code_driver = {"code_driver.py", code_driver_py, &code_driver_py_len};
+
+struct tests {
+    json_t *root;
+    const json_t *inputs, *outputs; /* the asserts are inputs without outputs */
+    const char *mode, *name;
+    size_t count;
+};
+
+struct judging {
+    struct job *job;
+    struct stage_sandbox stage;
+    struct driver driver;
+    struct tests tests;
+    struct verdict verdict;
+    size_t run, passed;
+    double cpu_s;
+    enum checker checker;
+};
+
+/* ---- the program and its tests ------------------------------------------------------------------ */
+
+static bool read_tests(const char *text, struct tests *ret)
+{
+    ret->root = json_loads(text, 0, NULL);
+    const json_t *asserts = json_object_get(ret->root, "asserts");
+    const json_t *call = json_object_get(ret->root, asserts ? "entry_point" : "fn_name");
+    ret->inputs = asserts ? asserts : json_object_get(ret->root, "inputs");
+    ret->outputs = asserts ? NULL : json_object_get(ret->root, "outputs");
+    ret->name = json_string_value(call);
+    ret->mode = asserts ? "assert" : call ? "call" : "stdin";
+    ret->count = json_array_size(ret->inputs);
+    return ret->count > 0;
+}
+
+static int put(struct judging *judging, const char *name, const void *data, size_t len, struct fail *fail)
+{
+    const struct program file = {name, data, &len};
+    return driver_install(judging->driver.sandbox, &file, fail);
+}
+
+/* What a file of the sandbox holds, as the program; 1: it cannot be had, in *judging's verdict. */
+static int put_file(struct judging *judging, const char *path, struct fail *fail)
+{
+    AUTO_BUFFER text = {0};
+    AUTO_CLOSE int file = sandbox_open_file(judging->stage.sandbox, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0, fail);
+    if (file < 0 && !stage_is_file_fault(file))
+        return file;
+    uint8_t *room = file < 0 ? NULL : buffer_reserve(&text, SOURCE_MAX + 1);
+    ssize_t got = room ? pread(file, room, SOURCE_MAX + 1, 0) : -1;
+    if (got < 0 || got > SOURCE_MAX) {
+        verdict_set_reward(&judging->verdict, 0, NULL);
+        verdict_say(&judging->verdict, file < 0 ? "there is no program: %.200s: %.200s" : "%.200s is no program", path,
+                    fail->text);
+        return 1;
+    }
+    return put(judging, "code.py", room, (size_t)got, fail);
+}
+
+/* 0; 1: there is no program, and the verdict says so; negative errno. */
+static int put_program(struct judging *judging, struct fail *fail)
+{
+    const struct task *task = judging->job->task;
+    struct slice source;
+    if (task->eval_source)
+        return put_file(judging, task->eval_source, fail);
+    if (source_find(judging->job->start.answer, &source))
+        return put(judging, "code.py", source.data, source.len, fail);
+    verdict_set_reward(&judging->verdict, 0, NULL);
+    verdict_say(&judging->verdict, "there is no fenced block in the answer");
+    return 1;
+}
+
+/* ---- one test ----------------------------------------------------------------------------------- */
+
+struct test_end {
+    const char *end, *error; /* of the message */
+    double seconds;
+    bool passed;
+    char why[512];
+};
+
+static int put_input(struct judging *judging, size_t i, struct fail *fail)
+{
+    const json_t *input = json_array_get(judging->tests.inputs, i);
+    AUTO_FREE char *text = json_is_string(input) ? strdup(json_string_value(input))
+                                                 : json_dumps(input, JSON_ENCODE_ANY);
+    return text ? put(judging, "input", text, strlen(text), fail) : fail_memory(fail);
+}
+
+static bool is_accepted(const struct judging *judging, size_t i, struct slice given)
+{
+    const double given_tolerance = judging->job->task->eval_tolerance;
+    const double tolerance = given_tolerance > 0 ? given_tolerance : TOLERANCE;
+    const json_t *expected = json_array_get(judging->tests.outputs, i);
+    if (strcmp(judging->tests.mode, "stdin") == 0)
+        return checker_accepts(judging->checker, tolerance, slice_from_str(json_string_value(expected)), given);
+    json_t *value = json_loadb((const char *)given.data, given.len, JSON_DECODE_ANY, NULL);
+    json_t *parsed = json_is_string(expected) ? json_loads(json_string_value(expected), JSON_DECODE_ANY, NULL) : NULL;
+    bool accepted = value && ((parsed && checker_accepts_value(judging->checker, tolerance, parsed, value)) ||
+                              checker_accepts_value(judging->checker, tolerance, expected, value));
+    json_decref(parsed);
+    json_decref(value);
+    return accepted;
+}
+
+/* What the test wrote; the file is empty then. */
+static char *take_output(struct judging *judging, size_t *len)
+{
+    struct output output;
+    output_init(&output, 2 * OUTPUT_MAX);
+    driver_collect(&judging->driver, &output);
+    if (ftruncate(judging->driver.output, 0) == 0)
+        judging->driver.seen = 0;
+    return output_take(&output, len);
+}
+
+static void compare(struct judging *judging, size_t i, struct slice given, struct test_end *ret)
+{
+    char shown[SHOWN_MAX + 1];
+    ret->passed = !judging->tests.outputs || is_accepted(judging, i, given);
+    if (ret->passed)
+        return;
+    snprintf(shown, sizeof(shown), "%.*s", SLICE_ARG(given));
+    text_repair(shown);
+    for (size_t len = strlen(shown); len > 0 && isspace((unsigned char)shown[len - 1]);)
+        shown[--len] = '\0';
+    snprintf(ret->why, sizeof(ret->why), "wrong output: %s%s", shown, given.len > SHOWN_MAX ? "..." : "");
+}
+
+static void say_end(const char *end, const char *error, struct test_end *ret)
+{
+    static const struct {
+        const char *end, *words;
+    } rows[] = {{"cpu", "its CPU time is used up"},
+                {"wall", "it lasted too long"},
+                {"output", "it wrote too much"},
+                {"signal", "it was killed by a signal"},
+                {"exit", "it ended early"}};
+    const char *words = error;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+        if (strcmp(rows[i].end, end) == 0)
+            words = rows[i].words;
+    snprintf(ret->why, sizeof(ret->why), "%.300s", *words ? words : "an exception");
+}
+
+static bool ask(struct judging *judging)
+{
+    const struct task *task = judging->job->task;
+    const double wall_s = task->eval_test_s * WALL_TIMES + WALL_MORE_S;
+    json_t *test = json_pack("{s:s, s:f, s:f, s:i, s:I, s:s?}", "mode", judging->tests.mode, "cpu_s", task->eval_test_s,
+                             "wall_s", wall_s, "bytes", OUTPUT_MAX, "memory", (json_int_t)task->limits.memory_mib << 20,
+                             "name", judging->tests.name);
+    bool sent = test && driver_send(&judging->driver, test);
+    json_decref(test);
+    return sent;
+}
+
+/* 1: it has an end; 0: the driver is no more, by the program's doing; negative errno. */
+static int run_test(struct judging *judging, size_t i, struct test_end *ret, struct fail *fail)
+{
+    const double wall_s = judging->job->task->eval_test_s * WALL_TIMES + WALL_MORE_S;
+    json_t *said = NULL;
+    int status;
+    int code = put_input(judging, i, fail);
+    if (code < 0)
+        return code;
+    if (!ask(judging))
+        return 0;
+    code = driver_await(&judging->driver, loop_now_ms() + (int64_t)(wall_s * 1000) + ANSWER_MS, &said, &status, fail);
+    if (code < 0)
+        return code;
+    const char *end = json_string_value(json_object_get(said, "end"));
+    const char *error = json_string_value(json_object_get(said, "error"));
+    ret->seconds = json_number_value(json_object_get(said, "wall_s"));
+    judging->cpu_s += json_number_value(json_object_get(said, "cpu_s"));
+    size_t len;
+    AUTO_FREE char *text = take_output(judging, &len);
+    if (end && strcmp(end, "ok") == 0)
+        compare(judging, i, slice_of(text, text ? len : 0), ret);
+    else if (end)
+        say_end(end, error ? error : "", ret);
+    json_decref(said);
+    return end != NULL;
+}
+
+/* ---- all of them -------------------------------------------------------------------------------- */
+
+static void count(struct judging *judging, size_t i, const struct test_end *end)
+{
+    char name[32];
+    snprintf(name, sizeof(name), "%zu", i + 1);
+    judging->run++;
+    judging->passed += end->passed;
+    verdict_add_test(&judging->verdict, name, end->passed ? TEST_PASSED : TEST_FAILED, end->passed ? NULL : end->why,
+                     &end->seconds, NULL);
+    if (!end->passed && judging->run == judging->passed + 1)
+        verdict_say(&judging->verdict, "test %s of %zu: %.400s", name, judging->tests.count, end->why);
+}
+
+static int start_driver(struct judging *judging, struct fail *fail)
+{
+    json_t *hello = NULL;
+    int end = -1, status;
+    driver_finish(&judging->driver);
+    int code = driver_make_ends(&judging->driver, &end, fail);
+    if (code == 0)
+        code = driver_execute(&judging->driver, &code_driver, NULL, end, fail);
+    if (end >= 0)
+        close(end);
+    if (code == 0)
+        code = driver_await(&judging->driver, loop_now_ms() + READY_MS, &hello, &status, fail);
+    const bool is_ready = code == DRIVER_SAID;
+    json_decref(hello);
+    return is_ready ? 0 : code < 0 ? code : fail_set(fail, -ENOEXEC, "python3 does not run in the sandbox");
+}
+
+/* The program has ended what judges it, or the sandbox by a limit: this test is not passed. */
+static int survive(struct judging *judging, struct test_end *end, bool *is_over, struct fail *fail)
+{
+    const char *breach = sandbox_breach(judging->stage.sandbox);
+    snprintf(end->why, sizeof(end->why), breach ? "it went over the sandbox's %s limit" : "it killed what judges it",
+             breach);
+    *is_over = breach != NULL;
+    return breach ? 0 : start_driver(judging, fail);
+}
+
+static int run_tests(struct judging *judging, struct fail *fail)
+{
+    const bool wants_all = strcmp(judging->job->task->eval_score, "all") == 0;
+    bool is_over = false;
+    for (size_t i = 0; i < judging->tests.count && !is_over; i++) {
+        struct test_end end = {0};
+        int code = run_test(judging, i, &end, fail);
+        if (code == 0 || (code < 0 && sandbox_breach(judging->stage.sandbox)))
+            code = survive(judging, &end, &is_over, fail);
+        if (code < 0)
+            return code;
+        count(judging, i, &end);
+        is_over |= wants_all && !end.passed;
+    }
+    return 0;
+}
+
+static void score(struct judging *judging)
+{
+    const size_t total = judging->tests.count;
+    const bool has_all = judging->passed == total;
+    const bool wants_all = strcmp(judging->job->task->eval_score, "all") == 0;
+    verdict_set_reward(&judging->verdict, has_all ? 1 : wants_all ? 0 : (double)judging->passed / (double)total, NULL);
+    verdict_add_metric(&judging->verdict, "tests", (double)total, NULL);
+    verdict_add_metric(&judging->verdict, "tests_passed", (double)judging->passed, NULL);
+    verdict_add_metric(&judging->verdict, "cpu_seconds", judging->cpu_s, NULL);
+    if (has_all)
+        verdict_say(&judging->verdict, "all of %zu tests pass", total);
+}
+
+static int open_sandbox(struct judging *judging, struct fail *fail)
+{
+    int code = stage_sandbox_find_image(&judging->stage, judging->job, fail);
+    if (code == 0)
+        code = stage_sandbox_add_init(&judging->stage, judging->job, fail);
+    if (code == 0 && judging->job->task->eval_source)
+        code = stage_sandbox_add_run(&judging->stage, judging->job, fail);
+    if (code == 0)
+        code = stage_sandbox_open(&judging->stage, judging->job, fail);
+    if (code == 0)
+        driver_init(&judging->driver, judging->stage.sandbox);
+    return code;
+}
+
+static void judge(struct judging *judging)
+{
+    struct fail fail = {0};
+    int code = open_sandbox(judging, &fail);
+    job_begin_work(judging->job);
+    if (code == 0)
+        code = put_program(judging, &fail);
+    const bool has_program = code == 0;
+    if (has_program)
+        code = start_driver(judging, &fail);
+    if (has_program && code == 0)
+        code = run_tests(judging, &fail);
+    if (has_program && code == 0)
+        score(judging);
+    if (code < 0)
+        stage_end_failed(judging->job, &judging->stage, BLAME_EVALUATOR, code, &fail);
+    else
+        evaluator_end(judging->job, &judging->verdict);
+}
+
+static void code_run(struct job *job)
+{
+    struct judging judging = {.job = job, .stage = {.is_evaluators = true}, .driver = {.socket = -1, .output = -1}};
+    if (job->task->eval_source && slice_is(job->start.run_layer_digest, LAYER_UNKNOWN)) {
+        job_set_outcome(job, OUTCOME_AGENT, "what the agent left is not known, and nothing was scored");
+        return;
+    }
+    judging.checker = checker_find(job->task->eval_checker);
+    if (read_tests(job->task->eval_tests, &judging.tests))
+        judge(&judging);
+    else
+        job_set_outcome(job, OUTCOME_TASK, "the task has no tests");
+    driver_finish(&judging.driver);
+    stage_confirm(job, &judging.stage);
+    stage_sandbox_close(&judging.stage);
+    verdict_finish(&judging.verdict);
+    json_decref(judging.tests.root);
+}
+
+const struct evaluator evaluator_code = {
+    .name = "code",
+    .doc = "Runs the program that the agent wrote on eval.tests: 1 when all pass, or the fraction that does.",
+    .run = code_run,
+};
