@@ -13,6 +13,8 @@
 
 struct engine_migration;
 struct search;
+struct job;
+struct tool_source;
 
 struct agent_run {
     const struct task *task;
@@ -21,6 +23,8 @@ struct agent_run {
     struct engine_migration *migration; /* asks for that; NULL: nobody does */
     struct sandbox *sandbox;            /* NULL for agents without tools */
     struct search *search;              /* the worker's web search; NULL: it has none */
+    struct tool_source *tools;          /* of tools that are not built in; NULL: there are none */
+    const struct job *job;              /* for agents of handlers; else it may be NULL */
     struct record *record;              /* filled in; also when it fails */
     struct staleness age;               /* of its turns; all zero at first */
     char *answer;                       /* out: the agent's last words; free */

@@ -12,6 +12,7 @@
 #include "common/base/text.h"
 #include "workers/evaluators/evaluator_sandbox.h"
 #include "workers/evaluators/judged.h"
+#include "workers/handlers/begin.h"
 #include "workers/handlers/handlers.h"
 #include "workers/handlers/requests.h"
 #include "workers/handlers/score.h"
@@ -43,22 +44,17 @@ static int begin(struct evaluation *evaluation, struct fail *fail)
     const struct job *job = evaluation->job;
     AUTO_BUFFER messages = {0};
     struct handler_peer *peer;
-    char rollout[160];
+    char rollout[HANDLER_ROLLOUT_SIZE];
     int code = judged_messages(job, false, &messages, fail);
     if (code == 0)
         code = handlers_find(job->context->handlers, HANDLER_EVALUATOR, job->task->eval_kind, &peer, fail);
     if (code < 0)
         return code;
-    snprintf(rollout, sizeof(rollout), "%.*s/%llu", SLICE_ARG(job->start.group), (unsigned long long)job->start.sample);
-    struct msg_handler_begin message = {.name = slice_from_str(job->task->eval_kind),
-                                        .rollout = slice_from_str(rollout),
-                                        .sample = job->start.sample,
-                                        .left_ms = handler_left_ms(),
-                                        .task = job->start.task,
-                                        .answer = job->start.answer,
-                                        .has_answer = job->start.has_answer,
-                                        .messages = buffer_peek(&messages),
-                                        .has_messages = messages.len > 0};
+    struct msg_handler_begin message = handler_begin_of(job, job->task->eval_kind, rollout);
+    message.answer = job->start.answer;
+    message.has_answer = job->start.has_answer;
+    message.messages = buffer_peek(&messages);
+    message.has_messages = messages.len > 0;
     return handler_job_begin(&evaluation->call, peer, HANDLER_EVALUATOR, &message, fail);
 }
 

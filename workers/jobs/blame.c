@@ -39,7 +39,7 @@ struct blame blame_get(enum blame_who who, enum blame_what what)
 
 int blame_inside(int code, struct fail *fail)
 {
-    if (code < 0 && code != -ECANCELED && code != -ETIMEDOUT && code != -ENOEXEC)
+    if (code < 0 && code != -ECANCELED && code != -ETIMEDOUT && code != -ENOEXEC && code != -EOWNERDEAD)
         return fail->code = -EIO;
     return code;
 }

@@ -31,7 +31,7 @@ struct blame blame_get(enum blame_who who, enum blame_what what);
 
 /*
  * An error of a tool or a sandbox, as it may go up beside those of an engine: a cancel, the time, a
- * program that does not start; all others become -EIO. `fail` has it too; its sentence stays.
+ * program that does not start, a handler that is gone; all others become -EIO. `fail` has it too; its sentence stays.
  */
 int blame_inside(int code, struct fail *fail);
 

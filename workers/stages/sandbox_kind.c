@@ -14,6 +14,7 @@
 #include "workers/runtime/fiber.h"
 #include "workers/evaluators/evaluators.h"
 #include "workers/handlers/evaluator.h"
+#include "workers/handlers/tool.h"
 #include "workers/sandbox/command.h"
 #include "workers/sandbox/requests.h"
 #include "workers/stages/kinds.h"
@@ -221,16 +222,21 @@ static void finish_run(struct job *job, struct stage_sandbox *stage, const struc
 static void run_agent(struct job *job, const struct agent *agent, struct engine *engine, struct stage_sandbox *stage)
 {
     struct record record;
+    struct handler_tools tools;
     record_init(&record);
+    handler_tools_init(&tools, job);
     struct agent_run run = {.task = job->task,
                             .sample = job->start.sample,
                             .engine = engine,
                             .migration = &job->migration,
                             .sandbox = stage->sandbox,
                             .search = job->context->search,
+                            .tools = &tools.source,
+                            .job = job,
                             .record = &record};
     job_begin_work(job);
     enum outcome outcome = agent->run(&run);
+    handler_tools_finish(&tools);
     job->result.answer = take_ptr(&run.answer);
     finish_run(job, stage, &run, outcome);
     record_finish(&record);

@@ -143,11 +143,60 @@ static bool check_names(const struct check *check, const json_t *arguments)
     return true;
 }
 
+static bool is_string(const json_t *value) { return json_is_string(value); }
+static bool is_integer(const json_t *value) { return json_is_integer(value); }
+static bool is_number(const json_t *value) { return json_is_number(value); }
+static bool is_boolean(const json_t *value) { return json_is_boolean(value); }
+static bool is_object(const json_t *value) { return json_is_object(value); }
+static bool is_array(const json_t *value) { return json_is_array(value); }
+
+static const struct {
+    const char *word, *words;
+    bool (*fits)(const json_t *value);
+} schema_types[] = {
+    {"string", "a string", is_string},        {"integer", "an integer", is_integer}, {"number", "a number", is_number},
+    {"boolean", "true or false", is_boolean}, {"object", "an object", is_object},    {"array", "a list", is_array},
+};
+
+/* The types and the presence of what the schema has at its top; whoever is called sees to the rest. */
+static bool check_property(const struct check *check, const json_t *schema, const char *name, const json_t *value)
+{
+    const json_t *property = json_object_get(json_object_get(schema, "properties"), name);
+    const char *type = json_string_value(json_object_get(property, "type"));
+    if (!property && json_is_false(json_object_get(schema, "additionalProperties")))
+        return WRONG(check, "%s has no argument \"%.64s\".", check->tool->name, name);
+    for (size_t i = 0; type && i < sizeof(schema_types) / sizeof(schema_types[0]); i++)
+        if (strcmp(type, schema_types[i].word) == 0 && !json_is_null(value) && !schema_types[i].fits(value))
+            return WRONG(check, "%s: the argument %.64s must be %s, not %s.", check->tool->name, name,
+                         schema_types[i].words, json_words(value));
+    return true;
+}
+
+static bool check_schema(const struct check *check, const json_t *arguments)
+{
+    const json_t *schema = check->tool->parameters, *required = json_object_get(schema, "required");
+    const char *name;
+    json_t *value;
+    for (size_t i = 0; i < json_array_size(required); i++) {
+        name = json_string_value(json_array_get(required, i));
+        if (name && !json_object_get(arguments, name))
+            return WRONG(check, "%s: the argument %.64s is missing.", check->tool->name, name);
+    }
+    json_object_foreach((json_t *)(uintptr_t)arguments, name, value)
+    {
+        if (!check_property(check, schema, name, value))
+            return false;
+    }
+    return true;
+}
+
 bool tool_check(const struct tool *tool, const json_t *arguments, char *text, size_t size)
 {
     struct check check = {.tool = tool, .text = text, .size = size};
     if (!json_is_object(arguments))
         return WRONG(&check, "%s: the arguments must be a JSON object.", tool->name);
+    if (tool->parameters)
+        return check_schema(&check, arguments);
     for (check.argument = tool->arguments; check.argument->name; check.argument++) {
         const json_t *value = json_object_get(arguments, check.argument->name);
         bool is_absent = !value || json_is_null(value);
@@ -217,8 +266,9 @@ static bool describe_arguments(const struct tool *tool, json_t *parameters)
 
 json_t *tool_describe(const struct tool *tool)
 {
-    json_t *parameters = json_pack("{s:s, s:{}, s:[]}", "type", "object", "properties", "required");
-    if (!parameters || !describe_arguments(tool, parameters)) {
+    json_t *parameters = tool->parameters ? json_deep_copy(tool->parameters)
+                                          : json_pack("{s:s, s:{}, s:[]}", "type", "object", "properties", "required");
+    if (!parameters || (!tool->parameters && !describe_arguments(tool, parameters))) {
         json_decref(parameters);
         return NULL;
     }

@@ -53,6 +53,10 @@ struct tool {
     const char *name, *doc; /* doc: for the model */
     bool needs_sandbox;
     struct tool_argument arguments[TOOL_ARGUMENTS_MAX]; /* ended by one without a name */
+    /* A JSON Schema of an object, which the model is told and calls are checked against in place of the rows: what
+     * these cannot say is said there. NULL: the rows are all. */
+    const json_t *parameters;
+    void *self; /* the state of one that has no open */
     /* Why this worker cannot offer it, in words; NULL: it can. The slot may be NULL. */
     const char *(*lacks)(const struct toolbox *box);
     /* The state of a rollout, made before its first call. 0; -ENOEXEC: a program of the image that
@@ -66,6 +70,12 @@ struct tool {
     int (*call)(struct toolbox *box, void *state, const json_t *arguments, struct tool_result *ret, struct fail *fail);
     /* Never awaits. The sandbox may be gone already. Not called where open failed. */
     void (*close)(void *state);
+};
+
+/* Tools that are not in the table, by name; the rows live as long as their source. */
+struct tool_source {
+    /* 0, or as toolbox_add; -EOWNERDEAD: nobody offers it here. */
+    int (*find)(struct tool_source *source, const char *name, const struct tool **ret, struct fail *fail);
 };
 
 /* ---- for tools ------------------------------------------------------------------------- */

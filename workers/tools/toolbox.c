@@ -38,6 +38,9 @@ int toolbox_add(struct toolbox *box, const char *name, struct fail *fail)
 {
     const struct tool *tool = tool_find(name);
     size_t at;
+    int code = tool || !box->source ? 0 : box->source->find(box->source, name, &tool, fail);
+    if (code < 0)
+        return code;
     if (!tool)
         return fail_set(fail, -EINVAL, "there is no tool \"%.64s\"", name);
     if (find(box, name, &at) || box->count == TOOLBOX_MAX)
@@ -48,7 +51,7 @@ int toolbox_add(struct toolbox *box, const char *name, struct fail *fail)
     if (lack)
         return fail_set(fail, -ENOSYS, "%s", lack);
     box->tools[box->count] = tool;
-    box->states[box->count] = NULL;
+    box->states[box->count] = tool->self;
     box->opened[box->count++] = false;
     return 0;
 }

@@ -10,6 +10,7 @@ struct toolbox {
     struct sandbox *sandbox;          /* NULL: none */
     const struct task_limits *limits; /* command_s and output_bytes bound each call */
     struct search *search;            /* NULL: this worker has none */
+    struct tool_source *source;       /* of further tools; NULL: there are none */
     /* Told what a command writes while it still runs; may be NULL. Must not await. */
     void (*on_output)(void *arg, struct slice bytes);
     void *on_output_arg;
@@ -22,7 +23,7 @@ struct toolbox {
 };
 
 /* Adds a tool by its name. 0; -EINVAL: no such tool, or it is there already or lacks a sandbox;
- * -ENOSYS: this worker cannot offer it; each with a sentence. */
+ * -ENOSYS: this worker cannot offer it; -EOWNERDEAD: no handler does; each with a sentence. */
 int toolbox_add(struct toolbox *box, const char *name, struct fail *fail);
 /*
  * Checks and makes one call. 0 with *ret (tool_result_finish it) also when the model's call was

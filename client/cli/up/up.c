@@ -102,6 +102,8 @@ static void plan_stages(struct up *up)
                  (unsigned long long)stages[i].slots);
 }
 
+static bool has_handlers(const struct up_stage *stage) { return strcmp(stage->name, "init") != 0; }
+
 static void plan_workers(struct up *up, const struct up_stage *stage)
 {
     const char *const arguments[] = {up->worker_path, stage->name,       "--broker", up->url,
@@ -119,6 +121,8 @@ static void plan_workers(struct up *up, const struct up_stage *stage)
             add_option(worker, "--grant", up->options->grants.items[k]);
         for (size_t k = 0; k < up->options->images.count; k++)
             add_option(worker, "--images", up->options->images.items[k]);
+        for (size_t k = 0; has_handlers(stage) && k < up->options->handlers.count; k++)
+            add_option(worker, "--handler", up->options->handlers.items[k]);
         add_option(worker, "--search", up->options->search);
         add_option(worker, "--search-key", up->options->search ? up->options->search_key : NULL);
         add_option(worker, "--sandbox", up->options->sandbox);
@@ -232,6 +236,9 @@ static const struct option options[] = {
      "it, for itself."},
     {"sandbox", OPTION_TEXT, offsetof(struct up_options, sandbox), "TIER",
      "How sandboxes are made: a tier that sluice doctor names.", .standard = "the best that this machine allows"},
+    {"handler", OPTION_LIST, offsetof(struct up_options, handlers), "NAME=COMMAND",
+     "A handler of the run and eval workers, whose agents, tools and evaluators tasks may name: "
+     "mine='python3 -m sluice.handlers mine.py'."},
     {"grant", OPTION_LIST, offsetof(struct up_options, grants), "NAME=TO",
      "What tasks may reach by that name: unix:/path/of/a/socket or tcp:HOST:PORT."},
     {"images", OPTION_LIST, offsetof(struct up_options, images), "DIR",

@@ -301,6 +301,51 @@ static void deaf(job begin)
 static uint64_t unhurried_id;
 static void unhurried(job begin) { unhurried_id = begin->id; }
 
+/* ---- tools --------------------------------------------------------------------------------------- */
+
+static void output(uint64_t id, const char *text, bool is_error)
+{
+    say(MSG_handler_output,
+        &(struct msg_handler_output){
+            .id = id, .text = slice_from_str(text), .is_error = is_error, .has_is_error = is_error});
+}
+
+static void look_up(job begin)
+{
+    output(begin->id, slice_is(begin->arguments, "{\"word\":\"two\"}") ? "two: 2" : "not found", false);
+}
+
+static void look_up_badly(job begin) { output(begin->id, "the dictionary is closed", true); }
+
+static void count_files(job begin)
+{
+    say(MSG_handler_exec,
+        &(struct msg_handler_exec){.id = begin->id, .call = 1, .command = slice_from_str("ls | wc -l")});
+    struct msg_handler_reply told = reply();
+    AUTO_FREE char *text = strndup((const char *)told.json.data, told.json.len);
+    output(begin->id, text ? text : "", false);
+}
+
+static void hand_in(job begin)
+{
+    say(MSG_handler_output, &(struct msg_handler_output){.id = begin->id,
+                                                         .text = slice_from_str("taken"),
+                                                         .answer = slice_from_str("handed in"),
+                                                         .has_answer = true});
+}
+
+#define WORD_SCHEMA                                                                                                    \
+    "{\"type\":\"object\",\"properties\":{\"word\":{\"type\":\"string\",\"description\":\"The word.\"}},"              \
+    "\"required\":[\"word\"]}"
+
+static const struct {
+    const char *name;
+    void (*run)(job begin);
+} tools[] = {
+    {"look_up", look_up},  {"look_up_badly", look_up_badly}, {"tool_failing", failing}, {"tool_silent", silent},
+    {"tool_dying", dying}, {"count_files", count_files},     {"hand_in", hand_in},
+};
+
 static const struct {
     const char *name;
     void (*run)(job begin);
@@ -335,6 +380,9 @@ static void run(job begin)
     for (size_t i = 0; i < sizeof(evaluators) / sizeof(evaluators[0]); i++)
         if (slice_is(begin->name, evaluators[i].name))
             evaluators[i].run(begin);
+    for (size_t i = 0; i < sizeof(tools) / sizeof(tools[0]); i++)
+        if (slice_is(begin->name, tools[i].name))
+            tools[i].run(begin);
 }
 
 /* ---- the process -------------------------------------------------------------------------------- */
@@ -351,6 +399,9 @@ static void say_offers(void)
     for (size_t i = 0; i < sizeof(evaluators) / sizeof(evaluators[0]); i++)
         buffer_printf(&offers, "%s{\"role\":\"evaluator\",\"name\":\"%s\",\"version\":\"2\"}", i ? "," : "",
                       evaluators[i].name);
+    for (size_t i = 0; i < sizeof(tools) / sizeof(tools[0]); i++)
+        buffer_printf(&offers, ",{\"role\":\"tool\",\"name\":\"%s\",\"doc\":\"Looks a word up.\",\"parameters\":%s}",
+                      tools[i].name, WORD_SCHEMA);
     buffer_append_str(&offers, "]");
     AUTO_FREE char *text = buffer_take_str(&offers);
     hello(text);

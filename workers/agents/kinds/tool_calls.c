@@ -10,7 +10,8 @@
 int tool_calls_open(struct toolbox *box, struct agent_run *run, enum outcome *ret)
 {
     struct fail fail = {0};
-    *box = (struct toolbox){.sandbox = run->sandbox, .limits = &run->task->limits, .search = run->search};
+    *box = (struct toolbox){
+        .sandbox = run->sandbox, .limits = &run->task->limits, .search = run->search, .source = run->tools};
     for (size_t i = 0; i < run->task->tool_count; i++) {
         int code = toolbox_add(box, run->task->tools[i], &fail);
         if (code == 0)

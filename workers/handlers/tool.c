@@ -1,0 +1,168 @@
+#include "workers/handlers/tool.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/base/cleanup.h"
+#include "workers/handlers/begin.h"
+#include "workers/handlers/handlers.h"
+#include "workers/handlers/requests.h"
+#include "workers/handlers/schema.h"
+#include "workers/runtime/loop_now.h"
+#include "workers/sandbox/output.h"
+
+struct handler_tool {
+    struct tool tool;
+    struct handler_tools *tools;
+    char name[HANDLER_NAME_MAX + 1];
+    char *doc;
+    json_t *parameters;
+    struct schema_rows rows;
+};
+
+static int open_sandbox(void *arg, struct sandbox **ret, struct fail *fail)
+{
+    const struct toolbox *box = arg;
+    *ret = box->sandbox;
+    return *ret ? 0 : fail_set(fail, -EINVAL, "a tool asks for a sandbox, and the rollout has none");
+}
+
+/* ---- what a call gives ------------------------------------------------------------------------ */
+
+static int take_output(const struct toolbox *box, const struct msg_handler_output *output, struct tool_result *ret,
+                       struct fail *fail)
+{
+    struct output shown;
+    output_init(&shown, box->limits->output_bytes);
+    output_append(&shown, output->text.data, output->text.len);
+    ret->text = output_take(&shown, &ret->len);
+    output_finish(&shown);
+    ret->total = output->text.len;
+    ret->is_error = output->has_is_error && output->is_error;
+    ret->status = ret->is_error;
+    ret->is_final = output->has_answer;
+    if (output->has_answer)
+        ret->answer = strndup((const char *)output->answer.data, output->answer.len);
+    return ret->text && (ret->answer || !output->has_answer) ? 0 : fail_memory(fail);
+}
+
+static int take_answer(const struct handler_tool *self, const struct toolbox *box,
+                       const struct handler_message *message, struct tool_result *ret, struct fail *fail)
+{
+    if (message->id == MSG_handler_output)
+        return take_output(box, &message->as.handler_output, ret, fail);
+    return tool_refuse(ret, fail, "%s went wrong: %.*s", self->name, SLICE_ARG(message->as.handler_failed.error));
+}
+
+static int serve(struct handler_host *host, struct handler_job *call, struct fail *fail)
+{
+    int code = 0;
+    while (code == 0 && !call->is_answered) {
+        code = handler_job_next(call, fail);
+        if (code == 0 && !call->is_answered)
+            code = handler_request(host, call, fail);
+    }
+    return code;
+}
+
+static int begin(const struct handler_tool *self, struct slice arguments, struct handler_job *call, struct fail *fail)
+{
+    const struct job *job = self->tools->job;
+    struct handler_peer *peer;
+    char rollout[HANDLER_ROLLOUT_SIZE];
+    int code = handlers_find(job->context->handlers, HANDLER_TOOL, self->name, &peer, fail);
+    if (code < 0)
+        return code;
+    struct msg_handler_begin message = handler_begin_of(job, self->name, rollout);
+    message.arguments = arguments;
+    message.has_arguments = true;
+    return handler_job_begin(call, peer, HANDLER_TOOL, &message, fail);
+}
+
+static int make_call(struct handler_tool *self, struct toolbox *box, struct slice arguments, struct tool_result *ret,
+                     struct fail *fail)
+{
+    struct handler_host host = {.task = self->tools->job->task, .open = open_sandbox, .arg = box};
+    struct handler_job call = {.peer = NULL};
+    int code = begin(self, arguments, &call, fail);
+    if (code == 0)
+        code = serve(&host, &call, fail);
+    if (code == 0)
+        code = take_answer(self, box, &call.message, ret, fail);
+    handler_job_end(&call, fail->code < 0 && code < 0 ? fail->text : "the call has ended");
+    verdict_finish(&host.notes);
+    return code;
+}
+
+/* limits.command_s bounds a call, as it bounds a command; the model is told of that. */
+static int call(struct toolbox *box, void *state, const json_t *arguments, struct tool_result *ret, struct fail *fail)
+{
+    struct handler_tool *self = state;
+    AUTO_FREE char *text = json_dumps(arguments, JSON_COMPACT);
+    if (!text)
+        return fail_memory(fail);
+    const int64_t deadline_ms = loop_now_ms() + (int64_t)box->limits->command_s * 1000;
+    fiber_push_deadline(deadline_ms);
+    int code = make_call(self, box, slice_from_str(text), ret, fail);
+    fiber_pop_deadline();
+    if (code != -ETIMEDOUT || fiber_is_late())
+        return code;
+    ret->timed_out = true;
+    return tool_refuse(ret, fail, "%s did not answer within %llu s.", self->name,
+                       (unsigned long long)box->limits->command_s);
+}
+
+/* ---- the rows -------------------------------------------------------------------------------------- */
+
+static void destroy(struct handler_tool *self)
+{
+    schema_rows_finish(&self->rows);
+    json_decref(self->parameters);
+    free(self->doc);
+    free(self);
+}
+
+static struct handler_tool *make(struct handler_tools *tools, const struct offer *offer)
+{
+    struct handler_tool *self = calloc(1, sizeof(*self));
+    if (!self)
+        return NULL;
+    self->tools = tools;
+    memcpy(self->name, offer->name, sizeof(self->name));
+    self->doc = strdup(offer->doc);
+    self->parameters = json_deep_copy(offer->parameters);
+    if (!self->doc || !self->parameters || !schema_rows_read(self->parameters, &self->rows)) {
+        destroy(self);
+        return NULL;
+    }
+    struct tool tool = {
+        .name = self->name, .doc = self->doc, .parameters = self->parameters, .self = self, .call = call};
+    memcpy(tool.arguments, self->rows.list, sizeof(tool.arguments));
+    self->tool = tool;
+    return self;
+}
+
+static int find(struct tool_source *source, const char *name, const struct tool **ret, struct fail *fail)
+{
+    struct handler_tools *tools = (struct handler_tools *)((char *)source - offsetof(struct handler_tools, source));
+    const struct offer *offer = handlers_find_offer(tools->job->context->handlers, HANDLER_TOOL, name);
+    if (!offer)
+        return fail_set(fail, -EOWNERDEAD, "no handler of this worker offers the tool %.64s", name);
+    struct handler_tool *self = tools->count < TOOLBOX_MAX ? make(tools, offer) : NULL;
+    if (!self)
+        return fail_memory(fail);
+    tools->made[tools->count++] = self;
+    *ret = &self->tool;
+    return 0;
+}
+
+void handler_tools_init(struct handler_tools *tools, const struct job *job)
+{
+    *tools = (struct handler_tools){.source = {.find = find}, .job = job};
+}
+
+void handler_tools_finish(struct handler_tools *tools)
+{
+    while (tools->count > 0)
+        destroy(tools->made[--tools->count]);
+}
