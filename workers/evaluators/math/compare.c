@@ -151,13 +151,31 @@ static bool compare_lists(struct comparison *comparison, struct view wanted, str
     return compare_in_any_order(comparison, a, b, is_set);
 }
 
+static struct slice first_letters(const struct math_node *name)
+{
+    while (name->first)
+        name = name->first;
+    return name->text;
+}
+
+/* x=1, y=2 are a point's coordinates in their order; of y=1, x=2 nobody knows. */
+static bool is_alphabetical(const struct elements *elements)
+{
+    for (size_t i = 1; i < elements->count; i++) {
+        struct slice before = first_letters(elements->at[i - 1].name), here = first_letters(elements->at[i].name);
+        if (memcmp(before.data, here.data, before.len < here.len ? before.len : here.len) > 0)
+            return false;
+    }
+    return true;
+}
+
 /* p=5, q=2 and (5,2) */
 static bool compare_with_tuple(struct comparison *comparison, struct view list, struct view tuple, bool is_list_wanted)
 {
     AUTO_FREE struct elements *a = malloc(sizeof(*a));
     AUTO_FREE struct elements *b = malloc(sizeof(*b));
     if (tuple.node->sign != '(' || tuple.node->close != ')' || !a || !b || !list_elements(list, a) ||
-        !all_named(comparison, a))
+        !all_named(comparison, a) || !is_alphabetical(a))
         return false;
     b->count = 0;
     for (const struct math_node *child = tuple.node->first; child; child = child->next)

@@ -180,14 +180,31 @@ bool values_same(struct comparison *comparison, struct view a, struct view b)
 
 /* ---- near enough --------------------------------------------------------------------------------------------- */
 
-/* How far a number of twelve digits and more may be off that was written down by a machine: in its last digit. */
-static long double last_digit(const struct math_node *node, long double size)
+static bool is_decimal(math_int128 below)
 {
+    while (below % 2 == 0)
+        below /= 2;
+    while (below % 5 == 0)
+        below /= 5;
+    return below == 1;
+}
+
+/*
+ * How far a number of twelve digits and more may be off that a machine wrote down: one in its last digit; but nothing where
+ * the other has a decimal of its own that ends.
+ */
+static long double last_digit(struct comparison *comparison, struct view written, struct view other)
+{
+    struct math_point at = point_of(comparison, other, 0, false);
+    struct math_fraction exact;
+    const struct math_node *node = written.node;
     while (node->kind == MATH_IS_NEGATIVE)
         node = node->first;
     if (node->kind != MATH_IS_NUMBER || node->number.is_whole || node->number.significant < DIGITS_SURE)
         return 0;
-    return size * powl(10, (long double)(1 - node->number.significant));
+    if (math_exact(other.node, &at, &exact) && is_decimal(exact.below))
+        return 0;
+    return powl(10, (long double)node->number.last_power) * (1 + 1e-6L);
 }
 
 static bool near_enough(struct comparison *comparison, struct view wanted, struct view given)
@@ -201,7 +218,7 @@ static bool near_enough(struct comparison *comparison, struct view wanted, struc
     long double size = cabsl(left.value), off = cabsl(left.value - right.value);
     long double allowed = fmaxl((long double)comparison->options->absolute,
                                 (long double)comparison->options->relative * size);
-    long double digit = fmaxl(last_digit(wanted.node, size), last_digit(given.node, size));
+    long double digit = fmaxl(last_digit(comparison, wanted, given), last_digit(comparison, given, wanted));
     return (allowed > 0 || digit > 0) && off <= fmaxl(allowed * (1 + 1e-12L), digit);
 }
 

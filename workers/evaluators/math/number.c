@@ -95,6 +95,7 @@ bool math_number_read(const struct math_token *token, struct math_number *ret)
     if (!any || abs(token->exponent) > EXPONENT_MAX || number.places > MATH_TEXT_MAX)
         return false;
     number.is_whole = token->point == token->text.len && token->exponent == 0;
+    number.last_power = power;
     scale(&number, power);
     struct math_fraction reduced = reduce((struct math_fraction){number.is_exact, number.above, number.below});
     number.is_exact = reduced.is_exact;

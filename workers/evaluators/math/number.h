@@ -14,6 +14,7 @@ struct math_number {
     math_int128 above, below; /* when exact: reduced, below > 0 */
     uint64_t residue;         /* math_field.h */
     long double approximate;  /* perhaps infinite */
+    int last_power;           /* the last digit is worth 10 to this power */
     int places, significant;  /* digits after the point; digits from the first that is not 0 */
 };
 

@@ -18,6 +18,18 @@ static bool unit_append(struct unit *unit, const char *text, size_t len)
     return true;
 }
 
+/* Words that are of no unit: 5 or more, at most 5. */
+static bool is_no_unit(struct slice word)
+{
+    static const char *const words[] = {"or",   "and", "not",   "no",      "more",  "less",  "than", "least",
+                                        "most", "at",  "if",    "for",     "to",    "where", "when", "with",
+                                        "is",   "are", "other", "greater", "fewer", "about"};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (slice_is(word, words[i]))
+            return true;
+    return false;
+}
+
 /* The words of a \text{}: each by its unit's name, else as it stands, blanks gone. */
 static bool unit_append_words(struct unit *unit, struct slice text)
 {
@@ -27,6 +39,8 @@ static bool unit_append_words(struct unit *unit, struct slice text)
             len++;
         struct slice word = slice_of(text.data + at, len);
         const char *name = len ? unit_name(word) : NULL;
+        if (is_no_unit(word))
+            return false;
         bool fits = name  ? unit_append(unit, name, strlen(name))
                     : len ? unit_append(unit, (const char *)word.data, len)
                           : isspace(text.data[at]) || unit_append(unit, (const char *)text.data + at, 1);

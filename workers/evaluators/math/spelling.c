@@ -67,12 +67,18 @@ static const struct spelling signs[] = {
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
+/* Most differ in their first byte. */
+static bool is_word(struct slice text, const char *word)
+{
+    return text.len && text.data[0] == (uint8_t)word[0] && slice_is(text, word);
+}
+
 const struct spelling *spelling_find(enum spelling_table table, struct slice text)
 {
     const struct spelling *rows = table == SPELLING_COMMANDS ? commands : words;
     size_t count = table == SPELLING_COMMANDS ? COUNT(commands) : COUNT(words);
     for (size_t i = 0; i < count; i++)
-        if (slice_is(text, rows[i].text))
+        if (is_word(text, rows[i].text))
             return &rows[i];
     return NULL;
 }
@@ -80,6 +86,8 @@ const struct spelling *spelling_find(enum spelling_table table, struct slice tex
 const struct spelling *spelling_begin(struct slice text, size_t *ret_len)
 {
     for (size_t i = 0; i < COUNT(signs); i++) {
+        if (!text.len || text.data[0] != (uint8_t)signs[i].text[0])
+            continue;
         *ret_len = strlen(signs[i].text);
         if (text.len >= *ret_len && memcmp(text.data, signs[i].text, *ret_len) == 0)
             return &signs[i];
@@ -90,7 +98,7 @@ const struct spelling *spelling_begin(struct slice text, size_t *ret_len)
 static bool has_word(const char *const *list, size_t count, struct slice text)
 {
     for (size_t i = 0; i < count; i++)
-        if (slice_is(text, list[i]))
+        if (is_word(text, list[i]))
             return true;
     return false;
 }
