@@ -12,7 +12,7 @@ OF_LIBC = {"clock_gettime", "recv"}
 # Circles inside one folder: an object in a list in an object; sides of a relation, and brackets, that hold anything again; what a sandbox's first process ends and answers; checks that
 # look for a program; the spawner and what it makes.
 MAY_CIRCLE = [
-    ("schemas/task", "agent handlers lists script task task_read"),
+    ("schemas/task", "agent handlers lists script task task_read tests"),
     ("workers/evaluators/math", "compare compare_relations"),
     ("workers/evaluators/math", "parse parse_operands parse_operators"),
     ("workers/sandbox/init", "init_answer init_ends"),
