@@ -98,8 +98,8 @@ struct record_tamper {
 };
 
 struct record {
-    uint32_t version; /* RECORD_VERSION, by record_init */
-    char agent[32];
+    uint32_t version;                               /* RECORD_VERSION, by record_init */
+    char agent[104];                                /* a kind, or NAME@VERSION of a handler's */
     char template_digest[80], tokenizer_digest[80]; /* as the engine last told; "" unknown */
     char logprobs_mode[32];                         /* "raw", "processed" or "unknown": of the engine's distribution */
     struct record_trace *traces;

@@ -25,11 +25,16 @@ struct agent_run {
     struct search *search;              /* the worker's web search; NULL: it has none */
     struct tool_source *tools;          /* of tools that are not built in; NULL: there are none */
     const struct job *job;              /* for agents of handlers; else it may be NULL */
-    struct record *record;              /* filled in; also when it fails */
-    struct staleness age;               /* of its turns; all zero at first */
-    char *answer;                       /* out: the agent's last words; free */
-    char detail[1024];                  /* out: why it ended, one line */
-    enum fault fault;                   /* out: what is to blame for INFRA, where that is known */
+    /* Opens the sandbox of one that began without; 0 and `sandbox`, else `open_fault` is to blame, if that is known. */
+    int (*open_sandbox)(struct agent_run *run, struct fail *fail);
+    void *open_arg;
+    enum fault open_fault;
+    bool has_open_failed;
+    struct record *record; /* filled in; also when it fails */
+    struct staleness age;  /* of its turns; all zero at first */
+    char *answer;          /* out: the agent's last words; free */
+    char detail[1024];     /* out: why it ended, one line */
+    enum fault fault;      /* out: what is to blame for INFRA, where that is known */
 };
 
 struct agent {

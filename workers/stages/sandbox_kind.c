@@ -13,6 +13,7 @@
 #include "workers/engines/engines.h"
 #include "workers/runtime/fiber.h"
 #include "workers/evaluators/evaluators.h"
+#include "workers/handlers/agent.h"
 #include "workers/handlers/evaluator.h"
 #include "workers/handlers/tool.h"
 #include "workers/sandbox/command.h"
@@ -136,13 +137,28 @@ static bool wants_kernels(const struct task *task)
     return false;
 }
 
+static int open_run(struct stage_sandbox *stage, const struct job *job, struct fail *fail)
+{
+    stage->kernels = wants_kernels(job->task);
+    int code = stage_sandbox_add_init(stage, job, fail);
+    return code < 0 ? code : stage_sandbox_open(stage, job, fail);
+}
+
+/* For an agent that began without one. */
+static int open_later(struct agent_run *run, struct fail *fail)
+{
+    struct stage_sandbox *stage = run->open_arg;
+    int code = open_run(stage, run->job, fail);
+    run->sandbox = stage->sandbox;
+    run->open_fault = stage->fault;
+    run->has_open_failed = code < 0;
+    return code;
+}
+
 static bool open_run_sandbox(struct job *job, struct stage_sandbox *stage)
 {
     struct fail fail = {0};
-    stage->kernels = wants_kernels(job->task);
-    int code = stage_sandbox_add_init(stage, job, &fail);
-    if (code == 0)
-        code = stage_sandbox_open(stage, job, &fail);
+    int code = open_run(stage, job, &fail);
     if (code < 0)
         stage_end_failed(job, stage, BLAME_AGENT, code, &fail);
     return code == 0;
@@ -232,6 +248,8 @@ static void run_agent(struct job *job, const struct agent *agent, struct engine 
                             .sandbox = stage->sandbox,
                             .search = job->context->search,
                             .tools = &tools.source,
+                            .open_sandbox = open_later,
+                            .open_arg = stage,
                             .job = job,
                             .record = &record};
     job_begin_work(job);
@@ -246,11 +264,9 @@ static void sandbox_run(struct job *job)
 {
     struct stage_sandbox stage = {0};
     struct engine *engine = NULL;
-    const struct agent *agent = agent_find(job->task->agent_kind);
-    if (!agent)
-        job_set_outcome(job, OUTCOME_TASK, "this worker knows no agent \"%s\"", job->task->agent_kind);
-    else if ((!agent->needs_engine || find_engine(job, &engine)) &&
-             (!agent->needs_sandbox || open_run_sandbox(job, &stage)))
+    const struct agent *built_in = agent_find(job->task->agent_kind), *agent = built_in ? built_in : &agent_handler;
+    const bool needs_engine = built_in ? agent->needs_engine : task_needs_engine(job->task);
+    if ((!needs_engine || find_engine(job, &engine)) && (!agent->needs_sandbox || open_run_sandbox(job, &stage)))
         run_agent(job, agent, engine, &stage);
     stage_confirm(job, &stage);
     stage_sandbox_close(&stage);

@@ -11,6 +11,7 @@
 #include "workers/handlers/tool.h"
 
 static struct world world;
+static bool attempt_opened; /* the last run had a sandbox at its end */
 
 /* The handlers of a run worker and a scripted engine; in a fiber. */
 static inline void open_run_world(const char *script)
@@ -21,10 +22,24 @@ static inline void open_run_world(const char *script)
     world_open_on(&world, loop, script, NULL);
 }
 
+/* Another engine, whose log is empty. */
+static inline void renew_engine(const char *script)
+{
+    world_close(&world);
+    world_open_on(&world, loop, script, NULL);
+}
+
 static inline int tear_down_run_world(void **state)
 {
     world_close(&world);
     return tear_down_handlers(state);
+}
+
+static inline int open_host_later(struct agent_run *run, struct fail *fail)
+{
+    (void)fail;
+    run->sandbox = open_host();
+    return 0;
 }
 
 /* Runs the agent over the task, whose JSON has ' for ". */
@@ -43,15 +58,18 @@ static inline void run_with_handlers(const struct agent *agent, struct attempt *
     record_init(&attempt->record);
     handler_tools_init(&tools, &job);
     attempt->run = (struct agent_run){.task = attempt->task,
-                                      .engine = world_engine(&world),
-                                      .sandbox = open_host(),
+                                      .engine = task_needs_engine(job.task) ? world_engine(&world) : NULL,
+                                      .sandbox = agent->needs_sandbox ? open_host() : NULL,
+                                      .open_sandbox = open_host_later,
                                       .tools = &tools.source,
                                       .job = &job,
                                       .record = &attempt->record};
     fiber_push_deadline(loop_now_ms() + (int64_t)attempt->task->limits.run_s * 1000);
     attempt->outcome = agent->run(&attempt->run);
     fiber_pop_deadline();
+    attempt->run.job = NULL;
     handler_tools_finish(&tools);
+    attempt_opened = attempt->run.sandbox != NULL;
     sandbox_close(&attempt->run.sandbox);
 }
 

@@ -2,6 +2,7 @@
  * scripted_handler.c - a handler for tests: what an evaluator, an agent or a tool of it does says its name, and how the
  * process begins says its argument. It speaks frames, by the same tables as the worker.
  */
+#include <jansson.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -334,6 +335,137 @@ static void hand_in(job begin)
                                                          .has_answer = true});
 }
 
+/* ---- agents -------------------------------------------------------------------------------------- */
+
+static struct msg_handler_reply sample(uint64_t id, const char *messages, bool tools)
+{
+    say(MSG_handler_sample, &(struct msg_handler_sample){.id = id,
+                                                         .call = 7,
+                                                         .messages = slice_from_str(messages),
+                                                         .has_messages = messages != NULL,
+                                                         .tools = tools,
+                                                         .has_tools = true});
+    return reply();
+}
+
+static void end_as(uint64_t id, const char *outcome, const char *answer_said, const char *detail)
+{
+    say(MSG_handler_end, &(struct msg_handler_end){.id = id,
+                                                   .outcome = slice_from_str(outcome),
+                                                   .has_outcome = outcome != NULL,
+                                                   .answer = slice_from_str(answer_said),
+                                                   .has_answer = answer_said != NULL,
+                                                   .detail = slice_from_str(detail),
+                                                   .has_detail = detail != NULL});
+}
+
+static void asks_once(job begin)
+{
+    sample(begin->id, NULL, false);
+    end_as(begin->id, NULL, NULL, NULL);
+}
+
+/* As the built-in agent of this name does; the texts of its calls' results are the next messages. */
+static void calls_tools(job begin)
+{
+    AUTO_FREE char *messages = NULL;
+    for (;;) {
+        struct msg_handler_reply told = sample(begin->id, messages, true);
+        json_t *turn = json_loadb((const char *)told.json.data, told.json.len, 0, NULL), *results = json_array();
+        const json_t *calls = json_object_get(turn, "calls");
+        for (size_t i = 0; i < json_array_size(calls); i++) {
+            const json_t *one = json_array_get(calls, i);
+            AUTO_FREE char *arguments = json_dumps(json_object_get(one, "arguments"), 0);
+            const char *name = json_string_value(json_object_get(one, "name"));
+            say(MSG_handler_tool,
+                &(struct msg_handler_tool){
+                    .id = begin->id, .call = i, .name = slice_from_str(name), .arguments = slice_from_str(arguments)});
+            told = reply();
+            json_t *given = json_loadb((const char *)told.json.data, told.json.len, 0, NULL);
+            json_array_append_new(results, json_pack("{s:s, s:s, s:O}", "role", "tool", "name", name, "content",
+                                                     json_object_get(given, "text")));
+            json_decref(given);
+        }
+        free(messages);
+        messages = json_array_size(results) ? json_dumps(results, 0) : NULL;
+        json_decref(results);
+        json_decref(turn);
+        if (!messages) {
+            end_as(begin->id, "ok", NULL, NULL);
+            return;
+        }
+    }
+}
+
+static const char more[] = "[{\"role\":\"user\",\"content\":\"more\"}]";
+
+static void never_ends(job begin)
+{
+    struct msg_handler_reply told = sample(begin->id, NULL, false);
+    while (!told.has_over)
+        told = sample(begin->id, more, false);
+    if (!sample(begin->id, more, false).has_over)
+        exit(5);
+    end_as(begin->id, "ok", NULL, "its own words");
+}
+
+static void forks(job begin)
+{
+    sample(begin->id, NULL, false);
+    say(MSG_handler_fork,
+        &(struct msg_handler_fork){.id = begin->id,
+                                   .call = 2,
+                                   .messages = slice_from_str("[{\"role\":\"system\",\"content\":\"short\"},"
+                                                              "{\"role\":\"assistant\",\"content\":\"I was there\"},"
+                                                              "{\"role\":\"user\",\"content\":\"go on\"}]"),
+                                   .reason = slice_from_str("compaction")});
+    if (reply().has_over) {
+        end_as(begin->id, NULL, NULL, NULL);
+        return;
+    }
+    sample(begin->id, NULL, false);
+    end_as(begin->id, "ok", "forked", "its own words");
+}
+
+/* Each is refused in words, and the job goes on; how many were not. */
+static void asks_wrongly(job begin)
+{
+    char text[32];
+    size_t granted = 0;
+    granted += !sample(begin->id, "[{\"role\":\"judge\",\"content\":\"x\"}]", false).has_refusal;
+    granted += !sample(begin->id, "[]", false).has_refusal;
+    sample(begin->id, NULL, false);
+    granted += !sample(begin->id, NULL, false).has_refusal;
+    granted += !sample(begin->id, "[{\"role\":\"assistant\",\"content\":\"x\"}]", false).has_refusal;
+    granted += !sample(begin->id, "[{\"role\":\"tool\",\"content\":\"x\"}]", false).has_refusal;
+    say(MSG_handler_tool, &(struct msg_handler_tool){
+                              .id = begin->id, .name = slice_from_str("think"), .arguments = slice_from_str("[]")});
+    granted += !reply().has_refusal;
+    snprintf(text, sizeof(text), "%zu granted", granted);
+    end_as(begin->id, "ok", text, text);
+}
+
+static void no_model(job begin)
+{
+    const bool is_refused = sample(begin->id, NULL, false).has_refusal;
+    say(MSG_handler_note,
+        &(struct msg_handler_note){.id = begin->id, .text = slice_from_str("a plan"), .has_text = true});
+    reply();
+    end_as(begin->id, "ok", is_refused ? "refused" : "granted", NULL);
+}
+
+static void runs_command(job begin)
+{
+    say(MSG_handler_exec, &(struct msg_handler_exec){
+                              .id = begin->id, .command = slice_from_str("cat given; echo made > file; sleep 0.01")});
+    struct msg_handler_reply told = reply();
+    AUTO_FREE char *text = strndup((const char *)told.json.data, told.json.len);
+    end_as(begin->id, "ok", text, NULL);
+}
+
+static void ends_oddly(job begin) { end_as(begin->id, "infra", NULL, NULL); }
+static void gives_up(job begin) { end_as(begin->id, "task", NULL, "the task makes no sense"); }
+
 #define WORD_SCHEMA                                                                                                    \
     "{\"type\":\"object\",\"properties\":{\"word\":{\"type\":\"string\",\"description\":\"The word.\"}},"              \
     "\"required\":[\"word\"]}"
@@ -344,6 +476,18 @@ static const struct {
 } tools[] = {
     {"look_up", look_up},  {"look_up_badly", look_up_badly}, {"tool_failing", failing}, {"tool_silent", silent},
     {"tool_dying", dying}, {"count_files", count_files},     {"hand_in", hand_in},
+};
+
+static const struct {
+    const char *name;
+    void (*run)(job begin);
+} agents[] = {
+    {"asks_once", asks_once},       {"calls_tools", calls_tools},
+    {"never_ends", never_ends},     {"forks", forks},
+    {"asks_wrongly", asks_wrongly}, {"no_model", no_model},
+    {"runs_command", runs_command}, {"ends_oddly", ends_oddly},
+    {"gives_up", gives_up},         {"agent_failing", failing},
+    {"agent_silent", silent},       {"agent_dying", dying},
 };
 
 static const struct {
@@ -380,6 +524,9 @@ static void run(job begin)
     for (size_t i = 0; i < sizeof(evaluators) / sizeof(evaluators[0]); i++)
         if (slice_is(begin->name, evaluators[i].name))
             evaluators[i].run(begin);
+    for (size_t i = 0; i < sizeof(agents) / sizeof(agents[0]); i++)
+        if (slice_is(begin->name, agents[i].name))
+            agents[i].run(begin);
     for (size_t i = 0; i < sizeof(tools) / sizeof(tools[0]); i++)
         if (slice_is(begin->name, tools[i].name))
             tools[i].run(begin);
@@ -399,6 +546,8 @@ static void say_offers(void)
     for (size_t i = 0; i < sizeof(evaluators) / sizeof(evaluators[0]); i++)
         buffer_printf(&offers, "%s{\"role\":\"evaluator\",\"name\":\"%s\",\"version\":\"2\"}", i ? "," : "",
                       evaluators[i].name);
+    for (size_t i = 0; i < sizeof(agents) / sizeof(agents[0]); i++)
+        buffer_printf(&offers, ",{\"role\":\"agent\",\"name\":\"%s\",\"version\":\"1.2\"}", agents[i].name);
     for (size_t i = 0; i < sizeof(tools) / sizeof(tools[0]); i++)
         buffer_printf(&offers, ",{\"role\":\"tool\",\"name\":\"%s\",\"doc\":\"Looks a word up.\",\"parameters\":%s}",
                       tools[i].name, WORD_SCHEMA);

@@ -94,21 +94,41 @@ static bool has_system(const struct task *task)
     return task->message_count > 0 && strcmp(task->messages[0].role, "system") == 0;
 }
 
-static int open_with(struct conversation *conversation, const struct task_message *messages, size_t count,
-                     struct fail *fail)
+/* Says them in the record and in the history. */
+static int take_messages(struct conversation *conversation, const struct task_message *messages, size_t count,
+                         size_t text_from, struct fail *fail)
 {
     int error = say_messages(conversation->run->record, messages, count, fail);
     for (size_t i = 0; i < count && error == 0; i++)
         if (!history_add(&conversation->history, messages[i].role, slice_from_str(messages[i].content)))
             error = out_of_memory(fail);
-    conversation->history.text_from = count;
+    conversation->history.text_from = text_from;
+    return error;
+}
+
+static int open_with(struct conversation *conversation, const struct task_message *messages, size_t count,
+                     size_t text_from, struct fail *fail)
+{
+    int error = take_messages(conversation, messages, count, text_from, fail);
     if (error == 0)
         error = describe(conversation, fail);
     if (error == 0)
         error = refuse_another(
-            conversation, engine_render(conversation->run->engine, messages, count, count, &conversation->ids, fail),
-            fail);
+            conversation,
+            engine_render(conversation->run->engine, messages, count, text_from, &conversation->ids, fail), fail);
     return error < 0 ? error : record_prompt(conversation, "", 0, fail);
+}
+
+int conversation_open_messages(struct conversation *conversation, struct agent_run *run,
+                               const struct task_message *messages, size_t count, size_t text_from, struct fail *fail)
+{
+    *conversation = (struct conversation){.run = run, .call_start_ms = loop_now_ms()};
+    engine_stay(&conversation->stay, run->engine, 0);
+    int error = open_with(conversation, messages, count, text_from, fail);
+    if (error == 0)
+        conversation->call_start_ms = 0;
+    engine_stay(&conversation->stay, run->engine, conversation->ids.count);
+    return error;
 }
 
 /* The system message as it is sent: its own words or `system`, then `block`; "" when all are none. */
@@ -138,12 +158,7 @@ int conversation_open_with(struct conversation *conversation, struct agent_run *
     messages[0] = (struct task_message){(char *)"system", words};
     if (rest > 0)
         memcpy(messages + added, task->messages + own, rest * sizeof(*messages));
-    engine_stay(&conversation->stay, run->engine, 0);
-    int error = open_with(conversation, messages, rest + added, fail);
-    if (error == 0)
-        conversation->call_start_ms = 0;
-    engine_stay(&conversation->stay, run->engine, conversation->ids.count);
-    return error;
+    return conversation_open_messages(conversation, run, messages, rest + added, rest + added, fail);
 }
 
 int conversation_open(struct conversation *conversation, struct agent_run *run, const char *system, struct fail *fail)
@@ -201,6 +216,8 @@ static int generate(struct conversation *conversation, struct generation *ret, s
         return fail_set(fail, -E2BIG, "a prompt of %llu tokens leaves no room in %llu", (unsigned long long)count,
                         (unsigned long long)conversation->context_tokens);
     uint64_t room = conversation->context_tokens - count;
+    if (conversation->turn_tokens > 0 && conversation->turn_tokens < max_tokens)
+        max_tokens = conversation->turn_tokens;
     const uint64_t limit = run->task->limits.sampled_tokens;
     const uint64_t left = limit > conversation->sampled ? limit - conversation->sampled : 1;
     if (limit > 0 && left < room)
@@ -285,6 +302,21 @@ static int start_trace(struct conversation *conversation, const char *reason, do
     tokens_finish(&conversation->ids);
     conversation->ids = ids;
     return record_prompt(conversation, words, seconds, fail);
+}
+
+int conversation_fork(struct conversation *conversation, const struct task_message *messages, size_t count,
+                      const char *reason, struct fail *fail)
+{
+    history_finish(&conversation->history);
+    int error = take_messages(conversation, messages, count, 0, fail);
+    conversation->call_start_ms = loop_now_ms();
+    if (error == 0)
+        error = start_trace(conversation, reason, 0, fail);
+    if (error < 0)
+        return error;
+    conversation->call_start_ms = 0;
+    conversation->is_cut = false;
+    return 0;
 }
 
 static int extend_trace(struct conversation *conversation, enum tell_role role, const struct tokens *bridge,

@@ -22,6 +22,7 @@ struct conversation {
     uint64_t context_tokens; /* of the engine or the task, whichever is less */
     size_t turns;            /* sampled */
     uint64_t sampled;        /* tokens, in all turns */
+    uint64_t turn_tokens;    /* the next turn samples at most so many; 0: sampling.max_tokens */
     double longest_call_s;   /* of those that were answered */
     int64_t call_start_ms;   /* 0: no call in hand */
     bool is_cut;             /* the last turn ended by length */
@@ -36,6 +37,12 @@ int conversation_open(struct conversation *conversation, struct agent_run *run, 
  */
 int conversation_open_with(struct conversation *conversation, struct agent_run *run, const char *system,
                            const char *block, struct fail *fail);
+/* As conversation_open, of these messages; those from `text_from` on are text whatever they say (engine_render). */
+int conversation_open_messages(struct conversation *conversation, struct agent_run *run,
+                               const struct task_message *messages, size_t count, size_t text_from, struct fail *fail);
+/* Goes on with these messages, all of them text, in place of what was said so far: a new trace, for that reason. */
+int conversation_fork(struct conversation *conversation, const struct task_message *messages, size_t count,
+                      const char *reason, struct fail *fail);
 void conversation_close(struct conversation *conversation);
 
 /* Samples a turn and records it. The text (borrowed) is run->answer, good until the next turn. */
