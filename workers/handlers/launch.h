@@ -15,6 +15,4 @@ struct launched {
 int handler_launch(int program, const struct handler_spec *spec, const char *stage, struct launched *ret,
                    struct fail *fail);
 
-struct slice supervisor_program(void); /* the bytes of sluice-supervisor */
-
 #endif

@@ -1,4 +1,5 @@
-#include "workers/handlers/launch.h"
+#include "workers/handlers/supervisor_program.h"
+
 #include "workers/sandbox/program.h"
 
 PROGRAM_BYTES(supervisor_program, SLUICE_SUPERVISOR)
