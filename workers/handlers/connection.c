@@ -177,7 +177,7 @@ static bool hear(struct connection *connection, struct slice bytes)
 static void hear_all(struct connection *connection)
 {
     struct fail why = {0};
-    struct slice bytes;
+    struct slice bytes = {0};
     size_t at = 0, next = 0;
     int found = 0;
     while (at < connection->in.len &&
