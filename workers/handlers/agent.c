@@ -12,6 +12,7 @@
 #include "workers/handlers/agent_turns.h"
 #include "workers/handlers/begin.h"
 #include "workers/handlers/handlers.h"
+#include "workers/handlers/own.h"
 #include "workers/handlers/requests.h"
 
 enum { TRACE_SHOWN = 600 };
@@ -21,6 +22,7 @@ struct acting {
     struct agent_turns turns;
     struct handler_host host;
     struct handler_job call;
+    struct own_handler own; /* where it comes with the task */
 };
 
 static int open_sandbox(void *arg, struct sandbox **ret, struct fail *fail)
@@ -31,14 +33,29 @@ static int open_sandbox(void *arg, struct sandbox **ret, struct fail *fail)
     return code;
 }
 
+/* Who is to act: the task's own handler, in the sandbox, or one beside the worker. */
+static int find_peer(struct acting *acting, struct handler_peer **ret, struct fail *fail)
+{
+    const struct task *task = acting->run->task;
+    const struct task_handler *handler = task_handler_find(task, task->agent_kind);
+    struct sandbox *sandbox;
+    if (!handler)
+        return handlers_find(acting->run->job->context->handlers, HANDLER_AGENT, task->agent_kind, ret, fail);
+    int code = open_sandbox(acting, &sandbox, fail);
+    if (code == 0)
+        code = own_handler_open(&acting->own, sandbox, handler, HANDLER_AGENT, stage_wire(STAGE_RUN), fail);
+    acting->host.is_inside = true;
+    *ret = &acting->own.peer;
+    return code;
+}
+
 static int begin(struct acting *acting, struct fail *fail)
 {
     struct agent_run *run = acting->run;
     const struct job *job = run->job;
-    struct handlers *handlers = job->context->handlers;
     struct handler_peer *peer;
     char rollout[HANDLER_ROLLOUT_SIZE];
-    int code = handlers_find(handlers, HANDLER_AGENT, run->task->agent_kind, &peer, fail);
+    int code = find_peer(acting, &peer, fail);
     if (code < 0)
         return code;
     const struct offer *offer = offers_find(&peer->offers, HANDLER_AGENT, run->task->agent_kind);
@@ -140,6 +157,7 @@ static enum outcome handler_run(struct agent_run *run)
                                : end_ended(&acting);
     handler_job_end(&acting.call, run->detail);
     verdict_finish(&acting.host.notes);
+    own_handler_close(&acting.own);
     agent_turns_close(&acting.turns);
     return outcome;
 }

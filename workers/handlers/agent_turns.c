@@ -50,7 +50,7 @@ static bool wants_sandbox(const struct task *task)
 {
     for (size_t i = 0; i < task->tool_count; i++) {
         const struct tool *tool = tool_find(task->tools[i]);
-        if (tool && tool->needs_sandbox)
+        if ((tool && tool->needs_sandbox) || task_handler_find(task, task->tools[i]))
             return true;
     }
     return false;

@@ -14,6 +14,7 @@
 #include "workers/evaluators/judged.h"
 #include "workers/handlers/begin.h"
 #include "workers/handlers/handlers.h"
+#include "workers/handlers/own.h"
 #include "workers/handlers/requests.h"
 #include "workers/handlers/score.h"
 #include "workers/stages/sandbox/stage_confirm.h"
@@ -25,7 +26,8 @@ struct evaluation {
     struct stage_sandbox stage;
     struct handler_host host;
     struct handler_job call;
-    bool is_unknown; /* it asked for what the agent left, which is not known */
+    struct own_handler own; /* where it comes with the task */
+    bool is_unknown;        /* it asked for what the agent left, which is not known */
 };
 
 static int open_sandbox(void *arg, struct sandbox **ret, struct fail *fail)
@@ -39,6 +41,23 @@ static int open_sandbox(void *arg, struct sandbox **ret, struct fail *fail)
     return code;
 }
 
+/* Who is to judge: the task's own handler, in the sandbox, or one beside the worker. */
+static int find_peer(struct evaluation *evaluation, struct handler_peer **ret, struct fail *fail)
+{
+    const struct job *job = evaluation->job;
+    const char *name = job->task->eval_kind;
+    const struct task_handler *handler = task_handler_find(job->task, name);
+    struct sandbox *sandbox;
+    if (!handler)
+        return handlers_find(job->context->handlers, HANDLER_EVALUATOR, name, ret, fail);
+    int code = open_sandbox(evaluation, &sandbox, fail);
+    if (code == 0)
+        code = own_handler_open(&evaluation->own, sandbox, handler, HANDLER_EVALUATOR, stage_wire(STAGE_EVAL), fail);
+    evaluation->host.is_inside = true;
+    *ret = &evaluation->own.peer;
+    return code;
+}
+
 static int begin(struct evaluation *evaluation, struct fail *fail)
 {
     const struct job *job = evaluation->job;
@@ -47,7 +66,7 @@ static int begin(struct evaluation *evaluation, struct fail *fail)
     char rollout[HANDLER_ROLLOUT_SIZE];
     int code = judged_messages(job, false, &messages, fail);
     if (code == 0)
-        code = handlers_find(job->context->handlers, HANDLER_EVALUATOR, job->task->eval_kind, &peer, fail);
+        code = find_peer(evaluation, &peer, fail);
     if (code < 0)
         return code;
     struct msg_handler_begin message = handler_begin_of(job, job->task->eval_kind, rollout);
@@ -124,6 +143,7 @@ static void handler_run(struct job *job)
     else
         end_scored(&evaluation);
     handler_job_end(&evaluation.call, job->result.detail);
+    own_handler_close(&evaluation.own);
     verdict_finish(&evaluation.host.notes);
     stage_confirm(job, &evaluation.stage);
     stage_sandbox_close(&evaluation.stage);

@@ -138,7 +138,7 @@ void peer_close(struct handler_peer *peer, const char *why)
 {
     size_t at = 0;
     for (struct handler_job *job; (job = table_next(&peer->jobs, &at));) {
-        fail_set(&job->lost, -EOWNERDEAD, "%s", why);
+        fail_set(&job->lost, peer->lost_code ? peer->lost_code : -EOWNERDEAD, "%s", why);
         job->peer = NULL;
         fiber_wake(job->fiber);
     }

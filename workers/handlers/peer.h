@@ -4,7 +4,7 @@
  *
  * A job is a fiber's: it begins it, awaits what the handler asks for, replies, and ends it. One request of a job is
  * open at a time. A handler that says anything else than its turn allows is broken: `broken` is called, once, and its
- * owner then calls peer_close, by which all its jobs are lost (-EOWNERDEAD, blame.def). What it says of a job that has
+ * owner then calls peer_close, by which all its jobs are lost (lost_code, blame.def). What it says of a job that has
  * ended without it is ignored and counted.
  */
 #ifndef SLUICE_WORKERS_HANDLERS_PEER_H
@@ -24,6 +24,7 @@ struct handler_peer {
     struct table jobs; /* of struct handler_job, by id */
     uint64_t last_id, done, ignored;
     uint64_t answered[PEER_ANSWERED_KEPT]; /* the last jobs that it ended itself */
+    int lost_code;                         /* of jobs that it loses; 0: -EOWNERDEAD */
     void (*greeted)(void *arg);
     void (*broken)(void *arg, const char *why);
     void *arg;
@@ -54,7 +55,7 @@ struct handler_job {
 /* Sends handler.begin, whose id and role are filled in here. 0; -EINVAL with a sentence: it breaks the schema. */
 int handler_job_begin(struct handler_job *job, struct handler_peer *peer, enum handler_role role,
                       struct msg_handler_begin *begin, struct fail *fail);
-/* Awaits job->message: a request, or the answer. 0, -EOWNERDEAD, -ETIMEDOUT or -ECANCELED. */
+/* Awaits job->message: a request, or the answer. 0, what it was lost with, -ETIMEDOUT or -ECANCELED. */
 int handler_job_next(struct handler_job *job, struct fail *fail);
 /* To the request; id and call are filled in here. What breaks the schema becomes a refusal. */
 void handler_job_reply(struct handler_job *job, struct msg_handler_reply *reply);

@@ -73,6 +73,10 @@ static int serve_exec(struct handler_host *host, struct handler_job *job, struct
     const size_t most = exec->has_output_bytes ? exec->output_bytes : host->task->limits.output_bytes;
     struct sandbox_output output = {0};
     struct sandbox *sandbox;
+    if (host->is_inside) { /* what ends with a command is everything that was started there */
+        handler_job_refuse(job, "the handler runs in the sandbox itself, and can run commands there");
+        return 0;
+    }
     AUTO_FREE char *command = strndup((const char *)exec->command.data, exec->command.len);
     int code = command ? open_sandbox(host, &sandbox, fail) : fail_memory(fail);
     if (code == 0)

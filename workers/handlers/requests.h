@@ -16,6 +16,7 @@ struct handler_host {
     void *arg;
     struct verdict notes;  /* of handler.note: its metrics alone; verdict_finish it */
     struct record *record; /* where notes in words go; NULL: nowhere */
+    bool is_inside;        /* the handler runs in the sandbox itself (own.h): handler.exec is refused */
     bool has_acted;        /* something was asked of the sandbox */
 };
 

@@ -1,11 +1,14 @@
 #include "workers/handlers/tool.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
+#include "workers/agents/agent.h"
 #include "workers/handlers/begin.h"
 #include "workers/handlers/handlers.h"
+#include "workers/handlers/own.h"
 #include "workers/handlers/requests.h"
 #include "workers/handlers/schema.h"
 #include "workers/runtime/loop_now.h"
@@ -18,6 +21,7 @@ struct handler_tool {
     char *doc;
     json_t *parameters;
     struct schema_rows rows;
+    struct own_handler own; /* where it comes with the task */
 };
 
 static int open_sandbox(void *arg, struct sandbox **ret, struct fail *fail)
@@ -65,12 +69,18 @@ static int serve(struct handler_host *host, struct handler_job *call, struct fai
     return code;
 }
 
-static int begin(const struct handler_tool *self, struct slice arguments, struct handler_job *call, struct fail *fail)
+static int begin(struct handler_tool *self, struct slice arguments, struct handler_job *call, struct fail *fail)
 {
     const struct job *job = self->tools->job;
     struct handler_peer *peer;
     char rollout[HANDLER_ROLLOUT_SIZE];
-    int code = handlers_find(job->context->handlers, HANDLER_TOOL, self->name, &peer, fail);
+    int code = 0;
+    if (self->own.handler)
+        peer = &self->own.peer;
+    else
+        code = handlers_find(job->context->handlers, HANDLER_TOOL, self->name, &peer, fail);
+    if (code == 0 && self->own.why[0])
+        code = fail_set(fail, -ENOTRECOVERABLE, "the task's handler %s: %s", self->name, self->own.why);
     if (code < 0)
         return code;
     struct msg_handler_begin message = handler_begin_of(job, self->name, rollout);
@@ -82,7 +92,8 @@ static int begin(const struct handler_tool *self, struct slice arguments, struct
 static int make_call(struct handler_tool *self, struct toolbox *box, struct slice arguments, struct tool_result *ret,
                      struct fail *fail)
 {
-    struct handler_host host = {.task = self->tools->job->task, .open = open_sandbox, .arg = box};
+    struct handler_host host = {
+        .task = self->tools->job->task, .open = open_sandbox, .arg = box, .is_inside = self->own.handler != NULL};
     struct handler_job call = {.peer = NULL};
     int code = begin(self, arguments, &call, fail);
     if (code == 0)
@@ -116,44 +127,57 @@ static int call(struct toolbox *box, void *state, const json_t *arguments, struc
 
 static void destroy(struct handler_tool *self)
 {
+    own_handler_close(&self->own);
     schema_rows_finish(&self->rows);
     json_decref(self->parameters);
     free(self->doc);
     free(self);
 }
 
-static struct handler_tool *make(struct handler_tools *tools, const struct offer *offer)
+/* What the model is told of it. */
+static int describe(struct handler_tool *self, const struct offer *offer, struct fail *fail)
 {
-    struct handler_tool *self = calloc(1, sizeof(*self));
-    if (!self)
-        return NULL;
-    self->tools = tools;
-    memcpy(self->name, offer->name, sizeof(self->name));
     self->doc = strdup(offer->doc);
     self->parameters = json_deep_copy(offer->parameters);
-    if (!self->doc || !self->parameters || !schema_rows_read(self->parameters, &self->rows)) {
-        destroy(self);
-        return NULL;
-    }
+    if (!self->doc || !self->parameters || !schema_rows_read(self->parameters, &self->rows))
+        return fail_memory(fail);
     struct tool tool = {
         .name = self->name, .doc = self->doc, .parameters = self->parameters, .self = self, .call = call};
     memcpy(tool.arguments, self->rows.list, sizeof(tool.arguments));
     self->tool = tool;
-    return self;
+    return 0;
+}
+
+/* One that comes with the task begins before it is described. */
+static int start_own(struct handler_tool *self, const struct task_handler *handler, const struct offer **ret,
+                     struct fail *fail)
+{
+    struct sandbox *sandbox = self->tools->run ? self->tools->run->sandbox : NULL;
+    if (!sandbox)
+        return fail_set(fail, -EINVAL, "the tool %s comes with the task and needs a sandbox", handler->name);
+    int code = own_handler_open(&self->own, sandbox, handler, HANDLER_TOOL, stage_wire(STAGE_RUN), fail);
+    *ret = offers_find(&self->own.peer.offers, HANDLER_TOOL, handler->name);
+    return code;
 }
 
 static int find(struct tool_source *source, const char *name, const struct tool **ret, struct fail *fail)
 {
     struct handler_tools *tools = (struct handler_tools *)((char *)source - offsetof(struct handler_tools, source));
-    const struct offer *offer = handlers_find_offer(tools->job->context->handlers, HANDLER_TOOL, name);
-    if (!offer)
+    const struct task_handler *handler = task_handler_find(tools->job->task, name);
+    const struct offer *offer = handler ? NULL : handlers_find_offer(tools->job->context->handlers, HANDLER_TOOL, name);
+    if (!offer && !handler)
         return fail_set(fail, -EOWNERDEAD, "no handler of this worker offers the tool %.64s", name);
-    struct handler_tool *self = tools->count < TOOLBOX_MAX ? make(tools, offer) : NULL;
+    struct handler_tool *self = tools->count < TOOLBOX_MAX ? calloc(1, sizeof(*self)) : NULL;
     if (!self)
         return fail_memory(fail);
     tools->made[tools->count++] = self;
+    self->tools = tools;
+    snprintf(self->name, sizeof(self->name), "%s", name);
+    int code = handler ? start_own(self, handler, &offer, fail) : 0;
+    if (code == 0)
+        code = describe(self, offer, fail);
     *ret = &self->tool;
-    return 0;
+    return code;
 }
 
 void handler_tools_init(struct handler_tools *tools, const struct job *job)

@@ -9,11 +9,13 @@
 #include "workers/tools/toolbox.h"
 
 struct handler_tool;
+struct agent_run;
 
 /* Those that one rollout uses. */
 struct handler_tools {
     struct tool_source source; /* for struct agent_run */
     const struct job *job;
+    const struct agent_run *run; /* whose sandbox those run in that come with the task; set before the first is found */
     struct handler_tool *made[TOOLBOX_MAX];
     size_t count;
 };

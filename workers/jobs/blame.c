@@ -39,7 +39,9 @@ struct blame blame_get(enum blame_who who, enum blame_what what)
 
 int blame_inside(int code, struct fail *fail)
 {
-    if (code < 0 && code != -ECANCELED && code != -ETIMEDOUT && code != -ENOEXEC && code != -EOWNERDEAD)
-        return fail->code = -EIO;
-    return code;
+    static const int kept[] = {-ECANCELED, -ETIMEDOUT, -ENOEXEC, -EOWNERDEAD, -ENOTRECOVERABLE};
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+        if (code == kept[i])
+            return code;
+    return code < 0 ? fail->code = -EIO : code;
 }

@@ -252,6 +252,7 @@ static void run_agent(struct job *job, const struct agent *agent, struct engine 
                             .open_arg = stage,
                             .job = job,
                             .record = &record};
+    tools.run = &run;
     job_begin_work(job);
     enum outcome outcome = agent->run(&run);
     handler_tools_finish(&tools);

@@ -42,14 +42,8 @@ static inline int open_host_later(struct agent_run *run, struct fail *fail)
     return 0;
 }
 
-/* Runs the agent over the task, whose JSON has ' for ". */
-static inline void run_with_handlers(const struct agent *agent, struct attempt *attempt)
+static inline void run_as_it_stands(const struct agent *agent, struct attempt *attempt, const char *json)
 {
-    static char json[8192];
-    snprintf(json, sizeof(json), "%s", attempt->json);
-    for (char *at = json; *at; at++)
-        if (*at == '\'')
-            *at = '"';
     struct job job = {.context = &context};
     struct handler_tools tools;
     attempt->task = job.task = parse_task(json);
@@ -64,6 +58,7 @@ static inline void run_with_handlers(const struct agent *agent, struct attempt *
                                       .tools = &tools.source,
                                       .job = &job,
                                       .record = &attempt->record};
+    tools.run = &attempt->run;
     fiber_push_deadline(loop_now_ms() + (int64_t)attempt->task->limits.run_s * 1000);
     attempt->outcome = agent->run(&attempt->run);
     fiber_pop_deadline();
@@ -71,6 +66,17 @@ static inline void run_with_handlers(const struct agent *agent, struct attempt *
     handler_tools_finish(&tools);
     attempt_opened = attempt->run.sandbox != NULL;
     sandbox_close(&attempt->run.sandbox);
+}
+
+/* Runs the agent over the task, whose JSON has ' for ". */
+static inline void run_with_handlers(const struct agent *agent, struct attempt *attempt)
+{
+    static char json[8192];
+    snprintf(json, sizeof(json), "%s", attempt->json);
+    for (char *at = json; *at; at++)
+        if (*at == '\'')
+            *at = '"';
+    run_as_it_stands(agent, attempt, json);
 }
 
 #define HANDLER_RUN_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_kinds, tear_down_run_world)
