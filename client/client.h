@@ -9,7 +9,7 @@
 
 #include "client/link.h"
 #include "client/sluice.h"
-#include "client/trajectory_view.h"
+#include "client/stream/trajectory_view.h"
 #include "schemas/messages/message.h"
 
 struct answer;

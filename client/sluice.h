@@ -116,6 +116,15 @@ const char *sluice_warning(const struct sluice_client *client);
 int sluice_renew(struct sluice_client *client, const char *stream, uint64_t *count);
 
 /* One trajectory; arrays of equal length, borrowed until the next sluice_next or close. */
+struct sluice_sampling { /* as the engine was asked */
+    double temperature, top_p, min_p;
+    unsigned top_k, max_tokens; /* top_k 0: off */
+    int64_t seed;               /* -1: the engine's choice */
+};
+struct sluice_span {         /* of a turn's tokens, what one version of the policy sampled */
+    uint32_t offset, length; /* within the turn */
+    const char *version;
+};
 struct sluice_turn {
     uint32_t offset, length; /* tokens, within its trace */
     const char *role;        /* "prompt", "assistant", "user" or "tool" */
@@ -123,6 +132,19 @@ struct sluice_turn {
     uint32_t prompt_tokens, cached_tokens;
     double seconds;
     double queue_seconds, prefill_seconds, decode_seconds; /* as the engine said; -1: it did not */
+    const struct sluice_sampling *sampling;                /* assistant; NULL: not known */
+    const struct sluice_span
+        *versions; /* where `version` joins several and the engine said which is which; else none */
+    size_t version_count;
+};
+struct sluice_column {       /* of a trace, by name: a row for each token from `offset` on (docs/trajectory.md) */
+    const char *name, *type; /* "u8", "i8", "u16", "i16", "u32", "i32", "f16" or "f32" */
+    uint32_t offset, rows;
+    const uint32_t *shape; /* of one element; none: it is one value */
+    size_t shape_count;
+    const uint32_t *counts; /* of each row's elements; NULL: one */
+    const void *values;
+    size_t value_bytes;
 };
 struct sluice_trace {
     const uint32_t *token_ids;
@@ -131,12 +153,15 @@ struct sluice_trace {
     size_t token_count;
     const struct sluice_turn *turns;
     size_t turn_count;
+    const struct sluice_column *columns;
+    size_t column_count;
     const char *reason;                             /* why this trace started, "" for the first */
     const char *template_digest, *tokenizer_digest; /* of its engine; "": not known */
 };
 struct sluice_message {
     const char *role, *content, *tool;
     int exit_status;
+    bool sampled; /* the policy said it; else it was given, or told */
 };
 struct sluice_breach {
     const char *limit; /* a limit's name: "memory", "disk" ... */
@@ -159,13 +184,42 @@ struct sluice_tamper { /* files of the agent's that decide what runs when an eva
     const struct sluice_touched *files; /* the first of each kind */
     size_t file_count;
 };
+struct sluice_part { /* of a reward */
+    const char *name;
+    double value, weight;
+};
+struct sluice_metric {
+    const char *name;
+    double value;
+};
+struct sluice_test {
+    const char *name, *status; /* "passed", "failed", "skipped" or "error" */
+    const char *message;       /* NULL: none */
+    double seconds;            /* -1: not known */
+};
+struct sluice_tests {
+    uint64_t passed, failed, skipped, error; /* of all, listed or not */
+    double pass_fraction;                    /* passed of passed, failed and error; -1: there is none of these */
+    const struct sluice_test *list;
+    size_t list_count;
+};
 struct sluice_trajectory {
     const char *stream, *rollout, *group, *task;
     uint64_t seq;
     unsigned sample, attempt;
     const char *outcome; /* "ok", "agent", "task", "infra", "cancelled" */
     bool trainable, has_reward;
-    double reward;
+    double reward, raw_reward; /* raw: the evaluator's, before the task's shaping; the same where there is none */
+    const struct sluice_part *parts;
+    size_t part_count;
+    const struct sluice_metric *metrics;
+    size_t metric_count;
+    const struct sluice_tests *tests; /* NULL: the evaluator told of none */
+    unsigned group_size, group_ended; /* rollouts; of them ended when it had, itself among them; 0: not known */
+    const char *metadata;             /* the task's, one JSON object as text; "": none */
+    const char *end;                  /* how the agent ended, as a code (docs/trajectory.md); "": not by itself */
+    bool truncated;                   /* a limit on tokens cut it off */
+    unsigned run_attempt;             /* how often the run was handed out; 0: not known */
     const char *detail, *init_layer, *engine;
     const char *agent, *logprobs_mode;              /* "" when the agent never ran */
     const char *template_digest, *tokenizer_digest; /* of the engine last asked; traces have their own */

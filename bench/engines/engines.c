@@ -189,7 +189,7 @@ static void record_turn(struct record *record, const struct generation *got)
     if (!record_start_trace(record, "") ||
         !record_append(record, &prompt_turn, prompt.ids, NULL, prompt.count, false) ||
         !record_append(record, &turn, got->sampled.ids, got->logprobs, got->sampled.count, true) ||
-        !record_say(record, "assistant", slice_from_str(got->text), NULL, 0))
+        !record_say_sampled(record, slice_from_str(got->text)))
         give_up("a record", "it is full");
 }
 

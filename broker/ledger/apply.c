@@ -1,5 +1,6 @@
 /* What each PERSIST_* effect writes. */
 #include "broker/ledger/inner.h"
+#include "schemas/task/task_member.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -39,7 +40,8 @@ static int add_group(struct ledger *ledger, const struct effect *effect, int64_t
                      summary ? MAYBE_TEXT(summary->image) : NOTHING, FACT(summary->needs_engine),
                      FACT(summary->limit_ms[STAGE_INIT]), FACT(summary->limit_ms[STAGE_RUN]),
                      FACT(summary->limit_ms[STAGE_EVAL]), FACT(summary->total_ms), FACT(summary->bytes),
-                     TEXT(summary ? summary->policy : slice_of("", 0)), TEXT(effect->task));
+                     TEXT(summary ? summary->policy : slice_of("", 0)),
+                     MAYBE_TEXT(task_member(effect->task, "metadata")), TEXT(effect->task));
 #undef FACT
 }
 
@@ -83,8 +85,9 @@ static int apply_run(struct ledger *ledger, const struct effect *effect, struct 
         return code;
     return ledger_do(ledger, LEDGER_ADD_RUN, fail, NUMBER(rollout), TEXT(slice_from_str(outcome_wire(effect->outcome))),
                      MAYBE_TEXT(effect->detail), NUMBER(effect->ms), MAYBE_TEXT(effect->engine),
-                     MAYBE_TEXT(effect->layer_digest), MAYBE_TEXT(effect->answer), MAYBE_BLOB(effect->layer),
-                     MAYBE_BLOB(effect->record));
+                     MAYBE_TEXT(effect->layer_digest), effect->has_length ? NUMBER(effect->sampled_tokens) : NOTHING,
+                     effect->has_length ? NUMBER(effect->truncated) : NOTHING, MAYBE_TEXT(effect->answer),
+                     MAYBE_BLOB(effect->layer), MAYBE_BLOB(effect->record));
 }
 
 static int apply_again(struct ledger *ledger, const struct effect *effect, struct fail *fail)
@@ -109,13 +112,16 @@ static int apply_end(struct ledger *ledger, const struct effect *effect, struct 
     if (code == 0 && effect->record.len)
         code = ledger_do(ledger, LEDGER_SET_RECORD, fail, NUMBER(rollout), TEXT(outcome), NUMBER(end->run_ms),
                          BLOB(effect->record));
+    if (code == 0 && effect->verdict.len)
+        code = ledger_do(ledger, LEDGER_SET_VERDICT, fail, NUMBER(rollout), BLOB(effect->verdict));
     if (code)
         return code;
     return ledger_do(ledger, LEDGER_ADD_END, fail, NUMBER(stream), NUMBER(end->seq), NUMBER(rollout), TEXT(end->group),
                      TEXT(end->task), NUMBER(end->attempt), TEXT(outcome), NUMBER(end->trainable),
                      end->has_reward ? REAL(end->reward) : NOTHING, MAYBE_TEXT(end->detail),
                      MAYBE_TEXT(end->init_layer), MAYBE_TEXT(end->engine), NUMBER(end->wait_ms), NUMBER(end->init_ms),
-                     NUMBER(end->run_ms), NUMBER(end->eval_ms), NUMBER(end->ended_ms), NUMBER(end->clock_ms));
+                     NUMBER(end->run_ms), NUMBER(end->eval_ms), NUMBER(end->ended_ms), NUMBER(end->clock_ms),
+                     end->has_raw_reward ? REAL(end->raw_reward) : NOTHING, NUMBER(end->group_ended));
 }
 
 static int apply_ack(struct ledger *ledger, const struct effect *effect, struct fail *fail)

@@ -55,6 +55,9 @@ static int load_run(struct ledger *ledger, struct slice rollout, struct msg_job_
     ret->has_run_layer_digest = ret->run_layer_digest.len > 0;
     ret->has_answer = ret->answer.len > 0;
     ret->has_run_layer = ret->run_layer.len > 0;
+    ret->has_sampled_tokens = ret->has_truncated = !ledger_is_null(ledger, LEDGER_LOAD_RUN, 3);
+    ret->sampled_tokens = (uint64_t)ledger_number(ledger, LEDGER_LOAD_RUN, 3);
+    ret->truncated = ledger_number(ledger, LEDGER_LOAD_RUN, 4) != 0;
     return 0;
 }
 
@@ -105,6 +108,20 @@ static void read_end(struct ledger *ledger, enum ledger_statement end, struct ms
     ret->rollout = slice_from_str(ledger->rollout);
 }
 
+/* What LOAD_END alone has: of its group, and the reward before it was shaped. */
+static void read_rest(struct ledger *ledger, struct msg_trajectory *ret)
+{
+    const enum ledger_statement end = LEDGER_LOAD_END;
+    ret->has_raw_reward = !ledger_is_null(ledger, end, 15);
+    ret->raw_reward = ledger_real(ledger, end, 15);
+    ret->has_group_ended = !ledger_is_null(ledger, end, 16);
+    ret->group_ended = (uint64_t)ledger_number(ledger, end, 16);
+    ret->has_group_size = !ledger_is_null(ledger, end, 17);
+    ret->group_size = (uint64_t)ledger_number(ledger, end, 17);
+    ret->metadata = ledger_slice(ledger, end, 18);
+    ret->has_metadata = ret->metadata.len > 0;
+}
+
 int ledger_load_trajectory(struct ledger *ledger, struct slice stream, uint64_t seq, struct msg_trajectory *ret,
                            struct fail *fail)
 {
@@ -120,10 +137,14 @@ int ledger_load_trajectory(struct ledger *ledger, struct slice stream, uint64_t 
         return fail_set(fail, -ENOENT, "the ledger has no number %llu of stream %.*s", (unsigned long long)seq,
                         SLICE_ARG(stream));
     read_end(ledger, LEDGER_LOAD_END, ret);
+    read_rest(ledger, ret);
     code = ledger_ask(ledger, LEDGER_LOAD_RECORD, VALUES(NUMBER(ledger_number(ledger, LEDGER_LOAD_END, 0))), fail);
-    if (code > 0)
+    if (code > 0) {
         ret->record = ledger_slice(ledger, LEDGER_LOAD_RECORD, 0);
+        ret->verdict = ledger_slice(ledger, LEDGER_LOAD_RECORD, 1);
+    }
     ret->has_record = ret->record.len > 0;
+    ret->has_verdict = ret->verdict.len > 0;
     return code < 0 ? code : 0;
 }
 

@@ -95,6 +95,9 @@ def put_data(kind):
     for field in dataclasses.fields(kind):
         print(f"| `{field.name}` | {type_name(field)} | {said[field.name]} |")
     for name, thing in vars(kind).items():
+        if isinstance(thing, property):
+            print(f"| `{name}` | {thing.fget.__annotations__['return']} | {words(thing)} |")
+    for name, thing in vars(kind).items():
         if inspect.isfunction(thing) and not name.startswith("_"):
             print(f"\n`{signature(kind.__name__ + '.' + name, thing)}`\n\n{blocks(thing)}")
 

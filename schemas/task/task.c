@@ -20,6 +20,11 @@ static bool samples_nothing(const struct task *task)
 
 bool task_needs_engine(const struct task *task) { return !samples_nothing(task); }
 
+bool task_is_shaped(const struct task *task)
+{
+    return task->shaping.max_tokens > 0 || strcmp(task->shaping.truncated, "filter") == 0;
+}
+
 /* ---- what several fields say together ------------------------------------------------ */
 
 static bool check_messages(const struct task *task, struct refusal *no)
@@ -91,6 +96,23 @@ static bool check_eval(const struct task *task, struct refusal *no)
                       "there is a reward file, "
                       "status 0 alone is a verdict");
     return check_answers(task, no);
+}
+
+static bool check_shaping(const struct task *task, struct refusal *no)
+{
+    const struct task_shaping *shaping = &task->shaping;
+    static const char buffer[] = "shaping.buffer_tokens";
+    if (shaping->max_tokens == 0)
+        return shaping->buffer_tokens == 0 ||
+               refuse(no, REFUSAL_BAD_TASK, buffer, "%s goes with shaping.max_tokens, and this task has none", buffer);
+    if (shaping->buffer_tokens == 0)
+        return refuse(no, REFUSAL_MISSING_FIELD, buffer, "%s is missing; shaping.max_tokens requires it", buffer);
+    if (shaping->buffer_tokens > shaping->max_tokens)
+        return refuse(no, REFUSAL_TOO_LARGE, buffer, "%s must be at most shaping.max_tokens, %llu", buffer,
+                      (unsigned long long)shaping->max_tokens);
+    return strcmp(task->eval_kind, "none") != 0 || strcmp(task->kind, "noop") == 0 ||
+           refuse(no, REFUSAL_BAD_TASK, "shaping.max_tokens",
+                  "shaping.max_tokens changes a reward, and eval.kind none gives none");
 }
 
 /* ---- the whole ------------------------------------------------------------------------- */
@@ -168,7 +190,7 @@ static json_t *load(struct slice json, struct refusal *no)
 static bool read_task(struct task *task, const json_t *json, struct refusal *no)
 {
     return task_begin(task, no) && task_read_object("", json, "", task, no) && task_settle_agent(task, no) &&
-           check_messages(task, no) && check_eval(task, no);
+           check_messages(task, no) && check_eval(task, no) && check_shaping(task, no);
 }
 
 struct task *task_parse(struct slice json, struct refusal *no)
@@ -246,7 +268,8 @@ void task_destroy(struct task *task)
                      task->eval_tests,
                      task->eval_checker,
                      task->eval_score,
-                     task->eval_source};
+                     task->eval_source,
+                     task->shaping.truncated};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         free(texts[i]);
     free(task->messages);

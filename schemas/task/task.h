@@ -85,6 +85,14 @@ struct task_limits {
     char *on_stale;          /* "stop", "refresh" or "mark" */
 };
 
+/* What becomes of a reward by the number of sampled tokens. */
+struct task_shaping {
+    uint64_t max_tokens;    /* 0: no penalty */
+    uint64_t buffer_tokens; /* 1 to max_tokens, where there is one */
+    double penalty;
+    char *truncated; /* "keep" or "filter" */
+};
+
 struct task {
     char *id;                      /* "task" */
     char *kind;                    /* "sandbox" (default) or "noop": a row of the task-kind table */
@@ -140,6 +148,7 @@ struct task {
     struct task_handler *handlers;
     size_t handler_count;
 
+    struct task_shaping shaping;
     struct task_limits limits;
     uint64_t samples; /* default for submit, 1 */
 };
@@ -168,6 +177,9 @@ bool task_tool_is_built_in(const char *name);
 /* By the words of task.def. */
 bool task_agent_is_built_in(const struct task *task);
 bool task_evaluator_is_built_in(const struct task *task);
+
+/* Whether its shaping asks how long a rollout was. */
+bool task_is_shaped(const struct task *task);
 
 /* 1 to 32 of a-z, 0-9 and -, a letter first: it is part of a path and of a variable's name. */
 bool task_grant_is_valid(const char *name);

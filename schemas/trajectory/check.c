@@ -70,6 +70,35 @@ static bool check_times(const struct spot *spot, const struct record_turn *turn)
     return true;
 }
 
+static bool check_sampling(const struct spot *spot, const struct record_sampling *sampling, bool said)
+{
+    if (!sampling)
+        return true;
+    if (!said)
+        return refuse_at(spot, "sampling", REFUSAL_WRONG_TYPE, "is given of a turn that is not the assistant's");
+    return (isfinite(sampling->temperature) && isfinite(sampling->top_p) && isfinite(sampling->min_p)) ||
+           refuse_at(spot, "sampling", REFUSAL_NOT_FINITE, "holds a number that is not finite");
+}
+
+/* None, or spans that cover the turn in order without gaps. */
+static bool check_versions(const struct spot *spot, const struct record_turn *turn, bool said)
+{
+    uint32_t covered = 0;
+    if (turn->version_count == 0)
+        return true;
+    if (!said || turn->version_count > RECORD_SPANS_MAX)
+        return refuse_at(spot, "versions", REFUSAL_WRONG_TYPE, "are too many, or not of the assistant's turn");
+    for (size_t i = 0; i < turn->version_count; i++) {
+        const struct record_span *span = &turn->versions[i];
+        if (!check_texts(spot, MAP_record_span, span))
+            return false;
+        if (span->offset != covered || span->length == 0 || span->length > turn->length - covered)
+            return refuse_at(spot, "versions", REFUSAL_WRONG_TYPE, "do not continue one another within the turn");
+        covered += span->length;
+    }
+    return covered == turn->length || refuse_at(spot, "versions", REFUSAL_TOO_SMALL, "do not cover the turn");
+}
+
 static bool check_turn(const struct spot *spot, const struct record_turn *turn)
 {
     static const char *const roles[] = {"prompt", "assistant", "user", "tool", NULL};
@@ -82,7 +111,7 @@ static bool check_turn(const struct spot *spot, const struct record_turn *turn)
     if (said ? !is_one_of(turn->finish, finishes) : turn->finish[0] != '\0')
         return refuse_at(spot, "finish", REFUSAL_WRONG_TYPE,
                          "is not stop, length or abort for the assistant, and empty for others");
-    return check_times(spot, turn);
+    return check_times(spot, turn) && check_sampling(spot, turn->sampling, said) && check_versions(spot, turn, said);
 }
 
 /* What a turn covers: only the assistant's tokens may be sampled. */
@@ -121,7 +150,7 @@ static bool check_trace(const struct spot *spot, const struct record_trace *trac
     }
     if (covered != trace->token_count)
         return refuse_at(spot, "turns", REFUSAL_TOO_SMALL, "do not cover the trace's tokens");
-    return true;
+    return record_columns_check(trace, spot->path, spot->no);
 }
 
 static bool check_message(const struct spot *spot, const struct record_message *message)
@@ -131,6 +160,8 @@ static bool check_message(const struct spot *spot, const struct record_message *
         return refuse_at(spot, "role", REFUSAL_WRONG_TYPE, "is not system, user, assistant or tool");
     if (!message->content || !utf8_is_valid(slice_from_str(message->content)))
         return refuse_at(spot, "content", REFUSAL_NOT_UTF8, "is not UTF-8 text");
+    if (message->sampled && strcmp(message->role, "assistant") != 0)
+        return refuse_at(spot, "sampled", REFUSAL_WRONG_TYPE, "is true of a message that is not the assistant's");
     if (message->tool && !utf8_is_valid(slice_from_str(message->tool)))
         return refuse_at(spot, "tool", REFUSAL_NOT_UTF8, "is not UTF-8 text");
     return true;
@@ -175,11 +206,16 @@ static bool check_tamper(const struct spot *whole, const struct record_tamper *t
 
 static bool check_totals(const struct record *record, const struct spot *spot)
 {
-    size_t tokens = 0, turns = 0;
+    size_t tokens = 0, turns = 0, bytes = 0;
     for (size_t i = 0; i < record->trace_count; i++) {
-        tokens += record->traces[i].token_count;
-        turns += record->traces[i].turn_count;
+        const struct record_trace *trace = &record->traces[i];
+        tokens += trace->token_count;
+        turns += trace->turn_count;
+        for (size_t k = 0; k < trace->column_count; k++)
+            bytes += trace->columns[k].values.bytes + trace->columns[k].counts.bytes;
     }
+    if (bytes > RECORD_COLUMN_BYTES_MAX)
+        return refuse_at(spot, "traces", REFUSAL_TOO_LARGE, "hold columns that are too large together");
     return (tokens <= RECORD_TOKENS_MAX && turns <= RECORD_TURNS_MAX) ||
            refuse_at(spot, "traces", REFUSAL_TOO_LARGE, "hold too many tokens or turns together");
 }

@@ -7,14 +7,14 @@
 #include "schemas/messages/reader.h"
 #include "schemas/trajectory/trajectory_wire.h"
 
-/* Three maps deep at most, as the tables are; what is counted is counted over all traces. */
+/* Four maps deep at most, as the tables are; what is counted is counted over all traces. */
 struct decoder {
     struct reader in;
     struct refusal *no;
     const char *what; /* is read, for sentences */
     uint32_t version; /* of the record; 0: not read yet */
     char path[128];   /* where we are: "traces[0].turns[3]" */
-    size_t tokens, turns;
+    size_t tokens, turns, column_bytes;
 };
 
 static bool decode_map(struct decoder *decoder, enum record_map_id id, void *base);
@@ -108,6 +108,37 @@ static bool decode_i32(struct decoder *decoder, int32_t *ret)
     return *ret == object.via.i64 || refuse_here(decoder, REFUSAL_TOO_LARGE, "is beyond 32 bits");
 }
 
+static bool decode_bool(struct decoder *decoder, bool *ret)
+{
+    msgpack_object object;
+    if (!reader_scalar(&decoder->in, &object) || object.type != MSGPACK_OBJECT_BOOLEAN)
+        return refuse_here(decoder, REFUSAL_WRONG_TYPE, "is not true or false or is cut short");
+    *ret = object.via.boolean;
+    return true;
+}
+
+static bool decode_optional_i64(struct decoder *decoder, int64_t *ret)
+{
+    uint64_t value;
+    if (!decode_u64(decoder, &value))
+        return false;
+    *ret = (int64_t)value;
+    return value <= INT64_MAX || refuse_here(decoder, REFUSAL_TOO_LARGE, "is above 63 bits");
+}
+
+static bool decode_shape(struct decoder *decoder, struct record_shape *ret)
+{
+    uint32_t count;
+    if (!reader_array(&decoder->in, &count))
+        return refuse_here(decoder, REFUSAL_WRONG_TYPE, "is not an array or is cut short");
+    if (count > RECORD_DIMENSIONS_MAX)
+        return refuse_here(decoder, REFUSAL_TOO_LARGE, "has more dimensions than a row may");
+    for (ret->count = 0; ret->count < count; ret->count++)
+        if (!decode_u32(decoder, &ret->sizes[ret->count]))
+            return false;
+    return true;
+}
+
 /* ---- columns ------------------------------------------------------------------------------ */
 
 /* The first column of a trace says how many tokens it has; the others must agree. */
@@ -160,6 +191,22 @@ static bool decode_column(struct decoder *decoder, const struct record_field *fi
     return unpack(&column, *values) || refuse_here(decoder, REFUSAL_MALFORMED, "is damaged LZ4");
 }
 
+/* Of a column more: its rows are counted once all of it is read (check_columns.c). */
+static bool decode_values(struct decoder *decoder, struct record_values *ret)
+{
+    struct record_column column = {0};
+    if (!decode_map(decoder, MAP_record_column, &column) || !check_column(decoder, &column, 1))
+        return false;
+    if (column.length > RECORD_COLUMN_BYTES_MAX - decoder->column_bytes)
+        return refuse_here(decoder, REFUSAL_TOO_LARGE, "holds more than all columns together may");
+    decoder->column_bytes += column.length;
+    ret->data = malloc(column.length ? column.length : 1);
+    ret->bytes = column.length;
+    if (!ret->data)
+        return refuse_here(decoder, REFUSAL_TOO_LARGE, "cannot be held: out of memory");
+    return unpack(&column, ret->data) || refuse_here(decoder, REFUSAL_MALFORMED, "is damaged LZ4");
+}
+
 /* ---- lists and maps ------------------------------------------------------------------------- */
 
 static bool decode_list(struct decoder *decoder, const struct record_field *field, void *base)
@@ -185,6 +232,13 @@ static bool decode_list(struct decoder *decoder, const struct record_field *fiel
     return true;
 }
 
+/* What an absent key means, where that is not all zero bytes. */
+static void begin_map(enum record_map_id id, void *base)
+{
+    if (id == MAP_record_sampling)
+        ((struct record_sampling *)base)->seed = -1;
+}
+
 /* The decoder refuses a key given twice, so there is nothing here yet. */
 static bool decode_optional(struct decoder *decoder, const struct record_field *field, void *ret)
 {
@@ -192,6 +246,7 @@ static bool decode_optional(struct decoder *decoder, const struct record_field *
     *(void **)ret = map;
     if (!map)
         return refuse_here(decoder, REFUSAL_TOO_LARGE, "cannot be held: out of memory");
+    begin_map(field->element, map);
     return decode_map(decoder, field->element, map);
 }
 
@@ -208,6 +263,11 @@ static bool decode_value(struct decoder *decoder, const struct record_field *fie
     case RECORD_I32: return decode_i32(decoder, value);
     case RECORD_REAL: return decode_real(decoder, value);
     case RECORD_OPTIONAL_REAL: return decode_optional_real(decoder, value);
+    case RECORD_BOOL: return decode_bool(decoder, value);
+    case RECORD_OPTIONAL_I64: return decode_optional_i64(decoder, value);
+    case RECORD_SHAPE: return decode_shape(decoder, value);
+    case RECORD_VALUES:
+    case RECORD_OPTIONAL_VALUES: return decode_values(decoder, value);
     case RECORD_COLUMN: return decode_column(decoder, field, base);
     case RECORD_LIST: return decode_list(decoder, field, base);
     case RECORD_OPTIONAL: return decode_optional(decoder, field, value);
@@ -284,9 +344,25 @@ static bool decode_map(struct decoder *decoder, enum record_map_id id, void *bas
     return true;
 }
 
-/* What version 2 added and is neither optional nor empty where it is unknown. */
+/* What was sampled was said behind all that was given: as many replies as there are turns of the assistant's. */
+static void mark_sampled(struct record *record)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < record->trace_count; i++)
+        for (size_t k = 0; k < record->traces[i].turn_count; k++)
+            left += strcmp(record->traces[i].turns[k].role, "assistant") == 0;
+    for (size_t i = record->message_count; i > 0 && left > 0; i--) {
+        struct record_message *message = &record->messages[i - 1];
+        message->sampled = strcmp(message->role, "assistant") == 0;
+        left -= message->sampled;
+    }
+}
+
+/* What later versions added and is neither optional nor empty where it is unknown. */
 static void upgrade(struct record *record)
 {
+    if (record->version < 4)
+        mark_sampled(record);
     for (size_t i = 0; record->version < 2 && i < record->trace_count; i++)
         memcpy(record->traces[i].template_digest, record->template_digest, sizeof(record->template_digest));
     record->version = RECORD_VERSION;

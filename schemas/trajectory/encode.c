@@ -22,6 +22,20 @@ static bool make_column(const void *values, size_t length, struct buffer *scratc
     return true;
 }
 
+static bool encode_values(struct buffer *out, const struct record_values *values)
+{
+    AUTO_BUFFER scratch = {0};
+    struct record_column column;
+    return make_column(values->data, values->bytes, &scratch, &column) && encode_map(out, MAP_record_column, &column);
+}
+
+static void encode_shape(msgpack_packer *packer, const struct record_shape *shape)
+{
+    msgpack_pack_array(packer, shape->count);
+    for (uint32_t i = 0; i < shape->count; i++)
+        msgpack_pack_uint32(packer, shape->sizes[i]);
+}
+
 static bool encode_column(struct buffer *out, const struct record_field *field, const struct record_trace *trace)
 {
     AUTO_BUFFER scratch = {0};
@@ -59,6 +73,11 @@ static bool encode_value(struct buffer *out, const struct record_field *field, c
     case RECORD_I32: msgpack_pack_int32(&packer, *(const int32_t *)value); break;
     case RECORD_REAL: msgpack_pack_double(&packer, *(const double *)value); break;
     case RECORD_OPTIONAL_REAL: msgpack_pack_double(&packer, ((const struct record_seconds *)value)->value); break;
+    case RECORD_BOOL: *(const bool *)value ? msgpack_pack_true(&packer) : msgpack_pack_false(&packer); break;
+    case RECORD_OPTIONAL_I64: msgpack_pack_int64(&packer, *(const int64_t *)value); break;
+    case RECORD_SHAPE: encode_shape(&packer, value); break;
+    case RECORD_VALUES:
+    case RECORD_OPTIONAL_VALUES: return encode_values(out, value);
     case RECORD_COLUMN: return encode_column(out, field, base);
     case RECORD_LIST: return encode_list(out, field, base);
     case RECORD_OPTIONAL: return encode_map(out, field->element, *(void *const *)value);
@@ -71,6 +90,10 @@ static bool is_absent(const struct record_field *field, const void *base)
     const void *value = (const char *)base + field->offset;
     if (field->type == RECORD_OPTIONAL_REAL)
         return !((const struct record_seconds *)value)->is_known;
+    if (field->type == RECORD_OPTIONAL_I64)
+        return *(const int64_t *)value < 0;
+    if (field->type == RECORD_OPTIONAL_VALUES)
+        return !((const struct record_values *)value)->data;
     return record_field_is_optional(field) && !*(void *const *)value;
 }
 
@@ -103,9 +126,7 @@ bool record_encode(const struct record *record, struct buffer *out, struct refus
     size_t start = out->len;
     if (!record_check(record, no))
         return false;
-    struct record written = *record;
-    written.version = record->tamper ? RECORD_VERSION : RECORD_VERSION_PLAIN;
-    bool encoded = encode_map(out, MAP_record, &written);
+    bool encoded = encode_map(out, MAP_record, record);
     size_t len = out->len - start;
     if (encoded && len <= RECORD_BYTES_MAX)
         return true;

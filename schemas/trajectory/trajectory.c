@@ -19,6 +19,11 @@
 #define SIZE_I32(owner, key) 0
 #define SIZE_REAL(owner, key) 0
 #define SIZE_OPTIONAL_REAL(owner, key) 0
+#define SIZE_OPTIONAL_I64(owner, key) 0
+#define SIZE_BOOL(owner, key) 0
+#define SIZE_SHAPE(owner, key) 0
+#define SIZE_VALUES(owner, key) 0
+#define SIZE_OPTIONAL_VALUES(owner, key) 0
 
 #define RECORD_MAP(owner)                                                                                              \
     static const struct record_map *describe_##owner(void)                                                             \
@@ -33,8 +38,10 @@
      .offset = offsetof(self, key_),                                                                                   \
      .size = SIZE_##type_(owner, key_)},
 #define RECORD_LIST(owner, key_, element_, count_, capacity_, max_)                                                    \
+    RECORD_ADDED_LIST(1, owner, key_, element_, count_, capacity_, max_)
+#define RECORD_ADDED_LIST(since_, owner, key_, element_, count_, capacity_, max_)                                      \
     {.key = #key_,                                                                                                     \
-     .since = 1,                                                                                                       \
+     .since = since_,                                                                                                  \
      .type = RECORD_LIST,                                                                                              \
      .offset = offsetof(self, key_),                                                                                   \
      .element = MAP_##element_,                                                                                        \
@@ -55,6 +62,7 @@
 #undef RECORD_FIELD
 #undef RECORD_ADDED
 #undef RECORD_LIST
+#undef RECORD_ADDED_LIST
 #undef RECORD_OPTIONAL
 #undef RECORD_MAP_END
 
@@ -65,6 +73,7 @@ const struct record_map *record_map_get(enum record_map_id id)
 #define RECORD_FIELD(owner, type, key)
 #define RECORD_ADDED(version, owner, type, key)
 #define RECORD_LIST(owner, key, element, count, capacity, max)
+#define RECORD_ADDED_LIST(version, owner, key, element, count, capacity, max)
 #define RECORD_OPTIONAL(owner, key, element)
 #define RECORD_MAP_END(owner)
 #include "schemas/trajectory/trajectory.def"
@@ -72,6 +81,7 @@ const struct record_map *record_map_get(enum record_map_id id)
 #undef RECORD_FIELD
 #undef RECORD_ADDED
 #undef RECORD_LIST
+#undef RECORD_ADDED_LIST
 #undef RECORD_OPTIONAL
 #undef RECORD_MAP_END
     };
@@ -81,6 +91,7 @@ const struct record_map *record_map_get(enum record_map_id id)
 bool record_field_is_optional(const struct record_field *field)
 {
     return field->type == RECORD_OPTIONAL_STRING || field->type == RECORD_OPTIONAL_REAL ||
+           field->type == RECORD_OPTIONAL_I64 || field->type == RECORD_OPTIONAL_VALUES ||
            field->type == RECORD_OPTIONAL;
 }
 
@@ -88,14 +99,35 @@ bool record_field_is_optional(const struct record_field *field)
 
 void record_init(struct record *record) { *record = (struct record){.version = RECORD_VERSION}; }
 
+static void turn_finish(struct record_turn *turn)
+{
+    free(turn->sampling);
+    free(turn->versions);
+}
+
+static void extra_finish(struct record_extra *column)
+{
+    free(column->values.data);
+    free(column->counts.data);
+}
+
+static void trace_finish(struct record_trace *trace)
+{
+    for (size_t i = 0; i < trace->turn_count; i++)
+        turn_finish(&trace->turns[i]);
+    for (size_t i = 0; i < trace->column_count; i++)
+        extra_finish(&trace->columns[i]);
+    free(trace->token_ids);
+    free(trace->mask);
+    free(trace->logprobs);
+    free(trace->turns);
+    free(trace->columns);
+}
+
 void record_finish(struct record *record)
 {
-    for (size_t i = 0; i < record->trace_count; i++) {
-        free(record->traces[i].token_ids);
-        free(record->traces[i].mask);
-        free(record->traces[i].logprobs);
-        free(record->traces[i].turns);
-    }
+    for (size_t i = 0; i < record->trace_count; i++)
+        trace_finish(&record->traces[i]);
     for (size_t i = 0; i < record->message_count; i++) {
         free(record->messages[i].role);
         free(record->messages[i].content);
@@ -176,6 +208,24 @@ static bool has_room(const struct record *record, size_t count)
     return record->trace_count > 0 && count <= RECORD_TOKENS_MAX - tokens && turns < RECORD_TURNS_MAX;
 }
 
+/* With copies of what it points to; false when out of memory. */
+static bool turn_copy(struct record_turn *to, const struct record_turn *from)
+{
+    *to = *from;
+    to->version_capacity = from->version_count;
+    to->sampling = from->sampling ? malloc(sizeof(*to->sampling)) : NULL;
+    to->versions = from->version_count ? calloc(from->version_count, sizeof(*to->versions)) : NULL;
+    if ((from->sampling && !to->sampling) || (from->version_count && !to->versions)) {
+        turn_finish(to);
+        return false;
+    }
+    if (from->sampling)
+        *to->sampling = *from->sampling;
+    if (from->version_count)
+        memcpy(to->versions, from->versions, from->version_count * sizeof(*to->versions));
+    return true;
+}
+
 bool record_append(struct record *record, const struct record_turn *turn, const uint32_t *token_ids,
                    const float *logprobs, size_t count, bool sampled)
 {
@@ -189,7 +239,10 @@ bool record_append(struct record *record, const struct record_turn *turn, const 
     if (!added)
         return false;
     size_t at = trace->token_count;
-    *added = *turn;
+    if (!turn_copy(added, turn)) {
+        trace->turn_count--;
+        return false;
+    }
     added->offset = (uint32_t)at;
     added->length = (uint32_t)count;
     if (count) {
@@ -210,7 +263,8 @@ static char *repaired(struct slice text)
     return buffer_take_str(&out);
 }
 
-bool record_say(struct record *record, const char *role, struct slice content, const char *tool, int exit_status)
+static bool say(struct record *record, const char *role, struct slice content, const char *tool, int exit_status,
+                bool sampled)
 {
     struct record_message *message = record_list_add(&record->messages, &record->message_count,
                                                      &record->message_capacity, sizeof(*message), RECORD_MESSAGES_MAX);
@@ -220,6 +274,7 @@ bool record_say(struct record *record, const char *role, struct slice content, c
     message->content = repaired(content);
     message->tool = tool ? repaired(slice_from_str(tool)) : NULL;
     message->exit_status = exit_status;
+    message->sampled = sampled;
     if (message->role && message->content && (message->tool || !tool))
         return true;
     free(message->role);
@@ -227,6 +282,16 @@ bool record_say(struct record *record, const char *role, struct slice content, c
     free(message->tool);
     record->message_count--;
     return false;
+}
+
+bool record_say(struct record *record, const char *role, struct slice content, const char *tool, int exit_status)
+{
+    return say(record, role, content, tool, exit_status, false);
+}
+
+bool record_say_sampled(struct record *record, struct slice content)
+{
+    return say(record, "assistant", content, NULL, 0, true);
 }
 
 struct record_sandbox *record_add_sandbox(struct record *record)

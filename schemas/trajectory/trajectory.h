@@ -8,9 +8,9 @@
  * where the prompt could not be extended id for id; `reason` says why.
  *
  * Bytes: a MessagePack map {version, agent, template_digest, tokenizer_digest, logprobs_mode,
- * traces: [...], messages: [...], sandbox: {...}, tamper: {...}} (trajectory.def). Older versions are read too, and
- * are of RECORD_VERSION once read: what they did not have is unknown or empty, and their traces have
- * the record's template_digest.
+ * end, truncated, attempt, traces: [...], messages: [...], sandbox: {...}, tamper: {...}} (trajectory.def). Older
+ * versions are read too, and are of RECORD_VERSION once read: what they did not have is unknown or empty, but for their
+ * traces, which have the record's template_digest, and for their last replies, which count as sampled.
  * Each array is a map {codec: "raw"|"lz4", length: bytes when raw, data: bin} of
  * little-endian values; lz4 is the LZ4 block format, used when it helps.
  */
@@ -21,12 +21,15 @@
 
 /* Of one record, all its traces together. */
 enum {
-    RECORD_VERSION = 3,
-    RECORD_VERSION_PLAIN = 2, /* of the bytes of a record without `tamper`, which readers of that version read */
+    RECORD_VERSION = 4,
     RECORD_TOKENS_MAX = 1 << 22,
     RECORD_TURNS_MAX = 4096,
     RECORD_TRACES_MAX = 1024,
     RECORD_MESSAGES_MAX = 16384,
+    RECORD_SPANS_MAX = 256,              /* of a turn */
+    RECORD_COLUMNS_MAX = 16,             /* of a trace */
+    RECORD_DIMENSIONS_MAX = 4,           /* of a column's row */
+    RECORD_COLUMN_BYTES_MAX = 256 << 20, /* of all columns together, unpacked */
     RECORD_BREACHES_MAX = 32,
     RECORD_TOUCHED_MAX = 64,
     RECORD_BYTES_MAX = 64 << 20 /* encoded */
@@ -38,6 +41,19 @@ struct record_seconds {
     double value;
 };
 
+/* A run of a turn's tokens that one version of the policy sampled. */
+struct record_span {
+    uint32_t offset, length; /* in tokens, within the turn */
+    char version[64];
+};
+
+/* As the engine was asked. */
+struct record_sampling {
+    double temperature, top_p, min_p;
+    uint32_t top_k, max_tokens; /* top_k 0: off */
+    int64_t seed;               /* -1: none, the engine's choice */
+};
+
 struct record_turn {
     uint32_t offset, length;               /* in tokens, within its trace */
     char role[16];                         /* "prompt", "assistant", "user" or "tool" */
@@ -47,6 +63,32 @@ struct record_turn {
     uint32_t prompt_tokens, cached_tokens; /* assistant: as the engine reported */
     double seconds;                        /* model call or tool call */
     struct record_seconds queue_seconds, prefill_seconds, decode_seconds; /* of it, as the engine said */
+    struct record_sampling *sampling; /* assistant: NULL where it is not known; owned */
+    struct record_span *versions; /* assistant: where `version` joins several; else none; they cover the turn; owned */
+    size_t version_count, version_capacity;
+};
+
+struct record_shape {
+    uint32_t count; /* 0: a row is one value */
+    uint32_t sizes[RECORD_DIMENSIONS_MAX];
+};
+
+struct record_values {
+    void *data; /* little-endian; owned */
+    size_t bytes;
+};
+
+/*
+ * A column more, by name: what some engines tell and some trainers want of a trace's tokens, a row for each from
+ * `offset` on. A row is of the given shape; with `counts`, it is so many of these.
+ */
+struct record_extra {
+    char name[64]; /* a to z, 0 to 9 and _, a letter first; each once in a trace */
+    char type[8];  /* "u8", "i8", "u16", "i16", "u32", "i32", "f16" or "f32" */
+    uint32_t offset, rows;
+    struct record_shape shape;
+    struct record_values counts; /* u32, one for each row; all zero: each row is one */
+    struct record_values values;
 };
 
 struct record_trace {
@@ -56,6 +98,8 @@ struct record_trace {
     size_t token_count, token_capacity;
     struct record_turn *turns;
     size_t turn_count, turn_capacity;
+    struct record_extra *columns;
+    size_t column_count, column_capacity;
     char reason[128];                               /* why this trace started, "" for the first */
     char template_digest[80], tokenizer_digest[80]; /* of the engine that it started on */
 };
@@ -65,6 +109,7 @@ struct record_message {  /* for people; tokens are the truth */
     char *content;       /* UTF-8 */
     char *tool;          /* tool: its name and its arguments, e.g. "bash: ls -l"; else NULL */
     int32_t exit_status; /* tool: the command's */
+    bool sampled;        /* assistant: the policy said it; else it was given with the task, as an example is */
 };
 
 /* How often the agent went over one of its limits. */
@@ -102,6 +147,9 @@ struct record {
     char agent[104];                                /* a kind, or NAME@VERSION of a handler's */
     char template_digest[80], tokenizer_digest[80]; /* as the engine last told; "" unknown */
     char logprobs_mode[32];                         /* "raw", "processed" or "unknown": of the engine's distribution */
+    char end[16];     /* how the agent ended, as a code (docs/trajectory.md); "" unknown */
+    bool truncated;   /* a limit on tokens cut it off */
+    uint32_t attempt; /* of this run: how often the stage was handed out; 0 unknown */
     struct record_trace *traces;
     size_t trace_count, trace_capacity;
     struct record_message *messages;
@@ -120,7 +168,7 @@ void record_finish(struct record *record);
 bool record_start_trace(struct record *record, const char *reason);
 /*
  * Appends one turn to the last trace: `count` ids, all with the same mask bit.
- * logprobs may be NULL (zeros). turn->offset and ->length are filled in here.
+ * logprobs may be NULL (zeros). turn->offset and ->length are filled in here, and what it points to is copied.
  * False when out of memory or beyond RECORD_TOKENS_MAX / RECORD_TURNS_MAX.
  */
 bool record_append(struct record *record, const struct record_turn *turn, const uint32_t *token_ids,
@@ -130,6 +178,13 @@ bool record_append(struct record *record, const struct record_turn *turn, const 
  * of memory or beyond RECORD_MESSAGES_MAX.
  */
 bool record_say(struct record *record, const char *role, struct slice content, const char *tool, int exit_status);
+
+/* What the policy said, as the assistant. */
+bool record_say_sampled(struct record *record, struct slice content);
+/* Copies it, for the trace's tokens so far; false when out of memory or beyond RECORD_COLUMNS_MAX. */
+bool record_add_column(struct record_trace *trace, const struct record_extra *column);
+/* Bytes of one value of that type; 0: there is no such type. */
+size_t record_type_size(const char *type);
 
 /* The record's sandbox, all 0 when it is new; NULL when out of memory. */
 struct record_sandbox *record_add_sandbox(struct record *record);

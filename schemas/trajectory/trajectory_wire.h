@@ -26,10 +26,15 @@ enum record_type {
     RECORD_U64,
     RECORD_I32,
     RECORD_REAL,
-    RECORD_OPTIONAL_REAL, /* struct record_seconds */
-    RECORD_COLUMN,        /* of values of `size` bytes, token_count of them */
-    RECORD_LIST,          /* of elements, each a map */
-    RECORD_OPTIONAL       /* a map, owned; NULL when absent */
+    RECORD_BOOL,
+    RECORD_OPTIONAL_REAL,   /* struct record_seconds */
+    RECORD_OPTIONAL_I64,    /* int64_t, absent where it is negative */
+    RECORD_SHAPE,           /* struct record_shape */
+    RECORD_VALUES,          /* struct record_values */
+    RECORD_OPTIONAL_VALUES, /* the same, absent where there are none */
+    RECORD_COLUMN,          /* of values of `size` bytes, token_count of them */
+    RECORD_LIST,            /* of elements, each a map */
+    RECORD_OPTIONAL         /* a map, owned; NULL when absent */
 };
 
 enum record_map_id {
@@ -37,6 +42,7 @@ enum record_map_id {
 #define RECORD_FIELD(owner, type, key)
 #define RECORD_ADDED(version, owner, type, key)
 #define RECORD_LIST(owner, key, element, count, capacity, max)
+#define RECORD_ADDED_LIST(version, owner, key, element, count, capacity, max)
 #define RECORD_OPTIONAL(owner, key, element)
 #define RECORD_MAP_END(owner)
 #include "schemas/trajectory/trajectory.def"
@@ -44,6 +50,7 @@ enum record_map_id {
 #undef RECORD_FIELD
 #undef RECORD_ADDED
 #undef RECORD_LIST
+#undef RECORD_ADDED_LIST
 #undef RECORD_OPTIONAL
 #undef RECORD_MAP_END
     RECORD_MAP_COUNT
@@ -77,6 +84,9 @@ bool record_map_decode(struct slice bytes, enum record_map_id id, uint32_t versi
                        struct refusal *no);
 /* Every TEXT of a map ends within its room and is UTF-8; else *ret_key is the one that is not. */
 bool record_texts_check(enum record_map_id id, const void *base, const char **ret_key, enum refusal_reason *ret_reason);
+
+/* The trace's columns: their names, types and shapes, and that floats are finite. `path` leads to the trace. */
+bool record_columns_check(const struct record_trace *trace, const char *path, struct refusal *no);
 
 /* A zeroed element more at the list's end, or NULL: out of memory, or `max` are there. */
 void *record_list_add(void *list, size_t *count, size_t *capacity, size_t size, size_t max);

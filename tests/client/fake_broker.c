@@ -90,7 +90,7 @@ static void make_record(const struct fake_broker *broker, struct buffer *out)
     bool good = record_start_trace(&record, "") && record_append(&record, &prompt, ids, NULL, 1, false) &&
                 record_append(&record, &said, ids + 1, logprobs, 2, true) &&
                 record_say(&record, "user", slice_from_str("1+1?"), NULL, 0) &&
-                record_say(&record, "assistant", spiced(broker, content, "2"), NULL, 0) &&
+                record_say_sampled(&record, spiced(broker, content, "2")) &&
                 (!*broker->spice || record_say(&record, "tool", spiced(broker, content, "out"), tool, 1)) &&
                 record_encode(&record, out, &no);
     fake_need(good, "a good message");

@@ -34,6 +34,7 @@ struct agent_run {
     struct staleness age;  /* of its turns; all zero at first */
     char *answer;          /* out: the agent's last words; free */
     char detail[1024];     /* out: why it ended, one line */
+    char end[16];          /* out: the same as a code (docs/trajectory.md); "": not by itself or a limit */
     enum fault fault;      /* out: what is to blame for INFRA, where that is known */
 };
 

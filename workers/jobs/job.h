@@ -51,8 +51,12 @@ struct job_result {
     enum outcome outcome;
     enum fault fault; /* task and infra: what is to blame, where that is known */
     char detail[2048];
-    struct verdict verdict;                         /* eval: its reward counts with outcome ok only; `why` is unused */
-    struct layer layer;                             /* init, run */
+    struct verdict verdict; /* eval: its reward counts with outcome ok only; `why` is unused */
+    struct layer layer;     /* init, run */
+    double raw_reward;      /* eval: the evaluator's, where has_raw_reward: the task's shaping made another of it */
+    bool has_raw_reward, filtered;                  /* eval; filtered: shaping leaves the rollout out */
+    uint64_t sampled_tokens;                        /* run */
+    bool truncated;                                 /* run: a limit on tokens cut it off */
     char *answer;                                   /* run; may be NULL; cut to 65,536 bytes of UTF-8 when sent */
     struct buffer record;                           /* run: encoded; may be empty */
     char tokenizer_digest[80], template_digest[80]; /* run: of all its traces; "": nothing was sampled */

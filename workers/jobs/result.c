@@ -26,6 +26,19 @@ static void put_products(struct msg_job_result *message, const struct job_result
     message->has_template_digest = message->template_digest.len > 0;
 }
 
+/* What the task's shaping asks of a run, and what it made of an evaluation. */
+static void put_shaping(struct msg_job_result *message, const struct job *job)
+{
+    const struct job_result *result = &job->result;
+    const bool is_run = slice_is(job->start.stage, stage_wire(STAGE_RUN));
+    message->has_sampled_tokens = message->has_truncated = is_run && job->task && task_is_shaped(job->task);
+    message->sampled_tokens = result->sampled_tokens;
+    message->truncated = result->truncated;
+    message->has_raw_reward = message->has_reward && result->has_raw_reward;
+    message->raw_reward = result->raw_reward;
+    message->has_filtered = message->filtered = result->filtered;
+}
+
 /* A broken evaluator's tests say what broke; its reward is none. False with a refusal: the verdict breaks its schema. */
 static bool put_verdict(struct msg_job_result *message, const struct job_result *result, struct buffer *bytes,
                         struct refusal *no)
@@ -65,7 +78,9 @@ bool result_encode(struct job *job, const char *worker, uint64_t token, uint64_t
     put_products(&message, result);
     AUTO_BUFFER verdict = {0};
     struct refusal no;
-    if (put_verdict(&message, result, &verdict, &no) && message_encode(MSG_job_result, &message, out, &no))
+    bool fits = put_verdict(&message, result, &verdict, &no);
+    put_shaping(&message, job);
+    if (fits && message_encode(MSG_job_result, &message, out, &no))
         return !out->failed;
     job_set_outcome(job, OUTCOME_INFRA, "the result cannot be sent: %s: %s", no.field, no.text);
     return result_encode_bare(job->start.job, worker, token, ms, result, out);

@@ -7,6 +7,7 @@
 #include "workers/runtime/fiber.h"
 #include "workers/runtime/loop_now.h"
 #include "workers/jobs/result.h"
+#include "workers/jobs/shaping.h"
 #include "workers/stages/kinds.h"
 
 enum { STUCK_MS = 5000 };
@@ -67,6 +68,8 @@ static void work_stage(struct running_job *self, const struct task_kind *kind, e
         stages[stage](job);
     else
         job_set_fault(job, OUTCOME_INFRA, FAULT_NODE, "out of memory");
+    if (stage == STAGE_EVAL)
+        shaping_apply(job);
 }
 
 static void work(void *arg)

@@ -183,6 +183,24 @@ static void keep_identity(struct job *job, const struct record *record)
     }
 }
 
+/* Of the agent that wrote it: how it ended, and how long it went on. */
+static void keep_end(struct job *job, const struct agent_run *run, const char *end)
+{
+    struct record *record = run->record;
+    struct job_result *result = &job->result;
+    const char *finish = "";
+    for (size_t i = 0; i < record->trace_count; i++)
+        for (size_t k = 0; k < record->traces[i].turn_count; k++)
+            if (strcmp(record->traces[i].turns[k].role, "assistant") == 0) {
+                result->sampled_tokens += record->traces[i].turns[k].length;
+                finish = record->traces[i].turns[k].finish;
+            }
+    snprintf(record->end, sizeof(record->end), "%s", end);
+    record->truncated = strcmp(finish, "length") == 0 || strcmp(end, "context") == 0;
+    record->attempt = (uint32_t)job->start.attempt;
+    result->truncated = record->truncated;
+}
+
 static void keep_record(struct job *job, const struct record *record)
 {
     struct refusal no = {0};
@@ -229,6 +247,7 @@ static void finish_run(struct job *job, struct stage_sandbox *stage, const struc
     else if (outcome == OUTCOME_TASK || outcome == OUTCOME_INFRA || is_stale || !stage->sandbox ||
              pack(job, stage, BLAME_AGENT))
         say_end(job, run, (struct blame){.outcome = outcome, .fault = run->fault}, run->detail);
+    keep_end(job, run, breach ? "limit" : run->end);
     if (stage_record_usage(stage, is_late, run->record) && stage_record_touched(stage, run->record))
         keep_record(job, run->record);
     else

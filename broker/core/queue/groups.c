@@ -188,6 +188,9 @@ static struct core_end describe_end(struct core *core, const struct rollout *rol
         .trainable = ending->trainable,
         .has_reward = ending->has_reward,
         .reward = ending->reward,
+        .has_raw_reward = ending->has_raw_reward,
+        .raw_reward = ending->raw_reward,
+        .group_ended = group->samples - work->live + 1,
         .detail = end_detail(core, rollout, ending),
         .init_layer = effect_copy(core, slice_from_str(work->init_layer)),
         .engine = effect_copy(core, engine_url(rollout->engine)),
@@ -200,7 +203,7 @@ static struct core_end describe_end(struct core *core, const struct rollout *rol
     };
 }
 
-static void emit_end(struct core *core, const struct core_end *end, struct slice record)
+static void emit_end(struct core *core, const struct core_end *end, const struct ending *ending)
 {
     struct effect *persist = effect_push(core, PERSIST_END);
     persist->end = *end;
@@ -209,7 +212,8 @@ static void emit_end(struct core *core, const struct core_end *end, struct slice
     persist->group = end->group;
     persist->rollout = end->rollout;
     persist->outcome = end->outcome;
-    persist->record = record;
+    persist->record = ending->record;
+    persist->verdict = ending->verdict;
     struct effect *publish = effect_push(core, PUBLISH_TRAJECTORY);
     publish->stream = end->stream;
     publish->seq = end->seq;
@@ -227,13 +231,14 @@ void rollout_end(struct core *core, struct rollout *rollout, const struct ending
     stream->fresh = true;
     stream->pending--;
     quota_release(core, stream->owner, QUOTA_ROLLOUTS, 1);
-    retention_keep(core, stream, ending->record.len ? ending->record.len : rollout->record_bytes);
+    retention_keep(core, stream,
+                   (ending->record.len ? ending->record.len : rollout->record_bytes) + ending->verdict.len);
     if (group->work->lease_ms)
         stream->under_lease--;
     core->ended[ending->outcome]++;
     stream->owner->ended[ending->outcome]++;
     struct core_end end = describe_end(core, rollout, ending);
-    emit_end(core, &end, ending->record);
+    emit_end(core, &end, ending);
     rollout_set_engine(core, rollout, NULL);
     job_clear(&rollout->job);
     group->work->live--;

@@ -11,9 +11,9 @@ struct stream;
 /* How a rollout is to end. */
 struct ending {
     enum outcome outcome;
-    bool trainable, has_reward;
-    double reward;
-    struct slice detail, record;
+    bool trainable, has_reward, has_raw_reward;
+    double reward, raw_reward; /* raw: before the task's shaping, where that made another of it */
+    struct slice detail, record, verdict;
     uint64_t eval_ms;
 };
 

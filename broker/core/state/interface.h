@@ -66,9 +66,9 @@ enum effect_kind {
     /* persist */
     PERSIST_GROUP,    /* a new group: group, stream, samples, task (from msg group.submit) */
     PERSIST_INIT,     /* group's init ended ok: layer_digest, layer, ms */
-    PERSIST_RUN,      /* rollout's run ended ok or agent: outcome, detail, layer, answer, record, ms, engine */
-    PERSIST_END,      /* rollout ended: everything of `end`; record and answer stay as PERSIST_RUN left them,
-                         unless `record` is given (run ended task or infra with a record) */
+    PERSIST_RUN,      /* rollout's run ended ok or agent: outcome, detail, layer, answer, record, ms, engine, length */
+    PERSIST_END,      /* rollout ended: everything of `end`, and its verdict; record and answer stay as PERSIST_RUN
+                         left them, unless `record` is given (run ended task or infra with a record) */
     PERSIST_ACK,      /* stream acknowledged up to seq */
     PERSIST_ENGINE,   /* engine url is as `row` says (present true) or removed (false) */
     PERSIST_POLICY,   /* `policy` serves that (present true), or is no more (false) */
@@ -101,8 +101,9 @@ struct core_end {
     struct slice rollout, group, task;
     uint64_t sample, attempt;
     enum outcome outcome;
-    bool trainable, has_reward;
-    double reward;
+    bool trainable, has_reward, has_raw_reward;
+    double reward, raw_reward;
+    uint64_t group_ended; /* rollouts of its group, itself among them */
     struct slice detail, init_layer, engine;
     uint64_t wait_ms, init_ms, run_ms, eval_ms, ended_ms;
     uint64_t clock_ms; /* when it ended by the ledger's clock, as ended_ms is by the wall clock */
@@ -162,7 +163,7 @@ struct effect {
     bool present;
     struct slice group, rollout, stream, job, engine;
     uint64_t seq, sample, token;
-    struct slice detail, record; /* borrowed from the message in hand */
+    struct slice detail, record, verdict; /* borrowed from the message in hand */
     union {
         struct {                                               /* PERSIST_GROUP */
             uint64_t samples, priority, lease_ms, accepted_ms; /* accepted_ms by the ledger's clock */
@@ -174,6 +175,8 @@ struct effect {
         struct { /* PERSIST_INIT, PERSIST_RUN: borrowed from the message in hand */
             struct slice layer_digest, layer, answer;
             uint64_t ms;
+            bool has_length, truncated; /* RUN: what the task's shaping asks for, told or not */
+            uint64_t sampled_tokens;    /* likewise */
         };
         struct core_end end;                   /* PERSIST_END */
         struct core_failures failures;         /* PERSIST_FAILURES */

@@ -75,6 +75,9 @@ static void run_done(struct core *core, struct job *job, const struct msg_job_re
     persist->answer = in->answer;
     persist->record = in->record;
     persist->ms = in->ms;
+    persist->has_length = in->has_sampled_tokens;
+    persist->sampled_tokens = in->has_sampled_tokens ? in->sampled_tokens : 0;
+    persist->truncated = in->has_truncated && in->truncated;
     persist->engine = engine;
     if (rollout->engine)
         engine_works(core, rollout->engine);
@@ -90,9 +93,12 @@ static void eval_ok(struct core *core, struct job *job, const struct msg_job_res
     enum outcome outcome = (enum outcome)job_rollout(job)->run_outcome;
     job_end(core, job,
             &(struct ending){.outcome = outcome,
-                             .trainable = outcome_is_trainable(outcome),
+                             .trainable = outcome_is_trainable(outcome) && !(in->has_filtered && in->filtered),
                              .has_reward = in->has_reward,
                              .reward = in->has_reward ? in->reward : 0,
+                             .has_raw_reward = in->has_reward && in->has_raw_reward,
+                             .raw_reward = in->has_reward && in->has_raw_reward ? in->raw_reward : 0,
+                             .verdict = in->verdict,
                              .detail = in->detail,
                              .eval_ms = in->ms});
 }

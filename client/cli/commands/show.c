@@ -46,6 +46,31 @@ static void print_detail(const char *detail, const struct paint *paint)
         print_quoted(detail, "", paint);
 }
 
+static void print_tests(const struct sluice_tests *tests)
+{
+    printf("tests     %llu passed, %llu failed, %llu skipped, %llu came to no result\n",
+           (unsigned long long)tests->passed, (unsigned long long)tests->failed, (unsigned long long)tests->skipped,
+           (unsigned long long)tests->error);
+    for (size_t i = 0; i < tests->list_count; i++) {
+        const struct sluice_test *test = &tests->list[i];
+        const char *why = test->message ? test->message : "";
+        if (strcmp(test->status, "failed") == 0 || strcmp(test->status, "error") == 0)
+            sanitize_print(stdout, "          %-6s  %s%s%.*s\n", test->status, test->name, *why ? ": " : "",
+                           (int)strcspn(why, "\n"), why);
+    }
+}
+
+static void print_verdict(const struct sluice_trajectory *t)
+{
+    for (size_t i = 0; i < t->part_count; i++)
+        sanitize_print(stdout, "          %s %.4g, weight %.4g\n", t->parts[i].name, t->parts[i].value,
+                       t->parts[i].weight);
+    for (size_t i = 0; i < t->metric_count; i++)
+        sanitize_print(stdout, "metric    %s %.6g\n", t->metrics[i].name, t->metrics[i].value);
+    if (t->tests)
+        print_tests(t->tests);
+}
+
 static void print_head(const struct sluice_trajectory *t, const struct paint *paint)
 {
     char reward[32];
@@ -54,7 +79,18 @@ static void print_head(const struct sluice_trajectory *t, const struct paint *pa
                    t->task, t->sample, t->attempt, (unsigned long long)t->seq, t->stream);
     sanitize_print(stdout, "outcome   %s%s\n", t->outcome, t->trainable ? "" : ", not to be trained on");
     printf("reward    %s", t->has_reward ? reward : "none");
+    if (t->has_reward && t->raw_reward != t->reward)
+        printf(", %.4g before shaping", t->raw_reward);
     print_detail(t->detail, paint);
+    print_verdict(t);
+    if (*t->end)
+        sanitize_print(stdout, "end       %s%s\n", t->end, t->truncated ? ", truncated" : "");
+    if (t->group_size)
+        printf("group     %u of its %u rollouts had ended\n", t->group_ended, t->group_size);
+    if (*t->metadata) {
+        printf("metadata  ");
+        json_line(stdout, t->metadata);
+    }
 }
 
 static void print_times(const struct sluice_trajectory *t)

@@ -18,9 +18,11 @@ from .groups import Group
 from .messages import MessageError
 from .service import local
 from .tokenizer import tokenizer_digest
-from .trajectory import Message, Sandbox, Tamper, Trace, Trajectory, Turn
+from .trajectory import (Column, Message, Sampling, Sandbox, Tamper, Test, Tests, Trace, Trajectory, Turn,
+                         VersionSpan)
 
 __version__ = "0.1.0"
-__all__ = ["Client", "AsyncClient", "Trajectory", "Group", "Trace", "Turn", "Message", "Sandbox", "Tamper", "SluiceError",
+__all__ = ["Client", "AsyncClient", "Trajectory", "Group", "Trace", "Turn", "Sampling", "VersionSpan", "Column",
+           "Tests", "Test", "Message", "Sandbox", "Tamper", "SluiceError",
            "BadArgument", "Refused", "BadTask", "BrokerSilent", "AuthRefused", "NotAllowed", "Full", "Forgotten",
            "OtherLedger", "OtherTokens", "MessageError", "ServiceError", "local", "tokenizer_digest"]

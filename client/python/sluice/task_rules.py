@@ -472,6 +472,22 @@ _EVALUATORS: List[str] = OBJECTS["eval"]["kind"].words or []
 _HANDLERS_MAY = ("eval.files", "eval.trust", "eval.network", "eval.answer", "eval.answers")
 
 
+def _check_shaping(kind: str, told: Told) -> None:
+    most, buffer = told.get("shaping.max_tokens", 0), told.get("shaping.buffer_tokens", 0)
+    field = "shaping.buffer_tokens"
+    if not most:
+        if buffer:
+            raise TaskError("bad-task", field, f"{field} goes with shaping.max_tokens, and this task has none")
+        return
+    if not buffer:
+        raise TaskError("missing-field", field, f"{field} is missing; shaping.max_tokens requires it")
+    if buffer > most:
+        raise TaskError("too-large", field, f"{field} must be at most shaping.max_tokens, {most}")
+    if told.get("eval.kind", "none") == "none" and kind != "noop":
+        raise TaskError("bad-task", "shaping.max_tokens",
+                        "shaping.max_tokens changes a reward, and eval.kind none gives none")
+
+
 def _check_eval(told: Told) -> None:
     kind = told.get("eval.kind", "none")
     for field, of, required in _EVAL_RULES:
@@ -543,3 +559,4 @@ def check_task(text: str, value: Any) -> None:
     _check_agent(kind, told)
     _check_messages(kind, told)
     _check_eval(told)
+    _check_shaping(kind, told)

@@ -113,6 +113,52 @@ static void a_trajectory_comes_back_with_every_field(void **state)
     assert_int_equal(ledger_load_trajectory(world->ledger, S("none"), 1, &got, &fail), -ENOENT);
 }
 
+static void what_an_evaluator_said_beyond_the_reward_comes_back_with_its_group_and_metadata(void **state)
+{
+    struct world *world = *state;
+    struct effect asked = group("a", "train", 3), end = end_of("train", 1, "a", "a/1");
+    asked.task = S("{\"task\":\"t\",\"metadata\": {\"k\": [1, 2] } }");
+    end.verdict = S("the verdict");
+    end.end.has_raw_reward = true;
+    end.end.raw_reward = -2.25;
+    end.end.group_ended = 2;
+    const struct effect effects[] = {asked, run_of("a/1", S("the record")), end, end_of("train", 2, "a", "a/2")};
+    commit(world, effects, 4);
+    reopen(world);
+    struct msg_trajectory got;
+    assert_int_equal(ledger_load_trajectory(world->ledger, S("train"), 1, &got, NULL), 0);
+    assert_true(slice_is(got.verdict, "the verdict") && got.has_verdict && slice_is(got.record, "the record"));
+    assert_true(slice_is(got.metadata, "{\"k\": [1, 2] }") && got.has_metadata);
+    assert_true(got.has_raw_reward && got.raw_reward == -2.25 && got.reward == 0.5);
+    assert_true(got.has_group_size && got.group_size == 3 && got.has_group_ended && got.group_ended == 2);
+    assert_int_equal(ledger_load_trajectory(world->ledger, S("train"), 2, &got, NULL), 0);
+    assert_false(got.has_verdict || got.has_raw_reward);
+}
+
+static void an_evaluation_is_told_how_long_the_run_was_where_the_run_said_so(void **state)
+{
+    struct world *world = *state;
+    struct effect run = run_of("a/0", S("record"));
+    run.has_length = run.truncated = true;
+    run.sampled_tokens = 1220;
+    const struct effect effects[] = {group("a", "train", 2), init_of("a", S(""), S("")), run,
+                                     run_of("a/1", S("record"))};
+    struct effect job = {.kind = LANE_JOB,
+                         .stage = STAGE_EVAL,
+                         .job = S("eval:a/0"),
+                         .group = S("a"),
+                         .rollout = S("a/0"),
+                         .attempt = 1,
+                         .token = 1};
+    struct msg_job_start start;
+    commit(world, effects, 4);
+    assert_int_equal(ledger_load_job(world->ledger, &job, &start, NULL), 0);
+    assert_true(start.has_sampled_tokens && start.sampled_tokens == 1220 && start.has_truncated && start.truncated);
+    job.rollout = S("a/1");
+    assert_int_equal(ledger_load_job(world->ledger, &job, &start, NULL), 0);
+    assert_false(start.has_sampled_tokens || start.has_truncated);
+}
+
 static void a_record_given_with_the_end_is_kept(void **state)
 {
     struct world *world = *state;
@@ -266,6 +312,8 @@ int main(void)
         TEST(each_start_has_a_greater_epoch),
         TEST(the_highest_version_outlives_the_engine_that_served_it),
         TEST(a_trajectory_comes_back_with_every_field),
+        TEST(what_an_evaluator_said_beyond_the_reward_comes_back_with_its_group_and_metadata),
+        TEST(an_evaluation_is_told_how_long_the_run_was_where_the_run_said_so),
         TEST(a_record_given_with_the_end_is_kept),
         TEST(a_jobs_payload_is_the_same_from_the_cache_and_from_the_file),
         TEST(a_layer_too_large_for_the_cache_is_read_each_time),

@@ -119,10 +119,14 @@ static void version_1_gets_what_later_ones_know(void **state)
     assert_int_equal(groups, 5);
 }
 
+#define AS_VERSION_13                                                                                                  \
+    "ALTER TABLE groups DROP COLUMN metadata; ALTER TABLE runs DROP COLUMN sampled_tokens;"                            \
+    "ALTER TABLE runs DROP COLUMN truncated; ALTER TABLE runs DROP COLUMN verdict;"                                    \
+    "ALTER TABLE ends DROP COLUMN raw_reward; ALTER TABLE ends DROP COLUMN group_ended; PRAGMA user_version = 13;"
 #define AS_VERSION_12                                                                                                  \
-    "ALTER TABLE engines DROP COLUMN policy; ALTER TABLE engines DROP COLUMN tokenizer;"                               \
-    "ALTER TABLE engines DROP COLUMN template; ALTER TABLE groups DROP COLUMN policy;"                                 \
-    "DROP TABLE policies; PRAGMA user_version = 12;"
+    AS_VERSION_13 "ALTER TABLE engines DROP COLUMN policy; ALTER TABLE engines DROP COLUMN tokenizer;"                 \
+                  "ALTER TABLE engines DROP COLUMN template; ALTER TABLE groups DROP COLUMN policy;"                   \
+                  "DROP TABLE policies; PRAGMA user_version = 12;"
 #define AS_VERSION_11 AS_VERSION_12 "ALTER TABLE ends DROP COLUMN clock_ms; PRAGMA user_version = 11;"
 #define AS_VERSION_10 AS_VERSION_11 "DROP TABLE leases; PRAGMA user_version = 10;"
 #define AS_VERSION_9 AS_VERSION_10 "DROP TABLE past_groups; PRAGMA user_version = 9;"
@@ -219,6 +223,35 @@ static void version_9_knew_the_last_groups_by_name_and_forgot_all_others(void **
         snprintf(id, sizeof(id), "g%d", i);
         assert_int_equal(ledger_find_past(world->ledger, S(id), &hash, NULL), 1);
     }
+}
+
+static struct effect group_with(const char *id, const char *task)
+{
+    struct effect effect = group(id, "train", 2);
+    effect.task = S(task);
+    return effect;
+}
+
+/* What the task says of itself is found in it; how many had ended of a group, nobody knows any more. */
+static void version_13_kept_no_metadata_and_no_verdicts(void **state)
+{
+    struct world *world = *state;
+    static const char with[] = "{\"task\":\"t\",\"prompt\":\"p\",\"metadata\":{\"k\": [1, \"x\"]}}";
+    const struct effect effects[] = {
+        group_with("a", with),         group_with("b", "{\"task\":\"t\"}"), group_with("c", "{\"metadata\":[[["),
+        run_of("a/0", S("record")),    end_of("train", 1, "a", "a/0"),      end_of("train", 2, "b", "b/0"),
+        end_of("train", 3, "c", "c/0")};
+    struct msg_trajectory got;
+    commit(world, effects, 7);
+    take_back(world, AS_VERSION_13);
+    open_ledger(world);
+    assert_int_equal(ledger_load_trajectory(world->ledger, S("train"), 1, &got, NULL), 0);
+    assert_true(slice_is(got.metadata, "{\"k\":[1,\"x\"]}") && got.group_size == 2 && slice_is(got.record, "record"));
+    assert_false(got.has_group_ended || got.has_raw_reward || got.has_verdict);
+    assert_int_equal(ledger_load_trajectory(world->ledger, S("train"), 2, &got, NULL), 0);
+    assert_false(got.has_metadata);
+    assert_int_equal(ledger_load_trajectory(world->ledger, S("train"), 3, &got, NULL), 0);
+    assert_false(got.has_metadata);
 }
 
 static void version_12_knew_no_policies_and_not_what_engines_serve(void **state)
@@ -401,6 +434,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(version_1_restores_what_it_held_and_goes_on),
         TEST(version_1_gets_what_later_ones_know),
+        TEST(version_13_kept_no_metadata_and_no_verdicts),
         TEST(version_12_knew_no_policies_and_not_what_engines_serve),
         TEST(version_11_took_ages_from_the_wall_clock),
         TEST(version_10_did_not_know_who_has_which_job),

@@ -13,7 +13,7 @@
 #include "common/base/buffer.h"
 #include "common/base/cleanup.h"
 
-enum { KEYS_MAX = 128 };
+enum { KEYS_MAX = 192 };
 struct keys {
     char names[KEYS_MAX][96]; /* "traces[].turns[].role" */
     size_t count;
@@ -65,8 +65,16 @@ static void written_keys(struct keys *keys, const struct sluice_trajectory *traj
 static const uint32_t ids[] = {1};
 static const uint8_t mask[] = {1};
 static const float logprobs[] = {-0.5f};
-static const struct sluice_turn full_turn = {
-    .role = "assistant", .length = 1, .finish = "stop", .engine = "http://e", .version = "v"};
+static const struct sluice_sampling sampling = {.temperature = 1, .top_p = 1, .max_tokens = 1, .seed = 7};
+static const struct sluice_span span = {.length = 1, .version = "v"};
+static const struct sluice_turn full_turn = {.role = "assistant",
+                                             .length = 1,
+                                             .finish = "stop",
+                                             .engine = "http://e",
+                                             .version = "v",
+                                             .sampling = &sampling,
+                                             .versions = &span,
+                                             .version_count = 1};
 static const struct sluice_turn bare_turn = {.role = "prompt",
                                              .length = 1,
                                              .finish = "",
@@ -75,8 +83,18 @@ static const struct sluice_turn bare_turn = {.role = "prompt",
                                              .queue_seconds = -1,
                                              .prefill_seconds = -1,
                                              .decode_seconds = -1};
-static const struct sluice_message full_message = {.role = "tool", .content = "", .tool = "bash: ls"};
+/* The assistant's has no tool, but what is said of both is said. */
+static const struct sluice_message full_message = {.role = "assistant", .content = "", .tool = "bash: ls"};
 static const struct sluice_message bare_message = {.role = "user", .content = ""};
+static const uint32_t counts[] = {1};
+static const struct sluice_column full_column = {
+    .name = "kept_ids", .type = "u32", .rows = 1, .counts = counts, .values = ids, .value_bytes = 4};
+static const struct sluice_column bare_column = {
+    .name = "teacher_logprobs", .type = "f32", .rows = 1, .values = logprobs, .value_bytes = 4};
+static const struct sluice_part part = {.name = "correct", .value = 1, .weight = 0.5};
+static const struct sluice_metric metric = {.name = "edits", .value = 3};
+static const struct sluice_test test = {.name = "test_sum", .status = "failed", .message = "3", .seconds = 0.5};
+static const struct sluice_tests test_counts = {.failed = 1, .pass_fraction = 0, .list = &test, .list_count = 1};
 static const struct sluice_breach breach = {.limit = "disk", .count = 1};
 static const struct sluice_sandbox sandbox = {.breaches = &breach, .breach_count = 1};
 static const struct sluice_touched touched = {.what = "shell", .path = "bin/bash"};
@@ -91,6 +109,8 @@ static void make_keys(struct keys *keys, bool is_full)
                                        .token_count = 1,
                                        .turns = is_full ? &full_turn : &bare_turn,
                                        .turn_count = 1,
+                                       .columns = is_full ? &full_column : &bare_column,
+                                       .column_count = 1,
                                        .reason = "",
                                        .template_digest = "",
                                        .tokenizer_digest = ""};
@@ -99,6 +119,15 @@ static void make_keys(struct keys *keys, bool is_full)
                                                  .group = "g",
                                                  .task = "t",
                                                  .outcome = "ok",
+                                                 .parts = &part,
+                                                 .part_count = 1,
+                                                 .metrics = &metric,
+                                                 .metric_count = 1,
+                                                 .tests = is_full ? &test_counts : NULL,
+                                                 .group_size = is_full ? 8 : 0,
+                                                 .group_ended = is_full ? 3 : 0,
+                                                 .metadata = is_full ? "{}" : "",
+                                                 .end = "",
                                                  .detail = "",
                                                  .init_layer = "",
                                                  .engine = "",
@@ -134,7 +163,9 @@ static void read_page(struct keys *all, struct keys *optional)
         char name[96], row[512];
         assert_int_equal(sscanf(at, "\n| `%90[^`]` |%500[^\n]", name, row), 2);
         add(all, name);
-        const bool is_within = strncmp(name, "sandbox.", 8) == 0 || strncmp(name, "tamper.", 7) == 0;
+        const bool is_within = strncmp(name, "sandbox.", 8) == 0 || strncmp(name, "tamper.", 7) == 0 ||
+                               strncmp(name, "tests.", 6) == 0 || strstr(name, ".sampling.") ||
+                               strstr(name, ".versions[]");
         if (is_within || strstr(row, "*optional*"))
             add(optional, name);
     }

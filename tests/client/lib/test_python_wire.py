@@ -83,8 +83,8 @@ class Table(unittest.TestCase):
         new = trajectory(2, template_digest="sha256:u", tokenizer_digest="sha256:k", turns=turns)
         new.expect(template="sha256:u", tokenizer="sha256:k")
         self.assertEqual((new.traces[0].turns[0].decode_seconds, new.traces[0].turns[0].queue_seconds), (0.5, None))
-        for version in (0, 4):
-            with self.assertRaisesRegex(MessageError, f"version {version}, not 1 to 3"):
+        for version in (0, 5):
+            with self.assertRaisesRegex(MessageError, f"version {version}, not 1 to 4"):
                 trajectory(version, template_digest="", tokenizer_digest="")
         self.assertEqual((trajectory().sandbox.commands, trajectory().sandbox.breaches), (3, {"disk": 2}))
         self.assertEqual((trajectory().tamper.count, trajectory().tamper.files), (9, [("shell", "usr/bin/bash")]))
@@ -92,6 +92,69 @@ class Table(unittest.TestCase):
                     {"mask": column(np.ones(1000, "u1"), length=999)}, {"mask": {"codec": "zip", "length": 0, "data": b""}},
                     {"token_ids": column(np.ones(999, "u1"))}, {"turns": None}):
             with self.assertRaises(MessageError):
+                trajectory(**lie)
+
+    def test_a_record_of_this_version_and_a_verdict(self):
+        """Whole first, then each with one lie."""
+        def column(name, values, **more):
+            data = values.tobytes()
+            packed = {"codec": "raw", "length": len(data), "data": data}
+            kind = {"uint32": "u32", "float32": "f32", "int16": "i16"}[values.dtype.name]
+            return {"name": name, "type": kind, "offset": 0, "rows": len(values), "shape": list(values.shape[1:]),
+                    "values": packed, **more}
+
+        def raw(values):
+            return {"codec": "raw", "length": values.nbytes, "data": values.tobytes()}
+
+        experts = np.arange(5 * 2 * 3, dtype="<i2").reshape(5, 2, 3)
+        kept = column("kept_ids", np.arange(3, dtype="<u4"), offset=4, rows=2, counts=raw(np.array([1, 2], "<u4")))
+
+        def trajectory(columns=(column("routed_experts", experts), kept), verdict=None, metadata="{\"k\": 1}", **more):
+            turns = [{"offset": 0, "length": 2, "role": "prompt", "versions": []},
+                     {"offset": 2, "length": 4, "role": "assistant", "finish": "stop", "version": "v7+v8",
+                      "versions": [{"offset": 0, "length": 1, "version": "v7"},
+                                   {"offset": 1, "length": 3, "version": "v8"}],
+                      "sampling": {"temperature": 0.5, "top_p": 1.0, "min_p": 0.0, "top_k": 0, "max_tokens": 9}}]
+            trace = {"token_ids": raw(np.arange(6, dtype="<u4")), "mask": raw(np.array([0, 0, 1, 1, 1, 1], "u1")),
+                     "logprobs": raw(np.zeros(6, "<f4")), "reason": "", "template_digest": "", "tokenizer_digest": "",
+                     "turns": turns, "columns": list(columns)}
+            record = {"version": 4, "agent": "chat", "end": "length", "truncated": True, "attempt": 2,
+                      "traces": [trace], "messages": [
+                          {"role": "assistant", "content": "example", "exit_status": 0, "sampled": False},
+                          {"role": "assistant", "content": "reply", "exit_status": 0, "sampled": True}]}
+            verdict = verdict or {"parts": [{"name": "correct", "value": 1.0, "weight": 0.5}],
+                                  "metrics": [{"name": "edits", "value": 3.0}],
+                                  "tests": {"passed": 1, "failed": 1, "skipped": 5, "error": 0,
+                                            "list": [{"name": "test_sum", "status": "failed", "message": "why"}]}}
+            return read_trajectory({**dict(stream="s", seq=1, rollout="g/0", group="g", task="t", sample=0, attempt=1,
+                                           outcome="ok", trainable=True, wait_ms=0, init_ms=0, run_ms=0, eval_ms=0,
+                                           ended_ms=0, reward=0.25, raw_reward=0.5, group_size=2, group_ended=2,
+                                           metadata=metadata, record=msgpack.packb(record),
+                                           verdict=msgpack.packb(verdict)), **more})
+
+        t = trajectory()
+        self.assertEqual((t.reward, t.raw_reward, t.rewards, t.reward_weights), (0.25, 0.5, {"correct": 1.0}, {"correct": 0.5}))
+        self.assertEqual((t.metrics, t.tests.pass_fraction, t.tests.list[0].message), ({"edits": 3.0}, 0.5, "why"))
+        self.assertEqual((t.metadata, t.end, t.truncated, t.run_attempt, t.group_complete), ({"k": 1}, "length", True, 2, True))
+        self.assertEqual([message.sampled for message in t.messages], [False, True])
+        trace = t.traces[0]
+        self.assertEqual(trace.versions().tolist(), ["", "", "v7", "v8", "v8", "v8"])
+        self.assertEqual(trace.temperatures()[2:].tolist(), [0.5] * 4)
+        self.assertTrue(np.isnan(trace.temperatures()[:2]).all())
+        self.assertEqual((trace.turns[1].sampling.max_tokens, trace.turns[1].sampling.seed), (9, None))
+        self.assertTrue((trace.column("routed_experts").values == experts).all())
+        ragged = trace.column("kept_ids")
+        self.assertEqual((ragged.offset, ragged.rows, ragged.offsets.tolist()), (4, 2, [0, 1, 3]))
+        with self.assertRaisesRegex(KeyError, "it has routed_experts, kept_ids"):
+            trace.column("teacher_logprobs")
+        without = trajectory(group_ended=1, reward=None, raw_reward=None)
+        self.assertEqual((without.reward, without.raw_reward, without.group_complete), (None, None, False))
+        lies = [dict(columns=[column("x", experts, rows=7)]), dict(columns=[column("x", experts, type="f64")]),
+                dict(columns=[column("x", experts, shape=[2, 4])]), dict(columns=[{**kept, "counts": raw(np.ones(1, "<u4"))}]),
+                dict(columns=[column("x", np.full(6, np.inf, "<f4"))]), dict(metadata="{"), dict(verdict={"parts": 1}),
+                dict(verdict={"parts": [{"name": "x", "value": float("nan"), "weight": 1.0}], "metrics": []})]
+        for lie in lies:
+            with self.assertRaises(MessageError, msg=str(lie)):
                 trajectory(**lie)
 
 

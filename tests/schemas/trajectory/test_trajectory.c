@@ -233,16 +233,13 @@ static void a_record_too_long_to_send_is_refused_and_nothing_is_appended(void **
     assert_true(slice_is(buffer_peek(&bytes), "before"));
 }
 
-/* Readers of before go on reading what has none of it. */
-static void tamper_evidence_is_kept_and_makes_the_bytes_of_a_later_version(void **state)
+static void tamper_evidence_is_kept(void **state)
 {
     AUTO_RECORD record, read;
-    AUTO_BUFFER plain = {0}, bytes = {0};
+    AUTO_BUFFER bytes = {0};
     struct refusal no = {0};
     char longest[400];
     (void)state;
-    make_bytes(&plain);
-    assert_non_null(memmem(plain.data, plain.len, "\xa7version\x02", 9));
     make_record(&record);
     struct record_tamper *tamper = record_add_tamper(&record);
     assert_non_null(tamper);
@@ -254,7 +251,7 @@ static void tamper_evidence_is_kept_and_makes_the_bytes_of_a_later_version(void 
                 record_add_touched(tamper, "loader", longest));
     if (!record_encode(&record, &bytes, &no))
         fail_msg("%s", no.text);
-    assert_non_null(memmem(bytes.data, bytes.len, "\xa7version\x03", 9));
+    assert_true(holds(&bytes, "\xa7version\x04"));
     if (!record_decode(buffer_peek(&bytes), &read, &no))
         fail_msg("%s", no.text);
     assert_int_equal(read.tamper->count, 9);
@@ -374,7 +371,7 @@ static void a_record_that_breaks_its_rules_is_neither_checked_nor_sent(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tamper_evidence_is_kept_and_makes_the_bytes_of_a_later_version),
+        cmocka_unit_test(tamper_evidence_is_kept),
         cmocka_unit_test(a_record_survives_the_round_trip),
         cmocka_unit_test(what_the_engine_does_not_tell_takes_no_bytes),
         cmocka_unit_test(an_empty_record_and_an_empty_trace_survive_it_too),

@@ -86,20 +86,46 @@ static void a_record_of_version_1_is_read_and_is_of_this_version_then(void **sta
     assert_string_equal(again.traces[1].template_digest, "sha256:9f86d081884c7d65");
 }
 
-static void every_truncation_of_version_1_is_refused_and_damage_too_or_read(void **state)
+static void records_of_versions_2_and_3_are_read_and_their_last_replies_count_as_sampled(void **state)
 {
     (void)state;
-    AUTO_BUFFER bytes = {0};
-    struct refusal no;
-    take_file("record_v1.bin", &bytes);
-    for (size_t len = 0; len < bytes.len; len++)
-        assert_false(decodes(slice_of(bytes.data, len), &no));
-    for (size_t at = 0; at < bytes.len; at++)
-        for (unsigned flip = 1; flip < 256; flip <<= 1) {
-            bytes.data[at] ^= (uint8_t)flip;
-            decodes(buffer_peek(&bytes), &no);
-            bytes.data[at] ^= (uint8_t)flip;
-        }
+    static const char *const names[] = {"record_v2.bin", "record_v3.bin"};
+    for (size_t i = 0; i < 2; i++) {
+        AUTO_RECORD read;
+        AUTO_BUFFER bytes = {0};
+        struct refusal no = {0};
+        take_file(names[i], &bytes);
+        if (!record_decode(buffer_peek(&bytes), &read, &no))
+            fail_msg("%s: %s %s", names[i], no.field, no.text);
+        assert_int_equal(read.version, RECORD_VERSION);
+        assert_string_equal(read.traces[0].tokenizer_digest, "sha256:1b4f0e9851971998");
+        assert_true(read.traces[0].turns[1].decode_seconds.is_known && !read.traces[0].turns[1].sampling);
+        assert_true(read.traces[0].column_count == 0 && read.traces[0].turns[1].version_count == 0);
+        assert_true(!read.truncated && read.attempt == 0 && read.end[0] == '\0');
+        assert_int_equal(read.message_count, 4);
+        for (size_t k = 0; k < 4; k++) /* one turn was sampled, and two replies are there */
+            assert_true(read.messages[k].sampled == (k == 3));
+        assert_true(i == 0 ? !read.tamper : read.tamper && read.tamper->count == 2);
+    }
+}
+
+static void every_truncation_of_earlier_versions_is_refused_and_damage_too_or_read(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"record_v1.bin", "record_v2.bin", "record_v3.bin"};
+    for (size_t i = 0; i < 3; i++) {
+        AUTO_BUFFER bytes = {0};
+        struct refusal no;
+        take_file(names[i], &bytes);
+        for (size_t len = 0; len < bytes.len; len++)
+            assert_false(decodes(slice_of(bytes.data, len), &no));
+        for (size_t at = 0; at < bytes.len; at++)
+            for (unsigned flip = 1; flip < 256; flip <<= 1) {
+                bytes.data[at] ^= (uint8_t)flip;
+                decodes(buffer_peek(&bytes), &no);
+                bytes.data[at] ^= (uint8_t)flip;
+            }
+    }
 }
 
 /* The encoded record with one run of bytes put in another's place. */
@@ -128,21 +154,21 @@ static void bytes_that_lie_are_refused_by_place_and_reason(void **state)
         enum refusal_reason reason;
         const char *field;
     } rows[] = {
-        {BYTES("\xa7version\x02"), BYTES("\xa7version\x04"), REFUSAL_TOO_LARGE, "version"},
-        {BYTES("\xa7version\x02"), BYTES("\xa7version\x00"), REFUSAL_TOO_SMALL, "version"},
-        {BYTES("\xa7version\x02"),
+        {BYTES("\xa7version\x04"), BYTES("\xa7version\x05"), REFUSAL_TOO_LARGE, "version"},
+        {BYTES("\xa7version\x04"), BYTES("\xa7version\x00"), REFUSAL_TOO_SMALL, "version"},
+        {BYTES("\xa7version\x04"),
          BYTES("\xa7version\xa1"
                "1"),
          REFUSAL_WRONG_TYPE, "version"},
-        {BYTES("\xa7version\x02"), BYTES("\xa7versiom\x02"), REFUSAL_MISSING_FIELD, ""},
-        {BYTES("\x88\xa7version\x02\xa5"
+        {BYTES("\xa7version\x04"), BYTES("\xa7versiom\x02"), REFUSAL_MISSING_FIELD, ""},
+        {BYTES("\x8b\xa7version\x04\xa5"
                "agent\xa4"
                "bash"),
-         BYTES("\x88\xa5"
+         BYTES("\x8b\xa5"
                "agent\xa4"
-               "bash\xa7version\x02"),
+               "bash\xa7version\x04"),
          REFUSAL_MISSING_FIELD, ""},
-        {BYTES("\xa7version\x02"), BYTES("\xa7version\x01"), REFUSAL_UNKNOWN_FIELD, ""},
+        {BYTES("\xa7version\x04"), BYTES("\xa7version\x01"), REFUSAL_UNKNOWN_FIELD, ""},
         {BYTES("prefill_seconds\xcb"), BYTES("prefill_seconds\xc0"), REFUSAL_WRONG_TYPE,
          "traces[0].turns[1].prefill_seconds"},
         {BYTES("\xcb\x3f\xc0\0\0\0\0\0\0"), BYTES("\xcb\xbf\xc0\0\0\0\0\0\0"), REFUSAL_NOT_FINITE,
@@ -152,8 +178,8 @@ static void bytes_that_lie_are_refused_by_place_and_reason(void **state)
          BYTES("\xa5"
                "agenx"),
          REFUSAL_UNKNOWN_FIELD, ""},
-        {BYTES("\x88\xa7version"), BYTES("\x86\xa7version"), REFUSAL_MISSING_FIELD, "messages"},
-        {BYTES("\x88\xa7version\x02"), BYTES("\x89\xa7version\x02\xa7version\x02"), REFUSAL_DUPLICATE_FIELD, "version"},
+        {BYTES("\x8b\xa7version"), BYTES("\x89\xa7version"), REFUSAL_MISSING_FIELD, "messages"},
+        {BYTES("\x8b\xa7version\x04"), BYTES("\x8c\xa7version\x04\xa7version\x04"), REFUSAL_DUPLICATE_FIELD, "version"},
         {BYTES("\xa6traces\x92"), BYTES("\xa6traces\xdd\xff\xff\xff\xff"), REFUSAL_TOO_LARGE, "traces"},
         {BYTES("\xa6traces\x92"), BYTES("\xa6traces\x91"), REFUSAL_MALFORMED, ""},
         {BYTES("\xa6traces\x92"), BYTES("\xa6traces\xc0"), REFUSAL_WRONG_TYPE, "traces"},
@@ -303,8 +329,10 @@ static void tokens_are_counted_over_all_traces_before_they_are_held(void **state
     msgpack_pack_array(&packer, 3);
     for (int trace = 0; trace < 3; trace++) {
         static const char *const texts[] = {"reason", "template_digest", "tokenizer_digest"};
-        msgpack_pack_map(&packer, 7);
+        msgpack_pack_map(&packer, 8);
         packer_str(&packer, slice_from_str("turns"));
+        msgpack_pack_array(&packer, 0);
+        packer_str(&packer, slice_from_str("columns"));
         msgpack_pack_array(&packer, 0);
         for (size_t i = 0; i < 3; i++) {
             packer_str(&packer, slice_from_str(texts[i]));
@@ -326,7 +354,8 @@ int main(void)
         cmocka_unit_test(every_truncation_is_refused),
         cmocka_unit_test(any_one_byte_damaged_is_refused_or_read),
         cmocka_unit_test(a_record_of_version_1_is_read_and_is_of_this_version_then),
-        cmocka_unit_test(every_truncation_of_version_1_is_refused_and_damage_too_or_read),
+        cmocka_unit_test(records_of_versions_2_and_3_are_read_and_their_last_replies_count_as_sampled),
+        cmocka_unit_test(every_truncation_of_earlier_versions_is_refused_and_damage_too_or_read),
         cmocka_unit_test(bytes_that_lie_are_refused_by_place_and_reason),
         cmocka_unit_test(bytes_after_a_record_are_refused),
         cmocka_unit_test(nesting_is_refused_where_it_begins),

@@ -186,10 +186,25 @@ static int keep_in_step(struct conversation *conversation, struct fail *fail)
     return record_prompt(conversation, "prompt: it did not extend the record", 0, fail);
 }
 
+static struct record_sampling sampling_of(const struct conversation *conversation)
+{
+    const struct task_sampling *asked = &conversation->run->task->sampling;
+    return (struct record_sampling){.temperature = asked->temperature,
+                                    .top_p = asked->top_p,
+                                    .min_p = asked->min_p,
+                                    .top_k = (uint32_t)asked->top_k,
+                                    .max_tokens = (uint32_t)conversation->asked_tokens,
+                                    .seed = asked->seed < 0 ? -1 : asked->seed + (int64_t)conversation->run->sample};
+}
+
 static int record_generation(struct conversation *conversation, const struct generation *generation, struct fail *fail)
 {
     struct agent_run *run = conversation->run;
+    struct record_sampling sampling = sampling_of(conversation);
     struct record_turn turn = {.role = "assistant",
+                               .sampling = &sampling,
+                               .versions = generation->spans,
+                               .version_count = generation->span_count,
                                .prompt_tokens = generation->prompt_tokens,
                                .cached_tokens = generation->cached_tokens,
                                .seconds = generation->seconds,
@@ -201,7 +216,7 @@ static int record_generation(struct conversation *conversation, const struct gen
     snprintf(turn.version, sizeof(turn.version), "%s", generation->version);
     const struct tokens *sampled = &generation->sampled;
     return record_append(run->record, &turn, sampled->ids, generation->logprobs, sampled->count, true) &&
-                   record_say(run->record, "assistant", slice_from_str(generation->text), NULL, 0) &&
+                   record_say_sampled(run->record, slice_from_str(generation->text)) &&
                    history_add(&conversation->history, "assistant", slice_from_str(generation->text)) &&
                    tokens_append(&conversation->ids, sampled->ids, sampled->count)
                ? 0
@@ -222,13 +237,14 @@ static int generate(struct conversation *conversation, struct generation *ret, s
     const uint64_t left = limit > conversation->sampled ? limit - conversation->sampled : 1;
     if (limit > 0 && left < room)
         room = left;
+    conversation->asked_tokens = max_tokens < room ? max_tokens : room;
     int error = refuse_another(conversation, 0, fail); /* it is known already, sometimes */
     if (error == 0)
         error = staleness_check(&run->age, run->task, engine_policy_number(run->engine), fail);
     if (error == 0)
         error = refuse_another(conversation,
                                engine_generate(run->engine, &conversation->ids, &run->task->sampling,
-                                               max_tokens < room ? max_tokens : room, run->sample, ret, fail),
+                                               conversation->asked_tokens, run->sample, ret, fail),
                                fail);
     if (error == 0) /* it may have waited for a new version */
         error = staleness_check(&run->age, run->task, ret->policy_number, fail);
@@ -391,6 +407,16 @@ enum outcome agent_end(struct agent_run *run, enum outcome outcome, const char *
     va_start(args, format);
     vsnprintf(run->detail, sizeof(run->detail), format, args);
     va_end(args);
+    strcpy(run->end, outcome == OUTCOME_OK ? "done" : "");
+    return outcome;
+}
+
+/* `format` has one %s, for `what`. */
+static enum outcome end_as(struct agent_run *run, enum outcome outcome, const char *end, const char *format,
+                           const char *what)
+{
+    agent_end(run, outcome, format, what);
+    snprintf(run->end, sizeof(run->end), "%s", end);
     return outcome;
 }
 
@@ -407,10 +433,11 @@ enum outcome agent_failed(struct agent_run *run, enum blame_who who, enum blame_
     switch (what) {
     case BLAME_CANCEL: return agent_end(run, blame.outcome, "cancelled");
     case BLAME_LIMIT:
-        return agent_end(run, blame.outcome, "%s: the sandbox used more than its limit", sandbox_breach(run->sandbox));
-    case BLAME_TIME: return agent_end(run, blame.outcome, "time: limits.run_s is used up");
-    case BLAME_CONTEXT: return agent_end(run, blame.outcome, "context: %s", fail->text);
-    case BLAME_STALE: return agent_end(run, staleness_outcome(run->task), STALE_MARK "%s", fail->text);
+        return end_as(run, blame.outcome, "limit", "%s: the sandbox used more than its limit",
+                      sandbox_breach(run->sandbox));
+    case BLAME_TIME: return end_as(run, blame.outcome, "time", "time: limits.run_s is used up%s", "");
+    case BLAME_CONTEXT: return end_as(run, blame.outcome, "context", "context: %s", fail->text);
+    case BLAME_STALE: return end_as(run, staleness_outcome(run->task), "stale", STALE_MARK "%s", fail->text);
     default: return agent_end(run, blame.outcome, "%s", fail->text);
     }
 }

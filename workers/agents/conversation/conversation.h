@@ -25,6 +25,7 @@ struct conversation {
     uint64_t turn_tokens;    /* the next turn samples at most so many; 0: sampling.max_tokens */
     double longest_call_s;   /* of those that were answered */
     int64_t call_start_ms;   /* 0: no call in hand */
+    uint64_t asked_tokens;   /* at most so many, in the last turn */
     bool is_cut;             /* the last turn ended by length */
     struct engine_stay stay; /* what it holds on its engine */
 };

@@ -177,6 +177,36 @@ static void add_version(struct slice version, struct generation *ret)
         snprintf(ret->version + len, sizeof(ret->version) - len, "%s%.*s", len ? "+" : "", SLICE_ARG(version));
 }
 
+/* One that continues the one before; false: it does not, or its version is none that can be told. */
+static bool take_span(const struct json_doc *doc, const struct json_doc_node *node, uint32_t from,
+                      struct record_span *ret)
+{
+    AUTO_BUFFER version = {0};
+    uint32_t start, end;
+    if (!json_doc_id(json_doc_get(doc, node, "start"), &start) || !json_doc_id(json_doc_get(doc, node, "end"), &end) ||
+        !json_doc_string(doc, json_doc_get(doc, node, "version"), &version))
+        return false;
+    const struct slice text = buffer_peek(&version);
+    if (start != from || end <= start || text.len == 0 || text.len >= sizeof(ret->version) || !utf8_is_valid(text))
+        return false;
+    *ret = (struct record_span){.offset = start, .length = end - start};
+    memcpy(ret->version, text.data, text.len);
+    return true;
+}
+
+/* Several spans that cover all that was sampled, or none. */
+static void take_spans(const struct json_doc *doc, const struct json_doc_node *list, struct generation *ret)
+{
+    const uint32_t count = json_doc_count(list);
+    const struct json_doc_node *node = json_doc_first(list);
+    if (count < 2 || count > RECORD_SPANS_MAX || !(ret->spans = calloc(count, sizeof(*ret->spans))))
+        return;
+    uint32_t covered = 0, i = 0;
+    for (; i < count && take_span(doc, node, covered, &ret->spans[i]); node = json_doc_behind(doc, node))
+        covered += ret->spans[i++].length;
+    ret->span_count = i == count && covered == ret->sampled.count ? count : 0;
+}
+
 void reply_versions(const struct json_doc *doc, const struct json_doc_node *versions, struct generation *ret)
 {
     AUTO_BUFFER one = {0};
@@ -188,6 +218,7 @@ void reply_versions(const struct json_doc *doc, const struct json_doc_node *vers
         if (json_doc_string(doc, json_doc_get(doc, span, "version"), &one))
             add_version(buffer_peek(&one), ret);
     }
+    take_spans(doc, versions, ret);
 }
 
 const char *logprobs_mode_of(double at_1, double at_2)

@@ -36,7 +36,8 @@ bool reply_says(struct slice text, struct slice ids_say, enum reply_blanks blank
 int reply_other_text(struct fail *fail);
 /*
  * [{"version", "start", "end"}, ...] or one string: the versions of the weights that sampled it, in
- * order, joined by '+'. "default" is what servers say while nobody has named one: "".
+ * order, joined by '+'. "default" is what servers say while nobody has named one: "". Where several spans cover
+ * what was sampled, which is read already, ret->spans are they.
  */
 void reply_versions(const struct json_doc *doc, const struct json_doc_node *versions, struct generation *ret);
 /*

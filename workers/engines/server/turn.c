@@ -13,5 +13,6 @@ void generation_finish(struct generation *generation)
     tokens_finish(&generation->sampled);
     free(generation->logprobs);
     free(generation->text);
+    free(generation->spans);
     *generation = (struct generation){0};
 }

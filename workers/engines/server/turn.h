@@ -15,7 +15,9 @@ struct generation {
     char *text;      /* what the ids say, without the end token; UTF-8, repaired */
     char finish[16]; /* "stop" (last id ends the turn) or "length" */
     uint32_t prompt_tokens, cached_tokens;
-    char version[64];       /* of the weights, as the engine calls them; "": it does not say */
+    char version[64];          /* of the weights, as the engine calls them; "": it does not say */
+    struct record_span *spans; /* where the engine says which of several sampled which; else none */
+    size_t span_count;
     uint64_t policy_number; /* of the version that was served when it began (calls.h) */
     double seconds;
     struct record_seconds queue_seconds, prefill_seconds, decode_seconds; /* of it, as it says */

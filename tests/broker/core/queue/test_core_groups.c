@@ -177,6 +177,47 @@ static void the_outcome_of_the_run_becomes_that_of_the_rollout(void **state)
     world_close(world);
 }
 
+static void each_end_says_how_many_of_its_group_had_ended(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    world_submit(world, "g", 3);
+    world_beat(world, "i1", "init", 1, NULL);
+    world_result(world, "i1", "init:g", expect_job(world, "i1", "init:g"), "ok");
+    world_beat(world, "r1", "run", 3, NULL);
+    world_beat(world, "e1", "eval", 3, NULL);
+    for (int k = 2; k >= 0; k--) {
+        char run[16], eval[16], rollout[16];
+        snprintf(run, sizeof(run), "run:g/%d", k);
+        snprintf(eval, sizeof(eval), "eval:g/%d", k);
+        snprintf(rollout, sizeof(rollout), "g/%d", k);
+        world_result(world, "r1", run, token_of(world, run), "ok");
+        world_reward(world, "e1", eval, token_of(world, eval), 1);
+        assert_int_equal(expect_end(world, rollout, OUTCOME_OK)->end.group_ended, 3 - k);
+    }
+    world_close(world);
+}
+
+static void a_shaped_reward_keeps_the_raw_one_and_a_filtered_rollout_is_not_trainable(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    world_reach_eval(world, "g", "ok");
+    world_beat(world, "e1", "eval", 1, NULL);
+    const struct msg_job_result shaped = {.has_reward = true,
+                                          .reward = 0.5,
+                                          .has_raw_reward = true,
+                                          .raw_reward = 1,
+                                          .has_filtered = true,
+                                          .filtered = true};
+    world_result_with(world, "e1", "eval:g/0", expect_job(world, "e1", "eval:g/0"), "ok", shaped);
+    const struct seen *end = expect_end(world, "g/0", OUTCOME_OK);
+    assert_true(end->end.has_reward && end->end.reward == 0.5);
+    assert_true(end->end.has_raw_reward && end->end.raw_reward == 1);
+    assert_false(end->end.trainable);
+    world_close(world);
+}
+
 static void an_eval_without_a_reward_is_trainable_and_has_none(void **state)
 {
     (void)state;
@@ -439,6 +480,8 @@ int main(void)
         cmocka_unit_test(a_task_that_needs_an_engine_is_refused_without_one),
         cmocka_unit_test(a_rollout_goes_through_init_run_and_eval_to_its_reward),
         cmocka_unit_test(queued_time_of_all_stages_is_counted),
+        cmocka_unit_test(each_end_says_how_many_of_its_group_had_ended),
+        cmocka_unit_test(a_shaped_reward_keeps_the_raw_one_and_a_filtered_rollout_is_not_trainable),
         cmocka_unit_test(the_outcome_of_the_run_becomes_that_of_the_rollout),
         cmocka_unit_test(an_eval_without_a_reward_is_trainable_and_has_none),
         cmocka_unit_test(a_broken_evaluator_gives_no_reward_whatever_it_says),

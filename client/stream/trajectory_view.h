@@ -2,10 +2,11 @@
  * trajectory_view.h - a trajectory message as struct sluice_trajectory: texts end in NUL, the
  * record is decoded, and the view owns all of it. A view is used again and again.
  */
-#ifndef SLUICE_CLIENT_TRAJECTORY_VIEW_H
-#define SLUICE_CLIENT_TRAJECTORY_VIEW_H
+#ifndef SLUICE_CLIENT_STREAM_TRAJECTORY_VIEW_H
+#define SLUICE_CLIENT_STREAM_TRAJECTORY_VIEW_H
 
 #include "client/sluice.h"
+#include "client/stream/verdict_view.h"
 #include "schemas/trajectory/trajectory.h"
 
 struct trajectory_view {
@@ -14,12 +15,16 @@ struct trajectory_view {
     bool has_record;
     char *texts; /* of the message; the record's are in the record */
     struct sluice_trace *traces;
-    struct sluice_turn *turns; /* of all traces, one after the other */
+    struct sluice_turn *turns;         /* of all traces, one after the other */
+    struct sluice_sampling *samplings; /* of all turns, likewise */
+    struct sluice_span *spans;         /* likewise */
+    struct sluice_column *columns;     /* of all traces, likewise */
     struct sluice_message *messages;
     struct sluice_sandbox sandbox;
     struct sluice_breach *breaches;
     struct sluice_tamper tamper;
     struct sluice_touched *touched;
+    struct verdict_view verdict;
 };
 
 /* What the view held before is gone. False with a refusal (MALFORMED also when out of memory). */

@@ -1,4 +1,4 @@
-#include "client/trajectory_view.h"
+#include "client/stream/trajectory_view.h"
 
 #include <stdlib.h>
 
@@ -7,9 +7,13 @@ void trajectory_view_finish(struct trajectory_view *view)
     free(view->texts);
     free(view->traces);
     free(view->turns);
+    free(view->samplings);
+    free(view->spans);
+    free(view->columns);
     free(view->messages);
     free(view->breaches);
     free(view->touched);
+    verdict_view_finish(&view->verdict);
     if (view->has_record)
         record_finish(&view->record);
     *view = (struct trajectory_view){0};
@@ -25,7 +29,7 @@ static bool copy_texts(struct trajectory_view *view, const struct msg_trajectory
     } texts[] = {
         {&out->stream, in->stream}, {&out->rollout, in->rollout},       {&out->group, in->group},
         {&out->task, in->task},     {&out->outcome, in->outcome},       {&out->detail, in->detail},
-        {&out->engine, in->engine}, {&out->init_layer, in->init_layer},
+        {&out->engine, in->engine}, {&out->init_layer, in->init_layer}, {&out->metadata, in->metadata},
     };
     enum { COUNT = sizeof(texts) / sizeof(*texts) };
     size_t size = 0;
@@ -51,6 +55,9 @@ static void copy_numbers(struct sluice_trajectory *out, const struct msg_traject
     out->trainable = in->trainable;
     out->has_reward = in->has_reward;
     out->reward = in->has_reward ? in->reward : 0.0;
+    out->raw_reward = in->has_raw_reward ? in->raw_reward : out->reward;
+    out->group_size = in->has_group_size ? (unsigned)in->group_size : 0;
+    out->group_ended = in->has_group_ended ? (unsigned)in->group_ended : 0;
     out->wait_ms = in->wait_ms;
     out->init_ms = in->init_ms;
     out->run_ms = in->run_ms;
@@ -60,7 +67,35 @@ static void copy_numbers(struct sluice_trajectory *out, const struct msg_traject
 
 static double show_seconds(struct record_seconds seconds) { return seconds.is_known ? seconds.value : -1; }
 
-static struct sluice_turn show_turn(const struct record_turn *turn)
+/* What turns point to, one array for each kind; `at` moves on. */
+struct room {
+    struct sluice_sampling *sampling;
+    struct sluice_span *span;
+};
+
+static const struct sluice_sampling *show_sampling(const struct record_sampling *sampling, struct room *at)
+{
+    if (!sampling)
+        return NULL;
+    *at->sampling = (struct sluice_sampling){.temperature = sampling->temperature,
+                                             .top_p = sampling->top_p,
+                                             .min_p = sampling->min_p,
+                                             .top_k = sampling->top_k,
+                                             .max_tokens = sampling->max_tokens,
+                                             .seed = sampling->seed};
+    return at->sampling++;
+}
+
+static const struct sluice_span *show_spans(const struct record_turn *turn, struct room *at)
+{
+    const struct sluice_span *first = at->span;
+    for (size_t i = 0; i < turn->version_count; i++)
+        *at->span++ = (struct sluice_span){turn->versions[i].offset, turn->versions[i].length,
+                                           turn->versions[i].version};
+    return first;
+}
+
+static struct sluice_turn show_turn(const struct record_turn *turn, struct room *at)
 {
     return (struct sluice_turn){.offset = turn->offset,
                                 .length = turn->length,
@@ -73,10 +108,27 @@ static struct sluice_turn show_turn(const struct record_turn *turn)
                                 .seconds = turn->seconds,
                                 .queue_seconds = show_seconds(turn->queue_seconds),
                                 .prefill_seconds = show_seconds(turn->prefill_seconds),
-                                .decode_seconds = show_seconds(turn->decode_seconds)};
+                                .decode_seconds = show_seconds(turn->decode_seconds),
+                                .sampling = show_sampling(turn->sampling, at),
+                                .versions = show_spans(turn, at),
+                                .version_count = turn->version_count};
 }
 
-static struct sluice_trace show_trace(const struct record_trace *trace, const struct sluice_turn *turns)
+static struct sluice_column show_column(const struct record_extra *column)
+{
+    return (struct sluice_column){.name = column->name,
+                                  .type = column->type,
+                                  .offset = column->offset,
+                                  .rows = column->rows,
+                                  .shape = column->shape.sizes,
+                                  .shape_count = column->shape.count,
+                                  .counts = column->counts.data,
+                                  .values = column->values.data,
+                                  .value_bytes = column->values.bytes};
+}
+
+static struct sluice_trace show_trace(const struct record_trace *trace, const struct sluice_turn *turns,
+                                      const struct sluice_column *columns)
 {
     return (struct sluice_trace){.token_ids = trace->token_ids,
                                  .mask = trace->mask,
@@ -84,6 +136,8 @@ static struct sluice_trace show_trace(const struct record_trace *trace, const st
                                  .token_count = trace->token_count,
                                  .turns = turns,
                                  .turn_count = trace->turn_count,
+                                 .columns = columns,
+                                 .column_count = trace->column_count,
                                  .reason = trace->reason,
                                  .template_digest = trace->template_digest,
                                  .tokenizer_digest = trace->tokenizer_digest};
@@ -127,25 +181,54 @@ static bool show_tamper(struct trajectory_view *view)
     return true;
 }
 
+static bool make_room(struct trajectory_view *view)
+{
+    const struct record *record = &view->record;
+    size_t turns = 0, spans = 0, columns = 0;
+    for (size_t i = 0; i < record->trace_count; i++) {
+        const struct record_trace *trace = &record->traces[i];
+        turns += trace->turn_count;
+        columns += trace->column_count;
+        for (size_t k = 0; k < trace->turn_count; k++)
+            spans += trace->turns[k].version_count;
+    }
+    view->traces = calloc(record->trace_count + 1, sizeof(*view->traces));
+    view->turns = calloc(turns + 1, sizeof(*view->turns));
+    view->samplings = calloc(turns + 1, sizeof(*view->samplings));
+    view->spans = calloc(spans + 1, sizeof(*view->spans));
+    view->columns = calloc(columns + 1, sizeof(*view->columns));
+    view->messages = calloc(record->message_count + 1, sizeof(*view->messages));
+    return view->traces && view->turns && view->samplings && view->spans && view->columns && view->messages;
+}
+
+static void show_traces(struct trajectory_view *view)
+{
+    struct room room = {view->samplings, view->spans};
+    struct sluice_turn *turn = view->turns;
+    struct sluice_column *column = view->columns;
+    for (size_t i = 0; i < view->record.trace_count; i++) {
+        const struct record_trace *trace = &view->record.traces[i];
+        view->traces[i] = show_trace(trace, turn, column);
+        for (size_t k = 0; k < trace->turn_count; k++)
+            *turn++ = show_turn(&trace->turns[k], &room);
+        for (size_t k = 0; k < trace->column_count; k++)
+            *column++ = show_column(&trace->columns[k]);
+    }
+}
+
 static bool show_record(struct trajectory_view *view)
 {
     const struct record *record = &view->record;
-    size_t turn_count = 0, at = 0;
-    for (size_t i = 0; i < record->trace_count; i++)
-        turn_count += record->traces[i].turn_count;
-    view->traces = calloc(record->trace_count + 1, sizeof(*view->traces));
-    view->turns = calloc(turn_count + 1, sizeof(*view->turns));
-    view->messages = calloc(record->message_count + 1, sizeof(*view->messages));
-    if (!view->traces || !view->turns || !view->messages)
+    if (!make_room(view))
         return false;
-    for (size_t i = 0; i < record->trace_count; i++) {
-        view->traces[i] = show_trace(&record->traces[i], view->turns + at);
-        for (size_t k = 0; k < record->traces[i].turn_count; k++)
-            view->turns[at++] = show_turn(&record->traces[i].turns[k]);
-    }
+    show_traces(view);
     for (size_t i = 0; i < record->message_count; i++) {
         const struct record_message *said = &record->messages[i];
-        view->messages[i] = (struct sluice_message){said->role, said->content, said->tool, said->exit_status};
+        view->messages[i] = (struct sluice_message){.role = said->role,
+                                                    .content = said->content,
+                                                    .tool = said->tool,
+                                                    .exit_status = said->exit_status,
+                                                    .sampled = said->sampled};
     }
     return show_sandbox(view) && show_tamper(view);
 }
@@ -157,6 +240,9 @@ static void show_all(struct trajectory_view *view)
     out->template_digest = view->has_record ? view->record.template_digest : "";
     out->tokenizer_digest = view->has_record ? view->record.tokenizer_digest : "";
     out->logprobs_mode = view->has_record ? view->record.logprobs_mode : "";
+    out->end = view->has_record ? view->record.end : "";
+    out->truncated = view->has_record && view->record.truncated;
+    out->run_attempt = view->has_record ? view->record.attempt : 0;
     out->traces = view->traces;
     out->trace_count = view->has_record ? view->record.trace_count : 0;
     out->messages = view->messages;
@@ -175,11 +261,14 @@ bool trajectory_view_read(struct trajectory_view *view, const struct msg_traject
                (show_record(view) ||
                 refuse(no, REFUSAL_MALFORMED, "record", "out of memory for a trajectory's record"));
     }
+    if (good && message->has_verdict)
+        good = verdict_view_read(&view->verdict, message->verdict, no);
     if (!good) {
         trajectory_view_finish(view);
         return false;
     }
     copy_numbers(&view->out, message);
+    verdict_view_show(&view->verdict, &view->out);
     show_all(view);
     return true;
 }
