@@ -3,7 +3,7 @@
     from sluice.handlers import agent, evaluator, tool
 
     @evaluator
-    def exact(answer, task):                        # parameters are given by name
+    def same_words(answer, task):                        # parameters are given by name
         return float(answer.strip() == task["metadata"]["gold"])
 
     @tool
