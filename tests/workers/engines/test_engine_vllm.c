@@ -204,13 +204,26 @@ static void where_detokenize_drops_blanks_they_are_the_answers(void **state)
     world_close(&world);
 }
 
-static void a_turn_that_two_versions_sampled_names_both(void **state)
+static void a_turn_that_two_versions_sampled_names_both_and_which_sampled_what(void **state)
 {
     (void)state;
-    world_open(&world, "{'dialect': 'vllm', 'rules': [{'if': 'hi', 'fault': 'two_versions'}]}", NULL);
+    world_open(&world,
+               "{'dialect': 'vllm', 'rules': [{'if': 'hi', 'fault': 'two_versions'},"
+               " {'if': 'ho', 'fault': 'spans_beyond'}]}",
+               NULL);
     struct asking asking = {.user = "hi"};
     ask_one(&asking);
+    const struct generation *got = &asking.generation;
+    assert_string_equal(got->version, "v7+v8");
+    assert_int_equal(got->span_count, 2);
+    assert_true(got->spans[0].length == 1 && got->spans[1].offset == 1);
+    assert_int_equal(got->spans[1].length, got->sampled.count - 1);
+    assert_string_equal(got->spans[1].version, "v8");
+    generation_finish(&asking.generation);
+    asking = (struct asking){.user = "ho"};
+    ask_one(&asking);
     assert_string_equal(asking.generation.version, "v7+v8");
+    assert_int_equal(asking.generation.span_count, 0); /* they do not cover what was sampled */
     generation_finish(&asking.generation);
     world_close(&world);
 }
@@ -384,7 +397,7 @@ int main(void)
         cmocka_unit_test(every_fault_of_the_route_for_ids_is_told),
         cmocka_unit_test(every_fault_of_a_completion_is_told),
         cmocka_unit_test(where_detokenize_drops_blanks_they_are_the_answers),
-        cmocka_unit_test(a_turn_that_two_versions_sampled_names_both),
+        cmocka_unit_test(a_turn_that_two_versions_sampled_names_both_and_which_sampled_what),
         cmocka_unit_test(the_mode_of_log_probabilities_is_measured),
         cmocka_unit_test(a_server_without_ids_or_a_template_is_refused_by_name),
         cmocka_unit_test(output_that_names_special_tokens_stays_text),
