@@ -1,8 +1,7 @@
 #include "broker/task_summary.h"
 
 #include <stdio.h>
-
-#include "schemas/task/task.h"
+#include <stdlib.h>
 
 enum { LIMIT_DEFAULT_MS = 600000 };
 
@@ -14,6 +13,24 @@ static bool refuse_inside(struct refusal *no)
     memcpy(no->field, field, (size_t)len + 1);
     no->reason = REFUSAL_BAD_TASK;
     return false;
+}
+
+static int by_text(const void *a, const void *b) { return strcmp(a, b); }
+
+/* Sorted, and each once: tasks that need the same have the same text. */
+static struct slice read_needs(const struct task *task, enum stage stage, char *ret, size_t size)
+{
+    struct task_need needs[TASK_NEEDS_MAX];
+    char names[TASK_NEEDS_MAX][NEED_MAX + 1];
+    const size_t count = task_needs(task, stage, needs);
+    size_t len = 0;
+    for (size_t i = 0; i < count; i++)
+        snprintf(names[i], sizeof(names[i]), "%s:%s", handler_role_wire(needs[i].role), needs[i].name);
+    qsort(names, count, sizeof(names[0]), by_text);
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || strcmp(names[i], names[i - 1]) != 0)
+            len += (size_t)snprintf(ret + len, size - len, "%s%s", len ? " " : "", names[i]);
+    return slice_of(ret, len);
 }
 
 bool task_summary_read(struct slice json, struct task_summary *ret, struct refusal *no)
@@ -29,15 +46,19 @@ bool task_summary_read(struct slice json, struct task_summary *ret, struct refus
     strcpy(ret->id, task->id);
     snprintf(ret->policy, sizeof(ret->policy), "%s", strcmp(task->policy, "default") ? task->policy : "");
     snprintf(ret->image, sizeof(ret->image), "%s", task->image);
-    ret->task = (struct core_task){.id = slice_from_str(ret->id),
-                                   .image = slice_from_str(ret->image),
-                                   .needs_engine = task_needs_engine(task),
-                                   .policy = slice_from_str(ret->policy),
-                                   .limit_ms = {[STAGE_INIT] = (int64_t)task->limits.init_s * 1000,
-                                                [STAGE_RUN] = (int64_t)task->limits.run_s * 1000,
-                                                [STAGE_EVAL] = (int64_t)task->limits.eval_s * 1000},
-                                   .total_ms = (int64_t)task->limits.total_s * 1000,
-                                   .bytes = json.len};
+    ret->task = (struct core_task){
+        .id = slice_from_str(ret->id),
+        .image = slice_from_str(ret->image),
+        .needs_engine = task_needs_engine(task),
+        .policy = slice_from_str(ret->policy),
+        .limit_ms = {[STAGE_INIT] = (int64_t)task->limits.init_s * 1000,
+                     [STAGE_RUN] = (int64_t)task->limits.run_s * 1000,
+                     [STAGE_EVAL] = (int64_t)task->limits.eval_s * 1000},
+        .total_ms = (int64_t)task->limits.total_s * 1000,
+        .bytes = json.len,
+        .needs = {[STAGE_RUN] = read_needs(task, STAGE_RUN, ret->run_needs, sizeof(ret->run_needs)),
+                  [STAGE_EVAL] = read_needs(task, STAGE_EVAL, ret->eval_needs, sizeof(ret->eval_needs))},
+        .reads_record = task_evaluator_reads_record(task)};
     task_destroy(task);
     return true;
 }

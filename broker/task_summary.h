@@ -8,11 +8,15 @@
 #define SLUICE_BROKER_TASK_SUMMARY_H
 
 #include "broker/core/core.h"
+#include "schemas/task/task.h"
 
-/* `task.id`, `task.image` and `task.policy` point into it: a summary stays where it was filled in. */
+enum { NEED_MAX = HANDLER_NAME_MAX + 10 }; /* "evaluator:" and a name */
+
+/* What slices there are in `task` point into it: a summary stays where it was filled in. */
 struct task_summary {
     struct core_task task;
     char id[129], image[4097], policy[65];
+    char run_needs[TASK_NEEDS_MAX * (NEED_MAX + 1)], eval_needs[NEED_MAX + 1];
 };
 
 /* False with a refusal that names the field ("task.limits.run_s"), *ret all zero. */

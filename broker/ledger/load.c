@@ -39,25 +39,30 @@ static int load_init_layer(struct ledger *ledger, struct cached_group *group, st
     return 0;
 }
 
-static int load_run(struct ledger *ledger, struct slice rollout, struct msg_job_start *ret, struct fail *fail)
+/* What an evaluator gets of the run: the record, which may be large, only where it reads it. */
+static int load_run(struct ledger *ledger, const struct effect *effect, struct msg_job_start *ret, struct fail *fail)
 {
+    const enum ledger_statement run = effect->reads_record ? LEDGER_LOAD_RUN_RECORD : LEDGER_LOAD_RUN;
     int64_t number;
-    int code = ledger_find_rollout(ledger, rollout, &number, fail);
+    int code = ledger_find_rollout(ledger, effect->rollout, &number, fail);
     if (code == 0)
-        code = ledger_ask(ledger, LEDGER_LOAD_RUN, VALUES(NUMBER(number)), fail);
+        code = ledger_ask(ledger, run, VALUES(NUMBER(number)), fail);
     if (code < 0)
         return code;
     if (code == 0)
-        return fail_set(fail, -ENOENT, "rollout %.*s has no run yet", SLICE_ARG(rollout));
-    ret->run_layer_digest = ledger_slice(ledger, LEDGER_LOAD_RUN, 0);
-    ret->answer = ledger_slice(ledger, LEDGER_LOAD_RUN, 1);
-    ret->run_layer = ledger_slice(ledger, LEDGER_LOAD_RUN, 2);
+        return fail_set(fail, -ENOENT, "rollout %.*s has no run yet", SLICE_ARG(effect->rollout));
+    ret->run_layer_digest = ledger_slice(ledger, run, 0);
+    ret->answer = ledger_slice(ledger, run, 1);
+    ret->run_layer = ledger_slice(ledger, run, 2);
+    if (effect->reads_record)
+        ret->record = ledger_slice(ledger, run, 5);
+    ret->has_record = ret->record.len > 0;
     ret->has_run_layer_digest = ret->run_layer_digest.len > 0;
     ret->has_answer = ret->answer.len > 0;
     ret->has_run_layer = ret->run_layer.len > 0;
-    ret->has_sampled_tokens = ret->has_truncated = !ledger_is_null(ledger, LEDGER_LOAD_RUN, 3);
-    ret->sampled_tokens = (uint64_t)ledger_number(ledger, LEDGER_LOAD_RUN, 3);
-    ret->truncated = ledger_number(ledger, LEDGER_LOAD_RUN, 4) != 0;
+    ret->has_sampled_tokens = ret->has_truncated = !ledger_is_null(ledger, run, 3);
+    ret->sampled_tokens = (uint64_t)ledger_number(ledger, run, 3);
+    ret->truncated = ledger_number(ledger, run, 4) != 0;
     return 0;
 }
 
@@ -77,7 +82,7 @@ int ledger_load_job(struct ledger *ledger, const struct effect *effect, struct m
     if (code == 0 && effect->stage != STAGE_INIT)
         code = load_init_layer(ledger, group, ret, fail);
     if (code == 0 && effect->stage == STAGE_EVAL)
-        code = load_run(ledger, effect->rollout, ret, fail);
+        code = load_run(ledger, effect, ret, fail);
     return code;
 }
 

@@ -118,15 +118,18 @@ static void read_summary(struct ledger *ledger, struct task_summary *ret)
             task_summary_default(ret);
         return;
     }
-    ret->task = (struct core_task){.id = ledger_slice(ledger, all, 11),
-                                   .image = ledger_slice(ledger, all, 12),
-                                   .needs_engine = ledger_number(ledger, all, 13) != 0,
-                                   .policy = ledger_slice(ledger, all, 20),
-                                   .limit_ms = {[STAGE_INIT] = ledger_number(ledger, all, 14),
-                                                [STAGE_RUN] = ledger_number(ledger, all, 15),
-                                                [STAGE_EVAL] = ledger_number(ledger, all, 16)},
-                                   .total_ms = ledger_number(ledger, all, 17),
-                                   .bytes = (uint64_t)ledger_number(ledger, all, 18)};
+    ret->task = (struct core_task){
+        .id = ledger_slice(ledger, all, 11),
+        .image = ledger_slice(ledger, all, 12),
+        .needs_engine = ledger_number(ledger, all, 13) != 0,
+        .policy = ledger_slice(ledger, all, 20),
+        .needs = {[STAGE_RUN] = ledger_slice(ledger, all, 21), [STAGE_EVAL] = ledger_slice(ledger, all, 22)},
+        .reads_record = ledger_number(ledger, all, 23) != 0,
+        .limit_ms = {[STAGE_INIT] = ledger_number(ledger, all, 14),
+                     [STAGE_RUN] = ledger_number(ledger, all, 15),
+                     [STAGE_EVAL] = ledger_number(ledger, all, 16)},
+        .total_ms = ledger_number(ledger, all, 17),
+        .bytes = (uint64_t)ledger_number(ledger, all, 18)};
 }
 
 static bool tell_group(struct ledger *ledger, const struct ledger_reader *reader)

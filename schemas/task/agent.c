@@ -29,6 +29,11 @@ bool task_tool_is_built_in(const char *name)
     return false;
 }
 
+const char *task_tool_built_in(size_t n)
+{
+    return n < sizeof(tool_names) / sizeof(tool_names[0]) ? tool_names[n] : NULL;
+}
+
 bool task_read_tools(const struct task_place *place, const json_t *value)
 {
     static const struct task_row tool_row = {.type = TASK_HANDLER_NAME, .min = 1, .max = HANDLER_NAME_MAX};

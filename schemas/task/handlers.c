@@ -42,6 +42,23 @@ static bool is_word_of(const char *parent, const char *key, const char *word)
 bool task_agent_is_built_in(const struct task *task) { return is_word_of("agent", "kind", task->agent_kind); }
 bool task_evaluator_is_built_in(const struct task *task) { return is_word_of("eval", "kind", task->eval_kind); }
 
+bool task_evaluator_reads_record(const struct task *task)
+{
+    return strcmp(task->kind, "noop") != 0 &&
+           (strcmp(task->eval_kind, "command") == 0 || !task_evaluator_is_built_in(task));
+}
+
+struct slice handler_built_in(enum handler_role role, size_t n)
+{
+    if (role == HANDLER_TOOL)
+        return slice_from_str(task_tool_built_in(n));
+    const bool is_agent = role == HANDLER_AGENT;
+    const char *at = task_row_find(is_agent ? "agent" : "eval", "kind")->words;
+    for (; at && n; n--)
+        at = (at = strchr(at, '|')) ? at + 1 : NULL;
+    return slice_of(at, at ? strcspn(at, "|") : 0);
+}
+
 const struct task_handler *task_handler_find(const struct task *task, const char *name)
 {
     for (size_t i = 0; i < task->handler_count; i++)

@@ -174,6 +174,10 @@ size_t task_needs(const struct task *task, enum stage stage, struct task_need re
 /* The handler of that name that comes with the task; NULL: none does. */
 const struct task_handler *task_handler_find(const struct task *task, const char *name);
 bool task_tool_is_built_in(const char *name);
+/* The n-th name of a role that needs no handler, for "did you mean"; empty behind the last. */
+struct slice handler_built_in(enum handler_role role, size_t n);
+/* Whether the task's evaluator may read the run's record: it sees the conversation (job.start). */
+bool task_evaluator_reads_record(const struct task *task);
 /* By the words of task.def. */
 bool task_agent_is_built_in(const struct task *task);
 bool task_evaluator_is_built_in(const struct task *task);

@@ -25,6 +25,9 @@ struct core_task {
     bool is_past;        /* of a submit: a group of its id was here and is no longer remembered ... */
     uint64_t past_hash;  /* ... whose task_hash was this */
     struct slice policy; /* whose engines it needs; empty: the usual one's */
+    /* What a stage needs a worker's handlers to offer: "agent:mine tool:look.up", sorted, blanks between; empty: nothing. */
+    struct slice needs[STAGE_COUNT];
+    bool reads_record; /* its evaluator is given the run's record */
 };
 
 /* Who a message came from. Where nobody is asked for a key, all are one admin without a name. */
@@ -161,6 +164,7 @@ struct effect {
     enum stage stage;
     enum outcome outcome;
     bool present;
+    bool reads_record; /* LANE_JOB of an eval: with the run's record */
     struct slice group, rollout, stream, job, engine;
     uint64_t seq, sample, token;
     struct slice detail, record, verdict; /* borrowed from the message in hand */

@@ -200,7 +200,11 @@ static void check_jobs(struct world *world, struct slice layer)
     assert_int_equal(ledger_load_job(world->ledger, &job, &got, NULL), 0);
     assert_true(slice_is(got.task, task_json) && slice_equal(got.init_layer, layer));
     assert_true(slice_is(got.run_layer, "run bytes") && slice_is(got.run_layer_digest, "sha256:run"));
-    assert_true(slice_is(got.answer, "\\boxed{2}"));
+    assert_true(slice_is(got.answer, "\\boxed{2}") && !got.has_record);
+    job.reads_record = true;
+    assert_int_equal(ledger_load_job(world->ledger, &job, &got, NULL), 0);
+    assert_true(slice_equal(got.init_layer, layer) && slice_is(got.run_layer, "run bytes"));
+    assert_true(slice_is(got.answer, "\\boxed{2}") && slice_is(got.record, "record"));
 }
 
 static void a_jobs_payload_is_the_same_from_the_cache_and_from_the_file(void **state)

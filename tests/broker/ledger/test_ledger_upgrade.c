@@ -119,7 +119,11 @@ static void version_1_gets_what_later_ones_know(void **state)
     assert_int_equal(groups, 5);
 }
 
+#define AS_VERSION_14                                                                                                  \
+    "ALTER TABLE groups DROP COLUMN run_needs; ALTER TABLE groups DROP COLUMN eval_needs;"                             \
+    "ALTER TABLE groups DROP COLUMN reads_record; PRAGMA user_version = 14;"
 #define AS_VERSION_13                                                                                                  \
+    AS_VERSION_14                                                                                                      \
     "ALTER TABLE groups DROP COLUMN metadata; ALTER TABLE runs DROP COLUMN sampled_tokens;"                            \
     "ALTER TABLE runs DROP COLUMN truncated; ALTER TABLE runs DROP COLUMN verdict;"                                    \
     "ALTER TABLE ends DROP COLUMN raw_reward; ALTER TABLE ends DROP COLUMN group_ended; PRAGMA user_version = 13;"
@@ -252,6 +256,26 @@ static void version_13_kept_no_metadata_and_no_verdicts(void **state)
     assert_false(got.has_metadata);
     assert_int_equal(ledger_load_trajectory(world->ledger, S("train"), 3, &got, NULL), 0);
     assert_false(got.has_metadata);
+}
+
+static void version_14_did_not_keep_what_stages_need(void **state)
+{
+    static const char told[] = "group a train x1 task=ask init=0  0 run needs agent:mine tool:look.up"
+                               " eval needs evaluator:grade and the record\n";
+    struct world *world = *state;
+    struct task_summary summary;
+    struct refusal no;
+    struct effect effect = group("a", "train", 1);
+    effect.task = S("{\"task\":\"ask\",\"prompt\":\"?\",\"agent\":{\"kind\":\"mine\",\"tools\":[\"look.up\",\"bash\"]},"
+                    "\"eval\":{\"kind\":\"grade\"}}");
+    if (!task_summary_read(effect.task, &summary, &no))
+        fail_msg("%s", no.text);
+    effect.summary = &summary.task;
+    commit_one(world, effect);
+    assert_non_null(strstr(restored(world), told));
+    take_back(world, AS_VERSION_14);
+    open_ledger(world);
+    assert_non_null(strstr(restored(world), told));
 }
 
 static void version_12_knew_no_policies_and_not_what_engines_serve(void **state)
@@ -434,6 +458,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(version_1_restores_what_it_held_and_goes_on),
         TEST(version_1_gets_what_later_ones_know),
+        TEST(version_14_did_not_keep_what_stages_need),
         TEST(version_13_kept_no_metadata_and_no_verdicts),
         TEST(version_12_knew_no_policies_and_not_what_engines_serve),
         TEST(version_11_took_ages_from_the_wall_clock),
