@@ -9,6 +9,7 @@
 #include "broker/core/engines/images.h"
 #include "broker/core/engines/policy.h"
 #include "broker/core/engines/register.h"
+#include "broker/core/needs/needs.h"
 #include "broker/core/queue/blocked.h"
 #include "broker/core/queue/dispatch.h"
 #include "broker/core/queue/expiry.h"
@@ -75,6 +76,10 @@ struct core *core_create(const struct core_settings *settings, uint64_t epoch, i
     list_init(&core->working_images);
     list_init(&core->sweeps);
     list_init(&core->forgotten);
+    for (unsigned stage = 0; stage < STAGE_COUNT; stage++) {
+        list_init(&core->waiting_needs[stage]);
+        list_init(&core->offers[stage]);
+    }
     for (unsigned place = 0; place < PLACE_COUNT; place++)
         for (unsigned stage = 0; stage < STAGE_COUNT; stage++)
             list_init(&core->queues[place][stage].jobs);
@@ -110,6 +115,7 @@ void core_destroy(struct core **pointer)
         free(policy);
     sweeps_finish(core);
     images_finish(core);
+    needs_finish(core);
     early_cancels_finish(core);
     job_progress_finish(core);
     heap_finish(&core->expiries);

@@ -4,6 +4,7 @@
  */
 #include "broker/core/check/check_fair_queues.h"
 #include "broker/core/check/check_faults.h"
+#include "broker/core/check/check_needs.h"
 #include "broker/core/core.h"
 #include "broker/core/engines/health.h"
 #include "broker/core/engines/load_sums.h"
@@ -24,7 +25,7 @@ typedef const char *verdict; /* NULL, or what is broken */
 
 /* ---- from the groups --------------------------------------------------------------- */
 
-static verdict check_job(const struct job *job, struct census *census)
+static verdict check_job(const struct core *core, const struct job *job, struct census *census)
 {
     census->jobs[job->place][job->stage]++;
     bool leased = job->place == PLACE_LEASED, timed = leased || job->place == PLACE_DELAYED;
@@ -41,12 +42,14 @@ static verdict check_job(const struct job *job, struct census *census)
         return "a stage is over, or has not begun, and dispatches may speak for it";
     if (job->place == PLACE_BLOCKED && !job_needs_engine(job) && (job->stage != STAGE_INIT || !job->group->work->image))
         return "a job is blocked that needs neither an engine nor an image";
+    if (job->place == PLACE_UNOFFERED && !job_need(core, job))
+        return "a job waits for a worker that offers what it needs, and it needs nothing";
     if (job->place == PLACE_ISOLATED && job_failures(job)->deaths < 2)
         return "a job waits to run alone that is no suspect";
     return NULL;
 }
 
-static verdict check_rollout(const struct group *group, uint32_t k, struct census *census)
+static verdict check_rollout(const struct core *core, const struct group *group, uint32_t k, struct census *census)
 {
     const struct rollout *rollout = &group->work->rollouts[k];
     const struct job *job = &rollout->job;
@@ -60,10 +63,10 @@ static verdict check_rollout(const struct group *group, uint32_t k, struct censu
         return "a rollout has a number and has not ended";
     if (!rollout->ended && (job->place == PLACE_NONE) == group->work->init_done)
         return "a rollout is in no place after its init, or in one before";
-    return check_job(job, census);
+    return check_job(core, job, census);
 }
 
-static verdict check_work(const struct group *group, struct census *census)
+static verdict check_work(const struct core *core, const struct group *group, struct census *census)
 {
     const struct group_work *work = group->work;
     uint32_t live = 0;
@@ -71,14 +74,14 @@ static verdict check_work(const struct group *group, struct census *census)
         return "a live group's init is in no place, or is done and still in one";
     for (uint32_t k = 0; k < group->samples; k++) {
         live += !work->rollouts[k].ended;
-        verdict bad = check_rollout(group, k, census);
+        verdict bad = check_rollout(core, group, k, census);
         if (bad)
             return bad;
     }
     if (live != work->live || live == 0)
         return "a live group's count of rollouts is wrong";
     census->live += live;
-    return check_job(&work->init, census);
+    return check_job(core, &work->init, census);
 }
 
 static verdict check_ended_group(const struct group *group)
@@ -97,7 +100,7 @@ static verdict check_groups(const struct core *core, struct census *census)
 {
     size_t at = 0;
     for (const struct group *group; (group = table_next(&core->groups, &at));) {
-        verdict bad = group->work ? check_work(group, census) : check_ended_group(group);
+        verdict bad = group->work ? check_work(core, group, census) : check_ended_group(group);
         if (bad)
             return bad;
     }
@@ -128,7 +131,8 @@ static verdict check_queues(const struct core *core, const struct census *census
     for (unsigned place = PLACE_ORPHAN; place < PLACE_LEASED; place++)
         for (unsigned stage = 0; stage < STAGE_COUNT; stage++) {
             const struct queue *queue = &core->queues[place][stage];
-            verdict bad = place == PLACE_QUEUED /* that is check_fair_queues' */
+            verdict bad = place == PLACE_QUEUED ||
+                                  place == PLACE_UNOFFERED /* those are check_fair_queues' and check_needs' */
                               ? NULL
                               : check_queue(queue, (enum place)place, NULL);
             if (bad)
@@ -156,7 +160,7 @@ static verdict check_worker(const struct core *core, const struct worker *worker
         return "a worker is alone with a job it does not have";
     if ((worker->free.place != 0) != worker_may_take(core, worker))
         return "a worker is among the free that may take nothing, or is not and may";
-    if (worker->free.place && worker->free.key != (int64_t)worker->jobs.count - (int64_t)worker->slots)
+    if (worker->free.place && worker->free.key != worker_rank(worker))
         return "a worker's free slots are counted wrong";
     return check_queue(&worker->jobs, PLACE_LEASED, worker);
 }
@@ -267,6 +271,8 @@ const char *core_check(const struct core *core)
         bad = check_engines(core);
     if (!bad)
         bad = check_faults(core, census.jobs[PLACE_BLOCKED][STAGE_INIT]);
+    if (!bad)
+        bad = check_needs(core);
     if (!bad)
         bad = check_streams(core);
     return bad ? bad : check_fair_queues(core);

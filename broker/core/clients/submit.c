@@ -4,21 +4,38 @@
 #include "broker/core/clients/submit.h"
 #include "broker/core/clients/admission.h"
 #include "broker/core/clients/early_cancel.h"
-#include "broker/core/streams/owners.h"
+#include "broker/core/needs/missing.h"
+#include "broker/core/needs/needs.h"
 #include "broker/core/queue/expiry.h"
 #include "broker/core/queue/groups.h"
 #include "broker/core/queue/jobs.h"
 #include "broker/core/state/effects.h"
 #include "broker/core/state/state.h"
+#include "broker/core/streams/owners.h"
 #include "broker/core/streams/streams.h"
 
 #include <assert.h>
+
+/* Of what is nearly full, and of what its rollouts will wait for. */
+static struct slice warning_of(struct core *core, const struct call *call, const struct stream *stream)
+{
+    const struct msg_group_submit *in = call->in;
+    const struct slice full = admission_warning(core, stream->owner);
+    if (!call->task->needs[STAGE_RUN].len && !call->task->needs[STAGE_EVAL].len)
+        return full;
+    struct missing missing;
+    const struct group *group = group_find(core, in->group);
+    if (!group || !group->work || !missing_of_group(core, group->work, &missing).len)
+        return full;
+    return effect_print(core, "%.*s%sits rollouts will wait for %s", SLICE_ARG(full), full.len ? "; " : "",
+                        missing.text);
+}
 
 /* `stream` NULL: nobody knows it any more. */
 static void send_accepted(struct core *core, const struct call *call, const struct stream *stream, struct slice group,
                           uint64_t samples, bool known)
 {
-    struct slice warning = stream ? admission_warning(core, stream->owner) : slice_of(NULL, 0);
+    struct slice warning = stream ? warning_of(core, call, stream) : slice_of(NULL, 0);
     struct msg_group_accepted accepted = {.tag = call->tag,
                                           .group = group,
                                           .samples = samples,
@@ -72,6 +89,13 @@ static bool admit(struct core *core, const struct call *call, const struct strea
     if (!stream && !owners_have_room(core, call->caller->name)) {
         send_refused(core, call, REFUSAL_QUEUE_FULL, "stream", 0,
                      "no more streams fit, of yours or of all; use one of those you have");
+        return false;
+    }
+    if (!needs_have_room(core, call->task)) {
+        send_refused(core, call, REFUSAL_QUEUE_FULL, "task", RETRY_AFTER_MS,
+                     "live groups need %d different sets of agents, tools and evaluators of handlers, and no more fit; "
+                     "use the same for more of your tasks, or wait for groups to end",
+                     NEEDS_MAX);
         return false;
     }
     if (call->task->needs_engine && core->engines_registered == 0) {

@@ -1,9 +1,11 @@
 /*
- * Jobs that wait for an engine or an image, and how they are queued again: all, those of a policy or of an image, or one
+ * Jobs that wait for an engine, an image or a worker that offers what they need, and how they are queued again: all, those of a policy or of an image, or one
  * by one while a breaker awaits its trial. What waits for an image that is set aside for good ends.
  */
 #include "broker/core/queue/blocked.h"
 #include "broker/core/engines/breaker.h"
+#include "broker/core/needs/lines.h"
+#include "broker/core/needs/needs.h"
 #include "broker/core/queue/groups.h"
 #include "broker/core/queue/jobs.h"
 #include "broker/core/state/effects.h"
@@ -51,6 +53,20 @@ void blocked_release_image(struct core *core, struct image *image)
 {
     while (image->waiting.count)
         job_queue(core, container_of(image->waiting.jobs.prev, struct job, link), true);
+}
+
+bool blocked_release_needs(struct core *core, enum stage stage)
+{
+    bool was_any = false;
+    struct need *need;
+    LIST_EACH(need, &core->waiting_needs[stage], link) {
+        const uint64_t slots = need_free_slots(core, need);
+        while (need->waiting && need->queued < slots && !core->failed) {
+            job_queue(core, line_turn(need), true);
+            was_any = true;
+        }
+    }
+    return was_any;
 }
 
 static struct image *image_of(struct breaker *breaker) { return container_of(breaker, struct image, breaker); }

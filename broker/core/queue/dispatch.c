@@ -1,15 +1,19 @@
 /*
  * Who gets what. What is next in a stage (core/queue/fair_queue.h) goes to the worker with the
- * most free slots. A suspect runs alone: on an idle worker, or on one that is kept from new
+ * most free slots, of those that offer what it needs if it needs something of handlers; where there is none, it makes room
+ * for what comes after it, until one of those has a slot again. A suspect runs alone: on an idle worker, or on one that is kept from new
  * work until it is idle, one a stage at a time.
  */
 #include "broker/core/queue/dispatch.h"
 #include "broker/core/engines/breaker.h"
 #include "broker/core/engines/engines.h"
 #include "broker/core/engines/placing.h"
+#include "broker/core/needs/needs.h"
+#include "broker/core/queue/blocked.h"
 #include "broker/core/queue/fair_queue.h"
 #include "broker/core/queue/fencing_tokens.h"
 #include "broker/core/queue/free_workers.h"
+#include "broker/core/queue/history.h"
 #include "broker/core/queue/jobs.h"
 #include "broker/core/state/effects.h"
 #include "broker/core/state/state.h"
@@ -34,6 +38,7 @@ static void emit_job(struct core *core, const struct job *job)
     send->token = job->token;
     send->attempt = job->attempt;
     send->engine = job->stage == STAGE_RUN ? engine : slice_of(NULL, 0);
+    send->reads_record = job->stage == STAGE_EVAL && group->work->reads_record;
 }
 
 static void hand_out(struct core *core, struct job *job, struct worker *worker)
@@ -66,6 +71,27 @@ static bool job_may_start(const struct core *core, const struct job *job)
     return !job_needs_engine(job) || engine_is_ready(core, job->group->work->policy);
 }
 
+/* The worker with the fewest jobs that could run one alone, once it is idle. */
+static struct worker *least_busy(const struct core *core, enum stage stage, const struct need *need)
+{
+    struct worker *worker, *best = NULL;
+    LIST_EACH(worker, &core->workers, link)
+        if (worker->stage == stage && !worker_is_out(worker) && !worker->isolated && need_is_met(need, worker) &&
+            (!best || worker->jobs.count < best->jobs.count))
+            best = worker;
+    return best;
+}
+
+/* Whether no worker that offers what it needs has a slot; or, for one that is to run alone, could be kept for it. */
+static bool is_unoffered(const struct core *core, const struct job *job)
+{
+    const struct need *need = job_need(core, job);
+    if (!need)
+        return false;
+    return job->place == PLACE_ISOLATED ? !least_busy(core, (enum stage)job->stage, need)
+                                        : !need_free_slots(core, need);
+}
+
 /*
  * The first job of a place that can run; those that lack an engine or an image are blocked. While
  * every engine is full the place waits as it is, so that turns and priorities stay what they are; where only those
@@ -76,6 +102,10 @@ static struct job *next_job(struct core *core, enum place place, enum stage stag
     struct job *job;
     while ((job = first_job(core, place, stage))) {
         if (job_may_start(core, job)) {
+            if (is_unoffered(core, job)) {
+                job_keep_back(core, job);
+                continue;
+            }
             if (!job_needs_engine(job) || placing_has_room(core, job->group->work->policy))
                 return job;
             if (!placing_has_room(core, NULL))
@@ -99,17 +129,6 @@ static void reserve(struct core *core, enum stage stage, struct worker *worker)
         worker_refresh(core, worker);
 }
 
-/* The worker with the fewest jobs that could run one alone, once it is idle. */
-static struct worker *least_busy(const struct core *core, enum stage stage)
-{
-    struct worker *worker, *best = NULL;
-    LIST_EACH(worker, &core->workers, link)
-        if (worker->stage == stage && !worker_is_out(worker) && !worker->isolated &&
-            (!best || worker->jobs.count < best->jobs.count))
-            best = worker;
-    return best;
-}
-
 static void dispatch_isolated(struct core *core, enum stage stage)
 {
     struct job *job;
@@ -117,13 +136,15 @@ static void dispatch_isolated(struct core *core, enum stage stage)
     if (kept && worker_is_out(kept))
         reserve(core, stage, NULL);
     while ((job = next_job(core, PLACE_ISOLATED, stage))) {
+        const struct need *need = job_need(core, job);
         struct worker *worker = core->reserved[stage];
-        if (!worker || worker->jobs.count)
-            worker = least_busy(core, stage);
+        const bool is_kept = worker && need_is_met(need, worker);
+        if (!is_kept || worker->jobs.count)
+            worker = least_busy(core, stage, need);
         if (!worker)
             return;
         if (worker->jobs.count) {
-            if (!core->reserved[stage])
+            if (!is_kept)
                 reserve(core, stage, worker);
             return;
         }
@@ -137,18 +158,34 @@ static void dispatch_isolated(struct core *core, enum stage stage)
 
 /* ---- everything else --------------------------------------------------------------- */
 
+/* `freest` is that of all workers. What failed by a handler goes to another worker's, if there is one. */
+static struct worker *worker_for(const struct core *core, const struct job *job, struct worker *freest)
+{
+    const struct need *need = job_need(core, job);
+    if (!need)
+        return freest;
+    return need_worker(core, need, job_failures(job)->by_handler ? fencing_token_worker(job) : slice_of(NULL, 0));
+}
+
 static void dispatch_queue(struct core *core, enum stage stage)
 {
     struct heap_node *freest;
     struct job *job;
-    while ((freest = heap_peek(&core->free[stage])) && (job = next_job(core, PLACE_QUEUED, stage)))
-        hand_out(core, job, container_of(freest, struct worker, free));
+    while ((freest = heap_peek(&core->free[stage])) && (job = next_job(core, PLACE_QUEUED, stage))) {
+        struct worker *worker = worker_for(core, job, container_of(freest, struct worker, free));
+        if (!worker) /* memory is out */
+            return;
+        hand_out(core, job, worker);
+    }
 }
 
 void dispatch(struct core *core)
 {
     for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT && !core->failed; stage++) {
+        blocked_release_needs(core, stage);
         dispatch_isolated(core, stage);
-        dispatch_queue(core, stage);
+        do
+            dispatch_queue(core, stage);
+        while (blocked_release_needs(core, stage)); /* slots that who was let go did not take */
     }
 }

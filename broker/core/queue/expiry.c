@@ -51,6 +51,7 @@ static const char *whereabouts(const struct job *job)
     case PLACE_ISOLATED: return "queued to run alone on an idle worker";
     case PLACE_BLOCKED:
         return job->stage == STAGE_INIT ? "kept back until its image works again" : "waiting for an engine";
+    case PLACE_UNOFFERED: return "waiting for a worker that offers what it needs";
     case PLACE_DELAYED: return "waiting to be tried again";
     case PLACE_LEASED: return "being worked on";
     default: return "not begun";

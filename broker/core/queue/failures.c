@@ -43,7 +43,7 @@ static struct job_failures *take_failed(struct core *core, struct job *job, cons
     job_leave(core, job);
     core->counters.infra += failure->outcome == OUTCOME_INFRA;
     core->counters.task += failure->outcome == OUTCOME_TASK;
-    if (rollout && job->stage == STAGE_RUN && failure->outcome == OUTCOME_INFRA)
+    if (rollout && job->stage == STAGE_RUN && failure->outcome == OUTCOME_INFRA && failure->fault != FAULT_HANDLER)
         rollout->avoids_engine = true;
     struct job_failures *failures = history_note_failure(core, job, failure);
     fence(job);

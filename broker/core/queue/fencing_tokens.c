@@ -25,6 +25,11 @@ struct fencing_token *fencing_token_find(const struct job *job, uint64_t token, 
     return issued && slice_equal(key_of(issued), key) && slice_equal(id_of(issued), id) ? issued : NULL;
 }
 
+struct slice fencing_token_worker(const struct job *job)
+{
+    return job->tokens ? id_of(job->tokens) : slice_of(NULL, 0);
+}
+
 static void drop_oldest(struct job *job)
 {
     struct fencing_token **at = &job->tokens;

@@ -2,6 +2,7 @@
 #include "broker/core/engines/engines.h"
 #include "broker/core/engines/images.h"
 #include "broker/core/engines/policies.h"
+#include "broker/core/needs/needs.h"
 #include "broker/core/queue/history.h"
 #include "broker/core/queue/jobs.h"
 #include "broker/core/state/effects.h"
@@ -41,12 +42,14 @@ static struct group_work *create_work(struct core *core, struct group *group, co
     if (task->id.len)
         memcpy(&work->rollouts[group->samples], task->id.data, task->id.len);
     work->needs_engine = task->needs_engine;
+    work->reads_record = task->reads_record;
     struct policy *policy = task->needs_engine ? policy_intern(core, task->policy) : NULL;
     if (policy)
         policy_add_group(policy, work);
     for (unsigned stage = 0; stage < STAGE_COUNT; stage++)
         work->limit_ms[stage] = core_ms((uint64_t)task->limit_ms[stage]);
     image_join(core, work, task->image);
+    needs_join(core, work, task);
     job_init(&work->init, group, STAGE_INIT, 0);
     for (uint32_t k = 0; k < group->samples; k++)
         job_init(&work->rollouts[k].job, group, STAGE_RUN, k);
@@ -135,6 +138,7 @@ void group_close(struct core *core, struct group *group)
     quota_release(core, group->stream->owner, QUOTA_TASK_BYTES, work->task_bytes);
     heap_remove(&core->expiries, &work->expiry);
     image_part(core, work);
+    needs_part(core, work);
     policy_take_group(core, work);
     uint64_t last = 0;
     group->seqs = core_alloc(core, group->samples, sizeof(*group->seqs));

@@ -111,7 +111,10 @@ struct job_failures *history_note_failure(struct core *core, struct job *job, co
     snprintf(what, sizeof(what), "%s on %.*s%s%.*s%s%.*s", outcome_wire(failure->outcome),
              SLICE_ARG(fit(failure->worker, 64)), at_fault.len ? ", " : "", SLICE_ARG(at_fault), engine.len ? " " : "",
              SLICE_ARG(fit(engine, 64)));
-    return history_note(core, job, what, failure->detail);
+    struct job_failures *failures = history_note(core, job, what, failure->detail);
+    if (failures)
+        failures->by_handler = failure->fault == FAULT_HANDLER;
+    return failures;
 }
 
 void history_persist(struct core *core, const struct job *job)

@@ -21,6 +21,7 @@ struct job_failures {
     uint64_t fenced_up_to; /* dispatches up to this one have failed */
     uint16_t infras, tasks, blames;
     uint8_t deaths, missing;
+    bool by_handler; /* the last of them: a handler of the worker's was at fault */
     uint16_t len;
     char history[]; /* lines */
 };

@@ -1,5 +1,6 @@
 #include "broker/core/queue/jobs.h"
 #include "broker/core/engines/breaker.h"
+#include "broker/core/needs/lines.h"
 #include "broker/core/queue/fair_queue.h"
 #include "broker/core/queue/free_workers.h"
 #include "broker/core/queue/history.h"
@@ -19,7 +20,7 @@ void job_begin_stage(struct job *job, enum stage stage)
 
 /* ---- places: only this section moves jobs ------------------------------------------ */
 
-/* But for QUEUED, whose jobs are in their streams' queues. */
+/* But for QUEUED, whose jobs are in their streams' queues, and UNOFFERED, whose jobs are in their needs' lines. */
 static struct queue *queue_of(struct core *core, const struct job *job)
 {
     if (job->place == PLACE_LEASED)
@@ -29,6 +30,13 @@ static struct queue *queue_of(struct core *core, const struct job *job)
     return &core->queues[job->place][job->stage];
 }
 
+static void count_queued(const struct core *core, const struct job *job, uint64_t by)
+{
+    struct need *need = job->place == PLACE_QUEUED ? job_need(core, job) : NULL;
+    if (need)
+        need->queued += by;
+}
+
 static void enter(struct core *core, struct job *job, enum place place, bool front)
 {
     job->place = (uint8_t)place;
@@ -36,11 +44,14 @@ static void enter(struct core *core, struct job *job, enum place place, bool fro
     struct queue *queue = queue_of(core, job);
     if (place == PLACE_QUEUED)
         fair_queue_push(core, job, front);
+    else if (place == PLACE_UNOFFERED)
+        line_push(core, job_need(core, job), job);
     else if (front)
         list_push_front(&queue->jobs, &job->link);
     else
         list_push_back(&queue->jobs, &job->link);
     queue->count++;
+    count_queued(core, job, 1);
 }
 
 static void set_timer(struct core *core, struct job *job, int64_t due_ms)
@@ -51,7 +62,8 @@ static void set_timer(struct core *core, struct job *job, int64_t due_ms)
 
 static void count_wait(struct core *core, struct job *job)
 {
-    if (job->place != PLACE_QUEUED && job->place != PLACE_ISOLATED && job->place != PLACE_BLOCKED)
+    if (job->place != PLACE_QUEUED && job->place != PLACE_ISOLATED && job->place != PLACE_BLOCKED &&
+        job->place != PLACE_UNOFFERED)
         return;
     struct rollout *rollout = job_rollout(job);
     uint32_t *wait_ms = rollout ? &rollout->wait_ms : &job->group->work->init_wait_ms;
@@ -83,9 +95,12 @@ void job_leave(struct core *core, struct job *job)
         return;
     count_wait(core, job);
     queue_of(core, job)->count--;
+    count_queued(core, job, (uint64_t)-1);
     core->images_waiting -= job->place == PLACE_BLOCKED && job->stage == STAGE_INIT;
     if (job->place == PLACE_QUEUED)
         fair_queue_remove(core, job);
+    else if (job->place == PLACE_UNOFFERED)
+        line_remove(job_need(core, job), job);
     else
         list_remove(&job->link);
     heap_remove(&core->timers, &job->timer);
@@ -115,6 +130,13 @@ void job_block(struct core *core, struct job *job)
         return;
     core->images_waiting++;
     breaker_await(core, job_breaker(job));
+}
+
+void job_keep_back(struct core *core, struct job *job)
+{
+    job_leave(core, job);
+    enter(core, job, PLACE_UNOFFERED, false);
+    core->counters.unoffered++;
 }
 
 void job_orphan(struct core *core, struct job *job)

@@ -13,6 +13,8 @@ void job_withdraw(struct core *core, struct job *job);
 /* Into the queue that fits it (QUEUED or ISOLATED), at its end or its front. */
 void job_queue(struct core *core, struct job *job, bool front);
 void job_block(struct core *core, struct job *job);
+/* Until a worker that offers what it needs has a slot. */
+void job_keep_back(struct core *core, struct job *job);
 void job_orphan(struct core *core, struct job *job);
 void job_lease(struct core *core, struct job *job, struct worker *worker, uint64_t token);
 /* Makes it the job of another stage, in no place, with a clean slate. */

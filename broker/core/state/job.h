@@ -30,9 +30,10 @@ struct worker;
     X(NONE, "queued")   /* its stage has not begun, or it has ended: in no queue */                                    \
     X(ORPHAN, "queued") /* restored; waits for a beat to adopt it */                                                   \
     X(QUEUED, "queued")                                                                                                \
-    X(ISOLATED, "queued") /* queued, to run alone on an idle worker */                                                 \
-    X(BLOCKED, "queued")  /* waits for an engine, init for its image */                                                \
-    X(DELAYED, "delayed") /* waits out its back-off */                                                                 \
+    X(ISOLATED, "queued")  /* queued, to run alone on an idle worker */                                                \
+    X(BLOCKED, "queued")   /* waits for an engine, init for its image */                                               \
+    X(UNOFFERED, "queued") /* waits for a worker with a slot that offers what it needs */                              \
+    X(DELAYED, "delayed")  /* waits out its back-off */                                                                \
     X(LEASED, "leased")
 
 enum place {
@@ -86,9 +87,11 @@ struct group_work {
     uint64_t serial;  /* grows with each group */
     char *init_layer;
     bool needs_engine, init_done;
-    bool is_bound;         /* a run of it was recorded, with its policy's identity */
-    struct policy *policy; /* whose engines it needs; NULL: none */
-    uint8_t priority;      /* below PRIORITIES */
+    bool is_bound;                /* a run of it was recorded, with its policy's identity */
+    uint16_t run_need, eval_need; /* numbers in core->needs; 0: none */
+    struct policy *policy;        /* whose engines it needs; NULL: none */
+    uint8_t priority;             /* below PRIORITIES */
+    bool reads_record;            /* its evaluator is given the run's record */
     uint32_t task_bytes;
     uint32_t limit_ms[STAGE_COUNT];
     uint32_t init_ms, init_wait_ms; /* by core_ms */

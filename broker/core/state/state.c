@@ -164,6 +164,12 @@ struct rollout *job_rollout(struct job *job)
 
 bool job_needs_engine(const struct job *job) { return job->stage == STAGE_RUN && job->group->work->needs_engine; }
 
+struct need *job_need(const struct core *core, const struct job *job)
+{
+    const struct group_work *work = job->group->work;
+    return core->needs[job->stage == STAGE_RUN ? work->run_need : job->stage == STAGE_EVAL ? work->eval_need : 0];
+}
+
 bool engine_is_paused(const struct engine *engine) { return engine->calls[0] != '\0'; }
 
 bool engine_is_silent(const struct engine *engine) { return engine->probe.unanswered >= PROBES_SILENT; }

@@ -19,6 +19,7 @@
 #include "broker/core/state/engine.h"
 #include "broker/core/state/interface.h"
 #include "broker/core/state/job.h"
+#include "broker/core/state/need.h"
 #include "broker/core/state/settings.h"
 #include "broker/core/state/stream.h"
 #include "broker/core/state/worker.h"
@@ -90,8 +91,12 @@ struct core {
     struct table claims;           /* ids of workers and their keys from before the start, until the end of adoption */
     struct heap timers;            /* jobs leased and delayed */
     struct heap free[STAGE_COUNT]; /* workers that may be given jobs, the freest first */
-    struct worker *reserved[STAGE_COUNT]; /* NULL, or gets nothing until idle, for an isolated job */
-    bool adopting;                        /* orphans still wait, until: */
+    struct need *needs[NEEDS_MAX + 1];          /* by number, from 1; NULL: none has it */
+    struct list waiting_needs[STAGE_COUNT];     /* those that jobs wait for */
+    struct list offers[STAGE_COUNT];            /* of workers; ... */
+    uint8_t offers_taken[(OFFERS_MAX + 7) / 8]; /* ... the numbers they have */
+    struct worker *reserved[STAGE_COUNT];       /* NULL, or gets nothing until idle, for an isolated job */
+    bool adopting;                              /* orphans still wait, until: */
     int64_t adopt_until_ms;
     enum placing placing;
     uint64_t random;                      /* the state of its own chance: no other is asked */
@@ -179,6 +184,8 @@ struct job *job_find(struct core *core, struct slice name);
 
 struct rollout *job_rollout(struct job *job); /* NULL for an init job */
 bool job_needs_engine(const struct job *job);
+/* What its stage needs of handlers; NULL: nothing. */
+struct need *job_need(const struct core *core, const struct job *job);
 bool engine_is_paused(const struct engine *engine);
 /* Whether its probes go unanswered. */
 bool engine_is_silent(const struct engine *engine);

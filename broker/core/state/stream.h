@@ -75,6 +75,7 @@ struct stream {
     struct list link; /* in core->streams */
     struct client *owner;
     struct stream_queue queues[STAGE_COUNT];
+    struct list lines; /* of what waits for workers that offer it (core/needs/lines.h) */
     struct list live;  /* groups with rollouts that have not ended, oldest first */
     struct heap ended; /* groups without, by their last number, until it is acknowledged */
     uint64_t first, head, pending;

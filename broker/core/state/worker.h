@@ -9,6 +9,7 @@
 #include "common/base/list.h"
 
 struct load_report;
+struct offers;
 
 /* ---- workers (core/workers/workers.h) -------------------------------------------------- */
 
@@ -29,6 +30,11 @@ struct worker {
     bool is_refused;                                   /* ... as it is not connected to, as things are */
     char *sandbox, *sandbox_why, *kernel, *node_error; /* of its node, as it says; each may be NULL */
     uint32_t sandboxes;
+    char *offered;             /* what its handlers offer, as it says; NULL: nothing, ... */
+    char *offers_error;        /* ... and what of it is no offer, and why, or NULL */
+    struct offers *offers;     /* shared with those that offer the same; NULL: it offers nothing */
+    struct heap_node offering; /* in offers->free while it may be given jobs */
+    uint32_t free_offered;     /* its slots in offers->free_slots */
     enum stage stage;
     uint32_t slots;               /* never below what it holds */
     uint32_t beat;                /* number of its last beat */
@@ -44,6 +50,8 @@ struct worker {
     uint32_t id_len;
     char id[];
 };
+
+enum { OFFERS_TEXT_MAX = 4096 /* as in messages.def */, OFFERS_ERROR_MAX = 255 };
 
 /* It takes no new jobs, whatever slots it has. */
 static inline bool worker_is_out(const struct worker *worker)

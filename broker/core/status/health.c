@@ -5,6 +5,8 @@
 #include "broker/core/clients/admission.h"
 #include "broker/core/engines/breaker.h"
 #include "broker/core/engines/identity.h"
+#include "broker/core/needs/missing.h"
+#include "broker/core/needs/needs.h"
 #include "broker/core/state/state.h"
 #include "broker/core/status/stages.h"
 #include "broker/core/status/view.h"
@@ -80,6 +82,20 @@ static size_t count_engines(const struct core *core, bool (*is_so)(const struct 
     return count;
 }
 
+/* How many rollouts of this stage wait for what no worker offers; 0 as well for no need at all. */
+static uint64_t count_unoffered(const struct core *core, const struct need *need)
+{
+    return need && !need_workers(core, need) ? need->waiting + need->queued : 0;
+}
+
+static uint64_t count_all_unoffered(const struct core *core)
+{
+    uint64_t count = 0;
+    for (unsigned number = 1; number <= NEEDS_MAX; number++)
+        count += count_unoffered(core, core->needs[number]);
+    return count;
+}
+
 /* ---- health -------------------------------------------------------------------------- */
 
 /* A stage without a worker that can take something: nothing gets through. */
@@ -122,6 +138,7 @@ static void note_shortages(const struct core *core, json_t *reasons)
     size_t failing = count_node_errors(core, &worker);
     size_t others = count_engines(core, is_other, &first);
     size_t blocked = core->queues[PLACE_BLOCKED][STAGE_RUN].count;
+    uint64_t unoffered = count_all_unoffered(core);
     if (aside)
         say(reasons, "%zu of %zu engines are set aside after faults in a row", aside, core->engines_registered);
     if (silent)
@@ -134,6 +151,8 @@ static void note_shortages(const struct core *core, json_t *reasons)
             core->engines_registered);
     if (blocked && !core->engines_registered)
         say(reasons, "%zu run jobs wait for an engine, and none is registered", blocked);
+    if (unoffered)
+        say(reasons, "%" PRIu64 " rollouts wait for what no worker's handlers offer", unoffered);
     if (core->store.error[0])
         say(reasons, "the store of layers is not tended: %s", core->store.error);
     if (core->is_disk_low)
@@ -290,6 +309,37 @@ static void advise_sandboxes(const struct core *core, json_t *advice)
             count, first->id, first->host, first->sandbox ? first->sandbox : "none", first->sandbox_why);
 }
 
+static void advise_needs(const struct core *core, json_t *advice)
+{
+    enum { SAID_MAX = 20 };
+    struct missing missing;
+    size_t said = 0;
+    for (unsigned number = 1; number <= NEEDS_MAX && said < SAID_MAX; number++) {
+        const uint64_t count = count_unoffered(core, core->needs[number]);
+        if (!count)
+            continue;
+        const struct slice what = missing_of(core, core->needs[number], &missing);
+        say(advice, "%" PRIu64 " rollout%s for %.*s", count, count == 1 ? " waits" : "s wait", SLICE_ARG(what));
+        said++;
+    }
+}
+
+/* What its operator should know: it runs handlers, and some of what they offer counts for nothing. */
+static void advise_offers(const struct core *core, json_t *advice)
+{
+    const struct worker *worker, *first = NULL;
+    size_t count = 0;
+    LIST_EACH(worker, &core->workers, link) {
+        if (!worker->offers_error)
+            continue;
+        first = first ? first : worker;
+        count++;
+    }
+    if (first)
+        say(advice, "%zu workers offer what is not taken, %s on %s among them: %s", count, first->id, first->host,
+            first->offers_error);
+}
+
 static void advise_node_error(const struct core *core, json_t *advice)
 {
     const struct worker *first = NULL;
@@ -311,6 +361,8 @@ json_t *status_advice(struct view view)
         return advice;
     for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
         advise_stage(core, advice, stage);
+    advise_needs(core, advice);
+    advise_offers(core, advice);
     if (core->queues[PLACE_BLOCKED][STAGE_RUN].count && !core->engines_registered)
         say(advice, "%zu run jobs need an engine and none is registered: sluice engine add URL",
             core->queues[PLACE_BLOCKED][STAGE_RUN].count);

@@ -6,6 +6,8 @@
 #include "broker/core/engines/breaker.h"
 #include "broker/core/engines/engines.h"
 #include "broker/core/engines/identity.h"
+#include "broker/core/needs/needs.h"
+#include "broker/core/needs/offers.h"
 #include "broker/core/state/state.h"
 #include "broker/core/status/view.h"
 #include "broker/core/workers/lost_workers.h"
@@ -25,6 +27,28 @@ static void add_node(json_t *part, const struct worker *worker)
             json_object_set_new(part, facts[i].name, status_text(slice_from_str(facts[i].text)));
     if (worker->sandbox)
         json_object_set_new(part, "sandboxes", status_number(worker->sandboxes));
+}
+
+/* The good ones of what it said, with their versions. */
+static void add_offers(json_t *part, const struct worker *worker)
+{
+    char text[OFFERS_TEXT_MAX];
+    size_t len = 0;
+    struct slice offer;
+    for (size_t at = 0; worker->offers && names_next(slice_from_str(worker->offered), &at, &offer);) {
+        const uint8_t *version = memchr(offer.data, '@', offer.len);
+        const struct slice name = slice_of(offer.data, version ? (size_t)(version - offer.data) : offer.len);
+        if (!names_are_among(name, offers_names(worker->offers)))
+            continue;
+        if (len)
+            text[len++] = ' ';
+        memcpy(text + len, offer.data, offer.len);
+        len += offer.len;
+    }
+    if (len)
+        json_object_set_new(part, "offers", status_text(slice_of(text, len)));
+    if (worker->offers_error)
+        json_object_set_new(part, "offers_error", status_text(slice_from_str(worker->offers_error)));
 }
 
 json_t *status_workers(const struct core *core)
@@ -49,6 +73,7 @@ json_t *status_workers(const struct core *core)
         if (worker->unreached)
             json_object_set_new(part, "unreached", status_text(slice_from_str(worker->unreached)));
         add_node(part, worker);
+        add_offers(part, worker);
         json_array_append_new(array, part);
     }
     return array;
@@ -146,6 +171,25 @@ json_t *status_engines(const struct core *core)
     LIST_EACH(engine, &core->engines, link)
         if (engine->registered && json_array_size(array) < LISTED_MAX)
             json_array_append_new(array, describe_engine(core, engine));
+    return array;
+}
+
+json_t *status_needs(const struct core *core)
+{
+    json_t *array = json_array();
+    for (unsigned number = 1; number <= NEEDS_MAX && json_array_size(array) < LISTED_MAX; number++) {
+        const struct need *need = core->needs[number];
+        if (!need)
+            continue;
+        json_t *part = json_object();
+        json_object_set_new(part, "needs", status_text(need_names(need)));
+        json_object_set_new(part, "stage", json_string(stage_wire(need->stage)));
+        json_object_set_new(part, "groups", status_number(need->groups));
+        json_object_set_new(part, "waiting", status_number(need->waiting));
+        json_object_set_new(part, "workers", status_number(need_workers(core, need)));
+        json_object_set_new(part, "free", status_number(need_free_slots(core, need)));
+        json_array_append_new(array, part);
+    }
     return array;
 }
 

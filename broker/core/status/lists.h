@@ -10,6 +10,8 @@ json_t *status_workers(const struct core *core);
 json_t *status_lost(const struct core *core);
 json_t *status_id_conflicts(const struct core *core);
 json_t *status_engines(const struct core *core);
+/* What live groups need of handlers, how many jobs wait for it, and who offers it. */
+json_t *status_needs(const struct core *core);
 json_t *status_images(const struct core *core);
 json_t *status_clients(const struct core *core);
 json_t *status_streams(struct view view);

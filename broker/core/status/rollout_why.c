@@ -2,6 +2,8 @@
 #include "broker/core/engines/breaker.h"
 #include "broker/core/engines/engines.h"
 #include "broker/core/engines/placing.h"
+#include "broker/core/needs/missing.h"
+#include "broker/core/needs/needs.h"
 #include "broker/core/queue/history.h"
 #include "broker/core/queue/job_progress.h"
 #include "broker/core/state/state.h"
@@ -89,11 +91,15 @@ static void say_queued(const struct core *core, const struct job *job, struct wh
 {
     const char *stage = stage_wire((enum stage)job->stage);
     const struct policy *policy = job_needs_engine(job) ? job->group->work->policy : NULL;
+    const struct need *need = job_need(core, job);
+    struct missing missing;
     const uint64_t slots = core->slots[job->stage];
     if (slots == 0 && stage_workers_of(core, (enum stage)job->stage).workers == 0)
         say(why, "no %s worker is connected: sluice worker %s --broker URL", stage, stage);
     else if (slots == 0)
         say(why, "every %s worker is draining, hung or unreached: `sluice status` says why", stage);
+    else if (need && missing_of(core, need, &missing).len)
+        say(why, "it waits for %s", missing.text);
     else if (policy && !placing_has_room(core, policy))
         say_blocked_run(core, policy, why);
     else if (job->place == PLACE_ISOLATED)
@@ -102,12 +108,26 @@ static void say_queued(const struct core *core, const struct job *job, struct wh
         say(why, "all %llu slots of %s workers are taken, or it is others' turn", (unsigned long long)slots, stage);
 }
 
+static void say_unoffered(const struct core *core, const struct need *need, struct why *why)
+{
+    struct missing missing;
+    if (missing_of(core, need, &missing).len) {
+        say(why, "it waits for %s", missing.text);
+        return;
+    }
+    char needed[256];
+    need_print(need, needed, sizeof(needed));
+    say(why, "none of the %llu %s workers that offer %s has a free slot", (unsigned long long)need_workers(core, need),
+        stage_wire(need->stage), needed);
+}
+
 static void say_place(const struct core *core, const struct job *job, struct why *why)
 {
     const struct job_progress *progress = job_progress_find(core, job);
     switch ((enum place)job->place) {
     case PLACE_LEASED: say(why, "%s", progress ? progress->why : ""); break;
     case PLACE_BLOCKED: say_blocked(core, job, why); break;
+    case PLACE_UNOFFERED: say_unoffered(core, job_need(core, job), why); break;
     case PLACE_DELAYED:
         say(why, "it failed, and is tried again in %lld s", (long long)seconds_to(core, job->timer.key));
         break;

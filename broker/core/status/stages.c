@@ -6,7 +6,7 @@ size_t status_waiting(const struct core *core, enum stage stage)
 {
     return core->queues[PLACE_QUEUED][stage].count + core->queues[PLACE_ISOLATED][stage].count +
            core->queues[PLACE_BLOCKED][stage].count + core->queues[PLACE_ORPHAN][stage].count +
-           (stage == STAGE_INIT ? core->images_waiting : 0);
+           core->queues[PLACE_UNOFFERED][stage].count + (stage == STAGE_INIT ? core->images_waiting : 0);
 }
 
 struct stage_workers stage_workers_of(const struct core *core, enum stage stage)

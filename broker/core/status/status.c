@@ -46,6 +46,7 @@ static void add_jobs(struct view view, json_t *part, enum stage stage)
     json_object_set_new(part, "delayed", status_number(core->queues[PLACE_DELAYED][stage].count));
     json_object_set_new(part, "alone", status_number(core->queues[PLACE_ISOLATED][stage].count));
     json_object_set_new(part, "no_engine", status_number(core->queues[PLACE_BLOCKED][stage].count));
+    json_object_set_new(part, "no_offer", status_number(core->queues[PLACE_UNOFFERED][stage].count));
 }
 
 static json_t *stages(struct view view)
@@ -123,6 +124,7 @@ static void add_inventory(const struct core *core, json_t *status)
     json_object_set_new(status, "lost", status_lost(core));
     json_object_set_new(status, "id_conflicts", status_id_conflicts(core));
     json_object_set_new(status, "engines", status_engines(core));
+    json_object_set_new(status, "needs", status_needs(core));
     json_object_set_new(status, "images", status_images(core));
     json_object_set_new(status, "clients", status_clients(core));
     json_object_set_new(status, "store", store(&core->store));

@@ -17,6 +17,7 @@ struct stream *stream_intern(struct core *core, struct slice name, struct slice 
     stream->name_len = (uint32_t)name.len;
     stream->first = 1;
     list_init(&stream->live);
+    list_init(&stream->lines);
     if (!table_put(&core->streams_by_name, stream_name(stream), stream)) {
         core->failed = true;
         free(stream);

@@ -7,6 +7,7 @@
 #include "broker/core/engines/health.h"
 #include "broker/core/engines/load_sums.h"
 #include "broker/core/engines/policy.h"
+#include "broker/core/needs/offers.h"
 #include "broker/core/queue/failures.h"
 #include "broker/core/queue/fencing_tokens.h"
 #include "broker/core/queue/free_workers.h"
@@ -136,6 +137,9 @@ void worker_destroy(struct core *core, struct worker *worker)
     free(worker->sandbox_why);
     free(worker->kernel);
     free(worker->node_error);
+    offers_leave(core, worker);
+    free(worker->offered);
+    free(worker->offers_error);
     load_forget_worker(worker);
     free(worker);
 }
@@ -207,7 +211,7 @@ static bool is_adoptable(const struct job *job, const struct worker *worker, uin
 {
     const struct fencing_token *issued = fencing_token_find(job, token, worker_key(worker), worker_id(worker));
     bool waits = job->place == PLACE_ORPHAN || job->place == PLACE_QUEUED || job->place == PLACE_ISOLATED ||
-                 job->place == PLACE_BLOCKED;
+                 job->place == PLACE_BLOCKED || job->place == PLACE_UNOFFERED;
     return waits && issued && !issued->is_fenced && !runs_elsewhere(job, token);
 }
 
@@ -302,6 +306,7 @@ static void note_beat(struct core *core, struct worker *worker, const struct msg
     set_text(core, &worker->kernel, in->kernel);
     set_text(core, &worker->node_error, in->node_error);
     worker->sandboxes = (uint32_t)in->sandboxes;
+    offers_say(core, worker, in->offers);
 }
 
 /* The worker of this beat, registered if it is not known (any more); NULL if it cannot be, or is another key's. */

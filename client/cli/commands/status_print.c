@@ -150,9 +150,22 @@ static void print_health(const json_t *status)
     }
 }
 
+/* Of workers, those that offer something, or meant to. */
+static void print_offers(const json_t *workers, const struct sheet *sheet)
+{
+    json_t *some = json_array();
+    for (size_t i = 0; i < json_array_size(workers); i++) {
+        json_t *worker = json_array_get(workers, i);
+        if (*word(worker, "offers") || *word(worker, "offers_error"))
+            json_array_append(some, worker);
+    }
+    print_array(some, "worker", sheet);
+    json_decref(some);
+}
+
 static void print_tables(const json_t *status)
 {
-    static const char *const stage_keys[] = {"queued",  "leased", "delayed", "no_engine",
+    static const char *const stage_keys[] = {"queued",  "leased", "delayed", "no_engine", "no_offer",
                                              "workers", "slots",  "free",    NULL};
     static const char *const worker_keys[] = {"stage",       "host",    "state",     "jobs",   "slots",
                                               "beat_ago_ms", "sandbox", "sandboxes", "kernel", NULL};
@@ -160,6 +173,8 @@ static void print_tables(const json_t *status)
     static const char *const id_conflict_keys[] = {"key", "owner", "times", "ago_ms", NULL};
     static const char *const engine_keys[] = {"live",  "state",  "faults",         "retry_in_ms", "limit",
                                               "calls", "tokens", "cache_permille", "version",     NULL};
+    static const char *const offer_keys[] = {"stage", "host", "offers", "offers_error", NULL};
+    static const char *const need_keys[] = {"stage", "groups", "waiting", "workers", "free", NULL};
     static const char *const image_keys[] = {"state", "faults", "waiting", "retry_in_ms", NULL};
     static const char *const stream_keys[] = {"owner", "first", "head", "pending", "kept_bytes", "expired", NULL};
     static const char *const limit_keys[] = {"used", "max", "percent", NULL};
@@ -169,6 +184,8 @@ static void print_tables(const json_t *status)
     print_array(json_object_get(status, "id_conflicts"), "worker",
                 &(struct sheet){"another key's worker", id_conflict_keys});
     print_array(json_object_get(status, "engines"), "url", &(struct sheet){"engine", engine_keys});
+    print_offers(json_object_get(status, "workers"), &(struct sheet){"worker with handlers", offer_keys});
+    print_array(json_object_get(status, "needs"), "needs", &(struct sheet){"what tasks need of handlers", need_keys});
     print_array(json_object_get(status, "images"), "image", &(struct sheet){"image set aside", image_keys});
     print_array(json_object_get(status, "streams"), "name", &(struct sheet){"stream", stream_keys});
     print_clients(json_object_get(status, "clients"));

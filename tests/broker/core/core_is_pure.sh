@@ -15,6 +15,7 @@ test -s "$work/calls" || { echo "no core objects in $library"; exit 1; }
 
 allowed='^(calloc|realloc|malloc|free|mem(cpy|set|move|cmp|chr|mem)|str(len|cmp|ncmp)|v?snprintf'
 allowed="$allowed|json_.*|buffer_.*|message_.*|text_[a-z_]*|jobs_next|url_[a-z]*|name_is_valid|(outcome|stage|fault|refusal)_.*"
+allowed="$allowed|handler_[a-z_]*|nearest_[a-z]*|qsort"
 allowed="$allowed|__(v?snprintf|mem[a-z]*|strcpy)_chk|__assert_fail|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_"
 allowed="$allowed|__(asan|ubsan|tsan|gcov|sanitizer|llvm)_.*)\$"
 comm -23 "$work/calls" "$work/own" | grep -Ev "$allowed" >"$work/foreign" || true

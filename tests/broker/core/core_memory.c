@@ -41,6 +41,8 @@ void *__wrap_realloc(void *memory, size_t size) { return fails() ? NULL : __real
 static int64_t now_ms;
 static uint64_t last_token;
 static const char *image = "old";   /* of the next submits */
+static const char *need;            /* of their evals */
+static const char *offers;          /* of the next beats */
 static const char *speaker;         /* a client's name; NULL: an admin's */
 static unsigned kinds[BACK_UP + 1]; /* effects seen, by kind */
 
@@ -69,6 +71,7 @@ static void say(struct core *core, const char *client, enum message_id id, const
 {
     struct core_task task = {
         .id = TEXT("add"), .image = TEXT(image), .needs_engine = true, .limit_ms = {10, 20, 30}, .total_ms = 40000};
+    task.needs[STAGE_EVAL] = TEXT(need);
     struct caller caller = {TEXT(client), TEXT(speaker), !speaker};
     GUARDED(core_handle(core, ++now_ms, 1, &caller, id, in, id == MSG_group_submit ? &task : NULL, 1));
     settle(core);
@@ -125,6 +128,8 @@ static void beat(struct core *core, const char *worker, const char *stage, const
                                  .lane = TEXT(lane),
                                  .host = TEXT("node7"),
                                  .progress = (uint64_t)now_ms,
+                                 .offers = TEXT(offers),
+                                 .has_offers = offers,
                                  .epoch = 3};
     say(core, "", MSG_worker_beat, &in);
 }
@@ -193,6 +198,26 @@ static void stumble(struct core *core)
     tick(core, 2000);
 }
 
+/* Two that wait for what nobody offers; then somebody does. The others' evaluators need nothing. */
+static void wait_for_handlers(struct core *core)
+{
+    need = "evaluator:grade";
+    image = "good";
+    submit(core, "n");
+    need = NULL;
+    result(core, "i1", "init:n", "ok");
+    beat(core, "r4", "run", "tcp://h:7");
+    result(core, "r4", "run:n/1", "ok");
+    offers = "evaluator:other evaluator:-";
+    beat(core, "e2", "eval", "tcp://h:8");
+    offers = "evaluator:grade@1 evaluator:other";
+    beat(core, "e2", "eval", "tcp://h:8");
+    blame(core, "e2", "eval:n/1", "infra", "handler");
+    offers = NULL;
+    tick(core, 600);
+    beat(core, "e2", "eval", "tcp://h:8");
+}
+
 /* Clients with streams of their own, a drain, and trajectories that are kept too long. */
 static void share(struct core *core)
 {
@@ -245,6 +270,7 @@ static void live(struct core *core)
     GUARDED(core_lane_waits(core, now_ms, TEXT("r1"), TEXT("")));
     GUARDED(core_lane_broke(core, now_ms, TEXT("r1")));
     settle(core);
+    wait_for_handlers(core);
     stumble(core);
     share(core);
     say(core, "trainer", MSG_stream_fetch, &fetch);
@@ -269,6 +295,7 @@ static void every_failing_allocation_is_noticed_and_nothing_is_left_behind(void 
         has_failed = false;
         last_token = 1;
         image = "old";
+        need = offers = NULL;
         speaker = NULL;
         memset(kinds, 0, sizeof(kinds));
         GUARDED(core = core_create(&settings, 3, now_ms));

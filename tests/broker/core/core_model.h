@@ -50,7 +50,11 @@ static inline void decide(struct model *model, struct held *held)
     bool bad_engine = held->engine >= 0 && model->bad_engine_ms[held->engine] > model->now_ms;
     bool bad_image = held->image >= 0 && model->bad_image_ms[held->image] > model->now_ms;
     held->outcome = bad_engine ? "infra" : bad_image ? roll(model, 4) ? "infra" : "task" : pick_outcome(model);
-    held->fault = bad_engine ? "engine" : bad_image ? "image" : prng(model, 9) ? "stale" : NULL;
+    held->fault = bad_engine       ? "engine"
+                  : bad_image      ? "image"
+                  : prng(model, 9) ? "stale"
+                  : prng(model, 5) ? "handler"
+                                   : NULL;
     if (strncmp(held->job, "eval:", 5) != 0)
         return;
     const struct row_rollout *rollout = find_rollout(model, slice_from_str(held->job + 5));
@@ -79,6 +83,20 @@ static inline void send_result(struct model *model, struct sim_worker *worker, s
     }
 }
 
+/* Those of its offers that are good, sorted, without versions. */
+static inline struct slice said_names(const struct sim_worker *worker, char *ret, size_t size)
+{
+    static const char *const good[] = {"agent:a", "evaluator:e", "evaluator:f", "tool:t", "tool:u"};
+    ret[0] = '\0';
+    for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
+        const bool is_of_stage = (good[i][0] == 'e') == (worker->stage[0] == 'e');
+        const size_t len = strlen(ret);
+        if (worker->said && is_of_stage && strstr(worker->said, good[i]))
+            snprintf(ret + len, size - len, "%s%s", len ? " " : "", good[i]);
+    }
+    return slice_from_str(ret);
+}
+
 static inline void take_job(struct model *model, struct sim_worker *worker, const struct effect *effect)
 {
     struct row_group *group = find_group(model, effect->group);
@@ -90,6 +108,11 @@ static inline void take_job(struct model *model, struct sim_worker *worker, cons
         assert_false(find_rollout(model, effect->rollout)->doomed);
         assert_int_equal(find_rollout(model, effect->rollout)->run_done, effect->stage == STAGE_EVAL);
         assert_true(effect->stage != STAGE_RUN || !task.needs_engine || effect->engine.len);
+    }
+    if (task.needs[effect->stage].len) { /* it said so */
+        char names[64];
+        assert_true(names_are_among(task.needs[effect->stage], said_names(worker, names, sizeof(names))));
+        model->offered++;
     }
     if (worker->count == HELD_MAX)
         return;
@@ -190,6 +213,7 @@ static inline void send_beat(struct model *model, struct sim_worker *worker)
         return;
     for (size_t i = 0; i < worker->count; i++)
         assert_true(jobs_append(&packed, slice_from_str(worker->held[i].job), worker->held[i].token));
+    worker->said = worker->offers;
     /* What opens a lane may be lost here as nothing is in earnest: a new address mends it. */
     snprintf(lane, sizeof(lane), "tcp://h:%llu", (unsigned long long)(worker->lane ? 1 : worker->progress + 2));
     struct msg_worker_beat in = {.worker = slice_from_str(worker->id),
@@ -202,6 +226,8 @@ static inline void send_beat(struct model *model, struct sim_worker *worker)
                                  .epoch = worker->epoch,
                                  .engines = worker->heard,
                                  .has_engines = true,
+                                 .offers = slice_from_str(worker->offers),
+                                 .has_offers = worker->offers,
                                  .jobs = {buffer_peek(&packed), (uint32_t)worker->count}};
     core_handle(model->core, model->now_ms, wall_of(model),
                 &(struct caller){.name = slice_from_str(key_of(worker->id))}, MSG_worker_beat, &in, NULL, 0);

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "broker/core/core.h"
+#include "broker/core/needs/offers.h"
 
 enum {
     GROUPS_MAX = 400,
@@ -53,6 +54,7 @@ struct sim_worker {
     uint64_t heard; /* the newest lane.engine */
     bool is_probed; /* at an engine, as a engine.probe said */
     unsigned probes;
+    const char *offers, *said; /* what its handlers offer; what its last beat that came said of it */
 };
 
 /* A result under way to the broker. */
@@ -129,6 +131,7 @@ struct model {
     int64_t skew_ms;                                      /* of the wall clock */
     uint64_t ends, restarts, deaths, failures;
     uint64_t foreign, drained, migrations, mixed;
+    uint64_t offered, withheld;      /* jobs that went to who offers what they need; changes of offers */
     uint64_t again, crossed, forged; /* runs done again; results of one that came in the next; made-up ones */
     unsigned marks;
     char records[WIRE_MAX][12]; /* of the runs that ended in this cycle: effects borrow them */
@@ -205,6 +208,15 @@ static inline unsigned stream_of(struct slice group) { return (unsigned)number_o
 
 static inline const char *owner_of(struct slice group) { return stream_owners[stream_of(group)]; }
 
+/* What some tasks need of handlers, and what these may offer: the last is all there is. */
+static const char *const run_needs[] = {"agent:a", "tool:t", "agent:a tool:t"};
+static const char *const eval_needs[] = {"evaluator:e", "evaluator:f"};
+enum { OFFER_CHOICES = 4 };
+static const char *const run_offers[OFFER_CHOICES] = {NULL, "agent:a@1", "tool:t@2 tool:u",
+                                                      "tool:t@2 agent:a@1 agent:a"};
+static const char *const eval_offers[OFFER_CHOICES] = {NULL, "evaluator:f@3", "evaluator:e@1 agent:a evaluator:-",
+                                                       "evaluator:f evaluator:e"};
+
 /* A group's task follows from its id. */
 static inline struct core_task task_of(struct slice id)
 {
@@ -213,6 +225,8 @@ static inline struct core_task task_of(struct slice id)
     return (struct core_task){.id = slice_from_str("t"),
                               .image = slice_from_str(number % 4 ? NULL : images[number / 4 % IMAGES]),
                               .needs_engine = number % 3 == 0,
+                              .needs = {[STAGE_RUN] = slice_from_str(number % 6 < 4 ? NULL : run_needs[number % 3]),
+                                        [STAGE_EVAL] = slice_from_str(number % 8 < 5 ? NULL : eval_needs[number % 2])},
                               .limit_ms = {5000, 8000, 5000},
                               .policy = slice_from_str(number % 12 ? NULL : "other"),
                               .total_ms = number % 7 ? 0 : 10000 + number * 100};

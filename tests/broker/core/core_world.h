@@ -159,6 +159,7 @@ struct beat {
     uint64_t progress; /* 0: grows by itself */
     uint64_t engines;  /* the newest lane.engine it has taken */
     const char *sandbox, *sandbox_why, *kernel, *node_error;
+    const char *offers; /* of its handlers */
     uint64_t sandboxes;
 };
 
@@ -189,6 +190,8 @@ static inline void world_beat_with(struct world *world, const char *worker, cons
                                  .has_kernel = beat.kernel,
                                  .node_error = TEXT(beat.node_error),
                                  .has_node_error = beat.node_error,
+                                 .offers = TEXT(beat.offers),
+                                 .has_offers = beat.offers,
                                  .sandboxes = beat.sandboxes,
                                  .has_sandboxes = beat.sandbox,
                                  .jobs = {buffer_peek(&packed), count}};

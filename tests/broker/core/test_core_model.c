@@ -90,6 +90,24 @@ static void settle(struct model *model, unsigned seed)
 
 /* ---- what may happen --------------------------------------------------------------- */
 
+static void choose_offers(struct model *model, struct sim_worker *worker)
+{
+    const unsigned choice = model->calm ? OFFER_CHOICES - 1 : roll(model, OFFER_CHOICES);
+    worker->offers = worker->stage[0] == 'r'   ? run_offers[choice]
+                     : worker->stage[0] == 'e' ? eval_offers[choice]
+                                               : NULL;
+}
+
+/* A handler starts or dies. */
+static void change_offers(struct model *model)
+{
+    struct sim_worker *worker = &model->workers[roll(model, WORKERS_MAX)];
+    if (!worker->alive)
+        return;
+    choose_offers(model, worker);
+    model->withheld++;
+}
+
 static void hire(struct model *model)
 {
     static const char *const stages[] = {"init", "run", "eval"};
@@ -99,6 +117,7 @@ static void hire(struct model *model)
     uint64_t name = ++model->names;
     *worker = (struct sim_worker){
         .stage = stages[name % 3], .slots = 1 + roll(model, 4), .alive = true, .beat_ms = model->now_ms};
+    choose_offers(model, worker);
     snprintf(worker->id, sizeof(worker->id), "w%llu", (unsigned long long)name);
 }
 
@@ -309,9 +328,9 @@ static void forge(struct model *model)
     model->forged++;
 }
 
-static void (*const events[])(struct model *) = {submit, submit,        submit,        hire,        hire,  harm,
-                                                 harm,   cancel,        change_engine, read_stream, renew, spoil,
-                                                 drain,  change_policy, forge,         swap_engine};
+static void (*const events[])(struct model *) = {submit, submit,        submit,        hire,        hire,         harm,
+                                                 harm,   cancel,        change_engine, read_stream, renew,        spoil,
+                                                 drain,  change_policy, forge,         swap_engine, change_offers};
 
 static void step(struct model *model, unsigned seed)
 {
@@ -353,6 +372,8 @@ static void calm_down(struct model *model, unsigned seed)
         hire(model);
     say(model, NULL, MSG_engine_add, &in);
     say(model, NULL, MSG_engine_add, &other);
+    say(model, NULL, MSG_policy_resume,
+        &(struct msg_policy_resume){.tag = 3}); /* a clock's jump may have made it long */
     settle(model, seed);
 }
 
@@ -426,7 +447,7 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
     struct model *model = calloc(1, sizeof(*model));
     uint64_t ends = 0, restarts = 0, deaths = 0, failures = 0;
     uint64_t foreign = 0, drained = 0, migrations = 0, mixed = 0;
-    uint64_t again = 0, crossed = 0, forged = 0;
+    uint64_t again = 0, crossed = 0, forged = 0, offered = 0, withheld = 0;
     uint64_t doomed = 0, overtime = 0, abandoned = 0, set_aside = 0;
     unsigned first = only ? (unsigned)atoi(only) : 1, last = only ? first : SEEDS;
     for (unsigned seed = first; seed <= last; seed++) {
@@ -442,6 +463,8 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
         crossed += model->crossed;
         forged += model->forged;
         mixed += model->mixed;
+        offered += model->offered;
+        withheld += model->withheld;
         doomed += model->doomed;
         overtime += model->overtime;
         abandoned += model->abandoned;
@@ -457,6 +480,9 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
     print_message("%llu runs done again, %llu rewards of a first run that came in the second, %llu "
                   "forged results\n",
                   (unsigned long long)again, (unsigned long long)crossed, (unsigned long long)forged);
+    print_message("%llu jobs went to who offers what they need, %llu changes of what is offered\n",
+                  (unsigned long long)offered, (unsigned long long)withheld);
+    assert_true(only || (offered > 2000 && withheld > 1000));
     assert_true(only || (again > 100 && crossed > 10 && forged > 1000));
     print_message("%llu requests for what is another's, %llu drains, %llu migrations, %llu results "
                   "sampled with "

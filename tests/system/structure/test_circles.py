@@ -23,7 +23,7 @@ MAY_CIRCLE = [
 
 # The core's floors, the lowest first (docs/design.md has the picture): no file calls one of a floor above its own.
 FLOORS = [
-    ("state", "state/state engines/identity engines/load_sums queue/free_workers workers/stall queue/fair_queue status/stages"),
+    ("state", "state/state engines/identity engines/load_sums queue/free_workers needs/offers needs/needs needs/lines needs/missing workers/stall queue/fair_queue status/stages"),
     ("effects", "state/effects"),
     ("records", "streams/streams streams/quotas clients/admission streams/retention engines/breaker engines/engines engines/images "
                 "engines/health engines/placing engines/policies engines/policy queue/fencing_tokens queue/history "
@@ -35,7 +35,7 @@ FLOORS = [
     ("messages, times", "clients/backup clients/delivery clients/get clients/submit workers/engine_load workers/migration "
                         "engines/register clients/cancel clients/early_cancel queue/expiry workers/results workers/drain "
                         "workers/workers workers/job_reports status/rollout_why status/bottleneck status/health status/lists status/rollout_list status/status"),
-    ("entries", "restore core check/check check/check_faults check/check_fair_queues"),
+    ("entries", "restore core check/check check/check_faults check/check_fair_queues check/check_needs"),
 ]
 
 
