@@ -41,7 +41,9 @@ struct fake {
     char id[32], lane[128];
     enum stage stage;
     void *pull, *push;
-    bool silent; /* beats no more */
+    bool silent;        /* beats no more */
+    const char *offers; /* of its handlers, or NULL */
+    char record[160];   /* that it was sent last with a job */
     uint64_t epoch;
     struct held held[HELD_MAX];
     size_t held_count;
@@ -279,6 +281,8 @@ static inline void fake_beat(struct world *world, struct fake *fake)
                                    .host = S("here"),
                                    .progress = (uint64_t)clock_ms(),
                                    .epoch = fake->epoch,
+                                   .offers = S(fake->offers),
+                                   .has_offers = fake->offers,
                                    .jobs = {buffer_peek(&packed), (uint32_t)fake->held_count}};
     world_send(world, fake->push, MSG_worker_beat, &beat);
     for (size_t i = 0; i < fake->held_count; i++)
@@ -341,6 +345,7 @@ static inline void fake_take(struct fake *fake, const struct msg_job_start *job)
     struct held *held = &fake->held[fake->held_count++];
     *held = (struct held){.token = job->token};
     snprintf(held->job, sizeof(held->job), "%.*s", SLICE_ARG(job->job));
+    snprintf(fake->record, sizeof(fake->record), "%.*s", SLICE_ARG(job->record));
     fake_make_result(fake, job, &held->result);
     fake->started++;
 }
