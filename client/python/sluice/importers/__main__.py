@@ -1,0 +1,107 @@
+"""python -m sluice.importers FORM FILE...: tasks out of rows."""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import contextlib
+import json
+import sys
+from typing import Any, Callable, Counter, Dict, List, Optional, TextIO, Tuple
+
+from .forms import FORMS
+from .importing import Choices, import_rows
+
+ABOUT = "Makes tasks of the rows of a data set (docs/importers.md): JSON lines, a JSON list, either with .gz, or parquet."
+STATUS = """\
+exit status
+  0   every row is a task
+  1   rows were refused, each named on standard error; the others are written (0 with --skip-bad, if any is)
+  2   the command line is wrong"""
+
+
+def _pair(text: str) -> Tuple[str, str]:
+    name, mark, value = text.partition("=")
+    if not (name and mark and value):
+        raise argparse.ArgumentTypeError(f"{text} is not NAME=VALUE")
+    return name, value
+
+
+def _field(text: str) -> Tuple[str, Any]:
+    name, value = _pair(text)
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise ValueError(text)
+    return value
+
+
+def _several(parser: argparse.ArgumentParser, option: str, metavar: str, kind: Callable[[str], Any], words: str) -> None:
+    parser.add_argument(option, action="append", default=[], metavar=metavar, type=kind, help=words)
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(prog="python -m sluice.importers", description=ABOUT, epilog=STATUS,
+                                    formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("form", nargs="?", metavar="FORM", help=f"what the rows are: {', '.join(FORMS)}")
+    found.add_argument("files", nargs="*", metavar="FILE", help="the rows; for reasoning-gym also a generator's name")
+    found.add_argument("-o", "--out", metavar="FILE", help="the tasks; if absent, standard output")
+    found.add_argument("--limit", type=_count, metavar="N", help="take N rows at most")
+    _several(found, "--map", "COLUMN=FIELD", _pair, "what the form calls FIELD is in COLUMN, which may be a.b; repeatable")
+    _several(found, "--set", "FIELD=VALUE", _field, "put into each task, such as sampling.max_tokens=4096; repeatable")
+    found.add_argument("--eval", default="math", metavar="KIND[:EXTRACT]",
+                       help="question: math, choice, exact or a handler's evaluator (math)")
+    _several(found, "--route", "SOURCE=KIND", _pair, "verl: how a data_source is judged: math, math:box, code, a handler's; repeatable")
+    found.add_argument("--seed", type=int, default=0, metavar="N", help="reasoning-gym: the generator's (0)")
+    found.add_argument("--skip-bad", action="store_true", help="rows that are refused do not make the exit status 1")
+    found.add_argument("--list", action="store_true", help="print the forms, with what each reads, and end")
+    return found
+
+
+def _list() -> str:
+    return "\n".join(f"{name}\n  rows    {form.columns()}\n  judged  {form.judged}\n  sets    {form.of}" for name, form in FORMS.items())
+
+
+def _write(given: argparse.Namespace, out: TextIO) -> int:
+    choices = Choices(dict(given.map), dict(given.route), given.eval, dict(given.set), given.limit, given.seed)
+    written, refused = 0, collections.Counter()  # type: Tuple[int, Counter[str]]
+    for row in import_rows(given.form, given.files, choices):
+        if row.text is None:
+            print(f"{row.place}: {row.why}", file=sys.stderr)
+            refused[str(row.why).partition(":")[0]] += 1
+        else:
+            out.write(row.text + "\n")
+            written += 1
+    print(f"tasks written: {written}; rows refused: {sum(refused.values())}", file=sys.stderr)
+    if len(refused) > 1:
+        for why, count in refused.most_common():
+            print(f"  {count:6} {why}", file=sys.stderr)
+    return 1 if refused and not (given.skip_bad and written) else 0
+
+
+def main(arguments: Optional[List[str]] = None) -> int:
+    given = parser().parse_args(arguments)
+    if given.list:
+        print(_list())
+        return 0
+    if given.form not in FORMS:
+        parser().error(f"{given.form} is no form of rows; known are {', '.join(FORMS)}" if given.form else "FORM is missing (--list)")
+    if not given.files:
+        parser().error("FILE is missing")
+    with contextlib.ExitStack() as stack:
+        try:
+            out = stack.enter_context(open(given.out, "w", encoding="utf-8")) if given.out else sys.stdout
+        except OSError as why:
+            print(f"{given.out}: {why.strerror}", file=sys.stderr)
+            return 1
+        return _write(given, out)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

