@@ -303,6 +303,15 @@ class ReasoningGym(Rows):
         for answer, reward in (("Answer: 4", 1.0), ("<think>Answer: 4</think> 5", 0.01), ("4", 1.0), ("", 0.01), (None, 0.01)):
             self.assertEqual(reasoning_gym.score(config, answer), reward)
 
+    def test_a_verifier_that_raises_gives_0_if_it_takes_its_own_answer_and_else_no_reward(self):
+        self.package()
+        config = dict(self.ROW)
+        sys.modules["reasoning_gym"].get_score_answer_fn = lambda name: lambda answer, entry: float(int(answer) == int(entry["answer"]))
+        self.assertEqual([reasoning_gym.score(config, answer) for answer in ("4", "5", "four")], [1.0, 0.0, 0.0])
+        for broken in ("none", None):
+            with self.assertRaises((ValueError, TypeError)):
+                reasoning_gym.score(dict(config, answer=broken), "4")
+
     def test_an_unknown_generator_and_a_row_without_one_are_refused(self):
         self.package()
         status, _, err = self.run_main("reasoning-gym", "arms")

@@ -27,8 +27,8 @@ def generate(name: str, size: int, seed: int) -> Iterator[Numbered]:
     """(number, row) of a generator's problems. FileError where there is no such generator."""
     try:
         problems = _package().create_dataset(name, size=size, seed=seed)
-    except ImportError:
-        raise FileError("it is no file, and for a generator the package reasoning-gym is missing: pip install reasoning-gym") from None
+    except ImportError as why:
+        raise FileError(f"it is no file, and a generator takes the package reasoning-gym (pip install reasoning-gym): {why}") from None
     except (ValueError, KeyError, AssertionError) as why:
         raise FileError(f"reasoning-gym makes no problems of it: {why}") from None
     for number in range(1, size + 1):
@@ -59,8 +59,15 @@ _scorers: Dict[str, Callable[[str, Mapping[str, Any]], float]] = {}
 
 @evaluator("reasoning-gym")
 def score(config: Dict[str, Any], answer: str) -> float:
-    """The verifier of the generator that made the problem: 0 to 1."""
+    """The verifier of the generator that made the problem: 0 to 1. Some raise where an answer is not of the form that they expect:
+    0, if the verifier takes its own answer."""
     name = config["metadata"]["source_dataset"]
     if name not in _scorers:
         _scorers[name] = _package().get_score_answer_fn(name)
-    return float(_scorers[name](final_answer(answer or ""), config))
+    scorer, gold = _scorers[name], config.get("answer")
+    try:
+        return float(scorer(final_answer(answer or ""), config))
+    except Exception:
+        if not isinstance(gold, str) or scorer(gold, config) != 1:
+            raise
+        return 0.0
