@@ -214,6 +214,9 @@ static const char *task_type_words(enum task_type type)
         [TASK_TEXT] = "string",
         [TASK_PATH] = "path",
         [TASK_IMAGE] = "string",
+        [TASK_DIRECTORY] = "path",
+        [TASK_USER] = "string",
+        [TASK_VARIABLES] = "object",
         [TASK_WORD] = "word",
         [TASK_OPEN_WORD] = "word or name",
         [TASK_HANDLER_NAME] = "string",
@@ -235,6 +238,7 @@ static const char *task_type_words(enum task_type type)
         [TASK_RECORDED] = "list",
         [TASK_ARGUMENTS] = "object",
         [TASK_GRANTS] = "list of strings",
+        [TASK_INIT_GRANTS] = "list of strings",
         [TASK_EVAL_GRANTS] = "list of strings",
         [TASK_STATUSES] = "list of integers",
         [TASK_ANSWERS] = "list of strings",
@@ -256,7 +260,9 @@ static const char *task_unit(const struct task_row *row)
     case TASK_SCRIPT:
     case TASK_RECORDED:
     case TASK_GRANTS:
+    case TASK_INIT_GRANTS:
     case TASK_EVAL_GRANTS:
+    case TASK_VARIABLES:
     case TASK_STATUSES:
     case TASK_ANSWERS:
     case TASK_HANDLERS:

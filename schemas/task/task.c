@@ -69,6 +69,8 @@ static bool check_eval(const struct task *task, struct refusal *no)
         {"eval.files", "command", task->eval_file_count > 0, false, true},
         {"eval.trust", "command", strcmp(task->eval_trust, "none") != 0, false, true},
         {"eval.network", "command", task->eval_grant_count > 0, false, true},
+        {"eval.user", "command", task->eval_user, false, true},
+        {"eval.env", "command", task->eval_env.count > 0, false, true},
         {"eval.answer", "math|choice|exact", task->eval_answer, false, true},
         {"eval.answers", "math|choice|exact", task->eval_answer_count > 0, false, true},
         {"eval.extract", "math|choice|exact", strcmp(task->eval_extract, "auto") != 0, false, false},
@@ -234,8 +236,11 @@ void task_destroy(struct task *task)
     finish_texts(task->setup, task->setup_count);
     finish_texts(task->tools, task->tool_count);
     finish_texts(task->grants, task->grant_count);
+    finish_texts(task->init_grants, task->init_grant_count);
     finish_texts(task->eval_grants, task->eval_grant_count);
     finish_texts(task->eval_answers, task->eval_answer_count);
+    finish_texts(task->env.each, task->env.count);
+    finish_texts(task->eval_env.each, task->eval_env.count);
     for (size_t i = 0; i < task->script_count; i++) {
         free(task->script[i].tool);
         free(task->script[i].arguments);
@@ -269,7 +274,10 @@ void task_destroy(struct task *task)
                      task->eval_checker,
                      task->eval_score,
                      task->eval_source,
-                     task->shaping.truncated};
+                     task->shaping.truncated,
+                     task->user,
+                     task->workdir,
+                     task->eval_user};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         free(texts[i]);
     free(task->messages);

@@ -26,7 +26,8 @@ enum {
     TASK_HANDLERS_MAX = 8,
     TASK_TESTS_MAX = 4096,
     HANDLER_NAME_MAX = 64,
-    TASK_GRANT_SIZE = 33 /* of a grant's name, with its NUL */
+    TASK_VARIABLES_BYTES_MAX = 6144, /* of one list, names and values */
+    TASK_GRANT_SIZE = 33             /* of a grant's name, with its NUL */
 };
 
 struct task_message {
@@ -40,6 +41,11 @@ struct task_file {
     uint8_t *content;
     size_t content_len;
     unsigned mode; /* permission bits, default 0644 */
+};
+
+struct task_variables {
+    char **each; /* "NAME=VALUE" */
+    size_t count, bytes;
 };
 
 /* A call that a replay makes. */
@@ -78,9 +84,10 @@ struct task_limits {
     uint64_t memory_mib;            /* of all the sandbox's processes together */
     uint64_t disk_mib;              /* what the sandbox may write, all files together */
     uint64_t processes;
-    uint64_t inodes;         /* 0: by disk_mib */
-    uint64_t file_mib;       /* any one file */
-    uint64_t cpus;           /* 0: all of the worker's */
+    uint64_t inodes;   /* 0: by disk_mib */
+    uint64_t file_mib; /* any one file */
+    uint64_t cpus;     /* 0: all of the worker's */
+    uint64_t gpus;
     int64_t versions_behind; /* since its first turn, at a turn's beginning; -1: any number */
     char *on_stale;          /* "stop", "refresh" or "mark" */
 };
@@ -99,14 +106,19 @@ struct task {
     char *policy;                  /* whose engines sample it; "default" */
     struct task_message *messages; /* "prompt" is one user message */
     size_t message_count;
-    char *image; /* a directory, or "host" (default): this host's own root, read-only */
+    char *image;   /* a directory, or "host" (default): this host's own root, read-only */
+    char *user;    /* inside: a name or a number, and perhaps a group; NULL: the image's */
+    char *workdir; /* where commands start; NULL: the image's */
+    struct task_variables env;
     struct task_file *files;
     size_t file_count;
     char **setup; /* bash commands run in /workspace by init, in order */
     size_t setup_count;
 
-    char **grants; /* what set-up and the agent may reach, by name; the worker knows them */
+    char **grants; /* what the agent may reach, by name; the worker knows them */
     size_t grant_count;
+    char **init_grants; /* what set-up may reach; NULL: the same */
+    size_t init_grant_count;
 
     char *agent_kind;   /* "bash", "tools", "chat"; "replay" and "none" sample nothing; or a handler's */
     char *agent_engine; /* "auto", or "none": a handler's agent that samples nothing */
@@ -131,6 +143,8 @@ struct task {
     char *eval_trust;                         /* "none" or "image" */
     struct task_file *eval_files;             /* written only into the evaluator's sandbox */
     size_t eval_file_count;
+    char *eval_user; /* NULL: `user` */
+    struct task_variables eval_env;
     char **eval_grants; /* what the evaluator may reach */
     size_t eval_grant_count;
     char **eval_answers; /* math, choice, exact: those that are accepted, in place of eval_answer */
@@ -187,6 +201,12 @@ bool task_is_shaped(const struct task *task);
 
 /* 1 to 32 of a-z, 0-9 and -, a letter first: it is part of a path and of a variable's name. */
 bool task_grant_is_valid(const char *name);
+
+/* Whether it has a ".." among its names. */
+bool path_climbs(const char *path);
+/* USER or USER:GROUP, by name or number; a variable's name. */
+bool task_user_is_valid(const char *user);
+bool task_variable_is_valid(const char *name);
 
 /* The caller owns *ret (task_destroy); NULL on refusal. `json` is one JSON object. */
 struct task *task_parse(struct slice json, struct refusal *no);

@@ -68,7 +68,7 @@ static bool read_name(const struct task_place *place, const json_t *value)
     return place_set_text(place, place_member(place), text);
 }
 
-static bool climbs(const char *path)
+bool path_climbs(const char *path)
 {
     for (const char *at = path; at; at = strchr(at, '/')) {
         at += strspn(at, "/");
@@ -82,7 +82,7 @@ static bool names_a_file(const char *path)
 {
     const char *last = strrchr(path, '/');
     last = last ? last + 1 : path;
-    return last[0] && strcmp(last, ".") != 0 && !climbs(path);
+    return last[0] && strcmp(last, ".") != 0 && !path_climbs(path);
 }
 
 static bool read_path(const struct task_place *place, const json_t *value)
@@ -103,7 +103,7 @@ static bool read_image(const struct task_place *place, const json_t *value)
     char words[IMAGE_NAME_WORDS];
     if (image_name_explain(image, words, sizeof(words)))
         return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s: %s", place->shown, words);
-    if (strcmp(image, "host") != 0 && (image[0] != '/' || climbs(image)))
+    if (strcmp(image, "host") != 0 && (image[0] != '/' || path_climbs(image)))
         return refuse(place->no, REFUSAL_BAD_TASK, place->shown,
                       "%s must be \"host\" or an absolute path, without \"..\"", place->shown);
     return place_set_text(place, place_member(place), image);
@@ -249,6 +249,9 @@ bool task_read_value(const struct task_place *place, const json_t *value)
         [TASK_TEXT] = read_text,
         [TASK_PATH] = read_path,
         [TASK_IMAGE] = read_image,
+        [TASK_DIRECTORY] = task_read_directory,
+        [TASK_USER] = task_read_user,
+        [TASK_VARIABLES] = task_read_variables,
         [TASK_WORD] = read_word,
         [TASK_OPEN_WORD] = read_handler_name,
         [TASK_HANDLER_NAME] = read_handler_name,
@@ -264,6 +267,7 @@ bool task_read_value(const struct task_place *place, const json_t *value)
         [TASK_FILE_MODE] = task_read_file_mode,
         [TASK_SETUP] = task_read_setup,
         [TASK_GRANTS] = task_read_grants,
+        [TASK_INIT_GRANTS] = task_read_init_grants,
         [TASK_EVAL_GRANTS] = task_read_eval_grants,
         [TASK_STATUSES] = task_read_statuses,
         [TASK_ANSWERS] = task_read_answers,

@@ -13,6 +13,9 @@ enum task_type {
     TASK_TEXT,
     TASK_PATH, /* text; no ".." and not a directory by its form */
     TASK_IMAGE,
+    TASK_DIRECTORY, /* absolute, no ".." */
+    TASK_USER,
+    TASK_VARIABLES, /* an object of names and texts */
     TASK_WORD,      /* one of row->words */
     TASK_OPEN_WORD, /* so, or a handler's name */
     TASK_HANDLER_NAME,
@@ -28,6 +31,7 @@ enum task_type {
     TASK_FILE_MODE,
     TASK_SETUP,
     TASK_GRANTS,
+    TASK_INIT_GRANTS,
     TASK_EVAL_GRANTS,
     TASK_STATUSES,
     TASK_ANSWERS, /* texts */

@@ -95,7 +95,7 @@ static void judge(struct job *job, struct stage_sandbox *room, const struct ende
 
 static void command_run(struct job *job)
 {
-    struct stage_sandbox room = {.is_evaluators = true};
+    struct stage_sandbox room = {.part = STAGE_EVALUATORS};
     struct ended ended = {.output = {0}};
     struct fail fail = {0};
     if (slice_is(job->start.run_layer_digest, LAYER_UNKNOWN)) {

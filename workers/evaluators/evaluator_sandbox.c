@@ -11,16 +11,23 @@
 #include "workers/files/dirtree.h"
 #include "workers/runtime/offload.h"
 
+struct place { /* what the paths of a task are to be read by */
+    const char *image, *workdir;
+};
+
 /*
  * A path of the sandbox within a layer. Where the image has merged /usr (/bin is a symlink to
  * usr/bin), the layer must say usr/bin: a directory "bin" of its own would cover the symlink.
  */
-static char *path_in_layer(const char *image, const char *path)
+static char *path_in_layer(const struct place *place, const char *path)
 {
     char link[PATH_MAX], to[64];
     char *result = NULL;
-    if (path[0] != '/')
-        return asprintf(&result, "workspace/%s", path) < 0 ? NULL : result;
+    AUTO_FREE char *whole = path[0] == '/' ? NULL : dirtree_join(place->workdir, path);
+    if (path[0] != '/' && !whole)
+        return NULL;
+    const char *image = place->image;
+    path = whole ? whole : path;
     path += strspn(path, "/");
     size_t first = strcspn(path, "/");
     snprintf(link, sizeof(link), "%s/%.*s", strcmp(image, "host") == 0 ? "" : image, (int)first, path);
@@ -32,31 +39,31 @@ static char *path_in_layer(const char *image, const char *path)
     return asprintf(&result, "%s%s", usr, path + first) < 0 ? NULL : result;
 }
 
-static int put_file(int root, const char *image, const struct task_file *file, struct fail *fail)
+static int put_file(int root, const struct place *place, const struct task_file *file, struct fail *fail)
 {
-    AUTO_FREE char *path = path_in_layer(image, file->path);
+    AUTO_FREE char *path = path_in_layer(place, file->path);
     if (!path)
         return fail_memory(fail);
     return dirtree_write(root, path, slice_of(file->content, file->content_len), file->mode, fail);
 }
 
-static int hide_reward_file(int root, const char *image, const struct task *task, struct fail *fail)
+static int hide_reward_file(int root, const struct place *place, const struct task *task, struct fail *fail)
 {
     if (!task->eval_reward_file)
         return 0;
-    AUTO_FREE char *path = path_in_layer(image, task->eval_reward_file);
+    AUTO_FREE char *path = path_in_layer(place, task->eval_reward_file);
     return path ? dirtree_hide(root, path, fail) : fail_memory(fail);
 }
 
-static int fill_own_layer(const char *dir, const char *image, const struct task *task, struct fail *fail)
+static int fill_own_layer(const char *dir, const struct place *place, const struct task *task, struct fail *fail)
 {
     AUTO_CLOSE int root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (root < 0)
         return dirtree_refuse(fail, "open", dir);
     int code = 0;
     for (size_t i = 0; i < task->eval_file_count && code == 0; i++)
-        code = put_file(root, image, &task->eval_files[i], fail);
-    return code < 0 ? code : hide_reward_file(root, image, task, fail);
+        code = put_file(root, place, &task->eval_files[i], fail);
+    return code < 0 ? code : hide_reward_file(root, place, task, fail);
 }
 
 struct own { /* for the thread that fills it: the image is looked at, which may be far away */
@@ -69,10 +76,11 @@ static int own_work(void *arg, const atomic_bool *stop)
 {
     const struct own *own = arg;
     const char *path;
+    const struct place place = {own->room->image.path, stage_sandbox_workdir(own->room, own->job)};
     (void)stop;
     int code = stage_sandbox_add_own(own->room, own->job, &path, own->fail);
-    if (code == 0 && (code = fill_own_layer(path, own->room->image.path, own->job->task, own->fail)) < 0 &&
-        code != -ENOSPC && stage_is_file_fault(code)) {
+    if (code == 0 && (code = fill_own_layer(path, &place, own->job->task, own->fail)) < 0 && code != -ENOSPC &&
+        stage_is_file_fault(code)) {
         fail_wrap(own->fail, "eval.files");
         return -EINVAL; /* of the plan: the task's fault */
     }

@@ -9,7 +9,7 @@
 
 #include "workers/stages/sandbox/stage_sandbox.h"
 
-/* `stage` is all zero but for is_evaluators; stage_sandbox_close it whatever happened. Errors are those of stage_end_failed. */
+/* `stage` is all zero but for its part; stage_sandbox_close it whatever happened. Errors are those of stage_end_failed. */
 int evaluator_sandbox_open(struct stage_sandbox *stage, struct job *job, struct fail *fail);
 
 #endif

@@ -58,7 +58,8 @@ static bool is_evaluators(const struct task *task, const char *path)
             return true;
     for (size_t i = 0; i < task->eval_file_count; i++) {
         const char *brought = task->eval_files[i].path;
-        snprintf(full, sizeof(full), "%s%s", brought[0] == '/' ? "" : "/workspace/", brought);
+        const char *workdir = task->workdir ? task->workdir : "/workspace";
+        snprintf(full, sizeof(full), "%s%s%s", brought[0] == '/' ? "" : workdir, brought[0] == '/' ? "" : "/", brought);
         if (strcmp(path, full) == 0 || strcmp(path, brought) == 0)
             return true;
     }

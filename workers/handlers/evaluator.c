@@ -129,7 +129,7 @@ static int serve(struct evaluation *evaluation, struct fail *fail)
 
 static void handler_run(struct job *job)
 {
-    struct evaluation evaluation = {.job = job, .stage = {.is_evaluators = true}};
+    struct evaluation evaluation = {.job = job, .stage = {.part = STAGE_EVALUATORS}};
     struct fail fail = {0};
     evaluation.host = (struct handler_host){.task = job->task, .open = open_sandbox, .arg = &evaluation};
     int code = begin(&evaluation, &fail);

@@ -10,6 +10,7 @@
 #include "workers/images/rootfs/copy.h"
 #include "workers/images/oci/oci.h"
 #include "workers/images/oci/layout.h"
+#include "workers/images/config.h"
 #include "workers/images/rootfs/squashfs.h"
 #include "workers/images/rootfs/squashfs_walk.h"
 
@@ -140,7 +141,7 @@ static int make_key(struct image *image, struct image_trouble *trouble)
     char digest[DIGEST_SIZE];
     buffer_printf(&text, KEY_VERSION "\n%s\n", image_kind_name(image->kind));
     if (image->kind == IMAGE_OCI)
-        buffer_printf(&text, "%s\n", oci_digest(image->oci));
+        buffer_printf(&text, "%s\nconfig\n", oci_digest(image->oci)); /* since its config is kept beside it */
     else
         buffer_printf(&text, "%s\n%llu %llu %lld %lld.%09ld\n", image->path, (unsigned long long)image->stat.st_dev,
                       (unsigned long long)image->stat.st_ino, (long long)image->stat.st_size,
@@ -184,6 +185,24 @@ int image_count(struct image *image, struct rootfs *rootfs)
     if (image->oci)
         rootfs->counts.bytes = oci_size(image->oci);
     return 0;
+}
+
+int image_write_config(const struct image *image, const char *path, struct image_trouble *trouble)
+{
+    struct image_config config = {0};
+    struct fail fail = {0};
+    if (!image->oci)
+        return 0;
+    AUTO_FREE char *text = json_dumps(oci_config(image->oci), 0);
+    if (!text)
+        return image_fail(trouble, -ENOMEM, "out of memory");
+    if (image_config_parse(slice_from_str(text), &config, &fail) < 0)
+        return image_refuse(trouble, IMAGE_REFUSAL_OCI_DOCUMENT, "%s", fail.text);
+    json_t *json = image_config_json(&config);
+    int written = json ? json_dump_file(json, path, JSON_INDENT(2)) : -1;
+    json_decref(json);
+    image_config_finish(&config);
+    return written < 0 ? image_fail_errno(trouble, "write", path) : 0;
 }
 
 static int check_unchanged(const struct image *image, struct image_trouble *trouble)

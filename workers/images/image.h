@@ -41,6 +41,8 @@ bool image_is_packed(const struct image *image);
  * are all that can be known beforehand (at least so much is written), and directories (nothing).
  */
 int image_count(struct image *image, struct rootfs *rootfs);
+/* Writes down at `path` what it says of how it is to be run (images/config.h), where that is not in its files. */
+int image_write_config(const struct image *image, const char *path, struct image_trouble *trouble);
 /* Unpacks it into the rootfs, of any kind but the host. Refuses one that changed meanwhile. */
 int image_unpack(struct image *image, struct rootfs *rootfs);
 

@@ -14,6 +14,7 @@
 #include "workers/files/dirtree_remove.h"
 #include "workers/files/locked_dir.h"
 #include "workers/images/about.h"
+#include "workers/images/config.h"
 #include "workers/files/dirtree.h"
 #include "workers/files/tree_index.h"
 
@@ -332,6 +333,10 @@ static int fill_and_describe(struct making *making, const char *fresh)
     int code = root < 0 ? root : fill(making, root);
     if (code == 0)
         code = image_about_write(fresh, making->image, &making->done, making->trouble);
+    AUTO_FREE char *config = dirtree_join(fresh, IMAGE_CONFIG_NAME);
+    if (code == 0)
+        code = config ? image_write_config(making->image, config, making->trouble)
+                      : image_fail(making->trouble, -ENOMEM, "out of memory");
     if (code == 0 && (code = tree_index_write(fresh, &fail)) < 0)
         image_fail(making->trouble, code, "%s", fail.text);
     if (code == 0 && syncfs(root) < 0)
@@ -386,6 +391,15 @@ int image_cache_prepare(const struct image_cache *cache, struct image *image, co
     return code;
 }
 
+/* Without the slashes at its end. */
+static size_t bare_length(const char *path)
+{
+    size_t len = strlen(path);
+    while (len > 1 && path[len - 1] == '/')
+        len--;
+    return len;
+}
+
 int image_unpack_to(struct image *image, const char *path, const struct image_order *order, struct rootfs_counts *ret,
                     struct image_trouble *trouble)
 {
@@ -403,6 +417,9 @@ int image_unpack_to(struct image *image, const char *path, const struct image_or
                           (unsigned long long)making.total.bytes);
     else
         code = fill(&making, root);
+    AUTO_FREE char *config = NULL;
+    if (code == 0 && asprintf(&config, "%.*s." IMAGE_CONFIG_NAME, (int)bare_length(path), path) >= 0)
+        code = image_write_config(image, config, trouble);
     *ret = making.done;
     if (code < 0)
         dirtree_remove(path);

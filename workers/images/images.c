@@ -22,6 +22,8 @@ struct memo { /* what a name stood for */
     char *real;       /* what the name led to */
     char *watch;      /* NULL: a plain directory, whose path that is */
     struct stat seen; /* of `watch` */
+    struct image_config config;
+    int64_t config_ms; /* its checked_ms when the config was read; 0: never */
     int64_t checked_ms;
 };
 
@@ -88,6 +90,7 @@ static void free_memo(struct memo *memo)
     free(memo->path);
     free(memo->real);
     free(memo->watch);
+    image_config_finish(&memo->config);
     free(memo);
 }
 
@@ -122,6 +125,7 @@ void image_hold_release(struct image_hold *hold)
         return;
     cleanup_close(&hold->lock);
     free(hold->path);
+    image_config_finish(&hold->config);
     *hold = (struct image_hold){.lock = -1};
 }
 
@@ -384,6 +388,58 @@ static int learn(struct images *images, const char *name, struct fail *fail)
     return 0;
 }
 
+/* ---- what they say of themselves ------------------------------------------------------------------ */
+
+struct saying {
+    char *real, *path, *prepared; /* prepared: the directory of its key, or NULL */
+    struct image_config config;
+    struct fail *fail;
+};
+
+static int saying_work(void *arg, const atomic_bool *stop)
+{
+    struct saying *saying = arg;
+    (void)stop;
+    return image_config_load(saying->real, saying->path, saying->prepared, &saying->config, saying->fail);
+}
+
+static bool begin_saying(struct saying *saying, const struct memo *memo)
+{
+    saying->real = strdup(memo->real);
+    saying->path = strdup(memo->path);
+    saying->prepared = memo->watch && saying->path ? dirtree_parent(saying->path) : NULL;
+    return saying->real && saying->path && (saying->prepared || !memo->watch);
+}
+
+static void end_saying(struct saying *saying)
+{
+    free(saying->real);
+    free(saying->path);
+    free(saying->prepared);
+    image_config_finish(&saying->config);
+}
+
+/* As often as it is looked whether the image is the same. */
+static int learn_config(struct images *images, const char *name, struct fail *fail)
+{
+    struct memo *memo = *find_memo(images, name);
+    if (!memo || memo->config_ms == memo->checked_ms)
+        return 0;
+    const int64_t checked_ms = memo->checked_ms;
+    struct saying saying = {.fail = fail};
+    int code = begin_saying(&saying, memo) ? offload_run(saying_work, &saying, fail)
+                                           : fail_set(fail, -EIO, "out of memory");
+    memo = *find_memo(images, name); /* it may have gone meanwhile */
+    if (code == 0 && memo) {
+        image_config_finish(&memo->config);
+        memo->config = saying.config;
+        memo->config_ms = checked_ms;
+        saying.config = (struct image_config){0};
+    }
+    end_saying(&saying);
+    return code;
+}
+
 /* ---- holding -------------------------------------------------------------------------------------- */
 
 /* What is remembered is unlocked: 1; 0: it was removed from the cache. */
@@ -404,6 +460,10 @@ static int hold_memo(struct images *images, const char *name, struct image_hold 
         if (hold.lock < 0)
             return 0;
     }
+    if (!image_config_copy(&memo->config, &hold.config)) {
+        cleanup_close(&hold.lock);
+        return fail_set(fail, -EIO, "out of memory");
+    }
     hold.path = take_ptr(&path);
     *ret = hold;
     return 1;
@@ -422,7 +482,7 @@ int images_hold(struct images *images, const char *name, struct image_hold *ret,
         int code = recall(images, name, fail);
         if (code == 0)
             code = learn(images, name, fail);
-        if (code >= 0)
+        if (code >= 0 && (code = learn_config(images, name, fail)) == 0)
             code = hold_memo(images, name, ret, fail);
         if (code != 0)
             return code < 0 ? code : 0;

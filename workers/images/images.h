@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "common/base/fail.h"
+#include "workers/images/config.h"
 #include "workers/images/list.h"
 #include "workers/runtime/loop.h"
 
@@ -30,6 +31,7 @@ struct image_hold {
     int lock;   /* -1: nothing of ours */
     dev_t dev;  /* without a lock, but of "host": which directory it is */
     ino_t ino;
+    struct image_config config; /* how what is in it is to be run */
 };
 
 /*

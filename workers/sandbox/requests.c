@@ -26,22 +26,33 @@ static int call(struct sandbox *sandbox, struct wire_head head, struct slice tex
     return code;
 }
 
-static int check_path(const char *path, struct fail *fail)
+/* NUL-ended; a relative one is one of the working directory. */
+static int add_path(const struct sandbox *sandbox, struct buffer *text, const char *path, struct fail *fail)
 {
+    const size_t before = text->len;
     if (!*path)
         return fail_set(fail, -ENOENT, "an empty path");
-    return strlen(path) < PATH_MAX ? 0 : fail_set(fail, -ENAMETOOLONG, "a path longer than %d bytes", PATH_MAX - 1);
+    if (*path != '/' && sandbox->workdir) {
+        buffer_append(text, sandbox->workdir, strlen(sandbox->workdir));
+        buffer_append(text, "/", 1);
+    }
+    buffer_append(text, path, strlen(path) + 1);
+    if (text->failed)
+        return sandbox_say(fail, -ENOMEM, "the path");
+    return text->len - before <= PATH_MAX ? 0
+                                          : fail_set(fail, -ENAMETOOLONG, "a path longer than %d bytes", PATH_MAX - 1);
 }
 
 int sandbox_open_file(struct sandbox *sandbox, const char *path, int flags, mode_t mode, struct fail *fail)
 {
     HOLD(sandbox);
+    AUTO_BUFFER text = {0};
     struct channel_answer answer;
     struct wire_head head = {.verb = WIRE_FILE,
                              .number = {flags & ~SANDBOX_AS_USER, mode, (flags & SANDBOX_AS_USER) != 0}};
-    int code = check_path(path, fail);
+    int code = add_path(sandbox, &text, path, fail);
     if (code == 0)
-        code = call(sandbox, head, slice_of(path, strlen(path) + 1), NULL, 0, &answer, fail);
+        code = call(sandbox, head, buffer_peek(&text), NULL, 0, &answer, fail);
     return code < 0 ? code : answer.fds[0];
 }
 
@@ -51,16 +62,11 @@ static int change_name(struct sandbox *sandbox, const char *from, const char *to
     AUTO_BUFFER text = {0};
     struct channel_answer answer;
     struct wire_head head = {.verb = WIRE_RENAME, .number = {to != NULL}};
-    int code = check_path(from, fail);
+    int code = add_path(sandbox, &text, from, fail);
     if (code == 0 && to)
-        code = check_path(to, fail);
+        code = add_path(sandbox, &text, to, fail);
     if (code < 0)
         return code;
-    buffer_append(&text, from, strlen(from) + 1);
-    if (to)
-        buffer_append(&text, to, strlen(to) + 1);
-    if (text.failed)
-        return sandbox_say(fail, -ENOMEM, "the paths");
     return call(sandbox, head, buffer_peek(&text), NULL, 0, &answer, fail);
 }
 
@@ -211,14 +217,19 @@ int sandbox_start(struct sandbox *sandbox, const struct sandbox_exec *exec, pid_
         int32_t target = exec->targets[i];
         buffer_append(&text, &target, sizeof(target));
     }
-    for (const char *const *arg = exec->argv; *arg; arg++)
+    struct wire_head head = {.verb = WIRE_START, .number = {0, (int64_t)sandbox->variable_count}};
+    const char *workdir = sandbox->workdir ? sandbox->workdir : "";
+    buffer_append(&text, workdir, strlen(workdir) + 1);
+    for (const char *const *arg = exec->argv; *arg; arg++) {
         buffer_append(&text, *arg, strlen(*arg) + 1);
-    if (text.failed)
+        head.number[0]++;
+    }
+    buffer_append(&text, sandbox->variables.data, sandbox->variables.len);
+    if (text.failed || sandbox->variables.failed)
         return sandbox_say(fail, -ENOMEM, "the arguments");
     if (text.len > WIRE_TEXT_MAX || exec->fd_count > WIRE_FDS_MAX)
         return fail_set(fail, -E2BIG, "more than %d bytes of arguments or %d descriptors", WIRE_TEXT_MAX, WIRE_FDS_MAX);
-    return start(sandbox, (struct wire_head){.verb = WIRE_START}, exec->fds, exec->fd_count, buffer_peek(&text),
-                 ret_pid, fail);
+    return start(sandbox, head, exec->fds, exec->fd_count, buffer_peek(&text), ret_pid, fail);
 }
 
 int sandbox_adopt(struct sandbox *sandbox, pid_t pid, struct fail *fail)

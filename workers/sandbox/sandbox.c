@@ -35,6 +35,8 @@ void sandbox_release(struct sandbox *sandbox)
         return;
     forget_processes(sandbox);
     buffer_finish(&sandbox->touched);
+    buffer_finish(&sandbox->variables);
+    free(sandbox->workdir);
     cleanup_close(&sandbox->pidfd);
     cleanup_close(&sandbox->cgroup);
     cleanup_close(&sandbox->commands);
@@ -151,6 +153,10 @@ bool sandbox_next_touched(const struct sandbox *sandbox, size_t *at, const char 
 
 bool sandbox_is_alive(const struct sandbox *sandbox) { return sandbox->alive; }
 uint64_t sandbox_next_number(struct sandbox *sandbox) { return ++sandbox->numbers; }
+const char *sandbox_workdir(const struct sandbox *sandbox)
+{
+    return sandbox->workdir ? sandbox->workdir : "/workspace";
+}
 const char *sandbox_run_path(const struct sandbox *sandbox) { return sandbox->run_path; }
 int sandbox_commands_dir(const struct sandbox *sandbox) { return sandbox->commands; }
 int sandbox_outputs_dir(const struct sandbox *sandbox) { return sandbox->outputs; }
@@ -192,6 +198,17 @@ void sandbox_count_command(struct sandbox *sandbox, const struct sandbox_output 
 
 /* ---- opening ------------------------------------------------------------------------ */
 
+static int check_variables(const struct sandbox_plan *plan, struct fail *fail)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < plan->variable_count; i++)
+        bytes += strlen(plan->variables[i]) + 1;
+    if (plan->variable_count > SANDBOX_VARIABLES_MAX || bytes > SANDBOX_VARIABLES_BYTES_MAX)
+        return fail_set(fail, -EINVAL, "%zu environment variables of %zu bytes, of at most %d and %d",
+                        plan->variable_count, bytes, SANDBOX_VARIABLES_MAX, SANDBOX_VARIABLES_BYTES_MAX);
+    return 0;
+}
+
 static int check_plan(const struct sandbox_plan *plan, struct fail *fail)
 {
     const struct {
@@ -213,7 +230,9 @@ static int check_plan(const struct sandbox_plan *plan, struct fail *fail)
         return fail_set(fail, -EINVAL, "more than %d layers", CONTAINER_LAYERS_MAX);
     if (plan->listener_count > LISTENERS_MAX)
         return fail_set(fail, -EINVAL, "more than %d listeners", LISTENERS_MAX);
-    return 0;
+    if (plan->workdir && plan->workdir[0] != '/')
+        return fail_set(fail, -EINVAL, "the working directory is no absolute path");
+    return check_variables(plan, fail);
 }
 
 static void add_string(struct buffer *text, const char *string) { buffer_append(text, string, strlen(string) + 1); }
@@ -237,6 +256,12 @@ static void on_message(void *arg, struct wire_message *message)
         }
 }
 
+/* What is forked from a zygote is the usual user in the usual environment. */
+static bool shares_zygote(const struct sandbox_plan *plan)
+{
+    return plan->kernels && !plan->user && !plan->workdir && plan->variable_count == 0;
+}
+
 static int ask_spawner(struct spawner *spawner, const struct sandbox_plan *plan, const struct usage *usage,
                        uint32_t *id, struct channel_answer *ret, struct fail *fail)
 {
@@ -249,8 +274,10 @@ static int ask_spawner(struct spawner *spawner, const struct sandbox_plan *plan,
                                     .file_mib = plan->file_mib ? plan->file_mib : SANDBOX_FILE_MIB_MAX,
                                     .cpus = plan->cpus,
                                     .usage = (uint64_t)(usage - spawner->usages),
-                                    .kernels = plan->kernels,
+                                    .kernels = shares_zygote(plan),
                                     .is_sealed = plan->is_sealed,
+                                    .uid = plan->user ? plan->user->uid : CONTAINER_UID,
+                                    .gid = plan->user ? plan->user->gid : CONTAINER_UID,
                                     .listener_count = plan->listener_count};
     if (plan->listener_count > 0)
         memcpy(wanted.listeners, plan->listeners, plan->listener_count * sizeof(*plan->listeners));
@@ -265,6 +292,16 @@ static int ask_spawner(struct spawner *spawner, const struct sandbox_plan *plan,
     if (code == -ECONNRESET)
         return fail_set(fail, -EIO, "the spawner is gone");
     return code;
+}
+
+/* Each process is told of it; without memory for it none starts (requests.c). */
+static void keep_environment(struct sandbox *sandbox, const struct sandbox_plan *plan)
+{
+    sandbox->variable_count = plan->variable_count;
+    for (size_t i = 0; i < plan->variable_count; i++)
+        add_string(&sandbox->variables, plan->variables[i]);
+    if (plan->workdir && !(sandbox->workdir = strdup(plan->workdir)))
+        sandbox->variables.failed = true;
 }
 
 static struct sandbox *make_sandbox(struct spawner *spawner, const struct sandbox_plan *plan, struct usage *usage,
@@ -286,7 +323,7 @@ static struct sandbox *make_sandbox(struct spawner *spawner, const struct sandbo
         .holds = 1,
         .shared = usage,
         .alive = true,
-        .kernels = plan->kernels && tier_has_namespaces(spawner->tier),
+        .kernels = shares_zygote(plan) && tier_has_namespaces(spawner->tier),
         .end_signal = sandbox_backend(spawner->tier)->end_signal,
         .pidfd = made->fds[0],
         .cgroup = made->fds[2],
@@ -297,6 +334,7 @@ static struct sandbox *make_sandbox(struct spawner *spawner, const struct sandbo
     spawner->sandboxes = sandbox;
     for (size_t i = 0; i < LISTENERS_MAX; i++)
         sandbox->listeners[i] = -1;
+    keep_environment(sandbox, plan);
     if (!channel_open(&sandbox->channel, spawner->channel.loop, made->fds[1]))
         sandbox_close(&sandbox);
     return sandbox;

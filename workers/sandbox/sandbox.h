@@ -30,6 +30,11 @@ struct spawner;
 struct sandbox;
 struct cgroups;
 
+/* Who those inside are, as they see it: one id is mapped, whichever that is, and none has a capability. */
+struct sandbox_user {
+    uint32_t uid, gid; /* uid 0: what changes owners and identities is answered as done (seccomp_root.h) */
+};
+
 struct sandbox_plan {
     const char *image;   /* a directory, or "host": /usr /bin /sbin /lib* /etc /opt of this host, read-only */
     const char **layers; /* directories, lowest first, over the image; may be none */
@@ -42,6 +47,10 @@ struct sandbox_plan {
     uint64_t cpus;     /* 0: all that the worker may use */
     bool kernels;      /* Python kernels will be started: sandbox_fork_kernel may work */
     bool is_sealed;    /* names of system_names.def are read-only, and stay; on "host" they are in any case */
+    const struct sandbox_user *user; /* NULL: 1000, 1000 */
+    const char *workdir;             /* where processes start, made if it is not there; NULL: /workspace */
+    const char *const *variables;    /* "NAME=VALUE", over the usual ones; copied, as the workdir is */
+    size_t variable_count;
     const struct listener *listeners; /* made inside; see sandbox_take_listener */
     size_t listener_count;
 };
@@ -49,7 +58,7 @@ struct sandbox_plan {
 enum { SANDBOX_FILE_MIB_MAX = 1 << 20 };
 
 /*
- * A new sandbox, ready: /workspace (home and working directory), /tmp, /dev, /proc; uid 1000;
+ * A new sandbox, ready: /workspace (home and working directory, where the plan says nothing else), /tmp, /dev, /proc;
  * loopback only. -EINVAL for a plan that cannot be (a missing image), -ENOMEDIUM for an image that
  * cannot be read or mounted, else negative errno.
  */
@@ -116,6 +125,8 @@ uint64_t sandbox_next_number(struct sandbox *sandbox);
  * where what lies may be anything: open single names with O_NOFOLLOW | O_NONBLOCK. */
 int sandbox_commands_dir(const struct sandbox *sandbox);
 int sandbox_outputs_dir(const struct sandbox *sandbox);
+/* Where its processes start, as those inside call it. */
+const char *sandbox_workdir(const struct sandbox *sandbox);
 /* What those inside call the first; the second is its "out". */
 const char *sandbox_run_path(const struct sandbox *sandbox);
 

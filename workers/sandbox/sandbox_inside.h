@@ -51,6 +51,9 @@ struct sandbox {
     struct sandbox_usage usage;  /* what is counted here: commands and their output */
     int pidfd, end_signal, commands, outputs;
     char run_path[CONTAINER_PATH_SIZE];
+    char *workdir;           /* NULL: the workspace */
+    struct buffer variables; /* NUL-ended, one after the other */
+    size_t variable_count;
     int listeners[LISTENERS_MAX];
     struct channel channel; /* to its pid 1 */
     uint64_t touched_count;

@@ -96,7 +96,7 @@ static bool pack(struct job *job, struct stage_sandbox *stage, enum blame_who wh
 
 static void sandbox_init(struct job *job)
 {
-    struct stage_sandbox stage = {0};
+    struct stage_sandbox stage = {.part = STAGE_SETUPS};
     struct fail fail = {0};
     char limits[96];
     bool is_empty = job->task->file_count == 0 && job->task->setup_count == 0;

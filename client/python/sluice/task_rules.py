@@ -18,7 +18,7 @@ from .image_name import explain_image
 from .nearest import nearest
 
 TASK_BYTES, TASK_VALUES, KEY_SHOWN, SCRIPT_MAX, ARGUMENTS_DEPTH = 1 << 20, 65536, 60, 1024, 32
-FIELD_BYTES = 127
+FIELD_BYTES, VARIABLES_BYTES = 127, 6144
 
 
 class TaskError(Exception):
@@ -111,6 +111,39 @@ def _read_image(row: Row, value: Any, shown: str, told: Told) -> None:
         raise TaskError("bad-task", shown, f"{shown}: {words}")
     if image != "host" and (not image.startswith("/") or _climbs(image)):
         raise TaskError("bad-task", shown, f'{shown} must be "host" or an absolute path, without ".."')
+
+
+_USER = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]*(:[A-Za-z0-9_.][A-Za-z0-9_.-]*)?")
+
+
+def _read_user(row: Row, value: Any, shown: str, told: Told) -> None:
+    user = _text(row, value, shown)
+    if not _USER.fullmatch(user):
+        raise TaskError("bad-name", shown, f"{shown} must be a user, or user:group, each by name or number")
+    told[row.path] = user
+
+
+def _read_directory(row: Row, value: Any, shown: str, told: Told) -> None:
+    path = _text(row, value, shown)
+    if not path.startswith("/") or _climbs(path):
+        raise TaskError("bad-task", shown, f'{shown} must be an absolute path inside the sandbox, without ".."')
+
+
+def _read_variables(row: Row, value: Any, shown: str, told: Told) -> None:
+    if not isinstance(value, dict):
+        raise _type(shown, "an object of names and texts")
+    _bounds(row, len(value), " elements", shown)
+    size = 0
+    for name, text in value.items():
+        if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) or name.startswith("SLUICE_"):
+            raise TaskError("bad-name", shown, f"{shown}: a variable's name is of letters, digits and _, no digit first, "
+                            "and does not begin with SLUICE_")
+        if not isinstance(text, str):
+            raise _type(f"{shown[:60]}.{name[:60]}", "a string")
+        size += len(name) + len(text.encode()) + 2
+        if size > VARIABLES_BYTES:
+            raise TaskError("too-large", shown, f"{shown} has more than {VARIABLES_BYTES} bytes of names and values")
+    told[row.path] = value
 
 
 def _read_word(row: Row, value: Any, shown: str, told: Told) -> None:
@@ -399,10 +432,12 @@ def _read_metadata(row: Row, value: Any, shown: str, told: Told) -> None:
 
 _READERS: Dict[str, Reader] = {
     "OBJECT": _read_inner, "NAME": _read_name, "TEXT": _read_text, "PATH": _read_path, "IMAGE": _read_image,
-    "WORD": _read_word, "OPEN_WORD": _read_handler_name, "HANDLER_NAME": _read_handler_name, "UINT": _read_whole,
+    "WORD": _read_word, "USER": _read_user, "DIRECTORY": _read_directory, "VARIABLES": _read_variables,
+    "OPEN_WORD": _read_handler_name, "HANDLER_NAME": _read_handler_name, "UINT": _read_whole,
     "INT": _read_whole, "REAL": _read_real, "PROMPT": _read_prompt, "MESSAGES": _read_messages, "FILES": _read_files,
     "EVAL_FILES": _read_files, "FILE_TEXT": _read_file_text, "FILE_BASE64": _read_file_base64,
     "FILE_MODE": _read_file_mode, "SETUP": _read_setup, "GRANTS": _read_grants, "EVAL_GRANTS": _read_grants,
+    "INIT_GRANTS": _read_grants,
     "STATUSES": _read_statuses, "ANSWERS": _read_setup, "TESTS": _read_tests, "HANDLERS": _read_handlers, "TOOLS": _read_tools,
     "SCRIPT": _read_script,
     "RECORDED": _read_recorded, "ARGUMENTS": _read_arguments, "METADATA": _read_metadata,
@@ -462,6 +497,7 @@ def _check_messages(kind: str, told: Told) -> None:
 _EVAL_RULES = (("eval.command", "command", True), ("eval.reward_file", "command", False),
                ("eval.verdict_statuses", "command", False), ("eval.files", "command", False),
                ("eval.trust", "command", False), ("eval.network", "command", False),
+               ("eval.user", "command", False), ("eval.env", "command", False),
                ("eval.answer", "math|choice|exact", False), ("eval.answers", "math|choice|exact", False),
                ("eval.extract", "math|choice|exact", False), ("eval.tolerance", "math", False), ("eval.tolerance_absolute", "math", False),
                ("eval.normalize", "exact", False))
@@ -469,7 +505,7 @@ _EVAL_DEFAULTS = {"eval.trust": "none", "eval.extract": "auto", "eval.normalize"
 # What is built in, and what an evaluator that a handler offers may be given.
 _AGENTS: List[str] = OBJECTS["agent"]["kind"].words or []
 _EVALUATORS: List[str] = OBJECTS["eval"]["kind"].words or []
-_HANDLERS_MAY = ("eval.files", "eval.trust", "eval.network", "eval.answer", "eval.answers")
+_HANDLERS_MAY = ("eval.files", "eval.trust", "eval.network", "eval.user", "eval.env", "eval.answer", "eval.answers")
 
 
 def _check_shaping(kind: str, told: Told) -> None:

@@ -66,8 +66,14 @@ static void put_measure(struct buffer *out, const struct task_row *row, double n
     bool is_number = row->type == TASK_UINT || row->type == TASK_INT || row->type == TASK_REAL;
     bool is_list = row->type == TASK_FILES || row->type == TASK_EVAL_FILES || row->type == TASK_SETUP ||
                    row->type == TASK_TOOLS || row->type == TASK_SCRIPT || row->type == TASK_RECORDED ||
-                   row->type == TASK_GRANTS || row->type == TASK_EVAL_GRANTS || row->type == TASK_STATUSES ||
-                   row->type == TASK_HANDLERS || row->type == TASK_ANSWERS;
+                   row->type == TASK_GRANTS || row->type == TASK_INIT_GRANTS || row->type == TASK_EVAL_GRANTS ||
+                   row->type == TASK_STATUSES || row->type == TASK_HANDLERS || row->type == TASK_ANSWERS;
+    if (row->type == TASK_VARIABLES) {
+        for (double k = 0; k < n; k++)
+            buffer_printf(out, "%s\"A%.0f\":\"\"", k ? "," : "{", k);
+        buffer_append_str(out, "}");
+        return;
+    }
     buffer_append_str(out, is_number ? "" : is_list ? "[" : "\"");
     if (is_number)
         buffer_printf(out, "%.15g", n);

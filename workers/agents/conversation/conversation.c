@@ -131,13 +131,25 @@ int conversation_open_messages(struct conversation *conversation, struct agent_r
     return error;
 }
 
+/* An agent's own words say /workspace where they mean the working directory. */
+static void append_own(struct buffer *words, const char *system, const char *workdir)
+{
+    static const char usual[] = "/workspace";
+    for (const char *at; (at = strstr(system, usual)); system = at + sizeof(usual) - 1) {
+        buffer_append(words, system, (size_t)(at - system));
+        buffer_append_str(words, workdir);
+    }
+    buffer_append_str(words, system);
+}
+
 /* The system message as it is sent: its own words or `system`, then `block`; "" when all are none. */
-static char *system_words(const struct task *task, const char *system, const char *block)
+static char *system_words(const struct agent_run *run, const char *system, const char *block)
 {
     AUTO_BUFFER words = {0};
-    if (has_system(task))
-        system = task->messages[0].content;
-    buffer_append_str(&words, system ? system : "");
+    if (has_system(run->task))
+        buffer_append_str(&words, system = run->task->messages[0].content);
+    else
+        append_own(&words, system ? system : "", run->sandbox ? sandbox_workdir(run->sandbox) : "/workspace");
     buffer_append_str(&words, system && *system && block ? "\n\n" : "");
     buffer_append_str(&words, block ? block : "");
     return buffer_take_str(&words);
@@ -152,7 +164,7 @@ int conversation_open_with(struct conversation *conversation, struct agent_run *
     const size_t own = has_system(task), rest = task->message_count - own;
     const size_t added = own || system || block;
     AUTO_FREE struct task_message *messages = calloc(rest + 1, sizeof(*messages));
-    AUTO_FREE char *words = system_words(task, system, block);
+    AUTO_FREE char *words = system_words(run, system, block);
     if (!messages || !words)
         return out_of_memory(fail);
     messages[0] = (struct task_message){(char *)"system", words};

@@ -326,7 +326,7 @@ static void judge(struct judging *judging)
 
 static void code_run(struct job *job)
 {
-    struct judging judging = {.job = job, .stage = {.is_evaluators = true}, .driver = {.socket = -1, .output = -1}};
+    struct judging judging = {.job = job, .stage = {.part = STAGE_EVALUATORS}, .driver = {.socket = -1, .output = -1}};
     if (job->task->eval_source && slice_is(job->start.run_layer_digest, LAYER_UNKNOWN)) {
         job_set_outcome(job, OUTCOME_AGENT, "what the agent left is not known, and nothing was scored");
         return;

@@ -23,6 +23,7 @@ struct oci {
     struct oci_descriptor manifest;
     struct layer *layers;
     size_t layer_count;
+    json_t *config; /* {"config": what the config has there} */
 };
 
 static const char *const index_types[] = {"application/vnd.oci.image.index.v1+json",
@@ -245,6 +246,9 @@ static int check_config(struct oci *oci, const json_t *manifest, struct image_tr
     if (strcmp(os, "linux") != 0 || strcmp(architecture, image_architecture()) != 0)
         return image_refuse(trouble, IMAGE_REFUSAL_ARCHITECTURE, "the image is for %.32s/%.32s, this node is linux/%s",
                             os, architecture, image_architecture());
+    oci->config = json_pack("{s:O?}", "config", json_object_get(config, "config"));
+    if (!oci->config)
+        return image_fail(trouble, -ENOMEM, "out of memory");
     return read_diff_ids(oci, json_object_get(json_object_get(config, "rootfs"), "diff_ids"), trouble);
 }
 
@@ -316,11 +320,14 @@ void oci_close(struct oci **oci)
     if (!gone)
         return;
     oci_layout_close(&gone->layout);
+    json_decref(gone->config);
     free(gone->layers);
     free(gone);
 }
 
 const char *oci_digest(const struct oci *oci) { return oci->manifest.digest; }
+
+const json_t *oci_config(const struct oci *oci) { return oci->config; }
 
 size_t oci_layer_count(const struct oci *oci) { return oci->layer_count; }
 

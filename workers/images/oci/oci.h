@@ -9,6 +9,8 @@
 #ifndef SLUICE_WORKERS_IMAGES_OCI_OCI_H
 #define SLUICE_WORKERS_IMAGES_OCI_OCI_H
 
+#include <jansson.h>
+
 #include "workers/images/rootfs/rootfs.h"
 
 struct oci;
@@ -20,6 +22,9 @@ void oci_close(struct oci **oci);
 const char *oci_digest(const struct oci *oci); /* of the manifest */
 uint64_t oci_size(const struct oci *oci);      /* compressed layers together */
 size_t oci_layer_count(const struct oci *oci);
+
+/* What its config says of how it is to be run, as a document; borrowed. */
+const json_t *oci_config(const struct oci *oci);
 
 int oci_unpack(struct oci *oci, struct rootfs *rootfs);
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "workers/sandbox/container/seccomp/seccomp_root.h"
 #include "workers/sandbox/container/seccomp/seccomp_rules.h"
 
 enum { PROCESSES_SPARE = 8 };
@@ -94,6 +95,11 @@ int container_confine(const struct container_plan *plan, struct fail *fail)
     if (code == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         code = fail_set(fail, -errno, "dumpable: %s", strerror(errno));
     return code;
+}
+
+int container_confine_process(const struct container_plan *plan, struct fail *fail)
+{
+    return plan->wanted.uid == 0 ? seccomp_root_apply(fail) : 0;
 }
 
 int container_confine_server(struct fail *fail)

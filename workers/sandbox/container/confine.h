@@ -17,6 +17,8 @@ enum { CONTAINER_SIGNALS_MAX = 1024, CONTAINER_QUEUES_MAX = 819200 };
 
 /* Limits that need the namespaces' rights; then gives those rights up for good. */
 int container_confine(const struct container_plan *plan, struct fail *fail);
+/* Of each process that is started, when it has given up its last right: what the first process must not have. */
+int container_confine_process(const struct container_plan *plan, struct fail *fail);
 /* Gives up all rights and system calls but those that a fork server of kernels needs: setns,
  * which what it forks gives up, and binding to CPUs. */
 int container_confine_server(struct fail *fail);

@@ -163,6 +163,8 @@ static int add_lowers(const struct container_plan *plan, struct overlay *overlay
         code = add_lower(overlay, plan->layers[i], fail);
     if (code == 0)
         code = add_image(plan, overlay, fail);
+    if (plan->wanted.uid == 0)
+        add(overlay, FROM_ROOT_TO_BASE_MOUNTS "root_skeleton:");
     add(overlay, FROM_ROOT_TO_BASE_MOUNTS "skeleton");
     return code;
 }
@@ -394,7 +396,8 @@ int container_prepare(const struct container_plan *plan, struct container *ret, 
                               .stage = -1,
                               .workspace = "/workspace"};
     umask(0);
-    int code = plan->is_zygote ? 0 : namespaces_take_identity(plan->uid, plan->gid, fail);
+    const struct namespaces_identity inside = {(uid_t)plan->wanted.uid, (gid_t)plan->wanted.gid};
+    int code = plan->is_zygote ? 0 : namespaces_take_identity(&inside, plan->uid, plan->gid, fail);
     if (code == 0)
         code = raise_loopback(fail);
     if (code == 0)

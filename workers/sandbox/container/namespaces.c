@@ -27,14 +27,14 @@ static int write_own(const char *path, const char *text, const char *hint, struc
     return 0;
 }
 
-int namespaces_take_identity(uid_t uid, gid_t gid, struct fail *fail)
+int namespaces_take_identity(const struct namespaces_identity *inside, uid_t uid, gid_t gid, struct fail *fail)
 {
     char map[64];
     int code = write_own("/proc/self/setgroups", "deny", "", fail);
-    snprintf(map, sizeof(map), "%d %lu 1\n", CONTAINER_UID, (unsigned long)uid);
+    snprintf(map, sizeof(map), "%lu %lu 1\n", (unsigned long)inside->uid, (unsigned long)uid);
     if (code == 0)
         code = write_own("/proc/self/uid_map", map, " (are user namespaces restricted on this machine?)", fail);
-    snprintf(map, sizeof(map), "%d %lu 1\n", CONTAINER_UID, (unsigned long)gid);
+    snprintf(map, sizeof(map), "%lu %lu 1\n", (unsigned long)inside->gid, (unsigned long)gid);
     return code == 0 ? write_own("/proc/self/gid_map", map, "", fail) : code;
 }
 
@@ -61,9 +61,10 @@ static pid_t clone_apart(void)
 /* In the clone: the parent reads one byte once it is in order, and none when it is not. */
 static void settle(int tell, uid_t uid, gid_t gid)
 {
+    static const struct namespaces_identity own = {CONTAINER_UID, CONTAINER_UID};
     struct fail fail;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (namespaces_take_identity(uid, gid, &fail) < 0 || write(tell, "", 1) != 1)
+    if (namespaces_take_identity(&own, uid, gid, &fail) < 0 || write(tell, "", 1) != 1)
         _exit(1);
     close(tell);
 }

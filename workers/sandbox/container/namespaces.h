@@ -12,8 +12,12 @@
 
 #include "common/base/fail.h"
 
-/* "deny" to setgroups, and CONTAINER_UID of the new user namespace we are in for uid, gid outside. */
-int namespaces_take_identity(uid_t uid, gid_t gid, struct fail *fail);
+/* "deny" to setgroups, and `inside` of the new user namespace we are in for uid, gid outside. */
+struct namespaces_identity {
+    uid_t uid;
+    gid_t gid;
+};
+int namespaces_take_identity(const struct namespaces_identity *inside, uid_t uid, gid_t gid, struct fail *fail);
 
 enum {
     NAMESPACES_CONTAINER = 1, /* all namespaces that a sandbox has */

@@ -34,7 +34,7 @@ struct container_plan {
     pid_t server;        /* of its file system; 0: the kernel itself */
     const char *disk;    /* of disks.h, or NULL: it is made in the container's own tmpfs */
     const char *scratch; /* where the base mounts is (base_mounts.h) */
-    uid_t uid;           /* the spawner's, in its own user namespace; CONTAINER_UID inside */
+    uid_t uid;           /* the spawner's, in its own user namespace; wanted.uid inside */
     gid_t gid;
     bool is_zygote;    /* no sandbox, but what some stand on: no user namespace of its own */
     bool is_host_root; /* root of the host is who runs us: it owns what only root may read */

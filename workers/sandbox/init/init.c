@@ -230,6 +230,7 @@ _Noreturn void init_wait(const struct init_setup *setup, int control)
                                           .scratch = spawner->scratch,
                                           .uid = setup->uid,
                                           .gid = setup->gid,
+                                          .wanted = {.uid = setup->inside_uid, .gid = setup->inside_gid},
                                           .brought = {spawner->usages_fd},
                                           .brought_count = spawner->usages_fd >= 0,
                                           .is_host_root = spawner->is_host_root};

@@ -13,9 +13,10 @@
 struct init_setup {
     const struct spawner_setup *spawner;
     const char *disks; /* as plan_disk_path takes it */
-    uid_t uid;         /* the spawner's, in its own user namespace; CONTAINER_UID inside */
+    uid_t uid;         /* the spawner's, in its own user namespace */
     gid_t gid;
-    int births; /* tells the spawner of our /proc */
+    uint64_t inside_uid, inside_gid; /* what those inside see in their place */
+    int births;                      /* tells the spawner of our /proc */
 };
 /* In the clone. `control`: a WIRE_CONTAINER comes from the spawner, which then gives the other end to the worker. */
 _Noreturn void init_wait(const struct init_setup *setup, int control);

@@ -11,6 +11,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/sandbox/container/confine.h"
+#include "workers/sandbox/container/mounts.h"
 
 const char *const launch_environment[] = {
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -24,16 +25,29 @@ const char *const launch_environment[] = {
 enum { FIXED_COUNT = sizeof(launch_environment) / sizeof(*launch_environment) - 1 };
 
 struct program {
-    const char *environ[FIXED_COUNT + CONTAINER_SETTINGS_MAX + LISTENERS_MAX + 1];
+    const char *environ[FIXED_COUNT + CONTAINER_SETTINGS_MAX + LISTENERS_MAX + LAUNCH_VARIABLES_MAX + 1];
     const char *argv[LAUNCH_ARGS_MAX + 1];
+    const char *variables[LAUNCH_VARIABLES_MAX + 1];
+    const char *workdir; /* "": the workspace */
     int32_t targets[WIRE_FDS_MAX];
     int fds[WIRE_FDS_MAX];
     size_t fd_count;
 };
 
+/* As many as there must be, and a NULL. */
+static bool read_strings(const struct wire_message *message, size_t *from, const char **ret, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!(ret[i] = wire_next_string(message, from)))
+            return false;
+    ret[count] = NULL;
+    return true;
+}
+
 static int read_program(const struct wire_message *message, struct program *ret, struct fail *fail)
 {
-    size_t from = message->fd_count * sizeof(int32_t), count = 0;
+    size_t from = message->fd_count * sizeof(int32_t);
+    const int64_t arguments = message->head.number[0], variables = message->head.number[1];
     if (message->text_len < from)
         return fail_set(fail, -EINVAL, "fewer targets than descriptors");
     memcpy(ret->targets, message->text, from);
@@ -42,10 +56,13 @@ static int read_program(const struct wire_message *message, struct program *ret,
     for (size_t i = 0; i < ret->fd_count; i++)
         if (ret->targets[i] < 0 || ret->targets[i] >= CONTAINER_FILES_MAX)
             return fail_set(fail, -EINVAL, "descriptor number %d", ret->targets[i]);
-    while ((ret->argv[count] = wire_next_string(message, &from)))
-        if (++count > LAUNCH_ARGS_MAX)
-            return fail_set(fail, -E2BIG, "more than %d arguments", LAUNCH_ARGS_MAX);
-    return count > 0 ? 0 : fail_set(fail, -EINVAL, "nothing to execute");
+    if (arguments < 1 || arguments > LAUNCH_ARGS_MAX || variables < 0 || variables > LAUNCH_VARIABLES_MAX)
+        return fail_set(fail, -E2BIG, "%lld arguments and %lld variables, of at most %d and %d", (long long)arguments,
+                        (long long)variables, LAUNCH_ARGS_MAX, LAUNCH_VARIABLES_MAX);
+    ret->workdir = wire_next_string(message, &from);
+    bool is_whole = read_strings(message, &from, ret->argv, (size_t)arguments) &&
+                    read_strings(message, &from, ret->variables, (size_t)variables);
+    return is_whole ? 0 : fail_set(fail, -EINVAL, "fewer arguments than were said");
 }
 
 /* Moves a descriptor out of the way of every target. */
@@ -93,28 +110,49 @@ static int drop_last_right(void)
     return (int)syscall(SYS_capset, &header, none);
 }
 
-/* Whether the container has its own word on the variable. */
-static bool is_set(const struct container *container, const char *variable)
+/* Whether it is among them, whatever it is there. */
+static bool is_set(const char *const *variables, size_t count, const char *variable)
 {
     size_t len = strcspn(variable, "=") + 1;
-    for (size_t i = 0; i < container->setting_count; i++)
-        if (strncmp(container->settings[i], variable, len) == 0)
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(variables[i], variable, len) == 0)
             return true;
     return false;
 }
 
+/* The usual; in its place the container's own word; in place of both the program's; and what the grants are. */
 static void set_environment(const struct container_plan *plan, const struct container *container,
                             struct program *program)
 {
-    size_t count = 0;
+    size_t count = 0, own = 0;
+    while (program->variables[own])
+        own++;
     for (size_t i = 0; i < FIXED_COUNT; i++)
-        if (!is_set(container, launch_environment[i]))
+        if (!is_set(container->settings, container->setting_count, launch_environment[i]) &&
+            !is_set(program->variables, own, launch_environment[i]))
             program->environ[count++] = launch_environment[i];
     for (size_t i = 0; i < container->setting_count; i++)
-        program->environ[count++] = container->settings[i];
+        if (!is_set(program->variables, own, container->settings[i]))
+            program->environ[count++] = container->settings[i];
+    for (size_t i = 0; i < own; i++)
+        program->environ[count++] = program->variables[i];
     for (size_t i = 0; i < plan->wanted.listener_count; i++)
         program->environ[count++] = container->variables[i];
     program->environ[count] = NULL;
+}
+
+/* A working directory that nobody has made yet is made, as those who build images expect. */
+static void make_workdir(const char *workdir)
+{
+    AUTO_CLOSE int root = workdir[0] == '/' ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    AUTO_CLOSE int there = root < 0 ? -1 : container_open(root, workdir, O_PATH | O_DIRECTORY, 0);
+    if (root >= 0 && there < 0)
+        container_make_dirs(root, workdir, 0755);
+}
+
+static int enter_workdir(const char *workdir, const char *workspace)
+{
+    return (workdir[0] && chdir(workdir) == 0) || chdir(workspace) == 0 || chdir("/") == 0 ? 0 : -1;
 }
 
 /* In the child; comes back only when it failed: -errno of the program's, or errno of what we lack. */
@@ -124,12 +162,14 @@ static int become(const struct container_plan *plan, const struct sandbox_backen
     struct fail fail;
     setsid();
     launch_reset_signals();
-    if (chdir(workspace) < 0 && chdir("/") < 0)
+    if (enter_workdir(program->workdir, workspace) < 0)
         return errno;
     if (place_fds(program) < 0 || drop_last_right() < 0)
         return errno;
     container_limit(plan);
     int code = backend->guard ? backend->guard(tell, &fail) : 0;
+    if (code == 0)
+        code = container_confine_process(plan, &fail);
     if (code < 0)
         return -code;
     execve(program->argv[0], (char *const *)(uintptr_t)program->argv, (char *const *)(uintptr_t)program->environ);
@@ -157,6 +197,7 @@ pid_t launch(const struct container_plan *plan, const struct sandbox_backend *ba
     if (code < 0)
         return code;
     set_environment(plan, container, &program);
+    make_workdir(program.workdir);
     if ((backend->meet ? socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, report)
                        : pipe2(report, O_CLOEXEC | O_NONBLOCK)) < 0)
         return fail_set(fail, -errno, "a report: %s", strerror(errno));

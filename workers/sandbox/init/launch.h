@@ -8,7 +8,7 @@
 #include "workers/sandbox/init/backend.h"
 #include "workers/sandbox/proto/wire.h"
 
-enum { LAUNCH_ARGS_MAX = 256 };
+enum { LAUNCH_ARGS_MAX = 256, LAUNCH_VARIABLES_MAX = SANDBOX_VARIABLES_MAX };
 
 /* Of every process inside. */
 extern const char *const launch_environment[];

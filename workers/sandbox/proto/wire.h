@@ -13,13 +13,16 @@
 #include "workers/sandbox/proto/listener.h"
 
 enum { WIRE_TEXT_MAX = 65536, WIRE_FDS_MAX = 16 };
+/* Of what those inside have in their environment beside the usual: each a NAME=VALUE, with its NUL among the bytes. */
+enum { SANDBOX_VARIABLES_MAX = 256, SANDBOX_VARIABLES_BYTES_MAX = 16384 };
 
 enum wire_verb {
     WIRE_SETUP =
         1, /* worker -> spawner, before all else: text a struct spawner_setup, then masked_paths_list(); see there for descriptors */
     WIRE_CONTAINER, /* worker -> spawner: text a struct wire_container, then image\0layer\0... */
     WIRE_KERNEL, /* worker -> spawner: number[0] the `id` of a container; a kernel's channel, its output, then what WIRE_INSIDE gave */
-    WIRE_START,    /* worker -> pid 1: text int32 targets[fds], then argv\0...; answers the pid */
+    WIRE_START, /* worker -> pid 1: numbers arguments, variables; text int32 targets[fds], then workdir\0argv\0...variable\0...;
+                 * answers the pid */
     WIRE_KILL_ALL, /* number[0] the pid to spare, or 0 */
     WIRE_SIGNAL,   /* numbers a pid, a signal for it and all its descendants; SIGKILL freezes them first */
     WIRE_ADOPT,    /* number[0] a pid whose end is to be told as if it had been started by this `id` */
@@ -60,6 +63,7 @@ struct wire_container {
     uint64_t usage;     /* its place among all */
     uint64_t kernels;   /* 1: it is to share a zygote (zygote.h), where one can be had */
     uint64_t is_sealed; /* 1: sandbox_plan's */
+    uint64_t uid, gid;  /* who those inside are, as they see it */
     uint64_t listener_count;
     struct listener listeners[LISTENERS_MAX];
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/base/cleanup.h"
 #include "workers/sandbox/container/host_image.h"
@@ -24,7 +25,7 @@ struct dir {
 
 static const struct dir base_mounts_dirs[] = {
     {"skeleton", 0755}, {"top", 0755},       {"dev", 0755},   {"empty", 0555},
-    {"tree", 0755},     {"container", 0755}, {"disks", 0700},
+    {"tree", 0755},     {"container", 0755}, {"disks", 0700}, {"root_skeleton", 0755},
 };
 
 static const struct dir skeleton_dirs[] = {
@@ -58,6 +59,23 @@ static int make_skeleton(int base, struct fail *fail)
     AUTO_CLOSE int top = openat(base, "top", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int code = make_dirs(skeleton, skeleton_dirs, COUNT(skeleton_dirs), fail);
     return code == 0 ? host_image_prepare(top, skeleton, fail) : code;
+}
+
+/*
+ * Below the image where uid 0 is inside (seccomp_root.h): apt looks back whether it has really dropped its rights, and is
+ * told not to.
+ */
+static int make_root_skeleton(int base, struct fail *fail)
+{
+    static const struct dir dirs[] = {{"etc", 0755}, {"etc/apt", 0755}, {"etc/apt/apt.conf.d", 0755}};
+    static const char settings[] = "APT::Sandbox::User \"root\";\n";
+    AUTO_CLOSE int skeleton = openat(base, "root_skeleton", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int code = make_dirs(skeleton, dirs, COUNT(dirs), fail);
+    if (code < 0)
+        return code;
+    AUTO_CLOSE int file = openat(skeleton, "etc/apt/apt.conf.d/90sluice", O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+    const ssize_t len = sizeof(settings) - 1;
+    return file < 0 || write(file, settings, (size_t)len) != len ? refuse(fail, "apt.conf.d") : 0;
 }
 
 /* The host's device nodes, read-only: what is written goes to the device, mode and times stay the host's. */
@@ -100,6 +118,8 @@ static int fill(const char *scratch, struct fail *fail)
         code = refuse(fail, "nothing");
     if (code == 0)
         code = make_skeleton(base, fail);
+    if (code == 0)
+        code = make_root_skeleton(base, fail);
     if (code == 0)
         code = make_devices(base, fail);
     return code == 0 ? host_image_mount(base, fail) : code;

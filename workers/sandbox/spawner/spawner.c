@@ -19,6 +19,7 @@
 #include "workers/sandbox/backends/landlock/landlock_container.h"
 #include "workers/sandbox/backends/landlock/landlock_seccomp.h"
 #include "workers/sandbox/cgroup/cgroup_base.h"
+#include "workers/sandbox/container/seccomp/seccomp_root.h"
 #include "workers/sandbox/container/seccomp/seccomp_rules.h"
 #include "workers/sandbox/init/proc.h"
 #include "workers/sandbox/container/high_fds.h"
@@ -252,6 +253,7 @@ static int prepare(struct spawner_state *state, struct fail *fail)
     setsid();
     set_signals(state);
     container_prepare_filter();
+    seccomp_root_prepare();
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);
@@ -263,6 +265,8 @@ static int prepare(struct spawner_state *state, struct fail *fail)
                                        .disks = spawner_disks.path,
                                        .uid = geteuid(),
                                        .gid = getegid(),
+                                       .inside_uid = CONTAINER_UID,
+                                       .inside_gid = CONTAINER_UID,
                                        .births = state->births[1]};
     return 0;
 }

@@ -42,10 +42,22 @@ int spawner_fork_kernel(struct spawner_state *state)
     return answer(state, state->asked.head.id, code, code < 0 ? "there is no fork server" : "", NULL, 0);
 }
 
+/* Prewarmed ones are CONTAINER_UID already, and stay who they are. */
+static int make_other(struct spawner_state *state, const struct container_plan *plan, struct prewarmed *ret)
+{
+    struct init_setup setup = spawner_init;
+    setup.inside_uid = plan->wanted.uid;
+    setup.inside_gid = plan->wanted.gid;
+    return prewarmed_make(ret, NULL, &setup, ++state->group);
+}
+
 /* In the namespace of its image's zygote where it is to have one. */
 static int take_prewarmed(struct spawner_state *state, const struct container_plan *plan, struct prewarmed *ret,
                           struct zygote **zygote)
 {
+    *zygote = NULL;
+    if (plan->wanted.uid != CONTAINER_UID || plan->wanted.gid != CONTAINER_UID)
+        return make_other(state, plan, ret);
     *zygote = zygotes_join(&state->zygotes, plan);
     if (*zygote && ((*zygote)->prewarmed.pid > 0 ||
                     prewarmed_make(&(*zygote)->prewarmed, *zygote, &spawner_init, ++state->group) == 0)) {

@@ -8,6 +8,7 @@
 #include "common/digest/digest.h"
 #include "workers/runtime/fiber.h"
 #include "workers/network/forward.h"
+#include "workers/stages/sandbox/environment.h"
 #include "workers/runtime/loop_now.h"
 
 enum { COMMAND_RESERVE_MS = 500 };
@@ -17,7 +18,7 @@ enum { COMMAND_RESERVE_MS = 500 };
 /* Whether the evaluator's sandbox has the image's programs, whatever the agent left (eval.trust). */
 static bool trusts_image(const struct stage_sandbox *stage, const struct job *job)
 {
-    return stage->is_evaluators && strcmp(job->task->eval_trust, "image") == 0;
+    return stage->part == STAGE_EVALUATORS && strcmp(job->task->eval_trust, "image") == 0;
 }
 
 static int add_layer(struct stage_sandbox *stage, const struct job *job, struct slice digest, struct slice inlined,
@@ -70,11 +71,18 @@ struct reach {
     size_t count;
 };
 
+/* Set-up's are those of network where the task says nothing of its own. */
+static size_t list_grants(enum stage_part part, const struct task *task, char *const **ret)
+{
+    const bool is_setups = part == STAGE_SETUPS && task->init_grants;
+    *ret = part == STAGE_EVALUATORS ? task->eval_grants : is_setups ? task->init_grants : task->grants;
+    return part == STAGE_EVALUATORS ? task->eval_grant_count : is_setups ? task->init_grant_count : task->grant_count;
+}
+
 static int find_grants(const struct stage_sandbox *stage, const struct job *job, struct reach *ret, struct fail *fail)
 {
-    const struct task *task = job->task;
-    char *const *names = stage->is_evaluators ? task->eval_grants : task->grants;
-    size_t count = stage->is_evaluators ? task->eval_grant_count : task->grant_count;
+    char *const *names;
+    const size_t count = list_grants(stage->part, job->task, &names);
     for (ret->count = 0; ret->count < count; ret->count++) {
         const char *name = names[ret->count];
         const struct grant *grant = grants_find(job->context->grants, name);
@@ -117,15 +125,47 @@ int stage_sandbox_find_image(struct stage_sandbox *stage, const struct job *job,
     return code;
 }
 
-int stage_sandbox_open(struct stage_sandbox *stage, const struct job *job, struct fail *fail)
+/* ---- who, where, with what -------------------------------------------------------------------- */
+
+const char *stage_sandbox_workdir(const struct stage_sandbox *stage, const struct job *job)
+{
+    const char *told = job->task->workdir ? job->task->workdir : stage->image.config.workdir;
+    return told ? told : "/workspace";
+}
+
+static int find_environment(const struct stage_sandbox *stage, const struct job *job, struct environment *ret,
+                            struct fail *fail)
 {
     const struct task *task = job->task;
-    struct reach reach;
-    int code = find_grants(stage, job, &reach, fail);
-    if (code == 0)
-        code = stage_sandbox_find_image(stage, job, fail);
-    if (code < 0)
-        return code;
+    const bool is_evaluators = stage->part == STAGE_EVALUATORS;
+    const char *roots[STAGE_LAYERS_MAX + 1];
+    size_t count = 0;
+    for (size_t i = stage->layer_count; i-- > 0;)
+        roots[count++] = stage->layers[i].path;
+    roots[count++] = stage->image.path;
+    const struct environment_sources sources = {.image = &stage->image.config,
+                                                .user = is_evaluators && task->eval_user ? task->eval_user : task->user,
+                                                .workdir = task->workdir,
+                                                .variables = {&task->env, is_evaluators ? &task->eval_env : NULL},
+                                                .roots = roots,
+                                                .root_count = count};
+    return environment_make(&sources, ret, fail);
+}
+
+/* ---- opening ---------------------------------------------------------------------------------- */
+
+static int check_devices(const struct task *task, struct fail *fail)
+{
+    if (task->limits.gpus == 0)
+        return 0;
+    return fail_set(fail, -EINVAL, "limits.gpus is %llu, and sandboxes have no devices of the machine",
+                    (unsigned long long)task->limits.gpus);
+}
+
+static int open_with(struct stage_sandbox *stage, const struct job *job, const struct reach *reach,
+                     const struct environment *environment, struct fail *fail)
+{
+    const struct task *task = job->task;
     const char *layers[STAGE_LAYERS_MAX];
     for (size_t i = 0; i < stage->layer_count; i++)
         layers[i] = stage->layers[i].path;
@@ -140,12 +180,33 @@ int stage_sandbox_open(struct stage_sandbox *stage, const struct job *job, struc
                                 .cpus = task->limits.cpus,
                                 .kernels = stage->kernels,
                                 .is_sealed = trusts_image(stage, job),
-                                .listeners = reach.listeners,
-                                .listener_count = reach.count};
-    code = sandbox_open(job->context->spawner, &plan, &stage->sandbox, fail);
+                                .user = environment->has_user ? &environment->user : NULL,
+                                .workdir = environment->workdir,
+                                .variables = (const char *const *)environment->values.variables,
+                                .variable_count = environment->values.variable_count,
+                                .listeners = reach->listeners,
+                                .listener_count = reach->count};
+    int code = sandbox_open(job->context->spawner, &plan, &stage->sandbox, fail);
     if (code < 0)
         stage->fault = image_fault(code);
-    return code < 0 ? code : open_forwards(stage, job, &reach, fail);
+    return code < 0 ? code : open_forwards(stage, job, reach, fail);
+}
+
+int stage_sandbox_open(struct stage_sandbox *stage, const struct job *job, struct fail *fail)
+{
+    struct reach reach;
+    struct environment environment = {0};
+    int code = check_devices(job->task, fail);
+    if (code == 0)
+        code = find_grants(stage, job, &reach, fail);
+    if (code == 0)
+        code = stage_sandbox_find_image(stage, job, fail);
+    if (code == 0)
+        code = find_environment(stage, job, &environment, fail);
+    if (code == 0)
+        code = open_with(stage, job, &reach, &environment, fail);
+    environment_finish(&environment);
+    return code;
 }
 
 int64_t stage_closing_by(struct stage_sandbox *stage)

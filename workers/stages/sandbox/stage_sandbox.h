@@ -14,6 +14,8 @@
 
 enum { STAGE_LAYERS_MAX = 3 };
 
+enum stage_part { STAGE_AGENTS, STAGE_SETUPS, STAGE_EVALUATORS };
+
 /* Zero it first; stage_sandbox_close it whatever happened. */
 struct stage_sandbox {
     struct layer_dir layers[STAGE_LAYERS_MAX]; /* lowest first */
@@ -24,7 +26,7 @@ struct stage_sandbox {
     struct forward *forwards[TASK_GRANTS_MAX]; /* closed with the sandbox */
     size_t forward_count;
     bool kernels;          /* set before opening: Python kernels will be started in it */
-    bool is_evaluators;    /* set before opening: eval.network holds, and not network */
+    enum stage_part part;  /* set before opening: whose network, user and variables hold */
     enum fault fault;      /* whose fault the last failure of a stage_sandbox_* call was */
     int64_t closing_by_ms; /* packing and looking whether all is whole end then; 0: neither has begun */
 };
@@ -36,6 +38,8 @@ int stage_sandbox_add_run(struct stage_sandbox *stage, const struct job *job, st
 int stage_sandbox_add_own(struct stage_sandbox *stage, const struct job *job, const char **ret_path, struct fail *fail);
 /* Finds the directory of the task's image, unpacked if it must be, and holds it; once. */
 int stage_sandbox_find_image(struct stage_sandbox *stage, const struct job *job, struct fail *fail);
+/* Where its commands start, as those inside name it; once the image was found. */
+const char *stage_sandbox_workdir(const struct stage_sandbox *stage, const struct job *job);
 /* Opens the sandbox on the image and the layers added so far. */
 int stage_sandbox_open(struct stage_sandbox *stage, const struct job *job, struct fail *fail);
 void stage_sandbox_close(struct stage_sandbox *stage);

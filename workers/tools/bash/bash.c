@@ -82,7 +82,7 @@ static int bash_call(struct toolbox *box, void *state, const json_t *arguments, 
         return answer_gone(ret, fail);
     if (code < 0 || has_command)
         return code;
-    return restart ? tool_say(ret, fail, "A new shell runs in /workspace.")
+    return restart ? tool_say(ret, fail, "A new shell runs in %s.", sandbox_workdir(box->sandbox))
                    : tool_refuse(ret, fail, "bash: give a command, or restart.");
 }
 

@@ -274,7 +274,7 @@ const struct tool tool_edit = {
     .needs_sandbox = true,
     .arguments = {{"command", TOOL_STRING, true, 0, 0, "view|create|str_replace|insert|undo_edit", "What to do."},
                   {"path", TOOL_STRING, true, 1, 4000, NULL,
-                   "The file or directory: absolute, or relative to /workspace."},
+                   "The file or directory: absolute, or relative to the working directory."},
                   {"view_range", TOOL_INTEGERS, false, 2, 2, NULL,
                    "view: the first and the last line to show; -1 is the last of the file."},
                   {"file_text", TOOL_STRING, false, 0, 1048576, NULL, "create: the whole file."},

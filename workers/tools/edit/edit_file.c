@@ -45,7 +45,9 @@ static int learn(struct edit_file *file, struct sandbox *sandbox, struct fail *f
 int edit_file_open(struct edit_file *file, struct sandbox *sandbox, const char *path, bool to_write, struct fail *fail)
 {
     *file = (struct edit_file){.fd = -1, .mode = 0644};
-    int len = snprintf(file->path, sizeof(file->path), "%s%s", *path == '/' ? "" : "/workspace/", path);
+    const bool is_whole = *path == '/';
+    int len = snprintf(file->path, sizeof(file->path), "%s%s%s", is_whole ? "" : sandbox_workdir(sandbox),
+                       is_whole ? "" : "/", path);
     if ((size_t)len >= sizeof(file->path))
         return fail_set(fail, -ENAMETOOLONG, "a path of %d bytes", len);
     file->fd = sandbox_open_file(sandbox, path, (to_write ? O_RDWR : O_RDONLY) | SANDBOX_AS_USER, 0, fail);

@@ -98,7 +98,7 @@ static int call(struct toolbox *box, void *state, const json_t *arguments, struc
 const struct tool tool_ipython = {
     .name = "ipython",
     .doc = "Runs a cell of Python in an IPython kernel that keeps its variables from call to call, in "
-           "/workspace. Shows what the cell prints and the value of its last line; magics, await and "
+           "the working directory. Shows what the cell prints and the value of its last line; magics, await and "
            "!commands work; pictures are saved as files that the text names. Standard input is empty.",
     .needs_sandbox = true,
     .arguments = {{"code", TOOL_STRING, false, 0, 262144, NULL, "The cell."},

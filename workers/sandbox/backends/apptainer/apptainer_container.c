@@ -200,6 +200,12 @@ static int open_site(struct site *site, struct fail *fail)
 
 int apptainer_container_build(const struct container_plan *plan, struct container *ret, struct fail *fail)
 {
+    if (plan->wanted.uid != CONTAINER_UID || plan->wanted.gid != CONTAINER_UID)
+        return fail_set(
+            fail, -ENOTSUP,
+            "sandboxes of the tier apptainer run as the worker's own user, not as uid %lu; workers with user "
+            "namespaces do (sluice doctor)",
+            (unsigned long)plan->wanted.uid);
     static struct site site;
     *ret = (struct container){.upper = -1, .disk = -1, .commands = -1, .outputs = -1, .proc = -1};
     site = (struct site){.plan = plan, .disk = -1, .root = -1};

@@ -40,6 +40,10 @@ static int check_plan(const struct container_plan *plan, struct fail *fail)
     static const char cure[] = "workers with user namespaces do (sluice doctor)";
     if (!host_image_is(plan->image))
         return fail_set(fail, -ENOTSUP, "sandboxes of the tier landlock have no images but \"host\"; %s", cure);
+    if (plan->wanted.uid != CONTAINER_UID || plan->wanted.gid != CONTAINER_UID)
+        return fail_set(fail, -ENOTSUP,
+                        "sandboxes of the tier landlock run as the worker's own user, not as uid %lu; %s",
+                        (unsigned long)plan->wanted.uid, cure);
     if (plan->wanted.listener_count > 0)
         return fail_set(fail, -ENOTSUP, "sandboxes of the tier landlock have no network, so not \"%s\"; %s",
                         plan->wanted.listeners[0].name, cure);
