@@ -45,7 +45,7 @@ stage() {
     local libraries packages name
     libraries=$(bash client/package/libraries.sh)
     PKG_CONFIG_PATH=$libraries/lib/pkgconfig quietly cmake -S . -B build/portable -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-        -DBUILD_TESTING=OFF -DSLUICE_PORTABLE=ON
+        -DBUILD_TESTING=OFF -DSLUICE_PORTABLE=ON -DSLUICE_WERROR=OFF
     quietly cmake --build build/portable --target sluice_manual
     quietly cmake --install build/portable --component programs --strip --prefix "$1"
     packages=(libc6-dev libstdc++-12-dev libzmq3-dev libczmq-dev libcurl4-openssl-dev libssl-dev libsodium-dev libmsgpack-dev

@@ -9,12 +9,14 @@ from texts import PROGRAMS
 
 # Functions of libc in whose place a source puts its own.
 OF_LIBC = {"clock_gettime", "recv"}
-# Circles inside one folder: an object in a list in an object; sides of a relation, and brackets, that hold anything again; what a sandbox's first process ends and answers; checks that
+# Circles inside one folder: an object in a list in an object; sides of a relation, and brackets, that hold anything again; an image's variables and
+# the script that exports them; what a sandbox's first process ends and answers; checks that
 # look for a program; the spawner and what it makes.
 MAY_CIRCLE = [
-    ("schemas/task", "agent handlers lists script task task_read tests"),
+    ("schemas/task", "agent environment handlers lists script task task_read tests"),
     ("workers/evaluators/math", "compare compare_relations"),
     ("workers/evaluators/math", "parse parse_operands parse_operators"),
+    ("workers/images", "config exports"),
     ("workers/sandbox/init", "init_answer init_ends"),
     ("workers/sandbox/probe", "probe probe_apptainer probe_more"),
     ("workers/sandbox/spawner", "prewarmed zygote"),

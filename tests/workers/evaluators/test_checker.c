@@ -30,6 +30,13 @@ static void outputs_are_compared_as_the_checker_says(void **state)
         {"lines", "2", "2.000", true},
         {"lines", "-0", "0.0", true},
         {"lines", "1e3", "1000", true},
+        {"lines", "10000000000000000000001", "1e22", false},
+        {"lines", "9007199254740993", "9007199254740992e0", false},
+        {"lines", "0.00012", "1.2e-4", true},
+        {"lines", "0", "0e9", true},
+        {"lines", "1e", "1", false},
+        {"lines", "1e9999999", "1e9999999", true},
+        {"lines", "5", "-5", false},
         {"lines", "0.1", "0.10000000000000001", false},
         {"lines", "12345678901234567890", "12345678901234567891", false},
         {"lines", "yes", "Yes", false},
@@ -88,6 +95,9 @@ static void results_are_compared_by_value(void **state)
         {"floats", "0.3", "0.30000000000000004", true},
         {"lines", "9007199254740993", "9007199254740992", false},
         {"floats", "[1.0, 2.0]", "[1.0, 2.1]", false},
+        {"lines", "9007199254740993", "9007199254740992.0", false},
+        {"lines", "9007199254740992", "9007199254740992.0", true},
+        {"lines", "2.5", "2.5", true},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         const struct row *row = &rows[i];

@@ -60,6 +60,10 @@ FIBER_TEST(a_function_is_called_with_each_input)
     expect_score("def add(a, b): print('noise'); return a + b", CALLS, "", 1, "");
     expect_score("def add(a, b): return 3", CALLS, "", 0, "test 2 of 2: wrong output: 3");
     expect_score("def sub(a, b): return a + b", CALLS, "", 0, "test 1 of 2: KeyError: 'Solution'");
+    expect_score("def f(x): return 1 << 70",
+                 "{\"fn_name\":\"f\",\"inputs\":[[7]],\"outputs\":[\"1180591620717411303424\"]}", "", 1, "");
+    expect_score("def f(x): return float('inf')", "{\"fn_name\":\"f\",\"inputs\":[[7]],\"outputs\":[\"Infinity\"]}", "",
+                 1, "");
     expect_score("def f(x): return (x, {2, 1})", "{\"fn_name\":\"f\",\"inputs\":[[7]],\"outputs\":[[7,[1,2]]]}", "", 1,
                  "");
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NUMBER_MAX = 64, LEVELS_MAX = 64 };
+enum { NUMBER_MAX = 64, EXPONENT_MAX = 6, LEVELS_MAX = 64 };
 
 static const char *const words[] = {
     [CHECKER_LINES] = "lines", [CHECKER_EXACT] = "exact", [CHECKER_WORDS] = "words", [CHECKER_FLOATS] = "floats"};
@@ -39,49 +39,67 @@ static bool is_near(double expected, double given, double tolerance)
     return difference <= tolerance || difference <= tolerance * fabs(expected);
 }
 
-/*
- * The digits of a decimal number without what says nothing: a sign +, zeros before it and after its point. False where
- * it is none, or has an exponent.
- */
-static bool canonical(struct slice word, char ret[NUMBER_MAX + 2])
+/* A decimal number exactly: 0.digits times ten to the power of `exponent`; without digits it is zero. */
+struct decimal {
+    bool is_negative;
+    char digits[NUMBER_MAX]; /* neither the first nor the last is 0 */
+    size_t count;
+    long exponent;
+};
+
+static bool read_digits(const char **at, struct decimal *ret)
 {
-    const char *at = (const char *)word.data, *end = at + word.len;
-    bool is_negative = word.len > 0 && *at == '-', has_digit = false;
-    size_t len = 0, point = 0;
-    if (word.len > NUMBER_MAX)
-        return false;
-    at += word.len > 0 && (*at == '-' || *at == '+');
-    for (; at < end; at++) {
-        if ((*at < '0' || *at > '9') && (*at != '.' || point))
-            return false;
-        if (*at == '0' && len == 0) {
-            has_digit = true;
+    bool has_point = false, has_digit = false;
+    for (; (**at >= '0' && **at <= '9') || (**at == '.' && !has_point); ++*at) {
+        if (**at == '.') {
+            has_point = true;
             continue;
         }
-        if (*at == '.')
-            point = len + 1;
-        else
-            has_digit = true;
-        ret[len++] = *at;
+        has_digit = true;
+        if (**at != '0' || ret->count > 0)
+            ret->digits[ret->count++] = **at;
+        if (!has_point && ret->count > 0)
+            ret->exponent++;
+        else if (has_point && ret->count == 0)
+            ret->exponent--;
     }
-    while (point && len > 0 && (ret[len - 1] == '0' || ret[len - 1] == '.'))
-        if (ret[--len] == '.')
-            break;
-    if (is_negative && len > 0) {
-        memmove(ret + 1, ret, len++);
-        ret[0] = '-';
-    }
-    ret[len] = '\0';
     return has_digit;
+}
+
+static bool read_decimal(struct slice word, struct decimal *ret)
+{
+    char text[NUMBER_MAX + 1];
+    const char *at = text;
+    *ret = (struct decimal){0};
+    if (word.len == 0 || word.len > NUMBER_MAX)
+        return false;
+    memcpy(text, word.data, word.len);
+    text[word.len] = '\0';
+    ret->is_negative = *at == '-';
+    at += *at == '-' || *at == '+';
+    if (!read_digits(&at, ret))
+        return false;
+    if (*at == 'e' || *at == 'E') {
+        char *end;
+        if (strspn(at + 1, "0123456789+-") != strlen(at + 1) || strlen(at + 1) > EXPONENT_MAX)
+            return false;
+        ret->exponent += strtol(at + 1, &end, 10);
+        if (end == at + 1 || *end)
+            return false;
+        at = end;
+    }
+    while (ret->count > 0 && ret->digits[ret->count - 1] == '0')
+        ret->count--;
+    return *at == '\0';
 }
 
 static bool is_same_number(struct slice a, struct slice b)
 {
-    char x[NUMBER_MAX + 2], y[NUMBER_MAX + 2];
-    double p, q;
-    if (canonical(a, x) && canonical(b, y))
-        return strcmp(x, y) == 0;
-    return read_number(a, &p) && read_number(b, &q) && p == q;
+    struct decimal x, y;
+    if (!read_decimal(a, &x) || !read_decimal(b, &y) || x.count != y.count)
+        return false;
+    return x.count == 0 ||
+           (x.is_negative == y.is_negative && x.exponent == y.exponent && memcmp(x.digits, y.digits, x.count) == 0);
 }
 
 /* ---- words ------------------------------------------------------------------------------------- */
@@ -184,13 +202,21 @@ static double number_of(const json_t *value)
     return json_is_boolean(value) ? json_is_true(value) : json_number_value(value);
 }
 
+/* A whole number and a real one are equal where the real one is whole and that number exactly. */
+static bool is_equal(const json_t *a, const json_t *b)
+{
+    if (json_is_real(a) && !json_is_real(b))
+        return is_equal(b, a);
+    if (!json_is_integer(a) || !json_is_real(b))
+        return json_is_integer(a) && json_is_integer(b) ? json_integer_value(a) == json_integer_value(b)
+                                                        : number_of(a) == number_of(b);
+    const double real = json_real_value(b);
+    return real == floor(real) && fabs(real) < 0x1p63 && (json_int_t)real == json_integer_value(a);
+}
+
 static bool numbers_match(double tolerance, const json_t *a, const json_t *b)
 {
-    if (json_is_integer(a) && json_is_integer(b) && json_integer_value(a) == json_integer_value(b))
-        return true;
-    if (json_is_integer(a) && json_is_integer(b) && tolerance == 0)
-        return false;
-    return is_near(number_of(a), number_of(b), tolerance);
+    return is_equal(a, b) || (tolerance > 0 && is_near(number_of(a), number_of(b), tolerance));
 }
 
 static bool values_match(double tolerance, const json_t *a, const json_t *b, int levels);

@@ -1,4 +1,4 @@
-"""The process that runs a program on its tests, one fork of a warm interpreter each; it never learns what is expected.
+"""The process that runs a program on its tests, one fork of a warm interpreter each; but for asserts it never learns what is expected.
 
     python3 /run/sluice/code_driver.py CHANNEL
 
@@ -74,11 +74,15 @@ def find(name, space):
 
 
 def plain(value):
-    """As JSON has it: what is no list, but goes one by one, is a list."""
+    """As JSON has it: what is no list, but goes one by one, is a list; a number that JSON cannot hold is a text."""
     if isinstance(value, (list, tuple, set, frozenset, collections.deque, range)):
         return [plain(one) for one in (sorted(value) if isinstance(value, (set, frozenset)) else value)]
     if isinstance(value, dict):
         return {str(name): plain(one) for name, one in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return json.dumps(value)
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        return str(value)
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 
@@ -97,7 +101,8 @@ def run_call(test):
 
 
 def run_assert(test):
-    """The tests are in the program's hands; what says that they passed is told only after it was loaded."""
+    """The tests are in the program's hands: they run where it runs, and it can know them, redefine what they call, and say that
+    they passed. What leaves early is told from what passed, and no more."""
     space = {"__name__": "solution", "__file__": "solution.py"}
     exec(compile(read("code.py"), "solution.py", "exec"), space)
     tests = dict(space)
