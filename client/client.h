@@ -11,6 +11,7 @@
 #include "client/sluice.h"
 #include "client/stream/trajectory_view.h"
 #include "schemas/messages/message.h"
+#include "schemas/messages/message_max.h"
 
 struct answer;
 struct sluice_client;
@@ -25,11 +26,11 @@ struct sluice_client {
     void *context, *front;           /* NULL until the first request */
     struct link link;
     uint64_t last_tag;
-    char expected_template[80], expected_tokenizer[80]; /* of traces; "": any */
-    uint64_t lease_ms;                                  /* the shortest that was submitted with; 0: none */
-    char error[2304];                                   /* the sentence; "" when the last call failed at nothing */
-    char warning[1025];                                 /* of the last submit or subscribe, "" for none */
-    struct stream *stream;                              /* NULL until sluice_subscribe */
+    char expected_template[80], expected_tokenizer[80];     /* of traces; "": any */
+    uint64_t lease_ms;                                      /* the shortest that was submitted with; 0: none */
+    char error[2304];                                       /* the sentence; "" when the last call failed at nothing */
+    char warning[MESSAGE_MAX(group_accepted, warning) + 1]; /* of the last submit or subscribe, "" for none */
+    struct stream *stream;                                  /* NULL until sluice_subscribe */
     answer_offer *offer;        /* takes what no request waits for; NULL until sluice_subscribe */
     struct trajectory_view got; /* of sluice_get */
     struct buffer text;         /* what sluice_status and sluice_get return */

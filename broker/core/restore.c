@@ -19,8 +19,9 @@
 #include "broker/core/streams/retention.h"
 #include "broker/core/streams/streams.h"
 #include "broker/core/workers/worker_ids.h"
+#include "schemas/messages/message_max.h"
 
-enum { SAMPLES_MAX = 1024 }; /* as in messages.def */
+enum { SAMPLES_MAX = MESSAGE_MAX(group_submit, samples) };
 
 bool core_restore_stream(struct core *core, struct slice name, struct slice owner, uint64_t first, uint64_t head)
 {

@@ -11,6 +11,7 @@
 
 #include "broker/ledger/ledger.h"
 #include "broker/ledger/lock.h"
+#include "schemas/messages/message_max.h"
 
 enum ledger_statement {
 #define TABLE(sql)
@@ -45,7 +46,7 @@ struct cached_group {
     struct buffer task, layer;
     bool has_init; /* digest and layer are known, be they empty */
     bool is_new;   /* a look has found that no group of this id ever was */
-    char id[97], digest[81];
+    char id[MESSAGE_MAX(group_submit, group) + 1], digest[MESSAGE_MAX(job_result, layer_digest) + 1];
 };
 
 struct ledger {
@@ -66,7 +67,8 @@ struct ledger {
     int wal_pages, wal_longest; /* in the log now, and most since it was cut last */
     struct cached_group *cache;
     size_t cache_bytes;
-    char stream_name[65]; /* the stream asked for last, its number, and the owner it was given */
+    char stream_name[MESSAGE_MAX(group_submit, stream) +
+                     1]; /* the stream asked for last, its number, and the owner it was given */
     int64_t stream_number;
     char stream_owner[65];
     bool has_owner;

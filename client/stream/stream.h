@@ -20,6 +20,7 @@
 #define SLUICE_CLIENT_STREAM_STREAM_H
 
 #include "client/request.h"
+#include "schemas/messages/message_max.h"
 
 enum {
     FETCH_LIMIT = 64,
@@ -30,12 +31,12 @@ enum {
 
 /* What was given out last, the number before `next`. */
 struct given {
-    char rollout[129]; /* "" when nothing was */
+    char rollout[MESSAGE_MAX(trajectory, rollout) + 1]; /* "" when nothing was */
     uint64_t ended_ms;
 };
 
 struct stream {
-    char name[65], topic[72];
+    char name[MESSAGE_MAX(stream_fetch, stream) + 1], topic[MESSAGE_MAX(stream_fetch, stream) + sizeof("t//")];
     void *feed;
     uint64_t made; /* FRONT's count when feed was made (link.h) */
     uint64_t next; /* the number to give out next */

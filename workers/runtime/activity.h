@@ -8,7 +8,9 @@
 
 #include <stdint.h>
 
-enum { ACTIVITY_TOOL_MAX = 64, ACTIVITY_WHY_MAX = 256 }; /* bytes, as in messages.def */
+#include "schemas/messages/message_max.h"
+
+enum { ACTIVITY_TOOL_MAX = MESSAGE_MAX(job_progress, tool), ACTIVITY_WHY_MAX = MESSAGE_MAX(job_progress, why) };
 
 struct activity { /* all zero at first */
     uint64_t changes;

@@ -6,6 +6,7 @@
 #include "workers/engines/engines.h"
 #include "workers/service/leave.h"
 #include "workers/service/load_reports.h"
+#include "schemas/messages/message_max.h"
 
 enum { LEAVING_MAX = 64 }; /* cancelled jobs that still clean up, beyond as many as there are slots */
 
@@ -63,7 +64,7 @@ static void handle_start(struct worker *worker, const struct msg_job_start *star
 /* NULL when out of memory. */
 static struct engine *find_engine(struct worker *worker, struct slice name)
 {
-    char url[257];
+    char url[MESSAGE_MAX(lane_engine, url) + 1];
     snprintf(url, sizeof(url), "%.*s", SLICE_ARG(name));
     return engines_get(worker->context.engines, url);
 }
@@ -101,7 +102,7 @@ static void handle_drain(struct worker *worker, const struct msg_lane_drain *dra
 static void handle_engine(struct worker *worker, const struct msg_lane_engine *told)
 {
     struct engine *engine = find_engine(worker, told->url);
-    char credentials[257];
+    char credentials[MESSAGE_MAX(lane_engine, credentials) + 1];
     snprintf(credentials, sizeof(credentials), "%.*s", SLICE_ARG(told->credentials));
     if (!engine || !engine_set_credentials(engine, credentials))
         return; /* out of memory: the beat says that it was not taken */

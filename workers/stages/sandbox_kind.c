@@ -21,6 +21,7 @@
 #include "workers/stages/kinds.h"
 #include "workers/stages/sandbox/stage_confirm.h"
 #include "workers/stages/sandbox/stage_sandbox.h"
+#include "schemas/messages/message_max.h"
 
 enum { OUTPUT_MAX = 16384, TAIL_MAX = 1200 };
 
@@ -117,7 +118,7 @@ static void sandbox_init(struct job *job)
 
 static bool find_engine(struct job *job, struct engine **ret)
 {
-    char url[257];
+    char url[MESSAGE_MAX(job_start, engine) + 1];
     if (!job->start.has_engine) {
         job_set_outcome(job, OUTCOME_INFRA, "the agent needs an engine and the job names none");
         return false;

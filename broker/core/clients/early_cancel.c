@@ -12,7 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { NAME_MAX_BYTES = 128, OWNER_MAX_BYTES = 256, KEY_MAX_BYTES = 400 };
+#include "schemas/messages/message_max.h"
+
+enum { NAME_MAX_BYTES = MESSAGE_MAX(rollout_cancel, rollout), OWNER_MAX_BYTES = 256, KEY_MAX_BYTES = 400 };
 
 /* A client that has early cancels, for as long as it has any. */
 struct early_cancel_owner {

@@ -8,8 +8,14 @@
 #include "common/base/heap.h"
 #include "common/base/list.h"
 #include "common/base/url.h"
+#include "schemas/messages/message_max.h"
 
-enum { VERSION_MAX = 30, CALLS_MAX = 16, ERROR_MAX = 256, PAUSE_MAX_MS = 3600000 }; /* as in messages.def */
+enum {
+    VERSION_MAX = MESSAGE_MAX(lane_engine, version),
+    CALLS_MAX = MESSAGE_MAX(lane_engine, calls),
+    ERROR_MAX = MESSAGE_MAX(engine_load, error),
+    PAUSE_MAX_MS = MESSAGE_MAX(lane_engine, resume_ms)
+};
 
 /* ---- breakers (core/engines/breaker.h) -------------------------------------------------- */
 
@@ -41,7 +47,7 @@ struct probe {
     char error[ERROR_MAX + 1]; /* of the last of them */
 };
 
-enum { DIGEST_MAX = 80 }; /* as in messages.def */
+enum { DIGEST_MAX = MESSAGE_MAX(engine_load, template_digest) };
 
 /* What of an engine its policy's engines have in common: digests, as trajectories have them. */
 struct identity {

@@ -24,6 +24,7 @@
 #include "broker/core/state/stream.h"
 #include "broker/core/state/worker.h"
 #include "common/base/table.h"
+#include "schemas/messages/message_max.h"
 
 enum {
     WORKERS_MAX = 16384,        /* beats of more workers are dropped */
@@ -38,9 +39,9 @@ enum {
     RETRY_AFTER_MS = 1000,      /* what queue-full suggests for a cancel */
     FETCH_LIMIT = 16,           /* stream.fetch without a limit */
     HEAD_ROUNDS = 10,           /* idle streams' heads are published every so many periods */
-    STREAM_NAME_MAX = 64,       /* bytes, as in messages.def */
-    JOB_NAME_MAX = 140,         /* bytes, as in messages.def */
-    ATTEMPTS_MAX = 1000000      /* as in messages.def; dispatches beyond are not counted */
+    STREAM_NAME_MAX = MESSAGE_MAX(group_submit, stream),
+    JOB_NAME_MAX = MESSAGE_MAX(job_start, job),
+    ATTEMPTS_MAX = MESSAGE_MAX(job_start, attempt) /* dispatches beyond are not counted */
 };
 
 /* ---- the core ---------------------------------------------------------------------- */
@@ -115,8 +116,8 @@ struct core {
     struct {
         uint64_t count; /* since the start */
         int64_t at_ms;
-        char from[129], why[257]; /* of the last one */
-    } unread;                     /* messages of workers */
+        char from[WORKER_NAME_MAX + 1], why[257]; /* of the last one */
+    } unread;                                     /* messages of workers */
     struct counters counters;
 
     struct effect *effects;

@@ -7,6 +7,7 @@
 #include "common/base/heap.h"
 #include "common/base/list.h"
 #include "schemas/messages/message.h"
+#include "schemas/messages/message_max.h"
 
 struct kept;
 
@@ -30,7 +31,7 @@ struct usage {
 /* ---- fair queues (core/queue/fair_queue.h) --------------------------------------------- */
 
 enum {
-    PRIORITIES = 10, /* 0 to 9, as in messages.def */
+    PRIORITIES = MESSAGE_MAX(group_submit, priority) + 1,
     PRIORITY_USUAL = 5,
     SEQUENCE_BITS = 38 /* of a member's key; above them, its leased jobs */
 };

@@ -7,6 +7,7 @@
 #include "broker/core/state/job.h"
 #include "common/base/heap.h"
 #include "common/base/list.h"
+#include "schemas/messages/message_max.h"
 
 struct load_report;
 struct offers;
@@ -62,8 +63,8 @@ static inline bool worker_is_out(const struct worker *worker)
 
 enum {
     LOST_WORKERS_MAX = 256,
-    WORKER_NAME_MAX = 128,
-    HOST_NAME_MAX = 255 /* as in messages.def */
+    WORKER_NAME_MAX = MESSAGE_MAX(worker_beat, worker),
+    HOST_NAME_MAX = MESSAGE_MAX(worker_beat, host)
 };
 enum { WORKER_KEY_MAX = 64 /* as in common/net/keys.h */, ID_CONFLICTS_MAX = 64 };
 

@@ -7,10 +7,11 @@
 
 #include "broker/core/state/job.h"
 #include "common/base/slice.h"
+#include "schemas/messages/message_max.h"
 
 struct core;
 
-enum { WHY_MAX = 1024 }; /* bytes, as in messages.def */
+enum { WHY_MAX = MESSAGE_MAX(rollout_state, why) };
 
 struct why {
     char text[WHY_MAX + 1];

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "tests/schemas/messages/message_craft.h"
+#include "schemas/messages/message_max.h"
 
 /* One field at fault, for every field of every message: it is named, and so is why. */
 
@@ -207,6 +208,26 @@ static void a_field_of_no_name_here_is_refused_by_its_name_cleaned(void **state)
             }
 }
 
+static uint64_t bound_of(enum message_id id, const char *name)
+{
+    const struct message *message = message_get(id);
+    for (size_t i = 0; i < message->field_count; i++)
+        if (strcmp(message->fields[i].name, name) == 0)
+            return message->fields[i].max;
+    fail_msg("no field %s", name);
+    return 0;
+}
+
+static void a_bound_is_a_constant_that_sizes_may_be_made_of(void **state)
+{
+    (void)state;
+    char stream[MESSAGE_MAX(group_submit, stream) + 1];
+    enum { PAUSE_MAX = MESSAGE_MAX(lane_engine, resume_ms) };
+    assert_int_equal(sizeof(stream) - 1, bound_of(MSG_group_submit, "stream"));
+    assert_int_equal(PAUSE_MAX, bound_of(MSG_lane_engine, "resume_ms"));
+    assert_int_equal(MESSAGE_MAX(trajectory, record), bound_of(MSG_trajectory, "record"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +235,7 @@ int main(void)
         cmocka_unit_test(every_field_given_twice_is_named),
         cmocka_unit_test(every_field_of_another_type_is_named),
         cmocka_unit_test(every_bound_holds_to_the_last_byte),
+        cmocka_unit_test(a_bound_is_a_constant_that_sizes_may_be_made_of),
         cmocka_unit_test(every_string_that_is_not_utf8_is_named),
         cmocka_unit_test(a_number_that_is_not_finite_is_named),
         cmocka_unit_test(a_field_of_no_name_here_is_refused_by_its_name_cleaned),

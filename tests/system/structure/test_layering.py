@@ -106,6 +106,12 @@ class Layering(unittest.TestCase):
         for path in core:
             self.assertEqual(CORE_MAY_NOT.findall(read(path)), [], path)
 
+    def test_a_bound_of_a_message_is_not_said_again(self):
+        """MESSAGE_MAX (schemas/messages/message_max.h) makes constants of the table's bounds."""
+        for folder in MAY_INCLUDE:
+            for path in paths(folder):
+                self.assertNotIn("as in messages.def", read(path), path)
+
     def test_no_source_file_is_longer_than_500_lines(self):
         for folder in MAY_INCLUDE:
             for path in paths(folder):

@@ -10,6 +10,8 @@
 
 #include <sys/queue.h>
 
+#include "schemas/messages/message_max.h"
+
 struct fiber;
 
 struct engine_use {
@@ -21,7 +23,7 @@ struct engine_probe {
     bool is_busy;        /* under way */
     bool is_new;         /* not told to the broker yet */
     bool answers;        /* any answer but one of 500 and above: a server is there, and not loading */
-    char error[257];     /* why not */
+    char error[MESSAGE_MAX(engine_load, error) + 1]; /* why not */
     bool has_cache;
     unsigned cache_permille;
     int64_t metrics_ms; /* when to ask for it again; 0: always */
