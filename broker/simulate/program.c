@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "broker/simulate/report.h"
+#include "broker/simulate/report/report.h"
 #include "common/base/clock.h"
 
 /* ---- progress ---------------------------------------------------------------------------- */

@@ -3,8 +3,8 @@
 #include <errno.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/json_doc.h"
-#include "common/base/json_doc_look.h"
+#include "common/json/json_doc.h"
+#include "common/json/json_doc_look.h"
 #include "common/base/utf8.h"
 
 /* From here on a whole number may have been written that is none of the tree's, but jansson's. */

@@ -1,6 +1,6 @@
 /*
  * task_json.h - a task's JSON as jansson's values, several times sooner than jansson reads it: a
- * task is mostly a few long strings, which common/base/json_doc.h passes eight bytes at a time and
+ * task is mostly a few long strings, which common/json/json_doc.h passes eight bytes at a time and
  * which are copied once.
  *
  * It reads the common form only. What it is not sure of it leaves to jansson: a string with a \u by

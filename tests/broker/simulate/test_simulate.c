@@ -11,7 +11,7 @@
 #include "broker/simulate/agenda.h"
 #include "broker/simulate/gauge.h"
 #include "broker/simulate/prefix.h"
-#include "broker/simulate/verdict.h"
+#include "broker/simulate/report/verdict.h"
 #include "common/base/prng.h"
 #include "common/base/clock.h"
 

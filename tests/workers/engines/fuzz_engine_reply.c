@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/json_doc_look.h"
+#include "common/json/json_doc_look.h"
 #include "common/base/utf8.h"
 #include "tests/fuzz.h"
 #include "workers/engines/dialects/call.h"

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "common/base/json_doc.h"
+#include "common/json/json_doc.h"
 #include "workers/runtime/http.h"
 
 static inline void cleanup_json(json_t **json) { json_decref(*json); }

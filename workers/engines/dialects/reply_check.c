@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/json_doc_look.h"
+#include "common/json/json_doc_look.h"
 #include "common/base/utf8.h"
 
 static const double LOGPROB_EPSILON = 1e-4; /* above 0: rounding of the server's softmax */

@@ -6,7 +6,7 @@
 #define SLUICE_WORKERS_ENGINES_DIALECTS_REPLY_CHECK_H
 
 #include "workers/engines/server/turn.h"
-#include "common/base/json_doc.h"
+#include "common/json/json_doc.h"
 
 /* Whether so many may have been sampled: at most max_tokens. */
 int reply_count(uint32_t count, uint64_t max_tokens, struct fail *fail);

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/json_doc_look.h"
+#include "common/json/json_doc_look.h"
 #include "common/base/utf8.h"
 
 enum { TAIL = 4 }; /* bytes that decide whether a text ends in a whole character */

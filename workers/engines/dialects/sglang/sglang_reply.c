@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/base/json_doc_look.h"
+#include "common/json/json_doc_look.h"
 
 static const struct json_doc_node *meta_of(const struct json_doc *doc)
 {

@@ -7,8 +7,8 @@
  * checked (readers repair what they keep), at most JSON_DOC_LEVELS_MAX deep. Memory: 24 bytes a node, of which
  * a byte of text makes at most one half. The text must outlive the document. json_doc_look.h says what stands in it.
  */
-#ifndef SLUICE_COMMON_BASE_JSON_DOC_H
-#define SLUICE_COMMON_BASE_JSON_DOC_H
+#ifndef SLUICE_COMMON_JSON_JSON_DOC_H
+#define SLUICE_COMMON_JSON_JSON_DOC_H
 
 #include "common/base/buffer.h"
 #include "common/base/fail.h"

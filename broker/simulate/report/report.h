@@ -1,6 +1,6 @@
 /* report.h - what `sluice simulate` prints: for people, and as JSON. */
-#ifndef SLUICE_BROKER_SIMULATE_REPORT_H
-#define SLUICE_BROKER_SIMULATE_REPORT_H
+#ifndef SLUICE_BROKER_SIMULATE_REPORT_REPORT_H
+#define SLUICE_BROKER_SIMULATE_REPORT_REPORT_H
 
 #include <stdio.h>
 

@@ -14,8 +14,8 @@
 #include <time.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/json_doc.h"
-#include "common/base/json_doc_look.h"
+#include "common/json/json_doc.h"
+#include "common/json/json_doc_look.h"
 
 static void assert_same(const struct json_doc *doc, const struct json_doc_node *node, const json_t *json);
 

@@ -1,7 +1,7 @@
 /* json_doc_look.c - what a document says, member by member. */
-#include "common/base/json_doc_look.h"
+#include "common/json/json_doc_look.h"
 
-#include "common/base/json_doc.h"
+#include "common/json/json_doc.h"
 
 /* ---- looking up -------------------------------------------------------------------------- */
 

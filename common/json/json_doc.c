@@ -1,4 +1,4 @@
-#include "common/base/json_doc_names.h"
+#include "common/json/json_doc_names.h"
 
 #include <errno.h>
 #include <math.h>

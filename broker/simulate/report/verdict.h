@@ -1,6 +1,6 @@
 /* verdict.h - what the figures say: which part is short, what to add, and which would be short then. */
-#ifndef SLUICE_BROKER_SIMULATE_VERDICT_H
-#define SLUICE_BROKER_SIMULATE_VERDICT_H
+#ifndef SLUICE_BROKER_SIMULATE_REPORT_VERDICT_H
+#define SLUICE_BROKER_SIMULATE_REPORT_VERDICT_H
 
 #include "broker/simulate/simulate.h"
 

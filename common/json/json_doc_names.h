@@ -1,8 +1,8 @@
 /* json_doc_names.h - whether the names of a document's object differ. */
-#ifndef SLUICE_COMMON_BASE_JSON_DOC_NAMES_H
-#define SLUICE_COMMON_BASE_JSON_DOC_NAMES_H
+#ifndef SLUICE_COMMON_JSON_JSON_DOC_NAMES_H
+#define SLUICE_COMMON_JSON_JSON_DOC_NAMES_H
 
-#include "common/base/json_doc.h"
+#include "common/json/json_doc.h"
 
 /*
  * Whether all members of an object have names of their own, escapes read: in time proportional to

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#include "common/base/json_doc_look.h"
+#include "common/json/json_doc_look.h"
 #include "common/base/prng.h"
 #include "common/base/cleanup.h"
-#include "common/base/json_doc_names.h"
+#include "common/json/json_doc_names.h"
 
 enum { FEW = 16 };
 

@@ -1,8 +1,8 @@
 /* json_doc_look.h - what stands in a document of json_doc.h. */
-#ifndef SLUICE_COMMON_BASE_JSON_DOC_LOOK_H
-#define SLUICE_COMMON_BASE_JSON_DOC_LOOK_H
+#ifndef SLUICE_COMMON_JSON_JSON_DOC_LOOK_H
+#define SLUICE_COMMON_JSON_JSON_DOC_LOOK_H
 
-#include "common/base/json_doc.h"
+#include "common/json/json_doc.h"
 
 /* Nodes are borrowed from the document. All of these take NULL for "not there". */
 const struct json_doc_node *json_doc_root(const struct json_doc *doc);

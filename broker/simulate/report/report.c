@@ -1,7 +1,7 @@
-#include "broker/simulate/report.h"
+#include "broker/simulate/report/report.h"
 
-#include "broker/simulate/numbers.h"
-#include "broker/simulate/verdict.h"
+#include "broker/simulate/report/numbers.h"
+#include "broker/simulate/report/verdict.h"
 
 #include <jansson.h>
 #include <math.h>

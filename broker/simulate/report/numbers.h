@@ -1,6 +1,6 @@
 /* numbers.h - counts and times as people read them. */
-#ifndef SLUICE_BROKER_SIMULATE_NUMBERS_H
-#define SLUICE_BROKER_SIMULATE_NUMBERS_H
+#ifndef SLUICE_BROKER_SIMULATE_REPORT_NUMBERS_H
+#define SLUICE_BROKER_SIMULATE_REPORT_NUMBERS_H
 
 /* 1234567.8 as "1,234,568"; what is below 100 with three digits. */
 void print_count(double count, char ret[32]);

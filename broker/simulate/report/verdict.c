@@ -1,9 +1,9 @@
-#include "broker/simulate/verdict.h"
+#include "broker/simulate/report/verdict.h"
 
 #include <math.h>
 #include <stdio.h>
 
-#include "broker/simulate/numbers.h"
+#include "broker/simulate/report/numbers.h"
 
 enum { KEEPS_UP_PERCENT = 95 };
 

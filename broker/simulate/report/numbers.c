@@ -1,4 +1,4 @@
-#include "broker/simulate/numbers.h"
+#include "broker/simulate/report/numbers.h"
 
 #include <math.h>
 #include <stdio.h>
