@@ -52,7 +52,7 @@ struct worker {
     char id[];
 };
 
-enum { OFFERS_TEXT_MAX = 4096 /* as in messages.def */, OFFERS_ERROR_MAX = 255 };
+enum { OFFERS_TEXT_MAX = MESSAGE_MAX(worker_beat, offers), OFFERS_ERROR_MAX = 255 };
 
 /* It takes no new jobs, whatever slots it has. */
 static inline bool worker_is_out(const struct worker *worker)
