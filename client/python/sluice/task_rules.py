@@ -499,13 +499,15 @@ _EVAL_RULES = (("eval.command", "command", True), ("eval.reward_file", "command"
                ("eval.trust", "command", False), ("eval.network", "command", False),
                ("eval.user", "command", False), ("eval.env", "command", False),
                ("eval.answer", "math|choice|exact", False), ("eval.answers", "math|choice|exact", False),
-               ("eval.extract", "math|choice|exact", False), ("eval.tolerance", "math", False), ("eval.tolerance_absolute", "math", False),
-               ("eval.normalize", "exact", False))
-_EVAL_DEFAULTS = {"eval.trust": "none", "eval.extract": "auto", "eval.normalize": "blanks"}
+               ("eval.extract", "math|choice|exact", False), ("eval.tolerance", "math|code", False),
+               ("eval.tolerance_absolute", "math", False), ("eval.normalize", "exact", False), ("eval.tests", "code", True),
+               ("eval.checker", "code", False), ("eval.score", "code", False), ("eval.source", "code", False))
+_EVAL_DEFAULTS = {"eval.trust": "none", "eval.extract": "auto", "eval.normalize": "blanks", "eval.checker": "lines",
+                  "eval.score": "all"}
 # What is built in, and what an evaluator that a handler offers may be given.
 _AGENTS: List[str] = OBJECTS["agent"]["kind"].words or []
 _EVALUATORS: List[str] = OBJECTS["eval"]["kind"].words or []
-_HANDLERS_MAY = ("eval.files", "eval.trust", "eval.network", "eval.user", "eval.env", "eval.answer", "eval.answers")
+_HANDLERS_MAY = ("eval.files", "eval.tests", "eval.trust", "eval.network", "eval.user", "eval.env", "eval.answer", "eval.answers")
 
 
 def _check_shaping(kind: str, told: Told) -> None:
