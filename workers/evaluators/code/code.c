@@ -179,13 +179,17 @@ static void say_end(const char *end, const char *error, struct test_end *ret)
     snprintf(ret->why, sizeof(ret->why), "%.300s", *words ? words : "an exception");
 }
 
+/* How long a test may last. */
+static double wall_seconds(const struct task *task) { return task->eval_test_s * WALL_TIMES + WALL_MORE_S; }
+
+static bool wants_all(const struct task *task) { return strcmp(task->eval_score, "all") == 0; }
+
 static bool ask(struct judging *judging)
 {
     const struct task *task = judging->job->task;
-    const double wall_s = task->eval_test_s * WALL_TIMES + WALL_MORE_S;
     json_t *test = json_pack("{s:s, s:f, s:f, s:i, s:I, s:s?}", "mode", judging->tests.mode, "cpu_s", task->eval_test_s,
-                             "wall_s", wall_s, "bytes", OUTPUT_MAX, "memory", (json_int_t)task->limits.memory_mib << 20,
-                             "name", judging->tests.name);
+                             "wall_s", wall_seconds(task), "bytes", OUTPUT_MAX, "memory",
+                             (json_int_t)task->limits.memory_mib << 20, "name", judging->tests.name);
     bool sent = test && driver_send(&judging->driver, test);
     json_decref(test);
     return sent;
@@ -194,7 +198,7 @@ static bool ask(struct judging *judging)
 /* 1: it has an end; 0: the driver is no more, by the program's doing; negative errno. */
 static int run_test(struct judging *judging, size_t i, struct test_end *ret, struct fail *fail)
 {
-    const double wall_s = judging->job->task->eval_test_s * WALL_TIMES + WALL_MORE_S;
+    const int64_t wall_ms = (int64_t)(wall_seconds(judging->job->task) * 1000);
     json_t *said = NULL;
     int status;
     int code = put_input(judging, i, fail);
@@ -202,7 +206,7 @@ static int run_test(struct judging *judging, size_t i, struct test_end *ret, str
         return code;
     if (!ask(judging))
         return 0;
-    code = driver_await(&judging->driver, loop_now_ms() + (int64_t)(wall_s * 1000) + ANSWER_MS, &said, &status, fail);
+    code = driver_await(&judging->driver, loop_now_ms() + wall_ms + ANSWER_MS, &said, &status, fail);
     if (code < 0)
         return code;
     const char *end = json_string_value(json_object_get(said, "end"));
@@ -262,7 +266,6 @@ static int survive(struct judging *judging, struct test_end *end, bool *is_over,
 
 static int run_tests(struct judging *judging, struct fail *fail)
 {
-    const bool wants_all = strcmp(judging->job->task->eval_score, "all") == 0;
     bool is_over = false;
     for (size_t i = 0; i < judging->tests.count && !is_over; i++) {
         struct test_end end = {0};
@@ -272,7 +275,7 @@ static int run_tests(struct judging *judging, struct fail *fail)
         if (code < 0)
             return code;
         count(judging, i, &end);
-        is_over |= wants_all && !end.passed;
+        is_over |= wants_all(judging->job->task) && !end.passed;
     }
     return 0;
 }
@@ -281,8 +284,11 @@ static void score(struct judging *judging)
 {
     const size_t total = judging->tests.count;
     const bool has_all = judging->passed == total;
-    const bool wants_all = strcmp(judging->job->task->eval_score, "all") == 0;
-    verdict_set_reward(&judging->verdict, has_all ? 1 : wants_all ? 0 : (double)judging->passed / (double)total, NULL);
+    verdict_set_reward(&judging->verdict,
+                       has_all                         ? 1
+                       : wants_all(judging->job->task) ? 0
+                                                       : (double)judging->passed / (double)total,
+                       NULL);
     verdict_add_metric(&judging->verdict, "tests", (double)total, NULL);
     verdict_add_metric(&judging->verdict, "tests_passed", (double)judging->passed, NULL);
     verdict_add_metric(&judging->verdict, "cpu_seconds", judging->cpu_s, NULL);
