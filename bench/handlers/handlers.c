@@ -13,7 +13,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "workers/evaluators/evaluators.h"
-#include "workers/handlers/evaluator.h"
+#include "workers/handlers/roles/evaluator.h"
 #include "workers/handlers/handlers.h"
 #include "workers/runtime/fiber.h"
 

@@ -6,7 +6,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
-#include "workers/handlers/supervisor_program.h"
+#include "workers/handlers/processes/supervisor_program.h"
 #include "workers/runtime/loop_now.h"
 #include "workers/sandbox/program.h"
 

@@ -7,7 +7,7 @@
 #ifndef SLUICE_WORKERS_HANDLERS_HANDLERS_H
 #define SLUICE_WORKERS_HANDLERS_HANDLERS_H
 
-#include "workers/handlers/process.h"
+#include "workers/handlers/processes/process.h"
 
 enum { HANDLERS_MAX = 64, HANDLER_PROCESSES_MAX = 256, HANDLERS_OFFERS_MAX = 4096 };
 

@@ -9,7 +9,7 @@
 #include "common/base/url.h"
 #include "common/cmdline/cmdline.h"
 #include "workers/files/dirtree.h"
-#include "workers/handlers/process.h"
+#include "workers/handlers/processes/process.h"
 #include "workers/layers/cache.h"
 #include "workers/sandbox/container/masked_paths.h"
 #include "workers/sandbox/proto/tier.h"

@@ -8,7 +8,7 @@
 #include "tests/workers/agents/agent_world.h"
 
 #include "tests/workers/handlers/handler_world.h"
-#include "workers/handlers/tool.h"
+#include "workers/handlers/roles/tool.h"
 
 static struct world world;
 static bool attempt_opened; /* the last run had a sandbox at its end */

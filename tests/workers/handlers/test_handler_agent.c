@@ -1,7 +1,7 @@
 /* Agents of a handler over a scripted engine: the same ids, masks and log-probabilities as a built-in agent's, and each of their ends. */
 #include "tests/workers/handlers/handler_run_world.h"
 
-#include "workers/handlers/agent.h"
+#include "workers/handlers/roles/agent.h"
 
 #define CALL(name, arguments)                                                                                          \
     "<tool_call>\\n{\\\"name\\\": \\\"" name "\\\", \\\"arguments\\\": " arguments "}\\n</tool_call>"

@@ -1,7 +1,7 @@
 /* Handlers that speak lines of JSON: the examples of client/handlers, the messages as lines, and lines that are none. */
 #include "tests/workers/handlers/handler_run_world.h"
 
-#include "workers/handlers/json_lines.h"
+#include "workers/handlers/wire/json_lines.h"
 
 static const struct to_judge nothing;
 

@@ -1,7 +1,7 @@
 /* Handlers that come with a task: in the sandbox of its stage, offering what the task names them for, and its fault. */
 #include "tests/workers/handlers/handler_run_world.h"
 
-#include "workers/handlers/agent.h"
+#include "workers/handlers/roles/agent.h"
 
 static char program[4096]; /* own_handler.py as a text of JSON */
 

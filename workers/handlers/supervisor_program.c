@@ -1,5 +1,0 @@
-#include "workers/handlers/supervisor_program.h"
-
-#include "workers/sandbox/program.h"
-
-PROGRAM_BYTES(supervisor_program, SLUICE_SUPERVISOR)

@@ -1,9 +1,0 @@
-/* supervisor_program.h - the bytes of sluice-supervisor, which are part of the worker (sandbox/program.h). */
-#ifndef SLUICE_WORKERS_HANDLERS_SUPERVISOR_PROGRAM_H
-#define SLUICE_WORKERS_HANDLERS_SUPERVISOR_PROGRAM_H
-
-#include "common/base/slice.h"
-
-struct slice supervisor_program(void);
-
-#endif
