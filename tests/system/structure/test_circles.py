@@ -14,8 +14,8 @@ OF_LIBC = {"clock_gettime", "recv"}
 # look for a program; the spawner and what it makes.
 MAY_CIRCLE = [
     ("schemas/task", "agent environment handlers lists script task task_read tests"),
-    ("workers/evaluators/math", "compare compare_relations"),
-    ("workers/evaluators/math", "parse parse_operands parse_operators"),
+    ("workers/evaluators/math/compare", "compare compare_relations"),
+    ("workers/evaluators/math/parse", "parse parse_operands parse_operators"),
     ("workers/images", "config exports"),
     ("workers/sandbox/init", "init_answer init_ends"),
     ("workers/sandbox/probe", "probe probe_apptainer probe_more"),

@@ -14,7 +14,7 @@
 #include "common/base/clock.h"
 #include "common/base/text.h"
 #include "workers/evaluators/math/answer.h"
-#include "workers/evaluators/math/scan.h"
+#include "workers/evaluators/math/parse/scan.h"
 
 static const struct math_options exact = {0};
 

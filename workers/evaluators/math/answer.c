@@ -5,8 +5,8 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
-#include "workers/evaluators/math/compare.h"
-#include "workers/evaluators/math/parse.h"
+#include "workers/evaluators/math/compare/compare.h"
+#include "workers/evaluators/math/parse/parse.h"
 
 enum { FUEL = 20000 };
 

@@ -5,11 +5,11 @@
  * Always the task's answer first: it decides what the other may be. Equality is not symmetric: an answer may not leave
  * undone what the task's has done ("unfinished"), or a question would be its own answer: 2+2 is not 4, and 4 is 2+2.
  */
-#ifndef SLUICE_WORKERS_EVALUATORS_MATH_COMPARE_H
-#define SLUICE_WORKERS_EVALUATORS_MATH_COMPARE_H
+#ifndef SLUICE_WORKERS_EVALUATORS_MATH_COMPARE_COMPARE_H
+#define SLUICE_WORKERS_EVALUATORS_MATH_COMPARE_COMPARE_H
 
 #include "workers/evaluators/math/answer.h"
-#include "workers/evaluators/math/tree.h"
+#include "workers/evaluators/math/parse/tree.h"
 
 struct comparison {
     const struct math_options *options;

@@ -1,8 +1,8 @@
-#include "workers/evaluators/math/compare_values.h"
+#include "workers/evaluators/math/compare/compare_values.h"
 
 #include <math.h>
 
-#include "workers/evaluators/math/real.h"
+#include "workers/evaluators/math/compare/real.h"
 
 enum { RESIDUE_POINTS = 3, REAL_POINTS = 5, DIGITS_SURE = 12 };
 

@@ -1,4 +1,4 @@
-#include "workers/evaluators/math/residue.h"
+#include "workers/evaluators/math/compare/residue.h"
 
 #include "workers/evaluators/math/field.h"
 

@@ -2,10 +2,10 @@
  * evaluators/math/number.h - a number as digits say it: exact where 128 bits hold it, modulo a prime however long it is,
  * and approximately.
  */
-#ifndef SLUICE_WORKERS_EVALUATORS_MATH_NUMBER_H
-#define SLUICE_WORKERS_EVALUATORS_MATH_NUMBER_H
+#ifndef SLUICE_WORKERS_EVALUATORS_MATH_PARSE_NUMBER_H
+#define SLUICE_WORKERS_EVALUATORS_MATH_PARSE_NUMBER_H
 
-#include "workers/evaluators/math/scan.h"
+#include "workers/evaluators/math/parse/scan.h"
 
 __extension__ typedef __int128 math_int128;
 

@@ -1,9 +1,9 @@
-#include "workers/evaluators/math/parse.h"
+#include "workers/evaluators/math/parse/parse.h"
 
 #include <stdlib.h>
 
-#include "workers/evaluators/math/parse_inside.h"
-#include "workers/evaluators/math/parse_operators.h"
+#include "workers/evaluators/math/parse/parse_inside.h"
+#include "workers/evaluators/math/parse/parse_operators.h"
 
 /* ---- relations ----------------------------------------------------------------------------------------- */
 

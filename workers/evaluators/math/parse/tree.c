@@ -1,4 +1,4 @@
-#include "workers/evaluators/math/tree.h"
+#include "workers/evaluators/math/parse/tree.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-#include "workers/evaluators/math/number.h"
+#include "workers/evaluators/math/parse/number.h"
 
 #include <ctype.h>
 #include <math.h>

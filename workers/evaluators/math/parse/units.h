@@ -1,6 +1,6 @@
 /* evaluators/math/units.h - units by one name: metre, meters and m are m. */
-#ifndef SLUICE_WORKERS_EVALUATORS_MATH_UNITS_H
-#define SLUICE_WORKERS_EVALUATORS_MATH_UNITS_H
+#ifndef SLUICE_WORKERS_EVALUATORS_MATH_PARSE_UNITS_H
+#define SLUICE_WORKERS_EVALUATORS_MATH_PARSE_UNITS_H
 
 #include "common/base/slice.h"
 

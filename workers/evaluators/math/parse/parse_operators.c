@@ -1,7 +1,7 @@
-#include "workers/evaluators/math/parse_operators.h"
+#include "workers/evaluators/math/parse/parse_operators.h"
 
-#include "workers/evaluators/math/parse_operands.h"
-#include "workers/evaluators/math/parse_units.h"
+#include "workers/evaluators/math/parse/parse_operands.h"
+#include "workers/evaluators/math/parse/parse_units.h"
 
 /* ---- products ------------------------------------------------------------------------------------ */
 

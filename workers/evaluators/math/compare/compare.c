@@ -1,11 +1,11 @@
-#include "workers/evaluators/math/compare.h"
+#include "workers/evaluators/math/compare/compare.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
-#include "workers/evaluators/math/compare_relations.h"
-#include "workers/evaluators/math/compare_values.h"
+#include "workers/evaluators/math/compare/compare_relations.h"
+#include "workers/evaluators/math/compare/compare_values.h"
 
 enum { VIEWS_MAX = 128 };
 

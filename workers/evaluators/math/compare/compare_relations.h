@@ -1,8 +1,8 @@
 /* evaluators/math/compare_relations.h - equations, inequalities and the intervals they mean (compare.h). */
-#ifndef SLUICE_WORKERS_EVALUATORS_MATH_COMPARE_RELATIONS_H
-#define SLUICE_WORKERS_EVALUATORS_MATH_COMPARE_RELATIONS_H
+#ifndef SLUICE_WORKERS_EVALUATORS_MATH_COMPARE_COMPARE_RELATIONS_H
+#define SLUICE_WORKERS_EVALUATORS_MATH_COMPARE_COMPARE_RELATIONS_H
 
-#include "workers/evaluators/math/compare.h"
+#include "workers/evaluators/math/compare/compare.h"
 
 /* One of them is a relation. */
 bool compare_relations(struct comparison *comparison, struct view wanted, struct view given);

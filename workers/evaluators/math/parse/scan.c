@@ -1,10 +1,10 @@
-#include "workers/evaluators/math/scan.h"
+#include "workers/evaluators/math/parse/scan.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 
 #include "common/base/text.h"
-#include "workers/evaluators/math/spelling.h"
+#include "workers/evaluators/math/parse/spelling.h"
 
 struct scanner {
     struct slice text;

@@ -1,8 +1,8 @@
 /* evaluators/math/spelling.h - how what an answer is made of is written: commands, words, signs in ASCII and in Unicode. */
-#ifndef SLUICE_WORKERS_EVALUATORS_MATH_SPELLING_H
-#define SLUICE_WORKERS_EVALUATORS_MATH_SPELLING_H
+#ifndef SLUICE_WORKERS_EVALUATORS_MATH_PARSE_SPELLING_H
+#define SLUICE_WORKERS_EVALUATORS_MATH_PARSE_SPELLING_H
 
-#include "workers/evaluators/math/scan.h"
+#include "workers/evaluators/math/parse/scan.h"
 
 struct spelling {
     const char *text; /* as written: a command's name, a word, or bytes */

@@ -1,8 +1,8 @@
-#include "workers/evaluators/math/parse_operands.h"
+#include "workers/evaluators/math/parse/parse_operands.h"
 
 #include <stdio.h>
 
-#include "workers/evaluators/math/parse_operators.h"
+#include "workers/evaluators/math/parse/parse_operators.h"
 
 /* ---- numbers and names --------------------------------------------------------------------------- */
 

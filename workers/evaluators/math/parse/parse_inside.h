@@ -3,10 +3,10 @@
  * parse_operators.c (sums down to powers) and parse_operands.c (numbers, names, commands, brackets).
  * Every function that parses returns NULL where the text is not understood; nothing is to be freed.
  */
-#ifndef SLUICE_WORKERS_EVALUATORS_MATH_PARSE_INSIDE_H
-#define SLUICE_WORKERS_EVALUATORS_MATH_PARSE_INSIDE_H
+#ifndef SLUICE_WORKERS_EVALUATORS_MATH_PARSE_PARSE_INSIDE_H
+#define SLUICE_WORKERS_EVALUATORS_MATH_PARSE_PARSE_INSIDE_H
 
-#include "workers/evaluators/math/tree.h"
+#include "workers/evaluators/math/parse/tree.h"
 
 struct parser {
     struct math_tree *tree;

@@ -1,8 +1,8 @@
 /* evaluators/math/compare_values.h - whether two expressions are one (compare.h). */
-#ifndef SLUICE_WORKERS_EVALUATORS_MATH_COMPARE_VALUES_H
-#define SLUICE_WORKERS_EVALUATORS_MATH_COMPARE_VALUES_H
+#ifndef SLUICE_WORKERS_EVALUATORS_MATH_COMPARE_COMPARE_VALUES_H
+#define SLUICE_WORKERS_EVALUATORS_MATH_COMPARE_COMPARE_VALUES_H
 
-#include "workers/evaluators/math/compare.h"
+#include "workers/evaluators/math/compare/compare.h"
 
 bool compare_values(struct comparison *comparison, struct view wanted, struct view given);
 /* One value, with no regard to what is unfinished, and with no tolerance. */

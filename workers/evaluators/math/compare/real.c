@@ -1,4 +1,4 @@
-#include "workers/evaluators/math/real.h"
+#include "workers/evaluators/math/compare/real.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-#include "workers/evaluators/math/units.h"
+#include "workers/evaluators/math/parse/units.h"
 
 #include <strings.h>
 

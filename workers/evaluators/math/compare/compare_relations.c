@@ -1,6 +1,6 @@
-#include "workers/evaluators/math/compare_relations.h"
+#include "workers/evaluators/math/compare/compare_relations.h"
 
-#include "workers/evaluators/math/compare_values.h"
+#include "workers/evaluators/math/compare/compare_values.h"
 
 /* ---- names ---------------------------------------------------------------------------------------- */
 

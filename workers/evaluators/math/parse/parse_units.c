@@ -1,8 +1,8 @@
-#include "workers/evaluators/math/parse_units.h"
+#include "workers/evaluators/math/parse/parse_units.h"
 
 #include <ctype.h>
 
-#include "workers/evaluators/math/units.h"
+#include "workers/evaluators/math/parse/units.h"
 
 struct unit {
     char text[MATH_UNIT_SIZE];

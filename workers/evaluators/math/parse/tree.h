@@ -3,10 +3,10 @@
  * of it. Bounded: MATH_DEPTH_MAX levels while it is made,
  * MATH_HEIGHT_MAX of the tree, three nodes a token; what goes through it fits into the stack of a fiber (256 KiB).
  */
-#ifndef SLUICE_WORKERS_EVALUATORS_MATH_TREE_H
-#define SLUICE_WORKERS_EVALUATORS_MATH_TREE_H
+#ifndef SLUICE_WORKERS_EVALUATORS_MATH_PARSE_TREE_H
+#define SLUICE_WORKERS_EVALUATORS_MATH_PARSE_TREE_H
 
-#include "workers/evaluators/math/number.h"
+#include "workers/evaluators/math/parse/number.h"
 
 enum { MATH_DEPTH_MAX = 32, MATH_HEIGHT_MAX = 40, MATH_UNIT_SIZE = 48 };
 

@@ -1,4 +1,4 @@
-#include "workers/evaluators/math/spelling.h"
+#include "workers/evaluators/math/parse/spelling.h"
 
 /* clang-format off */
 static const struct spelling commands[] = {

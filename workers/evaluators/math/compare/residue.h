@@ -3,10 +3,10 @@
  * random and the same in every run; what a letter is in `round` 1 is another number than in round 2.
  * False: it has no value, as 1/0, or the work allowed (fuel, in nodes) is used up.
  */
-#ifndef SLUICE_WORKERS_EVALUATORS_MATH_RESIDUE_H
-#define SLUICE_WORKERS_EVALUATORS_MATH_RESIDUE_H
+#ifndef SLUICE_WORKERS_EVALUATORS_MATH_COMPARE_RESIDUE_H
+#define SLUICE_WORKERS_EVALUATORS_MATH_COMPARE_RESIDUE_H
 
-#include "workers/evaluators/math/tree.h"
+#include "workers/evaluators/math/parse/tree.h"
 
 struct math_point {
     unsigned round;
