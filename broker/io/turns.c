@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/heap.h"
-#include "common/base/table.h"
+#include "common/containers/heap.h"
+#include "common/containers/table.h"
 
 enum { CONNECTIONS_MAX = 65536, NAME_MAX_BYTES = 64 };
 

@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-#include "common/base/list.h"
+#include "common/containers/list.h"
 #include "common/base/slice.h"
 
 enum {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "broker/net/zmq_frame.h"
-#include "common/base/table.h"
+#include "common/containers/table.h"
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
 

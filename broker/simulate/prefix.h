@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "common/base/list.h"
+#include "common/containers/list.h"
 
 struct prefix {
     struct list link; /* in its cache's, while it has tokens */

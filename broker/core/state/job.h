@@ -11,8 +11,8 @@
 #define SLUICE_BROKER_CORE_STATE_JOB_H
 
 #include "broker/core/state/interface.h"
-#include "common/base/heap.h"
-#include "common/base/list.h"
+#include "common/containers/heap.h"
+#include "common/containers/list.h"
 
 struct core;
 struct engine;

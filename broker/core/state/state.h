@@ -23,7 +23,7 @@
 #include "broker/core/state/settings.h"
 #include "broker/core/state/stream.h"
 #include "broker/core/state/worker.h"
-#include "common/base/table.h"
+#include "common/containers/table.h"
 #include "schemas/messages/message_max.h"
 
 enum {

@@ -4,8 +4,8 @@
 #ifndef SLUICE_BROKER_CORE_STATE_STREAM_H
 #define SLUICE_BROKER_CORE_STATE_STREAM_H
 
-#include "common/base/heap.h"
-#include "common/base/list.h"
+#include "common/containers/heap.h"
+#include "common/containers/list.h"
 #include "schemas/messages/message.h"
 #include "schemas/messages/message_max.h"
 

@@ -5,8 +5,8 @@
 #define SLUICE_BROKER_CORE_STATE_WORKER_H
 
 #include "broker/core/state/job.h"
-#include "common/base/heap.h"
-#include "common/base/list.h"
+#include "common/containers/heap.h"
+#include "common/containers/list.h"
 #include "schemas/messages/message_max.h"
 
 struct load_report;

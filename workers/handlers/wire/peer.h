@@ -10,7 +10,7 @@
 #ifndef SLUICE_WORKERS_HANDLERS_WIRE_PEER_H
 #define SLUICE_WORKERS_HANDLERS_WIRE_PEER_H
 
-#include "common/base/table.h"
+#include "common/containers/table.h"
 #include "workers/handlers/wire/connection.h"
 #include "workers/handlers/wire/offers.h"
 #include "workers/runtime/fiber.h"

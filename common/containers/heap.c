@@ -1,4 +1,4 @@
-#include "common/base/heap.h"
+#include "common/containers/heap.h"
 
 #include <stdlib.h>
 

@@ -3,8 +3,8 @@
  * they are due, workers by how full they are, groups by their last number.
  * The heap owns its array, not its members.
  */
-#ifndef SLUICE_COMMON_BASE_HEAP_H
-#define SLUICE_COMMON_BASE_HEAP_H
+#ifndef SLUICE_COMMON_CONTAINERS_HEAP_H
+#define SLUICE_COMMON_CONTAINERS_HEAP_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * unlinked member point to themselves, so that list_remove may be called twice.
  * The list owns nothing.
  */
-#ifndef SLUICE_COMMON_BASE_LIST_H
-#define SLUICE_COMMON_BASE_LIST_H
+#ifndef SLUICE_COMMON_CONTAINERS_LIST_H
+#define SLUICE_COMMON_CONTAINERS_LIST_H
 
 #include <stdbool.h>
 #include <stddef.h>

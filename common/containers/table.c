@@ -1,4 +1,4 @@
-#include "common/base/table.h"
+#include "common/containers/table.h"
 
 #include <assert.h>
 #include <stdlib.h>

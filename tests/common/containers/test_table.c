@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "common/base/heap.h"
-#include "common/base/table.h"
+#include "common/containers/heap.h"
+#include "common/containers/table.h"
 
 enum { THINGS = 500 };
 

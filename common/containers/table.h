@@ -4,8 +4,8 @@
  * (they are part of the thing). Linear probing; removing leaves no tombstones.
  * `seed` makes the order of slots differ between starts.
  */
-#ifndef SLUICE_COMMON_BASE_TABLE_H
-#define SLUICE_COMMON_BASE_TABLE_H
+#ifndef SLUICE_COMMON_CONTAINERS_TABLE_H
+#define SLUICE_COMMON_CONTAINERS_TABLE_H
 
 #include "common/base/slice.h"
 
