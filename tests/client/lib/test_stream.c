@@ -1,5 +1,5 @@
 /* Each trajectory once and in order, whatever is lost on the way. */
-#include "client/stream/stream.h"
+#include "client/lib/stream/stream.h"
 #include "tests/client/lib/stream_world.h"
 
 static void trajectories_come_once_and_in_order(void **state)

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "client/stream/trajectory_view.h"
+#include "client/lib/stream/trajectory_view.h"
 #include "common/base/cleanup.h"
 
 static struct trajectory_view view;

@@ -1,6 +1,6 @@
 /* control.c - the requests that are one question and one answer. */
-#include "client/client.h"
-#include "client/request.h"
+#include "client/lib/client.h"
+#include "client/lib/request.h"
 
 #include <errno.h>
 

@@ -2,14 +2,14 @@
  * client.h - what the files of libsluice share: the client itself and its sentence. Whatever else they do includes this.
  * Public is only sluice.h.
  */
-#ifndef SLUICE_CLIENT_CLIENT_H
-#define SLUICE_CLIENT_CLIENT_H
+#ifndef SLUICE_CLIENT_LIB_CLIENT_H
+#define SLUICE_CLIENT_LIB_CLIENT_H
 
 #include <zmq.h>
 
-#include "client/link.h"
+#include "client/lib/link.h"
 #include "client/sluice.h"
-#include "client/stream/trajectory_view.h"
+#include "client/lib/stream/trajectory_view.h"
 #include "schemas/messages/message.h"
 #include "schemas/messages/message_max.h"
 

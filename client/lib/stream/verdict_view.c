@@ -1,4 +1,4 @@
-#include "client/stream/verdict_view.h"
+#include "client/lib/stream/verdict_view.h"
 
 #include <stdlib.h>
 

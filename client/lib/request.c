@@ -1,4 +1,4 @@
-#include "client/request.h"
+#include "client/lib/request.h"
 
 #include <errno.h>
 

@@ -6,10 +6,10 @@
  * unanswered is sent again, with the same tag, until the client's timeout. An answer goes to the
  * request whose tag it carries, or to the stream's fetch, or is dropped.
  */
-#ifndef SLUICE_CLIENT_REQUEST_H
-#define SLUICE_CLIENT_REQUEST_H
+#ifndef SLUICE_CLIENT_LIB_REQUEST_H
+#define SLUICE_CLIENT_LIB_REQUEST_H
 
-#include "client/client.h"
+#include "client/lib/client.h"
 
 /* One message from the broker. Borrows from its frame: answer_finish ends both. */
 struct answer {

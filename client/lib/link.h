@@ -4,8 +4,8 @@
  * FRONT's handshakes are listened to. One that is refused ends libzmq's attempts, so the socket is
  * made anew, every LINK_AGAIN_MS, and the reason is what a request that finds no answer fails with.
  */
-#ifndef SLUICE_CLIENT_LINK_H
-#define SLUICE_CLIENT_LINK_H
+#ifndef SLUICE_CLIENT_LIB_LINK_H
+#define SLUICE_CLIENT_LIB_LINK_H
 
 #include <stdint.h>
 

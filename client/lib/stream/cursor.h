@@ -1,8 +1,8 @@
 /* cursor.h - positions in streams, kept in files. */
-#ifndef SLUICE_CLIENT_STREAM_CURSOR_H
-#define SLUICE_CLIENT_STREAM_CURSOR_H
+#ifndef SLUICE_CLIENT_LIB_STREAM_CURSOR_H
+#define SLUICE_CLIENT_LIB_STREAM_CURSOR_H
 
-#include "client/stream/stream.h"
+#include "client/lib/stream/stream.h"
 
 /*
  * `next`, `epoch` and `last` of a stream as a file of one JSON object. Written whole, to

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "client/client.h"
-#include "client/stream/stream.h"
+#include "client/lib/client.h"
+#include "client/lib/stream/stream.h"
 
 enum { TIMEOUT_MS = 10000, PATIENCE_MS = 600000 };
 

@@ -1,4 +1,4 @@
-#include "client/stream/trajectory_view.h"
+#include "client/lib/stream/trajectory_view.h"
 
 #include <stdlib.h>
 

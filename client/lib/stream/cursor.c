@@ -1,4 +1,4 @@
-#include "client/stream/cursor.h"
+#include "client/lib/stream/cursor.h"
 
 #include <errno.h>
 #include <fcntl.h>

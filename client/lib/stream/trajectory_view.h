@@ -2,11 +2,11 @@
  * trajectory_view.h - a trajectory message as struct sluice_trajectory: texts end in NUL, the
  * record is decoded, and the view owns all of it. A view is used again and again.
  */
-#ifndef SLUICE_CLIENT_STREAM_TRAJECTORY_VIEW_H
-#define SLUICE_CLIENT_STREAM_TRAJECTORY_VIEW_H
+#ifndef SLUICE_CLIENT_LIB_STREAM_TRAJECTORY_VIEW_H
+#define SLUICE_CLIENT_LIB_STREAM_TRAJECTORY_VIEW_H
 
 #include "client/sluice.h"
-#include "client/stream/verdict_view.h"
+#include "client/lib/stream/verdict_view.h"
 #include "schemas/trajectory/trajectory.h"
 
 struct trajectory_view {

@@ -16,10 +16,10 @@
  *
  * stream.c works; subscribe.c is what sluice.h says of streams; cursor.h keeps positions in files.
  */
-#ifndef SLUICE_CLIENT_STREAM_STREAM_H
-#define SLUICE_CLIENT_STREAM_STREAM_H
+#ifndef SLUICE_CLIENT_LIB_STREAM_STREAM_H
+#define SLUICE_CLIENT_LIB_STREAM_STREAM_H
 
-#include "client/request.h"
+#include "client/lib/request.h"
 #include "schemas/messages/message_max.h"
 
 enum {

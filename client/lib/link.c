@@ -1,11 +1,11 @@
-#include "client/link.h"
+#include "client/lib/link.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/client.h"
+#include "client/lib/client.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 

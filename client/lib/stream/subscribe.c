@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "client/stream/cursor.h"
-#include "client/expect.h"
-#include "client/request.h"
-#include "client/stream/stream.h"
+#include "client/lib/stream/cursor.h"
+#include "client/lib/expect.h"
+#include "client/lib/request.h"
+#include "client/lib/stream/stream.h"
 #include "common/base/clock.h"
 
 static int stream_open(struct sluice_client *client, const char *name)

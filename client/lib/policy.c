@@ -1,6 +1,6 @@
 /* policy.c - policy versions of engines, and their pauses. */
-#include "client/client.h"
-#include "client/request.h"
+#include "client/lib/client.h"
+#include "client/lib/request.h"
 
 #include <errno.h>
 #include <time.h>

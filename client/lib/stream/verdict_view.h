@@ -1,6 +1,6 @@
 /* verdict_view.h - a trajectory's verdict as the members of struct sluice_trajectory: parts, metrics and tests. */
-#ifndef SLUICE_CLIENT_STREAM_VERDICT_VIEW_H
-#define SLUICE_CLIENT_STREAM_VERDICT_VIEW_H
+#ifndef SLUICE_CLIENT_LIB_STREAM_VERDICT_VIEW_H
+#define SLUICE_CLIENT_LIB_STREAM_VERDICT_VIEW_H
 
 #include "client/sluice.h"
 #include "schemas/trajectory/verdict.h"

@@ -1,10 +1,10 @@
 /* expect.c - whose tokens a trainer learns from: it says so once, and others are not given out. */
-#include "client/expect.h"
+#include "client/lib/expect.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "client/client.h"
+#include "client/lib/client.h"
 
 static int expect(struct sluice_client *client, const char *what, const char *digest, char into[80])
 {

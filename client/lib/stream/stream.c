@@ -1,10 +1,10 @@
-#include "client/stream/stream.h"
+#include "client/lib/stream/stream.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "client/request.h"
+#include "client/lib/request.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 

@@ -1,6 +1,6 @@
-#include "client/client.h"
-#include "client/request.h"
-#include "client/stream/stream.h"
+#include "client/lib/client.h"
+#include "client/lib/request.h"
+#include "client/lib/stream/stream.h"
 
 #include <errno.h>
 #include <stdio.h>
