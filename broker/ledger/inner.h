@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "broker/ledger/ledger.h"
-#include "broker/ledger/lock.h"
+#include "broker/ledger/files/lock.h"
 #include "schemas/messages/message_max.h"
 
 enum ledger_statement {
@@ -129,7 +129,7 @@ bool ledger_is_null(struct ledger *ledger, enum ledger_statement statement, int 
 /* Borrowed until the statement is stepped or reset; empty for NULL. */
 struct slice ledger_slice(struct ledger *ledger, enum ledger_statement statement, int column);
 
-/* ---- ledger/mark.c ----------------------------------------------------------------------- */
+/* ---- ledger/files/mark.c ----------------------------------------------------------------------- */
 
 /* What the lock's file says of the broker before this one, and with which durability. */
 enum ledger_left { LEDGER_WAS_CLOSED, LEDGER_WAS_OPEN_PROCESS, LEDGER_WAS_OPEN_FULL };
@@ -137,7 +137,7 @@ enum ledger_left ledger_state_left(const struct ledger *ledger);
 /* Notes there whether there is a -wal that must be there at the next start. */
 int ledger_mark(struct ledger *ledger, bool is_open, struct fail *fail);
 
-/* ---- ledger/file.c, ledger/wal.c, ledger/schema.c: opening ------------------------------ */
+/* ---- ledger/files/file.c, ledger/files/wal.c, ledger/schema.c: opening ------------------------------ */
 
 /* Before it is opened: makes a new file, or sees that none has gone. */
 int ledger_file_prepare(struct ledger *ledger, const char *dir, struct fail *fail);
@@ -154,7 +154,7 @@ int ledger_checkpoint(struct ledger *ledger, struct fail *fail);
 /* After a commit: brings a log home that has grown too long to wait for an idle moment. */
 int ledger_mind_log(struct ledger *ledger, struct fail *fail);
 
-/* ---- ledger/cache.c ---------------------------------------------------------------- */
+/* ---- ledger/rows/cache.c ---------------------------------------------------------------- */
 
 bool ledger_cache_init(struct ledger *ledger);
 void ledger_cache_finish(struct ledger *ledger);
@@ -179,12 +179,12 @@ static inline int64_t failures_of_init(int64_t group)
     return 2 * (group * ROLLOUTS_PER_GROUP + ROLLOUTS_PER_GROUP - 1) + 1;
 }
 
-/* ---- ledger/past.c ---------------------------------------------------------------------- */
+/* ---- ledger/rows/past.c ---------------------------------------------------------------------- */
 
 /* Inside a transaction: of groups that are forgotten and beyond the number kept by id, one keeps a digest only. */
 int ledger_trim_group(struct ledger *ledger, struct fail *fail);
 
-/* ---- ledger/sweep.c ------------------------------------------------------------------ */
+/* ---- ledger/rows/sweep.c ------------------------------------------------------------------ */
 
 /* Inside a transaction: forgets up to `limit` acknowledged rollouts; clears sweep_due at the end. */
 int ledger_sweep(struct ledger *ledger, unsigned limit, struct fail *fail);

@@ -13,7 +13,7 @@
 
 #include <sys/stat.h>
 
-#include "broker/ledger/backup.h"
+#include "broker/ledger/files/backup.h"
 
 enum { STEPS_MAX = 64, GROUPS = 40 };
 

@@ -1,4 +1,4 @@
-#include "broker/ledger/own_file.h"
+#include "broker/ledger/files/own_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

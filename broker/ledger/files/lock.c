@@ -1,4 +1,4 @@
-#include "broker/ledger/lock.h"
+#include "broker/ledger/files/lock.h"
 
 #include <errno.h>
 #include <fcntl.h>

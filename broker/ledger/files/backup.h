@@ -6,8 +6,8 @@
  *
  * All functions are the owner's thread's.
  */
-#ifndef SLUICE_BROKER_LEDGER_BACKUP_H
-#define SLUICE_BROKER_LEDGER_BACKUP_H
+#ifndef SLUICE_BROKER_LEDGER_FILES_BACKUP_H
+#define SLUICE_BROKER_LEDGER_FILES_BACKUP_H
 
 #include <stdint.h>
 

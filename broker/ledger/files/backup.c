@@ -1,4 +1,4 @@
-#include "broker/ledger/backup.h"
+#include "broker/ledger/files/backup.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-#include "broker/ledger/own_file.h"
+#include "broker/ledger/files/own_file.h"
 #include "common/base/cleanup.h"
 
 enum {

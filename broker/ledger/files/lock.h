@@ -7,8 +7,8 @@
  * A file system that cannot lock directories (NFS) leaves the file alone to do it. The file is
  * also what brokers of earlier versions look at.
  */
-#ifndef SLUICE_BROKER_LEDGER_LOCK_H
-#define SLUICE_BROKER_LEDGER_LOCK_H
+#ifndef SLUICE_BROKER_LEDGER_FILES_LOCK_H
+#define SLUICE_BROKER_LEDGER_FILES_LOCK_H
 
 #include "common/base/fail.h"
 

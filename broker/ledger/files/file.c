@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "broker/ledger/own_file.h"
+#include "broker/ledger/files/own_file.h"
 #include "common/base/cleanup.h"
 
 enum { CHECKED_BYTES_MAX = 256 << 20 }; /* larger files are checked whole only when asked to */
