@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* Prints client/python/sluice/tasks.json. */
+/* Prints client/python/sluice/task/tasks.json. */
 bool describe_tasks_json(void);
 
 #endif

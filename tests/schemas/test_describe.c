@@ -67,8 +67,8 @@ static void the_page_of_messages_is_what_the_table_says(void **state)
 static void the_messages_for_other_languages_are_what_the_table_says(void **state)
 {
     (void)state;
-    assert_generated("client/python/sluice/messages.json", "messages-json");
-    assert_generated("client/python/sluice/tasks.json", "tasks-json");
+    assert_generated("client/python/sluice/protocol/messages.json", "messages-json");
+    assert_generated("client/python/sluice/task/tasks.json", "tasks-json");
 }
 
 static void the_page_of_sandboxes_has_the_table_of_limits(void **state)

@@ -15,7 +15,7 @@ from .client import Client
 from .errors import (AuthRefused, BadArgument, BadTask, BrokerSilent, Forgotten, Full, NotAllowed, OtherLedger,
                      OtherTokens, Refused, ServiceError, SluiceError)
 from .groups import Group
-from .messages import MessageError
+from .protocol.messages import MessageError
 from .service import local
 from .tokenizer import tokenizer_digest
 from .trajectory import (Column, Message, Sampling, Sandbox, Tamper, Test, Tests, Trace, Trajectory, Turn,

@@ -13,9 +13,9 @@ from .arguments import Path
 from .client import Base
 from .errors import SluiceError
 from .groups import Group
+from .protocol.session import Pause, Steps
 from .reading import GroupReading, Readable, Reading
-from .session import Pause, Steps
-from .tasks import Tasks
+from .task.tasks import Tasks
 from .trajectory import Trajectory
 
 T = TypeVar("T")

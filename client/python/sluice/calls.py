@@ -10,8 +10,8 @@ from typing import Any, Callable, Dict, List, Optional, Union
 from . import arguments
 from .arguments import GROUP_BYTES, LEASE_MAX, WORKER_BYTES
 from .errors import BadArgument, Refused, refusal
-from .session import FAR, Fields, Pause, Session, Steps
-from .tasks import Tasks, limited, name_groups, read_tasks
+from .protocol.session import FAR, Fields, Pause, Session, Steps
+from .task.tasks import Tasks, limited, name_groups, read_tasks
 from .trajectory import Trajectory, read_trajectory
 
 WINDOW = 64  # submits in the air

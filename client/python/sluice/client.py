@@ -14,10 +14,10 @@ from . import calls as _calls
 from .arguments import Path, flag, optional_seconds, path, seconds
 from .errors import SluiceError
 from .groups import Group
+from .protocol.session import Pause, Session, Steps
+from .protocol.sockets import Sockets
 from .reading import GroupReading, Readable, Reading
-from .session import Pause, Session, Steps
-from .sockets import Sockets
-from .tasks import Tasks
+from .task.tasks import Tasks
 from .trajectory import Trajectory
 
 T = TypeVar("T")

@@ -9,8 +9,8 @@ from . import arguments
 from .arguments import Path
 from .errors import Forgotten, OtherTokens, Refused
 from .groups import Gatherer, Group
-from .messages import MessageError
-from .session import FAR, Session, Steps
+from .protocol.messages import MessageError
+from .protocol.session import FAR, Session, Steps
 from .stream import Stream
 from .trajectory import Trajectory, read_trajectory
 

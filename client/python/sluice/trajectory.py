@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import OtherTokens
-from .messages import MessageError
+from .protocol.messages import MessageError
 
 RECORD_VERSION = 4  # and older ones, since 1
 TOKENS_MAX = 1 << 22

@@ -95,7 +95,7 @@ class Package(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, r"ServiceError: there is no program 'sluice': .*the client alone")
         names = run("tar", "-tzf", self.find(r"sluice.rollouts-[\d.]+\.tar\.gz")).stdout
-        for name in ("sluice/messages.json", "sluice/tasks.json", "sluice/py.typed", "sluice/service.py"):
+        for name in ("sluice/protocol/messages.json", "sluice/task/tasks.json", "sluice/py.typed", "sluice/service.py"):
             self.assertIn(name, names)
 
     def test_the_archive_runs_wherever_it_is_unpacked(self):

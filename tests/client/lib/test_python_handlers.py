@@ -12,7 +12,7 @@ import unittest
 
 from python_world import ENVIRONMENT  # before all that it finds
 
-from sluice.messages import MESSAGES, decode, encode
+from sluice.protocol.messages import MESSAGES, decode, encode
 
 TASK = {"task": "add", "prompt": "1+1?", "metadata": {"gold": "2"}, "eval": {"kind": "grade", "config": {"strict": True}}}
 

@@ -12,7 +12,7 @@ from python_world import SOURCE, Case  # before all that it finds
 
 import numpy as np
 from sluice import AsyncClient, BadArgument, BadTask, Client, SluiceError
-from sluice.task_rules import TaskError, check_task, parse_json
+from sluice.task.task_rules import TaskError, check_task, parse_json
 
 TASK = {"task": "t", "prompt": "p"}
 CORPUS = os.path.join(SOURCE, "tests", "corpus", "fuzz_task")

@@ -8,7 +8,8 @@ from python_world import SOURCE  # before all that it finds
 import lz4.block
 import msgpack
 import numpy as np
-from sluice import MessageError, OtherTokens, messages
+from sluice import MessageError, OtherTokens
+from sluice.protocol import messages
 from sluice.trajectory import read_trajectory
 
 

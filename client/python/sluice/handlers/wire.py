@@ -9,7 +9,7 @@ import socket
 import struct
 from typing import Any, Dict, Optional, Tuple
 
-from ..messages import MESSAGES, MessageError, check, decode, encode
+from ..protocol.messages import MESSAGES, MessageError, check, decode, encode
 
 FRAME_MAX = 32 << 20
 

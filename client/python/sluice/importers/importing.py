@@ -6,7 +6,7 @@ import json
 import os
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Union
 
-from ..task_rules import TaskError, check_task, parse_json
+from ..task.task_rules import TaskError, check_task, parse_json
 from .forms import FORMS
 from .reasoning_gym import generate
 from .row import Row, RowError, renamed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, Iterable, List, Mapping, Optional
 
-from ..task_rules import TASK_BYTES
+from ..task.task_rules import TASK_BYTES
 
 Row = Mapping[str, Any]
 SMALL_BYTES = 1024  # of a column that goes along as metadata

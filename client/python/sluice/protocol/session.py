@@ -13,9 +13,9 @@ from typing import Any, Dict, Generator, Iterator, List, Optional, Sequence, Tup
 
 import zmq
 
+from ..arguments import feed_of
+from ..errors import Refused, SluiceError, refusal
 from . import messages
-from .arguments import feed_of
-from .errors import Refused, SluiceError, refusal
 from .link import AGAIN, Link
 from .sockets import Sockets
 

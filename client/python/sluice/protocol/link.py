@@ -15,7 +15,7 @@ from typing import Any, Dict, Mapping, Optional
 import zmq
 from zmq.utils.monitor import parse_monitor_message
 
-from .errors import AuthRefused, BrokerSilent, SluiceError
+from ..errors import AuthRefused, BrokerSilent, SluiceError
 from .sockets import Sockets
 
 AGAIN = 0.5

@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import msgpack
 
-from .errors import SluiceError
+from ..errors import SluiceError
 
 
 class MessageError(SluiceError):

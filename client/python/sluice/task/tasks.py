@@ -8,8 +8,8 @@ import os
 import pathlib
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple, Union
 
-from .arguments import Path
-from .errors import BadArgument, BadTask
+from ..arguments import Path
+from ..errors import BadArgument, BadTask
 from .task_rules import TaskError, check_task, parse_json
 
 HASH_DIGITS, PREFIX_BYTES, ID_BYTES, PROBLEMS_SHOWN = 10, 24, 56, 20

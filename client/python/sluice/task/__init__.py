@@ -1,0 +1,1 @@
+"""Tasks: reading them, what they may say, and the names of their groups."""
