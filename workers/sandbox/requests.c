@@ -80,6 +80,32 @@ int sandbox_remove(struct sandbox *sandbox, const char *path, struct fail *fail)
     return change_name(sandbox, path, NULL, fail);
 }
 
+static int prepare_place(struct sandbox *sandbox, const char *path, enum wire_place wanted, mode_t mode,
+                         struct fail *fail)
+{
+    HOLD(sandbox);
+    AUTO_BUFFER text = {0};
+    struct channel_answer answer;
+    struct wire_head head = {.verb = WIRE_PLACE, .number = {wanted, mode}};
+    int code = add_path(sandbox, &text, path, fail);
+    return code < 0 ? code : call(sandbox, head, buffer_peek(&text), NULL, 0, &answer, fail);
+}
+
+int sandbox_make_dir(struct sandbox *sandbox, const char *path, mode_t mode, struct fail *fail)
+{
+    return prepare_place(sandbox, path, PLACE_DIRECTORY, mode, fail);
+}
+
+int sandbox_remake_dir(struct sandbox *sandbox, const char *path, mode_t mode, struct fail *fail)
+{
+    return prepare_place(sandbox, path, PLACE_NEW_DIRECTORY, mode, fail);
+}
+
+int sandbox_clear_path(struct sandbox *sandbox, const char *path, struct fail *fail)
+{
+    return prepare_place(sandbox, path, PLACE_FREE, 0, fail);
+}
+
 int sandbox_open_terminal(struct sandbox *sandbox, int *number, struct fail *fail)
 {
     HOLD(sandbox);

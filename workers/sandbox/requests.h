@@ -25,6 +25,14 @@ int sandbox_chmod_file(struct sandbox *sandbox, int fd, mode_t mode, struct fail
 /* Renames as rename(2) does, or removes a file; with the rights of the processes inside. */
 int sandbox_rename(struct sandbox *sandbox, const char *from, const char *to, struct fail *fail);
 int sandbox_remove(struct sandbox *sandbox, const char *path, struct fail *fail);
+/*
+ * So that something of ours can lie at `path`, whatever those inside left there and on the way: a directory is there
+ * (made, if it is not, with its parents); a new and empty one is, or nothing is, in place of all that was. Negative errno
+ * with a sentence.
+ */
+int sandbox_make_dir(struct sandbox *sandbox, const char *path, mode_t mode, struct fail *fail);
+int sandbox_remake_dir(struct sandbox *sandbox, const char *path, mode_t mode, struct fail *fail);
+int sandbox_clear_path(struct sandbox *sandbox, const char *path, struct fail *fail);
 /* A new terminal of the sandbox: the fd of its master (the caller's), *number is N of
  * /dev/pts/N; or negative errno. */
 int sandbox_open_terminal(struct sandbox *sandbox, int *number, struct fail *fail);

@@ -10,6 +10,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/sandbox/init/services/files.h"
+#include "workers/sandbox/init/services/places.h"
 #include "workers/sandbox/init/init_answer.h"
 #include "workers/sandbox/init/init_ends.h"
 #include "workers/sandbox/init/init_inside.h"
@@ -132,6 +133,20 @@ static void serve_rename(struct init *init)
         init_answer(init, 0, NULL, 0);
 }
 
+static void serve_place(struct init *init)
+{
+    struct fail fail = {0};
+    char path[PATH_MAX];
+    size_t from = 0;
+    const enum wire_place wanted = (enum wire_place)init->message.head.number[0];
+    if (read_path(init, &from, path, &fail))
+        place_prepare(path, wanted, (mode_t)init->message.head.number[1], &fail);
+    if (fail.code < 0)
+        init_refuse(init, &fail);
+    else
+        init_answer(init, 0, NULL, 0);
+}
+
 static void serve_state(struct init *init)
 {
     struct fail fail = {0};
@@ -246,6 +261,7 @@ static const struct {
     {WIRE_SIGNAL, serve_signal}, {WIRE_ADOPT, serve_adopt},       {WIRE_INSIDE, serve_inside},
     {WIRE_FILE, serve_file},     {WIRE_PACK, serve_pack},         {WIRE_RENAME, serve_rename},
     {WIRE_STATE, serve_state},   {WIRE_TERMINAL, serve_terminal}, {WIRE_CONFIRM, serve_confirm},
+    {WIRE_PLACE, serve_place},
 };
 
 void init_serve(struct init *init)

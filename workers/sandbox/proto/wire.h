@@ -38,6 +38,7 @@ enum wire_verb {
     WIRE_KILL_COMMAND, /* worker -> pid 1: numbers a shell's pid, ticks since boot: sandbox_kill_command */
     WIRE_CONFIRM, /* worker -> pid 1: whether its file systems answer; number[0] makes a name that nobody has asked for */
     WIRE_TOUCHED,  /* pid 1 -> worker, before a pack's answer: number[0] how many, text of touched_write */
+    WIRE_PLACE,    /* worker -> pid 1: numbers an enum wire_place, a mode; text path\0 */
     WIRE_TERMINAL, /* worker -> pid 1: answers with the master's descriptor and N of /dev/pts/N */
 };
 
@@ -53,6 +54,9 @@ enum wire_own {
 };
 
 enum wire_state { STATE_MODE, STATE_SIZE, STATE_LINKS, STATE_CHANGE_MODE };
+
+/* What is to be at a path: a directory; an empty one, whatever was there; nothing, in a directory. */
+enum wire_place { PLACE_DIRECTORY, PLACE_NEW_DIRECTORY, PLACE_FREE };
 
 /* The id under which a new pid 1 says unasked that the container is ready, or why it is not. */
 enum { WIRE_READY_ID = 1 };
