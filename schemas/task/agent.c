@@ -78,7 +78,7 @@ static bool add_tools(struct task *task, const char *const names[], size_t count
 static bool only_asks(const struct task *task)
 {
     return !task->file_count && !task->setup_count && strcmp(task->image, "host") == 0 &&
-           strcmp(task->eval_kind, "command") != 0;
+           strcmp(task->eval_kind, "command") != 0 && !task_has_verifier(task);
 }
 
 static const char *kind_of(const struct task *task)

@@ -47,6 +47,11 @@ static bool is_one_of(const char *words, const char *word)
     return false;
 }
 
+static bool is_first_of(const char *words, const char *word)
+{
+    return slice_is(slice_of(words, strcspn(words, "|")), word);
+}
+
 static bool check_answers(const struct task *task, struct refusal *no)
 {
     if (task->eval_answer && task->eval_answer_count > 0)
@@ -59,18 +64,20 @@ static bool check_answers(const struct task *task, struct refusal *no)
 
 static bool check_eval(const struct task *task, struct refusal *no)
 {
+    static const char commands[] = "command|verifier";
     const struct {
         const char *field, *kind;
-        bool given, required, handlers_may;
+        bool given, required, handlers_may; /* required: of a field's one kind, or its first */
     } rules[] = {
-        {"eval.command", "command", task->eval_command, true, false},
+        {"eval.command", commands, task->eval_command, true, false},
         {"eval.reward_file", "command", task->eval_reward_file, false, false},
+        {"eval.reward_dir", "verifier", task->eval_reward_dir, false, false},
         {"eval.verdict_statuses", "command", task->eval_status_count > 0, false, false},
-        {"eval.files", "command", task->eval_file_count > 0, false, true},
-        {"eval.trust", "command", strcmp(task->eval_trust, "none") != 0, false, true},
-        {"eval.network", "command", task->eval_grant_count > 0, false, true},
-        {"eval.user", "command", task->eval_user, false, true},
-        {"eval.env", "command", task->eval_env.count > 0, false, true},
+        {"eval.files", commands, task->eval_file_count > 0, false, true},
+        {"eval.trust", commands, strcmp(task->eval_trust, "none") != 0, false, true},
+        {"eval.network", commands, task->eval_grant_count > 0, false, true},
+        {"eval.user", commands, task->eval_user, false, true},
+        {"eval.env", commands, task->eval_env.count > 0, false, true},
         {"eval.answer", "math|choice|exact", task->eval_answer, false, true},
         {"eval.answers", "math|choice|exact", task->eval_answer_count > 0, false, true},
         {"eval.extract", "math|choice|exact", strcmp(task->eval_extract, "auto") != 0, false, false},
@@ -85,9 +92,9 @@ static bool check_eval(const struct task *task, struct refusal *no)
     const bool is_handlers = !task_evaluator_is_built_in(task);
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
         bool applies = is_one_of(rules[i].kind, task->eval_kind);
-        if (applies && rules[i].required && !rules[i].given)
+        if (applies && rules[i].required && !rules[i].given && is_first_of(rules[i].kind, task->eval_kind))
             return refuse(no, REFUSAL_MISSING_FIELD, rules[i].field, "%s is missing; eval.kind %s requires it",
-                          rules[i].field, rules[i].kind);
+                          rules[i].field, task->eval_kind);
         if (!applies && rules[i].given && !(is_handlers && rules[i].handlers_may))
             return refuse(no, REFUSAL_BAD_TASK, rules[i].field, "%s goes with eval.kind %s, and this task's is %s",
                           rules[i].field, rules[i].kind, task->eval_kind);
@@ -263,6 +270,7 @@ void task_destroy(struct task *task)
                      task->eval_kind,
                      task->eval_command,
                      task->eval_reward_file,
+                     task->eval_reward_dir,
                      task->eval_answer,
                      task->eval_trust,
                      task->policy,

@@ -30,6 +30,10 @@ enum {
     TASK_GRANT_SIZE = 33             /* of a grant's name, with its NUL */
 };
 
+/* Of the evaluator "verifier", where the task says nothing else. */
+#define TASK_VERIFIER_COMMAND "/tests/test.sh"
+#define TASK_REWARD_DIR "/logs/verifier"
+
 struct task_message {
     char *role; /* "system", "user" or "assistant" */
     char *content;
@@ -136,7 +140,8 @@ struct task {
     struct task_sampling sampling;
 
     char *eval_kind;                          /* "command", "math", "none" (no reward), or a handler's */
-    char *eval_command;                       /* command: run by bash -c in a fresh sandbox */
+    char *eval_command;                       /* command, verifier: run by bash -c; NULL: TASK_VERIFIER_COMMAND */
+    char *eval_reward_dir;                    /* verifier: holds its rewards; NULL: TASK_REWARD_DIR */
     char *eval_reward_file;                   /* command: holds a number; NULL: the exit status is the verdict */
     uint8_t eval_statuses[TASK_STATUSES_MAX]; /* command: those that are verdicts */
     size_t eval_status_count;                 /* 0: none were given, and 0 and 1 are */
@@ -192,6 +197,9 @@ bool task_tool_is_built_in(const char *name);
 struct slice handler_built_in(enum handler_role role, size_t n);
 /* Whether the task's evaluator may read the run's record: it sees the conversation (job.start). */
 bool task_evaluator_reads_record(const struct task *task);
+/* Whether it is evaluated by files that hold its rewards (eval.kind verifier). */
+bool task_has_verifier(const struct task *task);
+const char *task_reward_dir(const struct task *task);
 /* By the words of task.def. */
 bool task_agent_is_built_in(const struct task *task);
 bool task_evaluator_is_built_in(const struct task *task);

@@ -55,15 +55,22 @@ static int hide_reward_file(int root, const struct place *place, const struct ta
     return path ? dirtree_hide(root, path, fail) : fail_memory(fail);
 }
 
+/* Whatever the agent left in the directory of a verifier's rewards, and on the way to it. */
+static int hide_rewards(int root, const struct place *place, const struct task *task, struct fail *fail)
+{
+    AUTO_FREE char *path = path_in_layer(place, task_reward_dir(task));
+    return path ? dirtree_make_opaque(root, path, 0777, fail) : fail_memory(fail);
+}
+
 static int fill_own_layer(const char *dir, const struct place *place, const struct task *task, struct fail *fail)
 {
     AUTO_CLOSE int root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (root < 0)
         return dirtree_refuse(fail, "open", dir);
-    int code = 0;
+    int code = task_has_verifier(task) ? hide_rewards(root, place, task, fail) : 0;
     for (size_t i = 0; i < task->eval_file_count && code == 0; i++)
         code = put_file(root, place, &task->eval_files[i], fail);
-    return code < 0 ? code : hide_reward_file(root, place, task, fail);
+    return code < 0 || task_has_verifier(task) ? code : hide_reward_file(root, place, task, fail);
 }
 
 struct own { /* for the thread that fills it: the image is looked at, which may be far away */
@@ -81,7 +88,7 @@ static int own_work(void *arg, const atomic_bool *stop)
     int code = stage_sandbox_add_own(own->room, own->job, &path, own->fail);
     if (code == 0 && (code = fill_own_layer(path, &place, own->job->task, own->fail)) < 0 && code != -ENOSPC &&
         stage_is_file_fault(code)) {
-        fail_wrap(own->fail, "eval.files");
+        fail_wrap(own->fail, "what eval has of files");
         return -EINVAL; /* of the plan: the task's fault */
     }
     return code < 0 ? code : layer_dir_seal(&own->room->layers[own->room->layer_count - 1], own->fail);
@@ -95,7 +102,7 @@ int evaluator_sandbox_open(struct stage_sandbox *room, struct job *job, struct f
         code = stage_sandbox_add_init(room, job, fail);
     if (code == 0)
         code = stage_sandbox_add_run(room, job, fail);
-    if (code == 0 && (job->task->eval_file_count || job->task->eval_reward_file))
+    if (code == 0 && (job->task->eval_file_count || job->task->eval_reward_file || task_has_verifier(job->task)))
         code = offload_run(own_work, &own, fail);
     if (code == 0)
         code = stage_sandbox_open(room, job, fail);

@@ -2,7 +2,7 @@
  * evaluator_sandbox.h - the sandbox of an evaluator: fresh, of image, init layer and run layer, and over them one
  * more layer with the evaluator's files. That layer is made out here: whatever the agent left at
  * those paths (a symlink to /dev/null, a directory without rights) is covered and decides nothing,
- * and a reward file that the agent wrote is hidden. Beside that, /run/sluice holds what is to be judged (judged.h).
+ * and a reward file that the agent wrote is hidden; of a verifier, all of the directory of its rewards. Beside that, /run/sluice holds what is to be judged (judged.h).
  */
 #ifndef SLUICE_WORKERS_EVALUATORS_EVALUATOR_SANDBOX_H
 #define SLUICE_WORKERS_EVALUATORS_EVALUATOR_SANDBOX_H

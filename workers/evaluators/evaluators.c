@@ -10,8 +10,9 @@ static const struct evaluator evaluator_none = {
     .run = run_none,
 };
 
-static const struct evaluator *const evaluators[] = {&evaluator_none, &evaluator_command, &evaluator_code,
-                                                     &evaluator_math, &evaluator_choice,  &evaluator_exact};
+static const struct evaluator *const evaluators[] = {&evaluator_none, &evaluator_command, &evaluator_verifier,
+                                                     &evaluator_code, &evaluator_math,    &evaluator_choice,
+                                                     &evaluator_exact};
 
 const struct evaluator *evaluator_find(const char *name)
 {

@@ -5,6 +5,7 @@
 #include "workers/evaluators/evaluator.h"
 
 extern const struct evaluator evaluator_command;                                 /* evaluators/command.c */
+extern const struct evaluator evaluator_verifier;                                /* evaluators/verifier/verifier.c */
 extern const struct evaluator evaluator_code;                                    /* evaluators/code/code.c */
 extern const struct evaluator evaluator_math, evaluator_choice, evaluator_exact; /* evaluators/answers/answers.c */
 

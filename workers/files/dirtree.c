@@ -205,3 +205,18 @@ int dirtree_hide(int root, const char *path, struct fail *fail)
         return dirtree_refuse(fail, "hide", path);
     return 0;
 }
+
+int dirtree_make_opaque(int root, const char *path, mode_t mode, struct fail *fail)
+{
+    AUTO_FREE char *clean = dirtree_clean_path(path);
+    if (!clean || !clean[0])
+        return fail_set(fail, -EINVAL, "no directory of its own can be at %.200s", path);
+    AUTO_CLOSE int parent = dirtree_open_parent(root, clean);
+    const char *leaf = dirtree_leaf(clean);
+    if (parent < 0 || (mkdirat(parent, leaf, 0700) < 0 && errno != EEXIST))
+        return dirtree_refuse(fail, "make", path);
+    AUTO_CLOSE int dir = openat(parent, leaf, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0 || fsetxattr(dir, TREE_OPAQUE_XATTR, "y", 1, 0) < 0 || fchmod(dir, mode & 0777) < 0)
+        return dirtree_refuse(fail, "make", path);
+    return 0;
+}

@@ -51,6 +51,8 @@ int dirtree_refuse(struct fail *fail, const char *what, const char *path);
 /* ---- whole steps; any relative path. 0 or negative errno ------------------------------------ */
 
 int dirtree_write(int root, const char *path, struct slice content, mode_t mode, struct fail *fail);
+/* A directory, empty but for what is put into it here: hides what lies at `path` in the layers below. */
+int dirtree_make_opaque(int root, const char *path, mode_t mode, struct fail *fail);
 /* Hides what lies at `path` in the layers below. */
 int dirtree_hide(int root, const char *path, struct fail *fail);
 

@@ -192,6 +192,20 @@ static int open_with(struct stage_sandbox *stage, const struct job *job, const s
     return code < 0 ? code : open_forwards(stage, job, reach, fail);
 }
 
+/* What a verifier, and the agent before it, finds writable from the start. */
+static int make_logs(struct stage_sandbox *stage, const struct task *task, struct fail *fail)
+{
+    const char *const dirs[] = {"/logs/agent", "/logs/artifacts", task_reward_dir(task)};
+    int code = 0;
+    for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]) && task_has_verifier(task) && code == 0; i++)
+        code = sandbox_make_dir(stage->sandbox, dirs[i], 0777, fail);
+    if (code == -EROFS || code == -EACCES || code == -EPERM) {
+        fail_wrap(fail, "a task with a verifier needs the directory, and sandboxes of this worker's cannot have it");
+        return fail->code = -ENOSYS;
+    }
+    return code;
+}
+
 int stage_sandbox_open(struct stage_sandbox *stage, const struct job *job, struct fail *fail)
 {
     struct reach reach;
@@ -206,7 +220,7 @@ int stage_sandbox_open(struct stage_sandbox *stage, const struct job *job, struc
     if (code == 0)
         code = open_with(stage, job, &reach, &environment, fail);
     environment_finish(&environment);
-    return code;
+    return code == 0 ? make_logs(stage, job->task, fail) : code;
 }
 
 int64_t stage_closing_by(struct stage_sandbox *stage)

@@ -127,6 +127,7 @@ def _read_directory(row: Row, value: Any, shown: str, told: Told) -> None:
     path = _text(row, value, shown)
     if not path.startswith("/") or _climbs(path):
         raise TaskError("bad-task", shown, f'{shown} must be an absolute path inside the sandbox, without ".."')
+    told[row.path] = path
 
 
 def _read_variables(row: Row, value: Any, shown: str, told: Told) -> None:
@@ -494,10 +495,13 @@ def _check_messages(kind: str, told: Told) -> None:
         raise TaskError("bad-task", "messages", "the last of messages must be the user's")
 
 
-_EVAL_RULES = (("eval.command", "command", True), ("eval.reward_file", "command", False),
-               ("eval.verdict_statuses", "command", False), ("eval.files", "command", False),
-               ("eval.trust", "command", False), ("eval.network", "command", False),
-               ("eval.user", "command", False), ("eval.env", "command", False),
+_COMMANDS = "command|verifier"
+# A field that is required is so of its one kind, or its first.
+_EVAL_RULES = (("eval.command", _COMMANDS, True), ("eval.reward_file", "command", False),
+               ("eval.reward_dir", "verifier", False),
+               ("eval.verdict_statuses", "command", False), ("eval.files", _COMMANDS, False),
+               ("eval.trust", _COMMANDS, False), ("eval.network", _COMMANDS, False),
+               ("eval.user", _COMMANDS, False), ("eval.env", _COMMANDS, False),
                ("eval.answer", "math|choice|exact", False), ("eval.answers", "math|choice|exact", False),
                ("eval.extract", "math|choice|exact", False), ("eval.tolerance", "math|code", False),
                ("eval.tolerance_absolute", "math", False), ("eval.normalize", "exact", False), ("eval.tests", "code", True),
@@ -530,8 +534,8 @@ def _check_eval(told: Told) -> None:
     kind = told.get("eval.kind", "none")
     for field, of, required in _EVAL_RULES:
         given = bool(told.get(field)) and told[field] != _EVAL_DEFAULTS.get(field)
-        if kind == of and required and not given:
-            raise TaskError("missing-field", field, f"{field} is missing; eval.kind {of} requires it")
+        if kind == of.split("|")[0] and required and not given:
+            raise TaskError("missing-field", field, f"{field} is missing; eval.kind {kind} requires it")
         if kind not in of.split("|") and given and not (field in _HANDLERS_MAY and kind not in _EVALUATORS):
             raise TaskError("bad-task", field, f"{field} goes with eval.kind {of}, and this task's is {kind}")
     if told.get("eval.verdict_statuses") and told.get("eval.reward_file"):
