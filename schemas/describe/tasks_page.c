@@ -269,6 +269,11 @@ static const char *task_type_words(enum task_type type)
         [TASK_EVAL_GRANTS] = "list of strings",
         [TASK_STATUSES] = "list of integers",
         [TASK_ANSWERS] = "list of strings",
+        [TASK_FAIL_TO_PASS] = "list of strings",
+        [TASK_PASS_TO_PASS] = "list of strings",
+        [TASK_PROTECTED] = "list of strings",
+        [TASK_EXPECTED_TESTS] = "object",
+        [TASK_HIDDEN] = "list of strings",
         [TASK_METADATA] = "object",
     };
     return words[type];
@@ -292,6 +297,11 @@ static const char *task_unit(const struct task_row *row)
     case TASK_VARIABLES:
     case TASK_STATUSES:
     case TASK_ANSWERS:
+    case TASK_FAIL_TO_PASS:
+    case TASK_PASS_TO_PASS:
+    case TASK_PROTECTED:
+    case TASK_EXPECTED_TESTS:
+    case TASK_HIDDEN:
     case TASK_HANDLERS:
     case TASK_TESTS:
     case TASK_TOOLS: return " elements";

@@ -175,9 +175,11 @@ bool task_read_eval_files(const struct task_place *place, const json_t *value)
 
 /* ---- texts --------------------------------------------------------------------------------- */
 
-static bool read_texts(const struct task_place *place, const json_t *value, char ***texts, size_t *count)
+enum { TEXT_MAX = 65536 };
+
+bool place_read_texts(const struct task_place *place, const json_t *value, double max, char ***texts, size_t *count)
 {
-    static const struct task_row text_row = {.type = TASK_TEXT, .min = 1, .max = 65536};
+    const struct task_row text_row = {.type = TASK_TEXT, .min = 1, .max = max};
     if (!place_check_list(place, value) || !place_make_list(place, json_array_size(value), sizeof(**texts), texts))
         return false;
     for (size_t i = 0; i < json_array_size(value); i++) {
@@ -194,13 +196,13 @@ static bool read_texts(const struct task_place *place, const json_t *value, char
 bool task_read_setup(const struct task_place *place, const json_t *value)
 {
     struct task *task = place->base;
-    return read_texts(place, value, &task->setup, &task->setup_count);
+    return place_read_texts(place, value, TEXT_MAX, &task->setup, &task->setup_count);
 }
 
 bool task_read_answers(const struct task_place *place, const json_t *value)
 {
     struct task *task = place->base;
-    return read_texts(place, value, &task->eval_answers, &task->eval_answer_count);
+    return place_read_texts(place, value, TEXT_MAX, &task->eval_answers, &task->eval_answer_count);
 }
 
 /* ---- grants of the network ------------------------------------------------------------------- */

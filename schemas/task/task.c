@@ -64,7 +64,7 @@ static bool check_answers(const struct task *task, struct refusal *no)
 
 static bool check_eval(const struct task *task, struct refusal *no)
 {
-    static const char commands[] = "command|verifier";
+    static const char commands[] = "command|verifier", sandboxed[] = "command|verifier|swe";
     const struct {
         const char *field, *kind;
         bool given, required, handlers_may; /* required: of a field's one kind, or its first */
@@ -73,11 +73,11 @@ static bool check_eval(const struct task *task, struct refusal *no)
         {"eval.reward_file", "command", task->eval_reward_file, false, false},
         {"eval.reward_dir", "verifier", task->eval_reward_dir, false, false},
         {"eval.verdict_statuses", "command", task->eval_status_count > 0, false, false},
-        {"eval.files", commands, task->eval_file_count > 0, false, true},
+        {"eval.files", sandboxed, task->eval_file_count > 0, false, true},
         {"eval.trust", commands, strcmp(task->eval_trust, "none") != 0, false, true},
-        {"eval.network", commands, task->eval_grant_count > 0, false, true},
-        {"eval.user", commands, task->eval_user, false, true},
-        {"eval.env", commands, task->eval_env.count > 0, false, true},
+        {"eval.network", sandboxed, task->eval_grant_count > 0, false, true},
+        {"eval.user", sandboxed, task->eval_user, false, true},
+        {"eval.env", sandboxed, task->eval_env.count > 0, false, true},
         {"eval.answer", "math|choice|exact", task->eval_answer, false, true},
         {"eval.answers", "math|choice|exact", task->eval_answer_count > 0, false, true},
         {"eval.extract", "math|choice|exact", strcmp(task->eval_extract, "auto") != 0, false, false},
@@ -199,7 +199,7 @@ static json_t *load(struct slice json, struct refusal *no)
 static bool read_task(struct task *task, const json_t *json, struct refusal *no)
 {
     return task_begin(task, no) && task_read_object("", json, "", task, no) && task_settle_agent(task, no) &&
-           check_messages(task, no) && check_eval(task, no) && check_shaping(task, no);
+           check_messages(task, no) && check_eval(task, no) && task_check_swe(task, no) && check_shaping(task, no);
 }
 
 struct task *task_parse(struct slice json, struct refusal *no)
@@ -246,6 +246,8 @@ void task_destroy(struct task *task)
     finish_texts(task->init_grants, task->init_grant_count);
     finish_texts(task->eval_grants, task->eval_grant_count);
     finish_texts(task->eval_answers, task->eval_answer_count);
+    finish_texts(task->hidden, task->hidden_count);
+    task_finish_swe(&task->swe);
     finish_texts(task->env.each, task->env.count);
     finish_texts(task->eval_env.each, task->eval_env.count);
     for (size_t i = 0; i < task->script_count; i++) {

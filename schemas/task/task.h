@@ -25,6 +25,10 @@ enum {
     TASK_ANSWERS_MAX = 64,
     TASK_HANDLERS_MAX = 8,
     TASK_TESTS_MAX = 4096,
+    TASK_TEST_NAMES_MAX = 32768,
+    TASK_EXPECTED_TESTS_MAX = 16384,
+    TASK_PROTECTED_MAX = 256,
+    TASK_HIDDEN_MAX = 64,
     HANDLER_NAME_MAX = 64,
     TASK_VARIABLES_BYTES_MAX = 6144, /* of one list, names and values */
     TASK_GRANT_SIZE = 33             /* of a grant's name, with its NUL */
@@ -96,6 +100,21 @@ struct task_limits {
     char *on_stale;          /* "stop", "refresh" or "mark" */
 };
 
+/* eval.swe: a patch of a repository, judged by its tests. */
+struct task_swe {
+    char *repository, *base_commit;
+    char *test_patch;            /* NULL: none */
+    char *script, *test_command; /* one of them */
+    char *prepare;               /* NULL: nothing */
+    char **fail_to_pass, **pass_to_pass;
+    size_t fail_to_pass_count, pass_to_pass_count;
+    char **expected; /* "NAME\tSTATUS", in place of both */
+    size_t expected_count;
+    char *log_parser, *eval_type, *witness;
+    char **protected; /* NULL: the usual ones */
+    size_t protected_count;
+};
+
 /* What becomes of a reward by the number of sampled tokens. */
 struct task_shaping {
     uint64_t max_tokens;    /* 0: no penalty */
@@ -137,6 +156,9 @@ struct task {
     uint64_t max_repeats;       /* of a call, in a row; 0: any number */
     char *on_repeat;            /* "end" or "warn" */
 
+    char **hidden; /* from the agent alone */
+    size_t hidden_count;
+
     struct task_sampling sampling;
 
     char *eval_kind;                          /* "command", "math", "none" (no reward), or a handler's */
@@ -163,6 +185,8 @@ struct task {
     char *eval_score;                               /* code: "all" or "fraction" */
     double eval_test_s;                             /* code: CPU seconds of a test */
     char *eval_source;                              /* code: a file; NULL: the agent's answer */
+
+    struct task_swe swe;
 
     struct task_handler *handlers;
     size_t handler_count;

@@ -57,6 +57,11 @@ bool task_read_eval_grants(const struct task_place *place, const json_t *value);
 bool task_read_tests(const struct task_place *place, const json_t *value);
 bool task_read_handlers(const struct task_place *place, const json_t *value);
 bool task_read_answers(const struct task_place *place, const json_t *value);
+bool task_read_fail_to_pass(const struct task_place *place, const json_t *value);
+bool task_read_pass_to_pass(const struct task_place *place, const json_t *value);
+bool task_read_protected(const struct task_place *place, const json_t *value);
+bool task_read_expected_tests(const struct task_place *place, const json_t *value);
+bool task_read_hidden(const struct task_place *place, const json_t *value);
 bool task_read_statuses(const struct task_place *place, const json_t *value);
 bool task_read_tools(const struct task_place *place, const json_t *value);
 bool task_read_script(const struct task_place *place, const json_t *value);
@@ -73,6 +78,13 @@ bool task_word_is_among(const char *text, const char *words);
 bool place_check_list(const struct task_place *place, const json_t *value);
 bool place_make_list(const struct task_place *place, size_t count, size_t size, void *ret);
 struct task_place place_of_element(const struct task_place *list, size_t i);
+
+/* A list of texts of 1 to max bytes. */
+bool place_read_texts(const struct task_place *place, const json_t *value, double max, char ***texts, size_t *count);
+
+/* What the fields of eval.swe say together, and what is in the struct (task/swe.c). */
+bool task_check_swe(const struct task *task, struct refusal *no);
+void task_finish_swe(struct task_swe *swe);
 
 /* agent.kind, agent.tools and agent.script must agree; what is absent follows from what is given
  * (task/agent.c). */

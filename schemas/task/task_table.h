@@ -34,7 +34,12 @@ enum task_type {
     TASK_INIT_GRANTS,
     TASK_EVAL_GRANTS,
     TASK_STATUSES,
-    TASK_ANSWERS, /* texts */
+    TASK_ANSWERS,      /* texts */
+    TASK_FAIL_TO_PASS, /* texts, as the next two */
+    TASK_PASS_TO_PASS,
+    TASK_PROTECTED,
+    TASK_EXPECTED_TESTS, /* an object of names and words */
+    TASK_HIDDEN,         /* absolute paths */
     TASK_HANDLERS,
     TASK_TESTS, /* an object, kept as JSON text */
     TASK_TOOLS,

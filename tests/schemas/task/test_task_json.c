@@ -23,9 +23,11 @@ static void put_at(struct buffer *out, const char *path, struct slice value)
         buffer_printf(out, "\"agent\":{\"recorded\":[{\"%s\":%.*s}]}", path + 17, SLICE_ARG(value));
     else if (strncmp(path, "handlers[].", 11) == 0)
         buffer_printf(out, "\"handlers\":[{\"%s\":%.*s}]", path + 11, SLICE_ARG(value));
-    else if (dot)
-        buffer_printf(out, "\"%.*s\":{\"%s\":%.*s}", (int)(dot - path), path, dot + 1, SLICE_ARG(value));
-    else
+    else if (dot) {
+        buffer_printf(out, "\"%.*s\":{", (int)(dot - path), path);
+        put_at(out, dot + 1, value);
+        buffer_append_str(out, "}");
+    } else
         buffer_printf(out, "\"%s\":%.*s", path, SLICE_ARG(value));
 }
 
@@ -67,10 +69,13 @@ static void put_measure(struct buffer *out, const struct task_row *row, double n
     bool is_list = row->type == TASK_FILES || row->type == TASK_EVAL_FILES || row->type == TASK_SETUP ||
                    row->type == TASK_TOOLS || row->type == TASK_SCRIPT || row->type == TASK_RECORDED ||
                    row->type == TASK_GRANTS || row->type == TASK_INIT_GRANTS || row->type == TASK_EVAL_GRANTS ||
-                   row->type == TASK_STATUSES || row->type == TASK_HANDLERS || row->type == TASK_ANSWERS;
-    if (row->type == TASK_VARIABLES) {
+                   row->type == TASK_STATUSES || row->type == TASK_HANDLERS || row->type == TASK_ANSWERS ||
+                   row->type == TASK_FAIL_TO_PASS || row->type == TASK_PASS_TO_PASS || row->type == TASK_PROTECTED ||
+                   row->type == TASK_HIDDEN;
+    if (row->type == TASK_VARIABLES || row->type == TASK_EXPECTED_TESTS) {
+        buffer_append_str(out, "{");
         for (double k = 0; k < n; k++)
-            buffer_printf(out, "%s\"A%.0f\":\"\"", k ? "," : "{", k);
+            buffer_printf(out, "%s\"A%.0f\":\"\"", k ? "," : "", k);
         buffer_append_str(out, "}");
         return;
     }

@@ -91,6 +91,7 @@ def _read_name(row: Row, value: Any, shown: str, told: Told) -> None:
     name = _text(row, value, shown)
     if any(c <= " " or c in "/\x7f" for c in name):
         raise TaskError("bad-name", shown, f"{shown} holds a '/', a blank or a control character")
+    told[row.path] = name
 
 
 def _climbs(path: str) -> bool:
@@ -258,6 +259,38 @@ def _read_setup(row: Row, value: Any, shown: str, told: Told) -> None:
     for i, command in enumerate(_list(row, value, shown)):
         _text(_COMMAND, command, f"{shown}[{i}]")
     told[row.path] = value
+
+
+_NAME = Row("", "TEXT", False, 1, 4096, None)
+_TEST_STATUSES = ("PASSED", "FAILED", "SKIPPED", "ERROR", "XFAIL")
+
+
+def _read_names(row: Row, value: Any, shown: str, told: Told) -> None:
+    for i, name in enumerate(_list(row, value, shown)):
+        _text(_NAME, name, f"{shown}[{i}]")
+    told[row.path] = True
+
+
+def _read_hidden(row: Row, value: Any, shown: str, told: Told) -> None:
+    _read_names(row, value, shown, told)
+    for i, path in enumerate(value):
+        if not path.startswith("/") or not path.strip("/.") or _climbs(path):
+            raise TaskError("bad-task", f"{shown}[{i}]",
+                            f'{shown}[{i}] must be an absolute path inside the sandbox, without ".."')
+
+
+def _read_expected(row: Row, value: Any, shown: str, told: Told) -> None:
+    if not isinstance(value, dict):
+        raise _type(shown, "an object of names and statuses")
+    _bounds(row, len(value), " elements", shown)
+    for name, status in value.items():
+        if not isinstance(status, str):
+            raise _type(shown, "an object of names and statuses")
+        if status not in _TEST_STATUSES:
+            raise TaskError("bad-task", shown, f"{shown}: a status must be one of {'|'.join(_TEST_STATUSES)}")
+        if len(name.encode()) > _NAME.most:
+            raise TaskError("too-large", shown, f"{shown} has a name of {len(name.encode())} bytes, at most {_NAME.most}")
+    told[row.path] = True
 
 
 def _read_grants(row: Row, value: Any, shown: str, told: Told) -> None:
@@ -439,7 +472,8 @@ _READERS: Dict[str, Reader] = {
     "EVAL_FILES": _read_files, "FILE_TEXT": _read_file_text, "FILE_BASE64": _read_file_base64,
     "FILE_MODE": _read_file_mode, "SETUP": _read_setup, "GRANTS": _read_grants, "EVAL_GRANTS": _read_grants,
     "INIT_GRANTS": _read_grants,
-    "STATUSES": _read_statuses, "ANSWERS": _read_setup, "TESTS": _read_tests, "HANDLERS": _read_handlers, "TOOLS": _read_tools,
+    "STATUSES": _read_statuses, "ANSWERS": _read_setup, "FAIL_TO_PASS": _read_names, "PASS_TO_PASS": _read_names, "PROTECTED": _read_names,
+    "EXPECTED_TESTS": _read_expected, "HIDDEN": _read_hidden, "TESTS": _read_tests, "HANDLERS": _read_handlers, "TOOLS": _read_tools,
     "SCRIPT": _read_script,
     "RECORDED": _read_recorded, "ARGUMENTS": _read_arguments, "METADATA": _read_metadata,
 }
@@ -495,13 +529,13 @@ def _check_messages(kind: str, told: Told) -> None:
         raise TaskError("bad-task", "messages", "the last of messages must be the user's")
 
 
-_COMMANDS = "command|verifier"
+_COMMANDS, _SANDBOXED = "command|verifier", "command|verifier|swe"
 # A field that is required is so of its one kind, or its first.
 _EVAL_RULES = (("eval.command", _COMMANDS, True), ("eval.reward_file", "command", False),
                ("eval.reward_dir", "verifier", False),
-               ("eval.verdict_statuses", "command", False), ("eval.files", _COMMANDS, False),
-               ("eval.trust", _COMMANDS, False), ("eval.network", _COMMANDS, False),
-               ("eval.user", _COMMANDS, False), ("eval.env", _COMMANDS, False),
+               ("eval.verdict_statuses", "command", False), ("eval.files", _SANDBOXED, False),
+               ("eval.trust", _COMMANDS, False), ("eval.network", _SANDBOXED, False),
+               ("eval.user", _SANDBOXED, False), ("eval.env", _SANDBOXED, False),
                ("eval.answer", "math|choice|exact", False), ("eval.answers", "math|choice|exact", False),
                ("eval.extract", "math|choice|exact", False), ("eval.tolerance", "math|code", False),
                ("eval.tolerance_absolute", "math", False), ("eval.normalize", "exact", False), ("eval.tests", "code", True),
@@ -546,6 +580,44 @@ def _check_eval(told: Told) -> None:
     if kind in ("math", "choice", "exact") and not told.get("eval.answer") and not told.get("eval.answers"):
         raise TaskError("missing-field", "eval.answer",
                         f"eval.answer is missing; eval.kind {kind} requires it, or eval.answers")
+
+
+_SWE_GIVEN = ("test_patch", "script", "test_command", "prepare", "fail_to_pass", "pass_to_pass", "expected", "protected")
+
+
+def _swe_both(field: str, other: str) -> TaskError:
+    return TaskError("ambiguous", f"eval.swe.{field}", f"only one of eval.swe.{other} and eval.swe.{field} may be given")
+
+
+def _swe_missing(field: str, instead: str) -> TaskError:
+    return TaskError("missing-field", f"eval.swe.{field}",
+                     f"eval.swe.{field} is missing; eval.kind swe requires it, or eval.swe.{instead}")
+
+
+def _check_swe(told: Told) -> None:
+    kind, given = told.get("eval.kind", "none"), [name for name in _SWE_GIVEN if f"eval.swe.{name}" in told]
+    if kind != "swe":
+        if given:
+            field = f"eval.swe.{given[0]}"
+            raise TaskError("bad-task", field, f"{field} goes with eval.kind swe, and this task's is {kind}")
+        return
+    if "script" not in given and "test_command" not in given:
+        raise _swe_missing("test_command", "script")
+    for field in ("test_command", "prepare"):
+        if "script" in given and field in given:
+            raise _swe_both(field, "script")
+    if "fail_to_pass" not in given and "expected" not in given:
+        raise _swe_missing("fail_to_pass", "expected")
+    for field in ("fail_to_pass", "pass_to_pass"):
+        if "expected" in given and field in given:
+            raise _swe_both("expected", field)
+    script = told.get("eval.swe.script")
+    if script and ">>>>> End Test Output" not in script.partition(">>>>> Start Test Output")[2]:
+        raise TaskError("bad-task", "eval.swe.script", "eval.swe.script must print '>>>>> Start Test Output' before the tests, "
+                        "and '>>>>> End Test Output' behind them")
+    if not re.fullmatch("HEAD|[0-9a-f]{7,64}", told.get("eval.swe.base_commit", "HEAD")):
+        raise TaskError("bad-task", "eval.swe.base_commit",
+                        "eval.swe.base_commit must be 7 to 64 hexadecimal digits, or HEAD")
 
 
 # ---- JSON ---------------------------------------------------------------------------------------------------
@@ -601,4 +673,5 @@ def check_task(text: str, value: Any) -> None:
     _check_agent(kind, told)
     _check_messages(kind, told)
     _check_eval(told)
+    _check_swe(told)
     _check_shaping(kind, told)

@@ -1,0 +1,167 @@
+/* The fields of eval.swe, and agent.hidden. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "schemas/task/task_read.h"
+
+enum { TEST_NAME_MAX = 4096, PATTERN_MAX = 4096, PATH_BYTES_MAX = 4096, COMMIT_MIN = 7 };
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+bool task_read_fail_to_pass(const struct task_place *place, const json_t *value)
+{
+    struct task_swe *swe = &((struct task *)place->base)->swe;
+    return place_read_texts(place, value, TEST_NAME_MAX, &swe->fail_to_pass, &swe->fail_to_pass_count);
+}
+
+bool task_read_pass_to_pass(const struct task_place *place, const json_t *value)
+{
+    struct task_swe *swe = &((struct task *)place->base)->swe;
+    return place_read_texts(place, value, TEST_NAME_MAX, &swe->pass_to_pass, &swe->pass_to_pass_count);
+}
+
+bool task_read_protected(const struct task_place *place, const json_t *value)
+{
+    struct task_swe *swe = &((struct task *)place->base)->swe;
+    return place_read_texts(place, value, PATTERN_MAX, &swe->protected, &swe->protected_count);
+}
+
+bool task_read_hidden(const struct task_place *place, const json_t *value)
+{
+    struct task *task = place->base;
+    if (!place_read_texts(place, value, PATH_BYTES_MAX, &task->hidden, &task->hidden_count))
+        return false;
+    for (size_t i = 0; i < task->hidden_count; i++) {
+        struct task_place element = place_of_element(place, i);
+        const char *path = task->hidden[i];
+        if (path[0] != '/' || path[strspn(path, "/.")] == '\0' || path_climbs(path))
+            return refuse(place->no, REFUSAL_BAD_TASK, element.shown,
+                          "%s must be an absolute path inside the sandbox, without \"..\"", element.shown);
+    }
+    return true;
+}
+
+/* "NAME\tSTATUS" */
+static bool keep_expected(const struct task_place *place, const char *name, const json_t *value, char **ret)
+{
+    static const char statuses[] = "PASSED|FAILED|SKIPPED|ERROR|XFAIL";
+    if (!json_is_string(value))
+        return place_wrong_type(place, "an object of names and statuses");
+    if (!task_word_is_among(json_string_value(value), statuses))
+        return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s: a status must be one of %s", place->shown,
+                      statuses);
+    if (strlen(name) > TEST_NAME_MAX)
+        return refuse(place->no, REFUSAL_TOO_LARGE, place->shown, "%s has a name of %zu bytes, at most %d",
+                      place->shown, strlen(name), TEST_NAME_MAX);
+    if (asprintf(ret, "%s\t%s", name, json_string_value(value)) >= 0)
+        return true;
+    *ret = NULL;
+    return place_out_of_memory(place);
+}
+
+bool task_read_expected_tests(const struct task_place *place, const json_t *value)
+{
+    struct task_swe *swe = &((struct task *)place->base)->swe;
+    const char *name;
+    json_t *status;
+    if (!json_is_object(value))
+        return place_wrong_type(place, "an object of names and statuses");
+    if (!place_check_bounds(place, (double)json_object_size(value), " elements") ||
+        !place_make_list(place, json_object_size(value), sizeof(*swe->expected), &swe->expected))
+        return false;
+    json_object_foreach((json_t *)(uintptr_t)value, name, status)
+    {
+        if (!keep_expected(place, name, status, &swe->expected[swe->expected_count]))
+            return false;
+        swe->expected_count++;
+    }
+    return true;
+}
+
+/* ---- together ---------------------------------------------------------------------------------- */
+
+static bool is_commit(const char *text)
+{
+    const size_t len = strlen(text);
+    return strcmp(text, "HEAD") == 0 || (len >= COMMIT_MIN && strspn(text, "0123456789abcdef") == len);
+}
+
+/* Whether the two marks stand in it, one behind the other. */
+static bool has_marks(const char *script)
+{
+    const char *begin = strstr(script, ">>>>> Start Test Output");
+    return begin && strstr(begin, ">>>>> End Test Output");
+}
+
+/* The first of its fields that was given; NULL: none. */
+static const char *first_given(const struct task_swe *swe)
+{
+    const struct {
+        const char *field;
+        bool given;
+    } rows[] = {{"eval.swe.test_patch", swe->test_patch},     {"eval.swe.script", swe->script},
+                {"eval.swe.test_command", swe->test_command}, {"eval.swe.prepare", swe->prepare},
+                {"eval.swe.fail_to_pass", swe->fail_to_pass}, {"eval.swe.pass_to_pass", swe->pass_to_pass},
+                {"eval.swe.expected", swe->expected},         {"eval.swe.protected", swe->protected}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+        if (rows[i].given)
+            return rows[i].field;
+    return NULL;
+}
+
+static bool refuse_missing(struct refusal *no, const char *field, const char *instead)
+{
+    return refuse(no, REFUSAL_MISSING_FIELD, field, "%s is missing; eval.kind swe requires it, or %s", field, instead);
+}
+
+static bool refuse_both(struct refusal *no, const char *field, const char *other)
+{
+    return refuse(no, REFUSAL_AMBIGUOUS, field, "only one of %s and %s may be given", other, field);
+}
+
+bool task_check_swe(const struct task *task, struct refusal *no)
+{
+    const struct task_swe *swe = &task->swe;
+    const char *given = first_given(swe);
+    if (strcmp(task->eval_kind, "swe") != 0)
+        return !given || refuse(no, REFUSAL_BAD_TASK, given, "%s goes with eval.kind swe, and this task's is %s", given,
+                                task->eval_kind);
+    if (!swe->script && !swe->test_command)
+        return refuse_missing(no, "eval.swe.test_command", "eval.swe.script");
+    if (swe->script && swe->test_command)
+        return refuse_both(no, "eval.swe.test_command", "eval.swe.script");
+    if (swe->script && swe->prepare)
+        return refuse_both(no, "eval.swe.prepare", "eval.swe.script");
+    if (!swe->fail_to_pass && !swe->expected)
+        return refuse_missing(no, "eval.swe.fail_to_pass", "eval.swe.expected");
+    if (swe->expected && (swe->fail_to_pass || swe->pass_to_pass))
+        return refuse_both(no, "eval.swe.expected",
+                           swe->fail_to_pass ? "eval.swe.fail_to_pass" : "eval.swe.pass_to_pass");
+    if (swe->script && !has_marks(swe->script))
+        return refuse(
+            no, REFUSAL_BAD_TASK, "eval.swe.script",
+            "eval.swe.script must print '>>>>> Start Test Output' before the tests, and '>>>>> End Test Output' "
+            "behind them");
+    return is_commit(swe->base_commit) || refuse(no, REFUSAL_BAD_TASK, "eval.swe.base_commit",
+                                                 "eval.swe.base_commit must be 7 to 64 hexadecimal digits, or HEAD");
+}
+
+static void finish_texts(char **texts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(texts[i]);
+    free(texts);
+}
+
+void task_finish_swe(struct task_swe *swe)
+{
+    char *texts[] = {swe->repository, swe->base_commit, swe->test_patch, swe->script, swe->test_command,
+                     swe->prepare,    swe->log_parser,  swe->eval_type,  swe->witness};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+        free(texts[i]);
+    finish_texts(swe->fail_to_pass, swe->fail_to_pass_count);
+    finish_texts(swe->pass_to_pass, swe->pass_to_pass_count);
+    finish_texts(swe->expected, swe->expected_count);
+    finish_texts(swe->protected, swe->protected_count);
+}
