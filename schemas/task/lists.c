@@ -63,15 +63,20 @@ bool task_read_messages(const struct task_place *place, const json_t *value)
 
 /* ---- files ------------------------------------------------------------------------------ */
 
+static bool refuse_second(const struct task_place *place)
+{
+    return refuse(place->no, REFUSAL_AMBIGUOUS, place->shown, "%s: only one of text, base64 and source may be given",
+                  place->shown);
+}
+
 static bool set_content(const struct task_place *place, uint8_t *content, size_t len)
 {
     struct task_file *file = place->base;
     if (!content)
         return place_out_of_memory(place);
-    if (file->content) {
+    if (file->content || file->source) {
         free(content);
-        return refuse(place->no, REFUSAL_AMBIGUOUS, place->shown, "%s: only one of text and base64 may be given",
-                      place->shown);
+        return refuse_second(place);
     }
     file->content = content;
     file->content_len = len;
@@ -99,6 +104,18 @@ bool task_read_file_base64(const struct task_place *place, const json_t *value)
     return set_content(place, content, len);
 }
 
+bool task_read_file_source(const struct task_place *place, const json_t *value)
+{
+    struct task_file *file = place->base;
+    const char *path = place_bounded_text(place, value);
+    if (!path)
+        return false;
+    if (path[0] != '/' || path_climbs(path))
+        return refuse(place->no, REFUSAL_BAD_TASK, place->shown,
+                      "%s must be an absolute path on the workers' nodes, without \"..\"", place->shown);
+    return file->content || file->source ? refuse_second(place) : place_set_text(place, &file->source, path);
+}
+
 bool task_read_file_mode(const struct task_place *place, const json_t *value)
 {
     const char *text = place_bounded_text(place, value);
@@ -113,13 +130,17 @@ bool task_read_file_mode(const struct task_place *place, const json_t *value)
 
 static bool read_file(const json_t *value, const char *shown, struct task_file *file, struct refusal *no)
 {
+    char field[sizeof(no->field)];
     if (!task_read_defaults("files[]", file, no) || !task_read_object("files[]", value, shown, file, no))
         return false;
-    if (file->content)
-        return true;
-    char field[sizeof(no->field)];
-    snprintf(field, sizeof(field), "%.100s.text", shown);
-    return refuse(no, REFUSAL_MISSING_FIELD, field, "%s is missing, or base64 in its place", field);
+    snprintf(field, sizeof(field), "%.100s.%s", shown, file->source ? "mode" : file->content ? "path" : "text");
+    if (file->source)
+        return !json_object_get(value, "mode") ||
+               refuse(no, REFUSAL_AMBIGUOUS, field, "%s goes with text and base64: a source has its own modes", field);
+    if (!file->content)
+        return refuse(no, REFUSAL_MISSING_FIELD, field, "%s is missing, or base64 or source in its place", field);
+    return path_names_a_file(file->path) ||
+           refuse(no, REFUSAL_BAD_TASK, field, "%s must name a file, without \"..\"", field);
 }
 
 /* {"path": "text"} is read as [{"path": "path", "text": "text"}]. */

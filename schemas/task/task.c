@@ -220,6 +220,7 @@ static void finish_files(struct task_file *files, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         free(files[i].path);
+        free(files[i].source);
         free(files[i].content);
     }
     free(files);

@@ -43,9 +43,12 @@ struct task_message {
     char *content;
 };
 
-/* A file written into the sandbox, text or base64 in the JSON. */
+/* A file written into the sandbox, text or base64 in the JSON, or what a source holds. */
 struct task_file {
-    char *path; /* absolute inside the sandbox, or relative to /workspace; no ".." */
+    char *
+        path; /* absolute inside the sandbox, or relative to the working directory; no "..". Of a source perhaps "/" or "." */
+    char *
+        source; /* on the worker's node: a file, or a directory or tar, whose content goes into `path`; NULL: `content` */
     uint8_t *content;
     size_t content_len;
     unsigned mode; /* permission bits, default 0644 */
@@ -236,6 +239,8 @@ bool task_grant_is_valid(const char *name);
 
 /* Whether it has a ".." among its names. */
 bool path_climbs(const char *path);
+/* Not a directory by its form: it does not end in "/" or "/.". */
+bool path_names_a_file(const char *path);
 /* USER or USER:GROUP, by name or number; a variable's name. */
 bool task_user_is_valid(const char *user);
 bool task_variable_is_valid(const char *name);

@@ -78,7 +78,7 @@ bool path_climbs(const char *path)
     return false;
 }
 
-static bool names_a_file(const char *path)
+bool path_names_a_file(const char *path)
 {
     const char *last = strrchr(path, '/');
     last = last ? last + 1 : path;
@@ -90,7 +90,17 @@ static bool read_path(const struct task_place *place, const json_t *value)
     const char *path = place_bounded_text(place, value);
     if (!path)
         return false;
-    if (!names_a_file(path))
+    if (!path_names_a_file(path))
+        return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s must name a file, without \"..\"", place->shown);
+    return place_set_text(place, place_member(place), path);
+}
+
+static bool read_place(const struct task_place *place, const json_t *value)
+{
+    const char *path = place_bounded_text(place, value);
+    if (!path)
+        return false;
+    if (path_climbs(path))
         return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s must name a file, without \"..\"", place->shown);
     return place_set_text(place, place_member(place), path);
 }
@@ -248,6 +258,7 @@ bool task_read_value(const struct task_place *place, const json_t *value)
         [TASK_NAME] = read_name,
         [TASK_TEXT] = read_text,
         [TASK_PATH] = read_path,
+        [TASK_PLACE] = read_place,
         [TASK_IMAGE] = read_image,
         [TASK_DIRECTORY] = task_read_directory,
         [TASK_USER] = task_read_user,
@@ -264,6 +275,7 @@ bool task_read_value(const struct task_place *place, const json_t *value)
         [TASK_EVAL_FILES] = task_read_eval_files,
         [TASK_FILE_TEXT] = task_read_file_text,
         [TASK_FILE_BASE64] = task_read_file_base64,
+        [TASK_FILE_SOURCE] = task_read_file_source,
         [TASK_FILE_MODE] = task_read_file_mode,
         [TASK_SETUP] = task_read_setup,
         [TASK_GRANTS] = task_read_grants,

@@ -46,6 +46,7 @@ bool task_read_files(const struct task_place *place, const json_t *value);
 bool task_read_eval_files(const struct task_place *place, const json_t *value);
 bool task_read_file_text(const struct task_place *place, const json_t *value);
 bool task_read_file_base64(const struct task_place *place, const json_t *value);
+bool task_read_file_source(const struct task_place *place, const json_t *value);
 bool task_read_file_mode(const struct task_place *place, const json_t *value);
 bool task_read_user(const struct task_place *place, const json_t *value);
 bool task_read_directory(const struct task_place *place, const json_t *value);

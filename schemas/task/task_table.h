@@ -11,7 +11,8 @@ enum task_type {
     TASK_OBJECT,
     TASK_NAME, /* text without '/', blanks and control characters */
     TASK_TEXT,
-    TASK_PATH, /* text; no ".." and not a directory by its form */
+    TASK_PATH,  /* text; no ".." and not a directory by its form */
+    TASK_PLACE, /* text; no "..": of a file or, of a source, a directory */
     TASK_IMAGE,
     TASK_DIRECTORY, /* absolute, no ".." */
     TASK_USER,
@@ -28,6 +29,7 @@ enum task_type {
     TASK_EVAL_FILES,
     TASK_FILE_TEXT,
     TASK_FILE_BASE64,
+    TASK_FILE_SOURCE, /* absolute, no ".." */
     TASK_FILE_MODE,
     TASK_SETUP,
     TASK_GRANTS,

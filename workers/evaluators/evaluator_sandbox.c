@@ -10,9 +10,12 @@
 #include "workers/evaluators/judged.h"
 #include "workers/files/dirtree.h"
 #include "workers/runtime/offload.h"
+#include "workers/stages/sandbox/stage_files.h"
 
 struct place { /* what the paths of a task are to be read by */
     const char *image, *workdir;
+    const struct job *job;
+    const atomic_bool *stop;
 };
 
 /*
@@ -39,12 +42,22 @@ static char *path_in_layer(const struct place *place, const char *path)
     return asprintf(&result, "%s%s", usr, path + first) < 0 ? NULL : result;
 }
 
+static int put_source(int root, const struct place *place, const char *source, const char *path, struct fail *fail)
+{
+    bool is_file;
+    AUTO_FREE char *clean = dirtree_clean_path(path);
+    if (!clean)
+        return fail_set(fail, -EINVAL, "no file can be at %.200s", path);
+    return stage_copy_source(place->job, source, root, clean, place->stop, &is_file, fail);
+}
+
 static int put_file(int root, const struct place *place, const struct task_file *file, struct fail *fail)
 {
     AUTO_FREE char *path = path_in_layer(place, file->path);
     if (!path)
         return fail_memory(fail);
-    return dirtree_write(root, path, slice_of(file->content, file->content_len), file->mode, fail);
+    return file->source ? put_source(root, place, file->source, path, fail)
+                        : dirtree_write(root, path, slice_of(file->content, file->content_len), file->mode, fail);
 }
 
 static int hide_reward_file(int root, const struct place *place, const struct task *task, struct fail *fail)
@@ -83,8 +96,7 @@ static int own_work(void *arg, const atomic_bool *stop)
 {
     const struct own *own = arg;
     const char *path;
-    const struct place place = {own->room->image.path, stage_sandbox_workdir(own->room, own->job)};
-    (void)stop;
+    const struct place place = {own->room->image.path, stage_sandbox_workdir(own->room, own->job), own->job, stop};
     int code = stage_sandbox_add_own(own->room, own->job, &path, own->fail);
     if (code == 0 && (code = fill_own_layer(path, &place, own->job->task, own->fail)) < 0 && code != -ENOSPC &&
         stage_is_file_fault(code)) {

@@ -118,17 +118,30 @@ static struct found resolve(const char *name)
 
 /* ---- the list ------------------------------------------------------------------------------- */
 
+int image_list_check(const struct image_list *list, const char *option, const char *path, const char *real,
+                     struct fail *fail)
+{
+    if (strcmp(real, "/") == 0 || lies_in_the_hosts(real))
+        return fail_set(fail, -EINVAL, "%s %s: %s is the host's own, and not for tasks", option, path, real);
+    for (size_t i = 0; i < list->own_count; i++)
+        if (is_in(real, list->own[i]))
+            return fail_set(fail, -EINVAL, "%s %s: it lies in %s, which is the worker's own", option, path,
+                            list->own[i]);
+    return 0;
+}
+
+bool image_list_is_own(const struct image_list *list, const char *real)
+{
+    return is_the_hosts(real) || is_own(list, real);
+}
+
 int image_list_add(struct image_list *list, const char *path, struct fail *fail)
 {
     AUTO_FREE char *real = realpath(path, NULL);
     if (!real)
         return fail_set(fail, -EINVAL, "--images %s: %s", path, strerror(errno));
-    if (strcmp(real, "/") == 0 || lies_in_the_hosts(real))
-        return fail_set(fail, -EINVAL, "--images %s: %s is the host's own, and no directory of images", path, real);
-    for (size_t i = 0; i < list->own_count; i++)
-        if (is_in(real, list->own[i]))
-            return fail_set(fail, -EINVAL, "--images %s: it lies in %s, which is the worker's own", path, list->own[i]);
-    return add(list->listed, &list->listed_count, take_ptr(&real), fail);
+    int code = image_list_check(list, "--images", path, real, fail);
+    return code < 0 ? code : add(list->listed, &list->listed_count, take_ptr(&real), fail);
 }
 
 int image_list_keep(struct image_list *list, const char *path, struct fail *fail)

@@ -27,6 +27,11 @@ int image_list_add(struct image_list *list, const char *path, struct fail *fail)
 /* The worker's own, a file or a directory; what is not there is passed over. */
 int image_list_keep(struct image_list *list, const char *path, struct fail *fail);
 int image_list_use_cache(struct image_list *list, const char *cache, struct fail *fail);
+/* Whether the worker's operator may list `real`, a real path, for tasks; `option` and `path` are what was given. -EINVAL. */
+int image_list_check(const struct image_list *list, const char *option, const char *path, const char *real,
+                     struct fail *fail);
+/* Whether `real` is, holds or lies in what is the host's or the worker's own. */
+bool image_list_is_own(const struct image_list *list, const char *real);
 void image_list_finish(struct image_list *list);
 
 /*

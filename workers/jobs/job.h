@@ -32,6 +32,7 @@ enum { JOB_PREPARE_MS = 8000, JOB_PACK_MS = 20000, JOB_OVERDUE_MS = 1000 };
 struct search;
 struct cache_watch;
 struct handlers;
+struct task_dirs;
 
 /* What a worker's jobs share. */
 struct job_context {
@@ -43,6 +44,7 @@ struct job_context {
     struct layers layers;
     const struct cache_watch *cache_watch; /* NULL: nobody looks */
     struct search *search;                 /* NULL: none */
+    const struct task_dirs *task_dirs;     /* whose files tasks may name; NULL: none */
     const struct grants *grants;           /* what tasks may reach; NULL: nothing */
     struct handlers *handlers;             /* the worker's; NULL: none */
 };

@@ -22,6 +22,7 @@
 #include "workers/images/list.h"
 #include "workers/network/grants.h"
 #include "workers/sandbox/sandbox.h"
+#include "workers/sources/task_dirs.h"
 
 /* Its command line, a field for each row of the table. */
 struct worker_options {
@@ -41,7 +42,8 @@ struct worker_plan {
     const char *node_error;    /* what ended the one whose place this one took, to be told for a while; NULL: nothing */
     uint64_t cache_bytes;      /* what unpacked layers may take; 0: no limit */
     struct image_list images;  /* which ones tasks may name */
-    struct grants grants;      /* what tasks may reach */
+    struct task_dirs task_dirs;   /* where they may take files from */
+    struct grants grants;         /* what tasks may reach */
     struct tokenizers tokenizers; /* for engines that they agree with */
     const char *sandbox;          /* the tier's word, or "none" */
     char sandbox_why[256];        /* in a sentence, why it is not the best; or "" */

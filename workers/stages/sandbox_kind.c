@@ -20,6 +20,7 @@
 #include "workers/sandbox/requests.h"
 #include "workers/stages/kinds.h"
 #include "workers/stages/sandbox/stage_confirm.h"
+#include "workers/stages/sandbox/stage_files.h"
 #include "workers/stages/sandbox/stage_sandbox.h"
 #include "schemas/messages/message_max.h"
 
@@ -28,19 +29,6 @@ enum { OUTPUT_MAX = 16384, TAIL_MAX = 1200 };
 /* ---- init --------------------------------------------------------------------------------- */
 
 /* These return whether to go on; if not, the job has ended. */
-
-static bool write_file(struct job *job, struct stage_sandbox *stage, const struct task_file *file)
-{
-    struct fail fail = {0};
-    int code = sandbox_write_file(stage->sandbox, file->path, file->content, file->content_len, file->mode, &fail);
-    if (code == 0)
-        return true;
-    if (stage_is_file_fault(code))
-        job_set_outcome(job, OUTCOME_TASK, "cannot write the file %.400s: %s", file->path, fail.text);
-    else
-        stage_end_failed(job, stage, BLAME_TASK, code, &fail);
-    return false;
-}
 
 static bool run_setup(struct job *job, struct stage_sandbox *stage, const char *command)
 {
@@ -64,9 +52,8 @@ static bool run_setup(struct job *job, struct stage_sandbox *stage, const char *
 static bool set_up(struct job *job, struct stage_sandbox *stage)
 {
     const struct task *task = job->task;
-    for (size_t i = 0; i < task->file_count; i++)
-        if (!write_file(job, stage, &task->files[i]))
-            return false;
+    if (!stage_put_files(job, stage, task->files, task->file_count))
+        return false;
     for (size_t i = 0; i < task->setup_count; i++)
         if (!run_setup(job, stage, task->setup[i]))
             return false;

@@ -192,12 +192,14 @@ def warn_of_sandboxes(client: Client) -> None:
 
 
 def local(llm: Union[str, Sequence[str], None] = None, data: Optional[Path] = None, slots: Optional[int] = None,
-          images: Sequence[Path] = (), options: Sequence[str] = (), wait: float = 60.0) -> LocalClient:
+          images: Sequence[Path] = (), options: Sequence[str] = (), wait: float = 60.0,
+          task_dirs: Sequence[Path] = ()) -> LocalClient:
     """Starts a service of your own on this machine and returns its Client, whose end stops it: `with sluice.local() as client:`.
 
     llm: an engine's base URL, or several. data: a directory that keeps ledger and layers, so that what was accepted
     goes on when the service is next started with it; None: a private one, removed at the end. slots: how many jobs each
-    worker does at once. images: directories whose images tasks may name. options: of `sluice up`, such as
+    worker does at once. images: directories whose images tasks may name. task_dirs: directories that
+    tasks may take files from (files[].source). options: of `sluice up`, such as
     ["--run", "2"]. wait: seconds for all to be ready.
 
     Nobody else can reach it: its sockets are in a directory that only you can enter. client.url is for other clients in
@@ -215,6 +217,10 @@ def local(llm: Union[str, Sequence[str], None] = None, data: Optional[Path] = No
         images = [images]
     for image in images:
         arguments += ["--images", os.path.abspath(path("images", image))]
+    if isinstance(task_dirs, (str, os.PathLike)):
+        task_dirs = [task_dirs]
+    for directory in task_dirs:
+        arguments += ["--task-dir", os.path.abspath(path("task_dirs", directory))]
     if optional_number("slots", slots, 1, 32768) is not None:
         arguments += ["--slots", str(slots)]
     if isinstance(options, str) or not all(isinstance(option, str) for option in options):

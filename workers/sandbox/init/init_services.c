@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "common/base/cleanup.h"
+#include "workers/sandbox/init/services/copy.h"
 #include "workers/sandbox/init/services/files.h"
 #include "workers/sandbox/init/services/places.h"
 #include "workers/sandbox/init/init_answer.h"
@@ -147,6 +148,21 @@ static void serve_place(struct init *init)
         init_answer(init, 0, NULL, 0);
 }
 
+static void serve_copy(struct init *init)
+{
+    struct fail fail = {0};
+    char path[PATH_MAX];
+    size_t from = 0;
+    if (init->message.fd_count != 1)
+        fail_set(&fail, -EINVAL, "nothing to copy");
+    else if (read_path(init, &from, path, &fail))
+        copy_in(init->message.fds[0], path, &fail);
+    if (fail.code < 0)
+        init_refuse(init, &fail);
+    else
+        init_answer(init, 0, NULL, 0);
+}
+
 static void serve_state(struct init *init)
 {
     struct fail fail = {0};
@@ -261,7 +277,7 @@ static const struct {
     {WIRE_SIGNAL, serve_signal}, {WIRE_ADOPT, serve_adopt},       {WIRE_INSIDE, serve_inside},
     {WIRE_FILE, serve_file},     {WIRE_PACK, serve_pack},         {WIRE_RENAME, serve_rename},
     {WIRE_STATE, serve_state},   {WIRE_TERMINAL, serve_terminal}, {WIRE_CONFIRM, serve_confirm},
-    {WIRE_PLACE, serve_place},
+    {WIRE_PLACE, serve_place},   {WIRE_COPY, serve_copy},
 };
 
 void init_serve(struct init *init)

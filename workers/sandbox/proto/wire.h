@@ -37,8 +37,9 @@ enum wire_verb {
     WIRE_STATE, /* worker -> pid 1: one file's descriptor, number[0] an enum wire_state, number[1] a mode; answers its value */
     WIRE_KILL_COMMAND, /* worker -> pid 1: numbers a shell's pid, ticks since boot: sandbox_kill_command */
     WIRE_CONFIRM, /* worker -> pid 1: whether its file systems answer; number[0] makes a name that nobody has asked for */
-    WIRE_TOUCHED,  /* pid 1 -> worker, before a pack's answer: number[0] how many, text of touched_write */
-    WIRE_PLACE,    /* worker -> pid 1: numbers an enum wire_place, a mode; text path\0 */
+    WIRE_TOUCHED, /* pid 1 -> worker, before a pack's answer: number[0] how many, text of touched_write */
+    WIRE_PLACE,   /* worker -> pid 1: numbers an enum wire_place, a mode; text path\0 */
+    WIRE_COPY, /* worker -> pid 1: the descriptor of a file or a directory, text the path inside that it is copied to */
     WIRE_TERMINAL, /* worker -> pid 1: answers with the master's descriptor and N of /dev/pts/N */
 };
 

@@ -105,6 +105,13 @@ def _read_path(row: Row, value: Any, shown: str, told: Told) -> None:
     told[row.path] = path
 
 
+def _read_place(row: Row, value: Any, shown: str, told: Told) -> None:
+    path = _text(row, value, shown)
+    if _climbs(path):
+        raise TaskError("bad-task", shown, f'{shown} must name a file, without ".."')
+    told[row.path] = path
+
+
 def _read_image(row: Row, value: Any, shown: str, told: Told) -> None:
     image = _text(row, value, shown)
     words = explain_image(image)
@@ -209,7 +216,7 @@ def _read_messages(row: Row, value: Any, shown: str, told: Told) -> None:
 
 def _set_content(shown: str, told: Told) -> None:
     if "content" in told:
-        raise TaskError("ambiguous", shown, f"{shown}: only one of text and base64 may be given")
+        raise TaskError("ambiguous", shown, f"{shown}: only one of text, base64 and source may be given")
     told["content"] = True
 
 
@@ -231,10 +238,30 @@ def _read_file_base64(row: Row, value: Any, shown: str, told: Told) -> None:
     _set_content(shown, told)
 
 
+def _read_file_source(row: Row, value: Any, shown: str, told: Told) -> None:
+    path = _text(row, value, shown)
+    if not path.startswith("/") or _climbs(path):
+        raise TaskError("bad-task", shown, f"{shown} must be an absolute path on the workers' nodes, without \"..\"")
+    _set_content(shown, told)
+    told["source"] = True
+
+
 def _read_file_mode(row: Row, value: Any, shown: str, told: Told) -> None:
     mode = _text(row, value, shown)
     if not re.fullmatch("[0-7]*", mode) or int(mode or "0", 8) > 0o777:
         raise TaskError("bad-task", shown, f'{shown} must be permission bits in octal, such as "0755"')
+
+
+def _check_file(one: Told, file: Dict[str, Any], shown: str) -> None:
+    if "source" in one:
+        if "mode" in file:
+            raise TaskError("ambiguous", f"{shown}.mode",
+                            f"{shown}.mode goes with text and base64: a source has its own modes")
+        return
+    if "content" not in one:
+        raise TaskError("missing-field", f"{shown}.text", f"{shown}.text is missing, or base64 or source in its place")
+    if one["files[].path"].rpartition("/")[2] in ("", "."):
+        raise TaskError("bad-task", f"{shown}.path", f'{shown}.path must name a file, without ".."')
 
 
 def _read_files(row: Row, value: Any, shown: str, told: Told) -> None:
@@ -246,8 +273,7 @@ def _read_files(row: Row, value: Any, shown: str, told: Told) -> None:
     for i, file in enumerate(value):
         one: Told = {}
         _read_object("files[]", file, f"{shown}[{i}]", one)
-        if "content" not in one:
-            raise TaskError("missing-field", f"{shown}[{i}].text", f"{shown}[{i}].text is missing, or base64 in its place")
+        _check_file(one, file, f"{shown}[{i}]")
 
 
 _COMMAND = Row("", "TEXT", False, 1, 65536, None)
@@ -465,12 +491,12 @@ def _read_metadata(row: Row, value: Any, shown: str, told: Told) -> None:
 
 
 _READERS: Dict[str, Reader] = {
-    "OBJECT": _read_inner, "NAME": _read_name, "TEXT": _read_text, "PATH": _read_path, "IMAGE": _read_image,
+    "OBJECT": _read_inner, "NAME": _read_name, "TEXT": _read_text, "PATH": _read_path, "PLACE": _read_place, "IMAGE": _read_image,
     "WORD": _read_word, "USER": _read_user, "DIRECTORY": _read_directory, "VARIABLES": _read_variables,
     "OPEN_WORD": _read_handler_name, "HANDLER_NAME": _read_handler_name, "UINT": _read_whole,
     "INT": _read_whole, "REAL": _read_real, "PROMPT": _read_prompt, "MESSAGES": _read_messages, "FILES": _read_files,
     "EVAL_FILES": _read_files, "FILE_TEXT": _read_file_text, "FILE_BASE64": _read_file_base64,
-    "FILE_MODE": _read_file_mode, "SETUP": _read_setup, "GRANTS": _read_grants, "EVAL_GRANTS": _read_grants,
+    "FILE_SOURCE": _read_file_source, "FILE_MODE": _read_file_mode, "SETUP": _read_setup, "GRANTS": _read_grants, "EVAL_GRANTS": _read_grants,
     "INIT_GRANTS": _read_grants,
     "STATUSES": _read_statuses, "ANSWERS": _read_setup, "FAIL_TO_PASS": _read_names, "PASS_TO_PASS": _read_names, "PROTECTED": _read_names,
     "EXPECTED_TESTS": _read_expected, "HIDDEN": _read_hidden, "TESTS": _read_tests, "HANDLERS": _read_handlers, "TOOLS": _read_tools,
