@@ -104,6 +104,8 @@ static const char tasks_notes[] =
     "| `code` | The program in the last fenced block of the answer (or `eval.source`) runs on `eval.tests`, each in a "
     "process of its "
     "own: 1.0 when all pass, or the fraction ([below](#programs)). |\n"
+    "| `judge` | What a model says of it: the mean of `eval.judge.criteria` by weight, or whether it says the same as "
+    "`eval.judge.reference` ([judges.md](judges.md)). |\n"
     "| a handler's | What the handler returns ([handlers.md](handlers.md)). |\n"
     "| `none` | No evaluation: the trajectory is trainable and has no reward; the trainer scores "
     "it. |\n\n"
@@ -262,6 +264,9 @@ static const char *task_type_words(enum task_type type)
         [TASK_FILE_SOURCE] = "path",
         [TASK_FILE_MODE] = "string",
         [TASK_SETUP] = "list of strings",
+        [TASK_JUDGE_FILES] = "list of paths",
+        [TASK_CRITERIA] = "list",
+        [TASK_CHOICES] = "list of strings",
         [TASK_TOOLS] = "list of strings",
         [TASK_SCRIPT] = "list",
         [TASK_RECORDED] = "list",
@@ -306,6 +311,9 @@ static const char *task_unit(const struct task_row *row)
     case TASK_HIDDEN:
     case TASK_HANDLERS:
     case TASK_TESTS:
+    case TASK_JUDGE_FILES:
+    case TASK_CRITERIA:
+    case TASK_CHOICES:
     case TASK_TOOLS: return " elements";
     default: return " bytes";
     }
@@ -364,6 +372,7 @@ bool describe_tasks_md(void)
         }
     put_section("A call of `agent.script`", "agent.script[]");
     put_section("A message of `agent.recorded`", "agent.recorded[]");
+    put_section("A criterion of `eval.judge.criteria`", "eval.judge.criteria[]");
     fputs(answers_section, stdout);
     fputs(tasks_notes, stdout);
     return put_refused_tasks();

@@ -45,7 +45,8 @@ bool task_evaluator_is_built_in(const struct task *task) { return is_word_of("ev
 bool task_evaluator_reads_record(const struct task *task)
 {
     return strcmp(task->kind, "noop") != 0 &&
-           (strcmp(task->eval_kind, "command") == 0 || task_has_verifier(task) || !task_evaluator_is_built_in(task));
+           (strcmp(task->eval_kind, "command") == 0 || task_has_verifier(task) ||
+            task_judge_reads(task, "conversation") || !task_evaluator_is_built_in(task));
 }
 
 bool task_has_verifier(const struct task *task) { return strcmp(task->eval_kind, "verifier") == 0; }

@@ -88,6 +88,11 @@ static bool check_eval(const struct task *task, struct refusal *no)
         {"eval.checker", "code", strcmp(task->eval_checker, "lines") != 0, false, false},
         {"eval.score", "code", strcmp(task->eval_score, "all") != 0, false, false},
         {"eval.source", "code", task->eval_source, false, false},
+        {"eval.judge.criteria", "judge", task->judge.criterion_count > 0, false, false},
+        {"eval.judge.reference", "judge", task->judge.reference, false, false},
+        {"eval.judge.files", "judge", task->judge.file_count > 0, false, false},
+        {"eval.judge.prompt", "judge", task->judge.prompt, false, false},
+        {"eval.judge.samples", "judge", task->judge.samples != 1, false, false},
     };
     const bool is_handlers = !task_evaluator_is_built_in(task);
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
@@ -104,7 +109,7 @@ static bool check_eval(const struct task *task, struct refusal *no)
                       "only one of eval.reward_file and eval.verdict_statuses may be given: where "
                       "there is a reward file, "
                       "status 0 alone is a verdict");
-    return check_answers(task, no);
+    return check_answers(task, no) && task_check_judge(task, no);
 }
 
 static bool check_shaping(const struct task *task, struct refusal *no)
@@ -291,6 +296,7 @@ void task_destroy(struct task *task)
                      task->eval_user};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         free(texts[i]);
+    task_finish_judge(&task->judge);
     free(task->messages);
     free(task->script);
     free(task);

@@ -29,6 +29,10 @@ enum {
     TASK_EXPECTED_TESTS_MAX = 16384,
     TASK_PROTECTED_MAX = 256,
     TASK_HIDDEN_MAX = 64,
+    TASK_JUDGE_FILES_MAX = 16,
+    TASK_CRITERIA_MAX = 32, /* at most VERDICT_PARTS_MAX */
+    TASK_CHOICES_MAX = 16,
+    TASK_JUDGE_SAMPLES_MAX = 15,
     HANDLER_NAME_MAX = 64,
     TASK_VARIABLES_BYTES_MAX = 6144, /* of one list, names and values */
     TASK_GRANT_SIZE = 33             /* of a grant's name, with its NUL */
@@ -76,6 +80,34 @@ struct task_recorded {
 /* A handler that comes with the task. */
 struct task_handler {
     char *name, *command;
+};
+
+/* What a judge is asked. */
+struct task_criterion {
+    char *name, *text;
+    double weight;
+    char **choices; /* from the worst to the best; none, and no numbers: no and yes */
+    size_t choice_count;
+    double min, max; /* it is a number where max is above min */
+    char *better;    /* "high" or "low" */
+    char *need;      /* "required" or "optional" */
+};
+
+struct task_judge {
+    char *policy; /* whose engines judge */
+    char *self;   /* "refuse" or "allow": of the task's own policy */
+    char *view;   /* "answer", "conversation" or "files" ... */
+    char **files; /* ... these */
+    size_t file_count;
+    struct task_criterion *criteria;
+    size_t criterion_count;
+    char *reference; /* in their place; NULL: there is none */
+    char *swap;      /* "check" or "skip" */
+    uint64_t samples;
+    char *combine; /* "median" or "majority" */
+    double temperature;
+    uint64_t max_tokens, text_bytes;
+    char *system, *prompt; /* NULL: the usual ones */
 };
 
 struct task_sampling {
@@ -190,6 +222,7 @@ struct task {
     char *eval_source;                              /* code: a file; NULL: the agent's answer */
 
     struct task_swe swe;
+    struct task_judge judge; /* judge */
 
     struct task_handler *handlers;
     size_t handler_count;
@@ -199,8 +232,14 @@ struct task {
     uint64_t samples; /* default for submit, 1 */
 };
 
-/* Whether init, run and eval of this task need an engine. */
+/* Whether its run needs an engine, of task->policy. */
 bool task_needs_engine(const struct task *task);
+
+/* Whether its evaluation needs an engine, of task->judge.policy; whether it is judged in that view. */
+bool task_needs_judge(const struct task *task);
+bool task_judge_reads(const struct task *task, const char *view);
+/* Whether it is answered by a number from min to max. */
+bool task_criterion_is_number(const struct task_criterion *criterion);
 
 /* 1 to HANDLER_NAME_MAX of letters, digits, '_', '.' and '-', a letter first. */
 bool handler_name_is_valid(struct slice name);

@@ -56,6 +56,9 @@ bool task_read_grants(const struct task_place *place, const json_t *value);
 bool task_read_init_grants(const struct task_place *place, const json_t *value);
 bool task_read_eval_grants(const struct task_place *place, const json_t *value);
 bool task_read_tests(const struct task_place *place, const json_t *value);
+bool task_read_judge_files(const struct task_place *place, const json_t *value);
+bool task_read_criteria(const struct task_place *place, const json_t *value);
+bool task_read_choices(const struct task_place *place, const json_t *value);
 bool task_read_handlers(const struct task_place *place, const json_t *value);
 bool task_read_answers(const struct task_place *place, const json_t *value);
 bool task_read_fail_to_pass(const struct task_place *place, const json_t *value);
@@ -86,6 +89,10 @@ bool place_read_texts(const struct task_place *place, const json_t *value, doubl
 /* What the fields of eval.swe say together, and what is in the struct (task/swe.c). */
 bool task_check_swe(const struct task *task, struct refusal *no);
 void task_finish_swe(struct task_swe *swe);
+
+/* What the fields of eval.judge say together, and frees them (task/judge.c). */
+bool task_check_judge(const struct task *task, struct refusal *no);
+void task_finish_judge(struct task_judge *judge);
 
 /* agent.kind, agent.tools and agent.script must agree; what is absent follows from what is given
  * (task/agent.c). */

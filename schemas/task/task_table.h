@@ -43,7 +43,10 @@ enum task_type {
     TASK_EXPECTED_TESTS, /* an object of names and words */
     TASK_HIDDEN,         /* absolute paths */
     TASK_HANDLERS,
-    TASK_TESTS, /* an object, kept as JSON text */
+    TASK_TESTS,       /* an object, kept as JSON text */
+    TASK_JUDGE_FILES, /* paths */
+    TASK_CRITERIA,
+    TASK_CHOICES, /* texts */
     TASK_TOOLS,
     TASK_SCRIPT,
     TASK_RECORDED,  /* a trajectory's messages */

@@ -23,6 +23,8 @@ static void put_at(struct buffer *out, const char *path, struct slice value)
         buffer_printf(out, "\"agent\":{\"recorded\":[{\"%s\":%.*s}]}", path + 17, SLICE_ARG(value));
     else if (strncmp(path, "handlers[].", 11) == 0)
         buffer_printf(out, "\"handlers\":[{\"%s\":%.*s}]", path + 11, SLICE_ARG(value));
+    else if (strncmp(path, "eval.judge.criteria[].", 22) == 0)
+        buffer_printf(out, "\"eval\":{\"judge\":{\"criteria\":[{\"%s\":%.*s}]}}", path + 22, SLICE_ARG(value));
     else if (dot) {
         buffer_printf(out, "\"%.*s\":{", (int)(dot - path), path);
         put_at(out, dot + 1, value);
@@ -71,7 +73,8 @@ static void put_measure(struct buffer *out, const struct task_row *row, double n
                    row->type == TASK_GRANTS || row->type == TASK_INIT_GRANTS || row->type == TASK_EVAL_GRANTS ||
                    row->type == TASK_STATUSES || row->type == TASK_HANDLERS || row->type == TASK_ANSWERS ||
                    row->type == TASK_FAIL_TO_PASS || row->type == TASK_PASS_TO_PASS || row->type == TASK_PROTECTED ||
-                   row->type == TASK_HIDDEN;
+                   row->type == TASK_HIDDEN || row->type == TASK_JUDGE_FILES ||
+                   row->type == TASK_CRITERIA || row->type == TASK_CHOICES;
     if (row->type == TASK_VARIABLES || row->type == TASK_EXPECTED_TESTS) {
         buffer_append_str(out, "{");
         for (double k = 0; k < n; k++)

@@ -20,14 +20,14 @@ static int read_program(void **state)
     return 0;
 }
 
-/* A task whose evaluator `judge` is the program, which does as `what` says. */
+/* A task whose evaluator `referee` is the program, which does as `what` says. */
 static void expect_judged(const char *what, const struct layer *left, enum outcome outcome, double reward,
                           const char *words)
 {
     static char json[16384];
     snprintf(json, sizeof(json),
-             "{\"task\":\"t\",\"prompt\":\"p\",\"agent\":{\"kind\":\"bash\"},\"eval\":{\"kind\":\"judge\","
-             "\"files\":{\"/tests/judge.py\":%s}},\"handlers\":[{\"name\":\"judge\",\"command\":"
+             "{\"task\":\"t\",\"prompt\":\"p\",\"agent\":{\"kind\":\"bash\"},\"eval\":{\"kind\":\"referee\","
+             "\"files\":{\"/tests/judge.py\":%s}},\"handlers\":[{\"name\":\"referee\",\"command\":"
              "\"exec /usr/bin/python3 /tests/judge.py evaluator %s\"}]}",
              program, what);
     struct job job = make_job(json);
@@ -53,8 +53,8 @@ FIBER_TEST(an_evaluator_of_the_task_judges_what_the_agent_left_in_its_sandbox)
 
 FIBER_TEST(its_death_and_its_wrongs_are_the_tasks_fault)
 {
-    expect_judged("dies", NULL, OUTCOME_TASK, 0, "the task's handler judge: it closed its socket");
-    expect_judged("exits", NULL, OUTCOME_TASK, 0, "the task's handler judge: it closed its socket");
+    expect_judged("dies", NULL, OUTCOME_TASK, 0, "the task's handler referee: it closed its socket");
+    expect_judged("exits", NULL, OUTCOME_TASK, 0, "the task's handler referee: it closed its socket");
     expect_judged("other", NULL, OUTCOME_TASK, 0, "it does not offer what the task names it for");
 }
 

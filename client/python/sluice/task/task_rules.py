@@ -450,6 +450,79 @@ def _read_recorded(row: Row, value: Any, shown: str, told: Told) -> None:
     told["script"] = script
 
 
+# ---- judges --------------------------------------------------------------------------------------------
+
+
+_PATH = Row("", "PATH", False, 1, 4096, None)
+_CHOICE = Row("", "TEXT", False, 1, 128, None)
+
+
+def _read_judge_files(row: Row, value: Any, shown: str, told: Told) -> None:
+    for i, path in enumerate(_list(row, value, shown)):
+        _read_path(_PATH, path, f"{shown}[{i}]", {})
+    told[row.path] = value
+
+
+def _read_choices(row: Row, value: Any, shown: str, told: Told) -> None:
+    for i, choice in enumerate(_list(row, value, shown)):
+        _text(_CHOICE, choice, f"{shown}[{i}]")
+    for i, choice in enumerate(value):
+        if choice in value[:i]:
+            raise TaskError("bad-task", shown, f"{shown}: '{choice[:60]}' is given twice")
+    told[row.path] = value
+
+
+def _read_criteria(row: Row, value: Any, shown: str, told: Told) -> None:
+    inner = f"{row.path}[]."
+    criteria: List[Told] = []
+    for i, criterion in enumerate(_list(row, value, shown)):
+        one: Told = {}
+        place = f"{shown}[{i}]"
+        _read_object(f"{row.path}[]", criterion, place, one)
+        if any(one[inner + "name"] == other[inner + "name"] for other in criteria):
+            raise TaskError("bad-task", place, f"{place}: the name {one[inner + 'name']} is given twice")
+        least, most = one.get(inner + "min", 0), one.get(inner + "max", 0)
+        if least > most:
+            raise TaskError("bad-task", f"{place}.max", f"{place}.max must be above min")
+        if one.get(inner + "choices") and least < most:
+            raise TaskError("ambiguous", place, f"{place} has choices, or min and max, and not both")
+        criteria.append(one)
+    told[row.path] = criteria
+
+
+def _check_judge(kind: str, told: Told) -> None:
+    at = "eval.judge."
+    criteria, reference, prompt = told.get(at + "criteria"), told.get(at + "reference"), told.get(at + "prompt")
+    if told.get("eval.kind") != "judge":
+        return
+    if criteria and reference:
+        raise TaskError("ambiguous", at + "reference",
+                        "only one of eval.judge.criteria and eval.judge.reference may be given")
+    if not criteria and not reference:
+        raise TaskError("missing-field", at + "criteria",
+                        "eval.judge.criteria is missing, or eval.judge.reference in its place")
+    if criteria and not sum(one.get(at + "criteria[].weight", 1) for one in criteria) > 0:
+        raise TaskError("bad-task", at + "criteria", "eval.judge.criteria must have one of a weight above 0")
+    view, files = told.get(at + "view", "answer"), told.get(at + "files")
+    if view == "files" and not files:
+        raise TaskError("missing-field", at + "files", "eval.judge.files is missing; eval.judge.view files requires it")
+    if view != "files" and files:
+        raise TaskError("bad-task", at + "files",
+                        f"eval.judge.files goes with eval.judge.view files, and this task's is {view}")
+    for place in ("{judged}", "{reply}"):
+        if prompt and place not in prompt:
+            raise TaskError("bad-task", at + "prompt", f"eval.judge.prompt must hold {place}: what is judged goes to "
+                            "{judged}, and how to reply to {reply}")
+    if told.get(at + "samples", 1) > 1 and told.get(at + "temperature", 0) <= 0:
+        raise TaskError("bad-task", at + "temperature", "eval.judge.temperature must be above 0 where "
+                        "eval.judge.samples is above 1: else each is the same")
+    samples_nothing = told.get("kind") == "noop" or kind in ("none", "replay") or told.get("agent.engine") == "none"
+    policy = told.get(at + "policy", "judge")
+    if not samples_nothing and policy == told.get("policy", "default") and told.get(at + "self") != "allow":
+        raise TaskError("bad-task", at + "policy", f"eval.judge.policy is the task's own policy, {policy[:64]}, which "
+                        'would judge itself: name another, or say "self": "allow"')
+
+
 # ---- objects --------------------------------------------------------------------------------------------
 
 
@@ -500,6 +573,7 @@ _READERS: Dict[str, Reader] = {
     "INIT_GRANTS": _read_grants,
     "STATUSES": _read_statuses, "ANSWERS": _read_setup, "FAIL_TO_PASS": _read_names, "PASS_TO_PASS": _read_names, "PROTECTED": _read_names,
     "EXPECTED_TESTS": _read_expected, "HIDDEN": _read_hidden, "TESTS": _read_tests, "HANDLERS": _read_handlers, "TOOLS": _read_tools,
+    "JUDGE_FILES": _read_judge_files, "CRITERIA": _read_criteria, "CHOICES": _read_choices,
     "SCRIPT": _read_script,
     "RECORDED": _read_recorded, "ARGUMENTS": _read_arguments, "METADATA": _read_metadata,
 }
@@ -565,9 +639,12 @@ _EVAL_RULES = (("eval.command", _COMMANDS, True), ("eval.reward_file", "command"
                ("eval.answer", "math|choice|exact", False), ("eval.answers", "math|choice|exact", False),
                ("eval.extract", "math|choice|exact", False), ("eval.tolerance", "math|code", False),
                ("eval.tolerance_absolute", "math", False), ("eval.normalize", "exact", False), ("eval.tests", "code", True),
-               ("eval.checker", "code", False), ("eval.score", "code", False), ("eval.source", "code", False))
+               ("eval.checker", "code", False), ("eval.score", "code", False), ("eval.source", "code", False),
+               ("eval.judge.criteria", "judge", False), ("eval.judge.reference", "judge", False),
+               ("eval.judge.files", "judge", False), ("eval.judge.prompt", "judge", False),
+               ("eval.judge.samples", "judge", False))
 _EVAL_DEFAULTS = {"eval.trust": "none", "eval.extract": "auto", "eval.normalize": "blanks", "eval.checker": "lines",
-                  "eval.score": "all"}
+                  "eval.score": "all", "eval.judge.samples": 1}
 # What is built in, and what an evaluator that a handler offers may be given.
 _AGENTS: List[str] = OBJECTS["agent"]["kind"].words or []
 _EVALUATORS: List[str] = OBJECTS["eval"]["kind"].words or []
@@ -700,4 +777,5 @@ def check_task(text: str, value: Any) -> None:
     _check_messages(kind, told)
     _check_eval(told)
     _check_swe(told)
+    _check_judge(kind, told)
     _check_shaping(kind, told)

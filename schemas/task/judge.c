@@ -1,0 +1,180 @@
+/* eval.judge: what a model judges and how: its criteria, and what its fields say together. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "schemas/task/task_read.h"
+
+static const char criteria_path[] = "eval.judge.criteria[]";
+
+bool task_needs_judge(const struct task *task)
+{
+    return strcmp(task->kind, "noop") != 0 && strcmp(task->eval_kind, "judge") == 0;
+}
+
+bool task_judge_reads(const struct task *task, const char *view)
+{
+    return task_needs_judge(task) && strcmp(task->judge.view, view) == 0;
+}
+
+bool task_criterion_is_number(const struct task_criterion *criterion)
+{
+    return criterion->choice_count == 0 && criterion->min < criterion->max;
+}
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+static bool read_each(const struct task_place *place, const json_t *value, const struct task_row *row, char ***texts,
+                      size_t *count)
+{
+    if (!place_check_list(place, value) || !place_make_list(place, json_array_size(value), sizeof(**texts), texts))
+        return false;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        struct task_place element = place_of_element(place, i);
+        element.row = row;
+        element.base = &(*texts)[i];
+        ++*count;
+        if (!task_read_value(&element, json_array_get(value, i)))
+            return false;
+    }
+    return true;
+}
+
+bool task_read_judge_files(const struct task_place *place, const json_t *value)
+{
+    static const struct task_row path_row = {.type = TASK_PATH, .min = 1, .max = 4096};
+    struct task *task = place->base;
+    return read_each(place, value, &path_row, &task->judge.files, &task->judge.file_count);
+}
+
+/* From the worst to the best; none is another's text, as it is by its text that one is chosen. */
+bool task_read_choices(const struct task_place *place, const json_t *value)
+{
+    static const struct task_row choice_row = {.type = TASK_TEXT, .min = 1, .max = 128};
+    struct task_criterion *criterion = place->base;
+    if (!read_each(place, value, &choice_row, &criterion->choices, &criterion->choice_count))
+        return false;
+    for (size_t i = 0; i < criterion->choice_count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(criterion->choices[i], criterion->choices[k]) == 0)
+                return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s: '%.60s' is given twice", place->shown,
+                              criterion->choices[i]);
+    return true;
+}
+
+static bool check_criterion(const struct task_judge *judge, size_t i, const char *shown, struct refusal *no)
+{
+    const struct task_criterion *criterion = &judge->criteria[i];
+    char field[sizeof(no->field)];
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(judge->criteria[k].name, criterion->name) == 0)
+            return refuse(no, REFUSAL_BAD_TASK, shown, "%s: the name %s is given twice", shown, criterion->name);
+    snprintf(field, sizeof(field), "%.100s.max", shown);
+    if (criterion->min > criterion->max)
+        return refuse(no, REFUSAL_BAD_TASK, field, "%s must be above min", field);
+    if (criterion->choice_count > 0 && criterion->min < criterion->max)
+        return refuse(no, REFUSAL_AMBIGUOUS, shown, "%s has choices, or min and max, and not both", shown);
+    return true;
+}
+
+bool task_read_criteria(const struct task_place *place, const json_t *value)
+{
+    struct task_judge *judge = &((struct task *)place->base)->judge;
+    if (!place_check_list(place, value) ||
+        !place_make_list(place, json_array_size(value), sizeof(*judge->criteria), &judge->criteria))
+        return false;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        struct task_place element = place_of_element(place, i);
+        struct task_criterion *criterion = &judge->criteria[judge->criterion_count++];
+        if (!task_read_defaults(criteria_path, criterion, place->no) ||
+            !task_read_object(criteria_path, json_array_get(value, i), element.shown, criterion, place->no) ||
+            !check_criterion(judge, i, element.shown, place->no))
+            return false;
+    }
+    return true;
+}
+
+/* ---- what several fields say together ----------------------------------------------------------- */
+
+static bool check_what(const struct task_judge *judge, struct refusal *no)
+{
+    double sum = 0;
+    if (judge->reference && judge->criterion_count > 0)
+        return refuse(no, REFUSAL_AMBIGUOUS, "eval.judge.reference",
+                      "only one of eval.judge.criteria and eval.judge.reference may be given");
+    if (!judge->reference && judge->criterion_count == 0)
+        return refuse(no, REFUSAL_MISSING_FIELD, "eval.judge.criteria",
+                      "eval.judge.criteria is missing, or eval.judge.reference in its place");
+    for (size_t i = 0; i < judge->criterion_count; i++)
+        sum += judge->criteria[i].weight;
+    return judge->reference || sum > 0 ||
+           refuse(no, REFUSAL_BAD_TASK, "eval.judge.criteria", "eval.judge.criteria must have one of a weight above 0");
+}
+
+static bool check_view(const struct task_judge *judge, struct refusal *no)
+{
+    const bool is_files = strcmp(judge->view, "files") == 0;
+    if (is_files && judge->file_count == 0)
+        return refuse(no, REFUSAL_MISSING_FIELD, "eval.judge.files",
+                      "eval.judge.files is missing; eval.judge.view files requires it");
+    return is_files || judge->file_count == 0 ||
+           refuse(no, REFUSAL_BAD_TASK, "eval.judge.files",
+                  "eval.judge.files goes with eval.judge.view files, and this task's is %s", judge->view);
+}
+
+static bool check_prompt(const struct task_judge *judge, struct refusal *no)
+{
+    static const char *const places[] = {"{judged}", "{reply}"};
+    for (size_t i = 0; judge->prompt && i < sizeof(places) / sizeof(*places); i++)
+        if (!strstr(judge->prompt, places[i]))
+            return refuse(
+                no, REFUSAL_BAD_TASK, "eval.judge.prompt",
+                "eval.judge.prompt must hold %s: what is judged goes to {judged}, and how to reply to {reply}",
+                places[i]);
+    return true;
+}
+
+bool task_check_judge(const struct task *task, struct refusal *no)
+{
+    const struct task_judge *judge = &task->judge;
+    if (strcmp(task->eval_kind, "judge") != 0)
+        return true;
+    if (!check_what(judge, no) || !check_view(judge, no) || !check_prompt(judge, no))
+        return false;
+    if (judge->samples > 1 && judge->temperature <= 0)
+        return refuse(
+            no, REFUSAL_BAD_TASK, "eval.judge.temperature",
+            "eval.judge.temperature must be above 0 where eval.judge.samples is above 1: else each is the same");
+    return !task_needs_engine(task) || strcmp(task->policy, judge->policy) != 0 || strcmp(judge->self, "allow") == 0 ||
+           refuse(no, REFUSAL_BAD_TASK, "eval.judge.policy",
+                  "eval.judge.policy is the task's own policy, %.64s, which would judge itself: name another, or say "
+                  "\"self\": \"allow\"",
+                  judge->policy);
+}
+
+/* ---- life ----------------------------------------------------------------------------------------- */
+
+static void free_texts(char **texts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(texts[i]);
+    free(texts);
+}
+
+void task_finish_judge(struct task_judge *judge)
+{
+    for (size_t i = 0; i < judge->criterion_count; i++) {
+        struct task_criterion *criterion = &judge->criteria[i];
+        free_texts(criterion->choices, criterion->choice_count);
+        free(criterion->name);
+        free(criterion->text);
+        free(criterion->better);
+        free(criterion->need);
+    }
+    free(judge->criteria);
+    free_texts(judge->files, judge->file_count);
+    char *texts[] = {judge->policy, judge->self,    judge->view,   judge->reference,
+                     judge->swap,   judge->combine, judge->prompt, judge->system};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+        free(texts[i]);
+}
