@@ -45,6 +45,7 @@ bool task_summary_read(struct slice json, struct task_summary *ret, struct refus
     }
     strcpy(ret->id, task->id);
     snprintf(ret->policy, sizeof(ret->policy), "%s", strcmp(task->policy, "default") ? task->policy : "");
+    snprintf(ret->judge, sizeof(ret->judge), "%s", task_needs_judge(task) ? task->judge.policy : "");
     snprintf(ret->image, sizeof(ret->image), "%s", task->image);
     ret->task = (struct core_task){
         .id = slice_from_str(ret->id),
@@ -58,7 +59,8 @@ bool task_summary_read(struct slice json, struct task_summary *ret, struct refus
         .bytes = json.len,
         .needs = {[STAGE_RUN] = read_needs(task, STAGE_RUN, ret->run_needs, sizeof(ret->run_needs)),
                   [STAGE_EVAL] = read_needs(task, STAGE_EVAL, ret->eval_needs, sizeof(ret->eval_needs))},
-        .reads_record = task_evaluator_reads_record(task)};
+        .reads_record = task_evaluator_reads_record(task),
+        .judge = slice_from_str(ret->judge)};
     task_destroy(task);
     return true;
 }

@@ -15,7 +15,7 @@ enum { NEED_MAX = HANDLER_NAME_MAX + 10 }; /* "evaluator:" and a name */
 /* What slices there are in `task` point into it: a summary stays where it was filled in. */
 struct task_summary {
     struct core_task task;
-    char id[129], image[4097], policy[65];
+    char id[129], image[4097], policy[65], judge[65];
     char run_needs[TASK_NEEDS_MAX * (NEED_MAX + 1)], eval_needs[NEED_MAX + 1];
 };
 

@@ -73,7 +73,7 @@ static void restore_run(struct core *core, struct rollout *rollout, const struct
     rollout->record_bytes = (uint32_t)row->record_bytes;
     rollout->detail = core_strdup(core, row->run_detail);
     if (row->engine.len)
-        rollout_set_engine(core, rollout, engine_intern(core, row->engine));
+        job_set_engine(core, &rollout->job, engine_intern(core, row->engine));
     job_begin_stage(&rollout->job, STAGE_EVAL);
 }
 

@@ -1,9 +1,9 @@
 /*
  * What was found in a step and changes what others may do is noted where it is found, on the engine or the image
  * that it was found of; what follows is done here, once, at the step's end, in this order:
- *   an engine serves something else than its policy: its runs are taken away, and begin again elsewhere;
+ *   an engine serves something else than its policy: its jobs are taken away, and begin again elsewhere;
  *   an image works: the init jobs that wait for it are queued;
- *   an engine has capacity again, or may be given runs again: the runs that wait for one are queued.
+ *   an engine has capacity again, or may be given jobs again: those that wait for one are queued.
  * Each feeds only those after it, so that one pass is enough.
  */
 #include "broker/core/settle.h"
@@ -20,7 +20,7 @@ static void evict_runs(struct core *core, const struct engine *engine)
         for (; at != &worker->jobs.jobs; at = next) {
             struct job *job = container_of(at, struct job, link);
             next = at->next;
-            if (job->stage == STAGE_RUN && job_rollout(job)->engine == engine)
+            if (job_engine(job) == engine)
                 job_evict(core, job);
         }
     }

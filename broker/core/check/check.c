@@ -57,7 +57,8 @@ static verdict check_rollout(const struct core *core, const struct group *group,
         return "a rollout's job is not its own";
     if (rollout->ended && job->place != PLACE_NONE)
         return "a rollout has ended and still has a job somewhere";
-    if (rollout->ended && (rollout->seq > group->stream->head || rollout->engine))
+    const struct judging *judging = group->work->judging;
+    if (rollout->ended && (rollout->seq > group->stream->head || rollout->engine || (judging && judging->engines[k])))
         return "an ended rollout has a number beyond its stream's head, or an engine";
     if (!rollout->ended && rollout->seq)
         return "a rollout has a number and has not ended";
@@ -202,10 +203,9 @@ static void count_engine(const struct core *core, const struct engine *engine, u
     for (const struct group *group; (group = table_next(&core->groups, &at));)
         for (uint32_t k = 0; group->work && k < group->samples; k++) {
             const struct rollout *rollout = &group->work->rollouts[k];
-            if (rollout->engine != engine)
-                continue;
-            *refs += 1;
-            *live += rollout->job.stage == STAGE_RUN && rollout->job.place == PLACE_LEASED;
+            const struct judging *judging = group->work->judging;
+            *refs += (rollout->engine == engine) + (judging && judging->engines[k] == engine);
+            *live += rollout->job.place == PLACE_LEASED && job_engine(&rollout->job) == engine;
         }
 }
 

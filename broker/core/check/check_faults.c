@@ -100,16 +100,17 @@ static bool is_waited_for(const struct core *core, const struct engine *engine)
     const struct job *job;
     if (engine->policy->is_waited && engine->live >= engine_limit(engine))
         return false;
-    LIST_EACH(job, &core->queues[PLACE_BLOCKED][STAGE_RUN].jobs, link)
-        if (job->group->work->policy == engine->policy)
-            return true;
+    for (enum stage stage = STAGE_RUN; stage < STAGE_COUNT; stage++)
+        LIST_EACH(job, &core->queues[PLACE_BLOCKED][stage].jobs, link)
+            if (job_policy(job) == engine->policy)
+                return true;
     return false;
 }
 
 static verdict check_engines(const struct core *core, struct tally *tally)
 {
     const struct engine *engine;
-    size_t blocked = core->queues[PLACE_BLOCKED][STAGE_RUN].count;
+    size_t blocked = core->queues[PLACE_BLOCKED][STAGE_RUN].count + core->queues[PLACE_BLOCKED][STAGE_EVAL].count;
     LIST_EACH(engine, &core->engines, link) {
         verdict bad = check_breaker(core, &engine->breaker, false, tally);
         if (bad)

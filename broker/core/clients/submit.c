@@ -4,6 +4,7 @@
 #include "broker/core/clients/submit.h"
 #include "broker/core/clients/admission.h"
 #include "broker/core/clients/early_cancel.h"
+#include "broker/core/engines/policies.h"
 #include "broker/core/needs/missing.h"
 #include "broker/core/needs/needs.h"
 #include "broker/core/queue/expiry.h"
@@ -21,7 +22,7 @@ static struct slice warning_of(struct core *core, const struct call *call, const
 {
     const struct msg_group_submit *in = call->in;
     const struct slice full = admission_warning(core, stream->owner);
-    if (!call->task->needs[STAGE_RUN].len && !call->task->needs[STAGE_EVAL].len)
+    if (!call->task->needs[STAGE_RUN].len && !call->task->needs[STAGE_EVAL].len && !call->task->judge.len)
         return full;
     struct missing missing;
     const struct group *group = group_find(core, in->group);
@@ -108,6 +109,12 @@ static bool admit(struct core *core, const struct call *call, const struct strea
         send_refused(core, call, REFUSAL_NO_ENGINE, "task.policy", 0,
                      "no engine of the policy '%.*s' is registered: sluice engine add URL --policy NAME",
                      SLICE_ARG(call->task->policy.len ? call->task->policy : slice_from_str("default")));
+        return false;
+    }
+    if (call->task->judge.len && !policy_find(core, call->task->judge) && !policies_have_room(core)) {
+        send_refused(core, call, REFUSAL_QUEUE_FULL, "task.eval.judge.policy", RETRY_AFTER_MS,
+                     "no more policies fit, and no engine is of '%.*s'; use one that `sluice status` shows",
+                     SLICE_ARG(call->task->judge));
         return false;
     }
     return true;

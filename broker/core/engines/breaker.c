@@ -122,9 +122,9 @@ void breaker_await(struct core *core, struct breaker *breaker)
 
 struct breaker *job_breaker(struct job *job)
 {
-    struct rollout *rollout = job_rollout(job);
+    struct engine *engine = job_engine(job);
     struct image *image = job->group->work->image;
     if (job->stage == STAGE_INIT)
         return image ? &image->breaker : NULL;
-    return job->stage == STAGE_RUN && rollout->engine ? &rollout->engine->breaker : NULL;
+    return engine ? &engine->breaker : NULL;
 }

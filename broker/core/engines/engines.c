@@ -58,16 +58,33 @@ uint64_t engine_limit(const struct engine *engine)
     return set < room ? set : room;
 }
 
-void rollout_set_engine(struct core *core, struct rollout *rollout, struct engine *engine)
+static void name_engine(struct core *core, struct engine **named, struct engine *engine)
 {
-    struct engine *old = rollout->engine;
+    struct engine *old = *named;
     if (engine)
         engine->refs++;
-    rollout->engine = engine;
+    *named = engine;
     if (old) {
         old->refs--;
         engine_forget_unused(core, old);
     }
+}
+
+void job_set_engine(struct core *core, struct job *job, struct engine *engine)
+{
+    struct judging *judging = job->group->work->judging;
+    if (job->stage == STAGE_RUN)
+        name_engine(core, &job_rollout(job)->engine, engine);
+    else if (job->stage == STAGE_EVAL && judging)
+        name_engine(core, &judging->engines[job->sample], engine);
+}
+
+void rollout_leave_engines(struct core *core, struct rollout *rollout)
+{
+    struct judging *judging = rollout->job.group->work->judging;
+    name_engine(core, &rollout->engine, NULL);
+    if (judging)
+        name_engine(core, &judging->engines[rollout->job.sample], NULL);
 }
 
 /* ---- for those who change one ------------------------------------------------------- */

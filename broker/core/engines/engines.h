@@ -31,8 +31,10 @@ bool engine_lets(const struct core *core, const struct engine *engine);
 bool engine_is_ready(const struct core *core, const struct policy *policy);
 /* As many runs as its limits allow at a time; UINT64_MAX: there is none. */
 uint64_t engine_limit(const struct engine *engine);
-/* Makes `engine` (may be NULL) the rollout's. */
-void rollout_set_engine(struct core *core, struct rollout *rollout, struct engine *engine);
+/* Makes `engine` (may be NULL) the job's in its stage, which needs one. */
+void job_set_engine(struct core *core, struct job *job, struct engine *engine);
+/* Of a rollout that ends: it names none any more, neither its run's nor its evaluation's. */
+void rollout_leave_engines(struct core *core, struct rollout *rollout);
 
 /* To disk, as it is now. */
 void engine_persist(struct core *core, const struct engine *engine);

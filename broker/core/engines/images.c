@@ -132,11 +132,10 @@ static bool blames_engine(struct core *core, const struct job *job, struct engin
 
 bool job_blames(struct core *core, struct job *job, const struct failure *failure)
 {
-    struct rollout *rollout = job_rollout(job);
+    struct engine *engine = job_engine(job);
     if (failure->fault == FAULT_IMAGE && job->stage == STAGE_INIT)
         return blames_image(core, job, failure);
-    if (failure->fault == FAULT_ENGINE && failure->outcome == OUTCOME_INFRA && job->stage == STAGE_RUN &&
-        rollout->engine && rollout->engine->registered)
-        return blames_engine(core, job, rollout->engine, failure->detail);
+    if (failure->fault == FAULT_ENGINE && failure->outcome == OUTCOME_INFRA && engine && engine->registered)
+        return blames_engine(core, job, engine, failure->detail);
     return false;
 }

@@ -8,6 +8,9 @@
  * rollout's group (or the rollout itself, before) is on already has its prompt in the cache and
  * goes before, unless it is AFFINITY_PERCENT above the mean.
  *
+ * An evaluation that an engine judges is placed likewise, among the engines of the judges' policy: those of one group
+ * have the beginning of their prompts in common.
+ *
  * The others are for comparison: assignments counts what was given and never what ended, as
  * ProRL's heap does; hash is by the highest of the engines' weights for the rollout's name.
  */
@@ -65,46 +68,48 @@ bool placing_has_room(const struct core *core, const struct policy *policy)
     return false;
 }
 
-static void gather(const struct core *core, const struct rollout *rollout, struct open_engines *open)
+static bool avoids_engine(const struct job *job) { return job_rollout((struct job *)(uintptr_t)job)->avoids_engine; }
+
+static void gather(const struct core *core, const struct job *job, struct open_engines *open)
 {
-    struct engine *engine;
+    struct engine *engine, *last = job_engine(job);
     double sum = 0;
     uint64_t typical = placing_typical(core);
-    const struct policy *policy = rollout->job.group->work->policy;
+    const struct policy *policy = job_policy(job);
     open->count = 0;
     LIST_EACH(engine, &core->engines, link) {
-        if (engine->policy != policy || !has_room(core, engine) ||
-            (rollout->avoids_engine && engine == rollout->engine))
+        if (engine->policy != policy || !has_room(core, engine) || (engine == last && avoids_engine(job)))
             continue;
         open->items[open->count] = (struct candidate){engine, placing_load(engine, typical)};
         sum += (double)open->items[open->count++].load;
     }
     open->mean = open->count ? (uint64_t)(sum / (double)open->count) : 0;
-    if (!open->count && rollout->engine && rollout->engine->policy == policy && has_room(core, rollout->engine))
-        open->items[open->count++] = (struct candidate){rollout->engine, 0};
+    if (!open->count && last && last->policy == policy && has_room(core, last))
+        open->items[open->count++] = (struct candidate){last, 0};
 }
 
 /* ---- live-tokens ------------------------------------------------------------------- */
 
 static uint64_t draw(struct core *core, uint64_t sides) { return prng_next(&core->random) % sides; }
 
-static bool holds_same_group(const struct rollout *rollout, const struct engine *engine)
+static bool holds_same_group(const struct job *job, const struct engine *engine)
 {
-    const struct group *group = rollout->job.group;
+    const struct group *group = job->group;
+    const struct group_work *work = group->work;
     for (uint32_t k = 0; k < group->samples; k++)
-        if (group->work->rollouts[k].engine == engine)
+        if ((job->stage == STAGE_RUN ? work->rollouts[k].engine : work->judging->engines[k]) == engine)
             return true;
     return false;
 }
 
 /* The least loaded one that knows the group's prompt and is not much above the mean; or NULL. */
-static struct engine *choose_same_group(const struct open_engines *open, const struct rollout *rollout)
+static struct engine *choose_same_group(const struct open_engines *open, const struct job *job)
 {
     const struct candidate *best = NULL;
     uint64_t most = open->mean + open->mean / 100 * AFFINITY_PERCENT;
     for (size_t i = 0; i < open->count; i++) {
         const struct candidate *item = &open->items[i];
-        if (item->load <= most && (!best || item->load < best->load) && holds_same_group(rollout, item->engine))
+        if (item->load <= most && (!best || item->load < best->load) && holds_same_group(job, item->engine))
             best = item;
     }
     return best ? best->engine : NULL;
@@ -129,67 +134,66 @@ static struct engine *choose_least(struct core *core, struct open_engines *open)
     return is_less(two, one) ? two : one;
 }
 
-static struct engine *by_live_tokens(struct core *core, struct open_engines *open, const struct rollout *rollout)
+static struct engine *by_live_tokens(struct core *core, struct open_engines *open, const struct job *job)
 {
-    struct engine *same_group = choose_same_group(open, rollout);
+    struct engine *same_group = choose_same_group(open, job);
     return same_group ? same_group : choose_least(core, open);
 }
 
 /* ---- for comparison ---------------------------------------------------------------- */
 
-static struct engine *by_assignments(struct core *core, struct open_engines *open, const struct rollout *rollout)
+static struct engine *by_assignments(struct core *core, struct open_engines *open, const struct job *job)
 {
     struct engine *best = open->items[0].engine;
-    (void)core, (void)rollout;
+    (void)core, (void)job;
     for (size_t i = 1; i < open->count; i++)
         if (open->items[i].engine->assigned < best->assigned)
             best = open->items[i].engine;
     return best;
 }
 
-static struct engine *by_round_robin(struct core *core, struct open_engines *open, const struct rollout *rollout)
+static struct engine *by_round_robin(struct core *core, struct open_engines *open, const struct job *job)
 {
-    (void)rollout;
+    (void)job;
     return open->items[core->turn++ % open->count].engine;
 }
 
-static uint64_t weight_of(const struct engine *engine, const struct rollout *rollout)
+static uint64_t weight_of(const struct engine *engine, const struct job *job)
 {
-    uint64_t hash = prng_mix(rollout->job.sample);
-    for (const char *at = rollout->job.group->id; *at; at++)
+    uint64_t hash = prng_mix(job->sample);
+    for (const char *at = job->group->id; *at; at++)
         hash = prng_mix(hash ^ (uint8_t)*at);
     for (uint32_t i = 0; i < engine->url_len; i++)
         hash = prng_mix(hash ^ (uint8_t)engine->url[i]);
     return hash;
 }
 
-static struct engine *by_hash(struct core *core, struct open_engines *open, const struct rollout *rollout)
+static struct engine *by_hash(struct core *core, struct open_engines *open, const struct job *job)
 {
     struct engine *best = open->items[0].engine;
-    uint64_t most = weight_of(best, rollout);
+    uint64_t most = weight_of(best, job);
     (void)core;
     for (size_t i = 1; i < open->count; i++) {
-        uint64_t weight = weight_of(open->items[i].engine, rollout);
+        uint64_t weight = weight_of(open->items[i].engine, job);
         best = weight > most ? open->items[i].engine : best;
         most = weight > most ? weight : most;
     }
     return best;
 }
 
-struct engine *placing_choose(struct core *core, const struct rollout *rollout)
+struct engine *placing_choose(struct core *core, const struct job *job)
 {
-    static struct engine *(*const policies[PLACING_COUNT])(struct core *, struct open_engines *,
-                                                           const struct rollout *) = {
+    static struct engine *(*const policies[PLACING_COUNT])(struct core *, struct open_engines *, const struct job *) = {
         [PLACING_LIVE_TOKENS] = by_live_tokens,
         [PLACING_ASSIGNMENTS] = by_assignments,
         [PLACING_ROUND_ROBIN] = by_round_robin,
         [PLACING_HASH] = by_hash,
     };
     struct open_engines open;
-    gather(core, rollout, &open);
+    gather(core, job, &open);
     if (!open.count)
         return NULL;
-    struct engine *engine = policies[core->placing](core, &open, rollout);
+    struct engine *engine = policies[core->placing](core, &open, job);
     engine->assigned++;
     return engine;
 }

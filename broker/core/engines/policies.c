@@ -81,15 +81,30 @@ void policy_add_group(struct policy *policy, struct group_work *work)
     policy->groups++;
 }
 
+void policy_add_judged(struct policy *policy, struct group_work *work)
+{
+    work->judging->policy = policy;
+    policy->groups++;
+}
+
+static void drop_group(struct core *core, struct policy *policy)
+{
+    policy->groups--;
+    policy_forget_unused(core, policy);
+}
+
 void policy_take_group(struct core *core, struct group_work *work)
 {
-    struct policy *policy = work->policy;
-    if (!policy)
-        return;
+    struct policy *policy = work->policy, *judges = work->judging ? work->judging->policy : NULL;
     work->policy = NULL;
-    policy->groups--;
-    policy->bound -= work->is_bound;
-    policy_forget_unused(core, policy);
+    if (judges)
+        work->judging->policy = NULL;
+    if (policy)
+        policy->bound -= work->is_bound;
+    if (policy)
+        drop_group(core, policy);
+    if (judges)
+        drop_group(core, judges);
 }
 
 static void bind(struct group_work *work)
@@ -209,11 +224,12 @@ static struct census count(const struct core *core, const struct policy *policy)
     size_t at = 0;
     LIST_EACH(engine, &core->engines, link)
         census.engines += engine->policy == policy;
-    for (const struct group *group; (group = table_next(&core->groups, &at));)
-        if (group->work && group->work->policy == policy) {
-            census.groups++;
-            census.bound += group->work->is_bound;
-        }
+    for (const struct group *group; (group = table_next(&core->groups, &at));) {
+        const struct group_work *work = group->work;
+        const bool is_sampled = work && work->policy == policy;
+        census.groups += is_sampled + (work && work->judging && work->judging->policy == policy);
+        census.bound += is_sampled && work->is_bound;
+    }
     return census;
 }
 
@@ -223,8 +239,8 @@ static const char *check_runs(const struct core *core)
     LIST_EACH(worker, &core->workers, link)
         for (const struct list *at = worker->jobs.jobs.next; at != &worker->jobs.jobs; at = at->next) {
             struct job *job = container_of(at, struct job, link);
-            const struct engine *engine = job->stage == STAGE_RUN ? job_rollout(job)->engine : NULL;
-            if (engine && engine->is_other && engine->policy == job->group->work->policy)
+            const struct engine *engine = job_engine(job);
+            if (engine && engine->is_other && engine->policy == job_policy(job))
                 return "a rollout is on an engine that serves another tokenizer or template than "
                        "its group's";
         }

@@ -12,6 +12,8 @@ struct policy *policy_intern(struct core *core, struct slice name);
 void policy_forget_unused(struct core *core, struct policy *policy);
 void engine_set_policy(struct core *core, struct engine *engine, struct policy *policy);
 void policy_add_group(struct policy *policy, struct group_work *work);
+/* Its evaluations need engines of this policy; nothing of them binds it. */
+void policy_add_judged(struct policy *policy, struct group_work *work);
 void policy_take_group(struct core *core, struct group_work *work);
 /* After a restart: whether it is bound. */
 void policy_restore_group(struct group_work *work);

@@ -5,7 +5,7 @@
  * made again, or is held open by the engine.
  *
  * Each change has a number, core->engine_states at that moment. Workers are told of each (lane.engine)
- * and say in their beats which they have taken last; so a pause is complete once every run worker
+ * and say in their beats which they have taken last; so a pause is complete once every worker that calls engines
  * has taken it and none sees calls in flight. It has a bound and ends by itself then, here and in the
  * workers; on disk is when, so that it does for a broker that was killed meanwhile.
  */
@@ -41,7 +41,7 @@ static void tell(struct core *core, const struct worker *worker, const struct en
 void policy_tell(struct core *core, const struct worker *worker, uint64_t heard)
 {
     const struct engine *engine;
-    if (worker->stage == STAGE_RUN && heard < core->newest_state)
+    if (worker->calls_engines && heard < core->newest_state)
         LIST_EACH(engine, &core->engines, link)
             if (engine->state > heard)
                 tell(core, worker, engine);
@@ -52,7 +52,7 @@ void policy_changed(struct core *core, struct engine *engine)
     const struct worker *worker;
     engine->state = core->newest_state = ++core->engine_states;
     LIST_EACH(worker, &core->workers, link)
-        if (worker->stage == STAGE_RUN && !worker->hung)
+        if (worker->calls_engines && !worker->hung)
             tell(core, worker, engine);
 }
 
@@ -71,11 +71,9 @@ static void give_time(struct core *core, const struct engine *engine, int64_t ms
     const struct worker *worker;
     struct job *job;
     LIST_EACH(worker, &core->workers, link) {
-        if (worker->stage != STAGE_RUN)
-            continue;
         for (struct list *at = worker->jobs.jobs.next; at != &worker->jobs.jobs; at = at->next) {
             job = container_of(at, struct job, link);
-            if (job_rollout(job)->engine == engine && job->timer.place)
+            if (job_engine(job) == engine && job->timer.place)
                 heap_put(&core->timers, &job->timer, job->timer.key + ms);
         }
     }
@@ -110,7 +108,7 @@ static uint64_t still_to_come(const struct core *core, const struct engine *engi
     bool holds = strcmp(engine->calls, "hold") == 0;
     uint64_t count = holds ? 0 : engine->seen.calls;
     LIST_EACH(worker, &core->workers, link)
-        count += worker->stage == STAGE_RUN && !worker->hung && worker->heard < engine->state;
+        count += worker->calls_engines && !worker->hung && worker->heard < engine->state;
     return count;
 }
 

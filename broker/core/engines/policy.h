@@ -8,9 +8,9 @@
 
 struct call;
 
-/* What the engine serves, whether it may be called and with which credentials, to every run worker. */
+/* What the engine serves, whether it may be called and with which credentials, to every worker that calls engines. */
 void policy_changed(struct core *core, struct engine *engine);
-/* A run worker has not heard of what changed since `heard`. */
+/* The worker has not heard of what changed since `heard`. */
 void policy_tell(struct core *core, const struct worker *worker, uint64_t heard);
 void policy_restore(struct core *core, struct engine *engine, const struct core_engine *row);
 /* Nothing is known of its policy and its credentials any more, and it is not paused. */

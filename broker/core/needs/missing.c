@@ -99,9 +99,22 @@ struct slice missing_of(const struct core *core, const struct need *need, struct
     return slice_from_str(ret->text);
 }
 
+/* That of its runs there is one was asked at the submit. */
+static struct slice missing_judge(const struct group_work *work, struct missing *ret)
+{
+    const struct policy *policy = work->judging ? work->judging->policy : NULL;
+    ret->text[0] = '\0';
+    if (policy && !policy->engines)
+        add(ret->text, sizeof(ret->text), "an engine of the policy %s: sluice engine add URL --policy %s", policy->name,
+            policy->name);
+    return slice_from_str(ret->text);
+}
+
 struct slice missing_of_group(const struct core *core, const struct group_work *work, struct missing *ret)
 {
     const struct need *run = core->needs[work->run_need], *eval = core->needs[work->eval_need];
-    const struct slice missed = run ? missing_of(core, run, ret) : slice_of(NULL, 0);
-    return missed.len || !eval ? missed : missing_of(core, eval, ret);
+    struct slice missed = run ? missing_of(core, run, ret) : slice_of(NULL, 0);
+    if (!missed.len && eval)
+        missed = missing_of(core, eval, ret);
+    return missed.len ? missed : missing_judge(work, ret);
 }

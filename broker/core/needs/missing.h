@@ -15,7 +15,7 @@ struct missing {
  * worker, in whatever state, offers all of it.
  */
 struct slice missing_of(const struct core *core, const struct need *need, struct missing *ret);
-/* Of the first stage of a live group's that lacks something. */
+/* Of the first stage of a live group's that lacks something; last, the engines of its judges' policy. */
 struct slice missing_of_group(const struct core *core, const struct group_work *work, struct missing *ret);
 /* "the evaluator grade", "the agent mine and the tools look.up and sum" */
 void need_print(const struct need *need, char *ret, size_t size);

@@ -11,17 +11,17 @@
 #include "broker/core/state/effects.h"
 #include "broker/core/state/state.h"
 
-/* So many of those of a policy, in their order; false: there is none. */
-static bool release_of(struct core *core, const struct policy *policy, size_t most)
+/* So many of a stage's that wait for a policy's engines, in their order; false: there is none. */
+static bool release_of(struct core *core, enum stage stage, const struct policy *policy, size_t most)
 {
     enum { SOME_MAX = 64 };
-    struct queue *blocked = &core->queues[PLACE_BLOCKED][STAGE_RUN];
+    struct queue *blocked = &core->queues[PLACE_BLOCKED][stage];
     struct job *jobs[SOME_MAX];
     size_t count = 0;
     for (struct list *at = blocked->jobs.next; at != &blocked->jobs && count < most && count < SOME_MAX;
          at = at->next) {
         struct job *job = container_of(at, struct job, link);
-        if (job->group->work->policy == policy)
+        if (job_policy(job) == policy)
             jobs[count++] = job;
     }
     for (size_t i = count; i-- > 0;)
@@ -31,16 +31,21 @@ static bool release_of(struct core *core, const struct policy *policy, size_t mo
 
 void blocked_release(struct core *core)
 {
-    struct queue *blocked = &core->queues[PLACE_BLOCKED][STAGE_RUN];
-    while (blocked->count)
-        job_queue(core, container_of(blocked->jobs.prev, struct job, link), true);
+    for (enum stage stage = STAGE_RUN; stage < STAGE_COUNT; stage++) {
+        struct queue *blocked = &core->queues[PLACE_BLOCKED][stage];
+        while (blocked->count)
+            job_queue(core, container_of(blocked->jobs.prev, struct job, link), true);
+    }
 }
 
 void blocked_release_capacity(struct core *core, const struct engine *engine)
 {
     struct policy *policy = engine->policy;
-    if (policy && policy->is_waited)
-        policy->is_waited = release_of(core, policy, SIZE_MAX); /* so that turns and priorities count among them */
+    if (!policy || !policy->is_waited)
+        return;
+    policy->is_waited = false; /* all of them, so that turns and priorities count among them */
+    for (enum stage stage = STAGE_RUN; stage < STAGE_COUNT; stage++)
+        policy->is_waited |= release_of(core, stage, policy, SIZE_MAX);
 }
 
 static void image_let_one(struct core *core, struct image *image)
@@ -75,7 +80,9 @@ static void let_one(struct core *core, struct breaker *breaker)
 {
     heap_remove(&core->breakers, &breaker->timer);
     if (!breaker->of_image) {
-        release_of(core, container_of(breaker, struct engine, breaker)->policy, 1);
+        const struct policy *policy = container_of(breaker, struct engine, breaker)->policy;
+        if (!release_of(core, STAGE_RUN, policy, 1))
+            release_of(core, STAGE_EVAL, policy, 1);
         breaker_await(core, breaker);
         return;
     }

@@ -8,7 +8,7 @@
 
 struct image;
 
-/* Runs that wait for an engine are queued again, in their order. */
+/* What waits for an engine is queued again, in its order. */
 void blocked_release(struct core *core);
 /* Those of the engine's policy, if they wait because its engines were full. */
 void blocked_release_capacity(struct core *core, const struct engine *engine);

@@ -24,7 +24,7 @@ static void emit_job(struct core *core, const struct job *job)
     struct rollout *rollout = job_rollout((struct job *)job);
     struct slice name = job_name(core, job);
     struct slice worker = effect_copy(core, worker_id(job->worker));
-    struct slice engine = effect_copy(core, engine_url(rollout ? rollout->engine : NULL));
+    struct slice engine = effect_copy(core, engine_url(job_engine(job)));
     size_t prefix = strlen(stage_wire(job->stage)) + 1;
     struct effect *send = effect_push(core, LANE_JOB);
     send->worker = worker;
@@ -37,14 +37,14 @@ static void emit_job(struct core *core, const struct job *job)
     send->sample = rollout ? job->sample : 0;
     send->token = job->token;
     send->attempt = job->attempt;
-    send->engine = job->stage == STAGE_RUN ? engine : slice_of(NULL, 0);
+    send->engine = engine;
     send->reads_record = job->stage == STAGE_EVAL && group->work->reads_record;
 }
 
 static void hand_out(struct core *core, struct job *job, struct worker *worker)
 {
     if (job_needs_engine(job))
-        rollout_set_engine(core, job_rollout(job), placing_choose(core, job_rollout(job)));
+        job_set_engine(core, job, placing_choose(core, job));
     if (job->attempt < ATTEMPTS_MAX)
         job->attempt++;
     core->counters.dispatched++;
@@ -68,7 +68,7 @@ static bool job_may_start(const struct core *core, const struct job *job)
     const struct image *image = job->group->work->image;
     if (job->stage == STAGE_INIT)
         return !image || breaker_lets(core, &image->breaker);
-    return !job_needs_engine(job) || engine_is_ready(core, job->group->work->policy);
+    return !job_needs_engine(job) || engine_is_ready(core, job_policy(job));
 }
 
 /* The worker with the fewest jobs that could run one alone, once it is idle. */
@@ -94,8 +94,8 @@ static bool is_unoffered(const struct core *core, const struct job *job)
 
 /*
  * The first job of a place that can run; those that lack an engine or an image are blocked. While
- * every engine is full the place waits as it is, so that turns and priorities stay what they are; where only those
- * of the job's policy are, it makes room for the jobs of others.
+ * every engine is full the runs wait as they are, so that turns and priorities stay what they are; where only those
+ * of the job's policy are, it makes room for the jobs of others. So it does among evaluations, most of which need no engine.
  */
 static struct job *next_job(struct core *core, enum place place, enum stage stage)
 {
@@ -106,11 +106,12 @@ static struct job *next_job(struct core *core, enum place place, enum stage stag
                 job_keep_back(core, job);
                 continue;
             }
-            if (!job_needs_engine(job) || placing_has_room(core, job->group->work->policy))
+            struct policy *policy = job_policy(job);
+            if (!policy || placing_has_room(core, policy))
                 return job;
-            if (!placing_has_room(core, NULL))
+            if (stage == STAGE_RUN && !placing_has_room(core, NULL))
                 return NULL;
-            job->group->work->policy->is_waited = true;
+            policy->is_waited = true;
         }
         job_block(core, job);
     }

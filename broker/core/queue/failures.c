@@ -43,7 +43,9 @@ static struct job_failures *take_failed(struct core *core, struct job *job, cons
     job_leave(core, job);
     core->counters.infra += failure->outcome == OUTCOME_INFRA;
     core->counters.task += failure->outcome == OUTCOME_TASK;
-    if (rollout && job->stage == STAGE_RUN && failure->outcome == OUTCOME_INFRA && failure->fault != FAULT_HANDLER)
+    if (failure->outcome == OUTCOME_INFRA &&
+        (job->stage == STAGE_RUN ? failure->fault != FAULT_HANDLER
+                                 : job->stage == STAGE_EVAL && failure->fault == FAULT_ENGINE))
         rollout->avoids_engine = true;
     struct job_failures *failures = history_note_failure(core, job, failure);
     fence(job);
@@ -67,6 +69,7 @@ static void run_again(struct core *core, struct job *job)
     persist->rollout = rollout_id;
     persist->sample = job->sample;
     rollout->is_run_again = true;
+    rollout->avoids_engine = false;
     rollout->record_bytes = 0;
     free(rollout->detail);
     rollout->detail = NULL;

@@ -29,6 +29,14 @@ struct slice group_task_id(const struct group *group)
     return slice_from_str((const char *)&group->work->rollouts[group->samples]);
 }
 
+static void create_judging(struct core *core, struct group_work *work, size_t samples, struct slice name)
+{
+    struct policy *policy = policy_intern(core, name);
+    work->judging = core_alloc(core, 1, sizeof(*work->judging) + samples * sizeof(struct engine *));
+    if (policy && work->judging)
+        policy_add_judged(policy, work);
+}
+
 static struct group_work *create_work(struct core *core, struct group *group, const struct core_task *task)
 {
     size_t rollouts = group->samples * sizeof(struct rollout);
@@ -46,6 +54,8 @@ static struct group_work *create_work(struct core *core, struct group *group, co
     struct policy *policy = task->needs_engine ? policy_intern(core, task->policy) : NULL;
     if (policy)
         policy_add_group(policy, work);
+    if (task->judge.len)
+        create_judging(core, work, group->samples, task->judge);
     for (unsigned stage = 0; stage < STAGE_COUNT; stage++)
         work->limit_ms[stage] = core_ms((uint64_t)task->limit_ms[stage]);
     image_join(core, work, task->image);
@@ -100,6 +110,7 @@ static void destroy_work(struct group *group)
     job_clear(&work->init);
     list_remove(&work->link);
     free(work->init_layer);
+    free(work->judging);
     free(work);
 }
 
@@ -243,7 +254,7 @@ void rollout_end(struct core *core, struct rollout *rollout, const struct ending
     stream->owner->ended[ending->outcome]++;
     struct core_end end = describe_end(core, rollout, ending);
     emit_end(core, &end, ending);
-    rollout_set_engine(core, rollout, NULL);
+    rollout_leave_engines(core, rollout);
     job_clear(&rollout->job);
     group->work->live--;
     group_close(core, group);

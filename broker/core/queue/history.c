@@ -104,10 +104,9 @@ struct job_failures *history_note(struct core *core, struct job *job, const char
 
 struct job_failures *history_note_failure(struct core *core, struct job *job, const struct failure *failure)
 {
-    const struct rollout *rollout = job_rollout(job);
     char what[SENTENCE_MAX];
     struct slice at_fault = slice_from_str(fault_wire(failure->fault));
-    struct slice engine = failure->fault == FAULT_ENGINE && rollout ? engine_url(rollout->engine) : slice_of(NULL, 0);
+    struct slice engine = failure->fault == FAULT_ENGINE ? engine_url(job_engine(job)) : slice_of(NULL, 0);
     snprintf(what, sizeof(what), "%s on %.*s%s%.*s%s%.*s", outcome_wire(failure->outcome),
              SLICE_ARG(fit(failure->worker, 64)), at_fault.len ? ", " : "", SLICE_ARG(at_fault), engine.len ? " " : "",
              SLICE_ARG(fit(engine, 64)));

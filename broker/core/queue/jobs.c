@@ -72,21 +72,21 @@ static void count_wait(struct core *core, struct job *job)
 
 static void end_lease(struct core *core, struct job *job)
 {
-    struct rollout *rollout = job_rollout(job);
+    struct engine *engine = job_engine(job);
     struct worker *worker = job->worker;
     core->leased[job->stage]--;
     job_progress_forget(core, job);
     fair_queue_release(core, job);
-    if (job->stage == STAGE_RUN && rollout->engine)
-        rollout->engine->live--;
+    if (engine)
+        engine->live--;
     breaker_leave(core, job_breaker(job), job);
     if (worker->isolated == job)
         worker->isolated = NULL;
     job->worker = NULL;
     job->place = PLACE_NONE;
     worker_refresh(core, worker);
-    if (job->stage == STAGE_RUN && rollout->engine)
-        engine_note(core, rollout->engine, ENGINE_CAPACITY);
+    if (engine)
+        engine_note(core, engine, ENGINE_CAPACITY);
 }
 
 void job_leave(struct core *core, struct job *job)
@@ -148,7 +148,7 @@ void job_orphan(struct core *core, struct job *job)
 
 void job_give_pause(struct core *core, struct job *job)
 {
-    const struct engine *engine = job->stage == STAGE_RUN ? job_rollout(job)->engine : NULL;
+    const struct engine *engine = job_engine(job);
     if (engine && engine_is_paused(engine))
         set_timer(core, job, job->timer.key + engine->resume_ms - core->now_ms);
 }
@@ -170,8 +170,8 @@ void job_lease(struct core *core, struct job *job, struct worker *worker, uint64
     }
     core->leased[job->stage]++;
     fair_queue_lease(core, job);
-    if (job->stage == STAGE_RUN && rollout->engine)
-        rollout->engine->live++;
+    if (job_engine(job))
+        job_engine(job)->live++;
     breaker_enter(core, job_breaker(job), job);
     if (isolated && worker->jobs.count == 1)
         worker->isolated = job;

@@ -27,7 +27,8 @@ struct core_task {
     struct slice policy; /* whose engines it needs; empty: the usual one's */
     /* What a stage needs a worker's handlers to offer: "agent:mine tool:look.up", sorted, blanks between; empty: nothing. */
     struct slice needs[STAGE_COUNT];
-    bool reads_record; /* its evaluator is given the run's record */
+    bool reads_record;  /* its evaluator is given the run's record */
+    struct slice judge; /* the policy whose engines its evaluator needs; empty: it needs none */
 };
 
 /* Who a message came from. Where nobody is asked for a key, all are one admin without a name. */

@@ -72,7 +72,7 @@ struct rollout {
     uint32_t wait_ms, run_ms; /* by core_ms */
     uint32_t record_bytes;    /* of its run's record */
     uint8_t run_outcome;
-    bool avoids_engine : 1;       /* its last run there was an infra outcome */
+    bool avoids_engine : 1;       /* its last job of this stage, on the engine that it has, was an infra outcome */
     bool is_run_again : 1;        /* what its first run left had gone from the store */
     bool was_told_to_migrate : 1; /* in the run that is leased */
     bool ended : 1;
@@ -82,6 +82,12 @@ _Static_assert(sizeof(struct job) <= 88 && sizeof(struct rollout) <= 128, "a mil
 
 /* ---- groups and rollouts ----------------------------------------------------------- */
 
+/* Of a group whose evaluator samples: whose engines, and the one that each rollout's evaluation is, or was last, on. */
+struct judging {
+    struct policy *policy;
+    struct engine *engines[]; /* one a rollout, or NULL; each holds a reference */
+};
+
 struct group_work {
     struct list link; /* in its stream's `live`, oldest first */
     uint64_t serial;  /* grows with each group */
@@ -89,7 +95,8 @@ struct group_work {
     bool needs_engine, init_done;
     bool is_bound;                /* a run of it was recorded, with its policy's identity */
     uint16_t run_need, eval_need; /* numbers in core->needs; 0: none */
-    struct policy *policy;        /* whose engines it needs; NULL: none */
+    struct policy *policy;        /* whose engines its runs need; NULL: none */
+    struct judging *judging;      /* NULL: its evaluations need no engine */
     uint8_t priority;             /* below PRIORITIES */
     bool reads_record;            /* its evaluator is given the run's record */
     uint32_t task_bytes;

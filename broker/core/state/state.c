@@ -162,7 +162,23 @@ struct rollout *job_rollout(struct job *job)
     return job->stage == STAGE_INIT ? NULL : container_of(job, struct rollout, job);
 }
 
-bool job_needs_engine(const struct job *job) { return job->stage == STAGE_RUN && job->group->work->needs_engine; }
+struct policy *job_policy(const struct job *job)
+{
+    const struct group_work *work = job->group->work;
+    if (job->stage == STAGE_EVAL)
+        return work->judging ? work->judging->policy : NULL;
+    return job->stage == STAGE_RUN ? work->policy : NULL;
+}
+
+struct engine *job_engine(const struct job *job)
+{
+    const struct judging *judging = job->group->work->judging;
+    if (job->stage == STAGE_EVAL)
+        return judging ? judging->engines[job->sample] : NULL;
+    return job->stage == STAGE_RUN ? job->group->work->rollouts[job->sample].engine : NULL;
+}
+
+bool job_needs_engine(const struct job *job) { return job_policy(job) != NULL; }
 
 struct need *job_need(const struct core *core, const struct job *job)
 {

@@ -184,6 +184,9 @@ struct job *job_find(struct core *core, struct slice name);
 /* ---- jobs and engines ---------------------------------------------------------------- */
 
 struct rollout *job_rollout(struct job *job); /* NULL for an init job */
+/* Whose engines its stage needs, and the one that it is, or was last, on in that stage; NULL: none. */
+struct policy *job_policy(const struct job *job);
+struct engine *job_engine(const struct job *job);
 bool job_needs_engine(const struct job *job);
 /* What its stage needs of handlers; NULL: nothing. */
 struct need *job_need(const struct core *core, const struct job *job);

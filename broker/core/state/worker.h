@@ -42,12 +42,13 @@ struct worker {
     int64_t beat_ms, progress_ms; /* last beat; last beat with progress */
     uint64_t progress;
     struct drain drain;
-    struct load_report *loads;        /* run: what it sees of engines ... */
+    struct load_report *loads;        /* run, eval: what it sees of engines ... */
     size_t load_count, load_capacity; /* ... one each */
-    uint64_t heard;                   /* run: the newest lane.engine it has taken */
+    uint64_t heard;                   /* run, eval: the newest lane.engine it has taken */
     uint32_t counted;                 /* its slots in core->slots */
     bool draining, stalled;
-    bool hung; /* its lane is closed until it makes progress */
+    bool calls_engines; /* a run worker, or an eval worker that says so: one of an earlier release does not */
+    bool hung;          /* its lane is closed until it makes progress */
     uint32_t id_len;
     char id[];
 };

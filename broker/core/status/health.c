@@ -34,6 +34,21 @@ static bool is_aside(const struct core *core, const struct engine *engine)
     return breaker_state(core, &engine->breaker) != BREAKER_CLOSED;
 }
 
+static size_t count_blocked(const struct core *core)
+{
+    return core->queues[PLACE_BLOCKED][STAGE_RUN].count + core->queues[PLACE_BLOCKED][STAGE_EVAL].count;
+}
+
+/* A policy that evaluations wait for and no engine is of; NULL: there is none. */
+static const struct policy *find_judgeless(const struct core *core)
+{
+    const struct job *job;
+    LIST_EACH(job, &core->queues[PLACE_BLOCKED][STAGE_EVAL].jobs, link)
+        if (!job_policy(job)->engines)
+            return job_policy(job);
+    return NULL;
+}
+
 static bool is_silent(const struct core *core, const struct engine *engine)
 {
     (void)core;
@@ -137,7 +152,8 @@ static void note_shortages(const struct core *core, json_t *reasons)
     size_t silent = count_engines(core, is_silent, &first);
     size_t failing = count_node_errors(core, &worker);
     size_t others = count_engines(core, is_other, &first);
-    size_t blocked = core->queues[PLACE_BLOCKED][STAGE_RUN].count;
+    const size_t blocked = count_blocked(core);
+    const struct policy *judgeless = find_judgeless(core);
     uint64_t unoffered = count_all_unoffered(core);
     if (aside)
         say(reasons, "%zu of %zu engines are set aside after faults in a row", aside, core->engines_registered);
@@ -150,7 +166,9 @@ static void note_shortages(const struct core *core, json_t *reasons)
         say(reasons, "%zu of %zu engines serve another tokenizer or chat template than their policy", others,
             core->engines_registered);
     if (blocked && !core->engines_registered)
-        say(reasons, "%zu run jobs wait for an engine, and none is registered", blocked);
+        say(reasons, "%zu jobs wait for an engine, and none is registered", blocked);
+    else if (judgeless)
+        say(reasons, "evaluations wait for an engine of the policy %s, and none is registered", judgeless->name);
     if (unoffered)
         say(reasons, "%" PRIu64 " rollouts wait for what no worker's handlers offer", unoffered);
     if (core->store.error[0])
@@ -250,8 +268,8 @@ static void advise_breakers(const struct core *core, json_t *advice)
     if (engines_open)
         say(advice,
             "%zu of %zu engines are set aside after faults in a row, %s among them, and "
-            "%zu run jobs wait; each is tried again by itself: look at their logs",
-            engines_open, core->engines_registered, first->url, core->queues[PLACE_BLOCKED][STAGE_RUN].count);
+            "%zu jobs wait; each is tried again by itself: look at their logs",
+            engines_open, core->engines_registered, first->url, count_blocked(core));
     if (images_open)
         say(advice,
             "%zu images are set aside after faults in a row, and %zu groups wait for "
@@ -348,6 +366,17 @@ static void advise_node_error(const struct core *core, json_t *advice)
             first->node_error);
 }
 
+static void advise_engines(const struct core *core, json_t *advice)
+{
+    const struct policy *judgeless = find_judgeless(core);
+    if (count_blocked(core) && !core->engines_registered)
+        say(advice, "%zu jobs need an engine and none is registered: sluice engine add URL", count_blocked(core));
+    if (judgeless)
+        say(advice,
+            "evaluations need an engine of the policy %s and none is registered: sluice engine add URL --policy %s",
+            judgeless->name, judgeless->name);
+}
+
 json_t *status_advice(struct view view)
 {
     const struct core *core = view.core;
@@ -363,9 +392,7 @@ json_t *status_advice(struct view view)
         advise_stage(core, advice, stage);
     advise_needs(core, advice);
     advise_offers(core, advice);
-    if (core->queues[PLACE_BLOCKED][STAGE_RUN].count && !core->engines_registered)
-        say(advice, "%zu run jobs need an engine and none is registered: sluice engine add URL",
-            core->queues[PLACE_BLOCKED][STAGE_RUN].count);
+    advise_engines(core, advice);
     advise_breakers(core, advice);
     advise_silence(core, advice);
     advise_unknown(core, advice);

@@ -29,7 +29,7 @@ static int64_t seconds_to(const struct core *core, int64_t due_ms)
     return due_ms > core->now_ms ? (due_ms - core->now_ms + 999) / 1000 : 0;
 }
 
-/* ---- what a run waits for ---------------------------------------------------------------------- */
+/* ---- what waits for an engine ---------------------------------------------------------------------- */
 
 static void say_engine(const struct core *core, const struct engine *engine, struct why *why)
 {
@@ -54,8 +54,10 @@ static void say_engine(const struct core *core, const struct engine *engine, str
         say(why, "the engine %.256s has as many rollouts as it takes", engine->url);
 }
 
-static void say_blocked_run(const struct core *core, const struct policy *policy, struct why *why)
+static void say_blocked_by_engines(const struct core *core, const struct job *job, struct why *why)
 {
+    const struct policy *policy = job_policy(job);
+    const bool is_usual = !policy || strcmp(policy->name, "default") == 0;
     const struct engine *engine, *first = NULL;
     uint64_t count = 0;
     LIST_EACH(engine, &core->engines, link)
@@ -64,8 +66,8 @@ static void say_blocked_run(const struct core *core, const struct policy *policy
             count++;
         }
     if (!first) {
-        say(why, "no engine is registered%s%.64s: sluice engine add URL", policy ? " for the policy " : "",
-            policy ? policy->name : "");
+        say(why, "no engine is registered%s%.64s: sluice engine add URL%s%.64s", policy ? " for the policy " : "",
+            policy ? policy->name : "", is_usual ? "" : " --policy ", is_usual ? "" : policy->name);
         return;
     }
     say_engine(core, first, why);
@@ -80,8 +82,8 @@ static void say_blocked_run(const struct core *core, const struct policy *policy
 static void say_blocked(const struct core *core, const struct job *job, struct why *why)
 {
     const struct image *image = job->group->work->image;
-    if (job->stage == STAGE_RUN)
-        say_blocked_run(core, job->group->work->policy, why);
+    if (job->stage != STAGE_INIT)
+        say_blocked_by_engines(core, job, why);
     else if (image)
         say(why, "its image %.256s is set aside, and is tried again in %lld s: %s", image->name,
             (long long)seconds_to(core, image->breaker.due_ms), image->breaker.why);
@@ -90,7 +92,7 @@ static void say_blocked(const struct core *core, const struct job *job, struct w
 static void say_queued(const struct core *core, const struct job *job, struct why *why)
 {
     const char *stage = stage_wire((enum stage)job->stage);
-    const struct policy *policy = job_needs_engine(job) ? job->group->work->policy : NULL;
+    const struct policy *policy = job_policy(job);
     const struct need *need = job_need(core, job);
     struct missing missing;
     const uint64_t slots = core->slots[job->stage];
@@ -101,7 +103,7 @@ static void say_queued(const struct core *core, const struct job *job, struct wh
     else if (need && missing_of(core, need, &missing).len)
         say(why, "it waits for %s", missing.text);
     else if (policy && !placing_has_room(core, policy))
-        say_blocked_run(core, policy, why);
+        say_blocked_by_engines(core, job, why);
     else if (job->place == PLACE_ISOLATED)
         say(why, "it waits to run alone on an idle %s worker, as two workers were lost with it", stage);
     else

@@ -48,7 +48,7 @@ void handle_engine_load(struct core *core, const struct call *call)
     const struct msg_engine_load *in = call->in;
     struct worker *worker;
     struct engine *engine = engine_find(core, in->url);
-    if (!worker_speaks(core, call, in->worker, &worker) || !worker || worker->stage != STAGE_RUN || !engine)
+    if (!worker_speaks(core, call, in->worker, &worker) || !worker || !worker->calls_engines || !engine)
         return; /* of a worker not registered yet, or an engine that is no more */
     load_replace(core, worker, &(struct load_report){engine, in->runs, in->tokens, in->calls});
     engine_identify(core, engine, in->tokenizer_digest, in->template_digest);

@@ -130,7 +130,7 @@ static void migrate(struct core *core, struct job *job, struct engine *to)
     }
     if (to)
         to->live++;
-    rollout_set_engine(core, rollout, to);
+    job_set_engine(core, job, to);
     job_give_pause(core, job);
     core->counters.migrated++;
 }

@@ -84,6 +84,7 @@ static void run_done(struct core *core, struct job *job, const struct msg_job_re
     rollout->run_outcome = (uint8_t)outcome;
     rollout->detail = core_strdup(core, in->detail);
     rollout->record_bytes = (uint32_t)in->record.len;
+    rollout->avoids_engine = false;
     job_begin_stage(job, STAGE_EVAL);
     job_queue(core, job, false);
 }
@@ -91,6 +92,9 @@ static void run_done(struct core *core, struct job *job, const struct msg_job_re
 static void eval_ok(struct core *core, struct job *job, const struct msg_job_result *in)
 {
     enum outcome outcome = (enum outcome)job_rollout(job)->run_outcome;
+    struct engine *judge = in->has_reward ? job_engine(job) : NULL;
+    if (judge)
+        engine_works(core, judge);
     job_end(core, job,
             &(struct ending){.outcome = outcome,
                              .trainable = outcome_is_trainable(outcome) && !(in->has_filtered && in->filtered),
@@ -207,14 +211,12 @@ static struct job *find_ended(struct core *core, const struct call *call, enum o
 
 static void take_note(struct core *core, struct job *job, const struct msg_job_result *in)
 {
-    struct rollout *rollout = job_rollout(job);
     if (job->stage == STAGE_INIT)
         job->group->work->init_ms = core_ms(in->ms);
-    if (job->stage != STAGE_RUN)
-        return;
-    rollout->run_ms = core_ms(in->ms);
+    if (job->stage == STAGE_RUN)
+        job_rollout(job)->run_ms = core_ms(in->ms);
     if (job->token != in->token) /* another dispatch's engine: unknown by now */
-        rollout_set_engine(core, rollout, NULL);
+        job_set_engine(core, job, NULL);
 }
 
 void handle_job_result(struct core *core, const struct call *call)

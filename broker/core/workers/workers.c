@@ -200,10 +200,8 @@ void workers_tick(struct core *core)
 /* It runs on an engine whose results its group does not take. */
 static bool runs_elsewhere(const struct job *job, uint64_t token)
 {
-    const struct engine *engine = job->stage == STAGE_RUN && job->token == token
-                                      ? job_rollout((struct job *)(uintptr_t)job)->engine
-                                      : NULL;
-    return engine && engine->is_other && engine->policy == job->group->work->policy;
+    const struct engine *engine = job->token == token ? job_engine(job) : NULL;
+    return engine && engine->is_other && engine->policy == job_policy(job);
 }
 
 /* Whether the job may become this worker's because it says that it holds it. */
@@ -217,9 +215,8 @@ static bool is_adoptable(const struct job *job, const struct worker *worker, uin
 
 static void adopt(struct core *core, struct worker *worker, struct job *job, uint64_t token)
 {
-    struct rollout *rollout = job_rollout(job);
-    if (rollout && job->token != token) /* which engine that dispatch had is not known */
-        rollout_set_engine(core, rollout, NULL);
+    if (job->token != token) /* which engine that dispatch had is not known */
+        job_set_engine(core, job, NULL);
     if (job->attempt == 0)
         job->attempt = 1;
     core->counters.adopted++;
@@ -306,6 +303,7 @@ static void note_beat(struct core *core, struct worker *worker, const struct msg
     set_text(core, &worker->kernel, in->kernel);
     set_text(core, &worker->node_error, in->node_error);
     worker->sandboxes = (uint32_t)in->sandboxes;
+    worker->calls_engines = worker->stage == STAGE_RUN || (worker->stage == STAGE_EVAL && in->has_engines);
     offers_say(core, worker, in->offers);
 }
 

@@ -42,7 +42,8 @@ static int add_group(struct ledger *ledger, const struct effect *effect, int64_t
         FACT(summary->limit_ms[STAGE_EVAL]), FACT(summary->total_ms), FACT(summary->bytes),
         TEXT(summary ? summary->policy : slice_of("", 0)), MAYBE_TEXT(task_member(effect->task, "metadata")),
         summary ? MAYBE_TEXT(summary->needs[STAGE_RUN]) : NOTHING,
-        summary ? MAYBE_TEXT(summary->needs[STAGE_EVAL]) : NOTHING, FACT(summary->reads_record), TEXT(effect->task));
+        summary ? MAYBE_TEXT(summary->needs[STAGE_EVAL]) : NOTHING, FACT(summary->reads_record),
+        summary ? MAYBE_TEXT(summary->judge) : NOTHING, TEXT(effect->task));
 #undef FACT
 }
 

@@ -125,6 +125,7 @@ static void read_summary(struct ledger *ledger, struct task_summary *ret)
         .policy = ledger_slice(ledger, all, 20),
         .needs = {[STAGE_RUN] = ledger_slice(ledger, all, 21), [STAGE_EVAL] = ledger_slice(ledger, all, 22)},
         .reads_record = ledger_number(ledger, all, 23) != 0,
+        .judge = ledger_slice(ledger, all, 24),
         .limit_ms = {[STAGE_INIT] = ledger_number(ledger, all, 14),
                      [STAGE_RUN] = ledger_number(ledger, all, 15),
                      [STAGE_EVAL] = ledger_number(ledger, all, 16)},

@@ -108,6 +108,9 @@ static inline void take_job(struct model *model, struct sim_worker *worker, cons
         assert_false(find_rollout(model, effect->rollout)->doomed);
         assert_int_equal(find_rollout(model, effect->rollout)->run_done, effect->stage == STAGE_EVAL);
         assert_true(effect->stage != STAGE_RUN || !task.needs_engine || effect->engine.len);
+        assert_int_equal(effect->stage == STAGE_EVAL && effect->engine.len,
+                         effect->stage == STAGE_EVAL && task.judge.len);
+        model->judged += effect->stage == STAGE_EVAL && task.judge.len;
     }
     if (task.needs[effect->stage].len) { /* it said so */
         char names[64];

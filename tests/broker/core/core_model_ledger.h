@@ -131,6 +131,7 @@ struct model {
     int64_t skew_ms;                                      /* of the wall clock */
     uint64_t ends, restarts, deaths, failures;
     uint64_t foreign, drained, migrations, mixed;
+    uint64_t judged;                 /* evaluations that were given an engine */
     uint64_t offered, withheld;      /* jobs that went to who offers what they need; changes of offers */
     uint64_t again, crossed, forged; /* runs done again; results of one that came in the next; made-up ones */
     unsigned marks;
@@ -227,6 +228,9 @@ static inline struct core_task task_of(struct slice id)
                               .needs_engine = number % 3 == 0,
                               .needs = {[STAGE_RUN] = slice_from_str(number % 6 < 4 ? NULL : run_needs[number % 3]),
                                         [STAGE_EVAL] = slice_from_str(number % 8 < 5 ? NULL : eval_needs[number % 2])},
+                              .judge = slice_from_str(number % 5 == 2   ? "other"
+                                                      : number % 5 == 4 ? "default"
+                                                                        : NULL),
                               .limit_ms = {5000, 8000, 5000},
                               .policy = slice_from_str(number % 12 ? NULL : "other"),
                               .total_ms = number % 7 ? 0 : 10000 + number * 100};

@@ -139,7 +139,7 @@ static inline void hear(struct fuzz_worker *worker, const struct effect *effect)
     switch (read_message(effect->bytes, &in, sizeof(in))) {
     case MSG_lane_hello: worker->epoch = in.lane_hello.epoch; break;
     case MSG_lane_engine:
-        must(worker->stage == STAGE_RUN && in.lane_engine.has_calls == in.lane_engine.has_resume_ms);
+        must(worker->stage != STAGE_INIT && in.lane_engine.has_calls == in.lane_engine.has_resume_ms);
         worker->heard = in.lane_engine.state;
         break;
     case MSG_engine_probe: must(worker->stage == STAGE_RUN); break;
@@ -161,6 +161,7 @@ static inline void take_job(struct world *world, struct fuzz_worker *worker, con
         const struct row_rollout *row = rows_rollout(&world->rows, effect->rollout, NULL);
         must(!row->ended && row->run_done == (effect->stage == STAGE_EVAL));
         must(effect->stage != STAGE_RUN || !world->rows.tasks[group->task].needs_engine || effect->engine.len);
+        must(effect->stage != STAGE_EVAL || !world->rows.tasks[group->task].judge.len || effect->engine.len);
     }
     if (worker->count == HELD_MAX)
         return;

@@ -447,7 +447,7 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
     struct model *model = calloc(1, sizeof(*model));
     uint64_t ends = 0, restarts = 0, deaths = 0, failures = 0;
     uint64_t foreign = 0, drained = 0, migrations = 0, mixed = 0;
-    uint64_t again = 0, crossed = 0, forged = 0, offered = 0, withheld = 0;
+    uint64_t again = 0, crossed = 0, forged = 0, offered = 0, withheld = 0, judged = 0;
     uint64_t doomed = 0, overtime = 0, abandoned = 0, set_aside = 0;
     unsigned first = only ? (unsigned)atoi(only) : 1, last = only ? first : SEEDS;
     for (unsigned seed = first; seed <= last; seed++) {
@@ -465,6 +465,7 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
         mixed += model->mixed;
         offered += model->offered;
         withheld += model->withheld;
+        judged += model->judged;
         doomed += model->doomed;
         overtime += model->overtime;
         abandoned += model->abandoned;
@@ -482,7 +483,8 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
                   (unsigned long long)again, (unsigned long long)crossed, (unsigned long long)forged);
     print_message("%llu jobs went to who offers what they need, %llu changes of what is offered\n",
                   (unsigned long long)offered, (unsigned long long)withheld);
-    assert_true(only || (offered > 2000 && withheld > 1000));
+    print_message("%llu evaluations were given an engine\n", (unsigned long long)judged);
+    assert_true(only || (offered > 2000 && withheld > 1000 && judged > 1000));
     assert_true(only || (again > 100 && crossed > 10 && forged > 1000));
     print_message("%llu requests for what is another's, %llu drains, %llu migrations, %llu results "
                   "sampled with "

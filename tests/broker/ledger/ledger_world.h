@@ -181,13 +181,14 @@ static inline bool tell_engine(void *context, const struct core_engine *row)
 static inline bool tell_group(void *context, const struct core_group_row *row)
 {
     assert_true(row->task_hash != 0);
-    return buffer_printf(context, "group %.*s %.*s x%llu task=%.*s init=%d %.*s %llu%s%.*s%s%.*s%s%.*s%s\n",
+    return buffer_printf(context, "group %.*s %.*s x%llu task=%.*s init=%d %.*s %llu%s%.*s%s%.*s%s%.*s%s%s%.*s\n",
                          SLICE_ARG(row->group), SLICE_ARG(row->stream), (unsigned long long)row->samples,
                          SLICE_ARG(row->task.id), row->init_done, SLICE_ARG(row->init_layer),
                          (unsigned long long)row->init_ms, row->task.policy.len ? " of " : "",
                          SLICE_ARG(row->task.policy), row->task.needs[STAGE_RUN].len ? " run needs " : "",
                          SLICE_ARG(row->task.needs[STAGE_RUN]), row->task.needs[STAGE_EVAL].len ? " eval needs " : "",
-                         SLICE_ARG(row->task.needs[STAGE_EVAL]), row->task.reads_record ? " and the record" : "");
+                         SLICE_ARG(row->task.needs[STAGE_EVAL]), row->task.reads_record ? " and the record" : "",
+                         row->task.judge.len ? " judged by " : "", SLICE_ARG(row->task.judge));
 }
 
 static inline bool tell_rollout(void *context, const struct core_rollout_row *row)

@@ -119,7 +119,9 @@ static void version_1_gets_what_later_ones_know(void **state)
     assert_int_equal(groups, 5);
 }
 
+#define AS_VERSION_15 "ALTER TABLE groups DROP COLUMN judge; PRAGMA user_version = 15;"
 #define AS_VERSION_14                                                                                                  \
+    AS_VERSION_15                                                                                                      \
     "ALTER TABLE groups DROP COLUMN run_needs; ALTER TABLE groups DROP COLUMN eval_needs;"                             \
     "ALTER TABLE groups DROP COLUMN reads_record; PRAGMA user_version = 14;"
 #define AS_VERSION_13                                                                                                  \
@@ -256,6 +258,20 @@ static void version_13_kept_no_metadata_and_no_verdicts(void **state)
     assert_false(got.has_metadata);
     assert_int_equal(ledger_load_trajectory(world->ledger, S("train"), 3, &got, NULL), 0);
     assert_false(got.has_metadata);
+}
+
+static void version_15_knew_no_judges(void **state)
+{
+    struct world *world = *state;
+    struct core_task summary = {.id = S("add"), .judge = S("critic")};
+    struct effect judged = group("a", "train", 1);
+    judged.summary = &summary;
+    commit_one(world, judged);
+    reopen(world);
+    assert_non_null(strstr(restored(world), "task=add init=0  0 judged by critic\n"));
+    take_back(world, AS_VERSION_15);
+    open_ledger(world);
+    assert_non_null(strstr(restored(world), "task=add init=0  0\n"));
 }
 
 static void version_14_did_not_keep_what_stages_need(void **state)
@@ -458,6 +474,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(version_1_restores_what_it_held_and_goes_on),
         TEST(version_1_gets_what_later_ones_know),
+        TEST(version_15_knew_no_judges),
         TEST(version_14_did_not_keep_what_stages_need),
         TEST(version_13_kept_no_metadata_and_no_verdicts),
         TEST(version_12_knew_no_policies_and_not_what_engines_serve),

@@ -145,7 +145,7 @@ static void runs_without_an_engine_degrade(void **state)
     world_submit(world, "g", 2);
     world_engine(world, MSG_engine_remove, "http://127.0.0.1:8080");
     world_result(world, "i1", "init:g", token_of(world, "init:g"), "ok");
-    expect_health(world, "degraded", "2 run jobs wait for an engine, and none is registered");
+    expect_health(world, "degraded", "2 jobs wait for an engine, and none is registered");
     world_close(world);
 }
 

@@ -72,7 +72,7 @@ static void status_get_is_answered_and_advises_on_engines(void **state)
     world_say(world, "operator", MSG_status_get, &in);
     expect_answer(world, MSG_status);
     json_t *status = status_of(world);
-    assert_true(advises(status, "2 run jobs need an engine"));
+    assert_true(advises(status, "2 jobs need an engine"));
     json_decref(status);
     world_close(world);
 }
