@@ -31,7 +31,7 @@ A script's "breaks" names rules that it breaks in all it does: "specials" (reads
 A rule's "tokens" is how many were asked for; its "ids" are a reply's own. A script's "reply" is that of rules without one.
 A script's "model" is the model_path it says it serves. "{version}" in a
 reply stands for what the file "version_path" of the script holds, when the request came and when it is answered: two,
-joined by a '+', if that differs. With "cleans" /detokenize drops blanks before full stops and commas.
+joined by a '+', if that differs; "{verdict}" for the last label of a verdict that a judge was asked for. With "cleans" /detokenize drops blanks before full stops and commas.
 With a "dialect" it speaks as another server does (scripted_dialects.py); a rule without
 a "path" is then of whichever route samples.
 With "credentials", "user:password", whoever does not give them (Basic) gets 401, and the log a line with path "denied".
@@ -327,7 +327,7 @@ class Engine:
                 if ((rule["path"] == path if "path" in rule else prompt is not None) and rule.get("call", call) == call
                         and rule.get("tokens", asked) == asked and rule.get("if", "") in user and self.used.get(i, 0) < rule.get("times", 1 << 60)):
                     self.used[i] = self.used.get(i, 0) + 1
-                    return rule, turn
+                    return dict(rule, labels=re.findall("VERDICT-[0-9a-f]+", user)), turn
         return {}, turn
 
     def prefix(self):
@@ -344,6 +344,7 @@ class Engine:
             return rule["ids"]
         replies = rule.get("replies") or [rule.get("reply", self.script.get("reply", "ok"))]
         text = replies[max(0, min(turn, len(replies) - 1))]
+        text = text.replace("{verdict}", (rule.get("labels") or [""])[-1])
         if "{version}" in text:
             before, now = rule["version"], rule["now"]
             text = text.replace("{version}", now if before == now else before + "+" + now)

@@ -8,6 +8,7 @@ extern const struct evaluator evaluator_command;                                
 extern const struct evaluator evaluator_verifier;                                /* evaluators/verifier/verifier.c */
 extern const struct evaluator evaluator_code;                                    /* evaluators/code/code.c */
 extern const struct evaluator evaluator_math, evaluator_choice, evaluator_exact; /* evaluators/answers/answers.c */
+extern const struct evaluator evaluator_judge;                                   /* evaluators/judge/judge.c */
 
 const struct evaluator *evaluator_find(const char *name); /* NULL: no such evaluator */
 

@@ -75,7 +75,7 @@ static bool beat_encode(struct worker *worker, struct buffer *out)
         .draining = worker->state != WORKER_WORKING || running_slots(&worker->running, worker->plan.given.slots) == 0,
         .epoch = worker->epoch,
         .engines = worker->engines_heard,
-        .has_engines = worker->plan.stage == STAGE_RUN,
+        .has_engines = worker->plan.stage != STAGE_INIT,
         .jobs = {buffer_peek(&packed), (uint32_t)(worker->running.live_count + worker->outbox.count)},
     };
     say_node(worker, &beat);

@@ -16,6 +16,7 @@
 #include "workers/handlers/roles/agent.h"
 #include "workers/handlers/roles/evaluator.h"
 #include "workers/handlers/roles/tool.h"
+#include "workers/jobs/job_engine.h"
 #include "workers/sandbox/command.h"
 #include "workers/sandbox/requests.h"
 #include "workers/stages/kinds.h"
@@ -102,20 +103,6 @@ static void sandbox_init(struct job *job)
 }
 
 /* ---- run ---------------------------------------------------------------------------------- */
-
-static bool find_engine(struct job *job, struct engine **ret)
-{
-    char url[MESSAGE_MAX(job_start, engine) + 1];
-    if (!job->start.has_engine) {
-        job_set_outcome(job, OUTCOME_INFRA, "the agent needs an engine and the job names none");
-        return false;
-    }
-    snprintf(url, sizeof(url), "%.*s", SLICE_ARG(job->start.engine));
-    *ret = engines_get(job->context->engines, url);
-    if (!*ret)
-        job_set_fault(job, OUTCOME_INFRA, FAULT_NODE, "no engine can be made for %s: out of memory", url);
-    return *ret != NULL;
-}
 
 static bool wants_kernels(const struct task *task)
 {
@@ -274,7 +261,8 @@ static void sandbox_run(struct job *job)
     struct engine *engine = NULL;
     const struct agent *built_in = agent_find(job->task->agent_kind), *agent = built_in ? built_in : &agent_handler;
     const bool needs_engine = built_in ? agent->needs_engine : task_needs_engine(job->task);
-    if ((!needs_engine || find_engine(job, &engine)) && (!agent->needs_sandbox || open_run_sandbox(job, &stage)))
+    if ((!needs_engine || (engine = job_find_engine(job, "the agent"))) &&
+        (!agent->needs_sandbox || open_run_sandbox(job, &stage)))
         run_agent(job, agent, engine, &stage);
     stage_confirm(job, &stage);
     stage_sandbox_close(&stage);

@@ -14,20 +14,13 @@
 
 enum { PROBE_MS = 2000 };
 
-static bool register_all(const struct up *up)
+/* Of that policy; NULL: the usual one. */
+static bool register_each(struct sluice_client *client, const struct texts *engines, const char *policy)
 {
-    const struct texts *engines = &up->options->engines;
-    AUTO_CLIENT *client = sluice_connect(up->url);
-    if (client && up->allow_plaintext)
-        sluice_allow_plaintext(client);
-    if (client && up->options->keys && sluice_set_key(client, up->admin_key)) {
-        cli_say("%s", sluice_error(client));
-        return false;
-    }
-    for (size_t i = 0; i < engines->count && client; i++) {
+    for (size_t i = 0; i < engines->count; i++) {
         struct fail fail;
         struct slice shown = url_shown(slice_from_str(engines->items[i]));
-        if (sluice_engine_add(client, engines->items[i])) {
+        if (sluice_engine_add_to(client, engines->items[i], 0, policy)) {
             cli_say("cannot register the engine %.*s: %s", SLICE_ARG(shown), sluice_error(client));
             return false;
         }
@@ -35,7 +28,20 @@ static bool register_all(const struct up *up)
             cli_say("warning: the engine %.*s does not answer: %s; rollouts will wait for it", SLICE_ARG(shown),
                     fail.text);
     }
-    return client != NULL;
+    return true;
+}
+
+static bool register_all(const struct up *up)
+{
+    AUTO_CLIENT *client = sluice_connect(up->url);
+    if (client && up->allow_plaintext)
+        sluice_allow_plaintext(client);
+    if (client && up->options->keys && sluice_set_key(client, up->admin_key)) {
+        cli_say("%s", sluice_error(client));
+        return false;
+    }
+    return client && register_each(client, &up->options->engines, NULL) &&
+           register_each(client, &up->options->judges, "judge");
 }
 
 int registrar_start(struct registrar *registrar, const struct up *up, struct fail *fail)

@@ -157,7 +157,7 @@ static bool start_children(struct up *up, size_t first, size_t end)
  */
 static bool register_engines(struct up *up)
 {
-    if (!up->options->engines.count)
+    if (!up->options->engines.count && !up->options->judges.count)
         return true;
     int64_t deadline_ms = clock_ms() + START_MS;
     struct fail fail;

@@ -149,6 +149,19 @@ static bool find_keys(struct up *up)
            keys_ensure(up->options->keys, ROLE_ADMIN, "up-admin", up->admin_key, sizeof(up->admin_key));
 }
 
+static int check_urls(const struct invocation *in, const char *option, const struct texts *urls)
+{
+    for (size_t i = 0; i < urls->count; i++) {
+        struct slice text = slice_from_str(urls->items[i]);
+        struct url url;
+        struct fail why;
+        if (url_parse(text, &url, &why) < 0)
+            return cli_usage(in->command, "--%s %.*s: that is no base URL: %s", option, SLICE_ARG(url_shown(text)),
+                             why.text);
+    }
+    return EXITS_OK;
+}
+
 static int check_use(const struct invocation *in)
 {
     const struct up_options *options = in->options;
@@ -162,14 +175,8 @@ static int check_use(const struct invocation *in)
     if (options->ipc && strlen(options->ipc) > IPC_DIRECTORY_MAX)
         return cli_usage(in->command, "--ipc: a socket's path must be shorter: at most %d characters, not %zu",
                          IPC_DIRECTORY_MAX, strlen(options->ipc));
-    for (size_t i = 0; i < options->engines.count; i++) {
-        struct slice text = slice_from_str(options->engines.items[i]);
-        struct url url;
-        struct fail why;
-        if (url_parse(text, &url, &why) < 0)
-            return cli_usage(in->command, "--llm %.*s: that is no base URL: %s", SLICE_ARG(url_shown(text)), why.text);
-    }
-    return EXITS_OK;
+    const int status = check_urls(in, "llm", &options->engines);
+    return status != EXITS_OK ? status : check_urls(in, "judge", &options->judges);
 }
 
 static int run_up(const struct invocation *in)
@@ -204,6 +211,8 @@ static int run_up(const struct invocation *in)
 static const struct option options[] = {
     {"llm", OPTION_LIST, offsetof(struct up_options, engines), "URL",
      "An LLM inference server to register (docs/engines.md)."},
+    {"judge", OPTION_LIST, offsetof(struct up_options, judges), "URL",
+     "One that judges, of the policy judge (docs/judges.md)."},
     {"data", OPTION_TEXT, offsetof(struct up_options, data), "DIR", "Where the ledger, the store and the cache are.",
      .text = "sluice-data"},
     {"init", OPTION_NUMBER, offsetof(struct up_options, init), "N", "Worker processes of stage init.", .preset = 1,
