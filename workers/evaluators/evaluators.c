@@ -10,8 +10,8 @@ static const struct evaluator evaluator_none = {
     .run = run_none,
 };
 
-static const struct evaluator *const evaluators[] = {&evaluator_none, &evaluator_command, &evaluator_verifier,
-                                                     &evaluator_code, &evaluator_math,    &evaluator_choice,
+static const struct evaluator *const evaluators[] = {&evaluator_none,  &evaluator_command, &evaluator_verifier,
+                                                     &evaluator_code,  &evaluator_math,    &evaluator_choice,
                                                      &evaluator_exact, &evaluator_judge};
 
 const struct evaluator *evaluator_find(const char *name)
