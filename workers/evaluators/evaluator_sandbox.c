@@ -106,16 +106,31 @@ static int own_work(void *arg, const atomic_bool *stop)
     return code < 0 ? code : layer_dir_seal(&own->room->layers[own->room->layer_count - 1], own->fail);
 }
 
-int evaluator_sandbox_open(struct stage_sandbox *room, struct job *job, struct fail *fail)
+static int add_own(struct stage_sandbox *room, struct job *job, struct fail *fail)
 {
     struct own own = {.job = job, .room = room, .fail = fail};
+    return offload_run(own_work, &own, fail);
+}
+
+int evaluator_sandbox_open_fresh(struct stage_sandbox *room, struct job *job, struct fail *fail)
+{
+    int code = stage_sandbox_find_image(room, job, fail);
+    if (code == 0)
+        code = stage_sandbox_add_init(room, job, fail);
+    if (code == 0 && job->task->eval_file_count)
+        code = add_own(room, job, fail);
+    return code < 0 ? code : stage_sandbox_open(room, job, fail);
+}
+
+int evaluator_sandbox_open(struct stage_sandbox *room, struct job *job, struct fail *fail)
+{
     int code = stage_sandbox_find_image(room, job, fail);
     if (code == 0)
         code = stage_sandbox_add_init(room, job, fail);
     if (code == 0)
         code = stage_sandbox_add_run(room, job, fail);
     if (code == 0 && (job->task->eval_file_count || job->task->eval_reward_file || task_has_verifier(job->task)))
-        code = offload_run(own_work, &own, fail);
+        code = add_own(room, job, fail);
     if (code == 0)
         code = stage_sandbox_open(room, job, fail);
     return code < 0 ? code : judged_write(room->sandbox, job, fail);

@@ -11,5 +11,7 @@
 
 /* `stage` is all zero but for its part; stage_sandbox_close it whatever happened. Errors are those of stage_end_failed. */
 int evaluator_sandbox_open(struct stage_sandbox *stage, struct job *job, struct fail *fail);
+/* Without the agent's files, and without /run/sluice's: of image, init layer and the evaluator's files. */
+int evaluator_sandbox_open_fresh(struct stage_sandbox *stage, struct job *job, struct fail *fail);
 
 #endif

@@ -12,7 +12,7 @@ static const struct evaluator evaluator_none = {
 
 static const struct evaluator *const evaluators[] = {&evaluator_none,  &evaluator_command, &evaluator_verifier,
                                                      &evaluator_code,  &evaluator_math,    &evaluator_choice,
-                                                     &evaluator_exact, &evaluator_judge};
+                                                     &evaluator_exact, &evaluator_judge,   &evaluator_swe};
 
 const struct evaluator *evaluator_find(const char *name)
 {

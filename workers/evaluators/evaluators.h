@@ -7,6 +7,7 @@
 extern const struct evaluator evaluator_command;                                 /* evaluators/command.c */
 extern const struct evaluator evaluator_verifier;                                /* evaluators/verifier/verifier.c */
 extern const struct evaluator evaluator_code;                                    /* evaluators/code/code.c */
+extern const struct evaluator evaluator_swe;                                     /* evaluators/swe/swe.c */
 extern const struct evaluator evaluator_math, evaluator_choice, evaluator_exact; /* evaluators/answers/answers.c */
 extern const struct evaluator evaluator_judge;                                   /* evaluators/judge/judge.c */
 

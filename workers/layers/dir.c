@@ -10,6 +10,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/digest/digest.h"
+#include "workers/files/dirtree_keep.h"
 #include "workers/files/dirtree_remove.h"
 #include "workers/files/locked_dir.h"
 #include "workers/layers/cache.h"
@@ -96,7 +97,8 @@ int layer_dir_look(const struct layer_dir *dir, struct fail *fail)
 struct unpack {
     const struct layers *layers;
     const char *digest, *hex;
-    bool is_plain; /* without the names of system_names.def */
+    bool is_plain;     /* without the names of system_names.def */
+    const char *below; /* of it this directory alone, without git's; NULL: all */
     struct slice inlined;
     const char *path; /* of the holder */
     int lock;
@@ -170,6 +172,8 @@ static int unpack_into(const struct unpack *unpack, int file, const char *path, 
     lz4_close(&tar);
     if (code == 0 && unpack->is_plain)
         code = drop_system_names(unpack, root);
+    if (code == 0 && unpack->below)
+        code = dirtree_keep(root, unpack->below, ".git", unpack->fail);
     if (code == 0)
         code = tree_index_write(path, unpack->fail);
     if (code < 0)
@@ -265,18 +269,19 @@ static int hold(struct unpack *unpack, const char *kept_as, struct layer_dir *re
 static int hold_digest(const struct unpack *wanted, struct layer_dir *ret, struct fail *fail)
 {
     struct fail unasked;
-    char name[128], plain[DIGEST_SIZE];
+    char name[PATH_MAX + 128], part[DIGEST_SIZE];
     struct unpack unpack = *wanted;
     if (!digest_is_valid(unpack.digest))
         return fail_set(fail, -EINVAL, "\"%.80s\" is not a digest", unpack.digest);
     unpack.fail = fail ? fail : &unasked;
     unpack.hex = unpack.digest + strlen("sha256:");
-    if (!unpack.is_plain)
+    if (!unpack.is_plain && !unpack.below)
         return hold(&unpack, unpack.hex, ret);
-    snprintf(name, sizeof(name), "plain:%s", unpack.digest); /* a name like the others', which no layer has */
-    if (!digest_of(slice_from_str(name), plain))
+    snprintf(name, sizeof(name), "%s:%s:%s", unpack.below ? "below" : "plain", unpack.below ? unpack.below : "",
+             unpack.digest); /* a name like the others', which no layer has */
+    if (!digest_of(slice_from_str(name), part))
         return fail_memory(unpack.fail);
-    return hold(&unpack, plain + strlen("sha256:"), ret);
+    return hold(&unpack, part + strlen("sha256:"), ret);
 }
 
 int layer_dir_hold(const struct layers *layers, const char *digest, struct slice inlined, struct layer_dir *ret,
@@ -289,5 +294,12 @@ int layer_dir_hold_plain(const struct layers *layers, const char *digest, struct
                          struct fail *fail)
 {
     const struct unpack unpack = {.layers = layers, .digest = digest, .inlined = inlined, .is_plain = true};
+    return hold_digest(&unpack, ret, fail);
+}
+
+int layer_dir_hold_below(const struct layers *layers, const char *digest, struct slice inlined, const char *path,
+                         struct layer_dir *ret, struct fail *fail)
+{
+    const struct unpack unpack = {.layers = layers, .digest = digest, .inlined = inlined, .below = path};
     return hold_digest(&unpack, ret, fail);
 }

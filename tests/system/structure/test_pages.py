@@ -61,7 +61,7 @@ class Troubles(unittest.TestCase):
 
 # Of other programs, and of scripts of the repository.
 OTHERS = """--admin-api-key --allow-auto-truncate --batched --build --cgroupns --dev --enable-metrics --enable-scale-out --help-markdown
---install --list --logprobs-mode --metrics --quick --rollouts --scope --security-opt --signal --skip-tokenizer-init --target
+--image-template --install --list --logprobs-mode --metrics --quick --rollouts --scope --security-opt --signal --skip-tokenizer-init --target
 --threads --ubatch-size --user""".split()
 
 

@@ -21,34 +21,54 @@ static bool trusts_image(const struct stage_sandbox *stage, const struct job *jo
     return stage->part == STAGE_EVALUATORS && strcmp(job->task->eval_trust, "image") == 0;
 }
 
-static int add_layer(struct stage_sandbox *stage, const struct job *job, struct slice digest, struct slice inlined,
-                     bool keep, struct fail *fail)
+/* What of a layer is wanted: `below` a directory or, NULL, all of it; the names of the image's programs. */
+struct layer_part {
+    const char *below;
+    bool is_plain, keep;
+};
+
+static int hold_layer(const struct job *job, const char *name, struct slice inlined, const struct layer_part *part,
+                      struct layer_dir *ret, struct fail *fail)
 {
-    /* `keep` is of init's, which is not the agent's */
-    const bool is_plain = !keep && trusts_image(stage, job);
+    const struct layers *layers = &job->context->layers;
+    if (part->below)
+        return layer_dir_hold_below(layers, name, inlined, part->below, ret, fail);
+    return part->is_plain ? layer_dir_hold_plain(layers, name, inlined, ret, fail)
+                          : layer_dir_hold(layers, name, inlined, ret, fail);
+}
+
+static int add_layer(struct stage_sandbox *stage, const struct job *job, struct slice digest, struct slice inlined,
+                     const struct layer_part *part, struct fail *fail)
+{
     char name[DIGEST_SIZE + 1];
     if (digest.len == 0)
         return 0;
     snprintf(name, sizeof(name), "%.*s", SLICE_ARG(digest));
-    struct layer_dir *at = &stage->layers[stage->layer_count];
-    int code = is_plain ? layer_dir_hold_plain(&job->context->layers, name, inlined, at, fail)
-                        : layer_dir_hold(&job->context->layers, name, inlined, at, fail);
+    int code = hold_layer(job, name, inlined, part, &stage->layers[stage->layer_count], fail);
     if (code < 0)
         stage->fault = layer_fault(code);
     if (code < 0)
         return code == -EINVAL ? fail_set(fail, -EBADMSG, "%s is no digest", name) : code;
-    stage->keeps[stage->layer_count++] = keep;
+    stage->keeps[stage->layer_count++] = part->keep;
     return 0;
 }
 
 int stage_sandbox_add_init(struct stage_sandbox *stage, const struct job *job, struct fail *fail)
 {
-    return add_layer(stage, job, job->start.init_layer_digest, job->start.init_layer, true, fail);
+    const struct layer_part all = {.keep = true};
+    return add_layer(stage, job, job->start.init_layer_digest, job->start.init_layer, &all, fail);
 }
 
 int stage_sandbox_add_run(struct stage_sandbox *stage, const struct job *job, struct fail *fail)
 {
-    return add_layer(stage, job, job->start.run_layer_digest, job->start.run_layer, false, fail);
+    const struct layer_part agents = {.is_plain = trusts_image(stage, job)};
+    return add_layer(stage, job, job->start.run_layer_digest, job->start.run_layer, &agents, fail);
+}
+
+int stage_sandbox_add_run_below(struct stage_sandbox *stage, const struct job *job, const char *path, struct fail *fail)
+{
+    const struct layer_part part = {.below = path};
+    return add_layer(stage, job, job->start.run_layer_digest, job->start.run_layer, &part, fail);
 }
 
 int stage_sandbox_add_own(struct stage_sandbox *stage, const struct job *job, const char **ret_path, struct fail *fail)

@@ -34,6 +34,9 @@ struct stage_sandbox {
 /* Adds the layer init left, or the one run left; nothing when the job names none. */
 int stage_sandbox_add_init(struct stage_sandbox *stage, const struct job *job, struct fail *fail);
 int stage_sandbox_add_run(struct stage_sandbox *stage, const struct job *job, struct fail *fail);
+/* The second's files in one directory alone, and without those that are git's. */
+int stage_sandbox_add_run_below(struct stage_sandbox *stage, const struct job *job, const char *path,
+                                struct fail *fail);
 /* Adds an empty directory to fill by hand (dirtree.h), gone with the sandbox. */
 int stage_sandbox_add_own(struct stage_sandbox *stage, const struct job *job, const char **ret_path, struct fail *fail);
 /* Finds the directory of the task's image, unpacked if it must be, and holds it; once. */

@@ -58,6 +58,8 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--eval", default="math", metavar="KIND[:EXTRACT]",
                        help="question: math, choice, exact or a handler's evaluator (math)")
     _several(found, "--route", "SOURCE=KIND", _pair, "verl: how a data_source is judged: math, math:box, code, a handler's; repeatable")
+    found.add_argument("--image-template", default="", metavar="PATH",
+                       help="swe: where prepared images lie, of {image}, {sif} and {instance}, such as /images/{sif}")
     found.add_argument("--seed", type=int, default=0, metavar="N", help="reasoning-gym: the generator's (0)")
     found.add_argument("--skip-bad", action="store_true", help="rows that are refused do not make the exit status 1")
     found.add_argument("--list", action="store_true", help="print the forms, with what each reads, and end")
@@ -69,7 +71,8 @@ def _list() -> str:
 
 
 def _write(given: argparse.Namespace, out: TextIO) -> int:
-    choices = Choices(dict(given.map), dict(given.route), given.eval, dict(given.set), given.limit, given.seed)
+    choices = Choices(dict(given.map), dict(given.route), given.eval, dict(given.set), given.limit, given.seed,
+                      given.image_template)
     written, refused = 0, collections.Counter()  # type: Tuple[int, Counter[str]]
     for row in import_rows(given.form, given.files, choices):
         if row.text is None:

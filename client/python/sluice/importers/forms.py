@@ -9,6 +9,7 @@ from .asserts import human_eval, mbpp
 from .nemo_gym import nemo_gym
 from .programs import apps, live_code_bench, verifiable_coding
 from .reasoning_gym import reasoning_gym_row
+from .swe import swe
 
 
 class Form(NamedTuple):
@@ -30,5 +31,6 @@ FORMS: Dict[str, Form] = {
     "livecodebench": Form(live_code_bench, "code", "LiveCodeBench"),
     "apps": Form(apps, "code", "APPS, TACO"),
     "verifiable-coding": Form(verifiable_coding, "code", "PrimeIntellect's verifiable-coding, SYNTHETIC"),
+    "swe": Form(swe, "swe; --image-template", "SWE-bench, SWE-Gym, R2E-Gym, SWE-smith, SWE-rebench V2, NeMo Gym: swerl_gen"),
     "reasoning-gym": Form(reasoning_gym_row, "reasoning-gym, a handler", "reasoning-gym"),
 }

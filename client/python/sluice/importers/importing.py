@@ -24,6 +24,7 @@ class Choices(NamedTuple):
     fields: Mapping[str, Any] = {}       # {"sampling.max_tokens": 4096}: put into each task
     limit: Optional[int] = None          # rows, of all files together
     seed: int = 0                        # of a generator
+    image_template: str = ""             # swe: where prepared images lie, such as "/images/{sif}"
 
 
 class Imported(NamedTuple):
@@ -45,7 +46,8 @@ def _put(task: Dict[str, Any], path: str, value: Any) -> None:
 
 
 def _task(form: str, row: Row, name: str, choices: Choices) -> str:
-    special: Dict[str, Dict[str, Any]] = {"question": {"route": choices.evaluator}, "verl": {"routes": choices.routes}}
+    special: Dict[str, Dict[str, Any]] = {"question": {"route": choices.evaluator}, "verl": {"routes": choices.routes},
+                                          "swe": {"template": choices.image_template}}
     task = FORMS[form].read(renamed(row, choices.columns) if choices.columns else row, name, **special.get(form, {}))
     for path, value in choices.fields.items():
         _put(task, path, value)

@@ -1,0 +1,187 @@
+#include "workers/evaluators/swe/eval_script.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+
+#include "workers/evaluators/swe/log_line.h"
+
+static const char begin_mark[] = ">>>>> Start Test Output", end_mark[] = ">>>>> End Test Output",
+                  status_mark[] = ">>>>> Test Exit Code:";
+
+/* ---- bash ------------------------------------------------------------------------------------------ */
+
+static void quote(struct buffer *out, const char *text)
+{
+    buffer_append_str(out, "'");
+    for (; *text; text++)
+        *text == '\'' ? buffer_append_str(out, "'\\''") : buffer_append(out, text, 1);
+    buffer_append_str(out, "'");
+}
+
+static void enter(const struct task_swe *swe, struct buffer *out)
+{
+    buffer_append_str(
+        out,
+        "sluice_git() { git -c core.hooksPath=/dev/null -c core.fsmonitor=false -c safe.directory='*' "
+        "-c core.quotePath=false -c gc.auto=0 -c maintenance.auto=false -c core.untrackedCache=false \"$@\"; }\ncd ");
+    quote(out, swe->repository);
+    buffer_printf(out,
+                  " && [ \"$(pwd -P)\" = \"$PWD\" ] && [ -e .git ] && "
+                  "sluice_git rev-parse -q --verify 'HEAD^{commit}' >/dev/null || exit %d\n",
+                  SCRIPT_NO_REPOSITORY);
+}
+
+static void check_base(const struct task_swe *swe, struct buffer *out)
+{
+    buffer_printf(out, "sluice_git cat-file -e '%s^{commit}' || exit %d\n", swe->base_commit, SCRIPT_NO_BASE);
+}
+
+void script_check(const struct task_swe *swe, struct buffer *out)
+{
+    enter(swe, out);
+    check_base(swe, out);
+}
+
+void script_take_patch(const struct task_swe *swe, const char *path, size_t max, struct buffer *out)
+{
+    enter(swe, out);
+    buffer_printf(out, "sluice_git add -A . >&2 || exit %d\n", SCRIPT_NO_PATCH);
+    buffer_printf(out,
+                  "sluice_git diff --cached --binary --no-color --no-ext-diff --no-textconv --no-renames --full-index "
+                  "--src-prefix=a/ --dst-prefix=b/ HEAD | head -c %zu >%s\n"
+                  "case ${PIPESTATUS[0]} in 0|141) ;; *) exit %d;; esac\n",
+                  max, path, SCRIPT_NO_PATCH);
+}
+
+/* As SWE-bench does it: each way in turn, and the tree as it was between them. */
+void script_apply(const struct task_swe *swe, const char *path, const struct paths *made, struct buffer *out)
+{
+    enter(swe, out);
+    for (size_t i = 0; i < made->count; i++) { /* what the image has there untracked */
+        buffer_append_str(out, "rm -f -- ");
+        quote(out, made->each[i]);
+        buffer_append_str(out, "\n");
+    }
+    buffer_printf(out,
+                  "sluice_restore() { sluice_git reset -q --hard HEAD; }\n"
+                  "sluice_git apply --verbose %1$s && exit 0\n"
+                  "sluice_git apply --verbose --3way %1$s && exit 0\nsluice_restore\n"
+                  "sluice_git apply --verbose --reject %1$s && exit 0\nsluice_restore\n"
+                  "patch --batch --fuzz=5 -p1 -i %1$s && exit 0\nsluice_restore\n"
+                  "sluice_git apply --reverse --check %1$s && exit 0\n"
+                  "exit %2$d\n",
+                  path, SCRIPT_NOT_APPLIED);
+}
+
+/* ---- running the tests ------------------------------------------------------------------------------- */
+
+/* The last of `mark` in the text; NULL: it is not there. */
+static const char *last_of(const char *text, const char *mark)
+{
+    const char *found = NULL;
+    for (const char *at = text; (at = strstr(at, mark)); at++)
+        found = at;
+    return found;
+}
+
+/*
+ * The task's own script, its marks with the nonce. They are in quotes there: what stands between two more of the same
+ * is outside, and expands.
+ */
+static void mark_script(const char *script, const char *nonce, struct buffer *out)
+{
+    const char *begin = last_of(script, begin_mark), *end = last_of(script, end_mark);
+    const char *at = script;
+    for (const char *next = begin < end ? begin : end; next; next = next == begin && end > begin ? end : NULL) {
+        const size_t len = next == begin ? strlen(begin_mark) : strlen(end_mark);
+        buffer_append(out, at, (size_t)(next - at) + len);
+        buffer_printf(out, next == begin ? " %s" : " %s '$?'", nonce);
+        at = next + len;
+    }
+    buffer_append_str(out, at);
+    buffer_append_str(out, "\n");
+}
+
+static void restore_tests(const struct task_swe *swe, const struct paths *tests, struct buffer *out)
+{
+    for (size_t i = 0; i < tests->count; i++) {
+        buffer_append_str(out, "sluice_file=");
+        quote(out, tests->each[i]);
+        buffer_printf(out,
+                      "\nif sluice_git cat-file -e '%1$s':\"$sluice_file\" 2>/dev/null; then "
+                      "sluice_git checkout -q '%1$s' -- \"$sluice_file\"; else rm -rf -- \"$sluice_file\"; fi\n",
+                      swe->base_commit);
+    }
+}
+
+static void run_command(const struct task_swe *swe, const char *test_patch, const struct paths *tests,
+                        const char *nonce, struct buffer *out)
+{
+    enter(swe, out);
+    if (swe->prepare) {
+        buffer_printf(out, "%s\n", swe->prepare);
+        enter(swe, out);
+    }
+    restore_tests(swe, tests, out);
+    if (swe->test_patch)
+        buffer_printf(out, "sluice_git apply --verbose %s || exit %d\n", test_patch, SCRIPT_NO_TESTS);
+    buffer_printf(out, "echo '%s %s'\n(\n%s\n)\necho '%s %s' $?\n", begin_mark, nonce, swe->test_command, end_mark,
+                  nonce);
+}
+
+void script_run(const struct task_swe *swe, const char *test_patch, const struct paths *tests, const char *plugins,
+                const char nonce[static NONCE_SIZE], struct buffer *out)
+{
+    if (plugins)
+        buffer_printf(out,
+                      "export PYTHONPATH=%s${PYTHONPATH:+:$PYTHONPATH} "
+                      "PYTEST_ADDOPTS=\"-p swe_witness ${PYTEST_ADDOPTS-}\"\n",
+                      plugins);
+    if (swe->script)
+        mark_script(swe->script, nonce, out);
+    else
+        run_command(swe, test_patch, tests, nonce, out);
+}
+
+/* ---- what it printed ------------------------------------------------------------------------------------- */
+
+/* Bash's trace of the command that prints a mark is none. */
+static bool is_mark(struct slice line, const char *mark, const char *nonce)
+{
+    const ptrdiff_t at = log_line_find(line, mark);
+    const bool is_traced = log_line_starts(line, "+") && log_line_find(line, "echo") > 0;
+    return at >= 0 && log_line_find(line, nonce) > at && !is_traced;
+}
+
+static int read_number(struct slice text)
+{
+    while (text.len > 0 && !isdigit(text.data[0]))
+        text = slice_from(text, 1);
+    int number = text.len > 0 ? 0 : -1;
+    for (size_t i = 0; i < text.len && i < 4 && isdigit(text.data[i]); i++)
+        number = 10 * number + (text.data[i] - '0');
+    return number;
+}
+
+static int status_behind(struct slice line, const char *what)
+{
+    return read_number(slice_from(line, (size_t)log_line_find(line, what) + strlen(what)));
+}
+
+void script_read_log(struct slice log, const char nonce[static NONCE_SIZE], struct script_log *ret)
+{
+    const uint8_t *begin = NULL, *end = NULL;
+    *ret = (struct script_log){.exit_status = -1};
+    for (struct slice line; log_line_next(&log, &line);)
+        if (is_mark(line, begin_mark, nonce)) {
+            ret->begins++;
+            begin = log.data;
+        } else if (is_mark(line, end_mark, nonce)) {
+            ret->ends++;
+            end = line.data;
+            ret->exit_status = status_behind(line, nonce);
+        } else if (ret->ends > 0 && log_line_find(line, status_mark) >= 0)
+            ret->exit_status = status_behind(line, status_mark);
+    if (ret->begins == 1 && ret->ends == 1 && begin && begin <= end)
+        ret->tests = slice_of(begin, (size_t)(end - begin));
+}
