@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "common/base/cleanup.h"
+#include "schemas/task/task_shown.h"
 #include "schemas/trajectory/trajectory.h"
 #include "workers/files/dirtree.h"
 #include "workers/runtime/offload.h"
@@ -108,10 +109,14 @@ static int put(struct sandbox *sandbox, const char *name, struct slice content, 
 int judged_write(struct sandbox *sandbox, const struct job *job, struct fail *fail)
 {
     AUTO_BUFFER messages = {0};
+    AUTO_BUFFER room = {0};
+    struct slice task;
     int code = judged_messages(job, true, &messages, fail);
     if (code == 0)
         code = put(sandbox, "answer", job->start.answer, fail);
+    if (code == 0 && !task_shown_to(TASK_VIEWER_EVALUATOR, job->start.task, &room, &task))
+        code = fail_memory(fail);
     if (code == 0)
-        code = put(sandbox, "task.json", job->start.task, fail);
+        code = put(sandbox, "task.json", task, fail);
     return code < 0 ? code : put(sandbox, "messages.jsonl", buffer_peek(&messages), fail);
 }

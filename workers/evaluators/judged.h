@@ -4,7 +4,7 @@
  * of /run/sluice, which nothing inside can write to:
  *
  *     answer            the agent's last words; empty where there are none
- *     task.json         the task, as submitted
+ *     task.json         the task, as submitted, without its solution
  *     messages.jsonl    an object a line: role, content and, of a call, tool and exit_status; empty without a record
  *
  * Of a conversation longer than JUDGED_MESSAGES_MAX the messages at its front are left out.

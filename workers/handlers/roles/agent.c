@@ -54,14 +54,15 @@ static int begin(struct acting *acting, struct fail *fail)
     struct agent_run *run = acting->run;
     const struct job *job = run->job;
     struct handler_peer *peer;
-    char rollout[HANDLER_ROLLOUT_SIZE];
+    AUTO_HANDLER_BEGIN opening = {.task = {0}};
     int code = find_peer(acting, &peer, fail);
+    if (code == 0)
+        code = handler_begin_make(job, TASK_VIEWER_AGENT, run->task->agent_kind, &opening, fail);
     if (code < 0)
         return code;
     const struct offer *offer = offers_find(&peer->offers, HANDLER_AGENT, run->task->agent_kind);
     snprintf(run->record->agent, sizeof(run->record->agent), "%s@%s", offer->name, offer->version);
-    struct msg_handler_begin message = handler_begin_of(job, run->task->agent_kind, rollout);
-    return handler_job_begin(&acting->call, peer, HANDLER_AGENT, &message, fail);
+    return handler_job_begin(&acting->call, peer, HANDLER_AGENT, &opening.message, fail);
 }
 
 static int serve_one(struct acting *acting, struct fail *fail)

@@ -4,13 +4,18 @@
 
 #include "workers/handlers/roles/requests.h"
 
-struct msg_handler_begin handler_begin_of(const struct job *job, const char *name, char rollout[HANDLER_ROLLOUT_SIZE])
+int handler_begin_make(const struct job *job, enum task_viewer viewer, const char *name, struct handler_begin *ret,
+                       struct fail *fail)
 {
     const struct msg_job_start *start = &job->start;
-    snprintf(rollout, HANDLER_ROLLOUT_SIZE, "%.*s/%llu", SLICE_ARG(start->group), (unsigned long long)start->sample);
-    return (struct msg_handler_begin){.name = slice_from_str(name),
-                                      .rollout = slice_from_str(rollout),
-                                      .sample = start->sample,
-                                      .left_ms = handler_left_ms(),
-                                      .task = start->task};
+    *ret = (struct handler_begin){.task = {0}};
+    snprintf(ret->rollout, sizeof(ret->rollout), "%.*s/%llu", SLICE_ARG(start->group),
+             (unsigned long long)start->sample);
+    ret->message = (struct msg_handler_begin){.name = slice_from_str(name),
+                                              .rollout = slice_from_str(ret->rollout),
+                                              .sample = start->sample,
+                                              .left_ms = handler_left_ms()};
+    return task_shown_to(viewer, start->task, &ret->task, &ret->message.task) ? 0 : fail_memory(fail);
 }
+
+void handler_begin_finish(struct handler_begin *begin) { buffer_finish(&begin->task); }

@@ -63,18 +63,19 @@ static int begin(struct evaluation *evaluation, struct fail *fail)
     const struct job *job = evaluation->job;
     AUTO_BUFFER messages = {0};
     struct handler_peer *peer;
-    char rollout[HANDLER_ROLLOUT_SIZE];
+    AUTO_HANDLER_BEGIN opening = {.task = {0}};
     int code = judged_messages(job, false, &messages, fail);
     if (code == 0)
         code = find_peer(evaluation, &peer, fail);
+    if (code == 0)
+        code = handler_begin_make(job, TASK_VIEWER_EVALUATOR, job->task->eval_kind, &opening, fail);
     if (code < 0)
         return code;
-    struct msg_handler_begin message = handler_begin_of(job, job->task->eval_kind, rollout);
-    message.answer = job->start.answer;
-    message.has_answer = job->start.has_answer;
-    message.messages = buffer_peek(&messages);
-    message.has_messages = messages.len > 0;
-    return handler_job_begin(&evaluation->call, peer, HANDLER_EVALUATOR, &message, fail);
+    opening.message.answer = job->start.answer;
+    opening.message.has_answer = job->start.has_answer;
+    opening.message.messages = buffer_peek(&messages);
+    opening.message.has_messages = messages.len > 0;
+    return handler_job_begin(&evaluation->call, peer, HANDLER_EVALUATOR, &opening.message, fail);
 }
 
 /* ---- how it ends -------------------------------------------------------------------------- */

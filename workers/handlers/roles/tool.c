@@ -73,7 +73,7 @@ static int begin(struct handler_tool *self, struct slice arguments, struct handl
 {
     const struct job *job = self->tools->job;
     struct handler_peer *peer;
-    char rollout[HANDLER_ROLLOUT_SIZE];
+    AUTO_HANDLER_BEGIN opening = {.task = {0}};
     int code = 0;
     if (self->own.handler)
         peer = &self->own.peer;
@@ -81,12 +81,13 @@ static int begin(struct handler_tool *self, struct slice arguments, struct handl
         code = handlers_find(job->context->handlers, HANDLER_TOOL, self->name, &peer, fail);
     if (code == 0 && self->own.why[0])
         code = fail_set(fail, -ENOTRECOVERABLE, "the task's handler %s: %s", self->name, self->own.why);
+    if (code == 0)
+        code = handler_begin_make(job, TASK_VIEWER_AGENT, self->name, &opening, fail);
     if (code < 0)
         return code;
-    struct msg_handler_begin message = handler_begin_of(job, self->name, rollout);
-    message.arguments = arguments;
-    message.has_arguments = true;
-    return handler_job_begin(call, peer, HANDLER_TOOL, &message, fail);
+    opening.message.arguments = arguments;
+    opening.message.has_arguments = true;
+    return handler_job_begin(call, peer, HANDLER_TOOL, &opening.message, fail);
 }
 
 static int make_call(struct handler_tool *self, struct toolbox *box, struct slice arguments, struct tool_result *ret,
