@@ -154,28 +154,48 @@ bool tasks_name_groups(struct tasks_file *tasks, const char *prefix, const char 
     return true;
 }
 
-static char *with_age(const char *text, uint64_t versions_behind, const char *on_stale)
+/* ---- changes ------------------------------------------------------------------------------- */
+
+struct change {
+    const char *agent;
+    uint64_t versions_behind;
+    const char *on_stale;
+};
+
+static void set_age(json_t *task, const struct change *change)
 {
-    json_t *task = json_loads(text, JSON_ALLOW_NUL, NULL);
     json_t *limits = json_object_get(task, "limits");
     if (!limits) {
         json_object_set_new(task, "limits", json_object());
         limits = json_object_get(task, "limits");
     }
-    json_object_set_new(limits, "versions_behind", json_integer((json_int_t)versions_behind));
-    if (on_stale)
-        json_object_set_new(limits, "on_stale", json_string(on_stale));
+    json_object_set_new(limits, "versions_behind", json_integer((json_int_t)change->versions_behind));
+    if (change->on_stale)
+        json_object_set_new(limits, "on_stale", json_string(change->on_stale));
+}
+
+static void set_agent(json_t *task, const struct change *change)
+{
+    json_object_set_new(task, "agent", json_pack("{s:s}", "kind", change->agent));
+}
+
+static char *changed_text(const char *text, void (*set)(json_t *task, const struct change *change),
+                          const struct change *change)
+{
+    json_t *task = json_loads(text, JSON_ALLOW_NUL, NULL);
+    set(task, change);
     char *changed = json_dumps(task, JSON_COMPACT);
     json_decref(task);
     return changed;
 }
 
-bool tasks_set_age(struct tasks_file *tasks, uint64_t versions_behind, const char *on_stale)
+static bool change_all(struct tasks_file *tasks, void (*set)(json_t *task, const struct change *change),
+                       const struct change *change)
 {
     for (size_t i = 0; i < tasks->count; i++) {
         struct task_line *line = &tasks->lines[i];
         struct refusal no = {0};
-        char *changed = with_age(line->json, versions_behind, on_stale);
+        char *changed = changed_text(line->json, set, change);
         if (!changed)
             return false;
         free(line->json);
@@ -186,6 +206,16 @@ bool tasks_set_age(struct tasks_file *tasks, uint64_t versions_behind, const cha
         task_destroy(task);
     }
     return true;
+}
+
+bool tasks_set_age(struct tasks_file *tasks, uint64_t versions_behind, const char *on_stale)
+{
+    return change_all(tasks, set_age, &(struct change){.versions_behind = versions_behind, .on_stale = on_stale});
+}
+
+bool tasks_set_agent(struct tasks_file *tasks, const char *kind)
+{
+    return change_all(tasks, set_agent, &(struct change){.agent = kind});
 }
 
 void tasks_finish(struct tasks_file *tasks)

@@ -37,6 +37,8 @@ bool tasks_name_groups(struct tasks_file *tasks, const char *prefix, const char 
  * line no task is said, and counted in `bad`. False when out of memory.
  */
 bool tasks_set_age(struct tasks_file *tasks, uint64_t versions_behind, const char *on_stale);
+/* Each task's agent becomes this one, without any settings of the agent that it had; otherwise as tasks_set_age. */
+bool tasks_set_agent(struct tasks_file *tasks, const char *kind);
 /* "group", "stream", "task", "line" and "samples" of a JSON object. */
 void tasks_line_json(FILE *out, const struct task_line *line, const char *stream);
 void tasks_finish(struct tasks_file *tasks);

@@ -6,6 +6,7 @@
 #include "common/base/cleanup.h"
 #include "schemas/describe/answers_section.h"
 #include "schemas/describe/cells.h"
+#include "schemas/describe/solution_section.h"
 #include "schemas/task/task_table.h"
 
 static const char tasks_intro[] =
@@ -262,6 +263,8 @@ static const char *task_type_words(enum task_type type)
         [TASK_MESSAGES] = "list",
         [TASK_FILES] = "list",
         [TASK_EVAL_FILES] = "list",
+        [TASK_SOLUTION_FILES] = "list",
+        [TASK_SOLUTION_COMMANDS] = "list of strings",
         [TASK_FILE_TEXT] = "string",
         [TASK_FILE_BASE64] = "string",
         [TASK_FILE_SOURCE] = "path",
@@ -298,6 +301,8 @@ static const char *task_unit(const struct task_row *row)
     case TASK_MESSAGES:
     case TASK_FILES:
     case TASK_EVAL_FILES:
+    case TASK_SOLUTION_FILES:
+    case TASK_SOLUTION_COMMANDS:
     case TASK_SETUP:
     case TASK_SCRIPT:
     case TASK_RECORDED:
@@ -366,7 +371,7 @@ bool describe_tasks_md(void)
     fputs(tasks_intro, stdout);
     put_section("The task", "");
     put_section("A message of `messages`", "messages[]");
-    put_section("A file of `files` and `eval.files`", "files[]");
+    put_section("A file of `files`, `eval.files` and `solution.files`", "files[]");
     for (size_t i = 0; i < task_row_count; i++)
         if (task_rows[i].type == TASK_OBJECT) {
             char title[64];
@@ -376,6 +381,7 @@ bool describe_tasks_md(void)
     put_section("A call of `agent.script`", "agent.script[]");
     put_section("A message of `agent.recorded`", "agent.recorded[]");
     put_section("A criterion of `eval.judge.criteria`", "eval.judge.criteria[]");
+    fputs(solution_section, stdout);
     fputs(answers_section, stdout);
     fputs(tasks_notes, stdout);
     return put_refused_tasks();

@@ -194,6 +194,12 @@ bool task_read_eval_files(const struct task_place *place, const json_t *value)
     return read_file_set(place, value, &task->eval_files, &task->eval_file_count);
 }
 
+bool task_read_solution_files(const struct task_place *place, const json_t *value)
+{
+    struct task *task = place->base;
+    return read_file_set(place, value, &task->solution_files, &task->solution_file_count);
+}
+
 /* ---- texts --------------------------------------------------------------------------------- */
 
 enum { TEXT_MAX = 65536 };
@@ -218,6 +224,12 @@ bool task_read_setup(const struct task_place *place, const json_t *value)
 {
     struct task *task = place->base;
     return place_read_texts(place, value, TEXT_MAX, &task->setup, &task->setup_count);
+}
+
+bool task_read_solution_commands(const struct task_place *place, const json_t *value)
+{
+    struct task *task = place->base;
+    return place_read_texts(place, value, TEXT_MAX, &task->solution_commands, &task->solution_command_count);
 }
 
 bool task_read_answers(const struct task_place *place, const json_t *value)

@@ -15,7 +15,8 @@ bool task_grant_is_valid(const char *name)
 static bool samples_nothing(const struct task *task)
 {
     return strcmp(task->kind, "noop") == 0 || strcmp(task->agent_kind, "none") == 0 ||
-           strcmp(task->agent_kind, "replay") == 0 || strcmp(task->agent_engine, "none") == 0;
+           strcmp(task->agent_kind, "replay") == 0 || strcmp(task->agent_kind, "oracle") == 0 ||
+           strcmp(task->agent_engine, "none") == 0;
 }
 
 bool task_needs_engine(const struct task *task) { return !samples_nothing(task); }
@@ -129,6 +130,20 @@ static bool check_shaping(const struct task *task, struct refusal *no)
                   "shaping.max_tokens changes a reward, and eval.kind none gives none");
 }
 
+bool task_has_solution(const struct task *task)
+{
+    return task->solution_answer || task->solution_command_count > 0 || task->solution_file_count > 0 ||
+           (is_one_of("math|choice|exact", task->eval_kind) && (task->eval_answer || task->eval_answer_count > 0));
+}
+
+static bool check_solution(const struct task *task, struct refusal *no)
+{
+    return strcmp(task->agent_kind, "oracle") != 0 || strcmp(task->kind, "noop") == 0 || task_has_solution(task) ||
+           refuse(no, REFUSAL_MISSING_FIELD, "solution",
+                  "solution is missing; agent.kind oracle does what it says, or says eval.answer of math, choice and "
+                  "exact");
+}
+
 /* ---- the whole ------------------------------------------------------------------------- */
 
 static bool refuse_json(const json_error_t *error, struct refusal *no)
@@ -204,7 +219,8 @@ static json_t *load(struct slice json, struct refusal *no)
 static bool read_task(struct task *task, const json_t *json, struct refusal *no)
 {
     return task_begin(task, no) && task_read_object("", json, "", task, no) && task_settle_agent(task, no) &&
-           check_messages(task, no) && check_eval(task, no) && task_check_swe(task, no) && check_shaping(task, no);
+           check_messages(task, no) && check_eval(task, no) && task_check_swe(task, no) && check_solution(task, no) &&
+           check_shaping(task, no);
 }
 
 struct task *task_parse(struct slice json, struct refusal *no)
@@ -248,6 +264,8 @@ void task_destroy(struct task *task)
     }
     finish_texts(task->setup, task->setup_count);
     finish_texts(task->tools, task->tool_count);
+    finish_texts(task->solution_commands, task->solution_command_count);
+    finish_texts(task->solution_env.each, task->solution_env.count);
     finish_texts(task->grants, task->grant_count);
     finish_texts(task->init_grants, task->init_grant_count);
     finish_texts(task->eval_grants, task->eval_grant_count);
@@ -268,6 +286,7 @@ void task_destroy(struct task *task)
     free(task->handlers);
     finish_files(task->files, task->file_count);
     finish_files(task->eval_files, task->eval_file_count);
+    finish_files(task->solution_files, task->solution_file_count);
     char *texts[] = {task->id,
                      task->kind,
                      task->image,
@@ -290,6 +309,7 @@ void task_destroy(struct task *task)
                      task->eval_checker,
                      task->eval_score,
                      task->eval_source,
+                     task->solution_answer,
                      task->shaping.truncated,
                      task->user,
                      task->workdir,

@@ -178,7 +178,7 @@ struct task {
     char **init_grants; /* what set-up may reach; NULL: the same */
     size_t init_grant_count;
 
-    char *agent_kind;   /* "bash", "tools", "chat"; "replay" and "none" sample nothing; or a handler's */
+    char *agent_kind;   /* "bash", "tools", "chat"; "replay", "oracle" and "none" sample nothing; or a handler's */
     char *agent_engine; /* "auto", or "none": a handler's agent that samples nothing */
     char **tools;       /* names, as settled: never absent */
     size_t tool_count;
@@ -193,6 +193,13 @@ struct task {
 
     char **hidden; /* from the agent alone */
     size_t hidden_count;
+
+    struct task_file *solution_files;
+    size_t solution_file_count;
+    char **solution_commands; /* bash, in order */
+    size_t solution_command_count;
+    struct task_variables solution_env;
+    char *solution_answer; /* NULL: none */
 
     struct task_sampling sampling;
 
@@ -269,6 +276,9 @@ const char *task_reward_dir(const struct task *task);
 /* By the words of task.def. */
 bool task_agent_is_built_in(const struct task *task);
 bool task_evaluator_is_built_in(const struct task *task);
+
+/* Whether there is anything that the agent oracle can do or say. */
+bool task_has_solution(const struct task *task);
 
 /* Whether its shaping asks how long a rollout was. */
 bool task_is_shaped(const struct task *task);

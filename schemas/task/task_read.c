@@ -273,6 +273,8 @@ bool task_read_value(const struct task_place *place, const json_t *value)
         [TASK_MESSAGES] = task_read_messages,
         [TASK_FILES] = task_read_files,
         [TASK_EVAL_FILES] = task_read_eval_files,
+        [TASK_SOLUTION_FILES] = task_read_solution_files,
+        [TASK_SOLUTION_COMMANDS] = task_read_solution_commands,
         [TASK_FILE_TEXT] = task_read_file_text,
         [TASK_FILE_BASE64] = task_read_file_base64,
         [TASK_FILE_SOURCE] = task_read_file_source,

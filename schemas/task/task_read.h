@@ -44,6 +44,8 @@ bool task_read_prompt(const struct task_place *place, const json_t *value);
 bool task_read_messages(const struct task_place *place, const json_t *value);
 bool task_read_files(const struct task_place *place, const json_t *value);
 bool task_read_eval_files(const struct task_place *place, const json_t *value);
+bool task_read_solution_files(const struct task_place *place, const json_t *value);
+bool task_read_solution_commands(const struct task_place *place, const json_t *value);
 bool task_read_file_text(const struct task_place *place, const json_t *value);
 bool task_read_file_base64(const struct task_place *place, const json_t *value);
 bool task_read_file_source(const struct task_place *place, const json_t *value);

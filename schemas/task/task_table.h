@@ -27,6 +27,8 @@ enum task_type {
     TASK_MESSAGES,
     TASK_FILES,
     TASK_EVAL_FILES,
+    TASK_SOLUTION_FILES,
+    TASK_SOLUTION_COMMANDS,
     TASK_FILE_TEXT,
     TASK_FILE_BASE64,
     TASK_FILE_SOURCE, /* absolute, no ".." */

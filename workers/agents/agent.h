@@ -28,6 +28,8 @@ struct agent_run {
     /* Opens the sandbox of one that began without; 0 and `sandbox`, else `open_fault` is to blame, if that is known. */
     int (*open_sandbox)(struct agent_run *run, struct fail *fail);
     void *open_arg;
+    /* Writes files into the sandbox, which is open. -EINVAL: by the fault of a file, else negative errno. */
+    int (*put_files)(struct agent_run *run, const struct task_file *files, size_t count, struct fail *fail);
     enum fault open_fault;
     bool has_open_failed;
     struct record *record; /* filled in; also when it fails */

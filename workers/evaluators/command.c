@@ -56,7 +56,7 @@ static void judge_file(struct job *job, struct stage_sandbox *room)
     double reward;
     const char *path = job->task->eval_reward_file;
     AUTO_CLOSE int file = sandbox_open_file(room->sandbox, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0, &fail);
-    if (file < 0 && !stage_is_file_fault(file))
+    if (file < 0 && !blame_is_file_fault(file))
         stage_end_failed(job, room, BLAME_EVALUATOR, file, &fail);
     else if (file < 0)
         job_set_outcome(job, OUTCOME_TASK, "the evaluator left no reward: %s", fail.text);

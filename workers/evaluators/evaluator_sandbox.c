@@ -99,7 +99,7 @@ static int own_work(void *arg, const atomic_bool *stop)
     const struct place place = {own->room->image.path, stage_sandbox_workdir(own->room, own->job), own->job, stop};
     int code = stage_sandbox_add_own(own->room, own->job, &path, own->fail);
     if (code == 0 && (code = fill_own_layer(path, &place, own->job->task, own->fail)) < 0 && code != -ENOSPC &&
-        stage_is_file_fault(code)) {
+        blame_is_file_fault(code)) {
         fail_wrap(own->fail, "what eval has of files");
         return -EINVAL; /* of the plan: the task's fault */
     }

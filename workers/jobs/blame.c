@@ -45,3 +45,13 @@ int blame_inside(int code, struct fail *fail)
             return code;
     return code < 0 ? fail->code = -EIO : code;
 }
+
+bool blame_is_file_fault(int code)
+{
+    static const int faults[] = {ENOENT, ENOTDIR, EISDIR, EACCES, EPERM,   EROFS,        ENOSPC, EDQUOT,
+                                 ELOOP,  EINVAL,  EEXIST, EFBIG,  ETXTBSY, ENAMETOOLONG, EXDEV};
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+        if (code == -faults[i])
+            return true;
+    return false;
+}

@@ -35,4 +35,7 @@ struct blame blame_get(enum blame_who who, enum blame_what what);
  */
 int blame_inside(int code, struct fail *fail);
 
+/* Whether a file could not be written, opened or packed because of what it is and where, not of us. */
+bool blame_is_file_fault(int code);
+
 #endif

@@ -108,7 +108,7 @@ static const char ends_rest[] =
     "| `context` | `agent` | bash, tools, chat | The prompt fills the context (the engine's, or "
     "`limits.context_tokens`), or leaves no space for a reply; outcome `task` if the task's own "
     "messages do. |\n"
-    "| the name of a limit, as `memory` | `agent` | bash, tools, replay | The sandbox exceeded the "
+    "| the name of a limit, as `memory` | `agent` | bash, tools, replay, oracle | The sandbox exceeded the "
     "limit and was killed, and its files are lost: if `eval.command` needs them there is no "
     "reward, and the trajectory is not trainable. |\n"
     "| `the files cannot be packed` | `agent` | all with a sandbox | The files exceed what a layer "
@@ -167,6 +167,12 @@ static const char replay[] =
     ">again.jsonl\n"
     "```\n\n"
     "Add the task's `image`, `files` and `setup`, if it has them.\n";
+
+static const char oracle[] =
+    "\n## `oracle` and `none`: is the task sound?\n\n"
+    "`oracle` does what the task's `solution` says ([tasks.md](tasks.md#solutions)), `none` does nothing. Neither "
+    "needs an\n"
+    "engine. A sound task gives the first its full reward and the second less.\n";
 
 static const char limits[] =
     "\n## Limits\n\n"
@@ -266,6 +272,7 @@ int main(void)
     fputs(bash_rest, stdout);
     put_tools();
     fputs(replay, stdout);
+    fputs(oracle, stdout);
     fputs(limits, stdout);
     fputs(ends_intro, stdout);
     for (size_t i = 0; i < END_COUNT; i++)

@@ -133,6 +133,11 @@ static int open_later(struct agent_run *run, struct fail *fail)
     return code;
 }
 
+static int put_files(struct agent_run *run, const struct task_file *files, size_t count, struct fail *fail)
+{
+    return stage_give_files(run->job, run->open_arg, files, count, fail);
+}
+
 static bool open_run_sandbox(struct job *job, struct stage_sandbox *stage)
 {
     struct fail fail = {0};
@@ -247,6 +252,7 @@ static void run_agent(struct job *job, const struct agent *agent, struct engine 
                             .tools = &tools.source,
                             .open_sandbox = open_later,
                             .open_arg = stage,
+                            .put_files = put_files,
                             .job = job,
                             .record = &record};
     tools.run = &run;

@@ -15,7 +15,7 @@ enum { PATIENT_MS = 60000 }; /* once the broker has answered, a restart of it is
 
 struct submit_options {
     const char *stream, *out, *group_prefix;
-    uint64_t samples, priority, lease_ms, versions_behind, on_stale, patience_ms;
+    uint64_t samples, agent, priority, lease_ms, versions_behind, on_stale, patience_ms;
     bool wait, json;
 };
 
@@ -199,6 +199,7 @@ static int submit(const struct submit_options *options, struct sluice_client *cl
 }
 
 static const char *const stale_words[] = {"stop", "refresh", "mark"};
+static const char *const agent_words[] = {"oracle", "none"};
 
 static bool read_tasks(const struct submit_options *options, const char *path, struct tasks_file *tasks)
 {
@@ -206,8 +207,9 @@ static bool read_tasks(const struct submit_options *options, const char *path, s
         return false;
     const size_t lines = tasks->bad + tasks->count;
     const char *on_stale = options->on_stale == OPTION_NOT_GIVEN ? NULL : stale_words[options->on_stale];
-    if (options->versions_behind != OPTION_NOT_GIVEN && !tasks->bad &&
-        !tasks_set_age(tasks, options->versions_behind, on_stale)) {
+    if ((options->versions_behind != OPTION_NOT_GIVEN && !tasks->bad &&
+         !tasks_set_age(tasks, options->versions_behind, on_stale)) ||
+        (options->agent != OPTION_NOT_GIVEN && !tasks->bad && !tasks_set_agent(tasks, agent_words[options->agent]))) {
         cli_say("out of memory");
         return false;
     }
@@ -250,6 +252,9 @@ static const struct option options[] = {
      .required = true},
     {"samples", OPTION_NUMBER, offsetof(struct submit_options, samples), "N", "Rollouts of each task.",
      .standard = "what the task says, else 1", .min = 1, .max = 1024},
+    {"agent", OPTION_WORD, offsetof(struct submit_options, agent), "oracle|none",
+     "In place of each task's own agent: oracle does what the task's solution says, none nothing.",
+     .standard = "the task's own", .preset = OPTION_NOT_GIVEN},
     {"wait", OPTION_FLAG, offsetof(struct submit_options, wait), NULL,
      "Waits until all have ended, then shows rewards and outcomes."},
     {"out", OPTION_TEXT, offsetof(struct submit_options, out), "FILE",

@@ -74,7 +74,7 @@ static void put_measure(struct buffer *out, const struct task_row *row, double n
                    row->type == TASK_STATUSES || row->type == TASK_HANDLERS || row->type == TASK_ANSWERS ||
                    row->type == TASK_FAIL_TO_PASS || row->type == TASK_PASS_TO_PASS || row->type == TASK_PROTECTED ||
                    row->type == TASK_HIDDEN || row->type == TASK_JUDGE_FILES || row->type == TASK_CRITERIA ||
-                   row->type == TASK_CHOICES;
+                   row->type == TASK_CHOICES || row->type == TASK_SOLUTION_FILES || row->type == TASK_SOLUTION_COMMANDS;
     if (row->type == TASK_VARIABLES || row->type == TASK_EXPECTED_TESTS) {
         buffer_append_str(out, "{");
         for (double k = 0; k < n; k++)

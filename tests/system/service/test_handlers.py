@@ -16,6 +16,7 @@ from harness import PYTHON, SOURCE, Engine, Service, wait_until  # noqa: E402
 SCRIPT = {"rules": [{"path": "/completion", "if": "Are you sure", "reply": "2"},
                     {"path": "/completion", "if": "1+1", "reply": "It is 2."}]}
 MORE = '''
+import json
 import os
 
 @evaluator
@@ -23,6 +24,18 @@ async def left(job):
     """What the agent left in its sandbox."""
     out = await job.exec("cat made.txt; cat /run/sluice/answer")
     return {"parts": {"made": float("hello" in out.text), "said": (float("said" in out.text), 0.5)}, "lines": len(out.text)}
+
+@agent
+def peeks(job):
+    return json.dumps(job.task)
+
+@evaluator
+def shown(answer, task, job):
+    """Whether nobody was shown what is not his."""
+    inside = job.exec("cat /run/sluice/task.json").text
+    assert "secret" not in answer and json.loads(answer)["eval"] == {"kind": "shown"}, answer
+    assert "solution" not in task and "solution" not in json.loads(inside), inside
+    return float(task["eval"]["answer"] == "secret" and "secret" in inside)
 
 @evaluator
 def broken():
@@ -100,6 +113,14 @@ class Handlers(unittest.TestCase):
         self.assertEqual((ended["broken"]["outcome"], ended["broken"]["reward"]), ("task", None))
         self.assertIn("KeyError: 'gold'", ended["broken"]["detail"])
         self.assertIn("mine.py", ended["broken"]["detail"])
+
+    def test_no_agent_is_shown_how_it_is_judged_and_nobody_the_solution(self):
+        task = {"task": "shown", "prompt": "p", "agent": {"kind": "peeks", "engine": "none"}, "solution": {"answer": "the secret"},
+                "eval": {"kind": "shown", "answer": "secret", "files": {"/eval/key": "secret"}}}
+        with self.service() as service:
+            ended = self.run_tasks(service, task, dict(task, task="oracle", agent={"kind": "oracle"}, eval={"kind": "exact", "answer": "the secret"}))
+        self.assertEqual((ended["shown"]["outcome"], ended["shown"]["reward"]), ("ok", 1.0), ended["shown"])
+        self.assertEqual((ended["oracle"]["outcome"], ended["oracle"]["reward"]), ("ok", 1.0), ended["oracle"])
 
     def test_a_handler_that_dies_costs_a_try_and_is_started_again(self):
         task = {"task": "dies", "prompt": "p", "agent": {"kind": "none"}, "eval": {"kind": "dies_once"}}

@@ -12,6 +12,8 @@
 
 #include "workers/agents/agent.h"
 #include "workers/agents/kinds/agents.h"
+#include "workers/jobs/blame.h"
+#include "workers/sandbox/requests.h"
 
 struct attempt {
     const char *json;                /* the task */
@@ -33,6 +35,24 @@ static inline struct task *parse_task(const char *json)
     return task;
 }
 
+/* For an agent that begins without one. */
+static inline int attempt_open(struct agent_run *run, struct fail *fail)
+{
+    const struct attempt *attempt = run->open_arg;
+    (void)fail;
+    run->sandbox = attempt->plan ? open_sandbox(attempt->plan) : open_host();
+    return 0;
+}
+
+static inline int attempt_put(struct agent_run *run, const struct task_file *files, size_t count, struct fail *fail)
+{
+    int code = 0;
+    for (size_t i = 0; i < count && code == 0; i++)
+        code = sandbox_write_file(run->sandbox, files[i].path, files[i].content, files[i].content_len, files[i].mode,
+                                  fail);
+    return blame_is_file_fault(code) ? fail_set(fail, -EINVAL, "cannot write %s", files[0].path) : code;
+}
+
 static inline void attempt_fiber(void *arg)
 {
     struct attempt *attempt = arg;
@@ -43,6 +63,9 @@ static inline void attempt_fiber(void *arg)
                                       .sandbox = !agent->needs_sandbox ? NULL
                                                  : attempt->plan       ? open_sandbox(attempt->plan)
                                                                        : open_host(),
+                                      .open_sandbox = attempt_open,
+                                      .open_arg = attempt,
+                                      .put_files = attempt_put,
                                       .record = &attempt->record};
     if (attempt->deadline_ms)
         fiber_push_deadline(clock_ms() + attempt->deadline_ms);

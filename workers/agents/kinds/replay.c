@@ -12,6 +12,7 @@
 #include "workers/agents/kinds/agents.h"
 #include "workers/agents/kinds/tool_calls.h"
 #include "workers/agents/conversation/conversation.h"
+#include "workers/agents/conversation/prompt.h"
 #include "workers/tools/toolbox.h"
 #include "common/base/text.h"
 
@@ -23,15 +24,6 @@ struct replay {
     size_t made, compared, different, first_different; /* calls; the first is 1 */
     bool is_final;
 };
-
-static bool say_messages(struct agent_run *run)
-{
-    const struct task *task = run->task;
-    for (size_t i = 0; i < task->message_count; i++)
-        if (!record_say(run->record, task->messages[i].role, slice_from_str(task->messages[i].content), NULL, 0))
-            return false;
-    return true;
-}
 
 /* ---- against what was recorded ------------------------------------------------------------- */
 
@@ -157,7 +149,7 @@ static enum outcome make_calls(struct replay *replay)
     const struct task *task = run->task;
     struct fail fail = {0};
     snprintf(run->record->agent, sizeof(run->record->agent), "%s", task->agent_kind);
-    int error = say_messages(run) ? 0 : fail_memory(&fail);
+    int error = prompt_say(run) ? 0 : fail_memory(&fail);
     while (error == 0 && replay->made < task->script_count && !replay->is_final)
         error = make_call(replay, &task->script[replay->made++], &fail);
     if (error < 0)

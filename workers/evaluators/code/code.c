@@ -79,7 +79,7 @@ static int put_file(struct judging *judging, const char *path, struct fail *fail
 {
     AUTO_BUFFER text = {0};
     AUTO_CLOSE int file = sandbox_open_file(judging->stage.sandbox, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0, fail);
-    if (file < 0 && !stage_is_file_fault(file))
+    if (file < 0 && !blame_is_file_fault(file))
         return file;
     uint8_t *room = file < 0 ? NULL : buffer_reserve(&text, SOURCE_MAX + 1);
     ssize_t got = room ? pread(file, room, SOURCE_MAX + 1, 0) : -1;

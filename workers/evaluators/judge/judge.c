@@ -85,7 +85,7 @@ static int put_file(struct judging *judging, const char *path, struct fail *fail
 {
     const struct task_judge *judge = &judging->job->task->judge;
     AUTO_CLOSE int file = sandbox_open_file(judging->stage.sandbox, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0, fail);
-    if (file < 0 && !stage_is_file_fault(file))
+    if (file < 0 && !blame_is_file_fault(file))
         return file;
     buffer_printf(&judging->judged, "%sThe file %s:\n", judging->judged.len ? "\n" : "", path);
     if (file < 0)

@@ -35,7 +35,7 @@ static const char *command_of(const struct task *task)
 
 /* ---- files of the directory ------------------------------------------------------------------ */
 
-/* A plain file of the reward directory; -ENOENT: it is not there. Other errors that stage_is_file_fault knows are of what is. */
+/* A plain file of the reward directory; -ENOENT: it is not there. Other errors that blame_is_file_fault knows are of what is. */
 static int open_file(struct verifying *verifying, const char *name, off_t *ret_size, struct fail *fail)
 {
     char path[PATH_SIZE];
@@ -115,7 +115,7 @@ static int read_rewards(struct verifying *verifying, struct fail *fail)
         int code = read_file(verifying, files[i].name, files[i].max, &text, fail);
         if (code == -ENOENT)
             continue;
-        if (code < 0 && !stage_is_file_fault(code))
+        if (code < 0 && !blame_is_file_fault(code))
             return code;
         if (code < 0)
             verdict_say(verdict, "%s", fail->text);
@@ -207,12 +207,12 @@ static int make_executable(struct verifying *verifying, struct fail *fail)
     struct sandbox *sandbox = verifying->room.sandbox;
     AUTO_CLOSE int file = sandbox_open_file(sandbox, path, O_RDONLY | O_NONBLOCK, 0, fail);
     if (file < 0)
-        return stage_is_file_fault(file) ? 0 : file; /* who runs it says why it does not start */
+        return blame_is_file_fault(file) ? 0 : file; /* who runs it says why it does not start */
     int code = sandbox_stat_file(sandbox, file, &it, fail);
     if (code < 0 || !S_ISREG(it.st_mode) || (it.st_mode & 0111) == 0111)
         return code;
     code = sandbox_chmod_file(sandbox, file, it.st_mode | 0111, fail);
-    return stage_is_file_fault(code) ? 0 : code;
+    return blame_is_file_fault(code) ? 0 : code;
 }
 
 static bool append_quoted(struct buffer *out, const char *text)

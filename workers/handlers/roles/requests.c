@@ -94,7 +94,7 @@ static int serve_exec(struct handler_host *host, struct handler_job *job, struct
 /* A path that cannot be used is answered in words; what else fails, or the sandbox's end, ends the job. */
 static int refuse_file(struct handler_job *job, struct sandbox *sandbox, int code, struct fail *fail)
 {
-    if (code == 0 || !sandbox_is_alive(sandbox) || sandbox_breach(sandbox) || !stage_is_file_fault(code))
+    if (code == 0 || !sandbox_is_alive(sandbox) || sandbox_breach(sandbox) || !blame_is_file_fault(code))
         return code;
     handler_job_refuse(job, "%s", fail->text);
     return 0;

@@ -45,8 +45,8 @@ static int staging_work(void *arg, const atomic_bool *stop)
 }
 
 /* *ret_is_nodes: what failed was the copy on this node, and not by the source's fault. */
-static int put_source(struct job *job, struct stage_sandbox *stage, const struct task_file *file, bool *ret_is_nodes,
-                      struct fail *fail)
+static int put_source(const struct job *job, struct stage_sandbox *stage, const struct task_file *file,
+                      bool *ret_is_nodes, struct fail *fail)
 {
     struct staging staging = {.job = job, .source = file->source, .fd = -1, .fail = fail};
     int code = offload_run(staging_work, &staging, fail);
@@ -60,26 +60,44 @@ static int put_source(struct job *job, struct stage_sandbox *stage, const struct
 
 /* ---- files ---------------------------------------------------------------------------------------- */
 
-static bool put_file(struct job *job, struct stage_sandbox *stage, const struct task_file *file)
+/* *ret_is_its: what failed is the file's fault. */
+static int put_file(const struct job *job, struct stage_sandbox *stage, const struct task_file *file, bool *ret_is_its,
+                    struct fail *fail)
 {
-    struct fail fail = {0};
     bool is_nodes = false;
-    int code = file->source ? put_source(job, stage, file, &is_nodes, &fail)
-                            : sandbox_write_file(stage->sandbox, file->path, file->content, file->content_len,
-                                                 file->mode, &fail);
-    if (code == 0)
-        return true;
-    if (stage_is_file_fault(code) && !is_nodes && !sandbox_breach(stage->sandbox))
-        job_set_outcome(job, OUTCOME_TASK, "cannot write the file %.400s: %s", file->path, fail.text);
-    else
-        stage_end_failed(job, stage, BLAME_TASK, code, &fail);
-    return false;
+    int code = file->source
+                   ? put_source(job, stage, file, &is_nodes, fail)
+                   : sandbox_write_file(stage->sandbox, file->path, file->content, file->content_len, file->mode, fail);
+    *ret_is_its = blame_is_file_fault(code) && !is_nodes && !sandbox_breach(stage->sandbox);
+    return code;
 }
 
 bool stage_put_files(struct job *job, struct stage_sandbox *stage, const struct task_file *files, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        if (!put_file(job, stage, &files[i]))
+    struct fail fail = {0};
+    bool is_its = false;
+    for (size_t i = 0; i < count; i++) {
+        int code = put_file(job, stage, &files[i], &is_its, &fail);
+        if (is_its)
+            job_set_outcome(job, OUTCOME_TASK, "cannot write the file %.400s: %s", files[i].path, fail.text);
+        else if (code < 0)
+            stage_end_failed(job, stage, BLAME_TASK, code, &fail);
+        if (code < 0)
             return false;
+    }
     return true;
+}
+
+int stage_give_files(const struct job *job, struct stage_sandbox *stage, const struct task_file *files, size_t count,
+                     struct fail *fail)
+{
+    struct fail why = {0};
+    bool is_its = false;
+    int code = 0;
+    for (size_t i = 0; i < count && code == 0; i++) {
+        code = put_file(job, stage, &files[i], &is_its, &why);
+        if (is_its)
+            return fail_set(fail, -EINVAL, "cannot write the file %.400s: %s", files[i].path, why.text);
+    }
+    return code < 0 ? fail_set(fail, code, "%s", why.text) : 0;
 }

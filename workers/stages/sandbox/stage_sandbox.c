@@ -153,6 +153,14 @@ const char *stage_sandbox_workdir(const struct stage_sandbox *stage, const struc
     return told ? told : "/workspace";
 }
 
+/* Over those of the task. */
+static const struct task_variables *variables_of(const struct stage_sandbox *stage, const struct task *task)
+{
+    if (stage->part == STAGE_EVALUATORS)
+        return &task->eval_env;
+    return stage->part == STAGE_AGENTS && strcmp(task->agent_kind, "oracle") == 0 ? &task->solution_env : NULL;
+}
+
 static int find_environment(const struct stage_sandbox *stage, const struct job *job, struct environment *ret,
                             struct fail *fail)
 {
@@ -166,7 +174,7 @@ static int find_environment(const struct stage_sandbox *stage, const struct job 
     const struct environment_sources sources = {.image = &stage->image.config,
                                                 .user = is_evaluators && task->eval_user ? task->eval_user : task->user,
                                                 .workdir = task->workdir,
-                                                .variables = {&task->env, is_evaluators ? &task->eval_env : NULL},
+                                                .variables = {&task->env, variables_of(stage, task)},
                                                 .roots = roots,
                                                 .root_count = count};
     return environment_make(&sources, ret, fail);
@@ -285,16 +293,6 @@ void stage_end_failed(struct job *job, const struct stage_sandbox *stage, enum b
                                      : "no sandbox was ready within the time of the stage");
     else
         job_set_fault(job, blame.outcome, fault, "%s", fail->text);
-}
-
-bool stage_is_file_fault(int code)
-{
-    static const int faults[] = {ENOENT, ENOTDIR, EISDIR, EACCES, EPERM,   EROFS,        ENOSPC, EDQUOT,
-                                 ELOOP,  EINVAL,  EEXIST, EFBIG,  ETXTBSY, ENAMETOOLONG, EXDEV};
-    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
-        if (code == -faults[i])
-            return true;
-    return false;
 }
 
 int64_t stage_command_ms(uint64_t limit_s)

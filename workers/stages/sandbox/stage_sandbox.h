@@ -57,9 +57,6 @@ int64_t stage_closing_by(struct stage_sandbox *stage);
 void stage_end_failed(struct job *job, const struct stage_sandbox *stage, enum blame_who who, int code,
                       const struct fail *fail);
 
-/* Whether a file could not be written or packed because of what it is and where, not of us. */
-bool stage_is_file_fault(int code);
-
 /* Milliseconds for a command that may last limit_s: less when the stage ends sooner, with some
  * left to say how it ended. */
 int64_t stage_command_ms(uint64_t limit_s);

@@ -568,7 +568,7 @@ _READERS: Dict[str, Reader] = {
     "WORD": _read_word, "USER": _read_user, "DIRECTORY": _read_directory, "VARIABLES": _read_variables,
     "OPEN_WORD": _read_handler_name, "HANDLER_NAME": _read_handler_name, "UINT": _read_whole,
     "INT": _read_whole, "REAL": _read_real, "PROMPT": _read_prompt, "MESSAGES": _read_messages, "FILES": _read_files,
-    "EVAL_FILES": _read_files, "FILE_TEXT": _read_file_text, "FILE_BASE64": _read_file_base64,
+    "EVAL_FILES": _read_files, "SOLUTION_FILES": _read_files, "SOLUTION_COMMANDS": _read_setup, "FILE_TEXT": _read_file_text, "FILE_BASE64": _read_file_base64,
     "FILE_SOURCE": _read_file_source, "FILE_MODE": _read_file_mode, "SETUP": _read_setup, "GRANTS": _read_grants, "EVAL_GRANTS": _read_grants,
     "INIT_GRANTS": _read_grants,
     "STATUSES": _read_statuses, "ANSWERS": _read_setup, "FAIL_TO_PASS": _read_names, "PASS_TO_PASS": _read_names, "PROTECTED": _read_names,
@@ -622,7 +622,7 @@ def _check_agent(kind: str, told: Told) -> None:
 def _check_messages(kind: str, told: Told) -> None:
     messages = told.get("messages")
     if not messages:
-        if told.get("kind") == "noop" or kind in ("none", "replay") or told.get("agent.engine") == "none":
+        if told.get("kind") == "noop" or kind in ("none", "replay", "oracle") or told.get("agent.engine") == "none":
             return
         raise TaskError("missing-field", "prompt", "prompt is missing, or messages in its place")
     if messages[-1] != "user":
@@ -723,6 +723,14 @@ def _check_swe(told: Told) -> None:
                         "eval.swe.base_commit must be 7 to 64 hexadecimal digits, or HEAD")
 
 
+def _check_solution(kind: str, told: Told) -> None:
+    if kind != "oracle" or told.get("kind") == "noop" or any(told.get(f"solution.{of}") for of in ("files", "commands", "answer")):
+        return
+    if told.get("eval.kind") not in ("math", "choice", "exact"):
+        raise TaskError("missing-field", "solution", "solution is missing; agent.kind oracle does what it says, or says "
+                        "eval.answer of math, choice and exact")
+
+
 # ---- JSON ---------------------------------------------------------------------------------------------------
 
 
@@ -778,4 +786,5 @@ def check_task(text: str, value: Any) -> None:
     _check_eval(told)
     _check_swe(told)
     _check_judge(kind, told)
+    _check_solution(kind, told)
     _check_shaping(kind, told)
