@@ -57,3 +57,15 @@ def install(packages, target):
     done = subprocess.run(pip, capture_output=True, text=True, timeout=600, check=False)
     if done.returncode != 0:
         raise NoRegistry(f"no wheels of {' '.join(packages)} for this Python: {(done.stderr.strip().splitlines() or ['pip said nothing'])[-1]}")
+
+
+def fetch_wheel(package):
+    """The path of the wheel of `package`, without what it needs."""
+    folder = os.path.join(os.environ["SLUICE_BINARY_DIR"], "packages", "wheels")
+    pattern = os.path.join(folder, package.replace("==", "-").replace("-", "*") + "*.whl")
+    if not glob.glob(pattern):
+        os.makedirs(folder, exist_ok=True)
+        done = subprocess.run([*PIP, f"--dest={folder}", package], capture_output=True, text=True, timeout=250, check=False)
+        if done.returncode != 0 or not glob.glob(pattern):
+            raise NoRegistry(f"no registry that has {package}: {(done.stderr.strip().splitlines() or ['pip said nothing'])[-1]}")
+    return glob.glob(pattern)[0]

@@ -13,11 +13,13 @@ enum { MATCH_STEPS_MAX = 1 << 20, MATCH_HEAP_KIB = 1 << 10 };
 static const struct log_parser parsers[] = {
 #define PYTEST(name_) {.name = #name_, .parse = parse_##name_, .is_pytest = true},
 #define FUNCTION(name_, total_) {.name = #name_, .parse = parse_##name_, .total = total_},
-#define LINES(name_, pattern_) {.name = #name_, .pattern = pattern_},
+#define LINES(name_, pattern_) {.name = #name_, .pattern = pattern_, .is_stripped = true},
+#define WHOLE_LINES(name_, pattern_) {.name = #name_, .pattern = pattern_},
 #include "workers/evaluators/swe/log_parsers.def"
 #undef PYTEST
 #undef FUNCTION
 #undef LINES
+#undef WHOLE_LINES
 };
 
 const struct log_parser *log_parser_find(const char *name)
@@ -83,13 +85,13 @@ static struct slice group(const struct matcher *matcher, struct slice line, cons
                                                 : slice_of(line.data, 0);
 }
 
-static void read_lines(const char *pattern, struct slice text, struct test_log *ret)
+static void read_lines(const struct log_parser *parser, struct slice text, struct test_log *ret)
 {
     struct matcher matcher;
-    const bool good = matcher_init(&matcher, pattern);
+    const bool good = matcher_init(&matcher, parser->pattern);
     ret->has_overflown |= !good;
     for (struct slice line; good && log_line_next(&text, &line);) {
-        line = log_line_strip(line);
+        line = parser->is_stripped ? log_line_strip(line) : line;
         if (line.len > 0 &&
             pcre2_match(matcher.code, line.data, line.len, 0, PCRE2_ANCHORED, matcher.match, matcher.limits) > 0)
             test_log_put(ret, group(&matcher, line, "n"), status_of(group(&matcher, line, "s")));
@@ -102,5 +104,5 @@ void log_parser_read(const struct log_parser *parser, struct slice text, struct 
     if (parser->parse)
         parser->parse(text, ret);
     else
-        read_lines(parser->pattern, text, ret);
+        read_lines(parser, text, ret);
 }

@@ -11,7 +11,8 @@
 struct log_parser {
     const char *name; /* a word of task.def */
     void (*parse)(struct slice text, struct test_log *ret);
-    const char *pattern; /* in place of parse: of a line, stripped (log_parsers.def) */
+    const char *pattern; /* in place of parse: of a line (log_parsers.def) */
+    bool is_stripped;    /* the line, before it is matched */
     bool is_pytest;
     /* How many tests the runner says that it ran, in its own last words; -1: it does not say. NULL: it never does. */
     int64_t (*total)(struct slice text);

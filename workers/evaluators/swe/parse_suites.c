@@ -67,12 +67,9 @@ static bool queue_push(struct queue *queue, struct slice item)
     return true;
 }
 
-static void settle(struct queue *tests, struct queue *results, struct test_log *ret)
+static void put_result(struct slice name, struct slice result, struct test_log *ret)
 {
-    while (tests->first < tests->count && results->first < results->count) {
-        const struct slice name = tests->items[tests->first++], result = results->items[results->first++];
-        test_log_put(ret, name, slice_is(result, "SUCCESS") ? LOG_PASSED : LOG_FAILED);
-    }
+    test_log_put(ret, name, slice_is(result, "SUCCESS") ? LOG_PASSED : LOG_FAILED);
 }
 
 void parse_maven(struct slice text, struct test_log *ret)
@@ -85,10 +82,16 @@ void parse_maven(struct slice text, struct test_log *ret)
         struct slice name = at < 0 ? slice_of(NULL, 0) : slice_from(line, (size_t)at + strlen("-Dtest="));
         if (name.len > 0 && log_line_strip(name).data == name.data)
             good = queue_push(&tests, log_line_word(&name));
-        if (log_line_ends(line, "BUILD SUCCESS") || log_line_ends(line, "BUILD FAILURE"))
-            good = good && queue_push(&results, slice_from(line, line.len - strlen("SUCCESS")));
-        settle(&tests, &results, ret);
+        if (!log_line_ends(line, "BUILD SUCCESS") && !log_line_ends(line, "BUILD FAILURE"))
+            continue;
+        const struct slice result = slice_from(line, line.len - strlen("SUCCESS"));
+        if (tests.first < tests.count)
+            put_result(tests.items[tests.first++], result, ret);
+        else
+            good = good && queue_push(&results, result);
     }
+    while (tests.first < tests.count && results.first < results.count) /* results that came before their tests */
+        put_result(tests.items[tests.first++], results.items[results.first++], ret);
     ret->has_overflown |= !good;
     free(tests.items);
     free(results.items);
@@ -189,11 +192,15 @@ void parse_karma(struct slice text, struct test_log *ret)
 
 /* ---- PHPUnit --testdox: "Suite (Class)", then a mark before each test ----------------------------------- */
 
+/* Bytes above 0x7f are of letters, but for 0xe2, with which marks and punctuation begin. */
+static bool is_word(uint8_t c)
+{
+    return (c >= 0x80 && c != 0xe2) || c == '_' || (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
+}
+
 static bool is_suite(struct slice line, struct slice *ret)
 {
-    if (line.len < 2 || line.data[line.len - 1] != ')' ||
-        !(line.data[0] >= 0x80 || line.data[0] == '_' || (line.data[0] >= '0' && line.data[0] <= '9') ||
-          ((line.data[0] | 0x20) >= 'a' && (line.data[0] | 0x20) <= 'z')))
+    if (line.len < 2 || line.data[line.len - 1] != ')' || !is_word(line.data[0]))
         return false;
     const ptrdiff_t at = last_of(slice_of(line.data, line.len - 2), " (");
     *ret = slice_of(line.data, at < 0 ? 0 : (size_t)at);

@@ -1,6 +1,6 @@
 /*
  * What the parsers of logs make of what test runners print. With a parser and a file it prints that file's tests as
- * JSON, for test_log_agreement.py.
+ * JSON; with lists of tests besides, how they are graded.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "common/base/cleanup.h"
+#include "workers/evaluators/swe/grading.h"
 #include "workers/evaluators/swe/log_parser.h"
 
 static const struct {
@@ -120,19 +121,53 @@ static void a_log_of_too_many_names_has_overflown(void **state)
     assert_int_equal(log.count, TEST_LOG_MAX);
 }
 
+/* ---- for tests/system/service/test_swe_agreement.py ---------------------------------------------------- */
+
+static void read_log(const char *parser, const char *path, struct test_log *ret)
+{
+    AUTO_BUFFER text = {0};
+    AUTO_FCLOSE FILE *file = fopen(path, "re");
+    for (size_t got = 1; file && got > 0; text.len += got)
+        got = fread(buffer_reserve(&text, 65536), 1, 65536, file);
+    log_parser_read(log_parser_find(parser), buffer_peek(&text), ret);
+}
+
 static int print(const char *parser, const char *path)
 {
     AUTO_TEST_LOG log = {0};
-    AUTO_BUFFER text = {0};
-    AUTO_FCLOSE FILE *file = fopen(path, "re");
     json_t *tests = json_object();
-    for (size_t got = 1; file && got > 0; text.len += got)
-        got = fread(buffer_reserve(&text, 65536), 1, 65536, file);
-    log_parser_read(log_parser_find(parser), buffer_peek(&text), &log);
+    read_log(parser, path, &log);
     for (size_t i = 0; i < log.count; i++)
         json_object_set_new(tests, log.tests[i]->name, json_string(log_status_word(log.tests[i]->status)));
     json_dumpf(tests, stdout, 0);
     json_decref(tests);
+    return 0;
+}
+
+static char **names_of(const json_t *list, size_t *count)
+{
+    char **names = calloc(json_array_size(list) + 1, sizeof(char *));
+    for (*count = 0; *count < json_array_size(list); ++*count)
+        names[*count] = (char *)(uintptr_t)json_string_value(json_array_get(list, *count));
+    return names;
+}
+
+/* `lists`: {"fail_to_pass": [...], "pass_to_pass": [...], "eval_type": "..."} */
+static int print_grade(const char *parser, const char *path, const char *lists)
+{
+    AUTO_TEST_LOG log = {0};
+    AUTO_VERDICT verdict = {0};
+    struct swe_grade grade;
+    json_t *all = json_loads(lists, 0, NULL);
+    struct task_swe swe = {.eval_type = (char *)(uintptr_t)json_string_value(json_object_get(all, "eval_type"))};
+    swe.fail_to_pass = names_of(json_object_get(all, "fail_to_pass"), &swe.fail_to_pass_count);
+    swe.pass_to_pass = names_of(json_object_get(all, "pass_to_pass"), &swe.pass_to_pass_count);
+    read_log(parser, path, &log);
+    swe_grade(&swe, &log, NULL, &verdict, &grade);
+    printf("%zu %zu %d", grade.fail_to_pass_good, grade.pass_to_pass_good, grade.is_resolved);
+    free(swe.fail_to_pass);
+    free(swe.pass_to_pass);
+    json_decref(all);
     return 0;
 }
 
@@ -143,5 +178,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_hostile_log_takes_time_by_its_length),
         cmocka_unit_test(a_log_of_too_many_names_has_overflown),
     };
-    return argc == 3 ? print(argv[1], argv[2]) : cmocka_run_group_tests(tests, NULL, NULL);
+    if (argc > 2)
+        return argc == 3 ? print(argv[1], argv[2]) : print_grade(argv[1], argv[2], argv[3]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
