@@ -200,6 +200,90 @@ def odd_ones(value):
                 yield value[:i] + [odd] + value[i + 1:]
 
 
+class SoftwareEngineering(Rows):
+    PATCH = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-a\n+b\n"
+    ROW = {"instance_id": "Octo__hello-7", "repo": "octo/hello", "base_commit": "1234567890", "problem_statement": "It says hullo.", "patch": PATCH,
+           "test_patch": PATCH.replace("a.py", "tests/test_a.py"), "FAIL_TO_PASS": '["tests/test_a.py::t"]', "PASS_TO_PASS": []}
+
+    def swe(self, **columns):
+        return self.task("swe", {**self.ROW, "image_name": "/images/hello", **columns})
+
+    def test_a_row_of_swe_gym_runs_the_files_of_its_test_patch(self):
+        task = self.swe()
+        how = task["eval"]["swe"]
+        self.assertEqual((how["test_command"], how["log_parser"], how["base_commit"]), ("pytest -rA --color=no tests/test_a.py", "pytest", "1234567890"))
+        self.assertEqual(task["image"], "/images/hello")
+        self.assertNotIn(self.PATCH, json.dumps([task["prompt"], task["metadata"], task["setup"], task["eval"]]))
+        self.assertEqual(task["solution"]["files"]["/tmp/solution.patch"], self.PATCH)
+
+    def test_repositories_have_their_own_runners(self):
+        django = self.swe(repo="django/django", test_patch=self.PATCH.replace("a.py", "tests/x/test_a.py"))["eval"]["swe"]
+        self.assertEqual((django["log_parser"], django["test_command"].split()[-1]), ("django", "x.test_a"))
+        self.assertNotIn("witness", django)
+        self.assertEqual(self.swe(repo="sphinx-doc/sphinx")["eval"]["swe"]["witness"], "none")
+        self.assertEqual(self.swe(log_parser="parse_log_scikit")["eval"]["swe"]["log_parser"], "pytest_v2")
+
+    def test_what_the_gold_patch_changes_is_not_protected(self):
+        self.assertNotIn("setup.cfg", self.swe(patch=self.PATCH.replace("a.py", "setup.cfg"))["eval"]["swe"]["protected"])
+        self.assertIn("setup.cfg", self.swe()["eval"]["swe"]["protected"])
+
+    def test_swe_smiths_patch_makes_the_bug_and_its_reverse_mends_it(self):
+        task = self.swe(image_name="/images/swesmith.x", test_patch=None)
+        self.assertEqual(task["files"], {"/tmp/bug.patch": self.PATCH})
+        self.assertIn("--reverse", task["solution"]["commands"][0])
+        self.assertEqual(task["agent"]["hidden"], ["/testbed/tests/test_a.py"])
+
+    def test_r2e_gyms_map_is_without_colours_and_reasons(self):
+        task = self.task("swe", {"repo_name": "r", "docker_image": "/i/r", "commit_hash": "12", "problem_statement": "x [ISSUE]broken[/ISSUE] y",
+                                 "expected_output_json": json.dumps({"C.\x1b[1mt\x1b[0m": "PASSED", "u - why": "FAILED"})})
+        self.assertEqual(task["eval"]["swe"]["expected"], {"C.t": "PASSED", "u": "FAILED"})
+        self.assertTrue(task["prompt"].endswith("\n\nbroken"))
+
+    def test_an_image_is_found_by_each_of_its_spellings(self):
+        for spelling in ("swebench_sweb.eval.x86_64.octo_1776_hello-7.sif", "xingyaoww_sweb.eval.x86_64.octo_s_hello-7.sif"):
+            path = os.path.join(self.root, spelling)
+            open(path, "w", encoding="utf-8").close()
+            task = self.task("swe", self.ROW, image_template=self.root + "/{sif}")
+            self.assertEqual(task["image"], path)
+            os.unlink(path)
+        self.assertEqual(self.task("swe", self.ROW, image_template="/i/{sif}")["image"], "/i/swebench_sweb.eval.x86_64.octo_1776_hello-7.sif")
+        self.assertEqual(self.task("swe", {**self.ROW, "image_name": "a/b:latest"}, image_template="/i/{image}")["image"], "/i/a/b")
+
+    def test_a_task_repository_is_read_as_its_rows(self):
+        try:
+            import yaml
+        except ImportError:
+            self.skipTest("PyYAML is not there")
+        folder = os.path.join(self.root, "repo", "tasks", "octo__hello-7")
+        os.makedirs(folder)
+        script = ": '>>>>> Start Test Output'\npytest\n: '>>>>> End Test Output'\n"
+        about = yaml.safe_dump({"repo": "octo/hello", "base_commit": "1234567890", "image": "/i/x", "log_parser": "parse_log_pytest", "eval_type": "fail_only"})
+        for name, text in (("task.yaml", about), ("tests.json", json.dumps({"FAIL_TO_PASS": ["t"], "PASS_TO_PASS": []})), ("gold.patch", self.PATCH),
+                           ("test.patch", self.PATCH), ("eval.sh", script), ("problem_statement.md", "It says hullo.")):
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(text)
+        (found,) = import_rows("swe", [os.path.join(self.root, "repo")])
+        task = json.loads(found.text)
+        self.assertEqual((task["task"], task["eval"]["swe"]["script"], task["eval"]["swe"]["eval_type"]), ("octo__hello-7", script, "fail_only"))
+        os.unlink(os.path.join(folder, "eval.sh"))
+        (found,) = import_rows("swe", [os.path.join(self.root, "repo")])
+        self.assertEqual(found.why, "eval.sh: No such file or directory")
+        (found,) = import_rows("swe", [folder])
+        self.assertRegex(found.why, "is a directory, and has no tasks/")
+
+    def test_what_cannot_be_judged_is_refused_by_its_column(self):
+        for columns, words in (({"FAIL_TO_PASS": "[]"}, "no tests: FAIL_TO_PASS"), ({"FAIL_TO_PASS": ["a" * 5000]}, "FAIL_TO_PASS has a name"),
+                               ({"PASS_TO_PASS": [f"t{i}" * 300 for i in range(10000)]}, "PASS_TO_PASS has 10000 names of"), ({"test_patch": ""}, "no tests: it has no test_patch"),
+                               ({"problem_statement": None}, "problem_statement"), ({"log_parser": "parse_log_nose"}, "eval.swe.log_parser"),
+                               ({"base_commit": "main"}, "eval.swe.base_commit")):
+            (found,) = self.read("swe", {**self.ROW, "image_name": "/i/x", **columns})
+            self.assertIn(words, str(found.why))
+        (found,) = self.read("swe", self.ROW)
+        self.assertIn("--image-template", found.why)
+        (found,) = self.read("swe", self.ROW, image_template="/i/{tag}")
+        self.assertIn("may name {image}, {sif}, {instance}", found.why)
+
+
 class Odd(Rows):
     CASE = {"input": "1", "output": "2", "testtype": "functional", "fn_name": "f"}
     ASKED = [{"role": "user", "content": [{"type": "text", "text": "q"}]}]

@@ -112,14 +112,15 @@ class Dask(unittest.TestCase):
         return dict(self.task, task=name, agent=agent)
 
     def test_gold_resolves_and_nothing_else_does(self):
-        apply = f"git apply - <<'EOF'\n{self.gold}\nEOF"
         mend = ("cat >> dask/array/ma.py <<'EOF'\n\n\ndef _like(name):\n    def like(a, **kwargs):\n"
                 "        return asanyarray(a).map_blocks(getattr(np.ma.core, name), **kwargs)\n    return like\n\n\n"
                 "ones_like, zeros_like, empty_like = map(_like, ('ones_like', 'zeros_like', 'empty_like'))\nEOF")
         half = "printf '\\n\\ndef ones_like(a, **kwargs):\\n    return asanyarray(a).map_blocks(np.ma.core.ones_like, **kwargs)\\n' >> dask/array/ma.py"
-        tasks = [self.with_agent("gold", apply), self.with_agent("nothing"), self.with_agent("mended", "ls", mend, "git status"),
+        tasks = [dict(self.task, task="gold", agent={"kind": "oracle"}), self.with_agent("nothing"), self.with_agent("mended", "ls", mend, "git status"),
                  self.with_agent("half", half), self.with_agent("committed", mend, "git add -A && git -c user.name=a -c user.email=a@b commit -qm x"),
                  self.with_agent("history", "git log --all --oneline; git cat-file --batch-all-objects --batch-check | grep -c commit; git tag; git remote; git reflog; ls .git/hooks")]
+        hidden = self.with_agent("hidden", f"ls {TEST_FILE}", mend)
+        tasks.append(dict(hidden, agent=dict(hidden["agent"], hidden=["/testbed/" + TEST_FILE])))
         instance = self.row["instance"]
         names = json.loads(instance["FAIL_TO_PASS"]) + json.loads(instance["PASS_TO_PASS"])
         forging = forgeries("".join(f"PASSED {name}\n" for name in names))
@@ -129,7 +130,7 @@ class Dask(unittest.TestCase):
         for name, t in ended.items():
             print(f"{name:20} {t.get('reward')} {t.get('detail')}")
         rewards = {name: (t["outcome"], t.get("reward")) for name, t in ended.items()}
-        wanted = {name: ("ok", 1.0 if name in ("gold", "mended", "committed") else 0.0) for name in (task["task"] for task in tasks)}
+        wanted = {name: ("ok", 1.0 if name in ("gold", "mended", "committed", "hidden") else 0.0) for name in (task["task"] for task in tasks)}
         self.assertEqual(rewards, wanted)
         for name, (_, why) in forging.items():
             self.assertIn("not resolved: " + why, ended[name]["detail"], name)
@@ -138,6 +139,7 @@ class Dask(unittest.TestCase):
         self.assertEqual(self.metric(ended["conftest"], "changed_protected_files"), 1)
         self.assertEqual(self.metric(ended["tests-edited"], "changed_test_files"), 1)
         self.assertEqual(ended["gold"]["tests"]["passed"], len(names))
+        self.assertTrue(any(f"cannot access '{TEST_FILE}'" in message["content"] for message in ended["hidden"]["messages"]))
         self.check_history("\n".join(message["content"] for message in ended["history"]["messages"]))
 
     def check_history(self, said):

@@ -11,6 +11,7 @@ from .forms import FORMS
 from .reasoning_gym import generate
 from .row import Row, RowError, renamed
 from .row_files import FileError, Numbered, read_rows
+from .swe_task_folder import read_tasks
 
 GENERATED = 100  # problems of a generator, without a limit
 
@@ -66,6 +67,8 @@ def _name(path: str, number: int) -> str:
 def _rows(form: str, path: str, choices: Choices) -> Iterator[Numbered]:
     if form == "reasoning-gym" and not os.path.exists(path):
         return generate(path, GENERATED if choices.limit is None else choices.limit, choices.seed)
+    if form == "swe" and os.path.isdir(path):
+        return read_tasks(path)
     return read_rows(path)
 
 

@@ -15,7 +15,7 @@ import json
 import shlex
 from typing import Any, Dict, List, Mapping, Optional
 
-from ..task.task_rules import OBJECTS, TASK_BYTES
+from ..task.task_rules import TASK_BYTES
 from .row import Row, RowError, decoded, first, named, small_columns, text_of, within
 from .swe_history import scrub
 from .swe_images import find_image
@@ -72,9 +72,10 @@ def _task(row: Row, default: str, template: str, swe: Dict[str, Any], gold: str,
         "eval": {"kind": "swe", "swe": swe}, "limits": dict(LIMITS), "metadata": small_columns(row, LARGE)}
     if hidden:
         task["agent"] = {"hidden": hidden}
-    if gold and "solution" in OBJECTS:
-        apply = f"cd {shlex.quote(repository)} && git apply {'--reverse ' if reverse else ''}- <<'EOF_SLUICE'\n{gold}\nEOF_SLUICE"
-        task["solution"] = {"commands": [apply]}
+    if gold:
+        apply = f"git -c safe.directory='*' apply {'--reverse ' if reverse else ''}/tmp/solution.patch && rm /tmp/solution.patch"
+        task["solution"] = {"files": {"/tmp/solution.patch": gold if gold.endswith("\n") else gold + "\n"},
+                            "commands": [f"cd {shlex.quote(repository)} && {apply}"]}
     return task
 
 
