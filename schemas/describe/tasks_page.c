@@ -267,6 +267,7 @@ static const char *task_type_words(enum task_type type)
         [TASK_SOLUTION_COMMANDS] = "list of strings",
         [TASK_FILE_TEXT] = "string",
         [TASK_FILE_BASE64] = "string",
+        [TASK_SOURCE] = "path",
         [TASK_FILE_SOURCE] = "path",
         [TASK_FILE_MODE] = "string",
         [TASK_SETUP] = "list of strings",
@@ -279,6 +280,7 @@ static const char *task_type_words(enum task_type type)
         [TASK_ARGUMENTS] = "object",
         [TASK_GRANTS] = "list of strings",
         [TASK_INIT_GRANTS] = "list of strings",
+        [TASK_BUILD_GRANTS] = "list of strings",
         [TASK_EVAL_GRANTS] = "list of strings",
         [TASK_STATUSES] = "list of integers",
         [TASK_ANSWERS] = "list of strings",
@@ -308,6 +310,7 @@ static const char *task_unit(const struct task_row *row)
     case TASK_RECORDED:
     case TASK_GRANTS:
     case TASK_INIT_GRANTS:
+    case TASK_BUILD_GRANTS:
     case TASK_EVAL_GRANTS:
     case TASK_VARIABLES:
     case TASK_STATUSES:

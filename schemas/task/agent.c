@@ -77,7 +77,7 @@ static bool add_tools(struct task *task, const char *const names[], size_t count
 /* Nothing is prepared for a shell to work on, and nothing but an answer is scored. */
 static bool only_asks(const struct task *task)
 {
-    return !task->file_count && !task->setup_count && strcmp(task->image, "host") == 0 &&
+    return !task->file_count && !task->setup_count && !task->build.dockerfile && strcmp(task->image, "host") == 0 &&
            strcmp(task->eval_kind, "command") != 0 && !task_has_verifier(task);
 }
 

@@ -278,6 +278,12 @@ bool task_read_init_grants(const struct task_place *place, const json_t *value)
     return read_grant_list(place, value, &task->init_grants, &task->init_grant_count);
 }
 
+bool task_read_build_grants(const struct task_place *place, const json_t *value)
+{
+    struct task *task = place->base;
+    return read_grant_list(place, value, &task->build.grants, &task->build.grant_count);
+}
+
 bool task_read_eval_grants(const struct task_place *place, const json_t *value)
 {
     struct task *task = place->base;

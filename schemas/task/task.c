@@ -220,7 +220,7 @@ static bool read_task(struct task *task, const json_t *json, struct refusal *no)
 {
     return task_begin(task, no) && task_read_object("", json, "", task, no) && task_settle_agent(task, no) &&
            check_messages(task, no) && check_eval(task, no) && task_check_swe(task, no) && check_solution(task, no) &&
-           check_shaping(task, no);
+           check_shaping(task, no) && task_check_build(task, no);
 }
 
 struct task *task_parse(struct slice json, struct refusal *no)
@@ -267,6 +267,7 @@ void task_destroy(struct task *task)
     finish_texts(task->solution_commands, task->solution_command_count);
     finish_texts(task->solution_env.each, task->solution_env.count);
     finish_texts(task->grants, task->grant_count);
+    task_build_finish(&task->build);
     finish_texts(task->init_grants, task->init_grant_count);
     finish_texts(task->eval_grants, task->eval_grant_count);
     finish_texts(task->eval_answers, task->eval_answer_count);

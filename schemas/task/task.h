@@ -110,6 +110,17 @@ struct task_judge {
     char *system, *prompt; /* NULL: the usual ones */
 };
 
+/* An image made of a Dockerfile. */
+struct task_build {
+    char *dockerfile; /* its text; NULL: there is no build */
+    char *context;    /* on the worker's node: a directory or a tar */
+    char *target;
+    struct task_variables args;
+    char **grants; /* what RUN may reach */
+    size_t grant_count;
+    uint64_t timeout_s; /* a part of limits.init_s, once the task was read */
+};
+
 struct task_sampling {
     double temperature, top_p, min_p;
     uint64_t top_k;      /* 0: off */
@@ -168,6 +179,7 @@ struct task {
     char *user;    /* inside: a name or a number, and perhaps a group; NULL: the image's */
     char *workdir; /* where commands start; NULL: the image's */
     struct task_variables env;
+    struct task_build build;
     struct task_file *files;
     size_t file_count;
     char **setup; /* bash commands run in /workspace by init, in order */

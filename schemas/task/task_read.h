@@ -55,6 +55,8 @@ bool task_read_directory(const struct task_place *place, const json_t *value);
 bool task_read_variables(const struct task_place *place, const json_t *value);
 bool task_read_setup(const struct task_place *place, const json_t *value);
 bool task_read_grants(const struct task_place *place, const json_t *value);
+bool task_read_build_grants(const struct task_place *place, const json_t *value);
+bool task_read_source(const struct task_place *place, const json_t *value);
 bool task_read_init_grants(const struct task_place *place, const json_t *value);
 bool task_read_eval_grants(const struct task_place *place, const json_t *value);
 bool task_read_tests(const struct task_place *place, const json_t *value);
@@ -95,6 +97,10 @@ void task_finish_swe(struct task_swe *swe);
 /* What the fields of eval.judge say together, and frees them (task/judge.c). */
 bool task_check_judge(const struct task *task, struct refusal *no);
 void task_finish_judge(struct task_judge *judge);
+
+/* What the fields of build say together (task/build.c). */
+bool task_check_build(struct task *task, struct refusal *no);
+void task_build_finish(struct task_build *build);
 
 /* agent.kind, agent.tools and agent.script must agree; what is absent follows from what is given
  * (task/agent.c). */

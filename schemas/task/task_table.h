@@ -31,11 +31,13 @@ enum task_type {
     TASK_SOLUTION_COMMANDS,
     TASK_FILE_TEXT,
     TASK_FILE_BASE64,
+    TASK_SOURCE,      /* so, of one text */
     TASK_FILE_SOURCE, /* absolute, no ".." */
     TASK_FILE_MODE,
     TASK_SETUP,
     TASK_GRANTS,
     TASK_INIT_GRANTS,
+    TASK_BUILD_GRANTS,
     TASK_EVAL_GRANTS,
     TASK_STATUSES,
     TASK_ANSWERS,      /* texts */

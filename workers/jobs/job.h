@@ -33,6 +33,7 @@ struct search;
 struct cache_watch;
 struct handlers;
 struct task_dirs;
+struct image_names;
 
 /* What a worker's jobs share. */
 struct job_context {
@@ -45,6 +46,7 @@ struct job_context {
     const struct cache_watch *cache_watch; /* NULL: nobody looks */
     struct search *search;                 /* NULL: none */
     const struct task_dirs *task_dirs;     /* whose files tasks may name; NULL: none */
+    const struct image_names *image_names; /* what Dockerfiles call images; NULL: none is known */
     const struct grants *grants;           /* what tasks may reach; NULL: nothing */
     struct handlers *handlers;             /* the worker's; NULL: none */
 };

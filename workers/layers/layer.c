@@ -182,7 +182,7 @@ int layer_pack(const struct layers *layers, struct sandbox *sandbox, struct laye
         path = NULL;
         return fail_memory(fail);
     }
-    struct lz4_pack pack = {.inline_max = LAYER_INLINE_MAX, .path = path, .fd = -1};
+    struct lz4_pack pack = {.inline_max = layers->keeps_all ? 0 : LAYER_INLINE_MAX, .path = path, .fd = -1};
     int code = pack_and_squeeze(sandbox, &pack, &ret->fault, fail);
     if (code < 0)
         return code;

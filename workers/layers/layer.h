@@ -19,6 +19,7 @@ enum { LAYER_INLINE_MAX = 65536 };
 struct layers {
     const char *store, *cache; /* existing directories */
     uint64_t cache_bytes;      /* what unpacked layers may take (layers/cache.h); 0: no limit */
+    bool keeps_all;            /* small ones go to the store, too, and none is inline */
 };
 
 struct layer {

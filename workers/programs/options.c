@@ -230,6 +230,7 @@ void options_finish(struct options *options)
         explicit_bzero(options->search_key, strlen(options->search_key));
     free(take_ptr(&options->search_key));
     tokenizers_finish(&options->plan.tokenizers);
+    image_names_finish(&options->plan.image_names);
     task_dirs_finish(&options->plan.task_dirs);
     image_list_finish(&options->plan.images);
 }
@@ -308,6 +309,9 @@ static int keep_own(struct options *options, struct fail *fail)
     }
     for (size_t i = 0; i < given->images.count && code == 0; i++)
         code = image_list_add(&options->plan.images, given->images.items[i], fail);
+    options->plan.image_names.list = &options->plan.images;
+    for (size_t i = 0; i < given->image_name.count && code == 0; i++)
+        code = image_names_add(&options->plan.image_names, given->image_name.items[i], fail);
     options->plan.task_dirs.own = &options->plan.images;
     for (size_t i = 0; i < given->task_dir.count && code == 0; i++)
         code = task_dirs_add(&options->plan.task_dirs, given->task_dir.items[i], fail);

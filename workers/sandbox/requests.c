@@ -56,12 +56,12 @@ int sandbox_open_file(struct sandbox *sandbox, const char *path, int flags, mode
     return code < 0 ? code : answer.fds[0];
 }
 
-int sandbox_copy_in(struct sandbox *sandbox, int from, const char *path, struct fail *fail)
+int sandbox_copy_in(struct sandbox *sandbox, int from, const char *path, mode_t mode, struct fail *fail)
 {
     HOLD(sandbox);
     AUTO_BUFFER text = {0};
     struct channel_answer answer;
-    struct wire_head head = {.verb = WIRE_COPY};
+    struct wire_head head = {.verb = WIRE_COPY, .number = {mode}};
     int code = add_path(sandbox, &text, path, fail);
     return code < 0 ? code : call(sandbox, head, buffer_peek(&text), &from, 1, &answer, fail);
 }

@@ -21,9 +21,10 @@ int sandbox_write_file(struct sandbox *sandbox, const char *path, const void *da
 
 /*
  * Copies a file, or what a directory holds, from outside to a path inside, as the copy service has it (init/services/copy.h):
- * `from` is open for reading, and nobody changes what it stands for meanwhile. 0 or negative errno.
+ * `from` is open for reading, and nobody changes what it stands for meanwhile; `mode`: of all that is made, 0: as it is. 0 or
+ * negative errno.
  */
-int sandbox_copy_in(struct sandbox *sandbox, int from, const char *path, struct fail *fail);
+int sandbox_copy_in(struct sandbox *sandbox, int from, const char *path, mode_t mode, struct fail *fail);
 
 int sandbox_stat_file(struct sandbox *sandbox, int fd, struct stat *ret, struct fail *fail);
 int sandbox_chmod_file(struct sandbox *sandbox, int fd, mode_t mode, struct fail *fail);

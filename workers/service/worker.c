@@ -298,6 +298,7 @@ static int make_context(struct worker *worker, struct fail *fail)
         engines_on_probe(context->engines, probe_ended, worker);
     if (context->engines)
         engines_set_tokenizers(context->engines, &worker->plan.tokenizers);
+    context->image_names = &worker->plan.image_names;
     context->task_dirs = &worker->plan.task_dirs;
     context->images = images_create(context->loop, worker->plan.cache, worker->plan.given.images_max_bytes,
                                     &worker->plan.images);

@@ -20,6 +20,7 @@
 #include "schemas/messages/message.h"
 #include "workers/engines/template/encoding.h"
 #include "workers/images/list.h"
+#include "workers/images/names.h"
 #include "workers/network/grants.h"
 #include "workers/sandbox/sandbox.h"
 #include "workers/sources/task_dirs.h"
@@ -42,6 +43,7 @@ struct worker_plan {
     const char *node_error;    /* what ended the one whose place this one took, to be told for a while; NULL: nothing */
     uint64_t cache_bytes;      /* what unpacked layers may take; 0: no limit */
     struct image_list images;  /* which ones tasks may name */
+    struct image_names image_names;
     struct task_dirs task_dirs;   /* where they may take files from */
     struct grants grants;         /* what tasks may reach */
     struct tokenizers tokenizers; /* for engines that they agree with */

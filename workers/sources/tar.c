@@ -120,6 +120,7 @@ static struct archive *open_archive(int fd)
     archive_read_support_filter_gzip(archive);
     archive_read_support_filter_zstd(archive);
     archive_read_support_filter_xz(archive);
+    archive_read_support_filter_bzip2(archive);
     archive_read_open_fd(archive, fd, COPYING_CHUNK); /* what fails here is said at the first entry */
     return archive;
 }
@@ -132,4 +133,13 @@ int source_tar_copy(struct copying *copying, int fd, const struct stat *it)
     int code = take_entries(copying, archive);
     archive_read_free(archive);
     return code < 0 || copying_is_same(fd, it) ? code : copying_changed(copying, "");
+}
+
+bool source_tar_is(int fd)
+{
+    struct archive_entry *entry;
+    struct archive *archive = open_archive(fd);
+    const bool is_tar = archive && archive_read_next_header(archive, &entry) >= ARCHIVE_WARN;
+    archive_read_free(archive);
+    return is_tar;
 }

@@ -7,4 +7,7 @@
 /* `fd` is open for reading. 0, or negative with the rootfs' trouble. */
 int source_tar_copy(struct copying *copying, int fd, const struct stat *it);
 
+/* Whether it begins as one. Moves the file's position. */
+bool source_tar_is(int fd);
+
 #endif

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/cleanup.h"
@@ -19,6 +20,7 @@
 #include "workers/jobs/job_engine.h"
 #include "workers/sandbox/command.h"
 #include "workers/sandbox/requests.h"
+#include "workers/stages/build/build.h"
 #include "workers/stages/kinds.h"
 #include "workers/stages/sandbox/hidden_paths.h"
 #include "workers/stages/sandbox/stage_confirm.h"
@@ -84,23 +86,50 @@ static bool pack(struct job *job, struct stage_sandbox *stage, enum blame_who wh
     return code == 0;
 }
 
-static void sandbox_init(struct job *job)
+/* What its build came to is noted in the layer of what it stands on. */
+static bool note_build(struct job *job, struct stage_sandbox *stage, const struct parents *built)
 {
-    struct stage_sandbox stage = {.part = STAGE_SETUPS};
+    struct fail fail = {0};
+    AUTO_BUFFER text = {0};
+    if (!job->task->build.dockerfile)
+        return true;
+    parents_write(built, &text);
+    int code = text.failed ? fail_memory(&fail)
+                           : sandbox_write_file(stage->sandbox, PARENTS_FILE, text.data ? text.data : (uint8_t *)"",
+                                                text.len, 0444, &fail);
+    if (code < 0)
+        stage_end_failed(job, stage, BLAME_TASK, code, &fail);
+    return code == 0;
+}
+
+static void init_in_sandbox(struct job *job, struct stage_sandbox *stage, const struct parents *built)
+{
     struct fail fail = {0};
     char limits[96];
-    bool is_empty = job->task->file_count == 0 && job->task->setup_count == 0;
-    int code = is_empty ? stage_sandbox_find_image(&stage, job, &fail) : stage_sandbox_open(&stage, job, &fail);
+    const bool is_empty = job->task->file_count == 0 && job->task->setup_count == 0 && !job->task->build.dockerfile;
+    int code = stage_sandbox_add_parents(stage, job, built, &fail);
+    if (code == 0)
+        code = is_empty ? stage_sandbox_find_image(stage, job, &fail) : stage_sandbox_open(stage, job, &fail);
     job_begin_work(job);
     if (code < 0)
-        stage_end_failed(job, &stage, BLAME_TASK, code, &fail);
-    else if (is_empty || (set_up(job, &stage) && pack(job, &stage, BLAME_TASK))) {
-        stage_describe_breaches(&stage, limits, sizeof(limits));
+        stage_end_failed(job, stage, BLAME_TASK, code, &fail);
+    else if (is_empty || (set_up(job, stage) && note_build(job, stage, built) && pack(job, stage, BLAME_TASK))) {
+        stage_describe_breaches(stage, limits, sizeof(limits));
         job_set_outcome(job, OUTCOME_OK, "%zu files, %zu set-up commands%s", job->task->file_count,
                         job->task->setup_count, limits);
     }
-    stage_confirm(job, &stage);
-    stage_sandbox_close(&stage);
+    stage_confirm(job, stage);
+    stage_sandbox_close(stage);
+}
+
+static void sandbox_init(struct job *job)
+{
+    struct stage_sandbox stage = {.part = STAGE_SETUPS};
+    AUTO_FREE struct parents *built = calloc(1, sizeof(*built));
+    if (!built)
+        job_set_fault(job, OUTCOME_INFRA, FAULT_NODE, "out of memory");
+    else if (!job->task->build.dockerfile || build_run(job, built))
+        init_in_sandbox(job, &stage, built);
 }
 
 /* ---- run ---------------------------------------------------------------------------------- */

@@ -121,6 +121,8 @@ static void plan_workers(struct up *up, const struct up_stage *stage)
             add_option(worker, "--grant", up->options->grants.items[k]);
         for (size_t k = 0; k < up->options->images.count; k++)
             add_option(worker, "--images", up->options->images.items[k]);
+        for (size_t k = 0; k < up->options->image_names.count; k++)
+            add_option(worker, "--image-name", up->options->image_names.items[k]);
         for (size_t k = 0; k < up->options->task_dirs.count; k++)
             add_option(worker, "--task-dir", up->options->task_dirs.items[k]);
         for (size_t k = 0; has_handlers(stage) && k < up->options->handlers.count; k++)
@@ -255,6 +257,8 @@ static const struct option options[] = {
     {"images", OPTION_LIST, offsetof(struct up_options, images), "DIR",
      "Tasks may name the images in this directory, or this one image.",
      .standard = "host, and what is prepared in the cache"},
+    {"image-name", OPTION_LIST, offsetof(struct up_options, image_names), "NAME=PATH",
+     "What Dockerfiles of tasks call NAME is the image at PATH.", .standard = "images of that name in --images"},
     {"task-dir", OPTION_LIST, offsetof(struct up_options, task_dirs), "DIR",
      "Tasks may take files from this directory, by files[].source.", .standard = "none"},
     {"search", OPTION_TEXT, offsetof(struct up_options, search), "FORM=URL",

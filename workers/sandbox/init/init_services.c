@@ -156,7 +156,7 @@ static void serve_copy(struct init *init)
     if (init->message.fd_count != 1)
         fail_set(&fail, -EINVAL, "nothing to copy");
     else if (read_path(init, &from, path, &fail))
-        copy_in(init->message.fds[0], path, &fail);
+        copy_in(init->message.fds[0], path, (mode_t)init->message.head.number[0], &fail);
     if (fail.code < 0)
         init_refuse(init, &fail);
     else

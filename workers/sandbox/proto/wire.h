@@ -39,7 +39,7 @@ enum wire_verb {
     WIRE_CONFIRM, /* worker -> pid 1: whether its file systems answer; number[0] makes a name that nobody has asked for */
     WIRE_TOUCHED, /* pid 1 -> worker, before a pack's answer: number[0] how many, text of touched_write */
     WIRE_PLACE,   /* worker -> pid 1: numbers an enum wire_place, a mode; text path\0 */
-    WIRE_COPY, /* worker -> pid 1: the descriptor of a file or a directory, text the path inside that it is copied to */
+    WIRE_COPY, /* worker -> pid 1: a descriptor, number[0] a mode or 0, text the path inside that what it stands for is copied to */
     WIRE_TERMINAL, /* worker -> pid 1: answers with the master's descriptor and N of /dev/pts/N */
 };
 

@@ -52,7 +52,7 @@ static int put_source(const struct job *job, struct stage_sandbox *stage, const 
     int code = offload_run(staging_work, &staging, fail);
     *ret_is_nodes = code < 0 && code != -EINVAL;
     if (code == 0)
-        code = sandbox_copy_in(stage->sandbox, staging.fd, file->path, fail);
+        code = sandbox_copy_in(stage->sandbox, staging.fd, file->path, 0, fail);
     cleanup_close(&staging.fd);
     layer_dir_discard(&staging.dir);
     return code;

@@ -8,8 +8,10 @@
 #include "common/digest/digest.h"
 #include "workers/runtime/fiber.h"
 #include "workers/network/forward.h"
+#include "workers/stages/sandbox/base.h"
 #include "workers/stages/sandbox/environment.h"
 #include "workers/runtime/loop_now.h"
+#include "workers/runtime/offload.h"
 
 enum { COMMAND_RESERVE_MS = 500 };
 
@@ -53,10 +55,62 @@ static int add_layer(struct stage_sandbox *stage, const struct job *job, struct 
     return 0;
 }
 
-int stage_sandbox_add_init(struct stage_sandbox *stage, const struct job *job, struct fail *fail)
+int stage_sandbox_add_parents(struct stage_sandbox *stage, const struct job *job, const struct parents *parents,
+                              struct fail *fail)
+{
+    struct layers layers;
+    AUTO_FREE char *store = NULL;
+    int code = parents_layers(&job->context->layers, &layers, &store, fail);
+    for (size_t i = 0; i < parents->count && code == 0; i++) {
+        code = layer_dir_hold(&layers, parents->each[i], (struct slice){0}, &stage->layers[stage->layer_count], fail);
+        if (code < 0)
+            stage->fault = layer_fault(code);
+        else
+            stage->keeps[stage->layer_count++] = true;
+    }
+    return code;
+}
+
+struct below { /* for the thread that reads it */
+    const char *root;
+    struct parents *into;
+    struct fail *fail;
+};
+
+static int read_parents(void *arg, const atomic_bool *stop)
+{
+    const struct below *below = arg;
+    (void)stop;
+    return parents_read(below->root, below->into, below->fail);
+}
+
+/* The init layer, which is the last so far, says what it stands on; it comes to lie over that. */
+static int add_below(struct stage_sandbox *stage, const struct job *job, struct fail *fail)
+{
+    struct layer_dir init = stage->layers[--stage->layer_count];
+    AUTO_FREE struct parents *parents = calloc(1, sizeof(*parents));
+    struct below below = {init.path, parents, fail};
+    int code = parents ? offload_run(read_parents, &below, fail) : fail_memory(fail);
+    if (code < 0)
+        stage->fault = FAULT_STORE;
+    else
+        code = stage_sandbox_add_parents(stage, job, parents, fail);
+    stage->layers[stage->layer_count] = init;
+    stage->keeps[stage->layer_count++] = true;
+    return code;
+}
+
+static int add_init(struct stage_sandbox *stage, const struct job *job, struct fail *fail)
 {
     const struct layer_part all = {.keep = true};
     return add_layer(stage, job, job->start.init_layer_digest, job->start.init_layer, &all, fail);
+}
+
+int stage_sandbox_add_init(struct stage_sandbox *stage, const struct job *job, struct fail *fail)
+{
+    const size_t before = stage->layer_count;
+    int code = add_init(stage, job, fail);
+    return code == 0 && job->task->build.dockerfile && stage->layer_count > before ? add_below(stage, job, fail) : code;
 }
 
 int stage_sandbox_add_run(struct stage_sandbox *stage, const struct job *job, struct fail *fail)
@@ -94,6 +148,8 @@ struct reach {
 /* Set-up's are those of network where the task says nothing of its own. */
 static size_t list_grants(enum stage_part part, const struct task *task, char *const **ret)
 {
+    if (part == STAGE_BUILDS)
+        return *ret = task->build.grants, task->build.grant_count;
     const bool is_setups = part == STAGE_SETUPS && task->init_grants;
     *ret = part == STAGE_EVALUATORS ? task->eval_grants : is_setups ? task->init_grants : task->grants;
     return part == STAGE_EVALUATORS ? task->eval_grant_count : is_setups ? task->init_grant_count : task->grant_count;
@@ -139,7 +195,7 @@ int stage_sandbox_find_image(struct stage_sandbox *stage, const struct job *job,
 {
     if (stage->image.path)
         return 0;
-    int code = images_hold(job->context->images, job->task->image, &stage->image, fail);
+    int code = base_find(job, &stage->image, fail);
     if (code < 0)
         stage->fault = image_fault(code);
     return code;
@@ -171,12 +227,15 @@ static int find_environment(const struct stage_sandbox *stage, const struct job 
     for (size_t i = stage->layer_count; i-- > 0;)
         roots[count++] = stage->layers[i].path;
     roots[count++] = stage->image.path;
-    const struct environment_sources sources = {.image = &stage->image.config,
-                                                .user = is_evaluators && task->eval_user ? task->eval_user : task->user,
-                                                .workdir = task->workdir,
-                                                .variables = {&task->env, variables_of(stage, task)},
-                                                .roots = roots,
-                                                .root_count = count};
+    const bool is_builds = stage->part == STAGE_BUILDS; /* the Dockerfile's alone */
+    const char *user = is_evaluators && task->eval_user ? task->eval_user : task->user;
+    const struct environment_sources sources = {
+        .image = &stage->image.config,
+        .user = is_builds ? NULL : user,
+        .workdir = is_builds ? NULL : task->workdir,
+        .variables = {is_builds ? NULL : &task->env, is_builds ? NULL : variables_of(stage, task)},
+        .roots = roots,
+        .root_count = count};
     return environment_make(&sources, ret, fail);
 }
 

@@ -11,10 +11,11 @@
 #include "workers/layers/dir.h"
 #include "workers/sandbox/command.h"
 #include "workers/sandbox/requests.h"
+#include "workers/stages/sandbox/parents.h"
 
-enum { STAGE_LAYERS_MAX = 3 };
+enum { STAGE_LAYERS_MAX = 60 };
 
-enum stage_part { STAGE_AGENTS, STAGE_SETUPS, STAGE_EVALUATORS };
+enum stage_part { STAGE_AGENTS, STAGE_SETUPS, STAGE_EVALUATORS, STAGE_BUILDS };
 
 /* Zero it first; stage_sandbox_close it whatever happened. */
 struct stage_sandbox {
@@ -31,12 +32,15 @@ struct stage_sandbox {
     int64_t closing_by_ms; /* packing and looking whether all is whole end then; 0: neither has begun */
 };
 
-/* Adds the layer init left, or the one run left; nothing when the job names none. */
+/* Adds the layer init left, with those of the task's build below it, or the one run left; nothing when the job names none. */
 int stage_sandbox_add_init(struct stage_sandbox *stage, const struct job *job, struct fail *fail);
 int stage_sandbox_add_run(struct stage_sandbox *stage, const struct job *job, struct fail *fail);
 /* The second's files in one directory alone, and without those that are git's. */
 int stage_sandbox_add_run_below(struct stage_sandbox *stage, const struct job *job, const char *path,
                                 struct fail *fail);
+/* Adds the layers that a build made, lowest first. */
+int stage_sandbox_add_parents(struct stage_sandbox *stage, const struct job *job, const struct parents *parents,
+                              struct fail *fail);
 /* Adds an empty directory to fill by hand (dirtree.h), gone with the sandbox. */
 int stage_sandbox_add_own(struct stage_sandbox *stage, const struct job *job, const char **ret_path, struct fail *fail);
 /* Finds the directory of the task's image, unpacked if it must be, and holds it; once. */

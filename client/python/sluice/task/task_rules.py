@@ -238,6 +238,13 @@ def _read_file_base64(row: Row, value: Any, shown: str, told: Told) -> None:
     _set_content(shown, told)
 
 
+def _read_source(row: Row, value: Any, shown: str, told: Told) -> None:
+    path = _text(row, value, shown)
+    if not path.startswith("/") or _climbs(path):
+        raise TaskError("bad-task", shown, f"{shown} must be an absolute path on the workers' nodes, without \"..\"")
+    told[row.path] = path
+
+
 def _read_file_source(row: Row, value: Any, shown: str, told: Told) -> None:
     path = _text(row, value, shown)
     if not path.startswith("/") or _climbs(path):
@@ -570,7 +577,7 @@ _READERS: Dict[str, Reader] = {
     "INT": _read_whole, "REAL": _read_real, "PROMPT": _read_prompt, "MESSAGES": _read_messages, "FILES": _read_files,
     "EVAL_FILES": _read_files, "SOLUTION_FILES": _read_files, "SOLUTION_COMMANDS": _read_setup, "FILE_TEXT": _read_file_text, "FILE_BASE64": _read_file_base64,
     "FILE_SOURCE": _read_file_source, "FILE_MODE": _read_file_mode, "SETUP": _read_setup, "GRANTS": _read_grants, "EVAL_GRANTS": _read_grants,
-    "INIT_GRANTS": _read_grants,
+    "INIT_GRANTS": _read_grants, "BUILD_GRANTS": _read_grants, "SOURCE": _read_source,
     "STATUSES": _read_statuses, "ANSWERS": _read_setup, "FAIL_TO_PASS": _read_names, "PASS_TO_PASS": _read_names, "PROTECTED": _read_names,
     "EXPECTED_TESTS": _read_expected, "HIDDEN": _read_hidden, "TESTS": _read_tests, "HANDLERS": _read_handlers, "TOOLS": _read_tools,
     "JUDGE_FILES": _read_judge_files, "CRITERIA": _read_criteria, "CHOICES": _read_choices,
@@ -731,6 +738,14 @@ def _check_solution(kind: str, told: Told) -> None:
                         "eval.answer of math, choice and exact")
 
 
+def _check_build(told: Told) -> None:
+    if "build.dockerfile" in told:
+        return
+    for field in ("build.context", "build.args", "build.target", "build.network"):
+        if told.get(field):
+            raise TaskError("missing-field", "build.dockerfile", f"build.dockerfile is missing; {field} requires it")
+
+
 # ---- JSON ---------------------------------------------------------------------------------------------------
 
 
@@ -788,3 +803,4 @@ def check_task(text: str, value: Any) -> None:
     _check_judge(kind, told)
     _check_solution(kind, told)
     _check_shaping(kind, told)
+    _check_build(told)

@@ -1,0 +1,48 @@
+/* The fields of build: an image made of a Dockerfile. */
+#include <stdlib.h>
+
+#include "schemas/task/task_read.h"
+
+bool task_read_source(const struct task_place *place, const json_t *value)
+{
+    const char *path = place_bounded_text(place, value);
+    if (!path)
+        return false;
+    if (path[0] != '/' || path_climbs(path))
+        return refuse(place->no, REFUSAL_BAD_TASK, place->shown,
+                      "%s must be an absolute path on the workers' nodes, without \"..\"", place->shown);
+    return place_set_text(place, place_member(place), path);
+}
+
+/* The build's time is a part of init's. */
+bool task_check_build(struct task *task, struct refusal *no)
+{
+    const struct task_build *build = &task->build;
+    const struct {
+        const char *field;
+        bool given;
+    } others[] = {{"build.context", build->context},
+                  {"build.args", build->args.count > 0},
+                  {"build.target", build->target},
+                  {"build.network", build->grant_count > 0}};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]) && !build->dockerfile; i++)
+        if (others[i].given)
+            return refuse(no, REFUSAL_MISSING_FIELD, "build.dockerfile", "build.dockerfile is missing; %s requires it",
+                          others[i].field);
+    if (build->dockerfile)
+        task->limits.init_s += build->timeout_s;
+    return true;
+}
+
+void task_build_finish(struct task_build *build)
+{
+    free(build->dockerfile);
+    free(build->context);
+    free(build->target);
+    for (size_t i = 0; i < build->args.count; i++)
+        free(build->args.each[i]);
+    free(build->args.each);
+    for (size_t i = 0; i < build->grant_count; i++)
+        free(build->grants[i]);
+    free(build->grants);
+}

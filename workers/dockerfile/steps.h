@@ -1,0 +1,32 @@
+/* dockerfile/steps.h - the instructions of one stage, one after the other: what each does to files and to the environment. */
+#ifndef SLUICE_WORKERS_DOCKERFILE_STEPS_H
+#define SLUICE_WORKERS_DOCKERFILE_STEPS_H
+
+#include "workers/dockerfile/stages.h"
+
+#ifdef __aarch64__
+#define STEP_ARCHITECTURE "arm64"
+#else
+#define STEP_ARCHITECTURE "amd64"
+#endif
+
+/* Zero it but for what is borrowed. */
+struct step_reading {
+    char escape;
+    const struct task_variables *args; /* the task's */
+    const struct image_config *global; /* ARGs before the first FROM */
+    struct build_stage *stage;         /* whose environment goes with it */
+    struct image_config declared;      /* its ARGs */
+    char **shell;                      /* of SHELL; NULL: /bin/sh -c */
+    size_t shell_count;
+    struct fail *fail;
+};
+
+int step_read(struct step_reading *reading, const struct dockerfile_instruction *one);
+void step_reading_finish(struct step_reading *reading);
+/* An ARG: the task's word, else its default, else what `global` (or NULL) says; into `ret`. */
+int step_read_arg(const struct dockerfile_instruction *one, char escape, const struct task_variables *args,
+                  const struct image_config *global, struct image_config *ret, struct fail *fail);
+void stage_step_finish(struct stage_step *step);
+
+#endif

@@ -1,0 +1,86 @@
+#include "workers/stages/build/run_step.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "workers/runtime/loop_now.h"
+
+#define SCRIPT "/tmp/.sluice-run"
+enum { OUTPUT_MAX = 16384, TAIL_MAX = 1200 };
+
+/* For bash: replaces itself by the words. */
+static void quote(struct buffer *command, const char *word)
+{
+    buffer_append(command, " '", 2);
+    for (; *word; word++)
+        if (*word == '\'')
+            buffer_append(command, "'\\''", 4);
+        else
+            buffer_append(command, word, 1);
+    buffer_append(command, "'", 1);
+}
+
+static int64_t time_left(const struct build *build)
+{
+    const int64_t left_ms = build->until_ms - loop_now_ms();
+    const int64_t stage_ms = stage_command_ms(build->job->task->build.timeout_s);
+    return left_ms < 1 ? 1 : left_ms < stage_ms ? left_ms : stage_ms;
+}
+
+static int judge(struct build *build, const struct stage_step *step, struct stage_sandbox *room,
+                 const struct sandbox_output *output)
+{
+    char how[160];
+    if (sandbox_breach(room->sandbox))
+        return build_refuse(build, step, "RUN went over its %s limit", sandbox_breach(room->sandbox));
+    if (output->status == 0 && !output->timed_out)
+        return 0;
+    stage_describe_end(room, output, how, sizeof(how));
+    return build_refuse(build, step, "RUN %s%s: %s", how, output->timed_out ? " (build.timeout_s)" : "",
+                        stage_output_tail(output, TAIL_MAX));
+}
+
+int run_step_run(struct build *build, const struct stage_step *step, struct stage_sandbox *room)
+{
+    AUTO_BUFFER command = {0};
+    struct sandbox_output output = {0};
+    int code = 0;
+    if (step->script)
+        code = sandbox_write_file(room->sandbox, SCRIPT, step->script, strlen(step->script), 0755, &build->fail);
+    buffer_printf(&command, "exec");
+    if (step->script)
+        quote(&command, SCRIPT);
+    for (size_t i = 0; i < step->argv_count; i++)
+        quote(&command, step->argv[i]);
+    buffer_append(&command, "", 1);
+    if (command.failed)
+        return fail_memory(&build->fail);
+    if (code == 0)
+        code = sandbox_command(room->sandbox, (const char *)command.data, time_left(build), OUTPUT_MAX, &output,
+                               &build->fail);
+    if (code == 0 || sandbox_breach(room->sandbox))
+        code = judge(build, step, room, &output);
+    else if (code == -ENOEXEC)
+        code = build_refuse(build, step, "RUN needs a /bin/bash that starts, and the image has none");
+    if (code == 0 && step->script)
+        code = sandbox_remove(room->sandbox, SCRIPT, &build->fail);
+    free(output.text);
+    return code;
+}
+
+void run_step_add(struct build *build, const struct stage_step *step, struct digest *digest)
+{
+    const struct image_config *environment = &step->environment;
+    const struct task_build *asked = &build->job->task->build;
+    const char *const texts[] = {environment->user, environment->workdir, step->script};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        digest_add(digest, slice_of(texts[i] ? texts[i] : "", texts[i] ? strlen(texts[i]) + 1 : 1));
+    for (size_t i = 0; i < step->argv_count; i++)
+        digest_add(digest, slice_of(step->argv[i], strlen(step->argv[i]) + 1));
+    for (size_t i = 0; i < environment->variable_count; i++)
+        digest_add(digest, slice_of(environment->variables[i], strlen(environment->variables[i]) + 1));
+    for (size_t i = 0; i < asked->grant_count; i++)
+        digest_add(digest, slice_of(asked->grants[i], strlen(asked->grants[i]) + 1));
+}

@@ -1,0 +1,128 @@
+#include "workers/stages/sandbox/base.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/base/cleanup.h"
+#include "workers/files/dirtree.h"
+#include "workers/images/names.h"
+#include "workers/runtime/offload.h"
+
+/* ---- images by name --------------------------------------------------------------------------- */
+
+/* An empty directory of the cache. */
+static int hold_scratch(const struct job *job, struct image_hold *ret, struct fail *fail)
+{
+    struct stat it;
+    AUTO_FREE char *path = dirtree_join(job->context->layers.cache, ".scratch");
+    if (!path)
+        return fail_memory(fail);
+    if ((mkdir(path, 0755) < 0 && errno != EEXIST) || stat(path, &it) < 0)
+        return dirtree_refuse(fail, "make", path);
+    *ret = (struct image_hold){.path = take_ptr(&path), .lock = -1, .dev = it.st_dev, .ino = it.st_ino};
+    return 0;
+}
+
+struct naming {
+    const struct image_names *names;
+    const char *name;
+    char *path;
+    struct fail *fail;
+};
+
+static int naming_work(void *arg, const atomic_bool *stop)
+{
+    struct naming *naming = arg;
+    (void)stop;
+    return image_names_find(naming->names, naming->name, &naming->path, naming->fail);
+}
+
+int base_hold(const struct job *job, const char *name, struct image_hold *ret, char **ret_path, struct fail *fail)
+{
+    struct naming naming = {.names = job->context->image_names, .name = name, .fail = fail};
+    int code = 0;
+    if (strcmp(name, "scratch") == 0)
+        code = hold_scratch(job, ret, fail);
+    else if (name[0] != '/')
+        code = offload_run(naming_work, &naming, fail);
+    AUTO_FREE char *path = naming.path ? naming.path : strdup(name);
+    if (!path)
+        return fail_memory(fail);
+    if (code == 0 && path[0] == '/')
+        code = images_hold(job->context->images, path, ret, fail);
+    if (code == 0 && ret_path)
+        *ret_path = take_ptr(&path);
+    return code;
+}
+
+/* ---- the Dockerfile ----------------------------------------------------------------------------- */
+
+static int find_base(void *arg, const char *name, struct image_config *ret, struct fail *fail)
+{
+    struct image_hold hold = {.lock = -1};
+    int code = base_hold(arg, name, &hold, NULL, fail);
+    if (code == 0 && !image_config_copy(&hold.config, ret))
+        code = fail_memory(fail);
+    if (hold.path)
+        image_hold_release(&hold);
+    return code;
+}
+
+const char *base_of(const struct build_stages *stages, size_t stage)
+{
+    while (stages->each[stage].base_stage >= 0)
+        stage = (size_t)stages->each[stage].base_stage;
+    return stages->each[stage].base;
+}
+
+int base_read(const struct job *job, struct build_stages *ret, struct fail *fail)
+{
+    const struct task *task = job->task;
+    struct dockerfile dockerfile;
+    const struct build_sources sources = {.args = &task->build.args,
+                                          .target = task->build.target,
+                                          .image = strcmp(task->image, "host") == 0 ? NULL : task->image,
+                                          .find_base = find_base,
+                                          .arg = (void *)(uintptr_t)job};
+    ret->count = 0;
+    int code = dockerfile_parse(slice_from_str(task->build.dockerfile), &dockerfile, fail);
+    if (code == 0)
+        code = build_stages_make(&dockerfile, &sources, ret, fail);
+    dockerfile_finish(&dockerfile);
+    return code == -EINVAL ? fail_wrap(fail, "the Dockerfile") : code;
+}
+
+/* A stage without USER is root's, one without WORKDIR starts at the root. */
+static int take_environment(struct build_stages *stages, struct image_hold *ret, struct fail *fail)
+{
+    image_config_finish(&ret->config);
+    ret->config = stages->each[stages->target].environment;
+    stages->each[stages->target].environment = (struct image_config){0};
+    if (!ret->config.user)
+        ret->config.user = strdup("root");
+    if (!ret->config.workdir)
+        ret->config.workdir = strdup("/");
+    return ret->config.user && ret->config.workdir ? 0 : fail_memory(fail);
+}
+
+static int find_built(const struct job *job, struct image_hold *ret, struct fail *fail)
+{
+    AUTO_FREE struct build_stages *stages = calloc(1, sizeof(*stages));
+    if (!stages)
+        return fail_memory(fail);
+    int code = base_read(job, stages, fail);
+    if (code == 0)
+        code = base_hold(job, base_of(stages, stages->target), ret, NULL, fail);
+    if (code == 0 && (code = take_environment(stages, ret, fail)) < 0)
+        image_hold_release(ret);
+    build_stages_finish(stages);
+    return code;
+}
+
+int base_find(const struct job *job, struct image_hold *ret, struct fail *fail)
+{
+    return job->task->build.dockerfile ? find_built(job, ret, fail)
+                                       : images_hold(job->context->images, job->task->image, ret, fail);
+}
