@@ -10,6 +10,7 @@ import traceback
 
 import page
 from engines import engines
+from evaluators import evaluators
 from nodes import nodes
 from peer_systems import peers
 from sandbox import sandbox
@@ -17,9 +18,9 @@ from service import service
 from tools import tools
 from trajectories import trajectories
 
-PARTS = {"service": service, "sandbox": sandbox, "tools": tools, "engines": engines, "nodes": nodes, "peers": peers,
+PARTS = {"service": service, "sandbox": sandbox, "tools": tools, "evaluators": evaluators, "engines": engines, "nodes": nodes, "peers": peers,
          "trajectories": trajectories}
-MINUTES = {"service": 7, "sandbox": 2, "tools": 3, "engines": 2, "nodes": 11, "peers": 11,
+MINUTES = {"service": 7, "sandbox": 2, "tools": 3, "evaluators": 1, "engines": 2, "nodes": 11, "peers": 11,
            "trajectories": 1}  # of a full run, on a quiet machine
 
 

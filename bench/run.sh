@@ -9,6 +9,8 @@
 #             beside fork and exec, and bubblewrap
 #   tools     calls of bash, edit and ipython beside tmux, pexpect, a Jupyter kernel over tcp and one behind
 #             jupyter_server; what of these is not installed is skipped by name
+#   evaluators  tests of programs a second, by checker and with one and two evaluations at a time; an evaluation by a handler
+#             beside a built-in one
 #   engines   model calls that one worker thread keeps in flight, and the CPU of a turn of 2,000 sampled tokens,
 #             for each dialect
 #   nodes     1 to 32 nodes as network namespaces: throughput, what is short, nodes that die, join, are cut off or slow,
@@ -26,7 +28,7 @@ bash .ci/packages.sh
 bash bench/peer_systems/packages.sh
 cmake --preset release >/dev/null
 cmake --build --preset release --target sluice-broker sluice-worker bench_ceiling bench_rollouts bench_sandbox \
-    bench_layers bench_tools bench_engines bench_nodes_engine sluice-simulate \
+    bench_layers bench_tools bench_programs bench_handlers bench_engines bench_nodes_engine sluice-simulate \
     bench_peers bench_trajectories | tail -n 1
 # Debian's own python3 comes first: its packages are what .ci/packages.sh installs.
 python=/usr/bin/python3

@@ -63,9 +63,38 @@ static bool check_answers(const struct task *task, struct refusal *no)
                   "eval.answer is missing; eval.kind %s requires it, or eval.answers", task->eval_kind);
 }
 
+static bool has_eval_file(const struct task *task, const char *path)
+{
+    for (size_t i = 0; i < task->eval_file_count; i++)
+        if (strcmp(task->eval_files[i].path, path) == 0)
+            return true;
+    return false;
+}
+
+static bool check_checker(const struct task *task, struct refusal *no)
+{
+    static const char field[] = "eval.checker_program";
+    const bool is_code = strcmp(task->eval_kind, "code") == 0, is_program = strcmp(task->eval_checker, "program") == 0;
+    if (is_program && !task->eval_checker_program)
+        return refuse(no, REFUSAL_MISSING_FIELD, field, "%s is missing; eval.checker program requires it", field);
+    if (task->eval_checker_program && !is_program)
+        return refuse(no, REFUSAL_BAD_TASK, field, "%s goes with eval.checker program, and this task's is %s", field,
+                      task->eval_checker);
+    if (is_code && task->eval_file_count > 0 && !is_program)
+        return refuse(no, REFUSAL_BAD_TASK, "eval.files",
+                      "eval.files of eval.kind code go with eval.checker program, "
+                      "and this task's is %s",
+                      task->eval_checker);
+    if (is_program && !has_eval_file(task, task->eval_checker_program))
+        return refuse(no, REFUSAL_BAD_TASK, field, "%s must be the path of one of eval.files", field);
+    return !is_program || strstr(task->eval_tests, "\"outputs\":") ||
+           refuse(no, REFUSAL_BAD_TASK, "eval.tests", "eval.tests must have outputs for eval.checker program to judge");
+}
+
 static bool check_eval(const struct task *task, struct refusal *no)
 {
-    static const char commands[] = "command|verifier", sandboxed[] = "command|verifier|swe";
+    static const char commands[] = "command|verifier", sandboxed[] = "command|verifier|swe",
+                      files[] = "command|verifier|swe|code";
     const struct {
         const char *field, *kind;
         bool given, required, handlers_may; /* required: of a field's one kind, or its first */
@@ -74,7 +103,7 @@ static bool check_eval(const struct task *task, struct refusal *no)
         {"eval.reward_file", "command", task->eval_reward_file, false, false},
         {"eval.reward_dir", "verifier", task->eval_reward_dir, false, false},
         {"eval.verdict_statuses", "command", task->eval_status_count > 0, false, false},
-        {"eval.files", sandboxed, task->eval_file_count > 0, false, true},
+        {"eval.files", files, task->eval_file_count > 0, false, true},
         {"eval.trust", commands, strcmp(task->eval_trust, "none") != 0, false, true},
         {"eval.network", sandboxed, task->eval_grant_count > 0, false, true},
         {"eval.user", sandboxed, task->eval_user, false, true},
@@ -87,6 +116,7 @@ static bool check_eval(const struct task *task, struct refusal *no)
         {"eval.normalize", "exact", strcmp(task->eval_normalize, "blanks") != 0, false, false},
         {"eval.tests", "code", task->eval_tests, true, true},
         {"eval.checker", "code", strcmp(task->eval_checker, "lines") != 0, false, false},
+        {"eval.checker_program", "code", task->eval_checker_program, false, false},
         {"eval.score", "code", strcmp(task->eval_score, "all") != 0, false, false},
         {"eval.source", "code", task->eval_source, false, false},
         {"eval.judge.criteria", "judge", task->judge.criterion_count > 0, false, false},
@@ -110,7 +140,7 @@ static bool check_eval(const struct task *task, struct refusal *no)
                       "only one of eval.reward_file and eval.verdict_statuses may be given: where "
                       "there is a reward file, "
                       "status 0 alone is a verdict");
-    return check_answers(task, no) && task_check_judge(task, no);
+    return check_checker(task, no) && check_answers(task, no) && task_check_judge(task, no);
 }
 
 static bool check_shaping(const struct task *task, struct refusal *no)
@@ -308,6 +338,7 @@ void task_destroy(struct task *task)
                      task->eval_normalize,
                      task->eval_tests,
                      task->eval_checker,
+                     task->eval_checker_program,
                      task->eval_score,
                      task->eval_source,
                      task->solution_answer,

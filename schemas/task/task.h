@@ -236,6 +236,7 @@ struct task {
     char *eval_answer;                              /* math, choice, exact: the one that is accepted */
     char *eval_tests;                               /* code: an object of JSON: inputs and outputs, or asserts */
     char *eval_checker;                             /* code: "lines", "exact", "words" or "floats" ... */
+    char *eval_checker_program;                     /* ... or "program": this one, of eval_files */
     char *eval_score;                               /* code: "all" or "fraction" */
     double eval_test_s;                             /* code: CPU seconds of a test */
     char *eval_source;                              /* code: a file; NULL: the agent's answer */

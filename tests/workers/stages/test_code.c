@@ -171,6 +171,77 @@ FIBER_TEST(each_test_is_in_the_verdict)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_kinds, tear_down_kinds)
 
+/* ---- checkers that come with the task ---------------------------------------------------------------- */
+
+/* Right are two numbers whose sum is the expected one. */
+#define PAIRS "{\"inputs\":[\"5\\n\",\"9\\n\"],\"outputs\":[\"5\\n\",\"9\\n\"]}"
+#define CHECKED(path, text, mode)                                                                                      \
+    ",\"checker\":\"program\",\"checker_program\":\"" path "\",\"files\":[{\"path\":\"" path "\",\"mode\":\"" mode     \
+    "\",\"text\":\"" text "\"}]"
+#define SUM_PY                                                                                                         \
+    "import sys\\nasked, given, expected = (open(path).read() for path in sys.argv[1:])\\n"                            \
+    "if expected.strip() == '9' and 'broken' in given: 1/0\\n"                                                         \
+    "words = given.split()\\nif len(words) != 2: sys.exit(2)\\n"                                                       \
+    "if 'slow' in given:\\n    import time; time.sleep(60)\\n"                                                         \
+    "if sum(map(int, words)) != int(expected): print('the sum is', sum(map(int, words))); sys.exit(1)\\n"              \
+    "assert asked == expected\\n"
+#define SUM CHECKED("/eval/sum.py", SUM_PY, "0644")
+
+FIBER_TEST(a_checker_of_the_task_accepts_many_answers)
+{
+    expect_score("n = int(input())\nprint(n - 1, 1)", PAIRS, SUM, 1, "all of 2 tests pass");
+    expect_score("n = int(input())\nprint(n + 2, -2)", PAIRS, SUM, 1, "all of 2 tests pass");
+    expect_score("n = int(input())\nprint(n, 1)", PAIRS, SUM, 0, "test 1 of 2: wrong output: the sum is 6");
+    expect_score("print(input())", PAIRS, SUM, 0, "test 1 of 2: wrong form of output");
+    expect_score("n = int(input())\nprint(n if n < 9 else 0, 0)", PAIRS, SUM ",\"score\":\"fraction\"", 0.5,
+                 "test 2 of 2");
+    expect_score("def f(n): return [n, 0]", "{\"fn_name\":\"f\",\"inputs\":[[4]],\"outputs\":[4]}",
+                 CHECKED("c.py",
+                         "import json, sys\\nasked, given, expected = (json.load(open(p)) for p in sys.argv[1:])\\n"
+                         "sys.exit(int(sum(given) != expected or asked != [4]))",
+                         "0644"),
+                 1, "all of 1 tests pass");
+}
+
+FIBER_TEST(a_checker_may_be_any_executable)
+{
+    expect_score("print(input())", PAIRS,
+                 CHECKED("bin/it's $(a) checker", "#!/bin/bash\\ncmp -s \\\"$2\\\" \\\"$3\\\"\\n", "0755"), 1,
+                 "all of 2 tests pass");
+    expect_score("print(0)", PAIRS, CHECKED("/eval/check", "#!/bin/bash\\ncmp -s \\\"$2\\\" \\\"$3\\\"\\n", "0755"), 0,
+                 "test 1 of 2: wrong output");
+}
+
+static void expect_fault(const char *program, const char *more, const char *limits, const char *words)
+{
+    struct job eval = judge_with(program, PAIRS, more, limits);
+    expect(&eval, OUTCOME_TASK, words);
+    assert_false(eval.result.verdict.has_reward);
+    end_job(&eval);
+}
+
+FIBER_TEST(a_checker_at_fault_is_no_reward)
+{
+    expect_fault("n = int(input())\nprint(n, 0 if n < 9 else 'broken')", SUM, "",
+                 "test 2 of 2: eval.checker_program is at fault, its exit status is 3: ZeroDivisionError");
+    expect_fault("print(1)", CHECKED("/eval/c", "#!/bin/bash\\necho no gold; exit 3", "0755"), "",
+                 "eval.checker_program is at fault, its exit status is 3: no gold");
+    expect_fault("print(1)", CHECKED("/eval/c", "#!/bin/bash\\nexit 7", "0755"), "", "its exit status is 7");
+    expect_fault("print(1)", CHECKED("/eval/c", "#!/bin/bash\\nkill -9 $$", "0755"), "",
+                 "eval.checker_program is at fault");
+    expect_fault("print(1)", CHECKED("/eval/c", "no program", "0644"), "", "eval.checker_program is at fault");
+    expect_fault("print(1)", CHECKED("/eval/c", "#!/bin/bash\\nsleep 60", "0755"), ",\"limits\":{\"command_s\":1}",
+                 "eval.checker_program was stopped after");
+}
+
+FIBER_TEST(neither_the_checker_nor_what_is_expected_is_where_the_candidate_runs)
+{
+    expect_score("import glob, os\nfound = [p for p in glob.glob('/run/sluice/*') + ['/eval/sum.py'] if 'expected' in "
+                 "p or 'sum' in p and "
+                 "os.path.exists(p)]\nn = int(input())\nprint(n if not found else 10**6, 0)",
+                 PAIRS, SUM, 1, "all of 2 tests pass");
+}
+
 static int group(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +255,10 @@ static int group(void)
         TEST(a_program_that_goes_over_a_limit_of_the_sandbox_has_failed),
         TEST(a_program_may_be_a_file_that_the_agent_left),
         TEST(each_test_is_in_the_verdict),
+        TEST(a_checker_of_the_task_accepts_many_answers),
+        TEST(a_checker_may_be_any_executable),
+        TEST(a_checker_at_fault_is_no_reward),
+        TEST(neither_the_checker_nor_what_is_expected_is_where_the_candidate_runs),
     };
     int failed = cmocka_run_group_tests_name("code", tests, NULL, NULL);
     free(agent_output);

@@ -15,7 +15,8 @@
 
 #include "common/base/slice.h"
 
-enum checker { CHECKER_LINES, CHECKER_EXACT, CHECKER_WORDS, CHECKER_FLOATS };
+/* CHECKER_PROGRAM is none of these: checker_program.h. */
+enum checker { CHECKER_LINES, CHECKER_EXACT, CHECKER_WORDS, CHECKER_FLOATS, CHECKER_PROGRAM };
 
 enum checker checker_find(const char *word); /* of task.def */
 

@@ -12,6 +12,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
 #include "workers/evaluators/code/checker.h"
+#include "workers/evaluators/code/checker_program.h"
 #include "workers/evaluators/code/source.h"
 #include "workers/evaluators/evaluators.h"
 #include "workers/inside/driver.h"
@@ -28,7 +29,8 @@ enum {
     READY_MS = 60000, /* a cold image on a slow file system */
     WALL_TIMES = 4,   /* CPU seconds of a test, in seconds that it may last ... */
     WALL_MORE_S = 2,  /* ... and these */
-    ANSWER_MS = 5000  /* the driver's, beyond that */
+    ANSWER_MS = 5000, /* the driver's, beyond that */
+    CHECKER_FAILED = 2
 };
 
 static const double TOLERANCE = 1e-6; /* of floats, where the task says none */
@@ -49,8 +51,10 @@ struct judging {
     struct tests tests;
     struct verdict verdict;
     size_t run, passed;
+    bool is_checkers_failure; /* the last failure was of the checker's sandbox */
     double cpu_s;
     enum checker checker;
+    struct checker_program program; /* where that is what it is */
 };
 
 /* ---- the program and its tests ------------------------------------------------------------------ */
@@ -115,11 +119,15 @@ struct test_end {
     char why[512];
 };
 
+/* A text as it is, another value as JSON; the caller frees it. */
+static char *text_of(const json_t *value)
+{
+    return json_is_string(value) ? strdup(json_string_value(value)) : json_dumps(value, JSON_ENCODE_ANY);
+}
+
 static int put_input(struct judging *judging, size_t i, struct fail *fail)
 {
-    const json_t *input = json_array_get(judging->tests.inputs, i);
-    AUTO_FREE char *text = json_is_string(input) ? strdup(json_string_value(input))
-                                                 : json_dumps(input, JSON_ENCODE_ANY);
+    AUTO_FREE char *text = text_of(json_array_get(judging->tests.inputs, i));
     return text ? put(judging, "input", text, strlen(text), fail) : fail_memory(fail);
 }
 
@@ -148,6 +156,20 @@ static char *take_output(struct judging *judging, size_t *len)
     if (ftruncate(judging->driver.output, 0) == 0)
         judging->driver.seen = 0;
     return output_take(&output, len);
+}
+
+/* 0; 1: the checker is itself at fault, and there will be no reward; negative errno. */
+static int ask_checker(struct judging *judging, size_t i, struct slice given, struct test_end *ret, struct fail *fail)
+{
+    AUTO_FREE char *input = text_of(json_array_get(judging->tests.inputs, i));
+    AUTO_FREE char *expected = text_of(json_array_get(judging->tests.outputs, i));
+    if (!input || !expected)
+        return fail_memory(fail);
+    int code = checker_program_ask(&judging->program, judging->job->task, slice_from_str(input), given,
+                                   slice_from_str(expected), ret->why, sizeof(ret->why), fail);
+    judging->is_checkers_failure = code < 0;
+    ret->passed = code == CHECKER_RIGHT;
+    return code < 0 ? code : code == CHECKER_AT_FAULT;
 }
 
 static void compare(struct judging *judging, size_t i, struct slice given, struct test_end *ret)
@@ -195,7 +217,7 @@ static bool ask(struct judging *judging)
     return sent;
 }
 
-/* 1: it has an end; 0: the driver is no more, by the program's doing; negative errno. */
+/* 1: it has an end; CHECKER_FAILED; 0: the driver is no more, by the program's doing; negative errno. */
 static int run_test(struct judging *judging, size_t i, struct test_end *ret, struct fail *fail)
 {
     const int64_t wall_ms = (int64_t)(wall_seconds(judging->job->task) * 1000);
@@ -215,12 +237,16 @@ static int run_test(struct judging *judging, size_t i, struct test_end *ret, str
     judging->cpu_s += json_number_value(json_object_get(said, "cpu_s"));
     size_t len;
     AUTO_FREE char *text = take_output(judging, &len);
-    if (end && strcmp(end, "ok") == 0)
-        compare(judging, i, slice_of(text, text ? len : 0), ret);
-    else if (end)
+    const struct slice given = slice_of(text, text ? len : 0);
+    code = end ? 1 : 0;
+    if (end && strcmp(end, "ok") != 0)
         say_end(end, error ? error : "", ret);
+    else if (end && judging->checker != CHECKER_PROGRAM)
+        compare(judging, i, given, ret);
+    else if (end && (code = ask_checker(judging, i, given, ret, fail)) >= 0)
+        code = code ? CHECKER_FAILED : 1;
     json_decref(said);
-    return end != NULL;
+    return code;
 }
 
 /* ---- all of them -------------------------------------------------------------------------------- */
@@ -264,13 +290,18 @@ static int survive(struct judging *judging, struct test_end *end, bool *is_over,
     return breach ? 0 : start_driver(judging, fail);
 }
 
+/* 0; 1: the checker is at fault, and the verdict says so; negative errno. */
 static int run_tests(struct judging *judging, struct fail *fail)
 {
     bool is_over = false;
     for (size_t i = 0; i < judging->tests.count && !is_over; i++) {
         struct test_end end = {0};
         int code = run_test(judging, i, &end, fail);
-        if (code == 0 || (code < 0 && sandbox_breach(judging->stage.sandbox)))
+        if (code == CHECKER_FAILED) {
+            verdict_say(&judging->verdict, "test %zu of %zu: %.400s", i + 1, judging->tests.count, end.why);
+            return 1;
+        }
+        if (code == 0 || (code < 0 && !judging->is_checkers_failure && sandbox_breach(judging->stage.sandbox)))
             code = survive(judging, &end, &is_over, fail);
         if (code < 0)
             return code;
@@ -307,6 +338,10 @@ static int open_sandbox(struct judging *judging, struct fail *fail)
         code = stage_sandbox_open(&judging->stage, judging->job, fail);
     if (code == 0)
         driver_init(&judging->driver, judging->stage.sandbox);
+    if (code == 0 && judging->checker == CHECKER_PROGRAM) {
+        code = checker_program_open(&judging->program, judging->job, fail);
+        judging->is_checkers_failure = code < 0;
+    }
     return code;
 }
 
@@ -325,7 +360,8 @@ static void judge(struct judging *judging)
     if (has_program && code == 0)
         score(judging);
     if (code < 0)
-        stage_end_failed(judging->job, &judging->stage, BLAME_EVALUATOR, code, &fail);
+        stage_end_failed(judging->job, judging->is_checkers_failure ? &judging->program.stage : &judging->stage,
+                         BLAME_EVALUATOR, code, &fail);
     else
         evaluator_end(judging->job, &judging->verdict);
 }
@@ -344,6 +380,9 @@ static void code_run(struct job *job)
         job_set_outcome(job, OUTCOME_TASK, "the task has no tests");
     driver_finish(&judging.driver);
     stage_confirm(job, &judging.stage);
+    if (judging.checker == CHECKER_PROGRAM)
+        stage_confirm(job, &judging.program.stage);
+    checker_program_close(&judging.program);
     stage_sandbox_close(&judging.stage);
     verdict_finish(&judging.verdict);
     json_decref(judging.tests.root);

@@ -359,7 +359,7 @@ def _read_tests(row: Row, value: Any, shown: str, told: Told) -> None:
     _bounds(row, len(value.get("asserts", value.get("inputs", ()))), " elements", shown)
     if "fn_name" not in value and not all(isinstance(one, str) for one in value.get("inputs", []) + value.get("outputs", [])):
         raise _type(shown, "of texts where there is no fn_name")
-    told[row.path] = True
+    told[row.path] = "asserts" if "asserts" in value else "outputs"
 
 
 def _read_statuses(row: Row, value: Any, shown: str, told: Told) -> None:
@@ -637,16 +637,17 @@ def _check_messages(kind: str, told: Told) -> None:
 
 
 _COMMANDS, _SANDBOXED = "command|verifier", "command|verifier|swe"
+_FILES = "command|verifier|swe|code"
 # A field that is required is so of its one kind, or its first.
 _EVAL_RULES = (("eval.command", _COMMANDS, True), ("eval.reward_file", "command", False),
                ("eval.reward_dir", "verifier", False),
-               ("eval.verdict_statuses", "command", False), ("eval.files", _SANDBOXED, False),
+               ("eval.verdict_statuses", "command", False), ("eval.files", _FILES, False),
                ("eval.trust", _COMMANDS, False), ("eval.network", _SANDBOXED, False),
                ("eval.user", _SANDBOXED, False), ("eval.env", _SANDBOXED, False),
                ("eval.answer", "math|choice|exact", False), ("eval.answers", "math|choice|exact", False),
                ("eval.extract", "math|choice|exact", False), ("eval.tolerance", "math|code", False),
                ("eval.tolerance_absolute", "math", False), ("eval.normalize", "exact", False), ("eval.tests", "code", True),
-               ("eval.checker", "code", False), ("eval.score", "code", False), ("eval.source", "code", False),
+               ("eval.checker", "code", False), ("eval.checker_program", "code", False), ("eval.score", "code", False), ("eval.source", "code", False),
                ("eval.judge.criteria", "judge", False), ("eval.judge.reference", "judge", False),
                ("eval.judge.files", "judge", False), ("eval.judge.prompt", "judge", False),
                ("eval.judge.samples", "judge", False))
@@ -674,6 +675,22 @@ def _check_shaping(kind: str, told: Told) -> None:
                         "shaping.max_tokens changes a reward, and eval.kind none gives none")
 
 
+def _check_checker(kind: str, told: Told) -> None:
+    field, checker = "eval.checker_program", told.get("eval.checker", "lines")
+    program, files = told.get(field), told.get("eval.files")
+    if checker == "program" and not program:
+        raise TaskError("missing-field", field, f"{field} is missing; eval.checker program requires it")
+    if program and checker != "program":
+        raise TaskError("bad-task", field, f"{field} goes with eval.checker program, and this task's is {checker}")
+    if kind == "code" and files and checker != "program":
+        raise TaskError("bad-task", "eval.files", "eval.files of eval.kind code go with eval.checker program, and this "
+                        f"task's is {checker}")
+    if checker == "program" and program not in [file["path"] for file in files or ()]:
+        raise TaskError("bad-task", field, f"{field} must be the path of one of eval.files")
+    if checker == "program" and told["eval.tests"] != "outputs":
+        raise TaskError("bad-task", "eval.tests", "eval.tests must have outputs for eval.checker program to judge")
+
+
 def _check_eval(told: Told) -> None:
     kind = told.get("eval.kind", "none")
     for field, of, required in _EVAL_RULES:
@@ -685,6 +702,7 @@ def _check_eval(told: Told) -> None:
     if told.get("eval.verdict_statuses") and told.get("eval.reward_file"):
         raise TaskError("ambiguous", "eval.verdict_statuses", "only one of eval.reward_file and eval.verdict_statuses "
                         "may be given: where there is a reward file, status 0 alone is a verdict")
+    _check_checker(kind, told)
     if told.get("eval.answer") and told.get("eval.answers"):
         raise TaskError("ambiguous", "eval.answers", "only one of eval.answer and eval.answers may be given")
     if kind in ("math", "choice", "exact") and not told.get("eval.answer") and not told.get("eval.answers"):
