@@ -4,7 +4,8 @@
 # The whole of Sluice on this machine: installs what is missing, builds, starts a real llama.cpp
 # server with a small real model (or uses yours: --engine URL), brings up broker and workers,
 # submits client/demo/tasks.jsonl (arithmetic scored by \boxed{}; work with bash, ipython and edit in
-# sandboxes on this machine's own files, on a directory image and on a SIF image, scored by commands),
+# sandboxes on this machine's own files, on a directory image and on a SIF image, scored by commands) and
+# client/demo/handlers.jsonl (an agent, a tool and an evaluator in Python: those of docs/handlers.md),
 # shows progress, then rewards per task, one rollout in full, and where the trajectories are.
 # Everything it starts, it stops; what it leaves is the folder ./sluice-demo.
 set -euo pipefail
@@ -17,7 +18,7 @@ while [ $# -gt 0 ]; do
     case $1 in
     --engine) engine=${2:?--engine needs a URL}; shift 2 ;;
     --samples) samples=${2:?--samples needs a number}; shift 2 ;;
-    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "demo: unknown option $1 (see --help)" >&2; exit 2 ;;
     esac
 done
@@ -85,12 +86,18 @@ say "images"
 settings=$(bash "$here/client/demo/image.sh")
 eval "$settings"
 sed -e "s|@DIRECTORY@|$SLUICE_IMAGE_DIR|" -e "s|@SIF@|$SLUICE_IMAGE_SIF|" "$here/client/demo/tasks.jsonl" >"$out/tasks.jsonl"
+cat "$here/client/demo/handlers.jsonl" >>"$out/tasks.jsonl"
 echo "Debian with IPython: $SLUICE_IMAGE_DIR, and as a SIF file: $SLUICE_IMAGE_SIF"
+
+say "an agent, a tool and an evaluator of one's own: $out/mine.py, from docs/handlers.md"
+sed -n '/^```python$/,/^```$/{/^```/!p;/^```$/q}' "$here/docs/handlers.md" >"$out/mine.py"
+cat "$out/mine.py"
 
 say "broker and workers"
 front=$(free_port 5750)
 export SLUICE_BROKER=tcp://127.0.0.1:$front
 "$sluice" up --front "$front" --llm "$engine" --data "$out/data" \
+    --handler "mine=PYTHONPATH='$here/client/python' exec /usr/bin/python3 -m sluice.handlers '$out/mine.py'" \
     --images "$SLUICE_IMAGE_DIR" --images "$SLUICE_IMAGE_SIF" >"$out/sluice.log" 2>&1 &
 pids+=($!)
 wait_for 60 "$sluice" status || {

@@ -1,5 +1,6 @@
 """Handlers as docs/handlers.md shows them: Python beside the workers and inside a sandbox, an agent whose ids are the engine's,
 and a handler that is killed while it works."""
+import json
 import os
 import re
 import shlex
@@ -103,6 +104,15 @@ class Handlers(unittest.TestCase):
         for t in ended.values():
             self.assertEqual((t["outcome"], t["reward"]), ("ok", 1.0), t)
             self.assertEqual([turn["role"] for turn in t["traces"][0]["turns"]], ["prompt", "assistant", "user", "assistant"])
+
+    def test_the_demos_tasks_use_the_pages_agent_tool_and_evaluator(self):
+        with open(os.path.join(SOURCE, "client", "demo", "handlers.jsonl"), encoding="utf-8") as lines:
+            tasks = [json.loads(line) for line in lines]
+        with Engine(SCRIPT) as engine, self.service([engine.url]) as service:
+            ended = self.run_tasks(service, *tasks)
+        self.assertEqual([(t["outcome"], t["reward"]) for t in ended.values()], [("ok", 1.0)] * 2, ended)
+        self.assertIn("look_up: ", json.dumps(ended["handler-tool"]["messages"]))
+        self.assertFalse(any("differs" in t["detail"] for t in ended.values()), ended)
 
     def test_files_parts_and_exceptions(self):
         maker = {"prompt": "p", "agent": {"kind": "maker", "engine": "none"}}
