@@ -311,6 +311,8 @@ static void write_verdict(FILE *out, const struct sluice_trajectory *t)
     putc(']', out);
     if (t->tests)
         write_tests(out, t->tests);
+    if (t->eval_sandbox)
+        member(out, "eval_sandbox", t->eval_sandbox);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------ */

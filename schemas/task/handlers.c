@@ -51,6 +51,10 @@ bool task_evaluator_reads_record(const struct task *task)
 
 bool task_has_verifier(const struct task *task) { return strcmp(task->eval_kind, "verifier") == 0; }
 
+bool task_is_evaluated_there(const struct task *task) { return strcmp(task->eval_sandbox, "agent") == 0; }
+
+uint64_t task_after_run_s(const struct task *task) { return task_is_evaluated_there(task) ? task->limits.eval_s : 0; }
+
 const char *task_reward_dir(const struct task *task)
 {
     return task->eval_reward_dir ? task->eval_reward_dir : TASK_REWARD_DIR;
@@ -89,7 +93,8 @@ size_t task_needs(const struct task *task, enum stage stage, struct task_need re
     size_t count = 0;
     if (strcmp(task->kind, "noop") == 0)
         return 0;
-    if (stage == STAGE_EVAL && !task_evaluator_is_built_in(task))
+    const enum stage evaluates = task_is_evaluated_there(task) ? STAGE_RUN : STAGE_EVAL;
+    if (stage == evaluates && !task_evaluator_is_built_in(task))
         add_need(task, HANDLER_EVALUATOR, task->eval_kind, ret, &count);
     if (stage != STAGE_RUN)
         return count;

@@ -91,6 +91,24 @@ static bool check_checker(const struct task *task, struct refusal *no)
            refuse(no, REFUSAL_BAD_TASK, "eval.tests", "eval.tests must have outputs for eval.checker program to judge");
 }
 
+/* What only a sandbox of the evaluator's own can have. */
+static bool check_agents_sandbox(const struct task *task, struct refusal *no)
+{
+    const bool is_other = task->eval_user && (!task->user || strcmp(task->eval_user, task->user) != 0);
+    const struct {
+        const char *field;
+        bool given;
+    } rows[] = {{"eval.trust", strcmp(task->eval_trust, "none") != 0},
+                {"eval.network", task->eval_grant_count > 0},
+                {"eval.user", is_other}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && task_is_evaluated_there(task); i++)
+        if (rows[i].given)
+            return refuse(no, REFUSAL_BAD_TASK, rows[i].field,
+                          "%s goes with eval.sandbox fresh: in the agent's own all is as the agent had it",
+                          rows[i].field);
+    return true;
+}
+
 static bool check_eval(const struct task *task, struct refusal *no)
 {
     static const char commands[] = "command|verifier", sandboxed[] = "command|verifier|swe",
@@ -104,6 +122,7 @@ static bool check_eval(const struct task *task, struct refusal *no)
         {"eval.reward_dir", "verifier", task->eval_reward_dir, false, false},
         {"eval.verdict_statuses", "command", task->eval_status_count > 0, false, false},
         {"eval.files", files, task->eval_file_count > 0, false, true},
+        {"eval.sandbox", commands, task_is_evaluated_there(task), false, true},
         {"eval.trust", commands, strcmp(task->eval_trust, "none") != 0, false, true},
         {"eval.network", sandboxed, task->eval_grant_count > 0, false, true},
         {"eval.user", sandboxed, task->eval_user, false, true},
@@ -140,7 +159,8 @@ static bool check_eval(const struct task *task, struct refusal *no)
                       "only one of eval.reward_file and eval.verdict_statuses may be given: where "
                       "there is a reward file, "
                       "status 0 alone is a verdict");
-    return check_checker(task, no) && check_answers(task, no) && task_check_judge(task, no);
+    return check_agents_sandbox(task, no) && check_checker(task, no) && check_answers(task, no) &&
+           task_check_judge(task, no);
 }
 
 static bool check_shaping(const struct task *task, struct refusal *no)
@@ -331,6 +351,7 @@ void task_destroy(struct task *task)
                      task->eval_reward_dir,
                      task->eval_answer,
                      task->eval_trust,
+                     task->eval_sandbox,
                      task->policy,
                      task->limits.on_stale,
                      task->agent_engine,

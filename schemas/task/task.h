@@ -221,6 +221,7 @@ struct task {
     char *eval_reward_file;                   /* command: holds a number; NULL: the exit status is the verdict */
     uint8_t eval_statuses[TASK_STATUSES_MAX]; /* command: those that are verdicts */
     size_t eval_status_count;                 /* 0: none were given, and 0 and 1 are */
+    char *eval_sandbox;                       /* "fresh" or "agent" */
     char *eval_trust;                         /* "none" or "image" */
     struct task_file *eval_files;             /* written only into the evaluator's sandbox */
     size_t eval_file_count;
@@ -274,7 +275,7 @@ struct task_need {
     enum handler_role role;
     const char *name; /* the task's */
 };
-enum { TASK_NEEDS_MAX = TASK_TOOLS_MAX + 1 };
+enum { TASK_NEEDS_MAX = TASK_TOOLS_MAX + 2 };
 size_t task_needs(const struct task *task, enum stage stage, struct task_need ret[TASK_NEEDS_MAX]);
 /* The handler of that name that comes with the task; NULL: none does. */
 const struct task_handler *task_handler_find(const struct task *task, const char *name);
@@ -283,6 +284,10 @@ bool task_tool_is_built_in(const char *name);
 struct slice handler_built_in(enum handler_role role, size_t n);
 /* Whether the task's evaluator may read the run's record: it sees the conversation (job.start). */
 bool task_evaluator_reads_record(const struct task *task);
+/* Whether it is evaluated where the agent worked, by the run worker (eval.sandbox agent). */
+bool task_is_evaluated_there(const struct task *task);
+/* Seconds that a run job may take beyond limits.run_s, for what follows the agent in its sandbox. */
+uint64_t task_after_run_s(const struct task *task);
 /* Whether it is evaluated by files that hold its rewards (eval.kind verifier). */
 bool task_has_verifier(const struct task *task);
 const char *task_reward_dir(const struct task *task);

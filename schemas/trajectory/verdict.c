@@ -10,6 +10,8 @@
 #include "common/base/utf8.h"
 #include "schemas/trajectory/trajectory_wire.h"
 
+static const char agents_sandbox[] = "agent";
+
 static const char *const status_words[TEST_STATUS_COUNT] = {"passed", "failed", "skipped", "error"};
 
 const char *test_status_wire(enum test_status status) { return status_words[status]; }
@@ -37,6 +39,7 @@ void verdict_finish(struct verdict *verdict)
     if (verdict->tests)
         free(verdict->tests->list);
     free(verdict->tests);
+    free(verdict->sandbox);
     free(verdict->parts);
     free(verdict->metrics);
     *verdict = (struct verdict){0};
@@ -157,6 +160,8 @@ static bool check(const struct verdict *verdict, struct refusal *no)
     for (size_t i = 0; i < verdict->metric_count; i++)
         if (!check_metric(verdict, i, &verdict->metrics[i], no))
             return false;
+    if (verdict->sandbox && strcmp(verdict->sandbox, agents_sandbox) != 0)
+        return refuse(no, REFUSAL_WRONG_TYPE, "sandbox", "verdict: sandbox is not \"%s\"", agents_sandbox);
     return !verdict->tests || check_tests(verdict->tests, no);
 }
 
@@ -304,6 +309,13 @@ bool verdict_pass_fraction(const struct verdict *verdict, double *ret)
     return true;
 }
 
+bool verdict_set_agents_sandbox(struct verdict *verdict)
+{
+    if (!verdict->sandbox)
+        verdict->sandbox = strdup(agents_sandbox);
+    return verdict->sandbox != NULL;
+}
+
 void verdict_say(struct verdict *verdict, const char *format, ...)
 {
     va_list args;
@@ -317,7 +329,7 @@ void verdict_say(struct verdict *verdict, const char *format, ...)
 
 bool verdict_has_details(const struct verdict *verdict)
 {
-    return verdict->part_count > 0 || verdict->metric_count > 0 || verdict->tests;
+    return verdict->part_count > 0 || verdict->metric_count > 0 || verdict->tests || verdict->sandbox;
 }
 
 bool verdict_encode(const struct verdict *verdict, struct buffer *out, struct refusal *no)

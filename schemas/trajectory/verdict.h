@@ -1,7 +1,7 @@
 /*
  * verdict.h - an evaluator's result: a reward or none, why in words, and what it is made of: named parts with
  * weights, metrics, and the results of single tests. All but reward and words cross the wire as the `verdict` field
- * of job.result and trajectory, a MessagePack map {parts, metrics, tests} (trajectory.def, docs/trajectory.md).
+ * of job.result and trajectory, a MessagePack map {parts, metrics, tests, sandbox} (trajectory.def, docs/trajectory.md).
  *
  *     AUTO_VERDICT verdict = {0};
  *     verdict_add_part(&verdict, "correct", 1, 0.9, &no) && verdict_add_part(&verdict, "format", 0, 0.1, &no) &&
@@ -66,6 +66,7 @@ struct verdict {
     struct verdict_metric *metrics;
     size_t metric_count, metric_capacity;
     struct verdict_tests *tests; /* NULL: it ran none */
+    char *sandbox;               /* "agent": it ran in the agent's own sandbox; NULL: in none, or in one of its own */
 };
 
 #define AUTO_VERDICT __attribute__((cleanup(verdict_finish))) struct verdict
@@ -89,10 +90,12 @@ bool verdict_set_reward(struct verdict *verdict, double reward, struct refusal *
 bool verdict_sum(struct verdict *verdict, struct refusal *no);
 /* Passed among passed, failed and error; false: there is none of these. */
 bool verdict_pass_fraction(const struct verdict *verdict, double *ret);
+/* That it ran in the agent's own sandbox, whose processes may have had a hand in it. False: out of memory. */
+bool verdict_set_agents_sandbox(struct verdict *verdict);
 /* Sets `why`, which is repaired and cut. */
 void verdict_say(struct verdict *verdict, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Whether there are parts, metrics or tests: else there is nothing to send. */
+/* Whether there is more than a reward and words: else there is nothing to send. */
 bool verdict_has_details(const struct verdict *verdict);
 /* Parts, metrics and tests as bytes and back; both check. decode: the caller calls verdict_finish, also after a refusal. */
 bool verdict_encode(const struct verdict *verdict, struct buffer *out, struct refusal *no);

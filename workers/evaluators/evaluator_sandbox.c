@@ -122,7 +122,7 @@ int evaluator_sandbox_open_fresh(struct stage_sandbox *room, struct job *job, st
     return code < 0 ? code : stage_sandbox_open(room, job, fail);
 }
 
-int evaluator_sandbox_open(struct stage_sandbox *room, struct job *job, struct fail *fail)
+static int open_over_agents(struct stage_sandbox *room, struct job *job, struct fail *fail)
 {
     int code = stage_sandbox_find_image(room, job, fail);
     if (code == 0)
@@ -131,7 +131,44 @@ int evaluator_sandbox_open(struct stage_sandbox *room, struct job *job, struct f
         code = stage_sandbox_add_run(room, job, fail);
     if (code == 0 && (job->task->eval_file_count || job->task->eval_reward_file || task_has_verifier(job->task)))
         code = add_own(room, job, fail);
-    if (code == 0)
-        code = stage_sandbox_open(room, job, fail);
+    return code == 0 ? stage_sandbox_open(room, job, fail) : code;
+}
+
+/* ---- the agent's own ----------------------------------------------------------------------- */
+
+static int clear_rewards(struct sandbox *sandbox, const struct task *task, struct fail *fail)
+{
+    if (task_has_verifier(task))
+        return sandbox_remake_dir(sandbox, task_reward_dir(task), 0777, fail);
+    return task->eval_reward_file ? sandbox_clear_path(sandbox, task->eval_reward_file, fail) : 0;
+}
+
+/* A text replaces what lies there; what a source holds is put beside that. */
+static int put_there(struct job *job, struct stage_sandbox *room, const struct task_file *file, struct fail *fail)
+{
+    int code = file->source ? 0 : sandbox_clear_path(room->sandbox, file->path, fail);
+    return code == 0 ? stage_give_files(job, room, file, 1, fail) : code;
+}
+
+/* As its files and processes are. */
+static int take_agents(struct stage_sandbox *room, struct job *job, struct fail *fail)
+{
+    *room = *job->agents;
+    *job->agents = (struct stage_sandbox){0};
+    int code = stage_sandbox_hand_over(room, job, fail);
+    if (code < 0)
+        return code;
+    code = clear_rewards(room->sandbox, job->task, fail);
+    for (size_t i = 0; i < job->task->eval_file_count && code == 0; i++)
+        code = put_there(job, room, &job->task->eval_files[i], fail);
+    if (code == 0 || !blame_is_file_fault(code))
+        return code;
+    fail_wrap(fail, "what eval has of files");
+    return fail->code = -EINVAL; /* of the task, or the agent did not let it be */
+}
+
+int evaluator_sandbox_open(struct stage_sandbox *room, struct job *job, struct fail *fail)
+{
+    int code = job->agents ? take_agents(room, job, fail) : open_over_agents(room, job, fail);
     return code < 0 ? code : judged_write(room->sandbox, job, fail);
 }

@@ -3,6 +3,9 @@
  * more layer with the evaluator's files. That layer is made out here: whatever the agent left at
  * those paths (a symlink to /dev/null, a directory without rights) is covered and decides nothing,
  * and a reward file that the agent wrote is hidden; of a verifier, all of the directory of its rewards. Beside that, /run/sluice holds what is to be judged (judged.h).
+ *
+ * Where the task is evaluated in the agent's own sandbox (job.h: agents) it is that one, as it is, with the agent's
+ * processes at work: files at those paths are replaced, and the reward's place is made anew.
  */
 #ifndef SLUICE_WORKERS_EVALUATORS_EVALUATOR_SANDBOX_H
 #define SLUICE_WORKERS_EVALUATORS_EVALUATOR_SANDBOX_H

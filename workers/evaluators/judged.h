@@ -7,6 +7,8 @@
  *     task.json         the task, as submitted, without its solution
  *     messages.jsonl    an object a line: role, content and, of a call, tool and exit_status; empty without a record
  *
+ * In the agent's own sandbox they are there from the evaluation on.
+ *
  * Of a conversation longer than JUDGED_MESSAGES_MAX the messages at its front are left out.
  */
 #ifndef SLUICE_WORKERS_EVALUATORS_JUDGED_H

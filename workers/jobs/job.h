@@ -32,6 +32,7 @@ enum { JOB_PREPARE_MS = 8000, JOB_PACK_MS = 20000, JOB_OVERDUE_MS = 1000 };
 struct search;
 struct cache_watch;
 struct handlers;
+struct stage_sandbox;
 struct task_dirs;
 struct image_names;
 
@@ -51,14 +52,24 @@ struct job_context {
     struct handlers *handlers;             /* the worker's; NULL: none */
 };
 
+/* Of a run: the evaluation that followed in the agent's own sandbox, whose verdict is job_result's. */
+struct job_evaluation {
+    bool is_done; /* else an eval job follows */
+    enum outcome outcome;
+    char detail[2048];
+    uint64_t ms;
+};
+
 struct job_result {
     enum outcome outcome;
     enum fault fault; /* task and infra: what is to blame, where that is known */
     char detail[2048];
-    struct verdict verdict; /* eval: its reward counts with outcome ok only; `why` is unused */
-    struct layer layer;     /* init, run */
-    double raw_reward;      /* eval: the evaluator's, where has_raw_reward: the task's shaping made another of it */
+    struct verdict
+        verdict; /* eval, and a run that was evaluated: its reward counts with outcome ok only; `why` is unused */
+    struct layer layer; /* init, run */
+    double raw_reward;  /* eval: the evaluator's, where has_raw_reward: the task's shaping made another of it */
     bool has_raw_reward, filtered;                  /* eval; filtered: shaping leaves the rollout out */
+    struct job_evaluation evaluation;               /* run */
     uint64_t sampled_tokens;                        /* run */
     bool truncated;                                 /* run: a limit on tokens cut it off */
     char *answer;                                   /* run; may be NULL; cut to 65,536 bytes of UTF-8 when sent */
@@ -74,6 +85,7 @@ struct job {
     struct job_result result;
     struct engine_migration migration; /* run */
     int64_t prepared_by_ms, limit_ms;  /* the stage's clock */
+    struct stage_sandbox *agents; /* run, while it is evaluated there: the agent's sandbox, which its evaluator takes */
 };
 
 struct task_kind {

@@ -44,7 +44,9 @@ static bool put_verdict(struct msg_job_result *message, const struct job_result 
                         struct refusal *no)
 {
     const struct verdict *verdict = &result->verdict;
-    message->has_reward = verdict->has_reward && result->outcome == OUTCOME_OK;
+    const struct job_evaluation *evaluation = &result->evaluation;
+    const enum outcome evaluated = evaluation->is_done ? evaluation->outcome : result->outcome;
+    message->has_reward = verdict->has_reward && evaluated == OUTCOME_OK;
     message->reward = verdict->reward;
     message->has_verdict = verdict_has_details(verdict);
     if (message->has_verdict && !verdict_encode(verdict, bytes, no))
@@ -59,6 +61,15 @@ static void put_fault(struct msg_job_result *message, const struct job_result *r
                      result->outcome == OUTCOME_CANCELLED;
     message->fault = slice_from_str(fault_wire(result->fault));
     message->has_fault = may_blame && message->fault.len > 0;
+}
+
+static void put_evaluation(struct msg_job_result *message, struct job_evaluation *evaluation)
+{
+    text_sanitize(evaluation->detail);
+    message->has_eval_outcome = message->has_eval_detail = message->has_eval_ms = evaluation->is_done;
+    message->eval_outcome = slice_from_str(outcome_wire(evaluation->outcome));
+    message->eval_detail = slice_from_str(evaluation->detail);
+    message->eval_ms = evaluation->ms;
 }
 
 static void put_end(struct msg_job_result *message, const struct job_result *result)
@@ -79,6 +90,7 @@ bool result_encode(struct job *job, const char *worker, uint64_t token, uint64_t
     AUTO_BUFFER verdict = {0};
     struct refusal no;
     bool fits = put_verdict(&message, result, &verdict, &no);
+    put_evaluation(&message, &result->evaluation);
     put_shaping(&message, job);
     if (fits && message_encode(MSG_job_result, &message, out, &no))
         return !out->failed;

@@ -198,14 +198,14 @@ void sandbox_count_command(struct sandbox *sandbox, const struct sandbox_output 
 
 /* ---- opening ------------------------------------------------------------------------ */
 
-static int check_variables(const struct sandbox_plan *plan, struct fail *fail)
+static int check_variables(const char *const *variables, size_t count, struct fail *fail)
 {
     size_t bytes = 0;
-    for (size_t i = 0; i < plan->variable_count; i++)
-        bytes += strlen(plan->variables[i]) + 1;
-    if (plan->variable_count > SANDBOX_VARIABLES_MAX || bytes > SANDBOX_VARIABLES_BYTES_MAX)
-        return fail_set(fail, -EINVAL, "%zu environment variables of %zu bytes, of at most %d and %d",
-                        plan->variable_count, bytes, SANDBOX_VARIABLES_MAX, SANDBOX_VARIABLES_BYTES_MAX);
+    for (size_t i = 0; i < count; i++)
+        bytes += strlen(variables[i]) + 1;
+    if (count > SANDBOX_VARIABLES_MAX || bytes > SANDBOX_VARIABLES_BYTES_MAX)
+        return fail_set(fail, -EINVAL, "%zu environment variables of %zu bytes, of at most %d and %d", count, bytes,
+                        SANDBOX_VARIABLES_MAX, SANDBOX_VARIABLES_BYTES_MAX);
     return 0;
 }
 
@@ -232,7 +232,7 @@ static int check_plan(const struct sandbox_plan *plan, struct fail *fail)
         return fail_set(fail, -EINVAL, "more than %d listeners", LISTENERS_MAX);
     if (plan->workdir && plan->workdir[0] != '/')
         return fail_set(fail, -EINVAL, "the working directory is no absolute path");
-    return check_variables(plan, fail);
+    return check_variables(plan->variables, plan->variable_count, fail);
 }
 
 static void add_string(struct buffer *text, const char *string) { buffer_append(text, string, strlen(string) + 1); }
@@ -294,12 +294,26 @@ static int ask_spawner(struct spawner *spawner, const struct sandbox_plan *plan,
     return code;
 }
 
-/* Each process is told of it; without memory for it none starts (requests.c). */
+/* Each process is told of them; without memory for them none starts (requests.c). */
+static void keep_variables(struct sandbox *sandbox, const char *const *variables, size_t count)
+{
+    buffer_clear(&sandbox->variables);
+    sandbox->variable_count = count;
+    for (size_t i = 0; i < count; i++)
+        add_string(&sandbox->variables, variables[i]);
+}
+
+int sandbox_set_variables(struct sandbox *sandbox, const char *const *variables, size_t count, struct fail *fail)
+{
+    int code = check_variables(variables, count, fail);
+    if (code == 0)
+        keep_variables(sandbox, variables, count);
+    return code;
+}
+
 static void keep_environment(struct sandbox *sandbox, const struct sandbox_plan *plan)
 {
-    sandbox->variable_count = plan->variable_count;
-    for (size_t i = 0; i < plan->variable_count; i++)
-        add_string(&sandbox->variables, plan->variables[i]);
+    keep_variables(sandbox, plan->variables, plan->variable_count);
     if (plan->workdir && !(sandbox->workdir = strdup(plan->workdir)))
         sandbox->variables.failed = true;
 }

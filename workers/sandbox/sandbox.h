@@ -125,6 +125,8 @@ uint64_t sandbox_next_number(struct sandbox *sandbox);
  * where what lies may be anything: open single names with O_NOFOLLOW | O_NONBLOCK. */
 int sandbox_commands_dir(const struct sandbox *sandbox);
 int sandbox_outputs_dir(const struct sandbox *sandbox);
+/* What is started from now on has these variables in place of the plan's. -EINVAL: too many. */
+int sandbox_set_variables(struct sandbox *sandbox, const char *const *variables, size_t count, struct fail *fail);
 /* Where its processes start, as those inside call it. */
 const char *sandbox_workdir(const struct sandbox *sandbox);
 /* What those inside call the first; the second is its "out". */

@@ -62,8 +62,9 @@ static void work_stage(struct running_job *self, const struct task_kind *kind, e
     job_set_outcome(job, OUTCOME_INFRA, "the %s stage of kind %s did not say how it ended", stage_wire(stage),
                     kind->name);
     job_begin(job, stage);
-    self->overdue_timer = loop_after(fiber_loop(), JOB_PREPARE_MS + job->limit_ms + JOB_PACK_MS + JOB_OVERDUE_MS,
-                                     overdue, self);
+    const int64_t after_ms = stage == STAGE_RUN ? (int64_t)task_after_run_s(job->task) * 1000 : 0;
+    self->overdue_timer = loop_after(
+        fiber_loop(), JOB_PREPARE_MS + job->limit_ms + after_ms + JOB_PACK_MS + JOB_OVERDUE_MS, overdue, self);
     if (self->overdue_timer)
         stages[stage](job);
     else

@@ -20,6 +20,7 @@
 #include "workers/jobs/job_engine.h"
 #include "workers/sandbox/command.h"
 #include "workers/sandbox/requests.h"
+#include "workers/stages/agents_evaluation.h"
 #include "workers/stages/build/build.h"
 #include "workers/stages/kinds.h"
 #include "workers/stages/sandbox/hidden_paths.h"
@@ -257,7 +258,7 @@ static void finish_run(struct job *job, struct stage_sandbox *stage, const struc
     if (breach && run->fault != FAULT_STALE)
         say_breach(job, run, breach);
     else if (outcome == OUTCOME_TASK || outcome == OUTCOME_INFRA || is_stale || !stage->sandbox ||
-             pack(job, stage, BLAME_AGENT))
+             task_is_evaluated_there(job->task) || pack(job, stage, BLAME_AGENT))
         say_end(job, run, (struct blame){.outcome = outcome, .fault = run->fault}, run->detail);
     keep_end(job, run, breach ? "limit" : run->end);
     if (stage_record_usage(stage, is_late, run->record) && stage_record_touched(stage, run->record))
@@ -291,6 +292,9 @@ static void run_agent(struct job *job, const struct agent *agent, struct engine 
     job->result.answer = take_ptr(&run.answer);
     finish_run(job, stage, &run, outcome);
     record_finish(&record);
+    if (task_is_evaluated_there(job->task) &&
+        (job->result.outcome == OUTCOME_OK || job->result.outcome == OUTCOME_AGENT))
+        agents_evaluation(job, stage);
 }
 
 static void sandbox_run(struct job *job)

@@ -72,8 +72,8 @@ static void read_offer(struct reading *reading, struct slice offer, enum stage s
         refuse_offer(reading, offer, "an offer is agent, tool or evaluator, a ':', a name, '@' and a version");
     else if (end <= role_len || !handler_name_is_valid(slice_of(colon + 1, end - role_len - 1)))
         refuse_offer(reading, offer, "a name is 1 to 64 letters, digits, '_', '.' and '-', a letter first");
-    else if ((role == HANDLER_EVALUATOR) != (stage == STAGE_EVAL) || stage == STAGE_INIT)
-        refuse_offer(reading, offer, "run workers offer agents and tools, and eval workers evaluators");
+    else if ((role != HANDLER_EVALUATOR && stage == STAGE_EVAL) || stage == STAGE_INIT)
+        refuse_offer(reading, offer, "run workers offer agents, tools and evaluators, and eval workers evaluators");
     else if (reading->count == OFFERED_MAX)
         refuse_offer(reading, offer, "a worker offers at most 64 names");
     else

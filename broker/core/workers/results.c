@@ -52,6 +52,45 @@ static void run_mixed(struct core *core, struct job *job, const struct msg_job_r
              &(struct failure){.outcome = OUTCOME_INFRA, .fault = FAULT_ENGINE, .worker = in->worker, .detail = why});
 }
 
+/* With a reward or without, as the task has it. */
+static void end_scored(struct core *core, struct job *job, const struct msg_job_result *in, struct slice detail,
+                       uint64_t eval_ms)
+{
+    enum outcome outcome = (enum outcome)job_rollout(job)->run_outcome;
+    job_end(core, job,
+            &(struct ending){.outcome = outcome,
+                             .trainable = outcome_is_trainable(outcome) && !(in->has_filtered && in->filtered),
+                             .has_reward = in->has_reward,
+                             .reward = in->has_reward ? in->reward : 0,
+                             .has_raw_reward = in->has_reward && in->has_raw_reward,
+                             .raw_reward = in->has_reward && in->has_raw_reward ? in->raw_reward : 0,
+                             .verdict = in->verdict,
+                             .detail = detail,
+                             .eval_ms = eval_ms});
+}
+
+/*
+ * It was evaluated in the agent's own sandbox, which is gone: nothing can be tried again, and the rollout ends. What the
+ * agent left when its run was cut short is not known; a broken evaluator is the task's fault.
+ */
+static void end_evaluated(struct core *core, struct job *job, const struct msg_job_result *in)
+{
+    enum outcome outcome;
+    if (!outcome_parse(in->eval_outcome, &outcome))
+        outcome = OUTCOME_TASK;
+    if (outcome == OUTCOME_OK) {
+        end_scored(core, job, in, in->eval_detail, in->eval_ms);
+        return;
+    }
+    const bool is_agents = outcome == OUTCOME_AGENT && job_rollout(job)->run_outcome == OUTCOME_AGENT;
+    core->counters.task += !is_agents;
+    job_end(core, job,
+            &(struct ending){.outcome = is_agents ? OUTCOME_AGENT : OUTCOME_TASK,
+                             .verdict = in->verdict,
+                             .detail = in->eval_detail,
+                             .eval_ms = in->eval_ms});
+}
+
 static void run_done(struct core *core, struct job *job, const struct msg_job_result *in)
 {
     struct rollout *rollout = job_rollout(job);
@@ -85,26 +124,20 @@ static void run_done(struct core *core, struct job *job, const struct msg_job_re
     rollout->detail = core_strdup(core, in->detail);
     rollout->record_bytes = (uint32_t)in->record.len;
     rollout->avoids_engine = false;
+    if (in->has_eval_outcome) {
+        end_evaluated(core, job, in);
+        return;
+    }
     job_begin_stage(job, STAGE_EVAL);
     job_queue(core, job, false);
 }
 
 static void eval_ok(struct core *core, struct job *job, const struct msg_job_result *in)
 {
-    enum outcome outcome = (enum outcome)job_rollout(job)->run_outcome;
     struct engine *judge = in->has_reward ? job_engine(job) : NULL;
     if (judge)
         engine_works(core, judge);
-    job_end(core, job,
-            &(struct ending){.outcome = outcome,
-                             .trainable = outcome_is_trainable(outcome) && !(in->has_filtered && in->filtered),
-                             .has_reward = in->has_reward,
-                             .reward = in->has_reward ? in->reward : 0,
-                             .has_raw_reward = in->has_reward && in->has_raw_reward,
-                             .raw_reward = in->has_reward && in->has_raw_reward ? in->raw_reward : 0,
-                             .verdict = in->verdict,
-                             .detail = in->detail,
-                             .eval_ms = in->ms});
+    end_scored(core, job, in, in->detail, in->ms);
 }
 
 static struct failure failure_of(const struct job *job, const struct msg_job_result *in, enum outcome outcome)

@@ -69,6 +69,8 @@ static void print_verdict(const struct sluice_trajectory *t)
         sanitize_print(stdout, "metric    %s %.6g\n", t->metrics[i].name, t->metrics[i].value);
     if (t->tests)
         print_tests(t->tests);
+    if (t->eval_sandbox)
+        sanitize_print(stdout, "evaluated in the %s's own sandbox\n", t->eval_sandbox);
 }
 
 static void print_head(const struct sluice_trajectory *t, const struct paint *paint)

@@ -237,6 +237,7 @@ class Trajectory:
     reward_weights: Dict[str, float] = dataclasses.field(default_factory=dict)  # of these
     metrics: Dict[str, float] = dataclasses.field(default_factory=dict)         # what else the evaluator measured
     tests: Optional[Tests] = None     # None: the evaluator told of none
+    eval_sandbox: str = ""            # "agent": evaluated in the agent's own sandbox; "": in none or a fresh one
     group_size: Optional[int] = None  # how many rollouts its group has; None: not known
     group_ended: Optional[int] = None  # how many of them had ended when it had, itself among them; None: not known
     metadata: Dict[str, Any] = dataclasses.field(default_factory=dict)  # the task's
@@ -369,6 +370,7 @@ def _read_verdict(data: bytes, trajectory: Trajectory) -> None:
     if "tests" in verdict:
         trajectory.tests = _known(Tests, verdict["tests"])
         trajectory.tests.list = [_known(Test, test) for test in verdict["tests"]["list"]]
+    trajectory.eval_sandbox = verdict.get("sandbox", "")
 
 
 def _read_metadata(text: str, trajectory: Trajectory) -> None:

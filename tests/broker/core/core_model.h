@@ -89,7 +89,7 @@ static inline struct slice said_names(const struct sim_worker *worker, char *ret
     static const char *const good[] = {"agent:a", "evaluator:e", "evaluator:f", "tool:t", "tool:u"};
     ret[0] = '\0';
     for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
-        const bool is_of_stage = (good[i][0] == 'e') == (worker->stage[0] == 'e');
+        const bool is_of_stage = good[i][0] == 'e' || worker->stage[0] == 'r';
         const size_t len = strlen(ret);
         if (worker->said && is_of_stage && strstr(worker->said, good[i]))
             snprintf(ret + len, size - len, "%s%s", len ? " " : "", good[i]);
@@ -111,6 +111,7 @@ static inline void take_job(struct model *model, struct sim_worker *worker, cons
         assert_int_equal(effect->stage == STAGE_EVAL && effect->engine.len,
                          effect->stage == STAGE_EVAL && task.judge.len);
         model->judged += effect->stage == STAGE_EVAL && task.judge.len;
+        assert_false(effect->stage == STAGE_EVAL && is_evaluated_there(effect->group)); /* once is all */
     }
     if (task.needs[effect->stage].len) { /* it said so */
         char names[64];

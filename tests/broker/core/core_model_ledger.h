@@ -134,6 +134,7 @@ struct model {
     uint64_t judged;                 /* evaluations that were given an engine */
     uint64_t offered, withheld;      /* jobs that went to who offers what they need; changes of offers */
     uint64_t again, crossed, forged; /* runs done again; results of one that came in the next; made-up ones */
+    uint64_t there;                  /* runs that came with their evaluation */
     unsigned marks;
     char records[WIRE_MAX][12]; /* of the runs that ended in this cycle: effects borrow them */
     size_t record_count;
@@ -235,6 +236,9 @@ static inline struct core_task task_of(struct slice id)
                               .policy = slice_from_str(number % 12 ? NULL : "other"),
                               .total_ms = number % 7 ? 0 : 10000 + number * 100};
 }
+
+/* Whether its task is evaluated in the agent's own sandbox: its runs come with that. */
+static inline bool is_evaluated_there(struct slice id) { return number_of(id) % 12 == 5; }
 
 static inline void persist_group(struct model *model, const struct effect *effect)
 {
@@ -374,6 +378,7 @@ static inline void persist_end(struct model *model, const struct effect *effect)
     assert_true(!rollout->doomed || end->outcome == OUTCOME_CANCELLED);
     assert_int_equal(end->seq, model->head[stream] + 1);
     assert_true(!end->has_reward || rollout->run_done);
+    assert_true(!is_evaluated_there(end->group) || end->outcome != OUTCOME_OK || rollout->run_done);
     if (end->has_reward) /* it is of the very run that is recorded */
         assert_true(end->reward == rollout->mark);
     assert_true(!end->trainable || end->outcome == OUTCOME_OK || end->outcome == OUTCOME_AGENT);

@@ -124,6 +124,7 @@ static void make_keys(struct keys *keys, bool is_full)
                                                  .metrics = &metric,
                                                  .metric_count = 1,
                                                  .tests = is_full ? &test_counts : NULL,
+                                                 .eval_sandbox = is_full ? "agent" : NULL,
                                                  .group_size = is_full ? 8 : 0,
                                                  .group_ended = is_full ? 3 : 0,
                                                  .metadata = is_full ? "{}" : "",

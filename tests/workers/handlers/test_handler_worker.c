@@ -34,13 +34,13 @@ static void an_eval_worker_offers_evaluators_and_does_their_jobs(void **state)
     assert_int_equal(worker_stop(&worker), 0);
 }
 
-static void a_run_worker_offers_agents_and_tools(void **state)
+static void a_run_worker_offers_evaluators_too_beside_agents_and_tools(void **state)
 {
     (void)state;
     struct worker_process worker = worker_start("run", "--handler", handler_text);
     open_lane(1);
     hear_beat_until(beat_offers("tool:look_up@0") && beat_offers("agent:asks_once@1.2"));
-    assert_false(beat_offers("evaluator:"));
+    assert_true(beat_offers("evaluator:grade@2")); /* for tasks that are evaluated in the agent's own sandbox */
     assert_int_equal(worker_stop(&worker), 0);
 }
 
@@ -111,7 +111,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(an_eval_worker_offers_evaluators_and_does_their_jobs),
-        TEST(a_run_worker_offers_agents_and_tools),
+        TEST(a_run_worker_offers_evaluators_too_beside_agents_and_tools),
         TEST(a_handler_that_dies_is_offered_no_more_and_the_beat_says_why),
         TEST(a_worker_that_is_killed_leaves_no_handler_behind),
         TEST(a_handler_of_no_name_or_of_an_init_worker_is_a_wrong_command_line),

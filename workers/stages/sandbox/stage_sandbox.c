@@ -310,6 +310,18 @@ int stage_sandbox_open(struct stage_sandbox *stage, const struct job *job, struc
     return code == 0 ? make_logs(stage, job->task, fail) : code;
 }
 
+int stage_sandbox_hand_over(struct stage_sandbox *stage, const struct job *job, struct fail *fail)
+{
+    struct environment environment = {0};
+    stage->part = STAGE_EVALUATORS;
+    int code = find_environment(stage, job, &environment, fail);
+    if (code == 0)
+        code = sandbox_set_variables(stage->sandbox, (const char *const *)environment.values.variables,
+                                     environment.values.variable_count, fail);
+    environment_finish(&environment);
+    return code;
+}
+
 int64_t stage_closing_by(struct stage_sandbox *stage)
 {
     if (stage->closing_by_ms == 0)

@@ -642,7 +642,7 @@ _FILES = "command|verifier|swe|code"
 _EVAL_RULES = (("eval.command", _COMMANDS, True), ("eval.reward_file", "command", False),
                ("eval.reward_dir", "verifier", False),
                ("eval.verdict_statuses", "command", False), ("eval.files", _FILES, False),
-               ("eval.trust", _COMMANDS, False), ("eval.network", _SANDBOXED, False),
+               ("eval.sandbox", _COMMANDS, False), ("eval.trust", _COMMANDS, False), ("eval.network", _SANDBOXED, False),
                ("eval.user", _SANDBOXED, False), ("eval.env", _SANDBOXED, False),
                ("eval.answer", "math|choice|exact", False), ("eval.answers", "math|choice|exact", False),
                ("eval.extract", "math|choice|exact", False), ("eval.tolerance", "math|code", False),
@@ -651,12 +651,12 @@ _EVAL_RULES = (("eval.command", _COMMANDS, True), ("eval.reward_file", "command"
                ("eval.judge.criteria", "judge", False), ("eval.judge.reference", "judge", False),
                ("eval.judge.files", "judge", False), ("eval.judge.prompt", "judge", False),
                ("eval.judge.samples", "judge", False))
-_EVAL_DEFAULTS = {"eval.trust": "none", "eval.extract": "auto", "eval.normalize": "blanks", "eval.checker": "lines",
+_EVAL_DEFAULTS = {"eval.sandbox": "fresh", "eval.trust": "none", "eval.extract": "auto", "eval.normalize": "blanks", "eval.checker": "lines",
                   "eval.score": "all", "eval.judge.samples": 1}
 # What is built in, and what an evaluator that a handler offers may be given.
 _AGENTS: List[str] = OBJECTS["agent"]["kind"].words or []
 _EVALUATORS: List[str] = OBJECTS["eval"]["kind"].words or []
-_HANDLERS_MAY = ("eval.files", "eval.tests", "eval.trust", "eval.network", "eval.user", "eval.env", "eval.answer", "eval.answers")
+_HANDLERS_MAY = ("eval.files", "eval.sandbox", "eval.tests", "eval.trust", "eval.network", "eval.user", "eval.env", "eval.answer", "eval.answers")
 
 
 def _check_shaping(kind: str, told: Told) -> None:
@@ -702,6 +702,12 @@ def _check_eval(told: Told) -> None:
     if told.get("eval.verdict_statuses") and told.get("eval.reward_file"):
         raise TaskError("ambiguous", "eval.verdict_statuses", "only one of eval.reward_file and eval.verdict_statuses "
                         "may be given: where there is a reward file, status 0 alone is a verdict")
+    if told.get("eval.sandbox") == "agent":
+        for field, given in (("eval.trust", told.get("eval.trust", "none") != "none"), ("eval.network", told.get("eval.network")),
+                             ("eval.user", told.get("eval.user") not in (None, told.get("user")))):
+            if given:
+                raise TaskError("bad-task", field,
+                                f"{field} goes with eval.sandbox fresh: in the agent's own all is as the agent had it")
     _check_checker(kind, told)
     if told.get("eval.answer") and told.get("eval.answers"):
         raise TaskError("ambiguous", "eval.answers", "only one of eval.answer and eval.answers may be given")

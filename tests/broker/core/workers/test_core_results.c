@@ -50,6 +50,58 @@ static void a_late_result_wins_over_the_other_holder_who_is_cancelled(void **sta
     world_close(world);
 }
 
+/* A run's result that has its evaluation, as of a task that is evaluated in the agent's own sandbox. */
+static void send_evaluated(struct world *world, uint64_t token, const char *outcome, const char *evaluated)
+{
+    const struct msg_job_result in = {.record = slice_from_str("r"),
+                                      .has_record = true,
+                                      .verdict = slice_from_str("v"),
+                                      .has_verdict = true,
+                                      .eval_outcome = slice_from_str(evaluated),
+                                      .has_eval_outcome = true,
+                                      .eval_detail = slice_from_str("judged there"),
+                                      .has_eval_detail = true,
+                                      .eval_ms = 7,
+                                      .has_eval_ms = true,
+                                      .reward = 0.5,
+                                      .has_reward = strcmp(evaluated, "ok") == 0};
+    world_result_with(world, "r1", "run:g/0", token, outcome, in);
+}
+
+static void a_run_that_comes_with_its_evaluation_ends_at_once_and_is_never_evaluated_again(void **state)
+{
+    static const struct {
+        const char *outcome, *evaluated;
+        enum outcome ends;
+        bool trainable, has_reward;
+    } rows[] = {{"ok", "ok", OUTCOME_OK, true, true},
+                {"agent", "ok", OUTCOME_AGENT, true, true},
+                {"agent", "agent", OUTCOME_AGENT, false, false},
+                {"ok", "agent", OUTCOME_TASK, false, false},
+                {"ok", "task", OUTCOME_TASK, false, false},
+                {"ok", "odd", OUTCOME_TASK, false, false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct world *world = world_open();
+        world_reach_run(world, "g", 1);
+        world_beat(world, "r1", "run", 1, NULL);
+        uint64_t token = expect_job(world, "r1", "run:g/0");
+        send_evaluated(world, token, rows[i].outcome, rows[i].evaluated);
+        assert_int_equal(seen_count(world, PERSIST_RUN), 1);
+        const struct seen *end = expect(world, PERSIST_END);
+        assert_int_equal(end->end.outcome, rows[i].ends);
+        assert_int_equal(end->end.trainable, rows[i].trainable);
+        assert_int_equal(end->end.has_reward, rows[i].has_reward);
+        assert_string_equal(end->end_detail, "judged there");
+        assert_int_equal(end->end.eval_ms, 7);
+        send_evaluated(world, token, "ok", "ok");
+        assert_int_equal(seen_count(world, PERSIST_END), 0);
+        world_beat(world, "e1", "eval", 1, NULL);
+        assert_int_equal(seen_count(world, LANE_JOB), 0);
+        world_close(world);
+    }
+}
+
 static void a_late_infra_fault_does_not_disturb_who_is_at_work(void **state)
 {
     (void)state;
@@ -202,6 +254,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_result_that_comes_twice_counts_once_and_is_acknowledged_twice),
+        cmocka_unit_test(a_run_that_comes_with_its_evaluation_ends_at_once_and_is_never_evaluated_again),
         cmocka_unit_test(a_late_result_of_a_queued_job_wins_and_takes_it_from_the_queue),
         cmocka_unit_test(a_late_result_wins_over_the_other_holder_who_is_cancelled),
         cmocka_unit_test(a_late_infra_fault_does_not_disturb_who_is_at_work),

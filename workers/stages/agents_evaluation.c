@@ -1,0 +1,67 @@
+#include "workers/stages/agents_evaluation.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "workers/evaluators/evaluators.h"
+#include "workers/handlers/roles/evaluator.h"
+#include "workers/jobs/shaping.h"
+#include "workers/runtime/fiber.h"
+
+/* What an eval job would be told of the run. */
+static void tell_run(struct job *job)
+{
+    struct job_result *result = &job->result;
+    job->start.answer = slice_from_str(result->answer);
+    job->start.has_answer = result->answer != NULL;
+    job->start.record = buffer_peek(&result->record);
+    job->start.has_record = job->start.record.len > 0;
+    job->start.has_sampled_tokens = job->start.has_truncated = true;
+    job->start.sampled_tokens = result->sampled_tokens;
+    job->start.truncated = result->truncated;
+}
+
+static void evaluate(struct job *job, struct stage_sandbox *stage)
+{
+    const struct evaluator *evaluator = evaluator_find(job->task->eval_kind);
+    job->agents = stage;
+    (evaluator ? evaluator : &evaluator_handler)->run(job);
+    job->agents = NULL;
+    if (!verdict_set_agents_sandbox(&job->result.verdict))
+        job_set_fault(job, OUTCOME_INFRA, FAULT_NODE, "out of memory");
+    shaping_apply(job);
+}
+
+static bool has_sandbox(struct job *job, struct stage_sandbox *stage)
+{
+    struct fail fail = {0};
+    int code = stage->sandbox ? 0 : stage_sandbox_add_init(stage, job, &fail);
+    if (code == 0 && !stage->sandbox)
+        code = stage_sandbox_open(stage, job, &fail);
+    if (code < 0)
+        stage_end_failed(job, stage, BLAME_NOBODY, code, &fail);
+    return code == 0;
+}
+
+void agents_evaluation(struct job *job, struct stage_sandbox *stage)
+{
+    struct job_result *result = &job->result;
+    const struct job_result run = *result; /* what is owned stays where it is */
+    const int64_t began_ms = clock_ms();
+    fiber_pop_deadline();
+    job_begin(job, STAGE_EVAL);
+    tell_run(job);
+    if (stage->sandbox && sandbox_breach(stage->sandbox))
+        job_set_outcome(job, OUTCOME_AGENT, "what the agent left is not known, and nothing was scored");
+    else if (has_sandbox(job, stage))
+        evaluate(job, stage);
+    if (result->outcome == OUTCOME_INFRA || result->outcome == OUTCOME_CANCELLED)
+        return;
+    result->evaluation = (struct job_evaluation){
+        .is_done = true, .outcome = result->outcome, .ms = (uint64_t)(clock_ms() - began_ms)};
+    memcpy(result->evaluation.detail, result->detail, sizeof(result->evaluation.detail));
+    result->outcome = run.outcome;
+    result->fault = run.fault;
+    memcpy(result->detail, run.detail, sizeof(result->detail));
+}
