@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "client/cli/connect.h"
 #include "client/cli/json.h"
@@ -12,7 +13,8 @@
 #include "common/base/text.h"
 #include "schemas/task/task.h"
 
-enum { HASH_DIGITS = 10, PREFIX_MAX = 24, ID_MAX = 56 };
+#define BOM "\xef\xbb\xbf" /* which some editors put before the first line */
+enum { BOM_LEN = 3, HASH_DIGITS = 10, PREFIX_MAX = 24, ID_MAX = 56 };
 
 static bool add_line(struct tasks_file *tasks, const struct task_line *line)
 {
@@ -65,6 +67,28 @@ static bool take_line(struct tasks_file *tasks, struct slice text, size_t line, 
     return false;
 }
 
+static bool read_lines(struct tasks_file *tasks, FILE *file, unsigned samples)
+{
+    AUTO_FREE char *line = NULL;
+    size_t size = 0, nr = 0;
+    ssize_t len;
+    errno = 0;
+    while ((len = getline(&line, &size, file)) >= 0) {
+        while (len > 0 && strchr(" \t\r\n", line[len - 1]))
+            len--;
+        const size_t mark = nr++ == 0 && len >= BOM_LEN && memcmp(line, BOM, BOM_LEN) == 0 ? BOM_LEN : 0;
+        if ((size_t)len > mark && !take_line(tasks, slice_of(line + mark, (size_t)len - mark), nr, samples)) {
+            cli_say("out of memory");
+            return false;
+        }
+    }
+    if (ferror(file) || errno == ENOMEM) {
+        cli_say("cannot read %s: %s", tasks->path, strerror(errno));
+        return false;
+    }
+    return true;
+}
+
 bool tasks_read(struct tasks_file *tasks, const char *path, unsigned samples)
 {
     *tasks = (struct tasks_file){.path = path};
@@ -75,24 +99,30 @@ bool tasks_read(struct tasks_file *tasks, const char *path, unsigned samples)
         cli_say("cannot read %s: %s", path, strerror(errno));
         return false;
     }
-    AUTO_FREE char *line = NULL;
-    size_t size = 0, nr = 0;
-    ssize_t len;
-    errno = 0;
-    while ((len = getline(&line, &size, file)) >= 0) {
-        while (len > 0 && strchr(" \t\r\n", line[len - 1]))
-            len--;
-        nr++;
-        if (len > 0 && !take_line(tasks, slice_of(line, (size_t)len), nr, samples)) {
-            cli_say("out of memory");
-            return false;
-        }
-    }
-    if (ferror(file) || errno == ENOMEM) {
-        cli_say("cannot read %s: %s", path, strerror(errno));
+    return read_lines(tasks, file, samples);
+}
+
+bool tasks_are_folders(const char *path)
+{
+    struct stat about;
+    const char *slash = strrchr(path, '/');
+    return (stat(path, &about) == 0 && S_ISDIR(about.st_mode)) || strcmp(slash ? slash + 1 : path, "dataset.toml") == 0;
+}
+
+bool tasks_import(struct tasks_file *tasks, const char *path, struct python_call *importer, unsigned samples)
+{
+    *tasks = (struct tasks_file){.path = path};
+    if (!python_add(importer, "--") || !python_add(importer, path))
         return false;
-    }
-    return true;
+    FILE *file = python_open(importer);
+    if (!file)
+        return false;
+    bool good = read_lines(tasks, file, samples);
+    fclose(file);
+    if (python_end(importer))
+        return good;
+    cli_say("not all of %s are tasks; nothing was submitted", path);
+    return false;
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "client/cli/python.h"
 #include "client/sluice.h"
 
 enum { TASK_LINE_BYTES_MAX = 1 << 20, GROUP_NAME_SIZE = 97 };
@@ -27,6 +28,10 @@ struct tasks_file {
 
 /* path "-" is stdin. samples 0: each task's own. False, with a sentence said, if unreadable. */
 bool tasks_read(struct tasks_file *tasks, const char *path, unsigned samples);
+/* Whether it is a directory, or the dataset.toml of one. */
+bool tasks_are_folders(const char *path);
+/* Those that an importer makes of folders; `importer` has its options. Otherwise as tasks_read. */
+bool tasks_import(struct tasks_file *tasks, const char *path, struct python_call *importer, unsigned samples);
 /*
  * <prefix>-<task id>-<hash of stream, samples and content>: submitting the same file again gives
  * the same names. A line that stands there twice gets two names. prefix NULL: the file's stem.

@@ -96,7 +96,7 @@ static enum grading_status judge_row(const struct grade_options *how, const char
     return status;
 }
 
-static enum grading_status judge_rows(const struct grade_options *how, FILE *in, FILE *out)
+static enum grading_status judge_rows(const struct grade_options *how, const char *path, FILE *in, FILE *out)
 {
     AUTO_FREE char *line = NULL;
     size_t size = 0, number = 0;
@@ -108,7 +108,10 @@ static enum grading_status judge_rows(const struct grade_options *how, FILE *in,
         enum grading_status status = judge_row(how, line, (size_t)len, number, out);
         worst = status > worst ? status : worst;
     }
-    return worst;
+    if (!ferror(in))
+        return worst;
+    fprintf(stderr, "sluice-grade: %s: %s\n", path, strerror(errno));
+    return GRADING_UNREAD;
 }
 
 enum grading_status grading_run(const struct grading_options *options, const struct grade_options *how, FILE *out)
@@ -122,5 +125,5 @@ enum grading_status grading_run(const struct grading_options *options, const str
         fprintf(stderr, "sluice-grade: %s: %s\n", options->rows, strerror(errno));
         return GRADING_UNREAD;
     }
-    return judge_rows(how, is_stdin ? stdin : file, out);
+    return judge_rows(how, options->rows, is_stdin ? stdin : file, out);
 }

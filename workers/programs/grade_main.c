@@ -57,7 +57,9 @@ int main(int argc, char **argv)
     if (status >= 0)
         return status;
     status = (int)grading_run(&options, &how, stdout);
-    if (fflush(stdout) != 0)
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "sluice-grade: not everything could be written to stdout\n");
         status = GRADING_UNREAD;
+    }
     return status;
 }

@@ -3,10 +3,12 @@
 
 #include "client/cli/command.h"
 #include "client/cli/connect.h"
+#include "client/cli/json.h"
 
 struct policy_options {
     struct texts engines;
     uint64_t calls, bound_ms, wait_ms;
+    bool json;
 };
 
 /* Each engine that is named, or all of them at once. */
@@ -29,7 +31,12 @@ static int set_version(struct sluice_client *client, const struct policy_options
     int failed = each(client, options, set_one, (void *)version);
     if (failed)
         return cli_failed(client, failed);
-    printf("version %s\n", version);
+    if (options->json) {
+        printf("{\"version\": ");
+        json_text(stdout, version);
+        printf("}\n");
+    } else
+        printf("version %s\n", version);
     return EXITS_OK;
 }
 
@@ -52,7 +59,7 @@ static int resume(struct sluice_client *client, const struct policy_options *opt
         cli_say("nothing was paused: a pause ends by itself when its time is over");
         return EXITS_FAILED;
     }
-    printf("resumed; engines: %llu\n", (unsigned long long)count);
+    printf(options->json ? "{\"resumed\": %llu}\n" : "resumed; engines: %llu\n", (unsigned long long)count);
     return EXITS_OK;
 }
 
@@ -74,7 +81,8 @@ static int pause_all(struct sluice_client *client, const struct policy_options *
         each(client, options, resume_one, &count);
         return status;
     }
-    printf("paused for at most %llu s\n", (unsigned long long)(options->bound_ms / 1000));
+    printf(options->json ? "{\"paused_s\": %llu}\n" : "paused for at most %llu s\n",
+           (unsigned long long)(options->bound_ms / 1000));
     return EXITS_OK;
 }
 
@@ -116,6 +124,7 @@ static const struct option options[] = {
     {"wait", OPTION_DURATION, offsetof(struct policy_options, wait_ms), "TIME",
      "pause: if calls are still in flight after so long it is taken back, exit status 1.", .preset = 300000, .min = 0,
      .max = 3600000},
+    {"json", OPTION_FLAG, offsetof(struct policy_options, json), NULL, "Prints a JSON object instead of words."},
 };
 
 const struct command command_policy = {

@@ -282,7 +282,8 @@ static int run_show(const struct invocation *in)
     const struct show_options *options = in->options;
     const struct sluice_trajectory *trajectory;
     const char *state;
-    if (strchr(in->arguments[0], '/') && !cli_is_rollout(in->command, in->arguments[0]))
+    const char *name = in->arguments[0];
+    if (!(strchr(name, '/') ? cli_is_rollout(in->command, name) : cli_is_name(in->command, "GROUP", name)))
         return EXITS_USAGE;
     AUTO_CLIENT *client = cli_connect(in);
     if (!client)

@@ -16,7 +16,9 @@ enum { PATIENT_MS = 60000 }; /* once the broker has answered, a restart of it is
 struct submit_options {
     const char *stream, *out, *group_prefix;
     uint64_t samples, agent, priority, lease_ms, versions_behind, on_stale, patience_ms;
-    bool wait, json;
+    struct texts image, network_grant, set;
+    const char *files;
+    bool wait, json, prebuilt;
 };
 
 static struct sluice_group *make_groups(const struct tasks_file *tasks, const struct submit_options *options)
@@ -201,9 +203,28 @@ static int submit(const struct submit_options *options, struct sluice_client *cl
 static const char *const stale_words[] = {"stop", "refresh", "mark"};
 static const char *const agent_words[] = {"oracle", "none"};
 
+static bool add_list(struct python_call *call, const char *option, const struct texts *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (!python_add(call, option) || !python_add(call, list->items[i]))
+            return false;
+    return true;
+}
+
+static bool import_tasks(const struct submit_options *options, const char *path, struct tasks_file *tasks)
+{
+    struct python_call importer = {.module = "sluice.importers", .arguments = {"harbor"}, .count = 1};
+    return add_list(&importer, "--image", &options->image) &&
+           add_list(&importer, "--network-grant", &options->network_grant) &&
+           add_list(&importer, "--set", &options->set) && python_add(&importer, "--files") &&
+           python_add(&importer, options->files) && (!options->prebuilt || python_add(&importer, "--prebuilt")) &&
+           tasks_import(tasks, path, &importer, (unsigned)options->samples);
+}
+
 static bool read_tasks(const struct submit_options *options, const char *path, struct tasks_file *tasks)
 {
-    if (!tasks_read(tasks, path, (unsigned)options->samples))
+    if (!(tasks_are_folders(path) ? import_tasks(options, path, tasks)
+                                  : tasks_read(tasks, path, (unsigned)options->samples)))
         return false;
     const size_t lines = tasks->bad + tasks->count;
     const char *on_stale = options->on_stale == OPTION_NOT_GIVEN ? NULL : stale_words[options->on_stale];
@@ -278,18 +299,30 @@ static const struct option options[] = {
      .preset = PATIENCE_PRESET_MS, .min = 0, .max = DURATION_FOREVER},
     {"group-prefix", OPTION_TEXT, offsetof(struct submit_options, group_prefix), "TEXT", "What group ids begin with.",
      .standard = "the file's name"},
+    {"image", OPTION_LIST, offsetof(struct submit_options, image), "[NAME=]PATH",
+     "Of a directory: the image that its tasks call NAME; without NAME that of every task. May be repeated.",
+     .standard = "what the task says"},
+    {"prebuilt", OPTION_FLAG, offsetof(struct submit_options, prebuilt), NULL,
+     "Of a directory: the images are made already; Dockerfiles are not executed."},
+    {"network-grant", OPTION_LIST, offsetof(struct submit_options, network_grant), "[HOST=]NAME",
+     "Of a directory: the grant that stands for a public network, or for HOST. May be repeated.",
+     .standard = "no network"},
+    {"files", OPTION_TEXT, offsetof(struct submit_options, files), "auto|inline|source",
+     "Of a directory: how files go along, in the task or from where they lie.", .text = "auto"},
+    {"set", OPTION_LIST, offsetof(struct submit_options, set), "FIELD=VALUE",
+     "Of a directory: put into each task, such as agent.max_turns=50. May be repeated.", .standard = "nothing"},
     {"json", OPTION_FLAG, offsetof(struct submit_options, json), NULL,
      "Prints one JSON object a group instead of words; with --wait once all have ended, with outcomes and rewards."},
 };
 
 const struct command command_submit = {
     COMMAND_LINE("submit"),
-    .line.arguments = "TASKS.jsonl",
-    .line.brief = "Submits tasks, one JSON object a line (docs/tasks.md)",
+    .line.arguments = "TASKS",
+    .line.brief = "Submits tasks: a file of one JSON object a line, or a directory of Harbor's",
     .line.doc = "Every line is checked first. If any line is invalid, every invalid line is reported as\n"
                 "FILE:LINE: FIELD: REASON (FILE:LINE: REASON where no field is at fault), nothing is "
                 "submitted, and the exit\n"
-                "status is 1. '-' is stdin.\n"
+                "status is 1. '-' is stdin. A directory holds tasks in Harbor's format (docs/harbor.md).\n"
                 "\n"
                 "A task becomes a group of N rollouts, named after the file, the task's id and a hash of "
                 "its\n"

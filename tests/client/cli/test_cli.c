@@ -17,7 +17,7 @@ static void a_wrong_command_line_is_exit_two_and_says_what(void **state)
         {"frob", "there is no command 'frob' (see sluice --help)"},
         {"--broker tcp://a:1 status", "'--broker' is no command: options come after it"},
         {"submit", "--stream NAME is missing (see sluice submit --help)"},
-        {"submit --stream train", "TASKS.jsonl is missing"},
+        {"submit --stream train", "TASKS is missing"},
         {"submit a b --stream train", "'b' is one argument too many"},
         {"submit a --stream", "--stream wants NAME"},
         {"submit a --stream s --samples 0", "--samples wants a number from 1 to 1024, not '0'"},

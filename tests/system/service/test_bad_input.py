@@ -70,7 +70,7 @@ class BadInput(Case):
     def typed(self, arguments):
         """(status, what it said on stderr) of a command line."""
         began = time.monotonic()
-        done = subprocess.run([SLUICE, *arguments], cwd=self.folder, env=dict(os.environ, SLUICE_BROKER=self.fleet.url), capture_output=True,
+        done = subprocess.run([SLUICE, *arguments], cwd=self.folder, env=dict(os.environ, SLUICE_BROKER=self.fleet.url, SLUICE_PYTHON="/no/python"), capture_output=True,
                               text=True, errors="replace", timeout=HANGS_S, stdin=subprocess.DEVNULL, check=False)
         self.assertLess(time.monotonic() - began, AT_ONCE_S, arguments)
         said = NOISE.sub("", done.stderr)

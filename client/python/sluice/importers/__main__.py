@@ -1,4 +1,4 @@
-"""python -m sluice.importers FORM FILE...: tasks out of rows."""
+"""python -m sluice.importers FORM FILE...: tasks out of rows; harbor DIRECTORY...: out of folders."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import sys
 from typing import Any, Callable, Counter, Dict, List, Optional, TextIO, Tuple
 
 from .forms import FORMS
+from .harbor.command import main as harbor
 from .importing import Choices, import_rows
 
 ABOUT = "Makes tasks of the rows of a data set (docs/importers.md): JSON lines, a JSON list, either with .gz, or parquet."
@@ -89,7 +90,10 @@ def _write(given: argparse.Namespace, out: TextIO) -> int:
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    given = parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    if words[:1] == ["harbor"]:
+        return harbor(words[1:])
+    given = parser().parse_args(words)
     if given.list:
         print(_list())
         return 0

@@ -36,7 +36,8 @@ class Imported(NamedTuple):
     why: Optional[str] = None
 
 
-def _put(task: Dict[str, Any], path: str, value: Any) -> None:
+def put(task: Dict[str, Any], path: str, value: Any) -> None:
+    """Sets the field at a dotted path."""
     *parents, name = path.split(".")
     for parent in parents:
         inner = task.setdefault(parent, {})
@@ -51,7 +52,7 @@ def _task(form: str, row: Row, name: str, choices: Choices) -> str:
                                           "swe": {"template": choices.image_template}}
     task = FORMS[form].read(renamed(row, choices.columns) if choices.columns else row, name, **special.get(form, {}))
     for path, value in choices.fields.items():
-        _put(task, path, value)
+        put(task, path, value)
     try:
         text = json.dumps(task, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except (ValueError, RecursionError) as why:

@@ -1,0 +1,146 @@
+"""[environment], [agent] and [solution]: where a task's commands run, with what, and what they may reach."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from typing import Any, Dict, List, Mapping, Optional
+
+from ...task.task_rules import OBJECTS
+from ..row import RowError
+from .choices import HarborChoices, Notes
+from .schema import Table, size_mib
+from .tree import Budget, files_of
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?\}", re.S)
+UNDONE = (("tpu", "no sandbox has one"), ("mcp_servers", "no agent here speaks to one"), ("skills_dir", "no agent here reads one"))
+INIT_S = 120
+
+
+def has_field(path: str) -> bool:
+    """Whether tasks have it."""
+    parent, _, key = path.rpartition(".")
+    return key in OBJECTS.get(parent, {})
+
+
+def seconds(value: float, most: int) -> int:
+    return max(1, min(most, math.ceil(value)))
+
+
+def variables(said: Mapping[str, str], place: str, host: Mapping[str, str]) -> Dict[str, str]:
+    """With ${NAME} and ${NAME:-default} of the host's filled in."""
+    found = {}
+    for name, text in said.items():
+        match = _VARIABLE.fullmatch(text)
+        if match:
+            value = host.get(match[1]) or match[2]
+            if value is None:
+                raise RowError(f"{place}.{name} is {text}, and {match[1]} is not set here: set it, or give it a default")
+            text = value
+        found[name] = text
+    return found
+
+
+class Network:
+    """network_mode of the environment, and of those who override it, as names of grants."""
+
+    def __init__(self, environment: Table, choices: HarborChoices, notes: Notes, folder: str) -> None:
+        self.choices, self.notes, self.folder = choices, notes, folder
+        old = {True: "public", False: "no-network"}.get(environment.get("allow_internet", True), "public")
+        self.base = {"network_mode": environment.get("network_mode", old), "allowed_hosts": environment.get("allowed_hosts", [])}
+
+    def grants(self, owner: Optional[Table] = None, place: str = "environment") -> List[str]:
+        said = {**self.base, **{name: value for name, value in (owner or {}).items() if name in self.base}}
+        if said["network_mode"] == "no-network":
+            return []
+        if said["network_mode"] == "public":
+            if self.choices.network_grant is None:
+                self.notes.add(self.folder, "network_mode is public, and there is no network: --network-grant NAME says which grant stands for it")
+                return []
+            return [self.choices.network_grant]
+        missing = [host for host in said["allowed_hosts"] if host not in self.choices.host_grants]
+        if missing:
+            place = place if "allowed_hosts" in (owner or {}) else "environment"
+            raise RowError(f"{place}.allowed_hosts: {', '.join(missing)}: --network-grant HOST=NAME says which grant leads there")
+        return sorted({self.choices.host_grants[host] for host in said["allowed_hosts"]})
+
+
+def refuse_undone(environment: Table, folder: str, place: str = "environment") -> None:
+    for name, why in UNDONE:
+        if environment.get(name):
+            raise RowError(f"{place}.{name} is not done: {why}")
+    if environment.get("os", "linux") != "linux":
+        raise RowError(f"{place}.os is windows, and sandboxes are Linux")
+    for name in ("docker-compose.yaml", "docker-compose.yml"):
+        if os.path.exists(os.path.join(folder, "environment", name)):
+            raise RowError(f"environment/{name} is not done: a sandbox is one container")
+
+
+def limits(environment: Table) -> Dict[str, int]:
+    found: Dict[str, int] = {}
+    memory = environment.get("memory_mb", size_mib(environment.get("memory", "")))
+    storage = environment.get("storage_mb", size_mib(environment.get("storage", "")))
+    for name, value, least in (("cpus", environment.get("cpus"), 1), ("memory_mib", memory, 16), ("disk_mib", storage, 1),
+                               ("gpus", environment.get("gpus"), 0)):
+        if value:
+            found[name] = max(least, math.ceil(value))
+    return found
+
+
+def healthcheck(said: Table) -> str:
+    """Its command until it succeeds, as often as it may be tried."""
+    interval, timeout = said.get("interval_sec", 5), said.get("timeout_sec", 30)
+    start, pause = said.get("start_period_sec", 0), said.get("start_interval_sec", 5)
+    quoted = "'" + said.get("command", "true").replace("'", "'\\''") + "'"
+    tries = int(said.get("retries", 3)) + (math.ceil(start / max(pause, 0.1)) if start else 0)
+    return (f"for try in $(seq {max(1, tries)}); do timeout {timeout:g} bash -c {quoted} && exit 0; "
+            f"sleep {(pause if start else interval):g}; done; echo 'the healthcheck has failed' >&2; exit 1")
+
+
+def image_of(name: Optional[str], folder: str, choices: HarborChoices) -> Optional[str]:
+    if name is not None and name in choices.images:
+        return choices.images[name]
+    if choices.image is not None:
+        return os.path.abspath(choices.image.replace("{task}", os.path.basename(folder)))
+    if name is None:
+        return None
+    if name == "host" or name.startswith("/"):
+        return name
+    raise RowError(f"environment.docker_image is {name}: --image {name}=PATH says where that image lies (docs/images.md)")
+
+
+def build_fields(dockerfile: str, environment: Table, network: Network) -> Table:
+    if not has_field("build.dockerfile"):
+        raise RowError("environment/Dockerfile: tasks of this version build no images; with --prebuilt --image PATH an image that is made already takes its place")
+    with open(dockerfile, encoding="utf-8", errors="surrogateescape") as file:
+        text = file.read()
+    found: Table = {"dockerfile": text, "context": os.path.realpath(os.path.dirname(dockerfile)),
+                    "timeout_s": seconds(environment.get("build_timeout_sec", 600), 86400)}
+    grant = network.choices.network_grant
+    return {**found, "network": [grant]} if grant is not None else found
+
+
+def image_fields(folder: str, environment: Table, choices: HarborChoices, network: Network, budget: Budget) -> Table:
+    """image, build and files, as far as they follow from environment/."""
+    context = os.path.join(folder, "environment")
+    dockerfile = os.path.join(context, "Dockerfile")
+    has_dockerfile = os.path.exists(dockerfile)
+    found: Table = {}
+    image = image_of(environment.get("docker_image"), folder, choices)
+    if image is not None:
+        found["image"] = image
+    if has_dockerfile and not choices.prebuilt and "docker_image" not in environment:
+        found["build"] = build_fields(dockerfile, environment, network)
+    elif image is None:
+        raise RowError("it has neither environment/Dockerfile nor environment.docker_image: --image PATH gives it an image"
+                       if not has_dockerfile else "--prebuilt takes --image PATH, of an image that is made already")
+    if not has_dockerfile and os.path.isdir(context):
+        files = files_of(context, ".", [], budget)
+        if files:
+            found["files"] = files
+    return found
+
+
+def user_of(said: Any) -> Optional[str]:
+    return None if said is None else str(said)

@@ -1,0 +1,145 @@
+"""One task's folder as a task."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any, Dict, List
+
+from ..row import RowError, named
+from .choices import HarborChoices, Notes
+from .environment import INIT_S, Network, healthcheck, image_fields, limits, refuse_undone, seconds, user_of, variables
+from .schema import ROOT, Table, check, check_lists
+from .tree import Budget, read_rules
+from .verifier import eval_fields, solution_fields
+
+TEXT_MAX, TOML_MAX = 1 << 20, 1 << 20
+RUN_S_MAX, EVAL_S_MAX, VERIFIER_S = 604800, 86400, 600
+
+
+def read_text(path: str, most: int = TEXT_MAX) -> str:
+    name = os.path.basename(path)
+    try:
+        with open(path, "rb") as file:
+            data = file.read(most + 1)
+        if len(data) > most:
+            raise RowError(f"{name} is larger than {most} bytes")
+        return data.decode("utf-8")
+    except OSError as why:
+        raise RowError(f"{name}: {why.strerror}") from None
+    except UnicodeDecodeError as why:
+        raise RowError(f"{name} is not UTF-8: {why.reason} at byte {why.start}") from None
+
+
+def read_toml(path: str) -> Table:
+    for name in ("tomllib", "tomli"):
+        try:
+            toml = importlib.import_module(name)
+            break
+        except ImportError:
+            continue
+    else:
+        raise RowError(f"{os.path.basename(path)} takes Python 3.11, or the package tomli")
+    try:
+        return dict(toml.loads(read_text(path, TOML_MAX)))
+    except (toml.TOMLDecodeError, RecursionError) as why:
+        raise RowError(f"{os.path.basename(path)} is no TOML: {why}") from None
+
+
+def cut_canary(text: str) -> str:
+    """Without the comments at its beginning that hold a canary, and the blank lines behind them."""
+    lines = text.split("\n")
+    at = 0
+    while at < len(lines):
+        line = lines[at].strip()
+        if not (line.startswith("#") or line.startswith("<!--")) or "canary" not in line.lower():
+            break
+        at += 1
+        while at < len(lines) and not lines[at].strip():
+            at += 1
+    return "\n".join(lines[at:])
+
+
+def _instruction(folder: str, config: Table) -> str:
+    text = cut_canary(read_text(os.path.join(folder, "instruction.md"))).strip()
+    if not text and not config.get("steps"):
+        raise RowError("instruction.md is empty")
+    return text
+
+
+def _config(folder: str, notes: Notes) -> Table:
+    config = read_toml(os.path.join(folder, "task.toml"))
+    unknown: List[str] = []
+    check(ROOT, config, "", unknown)
+    check_lists(config, unknown)
+    for path in unknown:
+        notes.add(folder, f"task.toml: {path} is not known, and is passed over")
+    return config
+
+
+def _limits(config: Table) -> Dict[str, int]:
+    environment, agent, verifier = (config.get(name, {}) for name in ("environment", "agent", "verifier"))
+    found = limits(environment)
+    if agent.get("timeout_sec"):
+        found["run_s"] = seconds(agent["timeout_sec"], RUN_S_MAX)
+    found["eval_s"] = seconds(verifier.get("timeout_sec", VERIFIER_S), EVAL_S_MAX)
+    if environment.get("healthcheck"):
+        health = environment["healthcheck"]
+        once = health.get("timeout_sec", 30) + health.get("interval_sec", 5)
+        found["init_s"] = seconds(INIT_S + once * health.get("retries", 3) + health.get("start_period_sec", 0), EVAL_S_MAX)
+    return found
+
+
+def _metadata(folder: str, config: Table) -> Dict[str, Any]:
+    about = config.get("task", {})
+    found = {"harbor": about.get("name", os.path.basename(folder)), **config.get("metadata", {})}
+    return {name: value if isinstance(value, (str, int, float, bool)) or _is_plain(value) else str(value) for name, value in found.items()}
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, (str, int, float, bool)) for one in value)
+
+
+def _users(folder: str, config: Table) -> Dict[str, str]:
+    """The agent's; where neither it nor a Dockerfile says any, root, as in every image that says none."""
+    said = user_of(config.get("agent", {}).get("user"))
+    dockerfile = os.path.join(folder, "environment", "Dockerfile")
+    if said is None and os.path.exists(dockerfile):
+        lines = read_text(dockerfile).splitlines()
+        said = None if any(line.strip().upper().startswith("USER ") for line in lines) else "root"
+    elif said is None:
+        said = "root"
+    return {} if said is None else {"user": said}
+
+
+def task_of_folder(folder: str, choices: HarborChoices, notes: Notes) -> Dict[str, Any]:
+    """RowError says why there is none."""
+    config = _config(folder, notes)
+    environment = config.get("environment", {})
+    refuse_undone(environment, folder)
+    if config.get("steps"):
+        raise RowError("steps are not done: tasks of this version have none")
+    host, rules, budget = dict(choices.variables), read_rules(folder), Budget(choices.files)
+    network = Network(environment, choices, notes, folder)
+    task: Dict[str, Any] = {"task": named(os.path.basename(folder), "task"), "prompt": _instruction(folder, config),
+                            **image_fields(folder, environment, choices, network, budget), **_users(folder, config)}
+    if environment.get("workdir"):
+        task["workdir"] = environment["workdir"]
+    env = variables(environment.get("env", {}), "environment.env", host)
+    if env:
+        task["env"] = env
+    if environment.get("healthcheck"):
+        task["setup"] = [healthcheck(environment["healthcheck"])]
+    agents, base = network.grants(config.get("agent", {}), "agent"), network.grants()
+    if agents:
+        task["network"] = agents
+    if agents != base:
+        task["init"] = {"network": base}
+    task["agent"] = {"kind": "bash"}
+    solution = solution_fields(folder, config, host, rules, budget)
+    if solution:
+        task["solution"] = solution
+    task["eval"] = eval_fields(folder, config, network, host, rules, budget)
+    task["limits"] = _limits(config)
+    task["metadata"] = _metadata(folder, config)
+    return task

@@ -1,0 +1,269 @@
+"""Harbor's folders become tasks, field by field; what cannot be one is told by its folder, table and field."""
+import base64
+import contextlib
+import hashlib
+import io
+import json
+import os
+import sys
+import tempfile
+import unittest
+
+SOURCE = os.environ["SLUICE_SOURCE_DIR"]
+sys.path.insert(0, os.path.join(SOURCE, "client", "python"))
+try:
+    from sluice.importers.harbor import HarborChoices, import_folders
+    from sluice.importers.harbor.choices import Notes
+    from sluice.importers.harbor.command import main
+    from sluice.importers.harbor.tree import ignored
+    import tomllib  # noqa: F401
+except ImportError as missing:
+    print(f"skipped: {missing}; .ci/packages.sh installs what the Python client needs")
+    sys.exit(77)
+
+BASE = {"instruction.md": "Do it.\n", "task.toml": 'version = "1.0"\n', "tests/test.sh": "echo 1 > /logs/verifier/reward.txt\n"}
+MADE = {"image": "/images/base", "prebuilt": True}
+
+
+class Folders(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="sluice-harbor-")
+        self.addCleanup(folder.cleanup)
+        self.root, self.notes = folder.name, Notes()
+
+    def write(self, files, name="one"):
+        for path, content in files.items():
+            whole = os.path.join(self.root, name, path)
+            os.makedirs(os.path.dirname(whole), exist_ok=True)
+            with open(whole, "wb") as file:
+                file.write(content if isinstance(content, bytes) else content.encode())
+        return os.path.join(self.root, name)
+
+    def one(self, files, **choices):
+        (found,) = import_folders([self.write({**BASE, **files})], HarborChoices(**{**MADE, **choices}), self.notes)
+        return found
+
+    def task(self, toml="", files=None, **choices):
+        found = self.one({"task.toml": toml, **(files or {})}, **choices)
+        self.assertIsNone(found.why)
+        return json.loads(found.text)
+
+    def refused(self, toml="", files=None, **choices):
+        found = self.one({"task.toml": toml, **(files or {})}, **choices)
+        self.assertIsNone(found.text)
+        return found.why
+
+
+class Fields(Folders):
+    def test_the_smallest_folder(self):
+        task = self.task()
+        self.assertEqual((task["task"], task["prompt"], task["image"], task["user"]), ("one", "Do it.", "/images/base", "root"))
+        self.assertEqual(task["eval"]["kind"], "verifier")
+        self.assertEqual(task["eval"]["files"], [{"path": "/tests/test.sh", "text": BASE["tests/test.sh"]}])
+        self.assertEqual(task["limits"], {"eval_s": 600})
+        self.assertNotIn("solution", task)
+
+    def test_each_table_has_its_place_in_the_task(self):
+        task = self.task("""
+schema_version = "1.4"
+[task]
+name = "org/one"
+[metadata]
+difficulty = "easy"
+tags = ["a"]
+[agent]
+timeout_sec = 90.5
+user = "agent"
+[verifier]
+timeout_sec = 240.0
+user = 0
+env = { KEY = "${SET_HERE}", OTHER = "${UNSET:-spare}", PLAIN = "a ${b}" }
+[environment]
+cpus = 1.5
+memory_mb = 4096
+storage_mb = 10240
+workdir = "/app"
+env = { A = "1" }
+[solution]
+env = { S = "2" }
+""", {"solution/solve.sh": "true\n"}, variables={"SET_HERE": "x"})
+        self.assertEqual((task["user"], task["workdir"], task["env"]), ("agent", "/app", {"A": "1"}))
+        self.assertEqual(task["limits"], {"cpus": 2, "memory_mib": 4096, "disk_mib": 10240, "run_s": 91, "eval_s": 240})
+        self.assertEqual((task["eval"]["user"], task["eval"]["env"]), ("0", {"KEY": "x", "OTHER": "spare", "PLAIN": "a ${b}"}))
+        self.assertEqual(task["solution"], {"files": [{"path": "/solution/solve.sh", "text": "true\n"}], "commands": ["bash /solution/solve.sh"],
+                                            "env": {"DEBIAN_FRONTEND": "noninteractive", "S": "2"}})
+        self.assertEqual(task["metadata"], {"harbor": "org/one", "difficulty": "easy", "tags": ["a"]})
+
+    def test_sizes_of_the_old_schema(self):
+        limits = self.task('[environment]\nmemory = "2G"\nstorage = "512M"\n')["limits"]
+        self.assertEqual((limits["memory_mib"], limits["disk_mib"]), (2048, 512))
+
+    def test_a_canary_is_cut_off_and_other_comments_stay(self):
+        for text, prompt in (("<!-- Canary GUID 1 -->\n# canary 2\n\n\nDo.", "Do."), ("# Title\nDo.", "# Title\nDo."), ("Do.\n# canary", "Do.\n# canary")):
+            self.assertEqual(self.task(files={"instruction.md": text})["prompt"], prompt)
+
+    def test_modes_bytes_and_directories_go_along(self):
+        folder = self.write({**BASE, "tests/deep/run": b"\xff\0"})
+        os.chmod(os.path.join(folder, "tests", "deep", "run"), 0o755)
+        files = self.task()["eval"]["files"]
+        self.assertEqual(files[1], {"path": "/tests/deep/run", "base64": base64.b64encode(b"\xff\0").decode(), "mode": "0755"})
+
+    def test_large_folders_are_sources_and_so_is_all_that_is_asked_for(self):
+        task = self.task(files={"tests/large": "x" * (300 << 10), "solution/solve.sh": "true"})
+        self.assertEqual(task["eval"]["files"], [{"path": "/tests", "source": os.path.join(os.path.realpath(self.root), "one", "tests")}])
+        self.assertIn("text", task["solution"]["files"][0])
+        (found,) = import_folders([os.path.join(self.root, "one")], HarborChoices(**MADE, files="source"))
+        self.assertIn("source", json.loads(found.text)["solution"]["files"][0])
+
+    def test_harborignore_leaves_files_out(self):
+        files = self.task(files={".harborignore": "*.log\n/tests/private/\n!keep.log\n", "tests/a.log": "", "tests/keep.log": "k", "tests/private/x": ""})["eval"]["files"]
+        self.assertEqual(sorted(file["path"] for file in files), ["/tests/keep.log", "/tests/test.sh"])
+        self.assertTrue(ignored(["a/"], "x/a", True))
+        self.assertFalse(ignored(["a/"], "x/a", False))
+
+    def test_a_healthcheck_is_set_up(self):
+        task = self.task('[environment.healthcheck]\ncommand = "test -e \'/a b\'"\nretries = 2\ninterval_sec = 1\ntimeout_sec = 4\n')
+        self.assertEqual(task["setup"], ["for try in $(seq 2); do timeout 4 bash -c 'test -e '\\''/a b'\\''' && exit 0; sleep 1; done; echo 'the healthcheck has failed' >&2; exit 1"])
+        self.assertEqual(task["limits"]["init_s"], 130)
+
+    def test_fields_are_set_from_outside(self):
+        task = self.task(fields={"agent.max_turns": 50, "sampling.max_tokens": 9})
+        self.assertEqual((task["agent"], task["sampling"]), ({"kind": "bash", "max_turns": 50}, {"max_tokens": 9}))
+
+    def test_unknown_fields_are_told_once_for_all_folders(self):
+        for name in ("a", "b"):
+            self.write({**BASE, "task.toml": '[environment]\nframes = 3\nallow_internet = false\n[odd]\nx = 1\n'}, name)
+        found = list(import_folders([self.root], HarborChoices(**MADE), self.notes))
+        self.assertEqual([one.why for one in found], [None, None])
+        lines = self.notes.lines()
+        self.assertEqual(len(lines), 2)
+        self.assertRegex(lines[0], r"^warning: task.toml: environment.frames is not known, and is passed over \(.*/a and 1 more\)$")
+        self.assertIn("task.toml: odd is not known", lines[1])
+
+
+class Networks(Folders):
+    def test_public_is_a_grant_and_no_network_is_none(self):
+        task = self.task(network_grant="web")
+        self.assertEqual((task["network"], task["eval"]["network"]), (["web"], ["web"]))
+        self.assertEqual(self.notes.lines(), [])
+        task = self.task('[environment]\nnetwork_mode = "no-network"\n[verifier]\nnetwork_mode = "public"\n', network_grant="web")
+        self.assertEqual((task.get("network"), task["eval"]["network"]), (None, ["web"]))
+        task = self.task('[agent]\nnetwork_mode = "no-network"\n', network_grant="web")
+        self.assertEqual((task.get("network"), task["init"]), (None, {"network": ["web"]}))
+        self.assertNotIn("network", self.task('[environment]\nallow_internet = false\n', network_grant="web"))
+
+    def test_public_without_a_grant_is_told(self):
+        self.assertNotIn("network", self.task())
+        self.assertIn("--network-grant NAME says which grant stands for it", self.notes.lines()[0])
+
+    def test_hosts_are_grants(self):
+        toml = '[environment]\nnetwork_mode = "allowlist"\nallowed_hosts = ["pypi.org", "*.x.org"]\n'
+        self.assertIn("environment.allowed_hosts: *.x.org: --network-grant HOST=NAME", self.refused(toml, host_grants={"pypi.org": "pip"}))
+        self.assertEqual(self.task(toml, host_grants={"pypi.org": "pip", "*.x.org": "pip"})["network"], ["pip"])
+
+
+class Refusals(Folders):
+    def test_wrong_types_are_named_by_table_and_field(self):
+        for toml, why in (('[agent]\ntimeout_sec = "long"\n', "agent.timeout_sec must be a number that is not negative"),
+                          ('[verifier]\nenv = { A = 1 }\n', "verifier.env must be a table of strings"),
+                          ('[environment]\nos = "plan9"\n', "environment.os must be one of linux, windows"),
+                          ('[environment]\ncpus = nan\n', "environment.cpus must be a number that is not negative"),
+                          ('[environment]\nmemory = "much"\n', 'environment.memory must be a size such as "2G"'),
+                          ('environment = 3\n', "environment must be a table"), ('[[verifier.collect]]\ncommand = 3\n', "verifier.collect[0].command must be a string"),
+                          ('[environment]\nallow_internet = "yes"\n', "environment.allow_internet must be true or false"),
+                          ('[[steps]]\nmin_reward = "x"\n', "steps[0].min_reward must be a number, or a table of numbers")):
+            self.assertEqual(self.refused(toml), "task.toml: " + why)
+
+    def test_what_is_not_done_is_named(self):
+        for toml, files, why in (('[[environment.mcp_servers]]\nname = "m"\n', {}, "environment.mcp_servers is not done"),
+                                 ('[environment]\nos = "windows"\n', {}, "environment.os is windows"),
+                                 ('[environment.tpu]\ntype = "v4"\n', {}, "environment.tpu is not done"),
+                                 ('[environment]\nskills_dir = "s"\n', {}, "environment.skills_dir is not done"),
+                                 ("", {"environment/docker-compose.yaml": "services: {}\n"}, "environment/docker-compose.yaml is not done"),
+                                 ('[verifier.environment]\ndocker_image = "x"\n', {}, "verifier.environment is not done")):
+            self.assertIn(why, self.refused(toml, files))
+            for path in files:
+                os.unlink(os.path.join(self.root, "one", path))
+
+    def test_folders_that_lack_something(self):
+        self.assertIn("instruction.md is empty", self.refused(files={"instruction.md": "# canary\n\n"}))
+        self.assertIn("task.toml is no TOML", self.refused("a = \n"))
+        self.assertIn("task.toml is not UTF-8", self.refused(files={"task.toml": b"\xff"}))
+        self.assertIn("verifier.env.K is ${MISSING}, and MISSING is not set here", self.refused('[verifier.env]\nK = "${MISSING}"\n'))
+        self.assertIn("environment.docker_image is org/x:1: --image org/x:1=PATH", self.refused('[environment]\ndocker_image = "org/x:1"\n', image=None))
+        self.assertIn("it has neither environment/Dockerfile nor environment.docker_image", self.refused(image=None, prebuilt=False))
+        folder = self.write(BASE)
+        os.unlink(os.path.join(folder, "tests", "test.sh"))
+        (found,) = import_folders([folder], HarborChoices(**MADE))
+        self.assertEqual(found.why, "it has no tests/test.sh")
+
+    def test_a_link_out_of_the_folder_and_a_fifo(self):
+        folder = self.write(BASE)
+        link = os.path.join(folder, "tests", "out")
+        os.symlink("/etc/passwd", link)
+        self.assertIn("tests/out is a link out of its folder, to /etc/passwd", self.refused())
+        os.unlink(link)
+        os.symlink("test.sh", link)
+        self.assertEqual(self.task()["eval"]["files"][0]["path"], "/tests")  # a source, which keeps links
+        os.unlink(link)
+        os.mkfifo(link)
+        self.assertIn("tests/out is neither a file nor a directory", self.refused())
+
+    def test_paths_without_tasks(self):
+        for path, why in ((os.path.join(self.root, "none"), "there is no such directory"), (self.root, "neither it nor a directory in it has a task.toml")):
+            (found,) = import_folders([path])
+            self.assertIn(why, found.why)
+
+
+class DataSets(Folders):
+    def test_dataset_toml_says_which_folders_and_their_digests(self):
+        for name in ("a", "b"):
+            self.write({**BASE, "task.toml": f'[task]\nname = "org/{name}"\n'}, name)
+        listed = hashlib.sha256()
+        for path in sorted(BASE):
+            with open(os.path.join(self.root, "a", path), "rb") as file:
+                listed.update(f"{path}\0{hashlib.sha256(file.read()).hexdigest()}\n".encode())
+        rows = f'[dataset]\nname = "org/set"\n[[tasks]]\nname = "org/a"\ndigest = "sha256:{listed.hexdigest()}"\n[[tasks]]\nname = "org/c"\n'
+        self.write({"dataset.toml": rows}, "")
+        found = list(import_folders([os.path.join(self.root, "dataset.toml")], HarborChoices(**MADE, network_grant="web"), self.notes))
+        self.assertEqual([bool(one.text) for one in found], [True, False])
+        self.assertIn("dataset.toml lists it, and no folder has that name", found[1].why)
+        self.assertEqual([line.split(" (")[0] for line in self.notes.lines()], ["warning: dataset.toml does not list it, and it is left out"])
+        self.write({"tests/test.sh": "changed"}, "a")
+        list(import_folders([self.root], HarborChoices(**MADE), self.notes))
+        self.assertTrue(any("its content is not that of the digest" in line for line in self.notes.lines()))
+
+    def test_an_old_folder(self):
+        try:
+            import yaml  # noqa: F401
+        except ImportError:
+            (found,) = import_folders([self.write({"task.yaml": "instruction: x\n"})], HarborChoices(**MADE))
+            self.assertEqual(found.why, "task.yaml takes the package PyYAML: pip install PyYAML")
+            return
+        old = {"task.yaml": "instruction: |-\n  Do it.\ndifficulty: easy\nparser_name: pytest\nmax_agent_timeout_sec: 100\n",
+               "run-tests.sh": "bash $TEST_DIR/x.sh\n", "tests/x.sh": "true\n", "solution.sh": "true\n",
+               "docker-compose.yaml": "services:\n  client:\n    working_dir: /work\n    environment:\n      - A=1\n      - L=${T_BENCH_LOGS}\n"}
+        (found,) = import_folders([self.write(old)], HarborChoices(**MADE))
+        task = json.loads(found.text)
+        self.assertEqual((task["prompt"], task["workdir"], task["env"]), ("Do it.", "/work", {"A": "1"}))
+        self.assertEqual(sorted(file["path"] for file in task["eval"]["files"]), ["/tests/run-tests.sh", "/tests/test.sh", "/tests/x.sh"])
+        self.assertEqual((task["limits"], task["solution"]["commands"]), ({"run_s": 100, "eval_s": 60}, ["bash /solution/solution.sh"]))
+        self.write({"docker-compose.yaml": "services: {a: {}, b: {}}\n"})
+        (found,) = import_folders([os.path.join(self.root, "one")], HarborChoices(**MADE))
+        self.assertIn("docker-compose.yaml has several services", found.why)
+
+
+class Command(Folders):
+    def test_the_command_writes_tasks_and_says_what_was_refused(self):
+        self.write(BASE, "good")
+        self.write({**BASE, "task.toml": "cpus = [\n"}, "bad")
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = main([self.root, "--image", "/images/base", "--prebuilt", "--network-grant", "web", "--set", "samples=4"])
+        self.assertEqual((status, json.loads(out.getvalue())["samples"]), (1, 4))
+        self.assertRegex(err.getvalue(), r"/bad: task.toml is no TOML")
+        self.assertIn("tasks written: 1; folders refused: 1", err.getvalue())
+
+
+if __name__ == "__main__":
+    unittest.main()
