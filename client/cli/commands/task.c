@@ -54,7 +54,7 @@ const struct command command_task = {
         "docs/harbor.md says more;\n"
         "'sluice task check --help' has the options.\n",
     .line.example = "sluice task import datasets/mine -o tasks.jsonl\n"
-                    "sluice task check datasets/mine --image python:3.12-slim=/images/python.sif\n",
+                    "sluice task check datasets/mine --network-grant pip\n",
     .passes_on = true,
     .run = run_task,
 };

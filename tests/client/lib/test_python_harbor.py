@@ -58,7 +58,7 @@ class Fields(Folders):
     def test_the_smallest_folder(self):
         task = self.task()
         self.assertEqual((task["task"], task["prompt"], task["image"], task["user"]), ("one", "Do it.", "/images/base", "root"))
-        self.assertEqual(task["eval"]["kind"], "verifier")
+        self.assertEqual((task["eval"]["kind"], task["eval"]["sandbox"]), ("verifier", "agent"))
         self.assertEqual(task["eval"]["files"], [{"path": "/tests/test.sh", "text": BASE["tests/test.sh"]}])
         self.assertEqual(task["limits"], {"eval_s": 600})
         self.assertNotIn("solution", task)
@@ -141,13 +141,29 @@ env = { S = "2" }
         self.assertIn("task.toml: odd is not known", lines[1])
 
 
+    def test_a_dockerfile_is_built(self):
+        dockerfile = {"environment/Dockerfile": "FROM python:3.12-slim\nRUN true\n", "environment/a.txt": "a"}
+        task = self.task("[environment]\nbuild_timeout_sec = 60.0\n", dockerfile, image=None, prebuilt=False, network_grant="web")
+        self.assertEqual(task["build"], {"dockerfile": dockerfile["environment/Dockerfile"], "network": ["web"], "timeout_s": 60,
+                                         "context": os.path.join(os.path.realpath(self.root), "one", "environment")})
+        self.assertFalse({"image", "user", "files"} & set(task))
+        self.assertEqual(self.task(files=dockerfile, prebuilt=False)["image"], "/images/base")
+        self.assertNotIn("build", self.task(files=dockerfile))
+        self.assertIn("--prebuilt takes --image PATH", self.refused(files=dockerfile, image=None))
+
+
 class Networks(Folders):
     def test_public_is_a_grant_and_no_network_is_none(self):
         task = self.task(network_grant="web")
-        self.assertEqual((task["network"], task["eval"]["network"]), (["web"], ["web"]))
+        self.assertEqual((task["network"], task["eval"]["sandbox"], task["eval"].get("network")), (["web"], "agent", None))
         self.assertEqual(self.notes.lines(), [])
         task = self.task('[environment]\nnetwork_mode = "no-network"\n[verifier]\nnetwork_mode = "public"\n', network_grant="web")
-        self.assertEqual((task.get("network"), task["eval"]["network"]), (None, ["web"]))
+        self.assertEqual((task.get("network"), task["eval"]["network"], task["eval"].get("sandbox")), (None, ["web"], None))
+        for who, user in (("root", None), ("0", None), ("agent", "agent")):
+            said = f'[agent]\nuser = "{user}"\n' if user else ""
+            self.assertEqual(self.task(f'{said}[verifier]\nuser = "{who}"\n')["eval"]["sandbox"], "agent")
+        self.assertEqual(self.task('[verifier]\nuser = "judge"\n')["eval"]["user"], "judge")
+        self.assertIn("the verifier's network is not the agent's: it is evaluated in a fresh sandbox", self.notes.lines()[0])
         task = self.task('[agent]\nnetwork_mode = "no-network"\n', network_grant="web")
         self.assertEqual((task.get("network"), task["init"]), (None, {"network": ["web"]}))
         self.assertNotIn("network", self.task('[environment]\nallow_internet = false\n', network_grant="web"))

@@ -9,7 +9,7 @@ from typing import Dict, Iterator, List, NamedTuple, Optional
 
 from ..row import RowError
 from .choices import Notes
-from .folder import read_toml
+from .reading import read_toml
 from .schema import check
 
 IGNORED = ("*.pyc", "*.swp", "*.swo", "*~", ".DS_Store")

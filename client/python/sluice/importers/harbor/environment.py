@@ -7,21 +7,15 @@ import os
 import re
 from typing import Any, Dict, List, Mapping, Optional
 
-from ...task.task_rules import OBJECTS
 from ..row import RowError
 from .choices import HarborChoices, Notes
+from .reading import read_text
 from .schema import Table, size_mib
 from .tree import Budget, files_of
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?\}", re.S)
 UNDONE = (("tpu", "no sandbox has one"), ("mcp_servers", "no agent here speaks to one"), ("skills_dir", "no agent here reads one"))
 INIT_S = 120
-
-
-def has_field(path: str) -> bool:
-    """Whether tasks have it."""
-    parent, _, key = path.rpartition(".")
-    return key in OBJECTS.get(parent, {})
 
 
 def seconds(value: float, most: int) -> int:
@@ -111,11 +105,7 @@ def image_of(name: Optional[str], folder: str, choices: HarborChoices) -> Option
 
 
 def build_fields(dockerfile: str, environment: Table, network: Network) -> Table:
-    if not has_field("build.dockerfile"):
-        raise RowError("environment/Dockerfile: tasks of this version build no images; with --prebuilt --image PATH an image that is made already takes its place")
-    with open(dockerfile, encoding="utf-8", errors="surrogateescape") as file:
-        text = file.read()
-    found: Table = {"dockerfile": text, "context": os.path.realpath(os.path.dirname(dockerfile)),
+    found: Table = {"dockerfile": read_text(dockerfile), "context": os.path.realpath(os.path.dirname(dockerfile)),
                     "timeout_s": seconds(environment.get("build_timeout_sec", 600), 86400)}
     grant = network.choices.network_grant
     return {**found, "network": [grant]} if grant is not None else found
@@ -144,3 +134,16 @@ def image_fields(folder: str, environment: Table, choices: HarborChoices, networ
 
 def user_of(said: Any) -> Optional[str]:
     return None if said is None else str(said)
+
+
+def users(config: Table, is_built: bool) -> Dict[str, str]:
+    """The agent's. Where it names none, a Dockerfile's; where there is none, root, as in every image that names none."""
+    said = user_of(config.get("agent", {}).get("user")) or (None if is_built else "root")
+    return {} if said is None else {"user": said}
+
+
+def agents_user(task: Table) -> Optional[str]:
+    """Who the agent is, as a name; None where the image or a line of the Dockerfile says that."""
+    lines = task.get("build", {}).get("dockerfile", "").splitlines()
+    said = task.get("user") or (None if any(line.strip().upper().startswith("USER ") for line in lines) else "root")
+    return "root" if said == "0" else said

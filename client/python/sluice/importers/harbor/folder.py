@@ -2,48 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from typing import Any, Dict, List
 
 from ..row import RowError, named
 from .choices import HarborChoices, Notes
-from .environment import INIT_S, Network, healthcheck, image_fields, limits, refuse_undone, seconds, user_of, variables
+from .environment import INIT_S, Network, healthcheck, image_fields, limits, refuse_undone, seconds, users, variables
+from .reading import read_text, read_toml
 from .schema import ROOT, Table, check, check_lists
 from .tree import Budget, read_rules
 from .verifier import eval_fields, solution_fields
 
-TEXT_MAX, TOML_MAX = 1 << 20, 1 << 20
 RUN_S_MAX, EVAL_S_MAX, VERIFIER_S = 604800, 86400, 600
-
-
-def read_text(path: str, most: int = TEXT_MAX) -> str:
-    name = os.path.basename(path)
-    try:
-        with open(path, "rb") as file:
-            data = file.read(most + 1)
-        if len(data) > most:
-            raise RowError(f"{name} is larger than {most} bytes")
-        return data.decode("utf-8")
-    except OSError as why:
-        raise RowError(f"{name}: {why.strerror}") from None
-    except UnicodeDecodeError as why:
-        raise RowError(f"{name} is not UTF-8: {why.reason} at byte {why.start}") from None
-
-
-def read_toml(path: str) -> Table:
-    for name in ("tomllib", "tomli"):
-        try:
-            toml = importlib.import_module(name)
-            break
-        except ImportError:
-            continue
-    else:
-        raise RowError(f"{os.path.basename(path)} takes Python 3.11, or the package tomli")
-    try:
-        return dict(toml.loads(read_text(path, TOML_MAX)))
-    except (toml.TOMLDecodeError, RecursionError) as why:
-        raise RowError(f"{os.path.basename(path)} is no TOML: {why}") from None
 
 
 def cut_canary(text: str) -> str:
@@ -100,18 +70,6 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(one, (str, int, float, bool)) for one in value)
 
 
-def _users(folder: str, config: Table) -> Dict[str, str]:
-    """The agent's; where neither it nor a Dockerfile says any, root, as in every image that says none."""
-    said = user_of(config.get("agent", {}).get("user"))
-    dockerfile = os.path.join(folder, "environment", "Dockerfile")
-    if said is None and os.path.exists(dockerfile):
-        lines = read_text(dockerfile).splitlines()
-        said = None if any(line.strip().upper().startswith("USER ") for line in lines) else "root"
-    elif said is None:
-        said = "root"
-    return {} if said is None else {"user": said}
-
-
 def task_of_folder(folder: str, choices: HarborChoices, notes: Notes) -> Dict[str, Any]:
     """RowError says why there is none."""
     config = _config(folder, notes)
@@ -122,7 +80,8 @@ def task_of_folder(folder: str, choices: HarborChoices, notes: Notes) -> Dict[st
     host, rules, budget = dict(choices.variables), read_rules(folder), Budget(choices.files)
     network = Network(environment, choices, notes, folder)
     task: Dict[str, Any] = {"task": named(os.path.basename(folder), "task"), "prompt": _instruction(folder, config),
-                            **image_fields(folder, environment, choices, network, budget), **_users(folder, config)}
+                            **image_fields(folder, environment, choices, network, budget)}
+    task.update(users(config, "build" in task))
     if environment.get("workdir"):
         task["workdir"] = environment["workdir"]
     env = variables(environment.get("env", {}), "environment.env", host)
@@ -139,7 +98,7 @@ def task_of_folder(folder: str, choices: HarborChoices, notes: Notes) -> Dict[st
     solution = solution_fields(folder, config, host, rules, budget)
     if solution:
         task["solution"] = solution
-    task["eval"] = eval_fields(folder, config, network, host, rules, budget)
+    task["eval"] = eval_fields(folder, task, config, network, host, rules, budget)
     task["limits"] = _limits(config)
     task["metadata"] = _metadata(folder, config)
     return task

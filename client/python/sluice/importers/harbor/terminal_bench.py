@@ -8,8 +8,9 @@ from typing import Any, Dict, List
 
 from ..row import RowError, named
 from .choices import HarborChoices, Notes
-from .environment import Network, build_fields, image_of, seconds
-from .folder import EVAL_S_MAX, RUN_S_MAX, cut_canary, read_text
+from .environment import Network, build_fields, image_of, seconds, users
+from .folder import EVAL_S_MAX, RUN_S_MAX, cut_canary
+from .reading import read_text
 from .tree import Budget, files_of, inline
 
 AGENT_S, TEST_S = 360, 60
@@ -113,16 +114,18 @@ def task_of_old_folder(folder: str, choices: HarborChoices, notes: Notes) -> Dic
     network, budget = Network({}, choices, notes, folder), Budget(choices.files)
     grants = network.grants()
     task: Dict[str, Any] = {"task": named(os.path.basename(folder), "task"), "prompt": _instruction(about),
-                            **_image(folder, choices, network), "user": "root", "env": _environment(service),
+                            **_image(folder, choices, network), "env": _environment(service),
                             "agent": {"kind": "bash"},
                             "eval": {"kind": "verifier", "files": _tests(folder, budget)},
                             "limits": {"run_s": _seconds(about, "max_agent_timeout_sec", AGENT_S, RUN_S_MAX),
                                        "eval_s": _seconds(about, "max_test_timeout_sec", TEST_S, EVAL_S_MAX)},
                             "metadata": {name: about[name] for name in ("difficulty", "category", "tags") if name in about}}
+    task.update(users({}, "build" in task))
+    task["eval"]["sandbox"] = "agent"
     if isinstance(service.get("working_dir"), str):
         task["workdir"] = service["working_dir"]
     if grants:
-        task["network"] = task["eval"]["network"] = grants
+        task["network"] = grants
     if os.path.isfile(os.path.join(folder, "solution.sh")):
         task["solution"] = {"files": [inline("/solution/solution.sh", read_text(os.path.join(folder, "solution.sh")).encode(), 0o755)],
                             "commands": ["bash /solution/solution.sh"], "env": {"DEBIAN_FRONTEND": "noninteractive"}}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, List
 
+from ...task.task_rules import OBJECTS
 from ..row import RowError
-from .environment import Network, has_field, seconds, user_of, variables
+from .environment import Network, agents_user, seconds, user_of, variables
 from .schema import Table
 from .tree import Budget, files_of
 
@@ -14,7 +15,8 @@ TESTS, SOLUTION = "/tests", "/solution"
 
 
 def _need(field: str, name: str) -> None:
-    if not has_field(field):
+    parent, _, key = field.rpartition(".")
+    if key not in OBJECTS.get(parent, {}):
         raise RowError(f"{name} is not done: tasks of this version have no {field}")
 
 
@@ -51,7 +53,26 @@ def _separate(config: Table, verifier: Table, found: Table) -> None:
     found["artifacts"] = artifacts(config.get("artifacts", []), "artifacts") + ["/logs/artifacts"]
 
 
-def eval_fields(folder: str, config: Table, network: Network, host: Dict[str, str], rules: List[str], budget: Budget) -> Table:
+def _of_its_own(verifier: Table, network: Network) -> Table:
+    """In a fresh sandbox: its user and its network."""
+    found: Table = {} if verifier.get("user") is None else {"user": user_of(verifier["user"])}
+    grants = network.grants(verifier, "verifier")
+    return {**found, "network": grants} if grants else found
+
+
+def _shared(task: Table, config: Table, verifier: Table, network: Network) -> Table:
+    """In the agent's sandbox, where user and network are the agent's."""
+    agent, own = config.get("agent", {}), _of_its_own(verifier, network)
+    differs = [name for name, differs in (("user", "user" in own and {"0": "root"}.get(own["user"], own["user"]) != agents_user(task)),
+                                          ("network", own.get("network", []) != network.grants(agent, "agent"))) if differs]
+    if not differs:
+        return {"sandbox": "agent"}
+    network.notes.add(network.folder, f"the verifier's {' and '.join(differs)} is not the agent's: it is evaluated in a fresh sandbox, "
+                      "without the agent's processes")
+    return own
+
+
+def eval_fields(folder: str, task: Table, config: Table, network: Network, host: Dict[str, str], rules: List[str], budget: Budget) -> Table:
     verifier = config.get("verifier", {})
     tests = os.path.join(folder, "tests")
     if os.path.exists(os.path.join(tests, "test.bat")) and not os.path.exists(os.path.join(tests, "test.sh")):
@@ -65,15 +86,11 @@ def eval_fields(folder: str, config: Table, network: Network, host: Dict[str, st
     env = variables(verifier.get("env", {}), "verifier.env", host)
     if env:
         found["env"] = env
-    if verifier.get("user") is not None:
-        found["user"] = user_of(verifier["user"])
-    grants = network.grants(verifier, "verifier")
-    if grants:
-        found["network"] = grants
     if verifier.get("environment_mode") == "separate" or verifier.get("environment"):
         _separate(config, verifier, found)
-    elif has_field("eval.sandbox"):
-        found["sandbox"] = "agent"
+        found.update(_of_its_own(verifier, network))
+    else:
+        found.update(_shared(task, config, verifier, network))
     if verifier.get("collect"):
         _need("eval.collect", "verifier.collect")
         found["collect"] = collect(verifier["collect"], "verifier.collect")

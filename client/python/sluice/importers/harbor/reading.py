@@ -1,0 +1,40 @@
+"""Texts and TOML of a folder, bounded."""
+
+from __future__ import annotations
+
+import importlib
+import os
+
+from ..row import RowError
+from .schema import Table
+
+TEXT_MAX, TOML_MAX = 1 << 20, 1 << 20
+
+
+def read_text(path: str, most: int = TEXT_MAX) -> str:
+    name = os.path.basename(path)
+    try:
+        with open(path, "rb") as file:
+            data = file.read(most + 1)
+        if len(data) > most:
+            raise RowError(f"{name} is larger than {most} bytes")
+        return data.decode("utf-8")
+    except OSError as why:
+        raise RowError(f"{name}: {why.strerror}") from None
+    except UnicodeDecodeError as why:
+        raise RowError(f"{name} is not UTF-8: {why.reason} at byte {why.start}") from None
+
+
+def read_toml(path: str) -> Table:
+    for name in ("tomllib", "tomli"):
+        try:
+            toml = importlib.import_module(name)
+            break
+        except ImportError:
+            continue
+    else:
+        raise RowError(f"{os.path.basename(path)} takes Python 3.11, or the package tomli")
+    try:
+        return dict(toml.loads(read_text(path, TOML_MAX)))
+    except (toml.TOMLDecodeError, RecursionError) as why:
+        raise RowError(f"{os.path.basename(path)} is no TOML: {why}") from None
