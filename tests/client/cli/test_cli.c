@@ -146,6 +146,16 @@ static void one_bad_line_and_nothing_is_submitted(void **state)
     expect(f, "submit empty.jsonl --stream train", 1, "there is no task in empty.jsonl");
 }
 
+static void a_byte_order_mark_before_the_first_line_is_passed_over(void **state)
+{
+    struct fixture *f = *state;
+    write_file("tasks.jsonl", "\xef\xbb\xbf{\"task\":\"good\",\"kind\":\"noop\"}\n");
+    expect(f, "submit tasks.jsonl --stream train", 0, "1 of 1 groups accepted");
+    write_file("tasks.jsonl",
+               "{\"task\":\"good\",\"kind\":\"noop\"}\n\xef\xbb\xbf{\"task\":\"bad\",\"kind\":\"noop\"}\n");
+    expect(f, "submit tasks.jsonl --stream train", 1, "1 of 2 lines are no tasks");
+}
+
 static void a_file_submitted_again_is_the_same_groups(void **state)
 {
     struct fixture *f = *state;
@@ -296,6 +306,7 @@ int main(void)
         CASE(no_broker_is_exit_one_and_says_what_to_do),
         CASE(what_cannot_be_written_is_exit_one_and_said),
         CASE(one_bad_line_and_nothing_is_submitted),
+        CASE(a_byte_order_mark_before_the_first_line_is_passed_over),
         CASE(a_file_submitted_again_is_the_same_groups),
         CASE(a_line_that_stands_there_twice_is_two_groups),
         CASE(waiting_ends_with_a_table_and_the_trajectories),

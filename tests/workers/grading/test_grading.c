@@ -88,6 +88,19 @@ static void assert_refused(struct grading_options options, const char *kind, con
         fail_msg("%s says nothing of %s", why, part);
 }
 
+static void rows_that_cannot_be_read_are_no_verdict(void **state)
+{
+    (void)state;
+    struct grading_options options = preset;
+    struct grade_options how = {.kind = GRADE_MATH};
+    options.rows = "/";
+    AUTO_FCLOSE FILE *out = fopen("/dev/null", "w");
+    assert_non_null(out);
+    assert_int_equal(grading_run(&options, &how, out), GRADING_UNREAD);
+    options.rows = "/no/such/file";
+    assert_int_equal(grading_run(&options, &how, out), GRADING_UNREAD);
+}
+
 static void what_is_not_known_or_missing_is_refused_by_name(void **state)
 {
     (void)state;
@@ -117,6 +130,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_answer_is_one_sentence),
         cmocka_unit_test(each_row_is_a_line_also_one_that_is_none),
+        cmocka_unit_test(rows_that_cannot_be_read_are_no_verdict),
         cmocka_unit_test(what_is_not_known_or_missing_is_refused_by_name),
     };
     return cmocka_run_group_tests_name("grading", tests, NULL, NULL);
