@@ -46,7 +46,7 @@ bool task_summary_read(struct slice json, struct task_summary *ret, struct refus
     strcpy(ret->id, task->id);
     snprintf(ret->policy, sizeof(ret->policy), "%s", strcmp(task->policy, "default") ? task->policy : "");
     snprintf(ret->judge, sizeof(ret->judge), "%s", task_needs_judge(task) ? task->judge.policy : "");
-    snprintf(ret->image, sizeof(ret->image), "%s", task->image);
+    task_image_name(task, ret->image, sizeof(ret->image));
     ret->task = (struct core_task){
         .id = slice_from_str(ret->id),
         .image = slice_from_str(ret->image),

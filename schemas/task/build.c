@@ -1,5 +1,8 @@
 /* The fields of build: an image made of a Dockerfile. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 
 #include "schemas/task/task_read.h"
 
@@ -32,6 +35,32 @@ bool task_check_build(struct task *task, struct refusal *no)
     if (build->dockerfile)
         task->limits.init_s += build->timeout_s;
     return true;
+}
+
+static const char BLANKS[] = " \t\r";
+
+/* The first line that begins with FROM: only comments, directives and ARGs may stand before it. */
+static const char *first_from(const char *text)
+{
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        const char *word = line + strspn(line, BLANKS);
+        if (strncasecmp(word, "FROM", 4) == 0 && word[4] && strchr(BLANKS, word[4]))
+            return word + 4;
+    }
+    return NULL;
+}
+
+void task_image_name(const struct task *task, char *ret, size_t size)
+{
+    const char *word = task->build.dockerfile && strcmp(task->image, "host") == 0 ? first_from(task->build.dockerfile)
+                                                                                  : NULL;
+    size_t len = 0;
+    do {
+        word = word ? word + len + strspn(word + len, BLANKS) : NULL;
+        len = word ? strcspn(word, " \t\r\n") : 0;
+    } while (len > 2 && memcmp(word, "--", 2) == 0);
+    snprintf(ret, size, "%.*s", len ? (int)len : (int)strlen(task->image), len ? word : task->image);
 }
 
 void task_build_finish(struct task_build *build)

@@ -253,6 +253,12 @@ struct task {
     uint64_t samples; /* default for submit, 1 */
 };
 
+/*
+ * What stands for the task's image in names and circuit breakers: image, or where a Dockerfile says
+ * it what its first FROM names, unexpanded. Cut to size.
+ */
+void task_image_name(const struct task *task, char *ret, size_t size);
+
 /* Whether its run needs an engine, of task->policy. */
 bool task_needs_engine(const struct task *task);
 

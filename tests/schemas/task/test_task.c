@@ -444,6 +444,35 @@ static void rules_of_single_fields_hold(void **state)
                    "messages[0].role");
 }
 
+static void a_built_image_is_named_by_what_it_stands_on(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *members, *name;
+    } rows[] = {
+        {"\"samples\":1", "host"},
+        {"\"image\":\"/images/a\"", "/images/a"},
+        {"\"build\":{\"dockerfile\":\"FROM debian:12\\nRUN true\\n\"}", "debian:12"},
+        {"\"build\":{\"dockerfile\":\"# FROM a\\nARG V=3\\r\\n  from\\t--platform=$X  py:${V} AS one\\r\\nFROM one\"}",
+         "py:${V}"},
+        {"\"image\":\"/images/a\",\"build\":{\"dockerfile\":\"FROM debian:12\"}", "/images/a"},
+        {"\"build\":{\"dockerfile\":\"FROM \"}", "host"},
+        {"\"build\":{\"dockerfile\":\"FROM --platform=x\"}", "host"},
+        {"\"build\":{\"dockerfile\":\"FROMAGE x\"}", "host"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        AUTO_BUFFER json = {0};
+        char name[32];
+        buffer_printf(&json, "{\"task\":\"t\",\"prompt\":\"p\",%s}", rows[i].members);
+        struct refusal no = {0};
+        AUTO_TASK task = task_parse(buffer_peek(&json), &no);
+        if (!task)
+            fail_msg("%s: %s", rows[i].members, no.text);
+        task_image_name(task, name, sizeof(name));
+        assert_string_equal(name, rows[i].name);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -461,6 +490,7 @@ int main(void)
         cmocka_unit_test(one_of_two_is_not_both),
         cmocka_unit_test(what_belongs_to_another_evaluator_is_refused),
         cmocka_unit_test(rules_of_single_fields_hold),
+        cmocka_unit_test(a_built_image_is_named_by_what_it_stands_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
