@@ -66,3 +66,13 @@ bool text_is_shallow(struct slice json, int levels)
     }
     return true;
 }
+
+bool text_is_one_of(const char *text, const char *words)
+{
+    for (const char *at = words; at; at = strchr(at, '|')) {
+        at += *at == '|';
+        if (slice_is(slice_of(at, strcspn(at, "|")), text))
+            return true;
+    }
+    return false;
+}

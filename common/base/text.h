@@ -16,6 +16,8 @@ struct slice text_cut_slice(struct slice text, size_t max);
 /* Without the blanks and line ends at its end, or at both ends. */
 struct slice text_trim_right(struct slice text);
 struct slice text_trim(struct slice text);
+/* Whether it is one of "one|of|these". */
+bool text_is_one_of(const char *text, const char *words);
 
 /*
  * Whether brackets of this JSON are nested no deeper than `levels`. Asked before it is parsed in a

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "schemas/task/evaluators.h"
 #include "schemas/task/task_table.h"
 
 static const char *const task_type_names[TASK_TYPE_COUNT] = {
@@ -69,15 +70,38 @@ static void put_json_words(const char *words)
     printf("\"]");
 }
 
+static const char *json_bool(bool is) { return is ? "true" : "false"; }
+
+static void put_evaluators(void)
+{
+    printf(" \"evaluators\": [\n");
+    for (size_t i = 0; i < task_evaluator_count; i++)
+        printf("  {\"name\": \"%s\", \"has_answer\": %s}%s\n", task_evaluators[i].name,
+               json_bool(task_evaluators[i].traits & TASK_EVALUATOR_HAS_ANSWER),
+               i + 1 == task_evaluator_count ? "" : ",");
+    printf(" ],\n \"eval_rules\": [\n");
+    for (size_t i = 0; i < task_eval_rule_count; i++) {
+        const struct task_eval_rule *rule = &task_eval_rules[i];
+        printf("  {\"field\": \"%s\", \"evaluators\": \"%s\", \"required\": \"%s\", \"handlers\": %s}%s\n", rule->field,
+               rule->evaluators, rule->required, json_bool(rule->handlers_may),
+               i + 1 == task_eval_rule_count ? "" : ",");
+    }
+    printf(" ],\n");
+}
+
 bool describe_tasks_json(void)
 {
-    printf("{\n \"tools\": [%s],\n \"fields\": [\n", task_tool_names + 2);
+    printf("{\n \"tools\": [%s],\n", task_tool_names + 2);
+    put_evaluators();
+    printf(" \"fields\": [\n");
     for (size_t i = 0; i < task_row_count; i++) {
         const struct task_row *row = &task_rows[i];
         printf("  {\"path\": \"%s\", \"type\": \"%s\", \"required\": %s, \"min\": %.15g, \"max\": %.15g", row->path,
-               task_type_names[row->type], row->required ? "true" : "false", row->min, row->max);
+               task_type_names[row->type], json_bool(row->required), row->min, row->max);
         if (row->words)
             put_json_words(row->words);
+        if (row->default_value)
+            printf(", \"default\": \"%s\"", row->default_value);
         printf("}%s\n", i + 1 == task_row_count ? "" : ",");
     }
     printf(" ]\n}\n");

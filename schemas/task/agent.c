@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "schemas/task/evaluators.h"
 #include "schemas/task/task_read.h"
 
 static const char *const tool_names[] = {
@@ -78,7 +79,7 @@ static bool add_tools(struct task *task, const char *const names[], size_t count
 static bool only_asks(const struct task *task)
 {
     return !task->file_count && !task->setup_count && !task->build.dockerfile && strcmp(task->image, "host") == 0 &&
-           strcmp(task->eval_kind, "command") != 0 && !task_has_verifier(task);
+           !task_evaluator_has(task, TASK_EVALUATOR_SCORES_FILES);
 }
 
 static const char *kind_of(const struct task *task)

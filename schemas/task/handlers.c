@@ -1,6 +1,8 @@
 /* What a task needs of handlers, and those that come with it. */
 #include <string.h>
 
+#include "common/base/text.h"
+#include "schemas/task/evaluators.h"
 #include "schemas/task/task_read.h"
 
 static const char *const role_wires[HANDLER_ROLE_COUNT] = {
@@ -34,30 +36,16 @@ bool handler_name_is_valid(struct slice name)
 
 /* ---- what is built in ------------------------------------------------------------------------ */
 
-static bool is_word_of(const char *parent, const char *key, const char *word)
+bool task_agent_is_built_in(const struct task *task)
 {
-    return task_word_is_among(word, task_row_find(parent, key)->words);
+    return text_is_one_of(task->agent_kind, task_row_find("agent", "kind")->words);
 }
-
-bool task_agent_is_built_in(const struct task *task) { return is_word_of("agent", "kind", task->agent_kind); }
-bool task_evaluator_is_built_in(const struct task *task) { return is_word_of("eval", "kind", task->eval_kind); }
 
 bool task_evaluator_reads_record(const struct task *task)
 {
     return strcmp(task->kind, "noop") != 0 &&
-           (strcmp(task->eval_kind, "command") == 0 || task_has_verifier(task) ||
-            task_judge_reads(task, "conversation") || !task_evaluator_is_built_in(task));
-}
-
-bool task_has_verifier(const struct task *task) { return strcmp(task->eval_kind, "verifier") == 0; }
-
-bool task_is_evaluated_there(const struct task *task) { return strcmp(task->eval_sandbox, "agent") == 0; }
-
-uint64_t task_after_run_s(const struct task *task) { return task_is_evaluated_there(task) ? task->limits.eval_s : 0; }
-
-const char *task_reward_dir(const struct task *task)
-{
-    return task->eval_reward_dir ? task->eval_reward_dir : TASK_REWARD_DIR;
+           (task_evaluator_has(task, TASK_EVALUATOR_READS_RECORD) || task_judge_reads(task, "conversation") ||
+            !task_evaluator_is_built_in(task));
 }
 
 struct slice handler_built_in(enum handler_role role, size_t n)

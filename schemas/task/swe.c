@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/text.h"
 #include "schemas/task/task_read.h"
 
 enum { TEST_NAME_MAX = 4096, PATTERN_MAX = 4096, PATH_BYTES_MAX = 4096, COMMIT_MIN = 7 };
@@ -48,7 +49,7 @@ static bool keep_expected(const struct task_place *place, const char *name, cons
     static const char statuses[] = "PASSED|FAILED|SKIPPED|ERROR|XFAIL";
     if (!json_is_string(value))
         return place_wrong_type(place, "an object of names and statuses");
-    if (!task_word_is_among(json_string_value(value), statuses))
+    if (!text_is_one_of(json_string_value(value), statuses))
         return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s: a status must be one of %s", place->shown,
                       statuses);
     if (strlen(name) > TEST_NAME_MAX)

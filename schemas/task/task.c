@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "schemas/task/evaluators.h"
 #include "schemas/task/task_json.h"
 
 bool task_grant_is_valid(const char *name)
@@ -38,131 +39,6 @@ static bool check_messages(const struct task *task, struct refusal *no)
     return true;
 }
 
-/* `words` are "one|of|these". */
-static bool is_one_of(const char *words, const char *word)
-{
-    size_t len = strlen(word);
-    for (const char *at = words; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
-        if (strncmp(at, word, len) == 0 && (at[len] == '|' || at[len] == '\0'))
-            return true;
-    return false;
-}
-
-static bool is_first_of(const char *words, const char *word)
-{
-    return slice_is(slice_of(words, strcspn(words, "|")), word);
-}
-
-static bool check_answers(const struct task *task, struct refusal *no)
-{
-    if (task->eval_answer && task->eval_answer_count > 0)
-        return refuse(no, REFUSAL_AMBIGUOUS, "eval.answers", "only one of eval.answer and eval.answers may be given");
-    if (task->eval_answer || task->eval_answer_count > 0 || !is_one_of("math|choice|exact", task->eval_kind))
-        return true;
-    return refuse(no, REFUSAL_MISSING_FIELD, "eval.answer",
-                  "eval.answer is missing; eval.kind %s requires it, or eval.answers", task->eval_kind);
-}
-
-static bool has_eval_file(const struct task *task, const char *path)
-{
-    for (size_t i = 0; i < task->eval_file_count; i++)
-        if (strcmp(task->eval_files[i].path, path) == 0)
-            return true;
-    return false;
-}
-
-static bool check_checker(const struct task *task, struct refusal *no)
-{
-    static const char field[] = "eval.checker_program";
-    const bool is_code = strcmp(task->eval_kind, "code") == 0, is_program = strcmp(task->eval_checker, "program") == 0;
-    if (is_program && !task->eval_checker_program)
-        return refuse(no, REFUSAL_MISSING_FIELD, field, "%s is missing; eval.checker program requires it", field);
-    if (task->eval_checker_program && !is_program)
-        return refuse(no, REFUSAL_BAD_TASK, field, "%s goes with eval.checker program, and this task's is %s", field,
-                      task->eval_checker);
-    if (is_code && task->eval_file_count > 0 && !is_program)
-        return refuse(no, REFUSAL_BAD_TASK, "eval.files",
-                      "eval.files of eval.kind code go with eval.checker program, "
-                      "and this task's is %s",
-                      task->eval_checker);
-    if (is_program && !has_eval_file(task, task->eval_checker_program))
-        return refuse(no, REFUSAL_BAD_TASK, field, "%s must be the path of one of eval.files", field);
-    return !is_program || strstr(task->eval_tests, "\"outputs\":") ||
-           refuse(no, REFUSAL_BAD_TASK, "eval.tests", "eval.tests must have outputs for eval.checker program to judge");
-}
-
-/* What only a sandbox of the evaluator's own can have. */
-static bool check_agents_sandbox(const struct task *task, struct refusal *no)
-{
-    const bool is_other = task->eval_user && (!task->user || strcmp(task->eval_user, task->user) != 0);
-    const struct {
-        const char *field;
-        bool given;
-    } rows[] = {{"eval.trust", strcmp(task->eval_trust, "none") != 0},
-                {"eval.network", task->eval_grant_count > 0},
-                {"eval.user", is_other}};
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && task_is_evaluated_there(task); i++)
-        if (rows[i].given)
-            return refuse(no, REFUSAL_BAD_TASK, rows[i].field,
-                          "%s goes with eval.sandbox fresh: in the agent's own all is as the agent had it",
-                          rows[i].field);
-    return true;
-}
-
-static bool check_eval(const struct task *task, struct refusal *no)
-{
-    static const char commands[] = "command|verifier", sandboxed[] = "command|verifier|swe",
-                      files[] = "command|verifier|swe|code";
-    const struct {
-        const char *field, *kind;
-        bool given, required, handlers_may; /* required: of a field's one kind, or its first */
-    } rules[] = {
-        {"eval.command", commands, task->eval_command, true, false},
-        {"eval.reward_file", "command", task->eval_reward_file, false, false},
-        {"eval.reward_dir", "verifier", task->eval_reward_dir, false, false},
-        {"eval.verdict_statuses", "command", task->eval_status_count > 0, false, false},
-        {"eval.files", files, task->eval_file_count > 0, false, true},
-        {"eval.sandbox", commands, task_is_evaluated_there(task), false, true},
-        {"eval.trust", commands, strcmp(task->eval_trust, "none") != 0, false, true},
-        {"eval.network", sandboxed, task->eval_grant_count > 0, false, true},
-        {"eval.user", sandboxed, task->eval_user, false, true},
-        {"eval.env", sandboxed, task->eval_env.count > 0, false, true},
-        {"eval.answer", "math|choice|exact", task->eval_answer, false, true},
-        {"eval.answers", "math|choice|exact", task->eval_answer_count > 0, false, true},
-        {"eval.extract", "math|choice|exact", strcmp(task->eval_extract, "auto") != 0, false, false},
-        {"eval.tolerance", "math|code", task->eval_tolerance > 0, false, false},
-        {"eval.tolerance_absolute", "math", task->eval_tolerance_absolute > 0, false, false},
-        {"eval.normalize", "exact", strcmp(task->eval_normalize, "blanks") != 0, false, false},
-        {"eval.tests", "code", task->eval_tests, true, true},
-        {"eval.checker", "code", strcmp(task->eval_checker, "lines") != 0, false, false},
-        {"eval.checker_program", "code", task->eval_checker_program, false, false},
-        {"eval.score", "code", strcmp(task->eval_score, "all") != 0, false, false},
-        {"eval.source", "code", task->eval_source, false, false},
-        {"eval.judge.criteria", "judge", task->judge.criterion_count > 0, false, false},
-        {"eval.judge.reference", "judge", task->judge.reference, false, false},
-        {"eval.judge.files", "judge", task->judge.file_count > 0, false, false},
-        {"eval.judge.prompt", "judge", task->judge.prompt, false, false},
-        {"eval.judge.samples", "judge", task->judge.samples != 1, false, false},
-    };
-    const bool is_handlers = !task_evaluator_is_built_in(task);
-    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
-        bool applies = is_one_of(rules[i].kind, task->eval_kind);
-        if (applies && rules[i].required && !rules[i].given && is_first_of(rules[i].kind, task->eval_kind))
-            return refuse(no, REFUSAL_MISSING_FIELD, rules[i].field, "%s is missing; eval.kind %s requires it",
-                          rules[i].field, task->eval_kind);
-        if (!applies && rules[i].given && !(is_handlers && rules[i].handlers_may))
-            return refuse(no, REFUSAL_BAD_TASK, rules[i].field, "%s goes with eval.kind %s, and this task's is %s",
-                          rules[i].field, rules[i].kind, task->eval_kind);
-    }
-    if (task->eval_status_count > 0 && task->eval_reward_file)
-        return refuse(no, REFUSAL_AMBIGUOUS, "eval.verdict_statuses",
-                      "only one of eval.reward_file and eval.verdict_statuses may be given: where "
-                      "there is a reward file, "
-                      "status 0 alone is a verdict");
-    return check_agents_sandbox(task, no) && check_checker(task, no) && check_answers(task, no) &&
-           task_check_judge(task, no);
-}
-
 static bool check_shaping(const struct task *task, struct refusal *no)
 {
     const struct task_shaping *shaping = &task->shaping;
@@ -183,7 +59,7 @@ static bool check_shaping(const struct task *task, struct refusal *no)
 bool task_has_solution(const struct task *task)
 {
     return task->solution_answer || task->solution_command_count > 0 || task->solution_file_count > 0 ||
-           (is_one_of("math|choice|exact", task->eval_kind) && (task->eval_answer || task->eval_answer_count > 0));
+           (task_evaluator_has(task, TASK_EVALUATOR_HAS_ANSWER) && (task->eval_answer || task->eval_answer_count > 0));
 }
 
 static bool check_solution(const struct task *task, struct refusal *no)
@@ -269,8 +145,9 @@ static json_t *load(struct slice json, struct refusal *no)
 static bool read_task(struct task *task, const json_t *json, struct refusal *no)
 {
     return task_begin(task, no) && task_read_object("", json, "", task, no) && task_settle_agent(task, no) &&
-           check_messages(task, no) && check_eval(task, no) && task_check_swe(task, no) && check_solution(task, no) &&
-           check_shaping(task, no) && task_check_build(task, no);
+           check_messages(task, no) && task_check_evaluator(task, no) && task_check_judge(task, no) &&
+           task_check_swe(task, no) && check_solution(task, no) && check_shaping(task, no) &&
+           task_check_build(task, no);
 }
 
 struct task *task_parse(struct slice json, struct refusal *no)

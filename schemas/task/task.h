@@ -297,7 +297,7 @@ uint64_t task_after_run_s(const struct task *task);
 /* Whether it is evaluated by files that hold its rewards (eval.kind verifier). */
 bool task_has_verifier(const struct task *task);
 const char *task_reward_dir(const struct task *task);
-/* By the words of task.def. */
+/* By the words of task.def and evaluators.def. */
 bool task_agent_is_built_in(const struct task *task);
 bool task_evaluator_is_built_in(const struct task *task);
 

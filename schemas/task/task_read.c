@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "common/base/nearest.h"
+#include "common/base/text.h"
 #include "schemas/task/image_name.h"
 
 enum { KEY_SHOWN_MAX = 60 };
@@ -119,21 +120,11 @@ static bool read_image(const struct task_place *place, const json_t *value)
     return place_set_text(place, place_member(place), image);
 }
 
-bool task_word_is_among(const char *text, const char *words)
-{
-    for (const char *at = words; at; at = strchr(at, '|')) {
-        at += *at == '|';
-        if (slice_is(slice_of(at, strcspn(at, "|")), text))
-            return true;
-    }
-    return false;
-}
-
 static bool read_word(const struct task_place *place, const json_t *value)
 {
     if (!json_is_string(value))
         return place_wrong_type(place, "a string");
-    if (!task_word_is_among(json_string_value(value), place->row->words))
+    if (!text_is_one_of(json_string_value(value), place->row->words))
         return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s must be one of %s", place->shown,
                       place->row->words);
     return place_set_text(place, place_member(place), json_string_value(value));

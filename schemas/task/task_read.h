@@ -76,10 +76,8 @@ bool task_read_script(const struct task_place *place, const json_t *value);
 bool task_read_recorded(const struct task_place *place, const json_t *value);
 bool task_read_arguments(const struct task_place *place, const json_t *value);
 
-/* Whether it is one of "one|of|these". */
 /* The n-th tool that is built in; NULL behind the last. */
 const char *task_tool_built_in(size_t n);
-bool task_word_is_among(const char *text, const char *words);
 
 /* For lists: checks type and count; zeroed room for `count` elements, never NULL on success; the
  * place of the i-th element. */

@@ -1,5 +1,7 @@
 #include "schemas/task/task_table.h"
 
+#include "schemas/task/evaluators.h"
+
 #define OPTIONAL false
 #define REQUIRED true
 #define OBJECT(path_, doc_) {.path = path_, .type = TASK_OBJECT, .doc = doc_},

@@ -11,7 +11,6 @@
 #include "workers/jobs/job.h"
 
 struct evaluator {
-    const char *name, *doc;
     void (*run)(struct job *job);
 };
 

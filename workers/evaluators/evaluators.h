@@ -1,15 +1,14 @@
-/* evaluators.h - the rows of the table of evaluators (evaluators.c). */
+/* evaluators.h - the evaluators of schemas/task/evaluators.def: a file, or a function of one, each. */
 #ifndef SLUICE_WORKERS_EVALUATORS_EVALUATORS_H
 #define SLUICE_WORKERS_EVALUATORS_EVALUATORS_H
 
 #include "workers/evaluators/evaluator.h"
 
-extern const struct evaluator evaluator_command;                                 /* evaluators/command.c */
-extern const struct evaluator evaluator_verifier;                                /* evaluators/verifier/verifier.c */
-extern const struct evaluator evaluator_code;                                    /* evaluators/code/code.c */
-extern const struct evaluator evaluator_swe;                                     /* evaluators/swe/swe.c */
-extern const struct evaluator evaluator_math, evaluator_choice, evaluator_exact; /* evaluators/answers/answers.c */
-extern const struct evaluator evaluator_judge;                                   /* evaluators/judge/judge.c */
+#define EVAL_RULE(field, evaluators, given, need, handlers)
+#define EVALUATOR(name, traits, doc) extern const struct evaluator evaluator_##name;
+#include "schemas/task/evaluators.def"
+#undef EVALUATOR
+#undef EVAL_RULE
 
 const struct evaluator *evaluator_find(const char *name); /* NULL: no such evaluator */
 

@@ -36,12 +36,25 @@ static void a_slice_is_cut_alike_and_is_not_read_beyond_its_end(void **state)
     assert_int_equal(text_cut_slice(slice_of(text, 0), 0).len, 0);
 }
 
+static void a_word_is_one_of_those_between_bars_and_no_part_of_one(void **state)
+{
+    (void)state;
+    assert_true(text_is_one_of("a", "a|bc"));
+    assert_true(text_is_one_of("bc", "a|bc"));
+    assert_true(text_is_one_of("a", "a"));
+    assert_false(text_is_one_of("b", "a|bc"));
+    assert_false(text_is_one_of("bcd", "a|bc"));
+    assert_false(text_is_one_of("a|bc", "a|bc"));
+    assert_false(text_is_one_of("", "a|bc"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cutting_keeps_what_fits),
         cmocka_unit_test(cutting_cuts_no_character_in_two),
         cmocka_unit_test(a_slice_is_cut_alike_and_is_not_read_beyond_its_end),
+        cmocka_unit_test(a_word_is_one_of_those_between_bars_and_no_part_of_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

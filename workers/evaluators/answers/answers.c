@@ -37,20 +37,8 @@ static void run(struct job *job)
     evaluator_end(job, &verdict);
 }
 
-const struct evaluator evaluator_math = {
-    .name = "math",
-    .doc = "1 when the answer in the agent's last words equals an accepted one, as mathematics, else 0.",
-    .run = run,
-};
+const struct evaluator evaluator_math = {.run = run};
 
-const struct evaluator evaluator_choice = {
-    .name = "choice",
-    .doc = "1 when the agent's last words choose exactly the accepted letter, or set of letters, else 0.",
-    .run = run,
-};
+const struct evaluator evaluator_choice = {.run = run};
 
-const struct evaluator evaluator_exact = {
-    .name = "exact",
-    .doc = "1 when the answer in the agent's last words is an accepted text, else 0.",
-    .run = run,
-};
+const struct evaluator evaluator_exact = {.run = run};

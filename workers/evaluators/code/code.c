@@ -388,8 +388,4 @@ static void code_run(struct job *job)
     json_decref(judging.tests.root);
 }
 
-const struct evaluator evaluator_code = {
-    .name = "code",
-    .doc = "Runs the program that the agent wrote on eval.tests: 1 when all pass, or the fraction that does.",
-    .run = code_run,
-};
+const struct evaluator evaluator_code = {.run = code_run};

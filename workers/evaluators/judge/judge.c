@@ -316,9 +316,4 @@ static void judge_run(struct job *job)
     free(judging.reply);
 }
 
-const struct evaluator evaluator_judge = {
-    .name = "judge",
-    .doc = "Asks a model of eval.judge.policy: the mean of its answers to eval.judge.criteria by weight, or 1 where it "
-           "says that eval.judge.reference is the same, else 0.",
-    .run = judge_run,
-};
+const struct evaluator evaluator_judge = {.run = judge_run};

@@ -369,9 +369,4 @@ static void swe_run(struct job *job)
     finish(&swe);
 }
 
-const struct evaluator evaluator_swe = {
-    .name = "swe",
-    .doc = "Applies the agent's changes to a repository in a fresh sandbox and runs its tests: 1 where they resolve "
-           "the task.",
-    .run = swe_run,
-};
+const struct evaluator evaluator_swe = {.run = swe_run};

@@ -264,9 +264,4 @@ static void verifier_run(struct job *job)
     stage_sandbox_close(&verifying.room);
 }
 
-const struct evaluator evaluator_verifier = {
-    .name = "verifier",
-    .doc = "Runs eval.command, or /tests/test.sh, in a fresh sandbox: the rewards are what it leaves in reward.json, "
-           "else in reward.txt.",
-    .run = verifier_run,
-};
+const struct evaluator evaluator_verifier = {.run = verifier_run};

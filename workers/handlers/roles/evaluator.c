@@ -150,8 +150,4 @@ static void handler_run(struct job *job)
     stage_sandbox_close(&evaluation.stage);
 }
 
-const struct evaluator evaluator_handler = {
-    .name = "handler",
-    .doc = "A handler's, by the name that the task says.",
-    .run = handler_run,
-};
+const struct evaluator evaluator_handler = {.run = handler_run};

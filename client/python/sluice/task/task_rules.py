@@ -36,6 +36,15 @@ class Row(NamedTuple):
     least: float
     most: float
     words: Optional[List[str]]
+    default: Optional[str] = None  # as text
+
+
+class EvalRule(NamedTuple):
+    """The evaluators, "one|of|these", that a field of eval goes with."""
+    field: str
+    evaluators: str
+    required: str  # those of them that require it
+    handlers: bool  # whether one of a handler may be given it
 
 
 def _load() -> Dict[str, Any]:
@@ -46,8 +55,12 @@ def _load() -> Dict[str, Any]:
 
 _TABLE = _load()
 TOOLS: List[str] = _TABLE["tools"]
-ROWS = [Row(row["path"], row["type"], row["required"], row["min"], row["max"], row.get("words"))
+ROWS = [Row(row["path"], row["type"], row["required"], row["min"], row["max"], row.get("words"), row.get("default"))
         for row in _TABLE["fields"]]
+DEFAULTS = {row.path: row.default for row in ROWS}
+# Those that are built in: whether eval.answer or eval.answers is required.
+EVALUATORS: Dict[str, bool] = {row["name"]: row["has_answer"] for row in _TABLE["evaluators"]}
+EVAL_RULES = [EvalRule(**row) for row in _TABLE["eval_rules"]]
 
 
 def _parent(path: str) -> Tuple[str, str]:
@@ -636,27 +649,7 @@ def _check_messages(kind: str, told: Told) -> None:
         raise TaskError("bad-task", "messages", "the last of messages must be the user's")
 
 
-_COMMANDS, _SANDBOXED = "command|verifier", "command|verifier|swe"
-_FILES = "command|verifier|swe|code"
-# A field that is required is so of its one kind, or its first.
-_EVAL_RULES = (("eval.command", _COMMANDS, True), ("eval.reward_file", "command", False),
-               ("eval.reward_dir", "verifier", False),
-               ("eval.verdict_statuses", "command", False), ("eval.files", _FILES, False),
-               ("eval.sandbox", _COMMANDS, False), ("eval.trust", _COMMANDS, False), ("eval.network", _SANDBOXED, False),
-               ("eval.user", _SANDBOXED, False), ("eval.env", _SANDBOXED, False),
-               ("eval.answer", "math|choice|exact", False), ("eval.answers", "math|choice|exact", False),
-               ("eval.extract", "math|choice|exact", False), ("eval.tolerance", "math|code", False),
-               ("eval.tolerance_absolute", "math", False), ("eval.normalize", "exact", False), ("eval.tests", "code", True),
-               ("eval.checker", "code", False), ("eval.checker_program", "code", False), ("eval.score", "code", False), ("eval.source", "code", False),
-               ("eval.judge.criteria", "judge", False), ("eval.judge.reference", "judge", False),
-               ("eval.judge.files", "judge", False), ("eval.judge.prompt", "judge", False),
-               ("eval.judge.samples", "judge", False))
-_EVAL_DEFAULTS = {"eval.sandbox": "fresh", "eval.trust": "none", "eval.extract": "auto", "eval.normalize": "blanks", "eval.checker": "lines",
-                  "eval.score": "all", "eval.judge.samples": 1}
-# What is built in, and what an evaluator that a handler offers may be given.
-_AGENTS: List[str] = OBJECTS["agent"]["kind"].words or []
-_EVALUATORS: List[str] = OBJECTS["eval"]["kind"].words or []
-_HANDLERS_MAY = ("eval.files", "eval.sandbox", "eval.tests", "eval.trust", "eval.network", "eval.user", "eval.env", "eval.answer", "eval.answers")
+_AGENTS: List[str] = OBJECTS["agent"]["kind"].words or []  # that are built in
 
 
 def _check_shaping(kind: str, told: Told) -> None:
@@ -693,11 +686,13 @@ def _check_checker(kind: str, told: Told) -> None:
 
 def _check_eval(told: Told) -> None:
     kind = told.get("eval.kind", "none")
-    for field, of, required in _EVAL_RULES:
-        given = bool(told.get(field)) and told[field] != _EVAL_DEFAULTS.get(field)
-        if kind == of.split("|")[0] and required and not given:
+    for rule in EVAL_RULES:
+        field, of = rule.field, rule.evaluators
+        given = bool(told.get(field)) and str(told[field]) != DEFAULTS.get(field)
+        applies = kind in of.split("|")
+        if not given and kind in rule.required.split("|"):
             raise TaskError("missing-field", field, f"{field} is missing; eval.kind {kind} requires it")
-        if kind not in of.split("|") and given and not (field in _HANDLERS_MAY and kind not in _EVALUATORS):
+        if not applies and given and not (rule.handlers and kind not in EVALUATORS):
             raise TaskError("bad-task", field, f"{field} goes with eval.kind {of}, and this task's is {kind}")
     if told.get("eval.verdict_statuses") and told.get("eval.reward_file"):
         raise TaskError("ambiguous", "eval.verdict_statuses", "only one of eval.reward_file and eval.verdict_statuses "
@@ -711,7 +706,7 @@ def _check_eval(told: Told) -> None:
     _check_checker(kind, told)
     if told.get("eval.answer") and told.get("eval.answers"):
         raise TaskError("ambiguous", "eval.answers", "only one of eval.answer and eval.answers may be given")
-    if kind in ("math", "choice", "exact") and not told.get("eval.answer") and not told.get("eval.answers"):
+    if EVALUATORS.get(kind, False) and not told.get("eval.answer") and not told.get("eval.answers"):
         raise TaskError("missing-field", "eval.answer",
                         f"eval.answer is missing; eval.kind {kind} requires it, or eval.answers")
 

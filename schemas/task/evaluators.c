@@ -1,0 +1,153 @@
+#include "schemas/task/evaluators.h"
+
+#include <string.h>
+
+#include "common/base/text.h"
+
+#define EVAL_RULE(field, evaluators, given, need, handlers)
+#define EVALUATOR(name, traits, doc) "|" #name
+const char task_evaluators_words[] =
+#include "schemas/task/evaluators.def"
+    ;
+#undef EVALUATOR
+
+#define EVALUATOR(name, traits, doc) #name " " doc "; "
+const char task_evaluators_doc[] =
+#include "schemas/task/evaluators.def"
+    "any other name is that of an evaluator which a handler offers (docs/handlers.md).";
+#undef EVALUATOR
+
+#define SCORES_FILES TASK_EVALUATOR_SCORES_FILES
+#define READS_RECORD TASK_EVALUATOR_READS_RECORD
+#define HAS_ANSWER TASK_EVALUATOR_HAS_ANSWER
+#define EVALUATOR(name, traits, doc) {#name, traits},
+const struct task_evaluator task_evaluators[] = {
+#include "schemas/task/evaluators.def"
+};
+#undef EVALUATOR
+#undef EVAL_RULE
+
+#define NONE ""
+#define HANDLERS true
+#define ELSE_NONE false
+#define EVALUATOR(name, traits, doc)
+#define EVAL_RULE(field, evaluators, given, need, handlers) {field, evaluators, need, handlers},
+const struct task_eval_rule task_eval_rules[] = {
+#include "schemas/task/evaluators.def"
+};
+#undef EVAL_RULE
+
+const size_t task_evaluator_count = sizeof(task_evaluators) / sizeof(task_evaluators[0]);
+const size_t task_eval_rule_count = sizeof(task_eval_rules) / sizeof(task_eval_rules[0]);
+
+static const struct task_evaluator *evaluator_of(const struct task *task)
+{
+    for (size_t i = 0; i < task_evaluator_count; i++)
+        if (strcmp(task_evaluators[i].name, task->eval_kind) == 0)
+            return &task_evaluators[i];
+    return NULL;
+}
+
+bool task_evaluator_has(const struct task *task, enum task_evaluator_trait trait)
+{
+    const struct task_evaluator *evaluator = evaluator_of(task);
+    return evaluator && (evaluator->traits & trait);
+}
+
+bool task_evaluator_is_built_in(const struct task *task) { return evaluator_of(task) != NULL; }
+
+bool task_has_verifier(const struct task *task) { return strcmp(task->eval_kind, "verifier") == 0; }
+
+bool task_is_evaluated_there(const struct task *task) { return strcmp(task->eval_sandbox, "agent") == 0; }
+
+uint64_t task_after_run_s(const struct task *task) { return task_is_evaluated_there(task) ? task->limits.eval_s : 0; }
+
+const char *task_reward_dir(const struct task *task)
+{
+    return task->eval_reward_dir ? task->eval_reward_dir : TASK_REWARD_DIR;
+}
+
+static bool check_answers(const struct task *task, struct refusal *no)
+{
+    if (task->eval_answer && task->eval_answer_count > 0)
+        return refuse(no, REFUSAL_AMBIGUOUS, "eval.answers", "only one of eval.answer and eval.answers may be given");
+    if (task->eval_answer || task->eval_answer_count > 0 || !task_evaluator_has(task, TASK_EVALUATOR_HAS_ANSWER))
+        return true;
+    return refuse(no, REFUSAL_MISSING_FIELD, "eval.answer",
+                  "eval.answer is missing; eval.kind %s requires it, or eval.answers", task->eval_kind);
+}
+
+static bool has_eval_file(const struct task *task, const char *path)
+{
+    for (size_t i = 0; i < task->eval_file_count; i++)
+        if (strcmp(task->eval_files[i].path, path) == 0)
+            return true;
+    return false;
+}
+
+static bool check_checker(const struct task *task, struct refusal *no)
+{
+    static const char field[] = "eval.checker_program";
+    const bool is_code = strcmp(task->eval_kind, "code") == 0, is_program = strcmp(task->eval_checker, "program") == 0;
+    if (is_program && !task->eval_checker_program)
+        return refuse(no, REFUSAL_MISSING_FIELD, field, "%s is missing; eval.checker program requires it", field);
+    if (task->eval_checker_program && !is_program)
+        return refuse(no, REFUSAL_BAD_TASK, field, "%s goes with eval.checker program, and this task's is %s", field,
+                      task->eval_checker);
+    if (is_code && task->eval_file_count > 0 && !is_program)
+        return refuse(no, REFUSAL_BAD_TASK, "eval.files",
+                      "eval.files of eval.kind code go with eval.checker program, "
+                      "and this task's is %s",
+                      task->eval_checker);
+    if (is_program && !has_eval_file(task, task->eval_checker_program))
+        return refuse(no, REFUSAL_BAD_TASK, field, "%s must be the path of one of eval.files", field);
+    return !is_program || strstr(task->eval_tests, "\"outputs\":") ||
+           refuse(no, REFUSAL_BAD_TASK, "eval.tests", "eval.tests must have outputs for eval.checker program to judge");
+}
+
+/* What only a sandbox of the evaluator's own can have. */
+static bool check_agents_sandbox(const struct task *task, struct refusal *no)
+{
+    const bool is_other = task->eval_user && (!task->user || strcmp(task->eval_user, task->user) != 0);
+    const struct {
+        const char *field;
+        bool given;
+    } rows[] = {{"eval.trust", strcmp(task->eval_trust, "none") != 0},
+                {"eval.network", task->eval_grant_count > 0},
+                {"eval.user", is_other}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && task_is_evaluated_there(task); i++)
+        if (rows[i].given)
+            return refuse(no, REFUSAL_BAD_TASK, rows[i].field,
+                          "%s goes with eval.sandbox fresh: in the agent's own all is as the agent had it",
+                          rows[i].field);
+    return true;
+}
+
+static bool check_rule(const struct task *task, const struct task_eval_rule *rule, bool given, struct refusal *no)
+{
+    const bool applies = text_is_one_of(task->eval_kind, rule->evaluators);
+    if (!given && *rule->required && text_is_one_of(task->eval_kind, rule->required))
+        return refuse(no, REFUSAL_MISSING_FIELD, rule->field, "%s is missing; eval.kind %s requires it", rule->field,
+                      task->eval_kind);
+    if (!applies && given && !(rule->handlers_may && !task_evaluator_is_built_in(task)))
+        return refuse(no, REFUSAL_BAD_TASK, rule->field, "%s goes with eval.kind %s, and this task's is %s",
+                      rule->field, rule->evaluators, task->eval_kind);
+    return true;
+}
+
+bool task_check_evaluator(const struct task *task, struct refusal *no)
+{
+    const bool given[] = {
+#define EVAL_RULE(field, evaluators, given, need, handlers) given,
+#include "schemas/task/evaluators.def"
+    };
+    for (size_t i = 0; i < task_eval_rule_count; i++)
+        if (!check_rule(task, &task_eval_rules[i], given[i], no))
+            return false;
+    if (task->eval_status_count > 0 && task->eval_reward_file)
+        return refuse(no, REFUSAL_AMBIGUOUS, "eval.verdict_statuses",
+                      "only one of eval.reward_file and eval.verdict_statuses may be given: where "
+                      "there is a reward file, "
+                      "status 0 alone is a verdict");
+    return check_agents_sandbox(task, no) && check_checker(task, no) && check_answers(task, no);
+}
