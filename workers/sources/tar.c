@@ -120,7 +120,6 @@ static struct archive *open_archive(int fd)
     archive_read_support_filter_gzip(archive);
     archive_read_support_filter_zstd(archive);
     archive_read_support_filter_xz(archive);
-    archive_read_support_filter_bzip2(archive);
     archive_read_open_fd(archive, fd, COPYING_CHUNK); /* what fails here is said at the first entry */
     return archive;
 }
