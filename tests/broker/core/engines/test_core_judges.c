@@ -122,7 +122,7 @@ static void a_judge_that_fails_is_the_engines_fault_and_another_is_asked(void **
     add(world, one, "judge", 0);
     add(world, two, "judge", 0);
     reach_evals(world, "g", 1);
-    char first[64];
+    char first[300];
     snprintf(first, sizeof(first), "%s", engine_of(world, "eval:g/0"));
     world_blame(world, "e1", "eval:g/0", "infra", "engine", "connection refused");
     world_wait(world, 100);
