@@ -125,14 +125,14 @@ static bool check_agents_sandbox(const struct task *task, struct refusal *no)
 
 static bool check_rule(const struct task *task, const struct task_eval_rule *rule, bool given, struct refusal *no)
 {
-    const bool applies = text_is_one_of(task->eval_kind, rule->evaluators);
-    if (!given && *rule->required && text_is_one_of(task->eval_kind, rule->required))
-        return refuse(no, REFUSAL_MISSING_FIELD, rule->field, "%s is missing; eval.kind %s requires it", rule->field,
+    if (!given)
+        return !*rule->required || !text_is_one_of(task->eval_kind, rule->required) ||
+               refuse(no, REFUSAL_MISSING_FIELD, rule->field, "%s is missing; eval.kind %s requires it", rule->field,
                       task->eval_kind);
-    if (!applies && given && !(rule->handlers_may && !task_evaluator_is_built_in(task)))
-        return refuse(no, REFUSAL_BAD_TASK, rule->field, "%s goes with eval.kind %s, and this task's is %s",
-                      rule->field, rule->evaluators, task->eval_kind);
-    return true;
+    return text_is_one_of(task->eval_kind, rule->evaluators) ||
+           (rule->handlers_may && !task_evaluator_is_built_in(task)) ||
+           refuse(no, REFUSAL_BAD_TASK, rule->field, "%s goes with eval.kind %s, and this task's is %s", rule->field,
+                  rule->evaluators, task->eval_kind);
 }
 
 bool task_check_evaluator(const struct task *task, struct refusal *no)

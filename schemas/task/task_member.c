@@ -1,13 +1,20 @@
 #include "schemas/task/task_member.h"
 
+#include <string.h>
+
 #include <jansson.h>
 
 /* Where the text of a string that begins at `at` ends: behind its second quote. */
 static size_t end_of_string(struct slice json, size_t at)
 {
-    for (at++; at < json.len && json.data[at] != '"'; at++)
-        at += json.data[at] == '\\';
-    return at < json.len ? at + 1 : json.len;
+    for (at++; at < json.len;) {
+        const uint8_t *begin = json.data + at, *quote = memchr(begin, '"', json.len - at);
+        const uint8_t *escape = quote ? memchr(begin, '\\', (size_t)(quote - begin)) : NULL;
+        if (!escape)
+            return quote ? (size_t)(quote - json.data) + 1 : json.len;
+        at = (size_t)(escape - json.data) + 2;
+    }
+    return json.len;
 }
 
 static size_t skip_blanks(struct slice json, size_t at)

@@ -325,23 +325,22 @@ static void set_number(const struct task_place *place)
         *(uint64_t *)place_member(place) = strtoull(text, NULL, 10);
 }
 
+static bool is_text(const struct task_row *row)
+{
+    return row->type == TASK_NAME || row->type == TASK_TEXT || row->type == TASK_PATH || row->type == TASK_IMAGE ||
+           row->type == TASK_OPEN_WORD || row->type == TASK_WORD;
+}
+
 static bool set_default(const struct task_row *row, void *base, struct refusal *no)
 {
     struct task_place place = {.row = row, .base = base, .no = no};
     memcpy(place.shown, row->path, strlen(row->path) + 1);
-    switch (row->type) {
-    case TASK_NAME:
-    case TASK_TEXT:
-    case TASK_PATH:
-    case TASK_IMAGE:
-    case TASK_OPEN_WORD:
-    case TASK_WORD: return place_set_text(&place, place_member(&place), row->default_value);
-    default:
-        if (!is_number(row))
-            return read_default(&place);
-        set_number(&place);
-        return true;
-    }
+    if (is_text(row))
+        return place_set_text(&place, place_member(&place), row->default_value);
+    if (!is_number(row))
+        return read_default(&place);
+    set_number(&place);
+    return true;
 }
 
 bool task_read_defaults(const char *parent, void *base, struct refusal *no)
@@ -357,25 +356,30 @@ bool task_read_defaults(const char *parent, void *base, struct refusal *no)
 /* Whether it is a field of the task itself, not of a list's element, and has a default. */
 static bool is_own_default(const struct task_row *row) { return row->default_value && !strchr(row->path, '['); }
 
-/* A task with nothing but the numbers that are not said, read from the table once. */
+/* Read from the table once: a task with nothing but the numbers that are not said, and the rows of the other defaults. */
 static struct task untold;
+static const struct task_row *untold_rows[UINT8_MAX];
+static size_t untold_count;
 static pthread_once_t untold_is_read = PTHREAD_ONCE_INIT;
 
 static void read_untold(void)
 {
-    for (size_t i = 0; i < task_row_count; i++)
-        if (is_own_default(&task_rows[i]) && is_number(&task_rows[i]))
+    for (size_t i = 0; i < task_row_count; i++) {
+        if (!is_own_default(&task_rows[i]))
+            continue;
+        if (is_number(&task_rows[i]))
             set_number(&(struct task_place){.row = &task_rows[i], .base = &untold});
+        else
+            untold_rows[untold_count++] = &task_rows[i];
+    }
 }
 
 bool task_begin(struct task *task, struct refusal *no)
 {
     pthread_once(&untold_is_read, read_untold);
     *task = untold;
-    for (size_t i = 0; i < task_row_count; i++) {
-        const struct task_row *row = &task_rows[i];
-        if (is_own_default(row) && !is_number(row) && !set_default(row, task, no))
+    for (size_t i = 0; i < untold_count; i++)
+        if (!set_default(untold_rows[i], task, no))
             return false;
-    }
     return true;
 }

@@ -41,6 +41,21 @@ const struct task_row task_rows[] = {
 
 const size_t task_row_count = sizeof(task_rows) / sizeof(task_rows[0]);
 
+/* The length of each row's path, side by side: what most rows differ in. */
+#undef OBJECT
+#undef FIELD
+#undef WORD
+#undef OPEN_WORD
+#undef LIST
+#define OBJECT(path_, doc_) sizeof(path_) - 1,
+#define FIELD(owner_, type_, path_, member_, need_, min_, max_, default_, doc_) sizeof(path_) - 1,
+#define WORD(owner_, path_, member_, need_, words_, default_, doc_) sizeof(path_) - 1,
+#define OPEN_WORD(owner_, path_, member_, need_, words_, default_, doc_) sizeof(path_) - 1,
+#define LIST(type_, path_, min_, max_, doc_) sizeof(path_) - 1,
+static const uint8_t path_lens[] = {
+#include "schemas/task/task.def"
+};
+
 /* The row's path from the object at `parent` on; NULL: it is not within. */
 static const char *path_in(const struct task_row *row, const char *parent, size_t parent_len)
 {
@@ -58,11 +73,12 @@ bool task_row_is_in(const struct task_row *row, const char *parent)
 
 const struct task_row *task_row_find(const char *parent, const char *key)
 {
-    size_t parent_len = strlen(parent);
+    const size_t parent_len = strlen(parent), key_len = strlen(key), at = parent_len ? parent_len + 1 : 0;
     for (size_t i = 0; i < task_row_count; i++) {
-        const char *path = path_in(&task_rows[i], parent, parent_len);
-        if (path && strcmp(path, key) == 0 && !strchr(path, '.'))
-            return &task_rows[i];
+        const char *path = task_rows[i].path;
+        if (path_lens[i] == at + key_len && memcmp(path + at, key, key_len) == 0 &&
+            memcmp(path, parent, parent_len) == 0 && (at == 0 || path[parent_len] == '.'))
+            return memchr(key, '.', key_len) ? NULL : &task_rows[i];
     }
     return NULL;
 }
