@@ -4,15 +4,16 @@
 
 #include <jansson.h>
 
-/* Where the text of a string that begins at `at` ends: behind its second quote. */
+/* Where the text of a string that begins at `at` ends: behind its second quote. No byte is looked at more than twice. */
 static size_t end_of_string(struct slice json, size_t at)
 {
-    for (at++; at < json.len;) {
-        const uint8_t *begin = json.data + at, *quote = memchr(begin, '"', json.len - at);
-        const uint8_t *escape = quote ? memchr(begin, '\\', (size_t)(quote - begin)) : NULL;
+    const uint8_t *end = json.data + json.len, *from = json.data + at + 1, *quote = NULL, *escape;
+    for (; from < end; from = escape + 2) {
+        if (!quote || quote < from)
+            quote = memchr(from, '"', (size_t)(end - from));
+        escape = quote ? memchr(from, '\\', (size_t)(quote - from)) : NULL;
         if (!escape)
             return quote ? (size_t)(quote - json.data) + 1 : json.len;
-        at = (size_t)(escape - json.data) + 2;
     }
     return json.len;
 }
