@@ -8,13 +8,8 @@
 
 bool task_read_source(const struct task_place *place, const json_t *value)
 {
-    const char *path = place_bounded_text(place, value);
-    if (!path)
-        return false;
-    if (path[0] != '/' || path_climbs(path))
-        return refuse(place->no, REFUSAL_BAD_TASK, place->shown,
-                      "%s must be an absolute path on the workers' nodes, without \"..\"", place->shown);
-    return place_set_text(place, place_member(place), path);
+    const char *path = place_node_path(place, value);
+    return path && place_set_text(place, place_member(place), path);
 }
 
 /* The build's time is a part of init's. */
@@ -68,10 +63,6 @@ void task_build_finish(struct task_build *build)
     free(build->dockerfile);
     free(build->context);
     free(build->target);
-    for (size_t i = 0; i < build->args.count; i++)
-        free(build->args.each[i]);
-    free(build->args.each);
-    for (size_t i = 0; i < build->grant_count; i++)
-        free(build->grants[i]);
-    free(build->grants);
+    task_finish_texts(build->args.each, build->args.count);
+    task_finish_texts(build->grants, build->grant_count);
 }

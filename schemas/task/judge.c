@@ -154,25 +154,18 @@ bool task_check_judge(const struct task *task, struct refusal *no)
 
 /* ---- life ----------------------------------------------------------------------------------------- */
 
-static void free_texts(char **texts, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        free(texts[i]);
-    free(texts);
-}
-
 void task_finish_judge(struct task_judge *judge)
 {
     for (size_t i = 0; i < judge->criterion_count; i++) {
         struct task_criterion *criterion = &judge->criteria[i];
-        free_texts(criterion->choices, criterion->choice_count);
+        task_finish_texts(criterion->choices, criterion->choice_count);
         free(criterion->name);
         free(criterion->text);
         free(criterion->better);
         free(criterion->need);
     }
     free(judge->criteria);
-    free_texts(judge->files, judge->file_count);
+    task_finish_texts(judge->files, judge->file_count);
     char *texts[] = {judge->policy, judge->self,    judge->view,   judge->reference,
                      judge->swap,   judge->combine, judge->prompt, judge->system};
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)

@@ -107,12 +107,9 @@ bool task_read_file_base64(const struct task_place *place, const json_t *value)
 bool task_read_file_source(const struct task_place *place, const json_t *value)
 {
     struct task_file *file = place->base;
-    const char *path = place_bounded_text(place, value);
+    const char *path = place_node_path(place, value);
     if (!path)
         return false;
-    if (path[0] != '/' || path_climbs(path))
-        return refuse(place->no, REFUSAL_BAD_TASK, place->shown,
-                      "%s must be an absolute path on the workers' nodes, without \"..\"", place->shown);
     return file->content || file->source ? refuse_second(place) : place_set_text(place, &file->source, path);
 }
 
@@ -218,6 +215,13 @@ bool place_read_texts(const struct task_place *place, const json_t *value, doubl
             return false;
     }
     return true;
+}
+
+void task_finish_texts(char **texts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(texts[i]);
+    free(texts);
 }
 
 bool task_read_setup(const struct task_place *place, const json_t *value)

@@ -148,21 +148,14 @@ bool task_check_swe(const struct task *task, struct refusal *no)
                                                  "eval.swe.base_commit must be 7 to 64 hexadecimal digits, or HEAD");
 }
 
-static void finish_texts(char **texts, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        free(texts[i]);
-    free(texts);
-}
-
 void task_finish_swe(struct task_swe *swe)
 {
     char *texts[] = {swe->repository, swe->base_commit, swe->test_patch, swe->script, swe->test_command,
                      swe->prepare,    swe->log_parser,  swe->eval_type,  swe->witness};
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
         free(texts[i]);
-    finish_texts(swe->fail_to_pass, swe->fail_to_pass_count);
-    finish_texts(swe->pass_to_pass, swe->pass_to_pass_count);
-    finish_texts(swe->expected, swe->expected_count);
-    finish_texts(swe->protected, swe->protected_count);
+    task_finish_texts(swe->fail_to_pass, swe->fail_to_pass_count);
+    task_finish_texts(swe->pass_to_pass, swe->pass_to_pass_count);
+    task_finish_texts(swe->expected, swe->expected_count);
+    task_finish_texts(swe->protected, swe->protected_count);
 }

@@ -174,13 +174,6 @@ static void finish_files(struct task_file *files, size_t count)
     free(files);
 }
 
-static void finish_texts(char **texts, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        free(texts[i]);
-    free(texts);
-}
-
 void task_destroy(struct task *task)
 {
     if (!task)
@@ -189,19 +182,19 @@ void task_destroy(struct task *task)
         free(task->messages[i].role);
         free(task->messages[i].content);
     }
-    finish_texts(task->setup, task->setup_count);
-    finish_texts(task->tools, task->tool_count);
-    finish_texts(task->solution_commands, task->solution_command_count);
-    finish_texts(task->solution_env.each, task->solution_env.count);
-    finish_texts(task->grants, task->grant_count);
+    task_finish_texts(task->setup, task->setup_count);
+    task_finish_texts(task->tools, task->tool_count);
+    task_finish_texts(task->solution_commands, task->solution_command_count);
+    task_finish_texts(task->solution_env.each, task->solution_env.count);
+    task_finish_texts(task->grants, task->grant_count);
     task_build_finish(&task->build);
-    finish_texts(task->init_grants, task->init_grant_count);
-    finish_texts(task->eval_grants, task->eval_grant_count);
-    finish_texts(task->eval_answers, task->eval_answer_count);
-    finish_texts(task->hidden, task->hidden_count);
+    task_finish_texts(task->init_grants, task->init_grant_count);
+    task_finish_texts(task->eval_grants, task->eval_grant_count);
+    task_finish_texts(task->eval_answers, task->eval_answer_count);
+    task_finish_texts(task->hidden, task->hidden_count);
     task_finish_swe(&task->swe);
-    finish_texts(task->env.each, task->env.count);
-    finish_texts(task->eval_env.each, task->eval_env.count);
+    task_finish_texts(task->env.each, task->env.count);
+    task_finish_texts(task->eval_env.each, task->eval_env.count);
     for (size_t i = 0; i < task->script_count; i++) {
         free(task->script[i].tool);
         free(task->script[i].arguments);

@@ -79,6 +79,17 @@ bool path_climbs(const char *path)
     return false;
 }
 
+const char *place_node_path(const struct task_place *place, const json_t *value)
+{
+    const char *path = place_bounded_text(place, value);
+    if (path && (path[0] != '/' || path_climbs(path))) {
+        refuse(place->no, REFUSAL_BAD_TASK, place->shown,
+               "%s must be an absolute path on the workers' nodes, without \"..\"", place->shown);
+        return NULL;
+    }
+    return path;
+}
+
 bool path_names_a_file(const char *path)
 {
     const char *last = strrchr(path, '/');

@@ -30,6 +30,8 @@ bool place_wrong_type(const struct task_place *place, const char *wanted);
 bool place_check_bounds(const struct task_place *place, double value, const char *unit);
 /* A string within the row's bounds, borrowed; NULL with a refusal. */
 const char *place_bounded_text(const struct task_place *place, const json_t *value);
+/* Such a string that is an absolute path on the workers' nodes. */
+const char *place_node_path(const struct task_place *place, const json_t *value);
 bool place_set_text(const struct task_place *place, char **member, const char *text);
 
 /* The object at `parent` (a path of task.def) into `base`; `shown` is its path in this task. */
@@ -87,6 +89,7 @@ struct task_place place_of_element(const struct task_place *list, size_t i);
 
 /* A list of texts of 1 to max bytes. */
 bool place_read_texts(const struct task_place *place, const json_t *value, double max, char ***texts, size_t *count);
+void task_finish_texts(char **texts, size_t count);
 
 /* What the fields of eval.swe say together, and what is in the struct (task/swe.c). */
 bool task_check_swe(const struct task *task, struct refusal *no);
