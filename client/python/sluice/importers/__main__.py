@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import collections
-import contextlib
-import json
 import sys
 from typing import Any, Callable, Counter, Dict, List, Optional, TextIO, Tuple
 
 from .forms import FORMS
 from .harbor.command import main as harbor
 from .importing import Choices, import_rows
+from .options import count, field, pair, write_to
 
 ABOUT = "Makes tasks of the rows of a data set (docs/importers.md): JSON lines, a JSON list, either with .gz, or parquet."
 STATUS = """\
@@ -19,28 +18,6 @@ exit status
   0   every row is a task
   1   rows were refused, each named on standard error; the others are written (0 with --skip-bad, if any is)
   2   the command line is wrong"""
-
-
-def _pair(text: str) -> Tuple[str, str]:
-    name, mark, value = text.partition("=")
-    if not (name and mark and value):
-        raise argparse.ArgumentTypeError(f"{text} is not NAME=VALUE")
-    return name, value
-
-
-def _field(text: str) -> Tuple[str, Any]:
-    name, value = _pair(text)
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise ValueError(text)
-    return value
 
 
 def _several(parser: argparse.ArgumentParser, option: str, metavar: str, kind: Callable[[str], Any], words: str) -> None:
@@ -53,12 +30,12 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("form", nargs="?", metavar="FORM", help=f"what the rows are: {', '.join(FORMS)}")
     found.add_argument("files", nargs="*", metavar="FILE", help="the rows; for reasoning-gym also a generator's name")
     found.add_argument("-o", "--out", metavar="FILE", help="the tasks; if absent, standard output")
-    found.add_argument("--limit", type=_count, metavar="N", help="take N rows at most")
-    _several(found, "--map", "COLUMN=FIELD", _pair, "what the form calls FIELD is in COLUMN, which may be a.b; repeatable")
-    _several(found, "--set", "FIELD=VALUE", _field, "put into each task, such as sampling.max_tokens=4096; repeatable")
+    found.add_argument("--limit", type=count, metavar="N", help="take N rows at most")
+    _several(found, "--map", "COLUMN=FIELD", pair, "what the form calls FIELD is in COLUMN, which may be a.b; repeatable")
+    _several(found, "--set", "FIELD=VALUE", field, "put into each task, such as sampling.max_tokens=4096; repeatable")
     found.add_argument("--eval", default="math", metavar="KIND[:EXTRACT]",
                        help="question: math, choice, exact or a handler's evaluator (math)")
-    _several(found, "--route", "SOURCE=KIND", _pair, "verl: how a data_source is judged: math, math:box, code, a handler's; repeatable")
+    _several(found, "--route", "SOURCE=KIND", pair, "verl: how a data_source is judged: math, math:box, code, a handler's; repeatable")
     found.add_argument("--image-template", default="", metavar="PATH",
                        help="swe: where prepared images lie, of {image}, {sif} and {instance}, such as /images/{sif}")
     found.add_argument("--seed", type=int, default=0, metavar="N", help="reasoning-gym: the generator's (0)")
@@ -84,8 +61,8 @@ def _write(given: argparse.Namespace, out: TextIO) -> int:
             written += 1
     print(f"tasks written: {written}; rows refused: {sum(refused.values())}", file=sys.stderr)
     if len(refused) > 1:
-        for why, count in refused.most_common():
-            print(f"  {count:6} {why}", file=sys.stderr)
+        for why, times in refused.most_common():
+            print(f"  {times:6} {why}", file=sys.stderr)
     return 1 if refused and not (given.skip_bad and written) else 0
 
 
@@ -101,13 +78,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         parser().error(f"{given.form} is no form of rows; known are {', '.join(FORMS)}" if given.form else "FORM is missing (--list)")
     if not given.files:
         parser().error("FILE is missing")
-    with contextlib.ExitStack() as stack:
-        try:
-            out = stack.enter_context(open(given.out, "w", encoding="utf-8")) if given.out else sys.stdout
-        except OSError as why:
-            print(f"{given.out}: {why.strerror}", file=sys.stderr)
-            return 1
-        return _write(given, out)
+    return write_to(given.out, lambda out: _write(given, out))
 
 
 if __name__ == "__main__":

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import json
 import os
 import sys
-from typing import Any, Dict, List, Optional, TextIO, Tuple
+from typing import Dict, List, Optional, TextIO, Tuple
 
+from ..options import count, field, write_to
 from .choices import HarborChoices, Notes
 from .folders import import_folders
 
@@ -18,23 +17,6 @@ exit status
   0   every folder is a task
   1   folders were refused, each named on standard error; the others are written (0 with --skip-bad, if any is)
   2   the command line is wrong"""
-
-
-def _field(text: str) -> Tuple[str, Any]:
-    name, mark, value = text.partition("=")
-    if not (name and mark and value):
-        raise argparse.ArgumentTypeError(f"{text} is not FIELD=VALUE")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise ValueError(text)
-    return value
 
 
 def parser() -> argparse.ArgumentParser:
@@ -56,9 +38,9 @@ def add_choices(found: argparse.ArgumentParser) -> None:
                        help="the grant that stands for network_mode public, or for HOST of allowed_hosts; repeatable")
     found.add_argument("--files", choices=("auto", "inline", "source"), default="auto",
                        help="how files go along: in the task, from where they lie, or as their size has it (auto)")
-    found.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", type=_field,
+    found.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", type=field,
                        help="put into each task, such as agent.max_turns=50; repeatable")
-    found.add_argument("--limit", type=_count, metavar="N", help="take N tasks at most")
+    found.add_argument("--limit", type=count, metavar="N", help="take N tasks at most")
 
 
 def _pairs(made: argparse.ArgumentParser, said: List[str], option: str) -> Tuple[Optional[str], Dict[str, str]]:
@@ -101,10 +83,4 @@ def _write(given: argparse.Namespace, choices: HarborChoices, out: TextIO) -> in
 def main(arguments: List[str]) -> int:
     made = parser()
     given = made.parse_args(arguments)
-    with contextlib.ExitStack() as stack:
-        try:
-            out = stack.enter_context(open(given.out, "w", encoding="utf-8")) if given.out else sys.stdout
-        except OSError as why:
-            print(f"{given.out}: {why.strerror}", file=sys.stderr)
-            return 1
-        return _write(given, read_choices(made, given), out)
+    return write_to(given.out, lambda out: _write(given, read_choices(made, given), out))
