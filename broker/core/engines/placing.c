@@ -68,17 +68,16 @@ bool placing_has_room(const struct core *core, const struct policy *policy)
     return false;
 }
 
-static bool avoids_engine(const struct job *job) { return job_rollout((struct job *)(uintptr_t)job)->avoids_engine; }
-
 static void gather(const struct core *core, const struct job *job, struct open_engines *open)
 {
     struct engine *engine, *last = job_engine(job);
+    const bool avoids_last = job->group->work->rollouts[job->sample].avoids_engine;
     double sum = 0;
     uint64_t typical = placing_typical(core);
     const struct policy *policy = job_policy(job);
     open->count = 0;
     LIST_EACH(engine, &core->engines, link) {
-        if (engine->policy != policy || !has_room(core, engine) || (engine == last && avoids_engine(job)))
+        if (engine->policy != policy || !has_room(core, engine) || (engine == last && avoids_last))
             continue;
         open->items[open->count] = (struct candidate){engine, placing_load(engine, typical)};
         sum += (double)open->items[open->count++].load;
