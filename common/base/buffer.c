@@ -41,6 +41,17 @@ bool buffer_append(struct buffer *buffer, const void *data, size_t len)
 
 bool buffer_append_str(struct buffer *buffer, const char *text) { return buffer_append(buffer, text, strlen(text)); }
 
+bool buffer_append_quoted(struct buffer *buffer, const char *text)
+{
+    buffer_append_str(buffer, "'");
+    for (const char *quote; (quote = strchr(text, '\'')); text = quote + 1) {
+        buffer_append(buffer, text, (size_t)(quote - text));
+        buffer_append_str(buffer, "'\\''");
+    }
+    buffer_append_str(buffer, text);
+    return buffer_append_str(buffer, "'");
+}
+
 bool buffer_printf(struct buffer *buffer, const char *format, ...)
 {
     va_list args;

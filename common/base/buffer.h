@@ -17,6 +17,8 @@ struct buffer {
 bool buffer_append(struct buffer *buffer, const void *data, size_t len);
 bool buffer_append_str(struct buffer *buffer, const char *text);
 bool buffer_printf(struct buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The text as one word of bash, whatever is in it. */
+bool buffer_append_quoted(struct buffer *buffer, const char *text);
 /* Room for `len` more bytes at data + len, or NULL. */
 uint8_t *buffer_reserve(struct buffer *buffer, size_t len);
 void buffer_clear(struct buffer *buffer);

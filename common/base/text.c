@@ -26,6 +26,14 @@ struct slice text_cut_slice(struct slice text, size_t max)
     return slice_of(text.data, max);
 }
 
+struct slice text_tail_slice(struct slice text, size_t max)
+{
+    size_t from = text.len > max ? text.len - max : 0;
+    while (from > 0 && from < text.len && (text.data[from] & 0xc0) == 0x80)
+        from++;
+    return slice_of(text.data + from, text.len - from);
+}
+
 struct slice text_cut(const char *text, size_t max)
 {
     return text_cut_slice(slice_of(text, strnlen(text, max + 1)), max);
@@ -66,6 +74,50 @@ bool text_is_shallow(struct slice json, int levels)
     }
     return true;
 }
+
+/* ---- white space ----------------------------------------------------------------------------- */
+
+size_t text_space_at(struct slice s)
+{
+    const uint8_t *at = s.data;
+    if (s.len == 0)
+        return 0;
+    if (at[0] < 0x80)
+        return (at[0] >= '\t' && at[0] <= '\r') || (at[0] >= 0x1c && at[0] <= ' ');
+    if (s.len >= 2 && at[0] == 0xc2)
+        return at[1] == 0x85 || at[1] == 0xa0 ? 2 : 0;
+    if (s.len < 3)
+        return 0;
+    const unsigned code = (unsigned)at[0] << 16 | (unsigned)at[1] << 8 | at[2];
+    const bool is_space = code == 0xe19a80 || (code >= 0xe28080 && code <= 0xe2808a) || code == 0xe280a8 ||
+                          code == 0xe280a9 || code == 0xe280af || code == 0xe2819f || code == 0xe38080;
+    return is_space ? 3 : 0;
+}
+
+/* Bytes of the white space that `s` ends with. */
+static size_t space_before(struct slice s)
+{
+    for (size_t len = 1; len <= 3 && len <= s.len; len++)
+        if (text_space_at(slice_of(s.data + s.len - len, len)) == len)
+            return len;
+    return 0;
+}
+
+struct slice text_strip_left(struct slice s)
+{
+    for (size_t len; (len = text_space_at(s)) > 0;)
+        s = slice_of(s.data + len, s.len - len);
+    return s;
+}
+
+struct slice text_strip_right(struct slice s)
+{
+    for (size_t len; (len = space_before(s)) > 0;)
+        s.len -= len;
+    return s;
+}
+
+struct slice text_strip(struct slice text) { return text_strip_right(text_strip_left(text)); }
 
 bool text_is_one_of(const char *text, const char *words)
 {

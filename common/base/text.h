@@ -13,9 +13,16 @@ void text_sanitize(char *text);
 /* The longest start of text of at most `max` bytes that cuts no character in two. */
 struct slice text_cut(const char *text, size_t max);
 struct slice text_cut_slice(struct slice text, size_t max);
+/* The longest end of text of at most `max` bytes that cuts no character in two. */
+struct slice text_tail_slice(struct slice text, size_t max);
 /* Without the blanks and line ends at its end, or at both ends. */
 struct slice text_trim_right(struct slice text);
 struct slice text_trim(struct slice text);
+/* White space as Python's str has it, Unicode's: bytes of it that `text` begins with, or 0; and text without it at an end. */
+size_t text_space_at(struct slice text);
+struct slice text_strip_left(struct slice text);
+struct slice text_strip_right(struct slice text);
+struct slice text_strip(struct slice text);
 /* Whether it is one of "one|of|these". */
 bool text_is_one_of(const char *text, const char *words);
 

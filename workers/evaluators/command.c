@@ -98,10 +98,8 @@ static void command_run(struct job *job)
     struct stage_sandbox room = {.part = STAGE_EVALUATORS};
     struct ended ended = {.output = {0}};
     struct fail fail = {0};
-    if (slice_is(job->start.run_layer_digest, LAYER_UNKNOWN)) {
-        job_set_outcome(job, OUTCOME_AGENT, "what the agent left is not known, and nothing was scored");
+    if (evaluator_lacks_files(job))
         return;
-    }
     int code = evaluator_sandbox_open(&room, job, &fail);
     job_begin_work(job);
     if (code == 0)

@@ -3,6 +3,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+bool evaluator_lacks_files(struct job *job)
+{
+    if (!slice_is(job->start.run_layer_digest, LAYER_UNKNOWN))
+        return false;
+    job_set_outcome(job, OUTCOME_AGENT, "what the agent left is not known, and nothing was scored");
+    return true;
+}
+
 void evaluator_end(struct job *job, struct verdict *verdict)
 {
     job_set_outcome(job, verdict->has_reward ? OUTCOME_OK : OUTCOME_TASK, "%s", verdict->why);

@@ -14,6 +14,8 @@ struct evaluator {
     void (*run)(struct job *job);
 };
 
+/* Whether what the agent left is not known, which ends the job: nothing of it can be scored. */
+bool evaluator_lacks_files(struct job *job);
 /*
  * Ends the job, taking the verdict, which is all zero then. With a reward it is ok; without, the evaluator is broken,
  * and the outcome is task. `why` becomes the detail.

@@ -112,26 +112,22 @@ static int add_own(struct stage_sandbox *room, struct job *job, struct fail *fai
     return offload_run(own_work, &own, fail);
 }
 
-int evaluator_sandbox_open_fresh(struct stage_sandbox *room, struct job *job, struct fail *fail)
+static int open_room(struct stage_sandbox *room, struct job *job, bool over_agents, struct fail *fail)
 {
+    const struct task *task = job->task;
     int code = stage_sandbox_find_image(room, job, fail);
     if (code == 0)
         code = stage_sandbox_add_init(room, job, fail);
-    if (code == 0 && job->task->eval_file_count)
+    if (code == 0 && over_agents)
+        code = stage_sandbox_add_run(room, job, fail);
+    if (code == 0 && (task->eval_file_count || task->eval_reward_file || task_has_verifier(task)))
         code = add_own(room, job, fail);
     return code < 0 ? code : stage_sandbox_open(room, job, fail);
 }
 
-static int open_over_agents(struct stage_sandbox *room, struct job *job, struct fail *fail)
+int evaluator_sandbox_open_fresh(struct stage_sandbox *room, struct job *job, struct fail *fail)
 {
-    int code = stage_sandbox_find_image(room, job, fail);
-    if (code == 0)
-        code = stage_sandbox_add_init(room, job, fail);
-    if (code == 0)
-        code = stage_sandbox_add_run(room, job, fail);
-    if (code == 0 && (job->task->eval_file_count || job->task->eval_reward_file || task_has_verifier(job->task)))
-        code = add_own(room, job, fail);
-    return code == 0 ? stage_sandbox_open(room, job, fail) : code;
+    return open_room(room, job, false, fail);
 }
 
 /* ---- the agent's own ----------------------------------------------------------------------- */
@@ -169,6 +165,6 @@ static int take_agents(struct stage_sandbox *room, struct job *job, struct fail 
 
 int evaluator_sandbox_open(struct stage_sandbox *room, struct job *job, struct fail *fail)
 {
-    int code = job->agents ? take_agents(room, job, fail) : open_over_agents(room, job, fail);
+    int code = job->agents ? take_agents(room, job, fail) : open_room(room, job, true, fail);
     return code < 0 ? code : judged_write(room->sandbox, job, fail);
 }

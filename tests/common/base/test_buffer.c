@@ -49,6 +49,16 @@ static void a_taken_string_is_terminated_and_leaves_nothing(void **state)
     assert_int_equal(buffer.len, 0);
 }
 
+static void a_quoted_text_is_one_word_of_bash(void **state)
+{
+    (void)state;
+    AUTO_BUFFER buffer = {0};
+    assert_true(buffer_append_quoted(&buffer, "a 'b' $c\n"));
+    assert_true(buffer_append_quoted(&buffer, ""));
+    assert_true(slice_is(buffer_peek(&buffer), "'a '\\''b'\\'' $c\n'"
+                                               "''"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -56,6 +66,7 @@ int main(void)
         cmocka_unit_test(a_long_print_grows_the_buffer),
         cmocka_unit_test(a_size_that_cannot_be_had_fails_and_stays_failed),
         cmocka_unit_test(a_taken_string_is_terminated_and_leaves_nothing),
+        cmocka_unit_test(a_quoted_text_is_one_word_of_bash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

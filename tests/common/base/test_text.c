@@ -48,6 +48,29 @@ static void a_word_is_one_of_those_between_bars_and_no_part_of_one(void **state)
     assert_false(text_is_one_of("", "a|bc"));
 }
 
+static void the_end_of_a_text_cuts_no_character_in_two(void **state)
+{
+    (void)state;
+    const struct slice text = slice_from_str("a\xc3\xa4z");
+    assert_true(slice_is(text_tail_slice(text, 4), "a\xc3\xa4z"));
+    assert_true(slice_is(text_tail_slice(text, 3), "\xc3\xa4z"));
+    assert_true(slice_is(text_tail_slice(text, 2), "z"));
+    assert_true(slice_is(text_tail_slice(text, 0), ""));
+    assert_true(slice_is(text_tail_slice(slice_from_str(""), 3), ""));
+}
+
+static void white_space_is_stripped_as_python_does(void **state)
+{
+    (void)state;
+    assert_true(slice_is(text_strip(slice_from_str(" \t\x1c\xc2\xa0 a b\xe3\x80\x80\xe2\x80\x89\n")), "a b"));
+    assert_true(
+        slice_is(text_strip(slice_from_str("\xe2\x80\x8b")), "\xe2\x80\x8b")); /* it has no width, and is no blank */
+    assert_true(slice_is(text_strip_left(slice_from_str(" a ")), "a "));
+    assert_true(slice_is(text_strip_right(slice_from_str(" a ")), " a"));
+    assert_true(slice_is(text_strip(slice_from_str(" \xc2")), "\xc2")); /* half a character */
+    assert_int_equal(text_strip(slice_from_str(" \xc2\x85 ")).len, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -55,6 +78,8 @@ int main(void)
         cmocka_unit_test(cutting_cuts_no_character_in_two),
         cmocka_unit_test(a_slice_is_cut_alike_and_is_not_read_beyond_its_end),
         cmocka_unit_test(a_word_is_one_of_those_between_bars_and_no_part_of_one),
+        cmocka_unit_test(the_end_of_a_text_cuts_no_character_in_two),
+        cmocka_unit_test(white_space_is_stripped_as_python_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/text.h"
 #include "workers/agents/conversation/conversation.h"
 #include "workers/agents/conversation/prompt.h"
 #include "workers/agents/ends.h"
@@ -41,31 +42,22 @@ static int say_command(struct oracle *oracle, const char *command, const struct 
     return good ? 0 : fail_set(fail, -ENOMEM, "out of memory, or the record is full");
 }
 
-static const char *tail_of(const struct sandbox_output *output)
-{
-    const char *at = output->text + (output->len > TAIL_MAX ? output->len - TAIL_MAX : 0);
-    while ((*at & 0xc0) == 0x80)
-        at++;
-    return at;
-}
-
 static void end_badly(struct oracle *oracle, const struct sandbox_output *output)
 {
     const bool is_signal = output->status > 255;
+    const struct slice tail = text_tail_slice(slice_of(output->text, output->len), TAIL_MAX);
     oracle->has_failed = true;
-    agent_end_by(oracle->run, END_SOLUTION, "command %zu of %zu %s %d: %s", oracle->made,
+    agent_end_by(oracle->run, END_SOLUTION, "command %zu of %zu %s %d: %.*s", oracle->made,
                  oracle->run->task->solution_command_count, is_signal ? "was killed by signal" : "exited with",
-                 is_signal ? output->status - 256 : output->status, tail_of(output));
+                 is_signal ? output->status - 256 : output->status, SLICE_ARG(tail));
 }
 
 /* By a bash of its own, so that it may `set -e` and exit, as a child of the shell, which keeps what it leaves running. */
 static char *bash_line(const char *command)
 {
     AUTO_BUFFER line = {0};
-    buffer_append_str(&line, "bash -c '");
-    for (const char *at = command; *at; at++)
-        *at == '\'' ? buffer_append_str(&line, "'\\''") : buffer_append(&line, at, 1);
-    buffer_append_str(&line, "'");
+    buffer_append_str(&line, "bash -c ");
+    buffer_append_quoted(&line, command);
     return buffer_take_str(&line);
 }
 

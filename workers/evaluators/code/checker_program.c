@@ -11,21 +11,6 @@
 
 enum { OUTPUT_MAX = 4096 };
 
-/* As one word of bash, whatever is in it. */
-static void put_word(struct buffer *out, const char *text)
-{
-    buffer_append_str(out, "'");
-    for (size_t plain; *text; text += plain) {
-        plain = strcspn(text, "'");
-        buffer_append(out, text, plain);
-        if (text[plain]) {
-            buffer_append_str(out, "'\\''");
-            plain++;
-        }
-    }
-    buffer_append_str(out, "'");
-}
-
 /* An exception is no verdict, though Python's exit status of it is 1. */
 static const char python[] = "exec python3 -I -c 'import os, runpy, sys, traceback\n"
                              "sys.argv = sys.argv[1:]\n"
@@ -46,7 +31,7 @@ static char *command_of(const char *path)
     buffer_append_str(&command, len > 3 && strcmp(path + len - 3, ".py") == 0 ? python : "exec ");
     if (path[0] != '/') /* of the working directory, and no word of bash's */
         buffer_append_str(&command, "./");
-    put_word(&command, path);
+    buffer_append_quoted(&command, path);
     buffer_append_str(&command, " /run/sluice/input /run/sluice/output /run/sluice/expected");
     return buffer_take_str(&command);
 }

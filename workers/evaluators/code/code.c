@@ -369,10 +369,8 @@ static void judge(struct judging *judging)
 static void code_run(struct job *job)
 {
     struct judging judging = {.job = job, .stage = {.part = STAGE_EVALUATORS}, .driver = {.socket = -1, .output = -1}};
-    if (job->task->eval_source && slice_is(job->start.run_layer_digest, LAYER_UNKNOWN)) {
-        job_set_outcome(job, OUTCOME_AGENT, "what the agent left is not known, and nothing was scored");
+    if (job->task->eval_source && evaluator_lacks_files(job))
         return;
-    }
     judging.checker = checker_find(job->task->eval_checker);
     if (read_tests(job->task->eval_tests, &judging.tests))
         judge(&judging);

@@ -244,26 +244,17 @@ static void add_metrics(struct judging *judging)
         verdict_add_metric(&judging->verdict, metrics[i].name, metrics[i].value, NULL);
 }
 
-static const char *tail_of(const char *text)
-{
-    const size_t len = strlen(text);
-    const char *at = text + (len > TAIL_MAX ? len - TAIL_MAX : 0);
-    while ((*at & 0xc0) == 0x80)
-        at++;
-    return at;
-}
-
 static void end_judged(struct judging *judging)
 {
     struct engine_about about = {0};
     engine_recall(judging->engine, &about);
     const bool has_reward = judge_score(&judging->job->task->judge, &judging->votes, &judging->verdict);
+    const struct slice last = text_tail_slice(slice_from_str(judging->reply ? judging->reply : ""), TAIL_MAX);
     char came_to[1024];
     snprintf(came_to, sizeof(came_to), "%.900s", judging->verdict.why);
-    verdict_say(&judging->verdict, "%s%s%s%s; judged by %.100s, whose last words are: %s",
+    verdict_say(&judging->verdict, "%s%s%s%s; judged by %.100s, whose last words are: %.*s",
                 has_reward ? "" : "the judge gave no verdict: ", came_to, *judging->why ? "; the last: " : "",
-                judging->why, about.model[0] ? about.model : engine_base_url(judging->engine),
-                tail_of(judging->reply ? judging->reply : ""));
+                judging->why, about.model[0] ? about.model : engine_base_url(judging->engine), SLICE_ARG(last));
     add_metrics(judging);
     evaluator_end(judging->job, &judging->verdict);
     if (!has_reward)
@@ -302,10 +293,8 @@ static void judge(struct judging *judging)
 static void judge_run(struct job *job)
 {
     struct judging judging = {.job = job, .stage = {.part = STAGE_EVALUATORS}};
-    if (task_judge_reads(job->task, "files") && slice_is(job->start.run_layer_digest, LAYER_UNKNOWN)) {
-        job_set_outcome(job, OUTCOME_AGENT, "what the agent left is not known, and nothing was scored");
+    if (task_judge_reads(job->task, "files") && evaluator_lacks_files(job))
         return;
-    }
     judging.engine = job_find_engine(job, "the judge");
     if (judging.engine)
         judge(&judging);

@@ -90,13 +90,10 @@ void judge_cut(struct slice text, size_t max, struct buffer *out)
         buffer_append(out, text.data, text.len);
         return;
     }
-    const struct slice front = text_cut_slice(text, max - max / 2);
-    size_t from = text.len - max / 2;
-    while (from < text.len && (text.data[from] & 0xc0) == 0x80)
-        from++;
+    const struct slice front = text_cut_slice(text, max - max / 2), back = text_tail_slice(text, max / 2);
     buffer_append(out, front.data, front.len);
-    buffer_printf(out, "\n[%zu bytes are left out here]\n", from - front.len);
-    buffer_append(out, text.data + from, text.len - from);
+    buffer_printf(out, "\n[%zu bytes are left out here]\n", text.len - front.len - back.len);
+    buffer_append(out, back.data, back.len);
 }
 
 /* ---- the prompt -------------------------------------------------------------------------------- */

@@ -1,22 +1,15 @@
 #include "workers/evaluators/swe/eval_script.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 
 #include "workers/evaluators/swe/log_line.h"
 
 static const char begin_mark[] = ">>>>> Start Test Output", end_mark[] = ">>>>> End Test Output",
                   status_mark[] = ">>>>> Test Exit Code:";
 
-/* ---- bash ------------------------------------------------------------------------------------------ */
+enum { RM_LINE_BYTES = 32768 };
 
-static void quote(struct buffer *out, const char *text)
-{
-    buffer_append_str(out, "'");
-    for (; *text; text++)
-        *text == '\'' ? buffer_append_str(out, "'\\''") : buffer_append(out, text, 1);
-    buffer_append_str(out, "'");
-}
+/* ---- bash ------------------------------------------------------------------------------------------ */
 
 static void enter(const struct task_swe *swe, struct buffer *out)
 {
@@ -24,7 +17,7 @@ static void enter(const struct task_swe *swe, struct buffer *out)
         out,
         "sluice_git() { git -c core.hooksPath=/dev/null -c core.fsmonitor=false -c safe.directory='*' "
         "-c core.quotePath=false -c gc.auto=0 -c maintenance.auto=false -c core.untrackedCache=false \"$@\"; }\ncd ");
-    quote(out, swe->repository);
+    buffer_append_quoted(out, swe->repository);
     buffer_printf(out,
                   " && [ \"$(pwd -P)\" = \"$PWD\" ] && [ -e .git ] && "
                   "sluice_git rev-parse -q --verify 'HEAD^{commit}' >/dev/null || exit %d\n",
@@ -53,15 +46,26 @@ void script_take_patch(const struct task_swe *swe, const char *path, size_t max,
                   max, path, SCRIPT_NO_PATCH);
 }
 
+/* Many by one rm: a patch may make a hundred thousand. */
+static void remove_files(const struct paths *paths, struct buffer *out)
+{
+    size_t line = 0;
+    for (size_t i = 0; i < paths->count; i++) {
+        if (i == 0 || out->len - line > RM_LINE_BYTES) {
+            buffer_append_str(out, i ? "\nrm -f --" : "rm -f --");
+            line = out->len;
+        }
+        buffer_append_str(out, " ");
+        buffer_append_quoted(out, paths->each[i]);
+    }
+    buffer_append_str(out, "\n");
+}
+
 /* As SWE-bench does it: each way in turn, and the tree as it was between them. */
 void script_apply(const struct task_swe *swe, const char *path, const struct paths *made, struct buffer *out)
 {
     enter(swe, out);
-    for (size_t i = 0; i < made->count; i++) { /* what the image has there untracked */
-        buffer_append_str(out, "rm -f -- ");
-        quote(out, made->each[i]);
-        buffer_append_str(out, "\n");
-    }
+    remove_files(made, out); /* what the image has there untracked */
     buffer_printf(out,
                   "sluice_restore() { sluice_git reset -q --hard HEAD; }\n"
                   "sluice_git apply --verbose %1$s && exit 0\n"
@@ -106,7 +110,7 @@ static void restore_tests(const struct task_swe *swe, const struct paths *tests,
 {
     for (size_t i = 0; i < tests->count; i++) {
         buffer_append_str(out, "sluice_file=");
-        quote(out, tests->each[i]);
+        buffer_append_quoted(out, tests->each[i]);
         buffer_printf(out,
                       "\nif sluice_git cat-file -e '%1$s':\"$sluice_file\" 2>/dev/null; then "
                       "sluice_git checkout -q '%1$s' -- \"$sluice_file\"; else rm -rf -- \"$sluice_file\"; fi\n",
@@ -153,7 +157,7 @@ static bool is_mark(struct slice line, const char *mark, const char *nonce)
     return at >= 0 && log_line_find(line, nonce) > at && !is_traced;
 }
 
-static int read_number(struct slice text)
+int script_read_number(struct slice text)
 {
     while (text.len > 0 && !isdigit(text.data[0]))
         text = slice_from(text, 1);
@@ -165,10 +169,17 @@ static int read_number(struct slice text)
 
 static int status_behind(struct slice line, const char *what)
 {
-    return read_number(slice_from(line, (size_t)log_line_find(line, what) + strlen(what)));
+    return script_read_number(slice_from(line, (size_t)log_line_find(line, what) + strlen(what)));
 }
 
-void script_read_log(struct slice log, const char nonce[static NONCE_SIZE], struct script_log *ret)
+/* Of our own script the mark has said it, and what is printed behind it may make it worse, never better. */
+static bool may_say_status(const struct task_swe *swe, const struct script_log *said, int status)
+{
+    return said->ends > 0 && (swe->script || status != 0);
+}
+
+void script_read_log(const struct task_swe *swe, struct slice log, const char nonce[static NONCE_SIZE],
+                     struct script_log *ret)
 {
     const uint8_t *begin = NULL, *end = NULL;
     *ret = (struct script_log){.exit_status = -1};
@@ -180,8 +191,10 @@ void script_read_log(struct slice log, const char nonce[static NONCE_SIZE], stru
             ret->ends++;
             end = line.data;
             ret->exit_status = status_behind(line, nonce);
-        } else if (ret->ends > 0 && log_line_find(line, status_mark) >= 0)
-            ret->exit_status = status_behind(line, status_mark);
+        } else if (log_line_find(line, status_mark) >= 0) {
+            const int status = status_behind(line, status_mark);
+            ret->exit_status = may_say_status(swe, ret, status) ? status : ret->exit_status;
+        }
     if (ret->begins == 1 && ret->ends == 1 && begin && begin <= end)
         ret->tests = slice_of(begin, (size_t)(end - begin));
 }

@@ -36,6 +36,9 @@ struct script_log {
     size_t begins, ends; /* how often the marks were printed */
     int exit_status;     /* of the tests; -1: unknown */
 };
-void script_read_log(struct slice log, const char nonce[static NONCE_SIZE], struct script_log *ret);
+/* The first number in the text, of which four digits are read; -1: there is none. */
+int script_read_number(struct slice text);
+void script_read_log(const struct task_swe *swe, struct slice log, const char nonce[static NONCE_SIZE],
+                     struct script_log *ret);
 
 #endif

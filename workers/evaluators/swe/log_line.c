@@ -1,49 +1,6 @@
 #include "workers/evaluators/swe/log_line.h"
 
-/* ---- white space ----------------------------------------------------------------------------- */
-
-/* Bytes of the white space that `s` begins with; 0: it begins with another character. */
-static size_t space_at(struct slice s)
-{
-    const uint8_t *at = s.data;
-    if (s.len == 0)
-        return 0;
-    if (at[0] < 0x80)
-        return (at[0] >= '\t' && at[0] <= '\r') || (at[0] >= 0x1c && at[0] <= ' ');
-    if (s.len >= 2 && at[0] == 0xc2)
-        return at[1] == 0x85 || at[1] == 0xa0 ? 2 : 0;
-    if (s.len < 3)
-        return 0;
-    const unsigned code = (unsigned)at[0] << 16 | (unsigned)at[1] << 8 | at[2];
-    const bool is_space = code == 0xe19a80 || (code >= 0xe28080 && code <= 0xe2808a) || code == 0xe280a8 ||
-                          code == 0xe280a9 || code == 0xe280af || code == 0xe2819f || code == 0xe38080;
-    return is_space ? 3 : 0;
-}
-
-/* Bytes of the white space that `s` ends with. */
-static size_t space_before(struct slice s)
-{
-    for (size_t len = 1; len <= 3 && len <= s.len; len++)
-        if (space_at(slice_of(s.data + s.len - len, len)) == len)
-            return len;
-    return 0;
-}
-
-static struct slice strip_left(struct slice s)
-{
-    for (size_t len; (len = space_at(s)) > 0;)
-        s = slice_from(s, len);
-    return s;
-}
-
-static struct slice strip_right(struct slice s)
-{
-    for (size_t len; (len = space_before(s)) > 0;)
-        s.len -= len;
-    return s;
-}
-
-struct slice log_line_strip(struct slice line) { return strip_right(strip_left(line)); }
+#include "common/base/text.h"
 
 /* ---- lines and words --------------------------------------------------------------------------- */
 
@@ -62,9 +19,9 @@ bool log_line_next(struct slice *rest, struct slice *ret)
 
 struct slice log_line_word(struct slice *rest)
 {
-    struct slice word = strip_left(*rest);
+    struct slice word = text_strip_left(*rest);
     size_t len = 0;
-    while (len < word.len && space_at(slice_from(word, len)) == 0)
+    while (len < word.len && text_space_at(slice_from(word, len)) == 0)
         len++;
     *rest = slice_from(word, len);
     return slice_of(word.data, len);
@@ -72,11 +29,11 @@ struct slice log_line_word(struct slice *rest)
 
 struct slice log_line_last_word(struct slice line, struct slice *ret_before)
 {
-    const struct slice stripped = strip_right(line);
+    const struct slice stripped = text_strip_right(line);
     struct slice before = stripped;
-    while (before.len > 0 && space_before(before) == 0)
+    while (before.len > 0 && text_strip_right(before).len == before.len)
         before.len--;
-    *ret_before = log_line_strip(before);
+    *ret_before = text_strip(before);
     return slice_from(stripped, before.len);
 }
 

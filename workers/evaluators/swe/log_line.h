@@ -1,6 +1,6 @@
 /*
  * log_line.h - lines of a log and the words of a line, as Python's str has them: a line ends with \n, \r\n or \r; what
- * separates words, and is stripped, is Unicode's white space. Slices are of the log. Of a line LOG_LINE_MAX bytes are read.
+ * separates words is Unicode's white space. Slices are of the log. Of a line LOG_LINE_MAX bytes are read.
  */
 #ifndef SLUICE_WORKERS_EVALUATORS_SWE_LOG_LINE_H
 #define SLUICE_WORKERS_EVALUATORS_SWE_LOG_LINE_H
@@ -11,7 +11,6 @@ enum { LOG_LINE_MAX = 16384 };
 
 /* The next line, taken off *rest; false behind the last. */
 bool log_line_next(struct slice *rest, struct slice *ret);
-struct slice log_line_strip(struct slice line);
 /* The next word, taken off *rest; empty: there is none. */
 struct slice log_line_word(struct slice *rest);
 /* What stands before the line's last word, without the blanks between; and that word. */

@@ -1,6 +1,8 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "workers/evaluators/swe/log_parser.h"
 
+#include "common/base/text.h"
+
 #include <pcre2.h>
 
 #include "workers/evaluators/swe/log_line.h"
@@ -8,7 +10,8 @@
 #include "workers/evaluators/swe/parse_pytest.h"
 #include "workers/evaluators/swe/parse_suites.h"
 
-enum { MATCH_STEPS_MAX = 1 << 20, MATCH_HEAP_KIB = 1 << 10 };
+/* Steps of a line, of which there are more where it is longer; so many lines of a log may need more than they have. */
+enum { MATCH_STEPS = 1 << 14, MATCH_STEPS_PER_BYTE = 32, MATCH_HEAP_KIB = 1 << 10, HARD_LINES_MAX = 64 };
 
 static const struct log_parser parsers[] = {
 #define PYTEST(name_) {.name = #name_, .parse = parse_##name_, .is_pytest = true},
@@ -72,9 +75,15 @@ static bool matcher_init(struct matcher *matcher, const char *pattern)
     matcher->limits = pcre2_match_context_create(NULL);
     if (!matcher->match || !matcher->limits)
         return false;
-    pcre2_set_match_limit(matcher->limits, MATCH_STEPS_MAX);
     pcre2_set_heap_limit(matcher->limits, MATCH_HEAP_KIB);
     return true;
+}
+
+/* As pcre2_match. */
+static int match(const struct matcher *matcher, struct slice line)
+{
+    pcre2_set_match_limit(matcher->limits, (uint32_t)(MATCH_STEPS + MATCH_STEPS_PER_BYTE * line.len));
+    return pcre2_match(matcher->code, line.data, line.len, 0, PCRE2_ANCHORED, matcher->match, matcher->limits);
 }
 
 static struct slice group(const struct matcher *matcher, struct slice line, const char *name)
@@ -88,13 +97,15 @@ static struct slice group(const struct matcher *matcher, struct slice line, cons
 static void read_lines(const struct log_parser *parser, struct slice text, struct test_log *ret)
 {
     struct matcher matcher;
-    const bool good = matcher_init(&matcher, parser->pattern);
-    ret->has_overflown |= !good;
-    for (struct slice line; good && log_line_next(&text, &line);) {
-        line = parser->is_stripped ? log_line_strip(line) : line;
-        if (line.len > 0 &&
-            pcre2_match(matcher.code, line.data, line.len, 0, PCRE2_ANCHORED, matcher.match, matcher.limits) > 0)
+    size_t hard = 0;
+    ret->has_overflown |= !matcher_init(&matcher, parser->pattern);
+    for (struct slice line; !ret->has_overflown && log_line_next(&text, &line);) {
+        line = parser->is_stripped ? text_strip(line) : line;
+        const int found = line.len > 0 ? match(&matcher, line) : 0;
+        if (found > 0)
             test_log_put(ret, group(&matcher, line, "n"), status_of(group(&matcher, line, "s")));
+        hard += found == PCRE2_ERROR_MATCHLIMIT;
+        ret->has_overflown |= hard > HARD_LINES_MAX;
     }
     matcher_finish(&matcher);
 }

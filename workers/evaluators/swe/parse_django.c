@@ -4,6 +4,8 @@
  */
 #include "workers/evaluators/swe/parse_django.h"
 
+#include "common/base/text.h"
+
 #include <stdlib.h>
 
 #include "workers/evaluators/swe/log_line.h"
@@ -26,7 +28,7 @@ static struct slice after_migration(struct slice line)
 {
     if (!log_line_starts(line, "Applying sites.0002_alter_domain_unique...test_no_migrations"))
         return line;
-    return log_line_strip(slice_from(line, (size_t)log_line_find(line, "...") + 3));
+    return text_strip(slice_from(line, (size_t)log_line_find(line, "...") + 3));
 }
 
 static struct slice read_passed(struct slice line, struct test_log *ret)
@@ -120,7 +122,7 @@ void parse_django(struct slice text, struct test_log *ret)
 {
     struct slice rest = text, last = slice_of(NULL, 0);
     for (struct slice line; log_line_next(&rest, &line);)
-        read_line(log_line_strip(line), &last, ret);
+        read_line(text_strip(line), &last, ret);
     read_spanning(text, " ... Testing against Django installed in ", " silenced).", ret);
     read_beside(text, " ... Internal Server Error: /", "/", ret);
     read_beside(text, " ... System check identified no issues (0 silenced)", "", ret);
@@ -134,7 +136,8 @@ int64_t total_of_unittest(struct slice text)
             char number[24] = "";
             const struct slice digits = slice_from(line, 4);
             memcpy(number, digits.data, digits.len < sizeof(number) ? digits.len : sizeof(number) - 1);
-            total = strtoll(number, NULL, 10) + (total > 0 ? total : 0);
+            const int64_t ran = strtoll(number, NULL, 10);
+            total = (ran < INT32_MAX ? ran : INT32_MAX) + (total > 0 ? total : 0);
         }
     return total;
 }

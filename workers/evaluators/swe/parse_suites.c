@@ -1,6 +1,8 @@
 /* Runners whose results take more than a line: sympy, Maven, Gradle, Karma, PHPUnit. */
 #include "workers/evaluators/swe/parse_suites.h"
 
+#include "common/base/text.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -37,7 +39,7 @@ void parse_sympy(struct slice text, struct test_log *ret)
     for (struct slice line; log_line_next(&rest, &line);)
         read_failure(line, ret);
     for (struct slice line; log_line_next(&text, &line);) {
-        line = log_line_strip(line);
+        line = text_strip(line);
         for (size_t i = 0; i < sizeof(rows) / sizeof(*rows) && log_line_starts(line, "test_"); i++)
             if (log_line_ends(line, rows[i].end)) {
                 struct slice words = line;
@@ -77,10 +79,10 @@ void parse_maven(struct slice text, struct test_log *ret)
     struct queue tests = {0}, results = {0};
     bool good = true;
     for (struct slice line; good && log_line_next(&text, &line);) {
-        line = log_line_strip(line);
+        line = text_strip(line);
         ptrdiff_t at = last_of(line, "-Dtest=");
         struct slice name = at < 0 ? slice_of(NULL, 0) : slice_from(line, (size_t)at + strlen("-Dtest="));
-        if (name.len > 0 && log_line_strip(name).data == name.data)
+        if (name.len > 0 && text_strip(name).data == name.data)
             good = queue_push(&tests, log_line_word(&name));
         if (!log_line_ends(line, "BUILD SUCCESS") && !log_line_ends(line, "BUILD FAILURE"))
             continue;
@@ -112,7 +114,7 @@ void parse_gradle(struct slice text, struct test_log *ret)
     struct slice pending = slice_of(NULL, 0);
     for (struct slice line; log_line_next(&text, &line);) {
         struct slice name;
-        line = log_line_strip(line);
+        line = text_strip(line);
         const struct slice last = log_line_last_word(line, &name);
         const bool is_result = slice_is(last, "PASSED") || slice_is(last, "FAILED");
         const struct slice whole = slice_of(line.data, line.len > last.len + 1 ? line.len - last.len - 1 : 0);
@@ -220,10 +222,10 @@ void parse_phpunit(struct slice text, struct test_log *ret)
             suite = found;
             continue;
         }
-        line = log_line_strip(line);
+        line = text_strip(line);
         for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
             if (log_line_starts(line, rows[i].mark)) {
-                const struct slice test = log_line_strip(slice_from(line, strlen(rows[i].mark)));
+                const struct slice test = text_strip(slice_from(line, strlen(rows[i].mark)));
                 if (snprintf(name, sizeof(name), "%.*s > %.*s", SLICE_ARG(suite), SLICE_ARG(test)) < (int)sizeof(name))
                     test_log_put(ret, slice_from_str(name), rows[i].status);
             }

@@ -22,7 +22,6 @@
 #include "workers/runtime/fiber.h"
 #include "workers/runtime/offload.h"
 #include "workers/sandbox/command.h"
-#include "workers/sandbox/requests.h"
 #include "workers/stages/sandbox/stage_confirm.h"
 
 enum {
@@ -42,7 +41,6 @@ struct swe_job {
     struct patch_kept kept;
     struct swe_run run;
     struct buffer witness;
-    char *log;
 };
 
 static void finish(struct swe_job *swe)
@@ -52,7 +50,6 @@ static void finish(struct swe_job *swe)
     buffer_finish(&swe->patch);
     patch_kept_finish(&swe->kept);
     buffer_finish(&swe->witness);
-    free(swe->log);
 }
 
 static void measure(struct swe_job *swe, const char *name, size_t value)
@@ -102,19 +99,28 @@ static bool end_with(struct swe_job *swe, bool has_reward, const char *why, cons
     return false;
 }
 
+static bool end_breach(struct swe_job *swe, const struct stage_sandbox *stage)
+{
+    char why[96];
+    snprintf(why, sizeof(why), "it went over its %s limit", sandbox_breach(stage->sandbox));
+    return end_with(swe, false, why, "");
+}
+
 static bool end_status(struct swe_job *swe, const struct stage_sandbox *stage, const struct command *command)
 {
-    char why[160];
-    if (sandbox_breach(stage->sandbox)) {
-        snprintf(why, sizeof(why), "it went over its %s limit", sandbox_breach(stage->sandbox));
-        return end_with(swe, false, why, "");
-    }
+    if (sandbox_breach(stage->sandbox))
+        return end_breach(swe, stage);
     if (command->status == SCRIPT_NO_REPOSITORY)
         return end_with(swe, false, "eval.swe.repository is no git repository with a commit, by its real path",
                         swe->swe->repository);
     if (command->status == SCRIPT_NO_BASE)
         return end_with(swe, false, "the repository lacks eval.swe.base_commit", swe->swe->base_commit);
     return end_with(swe, false, "git failed", command->output);
+}
+
+static void in_run(const struct stage_sandbox *stage, const char *name, char path[static PATH_MAX])
+{
+    snprintf(path, PATH_MAX, "%s/%s", sandbox_run_path(stage->sandbox), name);
 }
 
 /* ---- files ----------------------------------------------------------------------------------------- */
@@ -173,7 +179,7 @@ static bool take_patch_in(struct swe_job *swe, struct stage_sandbox *stage)
     int code = open_agents(swe, stage, &fail);
     job_begin_work(swe->job);
     if (code == 0) {
-        snprintf(path, sizeof(path), "%s/out/patch", sandbox_run_path(stage->sandbox));
+        in_run(stage, "out/patch", path);
         script_take_patch(swe->swe, path, PATCH_MAX + 1, &command.text);
         code = run_ours(swe, stage, &command, &fail);
     }
@@ -190,14 +196,12 @@ static bool take_patch_in(struct swe_job *swe, struct stage_sandbox *stage)
 static bool take_patch(struct swe_job *swe)
 {
     struct stage_sandbox stage = {.part = STAGE_EVALUATORS};
-    bool good = take_patch_in(swe, &stage);
-    if (good) {
+    const bool good = take_patch_in(swe, &stage);
+    if (good)
         swe->job->result.outcome = OUTCOME_OK;
-        stage_confirm(swe->job, &stage);
-        good = swe->job->result.outcome == OUTCOME_OK;
-    }
+    stage_confirm(swe->job, &stage); /* where it is the node that is broken, that is why git fails */
     stage_sandbox_close(&stage);
-    return good;
+    return good && swe->job->result.outcome == OUTCOME_OK;
 }
 
 /* ---- what of it counts ------------------------------------------------------------------------------------ */
@@ -248,7 +252,8 @@ static int install(struct swe_job *swe, struct stage_sandbox *stage, struct fail
 {
     const char *tests = swe->swe->test_patch ? swe->swe->test_patch : "";
     swe->run.has_witness = swe_wants_witness(swe->swe);
-    if (!make_nonce(swe->run.nonce) || !make_nonce(swe->run.witness_nonce))
+    if (!make_nonce(swe->run.nonce) || !make_nonce(swe->run.witness_nonce) ||
+        getrandom(&swe->run.seed, sizeof(swe->run.seed), 0) != sizeof(swe->run.seed))
         return fail_set(fail, -errno, "no random numbers: %s", strerror(errno));
     int code = put(stage, false, "agent.patch", buffer_peek(&swe->kept.patch), fail);
     if (code == 0)
@@ -260,11 +265,6 @@ static int install(struct swe_job *swe, struct stage_sandbox *stage, struct fail
     return code;
 }
 
-static void in_run(const struct stage_sandbox *stage, const char *name, char path[static PATH_MAX])
-{
-    snprintf(path, PATH_MAX, "%s/%s", sandbox_run_path(stage->sandbox), name);
-}
-
 /* 1: it is applied; 0: the job has ended; negative errno. */
 static int apply(struct swe_job *swe, struct stage_sandbox *stage, struct fail *fail)
 {
@@ -272,9 +272,11 @@ static int apply(struct swe_job *swe, struct stage_sandbox *stage, struct fail *
     char path[PATH_MAX];
     script_check(swe->swe, &command.text);
     int code = run_ours(swe, stage, &command, fail);
-    if (code == 0 && command.status != 0)
+    if (code < 0)
+        return code;
+    if (command.status != 0)
         return end_status(swe, stage, &command);
-    if (code == 0 && swe->kept.patch.len == 0) {
+    if (swe->kept.patch.len == 0) {
         const bool was_more = swe->kept.tests.count > 0 || swe->kept.is_protected.count > 0;
         return end_with(swe, true,
                         was_more ? "it changes nothing but files of the tests or protected ones" : "the patch is empty",
@@ -282,8 +284,7 @@ static int apply(struct swe_job *swe, struct stage_sandbox *stage, struct fail *
     }
     in_run(stage, "agent.patch", path);
     script_apply(swe->swe, path, &swe->kept.made, &command.text);
-    if (code == 0)
-        code = run_ours(swe, stage, &command, fail);
+    code = run_ours(swe, stage, &command, fail);
     if (code == 0 && command.status != 0)
         return sandbox_breach(stage->sandbox) ? end_status(swe, stage, &command)
                                               : end_with(swe, true, "the patch does not apply", command.output);
@@ -329,11 +330,9 @@ static int run_tests(struct swe_job *swe, struct stage_sandbox *stage, struct fa
     int code = script ? sandbox_command(stage->sandbox, script, stage_command_ms(swe->job->task->limits.eval_s),
                                         LOG_MAX, &output, fail)
                       : fail_memory(fail);
-    if (code == 0 && sandbox_breach(stage->sandbox)) {
-        char why[96];
-        snprintf(why, sizeof(why), "it went over its %s limit", sandbox_breach(stage->sandbox));
-        end_with(swe, false, why, "");
-    } else if (code == 0)
+    if (code == 0 && sandbox_breach(stage->sandbox))
+        end_breach(swe, stage);
+    else if (code == 0)
         code = judge(swe, stage, &output, fail);
     free(output.text);
     return code;
@@ -357,10 +356,8 @@ static void swe_run(struct job *job)
 {
     struct stage_sandbox stage = {.part = STAGE_EVALUATORS};
     struct swe_job swe = {.job = job, .swe = &job->task->swe};
-    if (slice_is(job->start.run_layer_digest, LAYER_UNKNOWN)) {
-        job_set_outcome(job, OUTCOME_AGENT, "what the agent left is not known, and nothing was scored");
+    if (evaluator_lacks_files(job))
         return;
-    }
     if (take_patch(&swe) && keep_patch(&swe)) {
         evaluate(&swe, &stage);
         stage_confirm(job, &stage);

@@ -1,9 +1,6 @@
 #include "workers/evaluators/swe/swe_verdict.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "common/base/cleanup.h"
+#include "common/base/text.h"
 #include "workers/evaluators/swe/grading.h"
 #include "workers/evaluators/swe/log_line.h"
 #include "workers/evaluators/swe/log_parser.h"
@@ -58,7 +55,7 @@ static const char *find_environment_fault(struct slice log)
 
 static struct slice tail_of(struct slice log)
 {
-    log = log_line_strip(log);
+    log = text_strip(log);
     return log.len > TAIL_MAX ? slice_from(log, log.len - TAIL_MAX) : log;
 }
 
@@ -108,9 +105,9 @@ static bool read_witness(struct judging *judging)
     struct slice rest = judging->run->witness, line;
     if (rest.len == 0 || !log_line_next(&rest, &line) || !log_line_starts(line, judging->run->witness_nonce))
         return false;
-    judging->witness_status = atoi((const char *)line.data + strlen(judging->run->witness_nonce));
+    judging->witness_status = script_read_number(slice_from(line, strlen(judging->run->witness_nonce)));
     log_parser_read(judging->parser, rest, &judging->witness);
-    return !judging->witness.has_overflown;
+    return judging->witness_status >= 0 && !judging->witness.has_overflown;
 }
 
 static const char *find_doubt(struct judging *judging)
@@ -141,7 +138,6 @@ static double fraction(size_t good, size_t of) { return of ? (double)good / (dou
 static void grade(struct judging *judging)
 {
     struct swe_grade grade;
-    char why[640];
     struct verdict *verdict = judging->verdict;
     const char *doubt = find_doubt(judging);
     const bool has_witness = judging->run->has_witness && !doubt;
@@ -156,18 +152,14 @@ static void grade(struct judging *judging)
                     grade.fail_to_pass_good, grade.fail_to_pass, grade.pass_to_pass_good, grade.pass_to_pass);
         return;
     }
-    snprintf(why, sizeof(why), "%s",
-             doubt && grade.is_resolved ? doubt
-             : grade.first[0]           ? grade.first
-             : doubt                    ? doubt
-                                        : "");
-    end_unresolved(judging, why);
+    end_unresolved(judging, grade.first[0] ? grade.first : doubt ? doubt : ""); /* first: "" where it is resolved */
 }
 
 void swe_judge(const struct task_swe *swe, const struct swe_run *run, struct verdict *verdict)
 {
     struct judging judging = {.swe = swe, .run = run, .parser = log_parser_find(swe->log_parser), .verdict = verdict};
-    script_read_log(run->log, run->nonce, &judging.said);
+    judging.log.by_name.seed = judging.witness.by_name.seed = run->seed;
+    script_read_log(swe, run->log, run->nonce, &judging.said);
     measure(verdict, "timed_out", run->timed_out);
     measure(verdict, "log_cut", run->is_cut);
     measure(verdict, "test_exit_status", judging.said.exit_status);

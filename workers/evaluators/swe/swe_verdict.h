@@ -17,6 +17,7 @@ struct swe_run {
     struct slice log;       /* what the script printed; its middle may be left out */
     bool is_cut, timed_out; /* it may be */
     int status;             /* of the script */
+    uint64_t seed;          /* of tables of names, which a program prints */
     char nonce[NONCE_SIZE]; /* of the marks */
     bool has_witness;       /* it was asked for, and the two are of it: */
     bool has_begun;         /* the witness was loaded */

@@ -66,12 +66,11 @@ static bool add_tests(const struct json_doc *doc, struct verdict *verdict, struc
 bool ctrf_read(struct slice text, struct verdict *verdict, struct fail *fail)
 {
     struct json_doc doc;
-    bool good = text.len <= CTRF_BYTES_MAX;
-    if (!good) {
+    if (text.len > CTRF_BYTES_MAX) {
         fail_set(fail, -EFBIG, "it is longer than %d bytes", CTRF_BYTES_MAX);
         return false;
     }
-    good = json_doc_parse_up_to(text, CTRF_NODES_MAX, &doc, fail) == 0 && add_tests(&doc, verdict, fail);
+    const bool good = json_doc_parse_up_to(text, CTRF_NODES_MAX, &doc, fail) == 0 && add_tests(&doc, verdict, fail);
     json_doc_finish(&doc);
     return good;
 }

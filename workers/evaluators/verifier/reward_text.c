@@ -7,7 +7,6 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
-#include "common/base/utf8.h"
 #include "common/json/json_doc_look.h"
 
 enum { SHOWN_MAX = 60, NODES_MAX = 4096 };
@@ -15,34 +14,6 @@ enum { SHOWN_MAX = 60, NODES_MAX = 4096 };
 static const char the_reward[] = "reward";
 
 /* ---- one number --------------------------------------------------------------------------- */
-
-/* Bytes of the blank that the text begins with, as Python's str.strip() has them; 0: none. */
-static size_t blank_at(struct slice text)
-{
-    static const char *const wide[] = {"\xc2\x85",     "\xc2\xa0",     "\xe1\x9a\x80", "\xe2\x80\xa8",
-                                       "\xe2\x80\xa9", "\xe2\x80\xaf", "\xe2\x81\x9f", "\xe3\x80\x80"};
-    const uint8_t *at = text.data;
-    if (text.len == 0)
-        return 0;
-    if (*at == ' ' || (*at >= '\t' && *at <= '\r') || (*at >= 0x1c && *at <= 0x1f))
-        return 1;
-    for (size_t i = 0; i < sizeof(wide) / sizeof(wide[0]); i++)
-        if (text.len >= strlen(wide[i]) && memcmp(at, wide[i], strlen(wide[i])) == 0)
-            return strlen(wide[i]);
-    return text.len >= 3 && memcmp(at, "\xe2\x80", 2) == 0 && at[2] >= 0x80 && at[2] <= 0x8a ? 3 : 0;
-}
-
-static struct slice strip(struct slice text)
-{
-    for (size_t len; (len = blank_at(text)) > 0;)
-        text = slice_of(text.data + len, text.len - len);
-    for (size_t len = 1; len <= 3 && len <= text.len; len++)
-        if (blank_at(slice_of(text.data + text.len - len, len)) == len) {
-            text.len -= len;
-            len = 0;
-        }
-    return text;
-}
 
 struct reader {
     const uint8_t *at, *end;
@@ -136,7 +107,7 @@ void reward_txt_read(struct slice text, struct verdict *verdict)
         verdict_say(verdict, "it is longer than %d bytes", REWARD_TXT_MAX);
         return;
     }
-    const struct slice number = strip(text);
+    const struct slice number = text_strip(text);
     if (!read_number(number, room, &value))
         say_no_number(number, verdict);
     else if (!isfinite(value))
@@ -213,7 +184,7 @@ void reward_json_read(struct slice text, struct verdict *verdict)
         verdict_say(verdict, "it is longer than %d bytes", REWARD_JSON_MAX);
         return;
     }
-    if (strip(text).len == 0) {
+    if (text_strip(text).len == 0) {
         verdict_say(verdict, "it is empty");
         return;
     }

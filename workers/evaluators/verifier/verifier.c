@@ -215,23 +215,12 @@ static int make_executable(struct verifying *verifying, struct fail *fail)
     return blame_is_file_fault(code) ? 0 : code;
 }
 
-static bool append_quoted(struct buffer *out, const char *text)
-{
-    buffer_append_str(out, "'");
-    for (; *text; text++)
-        if (*text == '\'')
-            buffer_append_str(out, "'\\''");
-        else
-            buffer_append(out, text, 1);
-    return buffer_append_str(out, "'");
-}
-
 static int run(struct verifying *verifying, struct fail *fail)
 {
     const struct task *task = verifying->job->task;
     AUTO_BUFFER text = {0};
     buffer_printf(&text, "(%s\n) > ", command_of(task));
-    append_quoted(&text, task_reward_dir(task));
+    buffer_append_quoted(&text, task_reward_dir(task));
     buffer_append_str(&text, "/test-stdout.txt 2>&1");
     if (!buffer_append(&text, "", 1))
         return fail_memory(fail);
@@ -246,10 +235,8 @@ static void verifier_run(struct job *job)
 {
     struct verifying verifying = {.job = job, .room = {.part = STAGE_EVALUATORS}};
     struct fail fail = {0};
-    if (slice_is(job->start.run_layer_digest, LAYER_UNKNOWN)) {
-        job_set_outcome(job, OUTCOME_AGENT, "what the agent left is not known, and nothing was scored");
+    if (evaluator_lacks_files(job))
         return;
-    }
     int code = evaluator_sandbox_open(&verifying.room, job, &fail);
     job_begin_work(job);
     if (code == 0)

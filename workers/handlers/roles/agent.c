@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/base/text.h"
 #include "workers/agents/ends.h"
 #include "workers/handlers/roles/agent_turns.h"
 #include "workers/handlers/roles/begin.h"
@@ -91,12 +92,9 @@ static int serve(struct acting *acting, struct fail *fail)
 
 static enum outcome end_failed(struct agent_run *run, const struct msg_handler_failed *failed)
 {
-    const struct slice trace = failed->trace;
-    size_t from = trace.len > TRACE_SHOWN ? trace.len - TRACE_SHOWN : 0;
-    while (from > 0 && from < trace.len && (trace.data[from] & 0xc0) == 0x80)
-        from++;
+    const struct slice trace = text_tail_slice(failed->trace, TRACE_SHOWN);
     return agent_end(run, OUTCOME_TASK, "the agent is broken: %.*s%s%.*s", SLICE_ARG(failed->error),
-                     trace.len ? ": " : "", (int)(trace.len - from), (const char *)trace.data + from);
+                     trace.len ? ": " : "", SLICE_ARG(trace));
 }
 
 /* A budget was used up, which is why it ended. */

@@ -82,12 +82,9 @@ static int begin(struct evaluation *evaluation, struct fail *fail)
 
 static void end_failed(struct job *job, const struct msg_handler_failed *failed)
 {
-    const struct slice trace = failed->trace;
-    size_t from = trace.len > TRACE_SHOWN ? trace.len - TRACE_SHOWN : 0;
-    while (from < trace.len && from > 0 && (trace.data[from] & 0xc0) == 0x80)
-        from++;
+    const struct slice trace = text_tail_slice(failed->trace, TRACE_SHOWN);
     job_set_outcome(job, OUTCOME_TASK, "the evaluator is broken: %.*s%s%.*s", SLICE_ARG(failed->error),
-                    trace.len ? ": " : "", (int)(trace.len - from), (const char *)trace.data + from);
+                    trace.len ? ": " : "", SLICE_ARG(trace));
 }
 
 static void end_scored(struct evaluation *evaluation)

@@ -10,18 +10,6 @@
 #define SCRIPT "/tmp/.sluice-run"
 enum { OUTPUT_MAX = 16384, TAIL_MAX = 1200 };
 
-/* For bash: replaces itself by the words. */
-static void quote(struct buffer *command, const char *word)
-{
-    buffer_append(command, " '", 2);
-    for (; *word; word++)
-        if (*word == '\'')
-            buffer_append(command, "'\\''", 4);
-        else
-            buffer_append(command, word, 1);
-    buffer_append(command, "'", 1);
-}
-
 static int64_t time_left(const struct build *build)
 {
     const int64_t left_ms = build->until_ms - loop_now_ms();
@@ -49,11 +37,11 @@ int run_step_run(struct build *build, const struct stage_step *step, struct stag
     int code = 0;
     if (step->script)
         code = sandbox_write_file(room->sandbox, SCRIPT, step->script, strlen(step->script), 0755, &build->fail);
-    buffer_printf(&command, "exec");
-    if (step->script)
-        quote(&command, SCRIPT);
-    for (size_t i = 0; i < step->argv_count; i++)
-        quote(&command, step->argv[i]);
+    buffer_append_str(&command, step->script ? "exec " SCRIPT : "exec");
+    for (size_t i = 0; i < step->argv_count; i++) {
+        buffer_append_str(&command, " ");
+        buffer_append_quoted(&command, step->argv[i]);
+    }
     buffer_append(&command, "", 1);
     if (command.failed)
         return fail_memory(&build->fail);

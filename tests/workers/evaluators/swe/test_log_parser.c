@@ -109,6 +109,21 @@ static void a_hostile_log_takes_time_by_its_length(void **state)
     free(log);
 }
 
+static void a_log_whose_lines_take_a_pattern_too_long_has_overflown(void **state)
+{
+    AUTO_TEST_LOG log = {0};
+    AUTO_BUFFER text = {0};
+    (void)state;
+    for (size_t i = 0; i < 20000; i++) {
+        for (size_t k = 0; k < 200; k++)
+            buffer_append_str(&text, k < 100 ? ". " : "=");
+        buffer_append_str(&text, "\n");
+    }
+    log_parser_read(log_parser_find("minitest"), buffer_peek(&text), &log);
+    assert_true(log.has_overflown);
+    assert_int_equal(log.count, 0);
+}
+
 static void a_log_of_too_many_names_has_overflown(void **state)
 {
     AUTO_TEST_LOG log = {0};
@@ -176,6 +191,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_runner_is_read),
         cmocka_unit_test(a_hostile_log_takes_time_by_its_length),
+        cmocka_unit_test(a_log_whose_lines_take_a_pattern_too_long_has_overflown),
         cmocka_unit_test(a_log_of_too_many_names_has_overflown),
     };
     if (argc > 2)

@@ -129,6 +129,7 @@ static void an_exit_status_must_agree_with_the_log(void **state)
     (void)state;
     assert_int_equal(reward_of(&swe, run_of(BEGIN ALL END("1")), "exit status"), 0);
     assert_int_equal(reward_of(&swe, run_of(BEGIN ALL END("0") ">>>>> Test Exit Code: 2\n"), "exit status"), 0);
+    assert_int_equal(reward_of(&swe, run_of(BEGIN ALL END("1") ">>>>> Test Exit Code: 0\n"), "exit status"), 0);
     assert_int_equal(reward_of(&swe, run_of(BEGIN ALL "Cannot allocate memory\n" END("1")), "out of memory"), 0);
 }
 
