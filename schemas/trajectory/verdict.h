@@ -19,13 +19,9 @@
 #include "schemas/trajectory/trajectory.h"
 
 enum {
-    VERDICT_PARTS_MAX = 64,
-    VERDICT_METRICS_MAX = 256,
-    VERDICT_TESTS_MAX = 8192,       /* listed; those beyond are counted */
-    VERDICT_TEXT_MAX = 2 << 20,     /* bytes of names and messages of listed tests, all together; likewise */
-    VERDICT_TEST_NAME_MAX = 1024,   /* bytes; what is longer is cut, and ends with "..." */
-    VERDICT_MESSAGE_MAX = 2048,     /* bytes of a test's message; likewise */
-    VERDICT_BYTES_MAX = 4 * 1048576 /* encoded */
+#define VERDICT_MAX(name, number) VERDICT_##name##_MAX = number,
+#include "schemas/trajectory/verdict_max.def"
+#undef VERDICT_MAX
 };
 
 enum test_status { TEST_PASSED, TEST_FAILED, TEST_SKIPPED, TEST_ERROR, TEST_STATUS_COUNT };

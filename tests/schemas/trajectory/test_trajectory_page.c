@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "schemas/trajectory/trajectory_wire.h"
+#include "schemas/trajectory/verdict.h"
 #include "tests/schemas/trajectory/sample_record.h"
 
 /* docs/trajectory.md names every key, and its program works. */
@@ -34,6 +35,33 @@ static void the_page_names_every_key(void **state)
             snprintf(row, sizeof(row), "\n| `%s` | ", record_map_get((enum record_map_id)id)->fields[i].key);
             assert_non_null(strstr(page, row));
         }
+}
+
+/* The line of `key` in the tables of the verdict's bytes says `words`. */
+static void assert_row_says(const char *page, const char *key, const char *words)
+{
+    char row[64];
+    snprintf(row, sizeof(row), "\n| `%s` | array of maps | ", key);
+    const char *line = strstr(page, row);
+    assert_non_null(line);
+    AUTO_FREE char *text = strndup(line + 1, strcspn(line + 1, "\n"));
+    if (!strstr(text, words))
+        fail_msg("%s does not say: %s", text, words);
+}
+
+static void the_page_says_the_most_that_a_verdict_holds(void **state)
+{
+    (void)state;
+    char words[64];
+    AUTO_FREE char *page = take_page();
+    char *verdict = strstr(page, "### The verdict");
+    assert_non_null(verdict);
+    snprintf(words, sizeof(words), "at most %d:", VERDICT_PARTS_MAX);
+    assert_row_says(verdict, "parts", words);
+    snprintf(words, sizeof(words), "at most %d:", VERDICT_METRICS_MAX);
+    assert_row_says(verdict, "metrics", words);
+    snprintf(words, sizeof(words), "the first %d,%03d,", VERDICT_TESTS_MAX / 1000, VERDICT_TESTS_MAX % 1000);
+    assert_row_says(verdict, "list", words);
 }
 
 /* The page's program, then `main`, as python reads it. */
@@ -102,6 +130,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_page_names_every_key),
+        cmocka_unit_test(the_page_says_the_most_that_a_verdict_holds),
         cmocka_unit_test(the_numpy_program_on_the_page_reads_a_record),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -168,17 +168,14 @@ static int serve_write(struct handler_host *host, struct handler_job *job, struc
 
 /* ---- notes and the time ---------------------------------------------------------------------------- */
 
-static void put_metric(struct verdict *into, const char *name, double value, struct refusal *no, bool *done)
+static bool put_metric(struct verdict *into, const char *name, double value, struct refusal *no)
 {
     for (size_t i = 0; i < into->metric_count; i++)
         if (strcmp(into->metrics[i].name, name) == 0) {
             into->metrics[i].value = value;
-            return;
+            return true;
         }
-    if (into->metric_count >= 64)
-        *done = refuse(no, REFUSAL_TOO_LARGE, "metrics", "metrics are more than 64");
-    else
-        *done = verdict_add_metric(into, name, value, no);
+    return verdict_add_metric(into, name, value, no);
 }
 
 bool handler_take_metrics(struct slice json, struct verdict *into, struct refusal *no)
@@ -196,7 +193,7 @@ bool handler_take_metrics(struct slice json, struct verdict *into, struct refusa
         if (done && !json_is_number(value))
             done = refuse(no, REFUSAL_WRONG_TYPE, "metrics", "metrics: %.64s is no number", name);
         if (done)
-            put_metric(into, name, json_number_value(value), no, &done);
+            done = put_metric(into, name, json_number_value(value), no);
     }
     json_decref(object);
     return done;

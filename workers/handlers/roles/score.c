@@ -5,23 +5,21 @@
 #include "common/base/text.h"
 #include "workers/handlers/roles/requests.h"
 
-enum { SCORE_PARTS_MAX = 64, SCORE_TESTS_MAX = 4096 };
-
 static bool wrong(struct refusal *no, const char *field, size_t at, const char *words)
 {
     return refuse(no, REFUSAL_WRONG_TYPE, field, "%s[%zu]: %s", field, at, words);
 }
 
-/* A list of at most `most`; NULL with a refusal. */
-static json_t *read_list(struct slice json, const char *field, size_t most, struct refusal *no)
+/* NULL with a refusal. */
+static json_t *read_list(struct slice json, const char *field, struct refusal *no)
 {
     json_t *list = text_is_shallow(json, TEXT_LEVELS_MAX)
                        ? json_loadb((const char *)json.data, json.len, JSON_REJECT_DUPLICATES, NULL)
                        : NULL;
-    if (json_is_array(list) && json_array_size(list) <= most)
+    if (json_is_array(list))
         return list;
     json_decref(list);
-    refuse(no, REFUSAL_WRONG_TYPE, field, "%s are no list of at most %zu objects", field, most);
+    refuse(no, REFUSAL_WRONG_TYPE, field, "%s are no list of objects", field);
     return NULL;
 }
 
@@ -49,11 +47,11 @@ static bool add_test(struct verdict *verdict, const json_t *test, size_t at, str
                             no);
 }
 
-static bool add_all(struct verdict *verdict, struct slice json, const char *field, size_t most,
+static bool add_all(struct verdict *verdict, struct slice json, const char *field,
                     bool (*add)(struct verdict *verdict, const json_t *one, size_t at, struct refusal *no),
                     struct refusal *no)
 {
-    json_t *list = read_list(json, field, most, no);
+    json_t *list = read_list(json, field, no);
     bool done = list != NULL;
     for (size_t i = 0; done && i < json_array_size(list); i++)
         done = add(verdict, json_array_get(list, i), i, no);
@@ -69,8 +67,8 @@ bool score_read(const struct msg_handler_score *score, const struct verdict *not
         if (!verdict_add_metric(ret, notes->metrics[i].name, notes->metrics[i].value, no))
             return false;
     if ((score->has_metrics && !handler_take_metrics(score->metrics, ret, no)) ||
-        (score->has_parts && !add_all(ret, score->parts, "parts", SCORE_PARTS_MAX, add_part, no)) ||
-        (score->has_tests && !add_all(ret, score->tests, "tests", SCORE_TESTS_MAX, add_test, no)))
+        (score->has_parts && !add_all(ret, score->parts, "parts", add_part, no)) ||
+        (score->has_tests && !add_all(ret, score->tests, "tests", add_test, no)))
         return false;
     if (score->has_reward)
         return verdict_set_reward(ret, score->reward, no);
