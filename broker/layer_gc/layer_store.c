@@ -1,6 +1,5 @@
 #include "broker/layer_gc/layer_store.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/dir_stream.h"
 
 enum { ID_SIZE = 33, OWNER_SIZE = PATH_MAX + 64, HEX = 2 * LAYER_DIGEST_BYTES };
 #define ENDING ".tar.lz4"
@@ -198,6 +198,7 @@ static void see_shelf(struct pass *pass, int store, const char *name)
     int fd = openat(store, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *shelf = fd < 0 ? NULL : fdopendir(fd);
     const struct dirent *entry;
+    int code = 0;
     if (!shelf) {
         if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP)
             note(pass, "read the shelf", name);
@@ -205,8 +206,10 @@ static void see_shelf(struct pass *pass, int store, const char *name)
             close(fd);
         return;
     }
-    while (!atomic_load(pass->sweep->stop) && (entry = readdir(shelf)))
+    while (!atomic_load(pass->sweep->stop) && (code = dir_stream_next(shelf, &entry)) > 0)
         see_file(pass, fd, name, entry->d_name);
+    if (code < 0)
+        note(pass, "read the shelf", name);
     closedir(shelf);
 }
 

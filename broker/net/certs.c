@@ -1,6 +1,5 @@
 #include "broker/net/certs.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -8,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/dir_stream.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 
@@ -135,40 +135,51 @@ static void seal_file(int dir_fd, const char *file, struct seal *seal)
         seal->newest_ms = changed_ms;
 }
 
-/* Leaves the directory at its beginning. */
-static struct seal seal_all(DIR *dir)
+/* Leaves the directory at its beginning. 0, or negative errno. */
+static int seal_all(DIR *dir, struct seal *ret)
 {
-    struct seal seal = {0};
-    for (struct dirent *entry; (entry = readdir(dir));)
+    const struct dirent *entry;
+    int code;
+    while ((code = dir_stream_next(dir, &entry)) > 0)
         if (is_certificate(entry->d_name))
-            seal_file(dirfd(dir), entry->d_name, &seal);
+            seal_file(dirfd(dir), entry->d_name, ret);
     rewinddir(dir);
-    return seal;
+    return code;
 }
 
-/* False when the folder is there and cannot be read. */
+static bool refuse_folder(const struct folder *folder, int code)
+{
+    log_event(LOG_ERROR, "keys.unreadable", "directory=%s why=\"%s\" action=kept-as-it-was", folder->path,
+              strerror(-code));
+    return false;
+}
+
+/* False when the folder is there and cannot be read, all of it; then nothing of it is among `entries`. */
 static bool read_folder(struct entries *entries, struct folder *folder, enum key_role role)
 {
+    const size_t before = entries->count;
+    const struct dirent *entry;
     struct stat info;
-    DIR *dir = opendir(folder->path);
+    struct seal files = {0};
+    AUTO_DIR dir = opendir(folder->path);
     if (!dir && errno == ENOENT) {
         folder->changed = (struct timespec){0};
         folder->files = (struct seal){0};
         return true;
     }
-    if (!dir || fstat(dirfd(dir), &info) != 0) {
-        log_event(LOG_ERROR, "keys.unreadable", "directory=%s why=\"%s\" action=kept-as-it-was", folder->path,
-                  strerror(errno));
-        if (dir)
-            closedir(dir);
-        return false;
+    if (!dir || fstat(dirfd(dir), &info) != 0)
+        return refuse_folder(folder, -errno);
+    const int64_t read_wall_ms = clock_wall_ms();
+    int code = seal_all(dir, &files); /* before they are read: what changes meanwhile is seen later */
+    while (code >= 0 && (code = dir_stream_next(dir, &entry)) > 0)
+        take_file(entries, folder, role, entry->d_name);
+    if (code < 0) {
+        entries->count = before;
+        return refuse_folder(folder, code);
     }
     folder->changed = info.st_mtim;
-    folder->read_wall_ms = clock_wall_ms();
-    folder->files = seal_all(dir); /* before they are read: what changes meanwhile is seen later */
-    for (struct dirent *entry; (entry = readdir(dir));)
-        take_file(entries, folder, role, entry->d_name);
-    closedir(dir);
+    folder->read_wall_ms = read_wall_ms;
+    folder->files = files;
     return true;
 }
 
@@ -235,12 +246,12 @@ static bool has_changed(const struct folder *folder)
 /* One that was written just before it was read may have been written again within its clock's tick. */
 static bool have_files_changed(const struct folder *folder)
 {
-    DIR *dir = opendir(folder->path);
+    struct seal files = {0};
+    AUTO_DIR dir = opendir(folder->path);
     if (!dir)
         return false; /* has_changed sees to that */
-    struct seal files = seal_all(dir);
-    closedir(dir);
-    return files.sum != folder->files.sum || folder->read_wall_ms - files.newest_ms < RACY_MS;
+    return seal_all(dir, &files) < 0 || files.sum != folder->files.sum ||
+           folder->read_wall_ms - files.newest_ms < RACY_MS;
 }
 
 /* Many files take their time: no more than a small share of it goes to looking at them. */

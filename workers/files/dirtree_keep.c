@@ -1,6 +1,5 @@
 #include "workers/files/dirtree_keep.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/dir_stream.h"
 #include "workers/files/dirtree.h"
 #include "workers/files/dirtree_remove.h"
 
@@ -21,16 +21,12 @@ static int remove_entry(int parent, const char *name)
 /* Calls `visit` for each entry of the directory, whose descriptor stays the caller's. */
 static int each_entry(int dir, int (*visit)(int dir, const char *name, void *arg), void *arg)
 {
-    const int own = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *entries = own < 0 ? NULL : fdopendir(own);
-    int code = entries ? 0 : -errno;
-    if (own >= 0 && !entries)
-        close(own);
-    for (struct dirent *entry; code == 0 && (entry = readdir(entries));)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            code = visit(dir, entry->d_name, arg);
-    if (entries)
-        closedir(entries);
+    const struct dirent *entry;
+    AUTO_DIR stream = dir_stream_open(dir);
+    int code = stream ? 0 : -errno;
+    while (stream && (code = dir_stream_next(stream, &entry)) > 0)
+        if ((code = visit(dir, entry->d_name, arg)) < 0)
+            break;
     return code;
 }
 

@@ -5,13 +5,13 @@
  */
 #include "workers/files/dirtree_remove.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/dir_stream.h"
 #include "workers/files/dirtree.h"
 
 enum { LEVELS_MAX = 16 };
@@ -64,8 +64,6 @@ static int remove_dir(struct removal *removal, int parent, const char *name, int
 static int remove_entry(struct removal *removal, int dir, const struct dirent *entry, int level)
 {
     struct stat it;
-    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-        return 0;
     if (entry->d_type != DT_DIR && unlinkat(dir, entry->d_name, 0) == 0)
         return 0;
     if (fstatat(dir, entry->d_name, &it, AT_SYMLINK_NOFOLLOW) < 0)
@@ -80,10 +78,11 @@ static int remove_entries(struct removal *removal, int dir, int level)
         close(dir);
         return -ENOMEM;
     }
-    int code = 0;
+    int code;
     const struct dirent *entry;
-    while (code == 0 && (entry = readdir(stream)))
-        code = remove_entry(removal, dir, entry, level);
+    while ((code = dir_stream_next(stream, &entry)) > 0)
+        if ((code = remove_entry(removal, dir, entry, level)) < 0)
+            break;
     closedir(stream);
     return code;
 }

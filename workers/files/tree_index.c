@@ -1,6 +1,5 @@
 #include "workers/files/tree_index.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -10,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/dir_stream.h"
 #include "common/base/clock.h"
 #include "workers/files/dirtree.h"
 
@@ -92,10 +92,9 @@ static int list(struct indexing *indexing, const char *path)
         cleanup_close(&fd);
         return code;
     }
-    while ((errno = 0, entry = readdir(stream)))
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            add_entry(indexing, fd, path, entry);
-    int code = -errno;
+    int code;
+    while ((code = dir_stream_next(stream, &entry)) > 0)
+        add_entry(indexing, fd, path, entry);
     closedir(stream);
     return code;
 }

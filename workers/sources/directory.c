@@ -1,6 +1,5 @@
 #include "workers/sources/directory.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/dir_stream.h"
 #include "workers/files/dirtree.h"
 
 static int copy_entries(struct copying *copying, int dir, const char *path);
@@ -74,8 +74,6 @@ static int copy_node(struct copying *copying, int dir, const char *path)
 static int copy_named(struct copying *copying, int dir, const char *path, const char *name)
 {
     AUTO_FREE char *inner = NULL;
-    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-        return 0;
     if (asprintf(&inner, "%s%s%s", path, *path ? "/" : "", name) < 0) {
         inner = NULL;
         return image_fail(copying->rootfs->trouble, -ENOMEM, "out of memory");
@@ -87,19 +85,16 @@ static int copy_entries(struct copying *copying, int dir, const char *path)
 {
     struct stat before;
     const struct dirent *entry;
-    int code = 0, own = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *stream = own < 0 || fstat(own, &before) < 0 ? NULL : fdopendir(own);
-    if (!stream) {
-        cleanup_close(&own);
-        return image_fail_errno(copying->rootfs->trouble, "read", path);
-    }
-    errno = 0;
-    while (code == 0 && (entry = readdir(stream)))
-        code = copy_named(copying, dir, path, entry->d_name);
-    if (code == 0 && !copying_is_same(dirfd(stream), &before))
-        code = copying_changed(copying, path);
-    closedir(stream);
-    return code;
+    int code;
+    AUTO_DIR stream = dir_stream_open(dir);
+    if (!stream || fstat(dirfd(stream), &before) < 0)
+        return image_fail_errno(copying->rootfs->trouble, "read", path[0] ? path : "it");
+    while ((code = dir_stream_next(stream, &entry)) > 0)
+        if ((code = copy_named(copying, dir, path, entry->d_name)) < 0)
+            return code;
+    if (code < 0)
+        return image_fail_errno(copying->rootfs->trouble, "read", path[0] ? path : "it");
+    return copying_is_same(dirfd(stream), &before) ? 0 : copying_changed(copying, path);
 }
 
 int source_directory_copy(struct copying *copying, int fd) { return copy_entries(copying, fd, ""); }

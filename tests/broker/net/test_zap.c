@@ -1,6 +1,7 @@
 /* Who is let in: the certificate directory, and the handler that libzmq asks. */
 #include "tests/broker/net/key_place.h"
 
+#include <dirent.h>
 #include <errno.h>
 
 #include "broker/net/auth.h"
@@ -213,6 +214,32 @@ static void a_key_in_two_roles_is_nobodys(void **state)
     assert_true(knows(scene, &scene->admin));
 }
 
+static bool is_disk_failing;
+
+struct dirent *__real_readdir(DIR *stream);
+struct dirent *__wrap_readdir(DIR *stream);
+
+struct dirent *__wrap_readdir(DIR *stream)
+{
+    if (!is_disk_failing)
+        return __real_readdir(stream);
+    errno = EIO;
+    return NULL;
+}
+
+static void a_folder_that_cannot_be_read_whole_leaves_its_keys_as_they_were(void **state)
+{
+    struct scene *scene = *state;
+    assert_true(knows(scene, &scene->alice));
+    is_disk_failing = true;
+    struct key bob = key_place_add(&scene->place, ROLE_TRAINER, "bob");
+    for (int64_t end_ms = clock_ms() + 2 * CERTS_LOOK_MS; clock_ms() < end_ms; zmq_poll(NULL, 0, 5))
+        assert_true(knows(scene, &scene->alice) && !knows(scene, &bob));
+    is_disk_failing = false;
+    until(knows(scene, &bob));
+    assert_true(knows(scene, &scene->alice));
+}
+
 static void without_a_broker_key_it_does_not_start_and_says_how_to_make_one(void **state)
 {
     struct scene *scene = *state;
@@ -233,6 +260,7 @@ int main(void)
         TEST(a_name_with_a_new_key_does_not_let_the_old_one_in),
         TEST(a_certificate_in_the_wrong_place_makes_nobody_known),
         TEST(a_key_in_two_roles_is_nobodys),
+        TEST(a_folder_that_cannot_be_read_whole_leaves_its_keys_as_they_were),
         TEST(without_a_broker_key_it_does_not_start_and_says_how_to_make_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,6 @@
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <search.h>
@@ -11,6 +10,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/dir_stream.h"
 #include "workers/files/dirtree.h"
 
 #define WHITEOUT ".wh."
@@ -86,17 +86,16 @@ static int clear_name(struct layer *layer, const char *dir, const char *name, in
 
 static int clear_below(struct layer *layer, const char *path, int depth)
 {
-    int dir = dirtree_open(layer->rootfs->root, path, O_RDONLY | O_DIRECTORY);
-    DIR *stream = dir < 0 ? NULL : fdopendir(dir);
+    AUTO_CLOSE int dir = dirtree_open(layer->rootfs->root, path, O_RDONLY | O_DIRECTORY);
+    AUTO_DIR stream = dir < 0 ? NULL : dir_stream_open(dir);
     const struct dirent *entry;
-    int code = depth > TREE_DEPTH_MAX ? refuse_path(layer, path, "too many levels") : 0;
-    if (!stream && dir >= 0)
-        close(dir);
-    while (code == 0 && stream && (entry = readdir(stream)))
-        code = clear_name(layer, path, entry->d_name, depth);
-    if (stream)
-        closedir(stream);
-    return code;
+    int code = 0;
+    if (depth > TREE_DEPTH_MAX)
+        return refuse_path(layer, path, "too many levels");
+    while (stream && (code = dir_stream_next(stream, &entry)) > 0)
+        if ((code = clear_name(layer, path, entry->d_name, depth)) < 0)
+            return code;
+    return code < 0 ? image_fail_errno(layer->rootfs->trouble, "read", path) : 0;
 }
 
 /* ".wh.NAME" and ".wh..wh..opq"; a marker that names nothing is passed over. */

@@ -1,6 +1,5 @@
 #include "workers/images/rootfs/copy.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <search.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/dir_stream.h"
 #include "workers/files/dirtree.h"
 
 enum { CHUNK = 256 * 1024, NAMES_MAX = 65536, VALUE_MAX = 65536 };
@@ -197,29 +197,19 @@ static int copy_entry(struct copy *copy, int dir, const char *above, const char 
     return copy_node(copy, dir, &entry, &it);
 }
 
-static bool is_dots(const char *name) { return strcmp(name, ".") == 0 || strcmp(name, "..") == 0; }
-
-static DIR *open_stream(int dir)
-{
-    int own = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *stream = own < 0 ? NULL : fdopendir(own);
-    if (!stream && own >= 0)
-        close(own);
-    return stream;
-}
-
 static int copy_entries(struct copy *copy, int dir, const char *above)
 {
-    DIR *stream = open_stream(dir);
     const struct dirent *entry;
-    int code = 0;
-    if (!stream)
+    int code;
+    AUTO_DIR stream = dir_stream_open(dir);
+    if (!stream) {
         copy->rootfs->counts.unreadable++;
-    while (code == 0 && stream && (entry = readdir(stream)))
-        code = is_dots(entry->d_name) ? 0 : copy_entry(copy, dir, above, entry->d_name);
-    if (stream)
-        closedir(stream);
-    return code;
+        return 0;
+    }
+    while ((code = dir_stream_next(stream, &entry)) > 0)
+        if ((code = copy_entry(copy, dir, above, entry->d_name)) < 0)
+            return code;
+    return code < 0 ? image_fail_errno(copy->rootfs->trouble, "read", above) : 0;
 }
 
 int copy_directory(int dir, struct rootfs *rootfs)
@@ -252,13 +242,13 @@ static void note_owner(struct copy_owners *owners, const struct stat *it, const 
 
 static bool count_within(int dir, const char *above, uint64_t entries_max, int depth, struct copy_owners *owners)
 {
-    DIR *stream = depth > TREE_DEPTH_MAX ? NULL : open_stream(dir);
+    AUTO_DIR stream = depth > TREE_DEPTH_MAX ? NULL : dir_stream_open(dir);
     const struct dirent *entry;
     bool is_whole = true;
-    while (is_whole && stream && (entry = readdir(stream))) {
+    while (is_whole && stream && dir_stream_next(stream, &entry) > 0) {
         struct stat it;
         char path[256];
-        if (is_dots(entry->d_name) || fstatat(dir, entry->d_name, &it, AT_SYMLINK_NOFOLLOW) < 0)
+        if (fstatat(dir, entry->d_name, &it, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
         note_owner(owners, &it, above, entry->d_name);
         is_whole = owners->entries < entries_max;
@@ -270,8 +260,6 @@ static bool count_within(int dir, const char *above, uint64_t entries_max, int d
             is_whole = count_within(within, path, entries_max, depth + 1, owners);
         }
     }
-    if (stream)
-        closedir(stream);
     return is_whole;
 }
 

@@ -5,7 +5,6 @@
  */
 #include "workers/sandbox/container/host_image.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/dir_stream.h"
 #include "workers/sandbox/container/landlock.h"
 #include "workers/sandbox/container/mounts.h"
 #include "workers/sandbox/container/masked_paths.h"
@@ -221,18 +221,16 @@ static int allow_tree(int rules, const char *path, struct fail *fail);
 
 static int allow_entries(int rules, const char *path, struct fail *fail)
 {
-    DIR *stream = opendir(path);
     const struct dirent *entry;
-    int code = stream ? 0 : fail_set(fail, -errno, "%s: %s", path, strerror(errno));
-    while (code == 0 && (entry = readdir(stream))) {
+    AUTO_DIR stream = opendir(path);
+    int code = stream ? 0 : -errno;
+    while (stream && (code = dir_stream_next(stream, &entry)) > 0) {
         char name[PATH_MAX];
-        bool is_own = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
-        if (!is_own && snprintf(name, sizeof(name), "%s/%s", path, entry->d_name) < PATH_MAX)
-            code = allow_tree(rules, name, fail);
+        if (snprintf(name, sizeof(name), "%s/%s", path, entry->d_name) < PATH_MAX &&
+            (code = allow_tree(rules, name, fail)) < 0)
+            return code;
     }
-    if (stream)
-        closedir(stream);
-    return code;
+    return code < 0 ? fail_set(fail, code, "%s: %s", path, strerror(-code)) : 0;
 }
 
 /* A rule holds for all below it: where secrets are, each of their neighbours needs its own. */

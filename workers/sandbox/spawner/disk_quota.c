@@ -5,7 +5,6 @@
  */
 #include "workers/sandbox/spawner/disk_quota.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,6 +17,7 @@
 #include <sys/wait.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/dir_stream.h"
 #include "common/base/clock.h"
 #include "workers/files/dirtree_remove.h"
 #include "workers/files/locked_dir.h"
@@ -64,11 +64,13 @@ static void add_dir(struct written *written, int dir, const char *name, mode_t m
         cleanup_close(&fd);
         return;
     }
+    int code = 0;
     written->depth++;
-    while (written->inodes <= inodes_max && (entry = readdir(stream)))
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            add_entry(written, fd, entry->d_name, inodes_max);
+    while (written->inodes <= inodes_max && (code = dir_stream_next(stream, &entry)) > 0)
+        add_entry(written, fd, entry->d_name, inodes_max);
     written->depth--;
+    if (code < 0)
+        written->inodes = UINT64_MAX / 2;
     dirtree_leave_own(fd, mode);
     closedir(stream);
 }

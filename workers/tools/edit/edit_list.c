@@ -1,7 +1,6 @@
 /* What is in a directory of a sandbox, for edit_file.h. */
 #include "workers/tools/edit/edit_list.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/dir_stream.h"
 #include "common/base/sanitize.h"
 #include "workers/runtime/offload.h"
 #include "workers/sandbox/requests.h"
@@ -47,8 +47,9 @@ static int read_work(void *arg, const atomic_bool *stop)
         cleanup_close(&own);
         return -ENOMEM;
     }
-    int code = 0;
-    for (struct dirent *it; code == 0 && (it = readdir(dir));) {
+    const struct dirent *it;
+    int code = 0, more = 0;
+    while (code == 0 && (more = dir_stream_next(dir, &it)) > 0) {
         if (it->d_name[0] == '.')
             continue;
         if ((folder->is_more = folder->count == EDIT_ENTRIES_MAX) || *stop)
@@ -59,6 +60,7 @@ static int read_work(void *arg, const atomic_bool *stop)
         folder->count += code == 0;
     }
     closedir(dir);
+    folder->is_more |= more < 0; /* what it is made of may be the agent's: there may be more is all that is known */
     qsort(folder->entries, folder->count, sizeof(*folder->entries), by_name);
     return code;
 }

@@ -1,7 +1,6 @@
 /* What a container by apptainer shows of an image, or of the host: a mount point and a mount for each name. */
 #include "workers/sandbox/backends/apptainer/apptainer_show.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/dir_stream.h"
 #include "workers/sandbox/backends/apptainer/apptainer_look.h"
 #include "workers/sandbox/backends/apptainer/apptainer_site.h"
 #include "workers/sandbox/container/host_image.h"
@@ -25,9 +25,9 @@ static int refuse(struct fail *fail, const char *what)
 /* Names at the top that are the container's own, or apptainer's, whatever an image has there. */
 static bool is_own_name(const char *name)
 {
-    static const char *const names[] = {".",           "..",          "proc",      "sys",     "dev",
-                                        "run",         "tmp",         "workspace", ".sluice", ".singularity.d",
-                                        "singularity", "environment", ".exec",     ".run",    ".shell"};
+    static const char *const names[] = {
+        "proc",           "sys",         "dev",         "run",   "tmp",  "workspace", ".sluice",
+        ".singularity.d", "singularity", "environment", ".exec", ".run", ".shell"};
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         if (strcmp(name, names[i]) == 0)
             return true;
@@ -95,19 +95,21 @@ static int show_of_host(struct site *site, int host, const char *name, struct fa
 
 static int show_in_parts(struct site *site, int host, const char *name, struct fail *fail)
 {
-    int own = site_open_dir(host, name, fail), code = own < 0 ? own : site_make_dir(site->root, name, 0755, fail);
-    DIR *stream = own < 0 ? NULL : fdopendir(own);
+    AUTO_CLOSE int own = site_open_dir(host, name, fail);
+    int code = own < 0 ? own : site_make_dir(site->root, name, 0755, fail);
+    if (code < 0)
+        return code;
     const struct dirent *entry;
-    while (code == 0 && stream && (entry = readdir(stream))) {
+    AUTO_DIR stream = dir_stream_open(own);
+    if (!stream)
+        return refuse(fail, name);
+    while ((code = dir_stream_next(stream, &entry)) > 0) {
         char below[PATH_MAX];
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        if (snprintf(below, sizeof(below), "%s/%s", name, entry->d_name) < PATH_MAX)
-            code = show_of_host(site, host, below, fail);
+        if (snprintf(below, sizeof(below), "%s/%s", name, entry->d_name) < PATH_MAX &&
+            (code = show_of_host(site, host, below, fail)) < 0)
+            return code;
     }
-    if (stream)
-        closedir(stream);
-    return code;
+    return code < 0 ? refuse(fail, name) : 0;
 }
 
 /* What is mounted below those may be writable, unless it is mounted by its own name. */
@@ -172,16 +174,19 @@ int site_show_host(struct site *site, struct fail *fail)
 int site_show_image(struct site *site, struct fail *fail)
 {
     const char *path = site->plan->image;
-    int own = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), code = 0;
-    DIR *stream = own < 0 ? NULL : fdopendir(own);
+    int code;
     const struct dirent *entry;
+    AUTO_DIR stream = opendir(path);
     if (!stream) {
         code = fail_set(fail, -errno, "image %s: %s", path, strerror(errno));
         return code == -ENOENT || code == -ENOTDIR ? fail->code = -EINVAL : code;
     }
-    while (code == 0 && (entry = readdir(stream)))
-        if (!is_own_name(entry->d_name))
-            code = show(site, own, path, entry->d_name, fail);
-    closedir(stream);
-    return code == -EINVAL || code == -E2BIG ? fail->code = -ENOMEDIUM : code;
+    while ((code = dir_stream_next(stream, &entry)) > 0) {
+        if (is_own_name(entry->d_name))
+            continue;
+        code = show(site, dirfd(stream), path, entry->d_name, fail);
+        if (code < 0)
+            return code == -EINVAL || code == -E2BIG ? fail->code = -ENOMEDIUM : code;
+    }
+    return code < 0 ? fail_set(fail, code, "image %s: %s", path, strerror(-code)) : 0;
 }

@@ -1,7 +1,6 @@
 /* Layers without an overlay: their files are copied. */
 #include "workers/sandbox/backends/landlock/landlock_layers.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,6 +10,7 @@
 #include <sys/xattr.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/dir_stream.h"
 #include "workers/files/dirtree_remove.h"
 #include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/backends/landlock/landlock_container.h"
@@ -163,41 +163,36 @@ static int copy_one(struct copy *copy, int from, int to, const char *name)
 
 /* ---- directories -------------------------------------------------------------------- */
 
-static bool is_own_name(const char *name) { return strcmp(name, ".") == 0 || strcmp(name, "..") == 0; }
-
 static int copy_dir(struct copy *copy, int from, int to)
 {
-    int own = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), code = 0;
-    DIR *stream = own < 0 ? NULL : fdopendir(own);
     const struct dirent *entry;
+    int code;
+    AUTO_DIR stream = dir_stream_open(from);
     if (!stream)
         return refuse(copy, ".");
-    if (++copy->depth > TREE_DEPTH_MAX)
-        code = fail_set(copy->fail, -ENAMETOOLONG, "directories more than %d deep", TREE_DEPTH_MAX);
-    while (code == 0 && (entry = readdir(stream)))
-        if (!is_own_name(entry->d_name))
-            code = copy_one(copy, from, to, entry->d_name);
+    if (copy->depth == TREE_DEPTH_MAX)
+        return fail_set(copy->fail, -ENAMETOOLONG, "directories more than %d deep", TREE_DEPTH_MAX);
+    copy->depth++;
+    while ((code = dir_stream_next(stream, &entry)) > 0)
+        if ((code = copy_one(copy, from, to, entry->d_name)) < 0)
+            return code;
     copy->depth--;
-    closedir(stream);
-    return code;
+    return code < 0 ? refuse(copy, ".") : 0;
 }
 
 /* 0, or -ENOTSUP with the first name that has no place in a container of Landlock's. */
 static int check_top(const char *layer, int from, enum tier tier, struct fail *fail)
 {
-    int own = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), code = 0;
-    DIR *stream = own < 0 ? NULL : fdopendir(own);
     const struct dirent *entry;
-    if (!stream)
-        return fail_set(fail, -errno, "the layer %s: %s", layer, strerror(errno));
-    while (code == 0 && (entry = readdir(stream)))
-        if (!is_own_name(entry->d_name) && strcmp(entry->d_name, "workspace") != 0 && strcmp(entry->d_name, "tmp") != 0)
-            code = fail_set(fail, -ENOTSUP,
+    AUTO_DIR stream = dir_stream_open(from);
+    int code = stream ? 0 : -errno;
+    while (stream && (code = dir_stream_next(stream, &entry)) > 0)
+        if (strcmp(entry->d_name, "workspace") != 0 && strcmp(entry->d_name, "tmp") != 0)
+            return fail_set(fail, -ENOTSUP,
                             "the files of an earlier stage change /%.64s: sandboxes of the tier %s have "
                             "/workspace and /tmp alone; workers with user namespaces have more (sluice doctor)",
                             entry->d_name, tier_word(tier));
-    closedir(stream);
-    return code;
+    return code < 0 ? fail_set(fail, code, "the layer %s: %s", layer, strerror(-code)) : 0;
 }
 
 static int copy_all(const char *path, int to, const enum tier *checked, struct usage *usage, struct fail *fail)

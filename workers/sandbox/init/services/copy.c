@@ -1,6 +1,5 @@
 #include "workers/sandbox/init/services/copy.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -9,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/dir_stream.h"
 #include "workers/files/dirtree.h"
 #include "workers/sandbox/container/mounts.h"
 
@@ -120,20 +120,16 @@ static int copy_entry(struct copy *copy, int from_dir, const char *name, int to)
 static int copy_entries(struct copy *copy, int from, int to)
 {
     const struct dirent *entry;
-    int code = 0, own = copy->depth > COPY_DEPTH_MAX ? -1 : openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *stream = own < 0 ? NULL : fdopendir(own);
+    int code;
     if (copy->depth > COPY_DEPTH_MAX)
         return fail_set(copy->fail, -ENAMETOOLONG, "more than %d levels", COPY_DEPTH_MAX);
-    if (!stream) {
-        code = refuse(copy, "a directory");
-        cleanup_close(&own);
-        return code;
-    }
-    while (code == 0 && (entry = readdir(stream)))
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            code = copy_entry(copy, from, entry->d_name, to);
-    closedir(stream);
-    return code;
+    AUTO_DIR stream = dir_stream_open(from);
+    if (!stream)
+        return refuse(copy, "a directory");
+    while ((code = dir_stream_next(stream, &entry)) > 0)
+        if ((code = copy_entry(copy, from, entry->d_name, to)) < 0)
+            return code;
+    return code < 0 ? refuse(copy, "a directory") : 0;
 }
 
 /* ---- the whole ---------------------------------------------------------------------------------- */

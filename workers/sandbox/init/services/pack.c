@@ -1,6 +1,5 @@
 #include "workers/sandbox/init/services/pack.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <search.h>
@@ -11,6 +10,7 @@
 #include <sys/xattr.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/dir_stream.h"
 #include "workers/sandbox/proto/markers.h"
 #include "workers/sandbox/init/services/tar.h"
 #include "workers/files/dirtree.h"
@@ -188,14 +188,9 @@ static int put_symlink(struct pack *pack, int dir, const char *name, const struc
 
 static bool is_empty(int dir)
 {
-    int own = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *stream = own < 0 ? NULL : fdopendir(own);
-    size_t count = 0;
-    while (stream && count < 3 && readdir(stream)) /* "." and ".." */
-        count++;
-    if (stream)
-        closedir(stream);
-    return stream && count < 3;
+    const struct dirent *entry;
+    AUTO_DIR stream = dir_stream_open(dir);
+    return stream && dir_stream_next(stream, &entry) == 0;
 }
 
 static int put_open_dir(struct pack *pack, int dir, const struct stat *it)
@@ -309,17 +304,16 @@ static int add_name(char ***names, size_t *count, const char *name)
 
 static int list_names(struct pack *pack, int dir, char ***ret, size_t *count)
 {
-    int own = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), code = 0;
-    DIR *stream = own < 0 ? NULL : fdopendir(own);
+    const struct dirent *entry;
+    int code;
+    AUTO_DIR stream = dir_stream_open(dir);
     if (!stream)
         return refuse(pack, "cannot list");
-    const struct dirent *entry;
-    while (code == 0 && (entry = readdir(stream)))
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            code = add_name(ret, count, entry->d_name);
-    closedir(stream);
+    while ((code = dir_stream_next(stream, &entry)) > 0)
+        if (add_name(ret, count, entry->d_name) < 0)
+            return fail_memory(pack->fail);
     if (code < 0)
-        return fail_set(pack->fail, code, "out of memory");
+        return refuse(pack, "cannot list");
     if (*count > 1)
         qsort(*ret, *count, sizeof(**ret), compare_names);
     return 0;
