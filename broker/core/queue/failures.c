@@ -104,13 +104,6 @@ void job_fail_uncounted(struct core *core, struct job *job, const struct failure
         job_queue(core, job, false); /* others try first what it has failed at */
 }
 
-static void begin_again(struct core *core, struct job *job)
-{
-    job_leave(core, job);
-    fence(job);
-    job_queue(core, job, true);
-}
-
 void job_go_missing(struct core *core, struct job *job)
 {
     struct job_failures *failures = history_open(core, job);
@@ -125,7 +118,17 @@ void job_go_missing(struct core *core, struct job *job)
                      .outcome = OUTCOME_INFRA, .worker = slice_from_str("no worker"), .detail = slice_from_str(why)});
         return;
     }
-    begin_again(core, job);
+    job_leave(core, job);
+    fence(job);
+    history_persist(core, job);
+    job_queue(core, job, true);
+}
+
+static void begin_again(struct core *core, struct job *job)
+{
+    job_leave(core, job);
+    fence(job);
+    job_queue(core, job, true);
 }
 
 void job_return(struct core *core, struct job *job)

@@ -3,7 +3,8 @@
  *
  * Each kind of failure has a budget of its own (core/state/settings.def): infra outcomes, task outcomes, and workers that died
  * while the job ran alone. Within it a job is tried again after a back-off; beyond it the job is set aside, and what
- * it belongs to ends with its history.
+ * it belongs to ends with its history. A job that workers were handed and did not hold has as many tries as infra
+ * outcomes; each further one is an infra outcome.
  */
 #ifndef SLUICE_BROKER_CORE_QUEUE_FAILURES_H
 #define SLUICE_BROKER_CORE_QUEUE_FAILURES_H
@@ -14,7 +15,7 @@
 void job_fail(struct core *core, struct job *job, const struct failure *failure);
 /* The same without using up its budget: something else is known to be at fault. */
 void job_fail_uncounted(struct core *core, struct job *job, const struct failure *failure);
-/* The worker does not have it (any more), and said nothing: to the front of its queue, so often. */
+/* The worker does not have it (any more), and said nothing: to the front of its queue. */
 void job_go_missing(struct core *core, struct job *job);
 /* Its worker gave it back, by nobody's fault: the same, and only its total time bounds it. */
 void job_return(struct core *core, struct job *job);

@@ -126,6 +126,7 @@ void history_persist(struct core *core, const struct job *job)
         .faults = failures->tasks,
         .blames = failures->blames,
         .deaths = failures->deaths,
+        .missing = failures->missing,
         .history = effect_copy(core, slice_of(failures->history, failures->len)),
         .fenced_up_to = failures->fenced_up_to,
     };
@@ -150,6 +151,7 @@ bool history_restore(struct core *core, struct job *job, const struct core_failu
     failures->tasks = (uint16_t)at_most(row->faults, UINT16_MAX);
     failures->blames = (uint16_t)at_most(row->blames, UINT16_MAX);
     failures->deaths = (uint8_t)at_most(row->deaths, UINT8_MAX);
+    failures->missing = (uint8_t)at_most(row->missing, UINT8_MAX);
     job->attempt = (uint32_t)at_most(row->attempt, ATTEMPTS_MAX);
     failures->fenced_up_to = at_most(row->fenced_up_to, core->epoch << 32); /* below this start's tokens */
     fencing_tokens_fence(job, failures->fenced_up_to);

@@ -119,7 +119,7 @@ struct core_end {
  */
 struct core_failures {
     struct slice job;
-    uint64_t attempt, infras, faults, blames, deaths;
+    uint64_t attempt, infras, faults, blames, deaths, missing;
     struct slice history;  /* sentences, oldest first, bounded */
     uint64_t fenced_up_to; /* dispatches up to this token have failed, and count no more */
 };

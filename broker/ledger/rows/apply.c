@@ -185,7 +185,8 @@ static int apply_failures(struct ledger *ledger, const struct effect *effect, st
     return code ? code
                 : ledger_do(ledger, LEDGER_SET_FAILURES, fail, NUMBER(job), TEXT(stage), NUMBER(failures->attempt),
                             NUMBER(failures->infras), NUMBER(failures->faults), NUMBER(failures->blames),
-                            NUMBER(failures->deaths), TEXT(failures->history), NUMBER(failures->fenced_up_to));
+                            NUMBER(failures->deaths), TEXT(failures->history), NUMBER(failures->fenced_up_to),
+                            NUMBER(failures->missing));
 }
 
 static int apply_lease(struct ledger *ledger, const struct effect *effect, struct fail *fail)

@@ -190,7 +190,8 @@ static bool tell_failures(struct ledger *ledger, const struct ledger_reader *rea
                                      .blames = (uint64_t)ledger_number(ledger, all, 5),
                                      .deaths = (uint64_t)ledger_number(ledger, all, 6),
                                      .history = ledger_slice(ledger, all, 7),
-                                     .fenced_up_to = (uint64_t)ledger_number(ledger, all, 8)};
+                                     .fenced_up_to = (uint64_t)ledger_number(ledger, all, 8),
+                                     .missing = (uint64_t)ledger_number(ledger, all, 9)};
     return reader->failures(reader->context, &failures);
 }
 

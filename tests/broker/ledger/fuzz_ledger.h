@@ -13,7 +13,7 @@ enum { ROWS_MAX = 64, SAMPLES = 4, STREAMS = 4, ENGINES = 3, TASKS = 6, EARLY_CA
 struct row_failures {
     bool is_set;
     char job[160];
-    uint64_t attempt, infras, faults, blames, deaths, fenced_up_to;
+    uint64_t attempt, infras, faults, blames, deaths, missing, fenced_up_to;
     struct slice history; /* ours */
 };
 
@@ -207,6 +207,7 @@ static inline void persist_failures(struct ledger_rows *rows, const struct effec
                                  .faults = failures->faults,
                                  .blames = failures->blames,
                                  .deaths = failures->deaths,
+                                 .missing = failures->missing,
                                  .fenced_up_to = failures->fenced_up_to};
     put_text(row->job, sizeof(row->job), failures->job);
     uint8_t *copy = malloc(failures->history.len + 1);
@@ -284,8 +285,8 @@ static inline void restore_failures(struct core *core, const struct row_failures
 {
     if (row->is_set)
         must(core_restore_failures(core, &(struct core_failures){slice_from_str(row->job), row->attempt, row->infras,
-                                                                 row->faults, row->blames, row->deaths, row->history,
-                                                                 row->fenced_up_to}));
+                                                                 row->faults, row->blames, row->deaths, row->missing,
+                                                                 row->history, row->fenced_up_to}));
 }
 
 static inline void restore_lease(struct core *core, const struct row_lease *row)

@@ -207,11 +207,12 @@ static inline bool tell_failures(void *context, const struct core_failures *fail
 {
     return buffer_printf(context,
                          " %.*s attempt=%llu infras=%llu faults=%llu blames=%llu deaths=%llu"
-                         " fenced_up_to=%llu '%.*s'\n",
+                         " missing=%llu fenced_up_to=%llu '%.*s'\n",
                          SLICE_ARG(failures->job), (unsigned long long)failures->attempt,
                          (unsigned long long)failures->infras, (unsigned long long)failures->faults,
                          (unsigned long long)failures->blames, (unsigned long long)failures->deaths,
-                         (unsigned long long)failures->fenced_up_to, SLICE_ARG(failures->history));
+                         (unsigned long long)failures->missing, (unsigned long long)failures->fenced_up_to,
+                         SLICE_ARG(failures->history));
 }
 
 static inline bool tell_lease(void *context, const struct core_lease *lease)

@@ -112,6 +112,7 @@ static struct effect failures_of(const char *job, uint64_t infras, const char *h
                                         .faults = 2,
                                         .blames = 3,
                                         .deaths = 4,
+                                        .missing = 5,
                                         .history = S(history),
                                         .fenced_up_to = infras << 32}};
 }
@@ -130,8 +131,9 @@ static void failures_are_told_after_what_they_befell(void **state)
     commit(world, effects, sizeof(effects) / sizeof(*effects));
     reopen(world);
     const char *told = restored(world);
-    assert_non_null(strstr(told, " a/0 open\n run:a/0 attempt=9 infras=8 faults=2 blames=3 deaths=4"
-                                 " fenced_up_to=34359738368 'the first'\n a/1 open\n a/2 open\n run:a/2 attempt=2"));
+    assert_non_null(
+        strstr(told, " a/0 open\n run:a/0 attempt=9 infras=8 faults=2 blames=3 deaths=4"
+                     " missing=5 fenced_up_to=34359738368 'the first'\n a/1 open\n a/2 open\n run:a/2 attempt=2"));
     assert_non_null(strstr(told, "'once'\n init:a attempt=8"));
     assert_non_null(strstr(told, " b/1023 open\n run:b/1023 attempt=7 infras=6"));
     assert_non_null(strstr(told, "'the last'\n init:b attempt=6 infras=5"));

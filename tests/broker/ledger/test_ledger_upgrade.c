@@ -119,7 +119,8 @@ static void version_1_gets_what_later_ones_know(void **state)
     assert_int_equal(groups, 5);
 }
 
-#define AS_VERSION_15 "ALTER TABLE groups DROP COLUMN judge; PRAGMA user_version = 15;"
+#define AS_VERSION_16 "ALTER TABLE troubles DROP COLUMN missing; PRAGMA user_version = 16;"
+#define AS_VERSION_15 AS_VERSION_16 "ALTER TABLE groups DROP COLUMN judge; PRAGMA user_version = 15;"
 #define AS_VERSION_14                                                                                                  \
     AS_VERSION_15                                                                                                      \
     "ALTER TABLE groups DROP COLUMN run_needs; ALTER TABLE groups DROP COLUMN eval_needs;"                             \
@@ -405,16 +406,20 @@ static void version_3_did_not_know_which_layers_lie_in_the_store(void **state)
 static void version_2_knew_failures_and_not_which_dispatches_they_were_of(void **state)
 {
     struct world *world = *state;
-    const struct effect effects[] = {
-        group("a", "train", 1),
-        init_of("a", S(""), S("")),
-        {.kind = PERSIST_FAILURES,
-         .failures = {.job = S("run:a/0"), .attempt = 3, .infras = 2, .history = S("once, twice"), .fenced_up_to = 7}}};
+    const struct effect effects[] = {group("a", "train", 1),
+                                     init_of("a", S(""), S("")),
+                                     {.kind = PERSIST_FAILURES,
+                                      .failures = {.job = S("run:a/0"),
+                                                   .attempt = 3,
+                                                   .infras = 2,
+                                                   .missing = 1,
+                                                   .history = S("once, twice"),
+                                                   .fenced_up_to = 7}}};
     commit(world, effects, 3);
     take_back(world, AS_VERSION_2);
     open_ledger(world);
     assert_non_null(strstr(restored(world), " run:a/0 attempt=3 infras=2 faults=0 blames=0 deaths=0"
-                                            " fenced_up_to=0 'once, twice'\n"));
+                                            " missing=0 fenced_up_to=0 'once, twice'\n"));
 }
 
 /* Nobody can prove that it holds a job: what is at work at the upgrade is done again. */

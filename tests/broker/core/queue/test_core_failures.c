@@ -142,6 +142,26 @@ static void budgets_outlive_the_broker(void **state)
     world_close(world);
 }
 
+/* It may go missing 3 times; each further time is an infra outcome. */
+static void what_went_missing_is_on_disk_and_counted_after_a_restart(void **state)
+{
+    (void)state;
+    struct world *world = restart(&(struct core_failures){.job = TEXT("run:h/0"), .missing = 2});
+    world_beat(world, "r1", "run", 1, NULL);
+    uint64_t token = expect_job(world, "r1", "run:h/0");
+    for (unsigned missing = 3; missing <= 4; missing++) {
+        world_wait(world, 2001);
+        world_beat(world, "r1", "run", 1, NULL);
+        const struct seen *row = expect(world, PERSIST_FAILURES);
+        assert_int_equal(row->failures.missing, missing);
+        assert_int_equal(row->failures.infras, missing - 3);
+        assert_true(row->failures.fenced_up_to == token);
+        if (missing == 3)
+            token = expect_job(world, "r1", "run:h/0"); /* at once; an infra outcome has its back-off */
+    }
+    world_close(world);
+}
+
 /* The broker was killed once the failure was on disk and before it was acknowledged. */
 static void a_failure_that_is_sent_again_after_a_restart_counts_once(void **state)
 {
@@ -216,6 +236,7 @@ static void whatever_the_disk_says_stays_within_bounds(void **state)
                                      .infras = 1,
                                      .faults = 0,
                                      .deaths = UINT64_MAX,
+                                     .missing = UINT64_MAX,
                                      .fenced_up_to = UINT64_MAX,
                                      .history = slice_of(junk, sizeof(junk))};
     struct world *world = restart(&failures);
@@ -305,6 +326,7 @@ int main(void)
         cmocka_unit_test(one_task_outcome_counts_once_however_often_it_comes),
         cmocka_unit_test(every_change_of_a_jobs_counts_goes_to_disk),
         cmocka_unit_test(budgets_outlive_the_broker),
+        cmocka_unit_test(what_went_missing_is_on_disk_and_counted_after_a_restart),
         cmocka_unit_test(a_failure_that_is_sent_again_after_a_restart_counts_once),
         cmocka_unit_test(a_suspect_is_one_after_a_restart_too),
         cmocka_unit_test(failures_of_another_stage_or_of_nobody_are_not_restored),
