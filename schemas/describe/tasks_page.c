@@ -271,6 +271,10 @@ static const char *task_type_words(enum task_type type)
         [TASK_FILE_SOURCE] = "path",
         [TASK_FILE_MODE] = "string",
         [TASK_SETUP] = "list of strings",
+        [TASK_STEPS] = "list",
+        [TASK_FILE_LIST] = "list",
+        [TASK_COMMANDS] = "list of strings",
+        [TASK_REWARDS] = "number or object",
         [TASK_JUDGE_FILES] = "list of paths",
         [TASK_CRITERIA] = "list",
         [TASK_CHOICES] = "list of strings",
@@ -306,6 +310,10 @@ static const char *task_unit(const struct task_row *row)
     case TASK_SOLUTION_FILES:
     case TASK_SOLUTION_COMMANDS:
     case TASK_SETUP:
+    case TASK_STEPS:
+    case TASK_FILE_LIST:
+    case TASK_COMMANDS:
+    case TASK_REWARDS:
     case TASK_SCRIPT:
     case TASK_RECORDED:
     case TASK_GRANTS:
@@ -374,7 +382,8 @@ bool describe_tasks_md(void)
     fputs(tasks_intro, stdout);
     put_section("The task", "");
     put_section("A message of `messages`", "messages[]");
-    put_section("A file of `files`, `eval.files` and `solution.files`", "files[]");
+    put_section("A file of `files`, `eval.files`, `solution.files` and those of steps", "files[]");
+    put_section("A step of `steps`", "steps[]");
     for (size_t i = 0; i < task_row_count; i++)
         if (task_rows[i].type == TASK_OBJECT) {
             char title[64];

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/base/text.h"
+#include "schemas/task/steps.h"
 
 #define EVAL_RULE(field, evaluators, given, need, handlers)
 #define EVALUATOR(name, traits, doc) "|" #name
@@ -60,7 +61,18 @@ bool task_has_verifier(const struct task *task) { return strcmp(task->eval_kind,
 
 bool task_is_evaluated_there(const struct task *task) { return strcmp(task->eval_sandbox, "agent") == 0; }
 
-uint64_t task_after_run_s(const struct task *task) { return task_is_evaluated_there(task) ? task->limits.eval_s : 0; }
+uint64_t task_after_run_s(const struct task *task)
+{
+    uint64_t seconds = 0;
+    if (task->step_count == 0)
+        return task_is_evaluated_there(task) ? task->limits.eval_s : 0;
+    for (size_t i = 0; i < task->step_count; i++) {
+        const struct task_step *step = &task->steps[i];
+        seconds += TASK_STEP_CHANGE_S + (step->eval_s ? step->eval_s : task->limits.eval_s) +
+                   (step->files.count || step->setup.count ? task->limits.init_s : 0);
+    }
+    return seconds;
+}
 
 const char *task_reward_dir(const struct task *task)
 {

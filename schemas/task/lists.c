@@ -197,6 +197,22 @@ bool task_read_solution_files(const struct task_place *place, const json_t *valu
     return read_file_set(place, value, &task->solution_files, &task->solution_file_count);
 }
 
+bool task_read_file_list(const struct task_place *place, const json_t *value)
+{
+    struct task_file_list *list = place_member(place);
+    return read_file_set(place, value, &list->each, &list->count);
+}
+
+void task_finish_files(struct task_file *files, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(files[i].path);
+        free(files[i].source);
+        free(files[i].content);
+    }
+    free(files);
+}
+
 /* ---- texts --------------------------------------------------------------------------------- */
 
 enum { TEXT_MAX = 65536 };
@@ -228,6 +244,12 @@ bool task_read_setup(const struct task_place *place, const json_t *value)
 {
     struct task *task = place->base;
     return place_read_texts(place, value, TEXT_MAX, &task->setup, &task->setup_count);
+}
+
+bool task_read_commands(const struct task_place *place, const json_t *value)
+{
+    struct task_text_list *list = place_member(place);
+    return place_read_texts(place, value, TEXT_MAX, &list->each, &list->count);
 }
 
 bool task_read_solution_commands(const struct task_place *place, const json_t *value)

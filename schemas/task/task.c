@@ -32,8 +32,8 @@ bool task_is_shaped(const struct task *task)
 static bool check_messages(const struct task *task, struct refusal *no)
 {
     if (task->message_count == 0)
-        return samples_nothing(task) ||
-               refuse(no, REFUSAL_MISSING_FIELD, "prompt", "prompt is missing, or messages in its place");
+        return task->step_count > 0 || samples_nothing(task) ||
+               refuse(no, REFUSAL_MISSING_FIELD, "prompt", "prompt is missing, or messages or steps in its place");
     if (strcmp(task->messages[task->message_count - 1].role, "user") != 0)
         return refuse(no, REFUSAL_BAD_TASK, "messages", "the last of messages must be the user's");
     return true;
@@ -56,8 +56,16 @@ static bool check_shaping(const struct task *task, struct refusal *no)
                   "shaping.max_tokens changes a reward, and eval.kind none gives none");
 }
 
+static bool step_has_solution(const struct task_step *step)
+{
+    return step->solution.answer || step->solution.commands.count > 0 || step->solution.files.count > 0;
+}
+
 bool task_has_solution(const struct task *task)
 {
+    for (size_t i = 0; i < task->step_count; i++)
+        if (step_has_solution(&task->steps[i]))
+            return true;
     return task->solution_answer || task->solution_command_count > 0 || task->solution_file_count > 0 ||
            (task_evaluator_has(task, TASK_EVALUATOR_HAS_ANSWER) && (task->eval_answer || task->eval_answer_count > 0));
 }
@@ -146,8 +154,8 @@ static bool read_task(struct task *task, const json_t *json, struct refusal *no)
 {
     return task_begin(task, no) && task_read_object("", json, "", task, no) && task_settle_agent(task, no) &&
            check_messages(task, no) && task_check_evaluator(task, no) && task_check_judge(task, no) &&
-           task_check_swe(task, no) && check_solution(task, no) && check_shaping(task, no) &&
-           task_check_build(task, no);
+           task_check_swe(task, no) && task_check_steps(task, no) && check_solution(task, no) &&
+           check_shaping(task, no) && task_check_build(task, no);
 }
 
 struct task *task_parse(struct slice json, struct refusal *no)
@@ -162,16 +170,6 @@ struct task *task_parse(struct slice json, struct refusal *no)
     }
     json_decref(loaded);
     return task;
-}
-
-static void finish_files(struct task_file *files, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        free(files[i].path);
-        free(files[i].source);
-        free(files[i].content);
-    }
-    free(files);
 }
 
 void task_destroy(struct task *task)
@@ -205,9 +203,10 @@ void task_destroy(struct task *task)
         free(task->handlers[i].command);
     }
     free(task->handlers);
-    finish_files(task->files, task->file_count);
-    finish_files(task->eval_files, task->eval_file_count);
-    finish_files(task->solution_files, task->solution_file_count);
+    task_finish_steps(task);
+    task_finish_files(task->files, task->file_count);
+    task_finish_files(task->eval_files, task->eval_file_count);
+    task_finish_files(task->solution_files, task->solution_file_count);
     char *texts[] = {task->id,
                      task->kind,
                      task->image,
@@ -224,6 +223,7 @@ void task_destroy(struct task *task)
                      task->eval_sandbox,
                      task->policy,
                      task->limits.on_stale,
+                     task->steps_reward,
                      task->agent_engine,
                      task->eval_extract,
                      task->eval_normalize,

@@ -24,6 +24,11 @@ enum {
     TASK_STATUSES_MAX = 16,
     TASK_ANSWERS_MAX = 64,
     TASK_HANDLERS_MAX = 8,
+    TASK_STEPS_MAX = 256,
+    TASK_STEP_NAME_MAX = 58, /* "step.NAME" is a part of a verdict */
+    TASK_STEP_CHANGE_S = 10, /* what opening and closing an evaluation of a step may take */
+    TASK_REWARDS_MAX = 64,
+    TASK_REWARD_NAME_MAX = 63,
     TASK_TESTS_MAX = 4096,
     TASK_TEST_NAMES_MAX = 32768,
     TASK_EXPECTED_TESTS_MAX = 16384,
@@ -61,6 +66,46 @@ struct task_file {
 struct task_variables {
     char **each; /* "NAME=VALUE" */
     size_t count, bytes;
+};
+
+struct task_file_list {
+    struct task_file *each;
+    size_t count;
+};
+
+struct task_text_list {
+    char **each;
+    size_t count;
+};
+
+/* The least that a part of a verdict may be; "reward" is also the reward itself. */
+struct task_least {
+    char name[TASK_REWARD_NAME_MAX + 1];
+    double value;
+};
+
+struct task_least_list {
+    struct task_least *each;
+    size_t count;
+};
+
+struct task_step {
+    char *name, *prompt;
+    struct task_file_list files;
+    struct task_text_list setup;
+    struct {
+        struct task_file_list files;
+        struct task_text_list commands;
+        struct task_variables env;
+        char *answer;
+    } solution;
+    struct {
+        char *command; /* NULL: the task's */
+        struct task_file_list files;
+        struct task_variables env; /* no `each`: the task's */
+    } eval;
+    struct task_least_list min_reward; /* empty: none */
+    uint64_t run_s, eval_s;            /* 0: the task's */
 };
 
 /* A call that a replay makes. */
@@ -245,6 +290,10 @@ struct task {
     struct task_swe swe;
     struct task_judge judge; /* judge */
 
+    struct task_step *steps; /* in place of messages; steps.h */
+    size_t step_count;
+    char *steps_reward; /* "mean" or "final" */
+
     struct task_handler *handlers;
     size_t handler_count;
 
@@ -292,7 +341,7 @@ struct slice handler_built_in(enum handler_role role, size_t n);
 bool task_evaluator_reads_record(const struct task *task);
 /* Whether it is evaluated where the agent worked, by the run worker (eval.sandbox agent). */
 bool task_is_evaluated_there(const struct task *task);
-/* Seconds that a run job may take beyond limits.run_s, for what follows the agent in its sandbox. */
+/* Seconds that a run job may take beyond limits.run_s, for what is done in its sandbox beside the agent's work. */
 uint64_t task_after_run_s(const struct task *task);
 /* Whether it is evaluated by files that hold its rewards (eval.kind verifier). */
 bool task_has_verifier(const struct task *task);

@@ -56,6 +56,10 @@ bool task_read_user(const struct task_place *place, const json_t *value);
 bool task_read_directory(const struct task_place *place, const json_t *value);
 bool task_read_variables(const struct task_place *place, const json_t *value);
 bool task_read_setup(const struct task_place *place, const json_t *value);
+bool task_read_steps(const struct task_place *place, const json_t *value);
+bool task_read_file_list(const struct task_place *place, const json_t *value);
+bool task_read_commands(const struct task_place *place, const json_t *value);
+bool task_read_rewards(const struct task_place *place, const json_t *value);
 bool task_read_grants(const struct task_place *place, const json_t *value);
 bool task_read_build_grants(const struct task_place *place, const json_t *value);
 bool task_read_source(const struct task_place *place, const json_t *value);
@@ -90,6 +94,7 @@ struct task_place place_of_element(const struct task_place *list, size_t i);
 /* A list of texts of 1 to max bytes. */
 bool place_read_texts(const struct task_place *place, const json_t *value, double max, char ***texts, size_t *count);
 void task_finish_texts(char **texts, size_t count);
+void task_finish_files(struct task_file *files, size_t count);
 
 /* What the fields of eval.swe say together, and what is in the struct (task/swe.c). */
 bool task_check_swe(const struct task *task, struct refusal *no);
@@ -98,6 +103,10 @@ void task_finish_swe(struct task_swe *swe);
 /* What the fields of eval.judge say together, and frees them (task/judge.c). */
 bool task_check_judge(const struct task *task, struct refusal *no);
 void task_finish_judge(struct task_judge *judge);
+
+/* What steps and the rest say together, and frees them (task/steps.c). */
+bool task_check_steps(const struct task *task, struct refusal *no);
+void task_finish_steps(struct task *task);
 
 /* What the fields of build say together (task/build.c). */
 bool task_check_build(struct task *task, struct refusal *no);

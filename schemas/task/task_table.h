@@ -35,6 +35,10 @@ enum task_type {
     TASK_FILE_SOURCE, /* absolute, no ".." */
     TASK_FILE_MODE,
     TASK_SETUP,
+    TASK_STEPS,
+    TASK_FILE_LIST, /* a struct task_file_list */
+    TASK_COMMANDS,  /* a struct task_text_list */
+    TASK_REWARDS,   /* a struct task_least_list: a number, or an object of them */
     TASK_GRANTS,
     TASK_INIT_GRANTS,
     TASK_BUILD_GRANTS,

@@ -303,6 +303,10 @@ static void sandbox_run(struct job *job)
     struct engine *engine = NULL;
     const struct agent *built_in = agent_find(job->task->agent_kind), *agent = built_in ? built_in : &agent_handler;
     const bool needs_engine = built_in ? agent->needs_engine : task_needs_engine(job->task);
+    if (job->task->step_count > 0) {
+        job_set_outcome(job, OUTCOME_TASK, "this worker does no tasks with steps");
+        return;
+    }
     if ((!needs_engine || (engine = job_find_engine(job, "the agent"))) &&
         (!agent->needs_sandbox || open_run_sandbox(job, &stage)))
         run_agent(job, agent, engine, &stage);

@@ -36,6 +36,10 @@ REPLAY = {
 }
 SCRIPT = {"task": "script", "agent": {"script": [{"tool": "bash", "arguments": {"command": "ls"}, "result": "x", "status": 0}],
                                       "tools": ["bash", "think"]}, "eval": {"kind": "math", "answer": "4"}}
+STEPS = {"task": "steps", "eval": {"kind": "verifier", "sandbox": "agent", "files": [{"path": "/tests/a", "text": ""}]},
+         "steps": [{"name": "a", "prompt": "p", "files": {"f": "x"}, "setup": ["true"], "solution": {"commands": ["true"], "answer": "y"},
+                    "eval": {"command": "c", "files": {"/tests/b": ""}, "env": {"A": "1"}}, "min_reward": {"x": 0.5},
+                    "limits": {"run_s": 5, "eval_s": 6}}, {"name": "b", "prompt": "q", "min_reward": 1}], "steps_reward": "final"}
 STRANGE = [None, True, False, 0, 1, -1, 1.5, 1e20, 10**12, 2**62, "", "x", "a b", "a/b", "../x", "host", "docker://a/b:1", "debian:12",
            "ghcr.io/o/n@sha256:1", "oci:x", "library://a", "./a:b", "\x7f", "é" * 40, "x" * 200, [], [[]], ["x"], ["bash"],
            ["bash", "bash"], [0], [0, 0], [1], {}, {"x": 1}, {"path": "x"}, {"path": "a", "text": "b", "base64": ""}, "auto",
@@ -73,14 +77,14 @@ def without(value, path):
 
 def mutants(seed, count):
     chance = random.Random(seed)
-    for base in (TASK, FULL, REPLAY, SCRIPT):
+    for base in (TASK, FULL, REPLAY, SCRIPT, STEPS):
         yield base
         for path in places(base):
             if path:
                 yield without(base, path)
     while count:
         count -= 1
-        task = chance.choice((TASK, FULL, FULL, REPLAY, SCRIPT))
+        task = chance.choice((TASK, FULL, FULL, REPLAY, SCRIPT, STEPS))
         for _ in range(chance.choice((1, 1, 1, 2, 3))):
             path = chance.choice([path for path in places(task) if path])
             kind = chance.randrange(5)

@@ -25,7 +25,11 @@ static void put_at(struct buffer *out, const char *path, struct slice value)
         buffer_printf(out, "\"handlers\":[{\"%s\":%.*s}]", path + 11, SLICE_ARG(value));
     else if (strncmp(path, "eval.judge.criteria[].", 22) == 0)
         buffer_printf(out, "\"eval\":{\"judge\":{\"criteria\":[{\"%s\":%.*s}]}}", path + 22, SLICE_ARG(value));
-    else if (dot) {
+    else if (strncmp(path, "steps[].", 8) == 0) {
+        buffer_append_str(out, "\"steps\":[{");
+        put_at(out, path + 8, value);
+        buffer_append_str(out, "}]");
+    } else if (dot) {
         buffer_printf(out, "\"%.*s\":{", (int)(dot - path), path);
         put_at(out, dot + 1, value);
         buffer_append_str(out, "}");
@@ -75,8 +79,9 @@ static void put_measure(struct buffer *out, const struct task_row *row, double n
                    row->type == TASK_ANSWERS || row->type == TASK_FAIL_TO_PASS || row->type == TASK_PASS_TO_PASS ||
                    row->type == TASK_PROTECTED || row->type == TASK_HIDDEN || row->type == TASK_JUDGE_FILES ||
                    row->type == TASK_CRITERIA || row->type == TASK_CHOICES || row->type == TASK_SOLUTION_FILES ||
-                   row->type == TASK_SOLUTION_COMMANDS;
-    if (row->type == TASK_VARIABLES || row->type == TASK_EXPECTED_TESTS) {
+                   row->type == TASK_SOLUTION_COMMANDS || row->type == TASK_STEPS || row->type == TASK_FILE_LIST ||
+                   row->type == TASK_COMMANDS;
+    if (row->type == TASK_VARIABLES || row->type == TASK_EXPECTED_TESTS || row->type == TASK_REWARDS) {
         buffer_append_str(out, "{");
         for (double k = 0; k < n; k++)
             buffer_printf(out, "%s\"A%.0f\":\"\"", k ? "," : "", k);

@@ -527,6 +527,36 @@ def _read_criteria(row: Row, value: Any, shown: str, told: Told) -> None:
     told[row.path] = criteria
 
 
+# ---- steps ---------------------------------------------------------------------------------------------
+
+
+def _read_steps(row: Row, value: Any, shown: str, told: Told) -> None:
+    steps: List[Told] = []
+    for i, step in enumerate(_list(row, value, shown)):
+        one: Told = {}
+        read_object("steps[]", step, f"{shown}[{i}]", one)
+        name = one["steps[].name"]
+        if any(name == other["steps[].name"] for other in steps):
+            raise TaskError("bad-task", f"{shown}[{i}]", f"{shown}[{i}]: the name {name} is given twice")
+        steps.append(one)
+    told["steps"] = steps
+
+
+_REWARD_NAME = 63
+
+
+def _read_rewards(row: Row, value: Any, shown: str, told: Told) -> None:
+    if isinstance(value, dict):
+        _bounds(row, len(value), " elements", shown)
+    for name, least in (value if isinstance(value, dict) else {"reward": value}).items():
+        size = len(name.encode())
+        if not isinstance(least, (int, float)) or isinstance(least, bool):
+            raise _type(shown, "a number, or an object of names and numbers")
+        if not 0 < size <= _REWARD_NAME:
+            raise TaskError("too-large" if size else "too-small", shown,
+                            f"{shown} has a name of {size} bytes, 1 to {_REWARD_NAME} are possible")
+
+
 # ---- objects --------------------------------------------------------------------------------------------
 
 
@@ -575,6 +605,7 @@ _READERS: Dict[str, Reader] = {
     "EVAL_FILES": _read_files, "SOLUTION_FILES": _read_files, "SOLUTION_COMMANDS": _read_setup, "FILE_TEXT": _read_file_text, "FILE_BASE64": _read_file_base64,
     "FILE_SOURCE": _read_file_source, "FILE_MODE": _read_file_mode, "SETUP": _read_setup, "GRANTS": _read_grants, "EVAL_GRANTS": _read_grants,
     "INIT_GRANTS": _read_grants, "BUILD_GRANTS": _read_grants, "SOURCE": _read_source,
+    "STEPS": _read_steps, "FILE_LIST": _read_files, "COMMANDS": _read_setup, "REWARDS": _read_rewards,
     "STATUSES": _read_statuses, "ANSWERS": _read_setup, "FAIL_TO_PASS": _read_names, "PASS_TO_PASS": _read_names, "PROTECTED": _read_names,
     "EXPECTED_TESTS": _read_expected, "HIDDEN": _read_hidden, "TESTS": _read_tests, "HANDLERS": _read_handlers, "TOOLS": _read_tools,
     "JUDGE_FILES": _read_judge_files, "CRITERIA": _read_criteria, "CHOICES": _read_choices,

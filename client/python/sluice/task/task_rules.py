@@ -10,6 +10,7 @@ import math
 import re
 from typing import Any, List
 
+from .step_rules import check_steps, have_commands, have_solution
 from .task_fields import DEFAULTS, EVAL_RULES, EVALUATORS, OBJECTS, TASK_BYTES, TASK_VALUES, TaskError, Told, parse_json, read_object
 
 __all__ = ["OBJECTS", "TASK_BYTES", "TaskError", "check_task", "parse_json"]
@@ -58,9 +59,9 @@ def _check_agent(kind: str, told: Told) -> None:
 def _check_messages(kind: str, told: Told) -> None:
     messages = told.get("messages")
     if not messages:
-        if told.get("kind") == "noop" or kind in ("none", "replay", "oracle") or told.get("agent.engine") == "none":
+        if told.get("steps") or told.get("kind") == "noop" or kind in ("none", "replay", "oracle") or told.get("agent.engine") == "none":
             return
-        raise TaskError("missing-field", "prompt", "prompt is missing, or messages in its place")
+        raise TaskError("missing-field", "prompt", "prompt is missing, or messages or steps in its place")
     if messages[-1] != "user":
         raise TaskError("bad-task", "messages", "the last of messages must be the user's")
 
@@ -105,6 +106,7 @@ def _check_eval(told: Told) -> None:
     for rule in EVAL_RULES:
         field, of = rule.field, rule.evaluators
         given = bool(told.get(field)) and str(told[field]) != DEFAULTS.get(field)
+        given |= field == "eval.command" and kind in EVALUATORS and have_commands(told)
         applies = kind in of.split("|")
         if not given and kind in rule.required.split("|"):
             raise TaskError("missing-field", field, f"{field} is missing; eval.kind {kind} requires it")
@@ -199,7 +201,7 @@ def _check_swe(told: Told) -> None:
 
 
 def _check_solution(kind: str, told: Told) -> None:
-    if kind != "oracle" or told.get("kind") == "noop" or any(told.get(f"solution.{of}") for of in ("files", "commands", "answer")):
+    if kind != "oracle" or told.get("kind") == "noop" or have_solution(told) or any(told.get(f"solution.{of}") for of in ("files", "commands", "answer")):
         return
     if told.get("eval.kind") not in ("math", "choice", "exact"):
         raise TaskError("missing-field", "solution", "solution is missing; agent.kind oracle does what it says, or says "
@@ -245,8 +247,9 @@ def check_task(text: str, value: Any) -> None:
     _check_agent(kind, told)
     _check_messages(kind, told)
     _check_eval(told)
-    _check_swe(told)
     _check_judge(kind, told)
+    _check_swe(told)
+    check_steps(kind, told)
     _check_solution(kind, told)
     _check_shaping(kind, told)
     _check_build(told)

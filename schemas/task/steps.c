@@ -1,0 +1,168 @@
+/* steps: how they are read, and what they and the rest of a task say together. */
+#include "schemas/task/steps.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/base/text.h"
+#include "schemas/task/evaluators.h"
+#include "schemas/task/task_read.h"
+
+/* ---- reading ---------------------------------------------------------------------------------- */
+
+static bool is_named_before(const struct task *task, const struct task_step *step)
+{
+    for (const struct task_step *other = task->steps; other < step; other++)
+        if (strcmp(other->name, step->name) == 0)
+            return true;
+    return false;
+}
+
+bool task_read_steps(const struct task_place *place, const json_t *value)
+{
+    struct task *task = place->base;
+    if (!place_check_list(place, value) ||
+        !place_make_list(place, json_array_size(value), sizeof(*task->steps), &task->steps))
+        return false;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        struct task_place element = place_of_element(place, i);
+        struct task_step *step = &task->steps[task->step_count++];
+        if (!task_read_object("steps[]", json_array_get(value, i), element.shown, step, place->no))
+            return false;
+        if (is_named_before(task, step))
+            return refuse(place->no, REFUSAL_BAD_TASK, element.shown, "%s: the name %s is given twice", element.shown,
+                          step->name);
+    }
+    return true;
+}
+
+static bool add_least(const struct task_place *place, const char *name, const json_t *value,
+                      struct task_least_list *list)
+{
+    struct task_least *least = &list->each[list->count];
+    const size_t len = strlen(name);
+    if (!json_is_number(value))
+        return place_wrong_type(place, "a number, or an object of names and numbers");
+    if (len == 0 || len > TASK_REWARD_NAME_MAX)
+        return refuse(place->no, len ? REFUSAL_TOO_LARGE : REFUSAL_TOO_SMALL, place->shown,
+                      "%s has a name of %zu bytes, 1 to %d are possible", place->shown, len, TASK_REWARD_NAME_MAX);
+    memcpy(least->name, name, len + 1);
+    least->value = json_number_value(value);
+    list->count++;
+    return true;
+}
+
+bool task_read_rewards(const struct task_place *place, const json_t *value)
+{
+    struct task_least_list *list = place_member(place);
+    const char *name;
+    json_t *one;
+    const size_t count = json_is_object(value) ? json_object_size(value) : 1;
+    if ((json_is_object(value) && !place_check_bounds(place, (double)count, " elements")) ||
+        !place_make_list(place, count, sizeof(*list->each), &list->each))
+        return false;
+    if (!json_is_object(value))
+        return add_least(place, "reward", value, list);
+    json_object_foreach((json_t *)(uintptr_t)value, name, one) if (!add_least(place, name, one, list)) return false;
+    return true;
+}
+
+static void finish_step(struct task_step *step)
+{
+    task_finish_files(step->files.each, step->files.count);
+    task_finish_texts(step->setup.each, step->setup.count);
+    task_finish_files(step->solution.files.each, step->solution.files.count);
+    task_finish_texts(step->solution.commands.each, step->solution.commands.count);
+    task_finish_texts(step->solution.env.each, step->solution.env.count);
+    task_finish_files(step->eval.files.each, step->eval.files.count);
+    task_finish_texts(step->eval.env.each, step->eval.env.count);
+    free(step->min_reward.each);
+    free(step->solution.answer);
+    free(step->eval.command);
+    free(step->name);
+    free(step->prompt);
+}
+
+void task_finish_steps(struct task *task)
+{
+    for (size_t i = 0; i < task->step_count; i++)
+        finish_step(&task->steps[i]);
+    free(task->steps);
+}
+
+/* ---- what they and the rest say together ---------------------------------------------------------- */
+
+/* What each step has of its own. */
+static bool check_alone(const struct task *task, struct refusal *no)
+{
+    if (task->message_count > 0)
+        return refuse(no, REFUSAL_AMBIGUOUS, "steps",
+                      "only one of prompt, messages and steps may be given: each step has a prompt of its own");
+    if (task->solution_answer || task->solution_command_count || task->solution_file_count || task->solution_env.count)
+        return refuse(no, REFUSAL_AMBIGUOUS, "solution",
+                      "solution goes without steps: each step has its own, as steps[].solution");
+    return strcmp(task->agent_kind, "replay") != 0 ||
+           refuse(no, REFUSAL_BAD_TASK, "agent.kind",
+                  "agent.kind replay goes without steps: nothing says which of its calls are of which step");
+}
+
+/* It must be one that can judge where the agent works. */
+static bool check_evaluator(const struct task *task, struct refusal *no)
+{
+    if (task_evaluator_is_built_in(task) && !text_is_one_of(task->eval_kind, "command|verifier"))
+        return refuse(no, REFUSAL_BAD_TASK, "eval.kind",
+                      "eval.kind %s does not go with steps: each is evaluated where the agent works, by command, "
+                      "verifier or an evaluator of a handler",
+                      task->eval_kind);
+    return task_is_evaluated_there(task) ||
+           refuse(no, REFUSAL_BAD_TASK, "eval.sandbox",
+                  "eval.sandbox must be agent where there are steps: each is evaluated where the agent works");
+}
+
+static bool is_below_tests(const struct task_file *file)
+{
+    static const size_t len = sizeof(TASK_STEP_TESTS) - 1;
+    return strncmp(file->path, TASK_STEP_TESTS, len) == 0 &&
+           (file->path[len] == '/' || (file->source && file->path[len] == '\0'));
+}
+
+static bool check_files(const char *field, const struct task_file *files, size_t count, struct refusal *no)
+{
+    char path[sizeof(no->field)];
+    for (size_t i = 0; i < count; i++) {
+        snprintf(path, sizeof(path), "%.90s[%zu].path", field, i);
+        if (!is_below_tests(&files[i]))
+            return refuse(no, REFUSAL_BAD_TASK, path,
+                          "%s must be below " TASK_STEP_TESTS " where there are steps: the agent of the next step must "
+                          "not find it, and that directory is taken away",
+                          path);
+    }
+    return true;
+}
+
+static bool check_step(const struct task *task, size_t i, struct refusal *no)
+{
+    const struct task_step *step = &task->steps[i];
+    char field[64];
+    snprintf(field, sizeof(field), "steps[%zu].eval.command", i);
+    if (step->eval.command && !task_evaluator_is_built_in(task))
+        return refuse(no, REFUSAL_BAD_TASK, field, "%s goes with eval.kind command|verifier, and this task's is %s",
+                      field, task->eval_kind);
+    snprintf(field, sizeof(field), "steps[%zu].eval.files", i);
+    return check_files(field, step->eval.files.each, step->eval.files.count, no);
+}
+
+bool task_check_steps(const struct task *task, struct refusal *no)
+{
+    if (task->step_count == 0)
+        return strcmp(task->steps_reward, "mean") == 0 ||
+               refuse(no, REFUSAL_BAD_TASK, "steps_reward", "steps_reward goes with steps, and this task has none");
+    if (!check_alone(task, no) || !check_evaluator(task, no) ||
+        !check_files("eval.files", task->eval_files, task->eval_file_count, no))
+        return false;
+    for (size_t i = 0; i < task->step_count; i++)
+        if (!check_step(task, i, no))
+            return false;
+    return true;
+}
