@@ -291,8 +291,20 @@ static void write_tests(FILE *out, const struct sluice_tests *tests)
     fputs("]}", out);
 }
 
-static void write_verdict(FILE *out, const struct sluice_trajectory *t)
+static void reward_member(FILE *out, const char *name, const struct sluice_trajectory *t, double reward)
 {
+    if (t->has_reward)
+        number_member(out, name, reward);
+    else
+        fprintf(out, ", \"%s\": null", name);
+}
+
+void json_verdict(FILE *out, const struct sluice_trajectory *t)
+{
+    member(out, "outcome", t->outcome);
+    fprintf(out, ", \"trainable\": %s", t->trainable ? "true" : "false");
+    reward_member(out, "reward", t, t->reward);
+    reward_member(out, "raw_reward", t, t->raw_reward);
     fputs(", \"parts\": [", out);
     for (size_t i = 0; i < t->part_count; i++) {
         fputs(i ? ", {\"name\": " : "{\"name\": ", out);
@@ -317,14 +329,6 @@ static void write_verdict(FILE *out, const struct sluice_trajectory *t)
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-static void reward_member(FILE *out, const char *name, const struct sluice_trajectory *t, double reward)
-{
-    if (t->has_reward)
-        number_member(out, name, reward);
-    else
-        fprintf(out, ", \"%s\": null", name);
-}
-
 /* Of its group and its task. */
 static void write_origin(FILE *out, const struct sluice_trajectory *t)
 {
@@ -348,11 +352,7 @@ static void write_facts(FILE *out, const struct sluice_trajectory *t)
     member(out, "task", t->task);
     count_member(out, "sample", t->sample);
     count_member(out, "attempt", t->attempt);
-    member(out, "outcome", t->outcome);
-    fprintf(out, ", \"trainable\": %s", t->trainable ? "true" : "false");
-    reward_member(out, "reward", t, t->reward);
-    reward_member(out, "raw_reward", t, t->raw_reward);
-    write_verdict(out, t);
+    json_verdict(out, t);
     write_origin(out, t);
     member(out, "end", t->end);
     fprintf(out, ", \"truncated\": %s", t->truncated ? "true" : "false");

@@ -15,6 +15,8 @@ void json_text(FILE *out, const char *text);
 void json_line(FILE *out, const char *json);
 /* A double as the shortest of 15 and 17 digits that reads back the same. */
 void json_number(FILE *out, double number);
+/* , "outcome": ..., "reward": ..., its parts, metrics and tests: members of an object that has begun. */
+void json_verdict(FILE *out, const struct sluice_trajectory *trajectory);
 /* {"stream": ..., "traces": [{"token_ids": [...], ...}], ...} and a newline. */
 void json_trajectory(FILE *out, const struct sluice_trajectory *trajectory);
 

@@ -14,7 +14,7 @@
 #include "schemas/task/task.h"
 
 #define BOM "\xef\xbb\xbf" /* which some editors put before the first line */
-enum { BOM_LEN = 3, HASH_DIGITS = 10, PREFIX_MAX = 24, ID_MAX = 56 };
+enum { BOM_LEN = 3, HASH_DIGITS = 10, PREFIX_MAX = 24, ID_MAX = 56, READ_BYTES = 65536 };
 
 static bool add_line(struct tasks_file *tasks, const struct task_line *line)
 {
@@ -67,26 +67,61 @@ static bool take_line(struct tasks_file *tasks, struct slice text, size_t line, 
     return false;
 }
 
-static bool read_lines(struct tasks_file *tasks, FILE *file, unsigned samples)
+static bool read_all(FILE *file, struct buffer *ret)
 {
-    AUTO_FREE char *line = NULL;
-    size_t size = 0, nr = 0;
-    ssize_t len;
-    errno = 0;
-    while ((len = getline(&line, &size, file)) >= 0) {
-        while (len > 0 && strchr(" \t\r\n", line[len - 1]))
-            len--;
-        const size_t mark = nr++ == 0 && len >= BOM_LEN && memcmp(line, BOM, BOM_LEN) == 0 ? BOM_LEN : 0;
-        if ((size_t)len > mark && !take_line(tasks, slice_of(line + mark, (size_t)len - mark), nr, samples)) {
-            cli_say("out of memory");
-            return false;
-        }
-    }
-    if (ferror(file) || errno == ENOMEM) {
-        cli_say("cannot read %s: %s", tasks->path, strerror(errno));
+    size_t got;
+    do {
+        uint8_t *room = buffer_reserve(ret, READ_BYTES);
+        got = room ? fread(room, 1, READ_BYTES, file) : 0;
+        ret->len += got;
+    } while (got > 0);
+    return !ferror(file) && !ret->failed;
+}
+
+static struct slice without_mark(struct slice text)
+{
+    const size_t len = text.len >= BOM_LEN && memcmp(text.data, BOM, BOM_LEN) == 0 ? BOM_LEN : 0;
+    return slice_of(text.data + len, text.len - len);
+}
+
+/* Whether the text is one object, written over several lines. */
+static bool is_one_object(struct slice text)
+{
+    const struct slice whole = text_trim(text);
+    if (whole.len > TASK_LINE_BYTES_MAX || !memchr(whole.data, '\n', whole.len))
         return false;
+    json_t *object = json_loadb((const char *)whole.data, whole.len, JSON_ALLOW_NUL, NULL);
+    const bool is_one = json_is_object(object);
+    json_decref(object);
+    return is_one;
+}
+
+static bool take_lines(struct tasks_file *tasks, struct slice text, unsigned samples)
+{
+    for (size_t nr = 1; text.len; nr++) {
+        const uint8_t *end = memchr(text.data, '\n', text.len);
+        const size_t len = end ? (size_t)(end - text.data) + 1 : text.len;
+        const struct slice line = text_trim_right(slice_of(text.data, len));
+        text = slice_of(text.data + len, text.len - len);
+        if (line.len && !take_line(tasks, line, nr, samples))
+            return false;
     }
     return true;
+}
+
+static bool read_lines(struct tasks_file *tasks, FILE *file, unsigned samples)
+{
+    AUTO_BUFFER all = {0};
+    errno = 0;
+    if (!read_all(file, &all)) {
+        cli_say("cannot read %s: %s", tasks->path, all.failed ? "out of memory" : strerror(errno));
+        return false;
+    }
+    const struct slice text = without_mark(buffer_peek(&all));
+    if (is_one_object(text) ? take_line(tasks, text_trim(text), 1, samples) : take_lines(tasks, text, samples))
+        return true;
+    cli_say("out of memory");
+    return false;
 }
 
 bool tasks_read(struct tasks_file *tasks, const char *path, unsigned samples)

@@ -7,13 +7,16 @@
 #include "common/base/cleanup.h"
 #include "schemas/task/task.h"
 
+#define BOM "\xef\xbb\xbf" /* which some editors put before the first row */
+
 bool grading_read(const struct grading_options *options, const char *kind, struct grade_options *ret,
                   const char **ret_why)
 {
     *ret = (struct grade_options){.relative = options->tolerance, .absolute = options->tolerance_absolute};
     *ret_why = NULL;
     if (!grade_kind_parse(kind, &ret->kind))
-        *ret_why = "it judges math, choice or exact, and no other kind";
+        *ret_why =
+            "it judges math, choice or exact; sluice grade --task FILE has any evaluator judge what an agent left";
     else if (!extract_parse(options->extract, &ret->extract))
         *ret_why = "--extract is one of auto, box, hashes, answer, number, letter and all";
     else if (!normalize_parse(options->normalize, &ret->normalize))
@@ -102,10 +105,10 @@ static enum grading_status judge_rows(const struct grade_options *how, const cha
     size_t size = 0, number = 0;
     enum grading_status worst = GRADING_RIGHT;
     for (ssize_t len; (len = getline(&line, &size, in)) > 0;) {
-        number++;
-        if (line[0] == '\n')
+        const size_t mark = number++ == 0 && strncmp(line, BOM, strlen(BOM)) == 0 ? strlen(BOM) : 0;
+        if (line[mark] == '\n')
             continue;
-        enum grading_status status = judge_row(how, line, (size_t)len, number, out);
+        enum grading_status status = judge_row(how, line + mark, (size_t)len - mark, number, out);
         worst = status > worst ? status : worst;
     }
     if (!ferror(in))

@@ -15,8 +15,6 @@ static int run_image(const struct invocation *in) { return exec_sibling(in, "slu
 
 static int run_verify(const struct invocation *in) { return exec_sibling(in, "sluice-verify", "workers"); }
 
-static int run_grade(const struct invocation *in) { return exec_sibling(in, "sluice-grade", "workers"); }
-
 static int run_simulate(const struct invocation *in) { return exec_sibling(in, "sluice-simulate", "broker"); }
 
 static int run_doctor(const struct invocation *in)
@@ -68,21 +66,6 @@ const struct command command_verify = {
                     "sluice verify train.jsonl --engine http://127.0.0.1:8080 --plot train.svg\n",
     .passes_on = true,
     .run = run_verify,
-};
-
-const struct command command_grade = {
-    COMMAND_LINE("grade"),
-    .line.arguments = "math|choice|exact --answer TEXT --text TEXT ...",
-    .line.brief = "Judges an answer as the evaluators math, choice and exact do (the program sluice-grade)",
-    .line.doc =
-        "Says in one line whether the answer in a text is right, and why; of a file of rows, a line of JSON each.\n"
-        "docs/tasks.md has the rules. Needs no broker. All that follows goes to sluice-grade; 'sluice grade "
-        "--help' is\n"
-        "its help.\n",
-    .line.example = "sluice grade math --answer '\\frac12' --text 'so it is \\boxed{0.5}'\n"
-                    "sluice grade choice --rows answers.jsonl > verdicts.jsonl\n",
-    .passes_on = true,
-    .run = run_grade,
 };
 
 const struct command command_simulate = {

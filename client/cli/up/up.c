@@ -11,6 +11,8 @@
 #include "client/cli/siblings.h"
 #include "common/base/url.h"
 
+#define NO_BREAKER "1000000" /* faults: as good as never */
+
 static const char any_address[] = "0.0.0.0";
 
 enum {
@@ -52,6 +54,7 @@ static void plan_addresses(struct up *up)
     if (options->ipc)
         snprintf(up->url, sizeof(up->url), "ipc://%s/front", options->ipc);
     duration_format(options->grace_ms, up->grace, sizeof(up->grace));
+    snprintf(up->tries, sizeof(up->tries), "%llu", (unsigned long long)options->tries);
 }
 
 /* As sluice-worker chooses it. */
@@ -86,6 +89,10 @@ static void plan_broker(struct up *up)
     if (up->allow_plaintext)
         child_add(broker, "--allow-plaintext");
     add_option(broker, "--store", up->store_path);
+    if (up->options->tries) {
+        add_option(broker, "--infra-budget", up->tries);
+        add_option(broker, "--breaker-faults", NO_BREAKER);
+    }
 }
 
 static void plan_stages(struct up *up)
@@ -234,6 +241,11 @@ static const struct option options[] = {
     {"grace", OPTION_DURATION, offsetof(struct up_options, grace_ms), "TIME",
      "When stopping, jobs that run get so long to end; then they wait for the next start.", .preset = 2000, .min = 0,
      .max = 86400000},
+    {"tries", OPTION_NUMBER, offsetof(struct up_options, tries), "N",
+     "How often a job is tried for which the service is to blame; with it no engine or image is suspended, so that "
+     "what "
+     "is wrong shows at once.",
+     .standard = "8, and they are suspended", .min = 1, .max = 1000},
     {"bind", OPTION_TEXT, offsetof(struct up_options, bind), "ADDRESS",
      "The address that clients and other nodes' workers reach. Any other than this machine's own "
      "wants --keys.",

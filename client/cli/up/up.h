@@ -13,7 +13,7 @@ struct up_options {
     struct texts engines, judges, grants, images, image_names, task_dirs, handlers;
     const char *data, *bind, *ipc, *ready_file, *keys, *search, *search_key, *sandbox;
     bool with_parent;
-    uint64_t front, init, run, eval, slots, init_slots, run_slots, eval_slots, grace_ms;
+    uint64_t front, init, run, eval, slots, init_slots, run_slots, eval_slots, grace_ms, tries;
 };
 
 struct up_stage {
@@ -34,7 +34,7 @@ struct up {
     char store_path[4200];                  /* where the workers find it too, and the broker tidies up */
     char worker_key[4096], admin_key[4096]; /* --keys: two keys of its own */
     bool allow_plaintext;
-    char bind[256], url[300], front[8], sink[8], feed[8], grace[64]; /* arguments of children */
+    char bind[256], url[300], front[8], sink[8], feed[8], grace[64], tries[24]; /* arguments of children */
     struct up_stage stages[3];
     struct child *children; /* the broker, then the workers */
     size_t child_count;

@@ -49,7 +49,7 @@ static void one_answer_is_one_sentence(void **state)
 static void each_row_is_a_line_also_one_that_is_none(void **state)
 {
     (void)state;
-    static const char rows[] = "{\"text\":\"(B)\",\"answer\":\"B\"}\n"
+    static const char rows[] = "\xef\xbb\xbf{\"text\":\"(B)\",\"answer\":\"B\"}\n"
                                "\n"
                                "{\"text\":\"(B)\",\"answers\":[\"A\",\"C\"]}\n"
                                "{\"answer\":\"B\"}\n"
