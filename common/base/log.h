@@ -2,7 +2,7 @@
  * log.h - programs log, libraries do not. One line an event on stderr:
  *     2026-11-21T04:00:00.000Z broker info worker.lost worker=w3 jobs=2 action=requeued
  * The id (the fourth word) is stable and can be searched for; the rest is key=value,
- * of which nothing can begin another line or steer a terminal (tame.h).
+ * of which nothing can begin another line or steer a terminal (text.h: text_sanitize).
  */
 #ifndef SLUICE_COMMON_BASE_LOG_H
 #define SLUICE_COMMON_BASE_LOG_H

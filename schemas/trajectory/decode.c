@@ -191,7 +191,7 @@ static bool decode_column(struct decoder *decoder, const struct record_field *fi
     return unpack(&column, *values) || refuse_here(decoder, REFUSAL_MALFORMED, "is damaged LZ4");
 }
 
-/* Of a column more: its rows are counted once all of it is read (check_columns.c). */
+/* Of a column more: its rows are counted once all of it is read (columns.c). */
 static bool decode_values(struct decoder *decoder, struct record_values *ret)
 {
     struct record_column column = {0};

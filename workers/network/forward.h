@@ -1,5 +1,5 @@
 /*
- * auth.h - one grant of one sandbox: the listener that its pid 1 made inside, whose connections
+ * forward.h - one grant of one sandbox: the listener that its pid 1 made inside, whose connections
  * are relayed to what the grant stands for and nowhere else. At most FORWARD_CONNECTIONS_MAX at one
  * time, a fiber each; more wait to be accepted. Owned by who opened it; on the loop's thread.
  */

@@ -1,6 +1,6 @@
 /*
  * activity.h - what a job's fiber is at, in words for people: the turn, the last tool, what it waits for. Whoever works
- * in the fiber says so where it happens; the worker tells the broker of those that changed (service/job_reports.h).
+ * in the fiber says so where it happens; the worker tells the broker of those that changed (service/load_reports.h).
  * In a fiber without one, and outside of fibers, nothing is noted.
  */
 #ifndef SLUICE_WORKERS_RUNTIME_ACTIVITY_H

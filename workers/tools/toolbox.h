@@ -4,7 +4,7 @@
 
 #include "workers/tools/tool.h"
 
-struct search; /* the worker's web search: search.h */
+struct search; /* the worker's web search: search_service.h */
 
 struct toolbox {
     struct sandbox *sandbox;          /* NULL: none */

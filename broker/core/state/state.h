@@ -10,8 +10,8 @@
  *   effects.c    what leaves the core
  *   state.c      this
  *
- * Structures are in queue/jobs.h, engines/engines.h, clients/streams.h and workers/workers.h; what all of
- * them hang from, and what only passes through, is here.
+ * Structures are in job.h, engine.h, stream.h, need.h and worker.h; what all of them hang from is here, and what only
+ * passes through in interface.h.
  */
 #ifndef SLUICE_BROKER_CORE_STATE_STATE_H
 #define SLUICE_BROKER_CORE_STATE_STATE_H

@@ -32,7 +32,7 @@ static const char *what_changed(const struct conversation *conversation)
 
 /*
  * `error` is what an engine's function returned last. What it told was told by who the engine's facts tell of now
- * (proving.h): ids and verdicts of another mean something else, and so do other log-probabilities.
+ * (engines/server/identity.h): ids and verdicts of another mean something else, and so do other log-probabilities.
  */
 static int refuse_another(const struct conversation *conversation, int error, struct fail *fail)
 {

@@ -1,5 +1,5 @@
 /*
- * tool_format_hermes.c - the form of the Hermes and Qwen models: schemas within <tools>, a call as JSON
+ * hermes.c - the form of the Hermes and Qwen models: schemas within <tools>, a call as JSON
  * within <tool_call>, a result within <tool_response>.
  *
  * Read with tolerance where the meaning is plain: text around the calls, a code fence within the

@@ -1,5 +1,5 @@
 /*
- * tool_format_json.h - calls as JSON: {"name": ..., "arguments": {...}}, as Hermes and Llama 3 have them. Pure.
+ * json.h - calls as JSON: {"name": ..., "arguments": {...}}, as Hermes and Llama 3 have them. Pure.
  */
 #ifndef SLUICE_WORKERS_AGENTS_FORMATS_JSON_H
 #define SLUICE_WORKERS_AGENTS_FORMATS_JSON_H

@@ -1,5 +1,5 @@
 /*
- * tool_format_llama.c - the form of the Llama 3 models (3.1 to 3.3, custom tools): a call is JSON with name
+ * llama.c - the form of the Llama 3 models (3.1 to 3.3, custom tools): a call is JSON with name
  * and parameters, as all of the reply or behind <|python_tag|>; several are separated by ';' or by
  * line ends. Results are plain text.
  *

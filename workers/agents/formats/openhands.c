@@ -1,5 +1,5 @@
 /*
- * tool_format_openhands.c - the form of OpenHands for models without calls of their own: <function=NAME> with
+ * openhands.c - the form of OpenHands for models without calls of their own: <function=NAME> with
  * parameters, one call a turn, at which reading stops; a result is a line that names the function, and
  * its text.
  *

@@ -1,5 +1,5 @@
 /*
- * tool_format_qwen_coder.c - the form of Qwen3-Coder, Qwen 3.5 and Nemotron 3: <function=NAME> within
+ * qwen_coder.c - the form of Qwen3-Coder, Qwen 3.5 and Nemotron 3: <function=NAME> within
  * <tool_call>, every value on lines of its own; a result within <tool_response>.
  *
  * Read with tolerance where the meaning is plain: text around the calls, a missing <tool_call> (these

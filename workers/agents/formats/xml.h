@@ -1,5 +1,5 @@
 /*
- * tool_format_xml.h - calls as tags without escapes: <function=NAME>, in it <parameter=NAME>value</parameter>,
+ * xml.h - calls as tags without escapes: <function=NAME>, in it <parameter=NAME>value</parameter>,
  * as Qwen3-Coder and OpenHands have them. A value's type is what the tool's schema says; a string is
  * kept byte for byte, but for the line ends of the tags. No value can hold </parameter>. Pure.
  */

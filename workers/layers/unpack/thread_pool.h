@@ -1,5 +1,5 @@
 /*
- * layers/pool.h - small files made by helpers, while the layer they come from is read on.
+ * thread_pool.h - small files made by threads, while the layer they come from is read on.
  *
  * Making a file costs a disk's file system more than all that is read for it, and in different
  * directories it can be done at once. Files gather in batches of one directory; a layer of no more

@@ -1,5 +1,5 @@
 /*
- * evaluators/math/compare.h - whether an answer is the task's, as trees: what the files that compare share. compare.c takes
+ * evaluators/math/compare/compare.h - whether an answer is the task's, as trees: what the files that compare share. compare.c takes
  * structures apart, compare_relations.c equations and inequalities, compare_values.c decides about expressions.
  *
  * Always the task's answer first: it decides what the other may be. Equality is not symmetric: an answer may not leave

@@ -1,4 +1,4 @@
-/* evaluators/math/compare_relations.h - equations, inequalities and the intervals they mean (compare.h). */
+/* evaluators/math/compare/compare_relations.h - equations, inequalities and the intervals they mean (compare.h). */
 #ifndef SLUICE_WORKERS_EVALUATORS_MATH_COMPARE_COMPARE_RELATIONS_H
 #define SLUICE_WORKERS_EVALUATORS_MATH_COMPARE_COMPARE_RELATIONS_H
 

@@ -1,4 +1,4 @@
-/* evaluators/math/compare_values.h - whether two expressions are one (compare.h). */
+/* evaluators/math/compare/compare_values.h - whether two expressions are one (compare.h). */
 #ifndef SLUICE_WORKERS_EVALUATORS_MATH_COMPARE_COMPARE_VALUES_H
 #define SLUICE_WORKERS_EVALUATORS_MATH_COMPARE_COMPARE_VALUES_H
 

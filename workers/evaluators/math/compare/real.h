@@ -1,5 +1,5 @@
 /*
- * evaluators/math/real.h - the value of a tree at a point (residue.h) as a complex number with a bound of its error. The
+ * evaluators/math/compare/real.h - the value of a tree at a point (residue.h) as a complex number with a bound of its error. The
  * bound is that of the first order, some times over. Roots of odd degree of numbers below 0 are real, as people mean them.
  */
 #ifndef SLUICE_WORKERS_EVALUATORS_MATH_COMPARE_REAL_H

@@ -1,5 +1,5 @@
 /*
- * evaluators/math/residue.h - the value of a tree, exactly and modulo a prime (field.h). Letters have a value that is
+ * evaluators/math/compare/residue.h - the value of a tree, exactly and modulo a prime (field.h). Letters have a value that is
  * random and the same in every run; what a letter is in `round` 1 is another number than in round 2.
  * False: it has no value, as 1/0, or the work allowed (fuel, in nodes) is used up.
  */

@@ -1,5 +1,5 @@
 /*
- * evaluators/math/number.h - a number as digits say it: exact where 128 bits hold it, modulo a prime however long it is,
+ * evaluators/math/parse/number.h - a number as digits say it: exact where 128 bits hold it, modulo a prime however long it is,
  * and approximately.
  */
 #ifndef SLUICE_WORKERS_EVALUATORS_MATH_PARSE_NUMBER_H
@@ -12,7 +12,7 @@ __extension__ typedef __int128 math_int128;
 struct math_number {
     bool is_exact, is_whole;  /* is_whole: without a point or an exponent */
     math_int128 above, below; /* when exact: reduced, below > 0 */
-    uint64_t residue;         /* math_field.h */
+    uint64_t residue;         /* field.h */
     long double approximate;  /* perhaps infinite */
     int last_power;           /* the last digit is worth 10 to this power */
     int places, significant;  /* digits after the point; digits from the first that is not 0 */

@@ -1,4 +1,4 @@
-/* evaluators/math/parse.h - from an answer's text to its tree. */
+/* evaluators/math/parse/parse.h - from an answer's text to its tree. */
 #ifndef SLUICE_WORKERS_EVALUATORS_MATH_PARSE_PARSE_H
 #define SLUICE_WORKERS_EVALUATORS_MATH_PARSE_PARSE_H
 

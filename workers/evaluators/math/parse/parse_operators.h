@@ -1,4 +1,4 @@
-/* evaluators/math/parse_operators.h - unions, sums, products and powers (parse_inside.h). */
+/* evaluators/math/parse/parse_operators.h - unions, sums, products and powers (parse_inside.h). */
 #ifndef SLUICE_WORKERS_EVALUATORS_MATH_PARSE_PARSE_OPERATORS_H
 #define SLUICE_WORKERS_EVALUATORS_MATH_PARSE_PARSE_OPERATORS_H
 

@@ -1,4 +1,4 @@
-/* evaluators/math/parse_units.h - the unit that follows a value: cm, \text{square feet}, m/s^2. */
+/* evaluators/math/parse/parse_units.h - the unit that follows a value: cm, \text{square feet}, m/s^2. */
 #ifndef SLUICE_WORKERS_EVALUATORS_MATH_PARSE_PARSE_UNITS_H
 #define SLUICE_WORKERS_EVALUATORS_MATH_PARSE_PARSE_UNITS_H
 

@@ -1,5 +1,5 @@
 /*
- * evaluators/math/scan.h - an answer in LaTeX, or as people type it, as tokens. What only steers how it looks
+ * evaluators/math/parse/scan.h - an answer in LaTeX, or as people type it, as tokens. What only steers how it looks
  * (\left, \!, $, \displaystyle, \mathbf, currency signs) is gone; \dfrac is frac, \leq and <= are one relation.
  *
  * A comma between digits is read in one of two ways. MATH_COMMA_SEPARATES: it separates. MATH_COMMA_GROUPS: outside of

@@ -1,5 +1,5 @@
 /*
- * evaluators/math/tree.h - an answer as a tree. math_parse() (parse.h) makes it, and math_tree_finish() frees all
+ * evaluators/math/parse/tree.h - an answer as a tree. math_parse() (parse.h) makes it, and math_tree_finish() frees all
  * of it. Bounded: MATH_DEPTH_MAX levels while it is made,
  * MATH_HEIGHT_MAX of the tree, three nodes a token; what goes through it fits into the stack of a fiber (256 KiB).
  */

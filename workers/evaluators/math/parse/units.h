@@ -1,4 +1,4 @@
-/* evaluators/math/units.h - units by one name: metre, meters and m are m. */
+/* evaluators/math/parse/units.h - units by one name: metre, meters and m are m. */
 #ifndef SLUICE_WORKERS_EVALUATORS_MATH_PARSE_UNITS_H
 #define SLUICE_WORKERS_EVALUATORS_MATH_PARSE_UNITS_H
 
