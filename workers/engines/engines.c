@@ -6,7 +6,7 @@
 #include "common/base/url.h"
 #include "workers/engines/dialects/dialects.h"
 #include "workers/engines/engine.h"
-#include "workers/engines/health.h"
+#include "workers/engines/engine_probe.h"
 #include "workers/engines/calls.h"
 #include "workers/engines/server/identity.h"
 #include "workers/engines/template/turn_templates.h"

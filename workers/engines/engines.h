@@ -42,7 +42,7 @@ struct engine_news {
     struct engine_use use;
     const char *tokenizer_digest, *template_digest; /* of what it serves; the second "": not known yet */
     bool is_other;                                  /* than was told last */
-    const struct engine_probe *probe;               /* NULL: none that is new (health.h) */
+    const struct engine_probe *probe;               /* NULL: none that is new (engine_probe.h) */
 };
 
 /*
@@ -56,7 +56,7 @@ void engines_tell_again(struct engines *engines);
 /* Whether a paused engine's calls are fewer than the broker was told: it waits for that. */
 bool engines_are_awaited(const struct engines *engines);
 
-/* ---- probes (health.h) ------------------------------------------------------------------------- */
+/* ---- probes (engine_probe.h) ------------------------------------------------------------------------- */
 
 /* Calls `ended` whenever a fiber of one has ended; those fibers are given up, and whether there is one. */
 void engines_on_probe(struct engines *engines, void (*ended)(void *arg), void *arg);

@@ -6,7 +6,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
-#include "workers/engines/health.h"
+#include "workers/engines/engine_probe.h"
 #include "workers/engines/engines.h"
 #include "workers/service/worker_inside.h"
 

@@ -1,7 +1,7 @@
 #include "workers/service/orders.h"
 
 #include "common/base/log.h"
-#include "workers/engines/health.h"
+#include "workers/engines/engine_probe.h"
 #include "workers/engines/calls.h"
 #include "workers/engines/engines.h"
 #include "workers/service/leave.h"

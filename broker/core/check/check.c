@@ -6,7 +6,7 @@
 #include "broker/core/check/check_faults.h"
 #include "broker/core/check/check_needs.h"
 #include "broker/core/core.h"
-#include "broker/core/engines/health.h"
+#include "broker/core/engines/probes.h"
 #include "broker/core/engines/load_sums.h"
 #include "broker/core/engines/policies.h"
 #include "broker/core/engines/policy.h"

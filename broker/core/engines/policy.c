@@ -11,7 +11,7 @@
  */
 #include "broker/core/engines/policy.h"
 #include "broker/core/engines/engines.h"
-#include "broker/core/engines/health.h"
+#include "broker/core/engines/probes.h"
 #include "broker/core/state/effects.h"
 #include "broker/core/state/state.h"
 

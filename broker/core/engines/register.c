@@ -2,7 +2,7 @@
 #include "broker/core/engines/register.h"
 #include "broker/core/engines/breaker.h"
 #include "broker/core/engines/engines.h"
-#include "broker/core/engines/health.h"
+#include "broker/core/engines/probes.h"
 #include "broker/core/engines/identity.h"
 #include "broker/core/engines/policies.h"
 #include "broker/core/engines/policy.h"

@@ -40,7 +40,7 @@ struct load_report {
 
 enum { PROBES_SILENT = 2 }; /* probes in a row without an answer, and an engine is silent */
 
-/* What run workers find who ask it how it is (core/engines/health.c). */
+/* What run workers find who ask it how it is (core/engines/probes.c). */
 struct probe {
     struct heap_node timer;    /* in core->probes while it is probed: when the next is due */
     uint32_t unanswered;       /* in a row */

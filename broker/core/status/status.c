@@ -5,7 +5,7 @@
 #include "broker/core/state/effects.h"
 #include "broker/core/state/state.h"
 #include "broker/core/status/bottleneck.h"
-#include "broker/core/status/health.h"
+#include "broker/core/status/service_health.h"
 #include "broker/core/status/lists.h"
 #include "broker/core/status/stages.h"
 #include "broker/core/status/view.h"

@@ -7,7 +7,7 @@
  * full, in proportion; more, one step at a time, while it is not.
  */
 #include "broker/core/workers/engine_load.h"
-#include "broker/core/engines/health.h"
+#include "broker/core/engines/probes.h"
 #include "broker/core/engines/load_sums.h"
 #include "broker/core/engines/policies.h"
 #include "broker/core/state/state.h"

@@ -5,7 +5,7 @@
  */
 #include "broker/core/workers/results.h"
 #include "broker/core/engines/engines.h"
-#include "broker/core/engines/health.h"
+#include "broker/core/engines/probes.h"
 #include "broker/core/engines/images.h"
 #include "broker/core/engines/policies.h"
 #include "broker/core/queue/failures.h"

@@ -4,7 +4,7 @@
  */
 #include "broker/core/workers/workers.h"
 #include "broker/core/engines/engines.h"
-#include "broker/core/engines/health.h"
+#include "broker/core/engines/probes.h"
 #include "broker/core/engines/load_sums.h"
 #include "broker/core/engines/policy.h"
 #include "broker/core/needs/offers.h"

@@ -28,7 +28,7 @@ FLOORS = [
     ("state", "state/state engines/identity engines/load_sums queue/free_workers needs/offers needs/needs needs/lines needs/missing workers/stall queue/fair_queue status/stages"),
     ("effects", "state/effects"),
     ("records", "streams/streams streams/quotas clients/admission streams/retention engines/breaker engines/engines engines/images "
-                "engines/health engines/placing engines/policies engines/policy queue/fencing_tokens queue/history "
+                "engines/probes engines/placing engines/policies engines/policy queue/fencing_tokens queue/history "
                 "queue/job_progress "
                 "workers/lost_workers workers/worker_ids streams/owners"),
     ("places", "queue/jobs"),
@@ -36,7 +36,7 @@ FLOORS = [
     ("settle, dispatch", "queue/blocked settle queue/dispatch"),
     ("messages, times", "clients/backup clients/delivery clients/get clients/submit workers/engine_load workers/migration "
                         "engines/register clients/cancel clients/early_cancel queue/expiry workers/results workers/drain "
-                        "workers/workers workers/job_reports status/rollout_why status/bottleneck status/health status/lists status/rollout_list status/status"),
+                        "workers/workers workers/job_reports status/rollout_why status/bottleneck status/service_health status/lists status/rollout_list status/status"),
     ("entries", "restore core check/check check/check_faults check/check_fair_queues check/check_needs"),
 ]
 

@@ -1,6 +1,6 @@
 /*
  * parts.h - what is kept of a server for the broker's sake: what rollouts hold on it (engines.h), what the last
- * probe of it found (health.h), and which version it serves and whether it may be called (calls.h).
+ * probe of it found (engine_probe.h), and which version it serves and whether it may be called (calls.h).
  */
 #ifndef SLUICE_WORKERS_ENGINES_SERVER_PARTS_H
 #define SLUICE_WORKERS_ENGINES_SERVER_PARTS_H

@@ -1,4 +1,4 @@
-#include "workers/engines/health.h"
+#include "workers/engines/engine_probe.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
  * How the broker is, in one word and in sentences; and what to do about it.
  */
-#include "broker/core/status/health.h"
+#include "broker/core/status/service_health.h"
 #include "broker/core/clients/admission.h"
 #include "broker/core/engines/breaker.h"
 #include "broker/core/engines/identity.h"

@@ -1,11 +1,11 @@
 /*
- * health.h - probes an engine because the broker asks for it (engine.probe): whether it answers at
+ * engine_probe.h - probes an engine because the broker asks for it (engine.probe): whether it answers at
  * /health, which all dialects have, and how full its cache is, where /metrics tells. Off any fiber; what
  * was seen goes with the engine's next load report (engines.h). Of one that answers it is also found out what it serves
  * (engine_describe), by a fiber of its own.
  */
-#ifndef SLUICE_WORKERS_ENGINES_HEALTH_H
-#define SLUICE_WORKERS_ENGINES_HEALTH_H
+#ifndef SLUICE_WORKERS_ENGINES_ENGINE_PROBE_H
+#define SLUICE_WORKERS_ENGINES_ENGINE_PROBE_H
 
 #include <stdbool.h>
 #include <stdint.h>

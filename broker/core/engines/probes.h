@@ -1,8 +1,8 @@
 /*
- * core/engines/health.h - whether engines answer that nobody calls.
+ * core/engines/probes.h - whether engines answer that nobody calls.
  */
-#ifndef SLUICE_BROKER_CORE_ENGINES_HEALTH_H
-#define SLUICE_BROKER_CORE_ENGINES_HEALTH_H
+#ifndef SLUICE_BROKER_CORE_ENGINES_PROBES_H
+#define SLUICE_BROKER_CORE_ENGINES_PROBES_H
 
 #include "broker/core/engines/engines.h"
 

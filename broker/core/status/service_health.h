@@ -1,8 +1,8 @@
 /*
- * core/status/health.h - how the broker is, and what is missing.
+ * core/status/service_health.h - how the broker is, and what is missing.
  */
-#ifndef SLUICE_BROKER_CORE_STATUS_HEALTH_H
-#define SLUICE_BROKER_CORE_STATUS_HEALTH_H
+#ifndef SLUICE_BROKER_CORE_STATUS_SERVICE_HEALTH_H
+#define SLUICE_BROKER_CORE_STATUS_SERVICE_HEALTH_H
 
 #include "broker/core/status/view.h"
 

@@ -9,7 +9,7 @@
  * That it answers again counts as a start: what its breaker knew was of before. Faults of calls
  * are the breaker's alone: an engine that fails at them and says that it is well stays set aside.
  */
-#include "broker/core/engines/health.h"
+#include "broker/core/engines/probes.h"
 #include "broker/core/engines/breaker.h"
 #include "broker/core/engines/identity.h"
 #include "broker/core/state/effects.h"
