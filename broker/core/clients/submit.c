@@ -74,6 +74,30 @@ static void answer_past(struct core *core, const struct call *call, struct strea
     send_accepted(core, call, stream, in->group, in->samples, true);
 }
 
+/* Whether what it needs of engines is there, or may come; says why not. */
+static bool admit_engines(struct core *core, const struct call *call)
+{
+    if (call->task->needs_engine && core->engines_registered == 0) {
+        send_refused(core, call, REFUSAL_NO_ENGINE, "task", 0,
+                     "the task needs an engine and none is registered: sluice engine add URL");
+        return false;
+    }
+    struct policy *policy = call->task->needs_engine ? policy_find(core, call->task->policy) : NULL;
+    if (call->task->needs_engine && (!policy || !policy->engines)) {
+        send_refused(core, call, REFUSAL_NO_ENGINE, "task.policy", 0,
+                     "no engine of the policy '%.*s' is registered: sluice engine add URL --policy NAME",
+                     SLICE_ARG(call->task->policy.len ? call->task->policy : slice_from_str("default")));
+        return false;
+    }
+    if (call->task->judge.len && !policy_find(core, call->task->judge) && !policies_have_room(core)) {
+        send_refused(core, call, REFUSAL_QUEUE_FULL, "task.eval.judge.policy", RETRY_AFTER_MS,
+                     "no more policies fit, and no engine is of '%.*s'; use one that `sluice status` shows",
+                     SLICE_ARG(call->task->judge));
+        return false;
+    }
+    return true;
+}
+
 /* Whether a new group may come in; says why not. */
 static bool admit(struct core *core, const struct call *call, const struct stream *stream)
 {
@@ -99,56 +123,35 @@ static bool admit(struct core *core, const struct call *call, const struct strea
                      NEEDS_MAX);
         return false;
     }
-    if (call->task->needs_engine && core->engines_registered == 0) {
-        send_refused(core, call, REFUSAL_NO_ENGINE, "task", 0,
-                     "the task needs an engine and none is registered: sluice engine add URL");
-        return false;
-    }
-    struct policy *policy = call->task->needs_engine ? policy_find(core, call->task->policy) : NULL;
-    if (call->task->needs_engine && (!policy || !policy->engines)) {
-        send_refused(core, call, REFUSAL_NO_ENGINE, "task.policy", 0,
-                     "no engine of the policy '%.*s' is registered: sluice engine add URL --policy NAME",
-                     SLICE_ARG(call->task->policy.len ? call->task->policy : slice_from_str("default")));
-        return false;
-    }
-    if (call->task->judge.len && !policy_find(core, call->task->judge) && !policies_have_room(core)) {
-        send_refused(core, call, REFUSAL_QUEUE_FULL, "task.eval.judge.policy", RETRY_AFTER_MS,
-                     "no more policies fit, and no engine is of '%.*s'; use one that `sluice status` shows",
-                     SLICE_ARG(call->task->judge));
-        return false;
-    }
-    return true;
+    return admit_engines(core, call);
 }
 
-void handle_group_submit(struct core *core, const struct call *call)
+static void persist_group(struct core *core, const struct call *call, const struct group *group)
+{
+    struct effect *persist = effect_push(core, PERSIST_GROUP);
+    persist->group = group_id(group);
+    persist->stream = stream_name(group->stream);
+    persist->samples = group->samples;
+    persist->task_hash = group->task_hash;
+    persist->owner = client_name(group->stream->owner);
+    persist->priority = group->work->priority;
+    persist->task = ((const struct msg_group_submit *)call->in)->task;
+    persist->summary = call->task;
+    persist->accepted_ms = (uint64_t)core_clock_ms(core);
+    persist->lease_ms = group->work->lease_ms;
+}
+
+/* NULL when out of memory. */
+static struct group *make_group(struct core *core, const struct call *call)
 {
     const struct msg_group_submit *in = call->in;
-    assert(call->task);
-    struct stream *known = stream_find(core, in->stream);
-    if (known && !owners_allow(core, call, known, "stream"))
-        return;
-    struct group *group = group_find(core, in->group);
-    if (group && !is_same_group(group, in, call->task_hash)) {
-        refuse_other_content(core, call);
-        return;
-    }
-    if (group) {
-        stream_renew(core, group->stream);
-        send_accepted(core, call, group->stream, group_id(group), group->samples, true);
-        return;
-    }
-    if (call->task->is_past) {
-        answer_past(core, call, known);
-        return;
-    }
-    if (!admit(core, call, known))
-        return;
     struct stream *stream = stream_intern(core, in->stream, call->caller->name);
     if (stream)
         stream->is_used = true;
-    group = stream ? group_create(core, in->group, stream, (uint32_t)in->samples, call->task_hash, call->task) : NULL;
+    struct group *group =
+        stream ? group_create(core, in->group, stream, (uint32_t)in->samples, call->task_hash, call->task) : NULL;
     if (!group)
-        return;
+        return NULL;
     group->work->lease_ms = in->has_lease_ms ? (uint32_t)in->lease_ms : 0;
     stream_renew(core, stream);
     expiry_arm(core, group, call->task->total_ms, 0);
@@ -158,18 +161,43 @@ void handle_group_submit(struct core *core, const struct call *call)
     core->counters.groups++;
     if (in->has_priority)
         group->work->priority = (uint8_t)in->priority;
-    struct effect *persist = effect_push(core, PERSIST_GROUP);
-    persist->group = group_id(group);
-    persist->stream = stream_name(stream);
-    persist->samples = group->samples;
-    persist->task_hash = group->task_hash;
-    persist->owner = client_name(stream->owner);
-    persist->priority = group->work->priority;
-    persist->task = in->task;
-    persist->summary = call->task;
-    persist->accepted_ms = (uint64_t)core_clock_ms(core);
-    persist->lease_ms = group->work->lease_ms;
+    return group;
+}
+
+/* It is here: its submit is answered as the first one was, if it says the same. */
+static void answer_known(struct core *core, const struct call *call, struct group *group)
+{
+    if (!is_same_group(group, call->in, call->task_hash)) {
+        refuse_other_content(core, call);
+        return;
+    }
+    stream_renew(core, group->stream);
+    send_accepted(core, call, group->stream, group_id(group), group->samples, true);
+}
+
+static void accept(struct core *core, const struct call *call)
+{
+    struct group *group = make_group(core, call);
+    if (!group)
+        return;
+    persist_group(core, call, group);
     job_queue(core, &group->work->init, false);
-    send_accepted(core, call, stream, group_id(group), group->samples, false);
+    send_accepted(core, call, group->stream, group_id(group), group->samples, false);
     early_cancels_apply(core, call, group);
+}
+
+void handle_group_submit(struct core *core, const struct call *call)
+{
+    const struct msg_group_submit *in = call->in;
+    assert(call->task);
+    struct stream *stream = stream_find(core, in->stream);
+    if (stream && !owners_allow(core, call, stream, "stream"))
+        return;
+    struct group *known = group_find(core, in->group);
+    if (known)
+        answer_known(core, call, known);
+    else if (call->task->is_past)
+        answer_past(core, call, stream);
+    else if (admit(core, call, stream))
+        accept(core, call);
 }

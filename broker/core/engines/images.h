@@ -17,7 +17,5 @@ void image_part(struct core *core, struct group_work *work);
 /* One of its groups' init has ended well: what waits for it is noted to be let go. */
 void image_works(struct core *core, struct image *image);
 void images_finish(struct core *core);
-/* Takes the failure to what it blames; true if that is out of order, and the job is not at fault. */
-bool job_blames(struct core *core, struct job *job, const struct failure *failure);
 
 #endif

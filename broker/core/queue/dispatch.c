@@ -97,7 +97,7 @@ static bool is_unoffered(const struct core *core, const struct job *job)
  * every engine is full the runs wait as they are, so that turns and priorities stay what they are; where only those
  * of the job's policy are, it makes room for the jobs of others. So it does among evaluations, most of which need no engine.
  */
-static struct job *next_job(struct core *core, enum place place, enum stage stage)
+static struct job *next_startable(struct core *core, enum place place, enum stage stage)
 {
     struct job *job;
     while ((job = first_job(core, place, stage))) {
@@ -136,7 +136,7 @@ static void dispatch_isolated(struct core *core, enum stage stage)
     struct worker *kept = core->reserved[stage];
     if (kept && worker_is_out(kept))
         reserve(core, stage, NULL);
-    while ((job = next_job(core, PLACE_ISOLATED, stage))) {
+    while ((job = next_startable(core, PLACE_ISOLATED, stage))) {
         const struct need *need = job_need(core, job);
         struct worker *worker = core->reserved[stage];
         const bool is_kept = worker && need_is_met(need, worker);
@@ -172,7 +172,7 @@ static void dispatch_queue(struct core *core, enum stage stage)
 {
     struct heap_node *freest;
     struct job *job;
-    while ((freest = heap_peek(&core->free[stage])) && (job = next_job(core, PLACE_QUEUED, stage))) {
+    while ((freest = heap_peek(&core->free[stage])) && (job = next_startable(core, PLACE_QUEUED, stage))) {
         struct worker *worker = worker_for(core, job, container_of(freest, struct worker, free));
         if (!worker) /* memory is out */
             return;

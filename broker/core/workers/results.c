@@ -6,6 +6,7 @@
 #include "broker/core/workers/results.h"
 #include "broker/core/engines/engines.h"
 #include "broker/core/engines/probes.h"
+#include "broker/core/engines/blame.h"
 #include "broker/core/engines/images.h"
 #include "broker/core/engines/policies.h"
 #include "broker/core/queue/failures.h"
@@ -153,7 +154,7 @@ static struct failure failure_of(const struct job *job, const struct msg_job_res
 static void task_fault(struct core *core, struct job *job, const struct msg_job_result *in)
 {
     struct failure failure = failure_of(job, in, OUTCOME_TASK);
-    job_blames(core, job, &failure);
+    blame_failure(core, job, &failure);
     job_fail(core, job, &failure);
 }
 
@@ -177,7 +178,7 @@ static void infra_fault(struct core *core, struct job *job, const struct msg_job
     struct failure failure = failure_of(job, in, OUTCOME_INFRA);
     if (failure.fault == FAULT_STALE && job->stage == STAGE_RUN)
         job_refresh(core, job);
-    else if (job_blames(core, job, &failure))
+    else if (blame_failure(core, job, &failure))
         job_fail_uncounted(core, job, &failure);
     else
         job_fail(core, job, &failure);
@@ -218,7 +219,7 @@ static void (*const transitions[STAGE_COUNT][OUTCOME_COUNT])(struct core *, stru
  * The good work of any dispatch of this run counts, and what it says of the task, but this only once; only the
  * dispatch at hand can fail otherwise.
  */
-static bool counts(struct job *job, const struct fencing_token *issued, enum outcome outcome)
+static bool may_end(struct job *job, const struct fencing_token *issued, enum outcome outcome)
 {
     if (transitions[job->stage][outcome] == task_fault ||
         (transitions[job->stage][outcome] == eval_agent && !is_agents_end(job)))
@@ -237,9 +238,9 @@ static struct job *find_ended(struct core *core, const struct call *call, enum o
                                              : NULL;
     if (job && !issued)
         core->counters.unissued++;
-    else if (!job || !counts(job, issued, outcome))
+    else if (!job || !may_end(job, issued, outcome))
         core->counters.duplicates++;
-    return issued && counts(job, issued, outcome) ? job : NULL;
+    return issued && may_end(job, issued, outcome) ? job : NULL;
 }
 
 static void take_note(struct core *core, struct job *job, const struct msg_job_result *in)
