@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
 #include "common/base/cleanup.h"
+#include "workers/files/open_below.h"
 
 int dirtree_refuse(struct fail *fail, const char *what, const char *path)
 {
@@ -57,12 +57,13 @@ char *dirtree_join(const char *dir, const char *name)
     return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
 }
 
+char *dirtree_join_below(const char *dir, const char *name) { return dir[0] ? dirtree_join(dir, name) : strdup(name); }
+
 char *dirtree_parent(const char *path) { return strndup(path, (size_t)(strrchr(path, '/') - path)); }
 
 int dirtree_open(int root, const char *path, uint64_t flags)
 {
-    struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
-    return (int)syscall(SYS_openat2, root, path[0] ? path : ".", &how, sizeof(how));
+    return open_below(root, path, flags, 0, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
 }
 
 /* Opens the directory `path` and makes it, and those above it, where missing. */

@@ -11,6 +11,7 @@
 #include "common/base/buffer.h"
 #include "common/base/cleanup.h"
 #include "common/base/slice.h"
+#include "workers/files/open_below.h"
 #include "workers/sandbox/container/host_image.h"
 #include "workers/sandbox/container/mounts.h"
 
@@ -51,7 +52,7 @@ static int read_from(const char *root, const char *path, struct buffer *ret)
 {
     struct stat it;
     AUTO_CLOSE int top = open(host_image_is(root) ? "/" : root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    AUTO_CLOSE int file = top < 0 ? -1 : container_open(top, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+    AUTO_CLOSE int file = top < 0 ? -1 : open_in_root(top, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
     if (file < 0 || fstat(file, &it) < 0 || !S_ISREG(it.st_mode) || it.st_size > USERS_FILE_MAX)
         return -ENOENT;
     uint8_t *room = buffer_reserve(ret, (size_t)it.st_size + 1);

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include "common/base/cleanup.h"
 #include "workers/files/dirtree.h"
+#include "workers/files/open_below.h"
 
 /* Without doubled slashes and "."; NULL: no absolute path, one with "..", or no memory. */
 static char *clean_absolute(const char *path)
@@ -70,10 +70,8 @@ static const struct task_dir *find_dir(const struct task_dirs *dirs, const char 
 
 static int open_beneath(const char *dir, const char *rest)
 {
-    struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
     AUTO_CLOSE int root = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    long fd = root < 0 ? -1 : syscall(SYS_openat2, root, rest[0] ? rest : ".", &how, sizeof(how));
-    return (int)fd;
+    return root < 0 ? -1 : open_below(root, rest, O_PATH, 0, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
 }
 
 static int refuse_open(const struct task_dir *dir, const char *source, struct fail *fail)

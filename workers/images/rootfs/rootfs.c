@@ -2,14 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/xattr.h>
 
 #include "common/base/cleanup.h"
 #include "workers/files/dirtree.h"
 #include "workers/files/dirtree_remove.h"
+#include "workers/files/open_below.h"
 
 enum { PROGRESS_EVERY = 256 };
 
@@ -53,16 +52,10 @@ static int fail_entry(struct rootfs *rootfs, const char *what, const char *path)
 
 /* ---- paths: the directory is the root of everything, of symlinks too ------------------------- */
 
-static int open_within(int root, const char *path, uint64_t flags)
-{
-    struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
-    return (int)syscall(SYS_openat2, root, path[0] ? path : ".", &how, sizeof(how));
-}
-
 /* Opens the directory `path`, made with those above it where missing; O_PATH. -1, errno. */
 static int open_dirs(int root, const char *path)
 {
-    int dir = open_within(root, path, O_PATH | O_DIRECTORY);
+    int dir = open_in_root(root, path, O_PATH | O_DIRECTORY, 0);
     if (dir >= 0 || errno != ENOENT || !path[0])
         return dir;
     const char *leaf = dirtree_leaf(path);
@@ -214,7 +207,7 @@ int rootfs_add_link(struct rootfs *rootfs, const struct rootfs_entry *entry, con
     int parent = clear_place(rootfs, entry->path);
     if (parent < 0)
         return parent;
-    AUTO_CLOSE int from = above ? open_within(rootfs->root, above, O_PATH | O_DIRECTORY) : -1;
+    AUTO_CLOSE int from = above ? open_in_root(rootfs->root, above, O_PATH | O_DIRECTORY, 0) : -1;
     if (from < 0 || linkat(from, leaf, parent, dirtree_leaf(entry->path), 0) < 0)
         return errno == ENOSPC || errno == EDQUOT
                    ? fail_entry(rootfs, "link", entry->path)

@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 
 #include "common/base/cleanup.h"
+#include "workers/files/open_below.h"
 #include "workers/sandbox/container/confine.h"
 #include "workers/sandbox/container/host_image.h"
 #include "workers/sandbox/container/mounts.h"
@@ -48,7 +49,7 @@ static int refuse(struct fail *fail, const char *what)
 /* There, and not by its name below /proc/self/fd: the kernel would keep what it looked up for as long as we live. */
 static int mount_at(int root, const char *target, const char *type, unsigned long flags, const char *options)
 {
-    AUTO_CLOSE int fd = container_open(root, target, O_PATH | O_DIRECTORY, 0);
+    AUTO_CLOSE int fd = open_in_root(root, target, O_PATH | O_DIRECTORY, 0);
     return fd < 0 || fchdir(fd) < 0 ? -1 : mount(type, ".", type, flags, options);
 }
 
@@ -217,8 +218,8 @@ static const struct {
 
 static bool has_dir(int root, const char *path, bool may_be_link)
 {
-    AUTO_CLOSE int there = container_open(root, path, O_PATH | O_DIRECTORY | (may_be_link ? 0u : (uint64_t)O_NOFOLLOW),
-                                          0);
+    AUTO_CLOSE int there = open_in_root(root, path, O_PATH | O_DIRECTORY | (may_be_link ? 0u : (uint64_t)O_NOFOLLOW),
+                                        0);
     return there >= 0;
 }
 
@@ -231,7 +232,7 @@ static int need_dir(int root, const char *path, bool may_be_link)
     char above[64];
     const char *slash = strrchr(path, '/');
     snprintf(above, sizeof(above), "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
-    AUTO_CLOSE int parent = container_open(root, above, O_PATH | O_DIRECTORY, 0);
+    AUTO_CLOSE int parent = open_in_root(root, above, O_PATH | O_DIRECTORY, 0);
     const char *name = slash ? slash + 1 : path;
     if (parent < 0 || unlinkat(parent, name, 0) < 0)
         return -1;
@@ -245,7 +246,7 @@ static int make_devices(const struct container *container, struct fail *fail)
 {
     if (container_attach_clone(container->base, "dev", 0, container->stage, "dev") < 0)
         return refuse(fail, "/dev");
-    AUTO_CLOSE int dev = container_open(container->stage, "dev", O_PATH | O_DIRECTORY, 0);
+    AUTO_CLOSE int dev = open_in_root(container->stage, "dev", O_PATH | O_DIRECTORY, 0);
     if (dev < 0 ||
         mount_at(dev, "pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620,max=" PTYS_MAX) < 0)
         return refuse(fail, "devpts");
@@ -261,8 +262,8 @@ static int make_run(struct container *container, struct fail *fail)
     if (mount_at(stage, "commands", "tmpfs", flags, "mode=0755,size=64m,nr_inodes=256") < 0 ||
         mount_at(stage, "outputs", "tmpfs", flags, "mode=0700,size=64m,nr_inodes=1024") < 0)
         return refuse(fail, "/run/sluice: tmpfs");
-    container->commands = container_open(stage, "commands", O_RDONLY | O_DIRECTORY, 0);
-    container->outputs = container_open(stage, "outputs", O_RDONLY | O_DIRECTORY, 0);
+    container->commands = open_in_root(stage, "commands", O_RDONLY | O_DIRECTORY, 0);
+    container->outputs = open_in_root(stage, "outputs", O_RDONLY | O_DIRECTORY, 0);
     if (container->commands < 0 || container->outputs < 0 || mkdirat(container->commands, "out", 0700) < 0)
         return refuse(fail, "/run/sluice");
     if (container_attach_clone(stage, "commands", MOUNT_ATTR_RDONLY, stage, "run") < 0 ||
@@ -276,7 +277,7 @@ static int move_in(const struct container *container, int root, struct fail *fai
 {
     static const char *const moves[][2] = {{"proc", "proc"}, {"dev", "dev"}, {"run", "run/sluice"}};
     for (size_t i = 0; i < sizeof(moves) / sizeof(*moves); i++) {
-        AUTO_CLOSE int target = container_open(root, moves[i][1], O_PATH | O_DIRECTORY, 0);
+        AUTO_CLOSE int target = open_in_root(root, moves[i][1], O_PATH | O_DIRECTORY, 0);
         if (target < 0 || move_mount(container->stage, moves[i][0], target, "", MOVE_MOUNT_T_EMPTY_PATH) < 0)
             return refuse(fail, moves[i][1]);
     }
@@ -334,7 +335,7 @@ static int make_proc(const struct container_plan *plan, struct container *contai
 {
     if (mount_at(container->stage, "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
         return refuse(fail, "proc");
-    container->proc = container_open(container->stage, "proc", O_RDONLY | O_DIRECTORY, 0);
+    container->proc = open_in_root(container->stage, "proc", O_RDONLY | O_DIRECTORY, 0);
     if (container->proc < 0)
         return refuse(fail, "/proc");
     int code = set_kernel_limits(plan, container->proc, fail);

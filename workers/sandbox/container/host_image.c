@@ -16,6 +16,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/dir_stream.h"
+#include "workers/files/open_below.h"
 #include "workers/sandbox/container/landlock.h"
 #include "workers/sandbox/container/mounts.h"
 #include "workers/sandbox/container/masked_paths.h"
@@ -83,7 +84,7 @@ int host_image_prepare(int top, int skeleton, struct fail *fail)
 static bool is_what_it_was(int root, const char *path, bool is_dir)
 {
     struct stat it;
-    AUTO_CLOSE int there = container_open(root, path, O_PATH | O_NOFOLLOW, 0);
+    AUTO_CLOSE int there = open_in_root(root, path, O_PATH | O_NOFOLLOW, 0);
     return there >= 0 && fstat(there, &it) == 0 &&
            (is_dir ? S_ISDIR(it.st_mode) : S_ISREG(it.st_mode) || S_ISSOCK(it.st_mode));
 }

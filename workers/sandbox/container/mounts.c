@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -10,18 +9,7 @@
 #include <sys/syscall.h>
 
 #include "common/base/cleanup.h"
-
-int container_open(int root, const char *path, uint64_t flags, mode_t mode)
-{
-    struct open_how how = {.flags = flags | O_CLOEXEC,
-                           .mode = flags & O_CREAT ? mode & 07777 : 0,
-                           .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-    long fd;
-    do
-        fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
-    while (fd < 0 && (errno == EAGAIN || errno == EINTR)); /* raced with a rename */
-    return (int)fd;
-}
+#include "workers/files/open_below.h"
 
 int container_name_of(int fd, char *ret, size_t size)
 {
@@ -43,7 +31,7 @@ static int make_dir(int root, char *path, mode_t mode)
     const char *name = slash ? slash + 1 : path;
     if (slash)
         *slash = '\0';
-    AUTO_CLOSE int parent = container_open(root, slash ? path : ".", O_PATH | O_DIRECTORY, 0);
+    AUTO_CLOSE int parent = open_in_root(root, slash ? path : ".", O_PATH | O_DIRECTORY, 0);
     int code = parent < 0 || mkdirat(parent, name, mode) < 0 ? -errno : 0;
     if (slash)
         *slash = '/';
@@ -61,7 +49,7 @@ int container_make_dirs(int root, const char *path, mode_t mode)
         at = strchr(at, '/');
         if (at)
             *at = '\0';
-        AUTO_CLOSE int there = container_open(root, part, O_PATH | O_DIRECTORY, 0);
+        AUTO_CLOSE int there = open_in_root(root, part, O_PATH | O_DIRECTORY, 0);
         int code = there >= 0 ? 0 : errno == ENOENT ? make_dir(root, part, mode) : -errno;
         if (code < 0 && code != -EEXIST)
             return code;
@@ -91,7 +79,7 @@ static int clone_tree(int dir, const char *path, uint64_t attributes)
 /* Mounts such a clone on a path inside `root`; 0 or -1, errno. */
 static int attach(int tree, int root, const char *path)
 {
-    AUTO_CLOSE int target = container_open(root, path, O_PATH, 0);
+    AUTO_CLOSE int target = open_in_root(root, path, O_PATH, 0);
     if (target < 0)
         return -1;
     return move_mount(tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);

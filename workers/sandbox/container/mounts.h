@@ -1,5 +1,5 @@
 /*
- * mounts.h - the single steps of building a container: opening, making and mounting inside a root.
+ * mounts.h - the single steps of building a container: making and mounting inside a root.
  */
 #ifndef SLUICE_WORKERS_SANDBOX_CONTAINER_MOUNTS_H
 #define SLUICE_WORKERS_SANDBOX_CONTAINER_MOUNTS_H
@@ -8,8 +8,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Opens inside `root` whatever symlinks say; flags O_PATH etc. An fd or -1 with errno. */
-int container_open(int root, const char *path, uint64_t flags, mode_t mode);
 /* Where the kernel says that a descriptor is; 0, -ENAMETOOLONG or another negative errno. */
 int container_name_of(int fd, char *ret, size_t size);
 /* Makes a directory and its parents inside `root`; 0 or negative errno. */

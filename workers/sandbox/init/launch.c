@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 
 #include "common/base/cleanup.h"
+#include "workers/files/open_below.h"
 #include "workers/sandbox/container/confine.h"
 #include "workers/sandbox/container/mounts.h"
 
@@ -145,7 +146,7 @@ static void set_environment(const struct container_plan *plan, const struct cont
 static void make_workdir(const char *workdir)
 {
     AUTO_CLOSE int root = workdir[0] == '/' ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-    AUTO_CLOSE int there = root < 0 ? -1 : container_open(root, workdir, O_PATH | O_DIRECTORY, 0);
+    AUTO_CLOSE int there = root < 0 ? -1 : open_in_root(root, workdir, O_PATH | O_DIRECTORY, 0);
     if (root >= 0 && there < 0)
         container_make_dirs(root, workdir, 0755);
 }

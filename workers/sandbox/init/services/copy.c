@@ -10,6 +10,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/dir_stream.h"
 #include "workers/files/dirtree.h"
+#include "workers/files/open_below.h"
 #include "workers/sandbox/container/mounts.h"
 
 enum { PIECE = 1 << 20 };
@@ -82,7 +83,7 @@ static int open_there(int dir, const char *name)
     }
     strcat(path, "/");
     strcat(path, name);
-    return container_open(root, path, O_RDONLY | O_DIRECTORY, 0);
+    return open_in_root(root, path, O_RDONLY | O_DIRECTORY, 0);
 }
 
 /* One that is there keeps its mode. */
@@ -139,7 +140,7 @@ static int open_directory(int root, const char *path)
 {
     int code = path[strspn(path, "/")] ? container_make_dirs(root, path, 0755) : 0;
     errno = -code;
-    return code < 0 ? -1 : container_open(root, path[0] ? path : "/", O_RDONLY | O_DIRECTORY, 0);
+    return code < 0 ? -1 : open_in_root(root, path[0] ? path : "/", O_RDONLY | O_DIRECTORY, 0);
 }
 
 int copy_in(int from, const char *path, mode_t mode, struct fail *fail)

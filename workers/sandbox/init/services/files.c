@@ -13,6 +13,7 @@
 #include <sys/vfs.h>
 
 #include "common/base/cleanup.h"
+#include "workers/files/open_below.h"
 #include "workers/sandbox/container/mounts.h"
 
 static const uint64_t file_flags = O_ACCMODE | O_CREAT | O_EXCL | O_TRUNC | O_APPEND | O_DIRECTORY | O_NOFOLLOW;
@@ -54,7 +55,7 @@ static int open_it(const char *path, uint64_t flags, mode_t mode, struct fail *f
     int made = flags & O_CREAT ? make_parents(root, path) : 0;
     if (made < 0)
         return say(fail, made, path);
-    int fd = container_open(root, path, (flags & file_flags) | O_NONBLOCK | O_NOCTTY, mode);
+    int fd = open_in_root(root, path, (flags & file_flags) | O_NONBLOCK | O_NOCTTY, mode);
     return fd < 0 ? say(fail, -errno, path) : fd;
 }
 
@@ -92,7 +93,7 @@ static int open_parent(const char *path, const char **ret_name)
     const char *slash = strrchr(path, '/');
     *ret_name = slash + 1;
     snprintf(parent, sizeof(parent), "%.*s/", (int)(slash - path), path);
-    return container_open(root, parent, O_PATH | O_DIRECTORY, 0);
+    return open_in_root(root, parent, O_PATH | O_DIRECTORY, 0);
 }
 
 static int rename_it(const char *from, const char *to)

@@ -11,6 +11,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/dir_stream.h"
+#include "workers/files/dir_names.h"
 #include "workers/sandbox/proto/markers.h"
 #include "workers/sandbox/init/services/tar.h"
 #include "workers/files/dirtree.h"
@@ -278,55 +279,13 @@ static int pack_one(struct pack *pack, int dir, const char *name)
 
 /* ---- directories, in the order of their names' bytes -------------------------------- */
 
-static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
-
-static void free_names(char **names, size_t count)
-{
-    while (count > 0)
-        free(names[--count]);
-    free(names);
-}
-
-static int add_name(char ***names, size_t *count, const char *name)
-{
-    if ((*count & (*count - 1)) == 0) { /* full at each power of two */
-        char **more = realloc(*names, (*count ? *count * 2 : 1) * sizeof(**names));
-        if (!more)
-            return -ENOMEM;
-        *names = more;
-    }
-    char *copy = strdup(name);
-    if (!copy)
-        return -ENOMEM;
-    (*names)[(*count)++] = copy;
-    return 0;
-}
-
-static int list_names(struct pack *pack, int dir, char ***ret, size_t *count)
-{
-    const struct dirent *entry;
-    int code;
-    AUTO_DIR stream = dir_stream_open(dir);
-    if (!stream)
-        return refuse(pack, "cannot list");
-    while ((code = dir_stream_next(stream, &entry)) > 0)
-        if (add_name(ret, count, entry->d_name) < 0)
-            return fail_memory(pack->fail);
-    if (code < 0)
-        return refuse(pack, "cannot list");
-    if (*count > 1)
-        qsort(*ret, *count, sizeof(**ret), compare_names);
-    return 0;
-}
-
 static int pack_dir(struct pack *pack, int dir)
 {
-    char **names = NULL;
-    size_t count = 0;
-    int code = list_names(pack, dir, &names, &count);
-    for (size_t i = 0; i < count && code == 0; i++)
-        code = pack_one(pack, dir, names[i]);
-    free_names(names, count);
+    struct dir_names names;
+    int code = dir_names_read(dir, SIZE_MAX, &names) < 0 ? refuse(pack, "cannot list") : 0;
+    for (size_t i = 0; i < names.count && code == 0; i++)
+        code = pack_one(pack, dir, names.each[i]);
+    dir_names_finish(&names);
     return code;
 }
 

@@ -8,11 +8,12 @@
 #include "common/base/cleanup.h"
 #include "workers/files/dirtree.h"
 #include "workers/files/dirtree_remove.h"
+#include "workers/files/open_below.h"
 #include "workers/sandbox/container/mounts.h"
 
 static int open_dir(int root, const char *path)
 {
-    int fd = container_open(root, *path ? path : ".", O_PATH | O_DIRECTORY, 0);
+    int fd = open_in_root(root, *path ? path : ".", O_PATH | O_DIRECTORY, 0);
     return fd < 0 ? -errno : fd;
 }
 
@@ -20,7 +21,7 @@ static int open_dir(int root, const char *path)
 static void let_in(int root, const char *path)
 {
     struct stat it;
-    AUTO_CLOSE int dir = container_open(root, path, O_RDONLY | O_DIRECTORY, 0);
+    AUTO_CLOSE int dir = open_in_root(root, path, O_RDONLY | O_DIRECTORY, 0);
     if (dir >= 0 && fstat(dir, &it) == 0 && (it.st_mode & 0700) != 0700)
         fchmod(dir, (it.st_mode & 07777) | 0700);
 }
