@@ -11,6 +11,7 @@
 #include "common/base/buffer.h"
 #include "common/base/cleanup.h"
 #include "common/base/nearest.h"
+#include "common/base/text.h"
 #include "workers/dockerfile/words.h"
 
 struct parse {
@@ -70,18 +71,9 @@ static bool next_line(struct parse *parse, struct slice *ret)
     return true;
 }
 
-static struct slice trim(struct slice line)
-{
-    while (line.len > 0 && isspace(line.data[0]))
-        line = slice_of(line.data + 1, line.len - 1);
-    while (line.len > 0 && isspace(line.data[line.len - 1]))
-        line.len--;
-    return line;
-}
-
 static bool is_comment(struct slice line)
 {
-    line = trim(line);
+    line = text_trim(line);
     return line.len > 0 && line.data[0] == '#';
 }
 
@@ -108,7 +100,7 @@ static int join_lines(struct parse *parse, struct slice first, struct buffer *re
         struct slice line;
         if (!next_line(parse, &line))
             break;
-        if (is_comment(line) || trim(line).len == 0)
+        if (is_comment(line) || text_trim(line).len == 0)
             continue;
         more = goes_on(line, parse->into->escape, &len);
         buffer_append(ret, line.data, len);
@@ -177,10 +169,11 @@ static int read_flags(struct parse *parse, struct dockerfile_instruction *one, c
     return code < 0 ? refuse_words(parse, one->line, code) : 0;
 }
 
-/* ["a", "b"]: a list of strings; what is no such list is the other form. */
+/* ["a", "b"]: a list of strings; what is no such list, and so what is nested, is the other form. */
 static int read_json(struct parse *parse, struct dockerfile_instruction *one)
 {
-    json_t *list = one->rest[0] == '[' ? json_loads(one->rest, 0, NULL) : NULL, *item;
+    const bool may_be = one->rest[0] == '[' && text_is_shallow(slice_from_str(one->rest), 1);
+    json_t *list = may_be ? json_loads(one->rest, 0, NULL) : NULL, *item;
     size_t i;
     int code = 0;
     bool is_list = json_is_array(list);
@@ -239,8 +232,7 @@ static int read_content(struct parse *parse, unsigned line, const char *name, bo
         while (strips && text.len > 0 && text.data[0] == '\t')
             text = slice_of(text.data + 1, text.len - 1);
         if (slice_is(text, name)) {
-            buffer_append(&content, "", 1);
-            *ret = content.failed ? NULL : strdup((const char *)content.data);
+            *ret = buffer_take_str(&content);
             return *ret ? 0 : fail_memory(parse->fail);
         }
         buffer_append(&content, text.data, text.len);
@@ -313,9 +305,8 @@ static int read_instruction(struct parse *parse, const char *text, unsigned line
         code = read_flags(parse, one, &at);
     if (code < 0)
         return code;
-    one->rest = strdup(at);
-    for (size_t end = one->rest ? strlen(one->rest) : 0; end > 0 && isspace((unsigned char)one->rest[end - 1]);)
-        one->rest[--end] = '\0';
+    const struct slice rest = text_trim_right(slice_from_str(at));
+    one->rest = strndup(at, rest.len);
     code = one->rest ? read_words(parse, one) : fail_memory(parse->fail);
     if (code == 0 && one->word_count == 0 && !one->is_json)
         code = dockerfile_refuse(parse->fail, line, "%s says nothing", one->name);
@@ -333,7 +324,7 @@ int dockerfile_parse(struct slice text, struct dockerfile *ret, struct fail *fai
     while (code == 0 && next_line(&parse, &line)) {
         AUTO_BUFFER whole = {0};
         const unsigned begins = parse.line;
-        if (is_comment(line) || trim(line).len == 0)
+        if (is_comment(line) || text_trim(line).len == 0)
             continue;
         code = join_lines(&parse, line, &whole);
         if (code == 0)

@@ -293,8 +293,7 @@ static int shell_text(const struct dockerfile_instruction *one, char **ret)
     buffer_printf(&text, "%s", is_lone ? one->heredocs[0].content : one->rest);
     for (size_t i = 0; i < one->heredoc_count && !is_lone; i++)
         buffer_printf(&text, "\n%s%s", one->heredocs[i].content, one->heredocs[i].name);
-    buffer_append(&text, "", 1);
-    *ret = text.failed ? NULL : strdup((const char *)text.data);
+    *ret = buffer_take_str(&text);
     return *ret ? 0 : -ENOMEM;
 }
 

@@ -37,8 +37,6 @@ static size_t name_length(const char *text, size_t len)
     return n;
 }
 
-static void put(struct buffer *out, const char *text) { buffer_append(out, text, strlen(text)); }
-
 /* Where the } of a ${ stands; len: nowhere. */
 static size_t find_end(const char *text, size_t len, char escape)
 {
@@ -66,7 +64,7 @@ static int expand_braced(const struct expansion *expansion, const char *text, si
     if (name_len == 0)
         return fail_set(fail, -EINVAL, "${%.*s} has no name", (int)len, text);
     if (name_len == len) {
-        put(out, value ? value : "");
+        buffer_append_str(out, value ? value : "");
         return 0;
     }
     const bool is_colon = *rest == ':';
@@ -76,7 +74,7 @@ static int expand_braced(const struct expansion *expansion, const char *text, si
         return fail_set(fail, -EINVAL, "${%.*s} is none of ${NAME}, ${NAME:-word}, ${NAME:+word}", (int)len, text);
     const bool is_given = value && (*value || !is_colon);
     if (form == '-' && is_given)
-        put(out, value);
+        buffer_append_str(out, value);
     else if ((form == '+') == is_given)
         return expand(expansion, text + skipped, len - skipped, depth + 1, out, fail);
     return 0;
@@ -97,7 +95,7 @@ static int expand_variable(const struct expansion *expansion, const char *text, 
     if (!name)
         return fail_memory(fail);
     const char *value = expansion->find(expansion->arg, name);
-    put(out, name_len == 0 ? "$" : value ? value : "");
+    buffer_append_str(out, name_len == 0 ? "$" : value ? value : "");
     *ret_used = name_len;
     return 0;
 }
@@ -140,6 +138,6 @@ int word_expand(const struct expansion *expansion, const char *text, char **ret,
         return code;
     if (out.len > EXPANDED_MAX)
         return fail_set(fail, -E2BIG, "it is longer than %d bytes when expanded", EXPANDED_MAX);
-    *ret = out.failed ? NULL : strndup(out.data ? (const char *)out.data : "", out.len);
+    *ret = buffer_take_str(&out);
     return *ret ? 0 : fail_memory(fail);
 }
