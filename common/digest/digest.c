@@ -1,8 +1,10 @@
 #include "common/digest/digest.h"
 
+#include <inttypes.h>
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
@@ -38,6 +40,26 @@ void digest_add(struct digest *digest, struct slice piece)
 {
     if (!digest->failed)
         digest->failed = EVP_DigestUpdate(digest->context, piece.data, piece.len) != 1;
+}
+
+void digest_add_text(struct digest *digest, const char *text)
+{
+    text = text ? text : "";
+    digest_add(digest, slice_of(text, strlen(text) + 1));
+}
+
+void digest_add_number(struct digest *digest, uint64_t number)
+{
+    char text[24];
+    snprintf(text, sizeof(text), "%" PRIu64, number);
+    digest_add_text(digest, text);
+}
+
+void digest_add_texts(struct digest *digest, char *const *texts, size_t count)
+{
+    digest_add_number(digest, count);
+    for (size_t i = 0; i < count; i++)
+        digest_add_text(digest, texts[i]);
 }
 
 bool digest_end(struct digest **digest, char ret[DIGEST_SIZE])

@@ -1,12 +1,10 @@
 #include "workers/dockerfile/glob.h"
 
-#include <ctype.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/cleanup.h"
-
-enum { STEPS_MAX = 100000 }; /* of one comparison: what takes longer is no honest pattern */
+#include "common/base/text.h"
 
 bool glob_is_pattern(const char *text) { return strpbrk(text, "*?[") != NULL; }
 
@@ -21,8 +19,9 @@ static bool match_set(const char *set, char c, const char **end)
         char high = low;
         at++;
         if (*at == '-' && at[1] && at[1] != ']') {
-            high = at[1] == '\\' && at[2] ? *(at += 2) : at[1];
-            at += *at == '-' ? 2 : 1;
+            at++;
+            high = *at == '\\' && at[1] ? *++at : *at;
+            at++;
         }
         found |= c >= low && c <= high;
     }
@@ -30,51 +29,82 @@ static bool match_set(const char *set, char c, const char **end)
     return found != is_negated;
 }
 
-static bool match(const char *pattern, const char *path, int *steps)
+/* Where to go on when what follows a star does not match: behind it in the pattern, with one byte more of the text as its own. */
+struct star {
+    const char *pattern, *text; /* NULL: there was none */
+};
+
+/* One byte of the text by what stands in the pattern; NULL: they differ. Behind it in the pattern. */
+static const char *match_one(const char *pattern, char c)
 {
-    for (;; pattern++, path++) {
-        if (++*steps > STEPS_MAX)
+    const char *end;
+    if (*pattern == '[')
+        return c != '/' && match_set(pattern + 1, c, &end) ? end : NULL;
+    if (*pattern == '?')
+        return c != '/' ? pattern + 1 : NULL;
+    pattern += *pattern == '\\' && pattern[1];
+    return *pattern == c ? pattern + 1 : NULL;
+}
+
+/* The star takes one more byte, or NULL: it may not. */
+static const char *widen(struct star *star, bool takes_slash)
+{
+    if (!star->pattern || !*star->text || (*star->text == '/' && !takes_slash))
+        return NULL;
+    star->text++;
+    return star->pattern;
+}
+
+/* The directories take one more, with its slash. */
+static const char *widen_dirs(struct star *dirs)
+{
+    const char *pattern;
+    do
+        pattern = widen(dirs, true);
+    while (pattern && dirs->text[-1] != '/');
+    return pattern;
+}
+
+/*
+ * Of two stars it is enough to widen the later one: what the earlier one would leave to it, it can take itself. But * takes no slash,
+ * so that of a "**" before it is kept, too; and that, too, is the latest, as it begins where a name does. So nothing recurs.
+ */
+static bool match(const char *pattern, const char *text, bool has_dirs)
+{
+    const char *const begin = pattern;
+    struct star star = {0}, dirs = {0};
+    for (;;) {
+        const char *next = *pattern && *text ? match_one(pattern, *text) : NULL;
+        const bool is_dirs = has_dirs && pattern[0] == '*' && pattern[1] == '*';
+        if (is_dirs && !pattern[2 + (pattern[2] == '/')])
+            return true;
+        if (is_dirs && (pattern == begin || pattern[-1] == '/')) {
+            pattern += 2 + (pattern[2] == '/');
+            dirs = (struct star){pattern, text};
+            star.pattern = NULL;
+        } else if (*pattern == '*') {
+            star = (struct star){++pattern, text};
+        } else if (next) {
+            pattern = next;
+            text++;
+        } else if (!*pattern && !*text) {
+            return true;
+        } else if ((next = widen(&star, false))) {
+            pattern = next;
+            text = star.text;
+        } else if ((next = widen_dirs(&dirs))) {
+            pattern = next;
+            text = dirs.text;
+            star.pattern = NULL;
+        } else {
             return false;
-        if (pattern[0] == '*' && pattern[1] == '*') {
-            pattern += 2;
-            pattern += *pattern == '/';
-            for (const char *at = path;; at++) {
-                if (match(pattern, at, steps))
-                    return true;
-                if (!*at)
-                    return false;
-            }
         }
-        if (*pattern == '*') {
-            for (const char *at = path;; at++) {
-                if (match(pattern + 1, at, steps))
-                    return true;
-                if (!*at || *at == '/')
-                    return false;
-            }
-        }
-        const char *end;
-        if (*pattern == '[' && *path && *path != '/') {
-            if (!match_set(pattern + 1, *path, &end) || !end)
-                return false;
-            pattern = end - 1;
-            continue;
-        }
-        if (!*pattern || !*path)
-            return *pattern == *path;
-        if (*pattern == '?' && *path != '/')
-            continue;
-        pattern += *pattern == '\\' && pattern[1];
-        if (*pattern != *path)
-            return false;
     }
 }
 
-bool glob_match(const char *pattern, const char *path)
-{
-    int steps = 0;
-    return match(pattern, path, &steps);
-}
+bool glob_match(const char *pattern, const char *path) { return match(pattern, path, true); }
+
+bool glob_match_name(const char *pattern, const char *name) { return match(pattern, name, false); }
 
 /* ---- .dockerignore ---------------------------------------------------------------------------------- */
 
@@ -87,7 +117,7 @@ void ignore_finish(struct ignore *ignore)
 }
 
 /* Without "./", a "/" before and behind. */
-static bool add_pattern(struct ignore *ignore, const char *text, size_t len)
+static int add_pattern(struct ignore *ignore, const char *text, size_t len)
 {
     const bool is_exception = len > 0 && *text == '!';
     text += is_exception;
@@ -97,61 +127,48 @@ static bool add_pattern(struct ignore *ignore, const char *text, size_t len)
     while (len > 0 && text[len - 1] == '/')
         len--;
     if (len == 0 || (len == 1 && *text == '.'))
-        return true;
-    char **more = ignore->count == IGNORE_PATTERNS_MAX
-                      ? NULL
-                      : reallocarray(ignore->patterns, ignore->count + 1, sizeof(*more));
+        return 0;
+    if (ignore->count == IGNORE_PATTERNS_MAX)
+        return -E2BIG;
+    char **more = reallocarray(ignore->patterns, ignore->count + 1, sizeof(*more));
     if (!more)
-        return false;
+        return -ENOMEM;
     ignore->patterns = more;
     ignore->has_exceptions |= is_exception;
     char *kept = more[ignore->count] = malloc(len + 2);
     if (!kept)
-        return false;
+        return -ENOMEM;
     ignore->count++;
     *kept = is_exception ? '!' : ' ';
     memcpy(kept + 1, text, len);
     kept[len + 1] = '\0';
-    return true;
+    return 0;
 }
 
-bool ignore_parse(struct slice text, struct ignore *ret)
+int ignore_parse(struct slice text, struct ignore *ret)
 {
+    int code = 0;
     *ret = (struct ignore){0};
-    AUTO_FREE char *copy = strndup(text.data ? (const char *)text.data : "", text.len);
-    if (!copy)
-        return false;
-    for (char *at = copy; at;) {
-        char *line = at, *end = strchr(at, '\n');
-        at = end ? end + 1 : NULL;
-        size_t len = end ? (size_t)(end - line) : strlen(line);
-        while (len > 0 && isspace((unsigned char)line[len - 1]))
-            len--;
-        while (len > 0 && isspace((unsigned char)*line))
-            line++, len--;
-        if (len > 0 && *line != '#' && !add_pattern(ret, line, len))
-            return false;
+    while (text.len > 0 && code == 0) {
+        const uint8_t *end = memchr(text.data, '\n', text.len);
+        const size_t len = end ? (size_t)(end - text.data) : text.len;
+        const struct slice line = text_trim(slice_of(text.data, len));
+        if (line.len > 0 && line.data[0] != '#')
+            code = add_pattern(ret, (const char *)line.data, line.len);
+        text = slice_of(text.data + len + (end != NULL), text.len - len - (end != NULL));
     }
-    return true;
+    return code;
 }
 
-/* It, or a directory that it lies in. */
-static bool matches_above(const char *pattern, const char *path)
+int ignore_decide(const struct ignore *ignore, const char *path, int above)
 {
-    AUTO_FREE char *above = strdup(path);
-    while (above && *above) {
-        if (glob_match(pattern, above))
-            return true;
-        char *slash = strrchr(above, '/');
-        *(slash ? slash : above) = '\0';
-    }
-    return false;
+    for (int i = (int)ignore->count - 1; i > above; i--)
+        if (glob_match(ignore->patterns[i] + 1, path))
+            return i;
+    return above;
 }
 
-bool ignore_holds(const struct ignore *ignore, const char *path)
+bool ignore_names(const struct ignore *ignore, int decided)
 {
-    for (size_t i = ignore->count; i-- > 0;)
-        if (matches_above(ignore->patterns[i] + 1, path))
-            return ignore->patterns[i][0] != '!';
-    return false;
+    return decided >= 0 && ignore->patterns[decided][0] != '!';
 }

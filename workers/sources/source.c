@@ -93,16 +93,15 @@ int source_copy(const struct source_order *order, int root, const char *place, b
     return code < 0 ? say(order, &trouble, fail) : 0;
 }
 
-int source_unpack(int from, int root, uint64_t disk_mib, const atomic_bool *stop, bool *ret_is_tar, struct fail *fail)
+bool source_is_tar(int from) { return source_tar_is(from); }
+
+int source_unpack(int from, int root, uint64_t disk_mib, const atomic_bool *stop, struct fail *fail)
 {
     struct image_trouble trouble = {0};
     struct rootfs rootfs;
     struct stat it;
     const struct rootfs_limits limits = {.bytes = disk_mib << 20, .entries = SOURCE_ENTRIES_MAX};
     const struct source_order order = {.source = "archive", .disk_mib = disk_mib};
-    *ret_is_tar = source_tar_is(from);
-    if (!*ret_is_tar)
-        return 0;
     if (fstat(from, &it) < 0 || lseek(from, 0, SEEK_SET) < 0)
         return fail_set(fail, -EIO, "cannot read it: %s", strerror(errno));
     rootfs_init(&rootfs, root, &limits, stop, &trouble);

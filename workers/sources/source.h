@@ -32,10 +32,9 @@ struct source_order {
  */
 int source_copy(const struct source_order *order, int root, const char *place, bool *ret_is_file, struct fail *fail);
 
-/*
- * Unpacks the file `from` into the directory `root`, by the same rules, if it is a tar, packed or not, by what is in it; *ret_is_tar
- * says whether it is one.
- */
-int source_unpack(int from, int root, uint64_t disk_mib, const atomic_bool *stop, bool *ret_is_tar, struct fail *fail);
+/* Whether a file is a tar, packed or not, by what is in it. Moves its position. */
+bool source_is_tar(int from);
+/* Unpacks one into the directory `root`, by the same rules. */
+int source_unpack(int from, int root, uint64_t disk_mib, const atomic_bool *stop, struct fail *fail);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -216,11 +217,46 @@ static void patterns_match_as_those_of_go(void **state)
         {"x/**/y", "x/y", true},
         {"x/**/y", "x/1/2/y", true},
         {"*a*a*a*b", "aaaaa", false},
+        {"**/a", "ba", false},
+        {"**/a", "x/ba", false},
+        {"**/*.py", "x/y.z/a.py", true},
+        {"**/x/*/y", "x/1/2/x/3/y", true},
+        {"a/**/b*/**/c", "a/b1/x/b2/y/c", true},
+        {"a/**/b*/**/c", "a/x/y/c", false},
+        {"a**", "ab/c", true},
+        {"a**c", "abc", true},
+        {"a**c", "ab/c", false},
+        {"*a**b", "xacab", true},
+        {"[a-\\-", "b", false},
+        {"[a-\\c]", "b", true},
+        {"[+-\\-]x", ",x", true},
+        {"[a-", "a", false},
+        {"[\\", "a", false},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (glob_match(rows[i].pattern, rows[i].path) != rows[i].matches)
             fail_msg("%s %s %s", rows[i].pattern, rows[i].matches ? "is to match" : "matches", rows[i].path);
+}
+
+static void names_are_matched_one_by_one_without_directories(void **state)
+{
+    (void)state;
+    assert_true(glob_match_name("**", "name") && glob_match_name("**x", "ax") && !glob_match_name("**/x", "x"));
+}
+
+/* Down from the top, as they are asked of a tree. */
+static bool is_left_out(const struct ignore *ignore, const char *path)
+{
+    int decided = IGNORE_NOTHING;
+    AUTO_FREE char *above = strdup(path);
+    for (size_t i = 0; path[i]; i++)
+        if (path[i] == '/') {
+            above[i] = '\0';
+            decided = ignore_decide(ignore, above, decided);
+            above[i] = '/';
+        }
+    return ignore_names(ignore, ignore_decide(ignore, path, decided));
 }
 
 static void the_last_pattern_of_a_dockerignore_decides(void **state)
@@ -230,21 +266,29 @@ static void the_last_pattern_of_a_dockerignore_decides(void **state)
     static const char *const kept[] = {"keep.log", "a/a.log", "src/build", "secret.pub", "x"};
     struct ignore ignore;
     (void)state;
-    assert_true(ignore_parse(slice_from_str(text), &ignore));
+    assert_int_equal(ignore_parse(slice_from_str(text), &ignore), 0);
     for (size_t i = 0; i < 5; i++) {
-        assert_true(ignore_holds(&ignore, held[i]));
-        assert_false(ignore_holds(&ignore, kept[i]));
+        assert_true(is_left_out(&ignore, held[i]));
+        assert_false(is_left_out(&ignore, kept[i]));
     }
     ignore_finish(&ignore);
 }
 
 static void a_pattern_that_would_take_for_ever_ends(void **state)
 {
-    char pattern[256] = "", path[256] = "";
+    enum { LONG = 4000 };
+    AUTO_FREE char *pattern = calloc(1, 4 * LONG + 8), *path = calloc(1, LONG + 1);
     (void)state;
-    for (int i = 0; i < 30; i++)
-        strcat(pattern, "**a");
-    memset(path, 'a', 200);
+    for (int i = 0; i < LONG; i++)
+        strcpy(pattern + 2 * i, "*a");
+    memset(path, 'a', LONG);
+    assert_true(glob_match(pattern, path)); /* as many levels as it has stars, if it recurred */
+    strcat(pattern, "b");
+    assert_false(glob_match(pattern, path));
+    for (int i = 0; i < LONG / 2; i++) {
+        strcpy(pattern + 4 * i, "**/a");
+        memcpy(path + 2 * i, "a/", 2);
+    }
     strcat(pattern, "b");
     assert_false(glob_match(pattern, path));
 }
@@ -276,14 +320,44 @@ static void what_is_too_large_is_refused(void **state)
     expect_refused(slice_of("FROM a\0b", 8), "holds no NUL");
 }
 
+static void *parse_nested(void *arg)
+{
+    AUTO_BUFFER text = {0};
+    struct dockerfile dockerfile;
+    struct fail fail = {0};
+    (void)arg;
+    buffer_append_str(&text, "FROM a\nRUN ");
+    for (int i = 0; i < 1000; i++)
+        buffer_append_str(&text, "[{\"a\":");
+    assert_int_equal(dockerfile_parse(buffer_peek(&text), &dockerfile, &fail), 0);
+    assert_false(dockerfile.each[1].is_json);
+    dockerfile_finish(&dockerfile);
+    return NULL;
+}
+
+/* A fiber's is 256 KiB, and not all of it is left here. */
+static void json_nested_without_end_takes_no_stack(void **state)
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    (void)state;
+    assert_int_equal(pthread_attr_init(&attributes), 0);
+    assert_int_equal(pthread_attr_setstacksize(&attributes, 128 * 1024), 0);
+    assert_int_equal(pthread_create(&thread, &attributes, parse_nested, NULL), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    pthread_attr_destroy(&attributes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_dockerfile_comes_to_what_the_table_says),
         cmocka_unit_test(patterns_match_as_those_of_go),
+        cmocka_unit_test(names_are_matched_one_by_one_without_directories),
         cmocka_unit_test(the_last_pattern_of_a_dockerignore_decides),
         cmocka_unit_test(a_pattern_that_would_take_for_ever_ends),
         cmocka_unit_test(what_is_too_large_is_refused),
+        cmocka_unit_test(json_nested_without_end_takes_no_stack),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

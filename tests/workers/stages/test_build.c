@@ -4,6 +4,7 @@
 #include <jansson.h>
 
 #include "workers/images/names.h"
+#include "workers/runtime/loop_now.h"
 #include "workers/sources/task_dirs.h"
 
 static struct task_dirs task_dirs;
@@ -217,6 +218,12 @@ FIBER_TEST(what_is_copied_counts_by_content_and_mode_not_by_time)
     assert_string_not_equal(mode, content);
 }
 
+FIBER_TEST(an_argument_is_not_a_variable)
+{
+    expect_built("FROM plain\nRUN [\"/bin/sh\", \"-c\", \"echo ${A:-none} > /f\", \"A=1\"]\n", "cat /f", "none\n");
+    expect_built("FROM plain\nENV A=1\nRUN [\"/bin/sh\", \"-c\", \"echo ${A:-none} > /f\"]\n", "cat /f", "1\n");
+}
+
 FIBER_TEST(what_is_gone_is_made_again)
 {
     char command[256];
@@ -290,6 +297,37 @@ FIBER_TEST(what_is_not_there_is_named_by_line)
     expect_failed("FROM plain\nCOPY f /usr/bin/cat/x\n", "{}", "line 2: cannot copy f: ");
 }
 
+static bool has_ended;
+static int64_t longest_ms;
+
+static void watch_the_loop(void *arg)
+{
+    (void)arg;
+    for (int64_t before_ms = loop_now_ms(), now_ms; !has_ended; before_ms = now_ms) {
+        await_sleep(1);
+        now_ms = loop_now_ms();
+        longest_ms = now_ms - before_ms > longest_ms ? now_ms - before_ms : longest_ms;
+    }
+    fiber_wake(side_waits);
+}
+
+FIBER_TEST(links_in_circles_are_refused_and_the_loop_goes_on_meanwhile)
+{
+    const int64_t began_ms = loop_now_ms();
+    has_ended = false;
+    longest_ms = 0;
+    side_waits = fiber_current();
+    assert_non_null(fiber_start(loop, watch_the_loop, NULL, NULL));
+    expect_failed("FROM plain AS s\nRUN mkdir /d && cd /d && for ((i = 0; i < 100; i++)); do ln -s . l$i; done\n"
+                  "FROM plain\nCOPY --from=s /d/*/*/*/*/*/zz* /x/\n",
+                  "{}", "line 4: /d/*/*/*/*/*/zz*: more than 1000000 names to look at");
+    const int64_t took_ms = loop_now_ms() - began_ms;
+    has_ended = true;
+    await_wake(-1);
+    if (longest_ms > took_ms / 3)
+        fail_msg("the loop stood for %d of %d ms", (int)longest_ms, (int)took_ms);
+}
+
 FIBER_TEST(a_disk_that_is_full_is_the_tasks_fault)
 {
     expect_failed("FROM plain\nRUN head -c 9000000 /dev/zero > /big\n", "{\"limits\":{\"disk_mib\":4}}",
@@ -322,11 +360,13 @@ static int group(void)
         TEST(uid_zero_changes_owners_and_adds_to_etc),
         TEST(two_tasks_that_begin_alike_share_what_they_begin_with),
         TEST(what_is_copied_counts_by_content_and_mode_not_by_time),
+        TEST(an_argument_is_not_a_variable),
         TEST(what_is_gone_is_made_again),
         TEST(four_at_once_wait_for_the_one_that_makes_it),
         TEST(a_run_that_fails_ends_the_task_with_its_line_and_output),
         TEST(a_run_that_never_ends_is_ended),
         TEST(what_is_not_there_is_named_by_line),
+        TEST(links_in_circles_are_refused_and_the_loop_goes_on_meanwhile),
         TEST(a_disk_that_is_full_is_the_tasks_fault),
         TEST(the_tasks_image_stands_in_for_from),
     };

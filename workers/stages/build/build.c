@@ -14,25 +14,19 @@
 
 /* ---- keys ---------------------------------------------------------------------------------------------- */
 
-static void add_text(struct digest *digest, const char *text)
-{
-    text = text ? text : "";
-    digest_add(digest, slice_of(text, strlen(text) + 1));
-}
-
 static int next_key(struct build *build, const struct stage_step *step, char key[DIGEST_SIZE])
 {
     static const char *const kinds[] = {"RUN", "COPY", "ADD", "WORKDIR"};
     struct digest *digest = digest_begin();
     if (!digest)
         return fail_memory(&build->fail);
-    add_text(digest, key);
-    add_text(digest, kinds[step->kind]);
+    digest_add_text(digest, key);
+    digest_add_text(digest, kinds[step->kind]);
     int code = 0;
     if (step->kind == STEP_RUN)
         run_step_add(build, step, digest);
     else if (step->kind == STEP_WORKDIR)
-        add_text(digest, step->destination);
+        digest_add_text(digest, step->destination);
     else
         code = copy_step_add(build, step, digest);
     if (code == 0)

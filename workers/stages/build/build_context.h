@@ -5,6 +5,8 @@
 #ifndef SLUICE_WORKERS_STAGES_BUILD_BUILD_CONTEXT_H
 #define SLUICE_WORKERS_STAGES_BUILD_BUILD_CONTEXT_H
 
+#include <stdatomic.h>
+
 #include "common/digest/digest.h"
 #include "workers/jobs/job.h"
 #include "workers/layers/dir.h"
@@ -20,14 +22,6 @@ int build_context_open(const struct job *job, struct build_context *ret, struct 
 void build_context_close(struct build_context *context);
 
 /* Adds what lies at `path` below `root`, all of it, by names, types, permission bits and contents. 0 or negative errno. */
-int build_content_add(struct digest *digest, int root, const char *path);
-
-enum { BUILD_MATCHES_MAX = 4096 };
-/* The paths below `root` that `pattern` means, in the order of their names; the caller frees them. -ENOENT: none. */
-int build_match(int root, const char *pattern, char ***ret, size_t *ret_count);
-void build_match_finish(char **paths, size_t count);
-
-/* Opens a path below `root`, which is the root of links, too. */
-int build_open(int root, const char *path, int flags);
+int build_content_add(struct digest *digest, int root, const char *path, const atomic_bool *stop);
 
 #endif

@@ -42,12 +42,11 @@ int run_step_run(struct build *build, const struct stage_step *step, struct stag
         buffer_append_str(&command, " ");
         buffer_append_quoted(&command, step->argv[i]);
     }
-    buffer_append(&command, "", 1);
-    if (command.failed)
+    AUTO_FREE char *text = buffer_take_str(&command);
+    if (!text)
         return fail_memory(&build->fail);
     if (code == 0)
-        code = sandbox_command(room->sandbox, (const char *)command.data, time_left(build), OUTPUT_MAX, &output,
-                               &build->fail);
+        code = sandbox_command(room->sandbox, text, time_left(build), OUTPUT_MAX, &output, &build->fail);
     if (code == 0 || sandbox_breach(room->sandbox))
         code = judge(build, step, room, &output);
     else if (code == -ENOEXEC)
@@ -62,13 +61,10 @@ void run_step_add(struct build *build, const struct stage_step *step, struct dig
 {
     const struct image_config *environment = &step->environment;
     const struct task_build *asked = &build->job->task->build;
-    const char *const texts[] = {environment->user, environment->workdir, step->script};
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-        digest_add(digest, slice_of(texts[i] ? texts[i] : "", texts[i] ? strlen(texts[i]) + 1 : 1));
-    for (size_t i = 0; i < step->argv_count; i++)
-        digest_add(digest, slice_of(step->argv[i], strlen(step->argv[i]) + 1));
-    for (size_t i = 0; i < environment->variable_count; i++)
-        digest_add(digest, slice_of(environment->variables[i], strlen(environment->variables[i]) + 1));
-    for (size_t i = 0; i < asked->grant_count; i++)
-        digest_add(digest, slice_of(asked->grants[i], strlen(asked->grants[i]) + 1));
+    digest_add_text(digest, environment->user);
+    digest_add_text(digest, environment->workdir);
+    digest_add_text(digest, step->script);
+    digest_add_texts(digest, step->argv, step->argv_count);
+    digest_add_texts(digest, environment->variables, environment->variable_count);
+    digest_add_texts(digest, asked->grants, asked->grant_count);
 }
