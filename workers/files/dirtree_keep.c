@@ -1,47 +1,11 @@
 #include "workers/files/dirtree_keep.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/dir_stream.h"
 #include "workers/files/dirtree.h"
-#include "workers/files/dirtree_remove.h"
-
-static int remove_entry(int parent, const char *name)
-{
-    if (unlinkat(parent, name, 0) == 0 || errno == ENOENT)
-        return 0;
-    return errno == EISDIR || errno == EPERM ? dirtree_remove_at(parent, name) : -errno;
-}
-
-/* Calls `visit` for each entry of the directory, whose descriptor stays the caller's. */
-static int each_entry(int dir, int (*visit)(int dir, const char *name, void *arg), void *arg)
-{
-    const struct dirent *entry;
-    AUTO_DIR stream = dir_stream_open(dir);
-    int code = stream ? 0 : -errno;
-    while (stream && (code = dir_stream_next(stream, &entry)) > 0)
-        if ((code = visit(dir, entry->d_name, arg)) < 0)
-            break;
-    return code;
-}
-
-/* A directory of ours, also one without rights; -ENOTDIR: it is none. *ret_mode is to be given back. */
-static int enter(int parent, const char *name, mode_t *ret_mode)
-{
-    struct stat it;
-    if (fstatat(parent, name, &it, AT_SYMLINK_NOFOLLOW) < 0)
-        return -errno;
-    if (!S_ISDIR(it.st_mode))
-        return -ENOTDIR;
-    *ret_mode = it.st_mode & 07777;
-    const int dir = dirtree_open_own(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, *ret_mode);
-    return dir < 0 ? -errno : dir;
-}
+#include "workers/files/dirtree_walk.h"
 
 /* ---- what is not to be in it -------------------------------------------------------------------- */
 
@@ -50,13 +14,12 @@ static int drop(int dir, const char *name, void *arg)
     const char *without = arg;
     mode_t mode;
     if (strcmp(name, without) == 0)
-        return remove_entry(dir, name);
-    const int inner = enter(dir, name, &mode);
+        return dirtree_remove_entry(dir, name);
+    const int inner = dirtree_enter(dir, name, &mode);
     if (inner < 0)
         return inner == -ENOTDIR || inner == -ENOENT ? 0 : inner;
-    const int code = each_entry(inner, drop, arg);
-    dirtree_leave_own(inner, mode);
-    close(inner);
+    const int code = dirtree_each(inner, drop, arg);
+    dirtree_leave(inner, mode);
     return code;
 }
 
@@ -64,7 +27,7 @@ static int drop(int dir, const char *name, void *arg)
 
 static int drop_other(int dir, const char *name, void *arg)
 {
-    return strcmp(name, arg) == 0 ? 0 : remove_entry(dir, name);
+    return strcmp(name, arg) == 0 ? 0 : dirtree_remove_entry(dir, name);
 }
 
 /* `path` is what is left of the way, and is written to. */
@@ -73,19 +36,18 @@ static int keep_in(int dir, char *path, const char *without)
     mode_t mode;
     path += strspn(path, "/");
     if (!*path)
-        return each_entry(dir, drop, (void *)(uintptr_t)without);
+        return dirtree_each(dir, drop, (void *)(uintptr_t)without);
     char *rest = path + strcspn(path, "/");
     if (*rest)
         *rest++ = '\0';
-    int code = each_entry(dir, drop_other, path);
+    int code = dirtree_each(dir, drop_other, path);
     if (code < 0)
         return code;
-    const int inner = enter(dir, path, &mode);
+    const int inner = dirtree_enter(dir, path, &mode);
     if (inner < 0)
-        return inner == -ENOTDIR ? remove_entry(dir, path) : inner == -ENOENT ? 0 : inner;
+        return inner == -ENOTDIR ? dirtree_remove_entry(dir, path) : inner == -ENOENT ? 0 : inner;
     code = keep_in(inner, rest, without);
-    dirtree_leave_own(inner, mode);
-    close(inner);
+    dirtree_leave(inner, mode);
     return code;
 }
 

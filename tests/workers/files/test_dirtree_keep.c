@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/workers/files/as_everyone.h"
 #include "workers/files/dirtree.h"
 #include "workers/files/dirtree_keep.h"
 #include "workers/files/dirtree_remove.h"
@@ -71,6 +72,7 @@ static void a_directory_without_rights_is_looked_into(void **state)
     assert_int_equal(it.st_mode & 07777, 0);
     assert_int_equal(fchmodat(root, "testbed/sub", 0755, 0), 0);
     assert_false(is_there("testbed/sub/.git"));
+    assert_true(is_there("testbed/sub/b.py"));
 }
 
 static void a_symlink_on_the_way_keeps_nothing(void **state)
@@ -92,7 +94,7 @@ static void what_is_not_there_keeps_nothing(void **state)
     assert_int_equal(dirtree_keep(root, "/../x", ".git", &fail), -EINVAL);
 }
 
-int main(void)
+static int group(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(one_directory_is_kept_without_gits, set_up, tear_down),
@@ -102,3 +104,5 @@ int main(void)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
+
+int main(void) { return run_as_all(group); }
