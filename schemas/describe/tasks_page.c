@@ -293,6 +293,9 @@ static const char *task_type_words(enum task_type type)
         [TASK_PROTECTED] = "list of strings",
         [TASK_EXPECTED_TESTS] = "object",
         [TASK_HIDDEN] = "list of strings",
+        [TASK_ARTIFACTS] = "list",
+        [TASK_EXCLUDE] = "list of strings",
+        [TASK_COLLECT] = "list",
         [TASK_METADATA] = "object",
     };
     return words[type];
@@ -328,6 +331,9 @@ static const char *task_unit(const struct task_row *row)
     case TASK_PROTECTED:
     case TASK_EXPECTED_TESTS:
     case TASK_HIDDEN:
+    case TASK_ARTIFACTS:
+    case TASK_EXCLUDE:
+    case TASK_COLLECT:
     case TASK_HANDLERS:
     case TASK_TESTS:
     case TASK_JUDGE_FILES:
@@ -392,6 +398,8 @@ bool describe_tasks_md(void)
         }
     put_section("A call of `agent.script`", "agent.script[]");
     put_section("A message of `agent.recorded`", "agent.recorded[]");
+    put_section("An element of `eval.artifacts`", "eval.artifacts[]");
+    put_section("A command of `eval.collect`", "eval.collect[]");
     put_section("A criterion of `eval.judge.criteria`", "eval.judge.criteria[]");
     fputs(solution_section, stdout);
     fputs(answers_section, stdout);

@@ -61,11 +61,19 @@ bool task_has_verifier(const struct task *task) { return strcmp(task->eval_kind,
 
 bool task_is_evaluated_there(const struct task *task) { return strcmp(task->eval_sandbox, "agent") == 0; }
 
+uint64_t task_collect_s(const struct task *task)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < task->collect_count; i++)
+        sum += task->collect[i].timeout_s;
+    return sum;
+}
+
 uint64_t task_after_run_s(const struct task *task)
 {
-    uint64_t seconds = 0;
+    uint64_t seconds = task_collect_s(task);
     if (task->step_count == 0)
-        return task_is_evaluated_there(task) ? task->limits.eval_s : 0;
+        return seconds + (task_is_evaluated_there(task) ? task->limits.eval_s : 0);
     for (size_t i = 0; i < task->step_count; i++) {
         const struct task_step *step = &task->steps[i];
         seconds += TASK_STEP_CHANGE_S + (step->eval_s ? step->eval_s : task->limits.eval_s) +
@@ -124,7 +132,8 @@ static bool check_agents_sandbox(const struct task *task, struct refusal *no)
     const struct {
         const char *field;
         bool given;
-    } rows[] = {{"eval.trust", strcmp(task->eval_trust, "none") != 0},
+    } rows[] = {{"eval.artifacts", task->artifact_count > 0},
+                {"eval.trust", strcmp(task->eval_trust, "none") != 0},
                 {"eval.network", task->eval_grant_count > 0},
                 {"eval.user", is_other}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && task_is_evaluated_there(task); i++)

@@ -190,6 +190,7 @@ void task_destroy(struct task *task)
     task_finish_texts(task->eval_grants, task->eval_grant_count);
     task_finish_texts(task->eval_answers, task->eval_answer_count);
     task_finish_texts(task->hidden, task->hidden_count);
+    task_finish_artifacts(task);
     task_finish_swe(&task->swe);
     task_finish_texts(task->env.each, task->env.count);
     task_finish_texts(task->eval_env.each, task->eval_env.count);

@@ -34,6 +34,9 @@ enum {
     TASK_EXPECTED_TESTS_MAX = 16384,
     TASK_PROTECTED_MAX = 256,
     TASK_HIDDEN_MAX = 64,
+    TASK_ARTIFACTS_MAX = 64,
+    TASK_EXCLUDE_MAX = 64,
+    TASK_COLLECT_MAX = 16,
     TASK_JUDGE_FILES_MAX = 16,
     TASK_CRITERIA_MAX = 32, /* at most VERDICT_PARTS_MAX */
     TASK_CHOICES_MAX = 16,
@@ -120,6 +123,19 @@ struct task_call {
 struct task_recorded {
     char *role, *content, *tool; /* tool: NULL where it is no call */
     int64_t exit_status;
+};
+
+/* What of the agent's files an evaluator in a sandbox of its own is given. */
+struct task_artifact {
+    char *path;     /* absolute inside the sandbox, or relative to the working directory; no ".." */
+    char **exclude; /* patterns of what of a directory is left out */
+    size_t exclude_count;
+};
+
+/* A command run in the agent's sandbox, once the agent has ended. */
+struct task_collect {
+    char *command;
+    uint64_t timeout_s;
 };
 
 /* A handler that comes with the task. */
@@ -270,6 +286,10 @@ struct task {
     char *eval_trust;                         /* "none" or "image" */
     struct task_file *eval_files;             /* written only into the evaluator's sandbox */
     size_t eval_file_count;
+    struct task_artifact *artifacts; /* in place of all that the agent left; none: all of it */
+    size_t artifact_count;
+    struct task_collect *collect;
+    size_t collect_count;
     char *eval_user; /* NULL: `user` */
     struct task_variables eval_env;
     char **eval_grants; /* what the evaluator may reach */
@@ -341,6 +361,8 @@ struct slice handler_built_in(enum handler_role role, size_t n);
 bool task_evaluator_reads_record(const struct task *task);
 /* Whether it is evaluated where the agent worked, by the run worker (eval.sandbox agent). */
 bool task_is_evaluated_there(const struct task *task);
+/* Seconds that eval.collect may take. */
+uint64_t task_collect_s(const struct task *task);
 /* Seconds that a run job may take beyond limits.run_s, for what is done in its sandbox beside the agent's work. */
 uint64_t task_after_run_s(const struct task *task);
 /* Whether it is evaluated by files that hold its rewards (eval.kind verifier). */

@@ -76,6 +76,9 @@ bool task_read_pass_to_pass(const struct task_place *place, const json_t *value)
 bool task_read_protected(const struct task_place *place, const json_t *value);
 bool task_read_expected_tests(const struct task_place *place, const json_t *value);
 bool task_read_hidden(const struct task_place *place, const json_t *value);
+bool task_read_artifacts(const struct task_place *place, const json_t *value);
+bool task_read_exclude(const struct task_place *place, const json_t *value);
+bool task_read_collect(const struct task_place *place, const json_t *value);
 bool task_read_statuses(const struct task_place *place, const json_t *value);
 bool task_read_tools(const struct task_place *place, const json_t *value);
 bool task_read_script(const struct task_place *place, const json_t *value);
@@ -99,6 +102,9 @@ void task_finish_files(struct task_file *files, size_t count);
 /* What the fields of eval.swe say together, and what is in the struct (task/swe.c). */
 bool task_check_swe(const struct task *task, struct refusal *no);
 void task_finish_swe(struct task_swe *swe);
+
+/* Frees eval.artifacts and eval.collect (task/artifacts.c). */
+void task_finish_artifacts(struct task *task);
 
 /* What the fields of eval.judge say together, and frees them (task/judge.c). */
 bool task_check_judge(const struct task *task, struct refusal *no);

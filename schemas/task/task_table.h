@@ -50,6 +50,9 @@ enum task_type {
     TASK_PROTECTED,
     TASK_EXPECTED_TESTS, /* an object of names and words */
     TASK_HIDDEN,         /* absolute paths */
+    TASK_ARTIFACTS,      /* paths, or objects */
+    TASK_EXCLUDE,        /* texts */
+    TASK_COLLECT,
     TASK_HANDLERS,
     TASK_TESTS,       /* an object, kept as JSON text */
     TASK_JUDGE_FILES, /* paths */

@@ -130,8 +130,6 @@ int dirtree_open_parent(int root, const char *path)
 
 /* ---- whiteouts ----------------------------------------------------------------------------- */
 
-static const char whiteout_xattr[] = "user.overlay.whiteout";
-
 static bool is_opaque(int dir)
 {
     char value;
@@ -150,7 +148,7 @@ static int mark_whiteout(int parent, const char *name)
     AUTO_CLOSE int file = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file < 0)
         return -1;
-    if (fsetxattr(file, whiteout_xattr, "y", 1, 0) < 0)
+    if (fsetxattr(file, TREE_WHITEOUT_XATTR, "y", 1, 0) < 0)
         return -1;
     return fsetxattr(dir, TREE_OPAQUE_XATTR, "x", 1, 0);
 }

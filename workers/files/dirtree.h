@@ -15,6 +15,7 @@
 #include "common/base/slice.h"
 
 #define TREE_OPAQUE_XATTR "user.overlay.opaque"
+#define TREE_WHITEOUT_XATTR "user.overlay.whiteout"
 enum { TREE_DEPTH_MAX = 300 };
 
 /* ---- paths -------------------------------------------------------------------------------- */

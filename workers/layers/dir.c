@@ -12,6 +12,7 @@
 #include "common/digest/digest.h"
 #include "workers/files/dirtree_keep.h"
 #include "workers/files/dirtree_remove.h"
+#include "workers/files/dirtree_take.h"
 #include "workers/files/locked_dir.h"
 #include "workers/layers/cache.h"
 #include "workers/layers/sweep.h"
@@ -97,8 +98,7 @@ int layer_dir_look(const struct layer_dir *dir, struct fail *fail)
 struct unpack {
     const struct layers *layers;
     const char *digest, *hex;
-    bool is_plain;     /* without the names of system_names.def */
-    const char *below; /* of it this directory alone, without git's; NULL: all */
+    struct layer_part part;
     struct slice inlined;
     const char *path; /* of the holder */
     int lock;
@@ -156,6 +156,31 @@ static int drop_system_names(const struct unpack *unpack, int root)
     return 0;
 }
 
+#define WHOLE "whole" /* the name of what the places are taken from, until they are */
+
+static int leave_places(const struct unpack *unpack, int holder)
+{
+    if (renameat(holder, TREE_INDEX_ROOT, holder, WHOLE) < 0 || mkdirat(holder, TREE_INDEX_ROOT, 0700) < 0)
+        return dirtree_refuse(unpack->fail, "make the root of", unpack->digest);
+    AUTO_CLOSE int from = openat(holder, WHOLE, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    AUTO_CLOSE int into = openat(holder, TREE_INDEX_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (from < 0 || into < 0)
+        return dirtree_refuse(unpack->fail, "open the root of", unpack->digest);
+    int code = dirtree_take(from, into, unpack->part.places, unpack->part.place_count, unpack->fail);
+    if (code == 0 && (code = dirtree_remove_at(holder, WHOLE)) < 0)
+        return fail_set(unpack->fail, code, "cannot take places out of the layer %s: %s", unpack->digest,
+                        strerror(-code));
+    return code;
+}
+
+static int leave_part(const struct unpack *unpack, int holder, int root)
+{
+    int code = unpack->part.is_plain ? drop_system_names(unpack, root) : 0;
+    if (code == 0 && unpack->part.below)
+        code = dirtree_keep(root, unpack->part.below, ".git", unpack->fail);
+    return code == 0 && unpack->part.places ? leave_places(unpack, holder) : code;
+}
+
 static int unpack_into(const struct unpack *unpack, int file, const char *path, const atomic_bool *stop)
 {
     AUTO_CLOSE int holder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -170,10 +195,8 @@ static int unpack_into(const struct unpack *unpack, int file, const char *path, 
     uint64_t bytes = 0;
     int code = verify(unpack, tar, layer_tar_unpack(root, tar, stop, &bytes, unpack->fail));
     lz4_close(&tar);
-    if (code == 0 && unpack->is_plain)
-        code = drop_system_names(unpack, root);
-    if (code == 0 && unpack->below)
-        code = dirtree_keep(root, unpack->below, ".git", unpack->fail);
+    if (code == 0)
+        code = leave_part(unpack, holder, root);
     if (code == 0)
         code = tree_index_write(path, unpack->fail);
     if (code < 0)
@@ -266,40 +289,44 @@ static int hold(struct unpack *unpack, const char *kept_as, struct layer_dir *re
     return 0;
 }
 
-static int hold_digest(const struct unpack *wanted, struct layer_dir *ret, struct fail *fail)
+static bool is_whole(const struct layer_part *part) { return !part->is_plain && !part->below && !part->places; }
+
+static void name_text(struct buffer *name, const char *text) { buffer_append(name, text, strlen(text) + 1); }
+
+/* Its digest is a name like the others', which no layer has. */
+static bool name_part(const struct layer_part *part, const char *digest, char ret[DIGEST_SIZE])
+{
+    AUTO_BUFFER name = {0};
+    name_text(&name, part->is_plain ? "plain" : "");
+    name_text(&name, part->below ? part->below : "");
+    for (size_t i = 0; i < part->place_count; i++) {
+        name_text(&name, part->places[i].path);
+        for (size_t k = 0; k < part->places[i].exclude_count; k++)
+            name_text(&name, part->places[i].exclude[k]);
+        name_text(&name, "");
+    }
+    name_text(&name, part->places ? "places" : "");
+    name_text(&name, digest);
+    return !name.failed && digest_of(buffer_peek(&name), ret);
+}
+
+int layer_dir_hold_part(const struct layers *layers, const char *digest, struct slice inlined,
+                        const struct layer_part *part, struct layer_dir *ret, struct fail *fail)
 {
     struct fail unasked;
-    char name[PATH_MAX + 128], part[DIGEST_SIZE];
-    struct unpack unpack = *wanted;
-    if (!digest_is_valid(unpack.digest))
-        return fail_set(fail, -EINVAL, "\"%.80s\" is not a digest", unpack.digest);
-    unpack.fail = fail ? fail : &unasked;
-    unpack.hex = unpack.digest + strlen("sha256:");
-    if (!unpack.is_plain && !unpack.below)
+    char name[DIGEST_SIZE];
+    struct unpack unpack = {
+        .layers = layers, .digest = digest, .inlined = inlined, .part = *part, .fail = fail ? fail : &unasked};
+    if (!digest_is_valid(digest))
+        return fail_set(fail, -EINVAL, "\"%.80s\" is not a digest", digest);
+    unpack.hex = digest + strlen("sha256:");
+    if (is_whole(part))
         return hold(&unpack, unpack.hex, ret);
-    snprintf(name, sizeof(name), "%s:%s:%s", unpack.below ? "below" : "plain", unpack.below ? unpack.below : "",
-             unpack.digest); /* a name like the others', which no layer has */
-    if (!digest_of(slice_from_str(name), part))
-        return fail_memory(unpack.fail);
-    return hold(&unpack, part + strlen("sha256:"), ret);
+    return name_part(part, digest, name) ? hold(&unpack, name + strlen("sha256:"), ret) : fail_memory(unpack.fail);
 }
 
 int layer_dir_hold(const struct layers *layers, const char *digest, struct slice inlined, struct layer_dir *ret,
                    struct fail *fail)
 {
-    return hold_digest(&(struct unpack){.layers = layers, .digest = digest, .inlined = inlined}, ret, fail);
-}
-
-int layer_dir_hold_plain(const struct layers *layers, const char *digest, struct slice inlined, struct layer_dir *ret,
-                         struct fail *fail)
-{
-    const struct unpack unpack = {.layers = layers, .digest = digest, .inlined = inlined, .is_plain = true};
-    return hold_digest(&unpack, ret, fail);
-}
-
-int layer_dir_hold_below(const struct layers *layers, const char *digest, struct slice inlined, const char *path,
-                         struct layer_dir *ret, struct fail *fail)
-{
-    const struct unpack unpack = {.layers = layers, .digest = digest, .inlined = inlined, .below = path};
-    return hold_digest(&unpack, ret, fail);
+    return layer_dir_hold_part(layers, digest, inlined, &(struct layer_part){.place_count = 0}, ret, fail);
 }

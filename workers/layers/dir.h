@@ -11,6 +11,8 @@
 
 #include "workers/layers/layer.h"
 
+struct dirtree_place;
+
 #define LAYER_PACKING ".packing." /* files that are still being written begin so */
 
 struct layer_dir {
@@ -18,15 +20,20 @@ struct layer_dir {
     int lock;
 };
 
+/* What of a layer is wanted; all zero: all of it. */
+struct layer_part {
+    bool is_plain;     /* without what it says of the names at the top that system_names.def has */
+    const char *below; /* this directory alone, an absolute path, without what is named .git in it (dirtree_keep.h) */
+    const struct dirtree_place *places; /* these alone, perhaps none (dirtree_take.h); NULL: not so */
+    size_t place_count;
+};
+
 /* As layer_unpack; layer_dir_release it. *ret is written only on success. In a fiber. */
 int layer_dir_hold(const struct layers *layers, const char *digest, struct slice inlined, struct layer_dir *ret,
                    struct fail *fail);
-/* The same without what it says of the names at the top that system_names.def has. */
-int layer_dir_hold_plain(const struct layers *layers, const char *digest, struct slice inlined, struct layer_dir *ret,
-                         struct fail *fail);
-/* The same of one directory, an absolute path, and without what is named .git in it (dirtree_keep.h). */
-int layer_dir_hold_below(const struct layers *layers, const char *digest, struct slice inlined, const char *path,
-                         struct layer_dir *ret, struct fail *fail);
+/* A part of it, which is kept beside the whole, by what it is. */
+int layer_dir_hold_part(const struct layers *layers, const char *digest, struct slice inlined,
+                        const struct layer_part *part, struct layer_dir *ret, struct fail *fail);
 /* NULL-safe: also for a zeroed one. */
 void layer_dir_release(struct layer_dir *dir);
 /* Releases, and removes the directory unless another holds it. In a fiber. */

@@ -22,6 +22,7 @@
 #include "workers/sandbox/requests.h"
 #include "workers/stages/agents_evaluation.h"
 #include "workers/stages/build/build.h"
+#include "workers/stages/collect.h"
 #include "workers/stages/kinds.h"
 #include "workers/stages/sandbox/hidden_paths.h"
 #include "workers/stages/sandbox/stage_confirm.h"
@@ -246,11 +247,11 @@ static void say_breach(struct job *job, const struct agent_run *run, const char 
     say_end(job, run, blame_get(BLAME_AGENT, BLAME_LIMIT), words);
 }
 
-static void finish_run(struct job *job, struct stage_sandbox *stage, const struct agent_run *run, enum outcome outcome)
+static void finish_run(struct job *job, struct stage_sandbox *stage, const struct agent_run *run, enum outcome outcome,
+                       bool is_late)
 {
     const bool is_stale = outcome == OUTCOME_CANCELLED && run->fault == FAULT_STALE;
     const char *breach = stage->sandbox ? sandbox_breach(stage->sandbox) : NULL;
-    bool is_late = fiber_is_late();
     if ((outcome == OUTCOME_CANCELLED && !is_stale) || fiber_is_cancelled()) {
         job_set_outcome(job, OUTCOME_CANCELLED, "cancelled");
         return;
@@ -265,6 +266,12 @@ static void finish_run(struct job *job, struct stage_sandbox *stage, const struc
         keep_record(job, run->record);
     else
         job_set_outcome(job, OUTCOME_INFRA, "the record cannot be written: out of memory");
+}
+
+/* What the agent left is to be scored. */
+static bool is_collected(const struct job *job, enum outcome outcome)
+{
+    return job->task->collect_count > 0 && (outcome == OUTCOME_OK || outcome == OUTCOME_AGENT) && !fiber_is_cancelled();
 }
 
 static void run_agent(struct job *job, const struct agent *agent, struct engine *engine, struct stage_sandbox *stage)
@@ -290,9 +297,12 @@ static void run_agent(struct job *job, const struct agent *agent, struct engine 
     enum outcome outcome = agent->run(&run);
     handler_tools_finish(&tools);
     job->result.answer = take_ptr(&run.answer);
-    finish_run(job, stage, &run, outcome);
+    const bool is_late = fiber_is_late();
+    const bool is_whole = !is_collected(job, outcome) || collect_run(job, stage, &run);
+    if (is_whole)
+        finish_run(job, stage, &run, outcome, is_late);
     record_finish(&record);
-    if (task_is_evaluated_there(job->task) &&
+    if (is_whole && task_is_evaluated_there(job->task) &&
         (job->result.outcome == OUTCOME_OK || job->result.outcome == OUTCOME_AGENT))
         agents_evaluation(job, stage);
 }

@@ -152,6 +152,35 @@ env = { S = "2" }
         self.assertIn("--prebuilt takes --image PATH", self.refused(files=dockerfile, image=None))
 
 
+class SeparateVerifiers(Folders):
+    SEPARATE = '[verifier]\nenvironment_mode = "separate"\n'
+
+    def test_artifacts_lie_where_they_lay_and_the_convention_is_one(self):
+        task = self.task('artifacts = ["/app/out", {source = "model.bin", destination = "m/x.bin"}, {source = "/app/src", exclude = ["*.o"]}]\n' + self.SEPARATE)
+        self.assertEqual(task["eval"]["artifacts"], ["/logs/artifacts", "/app/out", "model.bin", {"path": "/app/src", "exclude": ["*.o"]}])
+        self.assertNotIn("sandbox", task["eval"])
+        explicit = self.task('artifacts = [{source = "/logs/artifacts/", exclude = ["tmp"]}]\n' + self.SEPARATE)
+        self.assertEqual(explicit["eval"]["artifacts"], [{"path": "/logs/artifacts/", "exclude": ["tmp"]}])
+        self.assertNotIn("artifacts", self.task('artifacts = ["/app/out"]\n')["eval"])
+
+    def test_an_environment_of_its_own_says_network_and_variables(self):
+        toml = ('[environment]\nnetwork_mode = "no-network"\nmemory_mb = 1024\n[verifier]\nenv = { B = "2" }\n'
+                '[verifier.environment]\nenv = { A = "1", B = "1" }\nmemory_mb = 2048\n')
+        found = self.task(toml, network_grant="web")
+        self.assertEqual((found["eval"]["env"], found["eval"]["network"], found.get("network")), ({"A": "1", "B": "2"}, ["web"], None))
+        self.assertEqual((found["eval"]["artifacts"], found["limits"]["memory_mib"]), (["/logs/artifacts"], 1024))
+        self.assertIn("verifier.environment has other limits: its sandbox has those of environment", "\n".join(self.notes.lines()))
+        self.assertNotIn("network", self.task(toml + 'network_mode = "no-network"\n', network_grant="web")["eval"])
+
+    def test_collect_is_run_by_the_agents_user(self):
+        toml = '[[verifier.collect]]\ncommand = "redis-cli save"\n[[verifier.collect]]\ncommand = "true"\ntimeout_sec = 0.5\nuser = "%s"\n'
+        self.assertEqual(self.task(toml % "root")["eval"]["collect"],
+                         [{"command": "redis-cli save", "timeout_s": 60}, {"command": "true", "timeout_s": 1}])
+        self.assertEqual([line for line in self.notes.lines() if "collect" in line], [])
+        self.assertEqual(self.task(toml % "redis" + self.SEPARATE)["eval"]["collect"][1], {"command": "true", "timeout_s": 1})
+        self.assertIn("verifier.collect[1].user is redis: it runs as the agent's user", "\n".join(self.notes.lines()))
+
+
 class Networks(Folders):
     def test_public_is_a_grant_and_no_network_is_none(self):
         task = self.task(network_grant="web")
@@ -196,7 +225,16 @@ class Refusals(Folders):
                                  ('[environment.tpu]\ntype = "v4"\n', {}, "environment.tpu is not done"),
                                  ('[environment]\nskills_dir = "s"\n', {}, "environment.skills_dir is not done"),
                                  ("", {"environment/docker-compose.yaml": "services: {}\n"}, "environment/docker-compose.yaml is not done"),
-                                 ('[verifier.environment]\ndocker_image = "x"\n', {}, "verifier.environment is not done")):
+                                 ('[verifier.environment]\ndocker_image = "x"\n', {}, "verifier.environment.docker_image is not done"),
+                                 ('[verifier.environment]\nworkdir = "/x"\n', {}, "verifier.environment.workdir is not done"),
+                                 ('[verifier.environment]\nskills_dir = "/x"\n', {}, "verifier.environment.skills_dir is not done"),
+                                 ('[verifier]\nenvironment_mode = "shared"\n[verifier.environment]\n', {}, "verifier.environment_mode says shared"),
+                                 ('[verifier]\nenvironment_mode = "separate"\n', {"tests/Dockerfile": "FROM x\n"}, "tests/Dockerfile is not done"),
+                                 ('artifacts = [{source = "/a", service = "db"}]\n[verifier]\nenvironment_mode = "separate"\n', {}, "artifacts[0].service is db"),
+                                 ('artifacts = ["/a/../b"]\n[verifier]\nenvironment_mode = "separate"\n', {}, 'artifacts[0].source is /a/../b, and may have no ".."'),
+                                 ('artifacts = [{destination = "a"}]\n[verifier.environment]\n', {}, "artifacts[0].source is missing"),
+                                 ('artifacts = ["/"]\n[verifier.environment]\n', {}, "eval.artifacts[1] must name a file or a directory"),
+                                 ('[[verifier.collect]]\ncommand = "true"\nservice = "db"\n', {}, "verifier.collect[0].service is db")):
             self.assertIn(why, self.refused(toml, files))
             for path in files:
                 os.unlink(os.path.join(self.root, "one", path))

@@ -25,6 +25,10 @@ static void put_at(struct buffer *out, const char *path, struct slice value)
         buffer_printf(out, "\"handlers\":[{\"%s\":%.*s}]", path + 11, SLICE_ARG(value));
     else if (strncmp(path, "eval.judge.criteria[].", 22) == 0)
         buffer_printf(out, "\"eval\":{\"judge\":{\"criteria\":[{\"%s\":%.*s}]}}", path + 22, SLICE_ARG(value));
+    else if (strncmp(path, "eval.artifacts[].", 17) == 0)
+        buffer_printf(out, "\"eval\":{\"artifacts\":[{\"%s\":%.*s}]}", path + 17, SLICE_ARG(value));
+    else if (strncmp(path, "eval.collect[].", 15) == 0)
+        buffer_printf(out, "\"eval\":{\"collect\":[{\"%s\":%.*s}]}", path + 15, SLICE_ARG(value));
     else if (strncmp(path, "steps[].", 8) == 0) {
         buffer_append_str(out, "\"steps\":[{");
         put_at(out, path + 8, value);
@@ -80,7 +84,8 @@ static void put_measure(struct buffer *out, const struct task_row *row, double n
                    row->type == TASK_PROTECTED || row->type == TASK_HIDDEN || row->type == TASK_JUDGE_FILES ||
                    row->type == TASK_CRITERIA || row->type == TASK_CHOICES || row->type == TASK_SOLUTION_FILES ||
                    row->type == TASK_SOLUTION_COMMANDS || row->type == TASK_STEPS || row->type == TASK_FILE_LIST ||
-                   row->type == TASK_COMMANDS;
+                   row->type == TASK_COMMANDS || row->type == TASK_ARTIFACTS || row->type == TASK_EXCLUDE ||
+                   row->type == TASK_COLLECT;
     if (row->type == TASK_VARIABLES || row->type == TASK_EXPECTED_TESTS || row->type == TASK_REWARDS) {
         buffer_append_str(out, "{");
         for (double k = 0; k < n; k++)

@@ -8,6 +8,7 @@
 #include "common/digest/digest.h"
 #include "workers/runtime/fiber.h"
 #include "workers/network/forward.h"
+#include "workers/stages/sandbox/artifacts.h"
 #include "workers/stages/sandbox/base.h"
 #include "workers/stages/sandbox/environment.h"
 #include "workers/runtime/loop_now.h"
@@ -23,35 +24,20 @@ static bool trusts_image(const struct stage_sandbox *stage, const struct job *jo
     return stage->part == STAGE_EVALUATORS && strcmp(job->task->eval_trust, "image") == 0;
 }
 
-/* What of a layer is wanted: `below` a directory or, NULL, all of it; the names of the image's programs. */
-struct layer_part {
-    const char *below;
-    bool is_plain, keep;
-};
-
-static int hold_layer(const struct job *job, const char *name, struct slice inlined, const struct layer_part *part,
-                      struct layer_dir *ret, struct fail *fail)
-{
-    const struct layers *layers = &job->context->layers;
-    if (part->below)
-        return layer_dir_hold_below(layers, name, inlined, part->below, ret, fail);
-    return part->is_plain ? layer_dir_hold_plain(layers, name, inlined, ret, fail)
-                          : layer_dir_hold(layers, name, inlined, ret, fail);
-}
-
 static int add_layer(struct stage_sandbox *stage, const struct job *job, struct slice digest, struct slice inlined,
-                     const struct layer_part *part, struct fail *fail)
+                     const struct layer_part *part, bool keep, struct fail *fail)
 {
     char name[DIGEST_SIZE + 1];
     if (digest.len == 0)
         return 0;
     snprintf(name, sizeof(name), "%.*s", SLICE_ARG(digest));
-    int code = hold_layer(job, name, inlined, part, &stage->layers[stage->layer_count], fail);
+    int code = layer_dir_hold_part(&job->context->layers, name, inlined, part, &stage->layers[stage->layer_count],
+                                   fail);
     if (code < 0)
         stage->fault = layer_fault(code);
     if (code < 0)
         return code == -EINVAL ? fail_set(fail, -EBADMSG, "%s is no digest", name) : code;
-    stage->keeps[stage->layer_count++] = part->keep;
+    stage->keeps[stage->layer_count++] = keep;
     return 0;
 }
 
@@ -102,8 +88,8 @@ static int add_below(struct stage_sandbox *stage, const struct job *job, struct 
 
 static int add_init(struct stage_sandbox *stage, const struct job *job, struct fail *fail)
 {
-    const struct layer_part all = {.keep = true};
-    return add_layer(stage, job, job->start.init_layer_digest, job->start.init_layer, &all, fail);
+    return add_layer(stage, job, job->start.init_layer_digest, job->start.init_layer, &(struct layer_part){0}, true,
+                     fail);
 }
 
 int stage_sandbox_add_init(struct stage_sandbox *stage, const struct job *job, struct fail *fail)
@@ -111,18 +97,6 @@ int stage_sandbox_add_init(struct stage_sandbox *stage, const struct job *job, s
     const size_t before = stage->layer_count;
     int code = add_init(stage, job, fail);
     return code == 0 && job->task->build.dockerfile && stage->layer_count > before ? add_below(stage, job, fail) : code;
-}
-
-int stage_sandbox_add_run(struct stage_sandbox *stage, const struct job *job, struct fail *fail)
-{
-    const struct layer_part agents = {.is_plain = trusts_image(stage, job)};
-    return add_layer(stage, job, job->start.run_layer_digest, job->start.run_layer, &agents, fail);
-}
-
-int stage_sandbox_add_run_below(struct stage_sandbox *stage, const struct job *job, const char *path, struct fail *fail)
-{
-    const struct layer_part part = {.below = path};
-    return add_layer(stage, job, job->start.run_layer_digest, job->start.run_layer, &part, fail);
 }
 
 int stage_sandbox_add_own(struct stage_sandbox *stage, const struct job *job, const char **ret_path, struct fail *fail)
@@ -209,6 +183,16 @@ const char *stage_sandbox_workdir(const struct stage_sandbox *stage, const struc
     return told ? told : "/workspace";
 }
 
+/* The uppermost first. */
+static size_t list_roots(const struct stage_sandbox *stage, const char *roots[STAGE_LAYERS_MAX + 1])
+{
+    size_t count = 0;
+    for (size_t i = stage->layer_count; i-- > 0;)
+        roots[count++] = stage->layers[i].path;
+    roots[count++] = stage->image.path;
+    return count;
+}
+
 /* Over those of the task. */
 static const struct task_variables *variables_of(const struct stage_sandbox *stage, const struct task *task)
 {
@@ -223,10 +207,7 @@ static int find_environment(const struct stage_sandbox *stage, const struct job 
     const struct task *task = job->task;
     const bool is_evaluators = stage->part == STAGE_EVALUATORS;
     const char *roots[STAGE_LAYERS_MAX + 1];
-    size_t count = 0;
-    for (size_t i = stage->layer_count; i-- > 0;)
-        roots[count++] = stage->layers[i].path;
-    roots[count++] = stage->image.path;
+    const size_t count = list_roots(stage, roots);
     const bool is_builds = stage->part == STAGE_BUILDS; /* the Dockerfile's alone */
     const char *user = is_evaluators && task->eval_user ? task->eval_user : task->user;
     const struct environment_sources sources = {
@@ -237,6 +218,34 @@ static int find_environment(const struct stage_sandbox *stage, const struct job 
         .roots = roots,
         .root_count = count};
     return environment_make(&sources, ret, fail);
+}
+
+/* ---- what the agent left ------------------------------------------------------------------------ */
+
+static int add_run(struct stage_sandbox *stage, const struct job *job, const struct layer_part *part, struct fail *fail)
+{
+    return add_layer(stage, job, job->start.run_layer_digest, job->start.run_layer, part, false, fail);
+}
+
+int stage_sandbox_add_run(struct stage_sandbox *stage, const struct job *job, struct fail *fail)
+{
+    const char *roots[STAGE_LAYERS_MAX + 1];
+    struct artifacts artifacts = {0};
+    int code = 0;
+    if (job->task->artifact_count > 0)
+        code = artifacts_find(job->task, roots, list_roots(stage, roots), stage_sandbox_workdir(stage, job), &artifacts,
+                              fail);
+    const struct layer_part agents = {
+        .is_plain = trusts_image(stage, job), .places = artifacts.places, .place_count = artifacts.count};
+    if (code == 0)
+        code = add_run(stage, job, &agents, fail);
+    artifacts_finish(&artifacts);
+    return code;
+}
+
+int stage_sandbox_add_run_below(struct stage_sandbox *stage, const struct job *job, const char *path, struct fail *fail)
+{
+    return add_run(stage, job, &(struct layer_part){.below = path}, fail);
 }
 
 /* ---- opening ---------------------------------------------------------------------------------- */

@@ -345,6 +345,22 @@ def _read_grants(row: Row, value: Any, shown: str, told: Told) -> None:
     told[row.path] = seen
 
 
+def _read_artifacts(row: Row, value: Any, shown: str, told: Told) -> None:
+    for i, artifact in enumerate(_list(row, value, shown)):
+        one: Told = {}
+        place = f"{shown}[{i}]"
+        read_object(f"{row.path}[]", {"path": artifact} if isinstance(artifact, str) else artifact, place, one)
+        if not one[f"{row.path}[].path"].lstrip("/."):
+            raise TaskError("bad-task", place, f"{place} must name a file or a directory below / and the working directory")
+    told[row.path] = value
+
+
+def _read_collect(row: Row, value: Any, shown: str, told: Told) -> None:
+    for i, collect in enumerate(_list(row, value, shown)):
+        read_object(f"{row.path}[]", collect, f"{shown}[{i}]", {})
+    told[row.path] = value
+
+
 def _read_tests(row: Row, value: Any, shown: str, told: Told) -> None:
     if not isinstance(value, dict):
         raise _type(shown, "an object")
@@ -607,7 +623,7 @@ _READERS: Dict[str, Reader] = {
     "INIT_GRANTS": _read_grants, "BUILD_GRANTS": _read_grants, "SOURCE": _read_source,
     "STEPS": _read_steps, "FILE_LIST": _read_files, "COMMANDS": _read_setup, "REWARDS": _read_rewards,
     "STATUSES": _read_statuses, "ANSWERS": _read_setup, "FAIL_TO_PASS": _read_names, "PASS_TO_PASS": _read_names, "PROTECTED": _read_names,
-    "EXPECTED_TESTS": _read_expected, "HIDDEN": _read_hidden, "TESTS": _read_tests, "HANDLERS": _read_handlers, "TOOLS": _read_tools,
+    "EXPECTED_TESTS": _read_expected, "HIDDEN": _read_hidden, "ARTIFACTS": _read_artifacts, "EXCLUDE": _read_names, "COLLECT": _read_collect, "TESTS": _read_tests, "HANDLERS": _read_handlers, "TOOLS": _read_tools,
     "JUDGE_FILES": _read_judge_files, "CRITERIA": _read_criteria, "CHOICES": _read_choices,
     "SCRIPT": _read_script,
     "RECORDED": _read_recorded, "ARGUMENTS": _read_arguments, "METADATA": _read_metadata,

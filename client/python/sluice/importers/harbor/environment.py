@@ -41,8 +41,13 @@ class Network:
 
     def __init__(self, environment: Table, choices: HarborChoices, notes: Notes, folder: str) -> None:
         self.choices, self.notes, self.folder = choices, notes, folder
-        old = {True: "public", False: "no-network"}.get(environment.get("allow_internet", True), "public")
-        self.base = {"network_mode": environment.get("network_mode", old), "allowed_hosts": environment.get("allowed_hosts", [])}
+        self.base = {"network_mode": "public", "allowed_hosts": [], **self.own(environment)}
+
+    @staticmethod
+    def own(environment: Table) -> Table:
+        """What an environment says of it, the old way included."""
+        said = {"network_mode": "public" if environment["allow_internet"] else "no-network"} if "allow_internet" in environment else {}
+        return {**said, **{name: environment[name] for name in ("network_mode", "allowed_hosts") if name in environment}}
 
     def grants(self, owner: Optional[Table] = None, place: str = "environment") -> List[str]:
         said = {**self.base, **{name: value for name, value in (owner or {}).items() if name in self.base}}
@@ -66,7 +71,7 @@ def refuse_undone(environment: Table, folder: str, place: str = "environment") -
             raise RowError(f"{place}.{name} is not done: {why}")
     if environment.get("os", "linux") != "linux":
         raise RowError(f"{place}.os is windows, and sandboxes are Linux")
-    for name in ("docker-compose.yaml", "docker-compose.yml"):
+    for name in ("docker-compose.yaml", "docker-compose.yml") if folder else ():
         if os.path.exists(os.path.join(folder, "environment", name)):
             raise RowError(f"environment/{name} is not done: a sandbox is one container")
 

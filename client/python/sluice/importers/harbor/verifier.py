@@ -5,58 +5,81 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, List
 
-from ...task.task_rules import OBJECTS
 from ..row import RowError
-from .environment import Network, agents_user, seconds, user_of, variables
+from .environment import UNDONE, Network, agents_user, limits, refuse_undone, seconds, user_of, variables
 from .schema import Table
 from .tree import Budget, files_of
 
 TESTS, SOLUTION = "/tests", "/solution"
 
 
-def _need(field: str, name: str) -> None:
-    parent, _, key = field.rpartition(".")
-    if key not in OBJECTS.get(parent, {}):
-        raise RowError(f"{name} is not done: tasks of this version have no {field}")
+COLLECT_S, CONVENTION = 86400, "/logs/artifacts"
+DONE = ("docker_image", "os", "build_timeout_sec", "env", "network_mode", "allowed_hosts", "allow_internet", "cpus", "memory_mb", "storage_mb",
+        "memory", "storage", "gpus", "gpu_types", *(name for name, _ in UNDONE))  # of verifier.environment; others cannot differ
 
 
-def collect(said: List[Table], place: str) -> List[Table]:
+def collect(said: List[Table], place: str, task: Table, network: Network) -> List[Table]:
     found = []
     for i, one in enumerate(said):
         if one.get("service", "main") != "main":
             raise RowError(f"{place}[{i}].service is {one['service']}, and a sandbox is one container: main")
         if not one.get("command"):
             raise RowError(f"{place}[{i}].command is missing")
-        row: Dict[str, Any] = {"command": one["command"], "timeout_s": seconds(one.get("timeout_sec", 60), 86400)}
-        if one.get("user") is not None:
-            row["user"] = user_of(one["user"])
-        found.append(row)
+        who = user_of(one.get("user"))
+        if who is not None and {"0": "root"}.get(who, who) != agents_user(task):
+            network.notes.add(network.folder, f"{place}[{i}].user is {who}: it runs as the agent's user, as all in its sandbox do")
+        found.append({"command": one["command"], "timeout_s": seconds(one.get("timeout_sec", 60), COLLECT_S)})
     return found
 
 
-def artifacts(said: List[Any], place: str) -> List[str]:
-    paths = []
-    for i, one in enumerate(said):
-        row = {"source": one} if isinstance(one, str) else one
-        if row.get("service", "main") != "main" or row.get("exclude") or row.get("destination", row.get("source")) != row.get("source"):
-            raise RowError(f"{place}[{i}] is not done: an artifact is a path of the sandbox, and goes to the same path")
-        if not row.get("source"):
+def artifacts(said: List[Any], place: str) -> List[Any]:
+    """Where they go to on Harbor's host makes no difference: in the verifier's sandbox each lies where it lay in the agent's."""
+    rows = [{"source": one} if isinstance(one, str) else one for one in said]
+    found: List[Any] = []
+    for i, row in enumerate(rows):
+        source = row.get("source", "")
+        if row.get("service", "main") != "main":
+            raise RowError(f"{place}[{i}].service is {row['service']}, and a sandbox is one container: main")
+        if not source:
             raise RowError(f"{place}[{i}].source is missing")
-        paths.append(row["source"])
-    return paths
+        if ".." in source.split("/"):
+            raise RowError(f"{place}[{i}].source is {source}, and may have no \"..\"")
+        found.append({"path": source, "exclude": row["exclude"]} if row.get("exclude") else source)
+    has_convention = any(row["source"].rstrip("/") == CONVENTION for row in rows)
+    return found if has_convention else [CONVENTION, *found]
 
 
-def _separate(config: Table, verifier: Table, found: Table) -> None:
-    if verifier.get("environment"):
-        raise RowError("verifier.environment is not done: the evaluator stands on the task's own image")
-    _need("eval.artifacts", "verifier.environment_mode separate")
-    found["artifacts"] = artifacts(config.get("artifacts", []), "artifacts") + ["/logs/artifacts"]
+def _is_separate(verifier: Table) -> bool:
+    if "environment" not in verifier:
+        return verifier.get("environment_mode") == "separate"
+    if verifier.get("environment_mode") == "shared":
+        raise RowError("verifier.environment is of a separate verifier, and verifier.environment_mode says shared")
+    return True
+
+
+def _separate(tests: str, config: Table, verifier: Table, network: Network) -> Table:
+    """In a fresh sandbox of the task's own image, with the agent's artifacts in place of all its files."""
+    environment, place = verifier.get("environment", {}), "verifier.environment"
+    for name in ("Dockerfile", "docker-compose.yaml"):
+        if os.path.exists(os.path.join(tests, name)):
+            raise RowError(f"tests/{name} is not done: a separate verifier stands on the task's own image")
+    if environment.get("docker_image"):
+        raise RowError(f"{place}.docker_image is not done: a separate verifier stands on the task's own image")
+    refuse_undone(environment, "", place)
+    for name in environment:
+        if name not in DONE:
+            raise RowError(f"{place}.{name} is not done: a separate verifier's is that of environment")
+    own, tasks = limits(environment), limits(config.get("environment", {}))
+    if any(tasks.get(name) != value for name, value in own.items()):
+        network.notes.add(network.folder, f"{place} has other limits: its sandbox has those of environment")
+    return {"artifacts": artifacts(config.get("artifacts", []), "artifacts")}
 
 
 def _of_its_own(verifier: Table, network: Network) -> Table:
     """In a fresh sandbox: its user and its network."""
     found: Table = {} if verifier.get("user") is None else {"user": user_of(verifier["user"])}
-    grants = network.grants(verifier, "verifier")
+    own = {"network_mode": "public", **network.own(verifier["environment"])} if "environment" in verifier else {}
+    grants = network.grants({**own, **verifier}, "verifier")
     return {**found, "network": grants} if grants else found
 
 
@@ -83,17 +106,17 @@ def eval_fields(folder: str, task: Table, config: Table, network: Network, host:
     files = files_of(tests, TESTS, rules, budget) if os.path.isdir(tests) else []
     if files:
         found["files"] = files
-    env = variables(verifier.get("env", {}), "verifier.env", host)
+    own = verifier.get("environment", {})
+    env = {**variables(own.get("env", {}), "verifier.environment.env", host), **variables(verifier.get("env", {}), "verifier.env", host)}
     if env:
         found["env"] = env
-    if verifier.get("environment_mode") == "separate" or verifier.get("environment"):
-        _separate(config, verifier, found)
+    if _is_separate(verifier):
+        found.update(_separate(tests, config, verifier, network))
         found.update(_of_its_own(verifier, network))
     else:
         found.update(_shared(task, config, verifier, network))
     if verifier.get("collect"):
-        _need("eval.collect", "verifier.collect")
-        found["collect"] = collect(verifier["collect"], "verifier.collect")
+        found["collect"] = collect(verifier["collect"], "verifier.collect", task, network)
     return found
 
 
