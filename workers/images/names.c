@@ -49,26 +49,27 @@ int image_names_add(struct image_names *names, const char *text, struct fail *fa
     return 0;
 }
 
-/* In one directory of images; false: there is none, or no memory. */
-static bool find_below(const char *dir, const char *name, char **ret)
+/* In one directory of images: 1; 0: there is none; -ENOMEM. */
+static int find_below(const char *dir, const char *name, char **ret)
 {
     static const char *const ends[] = {"", ".sif"};
     AUTO_FREE char *flat = strdup(name);
-    for (char *at = flat; at && *at; at++)
+    if (!flat)
+        return -ENOMEM;
+    for (char *at = flat; *at; at++)
         *at = *at == '/' || *at == ':' ? '_' : *at;
     const char *const forms[] = {name, flat};
-    for (size_t i = 0; i < 4 && flat; i++) {
-        AUTO_FREE char *path = NULL;
-        if (asprintf(&path, "%s/%s%s", dir, forms[i / 2], ends[i % 2]) < 0) {
-            path = NULL;
-            return false;
-        }
+    for (size_t i = 0; i < 4; i++) {
+        char *path = NULL;
+        if (asprintf(&path, "%s/%s%s", dir, forms[i / 2], ends[i % 2]) < 0)
+            return -ENOMEM;
         if (access(path, F_OK) == 0) {
-            *ret = take_ptr(&path);
-            return true;
+            *ret = path;
+            return 1;
         }
+        free(path);
     }
-    return false;
+    return 0;
 }
 
 int image_names_find(const struct image_names *names, const char *name, char **ret, struct fail *fail)
@@ -85,9 +86,12 @@ int image_names_find(const struct image_names *names, const char *name, char **r
             return *ret ? 0 : fail_memory(fail);
         }
     }
-    for (size_t i = 0; names && !strstr(name, "..") && i < names->list->listed_count; i++)
-        if (find_below(names->list->listed[i], name, ret) || find_below(names->list->listed[i], short_name, ret))
-            return 0;
+    for (size_t i = 0; names && !strstr(name, "..") && i < names->list->listed_count; i++) {
+        int found = find_below(names->list->listed[i], name, ret);
+        found = found == 0 ? find_below(names->list->listed[i], short_name, ret) : found;
+        if (found != 0)
+            return found < 0 ? fail_memory(fail) : 0;
+    }
     return fail_set(fail, -EINVAL,
                     "no image is known as %.200s: the worker's operator says which, with --image-name %.100s=PATH, or "
                     "puts one of that name into a directory of --images; the task may say it with image",
