@@ -37,6 +37,22 @@ static int write_data(struct copying *copying, struct archive *archive, int file
     }
 }
 
+/* What an entry holds that has no content here, or nobody wants. */
+static int pass_over_data(struct copying *copying, struct archive *archive)
+{
+    const void *data;
+    size_t len = 0;
+    int64_t offset;
+    for (int got; (got = archive_read_data_block(archive, &data, &len, &offset)) != ARCHIVE_EOF;) {
+        if (got < ARCHIVE_WARN)
+            return refuse_archive(copying, archive);
+        int code = rootfs_pass_over(copying->rootfs, len);
+        if (code < 0)
+            return code;
+    }
+    return 0;
+}
+
 static int make_file(struct copying *copying, struct archive *archive, struct archive_entry *from,
                      const struct rootfs_entry *entry)
 {
@@ -106,6 +122,8 @@ static int take_entries(struct copying *copying, struct archive *archive)
         if (got < ARCHIVE_WARN) /* warnings are about names that are not text, which is fine */
             return refuse_archive(copying, archive);
         int code = take_entry(copying, archive, entry);
+        if (code == 0)
+            code = pass_over_data(copying, archive);
         if (code < 0)
             return code;
     }

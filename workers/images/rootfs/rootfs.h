@@ -74,6 +74,8 @@ int rootfs_write(struct rootfs *rootfs, int file, const void *data, size_t len, 
 int rootfs_end_file(struct rootfs *rootfs, int file, const struct rootfs_entry *entry, uint64_t size);
 /* user.* attributes; `name` whole. Others are counted and left out. */
 int rootfs_set_attribute(struct rootfs *rootfs, const char *path, const char *name, struct slice value);
+/* Bytes that are read and kept nowhere: counted as those written are, so that they have an end. */
+int rootfs_pass_over(struct rootfs *rootfs, uint64_t bytes);
 /* A file type (S_IFCHR ...) that no image of ours has: counted. */
 void rootfs_leave_out(struct rootfs *rootfs, mode_t type);
 /* Removes what is at a path, all of it; nothing there is fine. */
