@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "workers/evaluators/evaluators.h"
 #include "workers/handlers/roles/evaluator.h"
@@ -47,12 +48,16 @@ static bool has_sandbox(struct job *job, struct stage_sandbox *stage)
 void agents_evaluation(struct job *job, struct stage_sandbox *stage)
 {
     struct job_result *result = &job->result;
-    const struct job_result run = *result; /* what is owned stays where it is */
+    const enum outcome outcome = result->outcome; /* of the run; what else it came to stays where it is */
+    const enum fault fault = result->fault;
+    AUTO_FREE char *detail = strdup(result->detail);
     const int64_t began_ms = clock_ms();
     fiber_pop_deadline();
     job_begin(job, STAGE_EVAL);
     tell_run(job);
-    if (stage->sandbox && sandbox_breach(stage->sandbox))
+    if (!detail)
+        job_set_fault(job, OUTCOME_INFRA, FAULT_NODE, "out of memory");
+    else if (stage->sandbox && sandbox_breach(stage->sandbox))
         job_set_outcome(job, OUTCOME_AGENT, "what the agent left is not known, and nothing was scored");
     else if (has_sandbox(job, stage))
         evaluate(job, stage);
@@ -61,7 +66,7 @@ void agents_evaluation(struct job *job, struct stage_sandbox *stage)
     result->evaluation = (struct job_evaluation){
         .is_done = true, .outcome = result->outcome, .ms = (uint64_t)(clock_ms() - began_ms)};
     memcpy(result->evaluation.detail, result->detail, sizeof(result->evaluation.detail));
-    result->outcome = run.outcome;
-    result->fault = run.fault;
-    memcpy(result->detail, run.detail, sizeof(result->detail));
+    result->outcome = outcome;
+    result->fault = fault;
+    snprintf(result->detail, sizeof(result->detail), "%s", detail);
 }
