@@ -31,7 +31,7 @@ int dockerfile_refuse(struct fail *fail, unsigned line, const char *format, ...)
     return fail_set(fail, -EINVAL, "line %u: %s", line, words);
 }
 
-static void finish_words(char **words, size_t count)
+void dockerfile_words_finish(char **words, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         free(words[i]);
@@ -42,8 +42,8 @@ void dockerfile_finish(struct dockerfile *dockerfile)
 {
     for (size_t i = 0; i < dockerfile->count; i++) {
         struct dockerfile_instruction *one = &dockerfile->each[i];
-        finish_words(one->flags, one->flag_count);
-        finish_words(one->words, one->word_count);
+        dockerfile_words_finish(one->flags, one->flag_count);
+        dockerfile_words_finish(one->words, one->word_count);
         for (size_t k = 0; k < one->heredoc_count; k++) {
             free(one->heredocs[k].name);
             free(one->heredocs[k].content);

@@ -42,6 +42,7 @@ struct dockerfile {
 /* -EINVAL with "line 7: ..."; -ENOMEM. dockerfile_finish *ret whatever it returned. */
 int dockerfile_parse(struct slice text, struct dockerfile *ret, struct fail *fail);
 void dockerfile_finish(struct dockerfile *dockerfile);
+void dockerfile_words_finish(char **words, size_t count);
 
 /* "line N: ...", -EINVAL: how all of them are refused. */
 int dockerfile_refuse(struct fail *fail, unsigned line, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -132,11 +132,13 @@ static void need(struct making *making, size_t at)
     struct build_stage *stage = &making->into->each[at];
     if (stage->base_stage >= 0)
         making->into->each[stage->base_stage].is_needed = true;
+    if (making->sources->environment_only)
+        return;
     for (size_t i = making->begins[at] + 1; i < making->begins[at + 1]; i++) {
         const struct dockerfile_instruction *one = &making->dockerfile->each[i];
         for (size_t k = 0; k < one->flag_count && strcmp(one->name, "COPY") == 0; k++) {
-            int found = strncmp(one->flags[k], "--from=", 7) == 0 ? find_stage(making->into, one->flags[k] + 7, at)
-                                                                  : -1;
+            const char *from = step_copy_from(one->flags[k]);
+            const int found = from ? find_stage(making->into, from, at) : -1;
             if (found >= 0)
                 making->into->each[found].is_needed = true;
         }

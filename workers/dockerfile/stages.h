@@ -52,8 +52,9 @@ struct build_stages {
 /* What it is worked out from; all borrowed. */
 struct build_sources {
     const struct task_variables *args;
-    const char *target; /* a stage by name or number; NULL: the last */
-    const char *image;  /* in place of what the target's chain of stages stands on; NULL: what its FROM says */
+    const char *target;    /* a stage by name or number; NULL: the last */
+    const char *image;     /* in place of what the target's chain of stages stands on; NULL: what its FROM says */
+    bool environment_only; /* of the target: what its steps copy from need not be there */
     /* What an image says of itself. Negative: why it is not to be had. */
     int (*find_base)(void *arg, const char *name, struct image_config *ret, struct fail *fail);
     void *arg;

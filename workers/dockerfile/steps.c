@@ -10,18 +10,11 @@
 
 #define USUAL_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-static void finish_texts(char **texts, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        free(texts[i]);
-    free(texts);
-}
-
 void stage_step_finish(struct stage_step *step)
 {
     image_config_finish(&step->environment);
-    finish_texts(step->argv, step->argv_count);
-    finish_texts(step->sources, step->source_count);
+    dockerfile_words_finish(step->argv, step->argv_count);
+    dockerfile_words_finish(step->sources, step->source_count);
     for (size_t i = 0; i < step->file_count; i++) {
         free(step->files[i].name);
         free(step->files[i].content);
@@ -35,7 +28,7 @@ void stage_step_finish(struct stage_step *step)
 void step_reading_finish(struct step_reading *reading)
 {
     image_config_finish(&reading->declared);
-    finish_texts(reading->shell, reading->shell_count);
+    dockerfile_words_finish(reading->shell, reading->shell_count);
 }
 
 static int add_text(char ***texts, size_t *count, const char *text)
@@ -254,7 +247,7 @@ static int read_shell(struct step_reading *reading, const struct dockerfile_inst
 {
     if (!one->is_json || one->word_count == 0)
         return dockerfile_refuse(reading->fail, one->line, "SHELL wants a list: SHELL [\"/bin/bash\", \"-c\"]");
-    finish_texts(reading->shell, reading->shell_count);
+    dockerfile_words_finish(reading->shell, reading->shell_count);
     reading->shell = NULL;
     reading->shell_count = 0;
     int code = 0;
@@ -358,19 +351,33 @@ static int read_chmod(const struct step_reading *reading, const struct dockerfil
     return dockerfile_refuse(reading->fail, one->line, "--chmod=%.40s: in octal, such as 0755", text);
 }
 
+const char *step_copy_from(const char *flag) { return strncmp(flag, "--from=", 7) == 0 ? flag + 7 : NULL; }
+
+/* Which stages are needed is known before any variable is: Docker expands none there either. */
+static int read_from(const struct step_reading *reading, const struct dockerfile_instruction *one, const char *from,
+                     struct stage_step *step)
+{
+    if (!from[0] || step->from || strpbrk(from, "$\"'\\"))
+        return dockerfile_refuse(reading->fail, one->line,
+                                 "COPY --from=%.100s: one stage or image, by its name as it is, without variables or "
+                                 "quotes",
+                                 from);
+    step->from = strdup(from);
+    return step->from ? 0 : fail_memory(reading->fail);
+}
+
 static int read_copy_flag(const struct step_reading *reading, const struct dockerfile_instruction *one,
                           const char *flag, struct stage_step *step)
 {
     AUTO_FREE char *text = NULL;
+    const char *from = step->kind == STEP_COPY ? step_copy_from(flag) : NULL;
+    if (from)
+        return read_from(reading, one, from, step);
     int code = expand(reading, one, flag, &text);
     if (code < 0)
         return code;
     if (strncmp(text, "--chmod=", 8) == 0)
         return read_chmod(reading, one, text + 8, step);
-    if (strncmp(text, "--from=", 7) == 0 && step->kind == STEP_COPY && text[7] && !step->from) {
-        step->from = strdup(text + 7);
-        return step->from ? 0 : fail_memory(reading->fail);
-    }
     if (strncmp(text, "--chown=", 8) == 0 || strcmp(text, "--link") == 0 || strncmp(text, "--link=", 7) == 0)
         return 0;
     return refuse_flag(reading, one, text);

@@ -28,5 +28,7 @@ void step_reading_finish(struct step_reading *reading);
 int step_read_arg(const struct dockerfile_instruction *one, char escape, const struct task_variables *args,
                   const struct image_config *global, struct image_config *ret, struct fail *fail);
 void stage_step_finish(struct stage_step *step);
+/* What a flag of COPY says to copy from, as it stands there; NULL: nothing. */
+const char *step_copy_from(const char *flag);
 
 #endif

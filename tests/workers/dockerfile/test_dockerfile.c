@@ -186,6 +186,39 @@ static void each_dockerfile_comes_to_what_the_table_says(void **state)
     assert_true(count > 30);
 }
 
+/* ---- the environment alone ----------------------------------------------------------------------------- */
+
+static int count_bases(void *arg, const char *name, struct image_config *ret, struct fail *fail)
+{
+    (void)name, (void)ret, (void)fail;
+    ++*(int *)arg;
+    return 0;
+}
+
+/* What the agent's sandbox and the evaluator's need of it, once a rollout each. */
+static void for_an_environment_only_what_it_stands_on_is_looked_for(void **state)
+{
+    static const char text[] = "FROM a AS build\nRUN make\nFROM b AS base\nENV A=1\nFROM base\n"
+                               "COPY --from=build /out /out\nCOPY --from=c /x /x\nENV B=2\n";
+    struct dockerfile dockerfile;
+    struct fail fail = {0};
+    (void)state;
+    for (int only = 0; only < 2; only++) {
+        int count = 0;
+        const struct build_sources sources = {.environment_only = only, .find_base = count_bases, .arg = &count};
+        struct build_stages *stages = calloc(1, sizeof(*stages));
+        assert_int_equal(dockerfile_parse(slice_from_str(text), &dockerfile, &fail), 0);
+        assert_int_equal(build_stages_make(&dockerfile, &sources, stages, &fail), 0);
+        const struct image_config *left = &stages->each[stages->target].environment;
+        assert_string_equal(image_config_get(left, "A"), "1");
+        assert_string_equal(image_config_get(left, "B"), "2");
+        assert_int_equal(count, only ? 1 : 2);
+        build_stages_finish(stages);
+        dockerfile_finish(&dockerfile);
+        free(stages);
+    }
+}
+
 /* ---- patterns ------------------------------------------------------------------------------------------ */
 
 static void patterns_match_as_those_of_go(void **state)
@@ -352,6 +385,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_dockerfile_comes_to_what_the_table_says),
+        cmocka_unit_test(for_an_environment_only_what_it_stands_on_is_looked_for),
         cmocka_unit_test(patterns_match_as_those_of_go),
         cmocka_unit_test(names_are_matched_one_by_one_without_directories),
         cmocka_unit_test(the_last_pattern_of_a_dockerignore_decides),

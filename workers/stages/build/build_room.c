@@ -31,11 +31,8 @@ int build_open_room(struct build *build, const char *base, const struct parents 
     image_config_finish(&room->image.config);
     if (!image_config_copy(environment, &room->image.config))
         return fail_memory(&build->fail);
-    if (!room->image.config.user)
-        room->image.config.user = strdup("root");
-    if (!room->image.config.workdir)
-        room->image.config.workdir = strdup("/");
-    if (layers)
+    code = base_fill_environment(&room->image.config, &build->fail);
+    if (code == 0 && layers)
         code = stage_sandbox_add_parents(room, build->job, layers, &build->fail);
     return code < 0 ? code : stage_sandbox_open(room, build->job, &build->fail);
 }
@@ -69,7 +66,9 @@ int build_base_key(struct build *build, const char *name, char ret[DIGEST_SIZE])
         return code;
     image_hold_release(&hold);
     struct looking looking = {.path = strdup(path)};
-    if (looking.path && strcmp(name, "scratch") != 0)
+    if (!looking.path)
+        return fail_memory(&build->fail);
+    if (strcmp(name, "scratch") != 0)
         offload_run(look_work, &looking, &build->fail); /* one that cannot be looked at has just been held */
     free(looking.path);
     snprintf(text, sizeof(text), "sluice build 1\n%s\n%lld %lld.%09ld", path, (long long)looking.it.st_size,

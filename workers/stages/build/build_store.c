@@ -90,12 +90,10 @@ static int open_work(void *arg, const atomic_bool *stop)
 
 int build_store_open(const struct layers *of, struct build_store *ret, struct fail *fail)
 {
-    *ret = (struct build_store){.path = dirtree_join(of->store, PARENTS_STORE), .layers = *of};
-    if (!ret->path)
-        return fail_memory(fail);
-    ret->layers.store = ret->path;
-    ret->layers.keeps_all = true;
-    int code = offload_run(open_work, ret, fail);
+    int code = parents_layers(of, &ret->layers, &ret->path, fail);
+    if (code < 0)
+        return code;
+    code = offload_run(open_work, ret, fail);
     return code < 0 ? fail_set(fail, code, "cannot make %s: %s", ret->path, strerror(-code)) : 0;
 }
 

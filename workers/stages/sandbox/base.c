@@ -12,45 +12,47 @@
 
 /* ---- images by name --------------------------------------------------------------------------- */
 
-/* An empty directory of the cache. */
-static int hold_scratch(const struct job *job, struct image_hold *ret, struct fail *fail)
-{
-    struct stat it;
-    AUTO_FREE char *path = dirtree_join(job->context->layers.cache, ".scratch");
-    if (!path)
-        return fail_memory(fail);
-    if ((mkdir(path, 0755) < 0 && errno != EEXIST) || stat(path, &it) < 0)
-        return dirtree_refuse(fail, "make", path);
-    *ret = (struct image_hold){.path = take_ptr(&path), .lock = -1, .dev = it.st_dev, .ino = it.st_ino};
-    return 0;
-}
-
 struct naming {
-    const struct image_names *names;
+    const struct job *job;
     const char *name;
     char *path;
+    struct stat it; /* of scratch */
     struct fail *fail;
 };
+
+/* An empty directory of the cache. */
+static int make_scratch(struct naming *naming)
+{
+    naming->path = dirtree_join(naming->job->context->layers.cache, ".scratch");
+    if (!naming->path)
+        return fail_memory(naming->fail);
+    if ((mkdir(naming->path, 0755) < 0 && errno != EEXIST) || stat(naming->path, &naming->it) < 0)
+        return dirtree_refuse(naming->fail, "make", naming->path);
+    return 0;
+}
 
 static int naming_work(void *arg, const atomic_bool *stop)
 {
     struct naming *naming = arg;
     (void)stop;
-    return image_names_find(naming->names, naming->name, &naming->path, naming->fail);
+    return strcmp(naming->name, "scratch") == 0
+               ? make_scratch(naming)
+               : image_names_find(naming->job->context->image_names, naming->name, &naming->path, naming->fail);
 }
 
 int base_hold(const struct job *job, const char *name, struct image_hold *ret, char **ret_path, struct fail *fail)
 {
-    struct naming naming = {.names = job->context->image_names, .name = name, .fail = fail};
-    int code = 0;
-    if (strcmp(name, "scratch") == 0)
-        code = hold_scratch(job, ret, fail);
-    else if (name[0] != '/')
-        code = offload_run(naming_work, &naming, fail);
-    AUTO_FREE char *path = naming.path ? naming.path : strdup(name);
-    if (!path)
-        return fail_memory(fail);
-    if (code == 0 && path[0] == '/')
+    struct naming naming = {.job = job, .name = name, .fail = fail};
+    const bool is_path = name[0] == '/', is_scratch = strcmp(name, "scratch") == 0;
+    int code = is_path ? 0 : offload_run(naming_work, &naming, fail);
+    AUTO_FREE char *path = is_path ? strdup(name) : naming.path;
+    AUTO_FREE char *held = is_scratch && code == 0 ? strdup(path) : NULL;
+    if (code == 0 && (!path || (is_scratch && !held)))
+        code = fail_memory(fail);
+    if (code == 0 && is_scratch)
+        *ret = (struct image_hold){
+            .path = take_ptr(&held), .lock = -1, .dev = naming.it.st_dev, .ino = naming.it.st_ino};
+    else if (code == 0)
         code = images_hold(job->context->images, path, ret, fail);
     if (code == 0 && ret_path)
         *ret_path = take_ptr(&path);
@@ -77,13 +79,14 @@ const char *base_of(const struct build_stages *stages, size_t stage)
     return stages->each[stage].base;
 }
 
-int base_read(const struct job *job, struct build_stages *ret, struct fail *fail)
+static int read_stages(const struct job *job, bool environment_only, struct build_stages *ret, struct fail *fail)
 {
     const struct task *task = job->task;
     struct dockerfile dockerfile;
     const struct build_sources sources = {.args = &task->build.args,
                                           .target = task->build.target,
                                           .image = strcmp(task->image, "host") == 0 ? NULL : task->image,
+                                          .environment_only = environment_only,
                                           .find_base = find_base,
                                           .arg = (void *)(uintptr_t)job};
     ret->count = 0;
@@ -94,17 +97,26 @@ int base_read(const struct job *job, struct build_stages *ret, struct fail *fail
     return code == -EINVAL ? fail_wrap(fail, "the Dockerfile") : code;
 }
 
-/* A stage without USER is root's, one without WORKDIR starts at the root. */
+int base_read(const struct job *job, struct build_stages *ret, struct fail *fail)
+{
+    return read_stages(job, false, ret, fail);
+}
+
+int base_fill_environment(struct image_config *environment, struct fail *fail)
+{
+    if (!environment->user)
+        environment->user = strdup("root");
+    if (!environment->workdir)
+        environment->workdir = strdup("/");
+    return environment->user && environment->workdir ? 0 : fail_memory(fail);
+}
+
 static int take_environment(struct build_stages *stages, struct image_hold *ret, struct fail *fail)
 {
     image_config_finish(&ret->config);
     ret->config = stages->each[stages->target].environment;
     stages->each[stages->target].environment = (struct image_config){0};
-    if (!ret->config.user)
-        ret->config.user = strdup("root");
-    if (!ret->config.workdir)
-        ret->config.workdir = strdup("/");
-    return ret->config.user && ret->config.workdir ? 0 : fail_memory(fail);
+    return base_fill_environment(&ret->config, fail);
 }
 
 static int find_built(const struct job *job, struct image_hold *ret, struct fail *fail)
@@ -112,7 +124,7 @@ static int find_built(const struct job *job, struct image_hold *ret, struct fail
     AUTO_FREE struct build_stages *stages = calloc(1, sizeof(*stages));
     if (!stages)
         return fail_memory(fail);
-    int code = base_read(job, stages, fail);
+    int code = read_stages(job, true, stages, fail);
     if (code == 0)
         code = base_hold(job, base_of(stages, stages->target), ret, NULL, fail);
     if (code == 0 && (code = take_environment(stages, ret, fail)) < 0)
