@@ -19,7 +19,7 @@ MUTANTS = [
     ("sockets of killed workers", "workers/service/lane.c", "stale_sockets_remove(broker->directory);", "", "system/faults_workers: test_the_sockets_that_killed_workers_left_are_swept_by_later_ones"),
     # the broker
     ("broker killed before a commit", "broker/io/effects.c", "int code = persist(io, effects, fail);\n    if (code == 0)\n        code = send_all(io, effects, fail);", "int code = send_all(io, effects, fail);\n    if (code == 0)\n        code = persist(io, effects, fail);", "system/faults_points: test_killed_before_any_write_reaches_the_disk"),
-    ("broker killed after a commit", "broker/core/clients/submit.c", "    if (group) {", "    if (false) {", "broker/test_core_groups: the_same_group_again_is_known_and_not_persisted_again"),
+    ("broker killed after a commit", "broker/core/clients/submit.c", "    if (known)\n", "    if (false)\n", "broker/test_core_groups: the_same_group_again_is_known_and_not_persisted_again"),
     ("broker killed while jobs run", "broker/core/workers/workers.c", "if (job && is_adoptable(job, worker, held->token)) {", "if (false) {", "system/faults_broker: test_work_that_runs_while_the_broker_is_away_is_adopted_not_repeated"),
     ("broker away when results are ready", "workers/service/outbox.c", "static void entry_resend(struct outbox *outbox, struct outbox_entry *entry)\n{", "static void entry_resend(struct outbox *outbox, struct outbox_entry *entry)\n{\n    return;", "workers/test_outbox: what_is_asked_for_again_is_sent_at_once"),
     ("duplicate results", "broker/core/workers/results.c", "return issued && may_end(job, issued, outcome) ? job : NULL;", "return issued ? job : NULL;", "broker/test_core_results: a_late_infra_fault_does_not_disturb_who_is_at_work"),
@@ -35,7 +35,7 @@ MUTANTS = [
     ("disk low", "broker/core/clients/admission.c", "if (core->is_disk_low) {", "if (false) {", "system/faults_disks: test_a_low_disk_refuses_submits_until_there_is_room_and_work_goes_on"),
     ("trainer vanished with a lease", "broker/core/queue/expiry.c", "return work->lease_ms ? group->stream", "return false ? group->stream", "broker/test_core_lease: work_of_a_trainer_that_is_gone_ends_and_no_other_does"),
     ("cancel before submit", "broker/core/clients/early_cancel.c", "drop(core, container_of(owner->cancels.next, struct early_cancel, link));", "drop(core, owner ? first_due(core) : NULL);", "broker/test_core_early_cancel: of_too_many_those_of_who_has_the_most_are_forgotten"),
-    ("duplicate submit", "broker/core/clients/submit.c", "if (group && !is_same_group(group, in, call->task_hash)) {", "if (false) {", "system/faults_trainers: test_a_submit_said_twice_is_one_group_and_another_content_is_refused"),
+    ("duplicate submit", "broker/core/clients/submit.c", "if (!is_same_group(group, call->in, call->task_hash)) {", "if (false) {", "system/faults_trainers: test_a_submit_said_twice_is_one_group_and_another_content_is_refused"),
     ("PUB drops", "client/python/sluice/stream.py", "if self.behind and not (", "if False and not (", "client/python: test_gaps_are_fetched_and_duplicates_dropped"),
     ("disk low", "broker/core/clients/admission.c", "if (core->is_disk_low) {", "if (false) {", "broker/test_core_admission: a_low_disk_refuses_submits_until_there_is_room"),
     ("flood of messages that are slow to read, by any number of connections", "broker/io/turns.c", "peer->used_us += cost_us;", "turns->taken->used_us++;", "broker/test_turn_order: time_is_shared_by_what_letters_cost_and_not_by_their_number"),
