@@ -1,4 +1,4 @@
-"""An evaluation in the agent's own sandbox that is hurt: its worker dies, it is cancelled, its time is up, memory or disk are used up."""
+"""An evaluation in the agent's own sandbox, and what is collected before it, are hurt: a worker dies, they are cancelled, time is up, memory or disk are used up."""
 import glob
 import os
 import sys
@@ -71,6 +71,18 @@ class Evaluation(unittest.TestCase):
             self.assertEqual((ended["outcome"], ended["trainable"], ended["parts"]), ("cancelled", False, []))
             (after,) = service.submit([self.task("after", "true" + GOOD)], "after")
             self.assertEqual((after["outcome"], after["reward"]), ("ok", 1.0))
+
+    def test_a_run_cancelled_while_it_collects_ends_at_once(self):
+        task = self.task("collects", "true" + GOOD)
+        task["eval"]["collect"] = [{"command": f"echo > /tmp/begun; sleep 1000; : {self.mark}", "timeout_s": 2000}]
+        with Service() as service:
+            before = self.directories(service)
+            waiting, out = service.submit([task], "collects", wait=False)
+            wait_until(self.inside, 60, "the command runs")
+            service.run("cancel", "--stream", "collects")
+            self.assert_gone(service, before)
+            (ended,) = service.finish(waiting, out, 60)
+            self.assertEqual((ended["outcome"], ended["trainable"], ended["parts"]), ("cancelled", False, []))
 
     def test_what_its_limits_end_is_the_tasks_fault_and_what_the_service_ends_is_not(self):
         fill = "head -c 64M /dev/zero > /app-fill"
