@@ -119,6 +119,22 @@ struct slice text_strip_right(struct slice s)
 
 struct slice text_strip(struct slice text) { return text_strip_right(text_strip_left(text)); }
 
+const uint8_t *text_find_last(struct slice text, const char *what)
+{
+    const size_t len = strlen(what);
+    for (size_t i = text.len; i >= len && i > 0; i--)
+        if (memcmp(text.data + i - len, what, len) == 0)
+            return text.data + i - len;
+    return NULL;
+}
+
+struct slice text_behind_last(struct slice text, const char *what)
+{
+    const uint8_t *found = text_find_last(text, what);
+    const size_t used = found ? (size_t)(found - text.data) + strlen(what) : 0;
+    return used > 0 ? slice_of(text.data + used, text.len - used) : text;
+}
+
 bool text_is_one_of(const char *text, const char *words)
 {
     for (const char *at = words; at; at = strchr(at, '|')) {

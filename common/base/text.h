@@ -23,6 +23,10 @@ size_t text_space_at(struct slice text);
 struct slice text_strip_left(struct slice text);
 struct slice text_strip_right(struct slice text);
 struct slice text_strip(struct slice text);
+/* Where `what` stands last; NULL: nowhere. */
+const uint8_t *text_find_last(struct slice text, const char *what);
+/* What is behind the last `what`, or all of it. */
+struct slice text_behind_last(struct slice text, const char *what);
 /* Whether it is one of "one|of|these". */
 bool text_is_one_of(const char *text, const char *words);
 

@@ -71,6 +71,19 @@ static void white_space_is_stripped_as_python_does(void **state)
     assert_int_equal(text_strip(slice_from_str(" \xc2\x85 ")).len, 0);
 }
 
+static void the_last_of_several_is_found(void **state)
+{
+    const struct slice text = slice_from_str("a<x>b<x>c");
+    (void)state;
+    assert_ptr_equal(text_find_last(text, "<x>"), text.data + 5);
+
+    assert_null(text_find_last(text, "<y>"));
+    assert_null(text_find_last(slice_of(NULL, 0), "x"));
+    assert_true(slice_is(text_behind_last(text, "<x>"), "c"));
+    assert_true(slice_is(text_behind_last(text, "<y>"), "a<x>b<x>c"));
+    assert_true(slice_is(text_behind_last(text, "c"), ""));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -80,6 +93,7 @@ int main(void)
         cmocka_unit_test(a_word_is_one_of_those_between_bars_and_no_part_of_one),
         cmocka_unit_test(the_end_of_a_text_cuts_no_character_in_two),
         cmocka_unit_test(white_space_is_stripped_as_python_does),
+        cmocka_unit_test(the_last_of_several_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,27 +22,12 @@ bool extract_parse(const char *word, enum extract *ret)
 
 static struct slice slice_after(struct slice text, size_t at) { return slice_of(text.data + at, text.len - at); }
 
-static const uint8_t *find_last(struct slice text, const char *mark)
-{
-    size_t len = strlen(mark);
-    const uint8_t *found = NULL;
-    for (const uint8_t *at = text.data; text.len >= len;) {
-        size_t left = (size_t)(text.data + text.len - at);
-        const uint8_t *next = left >= len ? memmem(at, left, mark, len) : NULL;
-        if (!next)
-            return found;
-        found = next;
-        at = next + len;
-    }
-    return found;
-}
-
 bool extract_after_thinking(struct slice text, struct slice *ret)
 {
     static const char close[] = "</think>";
-    const uint8_t *closed = find_last(text, close);
+    const uint8_t *closed = text_find_last(text, close);
     *ret = closed ? slice_after(text, (size_t)(closed - text.data) + strlen(close)) : text;
-    return !find_last(*ret, "<think>");
+    return !text_find_last(*ret, "<think>");
 }
 
 static struct slice line_at(struct slice text, const uint8_t *at)
@@ -214,11 +199,11 @@ static bool extract_box(struct slice text, struct buffer *ret, const char **ret_
 
 /* ---- marks on a line -------------------------------------------------------------------------------- */
 
-bool extract_has_hashes(struct slice text) { return find_last(text, hashes_mark); }
+bool extract_has_hashes(struct slice text) { return text_find_last(text, hashes_mark); }
 
 static bool extract_hashes(struct slice text, struct buffer *ret, const char **ret_why)
 {
-    const uint8_t *mark = find_last(text, hashes_mark);
+    const uint8_t *mark = text_find_last(text, hashes_mark);
     *ret_why = "no #### in the answer";
     if (!mark)
         return false;

@@ -1,4 +1,5 @@
 #include "workers/evaluators/code/source.h"
+#include "common/base/text.h"
 
 #include <string.h>
 
@@ -16,18 +17,9 @@ static size_t fence_of(struct slice line, bool *is_bare)
     return ticks >= 3 ? ticks : 0;
 }
 
-static struct slice behind_thinking(struct slice answer)
-{
-    static const char mark[] = "</think>";
-    for (size_t i = answer.len; i >= sizeof(mark) - 1; i--)
-        if (memcmp(answer.data + i - (sizeof(mark) - 1), mark, sizeof(mark) - 1) == 0)
-            return slice_of(answer.data + i, answer.len - i);
-    return answer;
-}
-
 bool source_find(struct slice answer, struct slice *ret)
 {
-    struct slice rest = behind_thinking(answer);
+    struct slice rest = text_behind_last(answer, "</think>");
     size_t open = 0; /* backquotes of the block that is open */
     const uint8_t *begin = NULL;
     bool found = false;

@@ -14,18 +14,6 @@ enum { SHOWN_MAX = 60, LEVELS_MAX = 2 };
 
 /* ---- where the verdict stands --------------------------------------------------------------------- */
 
-/* What is behind the last `mark`; where there is none, false. */
-static bool behind_last(struct slice text, const char *mark, struct slice *ret)
-{
-    const size_t len = strlen(mark);
-    for (size_t i = text.len; i >= len; i--)
-        if (memcmp(text.data + i - len, mark, len) == 0) {
-            *ret = slice_of(text.data + i, text.len - i);
-            return true;
-        }
-    return false;
-}
-
 static bool is_all_of(struct slice text, const char *characters)
 {
     for (size_t i = 0; i < text.len; i++)
@@ -47,15 +35,13 @@ static json_t *find_verdict(struct slice reply, const char *verdict_mark, struct
 {
     char label[32];
     json_error_t error;
-    struct slice rest;
     snprintf(label, sizeof(label), "VERDICT-%s", verdict_mark);
-    if (!behind_last(reply, "</think>", &rest))
-        rest = reply;
-    if (!behind_last(rest, label, &rest)) {
+    struct slice rest = text_behind_last(reply, "</think>");
+    if (!text_find_last(rest, label)) {
         fail_set(fail, -EBADMSG, "it has no line with the verdict");
         return NULL;
     }
-    rest = without_front(rest, " \t\r\n:*`");
+    rest = without_front(text_behind_last(rest, label), " \t\r\n:*`");
     json_t *object = text_is_shallow(rest, LEVELS_MAX)
                          ? json_loadb((const char *)rest.data, rest.len,
                                       JSON_REJECT_DUPLICATES | JSON_DISABLE_EOF_CHECK, &error)

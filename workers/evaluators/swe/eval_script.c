@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 
+#include "common/base/text.h"
 #include "workers/evaluators/swe/log_line.h"
 
 static const char begin_mark[] = ">>>>> Start Test Output", end_mark[] = ">>>>> End Test Output",
@@ -79,22 +80,14 @@ void script_apply(const struct task_swe *swe, const char *path, const struct pat
 
 /* ---- running the tests ------------------------------------------------------------------------------- */
 
-/* The last of `mark` in the text; NULL: it is not there. */
-static const char *last_of(const char *text, const char *mark)
-{
-    const char *found = NULL;
-    for (const char *at = text; (at = strstr(at, mark)); at++)
-        found = at;
-    return found;
-}
-
 /*
  * The task's own script, its marks with the nonce. They are in quotes there: what stands between two more of the same
  * is outside, and expands.
  */
 static void mark_script(const char *script, const char *nonce, struct buffer *out)
 {
-    const char *begin = last_of(script, begin_mark), *end = last_of(script, end_mark);
+    const char *begin = (const char *)text_find_last(slice_from_str(script), begin_mark);
+    const char *end = (const char *)text_find_last(slice_from_str(script), end_mark);
     const char *at = script;
     for (const char *next = begin < end ? begin : end; next; next = next == begin && end > begin ? end : NULL) {
         const size_t len = next == begin ? strlen(begin_mark) : strlen(end_mark);

@@ -12,11 +12,8 @@
 
 static ptrdiff_t last_of(struct slice line, const char *what)
 {
-    const size_t len = strlen(what);
-    for (size_t i = line.len; i-- > 0;)
-        if (i + len <= line.len && memcmp(line.data + i, what, len) == 0)
-            return (ptrdiff_t)i;
-    return -1;
+    const uint8_t *found = text_find_last(line, what);
+    return found ? found - line.data : -1;
 }
 
 static void read_failure(struct slice line, struct test_log *ret)
