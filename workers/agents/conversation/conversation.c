@@ -454,6 +454,14 @@ enum outcome agent_failed(struct agent_run *run, enum blame_who who, enum blame_
     }
 }
 
+enum outcome agent_open_failed(struct agent_run *run, int error, const struct fail *fail)
+{
+    const enum outcome outcome = agent_failed(run, BLAME_NOBODY, agent_what(run, error), fail);
+    if (outcome != OUTCOME_CANCELLED && run->open_fault != FAULT_NONE)
+        run->fault = run->open_fault;
+    return outcome;
+}
+
 /*
  * Out of time: the agent's own doing, unless the engine has been silent for much longer than
  * it ever was in this rollout. A dead engine must not look like a slow agent.

@@ -72,6 +72,8 @@ enum outcome conversation_end(const struct conversation *conversation, int error
 enum blame_what agent_what(const struct agent_run *run, int error);
 /* The outcome that blame.h gives it; run->detail and run->fault. */
 enum outcome agent_failed(struct agent_run *run, enum blame_who who, enum blame_what what, const struct fail *fail);
+/* The same where its sandbox could not be opened, which is nobody's doing inside, and whose fault that was. */
+enum outcome agent_open_failed(struct agent_run *run, int error, const struct fail *fail);
 
 /* run->detail; returns the outcome. */
 enum outcome agent_end(struct agent_run *run, enum outcome outcome, const char *format, ...)

@@ -112,15 +112,6 @@ static int answer(struct agent_run *run, struct fail *fail)
                : fail_set(fail, -ENOMEM, "out of memory, or the record is full");
 }
 
-static enum outcome end_error(struct agent_run *run, int code, const struct fail *fail)
-{
-    const enum blame_who who = run->has_open_failed ? BLAME_NOBODY : BLAME_AGENT;
-    const enum outcome outcome = agent_failed(run, who, agent_what(run, code), fail);
-    if (run->has_open_failed && outcome != OUTCOME_CANCELLED && run->open_fault != FAULT_NONE)
-        run->fault = run->open_fault;
-    return outcome;
-}
-
 static enum outcome oracle_run(struct agent_run *run)
 {
     struct oracle oracle = {.run = run};
@@ -133,7 +124,8 @@ static enum outcome oracle_run(struct agent_run *run)
         code = answer(run, &fail);
     shell_close(&oracle.shell);
     if (code < 0)
-        return end_error(run, code, &fail);
+        return run->has_open_failed ? agent_open_failed(run, code, &fail)
+                                    : agent_failed(run, BLAME_AGENT, agent_what(run, code), &fail);
     if (oracle.has_failed)
         return end_rows[END_SOLUTION].outcome;
     return agent_end(run, OUTCOME_OK, "%zu files written, %zu commands run", run->task->solution_file_count,

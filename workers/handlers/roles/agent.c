@@ -134,12 +134,8 @@ static enum outcome end_ended(struct acting *acting)
 static enum outcome end_error(struct acting *acting, int code, const struct fail *fail)
 {
     struct agent_run *run = acting->run;
-    if (!run->has_open_failed)
-        return conversation_end(&acting->turns.conversation, code, fail);
-    const enum outcome outcome = agent_failed(run, BLAME_NOBODY, blame_what(code, NULL), fail);
-    if (outcome != OUTCOME_CANCELLED && run->open_fault != FAULT_NONE)
-        run->fault = run->open_fault;
-    return outcome;
+    return run->has_open_failed ? agent_open_failed(run, code, fail)
+                                : conversation_end(&acting->turns.conversation, code, fail);
 }
 
 static enum outcome handler_run(struct agent_run *run)
