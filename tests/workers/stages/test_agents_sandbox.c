@@ -112,11 +112,11 @@ FIBER_TEST(an_agent_without_a_sandbox_is_evaluated_in_one_that_is_made_for_it)
 
 FIBER_TEST(a_command_is_evaluated_there_too)
 {
-    struct job run = run_only(
-        "{\"task\":\"t\",\"prompt\":\"(setsid sleep 1000 > /dev/null 2>&1 &); echo 1 > /tmp/reward\","
-        "\"eval\":{\"kind\":\"command\",\"sandbox\":\"agent\",\"reward_file\":\"/tmp/reward\","
-        "\"command\":\"[ -e /tmp/reward ] || pgrep -c sleep > /tmp/reward\"}}",
-        OUTCOME_OK, OUTCOME_OK, "the reward file says 1");
+    struct job run = run_only("{\"task\":\"t\",\"prompt\":\"(setsid sleep 1000 > /dev/null 2>&1 &); until pgrep sleep; "
+                              "do :; done > /dev/null; echo 1 > /tmp/reward\","
+                              "\"eval\":{\"kind\":\"command\",\"sandbox\":\"agent\",\"reward_file\":\"/tmp/reward\","
+                              "\"command\":\"[ -e /tmp/reward ] || pgrep -c sleep > /tmp/reward\"}}",
+                              OUTCOME_OK, OUTCOME_OK, "the reward file says 1");
     end_job(&run);
 }
 
