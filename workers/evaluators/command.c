@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "common/base/cleanup.h"
+#include "workers/evaluators/evaluator_files.h"
 #include "workers/evaluators/evaluators.h"
 #include "workers/evaluators/evaluator_sandbox.h"
 #include "workers/stages/sandbox/stage_confirm.h"
@@ -35,32 +36,35 @@ static bool parse_reward(char *text, double *ret)
     return *end == '\0' && isfinite(*ret);
 }
 
-/* Up to NUMBER_MAX bytes of a regular file; false when it is none, or longer, or holds a NUL. */
-static bool read_short(struct sandbox *sandbox, int file, char text[NUMBER_MAX + 1])
+/* 0; 1: what lies there is no number; or negative errno. */
+static int read_reward(struct sandbox *sandbox, const char *path, double *ret, struct fail *fail)
 {
-    struct stat it;
-    size_t len = 0;
-    if (sandbox_stat_file(sandbox, file, &it, NULL) < 0 || !S_ISREG(it.st_mode) || it.st_size > NUMBER_MAX)
-        return false;
-    for (ssize_t got = 1; got > 0 && len < NUMBER_MAX; len += (size_t)got)
-        if ((got = pread(file, text + len, NUMBER_MAX - len, (off_t)len)) < 0)
-            return false;
-    text[len] = '\0';
-    return strlen(text) == len;
+    off_t size = 0;
+    AUTO_BUFFER text = {0};
+    AUTO_CLOSE int file = evaluator_file_open(sandbox, path, &size, fail);
+    if (file < 0)
+        return file == -EINVAL ? 1 : file;
+    int code = evaluator_file_read(file, 0, NUMBER_MAX + 1, &text, fail);
+    if (code < 0)
+        return code;
+    const size_t len = text.len;
+    AUTO_FREE char *number = buffer_take_str(&text);
+    if (!number)
+        return fail_memory(fail);
+    return len <= NUMBER_MAX && strlen(number) == len && parse_reward(number, ret) ? 0 : 1;
 }
 
 static void judge_file(struct job *job, struct stage_sandbox *room)
 {
     struct fail fail = {0};
-    char text[NUMBER_MAX + 1];
     double reward;
     const char *path = job->task->eval_reward_file;
-    AUTO_CLOSE int file = sandbox_open_file(room->sandbox, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0, &fail);
-    if (file < 0 && !blame_is_file_fault(file))
-        stage_end_failed(job, room, BLAME_EVALUATOR, file, &fail);
-    else if (file < 0)
+    int code = read_reward(room->sandbox, path, &reward, &fail);
+    if (code < 0 && !blame_is_file_fault(code))
+        stage_end_failed(job, room, BLAME_EVALUATOR, code, &fail);
+    else if (code < 0)
         job_set_outcome(job, OUTCOME_TASK, "the evaluator left no reward: %s", fail.text);
-    else if (!read_short(room->sandbox, file, text) || !parse_reward(text, &reward))
+    else if (code > 0)
         job_set_outcome(job, OUTCOME_TASK, "the reward file %.200s holds no finite number", path);
     else
         evaluator_reward(job, reward, "the reward file says %g", reward);

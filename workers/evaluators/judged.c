@@ -7,6 +7,7 @@
 #include "common/base/cleanup.h"
 #include "schemas/task/task_shown.h"
 #include "schemas/trajectory/trajectory.h"
+#include "workers/evaluators/evaluator_files.h"
 #include "workers/files/dirtree.h"
 #include "workers/runtime/offload.h"
 
@@ -98,25 +99,18 @@ int judged_messages(const struct job *job, bool as_lines, struct buffer *out, st
 
 /* ---- files ------------------------------------------------------------------------------------ */
 
-static int put(struct sandbox *sandbox, const char *name, struct slice content, struct fail *fail)
-{
-    AUTO_CLOSE int fd = openat(sandbox_commands_dir(sandbox), name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
-    if (fd < 0 || dirtree_write_at(fd, content.data, content.len, 0) < 0)
-        return fail_set(fail, -errno, "/run/sluice/%s: %s", name, strerror(errno));
-    return 0;
-}
-
 int judged_write(struct sandbox *sandbox, const struct job *job, struct fail *fail)
 {
     AUTO_BUFFER messages = {0};
     AUTO_BUFFER room = {0};
     struct slice task;
+    const int dir = sandbox_commands_dir(sandbox);
     int code = judged_messages(job, true, &messages, fail);
     if (code == 0)
-        code = put(sandbox, "answer", job->start.answer, fail);
+        code = evaluator_file_give(dir, "answer", 0444, job->start.answer, fail);
     if (code == 0 && !task_shown_to(TASK_VIEWER_EVALUATOR, job->start.task, &room, &task))
         code = fail_memory(fail);
     if (code == 0)
-        code = put(sandbox, "task.json", task, fail);
-    return code < 0 ? code : put(sandbox, "messages.jsonl", buffer_peek(&messages), fail);
+        code = evaluator_file_give(dir, "task.json", 0444, task, fail);
+    return code < 0 ? code : evaluator_file_give(dir, "messages.jsonl", 0444, buffer_peek(&messages), fail);
 }

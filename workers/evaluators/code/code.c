@@ -14,6 +14,7 @@
 #include "workers/evaluators/code/checker.h"
 #include "workers/evaluators/code/checker_program.h"
 #include "workers/evaluators/code/source.h"
+#include "workers/evaluators/evaluator_files.h"
 #include "workers/evaluators/evaluators.h"
 #include "workers/inside/driver.h"
 #include "workers/inside/inside.h"
@@ -78,22 +79,29 @@ static int put(struct judging *judging, const char *name, const void *data, size
     return driver_install(judging->driver.sandbox, &file, fail);
 }
 
+static int lack_program(struct judging *judging, const char *format, const char *path, const char *why)
+{
+    verdict_set_reward(&judging->verdict, 0, NULL);
+    verdict_say(&judging->verdict, format, path, why);
+    return 1;
+}
+
 /* What a file of the sandbox holds, as the program; 1: it cannot be had, in *judging's verdict. */
 static int put_file(struct judging *judging, const char *path, struct fail *fail)
 {
+    off_t size = 0;
     AUTO_BUFFER text = {0};
-    AUTO_CLOSE int file = sandbox_open_file(judging->stage.sandbox, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0, fail);
+    AUTO_CLOSE int file = evaluator_file_open(judging->stage.sandbox, path, &size, fail);
     if (file < 0 && !blame_is_file_fault(file))
         return file;
-    uint8_t *room = file < 0 ? NULL : buffer_reserve(&text, SOURCE_MAX + 1);
-    ssize_t got = room ? pread(file, room, SOURCE_MAX + 1, 0) : -1;
-    if (got < 0 || got > SOURCE_MAX) {
-        verdict_set_reward(&judging->verdict, 0, NULL);
-        verdict_say(&judging->verdict, file < 0 ? "there is no program: %.200s: %.200s" : "%.200s is no program", path,
-                    fail->text);
-        return 1;
-    }
-    return put(judging, "code.py", room, (size_t)got, fail);
+    if (file < 0)
+        return lack_program(judging, "there is no program: %.200s: %.200s", path, fail->text);
+    int code = evaluator_file_read(file, 0, SOURCE_MAX + 1, &text, fail);
+    if (code < 0)
+        return code;
+    if (text.len > SOURCE_MAX)
+        return lack_program(judging, "%.200s is no program: %s", path, "it has more than 1 MiB");
+    return put(judging, "code.py", text.data, text.len, fail);
 }
 
 /* 0; 1: there is no program, and the verdict says so; negative errno. */
@@ -105,9 +113,7 @@ static int put_program(struct judging *judging, struct fail *fail)
         return put_file(judging, task->eval_source, fail);
     if (source_find(judging->job->start.answer, &source))
         return put(judging, "code.py", source.data, source.len, fail);
-    verdict_set_reward(&judging->verdict, 0, NULL);
-    verdict_say(&judging->verdict, "there is no fenced block in the answer");
-    return 1;
+    return lack_program(judging, "there is no %s in the %s", "fenced block", "answer");
 }
 
 /* ---- one test ----------------------------------------------------------------------------------- */
@@ -338,10 +344,16 @@ static int open_sandbox(struct judging *judging, struct fail *fail)
         code = stage_sandbox_open(&judging->stage, judging->job, fail);
     if (code == 0)
         driver_init(&judging->driver, judging->stage.sandbox);
-    if (code == 0 && judging->checker == CHECKER_PROGRAM) {
-        code = checker_program_open(&judging->program, judging->job, fail);
-        judging->is_checkers_failure = code < 0;
-    }
+    return code;
+}
+
+/* The checker's sandbox, where it is a program. */
+static int open_checker(struct judging *judging, struct fail *fail)
+{
+    if (judging->checker != CHECKER_PROGRAM)
+        return 0;
+    int code = checker_program_open(&judging->program, judging->job, fail);
+    judging->is_checkers_failure = code < 0;
     return code;
 }
 
@@ -349,11 +361,13 @@ static void judge(struct judging *judging)
 {
     struct fail fail = {0};
     int code = open_sandbox(judging, &fail);
-    job_begin_work(judging->job);
     if (code == 0)
         code = put_program(judging, &fail);
     const bool has_program = code == 0;
     if (has_program)
+        code = open_checker(judging, &fail);
+    job_begin_work(judging->job);
+    if (has_program && code == 0)
         code = start_driver(judging, &fail);
     if (has_program && code == 0)
         code = run_tests(judging, &fail);

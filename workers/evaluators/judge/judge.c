@@ -14,6 +14,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
 #include "workers/engines/engines.h"
+#include "workers/evaluators/evaluator_files.h"
 #include "workers/evaluators/evaluator_sandbox.h"
 #include "workers/evaluators/evaluators.h"
 #include "workers/evaluators/judge/prompt.h"
@@ -46,51 +47,42 @@ struct judging {
 /* So many bytes from there, whatever they are, as text. */
 static int put_bytes(int file, off_t from, size_t len, struct buffer *out, struct fail *fail)
 {
-    AUTO_FREE char *text = malloc(len + 1);
-    size_t have = 0;
-    ssize_t got = 1;
-    while (text && have < len && (got = pread(file, text + have, len - have, from + (off_t)have)) > 0)
-        have += (size_t)got;
+    AUTO_BUFFER bytes = {0};
+    int code = evaluator_file_read(file, from, len, &bytes, fail);
+    if (code < 0)
+        return code;
+    for (size_t i = 0; i < bytes.len; i++)
+        bytes.data[i] = bytes.data[i] ? bytes.data[i] : '?';
+    AUTO_FREE char *text = buffer_take_str(&bytes);
     if (!text)
         return fail_memory(fail);
-    if (got < 0)
-        return fail_set(fail, -errno, "cannot read what is judged: %s", strerror(errno));
-    text[have] = '\0';
-    for (size_t i = 0; i < have; i++)
-        text[i] = text[i] ? text[i] : '?';
     text_repair(text);
     return buffer_append_str(out, text) ? 0 : fail_memory(fail);
 }
 
 /* Its front and its end, where it is longer than its share. */
-static int put_content(struct judging *judging, int file, size_t share, struct fail *fail)
+static int put_content(struct judging *judging, int file, size_t size, size_t share, struct fail *fail)
 {
-    struct stat it;
-    int code = sandbox_stat_file(judging->stage.sandbox, file, &it, fail);
-    if (code < 0)
-        return code;
-    if (!S_ISREG(it.st_mode)) {
-        buffer_append_str(&judging->judged, "(no regular file)\n");
-        return 0;
-    }
-    const size_t size = (size_t)it.st_size, front = size <= share ? size : share - share / 2;
-    code = put_bytes(file, 0, front, &judging->judged, fail);
+    const size_t front = size <= share ? size : share - share / 2;
+    int code = put_bytes(file, 0, front, &judging->judged, fail);
     if (code < 0 || size <= share)
         return code;
     buffer_printf(&judging->judged, "\n[%zu bytes are left out here]\n", size - share);
-    return put_bytes(file, it.st_size - (off_t)(share / 2), share / 2, &judging->judged, fail);
+    return put_bytes(file, (off_t)(size - share / 2), share / 2, &judging->judged, fail);
 }
 
 static int put_file(struct judging *judging, const char *path, struct fail *fail)
 {
     const struct task_judge *judge = &judging->job->task->judge;
-    AUTO_CLOSE int file = sandbox_open_file(judging->stage.sandbox, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0, fail);
+    off_t size = 0;
+    AUTO_CLOSE int file = evaluator_file_open(judging->stage.sandbox, path, &size, fail);
     if (file < 0 && !blame_is_file_fault(file))
         return file;
     buffer_printf(&judging->judged, "%sThe file %s:\n", judging->judged.len ? "\n" : "", path);
-    if (file < 0)
-        return buffer_append_str(&judging->judged, "(it is not there)\n") ? 0 : fail_memory(fail);
-    return put_content(judging, file, judge->text_bytes / judge->file_count, fail);
+    if (file >= 0)
+        return put_content(judging, file, (size_t)size, judge->text_bytes / judge->file_count, fail);
+    const char *const words = file == -EINVAL ? "(no regular file)\n" : "(it is not there)\n";
+    return buffer_append_str(&judging->judged, words) ? 0 : fail_memory(fail);
 }
 
 static int gather_files(struct judging *judging, struct fail *fail)

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "common/base/cleanup.h"
+#include "workers/evaluators/evaluator_files.h"
 #include "workers/evaluators/evaluator_sandbox.h"
 #include "workers/evaluators/evaluators.h"
 #include "workers/evaluators/swe/swe_verdict.h"
@@ -128,11 +129,7 @@ static void in_run(const struct stage_sandbox *stage, const char *name, char pat
 static int put(struct stage_sandbox *stage, bool is_output, const char *name, struct slice content, struct fail *fail)
 {
     const int dir = is_output ? sandbox_outputs_dir(stage->sandbox) : sandbox_commands_dir(stage->sandbox);
-    AUTO_CLOSE int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                               is_output ? 0666 : 0444);
-    if (fd < 0 || (is_output && fchmod(fd, 0666) < 0) || dirtree_write_at(fd, content.data, content.len, 0) < 0)
-        return fail_set(fail, -errno, "/run/sluice: %s: %s", name, strerror(errno));
-    return 0;
+    return evaluator_file_give(dir, name, is_output ? 0666 : 0444, content, fail);
 }
 
 /* Of a regular file among the outputs at most `max` bytes; nothing where there is none. */
@@ -144,14 +141,7 @@ static int take(struct stage_sandbox *stage, const char *name, size_t max, struc
     if (fd < 0 || fstat(fd, &it) < 0 || !S_ISREG(it.st_mode))
         return 0;
     const size_t size = (size_t)it.st_size < max ? (size_t)it.st_size : max;
-    uint8_t *room = buffer_reserve(ret, size + 1);
-    if (!room)
-        return fail_memory(fail);
-    const ssize_t got = pread(fd, room, size, 0);
-    if (got < 0)
-        return fail_set(fail, -EIO, "cannot read /run/sluice/out/%s: %s", name, strerror(errno));
-    ret->len += (size_t)got;
-    return 0;
+    return evaluator_file_read(fd, 0, size, ret, fail);
 }
 
 static bool has_output(struct stage_sandbox *stage, const char *name)

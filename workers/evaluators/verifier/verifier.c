@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "common/base/cleanup.h"
+#include "workers/evaluators/evaluator_files.h"
 #include "workers/evaluators/evaluator_sandbox.h"
 #include "workers/evaluators/evaluators.h"
 #include "workers/evaluators/verifier/ctrf.h"
@@ -35,20 +36,12 @@ static const char *command_of(const struct task *task)
 
 /* ---- files of the directory ------------------------------------------------------------------ */
 
-/* A plain file of the reward directory; -ENOENT: it is not there. Other errors that blame_is_file_fault knows are of what is. */
+/* A plain file of the reward directory; -ENOENT: it is not there. */
 static int open_file(struct verifying *verifying, const char *name, off_t *ret_size, struct fail *fail)
 {
     char path[PATH_SIZE];
-    struct stat it;
     snprintf(path, sizeof(path), "%s/%s", task_reward_dir(verifying->job->task), name);
-    AUTO_CLOSE int file = sandbox_open_file(verifying->room.sandbox, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0, fail);
-    int code = file < 0 ? file : sandbox_stat_file(verifying->room.sandbox, file, &it, fail);
-    if (code < 0)
-        return code;
-    if (!S_ISREG(it.st_mode))
-        return fail_set(fail, -EINVAL, "it is no plain file");
-    *ret_size = it.st_size;
-    return take_fd(&file);
+    return evaluator_file_open(verifying->room.sandbox, path, ret_size, fail);
 }
 
 /* Up to max + 1 bytes: with all of these it is too long. 0 or negative errno, as above. */
@@ -58,14 +51,7 @@ static int read_file(struct verifying *verifying, const char *name, size_t max, 
     AUTO_CLOSE int file = open_file(verifying, name, &size, fail);
     if (file < 0)
         return file;
-    const size_t wanted = size < (off_t)max + 1 ? (size_t)size : max + 1;
-    uint8_t *room = buffer_reserve(ret, wanted + 1);
-    if (!room)
-        return fail_memory(fail);
-    for (ssize_t got = 1; got > 0 && ret->len < wanted; ret->len += (size_t)got)
-        if ((got = pread(file, room + ret->len, wanted - ret->len, (off_t)ret->len)) < 0)
-            return fail_set(fail, -errno, "%s", strerror(errno));
-    return 0;
+    return evaluator_file_read(file, 0, size < (off_t)max + 1 ? (size_t)size : max + 1, ret, fail);
 }
 
 /* What was written last to the file of its output, from where a line begins; "" where there is none. */
