@@ -116,8 +116,8 @@ def _check_eval(told: Told) -> None:
         raise TaskError("ambiguous", "eval.verdict_statuses", "only one of eval.reward_file and eval.verdict_statuses "
                         "may be given: where there is a reward file, status 0 alone is a verdict")
     if told.get("eval.sandbox") == "agent":
-        for field, given in (("eval.artifacts", told.get("eval.artifacts")), ("eval.trust", told.get("eval.trust", "none") != "none"),
-                             ("eval.network", told.get("eval.network")),
+        for field, given in (("eval.artifacts", bool(told.get("eval.artifacts"))), ("eval.trust", told.get("eval.trust", "none") != "none"),
+                             ("eval.network", bool(told.get("eval.network"))),
                              ("eval.user", told.get("eval.user") not in (None, told.get("user")))):
             if given:
                 raise TaskError("bad-task", field,
