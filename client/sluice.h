@@ -212,7 +212,7 @@ struct sluice_trajectory {
     double reward, raw_reward; /* raw: the evaluator's, before the task's shaping; the same where there is none */
     const struct sluice_part *parts;
     size_t part_count;
-    const struct sluice_metric *metrics;
+    const struct sluice_metric *metrics; /* the evaluator's; behind them what agent and tools noted by other names */
     size_t metric_count;
     const struct sluice_tests *tests; /* NULL: the evaluator told of none */
     const char *eval_sandbox;         /* "agent": evaluated in the agent's own sandbox; NULL: in none or a fresh one */

@@ -5,6 +5,7 @@
 
 #include "common/base/utf8.h"
 #include "schemas/limits.h"
+#include "schemas/trajectory/metric.h"
 #include "schemas/trajectory/trajectory_wire.h"
 
 /* A place in the record, for the refusal: "traces[0].turns[3].role". */
@@ -155,9 +156,9 @@ static bool check_trace(const struct spot *spot, const struct record_trace *trac
 
 static bool check_message(const struct spot *spot, const struct record_message *message)
 {
-    static const char *const roles[] = {"system", "user", "assistant", "tool", NULL};
+    static const char *const roles[] = {"system", "user", "assistant", "tool", "note", NULL};
     if (!message->role || !is_one_of(message->role, roles))
-        return refuse_at(spot, "role", REFUSAL_WRONG_TYPE, "is not system, user, assistant or tool");
+        return refuse_at(spot, "role", REFUSAL_WRONG_TYPE, "is not system, user, assistant, tool or note");
     if (!message->content || !utf8_is_valid(slice_from_str(message->content)))
         return refuse_at(spot, "content", REFUSAL_NOT_UTF8, "is not UTF-8 text");
     if (message->sampled && strcmp(message->role, "assistant") != 0)
@@ -204,6 +205,14 @@ static bool check_tamper(const struct spot *whole, const struct record_tamper *t
     return true;
 }
 
+static bool check_noted(const struct record_noted *noted, struct refusal *no)
+{
+    for (size_t i = 0; i < noted->metric_count; i++)
+        if (!metric_check(noted->metrics, i, no))
+            return false;
+    return true;
+}
+
 static bool check_totals(const struct record *record, const struct spot *spot)
 {
     size_t tokens = 0, turns = 0, bytes = 0;
@@ -241,5 +250,6 @@ bool record_check(const struct record *record, struct refusal *no)
             return false;
     }
     return (!record->sandbox || check_sandbox(&whole, record->sandbox)) &&
-           (!record->tamper || check_tamper(&whole, record->tamper));
+           (!record->tamper || check_tamper(&whole, record->tamper)) &&
+           (!record->noted || check_noted(record->noted, no));
 }

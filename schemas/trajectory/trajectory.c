@@ -141,6 +141,9 @@ void record_finish(struct record *record)
     if (record->tamper)
         free(record->tamper->files);
     free(record->tamper);
+    if (record->noted)
+        free(record->noted->metrics);
+    free(record->noted);
     record_init(record);
 }
 

@@ -8,7 +8,8 @@
  * where the prompt could not be extended id for id; `reason` says why.
  *
  * Bytes: a MessagePack map {version, agent, template_digest, tokenizer_digest, logprobs_mode,
- * end, truncated, attempt, traces: [...], messages: [...], sandbox: {...}, tamper: {...}} (trajectory.def). Older
+ * end, truncated, attempt, traces: [...], messages: [...], sandbox: {...}, tamper: {...},
+ * noted: {...}} (trajectory.def). Older
  * versions are read too, and are of RECORD_VERSION once read: what they did not have is unknown or empty, but for their
  * traces, which have the record's template_digest, and for their last replies, which count as sampled.
  * Each array is a map {codec: "raw"|"lz4", length: bytes when raw, data: bin} of
@@ -105,7 +106,7 @@ struct record_trace {
 };
 
 struct record_message {  /* for people; tokens are the truth */
-    char *role;          /* "system", "user", "assistant", "tool" */
+    char *role;          /* "system", "user", "assistant", "tool"; "note": a handler's, which the model was not shown */
     char *content;       /* UTF-8 */
     char *tool;          /* tool: its name and its arguments, e.g. "bash: ls -l"; else NULL */
     int32_t exit_status; /* tool: the command's */
@@ -142,6 +143,17 @@ struct record_tamper {
     size_t file_count, file_capacity;
 };
 
+struct record_metric {
+    char name[64];
+    double value;
+};
+
+/* What handlers noted while the agent worked; metrics of a verdict hide those of the same names. */
+struct record_noted {
+    struct record_metric *metrics; /* each name once (verdict.h) */
+    size_t metric_count, metric_capacity;
+};
+
 struct record {
     uint32_t version;                               /* RECORD_VERSION, by record_init */
     char agent[104];                                /* a kind, or NAME@VERSION of a handler's */
@@ -156,6 +168,7 @@ struct record {
     size_t message_count, message_capacity;
     struct record_sandbox *sandbox; /* NULL when the agent had none */
     struct record_tamper *tamper;   /* NULL when it touched nothing of the kind */
+    struct record_noted *noted;     /* NULL when nobody noted a metric */
 };
 
 void record_init(struct record *record);

@@ -8,6 +8,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
 #include "common/base/utf8.h"
+#include "schemas/trajectory/metric.h"
 #include "schemas/trajectory/trajectory_wire.h"
 
 static const char agents_sandbox[] = "agent";
@@ -47,90 +48,43 @@ void verdict_finish(struct verdict *verdict)
 
 /* ---- what is refused ------------------------------------------------------------------ */
 
-static bool refuse_at(struct refusal *no, const char *list, size_t i, const char *key, enum refusal_reason reason,
-                      const char *why)
-{
-    char field[64];
-    snprintf(field, sizeof(field), "%s[%zu].%s", list, i, key);
-    return refuse(no, reason, field, "verdict: %s %s", field, why);
-}
-
-static bool has_control(const char *text)
-{
-    for (; *text; text++)
-        if ((unsigned char)*text < ' ' || *text == 0x7f)
-            return true;
-    return false;
-}
-
-static bool check_name(const char *list, size_t i, const char *name, size_t max, struct refusal *no)
-{
-    size_t len = strnlen(name, max + 1);
-    if (len == 0)
-        return refuse_at(no, list, i, "name", REFUSAL_TOO_SMALL, "is empty");
-    if (len > max)
-        return refuse_at(no, list, i, "name", REFUSAL_TOO_LARGE, "is too long");
-    if (!utf8_is_valid(slice_of(name, len)))
-        return refuse_at(no, list, i, "name", REFUSAL_NOT_UTF8, "is not UTF-8 text");
-    return !has_control(name) || refuse_at(no, list, i, "name", REFUSAL_BAD_NAME, "holds a control character");
-}
-
-static bool check_number(const char *list, size_t i, const char *key, double value, struct refusal *no)
-{
-    return isfinite(value) || refuse_at(no, list, i, key, REFUSAL_NOT_FINITE, "is not a finite number");
-}
-
-/* Both begin with their name. */
-static bool is_given(const void *list, size_t count, size_t size, const char *name)
+static bool has_part(const struct verdict *verdict, size_t count, const char *name)
 {
     for (size_t i = 0; i < count; i++)
-        if (strcmp((const char *)list + i * size, name) == 0)
+        if (strcmp(verdict->parts[i].name, name) == 0)
             return true;
     return false;
 }
-
-_Static_assert(offsetof(struct verdict_part, name) == 0 && offsetof(struct verdict_metric, name) == 0,
-               "is_given looks there");
 
 static bool check_part(const struct verdict *verdict, size_t i, const struct verdict_part *part, struct refusal *no)
 {
     static const char list[] = "parts";
-    if (!check_name(list, i, part->name, sizeof(part->name) - 1, no) ||
-        !check_number(list, i, "value", part->value, no) || !check_number(list, i, "weight", part->weight, no))
+    if (!metric_name_check(list, i, part->name, sizeof(part->name) - 1, no) ||
+        !metric_number_check(list, i, "value", part->value, no) ||
+        !metric_number_check(list, i, "weight", part->weight, no))
         return false;
-    return !is_given(verdict->parts, i, sizeof(*part), part->name) ||
-           refuse_at(no, list, i, "name", REFUSAL_DUPLICATE_FIELD, "is given twice");
-}
-
-static bool check_metric(const struct verdict *verdict, size_t i, const struct verdict_metric *metric,
-                         struct refusal *no)
-{
-    static const char list[] = "metrics";
-    if (!check_name(list, i, metric->name, sizeof(metric->name) - 1, no) ||
-        !check_number(list, i, "value", metric->value, no))
-        return false;
-    return !is_given(verdict->metrics, i, sizeof(*metric), metric->name) ||
-           refuse_at(no, list, i, "name", REFUSAL_DUPLICATE_FIELD, "is given twice");
+    return !has_part(verdict, i, part->name) ||
+           metric_refuse(no, list, i, "name", REFUSAL_DUPLICATE_FIELD, "is given twice");
 }
 
 static bool check_seconds(size_t i, struct record_seconds seconds, struct refusal *no)
 {
     return !seconds.is_known || (isfinite(seconds.value) && seconds.value >= 0) ||
-           refuse_at(no, "tests.list", i, "seconds", REFUSAL_NOT_FINITE, "is not a finite number from 0");
+           metric_refuse(no, "tests.list", i, "seconds", REFUSAL_NOT_FINITE, "is not a finite number from 0");
 }
 
 static bool check_test(size_t i, const struct verdict_test *test, struct refusal *no)
 {
     enum test_status status;
     static const char list[] = "tests.list";
-    if (!check_name(list, i, test->name, VERDICT_TEST_NAME_MAX, no))
+    if (!metric_name_check(list, i, test->name, VERDICT_TEST_NAME_MAX, no))
         return false;
     if (!test_status_parse(slice_of(test->status, strnlen(test->status, sizeof(test->status))), &status))
-        return refuse_at(no, list, i, "status", REFUSAL_WRONG_TYPE, "is not passed, failed, skipped or error");
+        return metric_refuse(no, list, i, "status", REFUSAL_WRONG_TYPE, "is not passed, failed, skipped or error");
     if (test->message && strlen(test->message) > VERDICT_MESSAGE_MAX)
-        return refuse_at(no, list, i, "message", REFUSAL_TOO_LARGE, "is too long");
+        return metric_refuse(no, list, i, "message", REFUSAL_TOO_LARGE, "is too long");
     if (test->message && !utf8_is_valid(slice_from_str(test->message)))
-        return refuse_at(no, list, i, "message", REFUSAL_NOT_UTF8, "is not UTF-8 text");
+        return metric_refuse(no, list, i, "message", REFUSAL_NOT_UTF8, "is not UTF-8 text");
     return check_seconds(i, test->seconds, no);
 }
 
@@ -158,7 +112,7 @@ static bool check(const struct verdict *verdict, struct refusal *no)
         if (!check_part(verdict, i, &verdict->parts[i], no))
             return false;
     for (size_t i = 0; i < verdict->metric_count; i++)
-        if (!check_metric(verdict, i, &verdict->metrics[i], no))
+        if (!metric_check(verdict->metrics, i, no))
             return false;
     if (verdict->sandbox && strcmp(verdict->sandbox, agents_sandbox) != 0)
         return refuse(no, REFUSAL_WRONG_TYPE, "sandbox", "verdict: sandbox is not \"%s\"", agents_sandbox);
@@ -176,7 +130,7 @@ static bool refuse_room(struct refusal *no, const char *list, size_t count, size
 /* `name` into the room of `size`; too long a one keeps enough to be refused for it. */
 static bool take_name(const char *list, size_t i, const char *name, size_t size, char *room, struct refusal *no)
 {
-    if (!check_name(list, i, name, size - 1, no))
+    if (!metric_name_check(list, i, name, size - 1, no))
         return false;
     strcpy(room, name);
     return true;
@@ -198,16 +152,42 @@ bool verdict_add_part(struct verdict *verdict, const char *name, double value, d
 
 bool verdict_add_metric(struct verdict *verdict, const char *name, double value, struct refusal *no)
 {
-    struct verdict_metric metric = {.value = value}, *added;
+    struct record_metric metric = {.value = value}, *added;
     size_t i = verdict->metric_count;
-    if (!take_name("metrics", i, name, sizeof(metric.name), metric.name, no) || !check_metric(verdict, i, &metric, no))
+    if (!take_name("metrics", i, name, sizeof(metric.name), metric.name, no))
         return false;
     added = record_list_add(&verdict->metrics, &verdict->metric_count, &verdict->metric_capacity, sizeof(metric),
                             VERDICT_METRICS_MAX);
     if (!added)
         return refuse_room(no, "metrics", i, VERDICT_METRICS_MAX);
     *added = metric;
-    return true;
+    if (!metric_check(verdict->metrics, i, no))
+        verdict->metric_count--;
+    return verdict->metric_count > i;
+}
+
+static bool put_noted(struct record_noted *noted, const char *name, double value, struct refusal *no)
+{
+    struct verdict view = {
+        .metrics = noted->metrics, .metric_count = noted->metric_count, .metric_capacity = noted->metric_capacity};
+    for (size_t i = 0; i < noted->metric_count; i++)
+        if (strcmp(noted->metrics[i].name, name) == 0) {
+            const bool good = metric_number_check("metrics", i, "value", value, no);
+            noted->metrics[i].value = good ? value : noted->metrics[i].value;
+            return good;
+        }
+    const bool good = verdict_add_metric(&view, name, value, no);
+    noted->metrics = view.metrics;
+    noted->metric_count = view.metric_count;
+    noted->metric_capacity = view.metric_capacity;
+    return good;
+}
+
+bool record_note_metric(struct record *record, const char *name, double value, struct refusal *no)
+{
+    if (!record->noted && !(record->noted = calloc(1, sizeof(*record->noted))))
+        return refuse(no, REFUSAL_TOO_LARGE, "metrics", "out of memory for a metric");
+    return put_noted(record->noted, name, value, no);
 }
 
 static char *repaired_and_cut(const char *text, size_t max)

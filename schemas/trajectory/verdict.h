@@ -34,11 +34,6 @@ struct verdict_part {
     double value, weight;
 };
 
-struct verdict_metric {
-    char name[64];
-    double value;
-};
-
 struct verdict_test {
     char *name;
     char status[16]; /* a word of test_status_wire */
@@ -59,7 +54,7 @@ struct verdict {
     char why[2048]; /* UTF-8 */
     struct verdict_part *parts;
     size_t part_count, part_capacity;
-    struct verdict_metric *metrics;
+    struct record_metric *metrics;
     size_t metric_count, metric_capacity;
     struct verdict_tests *tests; /* NULL: it ran none */
     char *sandbox;               /* "agent": it ran in the agent's own sandbox; NULL: in none, or in one of its own */
@@ -69,6 +64,12 @@ struct verdict {
 
 /* Frees what is in it; all zero again. */
 void verdict_finish(struct verdict *verdict);
+
+/*
+ * What an agent or a tool noted while it worked, which the record keeps: a name again replaces its number. Refused as the
+ * metrics of a verdict are, and as many may be there.
+ */
+bool record_note_metric(struct record *record, const char *name, double value, struct refusal *no);
 
 /* These refuse a name that is empty, too long, given twice, not UTF-8 or has a control character; and what is not finite. */
 bool verdict_add_part(struct verdict *verdict, const char *name, double value, double weight, struct refusal *no);

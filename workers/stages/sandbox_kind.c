@@ -219,7 +219,7 @@ static void keep_record(struct job *job, const struct record *record)
 {
     struct refusal no = {0};
     const bool has_breach = record->sandbox && record->sandbox->breach_count > 0;
-    if (record->trace_count == 0 && record->message_count == 0 && !has_breach)
+    if (record->trace_count == 0 && record->message_count == 0 && !has_breach && !record->noted)
         return;
     keep_identity(job, record);
     if (record_encode(record, &job->result.record, &no))

@@ -13,6 +13,7 @@ void trajectory_view_finish(struct trajectory_view *view)
     free(view->messages);
     free(view->breaches);
     free(view->touched);
+    free(view->metrics);
     verdict_view_finish(&view->verdict);
     if (view->has_record)
         record_finish(&view->record);
@@ -181,6 +182,34 @@ static bool show_tamper(struct trajectory_view *view)
     return true;
 }
 
+static bool is_in_verdict(const struct verdict *verdict, const char *name)
+{
+    for (size_t i = 0; i < verdict->metric_count; i++)
+        if (strcmp(verdict->metrics[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* What was noted before the evaluation, behind the verdict's, which hide those of the same names. */
+static bool add_noted(struct trajectory_view *view)
+{
+    const struct record_noted *noted = view->record.noted;
+    struct sluice_trajectory *out = &view->out;
+    if (!view->has_record || !noted)
+        return true;
+    view->metrics = calloc(out->metric_count + noted->metric_count + 1, sizeof(*view->metrics));
+    if (!view->metrics)
+        return false;
+    if (out->metric_count)
+        memcpy(view->metrics, out->metrics, out->metric_count * sizeof(*view->metrics));
+    for (size_t i = 0; i < noted->metric_count; i++)
+        if (!is_in_verdict(&view->verdict.verdict, noted->metrics[i].name))
+            view->metrics[out->metric_count++] = (struct sluice_metric){noted->metrics[i].name,
+                                                                        noted->metrics[i].value};
+    out->metrics = view->metrics;
+    return true;
+}
+
 static bool make_room(struct trajectory_view *view)
 {
     const struct record *record = &view->record;
@@ -263,12 +292,13 @@ bool trajectory_view_read(struct trajectory_view *view, const struct msg_traject
     }
     if (good && message->has_verdict)
         good = verdict_view_read(&view->verdict, message->verdict, no);
-    if (!good) {
-        trajectory_view_finish(view);
-        return false;
+    if (good) {
+        copy_numbers(&view->out, message);
+        verdict_view_show(&view->verdict, &view->out);
+        show_all(view);
+        good = add_noted(view) || refuse(no, REFUSAL_MALFORMED, "record", "out of memory for a trajectory's metrics");
     }
-    copy_numbers(&view->out, message);
-    verdict_view_show(&view->verdict, &view->out);
-    show_all(view);
-    return true;
+    if (!good)
+        trajectory_view_finish(view);
+    return good;
 }

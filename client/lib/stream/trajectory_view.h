@@ -24,6 +24,7 @@ struct trajectory_view {
     struct sluice_breach *breaches;
     struct sluice_tamper tamper;
     struct sluice_touched *touched;
+    struct sluice_metric *metrics; /* the verdict's and those noted; NULL where none were */
     struct verdict_view verdict;
 };
 

@@ -141,7 +141,7 @@ class Trace:
 class Message:
     """A message as text, for people; the tokens are authoritative."""
 
-    role: str     # "system", "user", "assistant" or "tool"
+    role: str     # "system", "user", "assistant" or "tool"; "note": a handler's, which the model was not shown
     content: str  # as text
     tool: Optional[str] = None  # of a tool's: its name and arguments, "bash: ls -l"
     exit_status: int = 0        # of a tool's
@@ -235,7 +235,7 @@ class Trajectory:
     raw_reward: Optional[float] = None  # the evaluator's, before that
     rewards: Dict[str, float] = dataclasses.field(default_factory=dict)         # parts of the reward, by name
     reward_weights: Dict[str, float] = dataclasses.field(default_factory=dict)  # of these
-    metrics: Dict[str, float] = dataclasses.field(default_factory=dict)         # what else the evaluator measured
+    metrics: Dict[str, float] = dataclasses.field(default_factory=dict)         # what else the evaluator measured, and what agent and tools noted
     tests: Optional[Tests] = None     # None: the evaluator told of none
     eval_sandbox: str = ""            # "agent": evaluated in the agent's own sandbox; "": in none or a fresh one
     group_size: Optional[int] = None  # how many rollouts its group has; None: not known
@@ -363,7 +363,7 @@ def _read_verdict(data: bytes, trajectory: Trajectory) -> None:
     verdict = msgpack.unpackb(data, raw=False, strict_map_key=True)
     trajectory.rewards = {part["name"]: part["value"] for part in verdict["parts"]}
     trajectory.reward_weights = {part["name"]: part["weight"] for part in verdict["parts"]}
-    trajectory.metrics = {metric["name"]: metric["value"] for metric in verdict["metrics"]}
+    trajectory.metrics.update({metric["name"]: metric["value"] for metric in verdict["metrics"]})
     numbers = [*trajectory.rewards.values(), *trajectory.reward_weights.values(), *trajectory.metrics.values()]
     if not all(map(math.isfinite, numbers)):
         raise MessageError("verdict: a number is not finite")
@@ -401,6 +401,10 @@ def _read_record(data: bytes, trajectory: Trajectory) -> None:
     if "tamper" in record:
         tamper = record["tamper"]
         trajectory.tamper = Tamper(tamper["count"], [(file["what"], file["path"]) for file in tamper["files"]])
+    if "noted" in record:
+        trajectory.metrics = {metric["name"]: metric["value"] for metric in record["noted"]["metrics"]}
+        if not all(map(math.isfinite, trajectory.metrics.values())):
+            raise MessageError("record: a metric is not finite")
 
 
 def read_trajectory(fields: Dict[str, Any]) -> Trajectory:

@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "schemas/trajectory/verdict.h"
 #include "tests/schemas/trajectory/sample_record.h"
 
 static bool traces_equal(const struct record_trace *a, const struct record_trace *b)
@@ -64,6 +65,35 @@ static void a_record_survives_the_round_trip(void **state)
     assert_int_equal(read.sandbox->breaches[0].count, 2);
     assert_true(record_encode(&read, &again, &no));
     assert_true(slice_equal(buffer_peek(&bytes), buffer_peek(&again)));
+}
+
+static void what_was_noted_survives_the_round_trip_and_is_bounded_and_checked(void **state)
+{
+    (void)state;
+    AUTO_RECORD made, read;
+    AUTO_BUFFER bytes = {0};
+    struct refusal no = {0};
+    make_record(&made);
+    assert_true(record_say(&made, "note", slice_from_str("a plan"), NULL, 0));
+    assert_true(record_note_metric(&made, "edits", 2, &no) && record_note_metric(&made, "edits", 3, &no));
+    assert_false(record_note_metric(&made, "", 1, &no));
+    assert_string_equal(no.field, "metrics[1].name");
+    assert_false(record_note_metric(&made, "edits", INFINITY, &no) || record_note_metric(&made, "more", NAN, &no));
+    for (int i = 1; i < VERDICT_METRICS_MAX; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "m%d", i);
+        assert_true(record_note_metric(&made, name, i, &no));
+    }
+    assert_false(record_note_metric(&made, "more", 1, &no));
+    assert_non_null(strstr(no.text, "more than 256 metrics"));
+    assert_true(record_encode(&made, &bytes, &no) && record_decode(buffer_peek(&bytes), &read, &no));
+    assert_string_equal(read.messages[2].role, "note");
+    assert_int_equal(read.noted->metric_count, VERDICT_METRICS_MAX);
+    assert_string_equal(read.noted->metrics[0].name, "edits");
+    assert_true(read.noted->metrics[0].value == 3);
+    strcpy(made.noted->metrics[1].name, "edits");
+    assert_false(record_encode(&made, &bytes, &no));
+    assert_string_equal(no.field, "metrics[1].name");
 }
 
 static void what_the_engine_does_not_tell_takes_no_bytes(void **state)
@@ -373,6 +403,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tamper_evidence_is_kept),
         cmocka_unit_test(a_record_survives_the_round_trip),
+        cmocka_unit_test(what_was_noted_survives_the_round_trip_and_is_bounded_and_checked),
         cmocka_unit_test(what_the_engine_does_not_tell_takes_no_bytes),
         cmocka_unit_test(an_empty_record_and_an_empty_trace_survive_it_too),
         cmocka_unit_test(what_was_read_can_be_appended_to),

@@ -14,6 +14,9 @@ import test_service
 sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
 from harness import PYTHON, SOURCE, Engine, Service, wait_until  # noqa: E402
 
+sys.path.append(os.path.join(SOURCE, "client", "python"))
+from sluice import Client  # noqa: E402
+
 SCRIPT = {"rules": [{"path": "/completion", "if": "Are you sure", "reply": "2"},
                     {"path": "/completion", "if": "1+1", "reply": "It is 2."}]}
 MORE = '''
@@ -37,6 +40,26 @@ def shown(answer, task, job):
     assert "secret" not in answer and json.loads(answer)["eval"] == {"kind": "shown"}, answer
     assert "solution" not in task and "solution" not in json.loads(inside), inside
     return float(task["eval"]["answer"] == "secret" and "secret" in inside)
+
+@tool
+def tick(times: int, job) -> str:
+    """Ticks.
+
+    times: how often
+    """
+    job.note("ticked", ticks=times, found=1)
+    return "ticked"
+
+@agent
+async def noter(job):
+    await job.note("a plan", found=2, lines=99, refused=0)
+    await job.note(found=3, odd=0.5)
+    await job.write_file("made.txt", "hello")
+    try:
+        await job.note(**{f"n{i}": i for i in range(300)})
+    except Exception as why:
+        await job.note(refused=float("more than 256 metrics" in str(why)))
+    return "said"
 
 @evaluator
 def broken():
@@ -123,6 +146,26 @@ class Handlers(unittest.TestCase):
         self.assertEqual((ended["broken"]["outcome"], ended["broken"]["reward"]), ("task", None))
         self.assertIn("KeyError: 'gold'", ended["broken"]["detail"])
         self.assertIn("mine.py", ended["broken"]["detail"])
+
+    def test_what_agents_and_tools_note_is_kept_and_the_evaluators_number_comes_first(self):
+        task = {"prompt": "p", "eval": {"kind": "left"}}
+        script = [{"tool": "tick", "arguments": {"times": 7}}, {"tool": "bash", "arguments": {"command": "echo hello > made.txt"}},
+                  {"tool": "tick", "arguments": {"times": 8}}]
+        with self.service() as service:
+            ended = self.run_tasks(service, dict(task, task="noter", agent={"kind": "noter", "engine": "none"}),
+                                   dict(task, task="ticker", agent={"kind": "replay", "script": script}))
+            with Client(service.url) as client:
+                read = {t.task: t for t in client.trajectories("train", from_seq=1, until_idle=True)}
+        for name, noted in (("noter", {"found": 3, "odd": 0.5, "refused": 1}), ("ticker", {"ticks": 8, "found": 1})):
+            t = ended[name]
+            self.assertEqual(t["outcome"], "ok", t)
+            metrics = {metric["name"]: metric["value"] for metric in t["metrics"]}
+            self.assertEqual(len(metrics), len(t["metrics"]))
+            self.assertEqual(read[name].metrics, metrics)
+            self.assertEqual(metrics["lines"], len("hello") + (0 if name == "ticker" else len("said")) + (name == "ticker"))
+            self.assertEqual({key: value for key, value in metrics.items() if key in noted}, noted)
+        self.assertEqual([m["content"] for m in ended["noter"]["messages"] if m["role"] == "note"], ["a plan"])
+        self.assertEqual([m["content"] for m in ended["ticker"]["messages"] if m["role"] == "note"], ["ticked", "ticked"])
 
     def test_no_agent_is_shown_how_it_is_judged_and_nobody_the_solution(self):
         task = {"task": "shown", "prompt": "p", "agent": {"kind": "peeks", "engine": "none"}, "solution": {"answer": "the secret"},

@@ -168,8 +168,9 @@ static int serve_write(struct handler_host *host, struct handler_job *job, struc
 
 /* ---- notes and the time ---------------------------------------------------------------------------- */
 
-static bool put_metric(struct verdict *into, const char *name, double value, struct refusal *no)
+static bool put_metric(void *arg, const char *name, double value, struct refusal *no)
 {
+    struct verdict *into = arg;
     for (size_t i = 0; i < into->metric_count; i++)
         if (strcmp(into->metrics[i].name, name) == 0) {
             into->metrics[i].value = value;
@@ -178,7 +179,13 @@ static bool put_metric(struct verdict *into, const char *name, double value, str
     return verdict_add_metric(into, name, value, no);
 }
 
-bool handler_take_metrics(struct slice json, struct verdict *into, struct refusal *no)
+static bool put_noted(void *arg, const char *name, double value, struct refusal *no)
+{
+    return record_note_metric(arg, name, value, no);
+}
+
+static bool take_each(struct slice json, bool (*put)(void *arg, const char *name, double value, struct refusal *no),
+                      void *arg, struct refusal *no)
 {
     json_t *object = text_is_shallow(json, TEXT_LEVELS_MAX)
                          ? json_loadb((const char *)json.data, json.len, JSON_REJECT_DUPLICATES, NULL)
@@ -193,17 +200,27 @@ bool handler_take_metrics(struct slice json, struct verdict *into, struct refusa
         if (done && !json_is_number(value))
             done = refuse(no, REFUSAL_WRONG_TYPE, "metrics", "metrics: %.64s is no number", name);
         if (done)
-            done = put_metric(into, name, json_number_value(value), no);
+            done = put(arg, name, json_number_value(value), no);
     }
     json_decref(object);
     return done;
+}
+
+bool handler_take_metrics(struct slice json, struct verdict *into, struct refusal *no)
+{
+    return take_each(json, put_metric, into, no);
+}
+
+static bool take_noted(struct handler_host *host, struct slice json, struct refusal *no)
+{
+    return host->record ? take_each(json, put_noted, host->record, no) : handler_take_metrics(json, &host->notes, no);
 }
 
 static int serve_note(struct handler_host *host, struct handler_job *job, struct fail *fail)
 {
     const struct msg_handler_note *note = &job->message.as.handler_note;
     struct refusal no = {0};
-    if (note->has_metrics && !handler_take_metrics(note->metrics, &host->notes, &no))
+    if (note->has_metrics && !take_noted(host, note->metrics, &no))
         handler_job_refuse(job, "%s", no.text);
     else if (note->has_text && host->record && !record_say(host->record, "note", note->text, NULL, 0))
         return fail_set(fail, -ENOMEM, "out of memory, or the record is full");

@@ -14,8 +14,8 @@ struct handler_host {
     /* Opens the sandbox where it is not open. 0, or negative errno with a sentence, which ends the job. */
     int (*open)(void *arg, struct sandbox **ret, struct fail *fail);
     void *arg;
+    struct record *record; /* where notes go; NULL: metrics go into `notes`, words nowhere */
     struct verdict notes;  /* of handler.note: its metrics alone; verdict_finish it */
-    struct record *record; /* where notes in words go; NULL: nowhere */
     bool is_inside;        /* the handler runs in the sandbox itself (own.h): handler.exec is refused */
     bool has_acted;        /* something was asked of the sandbox */
 };

@@ -93,8 +93,11 @@ static int begin(struct handler_tool *self, struct slice arguments, struct handl
 static int make_call(struct handler_tool *self, struct toolbox *box, struct slice arguments, struct tool_result *ret,
                      struct fail *fail)
 {
-    struct handler_host host = {
-        .task = self->tools->job->task, .open = open_sandbox, .arg = box, .is_inside = self->own.handler != NULL};
+    struct handler_host host = {.task = self->tools->job->task,
+                                .open = open_sandbox,
+                                .arg = box,
+                                .record = self->tools->run ? self->tools->run->record : NULL,
+                                .is_inside = self->own.handler != NULL};
     struct handler_job call = {.peer = NULL};
     int code = begin(self, arguments, &call, fail);
     if (code == 0)
