@@ -56,20 +56,18 @@ bool task_read_tools(const struct task_place *place, const json_t *value)
     return true;
 }
 
-/* Room for `count` more, and none of them yet. */
+/* The names are static, or the task's own. */
 static bool add_tools(struct task *task, const char *const names[], size_t count, struct refusal *no)
 {
-    char **tools = realloc(task->tools, (task->tool_count + count) * sizeof(*tools));
+    const char **tools = arena_alloc(&task->arena, (task->tool_count + count) * sizeof(*tools));
     if (!tools)
         return refuse(no, REFUSAL_TOO_LARGE, "agent.tools", "no memory to hold agent.tools");
+    for (size_t i = 0; i < task->tool_count; i++)
+        tools[i] = task->tools[i];
     task->tools = tools;
-    for (size_t i = 0; i < count; i++) {
-        if (has_tool(task, names[i]))
-            continue;
-        if (!(tools[task->tool_count] = strdup(names[i])))
-            return refuse(no, REFUSAL_TOO_LARGE, "agent.tools", "no memory to hold agent.tools");
-        task->tool_count++;
-    }
+    for (size_t i = 0; i < count; i++)
+        if (!has_tool(task, names[i]))
+            tools[task->tool_count++] = names[i];
     return true;
 }
 
@@ -153,8 +151,8 @@ static bool settle_form(const struct task *task, struct refusal *no)
 
 bool task_settle_agent(struct task *task, struct refusal *no)
 {
-    if (!task->agent_kind && !(task->agent_kind = strdup(kind_of(task))))
-        return refuse(no, REFUSAL_TOO_LARGE, "agent.kind", "no memory to hold agent.kind");
+    if (!task->agent_kind)
+        task->agent_kind = kind_of(task);
     bool is_replay = strcmp(task->agent_kind, "replay") == 0;
     if (is_replay && !task->script)
         return refuse(no, REFUSAL_MISSING_FIELD, "agent.script",

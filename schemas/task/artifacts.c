@@ -9,13 +9,12 @@ static const char artifact_path[] = "eval.artifacts[]", collect_path[] = "eval.c
 enum { PATTERN_MAX = 4096 };
 
 /* A path alone is an object of it. */
-static bool read_artifact(const json_t *value, const char *shown, struct task_artifact *artifact, struct refusal *no)
+static bool read_artifact(const struct task_place *place, const json_t *value, struct task_artifact *artifact)
 {
     if (!json_is_string(value))
-        return task_read_object(artifact_path, value, shown, artifact, no);
+        return task_read_object(place, artifact_path, value, artifact);
     json_t *object = json_pack("{s:O}", "path", value);
-    const bool good = object ? task_read_object(artifact_path, object, shown, artifact, no)
-                             : refuse(no, REFUSAL_TOO_LARGE, shown, "no memory to hold the task");
+    const bool good = object ? task_read_object(place, artifact_path, object, artifact) : place_out_of_memory(place);
     json_decref(object);
     return good;
 }
@@ -29,7 +28,7 @@ bool task_read_artifacts(const struct task_place *place, const json_t *value)
     for (size_t i = 0; i < json_array_size(value); i++) {
         struct task_place element = place_of_element(place, i);
         struct task_artifact *artifact = &task->artifacts[task->artifact_count++];
-        if (!read_artifact(json_array_get(value, i), element.shown, artifact, place->no))
+        if (!read_artifact(&element, json_array_get(value, i), artifact))
             return false;
         if (artifact->path[strspn(artifact->path, "/.")] == '\0')
             return refuse(place->no, REFUSAL_BAD_TASK, element.shown,
@@ -53,21 +52,9 @@ bool task_read_collect(const struct task_place *place, const json_t *value)
     for (size_t i = 0; i < json_array_size(value); i++) {
         struct task_place element = place_of_element(place, i);
         struct task_collect *collect = &task->collect[task->collect_count++];
-        if (!task_read_defaults(collect_path, collect, place->no) ||
-            !task_read_object(collect_path, json_array_get(value, i), element.shown, collect, place->no))
+        task_read_defaults(collect_path, collect);
+        if (!task_read_object(&element, collect_path, json_array_get(value, i), collect))
             return false;
     }
     return true;
-}
-
-void task_finish_artifacts(struct task *task)
-{
-    for (size_t i = 0; i < task->artifact_count; i++) {
-        free(task->artifacts[i].path);
-        task_finish_texts(task->artifacts[i].exclude, task->artifacts[i].exclude_count);
-    }
-    for (size_t i = 0; i < task->collect_count; i++)
-        free(task->collect[i].command);
-    free(task->artifacts);
-    free(task->collect);
 }

@@ -57,12 +57,3 @@ void task_image_name(const struct task *task, char *ret, size_t size)
     } while (len > 2 && memcmp(word, "--", 2) == 0);
     snprintf(ret, size, "%.*s", len ? (int)len : (int)strlen(task->image), len ? word : task->image);
 }
-
-void task_build_finish(struct task_build *build)
-{
-    free(build->dockerfile);
-    free(build->context);
-    free(build->target);
-    task_finish_texts(build->args.each, build->args.count);
-    task_finish_texts(build->grants, build->grant_count);
-}

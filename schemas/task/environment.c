@@ -63,8 +63,8 @@ static bool add_variable(const struct task_place *place, const char *name, const
     if (ret->bytes > TASK_VARIABLES_BYTES_MAX)
         return refuse(place->no, REFUSAL_TOO_LARGE, place->shown, "%s has more than %d bytes of names and values",
                       place->shown, TASK_VARIABLES_BYTES_MAX);
-    char *text = NULL;
-    if (asprintf(&text, "%s=%s", name, json_string_value(value)) < 0)
+    const char *text = arena_printf(place->arena, "%s=%s", name, json_string_value(value));
+    if (!text)
         return place_out_of_memory(place);
     ret->each[ret->count++] = text;
     return true;

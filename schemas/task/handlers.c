@@ -105,15 +105,11 @@ bool task_read_handlers(const struct task_place *place, const json_t *value)
     for (size_t i = 0; i < json_array_size(value); i++) {
         struct task_place element = place_of_element(place, i);
         struct task_handler *handler = &task->handlers[i];
-        if (!task_read_object("handlers[]", json_array_get(value, i), element.shown, handler, place->no)) {
-            task->handler_count++;
+        if (!task_read_object(&element, "handlers[]", json_array_get(value, i), handler))
             return false;
-        }
-        if (task_handler_find(task, handler->name)) {
-            task->handler_count++;
+        if (task_handler_find(task, handler->name))
             return refuse(place->no, REFUSAL_BAD_TASK, element.shown, "%s: the name %s is given twice", element.shown,
                           handler->name);
-        }
         task->handler_count++;
     }
     return true;

@@ -24,27 +24,11 @@ bool task_criterion_is_number(const struct task_criterion *criterion)
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-static bool read_each(const struct task_place *place, const json_t *value, const struct task_row *row, char ***texts,
-                      size_t *count)
-{
-    if (!place_check_list(place, value) || !place_make_list(place, json_array_size(value), sizeof(**texts), texts))
-        return false;
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        struct task_place element = place_of_element(place, i);
-        element.row = row;
-        element.base = &(*texts)[i];
-        ++*count;
-        if (!task_read_value(&element, json_array_get(value, i)))
-            return false;
-    }
-    return true;
-}
-
 bool task_read_judge_files(const struct task_place *place, const json_t *value)
 {
     static const struct task_row path_row = {.type = TASK_PATH, .min = 1, .max = 4096};
     struct task *task = place->base;
-    return read_each(place, value, &path_row, &task->judge.files, &task->judge.file_count);
+    return place_read_each(place, value, &path_row, &task->judge.files, &task->judge.file_count);
 }
 
 /* From the worst to the best; none is another's text, as it is by its text that one is chosen. */
@@ -52,7 +36,7 @@ bool task_read_choices(const struct task_place *place, const json_t *value)
 {
     static const struct task_row choice_row = {.type = TASK_TEXT, .min = 1, .max = 128};
     struct task_criterion *criterion = place->base;
-    if (!read_each(place, value, &choice_row, &criterion->choices, &criterion->choice_count))
+    if (!place_read_each(place, value, &choice_row, &criterion->choices, &criterion->choice_count))
         return false;
     for (size_t i = 0; i < criterion->choice_count; i++)
         for (size_t k = 0; k < i; k++)
@@ -86,8 +70,8 @@ bool task_read_criteria(const struct task_place *place, const json_t *value)
     for (size_t i = 0; i < json_array_size(value); i++) {
         struct task_place element = place_of_element(place, i);
         struct task_criterion *criterion = &judge->criteria[judge->criterion_count++];
-        if (!task_read_defaults(criteria_path, criterion, place->no) ||
-            !task_read_object(criteria_path, json_array_get(value, i), element.shown, criterion, place->no) ||
+        task_read_defaults(criteria_path, criterion);
+        if (!task_read_object(&element, criteria_path, json_array_get(value, i), criterion) ||
             !check_criterion(judge, i, element.shown, place->no))
             return false;
     }
@@ -150,24 +134,4 @@ bool task_check_judge(const struct task *task, struct refusal *no)
                   "eval.judge.policy is the task's own policy, %.64s, which would judge itself: name another, or say "
                   "\"self\": \"allow\"",
                   judge->policy);
-}
-
-/* ---- life ----------------------------------------------------------------------------------------- */
-
-void task_finish_judge(struct task_judge *judge)
-{
-    for (size_t i = 0; i < judge->criterion_count; i++) {
-        struct task_criterion *criterion = &judge->criteria[i];
-        task_finish_texts(criterion->choices, criterion->choice_count);
-        free(criterion->name);
-        free(criterion->text);
-        free(criterion->better);
-        free(criterion->need);
-    }
-    free(judge->criteria);
-    task_finish_texts(judge->files, judge->file_count);
-    char *texts[] = {judge->policy, judge->self,    judge->view,   judge->reference,
-                     judge->swap,   judge->combine, judge->prompt, judge->system};
-    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
-        free(texts[i]);
 }

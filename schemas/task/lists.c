@@ -14,7 +14,7 @@ bool place_check_list(const struct task_place *place, const json_t *value)
 
 bool place_make_list(const struct task_place *place, size_t count, size_t size, void *ret)
 {
-    void *list = calloc(count ? count : 1, size);
+    void *list = arena_zeroed(place->arena, count, size);
     *(void **)ret = list;
     return list || place_out_of_memory(place);
 }
@@ -39,8 +39,9 @@ bool task_read_prompt(const struct task_place *place, const json_t *value)
     if (!place_make_list(place, 1, sizeof(*task->messages), &task->messages))
         return false;
     task->message_count = 1;
-    return place_set_text(place, &task->messages[0].role, "user") &&
-           place_set_text(place, &task->messages[0].content, text);
+    task->messages[0].role = arena_text(place->arena, slice_from_str("user"));
+    task->messages[0].content = arena_text(place->arena, slice_from_str(text));
+    return (task->messages[0].role && task->messages[0].content) || place_out_of_memory(place);
 }
 
 bool task_read_messages(const struct task_place *place, const json_t *value)
@@ -55,7 +56,7 @@ bool task_read_messages(const struct task_place *place, const json_t *value)
     for (size_t i = 0; i < json_array_size(value); i++) {
         struct task_place element = place_of_element(place, i);
         task->message_count++;
-        if (!task_read_object("messages[]", json_array_get(value, i), element.shown, &task->messages[i], place->no))
+        if (!task_read_object(&element, "messages[]", json_array_get(value, i), &task->messages[i]))
             return false;
     }
     return true;
@@ -69,15 +70,13 @@ static bool refuse_second(const struct task_place *place)
                   place->shown);
 }
 
-static bool set_content(const struct task_place *place, uint8_t *content, size_t len)
+static bool set_content(const struct task_place *place, const uint8_t *content, size_t len)
 {
     struct task_file *file = place->base;
     if (!content)
         return place_out_of_memory(place);
-    if (file->content || file->source) {
-        free(content);
+    if (file->content || file->source)
         return refuse_second(place);
-    }
     file->content = content;
     file->content_len = len;
     return true;
@@ -86,7 +85,8 @@ static bool set_content(const struct task_place *place, uint8_t *content, size_t
 bool task_read_file_text(const struct task_place *place, const json_t *value)
 {
     const char *text = place_bounded_text(place, value);
-    return text && set_content(place, (uint8_t *)strdup(text), strlen(text));
+    const char *content = text ? arena_text(place->arena, slice_from_str(text)) : NULL;
+    return text && set_content(place, (const uint8_t *)content, strlen(text));
 }
 
 bool task_read_file_base64(const struct task_place *place, const json_t *value)
@@ -95,12 +95,10 @@ bool task_read_file_base64(const struct task_place *place, const json_t *value)
     if (!text)
         return false;
     struct slice digits = slice_from_str(text);
-    uint8_t *content = malloc(base64_room(digits.len) + 1);
+    uint8_t *content = arena_alloc(place->arena, base64_room(digits.len) + 1);
     size_t len = 0;
-    if (content && !base64_decode(digits, content, &len)) {
-        free(content);
+    if (content && !base64_decode(digits, content, &len))
         return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s is not padded base64", place->shown);
-    }
     return set_content(place, content, len);
 }
 
@@ -125,12 +123,14 @@ bool task_read_file_mode(const struct task_place *place, const json_t *value)
     return true;
 }
 
-static bool read_file(const json_t *value, const char *shown, struct task_file *file, struct refusal *no)
+static bool read_file(const struct task_place *place, const json_t *value, struct task_file *file)
 {
+    struct refusal *no = place->no;
     char field[sizeof(no->field)];
-    if (!task_read_defaults("files[]", file, no) || !task_read_object("files[]", value, shown, file, no))
+    task_read_defaults("files[]", file);
+    if (!task_read_object(place, "files[]", value, file))
         return false;
-    snprintf(field, sizeof(field), "%.100s.%s", shown, file->source ? "mode" : file->content ? "path" : "text");
+    snprintf(field, sizeof(field), "%.100s.%s", place->shown, file->source ? "mode" : file->content ? "path" : "text");
     if (file->source)
         return !json_object_get(value, "mode") ||
                refuse(no, REFUSAL_AMBIGUOUS, field, "%s goes with text and base64: a source has its own modes", field);
@@ -161,7 +161,7 @@ static bool read_file_list(const struct task_place *place, const json_t *value, 
     for (size_t i = 0; i < json_array_size(value); i++) {
         struct task_place element = place_of_element(place, i);
         ++*count;
-        if (!read_file(json_array_get(value, i), element.shown, &(*files)[i], place->no))
+        if (!read_file(&element, json_array_get(value, i), &(*files)[i]))
             return false;
     }
     return true;
@@ -203,28 +203,18 @@ bool task_read_file_list(const struct task_place *place, const json_t *value)
     return read_file_set(place, value, &list->each, &list->count);
 }
 
-void task_finish_files(struct task_file *files, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        free(files[i].path);
-        free(files[i].source);
-        free(files[i].content);
-    }
-    free(files);
-}
-
 /* ---- texts --------------------------------------------------------------------------------- */
 
 enum { TEXT_MAX = 65536 };
 
-bool place_read_texts(const struct task_place *place, const json_t *value, double max, char ***texts, size_t *count)
+bool place_read_each(const struct task_place *place, const json_t *value, const struct task_row *row,
+                     const char ***texts, size_t *count)
 {
-    const struct task_row text_row = {.type = TASK_TEXT, .min = 1, .max = max};
     if (!place_check_list(place, value) || !place_make_list(place, json_array_size(value), sizeof(**texts), texts))
         return false;
     for (size_t i = 0; i < json_array_size(value); i++) {
         struct task_place element = place_of_element(place, i);
-        element.row = &text_row;
+        element.row = row;
         element.base = &(*texts)[i];
         ++*count;
         if (!task_read_value(&element, json_array_get(value, i)))
@@ -233,11 +223,11 @@ bool place_read_texts(const struct task_place *place, const json_t *value, doubl
     return true;
 }
 
-void task_finish_texts(char **texts, size_t count)
+bool place_read_texts(const struct task_place *place, const json_t *value, double max, const char ***texts,
+                      size_t *count)
 {
-    for (size_t i = 0; i < count; i++)
-        free(texts[i]);
-    free(texts);
+    const struct task_row text_row = {.type = TASK_TEXT, .min = 1, .max = max};
+    return place_read_each(place, value, &text_row, texts, count);
 }
 
 bool task_read_setup(const struct task_place *place, const json_t *value)
@@ -266,7 +256,7 @@ bool task_read_answers(const struct task_place *place, const json_t *value)
 
 /* ---- grants of the network ------------------------------------------------------------------- */
 
-static bool read_grant(const struct task_place *place, const json_t *value, char **ret)
+static bool read_grant(const struct task_place *place, const json_t *value, const char **ret)
 {
     if (!json_is_string(value))
         return place_wrong_type(place, "a string");
@@ -276,7 +266,7 @@ static bool read_grant(const struct task_place *place, const json_t *value, char
     return place_set_text(place, ret, json_string_value(value));
 }
 
-static bool read_grant_list(const struct task_place *place, const json_t *value, char ***grants, size_t *count)
+static bool read_grant_list(const struct task_place *place, const json_t *value, const char ***grants, size_t *count)
 {
     if (!place_check_list(place, value) || !place_make_list(place, json_array_size(value), sizeof(**grants), grants))
         return false;

@@ -24,8 +24,8 @@ bool task_read_script(const struct task_place *place, const json_t *value)
     for (size_t i = 0; i < json_array_size(value); i++) {
         struct task_place element = place_of_element(place, i);
         struct task_call *call = &task->script[task->script_count++];
-        if (!task_read_defaults("agent.script[]", call, place->no) ||
-            !task_read_object("agent.script[]", json_array_get(value, i), element.shown, call, place->no))
+        task_read_defaults("agent.script[]", call);
+        if (!task_read_object(&element, "agent.script[]", json_array_get(value, i), call))
             return false;
     }
     return true;
@@ -50,20 +50,10 @@ bool task_read_arguments(const struct task_place *place, const json_t *value)
     if (!is_shallow(value, ARGUMENTS_DEPTH_MAX))
         return refuse(place->no, REFUSAL_TOO_LARGE, place->shown, "%s has more than %d levels", place->shown,
                       ARGUMENTS_DEPTH_MAX);
-    char **member = place_member(place);
-    free(*member);
-    *member = json_dumps(value, JSON_COMPACT);
-    return *member || place_out_of_memory(place);
+    return place_set_json(place, place_member(place), value);
 }
 
 /* ---- agent.recorded -------------------------------------------------------------------------- */
-
-static void finish_message(struct task_recorded *message)
-{
-    free(message->role);
-    free(message->content);
-    free(message->tool);
-}
 
 /* What follows the name: an object as JSON, or the command of an agent with a shell alone. */
 static json_t *arguments_of(const char *name, const char *rest)
@@ -104,7 +94,7 @@ static bool set_call(const struct task_place *place, const char *said, struct ta
 }
 
 /* A message that is a call becomes one of the script; the others are passed over. */
-static bool take_message(const struct task_place *place, struct task_recorded *message)
+static bool take_message(const struct task_place *place, const struct task_recorded *message)
 {
     struct task *task = place->base;
     struct task_place element = *place;
@@ -114,7 +104,6 @@ static bool take_message(const struct task_place *place, struct task_recorded *m
         return refuse(place->no, REFUSAL_TOO_LARGE, place->shown, "more than %d calls", TASK_SCRIPT_MAX);
     struct task_call *call = &task->script[task->script_count++];
     call->result = message->content;
-    message->content = NULL;
     call->status = message->exit_status;
     snprintf(element.shown, sizeof(element.shown), "%.100s.tool", place->shown);
     return set_call(&element, message->tool, call);
@@ -129,12 +118,9 @@ bool task_read_recorded(const struct task_place *place, const json_t *value)
     for (size_t i = 0; i < json_array_size(value); i++) {
         struct task_place element = place_of_element(place, i);
         struct task_recorded message = {0};
-        bool good = task_read_defaults("agent.recorded[]", &message, place->no) &&
-                    task_read_object("agent.recorded[]", json_array_get(value, i), element.shown, &message,
-                                     place->no) &&
-                    take_message(&element, &message);
-        finish_message(&message);
-        if (!good)
+        task_read_defaults("agent.recorded[]", &message);
+        if (!task_read_object(&element, "agent.recorded[]", json_array_get(value, i), &message) ||
+            !take_message(&element, &message))
             return false;
     }
     return task->script_count > 0 ||

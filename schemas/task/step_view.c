@@ -35,8 +35,10 @@ static bool join_files(const struct task *task, const struct task_step *step, st
 bool task_step_view(const struct task *task, size_t i, struct task_step_view *ret)
 {
     const struct task_step *step = &task->steps[i];
-    *ret = (struct task_step_view){.task = *task, .prompt = {(char *)"user", step->prompt}};
+    *ret = (struct task_step_view){.task = *task,
+                                   .prompt = {(char *)(uintptr_t) "user", (char *)(uintptr_t)step->prompt}};
     struct task *view = &ret->task;
+    view->arena = (struct arena){0};
     view->steps = NULL;
     view->step_count = 0;
     view->messages = &ret->prompt;

@@ -28,7 +28,7 @@ bool task_read_steps(const struct task_place *place, const json_t *value)
     for (size_t i = 0; i < json_array_size(value); i++) {
         struct task_place element = place_of_element(place, i);
         struct task_step *step = &task->steps[task->step_count++];
-        if (!task_read_object("steps[]", json_array_get(value, i), element.shown, step, place->no))
+        if (!task_read_object(&element, "steps[]", json_array_get(value, i), step))
             return false;
         if (is_named_before(task, step))
             return refuse(place->no, REFUSAL_BAD_TASK, element.shown, "%s: the name %s is given twice", element.shown,
@@ -66,29 +66,6 @@ bool task_read_rewards(const struct task_place *place, const json_t *value)
         return add_least(place, "reward", value, list);
     json_object_foreach((json_t *)(uintptr_t)value, name, one) if (!add_least(place, name, one, list)) return false;
     return true;
-}
-
-static void finish_step(struct task_step *step)
-{
-    task_finish_files(step->files.each, step->files.count);
-    task_finish_texts(step->setup.each, step->setup.count);
-    task_finish_files(step->solution.files.each, step->solution.files.count);
-    task_finish_texts(step->solution.commands.each, step->solution.commands.count);
-    task_finish_texts(step->solution.env.each, step->solution.env.count);
-    task_finish_files(step->eval.files.each, step->eval.files.count);
-    task_finish_texts(step->eval.env.each, step->eval.env.count);
-    free(step->min_reward.each);
-    free(step->solution.answer);
-    free(step->eval.command);
-    free(step->name);
-    free(step->prompt);
-}
-
-void task_finish_steps(struct task *task)
-{
-    for (size_t i = 0; i < task->step_count; i++)
-        finish_step(&task->steps[i]);
-    free(task->steps);
 }
 
 /* ---- what they and the rest say together ---------------------------------------------------------- */

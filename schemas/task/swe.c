@@ -44,7 +44,7 @@ bool task_read_hidden(const struct task_place *place, const json_t *value)
 }
 
 /* "NAME\tSTATUS" */
-static bool keep_expected(const struct task_place *place, const char *name, const json_t *value, char **ret)
+static bool keep_expected(const struct task_place *place, const char *name, const json_t *value, const char **ret)
 {
     static const char statuses[] = "PASSED|FAILED|SKIPPED|ERROR|XFAIL";
     if (!json_is_string(value))
@@ -55,10 +55,8 @@ static bool keep_expected(const struct task_place *place, const char *name, cons
     if (strlen(name) > TEST_NAME_MAX)
         return refuse(place->no, REFUSAL_TOO_LARGE, place->shown, "%s has a name of %zu bytes, at most %d",
                       place->shown, strlen(name), TEST_NAME_MAX);
-    if (asprintf(ret, "%s\t%s", name, json_string_value(value)) >= 0)
-        return true;
-    *ret = NULL;
-    return place_out_of_memory(place);
+    *ret = arena_printf(place->arena, "%s\t%s", name, json_string_value(value));
+    return *ret || place_out_of_memory(place);
 }
 
 bool task_read_expected_tests(const struct task_place *place, const json_t *value)
@@ -146,16 +144,4 @@ bool task_check_swe(const struct task *task, struct refusal *no)
             "behind them");
     return is_commit(swe->base_commit) || refuse(no, REFUSAL_BAD_TASK, "eval.swe.base_commit",
                                                  "eval.swe.base_commit must be 7 to 64 hexadecimal digits, or HEAD");
-}
-
-void task_finish_swe(struct task_swe *swe)
-{
-    char *texts[] = {swe->repository, swe->base_commit, swe->test_patch, swe->script, swe->test_command,
-                     swe->prepare,    swe->log_parser,  swe->eval_type,  swe->witness};
-    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
-        free(texts[i]);
-    task_finish_texts(swe->fail_to_pass, swe->fail_to_pass_count);
-    task_finish_texts(swe->pass_to_pass, swe->pass_to_pass_count);
-    task_finish_texts(swe->expected, swe->expected_count);
-    task_finish_texts(swe->protected, swe->protected_count);
 }

@@ -152,17 +152,32 @@ static json_t *load(struct slice json, struct refusal *no)
 
 static bool read_task(struct task *task, const json_t *json, struct refusal *no)
 {
-    return task_begin(task, no) && task_read_object("", json, "", task, no) && task_settle_agent(task, no) &&
-           check_messages(task, no) && task_check_evaluator(task, no) && task_check_judge(task, no) &&
-           task_check_swe(task, no) && task_check_steps(task, no) && check_solution(task, no) &&
-           check_shaping(task, no) && task_check_build(task, no);
+    const struct task_place place = {.arena = &task->arena, .no = no};
+    return task_read_object(&place, "", json, task) && task_settle_agent(task, no) && check_messages(task, no) &&
+           task_check_evaluator(task, no) && task_check_judge(task, no) && task_check_swe(task, no) &&
+           task_check_steps(task, no) && check_solution(task, no) && check_shaping(task, no) &&
+           task_check_build(task, no);
+}
+
+/* The room that a task of this many bytes usually takes: its texts, and the lists of them. */
+static size_t guess_room(size_t json_len) { return sizeof(struct task) + json_len + json_len / 4 + 256; }
+
+static struct task *make_task(size_t json_len)
+{
+    struct arena arena = {0};
+    struct task *task = arena_reserve(&arena, guess_room(json_len)) ? arena_alloc(&arena, sizeof(*task)) : NULL;
+    if (!task)
+        return NULL;
+    task_read_own_defaults(task);
+    task->arena = arena;
+    return task;
 }
 
 struct task *task_parse(struct slice json, struct refusal *no)
 {
-    struct task *task = NULL;
     json_t *loaded = load(json, no);
-    if (loaded && !(task = calloc(1, sizeof(*task))))
+    struct task *task = loaded ? make_task(json.len) : NULL;
+    if (loaded && !task)
         refuse(no, REFUSAL_TOO_LARGE, "", "no memory to hold the task");
     if (task && !read_task(task, loaded, no)) {
         task_destroy(task);
@@ -176,72 +191,6 @@ void task_destroy(struct task *task)
 {
     if (!task)
         return;
-    for (size_t i = 0; i < task->message_count; i++) {
-        free(task->messages[i].role);
-        free(task->messages[i].content);
-    }
-    task_finish_texts(task->setup, task->setup_count);
-    task_finish_texts(task->tools, task->tool_count);
-    task_finish_texts(task->solution_commands, task->solution_command_count);
-    task_finish_texts(task->solution_env.each, task->solution_env.count);
-    task_finish_texts(task->grants, task->grant_count);
-    task_build_finish(&task->build);
-    task_finish_texts(task->init_grants, task->init_grant_count);
-    task_finish_texts(task->eval_grants, task->eval_grant_count);
-    task_finish_texts(task->eval_answers, task->eval_answer_count);
-    task_finish_texts(task->hidden, task->hidden_count);
-    task_finish_artifacts(task);
-    task_finish_swe(&task->swe);
-    task_finish_texts(task->env.each, task->env.count);
-    task_finish_texts(task->eval_env.each, task->eval_env.count);
-    for (size_t i = 0; i < task->script_count; i++) {
-        free(task->script[i].tool);
-        free(task->script[i].arguments);
-        free(task->script[i].result);
-    }
-    for (size_t i = 0; i < task->handler_count; i++) {
-        free(task->handlers[i].name);
-        free(task->handlers[i].command);
-    }
-    free(task->handlers);
-    task_finish_steps(task);
-    task_finish_files(task->files, task->file_count);
-    task_finish_files(task->eval_files, task->eval_file_count);
-    task_finish_files(task->solution_files, task->solution_file_count);
-    char *texts[] = {task->id,
-                     task->kind,
-                     task->image,
-                     task->agent_kind,
-                     task->agent_form,
-                     task->agent_tool_role,
-                     task->on_repeat,
-                     task->eval_kind,
-                     task->eval_command,
-                     task->eval_reward_file,
-                     task->eval_reward_dir,
-                     task->eval_answer,
-                     task->eval_trust,
-                     task->eval_sandbox,
-                     task->policy,
-                     task->limits.on_stale,
-                     task->steps_reward,
-                     task->agent_engine,
-                     task->eval_extract,
-                     task->eval_normalize,
-                     task->eval_tests,
-                     task->eval_checker,
-                     task->eval_checker_program,
-                     task->eval_score,
-                     task->eval_source,
-                     task->solution_answer,
-                     task->shaping.truncated,
-                     task->user,
-                     task->workdir,
-                     task->eval_user};
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-        free(texts[i]);
-    task_finish_judge(&task->judge);
-    free(task->messages);
-    free(task->script);
-    free(task);
+    struct arena arena = task->arena; /* the task itself lies in it */
+    arena_finish(&arena);
 }

@@ -9,6 +9,7 @@
 #ifndef SLUICE_SCHEMAS_TASK_TASK_H
 #define SLUICE_SCHEMAS_TASK_TASK_H
 
+#include "common/base/arena.h"
 #include "schemas/limits.h"
 #include "schemas/messages/message.h"
 
@@ -57,17 +58,17 @@ struct task_message {
 
 /* A file written into the sandbox, text or base64 in the JSON, or what a source holds. */
 struct task_file {
-    char *
-        path; /* absolute inside the sandbox, or relative to the working directory; no "..". Of a source perhaps "/" or "." */
-    char *
-        source; /* on the worker's node: a file, or a directory or tar, whose content goes into `path`; NULL: `content` */
-    uint8_t *content;
+    /* Absolute inside the sandbox, or relative to the working directory; no "..". Of a source perhaps "/" or ".". */
+    const char *path;
+    /* On the worker's node: a file, or a directory or tar, whose content goes into `path`; NULL: `content`. */
+    const char *source;
+    const uint8_t *content;
     size_t content_len;
     unsigned mode; /* permission bits, default 0644 */
 };
 
 struct task_variables {
-    char **each; /* "NAME=VALUE" */
+    const char **each; /* "NAME=VALUE" */
     size_t count, bytes;
 };
 
@@ -77,7 +78,7 @@ struct task_file_list {
 };
 
 struct task_text_list {
-    char **each;
+    const char **each;
     size_t count;
 };
 
@@ -93,17 +94,17 @@ struct task_least_list {
 };
 
 struct task_step {
-    char *name, *prompt;
+    const char *name, *prompt;
     struct task_file_list files;
     struct task_text_list setup;
     struct {
         struct task_file_list files;
         struct task_text_list commands;
         struct task_variables env;
-        char *answer;
+        const char *answer;
     } solution;
     struct {
-        char *command; /* NULL: the task's */
+        const char *command; /* NULL: the task's */
         struct task_file_list files;
         struct task_variables env; /* no `each`: the task's */
     } eval;
@@ -113,71 +114,71 @@ struct task_step {
 
 /* A call that a replay makes. */
 struct task_call {
-    char *tool;
-    char *arguments; /* a JSON object, as text */
-    char *result;    /* what it gave when it was recorded; NULL: unknown */
-    int64_t status;  /* so; -1: unknown */
+    const char *tool;
+    const char *arguments; /* a JSON object, as text */
+    const char *result;    /* what it gave when it was recorded; NULL: unknown */
+    int64_t status;        /* so; -1: unknown */
 };
 
 /* A message of agent.recorded, as it is read. */
 struct task_recorded {
-    char *role, *content, *tool; /* tool: NULL where it is no call */
+    const char *role, *content, *tool; /* tool: NULL where it is no call */
     int64_t exit_status;
 };
 
 /* What of the agent's files an evaluator in a sandbox of its own is given. */
 struct task_artifact {
-    char *path;     /* absolute inside the sandbox, or relative to the working directory; no ".." */
-    char **exclude; /* patterns of what of a directory is left out */
+    const char *path;     /* absolute inside the sandbox, or relative to the working directory; no ".." */
+    const char **exclude; /* patterns of what of a directory is left out */
     size_t exclude_count;
 };
 
 /* A command run in the agent's sandbox, once the agent has ended. */
 struct task_collect {
-    char *command;
+    const char *command;
     uint64_t timeout_s;
 };
 
 /* A handler that comes with the task. */
 struct task_handler {
-    char *name, *command;
+    const char *name, *command;
 };
 
 /* What a judge is asked. */
 struct task_criterion {
-    char *name, *text;
+    const char *name, *text;
     double weight;
-    char **choices; /* from the worst to the best; none, and no numbers: no and yes */
+    const char **choices; /* from the worst to the best; none, and no numbers: no and yes */
     size_t choice_count;
-    double min, max; /* it is a number where max is above min */
-    char *better;    /* "high" or "low" */
-    char *need;      /* "required" or "optional" */
+    double min, max;    /* it is a number where max is above min */
+    const char *better; /* "high" or "low" */
+    const char *need;   /* "required" or "optional" */
 };
 
 struct task_judge {
-    char *policy; /* whose engines judge */
-    char *self;   /* "refuse" or "allow": of the task's own policy */
-    char *view;   /* "answer", "conversation" or "files" ... */
-    char **files; /* ... these */
+    const char *policy; /* whose engines judge */
+    const char *self;   /* "refuse" or "allow": of the task's own policy */
+    const char *view;   /* "answer", "conversation" or "files" ... */
+    const char **files; /* ... these */
     size_t file_count;
     struct task_criterion *criteria;
     size_t criterion_count;
-    char *reference; /* in their place; NULL: there is none */
-    char *swap;      /* "check" or "skip" */
+    const char *reference; /* in their place; NULL: there is none */
+    const char *swap;      /* "check" or "skip" */
     uint64_t samples;
-    char *combine; /* "median" or "majority" */
+    const char *combine; /* "median" or "majority" */
     double temperature;
     uint64_t max_tokens, text_bytes;
-    char *system, *prompt; /* NULL: the usual ones */
+    const char *system, *prompt; /* NULL: the usual ones */
 };
 
 /* An image made of a Dockerfile. */
 struct task_build {
-    char *dockerfile; /* its text; NULL: there is no build */
-    char *context;    /* on the worker's node: a directory or a tar */
-    char *target;
+    const char *dockerfile; /* its text; NULL: there is no build */
+    const char *context;    /* on the worker's node: a directory or a tar */
+    const char *target;
     struct task_variables args;
-    char **grants; /* what RUN may reach */
+    const char **grants; /* what RUN may reach */
     size_t grant_count;
     uint64_t timeout_s; /* a part of limits.init_s, once the task was read */
 };
@@ -204,21 +205,21 @@ struct task_limits {
     uint64_t cpus;     /* 0: all of the worker's */
     uint64_t gpus;
     int64_t versions_behind; /* since its first turn, at a turn's beginning; -1: any number */
-    char *on_stale;          /* "stop", "refresh" or "mark" */
+    const char *on_stale;    /* "stop", "refresh" or "mark" */
 };
 
 /* eval.swe: a patch of a repository, judged by its tests. */
 struct task_swe {
-    char *repository, *base_commit;
-    char *test_patch;            /* NULL: none */
-    char *script, *test_command; /* one of them */
-    char *prepare;               /* NULL: nothing */
-    char **fail_to_pass, **pass_to_pass;
+    const char *repository, *base_commit;
+    const char *test_patch;            /* NULL: none */
+    const char *script, *test_command; /* one of them */
+    const char *prepare;               /* NULL: nothing */
+    const char **fail_to_pass, **pass_to_pass;
     size_t fail_to_pass_count, pass_to_pass_count;
-    char **expected; /* "NAME\tSTATUS", in place of both */
+    const char **expected; /* "NAME\tSTATUS", in place of both */
     size_t expected_count;
-    char *log_parser, *eval_type, *witness;
-    char **protected; /* NULL: the usual ones */
+    const char *log_parser, *eval_type, *witness;
+    const char **protected; /* NULL: the usual ones */
     size_t protected_count;
 };
 
@@ -227,92 +228,93 @@ struct task_shaping {
     uint64_t max_tokens;    /* 0: no penalty */
     uint64_t buffer_tokens; /* 1 to max_tokens, where there is one */
     double penalty;
-    char *truncated; /* "keep" or "filter" */
+    const char *truncated; /* "keep" or "filter" */
 };
 
 struct task {
-    char *id;                      /* "task" */
-    char *kind;                    /* "sandbox" (default) or "noop": a row of the task-kind table */
-    char *policy;                  /* whose engines sample it; "default" */
+    struct arena arena;            /* the task itself, and all that it points to but texts of defaults */
+    const char *id;                /* "task" */
+    const char *kind;              /* "sandbox" (default) or "noop": a row of the task-kind table */
+    const char *policy;            /* whose engines sample it; "default" */
     struct task_message *messages; /* "prompt" is one user message */
     size_t message_count;
-    char *image;   /* a directory, or "host" (default): this host's own root, read-only */
-    char *user;    /* inside: a name or a number, and perhaps a group; NULL: the image's */
-    char *workdir; /* where commands start; NULL: the image's */
+    const char *image;   /* a directory, or "host" (default): this host's own root, read-only */
+    const char *user;    /* inside: a name or a number, and perhaps a group; NULL: the image's */
+    const char *workdir; /* where commands start; NULL: the image's */
     struct task_variables env;
     struct task_build build;
     struct task_file *files;
     size_t file_count;
-    char **setup; /* bash commands run in /workspace by init, in order */
+    const char **setup; /* bash commands run in /workspace by init, in order */
     size_t setup_count;
 
-    char **grants; /* what the agent may reach, by name; the worker knows them */
+    const char **grants; /* what the agent may reach, by name; the worker knows them */
     size_t grant_count;
-    char **init_grants; /* what set-up may reach; NULL: the same */
+    const char **init_grants; /* what set-up may reach; NULL: the same */
     size_t init_grant_count;
 
-    char *agent_kind;   /* "bash", "tools", "chat"; "replay", "oracle" and "none" sample nothing; or a handler's */
-    char *agent_engine; /* "auto", or "none": a handler's agent that samples nothing */
-    char **tools;       /* names, as settled: never absent */
+    const char *agent_kind; /* "bash", "tools", "chat"; "replay", "oracle" and "none" sample nothing; or a handler's */
+    const char *agent_engine; /* "auto", or "none": a handler's agent that samples nothing */
+    const char **tools;       /* names, as settled: never absent */
     size_t tool_count;
     struct task_call *script; /* replay */
     size_t script_count;
-    char *agent_form;      /* "auto", or a row of the table of forms */
-    char *agent_tool_role; /* "auto", "user" or "tool" */
+    const char *agent_form;      /* "auto", or a row of the table of forms */
+    const char *agent_tool_role; /* "auto", "user" or "tool" */
     uint64_t max_turns, max_traces;
     uint64_t max_format_errors; /* in a row */
     uint64_t max_repeats;       /* of a call, in a row; 0: any number */
-    char *on_repeat;            /* "end" or "warn" */
+    const char *on_repeat;      /* "end" or "warn" */
 
-    char **hidden; /* from the agent alone */
+    const char **hidden; /* from the agent alone */
     size_t hidden_count;
 
     struct task_file *solution_files;
     size_t solution_file_count;
-    char **solution_commands; /* bash, in order */
+    const char **solution_commands; /* bash, in order */
     size_t solution_command_count;
     struct task_variables solution_env;
-    char *solution_answer; /* NULL: none */
+    const char *solution_answer; /* NULL: none */
 
     struct task_sampling sampling;
 
-    char *eval_kind;                          /* "command", "math", "none" (no reward), or a handler's */
-    char *eval_command;                       /* command, verifier: run by bash -c; NULL: TASK_VERIFIER_COMMAND */
-    char *eval_reward_dir;                    /* verifier: holds its rewards; NULL: TASK_REWARD_DIR */
-    char *eval_reward_file;                   /* command: holds a number; NULL: the exit status is the verdict */
+    const char *eval_kind;                    /* "command", "math", "none" (no reward), or a handler's */
+    const char *eval_command;                 /* command, verifier: run by bash -c; NULL: TASK_VERIFIER_COMMAND */
+    const char *eval_reward_dir;              /* verifier: holds its rewards; NULL: TASK_REWARD_DIR */
+    const char *eval_reward_file;             /* command: holds a number; NULL: the exit status is the verdict */
     uint8_t eval_statuses[TASK_STATUSES_MAX]; /* command: those that are verdicts */
     size_t eval_status_count;                 /* 0: none were given, and 0 and 1 are */
-    char *eval_sandbox;                       /* "fresh" or "agent" */
-    char *eval_trust;                         /* "none" or "image" */
+    const char *eval_sandbox;                 /* "fresh" or "agent" */
+    const char *eval_trust;                   /* "none" or "image" */
     struct task_file *eval_files;             /* written only into the evaluator's sandbox */
     size_t eval_file_count;
     struct task_artifact *artifacts; /* in place of all that the agent left; none: all of it */
     size_t artifact_count;
     struct task_collect *collect;
     size_t collect_count;
-    char *eval_user; /* NULL: `user` */
+    const char *eval_user; /* NULL: `user` */
     struct task_variables eval_env;
-    char **eval_grants; /* what the evaluator may reach */
+    const char **eval_grants; /* what the evaluator may reach */
     size_t eval_grant_count;
-    char **eval_answers; /* math, choice, exact: those that are accepted, in place of eval_answer */
+    const char **eval_answers; /* math, choice, exact: those that are accepted, in place of eval_answer */
     size_t eval_answer_count;
-    char *eval_extract;                             /* math, choice, exact: a word of task.def */
-    char *eval_normalize;                           /* exact: likewise */
+    const char *eval_extract;                       /* math, choice, exact: a word of task.def */
+    const char *eval_normalize;                     /* exact: likewise */
     double eval_tolerance, eval_tolerance_absolute; /* math */
-    char *eval_answer;                              /* math, choice, exact: the one that is accepted */
-    char *eval_tests;                               /* code: an object of JSON: inputs and outputs, or asserts */
-    char *eval_checker;                             /* code: "lines", "exact", "words" or "floats" ... */
-    char *eval_checker_program;                     /* ... or "program": this one, of eval_files */
-    char *eval_score;                               /* code: "all" or "fraction" */
+    const char *eval_answer;                        /* math, choice, exact: the one that is accepted */
+    const char *eval_tests;                         /* code: an object of JSON: inputs and outputs, or asserts */
+    const char *eval_checker;                       /* code: "lines", "exact", "words" or "floats" ... */
+    const char *eval_checker_program;               /* ... or "program": this one, of eval_files */
+    const char *eval_score;                         /* code: "all" or "fraction" */
     double eval_test_s;                             /* code: CPU seconds of a test */
-    char *eval_source;                              /* code: a file; NULL: the agent's answer */
+    const char *eval_source;                        /* code: a file; NULL: the agent's answer */
 
     struct task_swe swe;
     struct task_judge judge; /* judge */
 
     struct task_step *steps; /* in place of messages; steps.h */
     size_t step_count;
-    char *steps_reward; /* "mean" or "final" */
+    const char *steps_reward; /* "mean" or "final" */
 
     struct task_handler *handlers;
     size_t handler_count;

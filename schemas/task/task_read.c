@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/base/cleanup.h"
 #include "common/base/nearest.h"
 #include "common/base/text.h"
 #include "schemas/task/image_name.h"
@@ -31,14 +32,16 @@ bool place_check_bounds(const struct task_place *place, double value, const char
 
 /* ---- texts ----------------------------------------------------------------------- */
 
-bool place_set_text(const struct task_place *place, char **member, const char *text)
+bool place_set_text(const struct task_place *place, const char **member, const char *text)
 {
-    char *copy = strdup(text);
-    if (!copy)
-        return place_out_of_memory(place);
-    free(*member);
-    *member = copy;
-    return true;
+    *member = arena_text(place->arena, slice_from_str(text));
+    return *member || place_out_of_memory(place);
+}
+
+bool place_set_json(const struct task_place *place, const char **member, const json_t *value)
+{
+    AUTO_FREE char *text = json_dumps(value, JSON_COMPACT);
+    return text ? place_set_text(place, member, text) : place_out_of_memory(place);
 }
 
 const char *place_bounded_text(const struct task_place *place, const json_t *value)
@@ -225,27 +228,29 @@ static bool refuse_unknown(const char *parent, const char *key, const struct tas
                   nearest_text(&nearest, "", hint));
 }
 
-bool task_read_object(const char *parent, const json_t *object, const char *shown, void *base, struct refusal *no)
+bool task_read_object(const struct task_place *place, const char *parent, const json_t *object, void *base)
 {
     const char *key;
     json_t *value;
     if (!json_is_object(object))
-        return refuse(no, REFUSAL_WRONG_TYPE, shown, "%s must be an object", shown[0] ? shown : "a task");
+        return refuse(place->no, REFUSAL_WRONG_TYPE, place->shown, "%s must be an object",
+                      place->shown[0] ? place->shown : "a task");
     json_object_foreach((json_t *)object, key, value)
     {
-        struct task_place place = {.row = task_row_find(parent, key), .base = base, .no = no};
-        show_key(shown, key, place.shown, sizeof(place.shown));
-        if (!place.row)
-            return refuse_unknown(parent, key, &place);
-        if (!task_read_value(&place, value))
+        struct task_place member = {
+            .row = task_row_find(parent, key), .base = base, .arena = place->arena, .no = place->no};
+        show_key(place->shown, key, member.shown, sizeof(member.shown));
+        if (!member.row)
+            return refuse_unknown(parent, key, &member);
+        if (!task_read_value(&member, value))
             return false;
     }
-    return check_required(parent, object, shown, no);
+    return check_required(parent, object, place->shown, place->no);
 }
 
 static bool read_object(const struct task_place *place, const json_t *value)
 {
-    return task_read_object(place->row->path, value, place->shown, place->base, place->no);
+    return task_read_object(place, place->row->path, value, place->base);
 }
 
 static bool read_metadata(const struct task_place *place, const json_t *value)
@@ -317,87 +322,42 @@ bool task_read_value(const struct task_place *place, const json_t *value)
 
 /* ---- defaults ------------------------------------------------------------------------------ */
 
-/* A default that is more than a number or a text goes the way of what is given. */
-static bool read_default(const struct task_place *place)
-{
-    json_t *value = json_string(place->row->default_value);
-    bool good = value ? task_read_value(place, value) : place_out_of_memory(place);
-    json_decref(value);
-    return good;
-}
-
-static bool is_number(const struct task_row *row)
-{
-    return row->type == TASK_UINT || row->type == TASK_INT || row->type == TASK_REAL;
-}
-
 /* That a default keeps its own row's bounds is tested, not asked for at every task. */
-static void set_number(const struct task_place *place)
+static void set_default(const struct task_row *row, void *base)
 {
-    const char *text = place->row->default_value;
-    if (place->row->type == TASK_REAL)
-        *(double *)place_member(place) = strtod(text, NULL);
-    else if (place->row->type == TASK_INT)
-        *(int64_t *)place_member(place) = strtoll(text, NULL, 10);
-    else
-        *(uint64_t *)place_member(place) = strtoull(text, NULL, 10);
-}
-
-static bool is_text(const struct task_row *row)
-{
-    return row->type == TASK_NAME || row->type == TASK_TEXT || row->type == TASK_PATH || row->type == TASK_IMAGE ||
-           row->type == TASK_OPEN_WORD || row->type == TASK_WORD;
-}
-
-static bool set_default(const struct task_row *row, void *base, struct refusal *no)
-{
-    struct task_place place = {.row = row, .base = base, .no = no};
-    memcpy(place.shown, row->path, strlen(row->path) + 1);
-    if (is_text(row))
-        return place_set_text(&place, place_member(&place), row->default_value);
-    if (!is_number(row))
-        return read_default(&place);
-    set_number(&place);
-    return true;
-}
-
-bool task_read_defaults(const char *parent, void *base, struct refusal *no)
-{
-    for (size_t i = 0; i < task_row_count; i++) {
-        const struct task_row *row = &task_rows[i];
-        if (row->default_value && task_row_is_in(row, parent) && !set_default(row, base, no))
-            return false;
+    void *member = (char *)base + row->offset;
+    switch (row->type) {
+    case TASK_UINT: *(uint64_t *)member = strtoull(row->default_value, NULL, 10); break;
+    case TASK_INT: *(int64_t *)member = strtoll(row->default_value, NULL, 10); break;
+    case TASK_REAL: *(double *)member = strtod(row->default_value, NULL); break;
+    case TASK_FILE_MODE: *(unsigned *)member = (unsigned)strtoul(row->default_value, NULL, 8); break;
+    default: *(const char **)member = row->default_value;
     }
-    return true;
+}
+
+void task_read_defaults(const char *parent, void *base)
+{
+    for (size_t i = 0; i < task_row_count; i++)
+        if (task_rows[i].default_value && task_row_is_in(&task_rows[i], parent))
+            set_default(&task_rows[i], base);
 }
 
 /* Whether it is a field of the task itself, not of a list's element, and has a default. */
 static bool is_own_default(const struct task_row *row) { return row->default_value && !strchr(row->path, '['); }
 
-/* Read from the table once: a task with nothing but the numbers that are not said, and the rows of the other defaults. */
+/* Read from the table once: a task of which nothing is said. */
 static struct task untold;
-static const struct task_row *untold_rows[UINT8_MAX];
-static size_t untold_count;
 static pthread_once_t untold_is_read = PTHREAD_ONCE_INIT;
 
 static void read_untold(void)
 {
-    for (size_t i = 0; i < task_row_count; i++) {
-        if (!is_own_default(&task_rows[i]))
-            continue;
-        if (is_number(&task_rows[i]))
-            set_number(&(struct task_place){.row = &task_rows[i], .base = &untold});
-        else
-            untold_rows[untold_count++] = &task_rows[i];
-    }
+    for (size_t i = 0; i < task_row_count; i++)
+        if (is_own_default(&task_rows[i]))
+            set_default(&task_rows[i], &untold);
 }
 
-bool task_begin(struct task *task, struct refusal *no)
+void task_read_own_defaults(struct task *task)
 {
     pthread_once(&untold_is_read, read_untold);
     *task = untold;
-    for (size_t i = 0; i < untold_count; i++)
-        if (!set_default(untold_rows[i], task, no))
-            return false;
-    return true;
 }

@@ -3,7 +3,8 @@
  * task.def. What a value alone can break is refused here; what several fields
  * break together is task.c's. Lists and files are in task/lists.c.
  *
- * A reader may meet its member set already, to a default; it frees what was there.
+ * What a task holds lies in its arena, and the texts of defaults in the table: a reader
+ * may meet its member set already, to a default, and sets it.
  */
 #ifndef SLUICE_SCHEMAS_TASK_TASK_READ_H
 #define SLUICE_SCHEMAS_TASK_TASK_READ_H
@@ -17,6 +18,7 @@ struct task_place {
     const struct task_row *row;
     char shown[128]; /* "files[2].path" */
     void *base;      /* the struct that holds the row's member */
+    struct arena *arena;
     struct refusal *no;
 };
 
@@ -32,15 +34,17 @@ bool place_check_bounds(const struct task_place *place, double value, const char
 const char *place_bounded_text(const struct task_place *place, const json_t *value);
 /* Such a string that is an absolute path on the workers' nodes. */
 const char *place_node_path(const struct task_place *place, const json_t *value);
-bool place_set_text(const struct task_place *place, char **member, const char *text);
+bool place_set_text(const struct task_place *place, const char **member, const char *text);
+/* So, of the value's JSON. */
+bool place_set_json(const struct task_place *place, const char **member, const json_t *value);
 
-/* The object at `parent` (a path of task.def) into `base`; `shown` is its path in this task. */
-bool task_read_object(const char *parent, const json_t *object, const char *shown, void *base, struct refusal *no);
+/* The object at `parent` (a path of task.def), which stands at `place`, into `base`. */
+bool task_read_object(const struct task_place *place, const char *parent, const json_t *object, void *base);
 bool task_read_value(const struct task_place *place, const json_t *value);
-/* A task of which nothing is said: the defaults of all its own fields. */
-bool task_begin(struct task *task, struct refusal *no);
+/* The defaults of all of a task's own fields, of which nothing is said. */
+void task_read_own_defaults(struct task *task);
 /* The defaults of the fields directly in `parent`, such as a list's element. */
-bool task_read_defaults(const char *parent, void *base, struct refusal *no);
+void task_read_defaults(const char *parent, void *base);
 
 bool task_read_prompt(const struct task_place *place, const json_t *value);
 bool task_read_messages(const struct task_place *place, const json_t *value);
@@ -94,29 +98,17 @@ bool place_check_list(const struct task_place *place, const json_t *value);
 bool place_make_list(const struct task_place *place, size_t count, size_t size, void *ret);
 struct task_place place_of_element(const struct task_place *list, size_t i);
 
-/* A list of texts of 1 to max bytes. */
-bool place_read_texts(const struct task_place *place, const json_t *value, double max, char ***texts, size_t *count);
-void task_finish_texts(char **texts, size_t count);
-void task_finish_files(struct task_file *files, size_t count);
+/* A list of texts of 1 to max bytes; of texts as `row` says. */
+bool place_read_texts(const struct task_place *place, const json_t *value, double max, const char ***texts,
+                      size_t *count);
+bool place_read_each(const struct task_place *place, const json_t *value, const struct task_row *row,
+                     const char ***texts, size_t *count);
 
-/* What the fields of eval.swe say together, and what is in the struct (task/swe.c). */
+/* What the fields of eval.swe, of eval.judge, of steps and of build say together, each in its file. */
 bool task_check_swe(const struct task *task, struct refusal *no);
-void task_finish_swe(struct task_swe *swe);
-
-/* Frees eval.artifacts and eval.collect (task/artifacts.c). */
-void task_finish_artifacts(struct task *task);
-
-/* What the fields of eval.judge say together, and frees them (task/judge.c). */
 bool task_check_judge(const struct task *task, struct refusal *no);
-void task_finish_judge(struct task_judge *judge);
-
-/* What steps and the rest say together, and frees them (task/steps.c). */
 bool task_check_steps(const struct task *task, struct refusal *no);
-void task_finish_steps(struct task *task);
-
-/* What the fields of build say together (task/build.c). */
 bool task_check_build(struct task *task, struct refusal *no);
-void task_build_finish(struct task_build *build);
 
 /* agent.kind, agent.tools and agent.script must agree; what is absent follows from what is given
  * (task/agent.c). */

@@ -63,9 +63,5 @@ bool task_read_tests(const struct task_place *place, const json_t *value)
     if (!json_is_object(value))
         return place_wrong_type(place, "an object");
     json_object_foreach((json_t *)(uintptr_t)value, name, member) if (!check_member(place, name, member)) return false;
-    if (!check_form(place, value))
-        return false;
-    free(task->eval_tests);
-    task->eval_tests = json_dumps(value, JSON_COMPACT);
-    return task->eval_tests || place_out_of_memory(place);
+    return check_form(place, value) && place_set_json(place, &task->eval_tests, value);
 }

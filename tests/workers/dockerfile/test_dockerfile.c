@@ -108,7 +108,7 @@ static void put_stage(struct buffer *out, const struct build_stage *stage, size_
 /* `given` is what stands behind the "--". */
 static void work_out(struct slice text, char *given, struct buffer *out)
 {
-    char *each[16];
+    const char *each[16];
     struct task_variables args = {.each = each};
     struct build_sources sources = {.args = &args, .find_base = find_base};
     struct dockerfile dockerfile;

@@ -113,7 +113,7 @@ static int compare(struct replay *replay, const struct task_call *call, struct f
 static int make_call(struct replay *replay, const struct task_call *call, struct fail *fail)
 {
     struct tool_result result;
-    const struct tool_format_call made = {call->tool, json_loads(call->arguments, 0, NULL)};
+    const struct tool_format_call made = {(char *)(uintptr_t)call->tool, json_loads(call->arguments, 0, NULL)};
     if (!made.arguments)
         return fail_memory(fail);
     int error = tool_calls_make(&replay->box, replay->run, NULL, &made, &result, fail);

@@ -24,12 +24,12 @@ static const char reference_prompt[] = "This is the task that was given:\n\n{tas
 /* ---- criteria -------------------------------------------------------------------------------- */
 
 static const struct task_criterion same_criterion = {
-    .name = (char *)(uintptr_t) "same",
-    .text = (char *)(uintptr_t) "Do both texts give the same answer to the task, however they put it? What leads up to "
-                                "an answer does not count; an answer that one of them lacks does.",
+    .name = "same",
+    .text = "Do both texts give the same answer to the task, however they put it? What leads up to "
+            "an answer does not count; an answer that one of them lacks does.",
     .weight = 1,
-    .better = (char *)(uintptr_t) "high",
-    .need = (char *)(uintptr_t) "required",
+    .better = "high",
+    .need = "required",
 };
 
 struct judge_criteria judge_criteria_of(const struct task_judge *judge)

@@ -102,7 +102,8 @@ static bool grade_test(struct grading *grading, const char *list, const char *na
 
 /* ---- all of them ------------------------------------------------------------------------------------ */
 
-static size_t grade_list(struct grading *grading, const char *list, char *const *names, size_t count, bool must_pass)
+static size_t grade_list(struct grading *grading, const char *list, const char *const *names, size_t count,
+                         bool must_pass)
 {
     size_t good = 0;
     for (size_t i = 0; i < count; i++)

@@ -120,7 +120,7 @@ struct reach {
 };
 
 /* Set-up's are those of network where the task says nothing of its own. */
-static size_t list_grants(enum stage_part part, const struct task *task, char *const **ret)
+static size_t list_grants(enum stage_part part, const struct task *task, const char ***ret)
 {
     if (part == STAGE_BUILDS)
         return *ret = task->build.grants, task->build.grant_count;
@@ -131,7 +131,7 @@ static size_t list_grants(enum stage_part part, const struct task *task, char *c
 
 static int find_grants(const struct stage_sandbox *stage, const struct job *job, struct reach *ret, struct fail *fail)
 {
-    char *const *names;
+    const char **names;
     const size_t count = list_grants(stage->part, job->task, &names);
     for (ret->count = 0; ret->count < count; ret->count++) {
         const char *name = names[ret->count];

@@ -159,11 +159,11 @@ static int print(const char *parser, const char *path)
     return 0;
 }
 
-static char **names_of(const json_t *list, size_t *count)
+static const char **names_of(const json_t *list, size_t *count)
 {
-    char **names = calloc(json_array_size(list) + 1, sizeof(char *));
+    const char **names = calloc(json_array_size(list) + 1, sizeof(*names));
     for (*count = 0; *count < json_array_size(list); ++*count)
-        names[*count] = (char *)(uintptr_t)json_string_value(json_array_get(list, *count));
+        names[*count] = json_string_value(json_array_get(list, *count));
     return names;
 }
 
@@ -174,7 +174,7 @@ static int print_grade(const char *parser, const char *path, const char *lists)
     AUTO_VERDICT verdict = {0};
     struct swe_grade grade;
     json_t *all = json_loads(lists, 0, NULL);
-    struct task_swe swe = {.eval_type = (char *)(uintptr_t)json_string_value(json_object_get(all, "eval_type"))};
+    struct task_swe swe = {.eval_type = json_string_value(json_object_get(all, "eval_type"))};
     swe.fail_to_pass = names_of(json_object_get(all, "fail_to_pass"), &swe.fail_to_pass_count);
     swe.pass_to_pass = names_of(json_object_get(all, "pass_to_pass"), &swe.pass_to_pass_count);
     read_log(parser, path, &log);

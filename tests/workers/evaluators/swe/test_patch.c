@@ -56,7 +56,7 @@ static void files_of_tests_and_protected_ones_are_left_out(void **state)
 static void a_task_says_itself_what_is_protected(void **state)
 {
     struct patch_kept kept = {.patch = {0}};
-    char *patterns[] = {(char[]){"tools/*.sh"}, (char[]){"secret"}};
+    const char *patterns[] = {"tools/*.sh", "secret"};
     const struct task_swe swe = {.protected = patterns, .protected_count = 2};
     const struct paths none = {.count = 0};
     (void)state;

@@ -12,7 +12,7 @@
 #define BEGIN "+ : '>>>>> Start Test Output " NONCE "'\n"
 #define END(status) "+ : '>>>>> End Test Output " NONCE " '" status "\n"
 
-static char *must_pass[] = {(char[]){"a::t"}, (char[]){"a::u"}}, *must_not_fail[] = {(char[]){"a::v"}};
+static const char *must_pass[] = {"a::t", "a::u"}, *must_not_fail[] = {"a::v"};
 
 static struct task_swe task_of(const char *parser, const char *type)
 {
@@ -20,9 +20,9 @@ static struct task_swe task_of(const char *parser, const char *type)
                              .fail_to_pass_count = 2,
                              .pass_to_pass = must_not_fail,
                              .pass_to_pass_count = 1,
-                             .log_parser = (char *)(uintptr_t)parser,
-                             .eval_type = (char *)(uintptr_t)type,
-                             .witness = (char *)(uintptr_t) "none"};
+                             .log_parser = parser,
+                             .eval_type = type,
+                             .witness = "none"};
 }
 
 static void judge(const struct task_swe *swe, struct swe_run run, struct verdict *verdict)
@@ -76,7 +76,7 @@ static void fail_only_asks_for_no_more_than_no_failure(void **state)
 
 static void a_name_that_was_cut_stands_for_those_that_agree(void **state)
 {
-    char *cut[] = {(char[]){"a::t[log(ph"}};
+    const char *cut[] = {"a::t[log(ph"};
     struct task_swe swe = task_of("pytest_v2", "pass_and_fail");
     (void)state;
     swe.fail_to_pass = cut;
@@ -86,13 +86,13 @@ static void a_name_that_was_cut_stands_for_those_that_agree(void **state)
         reward_of(&swe, run_of(BEGIN "PASSED a::t[log(ph x)]\nXFAIL a::t[log(ph y)]\n" END("0")), "resolved"), 1);
     assert_int_equal(
         reward_of(&swe, run_of(BEGIN "PASSED a::t[log(ph x)]\nFAILED a::t[log(ph y)]\n" END("1")), "missing"), 0);
-    cut[0] = (char[]){"a::t"};
+    cut[0] = "a::t";
     assert_int_equal(reward_of(&swe, run_of(BEGIN "PASSED a::t2\n" END("0")), "missing"), 0);
 }
 
 static void expected_tests_are_all_there_are(void **state)
 {
-    char *expected[] = {(char[]){"t\tPASSED"}, (char[]){"u\tFAILED"}};
+    const char *expected[] = {"t\tPASSED", "u\tFAILED"};
     struct task_swe swe = task_of("r2e", "pass_and_fail");
     (void)state;
     swe.expected = expected;
