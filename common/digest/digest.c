@@ -2,12 +2,35 @@
 
 #include <inttypes.h>
 #include <openssl/evp.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+
+/*
+ * sha256 as libcrypto has it, looked up once: since its version 3 each use of EVP_sha256() is a look-up, which takes
+ * longer than the digest of a name.
+ */
+static const EVP_MD *sha256;
+static pthread_once_t sha256_is_found = PTHREAD_ONCE_INIT;
+
+static void find_sha256(void)
+{
+#if OPENSSL_VERSION_NUMBER >= 0x30000000L
+    sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
+#endif
+    if (!sha256)
+        sha256 = EVP_sha256();
+}
+
+static const EVP_MD *get_sha256(void)
+{
+    pthread_once(&sha256_is_found, find_sha256);
+    return sha256;
+}
 
 static bool finish(EVP_MD_CTX *context, char ret[DIGEST_SIZE])
 {
@@ -32,7 +55,7 @@ struct digest *digest_begin(void)
     if (digest && !(digest->context = EVP_MD_CTX_new()))
         digest_drop(&digest);
     if (digest)
-        digest->failed = EVP_DigestInit_ex(digest->context, EVP_sha256(), NULL) != 1;
+        digest->failed = EVP_DigestInit_ex(digest->context, get_sha256(), NULL) != 1;
     return digest;
 }
 
@@ -79,7 +102,7 @@ void digest_drop(struct digest **digest)
 
 bool digest_raw(struct slice bytes, uint8_t ret[DIGEST_RAW_SIZE])
 {
-    return EVP_Digest(bytes.data, bytes.len, ret, NULL, EVP_sha256(), NULL) == 1;
+    return EVP_Digest(bytes.data, bytes.len, ret, NULL, get_sha256(), NULL) == 1;
 }
 
 bool digest_of(struct slice bytes, char ret[DIGEST_SIZE])

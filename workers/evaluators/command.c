@@ -57,7 +57,7 @@ static int read_reward(struct sandbox *sandbox, const char *path, double *ret, s
 static void judge_file(struct job *job, struct stage_sandbox *room)
 {
     struct fail fail = {0};
-    double reward;
+    double reward = 0;
     const char *path = job->task->eval_reward_file;
     int code = read_reward(room->sandbox, path, &reward, &fail);
     if (code < 0 && !blame_is_file_fault(code))

@@ -17,8 +17,9 @@
 #include "common/base/fail.h"
 
 struct dirtree_place {
-    char *path;           /* clean (dirtree.h), and not the root */
-    char *const *exclude; /* of a directory: names, or paths in it, with * and ?, as tar excludes them; borrowed */
+    char *path; /* clean (dirtree.h), and not the root */
+    const char *const
+        *exclude; /* of a directory: names, or paths in it, with * and ?, as tar excludes them; borrowed */
     size_t exclude_count;
 };
 

@@ -159,8 +159,8 @@ static void links_that_lead_out_are_whiteouts_and_others_are_kept(void **state)
 
 static void what_is_excluded_is_not_there_nor_is_it_gone(void **state)
 {
-    char path[] = "app", names[] = "s?b", objects[] = "*/*.o", gone[] = "gone";
-    char *const patterns[] = {names, objects, gone};
+    char path[] = "app";
+    const char *const patterns[] = {"s?b", "*/*.o", "gone"};
     struct dirtree_place place = {.path = path, .exclude = patterns, .exclude_count = 3};
     struct fail fail = {0};
     (void)state;

@@ -66,5 +66,5 @@ void run_step_add(struct build *build, const struct stage_step *step, struct dig
     digest_add_text(digest, step->script);
     digest_add_texts(digest, step->argv, step->argv_count);
     digest_add_texts(digest, environment->variables, environment->variable_count);
-    digest_add_texts(digest, asked->grants, asked->grant_count);
+    digest_add_texts(digest, (char *const *)asked->grants, asked->grant_count);
 }
