@@ -162,6 +162,17 @@ int dirtree_white_out(int parent, const char *name)
     return mark_whiteout(parent, name);
 }
 
+bool dirtree_is_whiteout(int parent, const char *name, const struct stat *it)
+{
+    char value;
+    if (S_ISCHR(it->st_mode))
+        return it->st_rdev == makedev(0, 0);
+    if (!S_ISREG(it->st_mode) || it->st_size > 0)
+        return false;
+    AUTO_CLOSE int file = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    return file >= 0 && fgetxattr(file, TREE_WHITEOUT_XATTR, &value, 1) == 1;
+}
+
 /* ---- files --------------------------------------------------------------------------------- */
 
 int dirtree_write_at(int fd, const void *data, size_t len, int64_t offset)

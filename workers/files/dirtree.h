@@ -9,6 +9,8 @@
 #ifndef SLUICE_WORKERS_FILES_DIRTREE_H
 #define SLUICE_WORKERS_FILES_DIRTREE_H
 
+#include <stdbool.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "common/base/fail.h"
@@ -46,6 +48,8 @@ void dirtree_leave_own(int fd, mode_t mode);
 int dirtree_open_parent(int root, const char *path);
 /* What is there already stays. */
 int dirtree_white_out(int parent, const char *name);
+/* Of a name of ours in a tree of ours; `it` is its lstat. */
+bool dirtree_is_whiteout(int parent, const char *name, const struct stat *it);
 int dirtree_write_at(int fd, const void *data, size_t len, int64_t offset);
 
 /* "cannot WHAT PATH: " and errno's words; returns -errno. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -13,6 +14,7 @@
 #include "workers/layers/unpack/lz4_stream.h"
 #include "workers/runtime/offload.h"
 #include "workers/files/dirtree.h"
+#include "workers/sandbox/init/services/pack.h"
 #include "workers/sandbox/requests.h"
 
 void layer_finish(struct layer *layer)
@@ -111,8 +113,14 @@ static enum fault fault_of_frame(int code)
     return code == -ENOSPC || code == -EDQUOT || code == -EROFS ? FAULT_STORE : layer_fault(code);
 }
 
-/* The sandbox packs while what it has packed becomes a frame. Both fail when one does: that one says why. */
-static int pack_and_squeeze(struct sandbox *sandbox, struct lz4_pack *pack, enum fault *fault, struct fail *fail)
+/* Who writes a tar to `fd`, and says how long it is. */
+struct packer {
+    int (*pack)(void *arg, int fd, uint64_t *ret_bytes, struct fail *fail);
+    void *arg;
+};
+
+/* It packs while what it has packed becomes a frame. Both fail when one does: that one says why. */
+static int pack_and_squeeze(const struct packer *packer, struct lz4_pack *pack, enum fault *fault, struct fail *fail)
 {
     int ends[2];
     uint64_t bytes = 0;
@@ -127,7 +135,7 @@ static int pack_and_squeeze(struct sandbox *sandbox, struct lz4_pack *pack, enum
     if (code < 0)
         return code;
     struct fail packing = {0};
-    int packed = sandbox_pack(sandbox, its_end, &bytes, &packing);
+    int packed = packer->pack(packer->arg, its_end, &bytes, &packing);
     if (packed < 0)
         shutdown(tar, SHUT_RDWR);
     cleanup_close(&its_end);
@@ -173,7 +181,7 @@ static int seal(const struct layers *layers, struct lz4_pack *pack, struct layer
     return code;
 }
 
-int layer_pack(const struct layers *layers, struct sandbox *sandbox, struct layer *ret, struct fail *fail)
+static int pack_by(const struct layers *layers, const struct packer *packer, struct layer *ret, struct fail *fail)
 {
     struct layer layer = {0};
     AUTO_FREE char *path = NULL;
@@ -183,7 +191,7 @@ int layer_pack(const struct layers *layers, struct sandbox *sandbox, struct laye
         return fail_memory(fail);
     }
     struct lz4_pack pack = {.inline_max = layers->keeps_all ? 0 : LAYER_INLINE_MAX, .path = path, .fd = -1};
-    int code = pack_and_squeeze(sandbox, &pack, &ret->fault, fail);
+    int code = pack_and_squeeze(packer, &pack, &ret->fault, fail);
     if (code < 0)
         return code;
     code = seal(layers, &pack, &layer, fail);
@@ -192,6 +200,43 @@ int layer_pack(const struct layers *layers, struct sandbox *sandbox, struct laye
     else
         *ret = layer;
     return code;
+}
+
+static int pack_sandbox(void *arg, int fd, uint64_t *ret_bytes, struct fail *fail)
+{
+    return sandbox_pack(arg, fd, ret_bytes, fail);
+}
+
+int layer_pack(const struct layers *layers, struct sandbox *sandbox, struct layer *ret, struct fail *fail)
+{
+    return pack_by(layers, &(struct packer){pack_sandbox, sandbox}, ret, fail);
+}
+
+struct tree {
+    int root, fd;
+    uint64_t bytes;
+    struct fail *fail;
+};
+
+static int tree_work(void *arg, const atomic_bool *stop)
+{
+    struct tree *tree = arg;
+    AUTO_FREE struct touched *ignored = calloc(1, sizeof(*ignored));
+    return ignored ? pack_upper(tree->root, tree->fd, PACK_TREE, stop, &tree->bytes, ignored, tree->fail)
+                   : fail_memory(tree->fail);
+}
+
+static int pack_tree(void *arg, int fd, uint64_t *ret_bytes, struct fail *fail)
+{
+    struct tree tree = {.root = *(const int *)arg, .fd = fd, .fail = fail};
+    int code = offload_run(tree_work, &tree, fail);
+    *ret_bytes = tree.bytes;
+    return code;
+}
+
+int layer_pack_tree(const struct layers *layers, int root, struct layer *ret, struct fail *fail)
+{
+    return pack_by(layers, &(struct packer){pack_tree, &root}, ret, fail);
 }
 
 /* ---- unpacking ---------------------------------------------------------------------------- */

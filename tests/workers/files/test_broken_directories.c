@@ -110,7 +110,7 @@ static void a_layer_is_not_packed_in_part(void **state)
     struct fail fail = {0};
     AUTO_CLOSE int file = openat(to, "layer", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     (void)state;
-    assert_int_equal(pack_upper(from, file, PACK_FIRST, &bytes, &touched, &fail), -EIO);
+    assert_int_equal(pack_upper(from, file, PACK_FIRST, NULL, &bytes, &touched, &fail), -EIO);
     assert_non_null(strstr(fail.text, "cannot list"));
 }
 

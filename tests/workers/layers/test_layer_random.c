@@ -1,6 +1,6 @@
 /*
  * Random trees: what a sandbox left, packed and unpacked under the next, is there as it was, entry
- * by entry; and what that one did to it as well. SLUICE_LAYER_SEED and SLUICE_LAYER_ROUNDS say
+ * by entry; and what that one did to it as well. Of layers that become one, too. SLUICE_LAYER_SEED and SLUICE_LAYER_ROUNDS say
  * which and how many; each round is TREES trees and two layers.
  */
 #include "tests/workers/sandbox/sandbox_fixture.h"
@@ -8,6 +8,7 @@
 #include "common/base/cleanup.h"
 #include "workers/files/dirtree_remove.h"
 #include "workers/layers/layer.h"
+#include "workers/layers/merge.h"
 #include "workers/files/dirtree.h"
 #include "workers/sandbox/command.h"
 
@@ -15,6 +16,7 @@ enum { ROUNDS = 8, TEXT_MAX = 4 << 20 };
 
 static char store[128], cache[128];
 static struct layers layers = {.store = store, .cache = cache};
+static const struct layers kept = {.store = store, .cache = cache, .keeps_all = true};
 
 /* python3 SCRIPT SEED OPERATIONS LINKS: does so many in each tree, if any, and lists all there is. */
 static const char script[] =
@@ -132,13 +134,18 @@ static const char script[] =
     "for k in range(TREES): show(b'/workspace/tree%d' % k, out, inodes)\n"
     "print('\\n'.join(out))\n";
 
+static struct sandbox *open_on_all(const char **paths, size_t count)
+{
+    struct sandbox_plan plan = host_plan();
+    plan.layers = paths;
+    plan.layer_count = count;
+    return open_sandbox(&plan);
+}
+
 static struct sandbox *open_on(const char *lower, const char *upper)
 {
     const char *paths[] = {lower, upper};
-    struct sandbox_plan plan = host_plan();
-    plan.layers = paths;
-    plan.layer_count = (lower != NULL) + (upper != NULL);
-    return open_sandbox(&plan);
+    return open_on_all(paths, (size_t)((lower != NULL) + (upper != NULL)));
 }
 
 /*
@@ -211,6 +218,100 @@ static void do_round(unsigned seed)
     free(upper);
 }
 
+/* ---- several become one ----------------------------------------------------------------------- */
+
+enum { STACK = 5 };
+
+struct stack {
+    char digests[STACK][DIGEST_SIZE];
+    char *paths[STACK];
+    size_t count;
+};
+
+static void finish_stack(struct stack *stack)
+{
+    while (stack->count > 0)
+        free(stack->paths[--stack->count]);
+}
+
+static void unpack_top(struct stack *stack)
+{
+    struct fail fail = {0};
+    if (layer_unpack(&kept, stack->digests[stack->count], (struct slice){0}, &stack->paths[stack->count], &fail) < 0)
+        fail_msg("%s", fail.text);
+    stack->count++;
+}
+
+static void add_layer(struct stack *stack, unsigned seed)
+{
+    struct layer layer = {0};
+    struct fail fail = {0};
+    struct sandbox *sandbox = open_on_all((const char **)stack->paths, stack->count);
+    AUTO_FREE char *ignored = act(sandbox, seed, 40, false);
+    if (layer_pack(&kept, sandbox, &layer, &fail) < 0)
+        fail_msg("%s", fail.text);
+    memcpy(stack->digests[stack->count], layer.digest, DIGEST_SIZE);
+    unpack_top(stack);
+    layer_finish(&layer);
+    sandbox_close(&sandbox);
+}
+
+/* `of` from its layer `from` up to before `to` as one. */
+static void merge(const struct stack *of, size_t from, size_t to, struct stack *ret)
+{
+    struct layer layer;
+    struct fail fail = {0};
+    *ret = (struct stack){0};
+    for (size_t i = 0; i < of->count; i++) {
+        if (i > from && i < to)
+            continue;
+        memcpy(ret->digests[ret->count], of->digests[i], DIGEST_SIZE);
+        if (i == from) {
+            if (layer_merge(&kept, from > 0 ? of->paths[0] : NULL, of->digests + from, to - from, &layer, &fail) < 0)
+                fail_msg("%s", fail.text);
+            memcpy(ret->digests[ret->count], layer.digest, DIGEST_SIZE);
+            layer_finish(&layer);
+        }
+        unpack_top(ret);
+    }
+}
+
+static char *list_of(const struct stack *stack)
+{
+    struct sandbox *sandbox = open_on_all((const char **)stack->paths, stack->count);
+    char *text = act(sandbox, 0, 0, false);
+    sandbox_close(&sandbox);
+    return text;
+}
+
+static void expect_merged(const struct stack *of, size_t from, size_t to, const char *wanted, unsigned seed)
+{
+    struct stack merged, again;
+    merge(of, from, to, &merged);
+    merge(of, from, to, &again);
+    assert_int_equal(merged.count, of->count - (to - from) + 1);
+    AUTO_FREE char *seen = list_of(&merged);
+    expect_same(seen, wanted, seed, "what was merged");
+    for (size_t i = 0; i < merged.count; i++)
+        assert_string_equal(merged.digests[i], again.digests[i]);
+    finish_stack(&merged);
+    finish_stack(&again);
+}
+
+static void do_merges(unsigned seed)
+{
+    struct stack stack = {0};
+    for (unsigned i = 0; i < STACK; i++)
+        add_layer(&stack, seed + i);
+    AUTO_FREE char *wanted = list_of(&stack);
+    expect_merged(&stack, 0, STACK, wanted, seed);
+    expect_merged(&stack, 1, STACK, wanted, seed);
+    expect_merged(&stack, 1, STACK - 1, wanted, seed);
+    finish_stack(&stack);
+}
+
+/* ---- rounds --------------------------------------------------------------------------------------- */
+
 static unsigned number_of(const char *name, unsigned otherwise)
 {
     const char *text = getenv(name);
@@ -221,16 +322,29 @@ static unsigned seed_now;
 
 static void one_round(void) { do_round(seed_now); }
 
-static void what_was_left_is_there_again_entry_by_entry(void **state)
+static void one_merge(void) { do_merges(seed_now); }
+
+static void do_rounds(void (*round)(void), unsigned usual)
 {
-    unsigned seed = number_of("SLUICE_LAYER_SEED", 1), rounds = number_of("SLUICE_LAYER_ROUNDS", ROUNDS);
-    (void)state;
+    unsigned seed = number_of("SLUICE_LAYER_SEED", 1), rounds = number_of("SLUICE_LAYER_ROUNDS", usual);
     for (unsigned i = 0; i < rounds; i++) {
         seed_now = seed + 2 * i;
-        in_fiber(one_round);
+        in_fiber(round);
         assert_int_equal(dirtree_remove(cache), 0);
         assert_int_equal(mkdir(cache, 0755), 0);
     }
+}
+
+static void what_was_left_is_there_again_entry_by_entry(void **state)
+{
+    (void)state;
+    do_rounds(one_round, ROUNDS);
+}
+
+static void layers_that_become_one_show_the_same_whatever_lies_below(void **state)
+{
+    (void)state;
+    do_rounds(one_merge, ROUNDS / 4);
 }
 
 static int set_up_layers(void **state)
@@ -246,7 +360,9 @@ static int set_up_layers(void **state)
 static int group(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_was_left_is_there_again_entry_by_entry, set_up_layers, tear_down)};
+        cmocka_unit_test_setup_teardown(what_was_left_is_there_again_entry_by_entry, set_up_layers, tear_down),
+        cmocka_unit_test_setup_teardown(layers_that_become_one_show_the_same_whatever_lies_below, set_up_layers,
+                                        tear_down)};
     return cmocka_run_group_tests_name("layer random", tests, NULL, NULL);
 }
 

@@ -250,7 +250,7 @@ static void serve_pack(struct init *init)
         fail_set(&fail, -EINVAL, "no file to pack into");
     else {
         init_kill_others(init, 0);
-        pack_upper(init->container.upper, init->message.fds[0], form_of(init), &bytes, &touched, &fail);
+        pack_upper(init->container.upper, init->message.fds[0], form_of(init), NULL, &bytes, &touched, &fail);
     }
     if (fail.code == 0)
         tell_touched(init, &touched, &fail);

@@ -27,6 +27,7 @@ struct pack {
     struct tar tar;
     void *first_names;
     struct buffer records;        /* of the entry in hand's attributes */
+    struct buffer names;          /* of these, as the kernel lists them */
     char path[PACK_PATH_MAX + 1]; /* of the entry in hand, relative to the root, as the tar has it */
     size_t path_len, depth;
     enum pack_form form;
@@ -114,12 +115,13 @@ static size_t keep_attribute(struct pack *pack, int fd, const char *name, size_t
 /* Those to keep become records for the tar. */
 static void read_attributes(struct pack *pack, int fd, struct attributes *ret)
 {
-    static char names[LIST_MAX];
-    char value;
+    char value, *names = (char *)buffer_reserve(&pack->names, LIST_MAX);
     size_t room = PACK_ATTRIBUTES_MAX;
-    ssize_t len = flistxattr(fd, names, sizeof(names));
+    ssize_t len = names ? flistxattr(fd, names, LIST_MAX) : -1;
     *ret = (struct attributes){0};
     buffer_clear(&pack->records);
+    if (!names)
+        pack->tar.error = -ENOMEM;
     for (const char *name = names; name < names + len; name += strlen(name) + 1)
         if (strcmp(name, OVERLAY_PREFIX "opaque") == 0)
             ret->is_opaque = fgetxattr(fd, name, &value, 1) == 1 && value == 'y';
@@ -153,6 +155,15 @@ static const char *find_first_name(struct pack *pack, const struct stat *it)
     return there ? (*there)->path : NULL;
 }
 
+/* Of a file that its owner may not read: whoever has no right to all files needs that one for attributes, too. */
+static void read_shut_attributes(struct pack *pack, int file, mode_t mode, struct attributes *ret)
+{
+    const bool is_shut = (mode & S_IRUSR) == 0 && fchmod(file, (mode & 07777) | S_IRUSR) == 0;
+    read_attributes(pack, file, ret);
+    if (is_shut)
+        fchmod(file, mode & 07777);
+}
+
 static int put_file(struct pack *pack, int dir, const char *name, const struct stat *it)
 {
     struct tar_entry entry = entry_of(pack, it, '0');
@@ -168,7 +179,7 @@ static int put_file(struct pack *pack, int dir, const char *name, const struct s
     if (file < 0)
         return refuse(pack, "cannot read");
     struct attributes attributes;
-    read_attributes(pack, file, &attributes);
+    read_shut_attributes(pack, file, it->st_mode, &attributes);
     entry.records = buffer_peek(&pack->records);
     tar_put_file(&pack->tar, &entry, file, it);
     return 0;
@@ -260,6 +271,8 @@ static int pack_one(struct pack *pack, int dir, const char *name)
         return refuse(pack, "cannot look at an entry of");
     if (pack->form == PACK_FUSE && strncmp(name, MARKER, strlen(MARKER)) == 0)
         return put_noted(pack, name);
+    if (pack->form == PACK_TREE && dirtree_is_whiteout(dir, name, &it))
+        return put_marker(pack, MARKER, name);
     if (!S_ISDIR(it.st_mode))
         note(pack, name);
     if (!is_kept(&it))
@@ -289,9 +302,11 @@ static int pack_dir(struct pack *pack, int dir)
     return code;
 }
 
-int pack_upper(int upper, int fd, enum pack_form form, uint64_t *bytes, struct touched *touched, struct fail *fail)
+int pack_upper(int upper, int fd, enum pack_form form, const atomic_bool *stop, uint64_t *bytes,
+               struct touched *touched, struct fail *fail)
 {
-    struct pack pack = {.tar = {.fd = fd}, .is_merged = true, .form = form, .touched = touched, .fail = fail};
+    struct pack pack = {
+        .tar = {.fd = fd, .stop = stop}, .is_merged = true, .form = form, .touched = touched, .fail = fail};
     int code = pack_dir(&pack, upper);
     *bytes = 0;
     if (code == 0 && pack.tar.bytes > 0)
@@ -302,6 +317,7 @@ int pack_upper(int upper, int fd, enum pack_form form, uint64_t *bytes, struct t
         fail_set(fail, code, "cannot write the archive: %s", strerror(-code));
     tdestroy(pack.first_names, free);
     buffer_finish(&pack.records);
+    buffer_finish(&pack.names);
     tar_finish(&pack.tar);
     return code;
 }

@@ -9,6 +9,7 @@
 #ifndef SLUICE_WORKERS_SANDBOX_INIT_SERVICES_PACK_H
 #define SLUICE_WORKERS_SANDBOX_INIT_SERVICES_PACK_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "common/base/fail.h"
@@ -23,12 +24,15 @@ enum pack_form {
     PACK_KERNEL, /* as the kernel's overlay does */
     PACK_FUSE,   /* by names as in markers.h, which fuse-overlayfs hides from those inside */
     PACK_WHOLE,  /* not at all: each directory at the top is all there is of it */
-    PACK_FIRST   /* not at all: nothing lies below. An empty directory at the top is not worth a word. */
+    PACK_FIRST,  /* not at all: nothing lies below. An empty directory at the top is not worth a word. */
+    PACK_TREE    /* as in an unpacked layer (dirtree.h) */
 };
 
 /*
- * 0 bytes when nothing was written. What it comes by is noted in *touched. Beyond the limits above: -ENAMETOOLONG for paths and depth, -EFBIG for sizes.
+ * 0 bytes when nothing was written. What it comes by is noted in *touched. Beyond the limits above: -ENAMETOOLONG for paths and depth,
+ * -EFBIG for sizes. Blocking; where `stop` is not NULL it ends soon after that is set, with -ECANCELED.
  */
-int pack_upper(int upper, int fd, enum pack_form form, uint64_t *bytes, struct touched *touched, struct fail *fail);
+int pack_upper(int upper, int fd, enum pack_form form, const atomic_bool *stop, uint64_t *bytes,
+               struct touched *touched, struct fail *fail);
 
 #endif

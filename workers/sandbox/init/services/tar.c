@@ -21,6 +21,8 @@ _Static_assert(sizeof(struct header) == BLOCK, "a header is one block");
 
 static void write_out(struct tar *tar, const uint8_t *data, size_t len)
 {
+    if (tar->stop && atomic_load(tar->stop))
+        tar->error = -ECANCELED;
     while (len > 0 && tar->error == 0) {
         ssize_t wrote = write(tar->fd, data, len);
         if (wrote > 0) {
@@ -199,7 +201,9 @@ void tar_put(struct tar *tar, const struct tar_entry *entry)
 /* Exactly `len` bytes from `offset`; zeros where the file ends early. */
 static void copy(struct tar *tar, int file, uint64_t offset, uint64_t len)
 {
-    static uint8_t chunk[CHUNK];
+    uint8_t *chunk = buffer_reserve(&tar->chunk, CHUNK);
+    if (!chunk)
+        tar->error = -ENOMEM;
     while (len > 0 && tar->error == 0) {
         size_t want = len < CHUNK ? (size_t)len : CHUNK;
         ssize_t got = pread(file, chunk, want, (off_t)offset);
@@ -295,4 +299,8 @@ int tar_end(struct tar *tar)
     return tar->error;
 }
 
-void tar_finish(struct tar *tar) { buffer_finish(&tar->pending); }
+void tar_finish(struct tar *tar)
+{
+    buffer_finish(&tar->pending);
+    buffer_finish(&tar->chunk);
+}

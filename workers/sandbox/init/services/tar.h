@@ -7,14 +7,16 @@
 #ifndef SLUICE_WORKERS_SANDBOX_INIT_SERVICES_TAR_H
 #define SLUICE_WORKERS_SANDBOX_INIT_SERVICES_TAR_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include <sys/stat.h>
 
 #include "common/base/buffer.h"
 
 struct tar {
-    int fd; /* borrowed; may be a pipe, blocking or not */
-    struct buffer pending;
+    int fd;                  /* borrowed; may be a pipe, blocking or not */
+    const atomic_bool *stop; /* borrowed; NULL: nobody ends it early (-ECANCELED) */
+    struct buffer pending, chunk;
     uint64_t bytes; /* written so far */
     int error;      /* the first one, negative errno; later calls do nothing */
 };
