@@ -7,6 +7,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/runtime/loop_now.h"
+#include "workers/stages/build/build_merge.h"
 #include "workers/stages/build/build_room.h"
 #include "workers/stages/build/copy_step.h"
 #include "workers/stages/build/run_step.h"
@@ -84,17 +85,17 @@ static int make_once(struct build *build, const char *base, const struct stage_s
 static int take_step(struct build *build, size_t stage, const struct stage_step *step, struct stage_sandbox *room)
 {
     struct built_stage *built = &build->built[stage];
+    const char *base = base_of(&build->stages, stage);
     char layer[DIGEST_SIZE];
     int code = next_key(build, step, built->key);
     if (code == 0)
         code = build_store_find(&build->store, built->key, layer, &build->fail);
     if (code == 0)
-        code = make_once(build, base_of(&build->stages, stage), step, built->key, &built->layers, room, layer);
+        code = make_once(build, base, step, built->key, &built->layers, room, layer);
     if (code < 0 || layer[0] == '\0')
         return code < 0 ? code : 0;
-    if (built->layers.count == PARENTS_MAX)
-        return build_refuse(build, step, "more than %d instructions change files: join some RUN lines with &&",
-                            PARENTS_MAX);
+    if (built->layers.count == PARENTS_MAX && (code = build_merge(build, base, step, &built->layers, &room->fault)) < 0)
+        return code;
     memcpy(built->layers.each[built->layers.count++], layer, DIGEST_SIZE);
     return 0;
 }
