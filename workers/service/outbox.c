@@ -17,10 +17,10 @@ struct parcel {
 struct outbox_entry {
     TAILQ_ENTRY(outbox_entry) links;
     struct outbox_list *list; /* that it is in */
-    struct job_link by_job;
     struct parcel *parcel;
     uint64_t token;
     int64_t due_ms, wait_ms;
+    size_t job_len;
     char job[];
 };
 
@@ -53,6 +53,8 @@ static bool parcel_send(struct parcel *parcel, struct lane *lane)
 
 /* ---- entries ---------------------------------------------------------------------------- */
 
+static struct slice job_of(const struct outbox_entry *entry) { return slice_of(entry->job, entry->job_len); }
+
 void outbox_init(struct outbox *outbox, size_t bytes_max)
 {
     *outbox = (struct outbox){.bytes_max = bytes_max};
@@ -72,7 +74,7 @@ static void entry_move(struct outbox_entry *entry, struct outbox_list *list)
 static void entry_remove(struct outbox *outbox, struct outbox_entry *entry)
 {
     TAILQ_REMOVE(entry->list, entry, links);
-    job_index_remove(&entry->by_job);
+    table_take(&outbox->by_job, job_of(entry));
     outbox->count--;
     outbox->bytes -= entry->parcel->bytes.len;
     parcel_release(entry->parcel);
@@ -85,9 +87,10 @@ void outbox_finish(struct outbox *outbox)
     for (int i = 0; i < 2; i++)
         while (!TAILQ_EMPTY(lists[i]))
             entry_remove(outbox, TAILQ_FIRST(lists[i]));
+    table_finish(&outbox->by_job);
 }
 
-bool outbox_has(const struct outbox *outbox, struct slice job) { return job_index_find(&outbox->by_job, job) != NULL; }
+bool outbox_has(const struct outbox *outbox, struct slice job) { return table_find(&outbox->by_job, job) != NULL; }
 
 bool outbox_is_full(const struct outbox *outbox)
 {
@@ -103,25 +106,26 @@ bool outbox_push(struct outbox *outbox, struct slice job, uint64_t token, struct
     if (!parcel || !entry)
         return false;
     outbox_forget(outbox, job, UINT64_MAX);
+    memcpy(entry->job, job.data, job.len);
+    entry->job_len = job.len;
+    if (!table_put(&outbox->by_job, job_of(entry), entry))
+        return false;
     atomic_init(&parcel->owners, 1);
     parcel->bytes = taken;
     taken = (struct buffer){0};
     outbox->count++;
     outbox->bytes += parcel->bytes.len;
-    memcpy(entry->job, job.data, job.len);
-    entry->by_job = (struct job_link){.job = slice_of(entry->job, job.len), .kept = entry};
     entry->token = token;
     entry->wait_ms = RESEND_FIRST_MS;
     entry->parcel = take_ptr(&parcel);
     entry_move(entry, &outbox->unsent);
-    job_index_add(&outbox->by_job, &entry->by_job);
     take_ptr(&entry);
     return true;
 }
 
 void outbox_forget(struct outbox *outbox, struct slice job, uint64_t token)
 {
-    struct outbox_entry *entry = job_index_find(&outbox->by_job, job);
+    struct outbox_entry *entry = table_find(&outbox->by_job, job);
     if (entry && entry->token <= token)
         entry_remove(outbox, entry);
 }
@@ -138,7 +142,7 @@ static void entry_resend(struct outbox *outbox, struct outbox_entry *entry)
 
 void outbox_resend(struct outbox *outbox, struct slice job)
 {
-    struct outbox_entry *entry = job_index_find(&outbox->by_job, job);
+    struct outbox_entry *entry = table_find(&outbox->by_job, job);
     if (entry && entry->list == &outbox->waiting)
         entry_resend(outbox, entry);
 }
@@ -184,7 +188,7 @@ bool outbox_list_jobs(const struct outbox *outbox, struct buffer *packed)
     for (int i = 0; i < 2; i++) {
         struct outbox_entry *entry;
         TAILQ_FOREACH(entry, lists[i], links)
-        if (!jobs_append(packed, entry->by_job.job, entry->token))
+        if (!jobs_append(packed, job_of(entry), entry->token))
             return false;
     }
     return true;

@@ -12,7 +12,7 @@
 #include <sys/queue.h>
 
 #include "common/base/buffer.h"
-#include "workers/jobs/job_index.h"
+#include "common/containers/table.h"
 #include "workers/service/lane.h"
 
 enum { OUTBOX_COUNT_MAX = 8192 };
@@ -22,7 +22,7 @@ TAILQ_HEAD(outbox_list, outbox_entry);
 
 struct outbox {
     struct outbox_list unsent, waiting; /* each entry is in one of them; waiting: oldest first */
-    struct job_index by_job;            /* all of them; a job has one at most */
+    struct table by_job;                /* all of them; a job has one at most */
     size_t count, bytes, bytes_max;
 };
 

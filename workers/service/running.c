@@ -19,26 +19,30 @@ void running_init(struct running *running, const struct job_context *context)
     TAILQ_INIT(&running->leaving);
 }
 
+void running_finish(struct running *running) { table_finish(&running->by_job); }
+
 /* ---- those that are worked on ------------------------------------------------------------ */
 
-static void live_add(struct running *running, struct running_job *job)
+/* False when out of memory. */
+static bool live_add(struct running *running, struct running_job *job)
 {
+    if (!table_put(&running->by_job, job->job.start.job, job))
+        return false;
     TAILQ_INSERT_TAIL(&running->live, job, links);
     running->live_count++;
-    job->by_job = (struct job_link){.job = job->job.start.job, .kept = job};
-    job_index_add(&running->by_job, &job->by_job);
+    return true;
 }
 
 static void live_remove(struct running *running, struct running_job *job)
 {
     TAILQ_REMOVE(&running->live, job, links);
     running->live_count--;
-    job_index_remove(&job->by_job);
+    table_take(&running->by_job, job->job.start.job);
 }
 
 struct running_job *running_find(const struct running *running, struct slice job)
 {
-    return job_index_find(&running->by_job, job);
+    return table_find(&running->by_job, job);
 }
 
 /* ---- one job, in its fiber -------------------------------------------------------------- */
@@ -127,13 +131,18 @@ bool running_start(struct running *running, struct slice bytes)
     self->job.context = running->context;
     if (!buffer_append(&self->job.bytes, bytes.data, bytes.len) ||
         !message_decode(MSG_job_start, buffer_peek(&self->job.bytes), &self->job.start, NULL) ||
-        !(self->fiber = fiber_start(running->context->loop, work, work_ended, self))) {
+        !live_add(running, self)) {
+        running_job_destroy(self);
+        return false;
+    }
+    self->fiber = fiber_start(running->context->loop, work, work_ended, self);
+    if (!self->fiber) {
+        live_remove(running, self);
         running_job_destroy(self);
         return false;
     }
     fiber_set_activity(self->fiber, &self->activity);
     self->token = self->job.start.token;
-    live_add(running, self);
     return true;
 }
 

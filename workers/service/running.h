@@ -8,13 +8,12 @@
 
 #include <sys/queue.h>
 
+#include "common/containers/table.h"
 #include "workers/jobs/job.h"
-#include "workers/jobs/job_index.h"
 #include "workers/runtime/activity.h"
 
 struct running_job {
     TAILQ_ENTRY(running_job) links;
-    struct job_link by_job; /* while it is live */
     struct running *running;
     struct job job;
     struct fiber *fiber;
@@ -32,7 +31,7 @@ TAILQ_HEAD(running_list, running_job);
 struct running {
     const struct job_context *context;
     struct running_list live, leaving;
-    struct job_index by_job; /* the live ones */
+    struct table by_job; /* the live ones */
     size_t live_count, leaving_count;
     /* Called on the loop's stack when a job ended, cancelled or not; it is freed afterwards. */
     void (*ended)(void *arg, struct running_job *ended);
@@ -43,6 +42,7 @@ struct running {
 
 /* The caller sets `ended`, `overdue` and `arg`. */
 void running_init(struct running *running, const struct job_context *context);
+void running_finish(struct running *running); /* its jobs have ended */
 
 struct running_job *running_find(const struct running *running, struct slice job); /* NULL: none */
 

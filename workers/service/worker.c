@@ -376,6 +376,7 @@ bool worker_close(struct worker **worker)
         loop_unwatch(old->context.loop, &old->watches[i]);
     handlers_destroy(&old->context.handlers);
     outbox_finish(&old->outbox);
+    running_finish(&old->running);
     images_destroy(&old->context.images);
     engines_destroy(&old->context.engines);
     search_destroy(&old->context.search);
