@@ -15,8 +15,9 @@
 
 static void greeted(void *arg) { fiber_wake(((struct own_handler *)arg)->fiber); }
 
-static void broken(void *arg, const char *why)
+static void broken(void *arg, enum connection_break how, const char *why)
 {
+    (void)how;
     struct own_handler *own = arg;
     char words[sizeof(own->why) + HANDLER_NAME_MAX + 32];
     snprintf(own->why, sizeof(own->why), "%.*s", SLICE_ARG(text_cut(why, sizeof(own->why) - 1)));

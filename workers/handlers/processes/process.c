@@ -147,12 +147,12 @@ static void closing_due(void *arg)
 }
 
 /* The end of its socket is mostly its own end, of which its exit status tells more. */
-static void broken(void *arg, const char *why)
+static void broken(void *arg, enum connection_break how, const char *why)
 {
     struct handler_process *process = arg;
     if (process->state == HANDLER_ENDING || process->state == HANDLER_DOWN)
         return;
-    if (strcmp(why, CONNECTION_ENDED) != 0 || process->pid == 0) {
+    if (how != CONNECTION_CLOSED || process->pid == 0) {
         end(process, why);
         return;
     }

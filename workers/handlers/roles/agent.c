@@ -66,26 +66,15 @@ static int begin(struct acting *acting, struct fail *fail)
     return handler_job_begin(&acting->call, peer, HANDLER_AGENT, &opening.message, fail);
 }
 
-static int serve_one(struct acting *acting, struct fail *fail)
+static int serve_agent(void *arg, struct handler_job *call, struct fail *fail)
 {
-    struct handler_job *call = &acting->call;
+    struct acting *acting = arg;
     switch (call->message.id) {
     case MSG_handler_sample: return agent_turns_sample(&acting->turns, call, fail);
     case MSG_handler_fork: return agent_turns_fork(&acting->turns, call, fail);
     case MSG_handler_tool: return agent_turns_tool(&acting->turns, call, fail);
-    default: return handler_request(&acting->host, call, fail);
+    default: return fail_set(fail, -ENOMSG, "%s", message_get(call->message.id)->wire);
     }
-}
-
-static int serve(struct acting *acting, struct fail *fail)
-{
-    int code = 0;
-    while (code == 0 && !acting->call.is_answered) {
-        code = handler_job_next(&acting->call, fail);
-        if (code == 0 && !acting->call.is_answered)
-            code = serve_one(acting, fail);
-    }
-    return code;
 }
 
 /* ---- how it ends ---------------------------------------------------------------------------------- */
@@ -142,10 +131,11 @@ static enum outcome handler_run(struct agent_run *run)
 {
     struct acting acting = {.run = run, .turns = {.run = run, .conversation = {.run = run}}};
     struct fail fail = {0};
-    acting.host = (struct handler_host){.task = run->task, .open = open_sandbox, .arg = &acting, .record = run->record};
+    acting.host = (struct handler_host){
+        .task = run->task, .open = open_sandbox, .more = serve_agent, .arg = &acting, .record = run->record};
     int code = begin(&acting, &fail);
     if (code == 0)
-        code = serve(&acting, &fail);
+        code = handler_serve(&acting.host, &acting.call, &fail);
     enum outcome outcome = code < 0 ? end_error(&acting, code, &fail)
                            : acting.call.message.id == MSG_handler_failed
                                ? end_failed(run, &acting.call.message.as.handler_failed)

@@ -113,18 +113,6 @@ static void end_error(struct evaluation *evaluation, int code, const struct fail
         stage_end_failed(job, &evaluation->stage, BLAME_EVALUATOR, code, fail);
 }
 
-/* Serves what it asks for until it has answered. */
-static int serve(struct evaluation *evaluation, struct fail *fail)
-{
-    int code = 0;
-    while (code == 0 && !evaluation->call.is_answered) {
-        code = handler_job_next(&evaluation->call, fail);
-        if (code == 0 && !evaluation->call.is_answered)
-            code = handler_request(&evaluation->host, &evaluation->call, fail);
-    }
-    return code;
-}
-
 static void handler_run(struct job *job)
 {
     struct evaluation evaluation = {.job = job, .stage = {.part = STAGE_EVALUATORS}};
@@ -133,7 +121,7 @@ static void handler_run(struct job *job)
     int code = begin(&evaluation, &fail);
     job_begin_work(job);
     if (code == 0)
-        code = serve(&evaluation, &fail);
+        code = handler_serve(&evaluation.host, &evaluation.call, &fail);
     if (code < 0)
         end_error(&evaluation, code, &fail);
     else if (evaluation.call.message.id == MSG_handler_failed)

@@ -236,7 +236,7 @@ static int serve_clock(struct handler_job *job, struct fail *fail)
                       fail);
 }
 
-int handler_request(struct handler_host *host, struct handler_job *job, struct fail *fail)
+static int serve_request(struct handler_host *host, struct handler_job *job, struct fail *fail)
 {
     switch (job->message.id) {
     case MSG_handler_exec: return serve_exec(host, job, fail);
@@ -244,6 +244,19 @@ int handler_request(struct handler_host *host, struct handler_job *job, struct f
     case MSG_handler_write: return serve_write(host, job, fail);
     case MSG_handler_note: return serve_note(host, job, fail);
     case MSG_handler_clock: return serve_clock(job, fail);
-    default: return fail_set(fail, -ENOMSG, "%s", message_get(job->message.id)->wire);
+    default: break;
     }
+    return host->more ? host->more(host->arg, job, fail)
+                      : fail_set(fail, -ENOMSG, "%s", message_get(job->message.id)->wire);
+}
+
+int handler_serve(struct handler_host *host, struct handler_job *job, struct fail *fail)
+{
+    int code = 0;
+    while (code == 0 && !job->is_answered) {
+        code = handler_job_next(job, fail);
+        if (code == 0 && !job->is_answered)
+            code = serve_request(host, job, fail);
+    }
+    return code;
 }

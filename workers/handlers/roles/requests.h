@@ -13,6 +13,8 @@ struct handler_host {
     const struct task *task;
     /* Opens the sandbox where it is not open. 0, or negative errno with a sentence, which ends the job. */
     int (*open)(void *arg, struct sandbox **ret, struct fail *fail);
+    /* Serves what only agents may ask for, likewise; NULL where no agent is at work. */
+    int (*more)(void *arg, struct handler_job *job, struct fail *fail);
     void *arg;
     struct record *record; /* where notes go; NULL: metrics go into `notes`, words nowhere */
     struct verdict notes;  /* of handler.note: its metrics alone; verdict_finish it */
@@ -21,10 +23,10 @@ struct handler_host {
 };
 
 /*
- * Serves the request in job->message and replies: 0, also where it was refused. Negative errno: the sandbox, the
- * node, or the time failed, which ends the job; -ENOMSG: it is none of these requests, and the caller's to serve.
+ * Serves what the handler asks for until it has answered, in job->message: 0. Negative errno: the sandbox, the node, or
+ * the time failed, which ends the job.
  */
-int handler_request(struct handler_host *host, struct handler_job *job, struct fail *fail);
+int handler_serve(struct handler_host *host, struct handler_job *job, struct fail *fail);
 
 /* Takes the metrics of a JSON object, a name again replacing its number. False with a refusal. */
 bool handler_take_metrics(struct slice json, struct verdict *into, struct refusal *no);

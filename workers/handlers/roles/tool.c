@@ -58,17 +58,6 @@ static int take_answer(const struct handler_tool *self, const struct toolbox *bo
     return tool_refuse(ret, fail, "%s went wrong: %.*s", self->name, SLICE_ARG(message->as.handler_failed.error));
 }
 
-static int serve(struct handler_host *host, struct handler_job *call, struct fail *fail)
-{
-    int code = 0;
-    while (code == 0 && !call->is_answered) {
-        code = handler_job_next(call, fail);
-        if (code == 0 && !call->is_answered)
-            code = handler_request(host, call, fail);
-    }
-    return code;
-}
-
 static int begin(struct handler_tool *self, struct slice arguments, struct handler_job *call, struct fail *fail)
 {
     const struct job *job = self->tools->job;
@@ -101,7 +90,7 @@ static int make_call(struct handler_tool *self, struct toolbox *box, struct slic
     struct handler_job call = {.peer = NULL};
     int code = begin(self, arguments, &call, fail);
     if (code == 0)
-        code = serve(&host, &call, fail);
+        code = handler_serve(&host, &call, fail);
     if (code == 0)
         code = take_answer(self, box, &call.message, ret, fail);
     handler_job_end(&call, fail->code < 0 && code < 0 ? fail->text : "the call has ended");

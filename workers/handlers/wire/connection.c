@@ -27,16 +27,23 @@ static void set_events(struct connection *connection)
 static void tell_broken(void *arg)
 {
     struct connection *connection = arg;
-    connection->broken(connection->arg, connection->why.text);
+    connection->broken(connection->arg, connection->how, connection->why.text);
 }
 
 /* Not at once: who sends would find its connection gone. The first reason stays. */
-static void break_later(struct connection *connection, const char *why)
+static void break_as(struct connection *connection, enum connection_break how, const char *why)
 {
     if (connection->fd < 0 || connection->why.code)
         return;
+    connection->how = how;
     fail_set(&connection->why, -EPIPE, "%s", why);
     loop_post(connection->loop, &connection->soon);
+}
+
+static void break_later(struct connection *connection, const char *why) { break_as(connection, CONNECTION_FAULT, why); }
+static void break_closed(struct connection *connection)
+{
+    break_as(connection, CONNECTION_CLOSED, "it closed its socket");
 }
 
 /* ---- out ---------------------------------------------------------------------------------- */
@@ -67,7 +74,7 @@ static void flush(struct connection *connection)
         if (sent < 0 && errno == EINTR)
             continue;
         if (sent < 0 && errno != EAGAIN)
-            break_later(connection, CONNECTION_ENDED);
+            break_closed(connection);
         if (sent < 0)
             break;
         connection->out_at += (size_t)sent;
@@ -216,7 +223,7 @@ static void take_readable(struct connection *connection)
         if (got <= 0) {
             hear_all(connection); /* what it said last counts */
             if (connection->fd >= 0)
-                break_later(connection, CONNECTION_ENDED);
+                break_closed(connection);
             return;
         }
         connection->in.len += (size_t)got;

@@ -19,7 +19,11 @@ enum {
     HANDLER_READ_MAX = 1 << 20
 };
 
-#define CONNECTION_ENDED "it closed its socket" /* why it is broken, then */
+/* How a connection is broken. */
+enum connection_break {
+    CONNECTION_CLOSED, /* the handler closed its socket, or ended */
+    CONNECTION_FAULT   /* it sent what is no message, does not read, or there is no memory */
+};
 
 /* A message of a handler; it borrows from `bytes`. */
 struct handler_message {
@@ -38,10 +42,11 @@ struct connection {
     size_t out_at, scanned; /* sent of `out`; bytes of `in` that hold no end of a line */
     bool wants_out;
     struct loop_soon soon; /* broken while sending: told at the loop's next turn */
+    enum connection_break how;
     struct fail why;
     /* Takes the message, and may close the connection. */
     void (*heard)(void *arg, struct handler_message *message);
-    void (*broken)(void *arg, const char *why);
+    void (*broken)(void *arg, enum connection_break how, const char *why);
     void *arg;
 };
 

@@ -10,27 +10,40 @@ static struct slice name_of(const uint64_t *id) { return slice_of(id, sizeof(*id
 
 /* ---- what it says --------------------------------------------------------------------------- */
 
-/* `id` is the first field of all but handler.hello. */
-static uint64_t id_of(const struct handler_message *message) { return message->as.handler_clock.id; }
+#define ANSWER(name, roles) [MSG_##name] = {true, roles, offsetof(struct msg_##name, id), 0}
+#define REQUEST(name, roles)                                                                                           \
+    [MSG_##name] = {false, roles, offsetof(struct msg_##name, id), offsetof(struct msg_##name, call)}
 
-/* What a handler may say of a job, and in which roles. */
+/* What a handler may say of a job, in which roles, and where the message has the job's id and the request's number. */
 static const struct turn {
     bool is_answer;
     unsigned roles; /* bits */
+    size_t id_at, call_at;
 } turns[MESSAGE_COUNT] = {
-    [MSG_handler_sample] = {false, 1 << HANDLER_AGENT},
-    [MSG_handler_fork] = {false, 1 << HANDLER_AGENT},
-    [MSG_handler_tool] = {false, 1 << HANDLER_AGENT},
-    [MSG_handler_exec] = {false, ~0U},
-    [MSG_handler_read] = {false, ~0U},
-    [MSG_handler_write] = {false, ~0U},
-    [MSG_handler_note] = {false, ~0U},
-    [MSG_handler_clock] = {false, ~0U},
-    [MSG_handler_end] = {true, 1 << HANDLER_AGENT},
-    [MSG_handler_score] = {true, 1 << HANDLER_EVALUATOR},
-    [MSG_handler_output] = {true, 1 << HANDLER_TOOL},
-    [MSG_handler_failed] = {true, ~0U},
+    REQUEST(handler_sample, 1 << HANDLER_AGENT),
+    REQUEST(handler_fork, 1 << HANDLER_AGENT),
+    REQUEST(handler_tool, 1 << HANDLER_AGENT),
+    REQUEST(handler_exec, ~0U),
+    REQUEST(handler_read, ~0U),
+    REQUEST(handler_write, ~0U),
+    REQUEST(handler_note, ~0U),
+    REQUEST(handler_clock, ~0U),
+    ANSWER(handler_end, 1 << HANDLER_AGENT),
+    ANSWER(handler_score, 1 << HANDLER_EVALUATOR),
+    ANSWER(handler_output, 1 << HANDLER_TOOL),
+    ANSWER(handler_failed, ~0U),
 };
+
+static uint64_t number_at(const struct handler_message *message, size_t offset)
+{
+    return *(const uint64_t *)((const uint8_t *)&message->as + offset);
+}
+
+static uint64_t id_of(const struct handler_message *message) { return number_at(message, turns[message->id].id_at); }
+static uint64_t call_of(const struct handler_message *message)
+{
+    return number_at(message, turns[message->id].call_at);
+}
 
 static void break_off(struct handler_peer *peer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void break_off(struct handler_peer *peer, const char *format, ...)
@@ -40,7 +53,7 @@ static void break_off(struct handler_peer *peer, const char *format, ...)
     va_start(args, format);
     vsnprintf(why, sizeof(why), format, args);
     va_end(args);
-    peer->broken(peer->arg, why);
+    peer->broken(peer->arg, CONNECTION_FAULT, why);
 }
 
 static void take_hello(struct handler_peer *peer, const struct msg_handler_hello *hello)
@@ -118,10 +131,10 @@ static void heard(void *arg, struct handler_message *message)
     handler_message_finish(message);
 }
 
-static void broken(void *arg, const char *why)
+static void broken(void *arg, enum connection_break how, const char *why)
 {
     struct handler_peer *peer = arg;
-    peer->broken(peer->arg, why);
+    peer->broken(peer->arg, how, why);
 }
 
 /* ---- life ------------------------------------------------------------------------------------- */
@@ -186,7 +199,7 @@ void handler_job_reply(struct handler_job *job, struct msg_handler_reply *reply)
 {
     struct refusal no = {0};
     reply->id = job->id;
-    reply->call = job->message.as.handler_clock.call; /* the second field of every request */
+    reply->call = call_of(&job->message);
     job->is_open = false;
     if (!job->peer || connection_send(&job->peer->connection, MSG_handler_reply, reply, &no))
         return;

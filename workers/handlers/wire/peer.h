@@ -2,7 +2,8 @@
  * peer.h - a handler at the other end of a connection: what it offers, the jobs it has, and whether it keeps to the
  * protocol. Whatever runs it (process.h, a sandbox) opens and closes it.
  *
- * A job is a fiber's: it begins it, awaits what the handler asks for, replies, and ends it. One request of a job is
+ * A job here is the protocol's, from handler.begin on: an agent's run, an evaluation or one call of a tool, all within
+ * one job of the worker's (struct job). It is a fiber's: it begins it, awaits what the handler asks for, replies, and ends it. One request of a job is
  * open at a time. A handler that says anything else than its turn allows is broken: `broken` is called, once, and its
  * owner then calls peer_close, by which all its jobs are lost (lost_code, blame.def). What it says of a job that has
  * ended without it is ignored and counted.
@@ -26,7 +27,7 @@ struct handler_peer {
     uint64_t answered[PEER_ANSWERED_KEPT]; /* the last jobs that it ended itself */
     int lost_code;                         /* of jobs that it loses; 0: -EOWNERDEAD */
     void (*greeted)(void *arg);
-    void (*broken)(void *arg, const char *why);
+    void (*broken)(void *arg, enum connection_break how, const char *why);
     void *arg;
 };
 
