@@ -7,7 +7,7 @@
 #include "broker/core/streams/owners.h"
 #include "broker/core/clients/submit.h"
 #include "broker/core/engines/images.h"
-#include "broker/core/engines/policy.h"
+#include "broker/core/engines/versions.h"
 #include "broker/core/engines/register.h"
 #include "broker/core/needs/needs.h"
 #include "broker/core/queue/blocked.h"
@@ -226,7 +226,7 @@ static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static int64_t next_due(const struct core *core)
 {
-    int64_t due = earlier(core->heads_ms, policy_due(core));
+    int64_t due = earlier(core->heads_ms, versions_due(core));
     const struct heap *const heaps[] = {&core->timers, &core->expiries, &core->breakers, &core->early_cancel_times};
     for (size_t i = 0; i < sizeof(heaps) / sizeof(*heaps); i++) {
         const struct heap_node *first = heap_peek(heaps[i]);
@@ -252,7 +252,7 @@ int64_t core_tick(struct core *core, int64_t now_ms, int64_t wall_ms)
     workers_tick(core);
     jobs_tick(core);
     breakers_tick(core);
-    policy_tick(core);
+    versions_tick(core);
     expiries_tick(core);
     images_tick(core);
     early_cancels_tick(core);

@@ -9,7 +9,7 @@
 #include "broker/core/engines/probes.h"
 #include "broker/core/engines/load_sums.h"
 #include "broker/core/engines/policies.h"
-#include "broker/core/engines/policy.h"
+#include "broker/core/engines/versions.h"
 #include "broker/core/queue/fencing_tokens.h"
 #include "broker/core/queue/free_workers.h"
 #include "broker/core/queue/history.h"
@@ -232,7 +232,7 @@ static verdict check_engines(const struct core *core)
         bad = probes_check(core);
     if (!bad)
         bad = policies_check(core);
-    return bad ? bad : policy_check(core);
+    return bad ? bad : versions_check(core);
 }
 
 static verdict check_streams(const struct core *core)

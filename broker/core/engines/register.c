@@ -5,7 +5,7 @@
 #include "broker/core/engines/probes.h"
 #include "broker/core/engines/identity.h"
 #include "broker/core/engines/policies.h"
-#include "broker/core/engines/policy.h"
+#include "broker/core/engines/versions.h"
 #include "broker/core/state/effects.h"
 #include "broker/core/state/state.h"
 
@@ -25,7 +25,7 @@ static void set_registered(struct core *core, struct engine *engine, bool regist
     engine->has_answered = false;
     if (!registered)
         engine_set_policy(core, engine, NULL);
-    policy_reset(core, engine);
+    versions_reset(core, engine);
     probes_refresh(core, engine);
 }
 
@@ -44,7 +44,7 @@ bool engine_restore(struct core *core, const struct core_engine *row)
     engine_judge(core, engine);
     engine->runs_max = (uint32_t)row->runs_max;
     engine->draining = row->draining;
-    policy_restore(core, engine, row);
+    versions_restore(core, engine, row);
     return true;
 }
 
@@ -67,7 +67,7 @@ static bool change(struct core *core, struct engine *engine, const struct msg_en
     engine->draining = false;
     if (is_told_anew) {
         memcpy(engine->credentials, credentials, strlen(credentials) + 1);
-        policy_changed(core, engine); /* before any run is sent there */
+        versions_changed(core, engine); /* before any run is sent there */
     }
     engine_persist(core, engine);
     engine_note(core, engine, ENGINE_READY);

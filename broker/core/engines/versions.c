@@ -9,7 +9,7 @@
  * has taken it and none sees calls in flight. It has a bound and ends by itself then, here and in the
  * workers; on disk is when, so that it does for a broker that was killed meanwhile.
  */
-#include "broker/core/engines/policy.h"
+#include "broker/core/engines/versions.h"
 #include "broker/core/engines/engines.h"
 #include "broker/core/engines/probes.h"
 #include "broker/core/state/effects.h"
@@ -38,7 +38,7 @@ static void tell(struct core *core, const struct worker *worker, const struct en
     send_worker(core, worker, MSG_lane_engine, &in);
 }
 
-void policy_tell(struct core *core, const struct worker *worker, uint64_t heard)
+void versions_tell(struct core *core, const struct worker *worker, uint64_t heard)
 {
     const struct engine *engine;
     if (worker->calls_engines && heard < core->newest_state)
@@ -47,7 +47,7 @@ void policy_tell(struct core *core, const struct worker *worker, uint64_t heard)
                 tell(core, worker, engine);
 }
 
-void policy_changed(struct core *core, struct engine *engine)
+void versions_changed(struct core *core, struct engine *engine)
 {
     const struct worker *worker;
     engine->state = core->newest_state = ++core->engine_states;
@@ -90,14 +90,14 @@ static void pause_engine(struct core *core, struct engine *engine, const struct 
         give_time(core, engine, (int64_t)in->bound_ms);
     }
     engine_persist(core, engine);
-    policy_changed(core, engine);
+    versions_changed(core, engine);
 }
 
 static void resume_engine(struct core *core, struct engine *engine)
 {
     set_paused(core, engine, slice_of(NULL, 0));
     engine_persist(core, engine);
-    policy_changed(core, engine);
+    versions_changed(core, engine);
     engine_note(core, engine, ENGINE_READY);
 }
 
@@ -112,7 +112,7 @@ static uint64_t still_to_come(const struct core *core, const struct engine *engi
     return count;
 }
 
-int64_t policy_due(const struct core *core)
+int64_t versions_due(const struct core *core)
 {
     const struct engine *engine;
     int64_t due_ms = INT64_MAX;
@@ -123,7 +123,7 @@ int64_t policy_due(const struct core *core)
     return due_ms;
 }
 
-void policy_tick(struct core *core)
+void versions_tick(struct core *core)
 {
     struct engine *engine;
     if (core->paused_count)
@@ -136,7 +136,7 @@ void policy_tick(struct core *core)
 
 /* ---- life --------------------------------------------------------------------------- */
 
-void policy_reset(struct core *core, struct engine *engine)
+void versions_reset(struct core *core, struct engine *engine)
 {
     bool was_said = engine->version[0] || engine_is_paused(engine) || engine->credentials[0];
     engine->credentials[0] = '\0';
@@ -144,7 +144,7 @@ void policy_reset(struct core *core, struct engine *engine)
     engine->version[0] = '\0';
     engine->version_number = 0;
     if (was_said)
-        policy_changed(core, engine);
+        versions_changed(core, engine);
 }
 
 /* If that is what it serves. */
@@ -156,7 +156,7 @@ static void note_newest(struct core *core, const struct engine *engine)
     memcpy(core->newest_version, engine->version, sizeof(core->newest_version));
 }
 
-void policy_restore(struct core *core, struct engine *engine, const struct core_engine *row)
+void versions_restore(struct core *core, struct engine *engine, const struct core_engine *row)
 {
     int64_t left_ms = (int64_t)row->paused_until_ms - core_clock_ms(core);
     snprintf(engine->version, sizeof(engine->version), "%.*s", SLICE_ARG(row->version));
@@ -168,7 +168,7 @@ void policy_restore(struct core *core, struct engine *engine, const struct core_
                                         : left_ms > PAUSE_MAX_MS ? PAUSE_MAX_MS
                                                                  : left_ms); /* the clock may have been stepped */
     if (engine->version[0] || engine_is_paused(engine) || engine->credentials[0])
-        policy_changed(core, engine);
+        versions_changed(core, engine);
 }
 
 /* ---- policy.set, policy.pause, policy.resume ----------------------------------------- */
@@ -220,7 +220,7 @@ static uint64_t act_set(struct core *core, struct engine *engine, const void *me
     snprintf(engine->version, sizeof(engine->version), "%.*s", SLICE_ARG(in->version));
     note_newest(core, engine);
     engine_persist(core, engine);
-    policy_changed(core, engine);
+    versions_changed(core, engine);
     return 1;
 }
 
@@ -283,7 +283,7 @@ void handle_policy_resume(struct core *core, const struct call *call)
         send_done(core, call, sum);
 }
 
-const char *policy_check(const struct core *core)
+const char *versions_check(const struct core *core)
 {
     const struct engine *engine;
     size_t paused = 0;

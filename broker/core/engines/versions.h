@@ -1,25 +1,25 @@
 /*
- * core/engines/policy.h - policy versions of engines, and their pauses.
+ * core/engines/versions.h - policy versions of engines, and their pauses.
  */
-#ifndef SLUICE_BROKER_CORE_ENGINES_POLICY_H
-#define SLUICE_BROKER_CORE_ENGINES_POLICY_H
+#ifndef SLUICE_BROKER_CORE_ENGINES_VERSIONS_H
+#define SLUICE_BROKER_CORE_ENGINES_VERSIONS_H
 
 #include "broker/core/engines/engines.h"
 
 struct call;
 
 /* What the engine serves, whether it may be called and with which credentials, to every worker that calls engines. */
-void policy_changed(struct core *core, struct engine *engine);
+void versions_changed(struct core *core, struct engine *engine);
 /* The worker has not heard of what changed since `heard`. */
-void policy_tell(struct core *core, const struct worker *worker, uint64_t heard);
-void policy_restore(struct core *core, struct engine *engine, const struct core_engine *row);
+void versions_tell(struct core *core, const struct worker *worker, uint64_t heard);
+void versions_restore(struct core *core, struct engine *engine, const struct core_engine *row);
 /* Nothing is known of its policy and its credentials any more, and it is not paused. */
-void policy_reset(struct core *core, struct engine *engine);
+void versions_reset(struct core *core, struct engine *engine);
 /* When the first pause ends; INT64_MAX: there is none. */
-int64_t policy_due(const struct core *core);
-void policy_tick(struct core *core);
+int64_t versions_due(const struct core *core);
+void versions_tick(struct core *core);
 /* For core_check: NULL, or what is broken. */
-const char *policy_check(const struct core *core);
+const char *versions_check(const struct core *core);
 
 void handle_policy_set(struct core *core, const struct call *call);
 void handle_policy_pause(struct core *core, const struct call *call);

@@ -6,7 +6,7 @@
 #include "broker/core/engines/engines.h"
 #include "broker/core/engines/probes.h"
 #include "broker/core/engines/load_sums.h"
-#include "broker/core/engines/policy.h"
+#include "broker/core/engines/versions.h"
 #include "broker/core/needs/offers.h"
 #include "broker/core/queue/failures.h"
 #include "broker/core/queue/fencing_tokens.h"
@@ -359,7 +359,7 @@ void handle_worker_beat(struct core *core, const struct call *call)
         return;
     }
     worker->heard = in->has_engines && in->engines <= core->engine_states ? in->engines : 0;
-    policy_tell(core, worker, worker->heard);
+    versions_tell(core, worker, worker->heard);
     probes_ask(core, worker);
     reconcile(core, worker, in);
     worker_refresh(core, worker);
@@ -388,7 +388,7 @@ void worker_lane_waits(struct core *core, struct worker *worker, struct slice wh
     worker->unreached = why.len ? core_strdup(core, why) : NULL;
     if (waited && !worker->unreached) {
         say_hello(core, worker);
-        policy_tell(core, worker, 0);
+        versions_tell(core, worker, 0);
     }
     worker_refresh(core, worker);
 }

@@ -28,7 +28,7 @@ FLOORS = [
     ("state", "state/state engines/identity engines/load_sums queue/free_workers needs/offers needs/needs needs/lines needs/missing workers/stall queue/fair_queue status/stages"),
     ("effects", "state/effects"),
     ("records", "streams/streams streams/quotas clients/admission streams/retention engines/breaker engines/engines engines/images engines/blame "
-                "engines/probes engines/placing engines/policies engines/policy queue/fencing_tokens queue/history "
+                "engines/probes engines/placing engines/policies engines/versions queue/fencing_tokens queue/history "
                 "queue/job_progress "
                 "workers/lost_workers workers/worker_ids streams/owners"),
     ("places", "queue/jobs"),
