@@ -17,6 +17,7 @@
 
 enum {
     STALLED_MS = 1000,            /* so late the broker itself stood still */
+    GOODBYE_MS = 500,             /* so long at most a lane that broke waits for what its worker sent before */
     INBOUND_MAX = 512,            /* messages of one cycle, half of them of each socket ... */
     INBOUND_BYTES_MAX = 16 << 20, /* ... and their bytes, beyond the last */
     EFFECTS_MAX = 1 << 18,        /* ... and what they may cause, beyond the last */
@@ -47,6 +48,7 @@ struct io {
     struct auth auth;
     struct conn_limit *conns;
     bool is_drained[CONN_LIMIT_SOCKETS]; /* nothing was left to read, in this cycle */
+    int64_t broken_since_ms;             /* of lanes that broke and the core has not heard of; 0: there are none */
     struct lanes *lanes;
     struct feed *feed;
     void *context, *front, *sink;

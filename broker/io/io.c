@@ -141,11 +141,27 @@ static void take_signals(struct io *io)
     }
 }
 
+/*
+ * Lanes were heard before SINK was read: what a worker sent before its lane ended has then come, and once all of that was
+ * handled it is known whether the worker had left. A SINK that is never read to its end puts that off no longer than GOODBYE_MS.
+ */
+static bool has_heard_goodbyes(struct io *io, int64_t now_ms)
+{
+    if (!lanes_have_broken(io->lanes))
+        io->broken_since_ms = 0;
+    else if (!io->broken_since_ms)
+        io->broken_since_ms = now_ms;
+    return (io->is_drained[PLACE_SINK] && !turns_count(io->turns[PLACE_SINK])) ||
+           now_ms - io->broken_since_ms >= GOODBYE_MS;
+}
+
 static void take_broken_lanes(struct io *io, int64_t now_ms)
 {
     char worker[LANE_NAME_SIZE];
     const char *why;
-    while (lanes_take_broken(io->lanes, now_ms, worker, &why)) {
+    if (!has_heard_goodbyes(io, now_ms))
+        return;
+    while (lanes_take_broken(io->lanes, worker, &why)) {
         if (core_lane_broke(io->core, now_ms, slice_from_str(worker)))
             log_event(LOG_WARN, "broker.lane-broke", "worker=%s why=\"%s\" action=jobs-requeued", worker, why);
         else
@@ -204,9 +220,10 @@ static int cycle(struct io *io, struct fail *fail)
 {
     int64_t now_ms = clock_ms(), wall_ms = clock_wall_ms();
     notice_stall(io, now_ms);
-    take_broken_lanes(io, now_ms);
+    lanes_hear(io->lanes, now_ms);
     take_lane_news(io, now_ms);
     io_take_in(io, now_ms, wall_ms);
+    take_broken_lanes(io, now_ms);
     io->is_drained[PLACE_FEED] = feed_take(io->feed, io->core, io->conns, now_ms);
     conn_limit_take(io->conns, io->is_drained, now_ms);
     io->due_ms = core_tick(io->core, now_ms, wall_ms);

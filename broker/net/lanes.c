@@ -465,12 +465,16 @@ static const char *why_broken(const struct lane *lane)
     }
 }
 
-bool lanes_take_broken(struct lanes *lanes, int64_t now_ms, char ret_worker[LANE_NAME_SIZE], const char **ret_why)
+void lanes_hear(struct lanes *lanes, int64_t now_ms)
 {
-    if (zlistx_size(lanes->broken) == 0) {
-        hear_all(lanes, now_ms);
-        lose_patience(lanes, now_ms);
-    }
+    hear_all(lanes, now_ms);
+    lose_patience(lanes, now_ms);
+}
+
+bool lanes_have_broken(const struct lanes *lanes) { return zlistx_size(lanes->broken) > 0; }
+
+bool lanes_take_broken(struct lanes *lanes, char ret_worker[LANE_NAME_SIZE], const char **ret_why)
+{
     char *worker;
     while ((worker = zlistx_detach(lanes->broken, NULL))) {
         const struct lane *lane = zhashx_lookup(lanes->all, worker);

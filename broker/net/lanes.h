@@ -36,7 +36,7 @@ enum {
 struct lanes *lanes_create(void *context, const struct auth *auth, struct lane_rules rules);
 void lanes_destroy(struct lanes **lanes);
 
-/* Readable (for poll) when lanes_take_broken may have news. */
+/* Readable (for poll) when lanes_hear may find news. */
 int lanes_fd(const struct lanes *lanes);
 
 /* Whether a lane to there would be opened, as far as that is known without looking: 0, or why not. */
@@ -61,7 +61,11 @@ struct lane_news {
 };
 bool lanes_take_news(struct lanes *lanes, struct lane_news *ret);
 
+/* Finds out what became of connections since: for lanes_take_news and lanes_take_broken. */
+void lanes_hear(struct lanes *lanes, int64_t now_ms);
+bool lanes_have_broken(const struct lanes *lanes);
+
 /* The next worker whose lane broke; false when there is none. `why` is for the log. */
-bool lanes_take_broken(struct lanes *lanes, int64_t now_ms, char ret_worker[LANE_NAME_SIZE], const char **ret_why);
+bool lanes_take_broken(struct lanes *lanes, char ret_worker[LANE_NAME_SIZE], const char **ret_why);
 
 #endif

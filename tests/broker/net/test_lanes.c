@@ -61,6 +61,12 @@ static void open_lane(struct place *place)
                      0);
 }
 
+static bool take_broken(struct place *place, int64_t now_ms, char ret_worker[LANE_NAME_SIZE], const char **ret_why)
+{
+    lanes_hear(place->lanes, now_ms);
+    return lanes_take_broken(place->lanes, ret_worker, ret_why);
+}
+
 static int send_number(struct place *place, uint32_t number, size_t size)
 {
     zmq_msg_t frame;
@@ -88,10 +94,10 @@ static void assert_told_as_full(struct place *place)
 {
     char worker[LANE_NAME_SIZE];
     const char *why;
-    assert_true(lanes_take_broken(place->lanes, clock_ms(), worker, &why));
+    assert_true(take_broken(place, clock_ms(), worker, &why));
     assert_string_equal(worker, "w");
     assert_non_null(strstr(why, "nobody can be reading it"));
-    assert_false(lanes_take_broken(place->lanes, clock_ms(), worker, &why));
+    assert_false(take_broken(place, clock_ms(), worker, &why));
 }
 
 static void what_a_lane_has_room_for_is_kept_until_it_is_connected_and_read(void **state)
@@ -111,7 +117,7 @@ static void what_a_lane_has_room_for_is_kept_until_it_is_connected_and_read(void
         assert_int_equal(number, i);
     }
     assert_int_equal(send_number(place, ROOM, 300), 0);
-    assert_false(lanes_take_broken(place->lanes, clock_ms(), worker, &why));
+    assert_false(take_broken(place, clock_ms(), worker, &why));
 }
 
 /* The news of the one worker, as of that time; NULL: there is none. */
@@ -120,7 +126,7 @@ static const char *news_at(struct place *place, int64_t now_ms)
     static struct lane_news news;
     char worker[LANE_NAME_SIZE];
     const char *why;
-    assert_false(lanes_take_broken(place->lanes, now_ms, worker, &why));
+    assert_false(take_broken(place, now_ms, worker, &why));
     if (!lanes_take_news(place->lanes, &news))
         return NULL;
     assert_string_equal(news.worker, "w");
@@ -198,7 +204,7 @@ static void a_lane_that_was_full_is_as_new_when_it_is_opened_again(void **state)
     open_lane(place);
     fill(place);
     open_lane(place); /* before anybody asked what broke */
-    assert_false(lanes_take_broken(place->lanes, clock_ms(), worker, &why));
+    assert_false(take_broken(place, clock_ms(), worker, &why));
     assert_int_equal(send_number(place, 4711, 300), 0);
     while (number != 4711) /* after what the kernel had of the old one */
         assert_true(zmq_recv(place->pull, &number, sizeof(number), 0) > 0);
