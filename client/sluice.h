@@ -47,8 +47,8 @@ struct sluice_client *sluice_connect(const char *url);
 void sluice_close(struct sluice_client **client);
 /*
  * Proves to the broker who this is, with a file from `sluice keys add`. Default: $SLUICE_KEY, if
- * set. NULL: no key. -EBUSY: after the first request, and all stays as it was; -EACCES: others can read the file; -EINVAL: it is no
- * trainer's or admin's key. A broker that refuses the key, or wants one, shows as -EACCES from
+ * set. NULL: no key. -EBUSY: after the first request, and all stays as it was; -EACCES: others can read the file;
+ * -EINVAL: it is no trainer's or admin's key. A broker that refuses the key, or wants one, shows as -EACCES from
  * requests, after their timeout.
  */
 int sluice_set_key(struct sluice_client *client, const char *path);
@@ -82,8 +82,8 @@ int sluice_submit(struct sluice_client *client, const char *group, const char *s
 /*
  * The same for many groups at once, which is much faster than one after the other. Each group's
  * own `result` is as above; the return value is 0 when every result is 0, else the first that is
- * not, with its sentence; -EAGAIN only when no other failed for good. Those that were not reached have -ECANCELED: submit all of them again,
- * nothing is submitted twice. A struct that is all zeros but for the first four members is a
+ * not, with its sentence; -EAGAIN only when no other failed for good. Those that were not reached have -ECANCELED:
+ * submit all of them again, nothing is submitted twice. A struct that is all zeros but for the first four members is a
  * group as sluice_submit makes it.
  *
  * Within a stream, rollouts of a higher priority, 0 to 9, are handed out first; without one it is
@@ -317,8 +317,8 @@ int sluice_policy_set(struct sluice_client *client, const char *version, const c
  * The engine (NULL: each that is registered) is called no more. calls: what becomes of calls in flight,
  * "finish", "abort" (they are made again after the pause) or "hold" (they stay open: for engines that
  * stop and go on by themselves). 0 once nothing is in flight, but for held ones, and every worker
- * knows. -ETIMEDOUT: it was not so within wait_ms, and the pause was taken back. It ends by itself after bound_ms (1,000 to
- * 3,600,000), whatever becomes of this process or the broker. Rollouts lose no time by it.
+ * knows. -ETIMEDOUT: it was not so within wait_ms, and the pause was taken back. It ends by itself after bound_ms
+ * (1,000 to 3,600,000), whatever becomes of this process or the broker. Rollouts lose no time by it.
  */
 int sluice_policy_pause(struct sluice_client *client, const char *calls, const char *engine, uint64_t bound_ms,
                         int64_t wait_ms);

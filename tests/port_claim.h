@@ -27,7 +27,8 @@ static inline bool port_claim(int port)
     return false;
 }
 
-/* The first of `count` neighbouring ports, below those that workers and the system hand out; what else listens there is not asked. */
+/* The first of `count` neighbouring ports, below those that workers and the system hand out; what else listens there is
+ * not asked. */
 static inline int ports_claim(int count)
 {
     for (;;) {

@@ -1,11 +1,12 @@
 /*
- * An engine for bench/nodes/nodes.py: llama.cpp's HTTP interface, whose calls take as long as tokens drawn from a distribution
- * would. One thread; the answers wait in an agenda.
+ * An engine for bench/nodes/nodes.py: llama.cpp's HTTP interface, whose calls take as long as tokens drawn from a
+ * distribution would. One thread; the answers wait in an agenda.
  *
  *   bench_nodes_engine PORT ADDRESS TOKENS_PER_S TURNS TURNS TOKENS TOKENS TOOL_MS TOOL_MS SEED
  *
- * Turns, tokens and tools are uniform between the two. A reply is a bash block that sleeps as long as a tool would work; the last one of a
- * rollout ends it, at a turn drawn from how many there were so far. Ids 0 to 255 are bytes. Prints "ready" when it listens.
+ * Turns, tokens and tools are uniform between the two. A reply is a bash block that sleeps as long as a tool would
+ * work; the last one of a rollout ends it, at a turn drawn from how many there were so far. Ids 0 to 255 are bytes.
+ * Prints "ready" when it listens.
  */
 #include <arpa/inet.h>
 #include <errno.h>

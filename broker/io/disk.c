@@ -1,4 +1,5 @@
-/* Once a second, and as much is taken: is there space on the ledger's disk, and are its files where they were? Once a minute: what time it is. */
+/* Once a second, and as much is taken: is there space on the ledger's disk, and are its files where they were? Once a
+ * minute: what time it is. */
 #include "broker/io/inner.h"
 
 #include <errno.h>

@@ -269,8 +269,9 @@ static bool read_round(struct io *io, struct turns *turns, void *socket, bool is
 /* ---- a cycle's part ---------------------------------------------------------------------------
  *
  * A cycle ends when its messages have cost as much as a cycle may, or before a message of somebody whose last one took
- * longer than that, so that answers are sent first; the next one begins with whose turn it is (turns.h). So nobody waits
- * for more than a few messages of each other peer, and each message has a bound (TASK_VALUES_MAX, RANGE_BYTES_MAX).
+ * longer than that, so that answers are sent first; the next one begins with whose turn it is (turns.h). So nobody
+ * waits for more than a few messages of each other peer, and each message has a bound (TASK_VALUES_MAX,
+ * RANGE_BYTES_MAX).
  */
 
 struct part {

@@ -142,8 +142,9 @@ static void take_signals(struct io *io)
 }
 
 /*
- * Lanes were heard before SINK was read: what a worker sent before its lane ended has then come, and once all of that was
- * handled it is known whether the worker had left. A SINK that is never read to its end puts that off no longer than GOODBYE_MS.
+ * Lanes were heard before SINK was read: what a worker sent before its lane ended has then come, and once all of that
+ * was handled it is known whether the worker had left. A SINK that is never read to its end puts that off no longer
+ * than GOODBYE_MS.
  */
 static bool has_heard_goodbyes(struct io *io, int64_t now_ms)
 {

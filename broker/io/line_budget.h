@@ -1,6 +1,6 @@
 /*
- * line_budget.h - how many lines the log takes of events that may come by the million: LINES_AT_ONCE, and one more every
- * LINE_EVERY_MS. Those without one are counted, and told of by the next line. Pure.
+ * line_budget.h - how many lines the log takes of events that may come by the million: LINES_AT_ONCE, and one more
+ * every LINE_EVERY_MS. Those without one are counted, and told of by the next line. Pure.
  */
 #ifndef SLUICE_BROKER_IO_LINE_BUDGET_H
 #define SLUICE_BROKER_IO_LINE_BUDGET_H

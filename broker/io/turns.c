@@ -148,8 +148,8 @@ static void end_waiting(struct turns *turns, struct peer *peer)
 }
 
 /*
- * A round ends when a connection comes a second time. Where that is the only one of its peer, it counts as its message of
- * the next round: it gives one in each.
+ * A round ends when a connection comes a second time. Where that is the only one of its peer, it counts as its message
+ * of the next round: it gives one in each.
  */
 static void note_round(struct turns *turns, struct peer *peer, struct connection *connection)
 {
@@ -202,7 +202,8 @@ bool turns_add(struct turns *turns, struct slice name, int fd, struct turn_inbou
 
 /* ---- taking ----------------------------------------------------------------------------------- */
 
-/* Accounts of those of whom nothing waits, once they do not matter: they are where the least is, or nothing waits at all. */
+/* Accounts of those of whom nothing waits, once they do not matter: they are where the least is, or nothing waits at
+ * all. */
 static void forget_idle(struct turns *turns)
 {
     struct peer *peer;

@@ -8,9 +8,9 @@
  * where the least is: nobody saves up. When nothing waits, all accounts begin anew.
  *
  * What waits has a bound for each peer. Where one has come half as far, rounds are ROUND_US apart: so a peer whose
- * connections' messages, one of each, are handled within that time, or that has only one connection, is only waited for.
- * What comes beyond the bound is for whoever reads to refuse. There is a bound for all of them, beyond which nothing is
- * read. A peer has a name, which who reads chooses; no clock and no socket is known here.
+ * connections' messages, one of each, are handled within that time, or that has only one connection, is only waited
+ * for. What comes beyond the bound is for whoever reads to refuse. There is a bound for all of them, beyond which
+ * nothing is read. A peer has a name, which who reads chooses; no clock and no socket is known here.
  */
 #ifndef SLUICE_BROKER_IO_TURNS_H
 #define SLUICE_BROKER_IO_TURNS_H

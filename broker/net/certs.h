@@ -7,10 +7,10 @@
  *     DIR/trusted/admin/NAME.pub
  *
  * A file there is what makes somebody known; removing it is what makes them unknown. The directories
- * are looked at again a moment after they changed, and each file once a second (with many of them, less often): one that is
- * written in place counts as it is now. A file that says another role or name than its
- * place does, or whose key stands elsewhere too, counts for nothing and is logged. A directory that
- * cannot be read, for another reason than that it is not there, leaves its role as it was.
+ * are looked at again a moment after they changed, and each file once a second (with many of them, less often): one
+ * that is written in place counts as it is now. A file that says another role or name than its place does, or whose key
+ * stands elsewhere too, counts for nothing and is logged. A directory that cannot be read, for another reason than that
+ * it is not there, leaves its role as it was.
  *
  * All calls may be made from any thread.
  */

@@ -5,8 +5,8 @@
  * nor a high-water mark counts them: two bytes of an empty frame on the wire cost 64 of memory, faster than anybody
  * who looks now and then could notice. So accept and recv of this program stand before the C library's. They follow
  * the frames of each connection that came in by a listening socket, while libzmq reads them, and end it where a message
- * has more than MULTIPART_MAX frames, or those before its last hold MULTIPART_BYTES_MAX, or the peer speaks a ZMTP older than 3. Fewer are let through, to be refused
- * in words.
+ * has more than MULTIPART_MAX frames, or those before its last hold MULTIPART_BYTES_MAX, or the peer speaks a ZMTP
+ * older than 3. Fewer are let through, to be refused in words.
  *
  * Those that the broker makes itself, its lanes, are followed once multipart_follow_own was called, but for what a
  * thread connects to that has called multipart_pass_over: name services have protocols of their own.

@@ -8,7 +8,8 @@
  * the engine's tokens_per_s are shared equally by the calls that sample, at most call_tokens_per_s for each.
  *
  * It is measured from when as many rollouts have ended as there are run slots (at least 200) until half as
- * many again have (at least 600). Where less is queued than keeps the slots full until then it is all, start and end included.
+ * many again have (at least 600). Where less is queued than keeps the slots full until then it is all, start and end
+ * included.
  */
 #ifndef SLUICE_BROKER_SIMULATE_SIMULATE_H
 #define SLUICE_BROKER_SIMULATE_SIMULATE_H

@@ -23,7 +23,8 @@ struct python_call {
 bool python_add(struct python_call *call, const char *argument);
 /* Becomes it; returns an exit status, with a sentence said, only when it cannot. */
 int python_exec(const struct python_call *call);
-/* Starts it; what it prints is read from the stream, which the caller closes before python_end. NULL with a sentence said. */
+/* Starts it; what it prints is read from the stream, which the caller closes before python_end. NULL with a sentence
+ * said. */
 FILE *python_open(struct python_call *call);
 /* Awaits its end. False where it did not end with 0; what it said of that is on stderr. */
 bool python_end(struct python_call *call);

@@ -30,7 +30,8 @@ static bool add_line(struct tasks_file *tasks, const struct task_line *line)
     return true;
 }
 
-/* FILE:LINE: FIELD: REASON, where a sentence that begins with the field loses it; without FIELD where none is at fault. */
+/* FILE:LINE: FIELD: REASON, where a sentence that begins with the field loses it;
+ * without FIELD where none is at fault. */
 static void say_bad(struct tasks_file *tasks, size_t line, const struct refusal *no)
 {
     size_t len = strlen(no->field);

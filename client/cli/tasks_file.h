@@ -1,6 +1,6 @@
 /*
- * tasks_file.h - a file of tasks, one JSON object a line, or of one task alone that is written over several lines; read and
- * checked as a whole before anything is sent. Blank lines are passed over, and a byte order mark in front.
+ * tasks_file.h - a file of tasks, one JSON object a line, or of one task alone that is written over several lines; read
+ * and checked as a whole before anything is sent. Blank lines are passed over, and a byte order mark in front.
  */
 #ifndef SLUICE_CLIENT_CLI_TASKS_FILE_H
 #define SLUICE_CLIENT_CLI_TASKS_FILE_H

@@ -1,10 +1,12 @@
 /*
- * word_count.c - a handler in C: the tool word_count, and the evaluator brief, which gives 1 for an answer of at most 20
- * words and less for a longer one. It speaks lines of JSON on standard input and output, and needs a JSON library alone.
+ * word_count.c - a handler in C: the tool word_count, and the evaluator brief, which gives 1 for an answer of at most
+ * 20 words and less for a longer one. It speaks lines of JSON on standard input and output, and needs a JSON library
+ * alone.
  *
  *     cc word_count.c -ljansson -o word_count
  *     sluice up --llm URL --handler mine=json:./word_count
- *     {"task": "t", "prompt": "What is the sea?", "agent": {"kind": "tools", "tools": ["word_count"]}, "eval": {"kind": "brief"}}
+ *     {"task": "t", "prompt": "What is the sea?", "agent": {"kind": "tools", "tools": ["word_count"]},
+ *      "eval": {"kind": "brief"}}
  */
 #include <ctype.h>
 #include <jansson.h>

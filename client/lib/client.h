@@ -1,6 +1,6 @@
 /*
- * client.h - what the files of libsluice share: the client itself and its sentence. Whatever else they do includes this.
- * Public is only sluice.h.
+ * client.h - what the files of libsluice share: the client itself and its sentence. Whatever else they do includes
+ * this. Public is only sluice.h.
  */
 #ifndef SLUICE_CLIENT_LIB_CLIENT_H
 #define SLUICE_CLIENT_LIB_CLIENT_H

@@ -30,7 +30,8 @@ struct link {
 void link_init(struct link *link);
 void link_finish(struct link *link);
 
-/* A socket of the client's context, connected to url with its key, limits and keepalive; NULL with a sentence and errno. */
+/* A socket of the client's context, connected to url with its key, limits and keepalive; NULL with a sentence and
+ * errno. */
 void *link_socket(struct sluice_client *client, int type, const char *url);
 /* Opens and closes client->front. */
 int link_open_front(struct sluice_client *client);

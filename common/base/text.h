@@ -18,7 +18,8 @@ struct slice text_tail_slice(struct slice text, size_t max);
 /* Without the blanks and line ends at its end, or at both ends. */
 struct slice text_trim_right(struct slice text);
 struct slice text_trim(struct slice text);
-/* White space as Python's str has it, Unicode's: bytes of it that `text` begins with, or 0; and text without it at an end. */
+/* White space as Python's str has it, Unicode's: bytes of it that `text` begins with, or 0; and text without it at an
+ * end. */
 size_t text_space_at(struct slice text);
 struct slice text_strip_left(struct slice text);
 struct slice text_strip_right(struct slice text);

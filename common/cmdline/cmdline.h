@@ -1,8 +1,9 @@
 /*
  * cmdline.h - a program's command line, or that of one command of it, as a whole: its options (option.h) and its
  * arguments, what it says of itself, its exit statuses. All of this project's programs read theirs here, so all have
- * --help (-h), --version, and for other pages --help-markdown, --help-man and --help-completion (manual.h), take --name VALUE and --name=VALUE, options and arguments in any order
- * and only arguments after --, and refuse a wrong one in the same words with exit status 2:
+ * --help (-h), --version, and for other pages --help-markdown, --help-man and --help-completion (manual.h), take --name
+ * VALUE and --name=VALUE, options and arguments in any order and only arguments after --, and refuse a wrong one in the
+ * same words with exit status 2:
  *
  *     sluice-worker: --slots wants a number from 1 to 32768, not '0' (see sluice-worker --help)
  */

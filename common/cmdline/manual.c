@@ -7,7 +7,8 @@
 
 /* ---- man(7) ---------------------------------------------------------------------------------- */
 
-/* One character; a - is a minus, so that it can be copied, and what would be a request at a line's beginning is text. */
+/* One character; a - is a minus, so that it can be copied, and what would be a request at a
+ * line's beginning is text. */
 static void put_char(char c, bool begins_line, FILE *out)
 {
     if (begins_line && (c == '.' || c == '\''))

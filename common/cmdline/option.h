@@ -4,7 +4,8 @@
  *
  * Values go into a struct of the program's own, by offset. A FLAG is a bool, a TEXT a const char *, a LIST a struct
  * texts; the others are a uint64_t: a NUMBER, a DURATION in milliseconds (duration.h), a SIZE in bytes (size.h), a WORD
- * by its place among those of `value`, "full|process|none"; but a REAL, which is a double. Texts are borrowed from argv.
+ * by its place among those of `value`, "full|process|none"; but a REAL, which is a double. Texts are borrowed from
+ * argv.
  *
  * A table may be a .def file, whose rows are OPTION(KIND, name, value, "meaning", .field = ..., ...). Of one the struct
  * and the array are made:

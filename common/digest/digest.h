@@ -16,8 +16,8 @@ bool digest_of_file(int fd, char ret[DIGEST_SIZE]);
 /* Of bytes that come a piece at a time. NULL: the library failed. */
 struct digest *digest_begin(void);
 void digest_add(struct digest *digest, struct slice piece);
-/* For what is made of several things, so that no two lists of them are the same bytes: a text and its end (NULL: ""), a number, and
- * texts behind their number. */
+/* For what is made of several things, so that no two lists of them are the same bytes: a text and its end (NULL: ""), a
+ * number, and texts behind their number. */
 void digest_add_text(struct digest *digest, const char *text);
 void digest_add_number(struct digest *digest, uint64_t number);
 void digest_add_texts(struct digest *digest, char *const *texts, size_t count);

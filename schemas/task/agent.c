@@ -132,7 +132,8 @@ static bool settle_tools(struct task *task, struct refusal *no)
     return add_tools(task, standard, 1, no);
 }
 
-/* How calls are written and answered, which only an agent that makes them may be told; and what only a handler's may. */
+/* How calls are written and answered, which only an agent that makes them may be told;
+ * and what only a handler's may. */
 static bool settle_form(const struct task *task, struct refusal *no)
 {
     const bool is_handlers = !task_agent_is_built_in(task);

@@ -1,4 +1,5 @@
-/* eval.artifacts and eval.collect: what an evaluator is given of the agent's files, and what is run before they are taken. */
+/* eval.artifacts and eval.collect: what an evaluator is given of the agent's files, and what is run before they are
+ * taken. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /*
- * steps.h - a step of a task as a task of its own (docs/steps.md): what the step says itself, and else what the task says.
- * Who works on it, or judges it, sees such a task and needs to know nothing of steps.
+ * steps.h - a step of a task as a task of its own (docs/steps.md): what the step says itself, and else what the task
+ * says. Who works on it, or judges it, sees such a task and needs to know nothing of steps.
  *
- * It has the step's prompt, files, setup and solution, none of the task's own; the task's evaluator with the step's command,
- * variables and limits, and with the files of both, the step's last; and no steps.
+ * It has the step's prompt, files, setup and solution, none of the task's own; the task's evaluator with the step's
+ * command, variables and limits, and with the files of both, the step's last; and no steps.
  */
 #ifndef SLUICE_SCHEMAS_TASK_STEPS_H
 #define SLUICE_SCHEMAS_TASK_STEPS_H

@@ -4,7 +4,8 @@
 
 #include <jansson.h>
 
-/* Where the text of a string that begins at `at` ends: behind its second quote. No byte is looked at more than twice. */
+/* Where the text of a string that begins at `at` ends: behind its second quote.
+ * No byte is looked at more than twice. */
 static size_t end_of_string(struct slice json, size_t at)
 {
     const uint8_t *end = json.data + json.len, *from = json.data + at + 1, *quote = NULL, *escape;

@@ -4,7 +4,8 @@
 
 #include "common/base/slice.h"
 
-/* Of the JSON of one object that task_parse has taken: the text of the member's value, borrowed; empty: there is none. */
+/* Of the JSON of one object that task_parse has taken: the text of the member's value, borrowed; empty:
+ * there is none. */
 struct slice task_member(struct slice json, const char *name);
 
 #endif

@@ -15,7 +15,8 @@ enum task_viewer {
     TASK_VIEWER_AGENT      /* neither that nor more of `eval` than its kind; tools, too */
 };
 
-/* `json` is one that task_parse has taken. *ret is `json` itself where there is nothing to hide, else in `room`. False: out of memory. */
+/* `json` is one that task_parse has taken. *ret is `json` itself where there is nothing to hide, else in `room`. False:
+ * out of memory. */
 bool task_shown_to(enum task_viewer viewer, struct slice json, struct buffer *room, struct slice *ret);
 
 #endif

@@ -1,7 +1,8 @@
 /*
  * verdict.h - an evaluator's result: a reward or none, why in words, and what it is made of: named parts with
  * weights, metrics, and the results of single tests. All but reward and words cross the wire as the `verdict` field
- * of job.result and trajectory, a MessagePack map {parts, metrics, tests, sandbox} (trajectory.def, docs/trajectory.md).
+ * of job.result and trajectory, a MessagePack map {parts, metrics, tests, sandbox} (trajectory.def,
+ * docs/trajectory.md).
  *
  *     AUTO_VERDICT verdict = {0};
  *     verdict_add_part(&verdict, "correct", 1, 0.9, &no) && verdict_add_part(&verdict, "format", 0, 0.1, &no) &&
@@ -66,12 +67,13 @@ struct verdict {
 void verdict_finish(struct verdict *verdict);
 
 /*
- * What an agent or a tool noted while it worked, which the record keeps: a name again replaces its number. Refused as the
- * metrics of a verdict are, and as many may be there.
+ * What an agent or a tool noted while it worked, which the record keeps: a name again replaces its number. Refused as
+ * the metrics of a verdict are, and as many may be there.
  */
 bool record_note_metric(struct record *record, const char *name, double value, struct refusal *no);
 
-/* These refuse a name that is empty, too long, given twice, not UTF-8 or has a control character; and what is not finite. */
+/* These refuse a name that is empty, too long, given twice, not UTF-8 or has a control character; and what is not
+ * finite. */
 bool verdict_add_part(struct verdict *verdict, const char *name, double value, double weight, struct refusal *no);
 bool verdict_add_metric(struct verdict *verdict, const char *name, double value, struct refusal *no);
 /*
@@ -94,7 +96,8 @@ void verdict_say(struct verdict *verdict, const char *format, ...) __attribute__
 
 /* Whether there is more than a reward and words: else there is nothing to send. */
 bool verdict_has_details(const struct verdict *verdict);
-/* Parts, metrics and tests as bytes and back; both check. decode: the caller calls verdict_finish, also after a refusal. */
+/* Parts, metrics and tests as bytes and back; both check. decode: the caller calls verdict_finish, also after a
+ * refusal. */
 bool verdict_encode(const struct verdict *verdict, struct buffer *out, struct refusal *no);
 bool verdict_decode(struct slice bytes, struct verdict *ret, struct refusal *no);
 

@@ -29,7 +29,8 @@ static bool match_set(const char *set, char c, const char **end)
     return found != is_negated;
 }
 
-/* Where to go on when what follows a star does not match: behind it in the pattern, with one byte more of the text as its own. */
+/* Where to go on when what follows a star does not match: behind it in the pattern, with one byte more of the text as
+ * its own. */
 struct star {
     const char *pattern, *text; /* NULL: there was none */
 };
@@ -66,8 +67,9 @@ static const char *widen_dirs(struct star *dirs)
 }
 
 /*
- * Of two stars it is enough to widen the later one: what the earlier one would leave to it, it can take itself. But * takes no slash,
- * so that of a "**" before it is kept, too; and that, too, is the latest, as it begins where a name does. So nothing recurs.
+ * Of two stars it is enough to widen the later one: what the earlier one would leave to it, it can take itself. But *
+ * takes no slash, so that of a "**" before it is kept, too; and that, too, is the latest, as it begins where a name
+ * does. So nothing recurs.
  */
 static bool match(const char *pattern, const char *text, bool has_dirs)
 {

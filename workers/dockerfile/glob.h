@@ -1,7 +1,8 @@
 /*
- * dockerfile/glob.h - patterns of COPY, ADD and .dockerignore: *, ? and [a-z] within one name, \ before a character that is meant, as
- * Go's filepath.Match has them, and ** in a .dockerignore: any number of directories, or at the end all there is. Pure; the time of a
- * comparison goes by the product of the lengths, times that of the directories where there is a **.
+ * dockerfile/glob.h - patterns of COPY, ADD and .dockerignore: *, ? and [a-z] within one name, \ before a character
+ * that is meant, as Go's filepath.Match has them, and ** in a .dockerignore: any number of directories, or at the end
+ * all there is. Pure; the time of a comparison goes by the product of the lengths, times that of the directories where
+ * there is a **.
  */
 #ifndef SLUICE_WORKERS_DOCKERFILE_GLOB_H
 #define SLUICE_WORKERS_DOCKERFILE_GLOB_H
@@ -29,7 +30,8 @@ struct ignore {
 /* -E2BIG: of more patterns than that; or -ENOMEM. ignore_finish *ret in any case. */
 int ignore_parse(struct slice text, struct ignore *ret);
 void ignore_finish(struct ignore *ignore);
-/* Which pattern decides about `path`, when `above` decided about the directory that it lies in (IGNORE_NOTHING: none, or the top). */
+/* Which pattern decides about `path`, when `above` decided about the directory that it lies in (IGNORE_NOTHING: none,
+ * or the top). */
 int ignore_decide(const struct ignore *ignore, const char *path, int above);
 /* Whether it is left out by what decided. */
 bool ignore_names(const struct ignore *ignore, int decided);

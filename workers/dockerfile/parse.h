@@ -1,8 +1,8 @@
 /*
  * dockerfile/parse.h - the text of a Dockerfile as instructions: continued lines joined, comments and directives read,
- * heredocs taken, JSON forms told from shell forms. Pure: nothing is expanded or looked up here (stages.h does that), no
- * file is read. Form: docs.docker.com/reference/dockerfile. What cannot be read, and what is not done here, is refused by
- * its line, with what to do instead.
+ * heredocs taken, JSON forms told from shell forms. Pure: nothing is expanded or looked up here (stages.h does that),
+ * no file is read. Form: docs.docker.com/reference/dockerfile. What cannot be read, and what is not done here, is
+ * refused by its line, with what to do instead.
  */
 #ifndef SLUICE_WORKERS_DOCKERFILE_PARSE_H
 #define SLUICE_WORKERS_DOCKERFILE_PARSE_H

@@ -1,10 +1,12 @@
 /*
- * dockerfile/stages.h - what a Dockerfile asks for: of each stage that its target needs, what it stands on, the steps that change
- * files, each with the environment it runs in, and the environment that is left. Worked out from its text, the task's arguments
- * and what the base images say of themselves; no file is read or run. Refusals begin with the line.
+ * dockerfile/stages.h - what a Dockerfile asks for: of each stage that its target needs, what it stands on, the steps
+ * that change files, each with the environment it runs in, and the environment that is left. Worked out from its text,
+ * the task's arguments and what the base images say of themselves; no file is read or run. Refusals begin with the
+ * line.
  *
- * A stage without USER is root's, as Docker has it. LABEL, EXPOSE, VOLUME, STOPSIGNAL, HEALTHCHECK, CMD, ENTRYPOINT and MAINTAINER
- * are read and change nothing here. COPY and ADD accept --chown, --link and --parents=false; owners are the sandbox's user's.
+ * A stage without USER is root's, as Docker has it. LABEL, EXPOSE, VOLUME, STOPSIGNAL, HEALTHCHECK, CMD, ENTRYPOINT and
+ * MAINTAINER are read and change nothing here. COPY and ADD accept --chown, --link and --parents=false; owners are the
+ * sandbox's user's.
  */
 #ifndef SLUICE_WORKERS_DOCKERFILE_STAGES_H
 #define SLUICE_WORKERS_DOCKERFILE_STAGES_H

@@ -1,4 +1,5 @@
-/* dockerfile/steps.h - the instructions of one stage, one after the other: what each does to files and to the environment. */
+/* dockerfile/steps.h - the instructions of one stage, one after the other: what each does to files and to the
+ * environment. */
 #ifndef SLUICE_WORKERS_DOCKERFILE_STEPS_H
 #define SLUICE_WORKERS_DOCKERFILE_STEPS_H
 

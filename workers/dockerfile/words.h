@@ -1,6 +1,7 @@
 /*
- * dockerfile/words.h - words of an instruction: cut between blanks that no quote or escape holds, and expanded as Dockerfiles
- * have it: $NAME, ${NAME}, ${NAME:-word}, ${NAME-word}, ${NAME:+word}, ${NAME+word}; nothing within single quotes.
+ * dockerfile/words.h - words of an instruction: cut between blanks that no quote or escape holds, and expanded as
+ * Dockerfiles have it: $NAME, ${NAME}, ${NAME:-word}, ${NAME-word}, ${NAME:+word}, ${NAME+word}; nothing within single
+ * quotes.
  */
 #ifndef SLUICE_WORKERS_DOCKERFILE_WORDS_H
 #define SLUICE_WORKERS_DOCKERFILE_WORDS_H

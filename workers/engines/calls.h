@@ -42,8 +42,8 @@ bool engine_call_end(struct engine *engine, struct engine_call *call, int error,
 enum { ENGINE_PAUSE_MAX_MS = 10000 };
 
 /*
- * The act (identity.h; NULL: only who it is) until it succeeds, fails for good, or has failed ENGINE_TRIES times. When the fiber's time
- * runs out after failures, the failure is what is told, not the time: it was the engine's doing.
+ * The act (identity.h; NULL: only who it is) until it succeeds, fails for good, or has failed ENGINE_TRIES times. When
+ * the fiber's time runs out after failures, the failure is what is told, not the time: it was the engine's doing.
  */
 int engine_try(struct engine *engine, int (*act)(void *arg, struct fail *fail), void *arg, struct fail *fail);
 

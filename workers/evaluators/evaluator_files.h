@@ -1,6 +1,6 @@
 /*
- * evaluator_files.h - files between an evaluator and its sandbox: what it is given in /run/sluice, and what was left there or at
- * another path, by anybody: plain files, never through a link at the end, never more than is asked for.
+ * evaluator_files.h - files between an evaluator and its sandbox: what it is given in /run/sluice, and what was left
+ * there or at another path, by anybody: plain files, never through a link at the end, never more than is asked for.
  */
 #ifndef SLUICE_WORKERS_EVALUATORS_EVALUATOR_FILES_H
 #define SLUICE_WORKERS_EVALUATORS_EVALUATOR_FILES_H
@@ -12,11 +12,12 @@
 
 struct sandbox;
 
-/* Into one of the directories of /run/sluice (sandbox_commands_dir, sandbox_outputs_dir), where nothing of that name is. */
+/* Into one of the directories of /run/sluice (sandbox_commands_dir, sandbox_outputs_dir), where nothing of that name
+ * is. */
 int evaluator_file_give(int dir, const char *name, mode_t mode, struct slice content, struct fail *fail);
 /*
- * The file at `path`, to be read, or a negative errno: of those that blame_is_file_fault knows, what lies there is at fault; -EINVAL: it
- * is no plain file.
+ * The file at `path`, to be read, or a negative errno: of those that blame_is_file_fault knows, what lies there is at
+ * fault; -EINVAL: it is no plain file.
  */
 int evaluator_file_open(struct sandbox *sandbox, const char *path, off_t *ret_size, struct fail *fail);
 /* Appends `len` bytes from there on, or fewer where it ends. 0 or negative errno, of the node. */

@@ -1,7 +1,7 @@
 /*
- * exit_status.h - what the exit status of an evaluator means, where the task names no reward file: a reward, or that the
- * evaluator is broken. A status alone cannot tell a script that failed the agent from one that failed itself, so what it
- * wrote to its standard error last is looked at, too.
+ * exit_status.h - what the exit status of an evaluator means, where the task names no reward file: a reward, or that
+ * the evaluator is broken. A status alone cannot tell a script that failed the agent from one that failed itself, so
+ * what it wrote to its standard error last is looked at, too.
  */
 #ifndef SLUICE_WORKERS_EVALUATORS_EXIT_STATUS_H
 #define SLUICE_WORKERS_EVALUATORS_EXIT_STATUS_H

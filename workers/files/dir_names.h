@@ -9,7 +9,8 @@ struct dir_names {
     size_t count;
 };
 
-/* -E2BIG: more than `max`; or another negative errno, errno too. dir_names_finish *ret whatever it returned; `dir` stays the caller's. */
+/* -E2BIG: more than `max`; or another negative errno, errno too. dir_names_finish *ret whatever it returned; `dir`
+ * stays the caller's. */
 int dir_names_read(int dir, size_t max, struct dir_names *ret);
 void dir_names_finish(struct dir_names *names);
 

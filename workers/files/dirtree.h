@@ -28,7 +28,8 @@ enum { TREE_DEPTH_MAX = 300 };
  */
 char *dirtree_clean_path(const char *path);
 const char *dirtree_leaf(const char *clean); /* its last name */
-/* The path of `name` in `dir`, and that of the directory that `path`, which has a slash, is in; the caller frees them. NULL: no memory. */
+/* The path of `name` in `dir`, and that of the directory that `path`, which has a slash, is in; the caller frees them.
+ * NULL: no memory. */
 char *dirtree_join(const char *dir, const char *name);
 char *dirtree_parent(const char *path);
 /* As dirtree_join of paths below a root, which is "". */

@@ -1,13 +1,12 @@
 /*
- * dirtree_take.h - of a layer that others made, some places alone, moved into a tree of our own: the directories above them are
- * made anew, so that no mode, mark or link on the way comes with them. Blocking.
+ * dirtree_take.h - of a layer that others made, some places alone, moved into a tree of our own: the directories above
+ * them are made anew, so that no mode, mark or link on the way comes with them. Blocking.
  *
- * A place is a file or a directory; one that is a link, a FIFO or a whiteout, is not there, or has such a thing on its way, is
- * left where it is. What lies in a directory stays as the layer has it, but for
- *   what is excluded, of which nothing is taken, not even that it is gone;
- *   links that are absolute, or that go up beyond the place, or up again behind a name: these, and what is neither file,
- *   directory nor link, are whiteouts afterwards.
- * So nothing that is taken can lead to anything but what is taken, and what lies at these places below.
+ * A place is a file or a directory; one that is a link, a FIFO or a whiteout, is not there, or has such a thing on its
+ * way, is left where it is. What lies in a directory stays as the layer has it, but for what is excluded, of which
+ * nothing is taken, not even that it is gone; links that are absolute, or that go up beyond the place, or up again
+ * behind a name: these, and what is neither file, directory nor link, are whiteouts afterwards. So nothing that is
+ * taken can lead to anything but what is taken, and what lies at these places below.
  */
 #ifndef SLUICE_WORKERS_FILES_DIRTREE_TAKE_H
 #define SLUICE_WORKERS_FILES_DIRTREE_TAKE_H

@@ -23,7 +23,8 @@
 int locked_dir_hold(const char *path);
 /* Whether the open `dir` is what stands at `path`. */
 bool locked_dir_is_at(int dir, const char *path);
-/* Takes its name from it, whoever holds it, so that the next one is made anew. False: it was not what `path` leads to. */
+/* Takes its name from it, whoever holds it, so that the next one is made anew. False:
+ * it was not what `path` leads to. */
 bool locked_dir_set_aside(int dir, const char *path);
 /* Removes what nobody else holds, or goes on with removing it; `dir` is open and not locked by us, or alone by
  * us. False: it stays. */

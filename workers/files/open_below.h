@@ -1,6 +1,7 @@
 /*
- * open_below.h - paths opened below a directory, which nothing in them leads out of; with O_CLOEXEC. "" is the directory itself. A
- * rename anywhere on the machine may disturb the kernel at that (openat2(2), EAGAIN): then it is tried again.
+ * open_below.h - paths opened below a directory, which nothing in them leads out of; with O_CLOEXEC. "" is the
+ * directory itself. A rename anywhere on the machine may disturb the kernel at that (openat2(2), EAGAIN): then it is
+ * tried again.
  */
 #ifndef SLUICE_WORKERS_FILES_OPEN_BELOW_H
 #define SLUICE_WORKERS_FILES_OPEN_BELOW_H

@@ -1,9 +1,9 @@
 /*
- * images/config.h - what an image says of how its programs are to be run: environment variables, working directory, user.
- * It is read from the first that is there of
+ * images/config.h - what an image says of how its programs are to be run: environment variables, working directory,
+ * user. It is read from the first that is there of
  *
- *   <image>.config.json     beside it: an OCI image config ({"config": {"Env": [...], "WorkingDir": "...", "User": "..."}}),
- *                           which is what `skopeo inspect` prints of one
+ *   <image>.config.json     beside it: an OCI image config ({"config": {"Env": [...], "WorkingDir": "...",
+ *                           "User": "..."}}), which is what `skopeo inspect` prints of one
  *   <key>/config.json       of a prepared OCI image: the config of its layout
  *   /.singularity.d/env     in it, as Apptainer leaves there: lines `export NAME=VALUE` whose value needs no shell
  *
@@ -43,8 +43,8 @@ int image_config_parse(struct slice text, struct image_config *ret, struct fail 
 json_t *image_config_json(const struct image_config *config);
 
 /*
- * `name` is the image as an absolute path, `root` the directory that sandboxes stand on, `prepared` that of its key, or NULL.
- * An image that says nothing has an empty one. -EINVAL: what it says cannot be read. Blocking.
+ * `name` is the image as an absolute path, `root` the directory that sandboxes stand on, `prepared` that of its key, or
+ * NULL. An image that says nothing has an empty one. -EINVAL: what it says cannot be read. Blocking.
  */
 int image_config_load(const char *name, const char *root, const char *prepared, struct image_config *ret,
                       struct fail *fail);

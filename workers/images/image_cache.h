@@ -1,9 +1,9 @@
 /*
  * image_cache.h - prepared images of this node: <cache>/images/<key>/ with about.json, root/, the
- * directory that sandboxes stand on, and an index of it (tree_index.h). Made once, whoever asks: under <key>.lock, beside, and
- * renamed when whole, so that one that was killed leaves nothing that counts. Held, removed and
- * dated as locked_dir.h says. The least recently used that nobody holds go first, when the cache is
- * over its size or the disk too full for the next. Blocking; for a program of its own.
+ * directory that sandboxes stand on, and an index of it (tree_index.h). Made once, whoever asks: under <key>.lock,
+ * beside, and renamed when whole, so that one that was killed leaves nothing that counts. Held, removed and dated as
+ * locked_dir.h says. The least recently used that nobody holds go first, when the cache is over its size or the disk
+ * too full for the next. Blocking; for a program of its own.
  */
 #ifndef SLUICE_WORKERS_IMAGES_IMAGE_CACHE_H
 #define SLUICE_WORKERS_IMAGES_IMAGE_CACHE_H

@@ -35,13 +35,13 @@ struct image_hold {
 };
 
 /*
- * In a fiber. -EINVAL: the image is at fault (missing, damaged, refused, none that tasks may name), -ENOMEDIUM: it is there
- * and cannot be read; -ETIMEDOUT and -ECANCELED as awaits; else the node could not.
+ * In a fiber. -EINVAL: the image is at fault (missing, damaged, refused, none that tasks may name), -ENOMEDIUM: it is
+ * there and cannot be read; -ETIMEDOUT and -ECANCELED as awaits; else the node could not.
  */
 int images_hold(struct images *images, const char *name, struct image_hold *ret, struct fail *fail);
 /*
- * 0 when it is what was held, in the place where it was, and, if it was prepared, as it was then. Else -ENOMEDIUM, the image
- * is not there; or -ESTALE: nobody will stand on that copy again. Blocking; from any thread.
+ * 0 when it is what was held, in the place where it was, and, if it was prepared, as it was then. Else -ENOMEDIUM, the
+ * image is not there; or -ESTALE: nobody will stand on that copy again. Blocking; from any thread.
  */
 int image_hold_look(const struct image_hold *hold, struct fail *fail);
 /* NULL-safe inside: also for a zeroed one. */

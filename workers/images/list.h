@@ -1,7 +1,7 @@
 /*
- * images/list.h - which images tasks may name: "host", what is or lies in what the worker's operator listed (--images), and
- * what is prepared in the cache already. Never, whatever is listed, the host's root, its /etc and what the kernel shows,
- * nor what is the worker's own; nor what lies in one of those, nor a directory that holds one.
+ * images/list.h - which images tasks may name: "host", what is or lies in what the worker's operator listed (--images),
+ * and what is prepared in the cache already. Never, whatever is listed, the host's root, its /etc and what the kernel
+ * shows, nor what is the worker's own; nor what lies in one of those, nor a directory that holds one.
  *
  * Names are resolved before they are looked at, and what a sandbox stands on is what was looked at.
  */
@@ -27,7 +27,8 @@ int image_list_add(struct image_list *list, const char *path, struct fail *fail)
 /* The worker's own, a file or a directory; what is not there is passed over. */
 int image_list_keep(struct image_list *list, const char *path, struct fail *fail);
 int image_list_use_cache(struct image_list *list, const char *cache, struct fail *fail);
-/* Whether the worker's operator may list `real`, a real path, for tasks; `option` and `path` are what was given. -EINVAL. */
+/* Whether the worker's operator may list `real`, a real path, for tasks; `option` and `path` are what was given.
+ * -EINVAL. */
 int image_list_check(const struct image_list *list, const char *option, const char *path, const char *real,
                      struct fail *fail);
 /* Whether `real` is, holds or lies in what is the host's or the worker's own. */
@@ -35,8 +36,8 @@ bool image_list_is_own(const struct image_list *list, const char *real);
 void image_list_finish(struct image_list *list);
 
 /*
- * What a task's image leads to, the caller's to free; whether it is there and is an image, it does not say. -EINVAL: it may
- * not be named; -ENOMEDIUM: it may, perhaps, and cannot be read. Blocking: for offload.h.
+ * What a task's image leads to, the caller's to free; whether it is there and is an image, it does not say. -EINVAL: it
+ * may not be named; -ENOMEDIUM: it may, perhaps, and cannot be read. Blocking: for offload.h.
  */
 int image_list_find(const struct image_list *list, const char *name, char **ret, struct fail *fail);
 

@@ -1,6 +1,7 @@
 /*
  * images/names.h - what a Dockerfile calls an image, such as ubuntu:24.04: the path that the worker's operator gave it
- * (--image-name NAME=PATH), else a file or directory of that name in a directory of images (--images): NAME as it is, or with
+ * (--image-name NAME=PATH), else a file or directory of that name in a directory of images (--images): NAME as it is,
+ * or with
  * "/" and ":" as "_", with .sif behind it or not. docker.io/, library/ and :latest may be left out.
  */
 #ifndef SLUICE_WORKERS_IMAGES_NAMES_H

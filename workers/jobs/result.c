@@ -39,7 +39,8 @@ static void put_shaping(struct msg_job_result *message, const struct job *job)
     message->has_filtered = message->filtered = result->filtered;
 }
 
-/* A broken evaluator's tests say what broke; its reward is none. False with a refusal: the verdict breaks its schema. */
+/* A broken evaluator's tests say what broke; its reward is none. False with a refusal:
+ * the verdict breaks its schema. */
 static bool put_verdict(struct msg_job_result *message, const struct job_result *result, struct buffer *bytes,
                         struct refusal *no)
 {

@@ -8,14 +8,14 @@
 #include "workers/jobs/job.h"
 
 /*
- * What is added to the reward of a rollout that sampled so many tokens: 0 up to max_tokens - buffer_tokens, then falling
- * by a straight line to -penalty at max_tokens, and -penalty beyond.
+ * What is added to the reward of a rollout that sampled so many tokens: 0 up to max_tokens - buffer_tokens, then
+ * falling by a straight line to -penalty at max_tokens, and -penalty beyond.
  */
 double shaping_penalty(const struct task_shaping *shaping, uint64_t sampled_tokens);
 
 /*
- * After the eval stage, whatever evaluated. Without a reward there is none afterwards either. Where the job does not say
- * how long the run was, nothing exact can be said: outcome infra.
+ * After the eval stage, whatever evaluated. Without a reward there is none afterwards either. Where the job does not
+ * say how long the run was, nothing exact can be said: outcome infra.
  */
 void shaping_apply(struct job *job);
 

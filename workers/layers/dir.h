@@ -44,8 +44,8 @@ int layer_dir_make(const char *cache, struct layer_dir *ret, struct fail *fail);
 /* What was made by hand is done: from here on it must stay so. Blocking. */
 int layer_dir_seal(const struct layer_dir *dir, struct fail *fail);
 /*
- * 0 when it is what was unpacked, or sealed, in the place where it was: else -ENODEV or -ESTALE, and nobody will stand on
- * it again. Blocking.
+ * 0 when it is what was unpacked, or sealed, in the place where it was: else -ENODEV or -ESTALE, and nobody will stand
+ * on it again. Blocking.
  */
 int layer_dir_look(const struct layer_dir *dir, struct fail *fail);
 #endif

@@ -263,7 +263,8 @@ static int make_below_cache(const struct options *options, const char *name, cha
     return *ret ? 0 : fail_memory(fail);
 }
 
-/* A certificate directory (`sluice keys init`) that its own key lies in has everybody's. NULL: there is none, or no memory. */
+/* A certificate directory (`sluice keys init`) that its own key lies in has everybody's. NULL: there is none, or no
+ * memory. */
 static char *find_keys(const char *key_path)
 {
     struct stat it;

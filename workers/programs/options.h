@@ -18,12 +18,13 @@ struct options {
     char *mount_point; /* an empty directory of the cache that every sandbox covers with its tmpfs */
 };
 
-/* -1 to go on, else the exit status to end with, after what was to be said. The caller calls options_finish in either case. */
+/* -1 to go on, else the exit status to end with, after what was to be said. The caller calls options_finish in either
+ * case. */
 int options_begin(int argc, char **argv, struct options *ret);
 void options_finish(struct options *options);
 
-/* Makes store, cache and mount point where they are missing; their paths become absolute. What else the worker was told of
- * files is made its own then: no sandbox shows them (masked_paths.h), and they are no images. */
+/* Makes store, cache and mount point where they are missing; their paths become absolute. What else the worker was told
+ * of files is made its own then: no sandbox shows them (masked_paths.h), and they are no images. */
 int options_make_directories(struct options *options, struct fail *fail);
 
 #endif

@@ -46,8 +46,8 @@ int http_request_with(struct http *http, const char *url, const char *header, co
                       struct http_reply *reply, struct fail *fail);
 
 /*
- * A line: what is asked over it goes over one connection, and over a new one in its place where that was closed. One request
- * at a time; closed before `http` is destroyed. NULL: out of memory.
+ * A line: what is asked over it goes over one connection, and over a new one in its place where that was closed. One
+ * request at a time; closed before `http` is destroyed. NULL: out of memory.
  */
 struct http_line;
 struct http_line *http_line_open(void);
@@ -69,7 +69,8 @@ void http_forget(struct http *http, const char *url, const char *body);
 
 /*
  * GETs off any fiber, within timeout_ms: `answered` is called on the loop's stack, with the reply, whose body it may
- * take, or why there is none (then `reply` is NULL). Not called if `http` is destroyed before. False when out of memory.
+ * take, or why there is none (then `reply` is NULL). Not called if `http` is destroyed before. False when out of
+ * memory.
  */
 typedef void (*http_answered)(void *arg, struct http_reply *reply, const struct fail *why);
 bool http_get_later(struct http *http, const char *url, size_t body_max, int64_t timeout_ms, http_answered answered,

@@ -16,7 +16,8 @@
     struct slice name(void);                                                                                           \
     struct slice name(void) { return slice_of(name##_begin, (size_t)(name##_end - name##_begin)); }
 
-/* The spawner's (spawner_main.c), and that of the first process of a container of the tier apptainer (apptainer_main.c). */
+/* The spawner's (spawner_main.c), and that of the first process of a container of the tier apptainer
+ * (apptainer_main.c). */
 struct slice spawner_program(void);
 struct slice apptainer_program(void);
 

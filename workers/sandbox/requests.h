@@ -20,9 +20,9 @@ int sandbox_write_file(struct sandbox *sandbox, const char *path, const void *da
                        struct fail *fail);
 
 /*
- * Copies a file, or what a directory holds, from outside to a path inside, as the copy service has it (init/services/copy.h):
- * `from` is open for reading, and nobody changes what it stands for meanwhile; `mode`: of all that is made, 0: as it is. 0 or
- * negative errno.
+ * Copies a file, or what a directory holds, from outside to a path inside, as the copy service has it
+ * (init/services/copy.h): `from` is open for reading, and nobody changes what it stands for meanwhile; `mode`: of all
+ * that is made, 0: as it is. 0 or negative errno.
  */
 int sandbox_copy_in(struct sandbox *sandbox, int from, const char *path, mode_t mode, struct fail *fail);
 
@@ -34,8 +34,8 @@ int sandbox_rename(struct sandbox *sandbox, const char *from, const char *to, st
 int sandbox_remove(struct sandbox *sandbox, const char *path, struct fail *fail);
 /*
  * So that something of ours can lie at `path`, whatever those inside left there and on the way: a directory is there
- * (made, if it is not, with its parents); a new and empty one is, or nothing is, in place of all that was. Negative errno
- * with a sentence.
+ * (made, if it is not, with its parents); a new and empty one is, or nothing is, in place of all that was. Negative
+ * errno with a sentence.
  */
 int sandbox_make_dir(struct sandbox *sandbox, const char *path, mode_t mode, struct fail *fail);
 int sandbox_remake_dir(struct sandbox *sandbox, const char *path, mode_t mode, struct fail *fail);

@@ -104,8 +104,8 @@ struct sandbox_output {
 /* Counts a command that has ended; sandbox_command does it itself, tools call it. */
 void sandbox_count_command(struct sandbox *sandbox, const struct sandbox_output *output, size_t output_max);
 
-/* How many files it came by that decide what runs in an evaluator's sandbox (schemas/trajectory/tamper.def), and the first of each
- * kind one after the other, from *at = 0; borrowed. */
+/* How many files it came by that decide what runs in an evaluator's sandbox (schemas/trajectory/tamper.def), and the
+ * first of each kind one after the other, from *at = 0; borrowed. */
 uint64_t sandbox_touched(const struct sandbox *sandbox);
 bool sandbox_next_touched(const struct sandbox *sandbox, size_t *at, const char **what, const char **path);
 

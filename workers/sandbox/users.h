@@ -15,9 +15,9 @@ struct user_entry {
 };
 
 /*
- * `text` is USER or USER:GROUP, each by name or number. Of the roots, directories with the uppermost first ("host": the host's
- * own), the first that has the file counts; no link leads out of it. A number that no line has is a user all the same,
- * whose group is of the same number. -EINVAL: there is none of that name. Blocking.
+ * `text` is USER or USER:GROUP, each by name or number. Of the roots, directories with the uppermost first ("host": the
+ * host's own), the first that has the file counts; no link leads out of it. A number that no line has is a user all the
+ * same, whose group is of the same number. -EINVAL: there is none of that name. Blocking.
  */
 int users_find(const char *const *roots, size_t count, const char *text, struct user_entry *ret, struct fail *fail);
 

@@ -13,7 +13,8 @@ void worker_report_migration(struct worker *worker, struct running_job *job);
 void worker_report_migrations_again(struct worker *worker);
 
 enum { PROGRESS_A_BEAT = 8 };
-/* How far jobs have come, of up to PROGRESS_A_BEAT of those that have; who waits for something first, the longest untold first. */
+/* How far jobs have come, of up to PROGRESS_A_BEAT of those that have; who waits for something first, the longest
+ * untold first. */
 void worker_send_progress(struct worker *worker);
 
 #endif

@@ -49,7 +49,8 @@ struct running_job *running_find(const struct running *running, struct slice job
 /* `bytes` (copied) are a job.start that decodes. False when out of memory: nothing happened. */
 bool running_start(struct running *running, struct slice bytes);
 void running_cancel(struct running *running, struct running_job *job);
-/* How many jobs it can hold now, of the slots it was given: less those that were cancelled 5 s ago and have not ended. */
+/* How many jobs it can hold now, of the slots it was given: less those that were cancelled 5
+ * s ago and have not ended. */
 uint64_t running_slots(const struct running *running, uint64_t given);
 
 /* Appends (job, token) of each, as jobs_append; false when out of memory. */

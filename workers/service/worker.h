@@ -69,8 +69,9 @@ const char *worker_get_id(const struct worker *worker);
 const char *worker_get_lane(const struct worker *worker);
 
 /*
- * How it came to an end: stopped by a signal or the broker; it can do no more work, as the spawner died; or the cache is
- * not what it was, all jobs were given back, and a new worker is to make one anew (worker_node_error says what happened).
+ * How it came to an end: stopped by a signal or the broker; it can do no more work, as the spawner died; or the cache
+ * is not what it was, all jobs were given back, and a new worker is to make one anew (worker_node_error says what
+ * happened).
  */
 enum worker_end { WORKER_STOPPED, WORKER_BROKEN, WORKER_TO_BEGIN_ANEW };
 enum worker_end worker_run(struct worker *worker);

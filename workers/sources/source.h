@@ -3,10 +3,10 @@
  * goes into a directory; copied as it is, or not at all.
  *
  * Kept are names, contents, permission bits, times and symbolic links, which are never followed and may point
- * anywhere: they mean what they mean inside. Owners are not kept, set-user-ID and set-group-ID bits are dropped. Refused
- * are devices, FIFOs and sockets; of a tar, absolute names, names with "..", and hard links to what is not in it; more
- * than SOURCE_ENTRIES_MAX entries, SOURCE_DEPTH_MAX levels or the limit's bytes; and what changes while it is read.
- * Blocking: for offload.h.
+ * anywhere: they mean what they mean inside. Owners are not kept, set-user-ID and set-group-ID bits are dropped.
+ * Refused are devices, FIFOs and sockets; of a tar, absolute names, names with "..", and hard links to what is not in
+ * it; more than SOURCE_ENTRIES_MAX entries, SOURCE_DEPTH_MAX levels or the limit's bytes; and what changes while it is
+ * read. Blocking: for offload.h.
  */
 #ifndef SLUICE_WORKERS_SOURCES_SOURCE_H
 #define SLUICE_WORKERS_SOURCES_SOURCE_H

@@ -1,6 +1,6 @@
 /*
- * tool.h - what a model can be given to work with: the contract of a tool. A tool is one file in this folder and one row of the table in tools.c; its row is what
- * the prompt shows, what a call is checked against, and docs/tools.md.
+ * tool.h - what a model can be given to work with: the contract of a tool. A tool is one file in this folder and one
+ * row of the table in tools.c; its row is what the prompt shows, what a call is checked against, and docs/tools.md.
  *
  * Whatever a model asks for, it gets an answer in words that help it (is_error says that it is a
  * refusal). A negative errno is the end of the rollout: the sandbox or the node failed, the fiber

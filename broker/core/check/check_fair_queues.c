@@ -1,6 +1,6 @@
 /*
- * The invariants of core/queue/fair_queue.c, core/streams/owners.c, core/streams/quotas.c and core/streams/retention.c: what
- * each stream and client says it has queued, leased and in use is counted again.
+ * The invariants of core/queue/fair_queue.c, core/streams/owners.c, core/streams/quotas.c and core/streams/retention.c:
+ * what each stream and client says it has queued, leased and in use is counted again.
  */
 #include "broker/core/check/check_fair_queues.h"
 #include "broker/core/state/state.h"

@@ -5,7 +5,8 @@
  * What an engine serves run workers tell (engine.load, job.result), as two digests: its identity. The first one
  * told is the policy's; an engine that tells another gets no runs, and those that are there begin again elsewhere.
  * A policy takes another identity once nothing holds it to the one it has: no other engine of it serves that, and no
- * live group of it has a run that was recorded with it (such a group is bound). So a bound group's identity is its policy's.
+ * live group of it has a run that was recorded with it (such a group is bound). So a bound group's identity is its
+ * policy's.
  *
  * A result that was sampled under another identity is never recorded, whatever engines said of themselves before.
  */

@@ -1,8 +1,8 @@
 /*
  * core/needs/lines.h - who waits for a worker that offers what it needs: jobs of PLACE_UNOFFERED.
  *
- * Clients take turns in a need, and in each client its streams; in a stream the higher priorities come first, and in one
- * priority who came first. So those that are queued again as slots become free are of all who wait for them.
+ * Clients take turns in a need, and in each client its streams; in a stream the higher priorities come first, and in
+ * one priority who came first. So those that are queued again as slots become free are of all who wait for them.
  */
 #ifndef SLUICE_BROKER_CORE_NEEDS_LINES_H
 #define SLUICE_BROKER_CORE_NEEDS_LINES_H

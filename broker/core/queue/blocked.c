@@ -1,6 +1,7 @@
 /*
- * Jobs that wait for an engine, an image or a worker that offers what they need, and how they are queued again: all, those of a policy or of an image, or one
- * by one while a breaker awaits its trial. What waits for an image that is set aside for good ends.
+ * Jobs that wait for an engine, an image or a worker that offers what they need, and how they are queued again: all,
+ * those of a policy or of an image, or one by one while a breaker awaits its trial. What waits for an image that is set
+ * aside for good ends.
  */
 #include "broker/core/queue/blocked.h"
 #include "broker/core/engines/breaker.h"

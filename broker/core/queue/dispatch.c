@@ -1,8 +1,8 @@
 /*
  * Who gets what. What is next in a stage (core/queue/fair_queue.h) goes to the worker with the
- * most free slots, of those that offer what it needs if it needs something of handlers; where there is none, it makes room
- * for what comes after it, until one of those has a slot again. A suspect runs alone: on an idle worker, or on one that is kept from new
- * work until it is idle, one a stage at a time.
+ * most free slots, of those that offer what it needs if it needs something of handlers; where there is none, it makes
+ * room for what comes after it, until one of those has a slot again. A suspect runs alone: on an idle worker, or on one
+ * that is kept from new work until it is idle, one a stage at a time.
  */
 #include "broker/core/queue/dispatch.h"
 #include "broker/core/engines/breaker.h"
@@ -95,7 +95,8 @@ static bool is_unoffered(const struct core *core, const struct job *job)
 /*
  * The first job of a place that can run; those that lack an engine or an image are blocked. While
  * every engine is full the runs wait as they are, so that turns and priorities stay what they are; where only those
- * of the job's policy are, it makes room for the jobs of others. So it does among evaluations, most of which need no engine.
+ * of the job's policy are, it makes room for the jobs of others. So it does among evaluations, most of which need no
+ * engine.
  */
 static struct job *next_startable(struct core *core, enum place place, enum stage stage)
 {

@@ -1,6 +1,6 @@
 /*
- * core/state/interface.h - what passes between the core and its I/O side: tasks and callers in, effects out, and rows of
- * the ledger both ways. How they do it: core.h.
+ * core/state/interface.h - what passes between the core and its I/O side: tasks and callers in, effects out, and rows
+ * of the ledger both ways. How they do it: core.h.
  */
 #ifndef SLUICE_BROKER_CORE_STATE_INTERFACE_H
 #define SLUICE_BROKER_CORE_STATE_INTERFACE_H
@@ -25,7 +25,8 @@ struct core_task {
     bool is_past;        /* of a submit: a group of its id was here and is no longer remembered ... */
     uint64_t past_hash;  /* ... whose task_hash was this */
     struct slice policy; /* whose engines it needs; empty: the usual one's */
-    /* What a stage needs a worker's handlers to offer: "agent:mine tool:look.up", sorted, blanks between; empty: nothing. */
+    /* What a stage needs a worker's handlers to offer: "agent:mine tool:look.up", sorted, blanks between; empty:
+     * nothing. */
     struct slice needs[STAGE_COUNT];
     bool reads_record;  /* its evaluator is given the run's record */
     struct slice judge; /* the policy whose engines its evaluator needs; empty: it needs none */

@@ -1,5 +1,6 @@
 /*
- * core/state/settings.h - what the core is told at its start. core/state/settings.def has the settings, their defaults and their bounds.
+ * core/state/settings.h - what the core is told at its start. core/state/settings.def has the settings, their defaults
+ * and their bounds.
  */
 #ifndef SLUICE_BROKER_CORE_STATE_SETTINGS_H
 #define SLUICE_BROKER_CORE_STATE_SETTINGS_H

@@ -1,6 +1,6 @@
 /*
- * core/streams/streams.h - streams, and the clients that own them. Both live as long as the core, but for streams that were
- * only ever asked for on FEED: they go with the last who listens.
+ * core/streams/streams.h - streams, and the clients that own them. Both live as long as the core, but for streams that
+ * were only ever asked for on FEED: they go with the last who listens.
  */
 #ifndef SLUICE_BROKER_CORE_STREAMS_STREAMS_H
 #define SLUICE_BROKER_CORE_STREAMS_STREAMS_H

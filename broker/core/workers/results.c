@@ -1,7 +1,7 @@
 /*
  * What a result does. The first good one of a job's stage, in the run at hand, wins, whichever dispatch it is
- * of, from the worker that the dispatch was issued to (core/queue/fencing_tokens.c); every one is acknowledged, so that its
- * worker forgets it.
+ * of, from the worker that the dispatch was issued to (core/queue/fencing_tokens.c); every one is acknowledged, so that
+ * its worker forgets it.
  */
 #include "broker/core/workers/results.h"
 #include "broker/core/engines/engines.h"
@@ -71,8 +71,8 @@ static void end_scored(struct core *core, struct job *job, const struct msg_job_
 }
 
 /*
- * It was evaluated in the agent's own sandbox, which is gone: nothing can be tried again, and the rollout ends. What the
- * agent left when its run was cut short is not known; a broken evaluator is the task's fault.
+ * It was evaluated in the agent's own sandbox, which is gone: nothing can be tried again, and the rollout ends. What
+ * the agent left when its run was cut short is not known; a broken evaluator is the task's fault.
  */
 static void end_evaluated(struct core *core, struct job *job, const struct msg_job_result *in)
 {

@@ -1,6 +1,7 @@
 /*
  * own_file.h - files that their owner alone may read (0600), whatever the umask and whatever
- * the directory lets others do, and that have no other name. SQLite gives a -wal, a -shm and a journal the mode of their file.
+ * the directory lets others do, and that have no other name. SQLite gives a -wal, a -shm and a journal the mode of
+ * their file.
  */
 #ifndef SLUICE_BROKER_LEDGER_FILES_OWN_FILE_H
 #define SLUICE_BROKER_LEDGER_FILES_OWN_FILE_H

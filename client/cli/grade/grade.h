@@ -1,8 +1,8 @@
 /*
- * grade.h - `sluice grade --task`: what an agent left, or a task's own solution, judged by the task's evaluator in a service
- * of this command's own (own_service.h). Files, each of which includes only those before it: grade_left.h (what was left,
- * as an oracle's solution), grade_jobs.h (what is graded), grade_rows.h and grade_read.h (out of which files), grade_print.h
- * (verdicts), grade_run.h (the service at work).
+ * grade.h - `sluice grade --task`: what an agent left, or a task's own solution, judged by the task's evaluator in a
+ * service of this command's own (own_service.h). Files, each of which includes only those before it: grade_left.h (what
+ * was left, as an oracle's solution), grade_jobs.h (what is graded), grade_rows.h and grade_read.h (out of which
+ * files), grade_print.h (verdicts), grade_run.h (the service at work).
  */
 #ifndef SLUICE_CLIENT_CLI_GRADE_GRADE_H
 #define SLUICE_CLIENT_CLI_GRADE_GRADE_H

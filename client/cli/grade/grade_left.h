@@ -1,6 +1,6 @@
 /*
- * grade_left.h - what an agent left behind: files and last words, its task's own solution, or nothing. A task is made one
- * whose agent leaves just that: the oracle, with it as the solution, which no evaluator is shown; or `none`.
+ * grade_left.h - what an agent left behind: files and last words, its task's own solution, or nothing. A task is made
+ * one whose agent leaves just that: the oracle, with it as the solution, which no evaluator is shown; or `none`.
  */
 #ifndef SLUICE_CLIENT_CLI_GRADE_GRADE_LEFT_H
 #define SLUICE_CLIENT_CLI_GRADE_GRADE_LEFT_H

@@ -5,8 +5,8 @@
 #include "client/cli/grade/grade_jobs.h"
 
 /*
- * False, with sentences said, where what is asked for cannot be: no such task, no engine for a judge. What is wrong with a
- * row is in its job.
+ * False, with sentences said, where what is asked for cannot be: no such task, no engine for a judge. What is wrong
+ * with a row is in its job.
  */
 bool grade_read(struct grade_jobs *jobs, const struct grade_options *options);
 

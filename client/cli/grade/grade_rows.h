@@ -1,6 +1,6 @@
 /*
- * grade_rows.h - rows of what agents left, a JSON object a line: "task", the id of a task of the file, which may be left out
- * where there is one alone; "files", as --files, or a list of such; "text", the last words.
+ * grade_rows.h - rows of what agents left, a JSON object a line: "task", the id of a task of the file, which may be
+ * left out where there is one alone; "files", as --files, or a list of such; "text", the last words.
  */
 #ifndef SLUICE_CLIENT_CLI_GRADE_GRADE_ROWS_H
 #define SLUICE_CLIENT_CLI_GRADE_GRADE_ROWS_H

@@ -4,7 +4,8 @@
 
 #include "client/cli/grade/grade_jobs.h"
 
-/* Prints the verdicts in the order of the jobs, each once it and all before it are there. The worst of their statuses. */
+/* Prints the verdicts in the order of the jobs, each once it and all before it are there.
+ * The worst of their statuses. */
 enum grade_status grade_run(struct grade_jobs *jobs);
 
 #endif

@@ -28,8 +28,8 @@ struct own_service {
 bool own_service_add(struct own_service *service, const char *option, const char *value);
 
 /*
- * Starts it and waits until all of it is ready. -EINTR: a signal came. On failure the sentence is the service's own where it
- * said one; own_service_stop is the caller's in any case.
+ * Starts it and waits until all of it is ready. -EINTR: a signal came. On failure the sentence is the service's own
+ * where it said one; own_service_stop is the caller's in any case.
  */
 int own_service_start(struct own_service *service, struct fail *fail);
 /* Whether it has ended by itself. */

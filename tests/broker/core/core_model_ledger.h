@@ -276,7 +276,8 @@ static inline void persist_early_cancel(struct model *model, const struct effect
     early_cancel->wall_ms = effect->early_cancel.clock_ms;
 }
 
-/* One failure more than the ledger knew of, within all budgets: beyond its own, a missing job is an infra outcome, too. */
+/* One failure more than the ledger knew of, within all budgets: beyond its own, a missing job is an infra outcome,
+ * too. */
 static inline void persist_failures(struct model *model, const struct effect *effect)
 {
     const struct core_failures *new = &effect->failures;

@@ -1,4 +1,5 @@
-/* Jobs that a worker is handed and never holds, over real sockets and a broker that is killed: they are counted all the same. */
+/* Jobs that a worker is handed and never holds, over real sockets and a broker that is killed: they are counted all the
+ * same. */
 #include "tests/broker/io/io_world.h"
 
 /* The worker forgets what it is handed. */

@@ -1,4 +1,5 @@
-/* What needs a handler, over real sockets and a broker that is killed: it waits, and is given to whose beat offers it. */
+/* What needs a handler, over real sockets and a broker that is killed: it waits,
+ * and is given to whose beat offers it. */
 #include "tests/broker/io/io_world.h"
 
 static const char graded_task[] = "{\"task\":\"ask\",\"prompt\":\"?\",\"agent\":{\"kind\":\"none\"},"

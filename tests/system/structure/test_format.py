@@ -5,7 +5,7 @@ import subprocess
 import sys
 import unittest
 
-from texts import PROGRAMS, ROOT, paths
+from texts import PROGRAMS, ROOT, paths, read
 
 MAJOR = "14"  # Debian 12's; other versions break lines elsewhere
 
@@ -24,6 +24,12 @@ class Format(unittest.TestCase):
         run = subprocess.run([formatter(), "--dry-run", "--Werror", *paths(*PROGRAMS, "tests", "bench")], text=True, stderr=subprocess.PIPE)
         wrong = sorted(set(re.findall(rf"^{re.escape(ROOT)}/*(\S+?):\d+:\d+: error", run.stderr, re.M)))
         self.assertEqual((run.returncode, wrong), (0, []), "`bash tests/format.sh` lays them out\n" + run.stderr[:4000])
+
+    def test_no_line_is_over_the_columns(self):
+        """clang-format breaks code there, and leaves comments as they are."""
+        columns = int(re.search(r"^ColumnLimit: (\d+)$", read(".clang-format"), re.M).group(1))
+        self.assertEqual([(path, number + 1) for path in paths(*PROGRAMS, "tests", "bench")
+                          for number, line in enumerate(read(path).splitlines()) if len(line) > columns], [])
 
     def test_a_source_that_is_not_laid_out_is_found(self):
         run = subprocess.run([formatter(), "--dry-run", "--Werror", f"--assume-filename={ROOT}/broker/x.c"],

@@ -1,4 +1,5 @@
-/* llama_reply_world.h - real answers of llama.cpp's server (fixtures/llama) as they are, or changed, and how they are read. */
+/* llama_reply_world.h - real answers of llama.cpp's server (fixtures/llama) as they are, or changed, and how they are
+ * read. */
 #ifndef SLUICE_TESTS_WORKERS_ENGINES_LLAMA_REPLY_WORLD_H
 #define SLUICE_TESTS_WORKERS_ENGINES_LLAMA_REPLY_WORLD_H
 

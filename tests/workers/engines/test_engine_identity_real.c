@@ -1,6 +1,6 @@
 /*
- * A real llama.cpp server that is started again, while a rollout is between two turns, at the same path and port with a vocabulary in
- * which two words have changed places. Needs SLUICE_LLAMA_SERVER and SLUICE_MODEL; says so if not.
+ * A real llama.cpp server that is started again, while a rollout is between two turns, at the same path and port with a
+ * vocabulary in which two words have changed places. Needs SLUICE_LLAMA_SERVER and SLUICE_MODEL; says so if not.
  */
 #include "tests/workers/agents/agent_world.h"
 #include "tests/workers/engines/real_engine.h"

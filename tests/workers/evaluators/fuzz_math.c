@@ -1,6 +1,6 @@
 /*
- * Two answers, apart by the first newline: each equals itself, equality is the same twice, what is found in a text is no
- * longer than it, and nothing takes more than a bounded amount of work. A bound on time is the fuzzer's own.
+ * Two answers, apart by the first newline: each equals itself, equality is the same twice, what is found in a text is
+ * no longer than it, and nothing takes more than a bounded amount of work. A bound on time is the fuzzer's own.
  */
 #include "tests/fuzz.h"
 #include "workers/evaluators/answers/choice.h"

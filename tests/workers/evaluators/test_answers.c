@@ -1,4 +1,5 @@
-/* Answers found in a model's last words, and judged: evaluators math, choice and exact, without a worker around them. */
+/* Answers found in a model's last words, and judged: evaluators math, choice and exact,
+ * without a worker around them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

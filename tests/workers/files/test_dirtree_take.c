@@ -1,4 +1,5 @@
-/* Of a layer that somebody else made, places alone are taken; nothing of the way to them, and nothing that leads out. */
+/* Of a layer that somebody else made, places alone are taken; nothing of the way to them,
+ * and nothing that leads out. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /*
- * handler_world.h - evaluations by a real process of a handler (scripted_handler.c), in real sandboxes where it asks for
- * one: stages as a worker runs them, with the handlers of a worker beside them.
+ * handler_world.h - evaluations by a real process of a handler (scripted_handler.c), in real sandboxes where it asks
+ * for one: stages as a worker runs them, with the handlers of a worker beside them.
  */
 #ifndef SLUICE_TESTS_WORKERS_HANDLERS_HANDLER_WORLD_H
 #define SLUICE_TESTS_WORKERS_HANDLERS_HANDLER_WORLD_H

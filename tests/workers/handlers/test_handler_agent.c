@@ -1,4 +1,5 @@
-/* Agents of a handler over a scripted engine: the same ids, masks and log-probabilities as a built-in agent's, and each of their ends. */
+/* Agents of a handler over a scripted engine: the same ids, masks and log-probabilities as a built-in agent's, and each
+ * of their ends. */
 #include "tests/workers/handlers/handler_run_world.h"
 
 #include "workers/handlers/roles/agent.h"

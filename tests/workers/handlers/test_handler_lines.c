@@ -1,4 +1,5 @@
-/* Handlers that speak lines of JSON: the examples of client/handlers, the messages as lines, and lines that are none. */
+/* Handlers that speak lines of JSON: the examples of client/handlers, the messages as lines,
+ * and lines that are none. */
 #include "tests/workers/handlers/handler_run_world.h"
 
 #include "workers/handlers/wire/json_lines.h"

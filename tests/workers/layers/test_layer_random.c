@@ -1,7 +1,7 @@
 /*
  * Random trees: what a sandbox left, packed and unpacked under the next, is there as it was, entry
- * by entry; and what that one did to it as well. Of layers that become one, too. SLUICE_LAYER_SEED and SLUICE_LAYER_ROUNDS say
- * which and how many; each round is TREES trees and two layers.
+ * by entry; and what that one did to it as well. Of layers that become one, too. SLUICE_LAYER_SEED and
+ * SLUICE_LAYER_ROUNDS say which and how many; each round is TREES trees and two layers.
  */
 #include "tests/workers/sandbox/sandbox_fixture.h"
 

@@ -1,6 +1,6 @@
 /*
- * skip_sleeps.c - a clock in the place of the loop's that a fiber's long sleep, such as the back-off of a call, moves on
- * at once. For tests in which nobody else waits for an answer while a fiber sleeps; link with --wrap=loop_now_us and
+ * skip_sleeps.c - a clock in the place of the loop's that a fiber's long sleep, such as the back-off of a call, moves
+ * on at once. For tests in which nobody else waits for an answer while a fiber sleeps; link with --wrap=loop_now_us and
  * --wrap=await_sleep. Short sleeps are those of tests that look for something again and again: they last.
  */
 #include "common/base/clock.h"

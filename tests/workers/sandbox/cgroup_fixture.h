@@ -1,7 +1,8 @@
 /*
- * cgroup_fixture.h - a cgroup v2 for tests of limits that the kernel holds: the one that is delegated to who runs them or,
- * for root, a group of their own on a hierarchy that is mounted in a mount namespace of theirs. That has the controllers that
- * no cgroup v1 of the machine holds; where memory or pids is held so, the kernel gives it to nobody else.
+ * cgroup_fixture.h - a cgroup v2 for tests of limits that the kernel holds: the one that is delegated to who runs them
+ * or, for root, a group of their own on a hierarchy that is mounted in a mount namespace of theirs. That has the
+ * controllers that no cgroup v1 of the machine holds; where memory or pids is held so, the kernel gives it to nobody
+ * else.
  */
 #ifndef SLUICE_TESTS_WORKERS_SANDBOX_CGROUP_FIXTURE_H
 #define SLUICE_TESTS_WORKERS_SANDBOX_CGROUP_FIXTURE_H

@@ -142,7 +142,8 @@ static int count_mappings(pid_t pid, bool *has_sanitizer)
     return count;
 }
 
-/* A library, or an address that is chosen anew, costs every sandbox pages; so do sanitizers, whose builds show nothing. */
+/* A library, or an address that is chosen anew, costs every sandbox pages; so do sanitizers,
+ * whose builds show nothing. */
 FIBER_TEST(it_has_few_mappings)
 {
     enum { MAPPINGS = 12, TABLES_KIB = 44 };

@@ -1,6 +1,6 @@
 /*
- * build_world.h - tasks with a Dockerfile, in the stages of kinds_world.h: FROM plain is plain_image.h, the context is the
- * directory `contexts`.
+ * build_world.h - tasks with a Dockerfile, in the stages of kinds_world.h: FROM plain is plain_image.h, the context is
+ * the directory `contexts`.
  */
 #ifndef SLUICE_TESTS_WORKERS_STAGES_BUILD_WORLD_H
 #define SLUICE_TESTS_WORKERS_STAGES_BUILD_WORLD_H

@@ -1,4 +1,5 @@
-/* plain_image.h - an image for stages to stand on: a directory with bash, the usual of coreutils, and what they are linked to. */
+/* plain_image.h - an image for stages to stand on: a directory with bash, the usual of coreutils, and what they are
+ * linked to. */
 #ifndef SLUICE_TESTS_WORKERS_STAGES_PLAIN_IMAGE_H
 #define SLUICE_TESTS_WORKERS_STAGES_PLAIN_IMAGE_H
 

@@ -1,4 +1,5 @@
-/* eval.artifacts: of what the agent left the evaluator's sandbox has these places alone, and nothing leads out of them. */
+/* eval.artifacts: of what the agent left the evaluator's sandbox has these places alone,
+ * and nothing leads out of them. */
 #include "tests/workers/stages/plain_image.h"
 
 /* The agent does `prompt`; `script` is /tests/test.sh, on an image of the task's own. */

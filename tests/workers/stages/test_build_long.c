@@ -1,4 +1,5 @@
-/* Dockerfiles with more instructions that change files than a sandbox has layers, on each way of making sandboxes; and what is too long. */
+/* Dockerfiles with more instructions that change files than a sandbox has layers, on each way of making sandboxes; and
+ * what is too long. */
 #define FIXTURE_LIMIT_MS 240000 /* hundreds of sandboxes */
 #include "tests/workers/stages/build_world.h"
 
@@ -8,8 +9,8 @@
 /* ---- what it makes ------------------------------------------------------------------------------------ */
 
 /*
- * `count` lines behind FROM: each makes files/N or copies copied/N; every tenth removes what the one nine before made, every fiftieth all that
- * was made, as a directory of its own that hides it, and one of the image's.
+ * `count` lines behind FROM: each makes files/N or copies copied/N; every tenth removes what the one nine before made,
+ * every fiftieth all that was made, as a directory of its own that hides it, and one of the image's.
  */
 static void add_lines(struct buffer *text, int count)
 {

@@ -69,7 +69,8 @@ FIBER_TEST(on_the_hosts_image_the_evaluators_programs_are_the_hosts)
     assert_non_null(strstr(agent_output, "ok"));
 }
 
-/* The links at the top of the host's root (/bin, /lib64 ...) lie in no directory of the host's: they hold all the same. */
+/* The links at the top of the host's root (/bin, /lib64 ...) lie in no directory of the host's:
+ * they hold all the same. */
 FIBER_TEST(no_name_at_the_top_of_the_hosts_image_can_be_replaced_or_removed)
 {
     static const char *const tricks[] = {
@@ -274,7 +275,8 @@ FIBER_TEST(no_link_that_the_agent_left_keeps_the_evaluators_container_shut)
     }
 }
 
-/* Pipes, sockets and devices are not carried over, so that reading them waits for nobody; size is the task's to limit. */
+/* Pipes, sockets and devices are not carried over, so that reading them waits for nobody;
+ * size is the task's to limit. */
 FIBER_TEST(what_the_agent_left_holds_no_evaluator_up)
 {
     expect_reward("{\"task\":\"t\",\"prompt\":\"mkfifo pipe result.txt; python3 -c 'import socket; "

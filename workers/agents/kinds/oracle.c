@@ -52,7 +52,8 @@ static void end_badly(struct oracle *oracle, const struct sandbox_output *output
                  is_signal ? output->status - 256 : output->status, SLICE_ARG(tail));
 }
 
-/* By a bash of its own, so that it may `set -e` and exit, as a child of the shell, which keeps what it leaves running. */
+/* By a bash of its own, so that it may `set -e` and exit, as a child of the shell,
+ * which keeps what it leaves running. */
 static char *bash_line(const char *command)
 {
     AUTO_BUFFER line = {0};

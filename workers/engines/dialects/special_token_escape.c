@@ -237,8 +237,8 @@ static int encode_plain(struct engine *engine, const struct engine_info *info, s
 /* ---- the sketch -------------------------------------------------------------------------- */
 
 /*
- * Conversations in which templates and tokenizers differ: all roles, a thought, and the text that tokenizers are known by. Some
- * templates refuse the first one.
+ * Conversations in which templates and tokenizers differ: all roles, a thought, and the text that tokenizers are known
+ * by. Some templates refuse the first one.
  */
 static const struct sketch {
     struct task_message messages[5];

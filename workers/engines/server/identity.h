@@ -1,7 +1,7 @@
 /*
  * identity.h - who an engine is while it is asked. Behind one address another server may stand at any moment:
- * restarted with another model, or a proxy that was switched. So whatever is done with an engine is an *act*: it hears all over one
- * line, and what it heard counts only if who is there was the same before and after it.
+ * restarted with another model, or a proxy that was switched. So whatever is done with an engine is an *act*: it hears
+ * all over one line, and what it heard counts only if who is there was the same before and after it.
  *
  *   - Before an act that is proven by a mark (dialect.h), unless the line's connection is still the one over which it
  *     was asked last, nothing was doubted since, and nothing else was learnt of the engine.

@@ -1,4 +1,5 @@
-/* turn_rendering.h - a conversation of sentinels, as a template has it: what is learnt of it is read from such texts. */
+/* turn_rendering.h - a conversation of sentinels, as a template has it:
+ * what is learnt of it is read from such texts. */
 #ifndef SLUICE_WORKERS_ENGINES_TEMPLATE_TURN_RENDERING_H
 #define SLUICE_WORKERS_ENGINES_TEMPLATE_TURN_RENDERING_H
 

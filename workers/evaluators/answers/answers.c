@@ -1,4 +1,5 @@
-/* The evaluators "math", "choice" and "exact": the agent's last words against eval.answer or eval.answers. No sandbox. */
+/* The evaluators "math", "choice" and "exact": the agent's last words against eval.answer or eval.answers.
+ * No sandbox. */
 #include "workers/evaluators/answers/grade.h"
 #include "workers/evaluators/evaluators.h"
 

@@ -1,6 +1,6 @@
 /*
- * evaluators/answers/choice.h - letters of multiple choice. \text{(B)}, **B**, "B.", "B) 12" and "b" are B; "A, C", "AC",
- * "A and C" are a set, in any order. What is no letter, or has words that are not the option's, is none.
+ * evaluators/answers/choice.h - letters of multiple choice. \text{(B)}, **B**, "B.", "B) 12" and "b" are B; "A, C",
+ * "AC", "A and C" are a set, in any order. What is no letter, or has words that are not the option's, is none.
  */
 #ifndef SLUICE_WORKERS_EVALUATORS_ANSWERS_CHOICE_H
 #define SLUICE_WORKERS_EVALUATORS_ANSWERS_CHOICE_H

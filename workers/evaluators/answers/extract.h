@@ -1,6 +1,6 @@
 /*
- * evaluators/answers/extract.h - the answer in a model's last words. What was thought before </think> is no answer, and a
- * <think> that is never closed leaves none.
+ * evaluators/answers/extract.h - the answer in a model's last words. What was thought before </think> is no answer, and
+ * a <think> that is never closed leaves none.
  *
  *   box       the last \boxed{...}. One that is never closed leaves no answer: an earlier one was not the last word.
  *             Boxes that stand together (\boxed{1}, \boxed{2}) are one list

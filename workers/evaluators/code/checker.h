@@ -2,8 +2,8 @@
  * checker.h - whether a program's output is the expected one. Pure: texts in, a verdict out; time goes by their length.
  *
  *   exact   the same bytes, but for newlines at the end
- *   lines   as many lines, when blanks around both are gone, each equal but for blanks around it, or else the same words, of
- *           which two are alike when they are equal decimal numbers
+ *   lines   as many lines, when blanks around both are gone, each equal but for blanks around it, or else the same
+ *           words, of which two are alike when they are equal decimal numbers
  *   words   the same words, whatever stands between them
  *   floats  so, and two numbers are alike within a tolerance, absolute or as a share of the expected one
  */

@@ -1,15 +1,15 @@
 /*
- * checker_program.h - a checker that comes with the task, by testlib's convention, for problems of which many answers are
- * right: a program of eval.files that is run as
+ * checker_program.h - a checker that comes with the task, by testlib's convention, for problems of which many answers
+ * are right: a program of eval.files that is run as
  *
  *     PROGRAM input output answer        (three files: the test's input, what the candidate gave, what is expected)
  *
- * and says by its exit status 0: right, 1: wrong, 2: wrong, its form is; 3 and all else: it is itself at fault. Its words, on
- * standard error or output, go with the test. One whose name ends with .py is run by the image's python3; an exception
- * that it does not catch is a fault of its own.
+ * and says by its exit status 0: right, 1: wrong, 2: wrong, its form is; 3 and all else: it is itself at fault. Its
+ * words, on standard error or output, go with the test. One whose name ends with .py is run by the image's python3; an
+ * exception that it does not catch is a fault of its own.
  *
- * It has a sandbox of its own, of the image, init's files and eval.files: nothing of the candidate's is in it but the output,
- * and nothing of the expected outputs is where the candidate runs.
+ * It has a sandbox of its own, of the image, init's files and eval.files: nothing of the candidate's is in it but the
+ * output, and nothing of the expected outputs is where the candidate runs.
  */
 #ifndef SLUICE_WORKERS_EVALUATORS_CODE_CHECKER_PROGRAM_H
 #define SLUICE_WORKERS_EVALUATORS_CODE_CHECKER_PROGRAM_H

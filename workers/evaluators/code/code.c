@@ -1,6 +1,7 @@
 /*
- * The evaluator "code": the program that the agent wrote is run on each test in a sandbox of its own (code_driver.py), and
- * what it gives is compared out here: what is expected never gets in, but with asserts, which run where the program runs.
+ * The evaluator "code": the program that the agent wrote is run on each test in a sandbox of its own (code_driver.py),
+ * and what it gives is compared out here: what is expected never gets in, but with asserts, which run where the program
+ * runs.
  */
 #include <ctype.h>
 #include <errno.h>

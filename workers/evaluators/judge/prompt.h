@@ -1,11 +1,11 @@
 /*
  * prompt.h - what a judge is asked, as messages. Pure.
  *
- * What is judged was written by a model that would like a high score. So it stands between marks of random digits, drawn
- * anew for each reply, and the verdict is asked for behind a label of others (reply.h): neither can be known to whoever
- * wrote the text, and what it says of itself, of the rubric or of a verdict is text like any other. A text that happens to
- * hold a mark has the marks drawn again (judge_marks_fit). Special tokens in it are not this file's: the prompt is
- * rendered as text throughout (engine_render).
+ * What is judged was written by a model that would like a high score. So it stands between marks of random digits,
+ * drawn anew for each reply, and the verdict is asked for behind a label of others (reply.h): neither can be known to
+ * whoever wrote the text, and what it says of itself, of the rubric or of a verdict is text like any other. A text that
+ * happens to hold a mark has the marks drawn again (judge_marks_fit). Special tokens in it are not this file's: the
+ * prompt is rendered as text throughout (engine_render).
  */
 #ifndef SLUICE_WORKERS_EVALUATORS_JUDGE_PROMPT_H
 #define SLUICE_WORKERS_EVALUATORS_JUDGE_PROMPT_H

@@ -3,8 +3,8 @@
  *
  * Of each criterion the values of all readable replies become one, by eval.judge.combine; where better is low it is
  * turned round. One that most of them answered by n/a is left out. Each is a part of the verdict with its share of the
- * weights, so that the reward is the sum of weight times value: the mean by weight. There is no reward where fewer than half
- * of the replies could be read, or no criterion with a weight is left.
+ * weights, so that the reward is the sum of weight times value: the mean by weight. There is no reward where fewer than
+ * half of the replies could be read, or no criterion with a weight is left.
  */
 #ifndef SLUICE_WORKERS_EVALUATORS_JUDGE_SCORING_H
 #define SLUICE_WORKERS_EVALUATORS_JUDGE_SCORING_H

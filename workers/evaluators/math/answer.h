@@ -1,7 +1,7 @@
 /*
- * evaluators/math/answer.h - whether an answer equals the task's. Nothing is run or evaluated as text, no algebra is done:
- * answers are trees (evaluators/math/parse/tree.h); numbers are compared exactly, expressions at random points modulo a large
- * prime, and where roots, logarithms and the like need it as numbers with bounds of their error.
+ * evaluators/math/answer.h - whether an answer equals the task's. Nothing is run or evaluated as text, no algebra is
+ * done: answers are trees (evaluators/math/parse/tree.h); numbers are compared exactly, expressions at random points
+ * modulo a large prime, and where roots, logarithms and the like need it as numbers with bounds of their error.
  *
  *   50% equals 50%, 0.5 and 50         a unit left out on one side does not matter; given on both they must agree
  *   (a,b) [a,b]  in order, brackets alike          \{a,b\} and a,b  in any order           x=5 equals 5

@@ -1,7 +1,7 @@
 /*
- * evaluators/math/field.h - arithmetic modulo one prime of 62 bits. Two expressions that have one value at random points
- * of this field are one polynomial, but for a chance of their degree in 2^62.
- * -1 is a square in it, so complex numbers with rational parts are in it, too.
+ * evaluators/math/field.h - arithmetic modulo one prime of 62 bits. Two expressions that have one value at random
+ * points of this field are one polynomial, but for a chance of their degree in 2^62. -1 is a square in it, so complex
+ * numbers with rational parts are in it, too.
  */
 #ifndef SLUICE_WORKERS_EVALUATORS_MATH_FIELD_H
 #define SLUICE_WORKERS_EVALUATORS_MATH_FIELD_H

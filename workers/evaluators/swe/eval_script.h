@@ -26,7 +26,8 @@ void script_check(const struct task_swe *swe, struct buffer *out);
 void script_take_patch(const struct task_swe *swe, const char *path, size_t max, struct buffer *out);
 /* Applies the patch in the file, whose new files are `made`; git apply first, and at last patch(1). */
 void script_apply(const struct task_swe *swe, const char *path, const struct paths *made, struct buffer *out);
-/* Runs the tests; `test_patch` is the file with the task's, `tests` its files; plugins: what is before PYTHONPATH, or NULL. */
+/* Runs the tests; `test_patch` is the file with the task's, `tests` its files; plugins: what is before PYTHONPATH, or
+ * NULL. */
 void script_run(const struct task_swe *swe, const char *test_patch, const struct paths *tests, const char *plugins,
                 const char nonce[static NONCE_SIZE], struct buffer *out);
 

@@ -1,9 +1,9 @@
 /*
  * grading.h - whether tests resolve a task, by SWE-bench's rules: each of fail_to_pass PASSED or XFAIL; each of
- * pass_to_pass so, or SKIPPED; a test that is not there is a failure. fail_only: it is one only where the log says FAILED.
- * A name that the data set has cut within its parameters (more [ than ]) stands for the tests that begin so, if they
- * agree. Where there is a witness, it must say of each test what the log says. With `expected`, the tests are exactly
- * those, with those statuses.
+ * pass_to_pass so, or SKIPPED; a test that is not there is a failure. fail_only: it is one only where the log says
+ * FAILED. A name that the data set has cut within its parameters (more [ than ]) stands for the tests that begin so, if
+ * they agree. Where there is a witness, it must say of each test what the log says. With `expected`, the tests are
+ * exactly those, with those statuses.
  */
 #ifndef SLUICE_WORKERS_EVALUATORS_SWE_GRADING_H
 #define SLUICE_WORKERS_EVALUATORS_SWE_GRADING_H

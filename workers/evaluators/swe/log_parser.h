@@ -1,8 +1,8 @@
 /*
  * log_parser.h - from what a test runner printed to names and statuses, as the parsers of SWE-bench 5 read it: a task's
  * names are those parsers' words. Pure, and for a thread: the log is the agent's program's, some 32 MiB of it.
- * Time goes by the log's length: of a line LOG_LINE_MAX bytes are read, and a pattern has a limit of steps; a log with many
- * lines that need more has overflown.
+ * Time goes by the log's length: of a line LOG_LINE_MAX bytes are read, and a pattern has a limit of steps; a log with
+ * many lines that need more has overflown.
  */
 #ifndef SLUICE_WORKERS_EVALUATORS_SWE_LOG_PARSER_H
 #define SLUICE_WORKERS_EVALUATORS_SWE_LOG_PARSER_H

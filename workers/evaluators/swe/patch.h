@@ -1,6 +1,6 @@
 /*
- * patch.h - patches as git diff writes them: whose files they are, and a patch without those of some. Pure. A path that git
- * has put in quotes is read as what it stands for.
+ * patch.h - patches as git diff writes them: whose files they are, and a patch without those of some. Pure. A path that
+ * git has put in quotes is read as what it stands for.
  */
 #ifndef SLUICE_WORKERS_EVALUATORS_SWE_PATCH_H
 #define SLUICE_WORKERS_EVALUATORS_SWE_PATCH_H

@@ -1,6 +1,6 @@
 /*
- * The evaluator "swe": the agent's patch of a repository is taken from the files that it left, applied in a sandbox that
- * has none of them, and judged by tests (swe_verdict.h).
+ * The evaluator "swe": the agent's patch of a repository is taken from the files that it left, applied in a sandbox
+ * that has none of them, and judged by tests (swe_verdict.h).
  *
  * Nothing of the agent's decides how its patch is taken: of its layer, only the repository's working tree stands in the
  * sandbox in which git is run, without anything named .git; programs, settings and history are those of image and init.

@@ -99,7 +99,8 @@ static bool check_marks(struct judging *judging)
     return false;
 }
 
-/* The first of its lines is the nonce and an exit status; false: it has not seen the end, or is not the witness's own. */
+/* The first of its lines is the nonce and an exit status; false: it has not seen the end,
+ * or is not the witness's own. */
 static bool read_witness(struct judging *judging)
 {
     struct slice rest = judging->run->witness, line;

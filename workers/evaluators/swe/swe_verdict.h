@@ -1,10 +1,10 @@
 /*
- * swe_verdict.h - from what a run of the tests printed to a verdict: 1 where it resolves the task, else 0, and no reward
- * where the tests did not begin. Pure, and for a thread.
+ * swe_verdict.h - from what a run of the tests printed to a verdict: 1 where it resolves the task, else 0, and no
+ * reward where the tests did not begin. Pure, and for a thread.
  *
  * Nothing that a program prints resolves a task by itself: the marks around the tests must each be there once, the exit
- * status must not say another thing than the log, a runner that counts must have counted, and a witness (swe_witness.py)
- * must have seen to its end what the log says.
+ * status must not say another thing than the log, a runner that counts must have counted, and a witness
+ * (swe_witness.py) must have seen to its end what the log says.
  */
 #ifndef SLUICE_WORKERS_EVALUATORS_SWE_SWE_VERDICT_H
 #define SLUICE_WORKERS_EVALUATORS_SWE_SWE_VERDICT_H

@@ -1,7 +1,8 @@
 /*
- * test_log.h - what a log says of tests: names with a status each, the last that was said counting, as SWE-bench has it.
- * Names are copied. Bounded, whatever a program prints: beyond TEST_LOG_MAX names or TEST_LOG_BYTES_MAX bytes of them, the
- * log has overflown and settles nothing; a name longer than TEST_LOG_NAME_MAX, which no task can have, is not kept.
+ * test_log.h - what a log says of tests: names with a status each, the last that was said counting, as SWE-bench has
+ * it. Names are copied. Bounded, whatever a program prints: beyond TEST_LOG_MAX names or TEST_LOG_BYTES_MAX bytes of
+ * them, the log has overflown and settles nothing; a name longer than TEST_LOG_NAME_MAX, which no task can have, is not
+ * kept.
  */
 #ifndef SLUICE_WORKERS_EVALUATORS_SWE_TEST_LOG_H
 #define SLUICE_WORKERS_EVALUATORS_SWE_TEST_LOG_H

@@ -1,7 +1,7 @@
 /*
- * ctrf.h - a report of tests in the Common Test Report Format (ctrf.io), as pytest-json-ctrf writes it: its tests become
- * a verdict's. `passed` and `failed` are those words; `skipped` and `pending` are skipped, `other` is an error. Durations
- * are milliseconds.
+ * ctrf.h - a report of tests in the Common Test Report Format (ctrf.io), as pytest-json-ctrf writes it: its tests
+ * become a verdict's. `passed` and `failed` are those words; `skipped` and `pending` are skipped, `other` is an error.
+ * Durations are milliseconds.
  */
 #ifndef SLUICE_WORKERS_EVALUATORS_VERIFIER_CTRF_H
 #define SLUICE_WORKERS_EVALUATORS_VERIFIER_CTRF_H

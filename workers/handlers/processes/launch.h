@@ -1,4 +1,5 @@
-/* launch.h - starts a handler's process below its supervisor, with the descriptors and the environment of docs/handlers.md. */
+/* launch.h - starts a handler's process below its supervisor, with the descriptors and the environment of
+ * docs/handlers.md. */
 #ifndef SLUICE_WORKERS_HANDLERS_PROCESSES_LAUNCH_H
 #define SLUICE_WORKERS_HANDLERS_PROCESSES_LAUNCH_H
 

@@ -1,7 +1,7 @@
 /*
- * own.h - a handler that comes with its task (`handlers` of the task): started in the sandbox of a stage, one process for
- * one job, by bash with the protocol's socket as descriptor 3. It offers what the task names it for. The sandbox's end is
- * its end. What goes wrong with it is the task's fault: -ENOTRECOVERABLE (blame.def).
+ * own.h - a handler that comes with its task (`handlers` of the task): started in the sandbox of a stage, one process
+ * for one job, by bash with the protocol's socket as descriptor 3. It offers what the task names it for. The sandbox's
+ * end is its end. What goes wrong with it is the task's fault: -ENOTRECOVERABLE (blame.def).
  */
 #ifndef SLUICE_WORKERS_HANDLERS_PROCESSES_OWN_H
 #define SLUICE_WORKERS_HANDLERS_PROCESSES_OWN_H

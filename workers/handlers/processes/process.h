@@ -1,12 +1,14 @@
 /*
  * process.h - one process of a handler beside the worker: started, greeted, ended, and started again when it dies.
  *
- *     down --start--> starting --handler.hello--> ready --dies, breaks the protocol--> ending --reaped--> down --delay-->
+ *     down --start--> starting --handler.hello--> ready --dies, breaks the protocol--> ending --reaped--> down
+ *     down, after a delay: from the start
  *
  * Its hello is awaited for HANDLER_HELLO_MS. It is started again after HANDLER_AGAIN_MS, doubled up to
  * HANDLER_AGAIN_MAX_MS with each death that comes within HANDLER_LIVED_MS of its start or before it has done a job.
  * Its parent is sluice-supervisor (supervisor_main.c), which lets nothing of it outlive it, nor it the worker.
- * At the worker's end: handler_process_stop closes the socket; SIGTERM after HANDLER_TERM_MS, SIGKILL after HANDLER_KILL_MS.
+ * At the worker's end: handler_process_stop closes the socket; SIGTERM after HANDLER_TERM_MS, SIGKILL after
+ * HANDLER_KILL_MS.
  */
 #ifndef SLUICE_WORKERS_HANDLERS_PROCESSES_PROCESS_H
 #define SLUICE_WORKERS_HANDLERS_PROCESSES_PROCESS_H

@@ -1,6 +1,6 @@
 /*
- * sluice-supervisor: a handler's parent, between it and the worker. It sees to it that nothing of a handler outlives the
- * handler, and no handler its worker, even one that is killed: whatever the handler starts stays below this process
+ * sluice-supervisor: a handler's parent, between it and the worker. It sees to it that nothing of a handler outlives
+ * the handler, and no handler its worker, even one that is killed: whatever the handler starts stays below this process
  * (PR_SET_CHILD_SUBREAPER), which kills it all at the end.
  *
  *     sluice-supervisor /bin/sh -c COMMAND        with the handler's descriptors and environment

@@ -1,7 +1,7 @@
 /*
- * agent_turns.h - what an agent of a handler asks of the conversation: turns of the model, other conversations, calls of
- * the task's tools. It works in words; ids, masks and log-probabilities are the conversation's (agents/conversation),
- * and the same as those of a built-in agent that says the same.
+ * agent_turns.h - what an agent of a handler asks of the conversation: turns of the model, other conversations, calls
+ * of the task's tools. It works in words; ids, masks and log-probabilities are the conversation's
+ * (agents/conversation), and the same as those of a built-in agent that says the same.
  *
  * A budget that is used up is answered with `over`, and so is every later request of its kind.
  */

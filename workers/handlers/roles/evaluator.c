@@ -1,6 +1,6 @@
 /*
- * An evaluator of a handler. It is given the answer and the conversation; the evaluator's sandbox is opened when it first
- * asks for a file or a command, and so costs nothing where it does not.
+ * An evaluator of a handler. It is given the answer and the conversation; the evaluator's sandbox is opened when it
+ * first asks for a file or a command, and so costs nothing where it does not.
  */
 #include "workers/handlers/roles/evaluator.h"
 

@@ -1,7 +1,7 @@
 /*
  * schema.h - the top of a JSON Schema as rows of tools/tool.h, for the forms of calls that write arguments one by one:
- * the first TOOL_ARGUMENTS_MAX - 1 properties that are strings, integers, booleans or lists of integers. What else there
- * is has no row, and is said in the form's own way.
+ * the first TOOL_ARGUMENTS_MAX - 1 properties that are strings, integers, booleans or lists of integers. What else
+ * there is has no row, and is said in the form's own way.
  */
 #ifndef SLUICE_WORKERS_HANDLERS_ROLES_SCHEMA_H
 #define SLUICE_WORKERS_HANDLERS_ROLES_SCHEMA_H

@@ -1,6 +1,7 @@
 /*
- * tool.h - the tools that handlers offer, as the contract of tools/tool.h: what the model is told is the offer's doc and
- * JSON Schema. A call is a job of the handler, which may ask for commands and files of the rollout's sandbox meanwhile.
+ * tool.h - the tools that handlers offer, as the contract of tools/tool.h: what the model is told is the offer's doc
+ * and JSON Schema. A call is a job of the handler, which may ask for commands and files of the rollout's sandbox
+ * meanwhile.
  */
 #ifndef SLUICE_WORKERS_HANDLERS_ROLES_TOOL_H
 #define SLUICE_WORKERS_HANDLERS_ROLES_TOOL_H

@@ -1,7 +1,7 @@
 /*
  * json_lines.h - the messages of handlers as lines of JSON, for programs that have no MessagePack: an object a line,
- * {"type": "handler.begin", "id": 1, ...}. A STR that is JSON (field_is_json) is a value there; a BIN is "data" where it
- * is text, else "data_base64". Unknown names are refused, as they are in a task: a wrong name would go unnoticed.
+ * {"type": "handler.begin", "id": 1, ...}. A STR that is JSON (field_is_json) is a value there; a BIN is "data" where
+ * it is text, else "data_base64". Unknown names are refused, as they are in a task: a wrong name would go unnoticed.
  */
 #ifndef SLUICE_WORKERS_HANDLERS_WIRE_JSON_LINES_H
 #define SLUICE_WORKERS_HANDLERS_WIRE_JSON_LINES_H

@@ -3,10 +3,10 @@
  * protocol. Whatever runs it (process.h, a sandbox) opens and closes it.
  *
  * A job here is the protocol's, from handler.begin on: an agent's run, an evaluation or one call of a tool, all within
- * one job of the worker's (struct job). It is a fiber's: it begins it, awaits what the handler asks for, replies, and ends it. One request of a job is
- * open at a time. A handler that says anything else than its turn allows is broken: `broken` is called, once, and its
- * owner then calls peer_close, by which all its jobs are lost (lost_code, blame.def). What it says of a job that has
- * ended without it is ignored and counted.
+ * one job of the worker's (struct job). It is a fiber's: it begins it, awaits what the handler asks for, replies, and
+ * ends it. One request of a job is open at a time. A handler that says anything else than its turn allows is broken:
+ * `broken` is called, once, and its owner then calls peer_close, by which all its jobs are lost (lost_code, blame.def).
+ * What it says of a job that has ended without it is ignored and counted.
  */
 #ifndef SLUICE_WORKERS_HANDLERS_WIRE_PEER_H
 #define SLUICE_WORKERS_HANDLERS_WIRE_PEER_H
@@ -31,7 +31,8 @@ struct handler_peer {
     void *arg;
 };
 
-/* Owns `fd`. The caller has set greeted, broken and arg; all else is zero, but for counters. False when out of memory. */
+/* Owns `fd`. The caller has set greeted, broken and arg; all else is zero, but for counters.
+ * False when out of memory. */
 bool peer_open(struct handler_peer *peer, struct loop *loop, int fd, bool is_lines);
 /* Loses all jobs, for that reason. Idempotent. */
 void peer_close(struct handler_peer *peer, const char *why);

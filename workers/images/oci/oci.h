@@ -1,7 +1,8 @@
 /*
  * oci.h - an OCI image layout (image-layout.md 1.0.0): which image of it, its manifest, its config
  * and its layers. Every blob is checked against its digest and size while it is read, and every
- * layer, unpacked, against the config's diff_id; nothing else of the layout is believed. A manifest of Docker's (schema 2) is read too.
+ * layer, unpacked, against the config's diff_id; nothing else of the layout is believed. A manifest of Docker's (schema
+ * 2) is read too.
  *
  * Which image: the one named by the tag (annotation org.opencontainers.image.ref.name); without a
  * tag the only one there is for Linux on this processor. Within an index, the first for it.

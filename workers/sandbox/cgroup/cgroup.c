@@ -203,7 +203,8 @@ static bool see_memory(int group, const struct cgroup_limits *limits, struct usa
     return is_beyond && less(now, aside) > wall;
 }
 
-/* `oom` is counted where the limit is, `oom_kill` where the killed are: one without the other, and it was the node's. */
+/* `oom` is counted where the limit is, `oom_kill` where the killed are: one without the other,
+ * and it was the node's. */
 static bool was_killed(int group, struct usage *usage)
 {
     char events[512];

@@ -12,7 +12,8 @@ bool cgroups_open(struct cgroups *ret);
 /* The same without trying: `word` says why. */
 void cgroups_refuse(struct cgroups *ret, const char *word);
 static inline bool cgroups_are_there(const struct cgroups *cgroups) { return cgroups && cgroups->ours >= 0; }
-/* Kills what is left in containers; back to where this process was, where that can be, and nothing of ours is left there. */
+/* Kills what is left in containers; back to where this process was, where that can be, and nothing of ours is left
+ * there. */
 void cgroups_close(struct cgroups *cgroups);
 /* Kills and removes every container, as after a spawner that was killed. */
 void cgroups_clear(const struct cgroups *cgroups);

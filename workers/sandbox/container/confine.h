@@ -12,7 +12,8 @@
 #include "workers/sandbox/container/plan.h"
 
 enum { CONTAINER_FILES_MAX = 4096 };
-/* Of one sandbox: signals that wait and timers (of the machine's tens of thousands for a user), bytes of message queues. */
+/* Of one sandbox: signals that wait and timers (of the machine's tens of thousands for a user), bytes of message
+ * queues. */
 enum { CONTAINER_SIGNALS_MAX = 1024, CONTAINER_QUEUES_MAX = 819200 };
 
 /* Limits that need the namespaces' rights; then gives those rights up for good. */

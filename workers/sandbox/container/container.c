@@ -314,8 +314,8 @@ static int set_kernel_limits(const struct container_plan *plan, int proc, struct
     return 0;
 }
 
-/* Where uid 0 of the host runs us, the owner of these files is the sandbox's own user. By mount(2), which makes no tree for
- * each first, as container_attach_clone does: there are ten. */
+/* Where uid 0 of the host runs us, the owner of these files is the sandbox's own user. By mount(2), which makes no tree
+ * for each first, as container_attach_clone does: there are ten. */
 static int cover_proc(const struct container_plan *plan, const struct container *container, struct fail *fail)
 {
     static const char *const hidden[] = {"kcore",      "keys",        "timer_list",  "kallsyms", "kpagecount",
@@ -342,7 +342,8 @@ static int make_proc(const struct container_plan *plan, struct container *contai
     return code == 0 && plan->is_host_root ? cover_proc(plan, container, fail) : code;
 }
 
-/* Before Linux 6.14 there is one pid_max, the whole machine's, and where root runs the worker a sandbox may write it. */
+/* Before Linux 6.14 there is one pid_max, the whole machine's, and where root runs the worker
+ * a sandbox may write it. */
 static bool has_own_pid_max(void)
 {
     unsigned major, minor;

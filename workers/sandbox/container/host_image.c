@@ -1,7 +1,8 @@
 /*
- * The image "host": the system directories of this machine, read-only, and nothing else of it. Some of its names are links
- * (/bin), and those would lie in what agents write to. So every name is as the host has it over whatever layers say, by a
- * layer above them all, and has a mount on it, which keeps those inside from renaming or removing it, links too.
+ * The image "host": the system directories of this machine, read-only, and nothing else of it. Some of its names are
+ * links
+ * (/bin), and those would lie in what agents write to. So every name is as the host has it over whatever layers say, by
+ * a layer above them all, and has a mount on it, which keeps those inside from renaming or removing it, links too.
  */
 #include "workers/sandbox/container/host_image.h"
 

@@ -15,7 +15,8 @@ bool host_image_is(const char *image);
 const char *host_image_name(size_t i);
 /* Their names as the host has them, or has them not, in what is to lie above all layers; mount points and links. */
 int host_image_prepare(int top, int skeleton, struct fail *fail);
-/* Mounted below tree/ of the base mounts, secrets (masked_paths.h) covered, and from there in a container, links too. */
+/* Mounted below tree/ of the base mounts, secrets (masked_paths.h) covered, and from there in a container,
+ * links too. */
 int host_image_mount(int base, struct fail *fail);
 int host_image_attach(int base, int root, struct fail *fail);
 /* Of an image of the task's own, by its real path: secrets that lie in it are covered. */

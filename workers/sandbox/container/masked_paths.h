@@ -1,8 +1,8 @@
 /*
- * masked_paths.h - files and directories of the host that those inside may not read, covered in all sandboxes (container.c,
- * host_image.c): what the worker was told of its own (keys, ledger, store, cache), whoever runs it, since who is inside is
- * the same user; and where root does, what only root may read. They are looked for once, before any sandbox. The worker
- * finds them; the spawner, which has no right to look everywhere, is told.
+ * masked_paths.h - files and directories of the host that those inside may not read, covered in all sandboxes
+ * (container.c, host_image.c): what the worker was told of its own (keys, ledger, store, cache), whoever runs it, since
+ * who is inside is the same user; and where root does, what only root may read. They are looked for once, before any
+ * sandbox. The worker finds them; the spawner, which has no right to look everywhere, is told.
  */
 #ifndef SLUICE_WORKERS_SANDBOX_CONTAINER_MASKED_PATHS_H
 #define SLUICE_WORKERS_SANDBOX_CONTAINER_MASKED_PATHS_H
@@ -22,8 +22,8 @@ struct secret {
 
 /* One of the worker's own, as long as this process lives; what is not there is passed over. */
 int masked_paths_keep(const char *path, struct fail *fail);
-/* Lists those, and where is_root what only root may read of this host, in place of what was listed before. 0 or negative
- * errno. */
+/* Lists those, and where is_root what only root may read of this host, in place of what was listed before. 0 or
+ * negative errno. */
 int masked_paths_find(bool is_root, struct fail *fail);
 /* What was found, for masked_paths_take in another process. */
 struct slice masked_paths_list(void);

@@ -24,7 +24,8 @@ enum {
     NAMESPACES_ZYGOTE = 2,    /* the same but for the user namespace: zygote.h */
     NAMESPACES_SIBLING = 4    /* a child of our parent */
 };
-/* As fork(2), with a pidfd; `keeps` as for high_fds_clone (high_fds.h); born in `cgroup` (cgroup.h) where that is not -1. */
+/* As fork(2), with a pidfd; `keeps` as for high_fds_clone (high_fds.h); born in `cgroup` (cgroup.h) where that is not
+ * -1. */
 pid_t namespaces_clone(unsigned how, int keeps, int cgroup, int *ret_pidfd);
 
 /*

@@ -42,7 +42,8 @@ struct container_plan {
 
 /* All but the disk; the strings are the message's. False when it is not one. */
 bool plan_read(struct container_plan *ret, const struct wire_message *message, const struct spawner_setup *setup);
-/* Where the container's own is in `disks`, the directory of all (disks.h), which is "" where there are none; in `path`, or NULL. */
+/* Where the container's own is in `disks`, the directory of all (disks.h), which is "" where there are none; in `path`,
+ * or NULL. */
 const char *plan_disk_path(const char *disks, uint32_t id, char path[PLAN_DISK_PATH_MAX]);
 
 #endif

@@ -1,4 +1,5 @@
-/* spawner_setup.h - what the worker decides for a spawner and all its sandboxes; told in these bytes, as both were built together. */
+/* spawner_setup.h - what the worker decides for a spawner and all its sandboxes; told in these bytes, as both were
+ * built together. */
 #ifndef SLUICE_WORKERS_SANDBOX_CONTAINER_SPAWNER_SETUP_H
 #define SLUICE_WORKERS_SANDBOX_CONTAINER_SPAWNER_SETUP_H
 

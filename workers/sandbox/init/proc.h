@@ -31,8 +31,8 @@ struct proc_spared {
 };
 /* The living of a sandbox who are neither its first process nor spared, at most `max`; their number. */
 size_t proc_others(int proc, pid_t first, const struct proc_spared *spared, pid_t *ret, size_t max);
-/* All of a sandbox but its first process, in the order of their pids: in a pid namespace of its own, where that is 1, all there are; else
- * what descends from it. */
+/* All of a sandbox but its first process, in the order of their pids: in a pid namespace of its own, where that is 1,
+ * all there are; else what descends from it. */
 size_t proc_inside(int proc, pid_t first, pid_t *ret, size_t max);
 /* The same by a census of the host, where there are no pid namespaces. */
 size_t proc_inside_of(const struct proc_census *census, pid_t first, pid_t *ret, size_t max);

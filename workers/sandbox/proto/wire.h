@@ -17,29 +17,33 @@ enum { WIRE_TEXT_MAX = 65536, WIRE_FDS_MAX = 16 };
 enum { SANDBOX_VARIABLES_MAX = 256, SANDBOX_VARIABLES_BYTES_MAX = 16384 };
 
 enum wire_verb {
-    WIRE_SETUP =
-        1, /* worker -> spawner, before all else: text a struct spawner_setup, then masked_paths_list(); see there for descriptors */
+    WIRE_SETUP = 1, /* worker -> spawner, before all else: text a struct spawner_setup, then masked_paths_list(); see
+                       there for descriptors */
     WIRE_CONTAINER, /* worker -> spawner: text a struct wire_container, then image\0layer\0... */
-    WIRE_KERNEL, /* worker -> spawner: number[0] the `id` of a container; a kernel's channel, its output, then what WIRE_INSIDE gave */
-    WIRE_START, /* worker -> pid 1: numbers arguments, variables; text int32 targets[fds], then workdir\0argv\0...variable\0...;
-                 * answers the pid */
-    WIRE_KILL_ALL, /* number[0] the pid to spare, or 0 */
-    WIRE_SIGNAL,   /* numbers a pid, a signal for it and all its descendants; SIGKILL freezes them first */
-    WIRE_ADOPT,    /* number[0] a pid whose end is to be told as if it had been started by this `id` */
-    WIRE_FILE,     /* numbers flags, mode, as_user; text the path; answers with the descriptor */
-    WIRE_PACK,     /* one descriptor to write to; answers the bytes */
-    WIRE_INSIDE,   /* worker -> pid 1: answers with its namespaces, the user namespace first */
-    WIRE_DONE,     /* the answer to `id`: numbers code (0 or negative errno), result; text a sentence */
-    WIRE_EXITED,   /* pid 1 -> worker: `id` of the start, number[0] status (0..255, 256 + signal) */
-    WIRE_BREACH,   /* spawner -> worker: `id` of the container, text the limit's name */
+    WIRE_KERNEL,    /* worker -> spawner: number[0] the `id` of a container; a kernel's channel, its output, then what
+                       WIRE_INSIDE gave */
+    WIRE_START,     /* worker -> pid 1: numbers arguments, variables; text int32 targets[fds], then
+                     * workdir\0argv\0...variable\0...;     answers the pid */
+    WIRE_KILL_ALL,  /* number[0] the pid to spare, or 0 */
+    WIRE_SIGNAL,    /* numbers a pid, a signal for it and all its descendants; SIGKILL freezes them first */
+    WIRE_ADOPT,     /* number[0] a pid whose end is to be told as if it had been started by this `id` */
+    WIRE_FILE,      /* numbers flags, mode, as_user; text the path; answers with the descriptor */
+    WIRE_PACK,      /* one descriptor to write to; answers the bytes */
+    WIRE_INSIDE,    /* worker -> pid 1: answers with its namespaces, the user namespace first */
+    WIRE_DONE,      /* the answer to `id`: numbers code (0 or negative errno), result; text a sentence */
+    WIRE_EXITED,    /* pid 1 -> worker: `id` of the start, number[0] status (0..255, 256 + signal) */
+    WIRE_BREACH,    /* spawner -> worker: `id` of the container, text the limit's name */
     WIRE_BORN, /* a new pid 1 -> spawner: `id` of the container; number[0] bits 1 << enum wire_own, a descriptor each */
     WIRE_RENAME, /* worker -> pid 1: number[0] 1: text from\0to\0; 0: text path\0, which is removed */
-    WIRE_STATE, /* worker -> pid 1: one file's descriptor, number[0] an enum wire_state, number[1] a mode; answers its value */
+    WIRE_STATE,  /* worker -> pid 1: one file's descriptor, number[0] an enum wire_state, number[1] a mode; answers its
+                    value */
     WIRE_KILL_COMMAND, /* worker -> pid 1: numbers a shell's pid, ticks since boot: sandbox_kill_command */
-    WIRE_CONFIRM, /* worker -> pid 1: whether its file systems answer; number[0] makes a name that nobody has asked for */
+    WIRE_CONFIRM, /* worker -> pid 1: whether its file systems answer; number[0] makes a name that nobody has asked for
+                   */
     WIRE_TOUCHED, /* pid 1 -> worker, before a pack's answer: number[0] how many, text of touched_write */
     WIRE_PLACE,   /* worker -> pid 1: numbers an enum wire_place, a mode; text path\0 */
-    WIRE_COPY, /* worker -> pid 1: a descriptor, number[0] a mode or 0, text the path inside that what it stands for is copied to */
+    WIRE_COPY, /* worker -> pid 1: a descriptor, number[0] a mode or 0, text the path inside that what it stands for is
+                  copied to */
     WIRE_TERMINAL, /* worker -> pid 1: answers with the master's descriptor and N of /dev/pts/N */
 };
 

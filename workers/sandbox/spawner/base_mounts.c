@@ -62,8 +62,8 @@ static int make_skeleton(int base, struct fail *fail)
 }
 
 /*
- * Below the image where uid 0 is inside (seccomp_root.h): apt looks back whether it has really dropped its rights, and is
- * told not to.
+ * Below the image where uid 0 is inside (seccomp_root.h): apt looks back whether it has really dropped its rights, and
+ * is told not to.
  */
 static int make_root_skeleton(int base, struct fail *fail)
 {

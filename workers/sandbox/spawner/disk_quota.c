@@ -167,7 +167,8 @@ static void start_removers(struct quota *quota)
     quota->removers = -1;
 }
 
-/* Where they are too far behind it stays in hand, and no more orders are taken; where there are none it is done here. */
+/* Where they are too far behind it stays in hand, and no more orders are taken;
+ * where there are none it is done here. */
 static void hand_on(struct quota *quota)
 {
     const uint32_t id = (uint32_t)quota->in_hand;

@@ -21,8 +21,8 @@ struct prewarmed {
     bool is_wanted; /* the last one was taken */
 };
 
-/* In the namespace of the zygote, or in none where that is NULL; `group`: the number of its own. 0 or negative errno. Only the parent
- * returns. */
+/* In the namespace of the zygote, or in none where that is NULL; `group`: the number of its own. 0 or negative errno.
+ * Only the parent returns. */
 int prewarmed_make(struct prewarmed *prewarmed, const struct zygote *zygote, const struct init_setup *setup,
                    uint32_t group);
 /* Takes it, out of `prewarmed`. */

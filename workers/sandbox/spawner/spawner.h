@@ -1,8 +1,8 @@
 /*
  * spawner.h - the process that clones sandboxes: single-threaded, because PR_SET_PDEATHSIG follows the thread, and a
  * program of its own, linked statically (spawner_main.c), because each clone costs page tables and pages of all that is
- * mapped and written to. It builds nothing itself: each new pid 1 builds its own container and answers the worker over its own
- * socket. What the spawner keeps is an eye on their memory and processes.
+ * mapped and written to. It builds nothing itself: each new pid 1 builds its own container and answers the worker over
+ * its own socket. What the spawner keeps is an eye on their memory and processes.
  *
  * It lives in a user, mount and pid namespace of its own (namespaces.h): those of the sandboxes are
  * children of its own, it has no right on the host, and with it they all end.

@@ -72,8 +72,8 @@ static int take_prewarmed(struct spawner_state *state, const struct container_pl
     return code;
 }
 
-/* Binds it to its CPUs and hands it the worker's order. -EPIPE: it has ended, which its wire does not say as we may still
- * have its end of that. */
+/* Binds it to its CPUs and hands it the worker's order. -EPIPE: it has ended, which its wire does not say as we may
+ * still have its end of that. */
 static int instruct(const struct spawner_state *state, const struct prewarmed *prewarmed, const cpu_set_t *cpus)
 {
     if (poll(&(struct pollfd){prewarmed->pidfd, POLLIN, 0}, 1, 0) > 0)

@@ -21,7 +21,8 @@
 static struct wire_message told;
 static struct spawner_setup setup;
 
-/* They are for us, and not for what is executed after us. Root was given all that there are: none that its worker has not. */
+/* They are for us, and not for what is executed after us. Root was given all that there are: none that its worker has
+ * not. */
 static int own_rights(void)
 {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
@@ -50,7 +51,8 @@ static bool take_setup(void)
            masked_paths_take(slice_of(told.text + sizeof(setup), told.text_len - sizeof(setup)));
 }
 
-/* By the system call: the memory that clocks are else read from is far from ours, and costs who is forked page tables of its own. */
+/* By the system call: the memory that clocks are else read from is far from ours, and costs who is forked page tables
+ * of its own. */
 int clock_gettime(clockid_t clock, struct timespec *ret) { return (int)syscall(SYS_clock_gettime, clock, ret); }
 
 /* Right behind our own memory where there is room: for the same reason. */

@@ -1,6 +1,6 @@
 /*
- * build_context.h - what COPY and ADD copy from: the task's build.context as it was at one moment, in a directory of the cache
- * (source.h has the rules), without what its .dockerignore names. Blocking, but for opening and closing it.
+ * build_context.h - what COPY and ADD copy from: the task's build.context as it was at one moment, in a directory of
+ * the cache (source.h has the rules), without what its .dockerignore names. Blocking, but for opening and closing it.
  */
 #ifndef SLUICE_WORKERS_STAGES_BUILD_BUILD_CONTEXT_H
 #define SLUICE_WORKERS_STAGES_BUILD_BUILD_CONTEXT_H
@@ -21,7 +21,8 @@ struct build_context {
 int build_context_open(const struct job *job, struct build_context *ret, struct fail *fail);
 void build_context_close(struct build_context *context);
 
-/* Adds what lies at `path` below `root`, all of it, by names, types, permission bits and contents. 0 or negative errno. */
+/* Adds what lies at `path` below `root`, all of it, by names, types, permission bits and contents.
+ * 0 or negative errno. */
 int build_content_add(struct digest *digest, int root, const char *path, const atomic_bool *stop);
 
 #endif

@@ -22,7 +22,8 @@ struct dropping {
 
 static int drop_below(const struct dropping *dropping, int dir, const char *path, int decided);
 
-/* A directory that is left out stays as long as what is taken back from it is in it; without the right to write, things go all the same. */
+/* A directory that is left out stays as long as what is taken back from it is in it; without the right to write, things
+ * go all the same. */
 static int drop_in_part(const struct dropping *dropping, int dir, const char *path, mode_t mode, int decided)
 {
     const char *name = dirtree_leaf(path);

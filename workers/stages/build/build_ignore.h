@@ -6,7 +6,8 @@
 
 #include "common/base/fail.h"
 
-/* -EINVAL: the file cannot be read as one; -ECANCELED. `root` is the context, ours alone; without the file nothing goes. */
+/* -EINVAL: the file cannot be read as one; -ECANCELED. `root` is the context, ours alone; without the file nothing
+ * goes. */
 int build_ignore_apply(int root, const atomic_bool *stop, struct fail *fail);
 
 #endif

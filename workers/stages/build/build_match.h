@@ -1,6 +1,6 @@
 /*
- * build_match.h - the paths that a source of COPY or ADD means below a root whose names and links are anybody's: hence the limits,
- * as a few links to "." make names without end. Blocking, for offload.h.
+ * build_match.h - the paths that a source of COPY or ADD means below a root whose names and links are anybody's: hence
+ * the limits, as a few links to "." make names without end. Blocking, for offload.h.
  */
 #ifndef SLUICE_WORKERS_STAGES_BUILD_BUILD_MATCH_H
 #define SLUICE_WORKERS_STAGES_BUILD_BUILD_MATCH_H
@@ -20,8 +20,8 @@ struct build_matching {
 };
 
 /*
- * -ENOENT: it means nothing that is there; -E2BIG: more than BUILD_MATCHES_MAX paths; -EOVERFLOW: more than BUILD_NAMES_MAX names to look
- * at, all patterns together; -EINVAL: it is no path below a root; -ECANCELED.
+ * -ENOENT: it means nothing that is there; -E2BIG: more than BUILD_MATCHES_MAX paths; -EOVERFLOW: more than
+ * BUILD_NAMES_MAX names to look at, all patterns together; -EINVAL: it is no path below a root; -ECANCELED.
  */
 int build_match(struct build_matching *matching, const char *pattern);
 void build_matching_finish(struct build_matching *matching);

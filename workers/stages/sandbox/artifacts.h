@@ -1,4 +1,5 @@
-/* artifacts.h - eval.artifacts as places of the layer that the agent left: by their real paths, as image and init have them. */
+/* artifacts.h - eval.artifacts as places of the layer that the agent left: by their real paths, as image and init have
+ * them. */
 #ifndef SLUICE_WORKERS_STAGES_SANDBOX_ARTIFACTS_H
 #define SLUICE_WORKERS_STAGES_SANDBOX_ARTIFACTS_H
 
@@ -10,7 +11,8 @@ struct artifacts {
     size_t count;                 /* those that lead somewhere */
 };
 
-/* `roots`: directories that lie below the agent's files, the uppermost first. artifacts_finish *ret in any case. In a fiber. */
+/* `roots`: directories that lie below the agent's files, the uppermost first. artifacts_finish *ret in any case. In a
+ * fiber. */
 int artifacts_find(const struct task *task, const char *const *roots, size_t root_count, const char *workdir,
                    struct artifacts *ret, struct fail *fail);
 void artifacts_finish(struct artifacts *artifacts);

@@ -1,9 +1,10 @@
 /*
- * environment.h - who runs what a stage runs, where, and with which variables: what the task says, else what the image says
- * (images/config.h), else user 1000 in /workspace. A user that is named is looked up in /etc/passwd and /etc/group as the
- * layers and the image have them.
+ * environment.h - who runs what a stage runs, where, and with which variables: what the task says, else what the image
+ * says (images/config.h), else user 1000 in /workspace. A user that is named is looked up in /etc/passwd and /etc/group
+ * as the layers and the image have them.
  *
- * HOME is /root for uid 0 and what /etc/passwd says for other users that were asked for, where no variable says otherwise.
+ * HOME is /root for uid 0 and what /etc/passwd says for other users that were asked for, where no variable says
+ * otherwise.
  */
 #ifndef SLUICE_WORKERS_STAGES_SANDBOX_ENVIRONMENT_H
 #define SLUICE_WORKERS_STAGES_SANDBOX_ENVIRONMENT_H

@@ -1,6 +1,6 @@
 /*
- * hidden_paths.h - what agent.hidden keeps from the agent: a layer over those of image and init, in which these paths are
- * not there. It is no part of what the agent leaves, and the evaluator's sandbox stands without it.
+ * hidden_paths.h - what agent.hidden keeps from the agent: a layer over those of image and init, in which these paths
+ * are not there. It is no part of what the agent leaves, and the evaluator's sandbox stands without it.
  */
 #ifndef SLUICE_WORKERS_STAGES_SANDBOX_HIDDEN_PATHS_H
 #define SLUICE_WORKERS_STAGES_SANDBOX_HIDDEN_PATHS_H

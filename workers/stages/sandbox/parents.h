@@ -1,6 +1,7 @@
 /*
- * parents.h - the layers that an init layer stands on: those of its task's build, lowest first. They lie in <store>/builds, of which
- * every worker of the store has them, and the init layer names them in /.sluice-layers, a digest a line.
+ * parents.h - the layers that an init layer stands on: those of its task's build, lowest first. They lie in
+ * <store>/builds, of which every worker of the store has them, and the init layer names them in /.sluice-layers, a
+ * digest a line.
  */
 #ifndef SLUICE_WORKERS_STAGES_SANDBOX_PARENTS_H
 #define SLUICE_WORKERS_STAGES_SANDBOX_PARENTS_H

@@ -5,8 +5,9 @@
 #include "workers/stages/sandbox/stage_sandbox.h"
 
 /*
- * Call it last, while the sandbox is open: what the job came to, good or bad, is believed only where the sandbox is whole,
- * and its image, its layers and the cache are where and what they were. Else the job ends as infra, with neither layer nor reward.
+ * Call it last, while the sandbox is open: what the job came to, good or bad, is believed only where the sandbox is
+ * whole, and its image, its layers and the cache are where and what they were. Else the job ends as infra, with neither
+ * layer nor reward.
  */
 void stage_confirm(struct job *job, struct stage_sandbox *stage);
 

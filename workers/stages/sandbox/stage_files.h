@@ -6,7 +6,8 @@
 
 #include "workers/stages/sandbox/stage_sandbox.h"
 
-/* In order. False: one could not be, and the job has ended, by the task's fault where it is one of the file. In a fiber. */
+/* In order. False: one could not be, and the job has ended, by the task's fault where it is one of the file. In a
+ * fiber. */
 bool stage_put_files(struct job *job, struct stage_sandbox *stage, const struct task_file *files, size_t count);
 /* The same for an agent, which ends the job itself. -EINVAL: the file's fault; else negative errno. */
 int stage_give_files(const struct job *job, struct stage_sandbox *stage, const struct task_file *files, size_t count,

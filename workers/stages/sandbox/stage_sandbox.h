@@ -32,9 +32,11 @@ struct stage_sandbox {
     int64_t closing_by_ms; /* packing and looking whether all is whole end then; 0: neither has begun */
 };
 
-/* Adds the layer init left, with those of the task's build below it, or the one run left; nothing when the job names none. */
+/* Adds the layer init left, with those of the task's build below it, or the one run left; nothing when the job names
+ * none. */
 int stage_sandbox_add_init(struct stage_sandbox *stage, const struct job *job, struct fail *fail);
-/* Of the run's what eval.artifacts names, where the task has any; the image was found, and all that lies below was added. */
+/* Of the run's what eval.artifacts names, where the task has any; the image was found, and all that lies below was
+ * added. */
 int stage_sandbox_add_run(struct stage_sandbox *stage, const struct job *job, struct fail *fail);
 /* The second's files in one directory alone, and without those that are git's. */
 int stage_sandbox_add_run_below(struct stage_sandbox *stage, const struct job *job, const char *path,

@@ -27,9 +27,9 @@ struct search *search_create(struct http *http, const char *place, const char *k
 void search_destroy(struct search **search);
 
 /*
- * Asks, as long as the fiber's deadline allows (SEARCH_SECONDS_MAX is enough); at most `count` results are written as text, each with title, address and an excerpt.
- * *found is their number. Negative errno with a sentence for the model; -ETIMEDOUT and -ECANCELED
- * are the fiber's own, too.
+ * Asks, as long as the fiber's deadline allows (SEARCH_SECONDS_MAX is enough); at most `count` results are written as
+ * text, each with title, address and an excerpt. *found is their number. Negative errno with a sentence for the model;
+ * -ETIMEDOUT and -ECANCELED are the fiber's own, too.
  */
 int search_ask(struct search *search, const char *query, size_t count, struct buffer *out, size_t *found,
                struct fail *fail);

@@ -1,6 +1,7 @@
 /*
- * evaluators/math/compare/compare.h - whether an answer is the task's, as trees: what the files that compare share. compare.c takes
- * structures apart, compare_relations.c equations and inequalities, compare_values.c decides about expressions.
+ * evaluators/math/compare/compare.h - whether an answer is the task's, as trees: what the files that compare share.
+ * compare.c takes structures apart, compare_relations.c equations and inequalities, compare_values.c decides about
+ * expressions.
  *
  * Always the task's answer first: it decides what the other may be. Equality is not symmetric: an answer may not leave
  * undone what the task's has done ("unfinished"), or a question would be its own answer: 2+2 is not 4, and 4 is 2+2.

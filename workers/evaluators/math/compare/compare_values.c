@@ -190,8 +190,8 @@ static bool is_decimal(math_int128 below)
 }
 
 /*
- * How far a number of twelve digits and more may be off that a machine wrote down: one in its last digit; but nothing where
- * the other has a decimal of its own that ends.
+ * How far a number of twelve digits and more may be off that a machine wrote down: one in its last digit; but nothing
+ * where the other has a decimal of its own that ends.
  */
 static long double last_digit(struct comparison *comparison, struct view written, struct view other)
 {

@@ -1,6 +1,7 @@
 /*
- * evaluators/math/compare/real.h - the value of a tree at a point (residue.h) as a complex number with a bound of its error. The
- * bound is that of the first order, some times over. Roots of odd degree of numbers below 0 are real, as people mean them.
+ * evaluators/math/compare/real.h - the value of a tree at a point (residue.h) as a complex number with a bound of its
+ * error. The bound is that of the first order, some times over. Roots of odd degree of numbers below 0 are real, as
+ * people mean them.
  */
 #ifndef SLUICE_WORKERS_EVALUATORS_MATH_COMPARE_REAL_H
 #define SLUICE_WORKERS_EVALUATORS_MATH_COMPARE_REAL_H

@@ -1,7 +1,7 @@
 /*
- * evaluators/math/compare/residue.h - the value of a tree, exactly and modulo a prime (field.h). Letters have a value that is
- * random and the same in every run; what a letter is in `round` 1 is another number than in round 2.
- * False: it has no value, as 1/0, or the work allowed (fuel, in nodes) is used up.
+ * evaluators/math/compare/residue.h - the value of a tree, exactly and modulo a prime (field.h). Letters have a value
+ * that is random and the same in every run; what a letter is in `round` 1 is another number than in round 2. False: it
+ * has no value, as 1/0, or the work allowed (fuel, in nodes) is used up.
  */
 #ifndef SLUICE_WORKERS_EVALUATORS_MATH_COMPARE_RESIDUE_H
 #define SLUICE_WORKERS_EVALUATORS_MATH_COMPARE_RESIDUE_H

@@ -1,6 +1,6 @@
 /*
- * evaluators/math/parse/number.h - a number as digits say it: exact where 128 bits hold it, modulo a prime however long it is,
- * and approximately.
+ * evaluators/math/parse/number.h - a number as digits say it: exact where 128 bits hold it, modulo a prime however long
+ * it is, and approximately.
  */
 #ifndef SLUICE_WORKERS_EVALUATORS_MATH_PARSE_NUMBER_H
 #define SLUICE_WORKERS_EVALUATORS_MATH_PARSE_NUMBER_H

@@ -1,6 +1,6 @@
 /*
- * evaluators/math/parse/parse_inside.h - what the files that make a tree share: parse.c (lists and relations), parse_units.c,
- * parse_operators.c (sums down to powers) and parse_operands.c (numbers, names, commands, brackets).
+ * evaluators/math/parse/parse_inside.h - what the files that make a tree share: parse.c (lists and relations),
+ * parse_units.c, parse_operators.c (sums down to powers) and parse_operands.c (numbers, names, commands, brackets).
  * Every function that parses returns NULL where the text is not understood; nothing is to be freed.
  */
 #ifndef SLUICE_WORKERS_EVALUATORS_MATH_PARSE_PARSE_INSIDE_H

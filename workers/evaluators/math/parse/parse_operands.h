@@ -1,4 +1,5 @@
-/* evaluators/math/parse/parse_operands.h - numbers, names, commands with their arguments, and brackets (parse_inside.h). */
+/* evaluators/math/parse/parse_operands.h - numbers, names, commands with their arguments, and brackets
+ * (parse_inside.h). */
 #ifndef SLUICE_WORKERS_EVALUATORS_MATH_PARSE_PARSE_OPERANDS_H
 #define SLUICE_WORKERS_EVALUATORS_MATH_PARSE_PARSE_OPERANDS_H
 

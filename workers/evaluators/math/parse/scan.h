@@ -3,7 +3,8 @@
  * (\left, \!, $, \displaystyle, \mathbf, currency signs) is gone; \dfrac is frac, \leq and <= are one relation.
  *
  * A comma between digits is read in one of two ways. MATH_COMMA_SEPARATES: it separates. MATH_COMMA_GROUPS: outside of
- * brackets it groups thousands (1,234) or is a decimal comma (3,14; 0,125). Blanks, \, and {,} group wherever they stand.
+ * brackets it groups thousands (1,234) or is a decimal comma (3,14; 0,125). Blanks, \, and {,} group wherever they
+ * stand.
  */
 #ifndef SLUICE_WORKERS_EVALUATORS_MATH_PARSE_SCAN_H
 #define SLUICE_WORKERS_EVALUATORS_MATH_PARSE_SCAN_H

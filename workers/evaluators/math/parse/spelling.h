@@ -1,4 +1,5 @@
-/* evaluators/math/parse/spelling.h - how what an answer is made of is written: commands, words, signs in ASCII and in Unicode. */
+/* evaluators/math/parse/spelling.h - how what an answer is made of is written: commands, words, signs in ASCII and in
+ * Unicode. */
 #ifndef SLUICE_WORKERS_EVALUATORS_MATH_PARSE_SPELLING_H
 #define SLUICE_WORKERS_EVALUATORS_MATH_PARSE_SPELLING_H
 

@@ -17,7 +17,8 @@
 
 #include "workers/sandbox/container/container.h"
 
-/* As fork(2), with a pidfd; `keeps` as for high_fds_clone (high_fds.h); born in `cgroup` (cgroup.h) where that is not -1. */
+/* As fork(2), with a pidfd; `keeps` as for high_fds_clone (high_fds.h); born in `cgroup` (cgroup.h) where that is not
+ * -1. */
 pid_t landlock_container_fork(int keeps, int cgroup, int *ret_pidfd);
 int landlock_container_build(const struct container_plan *plan, struct container *ret, struct fail *fail);
 /* The first process: ruleset and rights. */

@@ -1,7 +1,7 @@
 /*
  * seccomp_notify.h - system calls that change a file's mode, owner or times, which Landlock does not hold back:
- * those inside a container of Landlock's (landlock_container.h) hand them in, and the container's first process does them, where the
- * file is in the container. What decides is the file that was opened, not its name.
+ * those inside a container of Landlock's (landlock_container.h) hand them in, and the container's first process does
+ * them, where the file is in the container. What decides is the file that was opened, not its name.
  */
 #ifndef SLUICE_WORKERS_SANDBOX_CONTAINER_SECCOMP_SECCOMP_NOTIFY_H
 #define SLUICE_WORKERS_SANDBOX_CONTAINER_SECCOMP_SECCOMP_NOTIFY_H

@@ -29,8 +29,9 @@ enum pack_form {
 };
 
 /*
- * 0 bytes when nothing was written. What it comes by is noted in *touched. Beyond the limits above: -ENAMETOOLONG for paths and depth,
- * -EFBIG for sizes. Blocking; where `stop` is not NULL it ends soon after that is set, with -ECANCELED.
+ * 0 bytes when nothing was written. What it comes by is noted in *touched. Beyond the limits above: -ENAMETOOLONG for
+ * paths and depth, -EFBIG for sizes. Blocking; where `stop` is not NULL it ends soon after that is set, with
+ * -ECANCELED.
  */
 int pack_upper(int upper, int fd, enum pack_form form, const atomic_bool *stop, uint64_t *bytes,
                struct touched *touched, struct fail *fail);

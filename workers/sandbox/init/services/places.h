@@ -1,7 +1,7 @@
 /*
- * places.h - what pid 1 does so that something of the worker's can lie at a path, whatever those inside left there and on
- * the way to it: what is not a directory, and leads to none, is replaced by one. Paths are absolute and mean what they mean
- * inside. Those inside may be at work meanwhile: what they undo at once is refused with an errno.
+ * places.h - what pid 1 does so that something of the worker's can lie at a path, whatever those inside left there and
+ * on the way to it: what is not a directory, and leads to none, is replaced by one. Paths are absolute and mean what
+ * they mean inside. Those inside may be at work meanwhile: what they undo at once is refused with an errno.
  */
 #ifndef SLUICE_WORKERS_SANDBOX_INIT_SERVICES_PLACES_H
 #define SLUICE_WORKERS_SANDBOX_INIT_SERVICES_PLACES_H

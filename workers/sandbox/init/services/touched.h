@@ -1,6 +1,7 @@
 /*
- * touched.h - which of what was written decides what runs in an evaluator's sandbox (schemas/trajectory/tamper.def), noted while it
- * is packed. Of each kind the first few by name, so that many of one hide none of another; all are counted.
+ * touched.h - which of what was written decides what runs in an evaluator's sandbox (schemas/trajectory/tamper.def),
+ * noted while it is packed. Of each kind the first few by name, so that many of one hide none of another; all are
+ * counted.
  */
 #ifndef SLUICE_WORKERS_SANDBOX_INIT_SERVICES_TOUCHED_H
 #define SLUICE_WORKERS_SANDBOX_INIT_SERVICES_TOUCHED_H
