@@ -4,7 +4,7 @@ const struct option common_options[] = {
     {"broker", OPTION_TEXT, offsetof(struct invocation, broker), "URL", "The broker's FRONT.",
      .standard = "$SLUICE_BROKER, else tcp://127.0.0.1:5750"},
     {"key", OPTION_TEXT, offsetof(struct invocation, key), "FILE",
-     "Who you are, for a broker that asks: a file from `sluice keys add`.", .standard = "$SLUICE_KEY"},
+     "Your key, for a broker that requires one: a file from `sluice keys add`.", .standard = "$SLUICE_KEY"},
     {"allow-plaintext", OPTION_FLAG, offsetof(struct invocation, allow_plaintext), NULL,
-     "Goes over a network without a key; so does SLUICE_ALLOW_PLAINTEXT=1."},
+     "Connect over a network without a key; SLUICE_ALLOW_PLAINTEXT=1 does the same."},
 };

@@ -268,9 +268,9 @@ static int run_keys(const struct invocation *in)
 
 static const struct option options[] = {
     {"dir", OPTION_TEXT, offsetof(struct keys_options, dir), "DIR",
-     "The certificate directory; it may be the last word as well."},
+     "The certificate directory; it may also be the last argument."},
     {"json", OPTION_FLAG, offsetof(struct keys_options, json), NULL,
-     "list: prints {\"role\": ..., \"name\": ..., \"key\": ...} a line; the key is the public one."},
+     "list: print {\"role\": ..., \"name\": ..., \"key\": ...} a line; the key is the public one."},
 };
 
 const struct command command_keys = {

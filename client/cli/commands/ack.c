@@ -36,7 +36,7 @@ static int run_ack(const struct invocation *in)
 }
 
 static const struct option options[] = {
-    {"json", OPTION_FLAG, offsetof(struct ack_options, json), NULL, "Prints {\"stream\": NAME, \"seq\": SEQ}."},
+    {"json", OPTION_FLAG, offsetof(struct ack_options, json), NULL, "Print {\"stream\": NAME, \"seq\": SEQ}."},
 };
 
 const struct command command_ack = {

@@ -35,7 +35,7 @@ static const struct option options[] = {
      "How long to wait for the copy; after that it continues in the background.", .preset = PATIENCE_PRESET_MS,
      .min = 1000, .max = 86400000},
     {"json", OPTION_FLAG, offsetof(struct backup_options, json), NULL,
-     "Prints {\"file\": PATH, in the broker's data directory, \"bytes\": N}."},
+     "Print {\"file\": PATH, in the broker's data directory, \"bytes\": N}."},
 };
 
 const struct command command_backup = {

@@ -68,9 +68,9 @@ static int run_cancel(const struct invocation *in)
 
 static const struct option options[] = {
     {"stream", OPTION_TEXT, offsetof(struct cancel_options, stream), "NAME",
-     "Every rollout of this stream that has not ended."},
+     "Cancel every rollout of this stream that has not ended."},
     {"json", OPTION_FLAG, offsetof(struct cancel_options, json), NULL,
-     "Prints {\"stopped\": N}; with N 0 also whether it has \"ended\" or is \"unknown\", as \"state\"."},
+     "Print {\"stopped\": N}; with N 0 also whether it has \"ended\" or is \"unknown\", as \"state\"."},
 };
 
 const struct command command_cancel = {

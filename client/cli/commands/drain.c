@@ -147,17 +147,16 @@ static int run_drain(const struct invocation *in)
 }
 
 static const struct option options[] = {
-    {"host", OPTION_TEXT, offsetof(struct drain_options, host), "HOST", "Every worker of this host."},
+    {"host", OPTION_TEXT, offsetof(struct drain_options, host), "HOST", "Drain every worker of this host."},
     {"grace", OPTION_DURATION, offsetof(struct drain_options, grace_ms), "TIME",
-     "Jobs that run get so long, then they are given back.", .standard = "the worker's own", .preset = OPTION_NOT_GIVEN,
-     .min = 0, .max = 86400000},
-    {"wait", OPTION_FLAG, offsetof(struct drain_options, wait), NULL, "Waits until they are gone."},
+     "How long running jobs may take; then they are given back.", .standard = "the worker's own",
+     .preset = OPTION_NOT_GIVEN, .min = 0, .max = 86400000},
+    {"wait", OPTION_FLAG, offsetof(struct drain_options, wait), NULL, "Wait until the workers are gone."},
     {"patience", OPTION_DURATION, offsetof(struct drain_options, patience_ms), "TIME",
-     "With --wait: gives up after so long, exit status 1.", .preset = PATIENCE_PRESET_MS, .min = 1000,
+     "With --wait: give up after this long, with exit status 1.", .preset = PATIENCE_PRESET_MS, .min = 1000,
      .max = DURATION_FOREVER},
     {"json", OPTION_FLAG, offsetof(struct drain_options, json), NULL,
-     "Prints {\"workers\": N}, how many were told to end; with --wait, at its end, also how many are \"left\" and "
-     "their "
+     "Print {\"workers\": N}, the number of workers drained; with --wait also how many are \"left\" and their "
      "\"jobs\"."},
 };
 

@@ -243,15 +243,14 @@ static int run_engine(const struct invocation *in)
 
 static const struct option options[] = {
     {"runs-max", OPTION_NUMBER, offsetof(struct engine_options, runs_max), "N",
-     "add: at most so many rollouts there at a time. 0: no limit, or what it was.", .preset = 0, .min = 0,
-     .max = 1000000},
-    {"policy", OPTION_TEXT, offsetof(struct engine_options, policy), "NAME", "add: whose engine it is.",
+     "add: maximum rollouts at a time. 0: no limit, or what it was.", .preset = 0, .min = 0, .max = 1000000},
+    {"policy", OPTION_TEXT, offsetof(struct engine_options, policy), "NAME", "add: the policy that the engine serves.",
      .standard = "the usual policy's, `default`, or what it was"},
-    {"wait", OPTION_FLAG, offsetof(struct engine_options, wait), NULL, "drain: waits until no rollout is there."},
+    {"wait", OPTION_FLAG, offsetof(struct engine_options, wait), NULL, "drain: wait until the engine has no rollouts."},
     {"patience", OPTION_DURATION, offsetof(struct engine_options, patience_ms), "TIME",
-     "With --wait: gives up after so long, exit status 1; it drains on.", .preset = PATIENCE_PRESET_MS, .min = 1000,
-     .max = DURATION_FOREVER},
-    {"json", OPTION_FLAG, offsetof(struct engine_options, json), NULL, "check, list: as JSON, an object a line."},
+     "With --wait: give up after this long, with exit status 1; the engine goes on draining.",
+     .preset = PATIENCE_PRESET_MS, .min = 1000, .max = DURATION_FOREVER},
+    {"json", OPTION_FLAG, offsetof(struct engine_options, json), NULL, "check, list: print JSON, one object a line."},
 };
 
 const struct command command_engine = {

@@ -116,15 +116,14 @@ static const struct option options[] = {
     {"engine", OPTION_LIST, offsetof(struct policy_options, engines), "URL", "Only this engine.",
      .standard = "all that are registered"},
     {"calls", OPTION_WORD, offsetof(struct policy_options, calls), "finish|abort|hold",
-     "pause: what becomes of calls in flight: finish (they do, and are waited for), abort (they "
-     "are made "
-     "again after the pause) or hold (they stay open; the engine stops and resumes itself)."},
+     "pause: what happens to calls in flight: finish (the command waits for them), abort (they are repeated after the "
+     "pause) or hold (they stay open; the engine itself stops and resumes)."},
     {"bound", OPTION_DURATION, offsetof(struct policy_options, bound_ms), "TIME",
-     "pause: it ends by itself after so long, whatever happens.", .preset = 600000, .min = 1000, .max = 3600000},
+     "pause: maximum length; the pause then ends by itself.", .preset = 600000, .min = 1000, .max = 3600000},
     {"wait", OPTION_DURATION, offsetof(struct policy_options, wait_ms), "TIME",
-     "pause: if calls are still in flight after so long it is taken back, exit status 1.", .preset = 300000, .min = 0,
-     .max = 3600000},
-    {"json", OPTION_FLAG, offsetof(struct policy_options, json), NULL, "Prints a JSON object instead of words."},
+     "pause: how long to wait for calls in flight; after that the pause is undone, with exit status 1.",
+     .preset = 300000, .min = 0, .max = 3600000},
+    {"json", OPTION_FLAG, offsetof(struct policy_options, json), NULL, "Print one JSON object instead of text."},
 };
 
 const struct command command_policy = {

@@ -307,9 +307,9 @@ static int run_show(const struct invocation *in)
 
 static const struct option options[] = {
     {"tokens", OPTION_FLAG, offsetof(struct show_options, tokens), NULL,
-     "Shows every token id too; those that the policy sampled are marked."},
+     "Show every token id too, with those that the policy sampled marked."},
     {"json", OPTION_FLAG, offsetof(struct show_options, json), NULL,
-     "Prints one JSON object: the trajectory, or what `list --json` says."},
+     "Print one JSON object: the trajectory, or what `list --json` prints."},
 };
 
 const struct command command_show = {

@@ -71,9 +71,9 @@ static int run_status(const struct invocation *in)
 
 static const struct option options[] = {
     {"watch", OPTION_DURATION, offsetof(struct status_options, watch_ms), "TIME",
-     "Shows it again and again, every 2s or TIME, until interrupted.", .min = 100, .max = 86400000, .bare_ms = 2000},
+     "Repeat every 2s, or every TIME, until interrupted.", .min = 100, .max = 86400000, .bare_ms = 2000},
     {"json", OPTION_FLAG, offsetof(struct status_options, json), NULL,
-     "Prints everything the broker says, as one JSON object (docs/operations.md)."},
+     "Print all of the broker's status as one JSON object (docs/operations.md)."},
 };
 
 const struct command command_status = {

@@ -97,21 +97,21 @@ static int run_watch(const struct invocation *in)
 }
 
 static const struct option options[] = {
-    {"from", OPTION_NUMBER, offsetof(struct watch_options, from), "N", "The first number wanted.",
+    {"from", OPTION_NUMBER, offsetof(struct watch_options, from), "N", "The first number to show.",
      .standard = "the oldest that is kept", .min = 1, .max = INT64_MAX},
-    {"count", OPTION_NUMBER, offsetof(struct watch_options, count), "N", "Stops after so many.",
+    {"count", OPTION_NUMBER, offsetof(struct watch_options, count), "N", "Stop after this many trajectories.",
      .standard = "until interrupted", .min = 1, .max = INT64_MAX},
     {"timeout", OPTION_DURATION, offsetof(struct watch_options, timeout_ms), "TIME",
-     "Stops, exit status 0, after so long without one.", .preset = DURATION_FOREVER, .min = 0, .max = DURATION_FOREVER},
+     "Stop, with exit status 0, after this long without a trajectory.", .preset = DURATION_FOREVER, .min = 0,
+     .max = DURATION_FOREVER},
     {"cursor", OPTION_TEXT, offsetof(struct watch_options, cursor), "FILE",
-     "Stores the position there, and resumes from it if the file exists."},
+     "Store the position in FILE, and resume from it if the file exists."},
     {"patience", OPTION_DURATION, offsetof(struct watch_options, patience_ms), "TIME",
-     "Gives up, exit status 1, when a broker that has answered once does not for so long. One that "
-     "is not there at the start "
-     "is waited for 4s.",
+     "Give up, with exit status 1, when a broker that had answered has been away for this long. At the start the "
+     "command waits 4s for the broker.",
      .preset = PATIENCE_PRESET_MS, .min = 0, .max = DURATION_FOREVER},
     {"json", OPTION_FLAG, offsetof(struct watch_options, json), NULL,
-     "Prints whole trajectories, one JSON object a line."},
+     "Print whole trajectories, one JSON object a line."},
 };
 
 const struct command command_watch = {
