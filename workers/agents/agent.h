@@ -32,6 +32,7 @@ struct agent_run {
     int (*put_files)(struct agent_run *run, const struct task_file *files, size_t count, struct fail *fail);
     enum fault open_fault;
     bool has_open_failed;
+    const char *reason;    /* why it is another conversation of its record; NULL: it is the first */
     struct record *record; /* filled in; also when it fails */
     struct staleness age;  /* of its turns; all zero at first */
     char *answer;          /* out: the agent's last words; free */

@@ -116,7 +116,7 @@ static void command_run(struct job *job)
         stage_end_failed(job, &room, BLAME_EVALUATOR, code, &fail);
     free(ended.output.text);
     stage_confirm(job, &room);
-    stage_sandbox_close(&room);
+    evaluator_sandbox_close(&room, job);
 }
 
 const struct evaluator evaluator_command = {.run = command_run};

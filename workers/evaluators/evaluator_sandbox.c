@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "schemas/task/steps.h"
 #include "workers/evaluators/judged.h"
 #include "workers/files/dirtree.h"
 #include "workers/runtime/offload.h"
@@ -151,7 +152,7 @@ static int take_agents(struct stage_sandbox *room, struct job *job, struct fail 
 {
     *room = *job->agents;
     *job->agents = (struct stage_sandbox){0};
-    int code = stage_sandbox_hand_over(room, job, fail);
+    int code = stage_sandbox_hand_over(room, job, STAGE_EVALUATORS, fail);
     if (code < 0)
         return code;
     code = clear_rewards(room->sandbox, job->task, fail);
@@ -161,6 +162,29 @@ static int take_agents(struct stage_sandbox *room, struct job *job, struct fail 
         return code;
     fail_wrap(fail, "what eval has of files");
     return fail->code = -EINVAL; /* of the task, or the agent did not let it be */
+}
+
+void evaluator_sandbox_close(struct stage_sandbox *room, struct job *job)
+{
+    if (!job->agents || !job->agent_goes_on || !room->sandbox) {
+        stage_sandbox_close(room);
+        return;
+    }
+    *job->agents = *room;
+    job->agents->closing_by_ms = 0;
+    *room = (struct stage_sandbox){0};
+}
+
+int evaluator_sandbox_clear(struct stage_sandbox *agents, struct job *job, struct fail *fail)
+{
+    judged_clear(agents->sandbox);
+    int code = clear_rewards(agents->sandbox, job->task, fail);
+    if (code == 0 && job->task->eval_file_count > 0)
+        code = sandbox_clear_path(agents->sandbox, TASK_STEP_TESTS, fail);
+    if (code == 0 || !blame_is_file_fault(code))
+        return code;
+    fail_wrap(fail, "what eval had of files");
+    return fail->code = -EINVAL;
 }
 
 int evaluator_sandbox_open(struct stage_sandbox *room, struct job *job, struct fail *fail)

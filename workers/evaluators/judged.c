@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <unistd.h>
 
 #include "common/base/cleanup.h"
 #include "schemas/task/task_shown.h"
@@ -113,4 +114,11 @@ int judged_write(struct sandbox *sandbox, const struct job *job, struct fail *fa
     if (code == 0)
         code = evaluator_file_give(dir, "task.json", 0444, task, fail);
     return code < 0 ? code : evaluator_file_give(dir, "messages.jsonl", 0444, buffer_peek(&messages), fail);
+}
+
+void judged_clear(struct sandbox *sandbox)
+{
+    static const char *const names[] = {"answer", "task.json", "messages.jsonl"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        unlinkat(sandbox_commands_dir(sandbox), names[i], 0);
 }

@@ -23,5 +23,7 @@ enum { JUDGED_MESSAGES_MAX = 16 << 20 }; /* bytes */
 int judged_messages(const struct job *job, bool as_lines, struct buffer *out, struct fail *fail);
 /* Writes the files. */
 int judged_write(struct sandbox *sandbox, const struct job *job, struct fail *fail);
+/* Takes the files away again. */
+void judged_clear(struct sandbox *sandbox);
 
 #endif

@@ -85,6 +85,7 @@ struct job {
     struct job_result result;
     struct engine_migration migration; /* run */
     int64_t prepared_by_ms, limit_ms;  /* the stage's clock */
+    bool agent_goes_on;                /* ... and has it back then */
     struct stage_sandbox *agents; /* run, while it is evaluated there: the agent's sandbox, which its evaluator takes */
 };
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -19,6 +20,7 @@ enum {
     INLINE_MAX = 32768, /* longer commands go through a file */
     READ_MAX = 1 << 20, /* at once, and the most that a pipe can hold */
     KILLED_MS = 5000,   /* the kernel's time to end what was killed */
+    TICK_MS = 5
 };
 
 struct command {
@@ -29,6 +31,7 @@ struct command {
     struct sandbox_errors *errors; /* NULL: not apart */
     struct output output;
     struct loop *loop;
+    uint64_t began_ticks;
     bool timed_out;
     int status;
     char script[64]; /* its file among the commands; "" when it is an argument */
@@ -152,14 +155,28 @@ static int await_end(struct command *command, int64_t until_ms, struct fail *fai
     }
 }
 
-/* Everything is killed at its end; what is in the pipe then is all there will be. */
+/* All others, or what it started: whatever began later than it did, unless who was there before started that. */
+static int kill_rest(struct command *command, struct fail *fail)
+{
+    struct sandbox *sandbox = command->sandbox;
+    int code = 0;
+    if (!sandbox_spares(sandbox))
+        return sandbox_kill_all(sandbox, 0, fail);
+    if (command->timed_out)
+        code = sandbox_signal_tree(sandbox, command->pid, SIGKILL, fail);
+    if (code == 0)
+        code = sandbox_kill_command(sandbox, 0, command->began_ticks, fail);
+    return code == -EBUSY ? sandbox_kill_all(sandbox, 0, fail) : code;
+}
+
+/* What is in the pipe when the rest was killed is all there will be. */
 static int finish(struct command *command, int64_t timeout_ms, struct fail *fail)
 {
     int code = await_end(command, loop_now_ms() + timeout_ms, fail);
     if (code < 0)
         return code;
     command->timed_out = code == 0;
-    int killed = sandbox_kill_all(command->sandbox, 0, fail);
+    int killed = kill_rest(command, fail);
     if (killed < 0)
         return killed;
     if (command->timed_out)
@@ -172,9 +189,21 @@ static int finish(struct command *command, int64_t timeout_ms, struct fail *fail
     return code < 0 ? code : 0;
 }
 
+/* So that whoever is there by now has begun in a tick before the command's. */
+static int await_tick(struct command *command, struct fail *fail)
+{
+    const uint64_t before = clock_boot_ticks();
+    int code = 0;
+    while (code == 0 && (command->began_ticks = clock_boot_ticks()) == before)
+        code = await_until(loop_now_ms() + TICK_MS, fail);
+    return code;
+}
+
 static int run(struct command *command, const char *text, int64_t timeout_ms, struct fail *fail)
 {
-    int code = start(command, text, fail);
+    int code = sandbox_spares(command->sandbox) ? await_tick(command, fail) : 0;
+    if (code == 0)
+        code = start(command, text, fail);
     if (code == -ETIMEDOUT || code == -ECANCELED)
         sandbox_kill_all_later(command->sandbox); /* it was asked for, and may run by now */
     if (code < 0)

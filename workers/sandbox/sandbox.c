@@ -151,6 +151,8 @@ bool sandbox_next_touched(const struct sandbox *sandbox, size_t *at, const char 
     return true;
 }
 
+void sandbox_spare(struct sandbox *sandbox, bool on) { sandbox->spares = on; }
+bool sandbox_spares(const struct sandbox *sandbox) { return sandbox->spares; }
 bool sandbox_is_alive(const struct sandbox *sandbox) { return sandbox->alive; }
 uint64_t sandbox_next_number(struct sandbox *sandbox) { return ++sandbox->numbers; }
 const char *sandbox_workdir(const struct sandbox *sandbox)

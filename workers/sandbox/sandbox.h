@@ -89,8 +89,8 @@ bool sandbox_is_alive(const struct sandbox *sandbox);
 
 /*
  * One command by `bash -c`, output and errors together, at most output_max bytes kept
- * (head and tail, with a line in between saying how many bytes were left out). Everything it
- * started is killed at its end, or after timeout_ms. *status as sandbox_wait; *timed_out.
+ * (head and tail, with a line in between saying how many bytes were left out). All processes are killed at its end, or
+ * after timeout_ms (but for sandbox_spare). *status as sandbox_wait; *timed_out.
  * 0; -ENOEXEC when there is no bash that starts; else negative errno when the sandbox failed.
  */
 struct sandbox_output {
@@ -101,6 +101,12 @@ struct sandbox_output {
     bool timed_out;
     double seconds;
 };
+/*
+ * What was at work before a command goes on behind its end (on), or is killed with what it started (off, as at first). For
+ * who is to find the processes of others there, command after command.
+ */
+void sandbox_spare(struct sandbox *sandbox, bool on);
+bool sandbox_spares(const struct sandbox *sandbox);
 /* Counts a command that has ended; sandbox_command does it itself, tools call it. */
 void sandbox_count_command(struct sandbox *sandbox, const struct sandbox_output *output, size_t output_max);
 

@@ -41,6 +41,7 @@ struct sandbox {
     uint32_t id;             /* the spawner's name for it */
     unsigned holds;          /* the owner's and one for each call under way */
     bool closed, alive, kernels;
+    bool spares;             /* commands end what they started alone */
     bool is_starved;         /* killed for memory that others took */
     uint64_t starved_before; /* starved_count() when it was opened */
     char breach[16];

@@ -1,6 +1,7 @@
 #include "workers/stages/agents_evaluation.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/cleanup.h"
@@ -29,9 +30,6 @@ static void evaluate(struct job *job, struct stage_sandbox *stage)
     job->agents = stage;
     (evaluator ? evaluator : &evaluator_handler)->run(job);
     job->agents = NULL;
-    if (!verdict_set_agents_sandbox(&job->result.verdict))
-        job_set_fault(job, OUTCOME_INFRA, FAULT_NODE, "out of memory");
-    shaping_apply(job);
 }
 
 static bool has_sandbox(struct job *job, struct stage_sandbox *stage)
@@ -45,28 +43,48 @@ static bool has_sandbox(struct job *job, struct stage_sandbox *stage)
     return code == 0;
 }
 
-void agents_evaluation(struct job *job, struct stage_sandbox *stage)
+void agents_evaluate(struct job *job, struct stage_sandbox *stage)
 {
-    struct job_result *result = &job->result;
-    const enum outcome outcome = result->outcome; /* of the run; what else it came to stays where it is */
-    const enum fault fault = result->fault;
-    AUTO_FREE char *detail = strdup(result->detail);
-    const int64_t began_ms = clock_ms();
-    fiber_pop_deadline();
     job_begin(job, STAGE_EVAL);
     tell_run(job);
-    if (!detail)
-        job_set_fault(job, OUTCOME_INFRA, FAULT_NODE, "out of memory");
-    else if (stage->sandbox && sandbox_breach(stage->sandbox))
+    if (stage->sandbox && sandbox_breach(stage->sandbox))
         job_set_outcome(job, OUTCOME_AGENT, "what the agent left is not known, and nothing was scored");
     else if (has_sandbox(job, stage))
         evaluate(job, stage);
+}
+
+bool agents_run_keep(const struct job *job, struct agents_run *ret)
+{
+    *ret = (struct agents_run){job->result.outcome, job->result.fault, strdup(job->result.detail)};
+    return ret->detail != NULL;
+}
+
+void agents_run_finish(struct agents_run *run) { free(take_ptr(&run->detail)); }
+
+void agents_evaluation_end(struct job *job, const struct agents_run *run, uint64_t ms)
+{
+    struct job_result *result = &job->result;
+    tell_run(job);
+    if (result->outcome != OUTCOME_AGENT && !verdict_set_agents_sandbox(&result->verdict))
+        job_set_fault(job, OUTCOME_INFRA, FAULT_NODE, "out of memory");
+    shaping_apply(job);
     if (result->outcome == OUTCOME_INFRA || result->outcome == OUTCOME_CANCELLED)
         return;
-    result->evaluation = (struct job_evaluation){
-        .is_done = true, .outcome = result->outcome, .ms = (uint64_t)(clock_ms() - began_ms)};
+    result->evaluation = (struct job_evaluation){.is_done = true, .outcome = result->outcome, .ms = ms};
     memcpy(result->evaluation.detail, result->detail, sizeof(result->evaluation.detail));
-    result->outcome = outcome;
-    result->fault = fault;
-    snprintf(result->detail, sizeof(result->detail), "%s", detail);
+    result->outcome = run->outcome;
+    result->fault = run->fault;
+    snprintf(result->detail, sizeof(result->detail), "%s", run->detail);
+}
+
+void agents_evaluation(struct job *job, struct stage_sandbox *stage)
+{
+    AUTO_AGENTS_RUN run;
+    const int64_t began_ms = clock_ms();
+    fiber_pop_deadline();
+    if (agents_run_keep(job, &run))
+        agents_evaluate(job, stage);
+    else
+        job_set_fault(job, OUTCOME_INFRA, FAULT_NODE, "out of memory");
+    agents_evaluation_end(job, &run, (uint64_t)(clock_ms() - began_ms));
 }

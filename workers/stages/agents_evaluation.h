@@ -14,5 +14,22 @@
  * agent had none. Afterwards job->result has the evaluation, or is the end of a run that is to begin again.
  */
 void agents_evaluation(struct job *job, struct stage_sandbox *stage);
+/* How the agent ended: kept of the job's result while that is the evaluation's. */
+struct agents_run {
+    enum outcome outcome;
+    enum fault fault;
+    char *detail;
+};
+bool agents_run_keep(const struct job *job, struct agents_run *ret); /* false: out of memory */
+void agents_run_finish(struct agents_run *run);
+#define AUTO_AGENTS_RUN __attribute__((cleanup(agents_run_finish))) struct agents_run
+
+/*
+ * Its two halves, for one that is evaluated step by step. The first pushes the deadline of the evaluation, which the caller
+ * pops, and ends the job by it. The second takes what the job came to then for the evaluation of all, which took `ms`, with
+ * the task's shaping, and `run` for how the agent ended.
+ */
+void agents_evaluate(struct job *job, struct stage_sandbox *stage);
+void agents_evaluation_end(struct job *job, const struct agents_run *run, uint64_t ms);
 
 #endif

@@ -49,6 +49,7 @@ static void keep_end(struct job *job, const struct agent_run *run, const char *e
     struct record *record = run->record;
     struct job_result *result = &job->result;
     const char *finish = "";
+    result->sampled_tokens = 0;
     for (size_t i = 0; i < record->trace_count; i++)
         for (size_t k = 0; k < record->traces[i].turn_count; k++)
             if (strcmp(record->traces[i].turns[k].role, "assistant") == 0) {
@@ -67,11 +68,18 @@ static void keep_record(struct job *job, const struct record *record)
     const bool has_breach = record->sandbox && record->sandbox->breach_count > 0;
     if (record->trace_count == 0 && record->message_count == 0 && !has_breach && !record->noted)
         return;
+    buffer_clear(&job->result.record);
     keep_identity(job, record);
     if (record_encode(record, &job->result.record, &no))
         return;
     buffer_clear(&job->result.record);
     job_set_outcome(job, OUTCOME_INFRA, "the record cannot be written: %s: %s", no.field, no.text);
+}
+
+void run_end_record(struct job *job, const struct agent_run *run)
+{
+    keep_end(job, run, run->end);
+    keep_record(job, run->record);
 }
 
 /* Its words, behind a mark where its last turns were further from the first than the task lets them. */

@@ -12,6 +12,9 @@
 void run_end(struct job *job, struct stage_sandbox *stage, const struct agent_run *run, enum outcome outcome,
              bool is_late);
 
+/* The record so far, encoded, with what the agent came to; the job has an outcome, which is INFRA where that fails. */
+void run_end_record(struct job *job, const struct agent_run *run);
+
 /*
  * Packs what `who` wrote, in a time of its own. What is packed late must not be scored without its files. False: the job
  * has ended.

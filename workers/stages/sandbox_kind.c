@@ -14,7 +14,6 @@
 #include "workers/evaluators/evaluators.h"
 #include "workers/handlers/roles/agent.h"
 #include "workers/handlers/roles/evaluator.h"
-#include "workers/handlers/roles/tool.h"
 #include "workers/jobs/job_engine.h"
 #include "workers/sandbox/requests.h"
 #include "workers/stages/agents_evaluation.h"
@@ -22,11 +21,13 @@
 #include "workers/stages/collect.h"
 #include "workers/stages/kinds.h"
 #include "workers/stages/run_end.h"
+#include "workers/stages/run_work.h"
 #include "workers/stages/sandbox/hidden_paths.h"
 #include "workers/stages/sandbox/stage_confirm.h"
 #include "workers/stages/sandbox/stage_files.h"
 #include "workers/stages/sandbox/stage_sandbox.h"
 #include "workers/stages/setup.h"
+#include "workers/stages/steps/steps.h"
 
 /* ---- init --------------------------------------------------------------------------------- */
 
@@ -121,43 +122,47 @@ static bool open_run_sandbox(struct job *job, struct stage_sandbox *stage)
     return code == 0;
 }
 
+static bool has_worked(enum outcome outcome) { return outcome == OUTCOME_OK || outcome == OUTCOME_AGENT; }
+
 /* What the agent left is to be scored. */
 static bool is_collected(const struct job *job, enum outcome outcome)
 {
-    return job->task->collect_count > 0 && (outcome == OUTCOME_OK || outcome == OUTCOME_AGENT) && !fiber_is_cancelled();
+    return job->task->collect_count > 0 && has_worked(outcome) && !fiber_is_cancelled();
+}
+
+static void run_once(struct job *job, struct agent_run *run, const struct agent *agent, struct stage_sandbox *stage)
+{
+    const enum outcome outcome = run_work(run, agent);
+    const bool is_late = fiber_is_late();
+    job->result.answer = take_ptr(&run->answer);
+    if (is_collected(job, outcome) && !collect_run(job, stage, run))
+        return;
+    run_end(job, stage, run, outcome, is_late);
+    if (task_is_evaluated_there(job->task) && has_worked(job->result.outcome))
+        agents_evaluation(job, stage);
 }
 
 static void run_agent(struct job *job, const struct agent *agent, struct engine *engine, struct stage_sandbox *stage)
 {
     struct record record;
-    struct handler_tools tools;
     record_init(&record);
-    handler_tools_init(&tools, job);
     struct agent_run run = {.task = job->task,
                             .sample = job->start.sample,
                             .engine = engine,
                             .migration = &job->migration,
                             .sandbox = stage->sandbox,
                             .search = job->context->search,
-                            .tools = &tools.source,
                             .open_sandbox = open_later,
                             .open_arg = stage,
                             .put_files = put_files,
                             .job = job,
                             .record = &record};
-    tools.run = &run;
     job_begin_work(job);
-    enum outcome outcome = agent->run(&run);
-    handler_tools_finish(&tools);
-    job->result.answer = take_ptr(&run.answer);
-    const bool is_late = fiber_is_late();
-    const bool is_whole = !is_collected(job, outcome) || collect_run(job, stage, &run);
-    if (is_whole)
-        run_end(job, stage, &run, outcome, is_late);
+    if (job->task->step_count > 0)
+        steps_run(job, &run, agent, stage);
+    else
+        run_once(job, &run, agent, stage);
     record_finish(&record);
-    if (is_whole && task_is_evaluated_there(job->task) &&
-        (job->result.outcome == OUTCOME_OK || job->result.outcome == OUTCOME_AGENT))
-        agents_evaluation(job, stage);
 }
 
 static void sandbox_run(struct job *job)
@@ -166,10 +171,6 @@ static void sandbox_run(struct job *job)
     struct engine *engine = NULL;
     const struct agent *built_in = agent_find(job->task->agent_kind), *agent = built_in ? built_in : &agent_handler;
     const bool needs_engine = built_in ? agent->needs_engine : task_needs_engine(job->task);
-    if (job->task->step_count > 0) {
-        job_set_outcome(job, OUTCOME_TASK, "this worker does no tasks with steps");
-        return;
-    }
     if ((!needs_engine || (engine = job_find_engine(job, "the agent"))) &&
         (!agent->needs_sandbox || open_run_sandbox(job, &stage)))
         run_agent(job, agent, engine, &stage);

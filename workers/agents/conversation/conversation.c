@@ -106,6 +106,22 @@ static int take_messages(struct conversation *conversation, const struct task_me
     return error;
 }
 
+/* What one more trace would be beyond, if anything. */
+static int check_room(const struct conversation *conversation, const char *reason, size_t count, struct fail *fail)
+{
+    const struct record *record = conversation->run->record;
+    const uint64_t most = conversation->run->task->max_traces;
+    size_t tokens = count;
+    for (size_t i = 0; i < record->trace_count; i++)
+        tokens += record->traces[i].token_count;
+    if (record->trace_count >= most)
+        return fail_set(fail, -E2BIG, "agent.max_traces is %llu, and another would start: %s", (unsigned long long)most,
+                        reason);
+    return tokens < RECORD_TOKENS_MAX
+               ? 0
+               : fail_set(fail, -E2BIG, "the traces would hold more than %d tokens together", RECORD_TOKENS_MAX);
+}
+
 static int open_with(struct conversation *conversation, const struct task_message *messages, size_t count,
                      size_t text_from, struct fail *fail)
 {
@@ -116,7 +132,10 @@ static int open_with(struct conversation *conversation, const struct task_messag
         error = refuse_another(
             conversation,
             engine_render(conversation->run->engine, messages, count, text_from, &conversation->ids, fail), fail);
-    return error < 0 ? error : record_prompt(conversation, "", 0, fail);
+    const char *reason = conversation->run->reason;
+    if (error == 0 && reason)
+        error = check_room(conversation, reason, conversation->ids.count, fail);
+    return error < 0 ? error : record_prompt(conversation, reason ? reason : "", 0, fail);
 }
 
 int conversation_open_messages(struct conversation *conversation, struct agent_run *run,
@@ -293,22 +312,6 @@ int conversation_sample(struct conversation *conversation, struct fail *fail)
 }
 
 /* ---- what is said to a reply --------------------------------------------------------------- */
-
-/* What one more trace would be beyond, if anything. */
-static int check_room(const struct conversation *conversation, const char *reason, size_t count, struct fail *fail)
-{
-    const struct record *record = conversation->run->record;
-    const uint64_t most = conversation->run->task->max_traces;
-    size_t tokens = count;
-    for (size_t i = 0; i < record->trace_count; i++)
-        tokens += record->traces[i].token_count;
-    if (record->trace_count >= most)
-        return fail_set(fail, -E2BIG, "agent.max_traces is %llu, and another would start: %s", (unsigned long long)most,
-                        reason);
-    return tokens < RECORD_TOKENS_MAX
-               ? 0
-               : fail_set(fail, -E2BIG, "the traces would hold more than %d tokens together", RECORD_TOKENS_MAX);
-}
 
 static int start_trace(struct conversation *conversation, const char *reason, double seconds, struct fail *fail)
 {

@@ -235,7 +235,7 @@ static void verifier_run(struct job *job)
     verdict_finish(&verifying.verdict);
     free(verifying.output.text);
     stage_confirm(job, &verifying.room);
-    stage_sandbox_close(&verifying.room);
+    evaluator_sandbox_close(&verifying.room, job);
 }
 
 const struct evaluator evaluator_verifier = {.run = verifier_run};

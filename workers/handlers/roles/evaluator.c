@@ -132,7 +132,7 @@ static void handler_run(struct job *job)
     own_handler_close(&evaluation.own);
     verdict_finish(&evaluation.host.notes);
     stage_confirm(job, &evaluation.stage);
-    stage_sandbox_close(&evaluation.stage);
+    evaluator_sandbox_close(&evaluation.stage, job);
 }
 
 const struct evaluator evaluator_handler = {.run = handler_run};

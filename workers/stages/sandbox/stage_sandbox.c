@@ -319,10 +319,10 @@ int stage_sandbox_open(struct stage_sandbox *stage, const struct job *job, struc
     return code == 0 ? make_logs(stage, job->task, fail) : code;
 }
 
-int stage_sandbox_hand_over(struct stage_sandbox *stage, const struct job *job, struct fail *fail)
+int stage_sandbox_hand_over(struct stage_sandbox *stage, const struct job *job, enum stage_part to, struct fail *fail)
 {
     struct environment environment = {0};
-    stage->part = STAGE_EVALUATORS;
+    stage->part = to;
     int code = find_environment(stage, job, &environment, fail);
     if (code == 0)
         code = sandbox_set_variables(stage->sandbox, (const char *const *)environment.values.variables,

@@ -52,8 +52,8 @@ int stage_sandbox_find_image(struct stage_sandbox *stage, const struct job *job,
 const char *stage_sandbox_workdir(const struct stage_sandbox *stage, const struct job *job);
 /* Opens the sandbox on the image and the layers added so far. */
 int stage_sandbox_open(struct stage_sandbox *stage, const struct job *job, struct fail *fail);
-/* The agent's becomes the evaluator's: what is started in it from now on has the evaluator's variables. */
-int stage_sandbox_hand_over(struct stage_sandbox *stage, const struct job *job, struct fail *fail);
+/* It is another part's from now on: what is started in it has that part's variables. */
+int stage_sandbox_hand_over(struct stage_sandbox *stage, const struct job *job, enum stage_part to, struct fail *fail);
 void stage_sandbox_close(struct stage_sandbox *stage);
 
 /* JOB_PACK_MS after it was asked first. */

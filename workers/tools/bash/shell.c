@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
@@ -132,22 +131,13 @@ struct run {
     const char *what; /* NULL, or why there is a new shell */
 };
 
-/* Since boot, as /proc says when a process began. */
-static uint64_t boot_ticks(void)
-{
-    struct timespec now;
-    const uint64_t per_second = (uint64_t)sysconf(_SC_CLK_TCK);
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (uint64_t)now.tv_sec * per_second + (uint64_t)now.tv_nsec / (1000000000 / per_second);
-}
-
 /* The order to run it, to a new shell if the old one is gone. */
 static int order(struct run *run, struct fail *fail)
 {
     struct shell *shell = run->shell;
     const char *terminal = run->command->tty ? run->terminal.path : NULL;
     int code = sandbox_check(shell->sandbox, fail);
-    run->began_ticks = boot_ticks();
+    run->began_ticks = clock_boot_ticks();
     if (code == 0 && terminal)
         code = terminal_open(&run->terminal, shell->sandbox, run->command, run->output, fail);
     if (code == 0 && !terminal)

@@ -106,7 +106,7 @@ def _check_eval(told: Told) -> None:
     for rule in EVAL_RULES:
         field, of = rule.field, rule.evaluators
         given = bool(told.get(field)) and str(told[field]) != DEFAULTS.get(field)
-        given |= field == "eval.command" and kind in EVALUATORS and have_commands(told)
+        given = given or (field == "eval.command" and kind in EVALUATORS and have_commands(told))
         applies = kind in of.split("|")
         if not given and kind in rule.required.split("|"):
             raise TaskError("missing-field", field, f"{field} is missing; eval.kind {kind} requires it")
