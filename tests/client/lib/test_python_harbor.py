@@ -54,6 +54,46 @@ class Folders(unittest.TestCase):
         return found.why
 
 
+STEPS = {"instruction.md": "", "steps/first/instruction.md": "<!-- canary x -->\n\nDo a.\n", "steps/second/instruction.md": "Do b.\n"}
+
+
+class Steps(Folders):
+    def test_each_step_is_its_folder(self):
+        task = self.task('multi_step_reward_strategy = "final"\n[agent]\ntimeout_sec = 50\n[verifier]\nenv = { A = "1" }\n[solution]\nenv = { S = "s" }\n'
+                         '[[steps]]\nname = "first"\nmin_reward = { safe = 1 }\n[[steps]]\nname = "second"\n[steps.agent]\ntimeout_sec = 9.5\n'
+                         '[steps.verifier]\ntimeout_sec = 7\nenv = { B = "2" }\n[steps.healthcheck]\ncommand = "true"\n',
+                         {**STEPS, "steps/second/workdir/setup.sh": "true\n", "steps/second/workdir/x": "y", "steps/second/tests/test.sh": "t\n",
+                          "steps/second/solution/solve.sh": "s\n"})
+        self.assertNotIn("prompt", task)
+        self.assertEqual((task["eval"]["sandbox"], task["steps_reward"], task["limits"]["run_s"]), ("agent", "final", 60))
+        first, second = task["steps"]
+        self.assertEqual(first, {"name": "first", "prompt": "Do a.", "min_reward": {"safe": 1}, "limits": {"run_s": 50}})
+        self.assertEqual([file["path"] for file in second["files"]], ["./setup.sh", "./x"])
+        self.assertEqual((second["setup"][0], len(second["setup"])), ("bash setup.sh", 2))
+        self.assertEqual(second["eval"], {"files": [{"path": "/tests/test.sh", "text": "t\n"}], "env": {"A": "1", "B": "2"}})
+        self.assertEqual(second["limits"], {"run_s": 10, "eval_s": 7})
+        self.assertEqual(second["solution"]["commands"], ["bash /solution/solve.sh"])
+        self.assertEqual(second["solution"]["env"]["S"], "s")
+
+    def test_what_steps_cannot_have_is_told_by_its_field(self):
+        one = '[[steps]]\nname = "first"\n'
+        for more, why in (('[[steps]]\nname = "../x"\n', "steps[0].name must be the name of a folder below steps/"),
+                          ('[[steps]]\nname = "third"\n', "instruction.md: No such file or directory"),
+                          (one + '[steps.agent]\nuser = "bob"\n', "steps[0].agent.user is not done: all steps are one sandbox"),
+                          (one + '[steps.verifier]\nenvironment_mode = "separate"\n', "steps[0].verifier.environment_mode separate is not done"),
+                          (one + '[[steps.verifier.collect]]\ncommand = "true"\n', "steps[0].verifier.collect is not done"),
+                          (one + '[verifier]\nuser = "bob"\n', "verifier.user and network_mode must be the agent's where there are steps"),
+                          (one + one, "steps[1]: the name first is given twice")):
+            with self.subTest(more):
+                self.assertIn(why, self.refused(more, STEPS))
+        self.assertIn("neither steps/first/tests/ nor tests/ has a test.sh", self.bare())
+
+    def bare(self):
+        folder = self.write({**STEPS, "task.toml": '[[steps]]\nname = "first"\n'}, "bare")
+        (found,) = import_folders([folder], HarborChoices(**MADE), self.notes)
+        return found.why
+
+
 class Fields(Folders):
     def test_the_smallest_folder(self):
         task = self.task()

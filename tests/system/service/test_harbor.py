@@ -41,6 +41,10 @@ def folder(root, name, files):
     return os.path.join(root, name)
 
 
+def parts(trajectory):
+    return {part["name"]: part["value"] for part in trajectory["parts"]}
+
+
 class Harbor(unittest.TestCase):
     def setUp(self):
         scratch = tempfile.TemporaryDirectory(prefix="sluice-harbor-")
@@ -63,6 +67,34 @@ class Harbor(unittest.TestCase):
         if not os.path.lexists(os.path.join(image, "usr", "bin", "python")):
             os.symlink("python3", os.path.join(image, "usr", "bin", "python"))
         return image
+
+    STEPS = {"environment/note.txt": "here\n", "tests/test.sh": "#!/bin/bash\nread -r said < word.txt\n[ \"$said\" = \"$(cat /tests/word)\" ]\necho $(($? == 0)) > /logs/verifier/reward.txt\n",
+             "steps/first/instruction.md": "Write one.", "steps/first/tests/word": "one\n", "steps/first/solution/solve.sh": "echo one > word.txt\n",
+             "steps/second/instruction.md": "Write two.", "steps/second/tests/word": "two\n", "steps/second/workdir/setup.sh": "cat word.txt > before.txt || true\n",
+             "steps/second/solution/solve.sh": "[ ! -e /tests/word ] && grep -q one before.txt && echo two > word.txt\n"}
+    STEPS_TOML = '[environment]\nworkdir = "/app"\ndocker_image = "base:1"\nallow_internet = false\n[[steps]]\nname = "first"\n%s[[steps]]\nname = "second"\n'
+
+    def test_steps_are_done_one_after_the_other_in_one_sandbox(self):
+        image = self.make_image()
+        half = {**self.STEPS, "steps/second/solution/solve.sh": "true\n"}
+        none = {**self.STEPS, "steps/first/solution/solve.sh": "true\n", "steps/second/solution/solve.sh": "echo two > word.txt\n"}
+        folder(self.root, "steps/whole", {**self.STEPS, "task.toml": self.STEPS_TOML % ""})
+        folder(self.root, "steps/half", {**half, "task.toml": self.STEPS_TOML % ""})
+        folder(self.root, "steps/last", {**half, "task.toml": 'multi_step_reward_strategy = "final"\n' + self.STEPS_TOML % ""})
+        folder(self.root, "steps/gated", {**none, "task.toml": self.STEPS_TOML % "min_reward = 1.0\n"})
+        with self.service() as service:
+            out = os.path.join(self.root, "out.jsonl")
+            service.run("submit", os.path.join(self.root, "steps"), "--agent", "oracle", "--stream", "s", "--image", f"base:1={image}", "--wait", "--out", out)
+            with open(out, encoding="utf-8") as lines:
+                ended = {one["task"]: one for one in map(json.loads, lines)}
+            checked = json.loads(service.run("task", "check", os.path.join(self.root, "steps", "whole"), "--image", f"base:1={image}", "--json").stdout)
+        rewards = {task: one["reward"] for task, one in ended.items()}
+        self.assertEqual(rewards, {"whole": 1, "half": 0.5, "last": 0, "gated": 0}, ended)
+        self.assertEqual(parts(ended["half"]), {"reward": 0.5, "step.first": 1, "step.second": 0})
+        self.assertEqual(parts(ended["gated"]), {"reward": 0, "step.first": 0})
+        self.assertIn("step first is the last: reward is 0, below its min_reward of 1", ended["gated"]["detail"])
+        self.assertEqual({one["eval_sandbox"] for one in ended.values()}, {"agent"})
+        self.assertEqual((checked["oracle"], checked["nothing"], checked["wrong"]), ([1, 1], 0, []))
 
     def test_a_folder_of_each_kind_is_submitted_and_checked(self):
         image = self.make_image()

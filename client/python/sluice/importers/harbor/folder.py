@@ -8,31 +8,18 @@ from typing import Any, Dict, List
 from ..row import RowError, named
 from .choices import HarborChoices, Notes
 from .environment import INIT_S, Network, healthcheck, image_fields, limits, refuse_undone, seconds, users, variables
-from .reading import read_text, read_toml
+from .reading import instruction, read_toml
 from .schema import ROOT, Table, check, check_lists
+from .steps import check_shared, steps_fields
 from .tree import Budget, read_rules
-from .verifier import eval_fields, solution_fields
+from .verifier import eval_fields, solution_of
 
 RUN_S_MAX, EVAL_S_MAX, VERIFIER_S = 604800, 86400, 600
 
 
-def cut_canary(text: str) -> str:
-    """Without the comments at its beginning that hold a canary, and the blank lines behind them."""
-    lines = text.split("\n")
-    at = 0
-    while at < len(lines):
-        line = lines[at].strip()
-        if not (line.startswith("#") or line.startswith("<!--")) or "canary" not in line.lower():
-            break
-        at += 1
-        while at < len(lines) and not lines[at].strip():
-            at += 1
-    return "\n".join(lines[at:])
-
-
-def _instruction(folder: str, config: Table) -> str:
-    text = cut_canary(read_text(os.path.join(folder, "instruction.md"))).strip()
-    if not text and not config.get("steps"):
+def _instruction(folder: str) -> str:
+    text = instruction(os.path.join(folder, "instruction.md"))
+    if not text:
         raise RowError("instruction.md is empty")
     return text
 
@@ -47,16 +34,20 @@ def _config(folder: str, notes: Notes) -> Table:
     return config
 
 
+def _health_s(health: Table) -> float:
+    once = float(health.get("timeout_sec", 30) + health.get("interval_sec", 5))
+    return once * float(health.get("retries", 3)) + float(health.get("start_period_sec", 0))
+
+
 def _limits(config: Table) -> Dict[str, int]:
     environment, agent, verifier = (config.get(name, {}) for name in ("environment", "agent", "verifier"))
     found = limits(environment)
     if agent.get("timeout_sec"):
         found["run_s"] = seconds(agent["timeout_sec"], RUN_S_MAX)
     found["eval_s"] = seconds(verifier.get("timeout_sec", VERIFIER_S), EVAL_S_MAX)
-    if environment.get("healthcheck"):
-        health = environment["healthcheck"]
-        once = health.get("timeout_sec", 30) + health.get("interval_sec", 5)
-        found["init_s"] = seconds(INIT_S + once * health.get("retries", 3) + health.get("start_period_sec", 0), EVAL_S_MAX)
+    checks = [owner["healthcheck"] for owner in (environment, *config.get("steps", [])) if owner.get("healthcheck")]
+    if checks:
+        found["init_s"] = seconds(INIT_S + max(map(_health_s, checks)), EVAL_S_MAX)
     return found
 
 
@@ -75,11 +66,10 @@ def task_of_folder(folder: str, choices: HarborChoices, notes: Notes) -> Dict[st
     config = _config(folder, notes)
     environment = config.get("environment", {})
     refuse_undone(environment, folder)
-    if config.get("steps"):
-        raise RowError("steps are not done: tasks of this version have none")
     host, rules, budget = dict(choices.variables), read_rules(folder), Budget(choices.files)
     network = Network(environment, choices, notes, folder)
-    task: Dict[str, Any] = {"task": named(os.path.basename(folder), "task"), "prompt": _instruction(folder, config),
+    steps = bool(config.get("steps"))
+    task: Dict[str, Any] = {"task": named(os.path.basename(folder), "task"), **({} if steps else {"prompt": _instruction(folder)}),
                             **image_fields(folder, environment, choices, network, budget)}
     task.update(users(config, "build" in task))
     if environment.get("workdir"):
@@ -95,10 +85,13 @@ def task_of_folder(folder: str, choices: HarborChoices, notes: Notes) -> Dict[st
     if agents != base:
         task["init"] = {"network": base}
     task["agent"] = {"kind": "bash"}
-    solution = solution_fields(folder, config, host, rules, budget)
+    solution = {} if steps else solution_of(os.path.join(folder, "solution"), config, host, rules, budget)
     if solution:
         task["solution"] = solution
     task["eval"] = eval_fields(folder, task, config, network, host, rules, budget)
     task["limits"] = _limits(config)
+    if steps:
+        check_shared(task["eval"], config.get("verifier", {}))
+        task.update(steps_fields(folder, task, config, network, host, rules, budget))
     task["metadata"] = _metadata(folder, config)
     return task

@@ -25,6 +25,25 @@ def read_text(path: str, most: int = TEXT_MAX) -> str:
         raise RowError(f"{name} is not UTF-8: {why.reason} at byte {why.start}") from None
 
 
+def cut_canary(text: str) -> str:
+    """Without the comments at its beginning that hold a canary, and the blank lines behind them."""
+    lines = text.split("\n")
+    at = 0
+    while at < len(lines):
+        line = lines[at].strip()
+        if not (line.startswith("#") or line.startswith("<!--")) or "canary" not in line.lower():
+            break
+        at += 1
+        while at < len(lines) and not lines[at].strip():
+            at += 1
+    return "\n".join(lines[at:])
+
+
+def instruction(path: str) -> str:
+    """"" where it says nothing."""
+    return cut_canary(read_text(path)).strip()
+
+
 def read_toml(path: str) -> Table:
     for name in ("tomllib", "tomli"):
         try:

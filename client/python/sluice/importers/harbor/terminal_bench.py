@@ -9,8 +9,8 @@ from typing import Any, Dict, List
 from ..row import RowError, named
 from .choices import HarborChoices, Notes
 from .environment import Network, build_fields, image_of, seconds, users
-from .folder import EVAL_S_MAX, RUN_S_MAX, cut_canary
-from .reading import read_text
+from .folder import EVAL_S_MAX, RUN_S_MAX
+from .reading import cut_canary, read_text
 from .tree import Budget, files_of, inline
 
 AGENT_S, TEST_S = 360, 60

@@ -120,8 +120,8 @@ def eval_fields(folder: str, task: Table, config: Table, network: Network, host:
     return found
 
 
-def solution_fields(folder: str, config: Table, host: Dict[str, str], rules: List[str], budget: Budget) -> Table:
-    root = os.path.join(folder, "solution")
+def solution_of(root: str, config: Table, host: Dict[str, str], rules: List[str], budget: Budget) -> Table:
+    """What the folder of a solution, or of a step's, holds; nothing without a solve.sh."""
     if not os.path.isfile(os.path.join(root, "solve.sh")):
         return {}
     env = {"DEBIAN_FRONTEND": "noninteractive", **variables(config.get("solution", {}).get("env", {}), "solution.env", host)}
