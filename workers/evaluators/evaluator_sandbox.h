@@ -18,11 +18,14 @@
 int evaluator_sandbox_open(struct stage_sandbox *stage, struct job *job, struct fail *fail);
 /* Without the agent's files, and without /run/sluice's: of image, init layer and the evaluator's files. */
 int evaluator_sandbox_open_fresh(struct stage_sandbox *stage, struct job *job, struct fail *fail);
-/* What was opened, however far: it goes back where the agent goes on in it (job.h: agent_goes_on), and is closed else. */
+/*
+ * What was opened, however far: it goes back where the agent goes on in it (job.h: agent_goes_on), and is closed
+ * else.
+ */
 void evaluator_sandbox_close(struct stage_sandbox *stage, struct job *job);
 /*
- * Then, before the agent goes on: takes away what the evaluator had there, TASK_STEP_TESTS, its rewards and /run/sluice. 0;
- * -EINVAL: those inside did not let it be; else negative errno.
+ * Then, before the agent goes on: takes away what the evaluator had there, TASK_STEP_TESTS, its rewards and
+ * /run/sluice. 0; -EINVAL: those inside did not let it be; else negative errno.
  */
 int evaluator_sandbox_clear(struct stage_sandbox *agents, struct job *job, struct fail *fail);
 

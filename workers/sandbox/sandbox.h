@@ -102,8 +102,8 @@ struct sandbox_output {
     double seconds;
 };
 /*
- * What was at work before a command goes on behind its end (on), or is killed with what it started (off, as at first). For
- * who is to find the processes of others there, command after command.
+ * What was at work before a command goes on behind its end (on), or is killed with what it started (off, as at
+ * first). For who is to find the processes of others there, command after command.
  */
 void sandbox_spare(struct sandbox *sandbox, bool on);
 bool sandbox_spares(const struct sandbox *sandbox);

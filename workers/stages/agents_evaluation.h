@@ -25,9 +25,9 @@ void agents_run_finish(struct agents_run *run);
 #define AUTO_AGENTS_RUN __attribute__((cleanup(agents_run_finish))) struct agents_run
 
 /*
- * Its two halves, for one that is evaluated step by step. The first pushes the deadline of the evaluation, which the caller
- * pops, and ends the job by it. The second takes what the job came to then for the evaluation of all, which took `ms`, with
- * the task's shaping, and `run` for how the agent ended.
+ * Its two halves, for one that is evaluated step by step. The first pushes the deadline of the evaluation, which the
+ * caller pops, and ends the job by it. The second takes what the job came to then for the evaluation of all, which
+ * took `ms`, with the task's shaping, and `run` for how the agent ended.
  */
 void agents_evaluate(struct job *job, struct stage_sandbox *stage);
 void agents_evaluation_end(struct job *job, const struct agents_run *run, uint64_t ms);

@@ -1,6 +1,6 @@
 /*
- * run_end.h - how a run ends: what its agent left is packed for an evaluator, and its record is written; the outcome is the
- * agent's, unless a limit of its sandbox was met or something failed.
+ * run_end.h - how a run ends: what its agent left is packed for an evaluator, and its record is written; the outcome
+ * is the agent's, unless a limit of its sandbox was met or something failed.
  */
 #ifndef SLUICE_WORKERS_STAGES_RUN_END_H
 #define SLUICE_WORKERS_STAGES_RUN_END_H
@@ -16,8 +16,8 @@ void run_end(struct job *job, struct stage_sandbox *stage, const struct agent_ru
 void run_end_record(struct job *job, const struct agent_run *run);
 
 /*
- * Packs what `who` wrote, in a time of its own. What is packed late must not be scored without its files. False: the job
- * has ended.
+ * Packs what `who` wrote, in a time of its own. What is packed late must not be scored without its files. False: the
+ * job has ended.
  */
 bool run_end_pack(struct job *job, struct stage_sandbox *stage, enum blame_who who);
 

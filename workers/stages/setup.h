@@ -4,7 +4,10 @@
 
 #include "workers/stages/sandbox/stage_sandbox.h"
 
-/* Writes job->task's files and runs its setup, in that order. False: the job has ended, by the task's fault where it is. */
+/*
+ * Writes job->task's files and runs its setup, in that order. False: the job has ended, by the task's fault where it
+ * is.
+ */
 bool setup_run(struct job *job, struct stage_sandbox *stage);
 
 #endif

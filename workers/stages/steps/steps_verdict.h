@@ -1,8 +1,9 @@
 /*
- * steps_verdict.h - what the verdicts of a task's steps come to. Of each part by name it has the mean over the steps that were
- * evaluated, where a step that lacks it counts as 0 (steps_reward mean), or the last step's (final), and the reward likewise:
- * an evaluator that names no part names "reward". With `step.NAME` each step's reward is a part of weight 0, as far as there is
- * room; a step's own parts and metrics are metrics NAME.OF, and its tests have its name in front. No reward: there is no step.
+ * steps_verdict.h - what the verdicts of a task's steps come to. Of each part by name it has the mean over the steps
+ * that were evaluated, where a step that lacks it counts as 0 (steps_reward mean), or the last step's (final), and
+ * the reward likewise: an evaluator that names no part names "reward". With `step.NAME` each step's reward is a part
+ * of weight 0, as far as there is room; a step's own parts and metrics are metrics NAME.OF, and its tests have its
+ * name in front. No reward: there is no step.
  */
 #ifndef SLUICE_WORKERS_STAGES_STEPS_STEPS_VERDICT_H
 #define SLUICE_WORKERS_STAGES_STEPS_STEPS_VERDICT_H
