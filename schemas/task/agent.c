@@ -35,25 +35,21 @@ const char *task_tool_built_in(size_t n)
     return n < sizeof(tool_names) / sizeof(tool_names[0]) ? tool_names[n] : NULL;
 }
 
-bool task_read_tools(const struct task_place *place, const json_t *value)
+static bool read_tool(const struct task_place *place, const json_t *value, void *into)
 {
     static const struct task_row tool_row = {.type = TASK_HANDLER_NAME, .min = 1, .max = HANDLER_NAME_MAX};
+    struct task_place name = *place;
+    if (json_is_string(value) && has_tool(place->base, json_string_value(value)))
+        return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s is there already", place->shown);
+    name.row = &tool_row;
+    name.base = into;
+    return task_read_value(&name, value);
+}
+
+bool task_read_tools(const struct task_place *place, const json_t *value)
+{
     struct task *task = place->base;
-    if (!place_check_list(place, value) ||
-        !place_make_list(place, json_array_size(value), sizeof(*task->tools), &task->tools))
-        return false;
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        struct task_place element = place_of_element(place, i);
-        const json_t *name = json_array_get(value, i);
-        if (json_is_string(name) && has_tool(task, json_string_value(name)))
-            return refuse(place->no, REFUSAL_BAD_TASK, element.shown, "%s is there already", element.shown);
-        element.row = &tool_row;
-        element.base = &task->tools[i];
-        if (!task_read_value(&element, name))
-            return false;
-        task->tool_count++;
-    }
-    return true;
+    return place_read_list(place, value, sizeof(*task->tools), read_tool, &task->tools, &task->tool_count);
 }
 
 /* The names are static, or the task's own. */

@@ -10,7 +10,7 @@ static const char artifact_path[] = "eval.artifacts[]", collect_path[] = "eval.c
 enum { PATTERN_MAX = 4096 };
 
 /* A path alone is an object of it. */
-static bool read_artifact(const struct task_place *place, const json_t *value, struct task_artifact *artifact)
+static bool read_fields(const struct task_place *place, const json_t *value, struct task_artifact *artifact)
 {
     if (!json_is_string(value))
         return task_read_object(place, artifact_path, value, artifact);
@@ -20,22 +20,21 @@ static bool read_artifact(const struct task_place *place, const json_t *value, s
     return good;
 }
 
+static bool read_artifact(const struct task_place *place, const json_t *value, void *into)
+{
+    const struct task_artifact *artifact = into;
+    if (!read_fields(place, value, into))
+        return false;
+    return artifact->path[strspn(artifact->path, "/.")] != '\0' ||
+           refuse(place->no, REFUSAL_BAD_TASK, place->shown,
+                  "%s must name a file or a directory below / and the working directory", place->shown);
+}
+
 bool task_read_artifacts(const struct task_place *place, const json_t *value)
 {
     struct task *task = place->base;
-    if (!place_check_list(place, value) ||
-        !place_make_list(place, json_array_size(value), sizeof(*task->artifacts), &task->artifacts))
-        return false;
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        struct task_place element = place_of_element(place, i);
-        struct task_artifact *artifact = &task->artifacts[task->artifact_count++];
-        if (!read_artifact(&element, json_array_get(value, i), artifact))
-            return false;
-        if (artifact->path[strspn(artifact->path, "/.")] == '\0')
-            return refuse(place->no, REFUSAL_BAD_TASK, element.shown,
-                          "%s must name a file or a directory below / and the working directory", element.shown);
-    }
-    return true;
+    return place_read_list(place, value, sizeof(*task->artifacts), read_artifact, &task->artifacts,
+                           &task->artifact_count);
 }
 
 bool task_read_exclude(const struct task_place *place, const json_t *value)
@@ -44,18 +43,14 @@ bool task_read_exclude(const struct task_place *place, const json_t *value)
     return place_read_texts(place, value, PATTERN_MAX, &artifact->exclude, &artifact->exclude_count);
 }
 
+static bool read_collect(const struct task_place *place, const json_t *value, void *into)
+{
+    task_read_defaults(collect_path, into);
+    return task_read_object(place, collect_path, value, into);
+}
+
 bool task_read_collect(const struct task_place *place, const json_t *value)
 {
     struct task *task = place->base;
-    if (!place_check_list(place, value) ||
-        !place_make_list(place, json_array_size(value), sizeof(*task->collect), &task->collect))
-        return false;
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        struct task_place element = place_of_element(place, i);
-        struct task_collect *collect = &task->collect[task->collect_count++];
-        task_read_defaults(collect_path, collect);
-        if (!task_read_object(&element, collect_path, json_array_get(value, i), collect))
-            return false;
-    }
-    return true;
+    return place_read_list(place, value, sizeof(*task->collect), read_collect, &task->collect, &task->collect_count);
 }

@@ -96,21 +96,18 @@ size_t task_needs(const struct task *task, enum stage stage, struct task_need re
 
 /* ---- those that come with it --------------------------------------------------------------------- */
 
+static bool read_handler(const struct task_place *place, const json_t *value, void *into)
+{
+    const struct task_handler *handler = into;
+    if (!task_read_object(place, "handlers[]", value, into))
+        return false;
+    return !task_handler_find(place->base, handler->name) ||
+           refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s: the name %s is given twice", place->shown,
+                  handler->name);
+}
+
 bool task_read_handlers(const struct task_place *place, const json_t *value)
 {
     struct task *task = place->base;
-    if (!place_check_list(place, value) ||
-        !place_make_list(place, json_array_size(value), sizeof(*task->handlers), &task->handlers))
-        return false;
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        struct task_place element = place_of_element(place, i);
-        struct task_handler *handler = &task->handlers[i];
-        if (!task_read_object(&element, "handlers[]", json_array_get(value, i), handler))
-            return false;
-        if (task_handler_find(task, handler->name))
-            return refuse(place->no, REFUSAL_BAD_TASK, element.shown, "%s: the name %s is given twice", element.shown,
-                          handler->name);
-        task->handler_count++;
-    }
-    return true;
+    return place_read_list(place, value, sizeof(*task->handlers), read_handler, &task->handlers, &task->handler_count);
 }

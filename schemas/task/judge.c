@@ -46,36 +46,36 @@ bool task_read_choices(const struct task_place *place, const json_t *value)
     return true;
 }
 
-static bool check_criterion(const struct task_judge *judge, size_t i, const char *shown, struct refusal *no)
+static bool check_criterion(const struct task_place *place, const struct task_judge *judge,
+                            const struct task_criterion *criterion)
 {
-    const struct task_criterion *criterion = &judge->criteria[i];
+    struct refusal *no = place->no;
     char field[sizeof(no->field)];
-    for (size_t k = 0; k < i; k++)
-        if (strcmp(judge->criteria[k].name, criterion->name) == 0)
-            return refuse(no, REFUSAL_BAD_TASK, shown, "%s: the name %s is given twice", shown, criterion->name);
-    snprintf(field, sizeof(field), "%.100s.max", shown);
+    for (size_t i = 0; i < judge->criterion_count; i++)
+        if (strcmp(judge->criteria[i].name, criterion->name) == 0)
+            return refuse(no, REFUSAL_BAD_TASK, place->shown, "%s: the name %s is given twice", place->shown,
+                          criterion->name);
+    snprintf(field, sizeof(field), "%.100s.max", place->shown);
     if (criterion->min > criterion->max)
         return refuse(no, REFUSAL_BAD_TASK, field, "%s must be above min", field);
     if (criterion->choice_count > 0 && criterion->min < criterion->max)
-        return refuse(no, REFUSAL_AMBIGUOUS, shown, "%s has choices, or min and max, and not both", shown);
+        return refuse(no, REFUSAL_AMBIGUOUS, place->shown, "%s has choices, or min and max, and not both",
+                      place->shown);
     return true;
+}
+
+static bool read_criterion(const struct task_place *place, const json_t *value, void *into)
+{
+    const struct task *task = place->base;
+    task_read_defaults(criteria_path, into);
+    return task_read_object(place, criteria_path, value, into) && check_criterion(place, &task->judge, into);
 }
 
 bool task_read_criteria(const struct task_place *place, const json_t *value)
 {
     struct task_judge *judge = &((struct task *)place->base)->judge;
-    if (!place_check_list(place, value) ||
-        !place_make_list(place, json_array_size(value), sizeof(*judge->criteria), &judge->criteria))
-        return false;
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        struct task_place element = place_of_element(place, i);
-        struct task_criterion *criterion = &judge->criteria[judge->criterion_count++];
-        task_read_defaults(criteria_path, criterion);
-        if (!task_read_object(&element, criteria_path, json_array_get(value, i), criterion) ||
-            !check_criterion(judge, i, element.shown, place->no))
-            return false;
-    }
-    return true;
+    return place_read_list(place, value, sizeof(*judge->criteria), read_criterion, &judge->criteria,
+                           &judge->criterion_count);
 }
 
 /* ---- what several fields say together ----------------------------------------------------------- */

@@ -19,6 +19,20 @@ bool place_make_list(const struct task_place *place, size_t count, size_t size, 
     return list || place_out_of_memory(place);
 }
 
+bool place_read_list(const struct task_place *place, const json_t *value, size_t size, element_reader read, void *ret,
+                     size_t *count)
+{
+    if (!place_check_list(place, value) || !place_make_list(place, json_array_size(value), size, ret))
+        return false;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        const struct task_place element = place_of_element(place, i);
+        if (!read(&element, json_array_get(value, i), *(char **)ret + i * size))
+            return false;
+        ++*count;
+    }
+    return true;
+}
+
 struct task_place place_of_element(const struct task_place *list, size_t i)
 {
     struct task_place element = *list;
@@ -44,6 +58,11 @@ bool task_read_prompt(const struct task_place *place, const json_t *value)
     return (task->messages[0].role && task->messages[0].content) || place_out_of_memory(place);
 }
 
+static bool read_message(const struct task_place *place, const json_t *value, void *into)
+{
+    return task_read_object(place, "messages[]", value, into);
+}
+
 bool task_read_messages(const struct task_place *place, const json_t *value)
 {
     struct task *task = place->base;
@@ -51,15 +70,7 @@ bool task_read_messages(const struct task_place *place, const json_t *value)
         return false;
     if (task->messages)
         return refuse(place->no, REFUSAL_AMBIGUOUS, place->shown, "only one of prompt and messages may be given");
-    if (!place_make_list(place, json_array_size(value), sizeof(*task->messages), &task->messages))
-        return false;
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        struct task_place element = place_of_element(place, i);
-        task->message_count++;
-        if (!task_read_object(&element, "messages[]", json_array_get(value, i), &task->messages[i]))
-            return false;
-    }
-    return true;
+    return place_read_list(place, value, sizeof(*task->messages), read_message, &task->messages, &task->message_count);
 }
 
 /* ---- files ------------------------------------------------------------------------------ */
@@ -123,8 +134,9 @@ bool task_read_file_mode(const struct task_place *place, const json_t *value)
     return true;
 }
 
-static bool read_file(const struct task_place *place, const json_t *value, struct task_file *file)
+static bool read_file(const struct task_place *place, const json_t *value, void *into)
 {
+    struct task_file *file = into;
     struct refusal *no = place->no;
     char field[sizeof(no->field)];
     task_read_defaults("files[]", file);
@@ -154,27 +166,15 @@ static json_t *list_of_files(const json_t *object)
     return list;
 }
 
-static bool read_file_list(const struct task_place *place, const json_t *value, struct task_file **files, size_t *count)
-{
-    if (!place_check_list(place, value) || !place_make_list(place, json_array_size(value), sizeof(**files), files))
-        return false;
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        struct task_place element = place_of_element(place, i);
-        ++*count;
-        if (!read_file(&element, json_array_get(value, i), &(*files)[i]))
-            return false;
-    }
-    return true;
-}
-
 static bool read_file_set(const struct task_place *place, const json_t *value, struct task_file **files, size_t *count)
 {
     if (json_is_array(value))
-        return read_file_list(place, value, files, count);
+        return place_read_list(place, value, sizeof(**files), read_file, files, count);
     if (!json_is_object(value))
         return place_wrong_type(place, "a list of files, or an object of path and text");
     json_t *list = list_of_files(value);
-    bool good = list ? read_file_list(place, list, files, count) : place_out_of_memory(place);
+    bool good = list ? place_read_list(place, list, sizeof(**files), read_file, files, count)
+                     : place_out_of_memory(place);
     json_decref(list);
     return good;
 }

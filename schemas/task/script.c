@@ -15,20 +15,17 @@ static bool refuse_second(const struct task_place *place, const struct task *tas
                                    "only one of agent.script and agent.recorded may be given");
 }
 
+static bool read_call(const struct task_place *place, const json_t *value, void *into)
+{
+    task_read_defaults("agent.script[]", into);
+    return task_read_object(place, "agent.script[]", value, into);
+}
+
 bool task_read_script(const struct task_place *place, const json_t *value)
 {
     struct task *task = place->base;
-    if (!refuse_second(place, task) || !place_check_list(place, value) ||
-        !place_make_list(place, json_array_size(value), sizeof(*task->script), &task->script))
-        return false;
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        struct task_place element = place_of_element(place, i);
-        struct task_call *call = &task->script[task->script_count++];
-        task_read_defaults("agent.script[]", call);
-        if (!task_read_object(&element, "agent.script[]", json_array_get(value, i), call))
-            return false;
-    }
-    return true;
+    return refuse_second(place, task) &&
+           place_read_list(place, value, sizeof(*task->script), read_call, &task->script, &task->script_count);
 }
 
 static bool is_shallow(const json_t *value, int levels)

@@ -11,30 +11,23 @@
 
 /* ---- reading ---------------------------------------------------------------------------------- */
 
-static bool is_named_before(const struct task *task, const struct task_step *step)
+static bool read_step(const struct task_place *place, const json_t *value, void *into)
 {
-    for (const struct task_step *other = task->steps; other < step; other++)
-        if (strcmp(other->name, step->name) == 0)
-            return true;
-    return false;
+    const struct task *task = place->base;
+    const struct task_step *step = into;
+    if (!task_read_object(place, "steps[]", value, into))
+        return false;
+    for (size_t i = 0; i < task->step_count; i++)
+        if (strcmp(task->steps[i].name, step->name) == 0)
+            return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s: the name %s is given twice", place->shown,
+                          step->name);
+    return true;
 }
 
 bool task_read_steps(const struct task_place *place, const json_t *value)
 {
     struct task *task = place->base;
-    if (!place_check_list(place, value) ||
-        !place_make_list(place, json_array_size(value), sizeof(*task->steps), &task->steps))
-        return false;
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        struct task_place element = place_of_element(place, i);
-        struct task_step *step = &task->steps[task->step_count++];
-        if (!task_read_object(&element, "steps[]", json_array_get(value, i), step))
-            return false;
-        if (is_named_before(task, step))
-            return refuse(place->no, REFUSAL_BAD_TASK, element.shown, "%s: the name %s is given twice", element.shown,
-                          step->name);
-    }
-    return true;
+    return place_read_list(place, value, sizeof(*task->steps), read_step, &task->steps, &task->step_count);
 }
 
 static bool add_least(const struct task_place *place, const char *name, const json_t *value,

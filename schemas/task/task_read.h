@@ -98,6 +98,12 @@ bool place_check_list(const struct task_place *place, const json_t *value);
 bool place_make_list(const struct task_place *place, size_t count, size_t size, void *ret);
 struct task_place place_of_element(const struct task_place *list, size_t i);
 
+/* Reads what stands at `element` into the zeroed `into`. */
+typedef bool (*element_reader)(const struct task_place *element, const json_t *value, void *into);
+/* A list of elements of `size` bytes, each by `read`: *ret is the array, *count how many of them are read already. */
+bool place_read_list(const struct task_place *place, const json_t *value, size_t size, element_reader read, void *ret,
+                     size_t *count);
+
 /* A list of texts of 1 to max bytes; of texts as `row` says. */
 bool place_read_texts(const struct task_place *place, const json_t *value, double max, const char ***texts,
                       size_t *count);
