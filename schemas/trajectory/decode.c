@@ -347,10 +347,7 @@ static bool decode_map(struct decoder *decoder, enum record_map_id id, void *bas
 /* What was sampled was said behind all that was given: as many replies as there are turns of the assistant's. */
 static void mark_sampled(struct record *record)
 {
-    size_t left = 0;
-    for (size_t i = 0; i < record->trace_count; i++)
-        for (size_t k = 0; k < record->traces[i].turn_count; k++)
-            left += strcmp(record->traces[i].turns[k].role, "assistant") == 0;
+    uint64_t left = record_sampled(record).turns;
     for (size_t i = record->message_count; i > 0 && left > 0; i--) {
         struct record_message *message = &record->messages[i - 1];
         message->sampled = strcmp(message->role, "assistant") == 0;

@@ -297,6 +297,21 @@ bool record_say_sampled(struct record *record, struct slice content)
     return say(record, "assistant", content, NULL, 0, true);
 }
 
+struct record_sampled record_sampled(const struct record *record)
+{
+    struct record_sampled ret = {0};
+    for (size_t i = 0; i < record->trace_count; i++)
+        for (size_t k = 0; k < record->traces[i].turn_count; k++) {
+            const struct record_turn *turn = &record->traces[i].turns[k];
+            if (strcmp(turn->role, "assistant") != 0)
+                continue;
+            ret.turns++;
+            ret.tokens += turn->length;
+            ret.last = turn;
+        }
+    return ret;
+}
+
 struct record_sandbox *record_add_sandbox(struct record *record)
 {
     if (!record->sandbox)

@@ -194,6 +194,14 @@ bool record_say(struct record *record, const char *role, struct slice content, c
 
 /* What the policy said, as the assistant. */
 bool record_say_sampled(struct record *record, struct slice content);
+
+/* What was sampled in all traces together: turns of the assistant's, and their tokens. */
+struct record_sampled {
+    uint64_t turns, tokens;
+    const struct record_turn *last; /* NULL: there is none */
+};
+struct record_sampled record_sampled(const struct record *record);
+
 /* Copies it, for the trace's tokens so far; false when out of memory or beyond RECORD_COLUMNS_MAX. */
 bool record_add_column(struct record_trace *trace, const struct record_extra *column);
 /* Bytes of one value of that type; 0: there is no such type. */

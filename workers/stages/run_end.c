@@ -48,14 +48,9 @@ static void keep_end(struct job *job, const struct agent_run *run, const char *e
 {
     struct record *record = run->record;
     struct job_result *result = &job->result;
-    const char *finish = "";
-    result->sampled_tokens = 0;
-    for (size_t i = 0; i < record->trace_count; i++)
-        for (size_t k = 0; k < record->traces[i].turn_count; k++)
-            if (strcmp(record->traces[i].turns[k].role, "assistant") == 0) {
-                result->sampled_tokens += record->traces[i].turns[k].length;
-                finish = record->traces[i].turns[k].finish;
-            }
+    const struct record_sampled sampled = record_sampled(record);
+    const char *finish = sampled.last ? sampled.last->finish : "";
+    result->sampled_tokens = sampled.tokens;
     snprintf(record->end, sizeof(record->end), "%s", end);
     record->truncated = strcmp(finish, "length") == 0 || strcmp(end, "context") == 0;
     record->attempt = (uint32_t)job->start.attempt;

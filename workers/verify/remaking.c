@@ -243,10 +243,8 @@ static bool is_said(const struct record_turn *turn) { return strcmp(turn->role, 
 /* The record's message of the `which`-th reply that was sampled, or their end; false: they are not told. */
 static bool find_reply(const struct record *record, size_t which, size_t *ret)
 {
-    size_t sampled = 0, replies = 0;
-    for (size_t i = 0; i < record->trace_count; i++)
-        for (size_t k = 0; k < record->traces[i].turn_count; k++)
-            sampled += is_said(&record->traces[i].turns[k]);
+    const size_t sampled = record_sampled(record).turns;
+    size_t replies = 0;
     for (size_t i = 0; i < record->message_count; i++)
         replies += strcmp(record->messages[i].role, "assistant") == 0;
     size_t wanted = replies - sampled + which, at = 0;

@@ -99,34 +99,22 @@ static bool prepare(struct steps *steps, const struct step *step)
 
 /* ---- its agent ----------------------------------------------------------------------------------------- */
 
-static void count_turns(const struct record *record, uint64_t *turns, uint64_t *sampled)
-{
-    *turns = *sampled = 0;
-    for (size_t i = 0; i < record->trace_count; i++)
-        for (size_t k = 0; k < record->traces[i].turn_count; k++)
-            if (strcmp(record->traces[i].turns[k].role, "assistant") == 0) {
-                ++*turns;
-                *sampled += record->traces[i].turns[k].length;
-            }
-}
-
 /* What steps before have left of the task's; false: nothing of one of them, and the agent has ended so. */
 static bool share_limits(struct steps *steps, struct step *step, enum outcome *ret)
 {
     struct agent_run *run = steps->run;
     struct task *view = &step->view.task;
     const uint64_t most = steps->task->limits.sampled_tokens;
-    uint64_t turns, sampled;
-    count_turns(run->record, &turns, &sampled);
-    if (turns >= view->max_turns)
+    const struct record_sampled sampled = record_sampled(run->record);
+    if (sampled.turns >= view->max_turns)
         *ret = agent_end_by(run, END_TURNS, "all %llu are used up", (unsigned long long)view->max_turns);
-    else if (most > 0 && sampled >= most)
+    else if (most > 0 && sampled.tokens >= most)
         *ret = agent_end_by(run, END_TOKENS, "all %llu of limits.sampled_tokens are used up", (unsigned long long)most);
     else if (steps->left_ms <= 0) {
         *ret = agent_failed(run, BLAME_AGENT, BLAME_TIME, &(struct fail){0});
     } else {
-        view->max_turns -= turns;
-        view->limits.sampled_tokens = most > 0 ? most - sampled : 0;
+        view->max_turns -= sampled.turns;
+        view->limits.sampled_tokens = most > 0 ? most - sampled.tokens : 0;
         view->max_traces += run->record->trace_count; /* each step is a conversation of its own */
         if (view->max_traces > RECORD_TRACES_MAX)
             view->max_traces = RECORD_TRACES_MAX;
