@@ -13,12 +13,13 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include "common/base/dirtree_remove.h"
 #include "common/base/fail.h"
 #include "common/base/slice.h"
 
 #define TREE_OPAQUE_XATTR "user.overlay.opaque"
 #define TREE_WHITEOUT_XATTR "user.overlay.whiteout"
-enum { TREE_DEPTH_MAX = 300 };
+enum { TREE_DEPTH_MAX = DIRTREE_REMOVE_DEPTH };
 
 /* ---- paths -------------------------------------------------------------------------------- */
 

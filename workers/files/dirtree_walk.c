@@ -7,7 +7,7 @@
 
 #include "common/base/dir_stream.h"
 #include "workers/files/dirtree.h"
-#include "workers/files/dirtree_remove.h"
+#include "common/base/dirtree_remove.h"
 
 int dirtree_remove_entry(int parent, const char *name)
 {

@@ -10,7 +10,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/dir_stream.h"
 #include "workers/files/dirtree.h"
-#include "workers/files/dirtree_remove.h"
+#include "common/base/dirtree_remove.h"
 #include "workers/layers/dir.h"
 #include "workers/runtime/offload.h"
 #include "workers/sandbox/init/services/pack.h"

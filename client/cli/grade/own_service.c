@@ -11,9 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/cli/grade/remove_tree.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "common/base/dirtree_remove.h"
 
 #define NAME "/sluice-grade-XXXXXX"
 
@@ -83,7 +83,7 @@ static void keep(const struct own_service *service, int life, int said)
         while (waitpid(up, NULL, 0) < 0 && errno == EINTR) {
         }
     }
-    remove_tree(service->directory);
+    dirtree_remove(service->directory);
     _exit(0);
 }
 
@@ -227,7 +227,7 @@ void own_service_stop(struct own_service *service)
         }
         close(service->said);
     } else if (*service->directory)
-        remove_tree(service->directory);
+        dirtree_remove(service->directory);
     service->keeper = 0;
     service->directory[0] = '\0';
 }

@@ -17,7 +17,7 @@
 #include "common/base/dir_stream.h"
 #include "workers/files/dirtree.h"
 #include "workers/files/dirtree_keep.h"
-#include "workers/files/dirtree_remove.h"
+#include "common/base/dirtree_remove.h"
 #include "workers/images/rootfs/copy.h"
 #include "workers/sandbox/init/services/copy.h"
 #include "workers/sandbox/init/services/pack.h"

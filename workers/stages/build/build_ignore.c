@@ -10,7 +10,7 @@
 #include "workers/dockerfile/glob.h"
 #include "workers/files/dir_names.h"
 #include "workers/files/dirtree.h"
-#include "workers/files/dirtree_remove.h"
+#include "common/base/dirtree_remove.h"
 #include "workers/sources/source.h"
 
 enum { IGNORE_BYTES_MAX = 1 << 20 };

@@ -11,7 +11,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/dir_stream.h"
-#include "workers/files/dirtree_remove.h"
+#include "common/base/dirtree_remove.h"
 #include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/backends/landlock/landlock_container.h"
 #include "workers/files/dirtree.h"

@@ -3,7 +3,7 @@
  * descriptor and a stack frame; a directory below those is moved into the top of the tree, and the
  * next round finds it there.
  */
-#include "workers/files/dirtree_remove.h"
+#include "common/base/dirtree_remove.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,6 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/dir_stream.h"
-#include "workers/files/dirtree.h"
 
 enum { LEVELS_MAX = 16 };
 
@@ -52,7 +51,7 @@ static int move_up(struct removal *removal, int parent, const char *name)
 static int remove_dir(struct removal *removal, int parent, const char *name, int level)
 {
     int code = level < LEVELS_MAX ? -EXDEV : move_up(removal, parent, name);
-    if (code == 0 || level == TREE_DEPTH_MAX)
+    if (code == 0 || level == DIRTREE_REMOVE_DEPTH)
         return code;
     int dir = open_dir(parent, name);
     code = dir < 0 ? dir : remove_entries(removal, dir, level + 1); /* closes it */
