@@ -139,11 +139,15 @@ def _read_user(row: Row, value: Any, shown: str, told: Told) -> None:
     told[row.path] = user
 
 
-def _read_directory(row: Row, value: Any, shown: str, told: Told) -> None:
+def _absolute(row: Row, value: Any, shown: str, where: str) -> str:
     path = _text(row, value, shown)
     if not path.startswith("/") or _climbs(path):
-        raise TaskError("bad-task", shown, f'{shown} must be an absolute path inside the sandbox, without ".."')
-    told[row.path] = path
+        raise TaskError("bad-task", shown, f'{shown} must be an absolute path {where}, without ".."')
+    return path
+
+
+def _read_directory(row: Row, value: Any, shown: str, told: Told) -> None:
+    told[row.path] = _absolute(row, value, shown, "inside the sandbox")
 
 
 def _read_variables(row: Row, value: Any, shown: str, told: Told) -> None:
@@ -247,10 +251,7 @@ def _read_file_base64(row: Row, value: Any, shown: str, told: Told) -> None:
 
 
 def _read_source(row: Row, value: Any, shown: str, told: Told) -> None:
-    path = _text(row, value, shown)
-    if not path.startswith("/") or _climbs(path):
-        raise TaskError("bad-task", shown, f"{shown} must be an absolute path on the workers' nodes, without \"..\"")
-    told[row.path] = path
+    told[row.path] = _absolute(row, value, shown, "on the workers' nodes")
 
 
 def _read_file_source(row: Row, value: Any, shown: str, told: Told) -> None:
