@@ -45,16 +45,27 @@ static int run_step(struct build *build, const struct stage_step *step, struct s
     return step->kind == STEP_RUN ? run_step_run(build, step, room) : copy_step_run(build, step, room);
 }
 
+/* What a step is made on. */
+struct making {
+    struct build *build;
+    const char *base;
+    const struct stage_step *step;
+    const struct parents *layers;
+    struct stage_sandbox *room;
+};
+
 /* What it changed, as a layer of the builds' store; its digest is "" where that is nothing. */
-static int make_layer(struct build *build, const char *base, const struct stage_step *step,
-                      const struct parents *layers, struct stage_sandbox *room, char ret[DIGEST_SIZE])
+static int make_layer(void *arg, char ret[DIGEST_SIZE])
 {
+    const struct making *making = arg;
+    struct build *build = making->build;
+    struct stage_sandbox *room = making->room;
     struct layer layer = {0};
-    int code = build_open_room(build, base, layers, &step->environment, room);
+    int code = build_open_room(build, making->base, making->layers, &making->step->environment, room);
     if (code == -EINVAL || code == -ENOEXEC)
-        return build_refuse(build, step, "%s", build->fail.text);
+        return build_refuse(build, making->step, "%s", build->fail.text);
     if (code == 0)
-        code = run_step(build, step, room);
+        code = run_step(build, making->step, room);
     if (code == 0)
         code = sandbox_confirm(room->sandbox, &build->fail);
     if (code == 0) {
@@ -62,24 +73,10 @@ static int make_layer(struct build *build, const char *base, const struct stage_
         room->fault = layer.fault;
     }
     if (code == -ENAMETOOLONG || code == -EFBIG)
-        code = build_refuse(build, step, "its files cannot be kept: %s", build->fail.text);
+        code = build_refuse(build, making->step, "its files cannot be kept: %s", build->fail.text);
     snprintf(ret, DIGEST_SIZE, "%s", code == 0 ? layer.digest : "");
     layer_finish(&layer);
     return code;
-}
-
-/* Who has the lock looks again: it may have been made meanwhile. */
-static int make_once(struct build *build, const char *base, const struct stage_step *step, const char *key,
-                     const struct parents *layers, struct stage_sandbox *room, char ret[DIGEST_SIZE])
-{
-    AUTO_CLOSE int lock = -1;
-    int code = build_store_lock(&build->store, key, build->until_ms, &lock, &build->fail);
-    if (code == 0)
-        code = build_store_find(&build->store, key, ret, &build->fail);
-    if (code != 0)
-        return code < 0 ? code : 0;
-    code = make_layer(build, base, step, layers, room, ret);
-    return code < 0 ? code : build_store_put(&build->store, key, ret, &build->fail);
 }
 
 static int take_step(struct build *build, size_t stage, const struct stage_step *step, struct stage_sandbox *room)
@@ -88,10 +85,9 @@ static int take_step(struct build *build, size_t stage, const struct stage_step 
     const char *base = base_of(&build->stages, stage);
     char layer[DIGEST_SIZE];
     int code = next_key(build, step, built->key);
+    struct making making = {build, base, step, &built->layers, room};
     if (code == 0)
-        code = build_store_find(&build->store, built->key, layer, &build->fail);
-    if (code == 0)
-        code = make_once(build, base, step, built->key, &built->layers, room, layer);
+        code = build_store_get(&build->store, built->key, build->until_ms, make_layer, &making, layer, &build->fail);
     if (code < 0 || layer[0] == '\0')
         return code < 0 ? code : 0;
     if (built->layers.count == PARENTS_MAX && (code = build_merge(build, base, step, &built->layers, &room->fault)) < 0)

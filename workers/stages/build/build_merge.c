@@ -42,8 +42,9 @@ static int merge_on(struct merge *merge, const char *below, struct layer *ret)
                : code;
 }
 
-static int make(struct merge *merge, char ret[DIGEST_SIZE])
+static int make(void *arg, char ret[DIGEST_SIZE])
 {
+    struct merge *merge = arg;
     struct build *build = merge->build;
     struct layer layer = {0};
     struct image_hold hold = {.lock = -1};
@@ -52,22 +53,9 @@ static int make(struct merge *merge, char ret[DIGEST_SIZE])
         return code;
     code = merge_on(merge, hold.path, &layer);
     image_hold_release(&hold);
-    if (code == 0)
-        code = build_store_put(&build->store, merge->key, layer.digest, &build->fail);
     snprintf(ret, DIGEST_SIZE, "%s", layer.digest);
     layer_finish(&layer);
     return code;
-}
-
-/* Who has the lock looks again: it may have been made meanwhile. */
-static int make_once(struct merge *merge, char ret[DIGEST_SIZE])
-{
-    struct build *build = merge->build;
-    AUTO_CLOSE int lock = -1;
-    int code = build_store_lock(&build->store, merge->key, build->until_ms, &lock, &build->fail);
-    if (code == 0)
-        code = build_store_find(&build->store, merge->key, ret, &build->fail);
-    return code == 0 ? make(merge, ret) : code;
 }
 
 int build_merge(struct build *build, const char *base, const struct stage_step *step, struct parents *layers,
@@ -77,9 +65,7 @@ int build_merge(struct build *build, const char *base, const struct stage_step *
     struct merge merge = {.build = build, .base = base, .step = step, .layers = layers, .fault = fault};
     int code = make_key(&merge);
     if (code == 0)
-        code = build_store_find(&build->store, merge.key, merged, &build->fail);
-    if (code == 0)
-        code = make_once(&merge, merged);
+        code = build_store_get(&build->store, merge.key, build->until_ms, make, &merge, merged, &build->fail);
     if (code < 0)
         return code;
     layers->count = merged[0] ? 1 : 0;

@@ -127,7 +127,8 @@ static int find_work(void *arg, const atomic_bool *stop)
     return layer && touch(layer);
 }
 
-int build_store_find(const struct build_store *store, const char *key, char layer[DIGEST_SIZE], struct fail *fail)
+/* 1: it is there; 0: it is not. */
+static int find(const struct build_store *store, const char *key, char layer[DIGEST_SIZE], struct fail *fail)
 {
     struct entry entry = {.store = store, .key = key};
     int code = offload_run(find_work, &entry, fail);
@@ -156,7 +157,7 @@ static int put_work(void *arg, const atomic_bool *stop)
     return 0;
 }
 
-int build_store_put(const struct build_store *store, const char *key, const char *layer, struct fail *fail)
+static int put(const struct build_store *store, const char *key, const char *layer, struct fail *fail)
 {
     struct entry entry = {.store = store, .key = key};
     snprintf(entry.layer, sizeof(entry.layer), "%s", layer);
@@ -179,7 +180,8 @@ static int lock_work(void *arg, const atomic_bool *stop)
     return take_fd(&file);
 }
 
-int build_store_lock(const struct build_store *store, const char *key, int64_t until_ms, int *ret, struct fail *fail)
+/* A descriptor, closed to let others; -1 where files cannot be locked. */
+static int lock(const struct build_store *store, const char *key, int64_t until_ms, int *ret, struct fail *fail)
 {
     struct entry entry = {.store = store, .key = key};
     for (;;) {
@@ -195,4 +197,27 @@ int build_store_lock(const struct build_store *store, const char *key, int64_t u
         if (code < 0)
             return code;
     }
+}
+
+/* Who has the lock looks again: it may have been made meanwhile. */
+static int make_once(const struct build_store *store, const char *key, int64_t until_ms, build_maker make, void *arg,
+                     char ret[DIGEST_SIZE], struct fail *fail)
+{
+    AUTO_CLOSE int held = -1;
+    int code = lock(store, key, until_ms, &held, fail);
+    if (code == 0)
+        code = find(store, key, ret, fail);
+    if (code != 0)
+        return code < 0 ? code : 0;
+    code = make(arg, ret);
+    return code < 0 ? code : put(store, key, ret, fail);
+}
+
+int build_store_get(const struct build_store *store, const char *key, int64_t until_ms, build_maker make, void *arg,
+                    char ret[DIGEST_SIZE], struct fail *fail)
+{
+    int code = find(store, key, ret, fail);
+    if (code == 0)
+        code = make_once(store, key, until_ms, make, arg, ret, fail);
+    return code < 0 ? code : 0;
 }

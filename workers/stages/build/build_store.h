@@ -22,12 +22,13 @@ struct build_store {
 int build_store_open(const struct layers *of, struct build_store *ret, struct fail *fail);
 void build_store_close(struct build_store *store);
 
-/* 1: it is there, and `layer` is its digest, or "" where it changed no file; 0: it is not. Both may be asked for again
- * as often. */
-int build_store_find(const struct build_store *store, const char *key, char layer[DIGEST_SIZE], struct fail *fail);
-int build_store_put(const struct build_store *store, const char *key, const char *layer, struct fail *fail);
-/* Waits until nobody else makes it, or the time is up (-ETIMEDOUT). A descriptor, closed to let others; -1 where files
- * cannot be locked. */
-int build_store_lock(const struct build_store *store, const char *key, int64_t until_ms, int *ret, struct fail *fail);
+/* Makes what has the key: ret is the digest of its layer, or "" where it changed no file. */
+typedef int (*build_maker)(void *arg, char ret[DIGEST_SIZE]);
+/*
+ * The layer of that key, made where it is not there, by one worker at a time: others wait until it is, or the time is
+ * up (-ETIMEDOUT).
+ */
+int build_store_get(const struct build_store *store, const char *key, int64_t until_ms, build_maker make, void *arg,
+                    char ret[DIGEST_SIZE], struct fail *fail);
 
 #endif
