@@ -167,6 +167,10 @@ class Handlers(unittest.TestCase):
                         "tests": [Test("a", "passed"), {"name": "b", "status": "failed", "message": "no"}]}
             @evaluator
             def parts(): return Score(parts=[Part("a", 1.0, 0.5)])
+            @evaluator
+            def parts_by_name(): return Score(parts={"a": (1.0, 0.5)})
+            @evaluator
+            def no_parts(): return Score(parts=["a"])
             ''')
         self.assertEqual(self.evaluate("grade"), ("handler.score", {"id": 7, "reward": 1.0}))
         self.assertEqual(self.evaluate("grade", answer="3"), ("handler.score", {"id": 7, "reward": 0.0}))
@@ -179,6 +183,8 @@ class Handlers(unittest.TestCase):
         self.assertEqual(json.loads(fields["tests"]), [{"name": "a", "status": "passed"},
                                                        {"name": "b", "status": "failed", "message": "no"}])
         self.assertNotIn("reward", self.evaluate("parts")[1])
+        self.assertEqual(self.evaluate("parts_by_name"), self.evaluate("parts"))
+        self.assertEqual(self.evaluate("no_parts")[1]["error"], "TypeError: parts has 'a', which is no Part")
         self.run_to_its_end()
 
     def test_an_exception_is_told_with_its_traceback_and_is_no_reward(self):

@@ -191,6 +191,9 @@ env = { S = "2" }
         self.assertNotIn("build", self.task(files=dockerfile))
         self.assertIn("--prebuilt takes --image PATH", self.refused(files=dockerfile, image=None))
 
+    def test_host_is_the_workers_own_root_and_no_path(self):
+        self.assertEqual(self.task(image="host")["image"], "host")
+
 
 class SeparateVerifiers(Folders):
     SEPARATE = '[verifier]\nenvironment_mode = "separate"\n'

@@ -174,7 +174,7 @@ static int judge(struct verifying *verifying, struct fail *fail)
     if (code < 0)
         return code;
     read_tests(verifying);
-    say_more(&verifying->verdict, "; it %s: %s", how, end);
+    say_more(&verifying->verdict, *end ? "; it %s: %s" : "; it %s%s", how, end);
     evaluator_end(job, &verifying->verdict);
     return 0;
 }

@@ -37,11 +37,11 @@ class Score:
     """How a rollout was scored.
 
     reward: a number, or None: the weighted sum of parts, and without parts no reward at all, which is not a reward of 0.
-    parts: a list of Part. metrics: numbers by name, which are recorded and are no reward. tests: a list of Test. detail: why.
+    parts: a list of Part, or a dict of names to a value or to (value, weight). metrics: numbers by name, which are recorded and are no reward. tests: a list of Test. detail: why.
     """
 
     reward: Optional[float] = None
-    parts: List[Part] = dataclasses.field(default_factory=list)
+    parts: Union[List[Part], Mapping[str, Any]] = dataclasses.field(default_factory=list)
     metrics: Dict[str, float] = dataclasses.field(default_factory=dict)
     tests: List[Test] = dataclasses.field(default_factory=list)
     detail: str = ""
@@ -69,6 +69,9 @@ def number(name: str, value: Any) -> float:
 def _parts(given: Any) -> List[Part]:
     """A list of Part, or a mapping of names to a value or to (value, weight)."""
     if not isinstance(given, Mapping):
+        for part in given:
+            if not isinstance(part, Part):
+                raise TypeError(f"parts has {part!r}, which is no Part")
         return list(given)
     return [Part(name, *value) if isinstance(value, tuple) else Part(name, value) for name, value in given.items()]
 
@@ -112,7 +115,7 @@ def _test_fields(test: Union[Test, Mapping[str, Any]]) -> Dict[str, Any]:
 def score_fields(score: Score) -> Dict[str, Any]:
     """The fields of handler.score, but the job's id."""
     parts = [{"name": part.name, "value": number(f"part {part.name}", part.value),
-              "weight": number(f"the weight of part {part.name}", part.weight)} for part in score.parts]
+              "weight": number(f"the weight of part {part.name}", part.weight)} for part in _parts(score.parts)]
     metrics = {name: number(f"metric {name}", value) for name, value in score.metrics.items()}
     return {"reward": None if score.reward is None else number("the reward", score.reward), "parts": _dump_list(parts),
             "metrics": json.dumps(metrics) if metrics else None,

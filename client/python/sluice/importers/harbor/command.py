@@ -9,6 +9,7 @@ from typing import Dict, List, Optional, TextIO, Tuple
 
 from ..options import count, field, write_to
 from .choices import HarborChoices, Notes
+from .environment import image_at
 from .folders import import_folders
 
 ABOUT = "Makes tasks of Harbor's task folders, data sets of them, and the older terminal-bench's (docs/harbor.md)."
@@ -60,7 +61,7 @@ def _pairs(made: argparse.ArgumentParser, said: List[str], option: str) -> Tuple
 def read_choices(made: argparse.ArgumentParser, given: argparse.Namespace) -> HarborChoices:
     image, images = _pairs(made, given.image, "--image")
     grant, grants = _pairs(made, given.network_grant, "--network-grant")
-    images = {name: os.path.abspath(path) for name, path in images.items()}
+    images = {name: image_at(path) for name, path in images.items()}
     return HarborChoices(image=image, images=images, prebuilt=given.prebuilt, network_grant=grant, host_grants=grants,
                          files=given.files, fields=dict(given.set), variables=dict(os.environ), limit=given.limit)
 

@@ -97,11 +97,16 @@ def healthcheck(said: Table) -> str:
             f"sleep {(pause if start else interval):g}; done; echo 'the healthcheck has failed' >&2; exit 1")
 
 
+def image_at(path: str) -> str:
+    """The image at a path as tasks name it: by its absolute path, or "host"."""
+    return path if path == "host" else os.path.abspath(path)
+
+
 def image_of(name: Optional[str], folder: str, choices: HarborChoices) -> Optional[str]:
     if name is not None and name in choices.images:
         return choices.images[name]
     if choices.image is not None:
-        return os.path.abspath(choices.image.replace("{task}", os.path.basename(folder)))
+        return image_at(choices.image.replace("{task}", os.path.basename(folder)))
     if name is None:
         return None
     if name == "host" or name.startswith("/"):
