@@ -51,6 +51,6 @@ static bool read_collect(const struct task_place *place, const json_t *value, vo
 
 bool task_read_collect(const struct task_place *place, const json_t *value)
 {
-    struct task *task = place->base;
-    return place_read_list(place, value, sizeof(*task->collect), read_collect, &task->collect, &task->collect_count);
+    struct task_collect_list *list = place_member(place);
+    return place_read_list(place, value, sizeof(*list->each), read_collect, &list->each, &list->count);
 }

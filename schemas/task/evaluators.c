@@ -61,22 +61,24 @@ bool task_has_verifier(const struct task *task) { return strcmp(task->eval_kind,
 
 bool task_is_evaluated_there(const struct task *task) { return strcmp(task->eval_sandbox, "agent") == 0; }
 
-uint64_t task_collect_s(const struct task *task)
+uint64_t task_collect_s(const struct task_collect_list *collect)
 {
     uint64_t sum = 0;
-    for (size_t i = 0; i < task->collect_count; i++)
-        sum += task->collect[i].timeout_s;
+    for (size_t i = 0; i < collect->count; i++)
+        sum += collect->each[i].timeout_s;
     return sum;
 }
 
 uint64_t task_after_run_s(const struct task *task)
 {
-    uint64_t seconds = task_collect_s(task);
+    const uint64_t collect_s = task_collect_s(&task->collect);
+    uint64_t seconds = 0;
     if (task->step_count == 0)
-        return seconds + (task_is_evaluated_there(task) ? task->limits.eval_s : 0);
+        return collect_s + (task_is_evaluated_there(task) ? task->limits.eval_s : 0);
     for (size_t i = 0; i < task->step_count; i++) {
         const struct task_step *step = &task->steps[i];
-        seconds += TASK_STEP_CHANGE_S + (step->eval_s ? step->eval_s : task->limits.eval_s) +
+        seconds += TASK_STEP_CHANGE_S + collect_s + task_collect_s(&step->eval.collect) +
+                   (step->eval_s ? step->eval_s : task->limits.eval_s) +
                    (step->files.count || step->setup.count ? task->limits.init_s : 0);
     }
     return seconds;

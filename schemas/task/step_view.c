@@ -32,6 +32,21 @@ static bool join_files(const struct task *task, const struct task_step *step, st
     return true;
 }
 
+static bool join_collect(const struct task *task, const struct task_step *step, struct task_step_view *ret)
+{
+    const struct task_collect_list *tasks = &task->collect, *own = &step->eval.collect;
+    if (own->count == 0)
+        return true;
+    ret->collect = calloc(tasks->count + own->count, sizeof(*ret->collect));
+    if (!ret->collect)
+        return false;
+    if (tasks->count > 0)
+        memcpy(ret->collect, tasks->each, tasks->count * sizeof(*ret->collect));
+    memcpy(ret->collect + tasks->count, own->each, own->count * sizeof(*ret->collect));
+    ret->task.collect = (struct task_collect_list){ret->collect, tasks->count + own->count};
+    return true;
+}
+
 bool task_step_view(const struct task *task, size_t i, struct task_step_view *ret)
 {
     const struct task_step *step = &task->steps[i];
@@ -61,10 +76,14 @@ bool task_step_view(const struct task *task, size_t i, struct task_step_view *re
         view->limits.eval_s = step->eval_s;
     if (step->run_s > 0 && step->run_s < view->limits.run_s)
         view->limits.run_s = step->run_s;
-    return join_files(task, step, ret);
+    return join_files(task, step, ret) && join_collect(task, step, ret);
 }
 
-void task_step_view_finish(struct task_step_view *view) { free(take_ptr(&view->eval_files)); }
+void task_step_view_finish(struct task_step_view *view)
+{
+    free(take_ptr(&view->eval_files));
+    free(take_ptr(&view->collect));
+}
 
 /* ---- as text ------------------------------------------------------------------------------------ */
 
@@ -107,6 +126,18 @@ static bool join_eval_files(json_t *eval, json_t *step)
     return good;
 }
 
+static bool join_eval_collect(json_t *eval, json_t *step)
+{
+    json_t *tasks = json_object_get(eval, "collect"), *own = json_object_get(step, "collect");
+    json_t *list = own ? json_array() : NULL;
+    if (!own)
+        return true;
+    const bool good = list && (!tasks || json_array_extend(list, tasks) == 0) && json_array_extend(list, own) == 0 &&
+                      json_object_set(eval, "collect", list) == 0;
+    json_decref(list);
+    return good;
+}
+
 /* The object `key` of the whole, made where there is none; borrowed. */
 static json_t *part_of(json_t *whole, const char *key)
 {
@@ -127,7 +158,7 @@ static bool become_step(json_t *whole, json_t *step)
     json_object_del(whole, "steps");
     json_object_del(whole, "steps_reward");
     return good && overlay(eval, its, "command") && overlay(eval, its, "env") && join_eval_files(eval, its) &&
-           overlay(limits, least, "run_s") && overlay(limits, least, "eval_s");
+           join_eval_collect(eval, its) && overlay(limits, least, "run_s") && overlay(limits, least, "eval_s");
 }
 
 bool task_step_text(struct slice json, size_t i, struct buffer *ret)

@@ -85,9 +85,6 @@ static bool check_evaluator(const struct task *task, struct refusal *no)
                       "eval.kind %s does not go with steps: each is evaluated where the agent works, by command, "
                       "verifier or an evaluator of a handler",
                       task->eval_kind);
-    if (task->collect_count > 0)
-        return refuse(no, REFUSAL_BAD_TASK, "eval.collect",
-                      "eval.collect goes without steps: what a step is to leave is a part of its eval.command");
     return task_is_evaluated_there(task) ||
            refuse(no, REFUSAL_BAD_TASK, "eval.sandbox",
                   "eval.sandbox must be agent where there are steps: each is evaluated where the agent works");

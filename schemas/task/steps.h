@@ -3,7 +3,7 @@
  * says. Who works on it, or judges it, sees such a task and needs to know nothing of steps.
  *
  * It has the step's prompt, files, setup and solution, none of the task's own; the task's evaluator with the step's
- * command, variables and limits, and with the files of both, the step's last; and no steps.
+ * command, variables and limits, and with the files and what is collected of both, the step's last; and no steps.
  */
 #ifndef SLUICE_SCHEMAS_TASK_STEPS_H
 #define SLUICE_SCHEMAS_TASK_STEPS_H
@@ -18,6 +18,7 @@ struct task_step_view {
     struct task task; /* borrows from the whole; never task_destroy it */
     struct task_message prompt;
     struct task_file *eval_files; /* of both; NULL where one alone has any */
+    struct task_collect *collect; /* likewise */
 };
 
 /* The i-th of task->steps. False: out of memory. `ret` stays where it is until task_step_view_finish. */

@@ -93,6 +93,18 @@ struct task_least_list {
     size_t count;
 };
 
+/* A command run in the agent's sandbox, once the agent has ended. */
+struct task_collect {
+    const char *command;
+    const char *user; /* whose home it has; NULL: the agent's */
+    uint64_t timeout_s;
+};
+
+struct task_collect_list {
+    struct task_collect *each;
+    size_t count;
+};
+
 struct task_step {
     const char *name, *prompt;
     struct task_file_list files;
@@ -106,7 +118,8 @@ struct task_step {
     struct {
         const char *command; /* NULL: the task's */
         struct task_file_list files;
-        struct task_variables env; /* no `each`: the task's */
+        struct task_variables env;        /* no `each`: the task's */
+        struct task_collect_list collect; /* behind the task's */
     } eval;
     struct task_least_list min_reward; /* empty: none */
     uint64_t run_s, eval_s;            /* 0: the task's */
@@ -131,12 +144,6 @@ struct task_artifact {
     const char *path;     /* absolute inside the sandbox, or relative to the working directory; no ".." */
     const char **exclude; /* patterns of what of a directory is left out */
     size_t exclude_count;
-};
-
-/* A command run in the agent's sandbox, once the agent has ended. */
-struct task_collect {
-    const char *command;
-    uint64_t timeout_s;
 };
 
 /* A handler that comes with the task. */
@@ -290,8 +297,7 @@ struct task {
     size_t eval_file_count;
     struct task_artifact *artifacts; /* in place of all that the agent left; none: all of it */
     size_t artifact_count;
-    struct task_collect *collect;
-    size_t collect_count;
+    struct task_collect_list collect;
     const char *eval_user; /* NULL: `user` */
     struct task_variables eval_env;
     const char **eval_grants; /* what the evaluator may reach */
@@ -363,8 +369,8 @@ struct slice handler_built_in(enum handler_role role, size_t n);
 bool task_evaluator_reads_record(const struct task *task);
 /* Whether it is evaluated where the agent worked, by the run worker (eval.sandbox agent). */
 bool task_is_evaluated_there(const struct task *task);
-/* Seconds that eval.collect may take. */
-uint64_t task_collect_s(const struct task *task);
+/* Seconds that these may take, one after the other. */
+uint64_t task_collect_s(const struct task_collect_list *collect);
 /* Seconds that a run job may take beyond limits.run_s, for what is done in its sandbox beside the agent's work. */
 uint64_t task_after_run_s(const struct task *task);
 /* Whether it is evaluated by files that hold its rewards (eval.kind verifier). */

@@ -11,6 +11,7 @@
 #include "workers/evaluators/judged.h"
 #include "workers/files/dirtree.h"
 #include "workers/runtime/offload.h"
+#include "workers/stages/sandbox/stage_environment.h"
 #include "workers/stages/sandbox/stage_files.h"
 
 struct place { /* what the paths of a task are to be read by */

@@ -2,9 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
-#include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -14,81 +11,39 @@
 #include "common/base/cleanup.h"
 #include "workers/files/dirtree.h"
 #include "workers/files/dirtree_walk.h"
+#include "workers/files/dirtree_within.h"
 
 /* ---- what lies in a directory that was taken ------------------------------------------------------ */
 
-struct within {
-    const struct dirtree_place *place;
-    char path[PATH_MAX]; /* of the directory in hand, from the place on: "." or "./a/b" */
-    size_t len, depth;
-};
-
-/* By any part of its path that begins with a name, "./" at its front included. */
-static bool is_excluded(const struct within *within, const char *name)
+static bool is_kept(const struct dirtree_within *within, int dir, const char *name, const struct stat *it)
 {
-    char path[PATH_MAX + NAME_MAX + 2];
-    snprintf(path, sizeof(path), "%s/%s", within->path, name);
-    for (size_t i = 0; i < within->place->exclude_count; i++)
-        for (const char *at = path; at; at = strchr(at, '/'), at += at != NULL)
-            if (fnmatch(within->place->exclude[i], at, 0) == 0)
-                return true;
-    return false;
-}
-
-/* Up at its beginning alone, and no further than the place: so it cannot lead out by way of other links, either. */
-static bool leads_within(const char *target, size_t depth)
-{
-    bool has_name = false;
-    if (target[0] == '/')
-        return false;
-    for (size_t len; *target; target += len + (target[len] == '/')) {
-        len = strcspn(target, "/");
-        const bool is_up = len == 2 && memcmp(target, "..", 2) == 0;
-        if (is_up && (has_name || depth-- == 0))
-            return false;
-        has_name |= !is_up && len > 0 && !(len == 1 && *target == '.');
-    }
-    return true;
-}
-
-static bool is_kept(const struct within *within, int dir, const char *name, const struct stat *it)
-{
-    char target[PATH_MAX];
     if (S_ISREG(it->st_mode) || (S_ISCHR(it->st_mode) && it->st_rdev == makedev(0, 0)))
         return true;
-    const ssize_t len = S_ISLNK(it->st_mode) ? readlinkat(dir, name, target, sizeof(target) - 1) : -1;
-    target[len < 0 ? 0 : len] = '\0';
-    return len >= 0 && leads_within(target, within->depth);
+    return S_ISLNK(it->st_mode) && dirtree_within_leads(within, dir, name);
 }
 
 static int clean(int dir, const char *name, void *arg);
 
-static int clean_dir(int dir, const char *name, struct within *within)
+static int clean_dir(int dir, const char *name, struct dirtree_within *within)
 {
-    const size_t len = within->len;
     mode_t mode;
-    if (len + 1 + strlen(name) >= sizeof(within->path))
+    if (!dirtree_within_enter(within, name))
         return -ENAMETOOLONG;
     const int inner = dirtree_enter(dir, name, &mode);
-    if (inner < 0)
-        return inner;
-    within->len += (size_t)sprintf(within->path + len, "/%s", name);
-    within->depth++;
-    const int code = dirtree_each(inner, clean, within);
-    within->depth--;
-    within->len = len;
-    within->path[len] = '\0';
-    dirtree_leave(inner, mode);
+    const int code = inner < 0 ? inner : dirtree_each(inner, clean, within);
+    dirtree_within_leave(within, name);
+    if (inner >= 0)
+        dirtree_leave(inner, mode);
     return code;
 }
 
 static int clean(int dir, const char *name, void *arg)
 {
-    struct within *within = arg;
+    struct dirtree_within *within = arg;
     struct stat it;
     if (fstatat(dir, name, &it, AT_SYMLINK_NOFOLLOW) < 0)
         return -errno;
-    if (is_excluded(within, name))
+    if (dirtree_within_excludes(within, name))
         return dirtree_remove_entry(dir, name);
     if (S_ISDIR(it.st_mode))
         return clean_dir(dir, name, within);
@@ -121,7 +76,7 @@ static int move(int from, const char *name, int into, const char *path)
 /* `hides`: a directory above it covers what lies below. */
 static int take_dir(int from, const char *name, int into, const struct dirtree_place *place, bool hides)
 {
-    struct within within = {.place = place, .path = ".", .len = 1};
+    struct dirtree_within within = dirtree_within_of(place);
     mode_t mode;
     const int dir = dirtree_enter(from, name, &mode);
     if (dir < 0)

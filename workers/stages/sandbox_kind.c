@@ -127,7 +127,7 @@ static bool has_worked(enum outcome outcome) { return outcome == OUTCOME_OK || o
 /* What the agent left is to be scored. */
 static bool is_collected(const struct job *job, enum outcome outcome)
 {
-    return job->task->collect_count > 0 && has_worked(outcome) && !fiber_is_cancelled();
+    return job->task->collect.count > 0 && has_worked(outcome) && !fiber_is_cancelled();
 }
 
 static void run_once(struct job *job, struct agent_run *run, const struct agent *agent, struct stage_sandbox *stage)

@@ -75,13 +75,19 @@ class Steps(Folders):
         self.assertEqual(second["solution"]["commands"], ["bash /solution/solve.sh"])
         self.assertEqual(second["solution"]["env"]["S"], "s")
 
+    def test_what_is_collected_is_of_all_steps_or_of_one(self):
+        task = self.task('[[verifier.collect]]\ncommand = "all"\n[[steps]]\nname = "first"\n[[steps]]\nname = "second"\n[[steps.verifier.collect]]\n'
+                         'command = "own"\nuser = "db"\n', STEPS)
+        self.assertEqual(task["eval"]["collect"], [{"command": "all", "timeout_s": 60}])
+        self.assertNotIn("eval", task["steps"][0])
+        self.assertEqual(task["steps"][1]["eval"], {"collect": [{"command": "own", "timeout_s": 60, "user": "db"}]})
+
     def test_what_steps_cannot_have_is_told_by_its_field(self):
         one = '[[steps]]\nname = "first"\n'
         for more, why in (('[[steps]]\nname = "../x"\n', "steps[0].name must be the name of a folder below steps/"),
                           ('[[steps]]\nname = "third"\n', "instruction.md: No such file or directory"),
                           (one + '[steps.agent]\nuser = "bob"\n', "steps[0].agent.user is not done: all steps are one sandbox"),
                           (one + '[steps.verifier]\nenvironment_mode = "separate"\n', "steps[0].verifier.environment_mode separate is not done"),
-                          (one + '[[steps.verifier.collect]]\ncommand = "true"\n', "steps[0].verifier.collect is not done"),
                           (one + '[verifier]\nuser = "bob"\n', "verifier.user and network_mode must be the agent's where there are steps"),
                           (one + one, "steps[1]: the name first is given twice")):
             with self.subTest(more):
@@ -215,13 +221,14 @@ class SeparateVerifiers(Folders):
         self.assertIn("verifier.environment has other limits: its sandbox has those of environment", "\n".join(self.notes.lines()))
         self.assertNotIn("network", self.task(toml + 'network_mode = "no-network"\n', network_grant="web")["eval"])
 
-    def test_collect_is_run_by_the_agents_user(self):
+    def test_collect_is_run_with_the_home_of_its_user(self):
         toml = '[[verifier.collect]]\ncommand = "redis-cli save"\n[[verifier.collect]]\ncommand = "true"\ntimeout_sec = 0.5\nuser = "%s"\n'
         self.assertEqual(self.task(toml % "root")["eval"]["collect"],
                          [{"command": "redis-cli save", "timeout_s": 60}, {"command": "true", "timeout_s": 1}])
         self.assertEqual([line for line in self.notes.lines() if "collect" in line], [])
-        self.assertEqual(self.task(toml % "redis" + self.SEPARATE)["eval"]["collect"][1], {"command": "true", "timeout_s": 1})
-        self.assertIn("verifier.collect[1].user is redis: it runs as the agent's user", "\n".join(self.notes.lines()))
+        self.assertEqual(self.task(toml % "redis" + self.SEPARATE)["eval"]["collect"][1],
+                         {"command": "true", "timeout_s": 1, "user": "redis"})
+        self.assertIn("verifier.collect[1].user is redis: it has the home of that user, and the id of the agent's", "\n".join(self.notes.lines()))
 
 
 class Networks(Folders):

@@ -136,6 +136,31 @@ static void a_command_may_be_every_steps_own(void **state)
                    REFUSAL_BAD_TASK, "steps[0].eval.command");
 }
 
+static void what_a_step_collects_is_behind_what_all_collect(void **state)
+{
+    struct task_step_view view;
+    AUTO_BUFFER text = {0};
+    static const char json[] =
+        "{\"task\":\"t\",\"eval\":{\"kind\":\"verifier\",\"sandbox\":\"agent\",\"collect\":[{\"command\":\"all\","
+        "\"timeout_s\":3}]},\"limits\":{\"eval_s\":50},\"steps\":[{\"name\":\"a\",\"prompt\":\"p\"},{\"name\":\"b\","
+        "\"prompt\":\"p\",\"eval\":{\"collect\":[{\"command\":\"own\",\"user\":\"root\"}]}}]}";
+    AUTO_TASK task = parse(json);
+    (void)state;
+    assert_int_equal(task_after_run_s(task), 2 * (TASK_STEP_CHANGE_S + 50 + 3) + 60);
+    assert_true(task_step_view(task, 0, &view));
+    assert_int_equal(view.task.collect.count, 1);
+    task_step_view_finish(&view);
+    assert_true(task_step_view(task, 1, &view));
+    assert_int_equal(view.task.collect.count, 2);
+    assert_string_equal(view.task.collect.each[0].command, "all");
+    assert_string_equal(view.task.collect.each[1].user, "root");
+    task_step_view_finish(&view);
+    assert_true(task_step_text(slice_from_str(json), 1, &text));
+    const char *said = "\"collect\":[{\"command\":\"all\",\"timeout_s\":3},{\"command\":\"own\",\"user\":\"root\"}]";
+    assert_non_null(memmem(text.data, text.len, said, strlen(said)));
+    assert_refused(ONE("\"eval\":{\"collect\":[{}]}"), REFUSAL_MISSING_FIELD, "steps[0].eval.collect[0].command");
+}
+
 static void an_oracle_needs_a_step_with_a_solution(void **state)
 {
     (void)state;
@@ -227,6 +252,7 @@ int main(void)
         cmocka_unit_test(the_evaluators_files_lie_where_they_can_be_taken_away),
         cmocka_unit_test(the_least_reward_is_a_number_or_one_of_each_part),
         cmocka_unit_test(a_command_may_be_every_steps_own),
+        cmocka_unit_test(what_a_step_collects_is_behind_what_all_collect),
         cmocka_unit_test(an_oracle_needs_a_step_with_a_solution),
         cmocka_unit_test(a_step_says_what_it_says_and_else_what_the_task_says),
         cmocka_unit_test(its_text_says_the_same),

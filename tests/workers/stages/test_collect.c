@@ -1,5 +1,6 @@
 /* eval.collect: what is run between the agent's end and the moment its files are taken. */
 #include "tests/workers/stages/leaving_agent.h"
+#include "tests/workers/stages/plain_image.h"
 
 /* The evaluator is given /logs/artifacts. */
 #define TASK(more, collect, prompt, script)                                                                            \
@@ -93,6 +94,30 @@ FIBER_TEST(they_come_before_an_evaluation_in_the_agents_own_sandbox)
     end_job(&run);
 }
 
+FIBER_TEST(one_of_another_user_has_its_home_and_the_agents_id)
+{
+    char json[2048], path[256];
+    make_plain_image("image");
+    snprintf(path, sizeof(path), "%s/image/etc", directory);
+    write_host_file(path, "passwd", "root:x:0:0::/root:/bin/sh\nme:x:1001:1002::/home/me:/bin/sh\n", 0644);
+    snprintf(
+        json, sizeof(json),
+        "{\"task\":\"t\",\"image\":\"%s/image\",\"prompt\":\"echo mine > f; chmod 600 f\",\"user\":\"me\",\"eval\":{"
+        "\"kind\":\"verifier\",\"sandbox\":\"agent\",\"collect\":[{\"command\":\"echo $HOME $(id -u) > /tmp/a\"},"
+        "{\"user\":\"nobody\",\"command\":\"echo 9 > /tmp/a\"},{\"user\":\"root\",\"command\":\"echo $HOME $(id -u) "
+        "$(cat f) >> /tmp/a\"}],\"files\":{\"/tests/test.sh\":\"#!/bin/bash\\ncat /tmp/a\\necho 1 > "
+        "/logs/verifier/reward.txt\\n\"}}}",
+        directory);
+    struct job run = run_stage(STAGE_RUN, json, NULL, NULL, NULL);
+    expect(&run, OUTCOME_OK, "");
+    const char *told = "eval.collect[1] was not run: there is no user nobody in the image's /etc/passwd";
+    const char *said = run.result.evaluation.detail;
+    if (!strstr(said, "/home/me 1001\n/root 1001 mine\n"))
+        fail_msg("%s", said);
+    assert_non_null(memmem(run.result.record.data, run.result.record.len, told, strlen(told)));
+    end_job(&run);
+}
+
 static int group(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_kinds, tear_down_kinds)
@@ -103,6 +128,7 @@ static int group(void)
         TEST(they_have_a_time_of_their_own_behind_an_agent_whose_time_was_up),
         TEST(an_agent_without_a_sandbox_is_given_one),
         TEST(one_that_goes_over_a_limit_ends_the_run_as_the_agent_would),
+        TEST(one_of_another_user_has_its_home_and_the_agents_id),
         TEST(they_come_before_an_evaluation_in_the_agents_own_sandbox),
     };
     int failed = cmocka_run_group_tests_name("what is collected", tests, NULL, NULL);

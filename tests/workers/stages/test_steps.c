@@ -102,6 +102,19 @@ FIBER_TEST(each_step_is_a_part_and_a_trace_of_the_record)
     end_job(&run);
 }
 
+FIBER_TEST(what_is_collected_is_so_in_each_step_before_it_is_evaluated)
+{
+#define COLLECTS "\"eval\":{\"collect\":[{\"command\":\"date >> all; exit 3\"}]"
+    static const char json[] =
+        "{\"task\":\"t\",\"eval\":{\"kind\":\"command\",\"sandbox\":\"agent\",\"collect\":[{\"command\":\"echo >> "
+        "all\"}],\"command\":\"wc -l < all > r\",\"reward_file\":\"r\"},\"steps\":[" STEP("a", "true", "") "," STEP(
+            "b", "true", "," COLLECTS "}") "," STEP("c", "true", "") "]}";
+    struct job run = run_steps(json, OUTCOME_OK, OUTCOME_OK, "a 1, b 3, c 4");
+    const char *told = "eval.collect[1] exited with 3";
+    assert_non_null(memmem(run.result.record.data, run.result.record.len, told, strlen(told)));
+    end_job(&run);
+}
+
 FIBER_TEST(a_step_below_its_least_reward_is_the_last)
 {
     expect_rewards(TASK("", STEP("a", "echo wrong > f", ",\"min_reward\":1") "," NEXT), 0,
@@ -277,6 +290,7 @@ static int group(void)
     const struct CMUnitTest tests[] = {
         TEST(the_reward_is_the_mean_of_the_steps_or_the_last_ones),
         TEST(each_step_is_a_part_and_a_trace_of_the_record),
+        TEST(what_is_collected_is_so_in_each_step_before_it_is_evaluated),
         TEST(a_step_below_its_least_reward_is_the_last),
         TEST(parts_by_name_are_means_where_a_step_that_lacks_one_counts_as_none),
         TEST(files_and_processes_live_on_and_what_the_evaluator_had_does_not),

@@ -10,7 +10,7 @@
 #include "workers/network/forward.h"
 #include "workers/stages/sandbox/artifacts.h"
 #include "workers/stages/sandbox/base.h"
-#include "workers/stages/sandbox/environment.h"
+#include "workers/stages/sandbox/stage_environment.h"
 #include "workers/runtime/loop_now.h"
 #include "workers/runtime/offload.h"
 
@@ -175,51 +175,6 @@ int stage_sandbox_find_image(struct stage_sandbox *stage, const struct job *job,
     return code;
 }
 
-/* ---- who, where, with what -------------------------------------------------------------------- */
-
-const char *stage_sandbox_workdir(const struct stage_sandbox *stage, const struct job *job)
-{
-    const char *told = job->task->workdir ? job->task->workdir : stage->image.config.workdir;
-    return told ? told : "/workspace";
-}
-
-/* The uppermost first. */
-static size_t list_roots(const struct stage_sandbox *stage, const char *roots[STAGE_LAYERS_MAX + 1])
-{
-    size_t count = 0;
-    for (size_t i = stage->layer_count; i-- > 0;)
-        roots[count++] = stage->layers[i].path;
-    roots[count++] = stage->image.path;
-    return count;
-}
-
-/* Over those of the task. */
-static const struct task_variables *variables_of(const struct stage_sandbox *stage, const struct task *task)
-{
-    if (stage->part == STAGE_EVALUATORS)
-        return &task->eval_env;
-    return stage->part == STAGE_AGENTS && strcmp(task->agent_kind, "oracle") == 0 ? &task->solution_env : NULL;
-}
-
-static int find_environment(const struct stage_sandbox *stage, const struct job *job, struct environment *ret,
-                            struct fail *fail)
-{
-    const struct task *task = job->task;
-    const bool is_evaluators = stage->part == STAGE_EVALUATORS;
-    const char *roots[STAGE_LAYERS_MAX + 1];
-    const size_t count = list_roots(stage, roots);
-    const bool is_builds = stage->part == STAGE_BUILDS; /* the Dockerfile's alone */
-    const char *user = is_evaluators && task->eval_user ? task->eval_user : task->user;
-    const struct environment_sources sources = {
-        .image = &stage->image.config,
-        .user = is_builds ? NULL : user,
-        .workdir = is_builds ? NULL : task->workdir,
-        .variables = {is_builds ? NULL : &task->env, is_builds ? NULL : variables_of(stage, task)},
-        .roots = roots,
-        .root_count = count};
-    return environment_make(&sources, ret, fail);
-}
-
 /* ---- what the agent left ------------------------------------------------------------------------ */
 
 static int add_run(struct stage_sandbox *stage, const struct job *job, const struct layer_part *part, struct fail *fail)
@@ -233,8 +188,8 @@ int stage_sandbox_add_run(struct stage_sandbox *stage, const struct job *job, st
     struct artifacts artifacts = {0};
     int code = 0;
     if (job->task->artifact_count > 0)
-        code = artifacts_find(job->task, roots, list_roots(stage, roots), stage_sandbox_workdir(stage, job), &artifacts,
-                              fail);
+        code = artifacts_find(job->task, roots, stage_sandbox_roots(stage, roots), stage_sandbox_workdir(stage, job),
+                              &artifacts, fail);
     const struct layer_part agents = {
         .is_plain = trusts_image(stage, job), .places = artifacts.places, .place_count = artifacts.count};
     if (code == 0)
@@ -312,7 +267,7 @@ int stage_sandbox_open(struct stage_sandbox *stage, const struct job *job, struc
     if (code == 0)
         code = stage_sandbox_find_image(stage, job, fail);
     if (code == 0)
-        code = find_environment(stage, job, &environment, fail);
+        code = stage_sandbox_environment(stage, job, NULL, &environment, fail);
     if (code == 0)
         code = open_with(stage, job, &reach, &environment, fail);
     environment_finish(&environment);
@@ -323,7 +278,7 @@ int stage_sandbox_hand_over(struct stage_sandbox *stage, const struct job *job, 
 {
     struct environment environment = {0};
     stage->part = to;
-    int code = find_environment(stage, job, &environment, fail);
+    int code = stage_sandbox_environment(stage, job, NULL, &environment, fail);
     if (code == 0)
         code = sandbox_set_variables(stage->sandbox, (const char *const *)environment.values.variables,
                                      environment.values.variable_count, fail);

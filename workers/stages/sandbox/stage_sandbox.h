@@ -48,8 +48,6 @@ int stage_sandbox_add_parents(struct stage_sandbox *stage, const struct job *job
 int stage_sandbox_add_own(struct stage_sandbox *stage, const struct job *job, const char **ret_path, struct fail *fail);
 /* Finds the directory of the task's image, unpacked if it must be, and holds it; once. */
 int stage_sandbox_find_image(struct stage_sandbox *stage, const struct job *job, struct fail *fail);
-/* Where its commands start, as those inside name it; once the image was found. */
-const char *stage_sandbox_workdir(const struct stage_sandbox *stage, const struct job *job);
 /* Opens the sandbox on the image and the layers added so far. */
 int stage_sandbox_open(struct stage_sandbox *stage, const struct job *job, struct fail *fail);
 /* It is another part's from now on: what is started in it has that part's variables. */

@@ -14,6 +14,7 @@
 #include "workers/runtime/loop_now.h"
 #include "workers/sandbox/sandbox.h"
 #include "workers/stages/agents_evaluation.h"
+#include "workers/stages/collect.h"
 #include "workers/stages/run_end.h"
 #include "workers/stages/run_work.h"
 #include "workers/stages/setup.h"
@@ -167,6 +168,13 @@ static bool let_agent_work(struct steps *steps, struct step *step)
     return (outcome == OUTCOME_OK || outcome == OUTCOME_AGENT) && !fiber_is_cancelled();
 }
 
+/* ---- what is collected ------------------------------------------------------------------------------------ */
+
+static bool collect(struct steps *steps)
+{
+    return steps->job->task->collect.count == 0 || collect_run(steps->job, steps->stage, steps->run) || end_run(steps);
+}
+
 /* ---- its evaluation -------------------------------------------------------------------------------------- */
 
 static void evaluate(struct steps *steps, const struct step *step)
@@ -222,7 +230,7 @@ static bool judge(struct steps *steps, const struct step *step)
 /* Whether the next one begins. */
 static bool take(struct steps *steps, struct step *step)
 {
-    return prepare(steps, step) && let_agent_work(steps, step) && judge(steps, step);
+    return prepare(steps, step) && let_agent_work(steps, step) && collect(steps) && judge(steps, step);
 }
 
 /* Job and run are of the step alone, for as long as it is worked on. */

@@ -35,9 +35,6 @@ def _check_evaluator(told: Told) -> None:
     if kind in EVALUATORS and kind not in ("command", "verifier"):
         raise TaskError("bad-task", "eval.kind", f"eval.kind {kind} does not go with steps: each is evaluated where the agent "
                         "works, by command, verifier or an evaluator of a handler")
-    if told.get("eval.collect"):
-        raise TaskError("bad-task", "eval.collect",
-                        "eval.collect goes without steps: what a step is to leave is a part of its eval.command")
     if told.get("eval.sandbox") != "agent":
         raise TaskError("bad-task", "eval.sandbox",
                         "eval.sandbox must be agent where there are steps: each is evaluated where the agent works")

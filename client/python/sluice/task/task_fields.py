@@ -358,7 +358,7 @@ def _read_artifacts(row: Row, value: Any, shown: str, told: Told) -> None:
 
 def _read_collect(row: Row, value: Any, shown: str, told: Told) -> None:
     for i, collect in enumerate(_list(row, value, shown)):
-        read_object(f"{row.path}[]", collect, f"{shown}[{i}]", {})
+        read_object("eval.collect[]", collect, f"{shown}[{i}]", {})
     told[row.path] = value
 
 

@@ -11,7 +11,7 @@ from .environment import Network, agents_user, healthcheck, seconds, user_of, va
 from .reading import instruction
 from .schema import Table
 from .tree import Budget, files_of
-from .verifier import SOLUTION, TESTS, solution_of
+from .verifier import SOLUTION, TESTS, collect, solution_of
 
 RUN_S, RUN_S_MAX, EVAL_S_MAX = 600, 604800, 86400
 
@@ -30,8 +30,6 @@ def _check_agent(step: Table, place: str, task: Table, network: Network) -> None
 def _check_verifier(verifier: Table, place: str) -> None:
     if verifier.get("environment_mode") == "separate" or verifier.get("environment"):
         raise RowError(f"{place}.environment_mode separate is not done: each step is evaluated in the agent's sandbox")
-    if verifier.get("collect"):
-        raise RowError(f"{place}.collect is not done: each step is evaluated in the agent's sandbox, and nothing is taken from it")
 
 
 def check_shared(found: Table, verifier: Table) -> None:
@@ -55,7 +53,8 @@ def _limits(step: Table, config: Table) -> Table:
     return found
 
 
-def _evaluation(folder: str, place: str, step: Table, config: Table, host: Dict[str, str], rules: List[str], budget: Budget) -> Table:
+def _evaluation(folder: str, place: str, step: Table, task: Table, config: Table, network: Network, host: Dict[str, str], rules: List[str],
+                budget: Budget) -> Table:
     tests, verifier = os.path.join(folder, "tests"), step.get("verifier", {})
     _check_verifier(verifier, f"{place}.verifier")
     if not any(os.path.isfile(os.path.join(root, "test.sh")) for root in (tests, os.path.join(folder, "..", "..", "tests"))):
@@ -67,6 +66,8 @@ def _evaluation(folder: str, place: str, step: Table, config: Table, host: Dict[
     if verifier.get("env"):
         said = {**config.get("verifier", {}).get("env", {}), **verifier["env"]}
         found["env"] = variables(said, f"{place}.verifier.env", host)
+    if verifier.get("collect"):
+        found["collect"] = collect(verifier["collect"], f"{place}.verifier.collect", task, network)
     return found
 
 
@@ -85,7 +86,7 @@ def _step(folder: str, i: int, task: Table, config: Table, network: Network, hos
     if step.get("healthcheck"):
         setup.append(healthcheck(step["healthcheck"]))
     parts = {"files": files, "setup": setup, "solution": solution_of(os.path.join(root, "solution"), config, host, rules, budget),
-             "eval": _evaluation(root, place, step, config, host, rules, budget), "limits": _limits(step, config)}
+             "eval": _evaluation(root, place, step, task, config, network, host, rules, budget), "limits": _limits(step, config)}
     found.update((key, value) for key, value in parts.items() if value)
     if "min_reward" in step:
         found["min_reward"] = step["min_reward"]

@@ -19,16 +19,18 @@ DONE = ("docker_image", "os", "build_timeout_sec", "env", "network_mode", "allow
 
 
 def collect(said: List[Table], place: str, task: Table, network: Network) -> List[Table]:
-    found = []
+    found: List[Table] = []
     for i, one in enumerate(said):
         if one.get("service", "main") != "main":
             raise RowError(f"{place}[{i}].service is {one['service']}, and a sandbox is one container: main")
         if not one.get("command"):
             raise RowError(f"{place}[{i}].command is missing")
         who = user_of(one.get("user"))
-        if who is not None and {"0": "root"}.get(who, who) != agents_user(task):
-            network.notes.add(network.folder, f"{place}[{i}].user is {who}: it runs as the agent's user, as all in its sandbox do")
-        found.append({"command": one["command"], "timeout_s": seconds(one.get("timeout_sec", 60), COLLECT_S)})
+        other = who is not None and {"0": "root"}.get(who, who) != agents_user(task)
+        if other:
+            network.notes.add(network.folder, f"{place}[{i}].user is {who}: it has the home of that user, and the id of the agent's, as all in its "
+                              "sandbox have")
+        found.append({"command": one["command"], "timeout_s": seconds(one.get("timeout_sec", 60), COLLECT_S), **({"user": who} if other else {})})
     return found
 
 
