@@ -43,6 +43,7 @@ static const char *const task_type_names[TASK_TYPE_COUNT] = {
     [TASK_EVAL_GRANTS] = "EVAL_GRANTS",
     [TASK_STATUSES] = "STATUSES",
     [TASK_ANSWERS] = "ANSWERS",
+    [TASK_OPTIONS] = "OPTIONS",
     [TASK_FAIL_TO_PASS] = "FAIL_TO_PASS",
     [TASK_PASS_TO_PASS] = "PASS_TO_PASS",
     [TASK_PROTECTED] = "PROTECTED",

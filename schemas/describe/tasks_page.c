@@ -288,6 +288,7 @@ static const char *task_type_words(enum task_type type)
         [TASK_EVAL_GRANTS] = "list of strings",
         [TASK_STATUSES] = "list of integers",
         [TASK_ANSWERS] = "list of strings",
+        [TASK_OPTIONS] = "object",
         [TASK_FAIL_TO_PASS] = "list of strings",
         [TASK_PASS_TO_PASS] = "list of strings",
         [TASK_PROTECTED] = "list of strings",
@@ -326,6 +327,7 @@ static const char *task_unit(const struct task_row *row)
     case TASK_VARIABLES:
     case TASK_STATUSES:
     case TASK_ANSWERS:
+    case TASK_OPTIONS:
     case TASK_FAIL_TO_PASS:
     case TASK_PASS_TO_PASS:
     case TASK_PROTECTED:

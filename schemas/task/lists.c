@@ -254,6 +254,35 @@ bool task_read_answers(const struct task_place *place, const json_t *value)
     return place_read_texts(place, value, TEXT_MAX, &task->eval_answers, &task->eval_answer_count);
 }
 
+/* ---- options of a choice -------------------------------------------------------------------------- */
+
+static bool read_option(const struct task_place *place, const char *letter, const json_t *value, struct task *task)
+{
+    static const struct task_row text_row = {.type = TASK_TEXT, .min = 1, .max = TEXT_MAX};
+    struct task_place option = *place;
+    if (letter[0] < 'A' || letter[0] > 'Z' || letter[1] != '\0')
+        return refuse(place->no, REFUSAL_BAD_NAME, place->shown, "%s: an option is named by one letter, A to Z",
+                      place->shown);
+    snprintf(option.shown, sizeof(option.shown), "%.100s.%s", place->shown, letter);
+    option.row = &text_row;
+    option.base = &task->eval_options[letter[0] - 'A'];
+    task->eval_option_count++;
+    return task_read_value(&option, value);
+}
+
+bool task_read_options(const struct task_place *place, const json_t *value)
+{
+    const char *letter;
+    json_t *text;
+    if (!json_is_object(value))
+        return place_wrong_type(place, "an object of letters and texts");
+    if (!place_check_bounds(place, (double)json_object_size(value), " elements"))
+        return false;
+    json_object_foreach((json_t *)(uintptr_t)value, letter,
+                        text) if (!read_option(place, letter, text, place->base)) return false;
+    return true;
+}
+
 /* ---- grants of the network ------------------------------------------------------------------- */
 
 static bool read_grant(const struct task_place *place, const json_t *value, const char **ret)

@@ -24,6 +24,7 @@ enum {
     TASK_GRANTS_MAX = 8,
     TASK_STATUSES_MAX = 16,
     TASK_ANSWERS_MAX = 64,
+    TASK_OPTIONS_MAX = 26, /* A to Z */
     TASK_HANDLERS_MAX = 8,
     TASK_STEPS_MAX = 256,
     TASK_STEP_NAME_MAX = 58, /* "step.NAME" is a part of a verdict */
@@ -304,6 +305,8 @@ struct task {
     size_t eval_grant_count;
     const char **eval_answers; /* math, choice, exact: those that are accepted, in place of eval_answer */
     size_t eval_answer_count;
+    const char *eval_options[TASK_OPTIONS_MAX];     /* choice: their texts, A's first; NULL: there is no such option */
+    size_t eval_option_count;                       /* 0: the texts are not known */
     const char *eval_extract;                       /* math, choice, exact: a word of task.def */
     const char *eval_normalize;                     /* exact: likewise */
     double eval_tolerance, eval_tolerance_absolute; /* math */

@@ -298,6 +298,7 @@ bool task_read_value(const struct task_place *place, const json_t *value)
         [TASK_EVAL_GRANTS] = task_read_eval_grants,
         [TASK_STATUSES] = task_read_statuses,
         [TASK_ANSWERS] = task_read_answers,
+        [TASK_OPTIONS] = task_read_options,
         [TASK_FAIL_TO_PASS] = task_read_fail_to_pass,
         [TASK_PASS_TO_PASS] = task_read_pass_to_pass,
         [TASK_PROTECTED] = task_read_protected,

@@ -74,6 +74,7 @@ bool task_read_judge_files(const struct task_place *place, const json_t *value);
 bool task_read_criteria(const struct task_place *place, const json_t *value);
 bool task_read_choices(const struct task_place *place, const json_t *value);
 bool task_read_handlers(const struct task_place *place, const json_t *value);
+bool task_read_options(const struct task_place *place, const json_t *value);
 bool task_read_answers(const struct task_place *place, const json_t *value);
 bool task_read_fail_to_pass(const struct task_place *place, const json_t *value);
 bool task_read_pass_to_pass(const struct task_place *place, const json_t *value);

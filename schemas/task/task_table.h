@@ -45,6 +45,7 @@ enum task_type {
     TASK_EVAL_GRANTS,
     TASK_STATUSES,
     TASK_ANSWERS,      /* texts */
+    TASK_OPTIONS,      /* an object of letters and texts */
     TASK_FAIL_TO_PASS, /* texts, as the next two */
     TASK_PASS_TO_PASS,
     TASK_PROTECTED,

@@ -2,12 +2,47 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
 #include "schemas/task/task.h"
 
 #define BOM "\xef\xbb\xbf" /* which some editors put before the first row */
+
+/* ---- the options of a choice ------------------------------------------------------------------ */
+
+/* False: it is no option, or not the first of its letter. */
+static bool set_option(struct choice_options *options, char letter, const char *text)
+{
+    if (letter < 'A' || letter > 'Z' || !*text || options->texts[letter - 'A'])
+        return false;
+    options->texts[letter - 'A'] = text;
+    options->count++;
+    return true;
+}
+
+static bool read_options(const struct texts *said, struct choice_options *ret)
+{
+    for (size_t i = 0; i < said->count; i++)
+        if (said->items[i][0] == '\0' || said->items[i][1] != '=' ||
+            !set_option(ret, said->items[i][0], said->items[i] + 2))
+            return false;
+    return true;
+}
+
+static bool read_json_options(const json_t *said, struct choice_options *ret)
+{
+    const char *letter;
+    json_t *text;
+    json_object_foreach((json_t *)(uintptr_t)said, letter, text)
+    {
+        if (!json_is_string(text) || letter[0] == '\0' || letter[1] != '\0' ||
+            !set_option(ret, letter[0], json_string_value(text)))
+            return false;
+    }
+    return !said || json_is_object(said);
+}
 
 bool grading_read(const struct grading_options *options, const char *kind, struct grade_options *ret,
                   const char **ret_why)
@@ -21,6 +56,12 @@ bool grading_read(const struct grading_options *options, const char *kind, struc
         *ret_why = "--extract is one of auto, box, hashes, answer, number, letter and all";
     else if (!normalize_parse(options->normalize, &ret->normalize))
         *ret_why = "--normalize is one of none, blanks, case and punctuation";
+    else if (options->option.count && ret->kind != GRADE_CHOICE)
+        *ret_why = "--option goes with choice";
+    else if (options->option.count && options->rows)
+        *ret_why = "each of --rows has its own `options`: leave --option out";
+    else if (!read_options(&options->option, &ret->options))
+        *ret_why = "--option is LETTER=TEXT, A to Z, each once";
     else if (options->rows ? options->answer.count || options->text : !options->answer.count || !options->text)
         *ret_why = "it wants --answer and --text, or --rows in their place";
     else if (!options->rows)
@@ -57,10 +98,11 @@ struct row {
     const char *accepted[TASK_ANSWERS_MAX];
     size_t count;
     struct slice text;
+    struct choice_options options;
 };
 
 /* NULL, or why it is no row. */
-static const char *read_row(const char *line, size_t len, struct row *ret)
+static const char *read_row(const struct grade_options *how, const char *line, size_t len, struct row *ret)
 {
     ret->object = json_loadb(line, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
     json_t *text = json_object_get(ret->object, "text"), *answer = json_object_get(ret->object, "answer");
@@ -70,6 +112,8 @@ static const char *read_row(const char *line, size_t len, struct row *ret)
     if (!json_is_string(text))
         return "it has no text";
     ret->text = slice_of(json_string_value(text), json_string_length(text));
+    if (how->kind == GRADE_CHOICE && !read_json_options(json_object_get(ret->object, "options"), &ret->options))
+        return "its options are no object of letters, A to Z, and texts";
     if (json_is_string(answer) && !answers) {
         ret->accepted[ret->count++] = json_string_value(answer);
         return NULL;
@@ -87,14 +131,16 @@ static enum grading_status judge_row(const struct grade_options *how, const char
 {
     struct row row = {.object = NULL};
     enum grading_status status = GRADING_UNREAD;
-    const char *why = len > GRADING_LINE_MAX ? "it is longer than 16 MiB" : read_row(line, len, &row);
+    struct grade_options of_row = *how;
+    const char *why = len > GRADING_LINE_MAX ? "it is longer than 16 MiB" : read_row(how, line, len, &row);
+    of_row.options = row.options;
     if (!why)
-        why = grade_refuse(how, row.accepted, row.count);
+        why = grade_refuse(&of_row, row.accepted, row.count);
     if (why) {
         fprintf(stderr, "sluice-grade: row %zu: %s\n", number, why);
         fprintf(out, "{\"error\":\"%s\"}\n", why); /* none of them has a character to escape */
     } else
-        status = judge(how, row.text, row.accepted, row.count, true, out);
+        status = judge(&of_row, row.text, row.accepted, row.count, true, out);
     json_decref(row.object);
     return status;
 }

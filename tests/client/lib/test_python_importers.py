@@ -132,8 +132,20 @@ class NemoGym(Rows):
         self.assertEqual((task["prompt"], task["eval"]["tests"], task["sampling"]), ("q", DOUBLE, {"temperature": 0.5, "max_tokens": 99}))
         options = [{"A": "one"}, {"B": "two"}]
         for more, extract in (({"grading_mode": "lenient_answer_colon"}, "answer"), ({"template_metadata": {"output_regex": r"\\boxed\{(.)\}"}}, "box")):
-            self.assertEqual(self.task("nemo-gym", self.row(options=options, expected_answer="B", **more))["eval"], {"kind": "choice", "answer": "B", "extract": extract})
+            found = self.task("nemo-gym", self.row(options=options, expected_answer="B", **more))["eval"]
+            self.assertEqual({name: found[name] for name in ("kind", "answer", "extract")}, {"kind": "choice", "answer": "B", "extract": extract})
         self.assertEqual(self.task("nemo-gym", self.row(expected_answer="1/2"))["eval"], {"kind": "math", "answer": "1/2"})
+
+    def test_texts_of_options_count_where_the_row_does_not_ask_for_a_letter_alone(self):
+        options, regex = [{"A": "one"}, {"B": "two"}], {"template_metadata": {"output_regex": r"\\boxed\{(.)\}"}}
+        for more, count in (({}, True), ({"grading_mode": "lenient_boxed"}, True), ({"grading_mode": "lenient_answer_colon"}, True),
+                            ({"grading_mode": "strict_single_letter_boxed"}, False), (regex, False), ({"grading_mode": "lenient_boxed", **regex}, False)):
+            with self.subTest(**more):
+                found = self.task("nemo-gym", self.row(options=options, expected_answer="B", **more))["eval"]
+                self.assertEqual(found.get("options"), {"A": "one", "B": "two"} if count else None)
+        for odd in ([{"A": "one"}, {"B": " "}], [{"A": "one"}, {"BC": "two"}], [{"A": "one"}, {"B": 2}]):
+            with self.subTest(options=odd):
+                self.assertNotIn("options", self.task("nemo-gym", self.row(options=odd, expected_answer="A"))["eval"])
 
     def test_what_no_evaluator_judges_is_refused(self):
         self.assertIn("no gold: it has neither", self.refused("nemo-gym", self.row()))

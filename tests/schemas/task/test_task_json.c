@@ -86,7 +86,8 @@ static void put_measure(struct buffer *out, const struct task_row *row, double n
                    row->type == TASK_SOLUTION_COMMANDS || row->type == TASK_STEPS || row->type == TASK_FILE_LIST ||
                    row->type == TASK_COMMANDS || row->type == TASK_ARTIFACTS || row->type == TASK_EXCLUDE ||
                    row->type == TASK_COLLECT;
-    if (row->type == TASK_VARIABLES || row->type == TASK_EXPECTED_TESTS || row->type == TASK_REWARDS) {
+    if (row->type == TASK_VARIABLES || row->type == TASK_EXPECTED_TESTS || row->type == TASK_REWARDS ||
+        row->type == TASK_OPTIONS) {
         buffer_append_str(out, "{");
         for (double k = 0; k < n; k++)
             buffer_printf(out, "%s\"A%.0f\":\"\"", k ? "," : "", k);

@@ -32,6 +32,17 @@ static void check_extract(struct slice text)
     }
 }
 
+/* What chooses something chooses options alone, and one where it does so by its text. */
+static void check_choice(struct slice text, const char *option)
+{
+    const struct choice_options options = {{option, "b", "A) b", option}, 4};
+    uint32_t letters;
+    const enum choice_how how = choice_read(text, &options, &letters);
+    must((letters != 0) == (how == CHOICE_BY_LETTERS || how == CHOICE_BY_TEXT));
+    must(choice_is_known(&options, letters));
+    must(how != CHOICE_BY_TEXT || (letters & (letters - 1)) == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const uint8_t *cut = size ? memchr(data, '\n', size) : NULL;
@@ -43,9 +54,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must(verdict == math_compare(a, b, &exact));
     must(verdict != MATH_EQUAL || math_compare(a, b, &near) == MATH_EQUAL);
     math_compare(b, a, &near);
-    must(choice_equal(a, b) == choice_equal(b, a));
     snprintf(accepted, sizeof(accepted), "%.*s", (int)(a.len < 200 ? a.len : 200),
              (const char *)(a.len ? a.data : data));
+    check_choice(b, size ? accepted : "");
     check_grade(b, size ? accepted : "");
     check_extract(slice_of(data, size));
     return 0;

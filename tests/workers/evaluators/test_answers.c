@@ -218,6 +218,136 @@ static void an_accepted_answer_that_cannot_be_one_is_refused(void **state)
     assert_null(grade_refuse(&exact, words, 2));
 }
 
+/* ---- options by their texts ----------------------------------------------------------------------------- */
+
+static const struct choice_options cities = {{"Paris", "Lyon", "Paris, France", "Both A and B", "I"}, 5};
+
+/* Why, as the caller's to free; `*ret_right` whether the letter is chosen. */
+static char *chosen(const struct choice_options *options, const char *letter, const char *text, bool *ret_right)
+{
+    struct grade_options choice = {.kind = GRADE_CHOICE, .options = *options};
+    struct grade grade;
+    grade_text(&choice, slice_from_str(text), &letter, 1, &grade);
+    *ret_right = grade.is_right;
+    char *why = strdup(grade.why);
+    grade_finish(&grade);
+    assert_non_null(why);
+    return why;
+}
+
+/* Of A to E, the one that `text` chooses, or '-'. */
+static char choice_of(const struct choice_options *options, const char *text)
+{
+    char found = '-';
+    for (char letter[2] = "A"; letter[0] <= 'E'; letter[0]++) {
+        bool is_right;
+        free(chosen(options, letter, text, &is_right));
+        if (is_right && found != '-')
+            fail_msg("%s is %c and %c", text, found, letter[0]);
+        found = is_right ? letter[0] : found;
+    }
+    return found;
+}
+
+static void assert_chooses(const struct choice_options *options, const char *text, char wanted)
+{
+    const char found = choice_of(options, text);
+    if (found != wanted)
+        fail_msg("%s chooses %c, not %c", text, found, wanted);
+}
+
+static void the_whole_text_of_an_option_is_as_good_as_its_letter(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"Paris",
+                                        " paris. ",
+                                        "\\boxed{Paris}",
+                                        "\\boxed{\\text{Paris}}",
+                                        "Answer: Paris",
+                                        "**Answer:** PARIS",
+                                        "so the answer is Paris.",
+                                        "\"Paris\"",
+                                        "\\boxed{Paris.}",
+                                        "A) Paris",
+                                        "A: paris",
+                                        "A"};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        assert_chooses(&cities, texts[i], 'A');
+    assert_chooses(&cities, "Answer: Paris,\tfrance", 'C');
+    assert_chooses(&cities, "\\boxed{both A and B}", 'D');
+    assert_chooses(&cities, "I", 'E'); /* no option has the letter I */
+    assert_chooses(&cities, "B", 'B');
+}
+
+static void what_is_more_or_less_than_an_options_text_is_none(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"Paris, of course",
+                                        "It is Paris",
+                                        "Paris or Lyon",
+                                        "\\boxed{Paris, Lyon}",
+                                        "\\boxed{Paris}, \\boxed{Lyon}",
+                                        "Par",
+                                        "Z",
+                                        "Paris\nLyon",
+                                        "not Paris",
+                                        "A) Paris B) Lyon",
+                                        "Answer: A, B",
+                                        "F"};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        assert_chooses(&cities, texts[i], '-');
+}
+
+static void cheating_with_the_letter_of_one_option_and_the_text_of_another_chooses_neither(void **state)
+{
+    (void)state;
+    bool is_right;
+    assert_chooses(&cities, "Answer: B) Paris", '-');
+    assert_chooses(&cities, "\\boxed{A: Lyon}", '-');
+    AUTO_FREE char *why = chosen(&cities, "B", "Answer: B) Paris", &is_right);
+    assert_string_equal(why, "B) Paris has a letter and the text of another option, and so is not B");
+}
+
+static void a_text_that_several_options_have_chooses_none_and_says_so(void **state)
+{
+    (void)state;
+    const struct choice_options twins = {{"yes", "no", "Yes", "no"}, 4};
+    bool is_right;
+    assert_chooses(&twins, "no", '-');
+    assert_chooses(&twins, "YES", '-');
+    assert_chooses(&twins, "yes", 'A'); /* as it stands, one alone */
+    assert_chooses(&twins, "D", 'D');
+    AUTO_FREE char *why = chosen(&twins, "B", "no", &is_right);
+    assert_string_equal(why, "no is the text of several options, and so is not B");
+    AUTO_FREE char *text = chosen(&twins, "A", "yes", &is_right);
+    assert_string_equal(text, "yes is the text of A");
+    AUTO_FREE char *wrong = chosen(&twins, "B", "yes", &is_right);
+    assert_string_equal(wrong, "yes is not the text of B");
+}
+
+static void texts_that_look_like_letters_or_differ_by_brackets_are_told_apart(void **state)
+{
+    (void)state;
+    const struct choice_options letters = {{"C", "A", "B"}, 3}, spans = {{"(1,2)", "[1,2]", "$x^2$", "A-level"}, 4};
+    assert_chooses(&letters, "C", 'C');
+    assert_chooses(&letters, "Answer: A", 'A');
+    assert_chooses(&spans, "(1,2)", 'A');
+    assert_chooses(&spans, "\\boxed{[1,2]}", 'B');
+    assert_chooses(&spans, "1,2", '-');
+    assert_chooses(&spans, "\\boxed{x^2}", 'C');
+    assert_chooses(&spans, "A-level", 'D'); /* and not A with the text "level" */
+}
+
+static void an_accepted_letter_must_be_an_options(void **state)
+{
+    (void)state;
+    const struct grade_options choice = {.kind = GRADE_CHOICE, .options = cities};
+    const char *const good = "\\boxed{A, E}", *const beyond = "F";
+    assert_null(grade_refuse(&choice, &good, 1));
+    assert_string_equal(grade_refuse(&choice, &beyond, 1),
+                        "an accepted answer is a letter that none of the options has");
+}
+
 /* ---- cheating -------------------------------------------------------------------------------------------- */
 
 static void cheating_with_several_boxes_is_one_answer_that_is_wrong(void **state)
@@ -322,6 +452,12 @@ int main(void)
         cmocka_unit_test(what_is_thought_is_no_answer),
         cmocka_unit_test(math_takes_a_box_else_hashes_else_an_answer_line),
         cmocka_unit_test(letters_of_a_choice_are_read_in_all_their_forms),
+        cmocka_unit_test(the_whole_text_of_an_option_is_as_good_as_its_letter),
+        cmocka_unit_test(what_is_more_or_less_than_an_options_text_is_none),
+        cmocka_unit_test(cheating_with_the_letter_of_one_option_and_the_text_of_another_chooses_neither),
+        cmocka_unit_test(a_text_that_several_options_have_chooses_none_and_says_so),
+        cmocka_unit_test(texts_that_look_like_letters_or_differ_by_brackets_are_told_apart),
+        cmocka_unit_test(an_accepted_letter_must_be_an_options),
         cmocka_unit_test(a_set_of_letters_is_taken_as_a_whole_and_in_any_order),
         cmocka_unit_test(exact_is_the_text_but_for_what_is_let_pass),
         cmocka_unit_test(any_of_the_accepted_answers_will_do),

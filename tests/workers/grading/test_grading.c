@@ -79,6 +79,32 @@ static void each_row_is_a_line_also_one_that_is_none(void **state)
     assert_string_equal(nothing, "");
 }
 
+static void options_of_a_choice_are_given_once_or_by_each_row(void **state)
+{
+    (void)state;
+    static const char rows[] = "{\"text\":\"Lyon\",\"answer\":\"A\",\"options\":{\"A\":\"Lyon\",\"B\":\"Paris\"}}\n"
+                               "{\"text\":\"Lyon\",\"answer\":\"A\"}\n"
+                               "{\"text\":\"Lyon\",\"answer\":\"C\",\"options\":{\"A\":\"Lyon\",\"B\":\"Paris\"}}\n"
+                               "{\"text\":\"Lyon\",\"answer\":\"A\",\"options\":[\"Lyon\"]}\n";
+    char path[] = "/tmp/sluice-rows-XXXXXX";
+    AUTO_CLOSE int file = mkstemp(path);
+    assert_true(file >= 0 && write(file, rows, sizeof(rows) - 1) == (ssize_t)sizeof(rows) - 1);
+    struct grading_options options = preset;
+    options.rows = path;
+    AUTO_FREE char *printed = run(&options, "choice", GRADING_UNREAD);
+    assert_string_equal(printed, "{\"right\":true,\"answer\":\"Lyon\",\"why\":\"Lyon is the text of A\"}\n"
+                                 "{\"right\":false,\"answer\":\"Lyon\",\"why\":\"Lyon is not A\"}\n"
+                                 "{\"error\":\"an accepted answer is a letter that none of the options has\"}\n"
+                                 "{\"error\":\"its options are no object of letters, A to Z, and texts\"}\n");
+    unlink(path);
+    struct grading_options one = preset;
+    one.answer = (struct texts){.items = {"B"}, .count = 1};
+    one.option = (struct texts){.items = {"A=Lyon", "B=Paris"}, .count = 2};
+    one.text = "\\boxed{\\text{paris}}";
+    AUTO_FREE char *right = run(&one, "choice", GRADING_RIGHT);
+    assert_string_equal(right, "right: \\text{paris} is the text of B\n");
+}
+
 static void assert_refused(struct grading_options options, const char *kind, const char *part)
 {
     struct grade_options how;
@@ -130,6 +156,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_answer_is_one_sentence),
         cmocka_unit_test(each_row_is_a_line_also_one_that_is_none),
+        cmocka_unit_test(options_of_a_choice_are_given_once_or_by_each_row),
         cmocka_unit_test(rows_that_cannot_be_read_are_no_verdict),
         cmocka_unit_test(what_is_not_known_or_missing_is_refused_by_name),
     };

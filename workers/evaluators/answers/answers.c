@@ -7,6 +7,9 @@
 static bool read_options(const struct task *task, struct grade_options *ret)
 {
     *ret = (struct grade_options){.relative = task->eval_tolerance, .absolute = task->eval_tolerance_absolute};
+    _Static_assert((int)TASK_OPTIONS_MAX == (int)CHOICE_OPTIONS_MAX, "both are A to Z");
+    memcpy(ret->options.texts, task->eval_options, sizeof(ret->options.texts));
+    ret->options.count = task->eval_option_count;
     return grade_kind_parse(task->eval_kind, &ret->kind) && extract_parse(task->eval_extract, &ret->extract) &&
            normalize_parse(task->eval_normalize, &ret->normalize);
 }

@@ -13,26 +13,32 @@ static bool starts_with(struct slice text, const char *with)
     return text.len >= len && memcmp(text.data, with, len) == 0;
 }
 
-/* \text{B}, $B$, (B), [B], {B}, **B**, `B`: one of them less; false: none is around it. */
-static bool peel(struct slice *text)
+/* One of these pairs less, each two characters; false: none is around it. */
+static bool peel_pair(struct slice *text, const char *pairs)
 {
-    static const char *const commands[] = {"\\textbf", "\\text",   "\\mathrm", "\\mathbf",
-                                           "\\boxed",  "\\textit", "\\mathit"};
-    static const char pairs[][2] = {{'(', ')'}, {'[', ']'}, {'{', '}'}, {'*', '*'},
-                                    {'_', '_'}, {'$', '$'}, {'`', '`'}, {'"', '"'}};
-    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-        if (starts_with(*text, commands[i])) {
-            *text = text_trim(slice_after(*text, strlen(commands[i])));
-            return true;
-        }
-    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
-        if (text->len > 2 && text->data[0] == pairs[i][0] && text->data[text->len - 1] == pairs[i][1] &&
-            !memchr(text->data + 1, pairs[i][0], text->len - 2)) {
+    for (; *pairs; pairs += 2)
+        if (text->len > 2 && text->data[0] == pairs[0] && text->data[text->len - 1] == pairs[1] &&
+            !memchr(text->data + 1, pairs[0], text->len - 2)) {
             *text = text_trim(slice_of(text->data + 1, text->len - 2));
             return true;
         }
     return false;
 }
+
+bool choice_peel_marks(struct slice *text)
+{
+    static const char *const commands[] = {"\\textbf", "\\text",   "\\mathrm", "\\mathbf",
+                                           "\\boxed",  "\\textit", "\\mathit"};
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+        if (starts_with(*text, commands[i])) {
+            *text = text_trim(slice_after(*text, strlen(commands[i])));
+            return true;
+        }
+    return peel_pair(text, "{}**__$$``\"\"");
+}
+
+/* So, and (B), [B]. */
+static bool peel(struct slice *text) { return choice_peel_marks(text) || peel_pair(text, "()[]"); }
 
 /* "option", "choice" before a letter. */
 static struct slice without_noun(struct slice text)
@@ -102,7 +108,7 @@ static uint32_t read_run(struct slice text)
 }
 
 /* "B. 12", "B) 12", "B: twelve": the option's text follows its letter. */
-static uint32_t read_with_text(struct slice text)
+static uint32_t read_with_text(struct slice text, struct slice *ret_text)
 {
     uint32_t letter, other;
     size_t len = letter_length(text, &letter);
@@ -119,12 +125,14 @@ static uint32_t read_with_text(struct slice text)
     for (size_t i = 1; i + 1 < rest.len; i++) /* "12 C) 14": the next option */
         if (isspace(rest.data[i - 1]) && letter_length(slice_after(rest, i), &other) > 1 && other != letter)
             return 0;
+    *ret_text = rest;
     return letter;
 }
 
-uint32_t choice_letters(struct slice text)
+uint32_t choice_letters(struct slice text, struct slice *ret_text)
 {
     enum { PEELS_MAX = 8 };
+    *ret_text = (struct slice){0};
     text = without_noun(text_trim(text));
     for (int i = 0; i < PEELS_MAX && peel(&text); i++)
         continue;
@@ -134,11 +142,5 @@ uint32_t choice_letters(struct slice text)
     uint32_t letters = read_list(text);
     if (!letters)
         letters = read_run(text);
-    return letters ? letters : read_with_text(text);
-}
-
-bool choice_equal(struct slice wanted, struct slice given)
-{
-    uint32_t letters = choice_letters(wanted);
-    return letters != 0 && letters == choice_letters(given);
+    return letters ? letters : read_with_text(text, ret_text);
 }

@@ -7,8 +7,11 @@
 
 #include "common/base/slice.h"
 
-/* As bits, A is 1. 0: no letters, or something that is not clear. */
-uint32_t choice_letters(struct slice text);
-bool choice_equal(struct slice wanted, struct slice given);
+/* As bits, A is 1. 0: no letters, or something that is not clear. `*ret_text`: what follows a letter as its option's
+ * text ("B. 12"), else empty. */
+uint32_t choice_letters(struct slice text, struct slice *ret_text);
+
+/* \text{B}, $B$, {B}, **B**, `B`, "B": one of them less; false: none is around it. */
+bool choice_peel_marks(struct slice *text);
 
 #endif

@@ -1,13 +1,11 @@
 #include "workers/evaluators/answers/grade.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
-#include "workers/evaluators/answers/choice.h"
 #include "workers/evaluators/math/answer.h"
 
 enum { SHOWN_MAX = 120 };
@@ -81,35 +79,6 @@ static bool find_answer(const struct grade_options *options, struct slice text, 
 
 /* ---- comparing ----------------------------------------------------------------------------------------- */
 
-/* Blanks in a row are one, and those at the ends none. */
-static void normalized(struct slice text, enum normalize normalize, struct buffer *out)
-{
-    bool blank = false;
-    for (size_t i = 0; i < text.len; i++) {
-        uint8_t c = text.data[i];
-        bool is_passed_over = normalize >= NORMALIZE_PUNCTUATION && c < 0x80 && ispunct(c);
-        blank |= isspace(c) != 0;
-        if (isspace(c) || is_passed_over)
-            continue;
-        if (blank && out->len)
-            buffer_append(out, " ", 1);
-        blank = false;
-        c = normalize >= NORMALIZE_CASE && c < 0x80 ? (uint8_t)tolower(c) : c;
-        buffer_append(out, &c, 1);
-    }
-}
-
-static bool texts_equal(struct slice a, struct slice b, enum normalize normalize)
-{
-    AUTO_BUFFER left = {0};
-    AUTO_BUFFER right = {0};
-    if (normalize == NORMALIZE_NONE)
-        return slice_equal(a, b);
-    normalized(a, normalize, &left);
-    normalized(b, normalize, &right);
-    return !left.failed && !right.failed && left.len > 0 && slice_equal(buffer_peek(&left), buffer_peek(&right));
-}
-
 static void say(struct grade *grade, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static void say(struct grade *grade, const char *format, ...)
@@ -132,20 +101,34 @@ static const char *math_words(enum math_verdict verdict)
     }
 }
 
+static const char *compare_choice(const struct choice_options *options, struct slice wanted, struct slice given,
+                                  bool *ret_right)
+{
+    struct slice unused;
+    uint32_t letters;
+    const enum choice_how how = choice_read(given, options, &letters);
+    *ret_right = letters != 0 && letters == choice_letters(wanted, &unused);
+    switch (how) {
+    case CHOICE_SHARED_TEXT: return "is the text of several options, and so is not";
+    case CHOICE_MISMATCH: return "has a letter and the text of another option, and so is not";
+    case CHOICE_BY_TEXT: return *ret_right ? "is the text of" : "is not the text of";
+    default: return *ret_right ? "is" : "is not";
+    }
+}
+
 static const char *compare(const struct grade_options *options, struct slice wanted, struct slice given,
                            bool *ret_right)
 {
     struct math_options math = {options->relative, options->absolute};
     enum math_verdict verdict;
     switch (options->kind) {
-    case GRADE_CHOICE: *ret_right = choice_equal(wanted, given); break;
-    case GRADE_EXACT: *ret_right = texts_equal(wanted, given, options->normalize); break;
+    case GRADE_CHOICE: return compare_choice(&options->options, wanted, given, ret_right);
+    case GRADE_EXACT: *ret_right = texts_equal(wanted, given, options->normalize); return *ret_right ? "is" : "is not";
     default:
         verdict = math_compare(wanted, given, &math);
         *ret_right = verdict == MATH_EQUAL;
         return math_words(verdict);
     }
-    return *ret_right ? "is" : "is not";
 }
 
 static struct slice accepted_text(const char *accepted, enum grade_kind kind, struct buffer *box)
@@ -158,13 +141,24 @@ static struct slice accepted_text(const char *accepted, enum grade_kind kind, st
     return text;
 }
 
+/* NULL, or why it is no accepted answer of a choice. */
+static const char *refuse_letters(const struct grade_options *options, struct slice accepted)
+{
+    struct slice unused;
+    uint32_t letters = choice_letters(accepted, &unused);
+    if (!letters)
+        return "an accepted answer is no letter of a choice, nor several";
+    return choice_is_known(&options->options, letters) ? NULL
+                                                       : "an accepted answer is a letter that none of the options has";
+}
+
 const char *grade_refuse(const struct grade_options *options, const char *const *accepted, size_t count)
 {
     AUTO_BUFFER box = {0};
-    for (size_t i = 0; i < count && options->kind == GRADE_CHOICE; i++)
-        if (choice_letters(accepted_text(accepted[i], options->kind, &box)) == 0)
-            return "an accepted answer is no letter of a choice, nor several";
-    return count > 0 ? NULL : "no accepted answer";
+    const char *why = count > 0 ? NULL : "no accepted answer";
+    for (size_t i = 0; i < count && !why && options->kind == GRADE_CHOICE; i++)
+        why = refuse_letters(options, accepted_text(accepted[i], options->kind, &box));
+    return why;
 }
 
 void grade_text(const struct grade_options *options, struct slice text, const char *const *accepted, size_t count,

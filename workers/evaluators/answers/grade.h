@@ -3,7 +3,8 @@
  * evaluators math, choice and exact and the program sluice-grade call it.
  *
  *   math    as evaluators/math/answer.h says
- *   choice  one letter, or the set of them: "B", "A, C". "A or B" and a list of all choices are what they are: several
+ *   choice  one letter, or the set of them: "B", "A, C". "A or B" and a list of all choices are what they are: several.
+ *           Where the options' texts are known, the whole text of one is its letter
  *   exact   the text, but for what `normalize` lets pass
  *
  * The accepted answers may themselves be written in a box. Several answers of the model are never tried one by one.
@@ -11,18 +12,18 @@
 #ifndef SLUICE_WORKERS_EVALUATORS_ANSWERS_GRADE_H
 #define SLUICE_WORKERS_EVALUATORS_ANSWERS_GRADE_H
 
+#include "workers/evaluators/answers/choice_options.h"
 #include "workers/evaluators/answers/extract.h"
+#include "workers/evaluators/answers/texts_equal.h"
 
 enum grade_kind { GRADE_MATH, GRADE_CHOICE, GRADE_EXACT };
-
-/* What may differ; each with all before it. */
-enum normalize { NORMALIZE_NONE, NORMALIZE_BLANKS, NORMALIZE_CASE, NORMALIZE_PUNCTUATION };
 
 struct grade_options {
     enum grade_kind kind;
     enum extract extract;
-    enum normalize normalize;  /* exact */
-    double relative, absolute; /* math: tolerances, 0: none */
+    enum normalize normalize;      /* exact */
+    double relative, absolute;     /* math: tolerances, 0: none */
+    struct choice_options options; /* choice */
 };
 
 struct grade {
@@ -34,7 +35,7 @@ struct grade {
 bool grade_kind_parse(const char *word, enum grade_kind *ret);
 bool normalize_parse(const char *word, enum normalize *ret);
 
-/* NULL, or why none of these answers can be judged by: a choice that is no letter. */
+/* NULL, or why none of these answers can be judged by: a choice that is no letter, or no option's. */
 const char *grade_refuse(const struct grade_options *options, const char *const *accepted, size_t count);
 
 /* The caller calls grade_finish. No memory is an answer that is not right, and why says so. */

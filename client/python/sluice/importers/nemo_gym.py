@@ -1,12 +1,14 @@
 """NeMo Gym's rows: responses_create_params.input, judged by what else the row holds.
 
     verifier_metadata.unit_tests                    code
-    options and expected_answer                     choice; grading_mode and template_metadata say where the letter stands
+    options and expected_answer                     choice; grading_mode and template_metadata say where the letter stands, and whether
+                                                    an option's text counts as its letter
     expected_answer                                 math
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any, Dict, List, Mapping
 
 from .code_tests import code, read_tests
@@ -29,6 +31,13 @@ def _extract(row: Row) -> str:
     return MODES.get(str(mode), "auto")
 
 
+def _texts(row: Row, options: Mapping[Any, Any]) -> Dict[str, Any]:
+    """Where an option's text counts as its letter: not of rows that ask for the letter alone."""
+    asks_letter = row.get("grading_mode") == "strict_single_letter_boxed" or within(row, "template_metadata.output_regex") is not None
+    are_texts = all(re.fullmatch("[A-Z]", str(letter)) and isinstance(text, str) and text.strip() for letter, text in options.items())
+    return {"options": dict(options)} if are_texts and not asks_letter else {}
+
+
 def _judged(row: Row) -> Dict[str, Any]:
     tests = within(row, "verifier_metadata.unit_tests")
     if tests is not None:
@@ -40,11 +49,11 @@ def _judged(row: Row) -> Dict[str, Any]:
         return {"eval": {"kind": "math", "answer": gold}}
     if not isinstance(row["options"], list):
         raise RowError("options must be a list")
-    letters = [letter for option in row["options"] if isinstance(option, Mapping) for letter in option]
-    if gold not in letters:
-        raise RowError(f"no gold: expected_answer {gold[:40]} is not one of its options {', '.join(map(str, letters))}")
+    options = {letter: text for option in row["options"] if isinstance(option, Mapping) for letter, text in option.items()}
+    if gold not in options:
+        raise RowError(f"no gold: expected_answer {gold[:40]} is not one of its options {', '.join(map(str, options))}")
     extract = _extract(row)
-    return {"eval": {"kind": "choice", "answer": gold, **({} if extract == "auto" else {"extract": extract})}}
+    return {"eval": {"kind": "choice", "answer": gold, **_texts(row, options), **({} if extract == "auto" else {"extract": extract})}}
 
 
 def _tools(parameters: Mapping[str, Any]) -> List[str]:

@@ -333,6 +333,17 @@ def _read_expected(row: Row, value: Any, shown: str, told: Told) -> None:
     told[row.path] = True
 
 
+def _read_options(row: Row, value: Any, shown: str, told: Told) -> None:
+    if not isinstance(value, dict):
+        raise _type(shown, "an object of letters and texts")
+    _bounds(row, len(value), " elements", shown)
+    for letter, text in value.items():
+        if not re.fullmatch("[A-Z]", letter):
+            raise TaskError("bad-name", shown, f"{shown}: an option is named by one letter, A to Z")
+        _text(_COMMAND, text, f"{shown}.{letter}")
+    told[row.path] = value
+
+
 def _read_grants(row: Row, value: Any, shown: str, told: Told) -> None:
     seen: List[str] = []
     for i, grant in enumerate(_list(row, value, shown)):
@@ -623,7 +634,7 @@ _READERS: Dict[str, Reader] = {
     "FILE_SOURCE": _read_file_source, "FILE_MODE": _read_file_mode, "SETUP": _read_setup, "GRANTS": _read_grants, "EVAL_GRANTS": _read_grants,
     "INIT_GRANTS": _read_grants, "BUILD_GRANTS": _read_grants, "SOURCE": _read_source,
     "STEPS": _read_steps, "FILE_LIST": _read_files, "COMMANDS": _read_setup, "REWARDS": _read_rewards,
-    "STATUSES": _read_statuses, "ANSWERS": _read_setup, "FAIL_TO_PASS": _read_names, "PASS_TO_PASS": _read_names, "PROTECTED": _read_names,
+    "STATUSES": _read_statuses, "ANSWERS": _read_setup, "OPTIONS": _read_options, "FAIL_TO_PASS": _read_names, "PASS_TO_PASS": _read_names, "PROTECTED": _read_names,
     "EXPECTED_TESTS": _read_expected, "HIDDEN": _read_hidden, "ARTIFACTS": _read_artifacts, "EXCLUDE": _read_names, "COLLECT": _read_collect, "TESTS": _read_tests, "HANDLERS": _read_handlers, "TOOLS": _read_tools,
     "JUDGE_FILES": _read_judge_files, "CRITERIA": _read_criteria, "CHOICES": _read_choices,
     "SCRIPT": _read_script,
