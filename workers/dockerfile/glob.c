@@ -1,6 +1,7 @@
 #include "workers/dockerfile/glob.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,7 +131,7 @@ static int add_pattern(struct ignore *ignore, const char *text, size_t len)
         len--;
     if (len == 0 || (len == 1 && *text == '.'))
         return 0;
-    if (ignore->count == IGNORE_PATTERNS_MAX)
+    if (ignore->count == IGNORE_PATTERNS_MAX || len >= PATH_MAX)
         return -E2BIG;
     char **more = reallocarray(ignore->patterns, ignore->count + 1, sizeof(*more));
     if (!more)

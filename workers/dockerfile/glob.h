@@ -27,7 +27,8 @@ struct ignore {
     bool has_exceptions;
 };
 
-/* -E2BIG: of more patterns than that; or -ENOMEM. ignore_finish *ret in any case. */
+/* -E2BIG: of more patterns than that, or of one that is longer than a path; or -ENOMEM. ignore_finish *ret in any
+ * case. */
 int ignore_parse(struct slice text, struct ignore *ret);
 void ignore_finish(struct ignore *ignore);
 /* Which pattern decides about `path`, when `above` decided about the directory that it lies in (IGNORE_NOTHING: none,

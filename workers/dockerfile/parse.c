@@ -169,10 +169,20 @@ static int read_flags(struct parse *parse, struct dockerfile_instruction *one, c
     return code < 0 ? refuse_words(parse, one->line, code) : 0;
 }
 
+static bool is_one_of(const char *name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
 /* ["a", "b"]: a list of strings; what is no such list, and so what is nested, is the other form. */
 static int read_json(struct parse *parse, struct dockerfile_instruction *one)
 {
-    const bool may_be = one->rest[0] == '[' && text_is_shallow(slice_from_str(one->rest), 1);
+    static const char *const having[] = {"RUN", "COPY", "ADD", "SHELL", "CMD", "ENTRYPOINT", "VOLUME"};
+    const bool may_be = one->rest[0] == '[' && is_one_of(one->name, having, sizeof(having) / sizeof(having[0])) &&
+                        text_is_shallow(slice_from_str(one->rest), 1);
     json_t *list = may_be ? json_loads(one->rest, 0, NULL) : NULL, *item;
     size_t i;
     int code = 0;
@@ -201,8 +211,8 @@ static int read_words(struct parse *parse, struct dockerfile_instruction *one)
 
 static bool has_heredocs(const struct dockerfile_instruction *one)
 {
-    return !one->is_json &&
-           (strcmp(one->name, "RUN") == 0 || strcmp(one->name, "COPY") == 0 || strcmp(one->name, "ADD") == 0);
+    static const char *const having[] = {"RUN", "COPY", "ADD"};
+    return !one->is_json && is_one_of(one->name, having, sizeof(having) / sizeof(having[0]));
 }
 
 /* <<NAME, <<-NAME, <<"NAME", 3<<NAME. */

@@ -8,6 +8,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/dockerfile/steps.h"
+#include "workers/dockerfile/variables.h"
 #include "workers/dockerfile/words.h"
 
 struct making {
@@ -16,6 +17,7 @@ struct making {
     struct image_config global; /* ARGs before the first FROM */
     struct build_stages *into;
     size_t begins[STAGES_MAX + 1]; /* of each stage: its FROM, and behind the last */
+    size_t room;                   /* see variables.h */
     struct fail *fail;
 };
 
@@ -40,15 +42,20 @@ void build_stages_finish(struct build_stages *stages)
 
 /* ---- names ------------------------------------------------------------------------------------- */
 
+/* As %zu would write it; -1: it is no number of a stage. */
+static int number_of(const char *text)
+{
+    const size_t len = strspn(text, "0123456789");
+    return len > 0 && len <= 2 && !text[len] && (len == 1 || text[0] != '0') ? atoi(text) : -1;
+}
+
 /* A stage before `before` by name or number; -1: there is none. */
 static int find_stage(const struct build_stages *stages, const char *name, size_t before)
 {
-    char number[24];
-    for (size_t i = before; i-- > 0;) {
-        snprintf(number, sizeof(number), "%zu", i);
-        if ((stages->each[i].name && strcasecmp(stages->each[i].name, name) == 0) || strcmp(number, name) == 0)
+    const int number = number_of(name);
+    for (size_t i = before; i-- > 0;)
+        if ((stages->each[i].name && strcasecmp(stages->each[i].name, name) == 0) || (int)i == number)
             return (int)i;
-    }
     return -1;
 }
 
@@ -63,6 +70,11 @@ static int check_platform(const struct making *making, const struct dockerfile_i
             return dockerfile_refuse(making->fail, from->line, "%.60s: this is linux/" STEP_ARCHITECTURE, value);
     }
     return 0;
+}
+
+static int refuse_from(const struct making *making, const struct dockerfile_instruction *from, int code)
+{
+    return code == -ENOMEM ? code : dockerfile_refuse(making->fail, from->line, "FROM: %s", making->fail->text);
 }
 
 static int add_stage(struct making *making, size_t at)
@@ -83,7 +95,7 @@ static int add_stage(struct making *making, size_t at)
     *stage = (struct build_stage){.line = from->line, .base_stage = -1};
     code = word_expand(&expansion, from->words[0], &stage->base, making->fail);
     if (code < 0)
-        return code == -EINVAL ? dockerfile_refuse(making->fail, from->line, "%s", making->fail->text) : code;
+        return refuse_from(making, from, code);
     if (!stage->base[0])
         return dockerfile_refuse(making->fail, from->line, "FROM names no image: %.100s is empty", from->words[0]);
     if (has_name && !(stage->name = strdup(from->words[2])))
@@ -103,7 +115,7 @@ static int find_stages(struct making *making)
         if (is_from)
             code = add_stage(making, i);
         else if (making->into->count == 0 && is_arg)
-            code = step_read_arg(one, dockerfile->escape, making->sources->args, NULL, &making->global, making->fail);
+            code = variables_read_global(one, dockerfile->escape, making->sources->args, &making->global, making->fail);
         else if (making->into->count == 0)
             code = dockerfile_refuse(making->fail, one->line, "%s stands before the first FROM", one->name);
     }
@@ -127,6 +139,15 @@ static int find_target(struct making *making)
     return 0;
 }
 
+/* What a COPY's first --from says; a second is refused where it is read. */
+static const char *copied_from(const struct dockerfile_instruction *one)
+{
+    const char *from = NULL;
+    for (size_t i = 0; i < one->flag_count && !from && strcmp(one->name, "COPY") == 0; i++)
+        from = step_copy_from(one->flags[i]);
+    return from;
+}
+
 static void need(struct making *making, size_t at)
 {
     struct build_stage *stage = &making->into->each[at];
@@ -135,13 +156,10 @@ static void need(struct making *making, size_t at)
     if (making->sources->environment_only)
         return;
     for (size_t i = making->begins[at] + 1; i < making->begins[at + 1]; i++) {
-        const struct dockerfile_instruction *one = &making->dockerfile->each[i];
-        for (size_t k = 0; k < one->flag_count && strcmp(one->name, "COPY") == 0; k++) {
-            const char *from = step_copy_from(one->flags[k]);
-            const int found = from ? find_stage(making->into, from, at) : -1;
-            if (found >= 0)
-                making->into->each[found].is_needed = true;
-        }
+        const char *from = copied_from(&making->dockerfile->each[i]);
+        const int found = from ? find_stage(making->into, from, at) : -1;
+        if (found >= 0)
+            making->into->each[found].is_needed = true;
     }
 }
 
@@ -177,6 +195,7 @@ static int make_stage(struct making *making, size_t at)
                                    .args = making->sources->args,
                                    .global = &making->global,
                                    .stage = stage,
+                                   .room = &making->room,
                                    .fail = making->fail};
     int code = begin_environment(making, stage);
     for (size_t i = making->begins[at] + 1; i < making->begins[at + 1] && code == 0; i++)
@@ -194,7 +213,8 @@ static int make_stage(struct making *making, size_t at)
 int build_stages_make(const struct dockerfile *dockerfile, const struct build_sources *sources,
                       struct build_stages *ret, struct fail *fail)
 {
-    struct making making = {.dockerfile = dockerfile, .sources = sources, .into = ret, .fail = fail};
+    struct making making = {
+        .dockerfile = dockerfile, .sources = sources, .into = ret, .room = STAGES_EXPANDED_MAX, .fail = fail};
     ret->count = ret->target = 0;
     int code = find_stages(&making);
     if (code == 0)

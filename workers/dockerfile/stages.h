@@ -15,7 +15,7 @@
 #include "workers/dockerfile/parse.h"
 #include "workers/images/config.h"
 
-enum { STAGES_MAX = 64, STAGE_SOURCES_MAX = 256 };
+enum { STAGES_MAX = 64, STAGE_SOURCES_MAX = 256, STAGES_EXPANDED_MAX = 16 << 20, RUN_WORD_MAX = 128 * 1024 - 1 };
 
 enum step_kind { STEP_RUN, STEP_COPY, STEP_ADD, STEP_WORKDIR };
 

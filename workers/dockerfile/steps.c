@@ -1,14 +1,13 @@
 #include "workers/dockerfile/steps.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/cleanup.h"
-#include "workers/dockerfile/words.h"
+#include "workers/dockerfile/variables.h"
 #include "workers/files/dirtree.h"
-
-#define USUAL_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 void stage_step_finish(struct stage_step *step)
 {
@@ -41,150 +40,6 @@ static int add_text(char ***texts, size_t *count, const char *text)
     return more[*count] ? (++*count, 0) : -ENOMEM;
 }
 
-/* ---- variables ------------------------------------------------------------------------------------ */
-
-struct scope {
-    const struct image_config *first, *second;
-};
-
-static const char *find_in(void *arg, const char *name)
-{
-    const struct scope *scope = arg;
-    const char *value = scope->first ? image_config_get(scope->first, name) : NULL;
-    if (!value && scope->second)
-        value = image_config_get(scope->second, name);
-    return value || strcmp(name, "PATH") != 0 ? value : USUAL_PATH;
-}
-
-/* In words of the line. */
-static int expand_word(const struct scope *scope, char escape, const struct dockerfile_instruction *one,
-                       const char *word, char **ret, struct fail *fail)
-{
-    struct fail inner = {0};
-    const struct expansion expansion = {.find = find_in, .arg = (void *)(uintptr_t)scope, .escape = escape};
-    int code = word_expand(&expansion, word, ret, &inner);
-    if (code == -ENOMEM)
-        return fail_memory(fail);
-    return code < 0 ? dockerfile_refuse(fail, one->line, "%s: %s", one->name, inner.text) : 0;
-}
-
-static int expand(const struct step_reading *reading, const struct dockerfile_instruction *one, const char *word,
-                  char **ret)
-{
-    const struct scope scope = {&reading->stage->environment, &reading->declared};
-    return expand_word(&scope, reading->escape, one, word, ret, reading->fail);
-}
-
-static int set_variable(struct fail *fail, const struct dockerfile_instruction *one, struct image_config *config,
-                        const char *name, const char *value)
-{
-    int code = image_config_set(config, name, value);
-    if (code == -ENOMEM)
-        return fail_memory(fail);
-    if (code == -E2BIG)
-        return dockerfile_refuse(fail, one->line, "%s: more than %d variables or %d bytes of them", one->name,
-                                 IMAGE_VARIABLES_MAX, IMAGE_VARIABLES_BYTES_MAX);
-    return code < 0 ? dockerfile_refuse(fail, one->line, "%s: %.100s is no name of a variable", one->name, name) : 0;
-}
-
-static const char *find_given(const struct task_variables *args, const char *name)
-{
-    const size_t len = strlen(name);
-    for (size_t i = 0; args && i < args->count; i++)
-        if (strncmp(args->each[i], name, len) == 0 && args->each[i][len] == '=')
-            return args->each[i] + len + 1;
-    return NULL;
-}
-
-static const char *find_usual(const char *name)
-{
-    static const char *const usual[][2] = {{"TARGETPLATFORM", "linux/" STEP_ARCHITECTURE},
-                                           {"BUILDPLATFORM", "linux/" STEP_ARCHITECTURE},
-                                           {"TARGETARCH", STEP_ARCHITECTURE},
-                                           {"BUILDARCH", STEP_ARCHITECTURE},
-                                           {"TARGETOS", "linux"},
-                                           {"BUILDOS", "linux"}};
-    for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
-        if (strcmp(usual[i][0], name) == 0)
-            return usual[i][1];
-    return NULL;
-}
-
-static int read_arg_word(const struct dockerfile_instruction *one, const char *word, char escape,
-                         const struct task_variables *args, const struct image_config *global, struct image_config *ret,
-                         struct fail *fail)
-{
-    const struct scope scope = {ret, NULL};
-    const size_t len = strcspn(word, "=");
-    AUTO_FREE char *name = strndup(word, len);
-    AUTO_FREE char *expanded = NULL;
-    if (!name)
-        return fail_memory(fail);
-    const char *value = find_given(args, name);
-    if (!value && word[len] == '=') {
-        int code = expand_word(&scope, escape, one, word + len + 1, &expanded, fail);
-        if (code < 0)
-            return code;
-        value = expanded;
-    }
-    if (!value && global)
-        value = image_config_get(global, name);
-    value = value ? value : find_usual(name);
-    return value ? set_variable(fail, one, ret, name, value) : 0;
-}
-
-int step_read_arg(const struct dockerfile_instruction *one, char escape, const struct task_variables *args,
-                  const struct image_config *global, struct image_config *ret, struct fail *fail)
-{
-    int code = 0;
-    for (size_t i = 0; i < one->word_count && code == 0; i++)
-        code = read_arg_word(one, one->words[i], escape, args, global, ret, fail);
-    return code;
-}
-
-static int read_arg(struct step_reading *reading, const struct dockerfile_instruction *one)
-{
-    return step_read_arg(one, reading->escape, reading->args, reading->global, &reading->declared, reading->fail);
-}
-
-static int read_env_pair(struct step_reading *reading, const struct dockerfile_instruction *one, const char *name,
-                         const char *text, struct image_config *into)
-{
-    AUTO_FREE char *value = NULL;
-    int code = expand(reading, one, text, &value);
-    return code < 0 ? code : set_variable(reading->fail, one, into, name, value);
-}
-
-/* NAME=VALUE ..., or NAME and all the rest. The values see what was before this line. */
-static int read_env(struct step_reading *reading, const struct dockerfile_instruction *one)
-{
-    struct image_config into = {0};
-    int code = image_config_copy(&reading->stage->environment, &into) ? 0 : fail_memory(reading->fail);
-    const bool is_old = !strchr(one->words[0], '=');
-    if (code == 0 && is_old && one->word_count < 2)
-        code = dockerfile_refuse(reading->fail, one->line, "ENV %.100s has no value", one->words[0]);
-    for (size_t i = 0; i < one->word_count && code == 0 && !is_old; i++) {
-        const size_t len = strcspn(one->words[i], "=");
-        AUTO_FREE char *name = strndup(one->words[i], len);
-        if (one->words[i][len] != '=')
-            code = dockerfile_refuse(reading->fail, one->line, "ENV: %.100s is no NAME=VALUE", one->words[i]);
-        else
-            code = name ? read_env_pair(reading, one, name, one->words[i] + len + 1, &into)
-                        : fail_memory(reading->fail);
-    }
-    if (code == 0 && is_old) {
-        const char *rest = one->rest + strlen(one->words[0]);
-        code = read_env_pair(reading, one, one->words[0], rest + strspn(rest, " \t"), &into);
-    }
-    if (code < 0) {
-        image_config_finish(&into);
-        return code;
-    }
-    image_config_finish(&reading->stage->environment);
-    reading->stage->environment = into;
-    return 0;
-}
-
 /* ---- steps ------------------------------------------------------------------------------------------ */
 
 static int add_step(struct step_reading *reading, const struct dockerfile_instruction *one, enum step_kind kind,
@@ -200,12 +55,21 @@ static int add_step(struct step_reading *reading, const struct dockerfile_instru
     return image_config_copy(&stage->environment, &(*ret)->environment) ? 0 : fail_memory(reading->fail);
 }
 
+/* Of what is no path, as it is too long, nothing is kept. */
+static int check_length(const struct step_reading *reading, const struct dockerfile_instruction *one, const char *path)
+{
+    return strlen(path) < PATH_MAX ? 0
+                                   : dockerfile_refuse(reading->fail, one->line, "%s: a path of more than %d bytes",
+                                                       one->name, PATH_MAX - 1);
+}
+
 /* Absolute, of the working directory where it is relative. */
-static int place_of(const struct step_reading *reading, const char *path, char **ret)
+static int place_of(const struct step_reading *reading, const struct dockerfile_instruction *one, const char *path,
+                    char **ret)
 {
     const char *workdir = reading->stage->environment.workdir;
     *ret = path[0] == '/' ? strdup(path) : dirtree_join(workdir && strcmp(workdir, "/") != 0 ? workdir : "", path);
-    return *ret ? 0 : fail_memory(reading->fail);
+    return *ret ? check_length(reading, one, *ret) : fail_memory(reading->fail);
 }
 
 static int read_workdir(struct step_reading *reading, const struct dockerfile_instruction *one)
@@ -213,9 +77,9 @@ static int read_workdir(struct step_reading *reading, const struct dockerfile_in
     struct stage_step *step;
     AUTO_FREE char *path = NULL;
     AUTO_FREE char *place = NULL;
-    int code = expand(reading, one, one->rest, &path);
+    int code = variables_expand(reading, one, one->rest, &path);
     if (code == 0)
-        code = place_of(reading, path, &place);
+        code = place_of(reading, one, path, &place);
     if (code < 0)
         return code;
     if (path_climbs(place))
@@ -232,7 +96,7 @@ static int read_workdir(struct step_reading *reading, const struct dockerfile_in
 static int read_user(struct step_reading *reading, const struct dockerfile_instruction *one)
 {
     AUTO_FREE char *user = NULL;
-    int code = expand(reading, one, one->rest, &user);
+    int code = variables_expand(reading, one, one->rest, &user);
     if (code < 0)
         return code;
     if (!task_user_is_valid(user))
@@ -290,6 +154,17 @@ static int shell_text(const struct dockerfile_instruction *one, char **ret)
     return *ret ? 0 : -ENOMEM;
 }
 
+/* One that no program could be started with is refused before it is tried. */
+static int add_argument(const struct step_reading *reading, const struct dockerfile_instruction *one, const char *text,
+                        struct stage_step *step)
+{
+    if (strlen(text) > RUN_WORD_MAX)
+        return dockerfile_refuse(reading->fail, one->line,
+                                 "RUN of more than %d bytes: COPY what it runs from a heredoc, and run that",
+                                 RUN_WORD_MAX);
+    return add_text(&step->argv, &step->argv_count, text) < 0 ? fail_memory(reading->fail) : 0;
+}
+
 static int fill_argv(const struct step_reading *reading, const struct dockerfile_instruction *one,
                      struct stage_step *step)
 {
@@ -298,30 +173,14 @@ static int fill_argv(const struct step_reading *reading, const struct dockerfile
     char *const *words = one->is_json ? one->words : reading->shell ? reading->shell : usual;
     const size_t count = one->is_json ? one->word_count : reading->shell ? reading->shell_count : 2;
     AUTO_FREE char *text = NULL;
-    int code = one->is_json ? 0 : shell_text(one, &text);
+    int code = !one->is_json && shell_text(one, &text) < 0 ? fail_memory(reading->fail) : 0;
     if (code == 0 && text && strncmp(text, "#!", 2) == 0 && one->heredoc_count == 1 && one->word_count == 1) {
         step->script = take_ptr(&text);
         return 0;
     }
     for (size_t i = 0; i < count && code == 0; i++)
-        code = add_text(&step->argv, &step->argv_count, words[i]);
-    return code == 0 && text ? add_text(&step->argv, &step->argv_count, text) : code;
-}
-
-/* ARGs are variables of it, where no ENV has their name. */
-static int add_args(const struct step_reading *reading, const struct dockerfile_instruction *one,
-                    struct stage_step *step)
-{
-    int code = 0;
-    for (size_t i = 0; i < reading->declared.variable_count && code == 0; i++) {
-        const char *text = reading->declared.variables[i], *equals = strchr(text, '=');
-        AUTO_FREE char *name = strndup(text, (size_t)(equals - text));
-        if (!name)
-            return fail_memory(reading->fail);
-        if (!image_config_get(&step->environment, name))
-            code = set_variable(reading->fail, one, &step->environment, name, equals + 1);
-    }
-    return code;
+        code = add_argument(reading, one, words[i], step);
+    return code == 0 && text ? add_argument(reading, one, text, step) : code;
 }
 
 static int read_run(struct step_reading *reading, const struct dockerfile_instruction *one)
@@ -333,10 +192,8 @@ static int read_run(struct step_reading *reading, const struct dockerfile_instru
     if (code == 0)
         code = add_step(reading, one, STEP_RUN, &step);
     if (code == 0)
-        code = add_args(reading, one, step);
-    if (code == 0 && fill_argv(reading, one, step) < 0)
-        code = fail_memory(reading->fail);
-    return code;
+        code = variables_add_args(reading, one, &step->environment);
+    return code == 0 ? fill_argv(reading, one, step) : code;
 }
 
 /* ---- COPY and ADD --------------------------------------------------------------------------------------- */
@@ -373,7 +230,7 @@ static int read_copy_flag(const struct step_reading *reading, const struct docke
     const char *from = step->kind == STEP_COPY ? step_copy_from(flag) : NULL;
     if (from)
         return read_from(reading, one, from, step);
-    int code = expand(reading, one, flag, &text);
+    int code = variables_expand(reading, one, flag, &text);
     if (code < 0)
         return code;
     if (strncmp(text, "--chmod=", 8) == 0)
@@ -387,20 +244,16 @@ static int read_copy_flag(const struct step_reading *reading, const struct docke
 static int add_heredocs(const struct step_reading *reading, const struct dockerfile_instruction *one,
                         struct stage_step *step)
 {
-    const struct scope scope = {&reading->stage->environment, &reading->declared};
-    const struct expansion expansion = {
-        .find = find_in, .arg = (void *)(uintptr_t)&scope, .escape = reading->escape, .keeps_quotes = true};
     step->files = calloc(one->heredoc_count ? one->heredoc_count : 1, sizeof(*step->files));
     for (size_t i = 0; i < one->heredoc_count && step->files; i++) {
         const struct dockerfile_heredoc *from = &one->heredocs[i];
         struct dockerfile_heredoc *to = &step->files[step->file_count++];
-        struct fail inner = {0};
         to->name = strdup(from->name);
-        int code = from->is_expanded ? word_expand(&expansion, from->content, &to->content, &inner) : 0;
+        int code = from->is_expanded ? variables_expand_heredoc(reading, one, from, &to->content) : 0;
+        if (code < 0)
+            return code;
         if (!from->is_expanded)
             to->content = strdup(from->content);
-        if (code < 0)
-            return dockerfile_refuse(reading->fail, one->line, "the heredoc %s: %s", from->name, inner.text);
         if (!to->name || !to->content)
             return fail_memory(reading->fail);
     }
@@ -415,7 +268,7 @@ static int add_source(const struct step_reading *reading, const struct dockerfil
     AUTO_FREE char *path = NULL;
     if (!one->is_json && strncmp(word + strspn(word, "0123456789"), "<<", 2) == 0)
         return 0;
-    int code = expand(reading, one, word, &path);
+    int code = variables_expand(reading, one, word, &path);
     if (code < 0)
         return code;
     if (is_url(path))
@@ -425,6 +278,8 @@ static int add_source(const struct step_reading *reading, const struct dockerfil
                                  one->name, path, one->name);
     if (path_climbs(path))
         return dockerfile_refuse(reading->fail, one->line, "%s %.200s leads out of the context", one->name, path);
+    if ((code = check_length(reading, one, path)) < 0)
+        return code;
     if (step->source_count == STAGE_SOURCES_MAX)
         return dockerfile_refuse(reading->fail, one->line, "more than %d sources", STAGE_SOURCES_MAX);
     return add_text(&step->sources, &step->source_count, path) < 0 ? fail_memory(reading->fail) : 0;
@@ -448,9 +303,9 @@ static int read_destination(const struct step_reading *reading, const struct doc
                             const char *word, struct stage_step *step)
 {
     AUTO_FREE char *path = NULL;
-    int code = expand(reading, one, word, &path);
+    int code = variables_expand(reading, one, word, &path);
     if (code == 0)
-        code = place_of(reading, path, &step->destination);
+        code = place_of(reading, one, path, &step->destination);
     if (code < 0)
         return code;
     const size_t len = strlen(step->destination);
@@ -487,8 +342,9 @@ int step_read(struct step_reading *reading, const struct dockerfile_instruction 
     static const struct {
         const char *name;
         int (*read)(struct step_reading *reading, const struct dockerfile_instruction *one);
-    } readers[] = {{"RUN", read_run},         {"COPY", read_copy}, {"ADD", read_copy},  {"ENV", read_env},
-                   {"WORKDIR", read_workdir}, {"ARG", read_arg},   {"USER", read_user}, {"SHELL", read_shell}};
+    } readers[] = {{"RUN", read_run},           {"COPY", read_copy},       {"ADD", read_copy},
+                   {"ENV", variables_read_env}, {"WORKDIR", read_workdir}, {"ARG", variables_read_arg},
+                   {"USER", read_user},         {"SHELL", read_shell}};
     for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); i++)
         if (strcmp(readers[i].name, one->name) == 0)
             return readers[i].read(reading, one);

@@ -20,14 +20,12 @@ struct step_reading {
     struct image_config declared;      /* its ARGs */
     char **shell;                      /* of SHELL; NULL: /bin/sh -c */
     size_t shell_count;
+    size_t *room; /* bytes that words of the whole Dockerfile may still come to */
     struct fail *fail;
 };
 
 int step_read(struct step_reading *reading, const struct dockerfile_instruction *one);
 void step_reading_finish(struct step_reading *reading);
-/* An ARG: the task's word, else its default, else what `global` (or NULL) says; into `ret`. */
-int step_read_arg(const struct dockerfile_instruction *one, char escape, const struct task_variables *args,
-                  const struct image_config *global, struct image_config *ret, struct fail *fail);
 void stage_step_finish(struct stage_step *step);
 /* What a flag of COPY says to copy from, as it stands there; NULL: nothing. */
 const char *step_copy_from(const char *flag);

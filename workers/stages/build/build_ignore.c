@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,7 +14,7 @@
 #include "common/base/dirtree_remove.h"
 #include "workers/sources/source.h"
 
-enum { IGNORE_BYTES_MAX = 1 << 20 };
+enum { IGNORE_BYTES_MAX = 64 << 10 };
 
 struct dropping {
     struct ignore ignore;
@@ -82,7 +83,8 @@ int build_ignore_apply(int root, const atomic_bool *stop, struct fail *fail)
         return text ? dirtree_refuse(fail, "read", ".dockerignore") : fail_memory(fail);
     int code = ignore_parse(slice_of(text, (size_t)len), &dropping.ignore);
     if (code == -E2BIG)
-        fail_set(fail, -EINVAL, "the .dockerignore has more than %d patterns", IGNORE_PATTERNS_MAX);
+        fail_set(fail, -EINVAL, "the .dockerignore has more than %d patterns, or one of more than %d bytes",
+                 IGNORE_PATTERNS_MAX, PATH_MAX - 1);
     else if (code < 0)
         fail_memory(fail);
     if (code == 0 && dropping.ignore.count > 0 && (code = drop_below(&dropping, root, "", IGNORE_NOTHING)) < 0)

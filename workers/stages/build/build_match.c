@@ -59,7 +59,9 @@ static int match_in(struct build_matching *matching, int dir, const char *path, 
     code = code == -E2BIG ? -EOVERFLOW : code;
     matching->names += names.count;
     for (size_t i = 0; i < names.count && code == 0; i++)
-        if (glob_match_name(first, names.each[i]))
+        if (atomic_load(matching->stop))
+            code = -ECANCELED;
+        else if (glob_match_name(first, names.each[i]))
             code = match_name(matching, path, names.each[i], pattern + len + (pattern[len] == '/'));
     dir_names_finish(&names);
     return code;

@@ -33,7 +33,7 @@ int parents_read(const char *root, struct parents *ret, struct fail *fail)
     char text[PARENTS_MAX * DIGEST_SIZE + 1];
     struct stat it;
     AUTO_CLOSE int dir = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    AUTO_CLOSE int file = dir < 0 ? -1 : openat(dir, PARENTS_FILE + 1, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    AUTO_CLOSE int file = dir < 0 ? -1 : openat(dir, &PARENTS_FILE[1], O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (file < 0 || fstat(file, &it) < 0 || !S_ISREG(it.st_mode) || it.st_size >= (off_t)sizeof(text))
         return refuse_file(fail);
     ssize_t len = read(file, text, sizeof(text) - 1);
