@@ -27,9 +27,9 @@ def libraries_of(program):
     return {word for word in words if word.startswith("/") and os.path.exists(word)}
 
 
-def make_root(path, name):
+def make_root(path, name, programs=PROGRAMS):
     """A root file system that has bash and knows its name."""
-    for program in PROGRAMS:
+    for program in programs:
         for file in {program} | libraries_of(program):
             to = path + file
             os.makedirs(os.path.dirname(to), exist_ok=True)
@@ -78,8 +78,8 @@ def make_layer(add):
     return file.getvalue()
 
 
-def make_layout(path, layers, tag="it"):
-    """An OCI image layout of one image."""
+def make_layout(path, layers, tag="it", said=None):
+    """An OCI image layout of one image; `said` is what it says of how it is run."""
     blobs = os.path.join(path, "blobs", "sha256")
     os.makedirs(blobs)
 
@@ -90,7 +90,7 @@ def make_layout(path, layers, tag="it"):
         return {"mediaType": "application/vnd.oci.image." + kind, "digest": "sha256:" + name, "size": len(data)}
 
     architecture = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
-    config = {"architecture": architecture, "os": "linux",
+    config = {"architecture": architecture, "os": "linux", "config": said or {},
               "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(gzip.decompress(layer)).hexdigest()
                                                   for layer in layers]}}
     manifest = {"schemaVersion": 2, "config": put(json.dumps(config).encode(), "config.v1+json"),
