@@ -69,7 +69,7 @@ int variables_expand_heredoc(const struct step_reading *reading, const struct do
 }
 
 static int set_variable(struct fail *fail, const struct dockerfile_instruction *one, struct image_config *config,
-                  const char *name, const char *value)
+                        const char *name, const char *value)
 {
     int code = image_config_set(config, name, value);
     if (code == -ENOMEM)

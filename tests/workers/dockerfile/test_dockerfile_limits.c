@@ -121,8 +121,8 @@ static void variables_within_variables_come_to_an_end(void **state)
     expect_of("FROM a\nENV A=", 100000, "${", "\n", "line 2: ENV: ${ without its }");
 }
 
-#define A_THOUSAND_AND_24 \
-    "FROM a\nENV A=0123456789012345678901234567890123456789012345678901234567890123\n" \
+#define A_THOUSAND_AND_24                                                                                              \
+    "FROM a\nENV A=0123456789012345678901234567890123456789012345678901234567890123\n"                                 \
     "ENV B=$A$A$A$A$A$A$A$A$A$A$A$A$A$A$A$A\n"
 
 /* 35 bytes come to 56 KiB. */
