@@ -25,7 +25,7 @@ enum ledger_statement {
 };
 
 enum {
-    LEDGER_VERSION = 17, /* of the tables: the file's user_version */
+    LEDGER_VERSION = 18, /* of the tables: the file's user_version */
     ROLLOUTS_PER_GROUP = 1024,
     CACHE_ENTRIES = 8192,
     CACHE_REUSED_MAX = 4096,   /* an entry keeps this much memory for its next group */

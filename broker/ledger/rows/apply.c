@@ -34,16 +34,17 @@ static int add_group(struct ledger *ledger, const struct effect *effect, int64_t
 {
     const struct core_task *summary = effect->summary;
 #define FACT(value) (summary ? NUMBER(value) : NOTHING)
-    return ledger_do(
-        ledger, LEDGER_ADD_GROUP, fail, NUMBER(number), TEXT(effect->group), NUMBER(stream), NUMBER(effect->samples),
-        NUMBER(effect->task_hash), NUMBER(effect->priority), NUMBER(effect->lease_ms), NUMBER(effect->accepted_ms),
-        summary ? TEXT(summary->id) : NOTHING, summary ? MAYBE_TEXT(summary->image) : NOTHING,
-        FACT(summary->needs_engine), FACT(summary->limit_ms[STAGE_INIT]), FACT(summary->limit_ms[STAGE_RUN]),
-        FACT(summary->limit_ms[STAGE_EVAL]), FACT(summary->total_ms), FACT(summary->bytes),
-        TEXT(summary ? summary->policy : slice_of("", 0)), MAYBE_TEXT(task_member(effect->task, "metadata")),
-        summary ? MAYBE_TEXT(summary->needs[STAGE_RUN]) : NOTHING,
-        summary ? MAYBE_TEXT(summary->needs[STAGE_EVAL]) : NOTHING, FACT(summary->reads_record),
-        summary ? MAYBE_TEXT(summary->judge) : NOTHING, TEXT(effect->task));
+    return ledger_do(ledger, LEDGER_ADD_GROUP, fail, NUMBER(number), TEXT(effect->group), NUMBER(stream),
+                     NUMBER(effect->samples), NUMBER(effect->task_hash), NUMBER(effect->priority),
+                     NUMBER(effect->lease_ms), NUMBER(effect->accepted_ms), summary ? TEXT(summary->id) : NOTHING,
+                     summary ? MAYBE_TEXT(summary->image) : NOTHING, FACT(summary->needs_engine),
+                     FACT(summary->limit_ms[STAGE_INIT]), FACT(summary->limit_ms[STAGE_RUN]),
+                     FACT(summary->limit_ms[STAGE_EVAL]), FACT(summary->total_ms), FACT(summary->bytes),
+                     TEXT(summary ? summary->policy : slice_of("", 0)),
+                     task_member(effect->task, "metadata").len ? NUMBER(1) : NOTHING,
+                     summary ? MAYBE_TEXT(summary->needs[STAGE_RUN]) : NOTHING,
+                     summary ? MAYBE_TEXT(summary->needs[STAGE_EVAL]) : NOTHING, FACT(summary->reads_record),
+                     summary ? MAYBE_TEXT(summary->judge) : NOTHING, TEXT(effect->task));
 #undef FACT
 }
 

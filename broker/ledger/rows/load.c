@@ -1,5 +1,6 @@
 /* What a job.start and a trajectory are made of. */
 #include "broker/ledger/inner.h"
+#include "schemas/task/task_member.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -123,7 +124,7 @@ static void read_rest(struct ledger *ledger, struct msg_trajectory *ret)
     ret->group_ended = (uint64_t)ledger_number(ledger, end, 16);
     ret->has_group_size = !ledger_is_null(ledger, end, 17);
     ret->group_size = (uint64_t)ledger_number(ledger, end, 17);
-    ret->metadata = ledger_slice(ledger, end, 18);
+    ret->metadata = task_member(ledger_slice(ledger, end, 18), "metadata");
     ret->has_metadata = ret->metadata.len > 0;
 }
 

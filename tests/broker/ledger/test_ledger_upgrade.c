@@ -119,7 +119,11 @@ static void version_1_gets_what_later_ones_know(void **state)
     assert_int_equal(groups, 5);
 }
 
-#define AS_VERSION_16 "ALTER TABLE troubles DROP COLUMN missing; PRAGMA user_version = 16;"
+#define AS_VERSION_17                                                                                                  \
+    "ALTER TABLE groups ADD COLUMN metadata TEXT;"                                                                     \
+    "UPDATE groups SET metadata = json_extract(task, '$.metadata') WHERE has_metadata AND json_valid(task);"           \
+    "ALTER TABLE groups DROP COLUMN has_metadata; PRAGMA user_version = 17;"
+#define AS_VERSION_16 AS_VERSION_17 "ALTER TABLE troubles DROP COLUMN missing; PRAGMA user_version = 16;"
 #define AS_VERSION_15 AS_VERSION_16 "ALTER TABLE groups DROP COLUMN judge; PRAGMA user_version = 15;"
 #define AS_VERSION_14                                                                                                  \
     AS_VERSION_15                                                                                                      \
@@ -240,10 +244,26 @@ static struct effect group_with(const char *id, const char *task)
 }
 
 /* What the task says of itself is found in it; how many had ended of a group, nobody knows any more. */
+static const char with[] = "{\"task\":\"t\",\"prompt\":\"p\",\"metadata\":{\"k\": [1, \"x\"]}}";
+
+static void version_17_kept_metadata_beside_the_task(void **state)
+{
+    struct world *world = *state;
+    const struct effect effects[] = {group_with("a", with), group_with("b", "{\"task\":\"t\"}"),
+                                     end_of("train", 1, "a", "a/0"), end_of("train", 2, "b", "b/0")};
+    struct msg_trajectory got;
+    commit(world, effects, 4);
+    take_back(world, AS_VERSION_17);
+    open_ledger(world);
+    assert_int_equal(ledger_load_trajectory(world->ledger, S("train"), 1, &got, NULL), 0);
+    assert_true(slice_is(got.metadata, "{\"k\": [1, \"x\"]}"));
+    assert_int_equal(ledger_load_trajectory(world->ledger, S("train"), 2, &got, NULL), 0);
+    assert_false(got.has_metadata);
+}
+
 static void version_13_kept_no_metadata_and_no_verdicts(void **state)
 {
     struct world *world = *state;
-    static const char with[] = "{\"task\":\"t\",\"prompt\":\"p\",\"metadata\":{\"k\": [1, \"x\"]}}";
     const struct effect effects[] = {
         group_with("a", with),         group_with("b", "{\"task\":\"t\"}"), group_with("c", "{\"metadata\":[[["),
         run_of("a/0", S("record")),    end_of("train", 1, "a", "a/0"),      end_of("train", 2, "b", "b/0"),
@@ -253,7 +273,7 @@ static void version_13_kept_no_metadata_and_no_verdicts(void **state)
     take_back(world, AS_VERSION_13);
     open_ledger(world);
     assert_int_equal(ledger_load_trajectory(world->ledger, S("train"), 1, &got, NULL), 0);
-    assert_true(slice_is(got.metadata, "{\"k\":[1,\"x\"]}") && got.group_size == 2 && slice_is(got.record, "record"));
+    assert_true(slice_is(got.metadata, "{\"k\": [1, \"x\"]}") && got.group_size == 2 && slice_is(got.record, "record"));
     assert_false(got.has_group_ended || got.has_raw_reward || got.has_verdict);
     assert_int_equal(ledger_load_trajectory(world->ledger, S("train"), 2, &got, NULL), 0);
     assert_false(got.has_metadata);
@@ -479,6 +499,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(version_1_restores_what_it_held_and_goes_on),
         TEST(version_1_gets_what_later_ones_know),
+        TEST(version_17_kept_metadata_beside_the_task),
         TEST(version_15_knew_no_judges),
         TEST(version_14_did_not_keep_what_stages_need),
         TEST(version_13_kept_no_metadata_and_no_verdicts),
