@@ -1,7 +1,9 @@
 """Dockerfiles across processes: built once, whoever waits; failed, killed or without end; and on images of other kinds."""
+import hashlib
 import os
 import shutil
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -12,7 +14,16 @@ from case import Case, Fleet, sandbox  # noqa: E402
 from harness import command_of, wait_until  # noqa: E402
 from test_images import make_layer, make_layout, make_root, make_sif, make_squashfs  # noqa: E402
 
+DEBIAN = [f"/usr/bin/{name}" for name in "apt-get apt-config dpkg dpkg-deb dpkg-split dpkg-query tar rm chown chmod stat grep cmp diff install touch mv cp".split()]
+DEBIAN += [f"/usr/sbin/{name}" for name in ("groupadd", "useradd", "ldconfig", "start-stop-daemon")]
 PROGRAMS = [f"/bin/{name}" for name in "bash cat ls head od tr sleep setsid id mkdir".split()]
+
+
+def write(path, text, mode=0o644):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.chmod(path, mode)
 
 
 class Counter:
@@ -175,6 +186,57 @@ class Builds(Case):
                               agent={"kind": "replay", "script": [{"tool": "bash", "arguments": {
                                   "command": f'echo "$({said}) $MORE" > /tmp/agent'}}]}))
         self.assert_all(self.run_all(self.make_fleet(), tasks, 2))
+
+    # ---- users and packages
+
+    def make_debian(self):
+        """The tools of Debian, of this machine, where nothing is installed yet."""
+        methods = [f"/usr/lib/apt/methods/{name}" for name in ("file", "copy", "store")]
+        programs = PROGRAMS + DEBIAN + methods
+        missing = [program for program in programs if not os.path.exists(program)]
+        if missing:
+            self.skipTest(f"no Debian to copy: {', '.join(missing)}")
+        root = make_root(os.path.join(self.there, "debian"), "debian", programs)
+        os.symlink("bash", os.path.join(root, "bin", "sh"))
+        shutil.copytree("/usr/share/dpkg", os.path.join(root, "usr/share/dpkg"))
+        for name in ("var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/apt/lists/partial", "var/cache/apt/archives/partial", "var/log",
+                     "etc/apt/apt.conf.d", "etc/apt/preferences.d", "home", "root", "tmp"):
+            os.makedirs(os.path.join(root, name), exist_ok=True)
+        for name, text in {"passwd": "root:x:0:0::/root:/bin/bash\n", "group": "root:x:0:\n", "shadow": "root:*:1::::::\n", "gshadow": "root:*::\n",
+                           "apt/sources.list": "deb [trusted=yes] file:/repo ./\n"}.items():
+            write(os.path.join(root, "etc", name), text)
+        write(os.path.join(root, "var/lib/dpkg/status"), "")
+
+    def make_repository(self, into):
+        """Of one package, which adds a user and gives it a file, as services do."""
+        package = os.path.join(self.there, "package")
+        control = "Package: tiny\nVersion: 1.0\nArchitecture: all\nMaintainer: nobody <nobody@localhost>\nDescription: a test\n"
+        write(os.path.join(package, "DEBIAN/control"), control)
+        write(os.path.join(package, "DEBIAN/conffiles"), "/etc/tiny.conf\n")
+        write(os.path.join(package, "DEBIAN/postinst"), "#!/bin/sh\nset -e\ngroupadd -r tiny\nuseradd -r -g tiny -d /var/lib/tiny -m tiny\n"
+              "chown -R tiny:tiny /var/lib/tiny\nchmod 2750 /var/lib/tiny\n", 0o755)
+        write(os.path.join(package, "etc/tiny.conf"), "configured\n")
+        write(os.path.join(package, "usr/bin/tiny"), "#!/bin/sh\nread -r text < /etc/tiny.conf; echo $text\n", 0o755)
+        os.makedirs(into)
+        deb = os.path.join(into, "tiny.deb")
+        subprocess.run(["dpkg-deb", "--root-owner-group", "--build", package, deb], check=True, stdout=subprocess.DEVNULL)
+        with open(deb, "rb") as file:
+            data = file.read()
+        write(os.path.join(into, "Packages"), f"{control}Filename: ./tiny.deb\nSize: {len(data)}\nSHA256: {hashlib.sha256(data).hexdigest()}\n")
+
+    def test_users_owners_and_packages_are_as_a_dockerfile_has_them(self):
+        self.make_debian()
+        context = os.path.join(self.there, "context")
+        self.make_repository(os.path.join(context, "repo"))
+        dockerfile = ("FROM debian\nRUN groupadd -g 2000 crew && useradd -m -u 2001 -g crew -s /bin/bash me\n"
+                      "RUN chown -R me:crew /home/me && install -o me -g crew -m 0755 /bin/cat /usr/bin/mine && chmod 4755 /usr/bin/mine\n"
+                      "COPY --chown=me:crew repo /repo\nRUN apt-get update && apt-get install -y --no-install-recommends tiny && dpkg -s tiny > /installed\n"
+                      "USER me\nWORKDIR /home/me\nRUN id > who && tiny > said\n")
+        command = ("set -ex; grep 'uid=2001(me) gid=2000(crew)' who; grep configured said; grep 'Status: install ok installed' /installed; "
+                   "grep ^tiny: /etc/passwd; test $(stat -c %a /usr/bin/mine) = 755; test -d /var/lib/tiny; tiny > again; cmp said again; "
+                   "test $(id -un):$(id -gn):$HOME:$PWD = me:crew:/home/me:/home/me")
+        t, = self.run_all(self.make_fleet(), [self.task(1, dockerfile, command, context=context)], 1)
+        self.assertEqual((t.outcome, t.reward), ("ok", 1.0), t.detail)
 
 
 if __name__ == "__main__":

@@ -199,6 +199,12 @@ FIBER_TEST(a_run_that_fails_ends_the_task_with_its_line_and_output)
     expect_failed("FROM plain\nRUN [\"/nothing/there\"]\n", "{}", "line 2: RUN exited with 127");
 }
 
+FIBER_TEST(of_a_run_that_says_much_the_end_is_told)
+{
+    expect_failed("FROM plain\nRUN for ((i = 0; i < 30000; i++)); do echo \"line $i of many\"; done; exit 3\n", "{}",
+                  "line 29998 of many\nline 29999 of many");
+}
+
 FIBER_TEST(a_run_that_never_ends_is_ended)
 {
     expect_failed("FROM plain\nRUN sleep 1000\n", "{\"build\":{\"timeout_s\":1}}", "line 2: RUN was stopped after");
@@ -289,6 +295,7 @@ static int group(void)
         TEST(what_is_gone_is_made_again),
         TEST(four_at_once_wait_for_the_one_that_makes_it),
         TEST(a_run_that_fails_ends_the_task_with_its_line_and_output),
+        TEST(of_a_run_that_says_much_the_end_is_told),
         TEST(a_run_that_never_ends_is_ended),
         TEST(what_is_not_there_is_named_by_line),
         TEST(links_in_circles_are_refused_and_the_loop_goes_on_meanwhile),

@@ -142,8 +142,8 @@ bool build_run(struct job *job, struct parents *ret)
     int code = build_all(build, &room);
     if (code == 0)
         *ret = build->built[build->stages.target].layers;
-    else if (build->is_tasks)
-        job_set_outcome(job, OUTCOME_TASK, "%s", build->fail.text);
+    else if (build->refusal[0])
+        job_set_outcome(job, OUTCOME_TASK, "%s", build->refusal);
     else
         stage_end_failed(job, &room, BLAME_TASK, code, &build->fail);
     stage_sandbox_close(&room);

@@ -12,13 +12,13 @@
 
 int build_refuse(struct build *build, const struct stage_step *step, const char *format, ...)
 {
-    char words[sizeof(build->fail.text)];
+    char words[sizeof(build->refusal) - 48];
     va_list args;
     va_start(args, format);
     vsnprintf(words, sizeof(words), format, args);
     va_end(args);
-    build->is_tasks = true;
-    return fail_set(&build->fail, -EINVAL, "the Dockerfile, line %u: %.*s", step->line, (int)sizeof(words) - 48, words);
+    snprintf(build->refusal, sizeof(build->refusal), "the Dockerfile, line %u: %s", step->line, words);
+    return fail_set(&build->fail, -EINVAL, "%s", build->refusal);
 }
 
 int build_open_room(struct build *build, const char *base, const struct parents *layers,

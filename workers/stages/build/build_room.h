@@ -20,7 +20,7 @@ struct build {
     struct build_stages stages;
     struct built_stage built[STAGES_MAX]; /* those that are needed, in their order */
     int64_t until_ms;
-    bool is_tasks; /* the last failure is the task's fault, and said in whole */
+    char refusal[1600]; /* the last failure is the task's fault, and this says it in whole; "": it is not */
     struct fail fail;
 };
 
