@@ -12,6 +12,19 @@ bool task_read_source(const struct task_place *place, const json_t *value)
     return path && place_set_text(place, place_member(place), path);
 }
 
+static bool check_files(const struct task_build *build, struct refusal *no)
+{
+    char field[64];
+    if (build->context && build->files.count > 0)
+        return refuse(no, REFUSAL_AMBIGUOUS, "build.files", "only one of build.context and build.files may be given");
+    for (size_t i = 0; i < build->files.count; i++) {
+        snprintf(field, sizeof(field), "build.files[%zu].source", i);
+        if (build->files.each[i].source)
+            return refuse(no, REFUSAL_BAD_TASK, field, "%s: build.context takes what lies on a file system", field);
+    }
+    return true;
+}
+
 /* The build's time is a part of init's. */
 bool task_check_build(struct task *task, struct refusal *no)
 {
@@ -20,6 +33,7 @@ bool task_check_build(struct task *task, struct refusal *no)
         const char *field;
         bool given;
     } others[] = {{"build.context", build->context},
+                  {"build.files", build->files.count > 0},
                   {"build.args", build->args.count > 0},
                   {"build.target", build->target},
                   {"build.network", build->grant_count > 0}};
@@ -29,7 +43,7 @@ bool task_check_build(struct task *task, struct refusal *no)
                           others[i].field);
     if (build->dockerfile)
         task->limits.init_s += build->timeout_s;
-    return true;
+    return check_files(build, no);
 }
 
 static const char BLANKS[] = " \t\r";

@@ -182,8 +182,9 @@ struct task_judge {
 
 /* An image made of a Dockerfile. */
 struct task_build {
-    const char *dockerfile; /* its text; NULL: there is no build */
-    const char *context;    /* on the worker's node: a directory or a tar */
+    const char *dockerfile;      /* its text; NULL: there is no build */
+    const char *context;         /* on the worker's node: a directory or a tar */
+    struct task_file_list files; /* in its place; none of them a source */
     const char *target;
     struct task_variables args;
     const char **grants; /* what RUN may reach */

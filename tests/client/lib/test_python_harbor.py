@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import sys
 import tempfile
 import unittest
@@ -190,12 +191,32 @@ env = { S = "2" }
     def test_a_dockerfile_is_built(self):
         dockerfile = {"environment/Dockerfile": "FROM python:3.12-slim\nRUN true\n", "environment/a.txt": "a"}
         task = self.task("[environment]\nbuild_timeout_sec = 60.0\n", dockerfile, image=None, prebuilt=False, network_grant="web")
-        self.assertEqual(task["build"], {"dockerfile": dockerfile["environment/Dockerfile"], "network": ["web"], "timeout_s": 60,
-                                         "context": os.path.join(os.path.realpath(self.root), "one", "environment")})
+        self.assertEqual(task["build"], {"dockerfile": dockerfile["environment/Dockerfile"], "network": ["web"], "timeout_s": 60, "files": [
+            {"path": "Dockerfile", "text": dockerfile["environment/Dockerfile"]}, {"path": "a.txt", "text": "a"}]})
         self.assertFalse({"image", "user", "files"} & set(task))
         self.assertEqual(self.task(files=dockerfile, prebuilt=False)["image"], "/images/base")
         self.assertNotIn("build", self.task(files=dockerfile))
         self.assertIn("--prebuilt takes --image PATH", self.refused(files=dockerfile, image=None))
+
+    def test_a_context_goes_along_where_it_is_small_and_holds_files_alone(self):
+        place = os.path.join(os.path.realpath(self.root), "one", "environment")
+        given = {"image": None, "prebuilt": False}
+        small = {"environment/Dockerfile": "FROM a\n", "environment/app/run.sh": "#!/bin/sh\n"}
+        large = {"environment/Dockerfile": "FROM a\n", "environment/data": "x" * (256 << 10)}
+        self.write({**BASE, **small})
+        os.chmod(os.path.join(place, "app", "run.sh"), 0o755)
+        build = self.task(files=small, **given)["build"]
+        self.assertEqual((build["files"][1:], build.get("context")), ([{"path": "app/run.sh", "text": "#!/bin/sh\n", "mode": "0755"}], None))
+        (found,) = import_folders([os.path.dirname(place)], HarborChoices(**{**MADE, **given}, files="source"), self.notes)
+        self.assertEqual(json.loads(found.text)["build"]["context"], place)
+        for make in (lambda: os.symlink("app", os.path.join(place, "link")), lambda: os.mkdir(os.path.join(place, "empty"))):
+            self.write({**BASE, **small})
+            make()
+            build = self.task(files=small, **given)["build"]
+            self.assertEqual((build["context"], "files" in build), (place, False))
+            shutil.rmtree(place)
+        build = self.task(files=large, **given)["build"]
+        self.assertEqual((build["context"], "files" in build), (place, False))
 
     def test_host_is_the_workers_own_root_and_no_path(self):
         self.assertEqual(self.task(image="host")["image"], "host")

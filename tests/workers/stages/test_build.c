@@ -57,6 +57,38 @@ FIBER_TEST(what_a_dockerignore_names_is_not_copied)
                   "line 2: a.log is not there, in build.context without what its .dockerignore");
 }
 
+#define FILES_TASK(prompt, files)                                                                                      \
+    "{\"task\":\"t\",\"prompt\":\"" prompt "\",\"build\":{\"dockerfile\":\"FROM plain\\nCOPY . /all/\\nRUN cat "       \
+    "/proc/sys/kernel/random/uuid > /stamp\",\"files\":" files                                                         \
+    "},\"eval\":{\"kind\":\"command\",\"command\":\"true\"}}"
+
+static char *printed_with(const char *task)
+{
+    struct job eval = run_task(task);
+    expect(&eval, OUTCOME_OK, "");
+    end_job(&eval);
+    return strdup(agent_output);
+}
+
+FIBER_TEST(a_context_may_come_in_the_task)
+{
+#define FILES(text)                                                                                                    \
+    "[{\"path\":\"a/b\",\"text\":\"" text "\"},{\"path\":\"/c\",\"base64\":\"AP8=\",\"mode\":\"0750\"},"               \
+    "{\"path\":\".dockerignore\",\"text\":\"no\"},{\"path\":\"no\",\"text\":\"\"}]"
+    AUTO_FREE char *seen = printed_with(FILES_TASK("cd /all; cat a/b; stat -c '%a %s' c a/b; ls -A", FILES("b")));
+    AUTO_FREE char *one = printed_with(FILES_TASK("cat /stamp", FILES("b")));
+    AUTO_FREE char *two = printed_with(FILES_TASK("cat /stamp", FILES("b")));
+    AUTO_FREE char *other = printed_with(FILES_TASK("cat /stamp", FILES("c")));
+    assert_string_equal(seen, "b750 2\n644 1\n.dockerignore\na\nc\n");
+    assert_string_equal(one, two);
+    assert_string_not_equal(one, other);
+    expect_init(FILES_TASK("true", "{\"a\":\"1\",\"a/b\":\"2\"}"), OUTCOME_TASK,
+                "build.files: cannot write a/b: Not a directory");
+    expect_init(
+        "{\"task\":\"t\",\"prompt\":\"p\",\"build\":{\"dockerfile\":\"FROM plain\\nCOPY y /\",\"files\":{\"x\":\"\"}}}",
+        OUTCOME_TASK, "line 2: y is not there, among build.files without what their .dockerignore names");
+}
+
 FIBER_TEST(heredocs_run_and_are_files)
 {
     expect_built("FROM plain\nENV N=1\nRUN <<EOF\necho first > /a\necho $N >> /a\nEOF\n"
@@ -284,6 +316,7 @@ static int group(void)
         TEST(run_copy_env_workdir_and_user_hold_for_set_up_agent_and_evaluator),
         TEST(copies_go_where_docker_puts_them),
         TEST(what_a_dockerignore_names_is_not_copied),
+        TEST(a_context_may_come_in_the_task),
         TEST(heredocs_run_and_are_files),
         TEST(stages_give_each_other_files_and_only_those_needed_are_made),
         TEST(arguments_come_from_the_task),

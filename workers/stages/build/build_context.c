@@ -28,21 +28,49 @@ struct opening {
     struct fail *fail;
 };
 
+static int copy_context(const struct opening *opening, int root, const atomic_bool *stop)
+{
+    bool is_file = false;
+    const char *source = opening->job->task->build.context;
+    int code = stage_copy_source(opening->job, source, root, CONTEXT, stop, &is_file, opening->fail);
+    if (code < 0)
+        return fail_wrap(opening->fail, "build.context");
+    return is_file ? fail_set(opening->fail, -EINVAL, "build.context %.300s is neither a directory nor a tar", source)
+                   : 0;
+}
+
+/* Each at its path below the context, also one that begins with "/". */
+static int write_file(const struct opening *opening, int root, const struct task_file *file)
+{
+    const struct slice content = slice_of(file->content, file->content_len);
+    int code = dirtree_write(root, file->path + strspn(file->path, "/"), content, file->mode, opening->fail);
+    if (code < 0)
+        fail_wrap(opening->fail, "build.files");
+    return blame_is_file_fault(code) ? -EINVAL : code;
+}
+
+static int write_files(const struct opening *opening, int root)
+{
+    const struct task_file_list *files = &opening->job->task->build.files;
+    AUTO_CLOSE int into = mkdirat(root, CONTEXT, 0755) < 0 ? -1
+                                                           : openat(root, CONTEXT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int code = into < 0 ? dirtree_refuse(opening->fail, "make", CONTEXT) : 0;
+    for (size_t i = 0; i < files->count && code == 0; i++)
+        code = write_file(opening, into, &files->each[i]);
+    return code;
+}
+
 static int open_work(void *arg, const atomic_bool *stop)
 {
     struct opening *opening = arg;
     struct fail *fail = opening->fail;
-    bool is_file = false;
     int code = layer_dir_make(opening->job->context->layers.cache, &opening->into->dir, fail);
     AUTO_CLOSE int root = code < 0 ? -1 : open(opening->into->dir.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (root < 0)
         return code < 0 ? code : dirtree_refuse(fail, "open", opening->into->dir.path);
-    code = stage_copy_source(opening->job, opening->job->task->build.context, root, CONTEXT, stop, &is_file, fail);
+    code = opening->job->task->build.context ? copy_context(opening, root, stop) : write_files(opening, root);
     if (code < 0)
-        return fail_wrap(fail, "build.context");
-    if (is_file)
-        return fail_set(fail, -EINVAL, "build.context %.300s is neither a directory nor a tar",
-                        opening->job->task->build.context);
+        return code;
     opening->into->root = openat(root, CONTEXT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return opening->into->root < 0 ? dirtree_refuse(fail, "open", CONTEXT)
                                    : build_ignore_apply(opening->into->root, stop, fail);
@@ -52,7 +80,7 @@ int build_context_open(const struct job *job, struct build_context *ret, struct 
 {
     struct opening opening = {.job = job, .into = ret, .fail = fail};
     ret->root = -1;
-    return job->task->build.context ? offload_run(open_work, &opening, fail) : 0;
+    return job->task->build.context || job->task->build.files.count > 0 ? offload_run(open_work, &opening, fail) : 0;
 }
 
 void build_context_close(struct build_context *context)

@@ -1,6 +1,7 @@
 /*
- * build_context.h - what COPY and ADD copy from: the task's build.context as it was at one moment, in a directory of
- * the cache (source.h has the rules), without what its .dockerignore names. Blocking, but for opening and closing it.
+ * build_context.h - what COPY and ADD copy from: the task's build.context as it was at one moment, or its build.files,
+ * in a directory of the cache (source.h has the rules), without what its .dockerignore names. Blocking, but for opening
+ * and closing it.
  */
 #ifndef SLUICE_WORKERS_STAGES_BUILD_BUILD_CONTEXT_H
 #define SLUICE_WORKERS_STAGES_BUILD_BUILD_CONTEXT_H

@@ -32,7 +32,8 @@ static int open_from(struct copying_step *copying)
         copying->matching.root = build->context.root < 0 ? -1 : dup(build->context.root);
         return copying->matching.root >= 0 || step->source_count == 0
                    ? 0
-                   : build_refuse(build, step, "there is nothing to copy from: the task has no build.context");
+                   : build_refuse(build, step,
+                                  "there is nothing to copy from: the task has neither build.context nor build.files");
     }
     const size_t stage = (size_t)(step->from_stage < 0 ? 0 : step->from_stage);
     const struct image_config as_root = {.user = (char[]){"root"}, .workdir = (char[]){"/"}};
@@ -137,9 +138,11 @@ static int copy_path(struct copying_step *copying, const char *path)
 static int refuse_match(struct build *build, const struct stage_step *step, int code, const char *source)
 {
     if (code == -ENOENT || code == -ENOTDIR || code == -ELOOP)
-        return build_refuse(
-            build, step, "%.300s is not there%s", source,
-            step->from || step->from_stage >= 0 ? "" : ", in build.context without what its .dockerignore names");
+        return build_refuse(build, step, "%.300s is not there%s", source,
+                            step->from || step->from_stage >= 0 ? ""
+                            : build->job->task->build.files.count > 0
+                                ? ", among build.files without what their .dockerignore names"
+                                : ", in build.context without what its .dockerignore names");
     if (code == -E2BIG)
         return build_refuse(build, step, "%.300s means more than %d paths", source, BUILD_MATCHES_MAX);
     if (code == -EOVERFLOW)
@@ -259,7 +262,8 @@ static int add_from_context(struct build *build, const struct stage_step *step, 
     if (step->source_count == 0)
         return 0;
     if (build->context.root < 0)
-        return build_refuse(build, step, "there is nothing to copy from: the task has no build.context");
+        return build_refuse(build, step,
+                            "there is nothing to copy from: the task has neither build.context nor build.files");
     int code = offload_run(add_work, &adding, &build->fail);
     return code < 0 ? refuse_match(build, step, code, adding.source ? adding.source : step->sources[0]) : 0;
 }

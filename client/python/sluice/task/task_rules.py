@@ -210,11 +210,16 @@ def _check_solution(kind: str, told: Told) -> None:
 
 
 def _check_build(told: Told) -> None:
-    if "build.dockerfile" in told:
-        return
-    for field in ("build.context", "build.args", "build.target", "build.network"):
-        if told.get(field):
+    files = told.get("build.files") or []
+    for field in ("build.context", "build.files", "build.args", "build.target", "build.network"):
+        if "build.dockerfile" not in told and told.get(field):
             raise TaskError("missing-field", "build.dockerfile", f"build.dockerfile is missing; {field} requires it")
+    if "build.context" in told and files:
+        raise TaskError("ambiguous", "build.files", "only one of build.context and build.files may be given")
+    for i, file in enumerate(files):
+        if "source" in file:
+            field = f"build.files[{i}].source"
+            raise TaskError("bad-task", field, f"{field}: build.context takes what lies on a file system")
 
 
 # ---- the whole ---------------------------------------------------------------------------------------------

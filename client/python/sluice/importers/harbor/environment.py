@@ -11,7 +11,7 @@ from ..row import RowError
 from .choices import HarborChoices, Notes
 from .reading import read_text
 from .schema import Table, size_mib
-from .tree import Budget, files_of
+from .tree import Budget, context_of, files_of
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?\}", re.S)
 UNDONE = (("tpu", "no sandbox has one"), ("mcp_servers", "no agent here speaks to one"), ("skills_dir", "no agent here reads one"))
@@ -114,8 +114,10 @@ def image_of(name: Optional[str], folder: str, choices: HarborChoices) -> Option
     raise RowError(f"environment.docker_image is {name}: --image {name}=PATH says where that image lies (docs/images.md)")
 
 
-def build_fields(dockerfile: str, environment: Table, network: Network) -> Table:
-    found: Table = {"dockerfile": read_text(dockerfile), "context": os.path.realpath(os.path.dirname(dockerfile)),
+def build_fields(dockerfile: str, environment: Table, network: Network, budget: Optional[Budget] = None) -> Table:
+    """Without a budget its context is read from where it lies."""
+    context = os.path.dirname(dockerfile)
+    found: Table = {"dockerfile": read_text(dockerfile), **context_of(context, budget or Budget("source")),
                     "timeout_s": seconds(environment.get("build_timeout_sec", 600), 86400)}
     grant = network.choices.network_grant
     return {**found, "network": [grant]} if grant is not None else found
@@ -131,7 +133,7 @@ def image_fields(folder: str, environment: Table, choices: HarborChoices, networ
     if image is not None:
         found["image"] = image
     if has_dockerfile and not choices.prebuilt and "docker_image" not in environment:
-        found["build"] = build_fields(dockerfile, environment, network)
+        found["build"] = build_fields(dockerfile, environment, network, budget)
     elif image is None:
         raise RowError("it has neither environment/Dockerfile nor environment.docker_image: --image PATH gives it an image"
                        if not has_dockerfile else "--prebuilt takes --image PATH, of an image that is made already")

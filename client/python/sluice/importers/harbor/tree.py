@@ -123,3 +123,31 @@ def files_of(root: str, into: str, rules: List[str], budget: Budget) -> List[Fil
     if len(entries) > 256:
         raise RowError(f".harborignore leaves {len(entries)} files of {os.path.basename(root)}, and a task names at most 256")
     return [{"path": os.path.join(into, entry.path), "source": os.path.join(real, entry.path)} for entry in entries]
+
+
+def _files_alone(root: str) -> Optional[List[Entry]]:
+    """Those of a folder that holds nothing else: no links, no empty directories."""
+    entries: List[Entry] = []
+    for folder, names, files in os.walk(root):
+        names.sort()
+        if not names and not files or len(entries) + len(files) > SOURCE_ENTRIES:
+            return None
+        for name in sorted(files) + names:
+            about = os.lstat(os.path.join(folder, name))
+            if stat.S_ISREG(about.st_mode):
+                entries.append(Entry(os.path.relpath(os.path.join(folder, name), root), about.st_size, stat.S_IMODE(about.st_mode), False))
+            elif not stat.S_ISDIR(about.st_mode):
+                return None
+    return entries
+
+
+def context_of(root: str, budget: Budget) -> Dict[str, Any]:
+    """What COPY copies from: build.files where they go inline, else build.context."""
+    entries = _files_alone(root)
+    if not entries or not budget.take(entries):
+        return {"context": os.path.realpath(root)}
+    found = []
+    for entry in entries:
+        with open(os.path.join(root, entry.path), "rb") as file:
+            found.append(inline(entry.path, file.read(), entry.mode))
+    return {"files": found}
