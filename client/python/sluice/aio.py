@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from typing import Any, AsyncIterator, Callable, Dict, Generic, List, Optional, Set, TypeVar, Union
 
@@ -180,6 +181,17 @@ class AsyncClient(Base):
     async def policy_resume(self, engine: Optional[str] = None) -> int:
         """As Client.policy_resume()."""
         return await self._run(_calls.policy_resume(self._session, engine))
+
+    @contextlib.asynccontextmanager
+    async def updating(self, version: str, calls: str = "finish", engine: Optional[str] = None, bound: float = 600.0,
+                       wait: float = 300.0) -> AsyncIterator[None]:
+        """As Client.updating(), with `async with`."""
+        await self.policy_pause(calls, engine, bound, wait)
+        try:
+            yield
+            await self.policy_set(version, engine)
+        finally:
+            await self.policy_resume(engine)
 
     async def drain(self, worker: Optional[str] = None, host: Optional[str] = None, grace: Optional[int] = None) -> int:
         """As Client.drain()."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -256,6 +257,20 @@ class Client(Base):
         that, the pause is revoked and TimeoutError raised. It ends by itself after `bound` seconds.
         """
         self._run(_calls.policy_pause(self._session, calls, engine, bound, wait))
+
+    @contextlib.contextmanager
+    def updating(self, version: str, calls: str = "finish", engine: Optional[str] = None, bound: float = 600.0,
+                 wait: float = 300.0) -> Iterator[None]:
+        """`with client.updating("step-120"):` around an update of weights: policy_pause(), then policy_set(version).
+
+        The engine (None: each) is resumed whatever happens; where the block raises, it keeps its former version.
+        """
+        self.policy_pause(calls, engine, bound, wait)
+        try:
+            yield
+            self.policy_set(version, engine)
+        finally:
+            self.policy_resume(engine)
 
     def policy_resume(self, engine: Optional[str] = None) -> int:
         """Ends a pause. Returns how many engines were paused; 0: none was, or the pause had expired."""

@@ -116,6 +116,18 @@ class Policy(Case):
         self.assertTrue(held, "no call was held")
         self.assertLessEqual(held, {f"step-{k}+step-{k + 1}" for k in range(4)})
 
+    def test_updating_pauses_sets_the_version_and_resumes_whatever_happens(self):
+        fleet, client = self.start()
+        what = lambda: {(engine["state"], engine["version"]) for engine in fleet.status()["engines"]}
+        client.policy_set("step-0")
+        with client.updating("step-1"):
+            self.assertEqual(what(), {("paused", "step-0")})
+        resumed, = what()
+        self.assertEqual((resumed[0] == "paused", resumed[1]), (False, "step-1"))
+        with self.assertRaises(KeyError), client.updating("step-2"):
+            raise KeyError("the weights cannot be read")
+        self.assertEqual(what(), {resumed})
+
     def submit_marked(self, fleet):
         """From the command line."""
         path = os.path.join(fleet.root, "tasks.jsonl")
