@@ -305,7 +305,7 @@ int json_doc_parse_up_to(struct slice text, size_t nodes_max, struct json_doc *r
 {
     *ret = (struct json_doc){.text = text};
     if (text.len >= UINT32_MAX)
-        return fail_set(fail, -EPROTO, "the answer is too long");
+        return fail_set(fail, -EPROTO, "the JSON is too long");
     struct json_doc_reader reader = {.doc = ret, .at = text.data, .end = text.data + text.len, .nodes_max = nodes_max};
     if (read_value(&reader, 0)) {
         skip_blanks(&reader);
@@ -317,8 +317,7 @@ int json_doc_parse_up_to(struct slice text, size_t nodes_max, struct json_doc *r
     if (reader.has_too_many)
         return fail_set(fail, -E2BIG, "the JSON has more than %zu values and names", nodes_max);
     return fail_set(fail, -EPROTO,
-                    reader.has_twice ? "the answer gives a key twice, before byte %zu"
-                                     : "the answer is not JSON: byte %zu",
+                    reader.has_twice ? "the JSON gives a key twice, before byte %zu" : "the JSON is broken at byte %zu",
                     text.len ? (size_t)(reader.at - text.data) : 0);
 }
 

@@ -23,6 +23,8 @@ int evaluator_file_open(struct sandbox *sandbox, const char *path, off_t *ret_si
     struct stat it;
     AUTO_CLOSE int file = sandbox_open_file(sandbox, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0, fail);
     int code = file < 0 ? file : sandbox_stat_file(sandbox, file, &it, fail);
+    if (code == -ELOOP)
+        return fail_set(fail, code, "it is a symbolic link, and has to be a plain file");
     if (code < 0)
         return code;
     if (!S_ISREG(it.st_mode))

@@ -7,12 +7,8 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/host_paths.h"
 #include "workers/images/image_cache.h"
-
-/* Of the host, whoever runs us; the root is above all of them. */
-static const char *const never[] = {"/proc", "/sys", "/dev", "/boot", "/etc", "/usr/local/etc"};
-/* In one of those, and anybody's. */
-static const char shared_memory[] = "/dev/shm";
 
 static int add(char **paths, size_t *count, char *path, struct fail *fail)
 {
@@ -39,33 +35,10 @@ void image_list_finish(struct image_list *list)
 
 /* ---- what lies where ------------------------------------------------------------------------ */
 
-/* Real paths; or the same. */
-static bool is_in(const char *path, const char *dir)
-{
-    size_t len = strlen(dir);
-    return strncmp(path, dir, len) == 0 && (path[len] == '/' || path[len] == '\0' || len == 1);
-}
-
-static bool lies_in_the_hosts(const char *path)
-{
-    for (size_t i = 0; i < sizeof(never) / sizeof(never[0]) && !is_in(path, shared_memory); i++)
-        if (is_in(path, never[i]))
-            return true;
-    return false;
-}
-
-static bool is_the_hosts(const char *path)
-{
-    for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
-        if (is_in(never[i], path))
-            return true;
-    return lies_in_the_hosts(path);
-}
-
 static bool is_own(const struct image_list *list, const char *path)
 {
     for (size_t i = 0; i < list->own_count; i++)
-        if (is_in(path, list->own[i]) || is_in(list->own[i], path))
+        if (host_path_is_in(path, list->own[i]) || host_path_is_in(list->own[i], path))
             return true;
     return false;
 }
@@ -121,10 +94,10 @@ static struct found resolve(const char *name)
 int image_list_check(const struct image_list *list, const char *option, const char *path, const char *real,
                      struct fail *fail)
 {
-    if (strcmp(real, "/") == 0 || lies_in_the_hosts(real))
+    if (strcmp(real, "/") == 0 || host_path_is_inside(real))
         return fail_set(fail, -EINVAL, "%s %s: %s is the host's own, and not for tasks", option, path, real);
     for (size_t i = 0; i < list->own_count; i++)
-        if (is_in(real, list->own[i]))
+        if (host_path_is_in(real, list->own[i]))
             return fail_set(fail, -EINVAL, "%s %s: it lies in %s, which is the worker's own", option, path,
                             list->own[i]);
     return 0;
@@ -132,7 +105,7 @@ int image_list_check(const struct image_list *list, const char *option, const ch
 
 bool image_list_is_own(const struct image_list *list, const char *real)
 {
-    return is_the_hosts(real) || is_own(list, real);
+    return host_path_is_own(real) || is_own(list, real);
 }
 
 int image_list_add(struct image_list *list, const char *path, struct fail *fail)
@@ -159,7 +132,7 @@ int image_list_use_cache(struct image_list *list, const char *cache, struct fail
 static bool is_offered(const struct image_list *list, const struct found *found)
 {
     for (size_t i = 0; i < list->listed_count; i++)
-        if (is_in(found->path, list->listed[i]))
+        if (host_path_is_in(found->path, list->listed[i]))
             return true;
     return list->cache && image_cache_has(list->cache, found->whole);
 }
@@ -175,7 +148,7 @@ static bool is_unreadable(const struct image_list *list, const struct found *fou
     case ELOOP:
     case ENAMETOOLONG:
         for (size_t i = 0; i < list->listed_count; i++)
-            if (is_in(name, list->listed[i]))
+            if (host_path_is_in(name, list->listed[i]))
                 return true;
         return false;
     default: return true;
@@ -185,7 +158,7 @@ static bool is_unreadable(const struct image_list *list, const struct found *fou
 int image_list_find(const struct image_list *list, const char *name, char **ret, struct fail *fail)
 {
     __attribute__((cleanup(found_finish))) struct found found = resolve(name);
-    if (found.path && (is_the_hosts(found.path) || is_own(list, found.path)))
+    if (found.path && (host_path_is_own(found.path) || is_own(list, found.path)))
         return fail_set(fail, -EINVAL,
                         "the image %.300s is, holds or lies in what is the host's or the worker's "
                         "own, which no "

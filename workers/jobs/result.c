@@ -1,11 +1,30 @@
 #include "workers/jobs/result.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
 
 enum { ANSWER_MAX = 65536 };
+
+void result_fit_answer(struct job_result *result)
+{
+    static const char mark[] = "<think>";
+    if (!result->answer)
+        return;
+    text_repair(result->answer);
+    const struct slice whole = slice_from_str(result->answer);
+    if (whole.len <= ANSWER_MAX)
+        return;
+    const uint8_t *open = text_find_last(whole, mark), *closed = text_find_last(whole, "</think>");
+    const size_t mark_len = open && (!closed || closed < open) ? strlen(mark) : 0;
+    const struct slice tail = text_tail_slice(whole, ANSWER_MAX - mark_len);
+    const size_t at = mark_len > 0 && open < tail.data ? mark_len : 0; /* else it is in the tail */
+    memmove(result->answer + at, tail.data, tail.len);
+    memcpy(result->answer, mark, at);
+    result->answer[at + tail.len] = '\0';
+}
 
 static void put_products(struct msg_job_result *message, const struct job_result *result)
 {
@@ -14,8 +33,7 @@ static void put_products(struct msg_job_result *message, const struct job_result
     message->layer = buffer_peek(&result->layer.inlined);
     message->has_layer = message->layer.len > 0;
     if (result->answer) {
-        text_repair(result->answer);
-        message->answer = text_cut(result->answer, ANSWER_MAX);
+        message->answer = slice_from_str(result->answer);
         message->has_answer = true;
     }
     message->record = buffer_peek(&result->record);
@@ -87,6 +105,7 @@ bool result_encode(struct job *job, const char *worker, uint64_t token, uint64_t
     struct msg_job_result message = {.worker = slice_from_str(worker), .job = job->start.job, .token = token, .ms = ms};
     text_sanitize(result->detail);
     put_end(&message, result);
+    result_fit_answer(result);
     put_products(&message, result);
     AUTO_BUFFER verdict = {0};
     struct refusal no;

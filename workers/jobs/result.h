@@ -5,7 +5,13 @@
 #include "workers/jobs/job.h"
 
 /*
- * Texts are repaired (and the answer cut) where the wire would refuse them. What still breaks the
+ * The answer as evaluators get it, in place: made fit for the wire, and of a long one its end, where the answer of a
+ * model stands that thinks aloud. Thinking that is never closed still shows that. Idempotent.
+ */
+void result_fit_answer(struct job_result *result);
+
+/*
+ * Texts are repaired (and the answer made fit) where the wire would refuse them. What still breaks the
  * schema, a record over its bound say, becomes outcome infra with the refusal's sentence.
  * False when out of memory.
  */

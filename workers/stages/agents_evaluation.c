@@ -8,6 +8,7 @@
 #include "common/base/clock.h"
 #include "workers/evaluators/evaluators.h"
 #include "workers/handlers/roles/evaluator.h"
+#include "workers/jobs/result.h"
 #include "workers/jobs/shaping.h"
 #include "workers/runtime/fiber.h"
 
@@ -15,6 +16,7 @@
 static void tell_run(struct job *job)
 {
     struct job_result *result = &job->result;
+    result_fit_answer(result);
     job->start.answer = slice_from_str(result->answer);
     job->start.has_answer = result->answer != NULL;
     job->start.record = buffer_peek(&result->record);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "schemas/limits.h"
 #include "workers/runtime/fiber.h"
 
 bool run_end_pack(struct job *job, struct stage_sandbox *stage, enum blame_who who)
@@ -90,9 +91,11 @@ static void say_end(struct job *job, const struct agent_run *run, struct blame b
 
 static void say_breach(struct job *job, const struct agent_run *run, const char *breach)
 {
-    char words[64];
+    char words[96];
+    const enum limit_id id = limit_find(breach);
     strcpy(job->result.layer.digest, LAYER_UNKNOWN);
-    snprintf(words, sizeof(words), "%s limit", breach);
+    snprintf(words, sizeof(words), "the agent went over its %s limit (%s)", breach,
+             id < LIMIT_COUNT ? limit_get(id)->field : "limits");
     say_end(job, run, blame_get(BLAME_AGENT, BLAME_LIMIT), words);
 }
 

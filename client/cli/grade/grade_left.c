@@ -7,15 +7,32 @@
 #include <sys/stat.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/host_paths.h"
 
 enum { INLINE_MAX = 700 << 10 }; /* bytes of a single file, which goes along in the task */
 
 /* ---- directories ------------------------------------------------------------------------------- */
 
-static bool lies_in(const char *path, const char *dir)
+/* Whether one holds the other. `place` may be a link, or not be there. */
+static bool overlaps(const char *real, const char *place)
 {
-    const size_t len = strlen(dir);
-    return strncmp(path, dir, len) == 0 && (path[len] == '/' || path[len] == '\0');
+    AUTO_FREE char *there = place ? realpath(place, NULL) : NULL;
+    return there && (host_path_is_in(real, there) || host_path_is_in(there, real));
+}
+
+/* The workers refuse it as a --task-dir, and with it all that is graded. */
+static int check_dir(const struct grade_dirs *dirs, const char *path, const char *real, struct fail *fail)
+{
+    if (host_path_is_own(real))
+        return fail_set(fail, -EINVAL, "%s is, holds or lies in what is the host's own (/etc, /proc, ...): copy it",
+                        path);
+    AUTO_FREE char *works_in = realpath(dirs->works_in, NULL);
+    if (works_in && host_path_is_in(works_in, real))
+        return fail_set(fail, -EINVAL, "%s holds %s, in which this command works: name what lies in it", path,
+                        dirs->works_in);
+    if (overlaps(real, dirs->data))
+        return fail_set(fail, -EINVAL, "%s and --data %s hold one another", path, dirs->data);
+    return 0;
 }
 
 int grade_dirs_add(struct grade_dirs *dirs, const char *path, struct fail *fail)
@@ -24,8 +41,11 @@ int grade_dirs_add(struct grade_dirs *dirs, const char *path, struct fail *fail)
     if (!real)
         return fail_set(fail, -errno, "%s: %s", path, strerror(errno));
     for (size_t i = 0; i < dirs->count; i++)
-        if (lies_in(real, dirs->each[i]))
+        if (host_path_is_in(real, dirs->each[i]))
             return 0;
+    int code = check_dir(dirs, path, real, fail);
+    if (code < 0)
+        return code;
     if (dirs->count == TEXTS_MAX)
         return fail_set(fail, -E2BIG, "%s: more than %d directories; --task-dir DIR names one that holds many of them",
                         path, TEXTS_MAX);

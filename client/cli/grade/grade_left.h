@@ -11,12 +11,13 @@
 #include "client/cli/grade/grade.h"
 #include "common/base/slice.h"
 
-/* Directories that files are taken from, by their real paths; they are the workers' --task-dir. Zero it first. */
+/* Directories that files are taken from, by real paths; they are the workers' --task-dir. Zero it but works_in. */
 struct grade_dirs {
     char *each[TEXTS_MAX];
     size_t count;
+    const char *works_in, *data; /* where the service has its directory, and --data or NULL; borrowed */
 };
-/* Unless it lies in one that is there already. False where it cannot be read (-errno), or there are too many. */
+/* Unless it lies in one that is there already. -errno: it cannot be read; -E2BIG: too many; -EINVAL: no worker may. */
 int grade_dirs_add(struct grade_dirs *dirs, const char *path, struct fail *fail);
 void grade_dirs_finish(struct grade_dirs *dirs);
 

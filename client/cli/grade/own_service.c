@@ -119,11 +119,15 @@ static void find_last(const struct own_service *service, const char *words, bool
 
 /* ---- starting ---------------------------------------------------------------------------------- */
 
-static int make_directory(struct own_service *service, struct fail *fail)
+const char *own_service_place(void)
 {
     const char *place = getenv("TMPDIR");
-    if (!place || *place != '/' || strlen(place) + strlen(NAME) > DIRECTORY_MAX)
-        place = "/tmp";
+    return place && *place == '/' && strlen(place) + strlen(NAME) <= DIRECTORY_MAX ? place : "/tmp";
+}
+
+static int make_directory(struct own_service *service, struct fail *fail)
+{
+    const char *place = own_service_place();
     snprintf(service->directory, sizeof(service->directory), "%s" NAME, place);
     if (!mkdtemp(service->directory)) {
         service->directory[0] = '\0';

@@ -24,6 +24,8 @@ struct own_service {
     char directory[64], log_path[4096], url[96];
 };
 
+/* The directory in which its own is made: $TMPDIR, or /tmp. */
+const char *own_service_place(void);
 /* An option, and its value unless that is NULL. False where there are too many. */
 bool own_service_add(struct own_service *service, const char *option, const char *value);
 

@@ -170,6 +170,8 @@ class Handlers(unittest.TestCase):
             @evaluator
             def parts_by_name(): return Score(parts={"a": (1.0, 0.5)})
             @evaluator
+            def long_why(): return 1.0, "\\0" + "\u00e4" * 5000
+            @evaluator
             def no_parts(): return Score(parts=["a"])
             ''')
         self.assertEqual(self.evaluate("grade"), ("handler.score", {"id": 7, "reward": 1.0}))
@@ -184,6 +186,8 @@ class Handlers(unittest.TestCase):
                                                        {"name": "b", "status": "failed", "message": "no"}])
         self.assertNotIn("reward", self.evaluate("parts")[1])
         self.assertEqual(self.evaluate("parts_by_name"), self.evaluate("parts"))
+        why = self.evaluate("long_why")[1]["detail"]
+        self.assertTrue(len(why.encode()) <= 2000 and why.startswith("\\0\u00e4") and why.endswith("\u00e4... (10002 bytes)"), why)
         self.assertEqual(self.evaluate("no_parts")[1]["error"], "TypeError: parts has 'a', which is no Part")
         self.run_to_its_end()
 

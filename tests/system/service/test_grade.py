@@ -118,16 +118,19 @@ class Grade(unittest.TestCase):
         rows = [{"task": "sum", "text": "so \\boxed{0.5}"}, {"task": "sum", "text": ""}, {"task": "hello", "files": "left"},
                 {"task": "echo", "text": "```python\nprint(input())\n```"}, {"task": "broken", "files": ["left"]},
                 {"task": "nowhere", "text": "a"}, {"task": "sum"}, "nonsense", {"task": "sum", "txt": "a"},
-                {"task": "hello", "files": "missing"}]
+                {"task": "hello", "files": "missing"}, {"task": "hello", "files": "/proc"}, {"task": "hello", "files": "/"},
+                {"task": "hello", "files": [self.tmp]}]
         found = self.rows("--task", self.tasks(HELLO, SUM, ECHO, BROKEN), "--rows", "-", status=3,
                           stdin=BOM + "\n".join(json.dumps(row) for row in rows) + "\n\n")
-        self.assertEqual([row["row"] for row in found], list(range(1, 11)))
+        self.assertEqual([row["row"] for row in found], list(range(1, 14)))
         self.assertEqual([row.get("reward", "none") for row in found[:5]], [1, 0, 1, 0.5, None])
         self.assertEqual(found[3]["tests"]["pass_fraction"], 0.5)
         self.assertRegex(found[4]["why"], "^the evaluator is broken, it exited with 127")
-        self.assertEqual([row["error"].split(os.sep)[-1] for row in found[5:]],
+        self.assertEqual([row["error"].split(os.sep)[-1] for row in found[5:10]],
                          ["tasks.jsonl", "it has neither files nor text", "it is no JSON object", "a row has no field 'txt': task, files and text",
                           "missing: No such file or directory"])
+        for row, words in zip(found[10:], ["what is the host's own", "what is the host's own", "in which this command works"]):
+            self.assertIn(words, row["error"])
 
     def test_a_judge_is_asked_through_an_engine(self):
         tasks = self.tasks(JUDGED)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/base/cleanup.h"
 #include "workers/jobs/result.h"
 
 static struct job job;
@@ -114,12 +115,44 @@ static void an_answer_is_cut_between_characters(void **state)
 {
     (void)state;
     job.result.answer = malloc(70001);
-    job.result.answer[0] = 'x'; /* so that 65,536 bytes end inside a two-byte character */
-    for (int i = 1; i < 70000; i += 2)
+    for (int i = 0; i < 69998; i += 2)
         memcpy(job.result.answer + i, "\xc3\xa9", 2);
-    job.result.answer[69999] = '\0';
+    strcpy(job.result.answer + 69998, "x"); /* so that the last 65,536 bytes begin inside a two-byte character */
     encode();
     assert_int_equal(sent.answer.len, 65535);
+    assert_int_equal(sent.answer.data[65534], 'x');
+}
+
+/* A long text with this at its beginning and at its end. */
+static void answer_long(const char *begin, const char *end)
+{
+    const size_t len = 100000;
+    job.result.answer = malloc(len + 1);
+    memset(job.result.answer, '.', len);
+    memcpy(job.result.answer, begin, strlen(begin));
+    strcpy(job.result.answer + len - strlen(end), end);
+    encode();
+}
+
+static void of_a_long_answer_the_end_counts(void **state)
+{
+    (void)state;
+    answer_long("<think>", "</think>\\boxed{2}");
+    assert_int_equal(sent.answer.len, 65536);
+    assert_memory_equal(sent.answer.data + 65536 - 17, "</think>\\boxed{2}", 17);
+    assert_int_equal(sent.answer.data[0], '.');
+}
+
+static void thinking_that_is_never_closed_is_still_seen_to_be_that(void **state)
+{
+    (void)state;
+    answer_long("<think>", "\\boxed{2}");
+    assert_int_equal(sent.answer.len, 65536);
+    assert_memory_equal(sent.answer.data, "<think>.", 8);
+    free(take_ptr(&job.result.answer));
+    bytes.len = 0;
+    answer_long("<think></think>", "<think>\\boxed{2}");
+    assert_int_equal(sent.answer.data[0], '.');
 }
 
 static void text_that_is_not_utf8_is_repaired_and_sent(void **state)
@@ -178,6 +211,8 @@ int main(void)
         TEST(parts_metrics_and_tests_are_sent_of_a_broken_evaluator_too),
         TEST(a_fault_goes_with_task_and_infra_and_with_nothing_else),
         TEST(an_answer_is_cut_between_characters),
+        TEST(of_a_long_answer_the_end_counts),
+        TEST(thinking_that_is_never_closed_is_still_seen_to_be_that),
         TEST(text_that_is_not_utf8_is_repaired_and_sent),
         TEST(a_detail_that_is_too_long_ends_at_a_character),
         TEST(what_breaks_the_schema_becomes_infra_with_the_reason),

@@ -37,7 +37,7 @@ FIBER_TEST(a_set_up_that_fails_is_the_tasks_fault_and_says_how)
                 "??bad");
     expect_init("{\"task\":\"t\",\"prompt\":\"true\",\"setup\":[\"x=x; while :; do x=$x$x; "
                 "done\"],\"limits\":{\"memory_mib\":64}}",
-                OUTCOME_TASK, "memory limit");
+                OUTCOME_TASK, "set-up went over its memory limit (limits.memory_mib)");
 }
 
 FIBER_TEST(a_file_that_cannot_be_written_is_the_tasks_fault)
@@ -222,7 +222,7 @@ FIBER_TEST(the_exit_status_is_the_reward_and_others_are_a_broken_evaluator)
     expect_no_reward(COMMAND("kill -9 $$"), OUTCOME_TASK, "was killed by signal 9");
     expect_no_reward(COMMAND("echo slow; sleep 100"), OUTCOME_TASK, "was stopped after");
     expect_no_reward(COMMAND_WITHIN("\"memory_mib\":64", "x=x; while :; do x=$x$x; done"), OUTCOME_TASK,
-                     "memory limit");
+                     "the evaluator went over its memory limit (limits.memory_mib)");
 }
 
 #define PYTHON(code)                                                                                                   \

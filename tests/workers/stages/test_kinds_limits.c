@@ -43,7 +43,7 @@ FIBER_TEST(an_agent_that_was_killed_for_its_memory_has_that_in_its_record)
 {
     struct record record;
     struct job run = run_agent("{\"task\":\"t\",\"prompt\":\"head -c 400M /dev/zero | tail\"," SMALL "}", &record);
-    expect(&run, OUTCOME_AGENT, "memory limit");
+    expect(&run, OUTCOME_AGENT, "the agent went over its memory limit (limits.memory_mib)");
     assert_int_equal(breaches_of(&record, "memory"), 1);
     assert_true(record.sandbox->peak_memory_kib > 100 << 10);
     record_finish(&record);

@@ -91,6 +91,10 @@ FIBER_TEST(another_directory_and_command_may_be_named)
     expect_no_reward("{\"task\":\"t\",\"prompt\":\"true\",\"eval\":{\"kind\":\"verifier\"}}", OUTCOME_TASK,
                      "there is neither reward.json nor reward.txt in /logs/verifier; it exited with 127: /bin/bash: "
                      "line 1: /tests/test.sh: No such file or directory");
+    expect_no_reward(TASK("true", "cd /logs/verifier; echo 1 > one; ln -s one reward.txt"), OUTCOME_TASK,
+                     "reward.txt: it is a symbolic link, and has to be a plain file; it exited with 0");
+    expect_no_reward(TASK("true", "echo '{\\\"a\\\": NaN}' > /logs/verifier/reward.json"), OUTCOME_TASK,
+                     "reward.json: the JSON is broken at byte 6; it exited with 0");
 }
 
 FIBER_TEST(on_an_image_of_its_own_it_is_the_same_for_root_and_for_others)

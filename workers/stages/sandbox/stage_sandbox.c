@@ -6,6 +6,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/digest/digest.h"
+#include "schemas/limits.h"
 #include "workers/runtime/fiber.h"
 #include "workers/network/forward.h"
 #include "workers/stages/sandbox/artifacts.h"
@@ -309,6 +310,18 @@ void stage_sandbox_close(struct stage_sandbox *stage)
 
 /* ---- endings ------------------------------------------------------------------------------ */
 
+/* What happens when the sandbox is killed for it. */
+static void say_limit(struct job *job, struct blame blame, enum fault fault, enum blame_who who, const char *breach)
+{
+    static const char *const whose[] = {[BLAME_NOBODY] = "it",
+                                        [BLAME_TASK] = "set-up",
+                                        [BLAME_AGENT] = "the agent",
+                                        [BLAME_EVALUATOR] = "the evaluator"};
+    const enum limit_id id = limit_find(breach);
+    job_set_fault(job, blame.outcome, fault, "%s went over its %s limit (%s)", whose[who], breach,
+                  id < LIMIT_COUNT ? limit_get(id)->field : "limits");
+}
+
 void stage_end_failed(struct job *job, const struct stage_sandbox *stage, enum blame_who who, int code,
                       const struct fail *fail)
 {
@@ -321,7 +334,7 @@ void stage_end_failed(struct job *job, const struct stage_sandbox *stage, enum b
     if (what == BLAME_CANCEL)
         job_set_fault(job, blame.outcome, fault, "cancelled");
     else if (what == BLAME_LIMIT)
-        job_set_fault(job, blame.outcome, fault, "%s limit", sandbox_breach(stage->sandbox));
+        say_limit(job, blame, fault, who, sandbox_breach(stage->sandbox));
     else if (what == BLAME_TIME)
         job_set_fault(job, blame.outcome, fault, "%s",
                       stage->sandbox ? "the time of the stage is up"

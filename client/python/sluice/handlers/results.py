@@ -9,6 +9,7 @@ import numbers
 from typing import Any, Dict, List, Mapping, Optional, Union
 
 STATUSES = ("passed", "failed", "skipped", "error")
+DETAIL_MAX = 2000  # bytes, as handler.score has it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,6 +113,17 @@ def _test_fields(test: Union[Test, Mapping[str, Any]]) -> Dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
+def _detail(text: Optional[str]) -> Optional[str]:
+    """Why, as text; of what is longer than a message holds the end goes, which is told: it costs no reward."""
+    if not text:
+        return None
+    told = str(text).replace("\0", "\\0").encode(errors="replace")
+    if len(told) > DETAIL_MAX:
+        mark = f"... ({len(told)} bytes)".encode()
+        told = told[:DETAIL_MAX - len(mark)] + mark
+    return told.decode(errors="ignore")
+
+
 def score_fields(score: Score) -> Dict[str, Any]:
     """The fields of handler.score, but the job's id."""
     parts = [{"name": part.name, "value": number(f"part {part.name}", part.value),
@@ -119,7 +131,7 @@ def score_fields(score: Score) -> Dict[str, Any]:
     metrics = {name: number(f"metric {name}", value) for name, value in score.metrics.items()}
     return {"reward": None if score.reward is None else number("the reward", score.reward), "parts": _dump_list(parts),
             "metrics": json.dumps(metrics) if metrics else None,
-            "tests": _dump_list([_test_fields(test) for test in score.tests]), "detail": score.detail or None}
+            "tests": _dump_list([_test_fields(test) for test in score.tests]), "detail": _detail(score.detail)}
 
 
 def output_fields(result: Any) -> Dict[str, Any]:
