@@ -14,6 +14,8 @@ enum {
     QUEUE_MESSAGES = 128,
     RECONNECT_MS = 100,
     RECONNECT_LAST_MS = 2000,
+    BROKEN_LEAST =
+        3, /* handshakes broken off in a row that mean something: a broker killed in one breaks it off, too */
     KEEPALIVE_IDLE_S = 20,
     KEEPALIVE_PERIOD_S = 5,
     KEEPALIVE_COUNT = 3
@@ -183,9 +185,10 @@ void link_mend(struct sluice_client *client, int64_t now_ms)
 {
     struct link *link = &client->link;
     for (enum handshake news; (news = handshakes_next(&link->handshakes)) != HANDSHAKE_NONE;) {
+        link->broken = news == HANDSHAKE_BROKEN ? link->broken + 1 : news == HANDSHAKE_DONE ? 0 : link->broken;
         if (news == HANDSHAKE_DONE)
             link->error[0] = '\0';
-        else if (news != HANDSHAKE_LOST)
+        else if (news != HANDSHAKE_LOST && (news != HANDSHAKE_BROKEN || link->broken >= BROKEN_LEAST))
             explain(client, news);
         if (news != HANDSHAKE_DONE && news != HANDSHAKE_LOST && news != HANDSHAKE_BROKEN) {
             link->is_refused = true;

@@ -22,6 +22,7 @@ struct link {
     int bad_key;                  /* what reading the key failed with, and its sentence */
     char error[1200];             /* why there is no connection, "" if nothing is known */
     struct handshakes handshakes; /* of FRONT */
+    unsigned broken;              /* how many in a row ended without a word */
     int64_t again_ms;
     uint64_t made; /* how often FRONT was made: FEED, which was refused with it, is made as often */
 };

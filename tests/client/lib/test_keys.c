@@ -1,4 +1,6 @@
 /* A client's key: which files are taken, what the other side's lack of one looks like, and when. */
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <zmq.h>
 
@@ -119,6 +121,32 @@ static void a_key_that_names_another_broker_is_told_from_silence(void **state)
     expect_shut_out(f, "broke off the handshake: its key is another than");
 }
 
+/* It takes a connection, ends before the handshake does, and is not there any more. */
+static void a_broker_that_is_killed_in_a_handshake_is_silent_and_wants_no_key(void **state)
+{
+    struct fixture *f = *state;
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof(address);
+    char url[64];
+    const char *text;
+    int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(listening, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(listen(listening, 1), 0);
+    assert_int_equal(getsockname(listening, (struct sockaddr *)&address, &size), 0);
+    snprintf(url, sizeof(url), "tcp://127.0.0.1:%u", ntohs(address.sin_port));
+    sluice_close(&f->client);
+    f->client = sluice_connect(url);
+    sluice_set_timeout(f->client, 1);
+    assert_int_equal(sluice_status(f->client, &text), -ETIMEDOUT); /* connects */
+    int taken = accept(listening, NULL, NULL);
+    assert_true(taken >= 0);
+    close(taken);
+    close(listening);
+    sluice_set_timeout(f->client, SHORT_MS);
+    assert_int_equal(sluice_status(f->client, &text), -ETIMEDOUT);
+    assert_non_null(strstr(sluice_error(f->client), "no broker answers at"));
+}
+
 static void a_client_that_was_shut_out_comes_in_once_the_broker_is_the_right_one(void **state)
 {
     struct fixture *f = *state;
@@ -178,6 +206,7 @@ int main(void)
         CASE(without_a_key_a_broker_that_wants_one_says_so),
         CASE(with_a_key_a_broker_that_speaks_plaintext_says_so),
         CASE(a_key_that_names_another_broker_is_told_from_silence),
+        CASE(a_broker_that_is_killed_in_a_handshake_is_silent_and_wants_no_key),
         CASE(a_client_that_was_shut_out_comes_in_once_the_broker_is_the_right_one),
         CASE(files_that_are_no_key_of_a_client_are_refused_by_name),
         CASE(a_key_after_the_first_request_is_refused_and_reading_goes_on),

@@ -19,6 +19,7 @@ from ..errors import AuthRefused, BrokerSilent, SluiceError
 from .sockets import Sockets
 
 AGAIN = 0.5
+BROKEN_LEAST = 3  # handshakes broken off in a row that mean something: a broker killed in one breaks it off, too
 MISMATCH = 0x11000002  # ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH
 FILE_MAX = 4096
 HEARD = (zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL |
@@ -83,6 +84,7 @@ class Link:
         self.socket: Optional[zmq.Socket[bytes]] = None
         self.monitor: Optional[zmq.Socket[bytes]] = None
         self.error = ""                      # why there is no connection
+        self.broken = 0                      # how many handshakes in a row ended without a word
         self.again: Optional[float] = None   # when to make the socket anew
         self.made = 0                        # how often it was: FEED, which was refused with it, is made as often
 
@@ -125,8 +127,10 @@ class Link:
 
     def _hear(self, news: Mapping[str, Any]) -> None:
         event, value = news["event"], int(news["value"])
+        if event == zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL:
+            self.broken += 1
         if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
-            self.error = ""
+            self.error, self.broken = "", 0
         elif event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
             self.error = (f"the broker at {self.url} refuses the key of {self.key['name'] if self.key else ''} "
                           f"({self.key_path}): its operator removed it, or never knew it")
@@ -135,6 +139,8 @@ class Link:
                           "it with --keys")
         elif event == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL and value == MISMATCH:
             self.error = f"the broker at {self.url} wants a key: name one with key= or SLUICE_KEY"
+        elif event == zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL and self.broken < BROKEN_LEAST:
+            pass
         elif not self.error and self.key:
             self.error = (f"the broker at {self.url} broke off the handshake: its key is another than "
                           f"{self.key_path} names, or it speaks plaintext")
