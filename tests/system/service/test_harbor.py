@@ -51,8 +51,9 @@ class Harbor(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         self.root = os.path.realpath(scratch.name)
 
-    def service(self, *more):
-        service = Service(options=["--images", os.path.join(self.root, "image"), "--task-dir", self.root, *more])
+    def service(self, *more, shared=True):
+        """shared: the workers may read the folders."""
+        service = Service(options=["--images", os.path.join(self.root, "image"), *(["--task-dir", self.root] if shared else []), *more])
         service.environment.update(PYTHONPATH=os.path.join(SOURCE, "client", "python"), SLUICE_PYTHON=PYTHON, PYTHONDONTWRITEBYTECODE="1")
         return service
 
@@ -135,6 +136,17 @@ class Harbor(unittest.TestCase):
             service.environment["SLUICE_PYTHON"] = "/bin/false"
             refused = service.run("submit", os.path.join(self.root, "set"), *given, "--stream", "bad", check=False)
             self.assertIn("/bin/false cannot import sluice.importers, which this command needs: install the Python package", refused.stderr)
+
+    def test_a_small_folder_is_built_by_workers_that_cannot_see_it(self):
+        image = self.make_image()
+        files = {"instruction.md": "Write it.", "tests/test.sh": TEST_SH, "solution/solve.sh": "cat noted > word.txt\n", "environment/app/note.txt": "yes\n",
+                 "environment/Dockerfile": "FROM base:1\nCOPY app /app\nWORKDIR /app\nRUN [ ! -e Dockerfile ] && mv note.txt noted\n",
+                 "task.toml": '[environment]\nallow_internet = false\n[verifier]\nenv = { KEY = "k" }\n'}
+        folder(self.root, "inline", files)
+        with self.service("--image-name", f"base:1={image}", shared=False) as service:
+            checked = service.run("task", "check", os.path.join(self.root, "inline"), "--json")
+        row = json.loads(checked.stdout)
+        self.assertEqual((row["oracle"], row["nothing"], row["wrong"]), ([1.0, 1.0], 0.0, []))
 
     def fetch(self, packages, into, version):
         """Unpacks wheels of the registry."""
