@@ -334,6 +334,25 @@ class Refusals(Folders):
         os.mkfifo(link)
         self.assertIn("tests/out is neither a file nor a directory", self.refused())
 
+    def test_what_is_read_of_a_folder_lies_in_it_and_is_a_plain_file(self):
+        def why():
+            (found,) = import_folders([folder], HarborChoices(**MADE))
+            return found.why
+        outside = os.path.join(self.root, "outside")
+        os.mkdir(outside)
+        for name in ("instruction.md", "tests", "solution", "environment", "steps"):
+            folder = self.write(BASE)
+            path = os.path.join(folder, name)
+            if os.path.exists(path):
+                os.rename(path, path + ".own")
+            os.symlink(outside, path)
+            self.assertEqual(why(), f"one/{name} is a link out of its folder, to {outside}")
+            os.unlink(path)
+        folder = self.write(BASE)
+        os.unlink(os.path.join(folder, "instruction.md"))
+        os.mkfifo(os.path.join(folder, "instruction.md"))
+        self.assertEqual(why(), "instruction.md is no plain file")
+
     def test_paths_without_tasks(self):
         for path, why in ((os.path.join(self.root, "none"), "there is no such directory"), (self.root, "neither it nor a directory in it has a task.toml")):
             (found,) = import_folders([path])

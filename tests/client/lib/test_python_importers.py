@@ -78,7 +78,7 @@ class Questions(Rows):
             self.assertEqual((task["prompt"], task["eval"]), ("q", {"kind": "math", "answer": gold}))
 
     def test_columns_are_renamed_and_the_evaluator_is_chosen(self):
-        row = {"ask": {"text": "Which?"}, "right": "B", "level": 3}
+        row = {"ask": {"text": "Which?"}, "right": "B", "level": 3, "rated": float("nan")}
         task = self.task("question", row, columns={"ask.text": "prompt", "right": "answer"}, evaluator="choice:box", fields={"sampling.max_tokens": 64})
         self.assertEqual(task, {"task": "rows-1", "prompt": "Which?", "eval": {"kind": "choice", "answer": "B", "extract": "box"},
                                 "metadata": {"level": 3}, "sampling": {"max_tokens": 64}})
@@ -87,6 +87,7 @@ class Questions(Rows):
         for row, why in (({"question": "q"}, "no gold: answer is missing"), ({"question": "q", "answer": "####  "}, "no gold: answer is empty"),
                          ({"question": "q", "solution": "none"}, "no gold: its solution has no \\boxed{}"),
                          ({"question": "q", "answer": ["a"]}, "no gold: answer is a list, not a text or a number"),
+                         ({"question": "q", "answer": float("nan")}, "no gold: answer is nan, which stands for what is missing"),
                          ({"answer": "1"}, "prompt must be a text or a list of messages, and is missing")):
             self.assertEqual(self.refused("question", row), why)
         self.assertIn("has no column nowhere", self.refused("question", {"answer": "1"}, columns={"nowhere": "prompt"}))
@@ -438,10 +439,10 @@ class Files(Rows):
         status, said, err = self.run_main("question", path, "-o", out)
         self.assertEqual((status, said), (1, ""))
         lines = [line.replace(path, "F") for line in err.splitlines()]
-        for line, start in zip(lines, ("F:2: it is no JSON", "F:4: it is no object, but a list", "F:5: no gold", "F:6: ", "F:7: it cannot be written as JSON", "tasks written: 2; rows refused: 5")):
+        for line, start in zip(lines, ("F:2: it is no JSON", "F:4: it is no object, but a list", "F:5: no gold", "F:6: ", "tasks written: 3; rows refused: 4")):
             self.assertTrue(line.startswith(start), line)
         with open(out, encoding="utf-8") as file:
-            self.assertEqual([json.loads(line)["task"] for line in file], ["rows-1", "rows-8"])
+            self.assertEqual([json.loads(line)["task"] for line in file], ["rows-1", "rows-7", "rows-8"])
         self.assertEqual(self.run_main("question", path, "--skip-bad")[0], 0)
 
     def test_lists_gzip_and_limits(self):

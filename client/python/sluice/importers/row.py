@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any, Dict, Iterable, List, Mapping, Optional
 
 from ..task.task_rules import TASK_BYTES
@@ -39,6 +40,8 @@ def gold_of(value: Any, column: str) -> str:
     """The accepted answer as a text; numbers are written out."""
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise RowError(f"no gold: {column} is " + ("missing" if value is None else f"a {type(value).__name__}, not a text or a number"))
+    if isinstance(value, float) and not math.isfinite(value):
+        raise RowError(f"no gold: {column} is {value}, which stands for what is missing")
     text = str(value).strip()
     if not text:
         raise RowError(f"no gold: {column} is empty")
@@ -80,7 +83,8 @@ def small_columns(row: Row, but: Iterable[str] = ()) -> Dict[str, Any]:
     """Its columns that are a number, a word or a short text: what goes along as metadata."""
     left_out = set(but)
     return {name: value for name, value in row.items() if name not in left_out and isinstance(value, (str, int, float))
-            and value != "" and len(str(value).encode(errors="replace")) <= SMALL_BYTES}
+            and value != "" and len(str(value).encode(errors="replace")) <= SMALL_BYTES
+            and not (isinstance(value, float) and not math.isfinite(value))}  # such as pandas has for what is missing
 
 
 def _content(value: Any, place: str) -> str:

@@ -11,7 +11,7 @@ from .environment import INIT_S, Network, healthcheck, image_fields, limits, ref
 from .reading import instruction, read_toml
 from .schema import ROOT, Table, check, check_lists
 from .steps import check_shared, steps_fields
-from .tree import Budget, read_rules
+from .tree import Budget, check_own_links, read_rules
 from .verifier import eval_fields, solution_of
 
 RUN_S_MAX, EVAL_S_MAX, VERIFIER_S = 604800, 86400, 600
@@ -63,6 +63,7 @@ def _is_plain(value: Any) -> bool:
 
 def task_of_folder(folder: str, choices: HarborChoices, notes: Notes) -> Dict[str, Any]:
     """RowError says why there is none."""
+    check_own_links(folder)
     config = _config(folder, notes)
     environment = config.get("environment", {})
     refuse_undone(environment, folder)

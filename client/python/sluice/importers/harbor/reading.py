@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import stat
 
 from ..row import RowError
 from .schema import Table
@@ -14,7 +15,9 @@ TEXT_MAX, TOML_MAX = 1 << 20, 1 << 20
 def read_text(path: str, most: int = TEXT_MAX) -> str:
     name = os.path.basename(path)
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise RowError(f"{name} is no plain file")
             data = file.read(most + 1)
         if len(data) > most:
             raise RowError(f"{name} is larger than {most} bytes")

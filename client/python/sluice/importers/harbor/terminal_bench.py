@@ -11,7 +11,7 @@ from .choices import HarborChoices, Notes
 from .environment import Network, build_fields, image_of, seconds, users
 from .folder import EVAL_S_MAX, RUN_S_MAX
 from .reading import cut_canary, read_text
-from .tree import Budget, files_of, inline
+from .tree import Budget, check_own_links, files_of, inline
 
 AGENT_S, TEST_S = 360, 60
 KNOWN = {"instruction", "descriptions", "author_name", "author_email", "difficulty", "category", "tags", "parser_name",
@@ -106,6 +106,7 @@ def _image(folder: str, choices: HarborChoices, network: Network) -> Dict[str, A
 
 def task_of_old_folder(folder: str, choices: HarborChoices, notes: Notes) -> Dict[str, Any]:
     """RowError says why there is none."""
+    check_own_links(folder)
     about = _read_yaml(os.path.join(folder, "task.yaml"))
     for name in about:
         if name not in KNOWN:

@@ -69,6 +69,20 @@ def _check_link(root: str, path: str) -> None:
         raise RowError(f"{os.path.basename(root)}/{path} is a link out of its folder, to {os.readlink(os.path.join(root, path))}")
 
 
+READ = ("task.toml", "instruction.md", "environment", "tests", "solution", "steps", ".harborignore", "environment/Dockerfile",
+        "task.yaml", "run-tests.sh", "solution.sh", "docker-compose.yaml", "Dockerfile")
+
+
+def check_own_links(folder: str) -> None:
+    """What is read of a task's folder lies in it: a set of others' shows the model no file of who imports it."""
+    steps = os.path.join(folder, "steps")
+    names = sorted(os.listdir(steps)) if os.path.isdir(steps) else []
+    below = [f"steps/{name}{inner}" for name in names for inner in ("", "/instruction.md", "/tests", "/solution", "/workdir")]
+    for path in [*READ, *below]:
+        if os.path.islink(os.path.join(folder, path)):
+            _check_link(folder, path)
+
+
 def walk(root: str, rules: List[str], prefix: str = "") -> Tuple[List[Entry], bool]:
     """Files and links below `root` in order, and whether a rule left any out. `prefix`: root as the rules call it."""
     entries: List[Entry] = []
