@@ -109,6 +109,7 @@ class Grade(unittest.TestCase):
     def test_a_repository_as_an_agent_left_it_is_judged_by_its_tests(self):
         tasks = self.tasks(MEND)
         self.write("left/calc.py", "def add(a, b):\n    return b + a\n")
+        self.write("left/.GIT/config", "git adds no file of such a name, and all others\n")
         self.assertIn("verdict  mend: reward 1\n", self.grade("swe", "--task", tasks, "--files", "left").stdout)
         self.write("left/calc.py", "def add(a, b):\n    return 4\n")
         self.assertIn("1 failed", self.grade("swe", "--task", tasks, "--files", "left", status=1).stdout)

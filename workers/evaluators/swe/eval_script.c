@@ -39,7 +39,8 @@ void script_check(const struct task_swe *swe, struct buffer *out)
 void script_take_patch(const struct task_swe *swe, const char *path, size_t max, struct buffer *out)
 {
     enter(swe, out);
-    buffer_printf(out, "sluice_git add -A . >&2 || exit %d\n", SCRIPT_NO_PATCH);
+    /* 1: some of it cannot be added, of a name as .GIT or without rights; the agent's doing, and all else counts. */
+    buffer_printf(out, "sluice_git add -A --ignore-errors . >&2; [ $? -le 1 ] || exit %d\n", SCRIPT_NO_PATCH);
     buffer_printf(out,
                   "sluice_git diff --cached --binary --no-color --no-ext-diff --no-textconv --no-renames --full-index "
                   "--src-prefix=a/ --dst-prefix=b/ HEAD | head -c %zu >%s\n"
