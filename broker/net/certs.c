@@ -108,9 +108,9 @@ static void take_file(struct entries *entries, const struct folder *folder, enum
     struct cert who = {.role = role};
     memcpy(who.name, key.name, sizeof(who.name));
     if (key.role != role || strcmp(key.name, name) != 0)
-        skip(path, "it says another role or name than its place does");
+        skip(path, "its role or name is not that of its path");
     else if (entries->count >= CERTS_MAX)
-        skip(path, "there are as many keys as there may be");
+        skip(path, "no more keys fit");
     else if (!put(entries, key.public_text, &who))
         skip(path, "out of memory");
     key_wipe(&key);

@@ -279,7 +279,7 @@ static void take_frame(struct feed *feed, struct core *core, struct conn_limit *
     size_t len = zmq_msg_size(frame);
     if (len < 1 || bytes[0] > 1) {
         feed->out_of_step = true;
-        conn_limit_shut_down(conns, frame, "a subscriber sent what is no subscription");
+        conn_limit_shut_down(conns, frame, "a subscriber sent something that is not a subscription");
         return;
     }
     struct slice topic = slice_of(bytes + 1, len - 1);
@@ -318,7 +318,7 @@ bool feed_take(struct feed *feed, struct core *core, struct conn_limit *conns, i
     feed->removed = removed;
     if (feed->topics > FEED_TOPICS_MAX || feed->listeners.count > FEED_STREAMS_MAX) {
         ban_the_most(feed, now_ms);
-        drop_all(feed, "more topics are asked for than may be", now_ms);
+        drop_all(feed, "it subscribes to more topics than it may", now_ms);
     }
     return reads < READS_MAX;
 }

@@ -128,7 +128,7 @@ static int parse_tcp(char *text, const char *endpoint, struct lane_address *ret,
     lower(host);
     bool is_ip = ip_parse(host, &ip) && (strchr(host, ':') != NULL) == is_v6;
     if (is_ip && ip_is_unspecified(&ip))
-        return fail_set(fail, -EINVAL, "%s is no address of a host", endpoint);
+        return fail_set(fail, -EINVAL, "%s is not a host's address", endpoint);
     if (!is_ip && (is_v6 || !is_name(host)))
         return fail_set(fail, -EINVAL, "%s names neither an address nor a host", endpoint);
     ret->is_name = !is_ip;
@@ -143,7 +143,7 @@ int lane_address_parse(struct slice endpoint, struct lane_address *ret, struct f
     char text[LANE_HOST_SIZE + 1], whole[LANE_HOST_SIZE + 1];
     *ret = (struct lane_address){0};
     if (endpoint.len <= PREFIX || endpoint.len > LANE_HOST_SIZE || memchr(endpoint.data, 0, endpoint.len))
-        return fail_set(fail, -EINVAL, "it is no tcp:// or ipc:// endpoint");
+        return fail_set(fail, -EINVAL, "it is not a tcp:// or ipc:// endpoint");
     memcpy(whole, endpoint.data, endpoint.len);
     whole[endpoint.len] = '\0';
     strcpy(text, whole);
@@ -214,7 +214,7 @@ int lane_rules_check(const struct lane_rules *rules, struct fail *fail)
     while (list_next(&list, &item, &is_good))
         if (!is_good)
             return fail_set(fail, -EINVAL,
-                            "'%.100s' is no address, no range of addresses (10.0.0.0/8) and no host's "
+                            "'%.100s' is neither an address, a range of addresses (10.0.0.0/8) nor a host's "
                             "name",
                             item.text);
     return 0;

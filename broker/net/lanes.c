@@ -350,7 +350,7 @@ int lanes_open(struct lanes *lanes, struct slice worker, struct slice endpoint, 
     if (code)
         return fail_open(lanes, name, code, fail, why.text);
     if (zhashx_size(lanes->all) >= LANES_MAX)
-        return fail_open(lanes, name, -EMFILE, fail, "there are as many lanes as there may be");
+        return fail_open(lanes, name, -EMFILE, fail, "no more lanes fit");
     struct lane *lane = calloc(1, sizeof(*lane));
     if (!lane)
         return fail_open(lanes, name, -ENOMEM, fail, "out of memory");

@@ -26,7 +26,7 @@ static const struct option rows[] = {
 
 static const struct cmdline_status statuses[] = {
     {0, "it has simulated"},
-    {SIMULATE_FAILED, "a file cannot be read, or memory is out"},
+    {SIMULATE_FAILED, "a file cannot be read, or memory ran out"},
     {SIMULATE_USAGE, "the command line is wrong"},
 };
 
@@ -70,7 +70,7 @@ static void print_tasks(FILE *out)
 static int complete(struct simulate_options *ret)
 {
     if (ret->init_nodes > ret->nodes || ret->eval_nodes > ret->nodes)
-        return cmdline_wrong(&line, "--%s: there are not so many --nodes",
+        return cmdline_wrong(&line, "--%s must be at most --nodes",
                              ret->init_nodes > ret->nodes ? "init-nodes" : "eval-nodes");
     ret->init_nodes = ret->init_nodes ? ret->init_nodes : ret->nodes;
     ret->eval_nodes = ret->eval_nodes ? ret->eval_nodes : ret->nodes;

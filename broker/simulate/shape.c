@@ -139,7 +139,7 @@ int shape_parse(struct shape *shape, const char *text, struct fail *fail)
         at += len;
     }
     if (code == 0 && !named[QUANTITY_sampled])
-        code = fail_set(fail, -EINVAL, "sampled: is missing: how many tokens a call samples");
+        code = fail_set(fail, -EINVAL, "sampled is missing: say how many tokens a call samples");
     return code;
 }
 

@@ -68,7 +68,7 @@ static int read_line(struct recorded *recorded, const json_t *line, struct fail 
     const json_t *traces = json_object_get(line, "traces");
     double model_s = 0;
     if (!outcome || !group || !json_is_array(traces))
-        return fail_set(fail, -EINVAL, "is no trajectory: it lacks %s",
+        return fail_set(fail, -EINVAL, "is not a trajectory: it lacks %s",
                         !outcome ? "outcome"
                         : !group ? "group"
                                  : "traces");
@@ -97,7 +97,7 @@ static int add_line(struct shape *shape, uint64_t number, const char *text, stru
     json_error_t error;
     json_t *line = json_loads(text, 0, &error);
     if (!line)
-        return fail_set(fail, -EINVAL, "is no JSON: %s", error.text);
+        return fail_set(fail, -EINVAL, "is not JSON: %s", error.text);
     struct recorded *more = realloc(shape->recorded, (shape->recorded_count + 1) * sizeof(*more));
     if (!more) {
         json_decref(line);

@@ -114,7 +114,7 @@ static bool add_key(const char *dir, enum key_role role, const char *name, char 
     if (!read_broker(dir, &broker) || !cert_path(cert, dir, role, name) || !own_path(own, dir, name))
         return false;
     if (access(own, F_OK) == 0) {
-        cli_say("%s is there already: a name has one key", own);
+        cli_say("%s exists already: a name has one key", own);
         return false;
     }
     memcpy(key.name, name, strlen(name) + 1);
@@ -133,9 +133,9 @@ static int run_add(const char *dir, char **words)
     enum key_role role;
     char own[PATH_SIZE];
     if (!key_role_parse(words[0], &role) || role == ROLE_BROKER)
-        return cli_usage(&command_keys, "'%s' is none of trainer, worker, admin", words[0]);
+        return cli_usage(&command_keys, "'%s' is not one of trainer, worker, admin", words[0]);
     if (!key_name_is_valid(words[1]) || strcmp(words[1], "broker") == 0)
-        return cli_usage(&command_keys, "'%s' is no name: 1 to 64 of A-Z a-z 0-9 . _ -", words[1]);
+        return cli_usage(&command_keys, "'%s' is not a name: 1 to 64 of A-Z a-z 0-9 . _ -", words[1]);
     if (!add_key(dir, role, words[1], own))
         return EXITS_FAILED;
     printf("made %s: hand it to %s, who is now known as %s\n", own, words[1], words[0]);
@@ -170,7 +170,7 @@ static void list_one(const char *folder, const char *file, enum key_role role, b
     if (key_read(path, &key, &fail))
         cli_say("%s", fail.text);
     else if (key.role != role || strncmp(key.name, file, strlen(file) - 4) != 0)
-        cli_say("%s: it says another role or name than its place does; the broker does not go by it", path);
+        cli_say("%s: its role or name is not that of its path; the broker does not go by it", path);
     else if (json) {
         printf("{\"role\": \"%s\", \"name\": \"%s\", \"key\": ", key_role_name(role), key.name);
         json_text(stdout, key.public_text);
@@ -211,7 +211,7 @@ static int run_remove(const char *dir, char **words)
     bool found = false;
     char path[PATH_SIZE];
     if (!key_name_is_valid(words[0]) || strcmp(words[0], "broker") == 0)
-        return cli_usage(&command_keys, "'%s' is nobody's name", words[0]);
+        return cli_usage(&command_keys, "'%s' is not a name", words[0]);
     for (int role = 0; role < ROLES; role++) {
         if (!cert_path(path, dir, (enum key_role)role, words[0]))
             return EXITS_FAILED;
@@ -260,10 +260,10 @@ static int run_keys(const struct invocation *in)
         if (!dir)
             return cli_usage(in->command, "--dir DIR is missing");
         if (options->json && verbs[i].run != run_list)
-            return cli_usage(in->command, "--json is for keys list");
+            return cli_usage(in->command, "--json goes with keys list");
         return options->json ? list_keys(dir, true) : verbs[i].run(dir, in->arguments + 1);
     }
-    return cli_usage(in->command, "'%s' is none of init, add, list, remove", in->arguments[0]);
+    return cli_usage(in->command, "'%s' is not one of init, add, list, remove", in->arguments[0]);
 }
 
 static const struct option options[] = {

@@ -30,7 +30,7 @@ static int refuse_command(const char *word)
     for (size_t i = 0; i < ROWS(commands); i++)
         nearest_offer_str(&nearest, commands[i]->line.command);
     if (word[0] == '-')
-        cli_say("'%s' is no command: options come after it (see sluice --help)", word);
+        cli_say("'%s' is not a command: options come after the command (see sluice --help)", word);
     else
         cli_say("there is no command '%s'%s (see sluice --help)", word, nearest_text(&nearest, "", hint));
     return EXITS_USAGE;

@@ -49,7 +49,7 @@ static bool take_line(struct tasks_file *tasks, struct slice text, size_t line, 
     struct refusal no = {0};
     struct task *task = NULL;
     if (text.len > TASK_LINE_BYTES_MAX)
-        refuse(&no, REFUSAL_TOO_LARGE, "", "the line is %zu bytes, at most %d", text.len, TASK_LINE_BYTES_MAX);
+        refuse(&no, REFUSAL_TOO_LARGE, "", "the line is %zu bytes; the maximum is %d", text.len, TASK_LINE_BYTES_MAX);
     else
         task = task_parse(text, &no);
     if (!task) {

@@ -30,9 +30,8 @@ static void take_key(struct link *link, const char *path)
     link->bad_key = key_read_own(path, &link->key, &fail);
     if (link->bad_key == 0 && link->key.role != ROLE_TRAINER && link->key.role != ROLE_ADMIN)
         link->bad_key = fail_set(&fail, -EINVAL,
-                                 "%s is %s's key, who is %s: a trainer's or an "
-                                 "admin's is wanted",
-                                 path, link->key.name, key_role_name(link->key.role));
+                                 "%s is the key of %s, whose role is %s: name a trainer's or an admin's key", path,
+                                 link->key.name, key_role_name(link->key.role));
     snprintf(link->key_path, sizeof(link->key_path), "%s", path);
     if (link->bad_key)
         snprintf(link->error, sizeof(link->error), "%s", fail.text);
@@ -105,7 +104,7 @@ static bool set_limits(void *socket)
 void *link_socket(struct sluice_client *client, int type, const char *url)
 {
     if (!client->feed_url[0]) {
-        client_fail(client, -EINVAL, "'%s' is no broker: say tcp://HOST:PORT or ipc:///DIRECTORY/front",
+        client_fail(client, -EINVAL, "'%s' is not a broker's URL: say tcp://HOST:PORT or ipc:///DIRECTORY/front",
                     client->front_url);
         errno = EINVAL;
         return NULL;
@@ -174,7 +173,7 @@ static void explain(struct sluice_client *client, enum handshake news)
         snprintf(error, size, "the broker at %s wants a key: name one with --key or SLUICE_KEY", url);
     else if (!error[0] && has_key)
         snprintf(error, size,
-                 "the broker at %s broke off the handshake: its key is another than "
+                 "the broker at %s broke off the handshake: its key is not the one that "
                  "%.300s names, or it speaks plaintext",
                  url, link->key_path);
     else if (!error[0])

@@ -78,9 +78,9 @@ static const char *take_host(struct slice *left, struct slice *ret_host)
     if (!skip(left, "]"))
         return "the '[' of its host is not closed";
     if (ret_host->len >= sizeof(text))
-        return "what is in brackets is no IPv6 address";
+        return "what is in brackets is not an IPv6 address";
     copy(text, *ret_host);
-    return inet_pton(AF_INET6, text, &address) == 1 ? NULL : "what is in brackets is no IPv6 address";
+    return inet_pton(AF_INET6, text, &address) == 1 ? NULL : "what is in brackets is not an IPv6 address";
 }
 
 static bool is_name(struct slice host)
@@ -119,8 +119,8 @@ static const char *check_host(struct slice host)
     if (memchr(host.data, ':', host.len))
         return NULL; /* in brackets: an IPv6 address, and shown to be one */
     if (!is_name(host))
-        return "its host has a character that no host has";
-    return is_address(host) ? NULL : "its host is a number and no IPv4 address";
+        return "its host has a character that is not allowed in one";
+    return is_address(host) ? NULL : "its host is a number and not an IPv4 address";
 }
 
 static const char *take_port(struct slice *left, uint16_t *ret)
@@ -129,11 +129,11 @@ static const char *take_port(struct slice *left, uint16_t *ret)
     if (left->len == 0)
         return NULL;
     if (!skip(left, ":"))
-        return "behind its host is neither a port nor a path";
+        return "what follows its host is neither a port nor a path";
     for (size_t i = 0; i < left->len && port <= UINT16_MAX; i++)
         port = is_digit(left->data[i]) ? port * 10 + (left->data[i] - '0') : UINT16_MAX + 1UL;
     if (port == 0 || port > UINT16_MAX || left->data[0] == '0')
-        return "its port is none of 1 to 65535";
+        return "its port is not from 1 to 65535";
     *ret = (uint16_t)port;
     return NULL;
 }
@@ -153,7 +153,7 @@ static const char *read_authority(struct slice left, struct url *url, struct sli
     } else {
         skip(&left, "@");
         if (memchr(left.data, '@', left.len) || !credentials_are_valid(user))
-            return "what is before its '@' is no user[:password]: characters such as @ / ? # % are "
+            return "what is before its '@' is not user[:password]: characters such as @ / ? # % are "
                    "written %40 %2F "
                    "%3F %23 %25 there";
         copy(url->credentials, user);
@@ -182,11 +182,10 @@ static bool names_endpoint(struct slice path)
 static const char *check_path(struct slice path, struct slice behind)
 {
     if (behind.len)
-        return behind.data[0] == '?' ? "it has a query: paths are put behind a base URL, so that "
-                                       "none can have its place"
-                                     : "it has a fragment, which no server gets";
+        return behind.data[0] == '?' ? "it has a query: a base URL has none, as paths are appended to it"
+                                     : "it has a fragment, which is never sent to a server";
     if (memchr(path.data, '@', path.len))
-        return "an '@' is behind its host: in a user or password a '/' is written %2F, and in a "
+        return "an '@' follows its host: in a user or password a '/' is written %2F, and in a "
                "path an '@' is %40";
     return is_made_of(path, "!$&'()*+,;=:/") ? NULL : "its path has a character that is not allowed in one";
 }

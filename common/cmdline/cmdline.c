@@ -88,7 +88,7 @@ static int take_all(struct reading *reading)
             values->help = true;
             reading->at++;
         } else if (!only_arguments && word[0] == '-' && isalpha((unsigned char)word[1])) {
-            return fail_set(reading->fail, -EINVAL, "there is no option %.100s: they begin with --", word);
+            return fail_set(reading->fail, -EINVAL, "there is no option %.100s: options begin with --", word);
         } else {
             values->arguments[values->argument_count++] = *reading->at++;
         }

@@ -64,11 +64,11 @@ static const char *take_line(struct key *key, bool *has_role, const char *word, 
         if (*has_role)
             return "says its role twice";
         *has_role = true;
-        return key_role_parse(value, &key->role) ? NULL : "is no role: trainer, worker, admin or broker";
+        return key_role_parse(value, &key->role) ? NULL : "is not a role: trainer, worker, admin or broker";
     }
     if (strcmp(word, "name") == 0) {
         if (!key_name_is_valid(value))
-            return "is no name: 1 to 64 of A-Z a-z 0-9 . _ -";
+            return "is not a name: 1 to 64 of A-Z a-z 0-9 . _ -";
         memcpy(key->name, value, strlen(value) + 1);
         return NULL;
     }
@@ -76,7 +76,7 @@ static const char *take_line(struct key *key, bool *has_role, const char *word, 
         if (strcmp(word, key_words[i].name) != 0)
             continue;
         if (!is_key_text(value))
-            return "is no key: 40 characters of Z85";
+            return "is not a key: 40 characters of Z85";
         memcpy((char *)key + key_words[i].offset, value, KEY_TEXT_SIZE);
         return NULL;
     }
@@ -103,7 +103,7 @@ static int parse(const char *path, char *text, struct key *ret, struct fail *fai
             return fail_set(fail, -EINVAL, "%s: line %u %s", path, number, wrong);
     }
     if (!has_role || !ret->name[0] || !ret->public_text[0])
-        return fail_set(fail, -EINVAL, "%s: it lacks its line `%s`", path,
+        return fail_set(fail, -EINVAL, "%s: the line `%s` is missing", path,
                         !has_role       ? "role"
                         : !ret->name[0] ? "name"
                                         : "public");
@@ -117,13 +117,13 @@ static int load(const char *path, char *text, struct stat *info, struct fail *fa
     if (fd < 0 || fstat(fd, info) != 0)
         return fail_set(fail, -errno, "cannot read %s: %s", path, strerror(errno));
     if (!S_ISREG(info->st_mode) || info->st_size > KEY_FILE_MAX)
-        return fail_set(fail, -EINVAL, "%s: it is no key file", path);
+        return fail_set(fail, -EINVAL, "%s: it is not a key file", path);
     ssize_t len = read(fd, text, KEY_FILE_MAX);
     if (len < 0)
         return fail_set(fail, -errno, "cannot read %s: %s", path, strerror(errno));
     text[len] = '\0';
     if (strlen(text) != (size_t)len)
-        return fail_set(fail, -EINVAL, "%s: it is no text", path);
+        return fail_set(fail, -EINVAL, "%s: it is not text", path);
     return 0;
 }
 
@@ -150,9 +150,7 @@ int key_read_own(const char *path, struct key *ret, struct fail *fail)
     if (code)
         return code;
     if (!ret->secret_text[0])
-        return fail_set(fail, -EINVAL,
-                        "%s: it is a certificate, for the broker to keep: the file with the secret "
-                        "is wanted",
+        return fail_set(fail, -EINVAL, "%s: it is a certificate, for the broker to keep: name the file with the secret",
                         path);
     if (!ret->broker_text[0]) {
         key_wipe(ret);
@@ -185,7 +183,7 @@ int key_write(const char *path, const struct key *key, struct fail *fail)
     int code = good ? 0 : -errno;
     unlink(other);
     if (code == -EEXIST)
-        return fail_set(fail, code, "%s is there already", path);
+        return fail_set(fail, code, "%s exists already", path);
     return code ? fail_set(fail, code, "cannot write %s: %s", path, strerror(-code)) : 0;
 }
 

@@ -36,7 +36,7 @@ bool key_name_is_valid(const char *name);
 
 /*
  * -ENOENT and the like; -EACCES: it holds a secret and others than its owner may read or change it;
- * -EINVAL: it is no key file. The sentence names the file and the line.
+ * -EINVAL: it is not a key file. The sentence names the file and the line.
  */
 int key_read(const char *path, struct key *ret, struct fail *fail);
 /* The same, and -EINVAL if it is a certificate, or names no broker. */

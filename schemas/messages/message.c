@@ -179,11 +179,11 @@ static bool check_value(const struct message *message, const struct field *field
     const char *unit = field->type == FIELD_UINT ? "" : field->type == FIELD_JOBS ? " jobs" : " bytes";
     uint64_t n = measure(field, value);
     if (n < field->min)
-        return refuse(no, REFUSAL_TOO_SMALL, field->name, "%s: %s is %llu%s, at least %llu", message->wire, field->name,
-                      (unsigned long long)n, unit, (unsigned long long)field->min);
+        return refuse(no, REFUSAL_TOO_SMALL, field->name, "%s: %s is %llu%s; the minimum is %llu", message->wire,
+                      field->name, (unsigned long long)n, unit, (unsigned long long)field->min);
     if (field->type != FIELD_REAL && field->type != FIELD_BOOL && n > field->max)
-        return refuse(no, REFUSAL_TOO_LARGE, field->name, "%s: %s is %llu%s, at most %llu", message->wire, field->name,
-                      (unsigned long long)n, unit, (unsigned long long)field->max);
+        return refuse(no, REFUSAL_TOO_LARGE, field->name, "%s: %s is %llu%s; the maximum is %llu", message->wire,
+                      field->name, (unsigned long long)n, unit, (unsigned long long)field->max);
     if (field->type == FIELD_STR && !utf8_is_valid(*(const struct slice *)value))
         return refuse(no, REFUSAL_NOT_UTF8, field->name, "%s: %s is not UTF-8 text", message->wire, field->name);
     if (field->type == FIELD_REAL && !isfinite(*(const double *)value))

@@ -40,7 +40,7 @@ static bool read_tool(const struct task_place *place, const json_t *value, void 
     static const struct task_row tool_row = {.type = TASK_HANDLER_NAME, .min = 1, .max = HANDLER_NAME_MAX};
     struct task_place name = *place;
     if (json_is_string(value) && has_tool(place->base, json_string_value(value)))
-        return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s is there already", place->shown);
+        return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s is given twice", place->shown);
     name.row = &tool_row;
     name.base = into;
     return task_read_value(&name, value);
@@ -153,7 +153,7 @@ bool task_settle_agent(struct task *task, struct refusal *no)
     bool is_replay = strcmp(task->agent_kind, "replay") == 0;
     if (is_replay && !task->script)
         return refuse(no, REFUSAL_MISSING_FIELD, "agent.script",
-                      "agent.script is missing, or agent.recorded in its place; agent.kind replay "
+                      "agent.script is missing; give it or agent.recorded: agent.kind replay "
                       "requires it");
     if (!is_replay && task->script)
         return refuse(no, REFUSAL_BAD_TASK, "agent.script",

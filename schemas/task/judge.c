@@ -59,7 +59,7 @@ static bool check_criterion(const struct task_place *place, const struct task_ju
     if (criterion->min > criterion->max)
         return refuse(no, REFUSAL_BAD_TASK, field, "%s must be above min", field);
     if (criterion->choice_count > 0 && criterion->min < criterion->max)
-        return refuse(no, REFUSAL_AMBIGUOUS, place->shown, "%s has choices, or min and max, and not both",
+        return refuse(no, REFUSAL_AMBIGUOUS, place->shown, "%s must have either choices or min and max, not both",
                       place->shown);
     return true;
 }
@@ -88,11 +88,12 @@ static bool check_what(const struct task_judge *judge, struct refusal *no)
                       "only one of eval.judge.criteria and eval.judge.reference may be given");
     if (!judge->reference && judge->criterion_count == 0)
         return refuse(no, REFUSAL_MISSING_FIELD, "eval.judge.criteria",
-                      "eval.judge.criteria is missing, or eval.judge.reference in its place");
+                      "eval.judge.criteria is missing: give it or eval.judge.reference");
     for (size_t i = 0; i < judge->criterion_count; i++)
         sum += judge->criteria[i].weight;
     return judge->reference || sum > 0 ||
-           refuse(no, REFUSAL_BAD_TASK, "eval.judge.criteria", "eval.judge.criteria must have one of a weight above 0");
+           refuse(no, REFUSAL_BAD_TASK, "eval.judge.criteria",
+                  "eval.judge.criteria must have one with a weight above 0");
 }
 
 static bool check_view(const struct task_judge *judge, struct refusal *no)
@@ -126,9 +127,9 @@ bool task_check_judge(const struct task *task, struct refusal *no)
     if (!check_what(judge, no) || !check_view(judge, no) || !check_prompt(judge, no))
         return false;
     if (judge->samples > 1 && judge->temperature <= 0)
-        return refuse(
-            no, REFUSAL_BAD_TASK, "eval.judge.temperature",
-            "eval.judge.temperature must be above 0 where eval.judge.samples is above 1: else each is the same");
+        return refuse(no, REFUSAL_BAD_TASK, "eval.judge.temperature",
+                      "eval.judge.temperature must be above 0 where eval.judge.samples is above 1: else all replies "
+                      "are the same");
     return !task_needs_engine(task) || strcmp(task->policy, judge->policy) != 0 || strcmp(judge->self, "allow") == 0 ||
            refuse(no, REFUSAL_BAD_TASK, "eval.judge.policy",
                   "eval.judge.policy is the task's own policy, %.64s, which would judge itself: name another, or say "

@@ -147,7 +147,7 @@ static bool read_file(const struct task_place *place, const json_t *value, void 
         return !json_object_get(value, "mode") ||
                refuse(no, REFUSAL_AMBIGUOUS, field, "%s goes with text and base64: a source has its own modes", field);
     if (!file->content)
-        return refuse(no, REFUSAL_MISSING_FIELD, field, "%s is missing, or base64 or source in its place", field);
+        return refuse(no, REFUSAL_MISSING_FIELD, field, "%s is missing: give one of text, base64 and source", field);
     return path_names_a_file(file->path) ||
            refuse(no, REFUSAL_BAD_TASK, field, "%s must name a file, without \"..\"", field);
 }
@@ -290,8 +290,9 @@ static bool read_grant(const struct task_place *place, const json_t *value, cons
     if (!json_is_string(value))
         return place_wrong_type(place, "a string");
     if (!task_grant_is_valid(json_string_value(value)))
-        return refuse(place->no, REFUSAL_BAD_NAME, place->shown, "%s must be 1 to %d of a-z, 0-9 and -, a letter first",
-                      place->shown, TASK_GRANT_SIZE - 1);
+        return refuse(place->no, REFUSAL_BAD_NAME, place->shown,
+                      "%s must be 1 to %d characters of a-z, 0-9 and -, beginning with a letter", place->shown,
+                      TASK_GRANT_SIZE - 1);
     return place_set_text(place, ret, json_string_value(value));
 }
 
@@ -366,5 +367,5 @@ bool task_read_statuses(const struct task_place *place, const json_t *value)
     }
     task->eval_status_count = json_array_size(value);
     return has_zero || refuse(place->no, REFUSAL_BAD_TASK, place->shown,
-                              "%s must have 0: no other status is a reward of 1", place->shown);
+                              "%s must have 0: no other status gives a reward of 1", place->shown);
 }

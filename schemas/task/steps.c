@@ -39,7 +39,7 @@ static bool add_least(const struct task_place *place, const char *name, const js
         return place_wrong_type(place, "a number, or an object of names and numbers");
     if (len == 0 || len > TASK_REWARD_NAME_MAX)
         return refuse(place->no, len ? REFUSAL_TOO_LARGE : REFUSAL_TOO_SMALL, place->shown,
-                      "%s has a name of %zu bytes, 1 to %d are possible", place->shown, len, TASK_REWARD_NAME_MAX);
+                      "%s has a name of %zu bytes; a name has 1 to %d", place->shown, len, TASK_REWARD_NAME_MAX);
     memcpy(least->name, name, len + 1);
     least->value = json_number_value(value);
     list->count++;
@@ -71,10 +71,10 @@ static bool check_alone(const struct task *task, struct refusal *no)
                       "only one of prompt, messages and steps may be given: each step has a prompt of its own");
     if (task->solution_answer || task->solution_command_count || task->solution_file_count || task->solution_env.count)
         return refuse(no, REFUSAL_AMBIGUOUS, "solution",
-                      "solution goes without steps: each step has its own, as steps[].solution");
+                      "solution does not go with steps: each step has its own, steps[].solution");
     return strcmp(task->agent_kind, "replay") != 0 ||
            refuse(no, REFUSAL_BAD_TASK, "agent.kind",
-                  "agent.kind replay goes without steps: nothing says which of its calls are of which step");
+                  "agent.kind replay does not go with steps: nothing says which step a call belongs to");
 }
 
 /* It must be one that can judge where the agent works. */

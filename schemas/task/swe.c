@@ -53,7 +53,7 @@ static bool keep_expected(const struct task_place *place, const char *name, cons
         return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s: a status must be one of %s", place->shown,
                       statuses);
     if (strlen(name) > TEST_NAME_MAX)
-        return refuse(place->no, REFUSAL_TOO_LARGE, place->shown, "%s has a name of %zu bytes, at most %d",
+        return refuse(place->no, REFUSAL_TOO_LARGE, place->shown, "%s has a name of %zu bytes; the maximum is %d",
                       place->shown, strlen(name), TEST_NAME_MAX);
     *ret = arena_printf(place->arena, "%s\t%s", name, json_string_value(value));
     return *ret || place_out_of_memory(place);

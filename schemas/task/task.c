@@ -33,7 +33,7 @@ static bool check_messages(const struct task *task, struct refusal *no)
 {
     if (task->message_count == 0)
         return task->step_count > 0 || samples_nothing(task) ||
-               refuse(no, REFUSAL_MISSING_FIELD, "prompt", "prompt is missing, or messages or steps in its place");
+               refuse(no, REFUSAL_MISSING_FIELD, "prompt", "prompt is missing: give one of prompt, messages and steps");
     if (strcmp(task->messages[task->message_count - 1].role, "user") != 0)
         return refuse(no, REFUSAL_BAD_TASK, "messages", "the last of messages must be the user's");
     return true;
@@ -74,8 +74,7 @@ static bool check_solution(const struct task *task, struct refusal *no)
 {
     return strcmp(task->agent_kind, "oracle") != 0 || strcmp(task->kind, "noop") == 0 || task_has_solution(task) ||
            refuse(no, REFUSAL_MISSING_FIELD, "solution",
-                  "solution is missing; agent.kind oracle does what it says, or says eval.answer of math, choice and "
-                  "exact");
+                  "solution is missing; agent.kind oracle requires it, unless eval.kind is math, choice or exact");
 }
 
 /* ---- the whole ------------------------------------------------------------------------- */
@@ -140,7 +139,7 @@ static json_t *load_uncommon(struct slice json, struct refusal *no)
 static json_t *load(struct slice json, struct refusal *no)
 {
     if (json.len > TASK_BYTES_MAX) {
-        refuse(no, REFUSAL_TOO_LARGE, "", "a task is %zu bytes, at most %d", json.len, TASK_BYTES_MAX);
+        refuse(no, REFUSAL_TOO_LARGE, "", "a task is %zu bytes; the maximum is %d", json.len, TASK_BYTES_MAX);
         return NULL;
     }
     json_t *loaded;

@@ -349,7 +349,7 @@ bool task_judge_reads(const struct task *task, const char *view);
 /* Whether it is answered by a number from min to max. */
 bool task_criterion_is_number(const struct task_criterion *criterion);
 
-/* 1 to HANDLER_NAME_MAX of letters, digits, '_', '.' and '-', a letter first. */
+/* 1 to HANDLER_NAME_MAX of letters, digits, '_', '.' and '-', beginning with a letter. */
 bool handler_name_is_valid(struct slice name);
 
 /* What a handler can be to a task (docs/handlers.md). */
@@ -390,7 +390,7 @@ bool task_has_solution(const struct task *task);
 /* Whether its shaping asks how long a rollout was. */
 bool task_is_shaped(const struct task *task);
 
-/* 1 to 32 of a-z, 0-9 and -, a letter first: it is part of a path and of a variable's name. */
+/* 1 to 32 of a-z, 0-9 and -, beginning with a letter: it is part of a path and of a variable's name. */
 bool task_grant_is_valid(const char *name);
 
 /* Whether it has a ".." among its names. */

@@ -26,8 +26,9 @@ bool place_check_bounds(const struct task_place *place, double value, const char
     bool small = value < place->row->min;
     if (!small && value <= place->row->max)
         return true;
-    return refuse(place->no, small ? REFUSAL_TOO_SMALL : REFUSAL_TOO_LARGE, place->shown, "%s is %.15g%s, at %s %.15g",
-                  place->shown, value, unit, small ? "least" : "most", small ? place->row->min : place->row->max);
+    return refuse(place->no, small ? REFUSAL_TOO_SMALL : REFUSAL_TOO_LARGE, place->shown,
+                  "%s is %.15g%s; the %s is %.15g", place->shown, value, unit, small ? "minimum" : "maximum",
+                  small ? place->row->min : place->row->max);
 }
 
 /* ---- texts ----------------------------------------------------------------------- */
@@ -151,7 +152,7 @@ static bool read_handler_name(const struct task_place *place, const json_t *valu
         return false;
     if (!handler_name_is_valid(slice_from_str(text)))
         return refuse(place->no, REFUSAL_BAD_NAME, place->shown,
-                      "%s must be letters, digits, '_', '.' and '-', a letter first", place->shown);
+                      "%s must be letters, digits, '_', '.' and '-', beginning with a letter", place->shown);
     return place_set_text(place, place_member(place), text);
 }
 

@@ -32,7 +32,7 @@ static bool check_member(const struct task_place *place, const char *name, const
         if (strcmp(name, texts[i]) == 0)
             return json_is_string(value) || wrong_type(place, name, "a string");
     return refuse(place->no, REFUSAL_UNKNOWN_FIELD, place->shown,
-                  "%s has only inputs, outputs, fn_name, asserts and entry_point", place->shown);
+                  "%s may have only inputs, outputs, fn_name, asserts and entry_point", place->shown);
 }
 
 /* Which of the forms it is, and that it is whole. */
@@ -42,8 +42,8 @@ static bool check_form(const struct task_place *place, const json_t *value)
     const json_t *asserts = json_object_get(value, "asserts"), *call = json_object_get(value, "fn_name");
     const size_t count = json_array_size(asserts ? asserts : inputs);
     if (asserts && (inputs || outputs || call))
-        return refuse(place->no, REFUSAL_AMBIGUOUS, place->shown, "%s has asserts, or inputs and outputs, and not both",
-                      place->shown);
+        return refuse(place->no, REFUSAL_AMBIGUOUS, place->shown,
+                      "%s must have either asserts or inputs and outputs, not both", place->shown);
     if (!asserts && (!inputs || !outputs))
         return refuse(place->no, REFUSAL_MISSING_FIELD, place->shown, "%s must have inputs and outputs, or asserts",
                       place->shown);

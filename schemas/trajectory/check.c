@@ -178,7 +178,7 @@ static bool check_sandbox(const struct spot *whole, const struct record_sandbox 
         if (!check_texts(&at, MAP_record_breach, &sandbox->breaches[i]))
             return false;
         if (limit_find(sandbox->breaches[i].limit) == LIMIT_COUNT)
-            return refuse_at(&at, "limit", REFUSAL_WRONG_TYPE, "is no limit that is known here");
+            return refuse_at(&at, "limit", REFUSAL_WRONG_TYPE, "is not a known limit");
     }
     return true;
 }
@@ -193,14 +193,14 @@ static bool check_tamper(const struct spot *whole, const struct record_tamper *t
 #undef TAMPER_PATH
         NULL};
     if (tamper->count < tamper->file_count)
-        return refuse_at(whole, "tamper.count", REFUSAL_TOO_SMALL, "is less than there are files");
+        return refuse_at(whole, "tamper.count", REFUSAL_TOO_SMALL, "is less than the number of files");
     for (size_t i = 0; i < tamper->file_count; i++) {
         struct spot at = {.no = whole->no};
         snprintf(at.path, sizeof(at.path), "tamper.files[%zu].", i);
         if (!check_texts(&at, MAP_record_touched, &tamper->files[i]))
             return false;
         if (!is_one_of(tamper->files[i].what, words))
-            return refuse_at(&at, "what", REFUSAL_WRONG_TYPE, "is no kind of file that is known here");
+            return refuse_at(&at, "what", REFUSAL_WRONG_TYPE, "is not a known kind of file");
     }
     return true;
 }

@@ -49,7 +49,7 @@ static bool check_name(const struct spot *spot, const struct record_trace *trace
         if (strcmp(trace->columns[k].name, column->name) == 0)
             return refuse_at(spot, "name", REFUSAL_DUPLICATE_FIELD, "is given twice");
     if (!memchr(column->type, '\0', sizeof(column->type)) || record_type_size(column->type) == 0)
-        return refuse_at(spot, "type", REFUSAL_WRONG_TYPE, "is no type of numbers that is known here");
+        return refuse_at(spot, "type", REFUSAL_WRONG_TYPE, "is not a known type of numbers");
     return true;
 }
 
@@ -89,7 +89,7 @@ static bool check_shape(const struct spot *spot, const struct record_trace *trac
     if (column->offset > trace->token_count || column->rows > trace->token_count - column->offset)
         return refuse_at(spot, "rows", REFUSAL_TOO_LARGE, "go beyond the trace's tokens");
     if (!take_element_size(column, &size))
-        return refuse_at(spot, "shape", REFUSAL_WRONG_TYPE, "is no shape that a row can have");
+        return refuse_at(spot, "shape", REFUSAL_WRONG_TYPE, "is not a shape that a row can have");
     if (!take_count(spot, column, &count))
         return false;
     return (count <= RECORD_COLUMN_BYTES_MAX / size && count * size == column->values.bytes) ||

@@ -133,5 +133,5 @@ bool record_encode(const struct record *record, struct buffer *out, struct refus
     out->len = start;
     if (!encoded)
         return refuse(no, REFUSAL_TOO_LARGE, "", "trajectory record: out of memory");
-    return refuse(no, REFUSAL_TOO_LARGE, "", "trajectory record: %zu bytes, at most %d", len, RECORD_BYTES_MAX);
+    return refuse(no, REFUSAL_TOO_LARGE, "", "trajectory record: %zu bytes; the maximum is %d", len, RECORD_BYTES_MAX);
 }

@@ -102,7 +102,7 @@ static bool check_tests(const struct verdict_tests *tests, struct refusal *no)
     }
     for (unsigned i = 0; i < TEST_STATUS_COUNT; i++)
         if (told[i] < listed[i])
-            return refuse(no, REFUSAL_TOO_SMALL, keys[i], "verdict: %s is less than there are in the list", keys[i]);
+            return refuse(no, REFUSAL_TOO_SMALL, keys[i], "verdict: %s is less than the list has", keys[i]);
     return true;
 }
 

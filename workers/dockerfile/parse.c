@@ -288,7 +288,7 @@ static int check_name(const struct parse *parse, const struct dockerfile_instruc
     }
     if (strcmp(one->name, "ONBUILD") == 0)
         return dockerfile_refuse(parse->fail, one->line,
-                                 "ONBUILD is not done here: write what it says after the FROM that it is for");
+                                 "ONBUILD is not supported: write what it says after the FROM that it is for");
     return dockerfile_refuse(parse->fail, one->line, "there is no instruction %.40s%s", one->name,
                              nearest_text(&nearest, "", hint));
 }

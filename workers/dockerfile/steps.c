@@ -126,7 +126,7 @@ static int refuse_flag(const struct step_reading *reading, const struct dockerfi
 {
     if (strcmp(one->name, "RUN") == 0)
         return dockerfile_refuse(reading->fail, one->line,
-                                 "RUN %.60s is not done here: caches, secrets and mounts of BuildKit are not there; "
+                                 "RUN %.60s is not supported: caches, secrets and mounts of BuildKit are not there; "
                                  "a network is by build.network",
                                  flag);
     return dockerfile_refuse(reading->fail, one->line, "%s has no %.60s here", one->name, flag);

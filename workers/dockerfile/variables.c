@@ -77,7 +77,7 @@ static int set_variable(struct fail *fail, const struct dockerfile_instruction *
     if (code == -E2BIG)
         return dockerfile_refuse(fail, one->line, "%s: more than %d variables or %d bytes of them", one->name,
                                  IMAGE_VARIABLES_MAX, IMAGE_VARIABLES_BYTES_MAX);
-    return code < 0 ? dockerfile_refuse(fail, one->line, "%s: %.100s is no name of a variable", one->name, name) : 0;
+    return code < 0 ? dockerfile_refuse(fail, one->line, "%s: %.100s is not a variable's name", one->name, name) : 0;
 }
 
 static const char *find_given(const struct task_variables *args, const char *name)

@@ -71,7 +71,7 @@ static int expand_braced(const struct expansion *expansion, const char *text, si
     const char form = rest[is_colon];
     const size_t skipped = name_len + is_colon + 1;
     if (skipped > len || (form != '-' && form != '+'))
-        return fail_set(fail, -EINVAL, "${%.*s} is none of ${NAME}, ${NAME:-word}, ${NAME:+word}", (int)len, text);
+        return fail_set(fail, -EINVAL, "${%.*s} is not one of ${NAME}, ${NAME:-word}, ${NAME:+word}", (int)len, text);
     const bool is_given = value && (*value || !is_colon);
     if (form == '-' && is_given)
         buffer_append_str(out, value);

@@ -28,7 +28,7 @@ int evaluator_file_open(struct sandbox *sandbox, const char *path, off_t *ret_si
     if (code < 0)
         return code;
     if (!S_ISREG(it.st_mode))
-        return fail_set(fail, -EINVAL, "it is no plain file");
+        return fail_set(fail, -EINVAL, "it is not a plain file");
     *ret_size = it.st_size;
     return take_fd(&file);
 }

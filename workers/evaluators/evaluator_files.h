@@ -17,7 +17,7 @@ struct sandbox;
 int evaluator_file_give(int dir, const char *name, mode_t mode, struct slice content, struct fail *fail);
 /*
  * The file at `path`, to be read, or a negative errno: of those that blame_is_file_fault knows, what lies there is at
- * fault; -EINVAL: it is no plain file.
+ * fault; -EINVAL: it is not a plain file.
  */
 int evaluator_file_open(struct sandbox *sandbox, const char *path, off_t *ret_size, struct fail *fail);
 /* Appends `len` bytes from there on, or fewer where it ends. 0 or negative errno, of the node. */

@@ -184,7 +184,7 @@ void exit_status_judge(const struct task *task, int status, const char *errors, 
     else if (status == MISUSE && strstr(errors, ": syntax error "))
         verdict_say(ret, "a syntax error");
     else if (!is_verdict(task, status))
-        verdict_say(ret, "which is no verdict (eval.verdict_statuses)");
+        verdict_say(ret, "which is not a verdict (eval.verdict_statuses)");
     else if (status != 0 && (is_uncaught(task, errors, &said) || has_no_module(errors, &said)))
         verdict_say(ret, "an uncaught exception of Python (%.*s)", (int)(said.len < 200 ? said.len : 200), said.text);
     else

@@ -55,7 +55,7 @@ int dirtree_keep(int root, const char *path, const char *without, struct fail *f
 {
     AUTO_FREE char *way = dirtree_clean_path(path + strspn(path, "/"));
     if (!way)
-        return fail_set(fail, -EINVAL, "%.200s is no path below a root", path);
+        return fail_set(fail, -EINVAL, "%.200s is not a path below a root", path);
     const int code = keep_in(root, way, without);
     return code < 0 ? fail_set(fail, code, "cannot keep %.200s alone: %s", path, strerror(-code)) : 0;
 }

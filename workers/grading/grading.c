@@ -108,12 +108,12 @@ static const char *read_row(const struct grade_options *how, const char *line, s
     json_t *text = json_object_get(ret->object, "text"), *answer = json_object_get(ret->object, "answer");
     json_t *answers = json_object_get(ret->object, "answers");
     if (!json_is_object(ret->object))
-        return "it is no JSON object";
+        return "it is not a JSON object";
     if (!json_is_string(text))
         return "it has no text";
     ret->text = slice_of(json_string_value(text), json_string_length(text));
     if (how->kind == GRADE_CHOICE && !read_json_options(json_object_get(ret->object, "options"), &ret->options))
-        return "its options are no object of letters, A to Z, and texts";
+        return "its options are not an object of letters, A to Z, and texts";
     if (json_is_string(answer) && !answers) {
         ret->accepted[ret->count++] = json_string_value(answer);
         return NULL;
@@ -122,7 +122,7 @@ static const char *read_row(const struct grade_options *how, const char *line, s
         return "it has neither answer, a string, nor answers, a list of up to 64 of them";
     for (size_t i = 0; i < json_array_size(answers); i++)
         if (!(ret->accepted[ret->count++] = json_string_value(json_array_get(answers, i))))
-            return "one of its answers is no string";
+            return "one of its answers is not a string";
     return NULL;
 }
 

@@ -103,7 +103,7 @@ static int read_variable(const json_t *json, struct image_config *ret, struct fa
 {
     const char *text = json_string_value(json), *equals = text ? strchr(text, '=') : NULL;
     if (!equals)
-        return refuse_config(fail, "one of Env is no NAME=VALUE");
+        return refuse_config(fail, "an element of Env is not NAME=VALUE");
     AUTO_FREE char *name = strndup(text, (size_t)(equals - text));
     int code = name ? image_config_set(ret, name, equals + 1) : -ENOMEM;
     if (code == -E2BIG)
@@ -117,7 +117,7 @@ static int read_text(const json_t *object, const char *name, char **ret, struct 
     if (!value || json_is_null(value) || (json_is_string(value) && json_string_length(value) == 0))
         return 0;
     if (!json_is_string(value) || json_string_length(value) >= 4096)
-        return refuse_config(fail, "User or WorkingDir is no text, or too long");
+        return refuse_config(fail, "User or WorkingDir is not a text, or is too long");
     *ret = strdup(json_string_value(value));
     return *ret ? 0 : fail_memory(fail);
 }
@@ -128,17 +128,17 @@ static int read_document(const json_t *json, struct image_config *ret, struct fa
     size_t i;
     config = config ? config : json;
     if (!json_is_object(config) && !json_is_null(config))
-        return refuse_config(fail, "config is no object");
+        return refuse_config(fail, "config is not an object");
     const json_t *variables = json_object_get(config, "Env");
     if (variables && !json_is_array(variables) && !json_is_null(variables))
-        return refuse_config(fail, "Env is no list");
+        return refuse_config(fail, "Env is not a list");
     int code = read_text(config, "User", &ret->user, fail);
     if (code == 0)
         code = read_text(config, "WorkingDir", &ret->workdir, fail);
     if (code == 0 && ret->user && !task_user_is_valid(ret->user))
         code = refuse_config(fail, "User is neither a user nor user:group");
     if (code == 0 && ret->workdir && (ret->workdir[0] != '/' || path_climbs(ret->workdir)))
-        code = refuse_config(fail, "WorkingDir is no absolute path");
+        code = refuse_config(fail, "WorkingDir is not an absolute path");
     json_array_foreach(variables, i, one) code = code < 0 ? code : read_variable(one, ret, fail);
     return code;
 }
@@ -147,7 +147,7 @@ int image_config_parse(struct slice text, struct image_config *ret, struct fail 
 {
     *ret = (struct image_config){0};
     json_t *json = json_loadb((const char *)text.data, text.len, JSON_REJECT_DUPLICATES, NULL);
-    int code = json_is_object(json) ? read_document(json, ret, fail) : refuse_config(fail, "it is no JSON object");
+    int code = json_is_object(json) ? read_document(json, ret, fail) : refuse_config(fail, "it is not a JSON object");
     json_decref(json);
     if (code < 0)
         image_config_finish(ret);
@@ -181,7 +181,7 @@ static int read_whole(int dir, const char *path, struct buffer *ret, struct fail
     if (file < 0 || fstat(file, &it) < 0)
         return fail_set(fail, -EIO, "%.300s: %s", path, strerror(errno));
     if (!S_ISREG(it.st_mode) || it.st_size > IMAGE_CONFIG_MAX)
-        return fail_set(fail, -EINVAL, "%.300s is no file of at most %d bytes", path, IMAGE_CONFIG_MAX);
+        return fail_set(fail, -EINVAL, "%.300s is not a file of at most %d bytes", path, IMAGE_CONFIG_MAX);
     uint8_t *room = buffer_reserve(ret, (size_t)it.st_size + 1);
     ssize_t got = room ? read(file, room, (size_t)it.st_size) : -1;
     if (got < 0)

@@ -117,8 +117,8 @@ static int open_directory(struct image *image, struct image_trouble *trouble)
         return open_layout(image, trouble);
     image->kind = IMAGE_DIRECTORY;
     if (image->tag)
-        return image_refuse(trouble, IMAGE_REFUSAL_OCI_LAYOUT, "%.200s is no OCI layout, so it has no image \"%.64s\"",
-                            image->path, image->tag);
+        return image_refuse(trouble, IMAGE_REFUSAL_OCI_LAYOUT,
+                            "%.200s is not an OCI layout, so it has no image \"%.64s\"", image->path, image->tag);
     return !is_docker_archive(image->file) ? 0
                                            : image_refuse(trouble, IMAGE_REFUSAL_OCI_LAYOUT,
                                                           "what `docker save` wrote before Docker 25: run `skopeo copy "

@@ -168,7 +168,7 @@ int image_list_find(const struct image_list *list, const char *name, char **ret,
         return fail_set(fail, -ENOMEDIUM, "cannot read the image %.300s: %s", name, strerror(found.error));
     if (!found.path || !is_offered(list, &found))
         return fail_set(fail, -EINVAL,
-                        "the image %.300s is none that this worker offers: its operator lists directories of "
+                        "the image %.300s is not one that this worker offers: its operator lists directories of "
                         "images with --images DIR, or prepares one (sluice image prepare)",
                         name);
     *ret = take_ptr(&found.whole);

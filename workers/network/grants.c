@@ -68,9 +68,9 @@ int grants_add(struct grants *grants, const char *text, struct fail *fail)
     if (!equals)
         return reject(fail, text, "not NAME=unix:PATH or NAME=tcp:HOST:PORT");
     if (!task_grant_is_valid(grant.name))
-        return reject(fail, text, "the name is not 1 to 32 of a-z, 0-9 and -, a letter first");
+        return reject(fail, text, "the name is not 1 to 32 characters of a-z, 0-9 and -, beginning with a letter");
     if (grants_find(grants, grant.name))
-        return reject(fail, text, "there is a grant of that name already");
+        return reject(fail, text, "a grant of that name exists already");
     if (grants->count == GRANTS_MAX)
         return reject(fail, text, "too many grants, at most 64");
     int code = parse_target(equals + 1, &grant, text, fail);

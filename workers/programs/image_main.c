@@ -107,7 +107,7 @@ static int take_words(const struct cmdline_values *values, const struct verb **r
         *ret_verb = &verbs[i];
         return -1;
     }
-    return cmdline_wrong(&line, "'%.100s' is none of inspect, prepare, list, prune", values->arguments[0]);
+    return cmdline_wrong(&line, "'%.100s' is not one of inspect, prepare, list, prune", values->arguments[0]);
 }
 
 /* ---- running ---------------------------------------------------------------------------------------- */

@@ -134,8 +134,8 @@ static int read_key(struct options *ret, struct fail *fail)
         return 0;
     int code = key_read_own(path, &ret->key, fail);
     if (code == 0 && ret->key.role != ROLE_WORKER)
-        code = fail_set(fail, -EINVAL, "%s is %s's key, who is %s: a worker's is wanted", path, ret->key.name,
-                        key_role_name(ret->key.role));
+        code = fail_set(fail, -EINVAL, "%s is the key of %s, whose role is %s: name a worker's key", path,
+                        ret->key.name, key_role_name(ret->key.role));
     ret->plan.key = &ret->key;
     return code;
 }

@@ -53,7 +53,7 @@ static int begin(int argc, char **argv, struct verify_options *ret)
         ret->path = values.arguments[0];
     cmdline_finish(&values);
     if (status < 0 && url_parse(slice_from_str(ret->engine), &url, &why) < 0)
-        return cmdline_wrong(&line, "--engine: that is no engine's URL: %s", why.text);
+        return cmdline_wrong(&line, "--engine: that is not an engine's URL: %s", why.text);
     return status;
 }
 

@@ -233,7 +233,7 @@ static int check_plan(const struct sandbox_plan *plan, struct fail *fail)
     if (plan->listener_count > LISTENERS_MAX)
         return fail_set(fail, -EINVAL, "more than %d listeners", LISTENERS_MAX);
     if (plan->workdir && plan->workdir[0] != '/')
-        return fail_set(fail, -EINVAL, "the working directory is no absolute path");
+        return fail_set(fail, -EINVAL, "the working directory is not an absolute path");
     return check_variables(plan->variables, plan->variable_count, fail);
 }
 

@@ -236,7 +236,7 @@ static const char *explain(const struct lane *lane, enum handshake news)
         return lane->has_key ? "the broker speaks plaintext: start it with --keys, or this without "
                                "--key"
                              : "the broker wants a key: --key FILE";
-    return "the broker broke off the handshake: its key is another than the key file names, or it "
+    return "the broker broke off the handshake: its key is not the one that the key file names, or it "
            "speaks "
            "plaintext";
 }

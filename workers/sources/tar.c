@@ -17,7 +17,7 @@ static int refuse_entry(struct copying *copying, const char *path, const char *w
 static int refuse_archive(struct copying *copying, struct archive *archive)
 {
     const char *why = archive_error_string(archive);
-    return image_refuse(copying->rootfs->trouble, IMAGE_REFUSAL_CORRUPT, "it is no tar: %.200s", why ? why : "?");
+    return image_refuse(copying->rootfs->trouble, IMAGE_REFUSAL_CORRUPT, "it is not a tar: %.200s", why ? why : "?");
 }
 
 static int write_data(struct copying *copying, struct archive *archive, int file)

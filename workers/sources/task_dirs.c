@@ -36,7 +36,7 @@ int task_dirs_add(struct task_dirs *dirs, const char *path, struct fail *fail)
     if (!real || stat(real, &it) < 0)
         return fail_set(fail, -EINVAL, "--task-dir %s: %s", path, strerror(errno));
     if (!S_ISDIR(it.st_mode))
-        return fail_set(fail, -EINVAL, "--task-dir %s: it is no directory", path);
+        return fail_set(fail, -EINVAL, "--task-dir %s: it is not a directory", path);
     int code = image_list_check(dirs->own, "--task-dir", path, real, fail);
     if (code < 0)
         return code;
@@ -101,7 +101,7 @@ int task_dirs_open(const struct task_dirs *dirs, const char *source, struct fail
     const struct task_dir *dir = clean ? find_dir(dirs, clean, &rest) : NULL;
     if (!dir)
         return fail_set(fail, -EINVAL,
-                        "the source %.400s is none that this worker offers: its operator lists directories of tasks "
+                        "the source %.400s is not one that this worker offers: its operator lists directories of tasks "
                         "with --task-dir DIR",
                         source);
     AUTO_CLOSE int fd = open_beneath(dir->real, rest);

@@ -24,7 +24,7 @@ struct task_dirs {
     const struct image_list *own; /* borrowed: knows the worker's own paths */
 };
 
-/* -EINVAL: it is no directory, or none that may be listed. */
+/* -EINVAL: it is not a directory, or none that may be listed. */
 int task_dirs_add(struct task_dirs *dirs, const char *path, struct fail *fail);
 void task_dirs_finish(struct task_dirs *dirs);
 

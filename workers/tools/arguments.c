@@ -83,11 +83,11 @@ static bool check_bounds(const struct check *check, double value, const char *un
     if (argument->min == 0 && argument->max == 0)
         return true;
     if (value < argument->min)
-        return WRONG(check, "%s: the argument %s is %.15g%s, at least %.15g.", check->tool->name, argument->name, value,
-                     unit, argument->min);
+        return WRONG(check, "%s: the argument %s is %.15g%s; the minimum is %.15g.", check->tool->name, argument->name,
+                     value, unit, argument->min);
     if (value > argument->max)
-        return WRONG(check, "%s: the argument %s is %.15g%s, at most %.15g.", check->tool->name, argument->name, value,
-                     unit, argument->max);
+        return WRONG(check, "%s: the argument %s is %.15g%s; the maximum is %.15g.", check->tool->name, argument->name,
+                     value, unit, argument->max);
     return true;
 }
 

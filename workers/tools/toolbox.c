@@ -44,7 +44,7 @@ int toolbox_add(struct toolbox *box, const char *name, struct fail *fail)
     if (!tool)
         return fail_set(fail, -EINVAL, "there is no tool \"%.64s\"", name);
     if (find(box, name, &at) || box->count == TOOLBOX_MAX)
-        return fail_set(fail, -EINVAL, "the tool %s is there already", tool->name);
+        return fail_set(fail, -EINVAL, "the tool %s exists already", tool->name);
     if (tool->needs_sandbox && !box->sandbox)
         return fail_set(fail, -EINVAL, "the tool %s needs a sandbox", tool->name);
     const char *lack = tool->lacks ? tool->lacks(box) : NULL;

@@ -27,7 +27,7 @@ struct toolbox {
 int toolbox_add(struct toolbox *box, const char *name, struct fail *fail);
 /*
  * Checks and makes one call. 0 with *ret (tool_result_finish it) also when the model's call was
- * wrong: an unknown tool, arguments that are no object or do not fit. Else negative errno.
+ * wrong: an unknown tool, arguments that are not an object or do not fit. Else negative errno.
  */
 int toolbox_call(struct toolbox *box, const char *name, const json_t *arguments, struct tool_result *ret,
                  struct fail *fail);

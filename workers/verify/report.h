@@ -7,7 +7,7 @@
 
 /* Of one trajectory, or of all. X(name, what one of them is): each is an error. */
 #define VERIFY_ERRORS(X)                                                                                               \
-    X(damaged, "a line that is no trajectory")                                                                         \
+    X(damaged, "a line that is not a trajectory")                                                                      \
     X(not_in_mask, "a token of the assistant's that the mask leaves out")                                              \
     X(not_sampled, "a token in the mask that was not sampled: the template's, or after the turn's end")                \
     X(breaks, "a trace that starts without a reason")                                                                  \

@@ -87,7 +87,7 @@ static int read_arrays(const json_t *json, struct record_trace *ret, struct fail
         return refuse_line(fail, "out of memory");
     ret->token_count = ret->token_capacity = count;
     if (!read_ids(ids, ret->token_ids) || !read_mask(mask, ret->mask) || !read_logprobs(logprobs, ret->logprobs))
-        return refuse_line(fail, "token_ids, mask or logprobs hold what is no id, bit or number");
+        return refuse_line(fail, "token_ids, mask or logprobs hold something other than ids, bits and numbers");
     return 0;
 }
 
@@ -105,7 +105,7 @@ static int read_turns(const json_t *list, struct record_trace *ret, struct fail 
 {
     size_t count = json_array_size(list);
     if (!json_is_array(list) || count > RECORD_TURNS_MAX)
-        return refuse_line(fail, "turns is no list, or longer than a record's");
+        return refuse_line(fail, "turns is not a list, or is longer than a record's");
     ret->turns = calloc(count + 1, sizeof(*ret->turns));
     if (!ret->turns)
         return refuse_line(fail, "out of memory");
@@ -124,7 +124,7 @@ static int read_trace(const json_t *json, struct record *record, struct fail *fa
     if (!read_text(json, "reason", sizeof(trace->reason), trace->reason) ||
         !read_text(json, "template_digest", sizeof(trace->template_digest), trace->template_digest) ||
         !read_text(json, "tokenizer_digest", sizeof(trace->tokenizer_digest), trace->tokenizer_digest))
-        return refuse_line(fail, "a trace's reason or digest is no text, or too long");
+        return refuse_line(fail, "a trace's reason or digest is not a text, or is too long");
     int error = read_arrays(json, trace, fail);
     return error < 0 ? error : read_turns(json_object_get(json, "turns"), trace, fail);
 }
@@ -135,7 +135,7 @@ static int read_messages(const json_t *list, struct record *record, struct fail 
     size_t i;
     const json_t *message;
     if (list && !json_is_array(list))
-        return refuse_line(fail, "messages is no list");
+        return refuse_line(fail, "messages is not a list");
     json_array_foreach(list, i, message)
     {
         const json_t *role = json_object_get(message, "role"), *content = json_object_get(message, "content");

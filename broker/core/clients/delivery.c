@@ -115,7 +115,7 @@ void handle_stream_ack(struct core *core, const struct call *call)
         return;
     if (in->seq > stream->head) {
         send_refused(core, call, REFUSAL_TOO_LARGE, "seq", 0,
-                     "%s: the newest number is %llu, what has not ended cannot be acknowledged", stream->name,
+                     "%s: the newest number is %llu; what has not ended cannot be acknowledged", stream->name,
                      (unsigned long long)stream->head);
         return;
     }

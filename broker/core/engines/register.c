@@ -80,7 +80,7 @@ void handle_engine_add(struct core *core, const struct call *call)
     struct url url;
     struct fail why;
     if (url_parse(in->url, &url, &why) < 0) {
-        send_refused(core, call, REFUSAL_BAD_NAME, "url", 0, "'%.*s' is no base URL such as http://gpu1:8000: %s",
+        send_refused(core, call, REFUSAL_BAD_NAME, "url", 0, "'%.*s' is not a base URL such as http://gpu1:8000: %s",
                      SLICE_ARG(url_shown(in->url)), why.text);
         return;
     }

@@ -269,7 +269,7 @@ void handle_policy_pause(struct core *core, const struct call *call)
     const struct msg_policy_pause *in = call->in;
     uint64_t sum;
     if (!is_calls(in->calls))
-        send_refused(core, call, REFUSAL_BAD_NAME, "calls", 0, "policy.pause: '%.*s' is none of %s",
+        send_refused(core, call, REFUSAL_BAD_NAME, "calls", 0, "policy.pause: '%.*s' is not one of %s",
                      SLICE_ARG(in->calls), calls_words + 2);
     else if (each_engine(core, &(struct target){call, in->engine, in->has_engine}, act_pause, &sum))
         send_done(core, call, sum);

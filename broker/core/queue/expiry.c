@@ -80,7 +80,7 @@ static void expire(struct core *core, struct group *group)
 
 static void abandon(struct core *core, struct group *group)
 {
-    struct slice words = effect_print(core, "its trainer was not heard of for %lld s (lease_ms)",
+    struct slice words = effect_print(core, "its trainer was not heard from for %lld s (lease_ms)",
                                       (long long)group->work->lease_ms / 1000);
     core->counters.abandoned += group->work->live;
     group_end(core, group, &(struct ending){.outcome = OUTCOME_CANCELLED, .detail = words});

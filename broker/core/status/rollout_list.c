@@ -200,14 +200,14 @@ static bool are_good(struct core *core, const struct call *call, const struct ms
     if (!in->ended && in->has_outcome)
         return refuse_list(core, call, "outcome", "what has not ended has no outcome yet");
     if (in->has_stage && !stage_parse(in->stage, &stage))
-        return refuse_list(core, call, "stage", "stage is one of init, run, eval");
+        return refuse_list(core, call, "stage", "stage must be one of init, run, eval");
     if (in->has_state && !slice_is(in->state, "queued") && !slice_is(in->state, "leased") &&
         !slice_is(in->state, "delayed"))
-        return refuse_list(core, call, "state", "state is one of queued, leased, delayed");
+        return refuse_list(core, call, "state", "state must be one of queued, leased, delayed");
     if (in->has_outcome && !outcome_parse(in->outcome, &outcome))
-        return refuse_list(core, call, "outcome", "outcome is one of ok, agent, task, infra, cancelled");
+        return refuse_list(core, call, "outcome", "outcome must be one of ok, agent, task, infra, cancelled");
     if (in->ended && !in->has_stream && !in->has_group)
-        return refuse_list(core, call, "stream", "a stream or a group is wanted of what has ended");
+        return refuse_list(core, call, "stream", "ended rollouts are listed by stream or group: name one");
     return true;
 }
 
@@ -225,7 +225,7 @@ void handle_rollout_list(struct core *core, const struct call *call)
         return;
     }
     if (group && stream && group->stream != stream) {
-        refuse_list(core, call, "group", "the group is another stream's");
+        refuse_list(core, call, "group", "the group belongs to another stream");
         return;
     }
     if (group && !owners_allow(core, call, group->stream, "group"))

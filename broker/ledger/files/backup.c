@@ -141,7 +141,7 @@ static int name_files(struct backup *backup, const char *data_dir, struct slice 
     if (mkdir(backup->dir, 0750) < 0 && errno != EEXIST)
         return fail_set(fail, -errno, "cannot make the directory %s: %s", backup->dir, strerror(errno));
     if (access(backup->path, F_OK) == 0)
-        return fail_set(fail, -EEXIST, "there is a backup %.*s already: choose another name", SLICE_ARG(name));
+        return fail_set(fail, -EEXIST, "a backup %.*s exists already: choose another name", SLICE_ARG(name));
     return 0;
 }
 

@@ -261,7 +261,7 @@ static int tell_whole_group(struct ledger *ledger, const struct ledger_reader *r
 {
     int64_t samples = ledger_number(ledger, LEDGER_ALL_GROUPS, 3);
     if (samples < 1 || samples > ROLLOUTS_PER_GROUP)
-        return ledger_damaged(ledger, "a group has no number of samples that can be", fail);
+        return ledger_damaged(ledger, "a group has an impossible number of samples", fail);
     if (!tell_group(ledger, reader))
         return out_of_memory(fail);
     int64_t group = ledger_number(ledger, LEDGER_ALL_GROUPS, 0);

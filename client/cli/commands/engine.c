@@ -29,7 +29,7 @@ static int parse_url(const char *url, struct url *ret)
     struct fail why;
     if (url_parse(slice_from_str(url), ret, &why) == 0)
         return EXITS_OK;
-    return cli_usage(&command_engine, "'%.*s' is no base URL such as http://gpu1:8000: %s", SLICE_ARG(shown(url)),
+    return cli_usage(&command_engine, "'%.*s' is not a base URL such as http://gpu1:8000: %s", SLICE_ARG(shown(url)),
                      why.text);
 }
 
@@ -238,7 +238,7 @@ static int run_engine(const struct invocation *in)
         AUTO_CLIENT *client = cli_connect(in);
         return client ? verbs[i].run(client, in->arguments[1], in->options) : EXITS_FAILED;
     }
-    return cli_usage(in->command, "'%s' is none of add, check, drain, list, remove", in->arguments[0]);
+    return cli_usage(in->command, "'%s' is not one of add, check, drain, list, remove", in->arguments[0]);
 }
 
 static const struct option options[] = {

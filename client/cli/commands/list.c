@@ -29,14 +29,14 @@ static void print(const json_t *answer, const struct list_options *options)
     if (options->json)
         list_print_json(rollouts, stdout);
     else if (!listed)
-        printf("no rollout %s\n", options->ended ? "that has ended and is kept is such" : "that has not ended is such");
+        printf("no rollout %s\n", options->ended ? "that has ended and is kept matches" : "that has not ended matches");
     else if (options->groups)
         list_print_groups(rollouts, options->ended, stdout);
     else
         list_print_rollouts(rollouts, options->ended, stdout);
     fflush(stdout);
     if ((size_t)matched > listed)
-        cli_say("%zu of %lld are listed: say more of them, or --limit N, at most 1000", listed, matched);
+        cli_say("%zu of %lld are listed: narrow the search, or raise --limit (at most 1000)", listed, matched);
 }
 
 static int run_list(const struct invocation *in)
@@ -54,7 +54,7 @@ static int run_list(const struct invocation *in)
                                          .age_ms = options->older_ms,
                                          .limit = (unsigned)options->limit};
     if (options->ended && !options->stream && !options->group)
-        return cli_usage(in->command, "of which stream, or group, those that have ended? Add --stream NAME");
+        return cli_usage(in->command, "ended rollouts are listed by stream or group: add --stream NAME");
     if (options->ended && (filter.stage || filter.state))
         return cli_usage(in->command, "what has ended is in no stage and no state: leave --%s out",
                          filter.stage ? "stage" : "state");
@@ -72,7 +72,7 @@ static int run_list(const struct invocation *in)
     if (answer)
         print(answer, options);
     else
-        cli_say("the broker's list is no JSON object");
+        cli_say("the broker's list is not a JSON object");
     json_decref(answer);
     return answer ? EXITS_OK : EXITS_FAILED;
 }

@@ -109,7 +109,7 @@ static int run_policy(const struct invocation *in)
         AUTO_CLIENT *client = cli_connect(in);
         return client ? verbs[i].run(client, in->options, in->arguments[1]) : EXITS_FAILED;
     }
-    return cli_usage(in->command, "'%s' is none of pause, resume, set", in->arguments[0]);
+    return cli_usage(in->command, "'%s' is not one of pause, resume, set", in->arguments[0]);
 }
 
 static const struct option options[] = {

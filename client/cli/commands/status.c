@@ -35,7 +35,7 @@ static int show(const struct status_options *options, struct sluice_client *clie
     json_t *status = json_loads(text, 0, NULL);
     int code = json_is_object(status) ? exit_of(status) : EXITS_FAILED;
     if (!json_is_object(status))
-        cli_say("the broker's status is no JSON object");
+        cli_say("the broker's status is not a JSON object");
     else if (options->json)
         json_line(stdout, text);
     else

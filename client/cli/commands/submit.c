@@ -235,7 +235,7 @@ static bool read_tasks(const struct submit_options *options, const char *path, s
         return false;
     }
     if (tasks->bad)
-        cli_say("%zu of %zu lines are no tasks; nothing was submitted", tasks->bad, lines);
+        cli_say("%zu of %zu lines are not tasks; nothing was submitted", tasks->bad, lines);
     else if (!tasks->count)
         cli_say("there is no task in %s", path);
     else if (tasks_name_groups(tasks, options->group_prefix, options->stream))

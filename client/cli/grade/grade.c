@@ -55,7 +55,7 @@ static const struct cmdline_status statuses[] = {
     {GRADE_FULL, "every reward is full; the answer is right"},
     {GRADE_LESS, "a reward is less; an answer is wrong"},
     {GRADE_USAGE, "the command line is wrong"},
-    {GRADE_NO_VERDICT, "there is no verdict of something: its evaluator broke, or it could not be read"},
+    {GRADE_NO_VERDICT, "something has no verdict: its evaluator broke, or it could not be read"},
 };
 
 /* ---- by a task ------------------------------------------------------------------------------------- */
@@ -137,7 +137,7 @@ static int run_grade(const struct invocation *in)
     by_task.arguments = values.arguments;
     by_task.argument_count = values.argument_count;
     if (status < 0 && values.argument_count && !text_is_one_of(values.arguments[0], KINDS) && !told.handlers.count)
-        status = cli_usage(in->command, "'%s' is no evaluator: " KINDS, values.arguments[0]);
+        status = cli_usage(in->command, "'%s' is not an evaluator: " KINDS, values.arguments[0]);
     if (status < 0)
         status = run_by_task(&by_task);
     cmdline_finish(&values);

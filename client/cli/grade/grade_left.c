@@ -79,7 +79,7 @@ static int put_source(json_t *file, const char *path, struct grade_dirs *dirs, s
     int code = grade_dirs_add(dirs, path, fail);
     AUTO_FREE char *real = code < 0 ? NULL : realpath(path, NULL);
     if (code == 0 && (!real || json_object_set_new(file, "source", json_string(real)) < 0))
-        code = fail_set(fail, -EINVAL, "%s: its path is no UTF-8", path);
+        code = fail_set(fail, -EINVAL, "%s: its path is not UTF-8", path);
     return code;
 }
 
@@ -112,7 +112,7 @@ static int put_place(json_t *file, const char *place, const char *path, bool is_
     const char *where = place ? place : is_dir ? "." : slash ? slash + 1 : path;
     return json_object_set_new(file, "path", json_string(where)) == 0
                ? 0
-               : fail_set(fail, -EINVAL, "%s: its name is no UTF-8", path);
+               : fail_set(fail, -EINVAL, "%s: its name is not UTF-8", path);
 }
 
 /* NULL: the sentence says why. */
@@ -154,7 +154,7 @@ static json_t *solution_of(const struct grade_left *left, struct grade_dirs *dir
     bool good = !left->file_count || file;
     if (good && left->text.len &&
         json_object_set_new(solution, "answer", json_stringn((const char *)left->text.data, left->text.len)) < 0) {
-        fail_set(fail, -EINVAL, "the last words are no UTF-8");
+        fail_set(fail, -EINVAL, "the last words are not UTF-8");
         good = false;
     }
     if (good)

@@ -18,7 +18,7 @@ static int read_files(const json_t *files, struct grade_left *left, struct fail 
     const bool is_list = json_is_array(files);
     const size_t count = is_list ? json_array_size(files) : files ? 1 : 0;
     if (count > TEXTS_MAX)
-        return fail_set(fail, -EINVAL, "files has %zu elements, at most %d", count, TEXTS_MAX);
+        return fail_set(fail, -EINVAL, "files has %zu elements; the maximum is %d", count, TEXTS_MAX);
     for (size_t i = 0; i < count; i++)
         if (!(left->files[left->file_count++] = json_string_value(is_list ? json_array_get(files, i) : files)))
             return fail_set(fail, -EINVAL, "files must be a path, or a list of paths");
@@ -30,7 +30,7 @@ static int check_names(const json_t *row, struct fail *fail)
     const char *name;
     json_t *value;
     if (!json_is_object(row))
-        return fail_set(fail, -EINVAL, "it is no JSON object");
+        return fail_set(fail, -EINVAL, "it is not a JSON object");
     json_object_foreach((json_t *)(uintptr_t)row, name, value)
     {
         if (!text_is_one_of(name, "task|files|text"))

@@ -165,7 +165,7 @@ static int check_urls(const struct invocation *in, const char *option, const str
         struct url url;
         struct fail why;
         if (url_parse(text, &url, &why) < 0)
-            return cli_usage(in->command, "--%s %.*s: that is no base URL: %s", option, SLICE_ARG(url_shown(text)),
+            return cli_usage(in->command, "--%s %.*s: that is not a base URL: %s", option, SLICE_ARG(url_shown(text)),
                              why.text);
     }
     return EXITS_OK;

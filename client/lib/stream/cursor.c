@@ -48,7 +48,7 @@ int cursor_read(struct sluice_client *client, struct stream *stream)
     bool good = take_cursor(object, stream);
     json_decref(object);
     if (!good)
-        return client_fail(client, -EINVAL, "%s is no cursor of stream %s; to begin anew remove it",
+        return client_fail(client, -EINVAL, "%s is not a cursor of stream %s; remove it to start over",
                            stream->cursor_path, stream->name);
     return 0;
 }

@@ -49,10 +49,11 @@ static int begin(struct sluice_client *client, uint64_t from)
     if (!failed && answer.id != MSG_stream_head)
         return client_unexpected(client, &answer);
     if (failed == -ENOENT || (head->head == 0 && head->pending == 0)) /* or who listens made it known */
-        snprintf(client->warning, sizeof(client->warning),
-                 "nothing was submitted to the stream %s yet: waiting for its first rollout (`sluice status` lists the "
-                 "streams)",
-                 stream->name);
+        snprintf(
+            client->warning, sizeof(client->warning),
+            "nothing has been submitted to the stream %s yet: waiting for its first rollout (`sluice status` lists the "
+            "streams)",
+            stream->name);
     if (failed == -ENOENT)
         answer.as.stream_head = (struct msg_stream_head){.first = 1, .epoch = stream->epoch};
     if (!has_cursor)
@@ -66,7 +67,7 @@ int sluice_follow(struct sluice_client *client, const char *name, uint64_t from,
 {
     client->error[0] = client->warning[0] = '\0';
     if (!name_is_valid(slice_from_str(name)) || strlen(name) > sizeof(client->stream->name) - 1)
-        return client_fail(client, -EINVAL, "'%s' is no stream's name: 1 to 64 bytes without '/' and blanks", name);
+        return client_fail(client, -EINVAL, "'%s' is not a stream's name: 1 to 64 bytes without '/' and blanks", name);
     int failed = stream_open(client, name);
     if (!failed && cursor_path && !(client->stream->cursor_path = strdup(cursor_path)))
         failed = client_fail(client, -ENOMEM, "out of memory");

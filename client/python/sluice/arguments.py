@@ -121,4 +121,4 @@ def feed_of(front: Any) -> str:
         if (front.startswith("tcp://") and len(host) > len("tcp://") and colon and port.isascii() and port.isdigit() and
                 0 < int(port) < 65534):
             return f"{host}:{int(port) + 2}"
-    raise BadArgument(f"{shown(front)} is no broker: say tcp://HOST:PORT or ipc:///DIRECTORY/front", "url")
+    raise BadArgument(f"{shown(front)} is not a broker's URL: say tcp://HOST:PORT or ipc:///DIRECTORY/front", "url")

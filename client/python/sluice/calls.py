@@ -152,7 +152,7 @@ def rollouts(session: Session, ended: bool, stream: Optional[str], group: Option
         if value is not None:
             arguments.word(field, value, words)
     if ended and stream is None and group is None:
-        raise BadArgument("of which stream, or group, those that have ended? Say stream=NAME", "stream")
+        raise BadArgument("ended rollouts are listed by stream or group: say stream=NAME", "stream")
     if ended and (stage is not None or state is not None):
         field = "state" if stage is None else "stage"
         raise BadArgument(f"what has ended is in no stage and no state: leave {field} out", field)

@@ -306,7 +306,7 @@ class Client(Base):
         """Goes through the steps, polling where they pause."""
         self._session.check()
         if not self._in_use.acquire(blocking=False):
-            raise SluiceError("this client is in use by another thread: each thread wants its own")
+            raise SluiceError("this client is in use by another thread: each thread needs its own")
         try:
             pause = next(steps)
             while True:

@@ -28,7 +28,7 @@ def read_cursor(path: Path, stream: str) -> Optional[Dict[str, Any]]:
     except (ValueError, TypeError, KeyError):
         good = False
     if not good:
-        raise SluiceError(f"{os.fspath(path)} is no cursor of stream {stream}; to begin anew remove it")
+        raise SluiceError(f"{os.fspath(path)} is not a cursor of stream {stream}; remove it to start over")
     return fields
 
 

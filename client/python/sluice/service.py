@@ -211,7 +211,7 @@ def local(llm: Union[str, Sequence[str], None] = None, data: Optional[Path] = No
     arguments: List[str] = []
     for url in [llm] if isinstance(llm, str) else llm or ():
         if not isinstance(url, str) or not url:
-            raise refuse("llm", "an engine's base URL, or a list of such", url)
+            raise refuse("llm", "an engine's base URL, or a list of them", url)
         arguments += ["--llm", url]
     if isinstance(images, (str, os.PathLike)):
         images = [images]

@@ -82,7 +82,7 @@ class Stream(Reader):
             self.head, self.last = saved["next"] - 1, (saved["rollout"], saved["ended_ms"])
         head = yield from self.session.head(self.name)
         if head is None or not head["head"] and not head["pending"]:  # or who listens made it known
-            warnings.warn(f"nothing was submitted to the stream {self.name} yet (status()[\"streams\"] lists the streams)",
+            warnings.warn(f"nothing has been submitted to the stream {self.name} yet (status()[\"streams\"] lists the streams)",
                           stacklevel=2)
         head = head or {"first": 1, "head": 0, "pending": 0, "epoch": self.epoch}
         self.wanted_seq = self.wanted_seq or from_seq or head["first"]

@@ -394,7 +394,7 @@ static inline void persist_end(struct model *model, const struct effect *effect)
     model->ends++;
     model->doomed += rollout->doomed;
     model->overtime += says(end->detail, "its total time of");
-    model->abandoned += says(end->detail, "was not heard of");
+    model->abandoned += says(end->detail, "was not heard from");
     model->set_aside += says(end->detail, "\nset aside: ");
 }
 

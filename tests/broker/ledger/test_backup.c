@@ -115,7 +115,7 @@ static void a_name_is_used_once_and_must_be_a_name(void **state)
     struct world *world = *state;
     back_up(world, "monday");
     ask_for_backup(world, "monday");
-    expect_refused(world, "backup-failed", "monday already");
+    expect_refused(world, "backup-failed", "monday exists already");
     ask_for_backup(world, "../monday");
     expect_refused(world, "bad-name", "'/'");
     assert_int_equal(count_files(world), 1);

@@ -60,12 +60,12 @@ static void what_is_wrong_is_refused_by_name(void **state)
         {"--engines", "--engines wants E", SIMULATE_USAGE},
         {"--engines 0", "--engines wants a number from 1 to 1024, not '0'", SIMULATE_USAGE},
         {"--nodes 10k", "--nodes wants a number from 1 to 5000, not '10k'", SIMULATE_USAGE},
-        {"--nodes 2 --eval-nodes 3", "--eval-nodes: there are not so many --nodes", SIMULATE_USAGE},
+        {"--nodes 2 --eval-nodes 3", "--eval-nodes must be at most --nodes", SIMULATE_USAGE},
         {"--nodes 5000 --slots 32768", "more than 4000000", SIMULATE_USAGE},
         {"--nodes 5000 --slots 1 --init-slots 32768", "more than 4000000", SIMULATE_USAGE},
         {"stray", "'stray' is one argument too many", SIMULATE_USAGE},
         {"--tasks sew", "'sew' is neither a file, a known distribution nor KEY=RANGE", SIMULATE_USAGE},
-        {"--tasks turns=3", "sampled: is missing", SIMULATE_USAGE},
+        {"--tasks turns=3", "sampled is missing: say how many tokens", SIMULATE_USAGE},
         {"--tasks sampled=3,turn=2", "there is no quantity 'turn'", SIMULATE_USAGE},
         {"--tasks sampled=3,sampled=4", "sampled: named twice", SIMULATE_USAGE},
         {"--tasks sampled=few", "sampled: 'few' is neither N, A..B nor ~A..B", SIMULATE_USAGE},
@@ -183,10 +183,10 @@ static void a_file_that_is_no_trajectories_is_refused_by_line(void **state)
     static const struct {
         const char *second, *words;
     } cases[] = {
-        {"{\"outcome\": \"ok\"\n", ":2: is no JSON"},
-        {"{\"group\": \"g\"}\n", ":2: is no trajectory: it lacks outcome"},
-        {"{\"outcome\": \"ok\", \"traces\": []}\n", ":2: is no trajectory: it lacks group"},
-        {"{\"outcome\": \"ok\", \"group\": \"g\"}\n", ":2: is no trajectory: it lacks traces"},
+        {"{\"outcome\": \"ok\"\n", ":2: is not JSON"},
+        {"{\"group\": \"g\"}\n", ":2: is not a trajectory: it lacks outcome"},
+        {"{\"outcome\": \"ok\", \"traces\": []}\n", ":2: is not a trajectory: it lacks group"},
+        {"{\"outcome\": \"ok\", \"group\": \"g\"}\n", ":2: is not a trajectory: it lacks traces"},
         {infra, "no trajectory in it ended ok or as the agent's with a model call"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {

@@ -15,7 +15,7 @@ static void a_wrong_command_line_is_exit_two_and_says_what(void **state)
     } cases[] = {
         {"", "usage: sluice COMMAND"},
         {"frob", "there is no command 'frob' (see sluice --help)"},
-        {"--broker tcp://a:1 status", "'--broker' is no command: options come after it"},
+        {"--broker tcp://a:1 status", "'--broker' is not a command: options come after the command"},
         {"submit", "--stream NAME is missing (see sluice submit --help)"},
         {"submit --stream train", "TASKS is missing"},
         {"submit a b --stream train", "'b' is one argument too many"},
@@ -30,23 +30,23 @@ static void a_wrong_command_line_is_exit_two_and_says_what(void **state)
         {"cancel", "say either ROLLOUT, GROUP or --stream NAME"},
         {"cancel g --stream s", "say either ROLLOUT, GROUP or --stream NAME"},
         {"engine", "say which of these: add URL | check URL | drain URL | list | remove URL"},
-        {"engine frob", "'frob' is none of add, check, drain, list, remove"},
+        {"engine frob", "'frob' is not one of add, check, drain, list, remove"},
         {"engine add", "engine add wants one URL"},
         {"engine add ftp://a.example:21",
-         "'ftp://a.example:21' is no base URL such as http://gpu1:8000: it begins with"},
+         "'ftp://a.example:21' is not a base URL such as http://gpu1:8000: it begins with"},
         {"engine add http://h:0",
-         "'http://h:0' is no base URL such as http://gpu1:8000: its port is none of 1 to 65535"},
-        {"engine add http://h:99999", "its port is none of 1 to 65535"},
+         "'http://h:0' is not a base URL such as http://gpu1:8000: its port is not from 1 to 65535"},
+        {"engine add http://h:99999", "its port is not from 1 to 65535"},
         {"engine add http://[::1", "the '[' of its host is not closed"},
         {"engine add http://h/#x", "it has a fragment"},
-        {"engine check http://u:SECRET@h:0", "'h:0' is no base URL"},
-        {"up --llm gpu1:8000", "--llm gpu1:8000: that is no base URL: it begins with neither http:// nor https://"},
-        {"up --llm http://u:SECRET@h?x", "--llm h?x: that is no base URL: it has a query"},
+        {"engine check http://u:SECRET@h:0", "'h:0' is not a base URL"},
+        {"up --llm gpu1:8000", "--llm gpu1:8000: that is not a base URL: it begins with neither http:// nor https://"},
+        {"up --llm http://u:SECRET@h?x", "--llm h?x: that is not a base URL: it has a query"},
         {"engine list x", "engine list takes no URL"},
         {"up --front 40000", "--front wants a number from 1 to 32765"},
         {"up --broker tcp://a:1", "say --bind and --front, not --broker"},
         {"policy", "say which of these: set VERSION | pause | resume"},
-        {"policy frob", "'frob' is none of pause, resume, set"},
+        {"policy frob", "'frob' is not one of pause, resume, set"},
         {"policy set", "policy set wants one VERSION"},
         {"policy pause --bound 2h", "--bound"},
         {"watch", "STREAM is missing"},
@@ -98,7 +98,7 @@ static void no_broker_is_exit_one_and_says_what_to_do(void **state)
 {
     expect(*state, "status --broker tcp://127.0.0.1:9", 1,
            "sluice: no broker answers at tcp://127.0.0.1:9: start one with 'sluice up'");
-    expect(*state, "status --broker nowhere", 1, "'nowhere' is no broker: say tcp://HOST:PORT");
+    expect(*state, "status --broker nowhere", 1, "'nowhere' is not a broker's URL: say tcp://HOST:PORT");
 }
 
 static void what_cannot_be_written_is_exit_one_and_said(void **state)
@@ -131,12 +131,12 @@ static void one_bad_line_and_nothing_is_submitted(void **state)
                               "{\"task\":\"bad\",\"kind\":\"noop\",\"samples\":0}\n"
                               "{\"task\":\"bad\"}\n"
                               "{\"task\":\"bad\",\"kind\":\"noop\",\"files\":[{\"path\":\"../x\",\"text\":\"\"}]}\n");
-    expect(f, "submit tasks.jsonl --stream train", 1, "sluice: 7 of 8 lines are no tasks; nothing was submitted");
+    expect(f, "submit tasks.jsonl --stream train", 1, "sluice: 7 of 8 lines are not tasks; nothing was submitted");
     assert_non_null(strstr(said(f), "tasks.jsonl:2: kind: "));
     assert_non_null(strstr(said(f), "tasks.jsonl:4: "));
     assert_non_null(strstr(said(f), "tasks.jsonl:5: frob: "));
     assert_non_null(strstr(said(f), "tasks.jsonl:6: "));
-    assert_non_null(strstr(said(f), "tasks.jsonl:7: samples: is 0, at least 1\n"));
+    assert_non_null(strstr(said(f), "tasks.jsonl:7: samples: is 0; the minimum is 1\n"));
     assert_non_null(strstr(said(f), "tasks.jsonl:8: prompt: is missing"));
     assert_non_null(strstr(said(f), "tasks.jsonl:9: files[0].path: "));
     assert_null(strstr(said(f), "tasks.jsonl:1:"));
@@ -153,7 +153,7 @@ static void a_byte_order_mark_before_the_first_line_is_passed_over(void **state)
     expect(f, "submit tasks.jsonl --stream train", 0, "1 of 1 groups accepted");
     write_file("tasks.jsonl",
                "{\"task\":\"good\",\"kind\":\"noop\"}\n\xef\xbb\xbf{\"task\":\"bad\",\"kind\":\"noop\"}\n");
-    expect(f, "submit tasks.jsonl --stream train", 1, "1 of 2 lines are no tasks");
+    expect(f, "submit tasks.jsonl --stream train", 1, "1 of 2 lines are not tasks");
 }
 
 static void a_file_submitted_again_is_the_same_groups(void **state)

@@ -19,7 +19,7 @@ static void watch_prints_a_line_for_each(void **state)
 static void watching_what_nobody_submitted_to_says_so(void **state)
 {
     struct fixture *f = *state;
-    expect(f, "watch trian --timeout 100ms", 0, "warning: nothing was submitted to the stream trian yet");
+    expect(f, "watch trian --timeout 100ms", 0, "warning: nothing has been submitted to the stream trian yet");
     fake_add_many(f->broker, 3, 100);
     expect(f, "watch train --count 3", 0, "reward");
     assert_null(strstr(said(f), "warning"));
@@ -54,11 +54,11 @@ static void list_says_where_rollouts_are_and_how_they_ended(void **state)
     assert_string_equal(fake_last_options(f->broker), "age_ms=600000 limit=100");
     expect(f, "list --stream train --outcome ok --limit 2", 0, "g/1      train   ok       0.5     1");
     assert_non_null(strstr(said(f), "g/0      train   infra    -       3        10 ms  engine: HTTP 500\n"));
-    assert_non_null(strstr(said(f), "2 of 7 are listed: say more of them, or --limit N"));
+    assert_non_null(strstr(said(f), "2 of 7 are listed: narrow the search, or raise --limit"));
     assert_string_equal(fake_last_options(f->broker), "age_ms=- limit=2");
     expect(f, "list --ended --group g --groups", 0, "1 ok, 1 infra");
     expect(f, "list --json", 0, "{\"rollout\":\"h/0\",\"stream\":\"train\",");
-    expect(f, "list --ended", 2, "of which stream, or group, those that have ended? Add --stream NAME");
+    expect(f, "list --ended", 2, "ended rollouts are listed by stream or group: add --stream NAME");
     expect(f, "list --ended --stream s --stage run", 2,
            "what has ended is in no stage and no state: leave --stage out");
     expect(f, "list --outcome well", 2, "--outcome");
@@ -94,7 +94,7 @@ static void watch_goes_on_where_its_cursor_says(void **state)
     fake_add_many(f->broker, 5, 100);
     fake_forget(f->broker, 9);
     expect(f, "watch train --cursor c", 1, "to go on, remove c: sluice watch train --from 10");
-    expect(f, "watch other --cursor c", 1, "c is no cursor of stream other");
+    expect(f, "watch other --cursor c", 1, "c is not a cursor of stream other");
 }
 
 static void a_cancel_that_stopped_nothing_says_why(void **state)
@@ -156,7 +156,7 @@ static void what_they_did_is_said_as_json(void **state)
     expect(f, "keys init k", 0, "made k");
     expect(f, "keys add worker node7 --dir k", 0, "hand it to node7");
     expect(f, "keys list --dir k --json", 0, "{\"role\": \"worker\", \"name\": \"node7\", \"key\": \"");
-    expect(f, "keys remove node7 --dir k --json", 2, "--json is for keys list");
+    expect(f, "keys remove node7 --dir k --json", 2, "--json goes with keys list");
 }
 
 static void a_broker_that_was_started_again_is_given_time_to_hear_of_its_workers(void **state)
@@ -188,7 +188,7 @@ static void the_exit_status_of_status_is_the_health(void **state)
         expect(f, "status --json", cases[i].status, "\"reasons\"");
     }
     fake_set_status(f->broker, "[]");
-    expect(f, "status", 1, "the broker's status is no JSON object");
+    expect(f, "status", 1, "the broker's status is not a JSON object");
     expect(f, "status --watch 5s", 2, "'5s' is one argument too many");
     expect(f, "status --watch=5", 2, "--watch wants a time from 100ms to 1d");
 }

@@ -118,7 +118,7 @@ static void a_key_that_names_another_broker_is_told_from_silence(void **state)
     write_key(path, ROLE_ADMIN, "root", other.public_text);
     lock(f);
     connect_with(f, path);
-    expect_shut_out(f, "broke off the handshake: its key is another than");
+    expect_shut_out(f, "broke off the handshake: its key is not the one that");
 }
 
 /* It takes a connection, ends before the handshake does, and is not there any more. */
@@ -170,8 +170,8 @@ static void files_that_are_no_key_of_a_client_are_refused_by_name(void **state)
     write_key(open, ROLE_TRAINER, "bob", broker_key.public_text);
     assert_int_equal(chmod(open, 0644), 0);
     assert_int_equal(sluice_set_key(f->client, worker), -EINVAL);
-    assert_non_null(strstr(sluice_error(f->client), "node7's key, who is worker: a trainer's or an "
-                                                    "admin's is wanted"));
+    assert_non_null(strstr(sluice_error(f->client),
+                           "is the key of node7, whose role is worker: name a trainer's or an admin's key"));
     assert_int_equal(sluice_set_key(f->client, none), -ENOENT);
     assert_non_null(strstr(sluice_error(f->client), none));
     assert_int_equal(sluice_set_key(f->client, open), -EACCES);

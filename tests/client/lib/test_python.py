@@ -210,12 +210,12 @@ class Cursors(Case):
     def test_a_file_that_is_no_cursor_of_the_stream_is_refused(self):
         self.broker("add-lost", 2)
         self.read(2)
-        with self.assertRaisesRegex(SluiceError, "is no cursor of stream other; to begin anew remove it"):
+        with self.assertRaisesRegex(SluiceError, "is not a cursor of stream other; remove it to start over"):
             next(self.client.trajectories("other", cursor=self.path))
         for text in ("", "{", "[]", "null", '{"sluice_cursor": 1}', "\xff" * 9000):
             with open(self.path, "w", encoding="latin-1") as file:
                 file.write(text)
-            with self.assertRaisesRegex(SluiceError, "is no cursor of stream train"):
+            with self.assertRaisesRegex(SluiceError, "is not a cursor of stream train"):
                 next(self.client.trajectories("train", cursor=self.path))
 
     def test_a_trainer_killed_at_any_moment_gets_every_number_and_at_most_one_twice_a_kill(self):
@@ -338,9 +338,9 @@ class Requests(Case):
             self.client.submit([NOOP, bad, NOOP, 7, {"task": {1}}], stream="train")
         self.assertEqual(str(caught.exception).splitlines(), [
             "tasks[1]: promt: a task has no field 'promt'; did you mean 'prompt'?",
-            "tasks[3]: a task must be a dict, and this is a int",
+            "tasks[3]: a task must be a dict, not int",
             "tasks[4]: it cannot be written as JSON: Object of type set is not JSON serializable",
-            "3 of 5 tasks are no tasks; nothing was submitted"])
+            "3 of 5 tasks are not tasks; nothing was submitted"])
         self.assertEqual((caught.exception.reason, caught.exception.field), ("unknown-field", "promt"))
         self.assertEqual([at for at, _, _ in caught.exception.problems], [1, 3, 4])
         with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
@@ -411,7 +411,7 @@ class Words(Case):
             self.client.status()
 
     def test_a_stream_of_which_nobody_knows_is_warned_of(self):
-        with self.assertWarnsRegex(UserWarning, "nothing was submitted to the stream nostream yet"):
+        with self.assertWarnsRegex(UserWarning, "nothing has been submitted to the stream nostream yet"):
             self.assertEqual(list(self.client.trajectories("nostream", until_idle=True)), [])
 
 

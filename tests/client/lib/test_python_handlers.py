@@ -142,7 +142,7 @@ class Handlers(unittest.TestCase):
                             ("@tool\ndef look(*words: str): pass", "the model is told each by name"),
                             ("@agent('a b')\ndef a(): pass", "a name is 1 to 64 letters"),
                             ("@agent(version='a b')\ndef a(): pass", "version 'a b' must be"),
-                            ("@agent\ndef a(): pass\n@agent('a')\ndef b(): pass", "the agent a is there already"),
+                            ("@agent\ndef a(): pass\n@agent('a')\ndef b(): pass", "the agent a exists already"),
                             ("x = 1", "nothing there is an @evaluator, @agent or @tool"),
                             ("def (", "SyntaxError")):
             self.write(text)

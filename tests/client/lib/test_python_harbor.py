@@ -87,8 +87,8 @@ class Steps(Folders):
         one = '[[steps]]\nname = "first"\n'
         for more, why in (('[[steps]]\nname = "../x"\n', "steps[0].name must be the name of a folder below steps/"),
                           ('[[steps]]\nname = "third"\n', "instruction.md: No such file or directory"),
-                          (one + '[steps.agent]\nuser = "bob"\n', "steps[0].agent.user is not done: all steps are one sandbox"),
-                          (one + '[steps.verifier]\nenvironment_mode = "separate"\n', "steps[0].verifier.environment_mode separate is not done"),
+                          (one + '[steps.agent]\nuser = "bob"\n', "steps[0].agent.user is not supported: all steps are one sandbox"),
+                          (one + '[steps.verifier]\nenvironment_mode = "separate"\n', "steps[0].verifier.environment_mode separate is not supported"),
                           (one + '[verifier]\nuser = "bob"\n', "verifier.user and network_mode must be the agent's where there are steps"),
                           (one + one, "steps[1]: the name first is given twice")):
             with self.subTest(more):
@@ -291,16 +291,16 @@ class Refusals(Folders):
             self.assertEqual(self.refused(toml), "task.toml: " + why)
 
     def test_what_is_not_done_is_named(self):
-        for toml, files, why in (('[[environment.mcp_servers]]\nname = "m"\n', {}, "environment.mcp_servers is not done"),
+        for toml, files, why in (('[[environment.mcp_servers]]\nname = "m"\n', {}, "environment.mcp_servers is not supported"),
                                  ('[environment]\nos = "windows"\n', {}, "environment.os is windows"),
-                                 ('[environment.tpu]\ntype = "v4"\n', {}, "environment.tpu is not done"),
-                                 ('[environment]\nskills_dir = "s"\n', {}, "environment.skills_dir is not done"),
-                                 ("", {"environment/docker-compose.yaml": "services: {}\n"}, "environment/docker-compose.yaml is not done"),
-                                 ('[verifier.environment]\ndocker_image = "x"\n', {}, "verifier.environment.docker_image is not done"),
-                                 ('[verifier.environment]\nworkdir = "/x"\n', {}, "verifier.environment.workdir is not done"),
-                                 ('[verifier.environment]\nskills_dir = "/x"\n', {}, "verifier.environment.skills_dir is not done"),
+                                 ('[environment.tpu]\ntype = "v4"\n', {}, "environment.tpu is not supported"),
+                                 ('[environment]\nskills_dir = "s"\n', {}, "environment.skills_dir is not supported"),
+                                 ("", {"environment/docker-compose.yaml": "services: {}\n"}, "environment/docker-compose.yaml is not supported"),
+                                 ('[verifier.environment]\ndocker_image = "x"\n', {}, "verifier.environment.docker_image is not supported"),
+                                 ('[verifier.environment]\nworkdir = "/x"\n', {}, "verifier.environment.workdir is not supported"),
+                                 ('[verifier.environment]\nskills_dir = "/x"\n', {}, "verifier.environment.skills_dir is not supported"),
                                  ('[verifier]\nenvironment_mode = "shared"\n[verifier.environment]\n', {}, "verifier.environment_mode says shared"),
-                                 ('[verifier]\nenvironment_mode = "separate"\n', {"tests/Dockerfile": "FROM x\n"}, "tests/Dockerfile is not done"),
+                                 ('[verifier]\nenvironment_mode = "separate"\n', {"tests/Dockerfile": "FROM x\n"}, "tests/Dockerfile is not supported"),
                                  ('artifacts = [{source = "/a", service = "db"}]\n[verifier]\nenvironment_mode = "separate"\n', {}, "artifacts[0].service is db"),
                                  ('artifacts = ["/a/../b"]\n[verifier]\nenvironment_mode = "separate"\n', {}, 'artifacts[0].source is /a/../b, and may have no ".."'),
                                  ('artifacts = [{destination = "a"}]\n[verifier.environment]\n', {}, "artifacts[0].source is missing"),
@@ -312,7 +312,7 @@ class Refusals(Folders):
 
     def test_folders_that_lack_something(self):
         self.assertIn("instruction.md is empty", self.refused(files={"instruction.md": "# canary\n\n"}))
-        self.assertIn("task.toml is no TOML", self.refused("a = \n"))
+        self.assertIn("task.toml is not TOML", self.refused("a = \n"))
         self.assertIn("task.toml is not UTF-8", self.refused(files={"task.toml": b"\xff"}))
         self.assertIn("verifier.env.K is ${MISSING}, and MISSING is not set here", self.refused('[verifier.env]\nK = "${MISSING}"\n'))
         self.assertIn("environment.docker_image is org/x:1: --image org/x:1=PATH", self.refused('[environment]\ndocker_image = "org/x:1"\n', image=None))
@@ -351,7 +351,7 @@ class Refusals(Folders):
         folder = self.write(BASE)
         os.unlink(os.path.join(folder, "instruction.md"))
         os.mkfifo(os.path.join(folder, "instruction.md"))
-        self.assertEqual(why(), "instruction.md is no plain file")
+        self.assertEqual(why(), "instruction.md is not a plain file")
 
     def test_paths_without_tasks(self):
         for path, why in ((os.path.join(self.root, "none"), "there is no such directory"), (self.root, "neither it nor a directory in it has a task.toml")):
@@ -382,7 +382,7 @@ class DataSets(Folders):
             import yaml  # noqa: F401
         except ImportError:
             (found,) = import_folders([self.write({"task.yaml": "instruction: x\n"})], HarborChoices(**MADE))
-            self.assertEqual(found.why, "task.yaml takes the package PyYAML: pip install PyYAML")
+            self.assertEqual(found.why, "task.yaml needs the package PyYAML: pip install PyYAML")
             return
         old = {"task.yaml": "instruction: |-\n  Do it.\ndifficulty: easy\nparser_name: pytest\nmax_agent_timeout_sec: 100\n",
                "run-tests.sh": "bash $TEST_DIR/x.sh\n", "tests/x.sh": "true\n", "solution.sh": "true\n",
@@ -405,7 +405,7 @@ class Command(Folders):
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             status = main([self.root, "--image", "/images/base", "--prebuilt", "--network-grant", "web", "--set", "samples=4"])
         self.assertEqual((status, json.loads(out.getvalue())["samples"]), (1, 4))
-        self.assertRegex(err.getvalue(), r"/bad: task.toml is no TOML")
+        self.assertRegex(err.getvalue(), r"/bad: task.toml is not TOML")
         self.assertIn("tasks written: 1; folders refused: 1", err.getvalue())
 
 

@@ -86,7 +86,7 @@ class Questions(Rows):
     def test_what_has_no_gold_or_no_question_is_refused(self):
         for row, why in (({"question": "q"}, "no gold: answer is missing"), ({"question": "q", "answer": "####  "}, "no gold: answer is empty"),
                          ({"question": "q", "solution": "none"}, "no gold: its solution has no \\boxed{}"),
-                         ({"question": "q", "answer": ["a"]}, "no gold: answer is a list, not a text or a number"),
+                         ({"question": "q", "answer": ["a"]}, "no gold: answer is list, not a text or a number"),
                          ({"question": "q", "answer": float("nan")}, "no gold: answer is nan, which stands for what is missing"),
                          ({"answer": "1"}, "prompt must be a text or a list of messages, and is missing")):
             self.assertEqual(self.refused("question", row), why)
@@ -192,7 +192,7 @@ class Programs(Rows):
 
     def test_tests_that_no_task_can_hold_are_refused(self):
         large = {"inputs": ["1"], "outputs": ["x" * (1 << 20)]}
-        for tests, why in (("", "no tests: input_output is empty"), ('{"inputs": [], "outputs": []}', "no tests"), ("{", "input_output is no JSON"),
+        for tests, why in (("", "no tests: input_output is empty"), ('{"inputs": [], "outputs": []}', "no tests"), ("{", "input_output is not JSON"),
                            (large, r"its tests are 10486\d\d bytes, and a task is at most 1048576"), ({"inputs": ["1"], "outputs": []}, "1 inputs and 0 outputs"),
                            ({"inputs": ["1"] * 4097, "outputs": ["1"] * 4097}, "4097 tests"), ({"inputs": ["one"], "outputs": ["1"], "fn_name": "f"}, "one JSON value a line")):
             self.assertRegex(self.refused("apps", {"question": "q", "input_output": tests}), why)
@@ -439,7 +439,7 @@ class Files(Rows):
         status, said, err = self.run_main("question", path, "-o", out)
         self.assertEqual((status, said), (1, ""))
         lines = [line.replace(path, "F") for line in err.splitlines()]
-        for line, start in zip(lines, ("F:2: it is no JSON", "F:4: it is no object, but a list", "F:5: no gold", "F:6: ", "tasks written: 3; rows refused: 4")):
+        for line, start in zip(lines, ("F:2: it is not JSON", "F:4: it is not an object, but a list", "F:5: no gold", "F:6: ", "tasks written: 3; rows refused: 4")):
             self.assertTrue(line.startswith(start), line)
         with open(out, encoding="utf-8") as file:
             self.assertEqual([json.loads(line)["task"] for line in file], ["rows-1", "rows-7", "rows-8"])
@@ -481,7 +481,7 @@ class Files(Rows):
         self.assertIn("no parquet file", list(import_rows("question", [path]))[0].why)
 
     def test_a_wrong_command_line_is_2(self):
-        for arguments, why in (((), "FORM is missing"), (("nosuch", "f"), "nosuch is no form"), (("verl",), "FILE is missing"),
+        for arguments, why in (((), "FORM is missing"), (("nosuch", "f"), "nosuch is not a form"), (("verl",), "FILE is missing"),
                                (("verl", "f", "--map", "x"), "x is not NAME=VALUE"), (("verl", "f", "--limit", "-1"), "--limit")):
             status, _, err = self.run_main(*arguments)
             self.assertEqual(status, 2)

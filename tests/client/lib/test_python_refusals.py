@@ -217,7 +217,7 @@ class Calls(Case):
             if value is not None:
                 yield r"^rollout wants a rollout's name, GROUP/NUMBER, not ", lambda c, v=value: c.cancel(rollout=v)
         for value in NOT_URLS:
-            yield r" is no broker: say tcp://HOST:PORT or ipc:///DIRECTORY/front$", lambda c, v=value: type(c)(v or "x")
+            yield r" is not a broker's URL: say tcp://HOST:PORT or ipc:///DIRECTORY/front$", lambda c, v=value: type(c)(v or "x")
         for value in ENGINES:
             yield r"^(url|engine) wants a base URL such as http://gpu1:8000, of 8 to 256 bytes", lambda c, v=value: c.engine_add(v)
             yield r"^(url|engine) wants a base URL such as http://gpu1:8000, of 8 to 256 bytes", lambda c, v=value: c.engine_drain(v)
@@ -244,7 +244,7 @@ class Calls(Case):
         yield from numbers("limit", lambda c, v: c.rollouts(limit=v), 0, 1001)
         yield from seconds("older", lambda c, v: c.rollouts(older=v), -1, 31536001)
         for given in ({"ended": True}, {"outcome": "ok"}):
-            yield r"^of which stream, or group, those that have ended\? Say stream=NAME$", lambda c, v=given: c.rollouts(**v)
+            yield r"^ended rollouts are listed by stream or group: say stream=NAME$", lambda c, v=given: c.rollouts(**v)
         yield (r"^what has ended is in no stage and no state: leave state out$",
                lambda c: c.rollouts(ended=True, stream="s", state="leased"))
         for given in ({}, {"worker": "w", "host": "h"}):
@@ -253,10 +253,10 @@ class Calls(Case):
             yield r"^tasks wants a dict, dicts or the path of a JSONL file, not a ", lambda c, v=value: c.submit(v, "s")
         for value in ([7], ["x"], [None], [[]], [TASK, ()], "x"):
             if value != "x":
-                yield r"a task must be a dict, and this is a ", lambda c, v=value: c.submit(v, "s")
+                yield r"a task must be a dict, not ", lambda c, v=value: c.submit(v, "s")
         for value in ([{}], [{"task": "t"}], [TASK, {**TASK, "x": 1}], [{**TASK, "metadata": {"x": float("nan")}}], [{**TASK, "metadata": {"x": {1}}}],
                       [{**TASK, "prompt": "\ud800"}], [{**TASK, "prompt": "a\0b"}], [{**TASK, "prompt": "x" * (1 << 20)}], {"task": "t"}):
-            yield r"^tasks\[\d\]: .*\n1 of \d tasks is no task; nothing was submitted$", lambda c, v=value: c.submit(v, "s")
+            yield r"^tasks\[\d\]: .*\n1 of \d tasks is not a task; nothing was submitted$", lambda c, v=value: c.submit(v, "s")
 
     def test_more_than_200_wrong_calls_are_refused_at_once_by_name(self):
         count = 0
@@ -286,7 +286,7 @@ class Calls(Case):
 
     def test_a_key_file_that_is_none_is_named(self):
         for make, words in ((lambda path: None, "cannot read"), (lambda path: os.mkdir(path), "cannot read"),
-                            (lambda path: open(path, "w", encoding="ascii").close(), "chmod 600|it lacks its line")):
+                            (lambda path: open(path, "w", encoding="ascii").close(), "chmod 600|the line `\w+` is missing")):
             with tempfile.TemporaryDirectory() as folder:
                 path = os.path.join(folder, "key")
                 make(path)

@@ -84,7 +84,7 @@ static void many_submits_each_have_their_result(void **state)
     assert_int_equal(sluice_submit(f->client, "g100", "train", 9, task), 0);
     assert_int_equal(sluice_submit(f->client, "g200", "train", 1, task), 0);
     assert_int_equal(sluice_submit_many(f->client, groups, COUNT), -EINVAL);
-    assert_non_null(strstr(sluice_error(f->client), "samples is 5000, at most 1024"));
+    assert_non_null(strstr(sluice_error(f->client), "samples is 5000; the maximum is 1024"));
     assert_int_equal(groups[9].result, -EINVAL);
     assert_int_equal(groups[100].result, -EEXIST);
     assert_int_equal(groups[0].result, 0);
@@ -105,7 +105,7 @@ static void a_submit_carries_its_priority_and_lease_or_none(void **state)
     assert_string_equal(fake_last_options(f->broker), "priority=0 lease_ms=60000");
     group.priority = 10;
     assert_int_equal(sluice_submit_many(f->client, &group, 1), -EINVAL);
-    assert_non_null(strstr(sluice_error(f->client), "priority is 10, at most 9"));
+    assert_non_null(strstr(sluice_error(f->client), "priority is 10; the maximum is 9"));
     group.priority = 7;
     group.has_priority = false;
     assert_int_equal(sluice_submit_many(f->client, &group, 1), -EINVAL);
@@ -249,7 +249,7 @@ static void the_small_requests_are_carried_out(void **state)
     assert_int_equal(sluice_ack(f->client, "train", 41), 0);
     assert_int_equal(fake_acked(f->broker), 41);
     assert_int_equal(sluice_engine_add(f->client, "x"), -EINVAL);
-    assert_non_null(strstr(sluice_error(f->client), "url is 1 bytes, at least 8"));
+    assert_non_null(strstr(sluice_error(f->client), "url is 1 bytes; the minimum is 8"));
 }
 
 static void a_pause_that_does_not_come_true_is_taken_back(void **state)
@@ -384,7 +384,7 @@ static void an_address_that_is_none_is_refused(void **state)
         struct sluice_client *client = sluice_connect(urls[i]);
         const char *json;
         assert_int_equal(sluice_status(client, &json), -EINVAL);
-        assert_non_null(strstr(sluice_error(client), "is no broker"));
+        assert_non_null(strstr(sluice_error(client), "is not a broker's URL"));
         sluice_close(&client);
     }
 }

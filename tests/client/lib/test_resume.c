@@ -105,7 +105,7 @@ static void a_cursor_that_is_none_of_this_stream_is_refused(void **state)
         FILE *file = fopen(path, "w");
         assert_true(fputs(texts[i], file) >= 0 && fclose(file) == 0);
         assert_int_equal(sluice_follow(f->client, "train", 0, path), -EINVAL);
-        assert_non_null(strstr(sluice_error(f->client), "is no cursor of stream train"));
+        assert_non_null(strstr(sluice_error(f->client), "is not a cursor of stream train"));
     }
     assert_int_equal(unlink(path), 0);
     assert_int_equal(sluice_follow(f->client, "train", 0, "/"), -EISDIR);

@@ -45,7 +45,7 @@ static void a_base_url_is_read_into_its_parts(void **state)
 
 static void what_is_no_base_url_is_refused_with_its_reason(void **state)
 {
-    static const char port[] = "its port is none of 1 to 65535", scheme[] = "it begins with neither",
+    static const char port[] = "its port is not from 1 to 65535", scheme[] = "it begins with neither",
                       user[] = "what is before its '@'", name[] = "its host has a character";
     static const struct {
         const char *text, *why;
@@ -59,7 +59,7 @@ static void what_is_no_base_url_is_refused_with_its_reason(void **state)
         {"http:///x", "it has no host"},
         {"http://:80", "it has no host"},
         {"http://u:p@", "it has no host"},
-        {"http://[]", "no IPv6 address"},
+        {"http://[]", "not an IPv6 address"},
         {"http://h:0", port},
         {"http://h:99999", port},
         {"http://h:65536", port},
@@ -72,10 +72,10 @@ static void what_is_no_base_url_is_refused_with_its_reason(void **state)
         {"http://user:pa/ss", port},
         {"http://[::1", "is not closed"},
         {"http://[::1:80", "is not closed"},
-        {"http://[gpu1]", "no IPv6 address"},
-        {"http://[1.2.3.4]", "no IPv6 address"},
+        {"http://[gpu1]", "not an IPv6 address"},
+        {"http://[1.2.3.4]", "not an IPv6 address"},
         {"http://[::1]80", "neither a port nor a path"},
-        {"http://[fe80::1%25eth0]", "no IPv6 address"},
+        {"http://[fe80::1%25eth0]", "not an IPv6 address"},
         {"http://::1", "it has no host"},
         {"http://h]", name},
         {"http://a b", name},
@@ -86,10 +86,10 @@ static void what_is_no_base_url_is_refused_with_its_reason(void **state)
         {"http://-a", name},
         {"http://%68", name},
         {"http://h\\x", name},
-        {"http://1.2.3", "no IPv4 address"},
-        {"http://999.1.1.1", "no IPv4 address"},
-        {"http://127.1", "no IPv4 address"},
-        {"http://2130706433", "no IPv4 address"},
+        {"http://1.2.3", "not an IPv4 address"},
+        {"http://999.1.1.1", "not an IPv4 address"},
+        {"http://127.1", "not an IPv4 address"},
+        {"http://2130706433", "not an IPv4 address"},
         {"http://h/?a=b", "a query"},
         {"http://h?x", "a query"},
         {"http://h/#x", "a fragment"},
@@ -104,7 +104,7 @@ static void what_is_no_base_url_is_refused_with_its_reason(void **state)
         {"http://u:p%@h", user},
         {"http://u:p%0d%0aX@h", user},
         {"http://u p@h", user},
-        {"http://u/p@h", "an '@' is behind its host"},
+        {"http://u/p@h", "an '@' follows its host"},
         {"http://u:p?s@h", "a query"},
         {"http://h:8000/v1", "leave /v1"},
         {"http://h:8000/v1/", "leave /v1"},

@@ -82,7 +82,7 @@ static void nothing_is_overwritten_and_nothing_is_left_beside_it(void **state)
     assert_int_equal(key_write(place->path, &key, &fail), 0);
     strcpy(key.name, "mallory");
     assert_int_equal(key_write(place->path, &key, &fail), -EEXIST);
-    assert_non_null(strstr(fail.text, "there already"));
+    assert_non_null(strstr(fail.text, "exists already"));
     assert_int_equal(key_read(place->path, &key, &fail), 0);
     assert_string_equal(key.name, "alice");
     snprintf(command, sizeof(command), "test \"$(ls %s)\" = a.key", place->dir);
@@ -113,17 +113,17 @@ static void a_file_that_is_no_key_is_refused_by_its_line(void **state)
     static const struct {
         const char *text, *words;
     } cases[] = {
-        {"", "lacks its line `role`"},
-        {"role trainer\n", "lacks its line `name`"},
-        {"role trainer\nname a\n", "lacks its line `public`"},
-        {"role king\n", "line 1 is no role"},
+        {"", "the line `role` is missing"},
+        {"role trainer\n", "the line `name` is missing"},
+        {"role trainer\nname a\n", "the line `public` is missing"},
+        {"role king\n", "line 1 is not a role"},
         {"role trainer\nrole admin\n", "line 2 says its role twice"},
-        {"role trainer\nname ../../etc/passwd\n", "line 2 is no name"},
-        {"name .hidden\n", "line 1 is no name"},
-        {"name -rf\n", "line 1 is no name"},
-        {"\n\npublic short\n", "line 3 is no key"},
-        {"public " PUBLIC "x\n", "line 1 is no key"},
-        {"public Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{h~D\n", "line 1 is no key"},
+        {"role trainer\nname ../../etc/passwd\n", "line 2 is not a name"},
+        {"name .hidden\n", "line 1 is not a name"},
+        {"name -rf\n", "line 1 is not a name"},
+        {"\n\npublic short\n", "line 3 is not a key"},
+        {"public " PUBLIC "x\n", "line 1 is not a key"},
+        {"public Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{h~D\n", "line 1 is not a key"},
         {"colour blue\n", "begins with none of"},
         {"role\n", "not of the form"},
         {"role trainer admin\n", "not of the form"},

@@ -60,7 +60,7 @@ def filled(text, words):
 
 
 def task_of(line):
-    """The dict that a line is, or None where it is no JSON object that Python's json gives back as it was."""
+    """The dict that a line is, or None where it is not a JSON object that Python's json gives back as it was."""
     def once(pairs):
         if len({name for name, _ in pairs}) < len(pairs):
             raise ValueError("a name that is there twice")

@@ -130,14 +130,14 @@ class BadInput(Case):
             file.writelines(row.typed + "\n" for row in rows)
         status, said = self.typed(["submit", path, "--stream", "s"])
         lines = said.split("\n")
-        self.assertEqual((status, lines[-1]), (1, f"sluice: {len(rows)} of {len(rows)} lines are no tasks; nothing was submitted"))
+        self.assertEqual((status, lines[-1]), (1, f"sluice: {len(rows)} of {len(rows)} lines are not tasks; nothing was submitted"))
         wrong = []
         for number, (row, line) in enumerate(zip(rows, lines, strict=False), 1):
             if not is_said(f"{path}:{number}: {row.says}", line):
                 wrong.append(f"bad_input.txt:{row.number}: {row.typed}\n  said {line}\n  not  {row.says}")
             task = task_of(row.typed)
             in_dict = self.called(f"client.submit([{task!r}], 's')") if task is not None else ""
-            if task is not None and not is_said(f"tasks[0]: {row.says}\n1 of 1 tasks is no task; nothing was submitted", in_dict):
+            if task is not None and not is_said(f"tasks[0]: {row.says}\n1 of 1 tasks is not a task; nothing was submitted", in_dict):
                 wrong.append(f"bad_input.txt:{row.number}: {row.typed}\n  Python said {in_dict}\n  not         {row.says}")
         self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
         self.assertEqual(len(lines), len(rows) + 1)

@@ -128,7 +128,7 @@ class Grade(unittest.TestCase):
         self.assertEqual(found[3]["tests"]["pass_fraction"], 0.5)
         self.assertRegex(found[4]["why"], "^the evaluator is broken, it exited with 127")
         self.assertEqual([row["error"].split(os.sep)[-1] for row in found[5:10]],
-                         ["tasks.jsonl", "it has neither files nor text", "it is no JSON object", "a row has no field 'txt': task, files and text",
+                         ["tasks.jsonl", "it has neither files nor text", "it is not a JSON object", "a row has no field 'txt': task, files and text",
                           "missing: No such file or directory"])
         for row, words in zip(found[10:], ["what is the host's own", "what is the host's own", "in which this command works"]):
             self.assertIn(words, row["error"])

@@ -134,7 +134,7 @@ class Keys(unittest.TestCase):
                     self.assertEqual(refused.exception.reason, "not-allowed")
             with sluice.Client(place.url, key=root) as client:
                 self.assertEqual(client.get(heard[0].rollout).seq, heard[0].seq)
-            self.assertIn("a trainer's or an admin's is wanted", place.ask(node, "status").stderr)
+            self.assertIn("name a trainer's or an admin's key", place.ask(node, "status").stderr)
 
     def test_a_stream_made_before_keys_is_handed_over_as_the_page_says(self):
         with open(os.path.join(SOURCE, "docs", "operations.md"), encoding="utf-8") as page:
@@ -287,7 +287,7 @@ class Lanes(unittest.TestCase):
     def test_a_list_of_lanes_that_cannot_be_read_is_refused(self):
         done = subprocess.run([BROKER, "--lanes", "10.0.0.0/8,10.0.0.0/99"], capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual(done.returncode, 2)
-        self.assertIn("--lanes: '10.0.0.0/99' is no address, no range of addresses", done.stderr)
+        self.assertIn("--lanes: '10.0.0.0/99' is neither an address, a range of addresses", done.stderr)
 
 
 class Plaintext(unittest.TestCase):

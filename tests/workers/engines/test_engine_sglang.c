@@ -60,7 +60,7 @@ static void every_fault_of_sglangs_answers_is_told(void **state)
     } faults[] = {
         {"sgl_no_entries", -EPROTO, "no output_token_logprobs"},
         {"sgl_one_less", -EPROTO, "counts"},
-        {"sgl_text_for_id", -EPROTO, "is no id"},
+        {"sgl_text_for_id", -EPROTO, "is not an id"},
         {"sgl_null", -EPROTO, "no log-probability for token 0"},
         {"sgl_positive", -EPROTO, "is not a log-probability"},
         {"sgl_prompt", -EPROTO, "read a prompt of 1 tokens"},

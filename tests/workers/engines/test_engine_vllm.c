@@ -148,7 +148,7 @@ static void every_fault_of_the_route_for_ids_is_told(void **state)
     static const struct breach_case faults[] = {
         {"no_ids", -EPROTO, "no token ids"},
         {"no_tokens", -EPROTO, "no token ids"},
-        {"text_for_ids", -EPROTO, "is no id"},
+        {"text_for_ids", -EPROTO, "is not an id"},
         {"too_many", -EPROTO, "at most 64 were asked for"},
         {"one_entry_less", -EPROTO, "log-probabilities for"},
         {"one_entry_more", -EPROTO, "log-probabilities for"},

@@ -208,7 +208,7 @@ static void what_is_not_exactly_a_verdict_is_none(void **state)
     assert_unreadable("VERDICT-" MARK " {\"right\": \"yes\"}", "style is not answered");
     assert_unreadable("VERDICT-" MARK " {\"right\": \"yes\", \"style\": \"fair\", \"score\": 4, \"rude\": \"no\", "
                       "\"reward\": 10}",
-                      "no criterion's");
+                      "not a criterion's");
     assert_unreadable("VERDICT-" MARK " {\"right\": \"no\", \"right\": \"yes\", \"style\": \"fair\", \"score\": 4}",
                       "no JSON object");
     assert_unreadable("VERDICT-" MARK " [1]", "no JSON object");

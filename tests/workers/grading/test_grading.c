@@ -68,10 +68,10 @@ static void each_row_is_a_line_also_one_that_is_none(void **state)
                         "{\"right\":true,\"answer\":\"(B)\",\"why\":\"(B) is B\"}\n"
                         "{\"right\":false,\"answer\":\"(B)\",\"why\":\"(B) is not A, or any other accepted\"}\n"
                         "{\"error\":\"it has no text\"}\n"
-                        "{\"error\":\"it is no JSON object\"}\n"
-                        "{\"error\":\"one of its answers is no string\"}\n"
+                        "{\"error\":\"it is not a JSON object\"}\n"
+                        "{\"error\":\"one of its answers is not a string\"}\n"
                         "{\"error\":\"no accepted answer\"}\n"
-                        "{\"error\":\"an accepted answer is no letter of a choice, nor several\"}\n"
+                        "{\"error\":\"an accepted answer is neither the letter of a choice nor several\"}\n"
                         "{\"right\":true,\"answer\":\"(B)\",\"why\":\"(B) is B\"}\n");
     unlink(path);
     options.rows = "/nowhere/rows.jsonl";
@@ -95,7 +95,7 @@ static void options_of_a_choice_are_given_once_or_by_each_row(void **state)
     assert_string_equal(printed, "{\"right\":true,\"answer\":\"Lyon\",\"why\":\"Lyon is the text of A\"}\n"
                                  "{\"right\":false,\"answer\":\"Lyon\",\"why\":\"Lyon is not A\"}\n"
                                  "{\"error\":\"an accepted answer is a letter that none of the options has\"}\n"
-                                 "{\"error\":\"its options are no object of letters, A to Z, and texts\"}\n");
+                                 "{\"error\":\"its options are not an object of letters, A to Z, and texts\"}\n");
     unlink(path);
     struct grading_options one = preset;
     one.answer = (struct texts){.items = {"B"}, .count = 1};

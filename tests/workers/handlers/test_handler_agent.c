@@ -80,7 +80,7 @@ static const struct ending {
     {AGENT("forks", ", 'max_traces': 1"), OUTCOME_AGENT, FAULT_NONE, "context: agent.max_traces is 1", "hm", 1},
     {AGENT("asks_wrongly", ", 'tools': ['think']"), OUTCOME_OK, FAULT_NONE, "0 granted", "0 granted", 1},
     {AGENT("no_model", ", 'engine': 'none'"), OUTCOME_OK, FAULT_NONE, "ended after 0 turns", "refused", 0},
-    {AGENT("ends_oddly", ""), OUTCOME_TASK, FAULT_NONE, "which is none of ok, agent and task", NULL, 0},
+    {AGENT("ends_oddly", ""), OUTCOME_TASK, FAULT_NONE, "which is not one of ok, agent and task", NULL, 0},
     {AGENT("gives_up", ""), OUTCOME_TASK, FAULT_NONE, "the task makes no sense", NULL, 0},
     {AGENT("agent_failing", ""), OUTCOME_TASK, FAULT_NONE, "the agent is broken: KeyError: 'gold': in line 7", NULL, 0},
     {AGENT("agent_dying", ""), OUTCOME_INFRA, FAULT_HANDLER, "the handler mine: it ended with exit status 3", NULL, 0},

@@ -60,8 +60,8 @@ static void expect_broken(const char *says, const char *words)
 
 FIBER_TEST(a_line_that_is_no_message_breaks_the_protocol)
 {
-    expect_broken("echo starting up", "\"starting up\" is no JSON object");
-    expect_broken("echo \"[]\"", "\"[]\" is no JSON object");
+    expect_broken("echo starting up", "\"starting up\" is not a JSON object");
+    expect_broken("echo \"[]\"", "\"[]\" is not a JSON object");
     expect_broken("echo '{\"type\":\"handler.greeting\"}'", "there is no message of the type \"handler.greeting\"");
     expect_broken("echo '{\"type\":\"handler.hello\",\"protocol\":1,\"offer\":[]}'", "has no field offer");
     expect_broken("echo '{\"type\":\"handler.hello\",\"protocol\":1}'", "offers is missing");

@@ -55,7 +55,7 @@ FIBER_TEST(oversized_and_broken_frames_break_the_protocol)
 {
     start_good();
     expect_break("oversized", "it sent a frame of 2147483647 bytes");
-    expect_break("garbage", "it sent what is no message");
+    expect_break("garbage", "it sent something that is not a message");
     expect_break("not_finite", "reward is not a finite number");
 }
 

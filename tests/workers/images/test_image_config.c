@@ -66,12 +66,12 @@ static void variables_of_odd_names_are_passed_over(void **state)
 static void what_is_none_is_refused_in_words(void **state)
 {
     (void)state;
-    expect_refused("[]", "no JSON object");
-    expect_refused("{", "no JSON object");
-    expect_refused("{\"config\":1}", "no object");
-    expect_refused("{\"Env\":\"A=1\"}", "no list");
-    expect_refused("{\"Env\":[1]}", "no NAME=VALUE");
-    expect_refused("{\"Env\":[\"A\"]}", "no NAME=VALUE");
+    expect_refused("[]", "not a JSON object");
+    expect_refused("{", "not a JSON object");
+    expect_refused("{\"config\":1}", "not an object");
+    expect_refused("{\"Env\":\"A=1\"}", "not a list");
+    expect_refused("{\"Env\":[1]}", "not NAME=VALUE");
+    expect_refused("{\"Env\":[\"A\"]}", "not NAME=VALUE");
     expect_refused("{\"User\":\"a b\"}", "User");
     expect_refused("{\"User\":7}", "User");
     expect_refused("{\"WorkingDir\":\"app\"}", "WorkingDir");

@@ -284,9 +284,9 @@ static void documents_that_are_not_what_they_should_be_are_refused(void **state)
         const char *words;
     } rows[] = {
         {"oci-layout", "{\"imageLayoutVersion\":\"2.0.0\"}", IMAGE_REFUSAL_OCI_LAYOUT, "\"2.0.0\""},
-        {"oci-layout", "[]", IMAGE_REFUSAL_OCI_DOCUMENT, "oci-layout is no JSON object"},
-        {"oci-layout", "", IMAGE_REFUSAL_OCI_DOCUMENT, "oci-layout is no JSON object"},
-        {"index.json", "{", IMAGE_REFUSAL_OCI_DOCUMENT, "index.json is no JSON object"},
+        {"oci-layout", "[]", IMAGE_REFUSAL_OCI_DOCUMENT, "oci-layout is not a JSON object"},
+        {"oci-layout", "", IMAGE_REFUSAL_OCI_DOCUMENT, "oci-layout is not a JSON object"},
+        {"index.json", "{", IMAGE_REFUSAL_OCI_DOCUMENT, "index.json is not a JSON object"},
         {"index.json", "{}", IMAGE_REFUSAL_ARCHITECTURE, "no image for linux/"},
         {"index.json",
          "{\"manifests\":[{\"mediaType\":\"application/vnd.oci.image.manifest.v1+json\","
@@ -331,7 +331,7 @@ static void a_layer_that_unpacks_to_other_than_the_config_says_is_refused(void *
         snprintf(layer.diff_id, sizeof(layer.diff_id), "sha512:%064d", 7);
         one.blob = put_manifest(name, &layer, &packings[i], 1, NULL);
         put_index(name, &one, 1);
-        expect_bad(in_directory(name), IMAGE_REFUSAL_OCI_DOCUMENT, "no sha256 digest");
+        expect_bad(in_directory(name), IMAGE_REFUSAL_OCI_DOCUMENT, "other than a sha256 digest");
     }
 }
 

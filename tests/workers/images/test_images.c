@@ -136,7 +136,7 @@ static void expect_refused(const char *name, const char *words)
 }
 
 static const char none_offered[] =
-    "is none that this worker offers: its operator lists directories of images with --images DIR";
+    "is not one that this worker offers: its operator lists directories of images with --images DIR";
 static const char not_any[] = "is, holds or lies in what is the host's or the worker's own";
 
 FIBER_TEST(only_images_that_the_operator_lists_may_be_named)

@@ -51,7 +51,7 @@ static void good_grants_are_kept_by_name(void **state)
 static void bad_grants_are_refused_with_the_reason(void **state)
 {
     (void)state;
-    static const char *const name = "the name is not 1 to 32 of a-z, 0-9 and -, a letter first";
+    static const char *const name = "the name is not 1 to 32 characters of a-z, 0-9 and -, beginning with a letter";
     const struct {
         const char *text, *why;
     } rows[] = {
@@ -75,7 +75,7 @@ static void bad_grants_are_refused_with_the_reason(void **state)
         {"pip=tcp:[::1:80", "not a host"},
         {"pip=unix:run/x", "the socket's path is not absolute"},
         {"pip=unix:", "the socket's path is not absolute"},
-        {"there=tcp:h:80", "there is a grant of that name already"},
+        {"there=tcp:h:80", "a grant of that name exists already"},
     };
     static struct grants grants;
     struct fail fail = {0};

@@ -243,7 +243,7 @@ static void a_broker_of_another_key_gets_nothing(void **state)
     struct key other = make_key(ROLE_BROKER);
     open_sink(scene, &other);
     open_lane(scene, &scene->worker);
-    expect_words(scene, "its key is another than the key file names");
+    expect_words(scene, "its key is not the one that the key file names");
 }
 
 static void without_a_key_a_lane_is_open_to_this_machine_only(void **state)

@@ -75,7 +75,7 @@ FIBER_TEST(a_layer_that_is_missing_or_damaged_is_the_stores_fault)
     expect_stage(STAGE_RUN, WRITES "}", &layer, OUTCOME_INFRA, FAULT_STORE, "damaged");
     buffer_finish(&layer.inlined);
     strcpy(layer.digest, "sha256:short");
-    expect_stage(STAGE_RUN, WRITES "}", &layer, OUTCOME_INFRA, FAULT_STORE, "no digest");
+    expect_stage(STAGE_RUN, WRITES "}", &layer, OUTCOME_INFRA, FAULT_STORE, "not a digest");
 }
 
 FIBER_TEST(a_store_that_cannot_be_written_is_the_stores_fault)

@@ -210,7 +210,7 @@ FIBER_TEST(the_exit_status_is_the_reward_and_others_are_a_broken_evaluator)
     expect_reward(COMMAND("echo good"), 1.0, "the evaluator exited with 0: good");
     expect_reward(COMMAND("echo bad; false"), 0.0, "the evaluator exited with 1: bad");
     expect_no_reward(COMMAND("grep word no-such-file"), OUTCOME_TASK,
-                     "broken, it exited with 2, which is no verdict (eval.verdict_statuses): grep: "
+                     "broken, it exited with 2, which is not a verdict (eval.verdict_statuses): grep: "
                      "no-such-file");
     expect_reward("{\"task\":\"t\",\"agent\":{\"kind\":\"none\"},\"eval\":{\"kind\":\"command\","
                   "\"command\":\"grep word "

@@ -148,14 +148,14 @@ FIBER_TEST(what_is_not_offered_or_not_there_is_refused_with_the_option)
     struct fail fail = {0};
     expect_init(
         "{\"task\":\"t\",\"prompt\":\"p\",\"files\":[{\"path\":\"x\",\"source\":\"/etc\"}]}", OUTCOME_TASK,
-        "the source /etc is none that this worker offers: its operator lists directories of tasks with --task-dir");
+        "the source /etc is not one that this worker offers: its operator lists directories of tasks with --task-dir");
     expect_refused("nothing/here", "nothing/here is not there");
     host("ln -s /etc out && ln -s /etc/passwd file");
     expect_refused("out", "a symbolic link on the way leads out of");
     expect_refused("out/passwd", "a symbolic link on the way leads out of");
     expect_refused("file", "a symbolic link on the way leads out of");
     context.task_dirs = NULL;
-    expect_refused("out", "is none that this worker offers");
+    expect_refused("out", "is not one that this worker offers");
     static const char *const never[] = {"/", "/etc", "/proc/self", "/nowhere"};
     for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
         assert_int_equal(task_dirs_add(&task_dirs, never[i], &fail), -EINVAL);
@@ -268,9 +268,9 @@ FIBER_TEST(tars_that_lead_out_or_hold_what_is_no_file_are_refused)
     expect_refused("device.tar", "it is neither a file, a directory nor a symbolic link");
     host("echo nothing > text.tar && head -c 100 /dev/urandom > noise.tar.gz && echo hello > a && "
          "tar -czf whole.tar.gz a && head -c 60 whole.tar.gz > cut.tar.gz");
-    expect_refused("text.tar", "it is no tar");
-    expect_refused("noise.tar.gz", "it is no tar");
-    expect_refused("cut.tar.gz", "it is no tar");
+    expect_refused("text.tar", "it is not a tar");
+    expect_refused("noise.tar.gz", "it is not a tar");
+    expect_refused("cut.tar.gz", "it is not a tar");
 }
 
 /* A link in a tar, and then a file behind it: it lands inside, in what the tar's own root is. */

@@ -23,7 +23,7 @@ FIBER_TEST(a_file_that_holds_no_reward_is_none)
                      "the verifier left no reward: reward.txt: it is empty");
     expect_no_reward(TASK("true", "echo nan > /logs/verifier/reward.txt"), OUTCOME_TASK, "nan is not a finite number");
     expect_no_reward(TASK("true", "echo '{}' > /logs/verifier/reward.json"), OUTCOME_TASK, "its object is empty");
-    expect_no_reward(TASK("true", "mkdir /logs/verifier/reward.txt"), OUTCOME_TASK, "it is no plain file");
+    expect_no_reward(TASK("true", "mkdir /logs/verifier/reward.txt"), OUTCOME_TASK, "it is not a plain file");
     expect_no_reward(TASK("true", "mkfifo /logs/verifier/reward.txt"), OUTCOME_TASK, "neither a file nor a directory");
     expect_no_reward(TASK("true", "truncate -s 4G /logs/verifier/reward.json"), OUTCOME_TASK,
                      "longer than 65536 bytes");

@@ -115,7 +115,8 @@ FIBER_TEST(a_file_is_shown_with_numbers_whole_or_in_part)
     expect_call(&box, "edit", RANGE("f", "[0, 1]"), true, "f has 4 lines: view_range cannot begin at 0.");
     expect_call(&box, "edit", RANGE("f", "[3, 2]"), true,
                 "view_range ends at 2, before it begins; -1 is the last line.");
-    expect_call(&box, "edit", RANGE("f", "[3]"), true, "edit: the argument view_range is 1 elements, at least 2.");
+    expect_call(&box, "edit", RANGE("f", "[3]"), true,
+                "edit: the argument view_range is 1 elements; the minimum is 2.");
     expect_call(&box, "edit", VIEW("empty"), false, "[the file is empty]\n");
     expect_call(&box, "edit", VIEW("dos"), false,
                 "     1\ta\n     2\tb\n[the lines end with CR LF, which edits keep]\n");

@@ -290,8 +290,8 @@ static void settings_are_refused_without_naming_the_key(void **state)
         {"searxng=http://user:" KEY "@x", NULL,
          "searxng=...: not an http or https address without user, query and fragment"},
         {"searxng=http://x?a=b", NULL, "searxng=...: not an http or https address without user, query and fragment"},
-        {"tavily=http://x", KEY "\r\nX: y", "the key of the search is no word of 1 to 1024 characters"},
-        {"tavily=http://x", "", "the key of the search is no word of 1 to 1024 characters"},
+        {"tavily=http://x", KEY "\r\nX: y", "the key of the search is not a word of 1 to 1024 characters"},
+        {"tavily=http://x", "", "the key of the search is not a word of 1 to 1024 characters"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct fail fail = {0};

@@ -70,11 +70,11 @@ static void a_wrong_call_is_told_exactly_what_is_wrong(void **state)
     check_says("think", "['x']", "think: the arguments must be a JSON object.");
     check_says("think", "'x'", "think: the arguments must be a JSON object.");
     check_says("think", "{'thought': 7}", "think: the argument thought must be a string, not an integer.");
-    check_says("think", "{'thought': ''}", "think: the argument thought is 0 characters, at least 1.");
+    check_says("think", "{'thought': ''}", "think: the argument thought is 0 characters; the minimum is 1.");
     check_says("think", "{'thought': 'x', 'mood': 'y'}", "think has no argument \"mood\". Its arguments are: thought.");
-    check_says("bash", "{'command': 'ls', 'timeout_s': 0}", "bash: the argument timeout_s is 0, at least 1.");
+    check_says("bash", "{'command': 'ls', 'timeout_s': 0}", "bash: the argument timeout_s is 0; the minimum is 1.");
     check_says("bash", "{'command': 'ls', 'timeout_s': 100000}",
-               "bash: the argument timeout_s is 100000, at most 86400.");
+               "bash: the argument timeout_s is 100000; the maximum is 86400.");
     check_says("bash", "{'command': 'ls', 'timeout_s': '5'}",
                "bash: the argument timeout_s must be an integer, not a string.");
     check_says("bash", "{'command': 'ls', 'timeout_s': 1.5}",
@@ -95,7 +95,7 @@ static void lengths_are_counted_in_characters(void **state)
     long_one[2 * 65536 + 1] = '\0';
     json = json_pack("{s:s}", "thought", long_one);
     assert_false(tool_check(tool_find("think"), json, text, sizeof(text)));
-    assert_string_equal(text, "think: the argument thought is 65537 characters, at most 65536.");
+    assert_string_equal(text, "think: the argument thought is 65537 characters; the maximum is 65536.");
     json_decref(json);
     free(long_one);
 }
@@ -113,7 +113,7 @@ static void tools_that_cannot_be_had_are_refused_with_words(void **state)
     assert_string_equal(fail.text, "the tool bash needs a sandbox");
     assert_int_equal(toolbox_add(&box, "think", &fail), 0);
     assert_int_equal(toolbox_add(&box, "think", &fail), -EINVAL);
-    assert_string_equal(fail.text, "the tool think is there already");
+    assert_string_equal(fail.text, "the tool think exists already");
     assert_int_equal(box.count, 1);
     toolbox_close(&box);
 }
@@ -158,7 +158,7 @@ FIBER_TEST(a_tool_is_opened_by_its_first_call_and_keeps_its_state)
     struct sandbox *sandbox = open_host();
     struct toolbox box = {.sandbox = sandbox, .limits = &limits};
     assert_int_equal(toolbox_add(&box, "bash", NULL), 0);
-    expect_call(&box, "bash", "{'command': ''}", true, "bash: the argument command is 0 characters, at least 1.");
+    expect_call(&box, "bash", "{'command': ''}", true, "bash: the argument command is 0 characters; the minimum is 1.");
     assert_null(box.states[0]);
     expect_call(&box, "bash", "{'command': 'cd /tmp; x=7'}", false, "(no output)");
     expect_call(&box, "bash", "{'command': 'echo $PWD $x'}", false, "/tmp 7\n");

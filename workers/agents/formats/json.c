@@ -106,12 +106,12 @@ static bool add_call(struct reading *reading, const char *from, const json_t *ca
 {
     const char *name = json_string_value(json_object_get(call, "name"));
     if (!json_is_object(call) || !name)
-        return reading_wrong(reading, from, "it is no object with a \"name\" that is a string");
+        return reading_wrong(reading, from, "it is not an object with a \"name\" that is a string");
     json_t *arguments = arguments_of(call);
     if (json_is_object(arguments))
         return reading_add(reading, slice_from_str(name), arguments);
     json_decref(arguments);
-    return reading_wrong(reading, from, "the arguments of \"%.64s\" are no object", name);
+    return reading_wrong(reading, from, "the arguments of \"%.64s\" are not an object", name);
 }
 
 static bool add_value(struct reading *reading, const char *from, const json_t *value)

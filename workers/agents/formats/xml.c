@@ -127,7 +127,7 @@ static const char *read_parameter(struct reading *reading, const char *at, struc
     if (!json)
         json = json_stringn((const char *)value.data, value.len);
     if (json_object_set_new(arguments, key, json) < 0) {
-        reading_wrong(reading, at, "the parameter %s is no UTF-8", key);
+        reading_wrong(reading, at, "the parameter %s is not UTF-8", key);
         return NULL;
     }
     return end + strlen(PARAMETER_END);

@@ -53,7 +53,7 @@ int http_api_ids(const json_t *answer, struct tokens *ret, struct fail *fail)
     {
         json_int_t value = json_integer_value(id);
         if (!json_is_integer(id) || value < 0 || value > INT32_MAX)
-            return fail_set(fail, -EPROTO, "token %zu of the engine's answer is no id", i);
+            return fail_set(fail, -EPROTO, "token %zu of the engine's answer is not an id", i);
         if (!tokens_append(ret, &(uint32_t){(uint32_t)value}, 1))
             return fail_memory(fail);
     }

@@ -30,7 +30,7 @@ int reply_ids(const struct json_doc *doc, const struct json_doc_node *ids, uint6
     for (uint32_t i = 0; error == 0 && i < count; i++, node = json_doc_behind(doc, node)) {
         uint32_t id;
         if (!json_doc_id(node, &id))
-            return fail_set(fail, -EPROTO, "token %u of the engine's answer is no id", i);
+            return fail_set(fail, -EPROTO, "token %u of the engine's answer is not an id", i);
         if (!tokens_append(ret, &id, 1))
             return fail_memory(fail);
     }

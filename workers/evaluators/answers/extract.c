@@ -310,7 +310,7 @@ static bool extract_letter(struct slice text, struct buffer *ret, const char **r
 {
     const char *unused;
     size_t at;
-    *ret_why = "the answer is no letter of a choice, nor does it have \"Answer:\" before one";
+    *ret_why = "the answer is not the letter of a choice, and does not have \"Answer:\" before one";
     if (find_answer(text, &at))
         return extract_line(text, ret, &unused);
     struct slice all = without_emphasis(text);

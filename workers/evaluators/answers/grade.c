@@ -147,7 +147,7 @@ static const char *refuse_letters(const struct grade_options *options, struct sl
     struct slice unused;
     uint32_t letters = choice_letters(accepted, &unused);
     if (!letters)
-        return "an accepted answer is no letter of a choice, nor several";
+        return "an accepted answer is neither the letter of a choice nor several";
     return choice_is_known(&options->options, letters) ? NULL
                                                        : "an accepted answer is a letter that none of the options has";
 }

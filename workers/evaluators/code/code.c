@@ -101,7 +101,7 @@ static int put_file(struct judging *judging, const char *path, struct fail *fail
     if (code < 0)
         return code;
     if (text.len > SOURCE_MAX)
-        return lack_program(judging, "%.200s is no program: %s", path, "it has more than 1 MiB");
+        return lack_program(judging, "%.200s is not a program: %s", path, "it has more than 1 MiB");
     return put(judging, "code.py", text.data, text.len, fail);
 }
 

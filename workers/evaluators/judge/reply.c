@@ -52,7 +52,7 @@ static json_t *find_verdict(struct slice reply, const char *verdict_mark, struct
     if (is_last)
         return object;
     fail_set(fail, -EBADMSG,
-             json_is_object(object) ? "something stands behind its verdict" : "behind its label is no JSON object");
+             json_is_object(object) ? "something stands behind its verdict" : "no JSON object follows its label");
     json_decref(object);
     return NULL;
 }
@@ -133,7 +133,7 @@ int judge_reply_read(struct slice reply, const char *verdict_mark, struct judge_
             code = refuse_answer(&criteria.list[i], answer, fail);
     }
     if (code == 0 && json_object_size(object) != criteria.count)
-        code = fail_set(fail, -EBADMSG, "its verdict has names that are no criterion's");
+        code = fail_set(fail, -EBADMSG, "its verdict has names that are not a criterion's");
     json_decref(object);
     return code;
 }

@@ -112,7 +112,7 @@ static bool end_status(struct swe_job *swe, const struct stage_sandbox *stage, c
     if (sandbox_breach(stage->sandbox))
         return end_breach(swe, stage);
     if (command->status == SCRIPT_NO_REPOSITORY)
-        return end_with(swe, false, "eval.swe.repository is no git repository with a commit, by its real path",
+        return end_with(swe, false, "eval.swe.repository is not a git repository with a commit, by its real path",
                         swe->swe->repository);
     if (command->status == SCRIPT_NO_BASE)
         return end_with(swe, false, "the repository lacks eval.swe.base_commit", swe->swe->base_commit);

@@ -111,7 +111,7 @@ static enum outcome end_ended(struct acting *acting)
     if (end->has_outcome && (!outcome_parse(end->outcome, &outcome) ||
                              (outcome != OUTCOME_OK && outcome != OUTCOME_AGENT && outcome != OUTCOME_TASK)))
         return agent_end(run, OUTCOME_TASK,
-                         "the agent is broken: it ended as \"%.*s\", which is none of ok, agent and task",
+                         "the agent is broken: it ended as \"%.*s\", which is not one of ok, agent and task",
                          SLICE_ARG(end->outcome));
     if (acting->turns.over != OVER_NONE && outcome != OUTCOME_TASK)
         return end_over(acting);

@@ -374,7 +374,7 @@ int agent_turns_tool(struct agent_turns *turns, struct handler_job *job, struct 
                             ? json_loadb((const char *)text.data, text.len, JSON_REJECT_DUPLICATES, NULL)
                             : NULL;
     int error = json_is_object(arguments) ? make_call(turns, job, arguments, fail)
-                                          : refuse_with(job, "arguments are no JSON object");
+                                          : refuse_with(job, "arguments are not a JSON object");
     json_decref(arguments);
     return error;
 }

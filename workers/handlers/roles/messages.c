@@ -21,7 +21,7 @@ static bool take(const json_t *json, struct handler_messages *ret, struct refusa
     const char *name = json_string_value(json_object_get(json, "name"));
     if (!is_role(role) || !content || strlen(content) != json_string_length(json_object_get(json, "content")))
         return refuse(no, REFUSAL_WRONG_TYPE, "messages",
-                      "messages[%zu] is no object of role (system, user, assistant or tool) and content, a text",
+                      "messages[%zu] is not an object of role (system, user, assistant or tool) and content, a text",
                       ret->count);
     ret->names[ret->count] = name ? name : "";
     ret->list[ret->count++] = (struct task_message){(char *)(uintptr_t)role, (char *)(uintptr_t)content};
@@ -34,7 +34,8 @@ bool messages_read(struct slice json, struct handler_messages *ret, struct refus
         .json = text_is_shallow(json, TEXT_LEVELS_MAX) ? json_loadb((const char *)json.data, json.len, 0, NULL) : NULL};
     const size_t count = json_array_size(ret->json);
     if (!json_is_array(ret->json) || count == 0 || count > TASK_MESSAGES_MAX)
-        return refuse(no, REFUSAL_WRONG_TYPE, "messages", "messages are no list of 1 to %d objects", TASK_MESSAGES_MAX);
+        return refuse(no, REFUSAL_WRONG_TYPE, "messages", "messages are not a list of 1 to %d objects",
+                      TASK_MESSAGES_MAX);
     for (size_t i = 0; i < count; i++)
         if (!take(json_array_get(ret->json, i), ret, no))
             return false;

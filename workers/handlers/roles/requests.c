@@ -129,7 +129,7 @@ static int read_file(struct handler_job *job, struct sandbox *sandbox, const cha
         return refuse_file(job, sandbox, file, fail);
     int code = sandbox_stat_file(sandbox, file, &it, fail);
     if (code == 0 && !S_ISREG(it.st_mode)) {
-        handler_job_refuse(job, "%.400s is no regular file", path);
+        handler_job_refuse(job, "%.400s is not a regular file", path);
         return 0;
     }
     const uint64_t size = (uint64_t)it.st_size, from = read->has_offset ? read->offset : 0;
@@ -194,11 +194,11 @@ static bool take_each(struct slice json, bool (*put)(void *arg, const char *name
     const char *name;
     json_t *value;
     if (!done)
-        refuse(no, REFUSAL_WRONG_TYPE, "metrics", "metrics are no JSON object");
+        refuse(no, REFUSAL_WRONG_TYPE, "metrics", "metrics are not a JSON object");
     json_object_foreach(object, name, value)
     {
         if (done && !json_is_number(value))
-            done = refuse(no, REFUSAL_WRONG_TYPE, "metrics", "metrics: %.64s is no number", name);
+            done = refuse(no, REFUSAL_WRONG_TYPE, "metrics", "metrics: %.64s is not a number", name);
         if (done)
             done = put(arg, name, json_number_value(value), no);
     }

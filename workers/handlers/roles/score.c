@@ -19,7 +19,7 @@ static json_t *read_list(struct slice json, const char *field, struct refusal *n
     if (json_is_array(list))
         return list;
     json_decref(list);
-    refuse(no, REFUSAL_WRONG_TYPE, field, "%s are no list of objects", field);
+    refuse(no, REFUSAL_WRONG_TYPE, field, "%s are not a list of objects", field);
     return NULL;
 }
 

@@ -124,7 +124,7 @@ static int find_frame(const struct connection *connection, size_t at, struct sli
         return 0;
     const size_t len = (size_t)data[0] << 24 | (size_t)data[1] << 16 | (size_t)data[2] << 8 | data[3];
     if (len > HANDLER_MESSAGE_MAX || len == 0)
-        return fail_set(why, -1, "it sent a frame of %zu bytes, 1 to %d are allowed", len, HANDLER_MESSAGE_MAX);
+        return fail_set(why, -1, "it sent a frame of %zu bytes; 1 to %d are allowed", len, HANDLER_MESSAGE_MAX);
     if (left - HEAD_BYTES < len)
         return 0;
     *ret = slice_of(data + HEAD_BYTES, len);
@@ -160,7 +160,7 @@ static bool read_message(const struct connection *connection, struct slice bytes
     if (!message_peek(bytes, &ret->id, no))
         return false;
     if (message_get(ret->id)->sender != SENDER_HANDLER)
-        return refuse(no, REFUSAL_UNKNOWN_MESSAGE, "", "%s is no message of a handler", message_get(ret->id)->wire);
+        return refuse(no, REFUSAL_UNKNOWN_MESSAGE, "", "%s is not a handler's message", message_get(ret->id)->wire);
     return message_decode(ret->id, bytes, &ret->as, no);
 }
 
@@ -171,7 +171,7 @@ static bool hear(struct connection *connection, struct slice bytes)
     struct refusal no = {0};
     if (!read_message(connection, bytes, &message, &no)) {
         char why[512];
-        snprintf(why, sizeof(why), "it sent what is no message: %.400s", no.text);
+        snprintf(why, sizeof(why), "it sent something that is not a message: %.400s", no.text);
         handler_message_finish(&message);
         break_later(connection, why);
         return false;

@@ -51,8 +51,8 @@ static bool add_fields(const struct message *message, const void *in, json_t *li
         const char *name = field->name;
         json_t *value = json_of(field, at_offset(in, field->offset), &name);
         if (!value || json_object_set_new(line, name, value) < 0)
-            return refuse(no, REFUSAL_WRONG_TYPE, field->name, "%s: %s is no JSON, or there is no memory",
-                          message->wire, field->name);
+            return refuse(no, REFUSAL_WRONG_TYPE, field->name, "%s: %s is not JSON, or memory ran out", message->wire,
+                          field->name);
     }
     return true;
 }
@@ -210,7 +210,7 @@ bool json_lines_decode(struct slice line, struct buffer *out, struct refusal *no
         return refuse(no, REFUSAL_MALFORMED, "", "its brackets are nested deeper than %d", TEXT_LEVELS_MAX);
     json_t *object = json_loadb((const char *)line.data, line.len, JSON_REJECT_DUPLICATES, &error);
     bool done = json_is_object(object) ? take_object(object, &kept, out, no)
-                                       : refuse(no, REFUSAL_MALFORMED, "", "\"%.*s\" is no JSON object%s%.200s",
+                                       : refuse(no, REFUSAL_MALFORMED, "", "\"%.*s\" is not a JSON object%s%.200s",
                                                 line.len > 100 ? 100 : (int)line.len, (const char *)line.data,
                                                 object ? "" : ": ", object ? "" : error.text);
     texts_finish(&kept);

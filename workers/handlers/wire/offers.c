@@ -65,7 +65,8 @@ static bool take(const json_t *json, struct offers *offers, struct refusal *no)
     if (!role || !handler_role_parse(slice_from_str(role), &parsed))
         return wrong(no, at, "has no role%s: agent, tool or evaluator", "");
     if (!name || !handler_name_is_valid(slice_from_str(name)))
-        return wrong(no, at, "has no name: 1 to 64 of letters, digits, '_', '.' and '-', a letter first%s", "");
+        return wrong(no, at, "has no name: 1 to 64 of letters, digits, '_', '.' and '-', beginning with a letter%s",
+                     "");
     if (offers_find(offers, parsed, name))
         return wrong(no, at, "is the second %s of its name", role);
     snprintf(offer->name, sizeof(offer->name), "%s", name);
@@ -74,11 +75,11 @@ static bool take(const json_t *json, struct offers *offers, struct refusal *no)
     offer->role = parsed;
     offers->count++;
     if (!take_version(json_object_get(json, "version"), offer))
-        return wrong(no, at, "(%s): its version is no text of 1 to 32 printable characters without @", name);
+        return wrong(no, at, "(%s): its version is not a text of 1 to 32 printable characters without @", name);
     if (!take_doc(json_object_get(json, "doc"), offer))
-        return wrong(no, at, "(%s): its doc is no text of at most 4096 bytes", name);
+        return wrong(no, at, "(%s): its doc is not a text of at most 4096 bytes", name);
     return take_parameters(json_object_get(json, "parameters"), offer) ||
-           wrong(no, at, "(%s): its parameters are no JSON Schema of an object of at most 16384 bytes", name);
+           wrong(no, at, "(%s): its parameters are not a JSON Schema of an object of at most 16384 bytes", name);
 }
 
 bool offers_parse(struct slice json, struct offers *ret, struct refusal *no)
@@ -89,7 +90,7 @@ bool offers_parse(struct slice json, struct offers *ret, struct refusal *no)
                        : NULL;
     bool done = json_is_array(list) && json_array_size(list) <= OFFERS_MAX;
     if (!done)
-        refuse(no, REFUSAL_WRONG_TYPE, "offers", "offers are no list of at most %d objects", OFFERS_MAX);
+        refuse(no, REFUSAL_WRONG_TYPE, "offers", "offers are not a list of at most %d objects", OFFERS_MAX);
     for (size_t i = 0; done && i < json_array_size(list); i++)
         done = take(json_array_get(list, i), ret, no);
     json_decref(list);

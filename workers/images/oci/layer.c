@@ -124,7 +124,7 @@ static int refuse_archive(struct layer *layer)
     if (layer->is_broken)
         return trouble->fail.code;
     const char *why = archive_error_string(layer->archive);
-    return image_refuse(trouble, IMAGE_REFUSAL_OCI_LAYER, "a layer is no archive: %.200s", why ? why : "?");
+    return image_refuse(trouble, IMAGE_REFUSAL_OCI_LAYER, "a layer is not an archive: %.200s", why ? why : "?");
 }
 
 static int write_data(struct layer *layer, int file)

@@ -25,7 +25,7 @@ bool oci_layout_is_archive(int file); /* a tar, of whatever */
 struct oci_layout *oci_layout_open(int file, struct image_trouble *trouble);
 void oci_layout_close(struct oci_layout **layout);
 
-/* "index.json", "blobs/sha256/...". Negative errno: -ENOENT, -EINVAL when it is no plain file ... */
+/* "index.json", "blobs/sha256/...". Negative errno: -ENOENT, -EINVAL when it is not a plain file ... */
 int oci_layout_find(const struct oci_layout *layout, const char *path, struct oci_part *ret);
 /* Some bytes, at most `len`, at `at` of the part; 0 at its end. Negative errno. */
 ssize_t oci_part_read(const struct oci_part *part, uint64_t at, void *ret, size_t len);

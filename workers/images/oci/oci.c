@@ -74,7 +74,7 @@ static json_t *parse(const struct buffer *text, const char *what, struct image_t
     if (json_is_object(json))
         return json;
     json_decref(json);
-    image_refuse(trouble, IMAGE_REFUSAL_OCI_DOCUMENT, "the OCI layout's %s is no JSON object", what);
+    image_refuse(trouble, IMAGE_REFUSAL_OCI_DOCUMENT, "the OCI layout's %s is not a JSON object", what);
     return NULL;
 }
 
@@ -224,7 +224,7 @@ static int read_diff_ids(struct oci *oci, const json_t *ids, struct image_troubl
     for (size_t i = 0; i < oci->layer_count; i++) {
         const char *id = json_string_value(json_array_get(ids, i));
         if (!id || !digest_is_valid(id))
-            return refuse_document(trouble, "config names a layer by what is no sha256 digest");
+            return refuse_document(trouble, "config names a layer by something other than a sha256 digest");
         snprintf(oci->layers[i].diff_id, DIGEST_SIZE, "%s", id);
     }
     return 0;

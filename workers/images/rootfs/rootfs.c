@@ -85,7 +85,7 @@ static int open_parent(struct rootfs *rootfs, const char *path)
     forget_parent(rootfs);
     int parent = open_dirs(rootfs->root, above);
     if (parent < 0 && (errno == ENOTDIR || errno == ELOOP))
-        return image_refuse(rootfs->trouble, IMAGE_REFUSAL_OCI_LAYER, "it holds %.200s: its parent is no directory",
+        return image_refuse(rootfs->trouble, IMAGE_REFUSAL_OCI_LAYER, "it holds %.200s: its parent is not a directory",
                             path);
     if (parent < 0)
         return fail_entry(rootfs, "make the parents of", path);

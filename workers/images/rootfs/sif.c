@@ -155,7 +155,7 @@ static int check_root(const struct image_source *source, const struct sif *sif, 
         return image_refuse(trouble, IMAGE_REFUSAL_CORRUPT, "the SIF's root is empty");
     int code = fetch(source, sif->root_offset, found, sizeof(found), "root", trouble);
     if (code == 0 && memcmp(found, squashfs_magic, sizeof(found)) != 0)
-        return image_refuse(trouble, IMAGE_REFUSAL_CORRUPT, "the SIF's root is no SquashFS, though it says so");
+        return image_refuse(trouble, IMAGE_REFUSAL_CORRUPT, "the SIF's root is not a SquashFS, though it says so");
     return code;
 }
 

@@ -225,7 +225,7 @@ static int check_inode(const struct place *place, bool is_dir)
 {
     const sqfs_inode_t *base = &place->inode->base;
     if (base->inode_number == 0 || base->inode_number > place->walk->squashfs->super.inode_count)
-        return refuse_corrupt(place, "its inode's number is none of this file system");
+        return refuse_corrupt(place, "its inode's number is not one of this file system");
     uint8_t *seen = &place->walk->seen[base->inode_number / 8];
     uint8_t bit = (uint8_t)(1 << base->inode_number % 8);
     if (is_dir && *seen & bit)
@@ -334,7 +334,7 @@ static int walk_root(struct walk *walk)
     if (error)
         return squashfs_refuse(walk->squashfs, walk->rootfs->trouble, error, "the root directory");
     int code = S_ISDIR(inode->base.mode) ? check_inode(&place, true)
-                                         : refuse_corrupt(&place, "the root is no directory");
+                                         : refuse_corrupt(&place, "the root is not a directory");
     if (code == 0)
         code = take_dir(&place, 0);
     sqfs_free(inode);

@@ -74,7 +74,7 @@ int build_ignore_apply(int root, const atomic_bool *stop, struct fail *fail)
     if (file < 0)
         return 0;
     if (fstat(file, &it) < 0 || !S_ISREG(it.st_mode))
-        return fail_set(fail, -EINVAL, "the .dockerignore is no file");
+        return fail_set(fail, -EINVAL, "the .dockerignore is not a file");
     if (it.st_size > IGNORE_BYTES_MAX)
         return fail_set(fail, -EINVAL, "the .dockerignore has more than %d bytes", IGNORE_BYTES_MAX);
     AUTO_FREE char *text = malloc((size_t)it.st_size + 1);

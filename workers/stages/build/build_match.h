@@ -21,7 +21,7 @@ struct build_matching {
 
 /*
  * -ENOENT: it means nothing that is there; -E2BIG: more than BUILD_MATCHES_MAX paths; -EOVERFLOW: more than
- * BUILD_NAMES_MAX names to look at, all patterns together; -EINVAL: it is no path below a root; -ECANCELED.
+ * BUILD_NAMES_MAX names to look at, all patterns together; -EINVAL: it is not a path below a root; -ECANCELED.
  */
 int build_match(struct build_matching *matching, const char *pattern);
 void build_matching_finish(struct build_matching *matching);

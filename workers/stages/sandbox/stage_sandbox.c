@@ -37,7 +37,7 @@ static int add_layer(struct stage_sandbox *stage, const struct job *job, struct 
     if (code < 0)
         stage->fault = layer_fault(code);
     if (code < 0)
-        return code == -EINVAL ? fail_set(fail, -EBADMSG, "%s is no digest", name) : code;
+        return code == -EINVAL ? fail_set(fail, -EBADMSG, "%s is not a digest", name) : code;
     stage->keeps[stage->layer_count++] = keep;
     return 0;
 }

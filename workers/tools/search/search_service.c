@@ -72,7 +72,7 @@ int search_check(const char *place, const char *key, struct fail *fail)
         return fail_set(fail, -EINVAL, "%s=...: not an http or https address without user, query and fragment",
                         service->name);
     if (key && !is_key(key))
-        return fail_set(fail, -EINVAL, "the key of the search is no word of 1 to %d characters", SEARCH_KEY_MAX);
+        return fail_set(fail, -EINVAL, "the key of the search is not a word of 1 to %d characters", SEARCH_KEY_MAX);
     if (service->wants_key && !key)
         return fail_set(fail, -EINVAL, "%s wants a key", service->name);
     return 0;

@@ -22,7 +22,7 @@ def _load_file(path: str) -> ModuleType:
     module_name = os.path.splitext(name)[0]
     spec = importlib.util.spec_from_file_location(module_name, full)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is no Python file")
+        raise ImportError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
     spec.loader.exec_module(module)

@@ -105,12 +105,12 @@ def _check_parameters(role: str, function: Callable[..., Any]) -> None:
 def _register(role: str, function: Function, name: Optional[str], version: str, doc: Optional[str]) -> Function:
     name = function.__name__ if name is None else name
     if not re.fullmatch("[A-Za-z][A-Za-z0-9_.-]{0,63}", name):
-        raise ValueError(f"the {role} {name!r}: a name is 1 to 64 letters, digits, '_', '.' and '-', a letter first")
+        raise ValueError(f"the {role} {name!r}: a name is 1 to 64 letters, digits, '_', '.' and '-', beginning with a letter")
     if not re.fullmatch("[A-Za-z0-9_.+-]{1,32}", version):
         raise ValueError(f"the {role} {name}: version {version!r} must be 1 to 32 letters, digits, '_', '.', '+' and '-'")
     key = f"{role}:{name}"
     if key in registered:
-        raise ValueError(f"the {role} {name} is there already")
+        raise ValueError(f"the {role} {name} exists already")
     if len(registered) == OFFERS_MAX:
         raise ValueError(f"a handler offers at most {OFFERS_MAX} things")
     text = inspect.cleandoc(doc if doc is not None else function.__doc__ or "")

@@ -22,7 +22,7 @@ class Frames:
         try:
             (size,) = struct.unpack(">I", await reader.readexactly(4))
             if size > FRAME_MAX:
-                raise MessageError(f"a frame of {size} bytes, at most {FRAME_MAX}")
+                raise MessageError(f"a frame of {size} bytes; the maximum is {FRAME_MAX}")
             return decode(await reader.readexactly(size))
         except (asyncio.IncompleteReadError, ConnectionResetError):
             return None
@@ -30,7 +30,7 @@ class Frames:
     def bytes_of(self, wire: str, fields: Dict[str, Any]) -> bytes:
         message = encode(wire, **fields)
         if len(message) > FRAME_MAX:
-            raise MessageError(f"{wire} is {len(message)} bytes, at most {FRAME_MAX}")
+            raise MessageError(f"{wire} is {len(message)} bytes; the maximum is {FRAME_MAX}")
         return struct.pack(">I", len(message)) + message
 
 

@@ -75,7 +75,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         print(_list())
         return 0
     if given.form not in FORMS:
-        parser().error(f"{given.form} is no form of rows; known are {', '.join(FORMS)}" if given.form else "FORM is missing (--list)")
+        parser().error(f"{given.form} is not a form of rows; known are {', '.join(FORMS)}" if given.form else "FORM is missing (--list)")
     if not given.files:
         parser().error("FILE is missing")
     return write_to(given.out, lambda out: _write(given, out))

@@ -30,7 +30,7 @@ def _text(value: Any, place: str) -> str:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str):
-        raise RowError(f"{place} must be a text or lines of it, and is a {type(value).__name__}")
+        raise RowError(f"{place} must be a text or lines of it, not {type(value).__name__}")
     return value
 
 
@@ -39,7 +39,7 @@ def _arguments(value: Any, place: str) -> List[Any]:
     if isinstance(value, list):
         return value
     if not isinstance(value, str):
-        raise RowError(f"{place} must be a list of arguments or a text, and is a {type(value).__name__}")
+        raise RowError(f"{place} must be a list of arguments or a text, not {type(value).__name__}")
     try:
         return [json.loads(line) for line in value.split("\n") if line.strip()]
     except (ValueError, RecursionError):
@@ -87,7 +87,7 @@ def read_tests(value: Any, place: str, name: Optional[str] = None) -> Dict[str, 
     if isinstance(value, list):
         tests = _of_cases(value, name, place)
     elif not isinstance(value, Mapping):
-        raise RowError(f"{place} must be tests, and is a {type(value).__name__}")
+        raise RowError(f"{place} must be tests, not {type(value).__name__}")
     elif isinstance(value.get("assert_case"), list):
         tests = {"asserts": [_text(one, f"{place}.assert_case") for one in value["assert_case"]]}
     else:

@@ -42,7 +42,7 @@ def put(task: Dict[str, Any], path: str, value: Any) -> None:
     for parent in parents:
         inner = task.setdefault(parent, {})
         if not isinstance(inner, dict):
-            raise RowError(f"{parent} is no object, and {path} cannot be set")
+            raise RowError(f"{parent} is not an object, and {path} cannot be set")
         task = inner
     task[name] = value
 

@@ -43,7 +43,7 @@ def _add(name: str, stack: List[Any]) -> None:
         below.extend(items)
     elif name.startswith("SET") and isinstance(below, dict) and len(items) % 2 == 0:
         if not all(isinstance(key, str) for key in items[::2]):
-            raise RowError("a key in it is no text")
+            raise RowError("a key in it is not a text")
         below.update(zip(items[::2], items[1::2]))
     else:
         raise RowError("it is malformed")

@@ -33,7 +33,7 @@ def _cases(row: Row) -> List[Any]:
     for column in ("public_test_cases", "private_test_cases"):
         cases = decoded(unpacked(row.get(column), column) or [], column)
         if not isinstance(cases, list):
-            raise RowError(f"{column} must be a list, and is a {type(cases).__name__}")
+            raise RowError(f"{column} must be a list, not {type(cases).__name__}")
         found += cases
     return found
 

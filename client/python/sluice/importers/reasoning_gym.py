@@ -28,7 +28,7 @@ def generate(name: str, size: int, seed: int) -> Iterator[Numbered]:
     try:
         problems = _package().create_dataset(name, size=size, seed=seed)
     except ImportError as why:
-        raise FileError(f"it is no file, and a generator takes the package reasoning-gym (pip install reasoning-gym): {why}") from None
+        raise FileError(f"it is not a file, and a generator needs the package reasoning-gym (pip install reasoning-gym): {why}") from None
     except (ValueError, KeyError, AssertionError) as why:
         raise FileError(f"reasoning-gym makes no problems of it: {why}") from None
     for number in range(1, size + 1):

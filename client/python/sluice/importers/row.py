@@ -32,14 +32,14 @@ def text_of(row: Row, *columns: str) -> str:
     if value is None:
         raise RowError(f"it has no {' or '.join(columns)}")
     if not isinstance(value, str):
-        raise RowError(f"{' or '.join(columns)} must be a text, and is a {type(value).__name__}")
+        raise RowError(f"{' or '.join(columns)} must be a text, not {type(value).__name__}")
     return value
 
 
 def gold_of(value: Any, column: str) -> str:
     """The accepted answer as a text; numbers are written out."""
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise RowError(f"no gold: {column} is " + ("missing" if value is None else f"a {type(value).__name__}, not a text or a number"))
+        raise RowError(f"no gold: {column} is " + ("missing" if value is None else f"{type(value).__name__}, not a text or a number"))
     if isinstance(value, float) and not math.isfinite(value):
         raise RowError(f"no gold: {column} is {value}, which stands for what is missing")
     text = str(value).strip()
@@ -55,7 +55,7 @@ def decoded(value: Any, column: str) -> Any:
     try:
         return json.loads(value)
     except (ValueError, RecursionError) as why:
-        raise RowError(f"{column} is no JSON: {why}") from None
+        raise RowError(f"{column} is not JSON: {why}") from None
 
 
 def within(row: Row, path: str) -> Any:
@@ -96,7 +96,7 @@ def _content(value: Any, place: str) -> str:
         if other is None and all(isinstance(part.get("text"), str) for part in value):
             return "".join(part["text"] for part in value)
         raise RowError(f"{place} holds a part of type {other}, and a task's messages are text")
-    raise RowError(f"{place} must be a text, and is a {type(value).__name__}")
+    raise RowError(f"{place} must be a text, not {type(value).__name__}")
 
 
 def asked(value: Any, column: str) -> Dict[str, Any]:

@@ -25,8 +25,8 @@ def _row(text: bytes) -> Union[Dict[str, Any], RowError]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as why:
-        return RowError(f"it is no JSON: {why}")
-    return value if isinstance(value, dict) else RowError(f"it is no object, but a {type(value).__name__}")
+        return RowError(f"it is not JSON: {why}")
+    return value if isinstance(value, dict) else RowError(f"it is not an object, but a {type(value).__name__}")
 
 
 def _lines(file: BinaryIO) -> Iterator[Numbered]:
@@ -51,9 +51,9 @@ def _list(file: BinaryIO) -> Iterator[Numbered]:
     try:
         rows = json.loads(text)
     except (ValueError, RecursionError) as why:
-        raise FileError(f"it begins as a list, and is no JSON: {why}") from None
+        raise FileError(f"it begins as a list, and is not JSON: {why}") from None
     for number, row in enumerate(rows, 1):
-        yield number, row if isinstance(row, dict) else RowError(f"it is no object, but a {type(row).__name__}")
+        yield number, row if isinstance(row, dict) else RowError(f"it is not an object, but a {type(row).__name__}")
 
 
 def _json(path: str) -> Iterator[Numbered]:
@@ -93,7 +93,7 @@ def _parquet(path: str) -> Iterator[Numbered]:
                     number += 1
                     yield number, _plain(row)
     except ArrowException as why:
-        raise FileError(f"it is no parquet file: {why}") from None
+        raise FileError(f"it is not a parquet file: {why}") from None
 
 
 def read_rows(path: Union[str, "os.PathLike[str]"]) -> Iterator[Numbered]:

@@ -47,7 +47,7 @@ def read_tasks(path: str) -> Iterator[Numbered]:
     try:
         import yaml  # noqa: F401
     except ImportError:
-        raise FileError("a task repository takes PyYAML: pip install pyyaml") from None
+        raise FileError("a task repository needs PyYAML: pip install pyyaml") from None
     found = [name for name in sorted(os.listdir(tasks)) if os.path.exists(os.path.join(tasks, name, "task.yaml"))]
     for number, name in enumerate(found, 1):
         try:

@@ -36,7 +36,7 @@ def read_key(path: str) -> Dict[str, str]:
     except (OSError, UnicodeDecodeError) as why:
         raise AuthRefused(f"cannot read {path}: {why}") from None
     if not stat.S_ISREG(mode) or len(text) > FILE_MAX:
-        raise AuthRefused(f"{path}: it is no key file")
+        raise AuthRefused(f"{path}: it is not a key file")
     if mode & 0o077:
         raise AuthRefused(f"{path}: it holds a secret and others may read it: chmod 600 {path}")
     key = {}
@@ -49,13 +49,13 @@ def read_key(path: str) -> Dict[str, str]:
         key[words[0]] = words[1]
     for word in ("role", "name", "public", "secret", "broker"):
         if word not in key:
-            raise AuthRefused(f"{path}: it lacks its line `{word}`")
+            raise AuthRefused(f"{path}: the line `{word}` is missing")
     for word in ("public", "secret", "broker"):
         if len(key[word]) != 40:
-            raise AuthRefused(f"{path}: `{word}` is no key: 40 characters of Z85")
+            raise AuthRefused(f"{path}: `{word}` is not a key: 40 characters of Z85")
     if key["role"] not in ROLES:
-        raise AuthRefused(f"{path} is {key['name']}'s key, who is {key['role']}: "
-                          "a trainer's or an admin's is wanted")
+        raise AuthRefused(f"{path} is the key of {key['name']}, whose role is {key['role']}: "
+                          "name a trainer's or an admin's key")
     return key
 
 
@@ -142,7 +142,7 @@ class Link:
         elif event == zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL and self.broken < BROKEN_LEAST:
             pass
         elif not self.error and self.key:
-            self.error = (f"the broker at {self.url} broke off the handshake: its key is another than "
+            self.error = (f"the broker at {self.url} broke off the handshake: its key is not the one that "
                           f"{self.key_path} names, or it speaks plaintext")
         elif not self.error:
             self.error = f"the broker at {self.url} broke off the handshake: does it want a key?"

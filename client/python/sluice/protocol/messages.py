@@ -37,9 +37,9 @@ def _is_whole(value: Any) -> bool:
 
 def _check_bounds(where: str, field: Dict[str, Any], amount: int, unit: str) -> None:
     if amount < field["min"]:
-        raise MessageError(f"{where} is {amount}{unit}, at least {field['min']}")
+        raise MessageError(f"{where} is {amount}{unit}; the minimum is {field['min']}")
     if amount > field["max"]:
-        raise MessageError(f"{where} is {amount}{unit}, at most {field['max']}")
+        raise MessageError(f"{where} is {amount}{unit}; the maximum is {field['max']}")
 
 
 def _check_value(where: str, field: Dict[str, Any], value: Any) -> None:

@@ -24,10 +24,10 @@ def _check_alone(kind: str, told: Told) -> None:
         raise TaskError("ambiguous", "steps",
                         "only one of prompt, messages and steps may be given: each step has a prompt of its own")
     if any(told.get(f"solution.{of}") for of in ("files", "commands", "env", "answer")):
-        raise TaskError("ambiguous", "solution", "solution goes without steps: each step has its own, as steps[].solution")
+        raise TaskError("ambiguous", "solution", "solution does not go with steps: each step has its own, steps[].solution")
     if kind == "replay":
         raise TaskError("bad-task", "agent.kind",
-                        "agent.kind replay goes without steps: nothing says which of its calls are of which step")
+                        "agent.kind replay does not go with steps: nothing says which step a call belongs to")
 
 
 def _check_evaluator(told: Told) -> None:

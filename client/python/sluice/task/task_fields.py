@@ -81,7 +81,7 @@ def _bounds(row: Row, amount: float, unit: str, shown: str) -> None:
     if small or not amount <= row.most:
         bound = row.least if small else row.most
         raise TaskError("too-small" if small else "too-large", shown,
-                        f"{shown} is {amount:.15g}{unit}, at {'least' if small else 'most'} {bound:.15g}")
+                        f"{shown} is {amount:.15g}{unit}; the {'minimum' if small else 'maximum'} is {bound:.15g}")
 
 
 def _text(row: Row, value: Any, shown: str) -> str:
@@ -177,7 +177,7 @@ def _read_word(row: Row, value: Any, shown: str, told: Told) -> None:
 
 def _read_handler_name(row: Row, value: Any, shown: str, told: Told) -> None:
     if not re.fullmatch("[A-Za-z][A-Za-z0-9_.-]*", _text(row, value, shown)):
-        raise TaskError("bad-name", shown, f"{shown} must be letters, digits, '_', '.' and '-', a letter first")
+        raise TaskError("bad-name", shown, f"{shown} must be letters, digits, '_', '.' and '-', beginning with a letter")
     told[row.path] = value
 
 
@@ -273,7 +273,7 @@ def _check_file(one: Told, file: Dict[str, Any], shown: str) -> None:
                             f"{shown}.mode goes with text and base64: a source has its own modes")
         return
     if "content" not in one:
-        raise TaskError("missing-field", f"{shown}.text", f"{shown}.text is missing, or base64 or source in its place")
+        raise TaskError("missing-field", f"{shown}.text", f"{shown}.text is missing: give one of text, base64 and source")
     if one["files[].path"].rpartition("/")[2] in ("", "."):
         raise TaskError("bad-task", f"{shown}.path", f'{shown}.path must name a file, without ".."')
 
@@ -329,7 +329,7 @@ def _read_expected(row: Row, value: Any, shown: str, told: Told) -> None:
         if status not in _TEST_STATUSES:
             raise TaskError("bad-task", shown, f"{shown}: a status must be one of {'|'.join(_TEST_STATUSES)}")
         if len(name.encode()) > _NAME.most:
-            raise TaskError("too-large", shown, f"{shown} has a name of {len(name.encode())} bytes, at most {_NAME.most}")
+            raise TaskError("too-large", shown, f"{shown} has a name of {len(name.encode())} bytes; the maximum is {_NAME.most}")
     told[row.path] = True
 
 
@@ -350,7 +350,7 @@ def _read_grants(row: Row, value: Any, shown: str, told: Told) -> None:
         if not isinstance(grant, str):
             raise _type(f"{shown}[{i}]", "a string")
         if not re.fullmatch("[a-z][a-z0-9-]{0,31}", grant):
-            raise TaskError("bad-name", f"{shown}[{i}]", f"{shown}[{i}] must be 1 to 32 of a-z, 0-9 and -, a letter first")
+            raise TaskError("bad-name", f"{shown}[{i}]", f"{shown}[{i}] must be 1 to 32 characters of a-z, 0-9 and -, beginning with a letter")
         if grant in seen:
             raise TaskError("bad-task", f"{shown}[{i}]", f"{shown}[{i}] is given twice")
         seen.append(grant)
@@ -381,11 +381,11 @@ def _read_tests(row: Row, value: Any, shown: str, told: Told) -> None:
                        "fn_name": (str, "a string"), "entry_point": (str, "a string")}.get(name, (None, ""))
         where = f"{shown}.{name}"
         if kind is None:
-            raise TaskError("unknown-field", shown, f"{shown} has only inputs, outputs, fn_name, asserts and entry_point")
+            raise TaskError("unknown-field", shown, f"{shown} may have only inputs, outputs, fn_name, asserts and entry_point")
         if not isinstance(inner, kind) or (name == "asserts" and not all(isinstance(one, str) for one in inner)):
             raise _type(where, words)
     if "asserts" in value and ("inputs" in value or "outputs" in value or "fn_name" in value):
-        raise TaskError("ambiguous", shown, f"{shown} has asserts, or inputs and outputs, and not both")
+        raise TaskError("ambiguous", shown, f"{shown} must have either asserts or inputs and outputs, not both")
     if "asserts" not in value and ("inputs" not in value or "outputs" not in value):
         raise TaskError("missing-field", shown, f"{shown} must have inputs and outputs, or asserts")
     if "asserts" not in value and len(value["inputs"]) != len(value["outputs"]):
@@ -404,7 +404,7 @@ def _read_statuses(row: Row, value: Any, shown: str, told: Told) -> None:
             raise TaskError("bad-task", f"{shown}[{i}]", f"{shown}[{i}] is given twice")
         seen.append(status)
     if 0 not in seen:
-        raise TaskError("bad-task", shown, f"{shown} must have 0: no other status is a reward of 1")
+        raise TaskError("bad-task", shown, f"{shown} must have 0: no other status gives a reward of 1")
     told[row.path] = seen
 
 
@@ -419,7 +419,7 @@ def _unique(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
 
 
 def _no_constant(word: str) -> Any:
-    raise ValueError(f"{word} is no number of JSON")
+    raise ValueError(f"{word} is not a number of JSON")
 
 
 def parse_json(text: str) -> Any:
@@ -450,7 +450,7 @@ def _read_tools(row: Row, value: Any, shown: str, told: Told) -> None:
     tools: List[str] = []
     for i, tool in enumerate(_list(row, value, shown)):
         if isinstance(tool, str) and tool in tools:
-            raise TaskError("bad-task", f"{shown}[{i}]", f"{shown}[{i}] is there already")
+            raise TaskError("bad-task", f"{shown}[{i}]", f"{shown}[{i}] is given twice")
         _read_handler_name(_TOOL, tool, f"{shown}[{i}]", {})
         tools.append(tool)
     told["tools"] = tools
@@ -550,7 +550,7 @@ def _read_criteria(row: Row, value: Any, shown: str, told: Told) -> None:
         if least > most:
             raise TaskError("bad-task", f"{place}.max", f"{place}.max must be above min")
         if one.get(inner + "choices") and least < most:
-            raise TaskError("ambiguous", place, f"{place} has choices, or min and max, and not both")
+            raise TaskError("ambiguous", place, f"{place} must have either choices or min and max, not both")
         criteria.append(one)
     told[row.path] = criteria
 
@@ -582,7 +582,7 @@ def _read_rewards(row: Row, value: Any, shown: str, told: Told) -> None:
             raise _type(shown, "a number, or an object of names and numbers")
         if not 0 < size <= _REWARD_NAME:
             raise TaskError("too-large" if size else "too-small", shown,
-                            f"{shown} has a name of {size} bytes, 1 to {_REWARD_NAME} are possible")
+                            f"{shown} has a name of {size} bytes; a name has 1 to {_REWARD_NAME}")
 
 
 # ---- objects --------------------------------------------------------------------------------------------

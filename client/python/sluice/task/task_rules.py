@@ -43,7 +43,7 @@ def _check_tools(kind: str, told: Told) -> None:
 
 def _check_agent(kind: str, told: Told) -> None:
     if kind == "replay" and "script" not in told:
-        raise TaskError("missing-field", "agent.script", "agent.script is missing, or agent.recorded in its place; "
+        raise TaskError("missing-field", "agent.script", "agent.script is missing; give it or agent.recorded: "
                         "agent.kind replay requires it")
     if kind != "replay" and "script" in told:
         raise TaskError("bad-task", "agent.script", f"agent.script goes with agent.kind replay, and this task's is {kind}")
@@ -61,7 +61,7 @@ def _check_messages(kind: str, told: Told) -> None:
     if not messages:
         if told.get("steps") or told.get("kind") == "noop" or kind in ("none", "replay", "oracle") or told.get("agent.engine") == "none":
             return
-        raise TaskError("missing-field", "prompt", "prompt is missing, or messages or steps in its place")
+        raise TaskError("missing-field", "prompt", "prompt is missing: give one of prompt, messages and steps")
     if messages[-1] != "user":
         raise TaskError("bad-task", "messages", "the last of messages must be the user's")
 
@@ -140,9 +140,9 @@ def _check_judge(kind: str, told: Told) -> None:
                         "only one of eval.judge.criteria and eval.judge.reference may be given")
     if not criteria and not reference:
         raise TaskError("missing-field", at + "criteria",
-                        "eval.judge.criteria is missing, or eval.judge.reference in its place")
+                        "eval.judge.criteria is missing: give it or eval.judge.reference")
     if criteria and not sum(one.get(at + "criteria[].weight", 1) for one in criteria) > 0:
-        raise TaskError("bad-task", at + "criteria", "eval.judge.criteria must have one of a weight above 0")
+        raise TaskError("bad-task", at + "criteria", "eval.judge.criteria must have one with a weight above 0")
     view, files = told.get(at + "view", "answer"), told.get(at + "files")
     if view == "files" and not files:
         raise TaskError("missing-field", at + "files", "eval.judge.files is missing; eval.judge.view files requires it")
@@ -155,7 +155,7 @@ def _check_judge(kind: str, told: Told) -> None:
                             "{judged}, and how to reply to {reply}")
     if told.get(at + "samples", 1) > 1 and told.get(at + "temperature", 0) <= 0:
         raise TaskError("bad-task", at + "temperature", "eval.judge.temperature must be above 0 where "
-                        "eval.judge.samples is above 1: else each is the same")
+                        "eval.judge.samples is above 1: else all replies are the same")
     samples_nothing = told.get("kind") == "noop" or kind in ("none", "replay") or told.get("agent.engine") == "none"
     policy = told.get(at + "policy", "judge")
     if not samples_nothing and policy == told.get("policy", "default") and told.get(at + "self") != "allow":
@@ -205,8 +205,8 @@ def _check_solution(kind: str, told: Told) -> None:
     if kind != "oracle" or told.get("kind") == "noop" or have_solution(told) or any(told.get(f"solution.{of}") for of in ("files", "commands", "answer")):
         return
     if told.get("eval.kind") not in ("math", "choice", "exact"):
-        raise TaskError("missing-field", "solution", "solution is missing; agent.kind oracle does what it says, or says "
-                        "eval.answer of math, choice and exact")
+        raise TaskError("missing-field", "solution", "solution is missing; agent.kind oracle requires it, unless "
+                        "eval.kind is math, choice or exact")
 
 
 def _check_build(told: Told) -> None:
@@ -244,7 +244,7 @@ def check_task(text: str, value: Any) -> None:
     """Raises TaskError unless `value`, whose JSON is `text`, is a task."""
     size = len(text.encode(errors="replace"))
     if size > TASK_BYTES:
-        raise TaskError("too-large", "", f"a task is {size} bytes, at most {TASK_BYTES}")
+        raise TaskError("too-large", "", f"a task is {size} bytes; the maximum is {TASK_BYTES}")
     if _count(value) > TASK_VALUES:
         raise TaskError("too-large", "", f"a task's JSON has more than {TASK_VALUES} values and names")
     told: Told = {}

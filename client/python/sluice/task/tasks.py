@@ -48,7 +48,7 @@ class Problems:
             return
         more = len(self.told) - len(self.lines)
         lines = self.lines + ([f"... and {more} more"] if more else [])
-        are = "is no task" if len(self.told) == 1 else "are no tasks"
+        are = "is not a task" if len(self.told) == 1 else "are not tasks"
         lines.append(f"{len(self.told)} of {count} {what} {are}; nothing was submitted")
         raise BadTask("\n".join(lines), self.first[0], self.first[1] or None, self.told)
 
@@ -84,7 +84,7 @@ def _of_dicts(tasks: Iterable[Any], problems: Problems) -> List[Line]:
         place = f"tasks[{index}]"
         try:
             if not isinstance(given, Mapping):
-                raise TaskError("wrong-type", "", f"a task must be a dict, and this is a {type(given).__name__}")
+                raise TaskError("wrong-type", "", f"a task must be a dict, not {type(given).__name__}")
             text = json.dumps(dict(given), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
             task = parse_json(text)
             check_task(text, task)

@@ -31,7 +31,7 @@ static void expect_abandoned(struct world *world, size_t count)
     for (size_t i = 0; i < count; i++) {
         assert_int_equal(seen_nth(world, PERSIST_END, i)->end.outcome, OUTCOME_CANCELLED);
         assert_string_equal(seen_nth(world, PERSIST_END, i)->end_detail,
-                            "its trainer was not heard of for 600 s (lease_ms)");
+                            "its trainer was not heard from for 600 s (lease_ms)");
     }
 }
 

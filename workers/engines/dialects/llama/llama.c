@@ -150,7 +150,7 @@ static int llama_identify(struct engine *engine, struct engine_mark *ret, struct
     if (error < 0)
         return error;
     if (json_object_set_new(props, "sample", json_string(sample)) < 0)
-        return fail_set(fail, -ENOTSUP, "/props is no object");
+        return fail_set(fail, -ENOTSUP, "/props is not an object");
     return digest_members(props, names, sizeof(names) / sizeof(*names), ret->text, fail);
 }
 
@@ -363,7 +363,7 @@ static int llama_count_calls(struct engine *engine, uint64_t *ret, struct fail *
         return error;
     *ret = 0;
     json_array_foreach(slots, i, slot) *ret += json_is_true(json_object_get(slot, "is_processing"));
-    return json_is_array(slots) ? 0 : fail_set(fail, -ENOTSUP, "/slots is no list");
+    return json_is_array(slots) ? 0 : fail_set(fail, -ENOTSUP, "/slots is not a list");
 }
 
 const struct dialect dialect_llama = {

@@ -202,7 +202,7 @@ static int read_entries(const struct json_doc *reply, const struct llama_scorer 
 {
     const struct json_doc_node *entries = entries_of(reply);
     if (entries && entries->kind != JSON_DOC_ARRAY)
-        return fail_set(fail, -EPROTO, "the engine's log-probabilities are no list");
+        return fail_set(fail, -EPROTO, "the engine's log-probabilities are not a list");
     struct walk walk = {.doc = reply, .next = json_doc_first(entries), .left = json_doc_count(entries)};
     int error = walk_all(&walk, reply, scorer, ret, fail);
     buffer_finish(&walk.said);

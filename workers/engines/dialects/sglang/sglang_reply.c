@@ -15,7 +15,7 @@ static int read_entry(const struct json_doc *doc, const struct json_doc_node *en
                       float *logprob, struct fail *fail)
 {
     if (!json_doc_id(json_doc_at(doc, entry, 1), id))
-        return fail_set(fail, -EPROTO, "token %zu of the engine's answer is no id", i);
+        return fail_set(fail, -EPROTO, "token %zu of the engine's answer is not an id", i);
     return reply_logprob(json_doc_at(doc, entry, 0), i, logprob, fail);
 }
 

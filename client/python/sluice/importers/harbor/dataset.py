@@ -69,7 +69,7 @@ def find(path: str, notes: Notes) -> Iterator[Found]:
     """RowError where there is nothing."""
     root = os.path.abspath(os.path.dirname(path) if os.path.basename(path) == "dataset.toml" else path)
     if not os.path.isdir(root):
-        raise RowError("it is no directory" if os.path.exists(root) else "there is no such directory")
+        raise RowError("it is not a directory" if os.path.exists(root) else "there is no such directory")
     if is_task(root):
         yield Found(root)
         return

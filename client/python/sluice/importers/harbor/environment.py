@@ -68,12 +68,12 @@ class Network:
 def refuse_undone(environment: Table, folder: str, place: str = "environment") -> None:
     for name, why in UNDONE:
         if environment.get(name):
-            raise RowError(f"{place}.{name} is not done: {why}")
+            raise RowError(f"{place}.{name} is not supported: {why}")
     if environment.get("os", "linux") != "linux":
         raise RowError(f"{place}.os is windows, and sandboxes are Linux")
     for name in ("docker-compose.yaml", "docker-compose.yml") if folder else ():
         if os.path.exists(os.path.join(folder, "environment", name)):
-            raise RowError(f"environment/{name} is not done: a sandbox is one container")
+            raise RowError(f"environment/{name} is not supported: a sandbox is one container")
 
 
 def limits(environment: Table) -> Dict[str, int]:

@@ -17,7 +17,7 @@ def read_text(path: str, most: int = TEXT_MAX) -> str:
     try:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise RowError(f"{name} is no plain file")
+                raise RowError(f"{name} is not a plain file")
             data = file.read(most + 1)
         if len(data) > most:
             raise RowError(f"{name} is larger than {most} bytes")
@@ -55,8 +55,8 @@ def read_toml(path: str) -> Table:
         except ImportError:
             continue
     else:
-        raise RowError(f"{os.path.basename(path)} takes Python 3.11, or the package tomli")
+        raise RowError(f"{os.path.basename(path)} needs Python 3.11, or the package tomli")
     try:
         return dict(toml.loads(read_text(path, TOML_MAX)))
     except (toml.TOMLDecodeError, RecursionError) as why:
-        raise RowError(f"{os.path.basename(path)} is no TOML: {why}") from None
+        raise RowError(f"{os.path.basename(path)} is not TOML: {why}") from None

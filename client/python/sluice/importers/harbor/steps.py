@@ -22,14 +22,14 @@ def _check_agent(step: Table, place: str, task: Table, network: Network) -> None
         said = step.get(owner, {})
         user = user_of(said.get("user"))
         if user is not None and {"0": "root"}.get(user, user) != agents_user(task):
-            raise RowError(f"{place}.{owner}.user is not done: all steps are one sandbox, whose user is the task's agent.user")
+            raise RowError(f"{place}.{owner}.user is not supported: all steps are one sandbox, whose user is the task's agent.user")
         if ("network_mode" in said or "allowed_hosts" in said) and network.grants(said, f"{place}.{owner}") != task.get("network", []):
-            raise RowError(f"{place}.{owner}.network_mode is not done: all steps are one sandbox, which reaches what the task's agent does")
+            raise RowError(f"{place}.{owner}.network_mode is not supported: all steps are one sandbox, which reaches what the task's agent does")
 
 
 def _check_verifier(verifier: Table, place: str) -> None:
     if verifier.get("environment_mode") == "separate" or verifier.get("environment"):
-        raise RowError(f"{place}.environment_mode separate is not done: each step is evaluated in the agent's sandbox")
+        raise RowError(f"{place}.environment_mode separate is not supported: each step is evaluated in the agent's sandbox")
 
 
 def check_shared(found: Table, verifier: Table) -> None:

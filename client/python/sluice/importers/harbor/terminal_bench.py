@@ -28,11 +28,11 @@ def _read_yaml(path: str) -> Dict[str, Any]:
     try:
         import yaml
     except ImportError:
-        raise RowError(f"{os.path.basename(path)} takes the package PyYAML: pip install PyYAML") from None
+        raise RowError(f"{os.path.basename(path)} needs the package PyYAML: pip install PyYAML") from None
     try:
         found = yaml.safe_load(read_text(path))
     except (yaml.YAMLError, RecursionError) as why:
-        raise RowError(f"{os.path.basename(path)} is no YAML: {' '.join(str(why).split())}") from None
+        raise RowError(f"{os.path.basename(path)} is not YAML: {' '.join(str(why).split())}") from None
     if not isinstance(found, dict):
         raise RowError(f"{os.path.basename(path)} must be a mapping")
     return found
@@ -131,5 +131,5 @@ def task_of_old_folder(folder: str, choices: HarborChoices, notes: Notes) -> Dic
         task["solution"] = {"files": [inline("/solution/solution.sh", read_text(os.path.join(folder, "solution.sh")).encode(), 0o755)],
                             "commands": ["bash /solution/solution.sh"], "env": {"DEBIAN_FRONTEND": "noninteractive"}}
     elif os.path.exists(os.path.join(folder, "solution.yaml")):
-        notes.add(folder, "solution.yaml types into a terminal, and is not done: the task has no solution")
+        notes.add(folder, "solution.yaml types into a terminal, and is not supported: the task has no solution")
     return task

@@ -64,13 +64,13 @@ def _separate(tests: str, config: Table, verifier: Table, network: Network) -> T
     environment, place = verifier.get("environment", {}), "verifier.environment"
     for name in ("Dockerfile", "docker-compose.yaml"):
         if os.path.exists(os.path.join(tests, name)):
-            raise RowError(f"tests/{name} is not done: a separate verifier stands on the task's own image")
+            raise RowError(f"tests/{name} is not supported: a separate verifier stands on the task's own image")
     if environment.get("docker_image"):
-        raise RowError(f"{place}.docker_image is not done: a separate verifier stands on the task's own image")
+        raise RowError(f"{place}.docker_image is not supported: a separate verifier stands on the task's own image")
     refuse_undone(environment, "", place)
     for name in environment:
         if name not in DONE:
-            raise RowError(f"{place}.{name} is not done: a separate verifier's is that of environment")
+            raise RowError(f"{place}.{name} is not supported: a separate verifier's is that of environment")
     own, tasks = limits(environment), limits(config.get("environment", {}))
     if any(tasks.get(name) != value for name, value in own.items()):
         network.notes.add(network.folder, f"{place} has other limits: its sandbox has those of environment")
