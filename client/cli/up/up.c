@@ -171,6 +171,20 @@ static int check_urls(const struct invocation *in, const char *option, const str
     return EXITS_OK;
 }
 
+/* An engine is of one policy: the registering that came last would take it from the other. */
+static int check_judges(const struct invocation *in, const struct up_options *options)
+{
+    const int status = check_urls(in, "judge", &options->judges);
+    for (size_t i = 0; status == EXITS_OK && i < options->judges.count; i++)
+        for (size_t k = 0; k < options->engines.count; k++)
+            if (strcmp(options->judges.items[i], options->engines.items[k]) == 0)
+                return cli_usage(in->command,
+                                 "--judge %.*s is --llm's, and an engine is of one policy: leave --judge out, and let "
+                                 "tasks say eval.judge.policy \"default\" and eval.judge.self \"allow\"",
+                                 SLICE_ARG(url_shown(slice_from_str(options->judges.items[i]))));
+    return status;
+}
+
 static int check_use(const struct invocation *in)
 {
     const struct up_options *options = in->options;
@@ -185,7 +199,7 @@ static int check_use(const struct invocation *in)
         return cli_usage(in->command, "--ipc: a socket's path must be shorter: at most %d characters, not %zu",
                          IPC_DIRECTORY_MAX, strlen(options->ipc));
     const int status = check_urls(in, "llm", &options->engines);
-    return status != EXITS_OK ? status : check_urls(in, "judge", &options->judges);
+    return status != EXITS_OK ? status : check_judges(in, options);
 }
 
 static int run_up(const struct invocation *in)
