@@ -184,7 +184,8 @@ char *grade_left_task(const char *task_json, const struct grade_left *left, stru
     json_t *task = json_loads(task_json, JSON_ALLOW_NUL, NULL);
     char *text = NULL;
     if (left->source == GRADE_GIVEN && json_object_get(task, "steps"))
-        fail_set(fail, -EINVAL, "a task with steps is graded by its own solution alone: --solution");
+        fail_set(fail, -EINVAL,
+                 "a task of steps is graded by --solution or --nothing: files do not say which step left them");
     else if (put_left(task, left, dirs, fail) && !(text = json_dumps(task, JSON_COMPACT)))
         fail_memory(fail);
     json_decref(task);

@@ -4,7 +4,7 @@
 
 #include "client/cli/connect.h"
 #include "client/cli/grade/grade_rows.h"
-#include "client/cli/grade/own_service.h"
+#include "client/cli/grade/own_directory.h"
 #include "common/base/nearest.h"
 
 static void refuse_id(const struct grade_jobs *jobs, const char *id)
@@ -63,7 +63,7 @@ static bool choose(struct grade_jobs *jobs)
 bool grade_read(struct grade_jobs *jobs, const struct grade_options *options)
 {
     jobs->options = options;
-    jobs->dirs.works_in = own_service_place();
+    jobs->dirs.works_in = own_directory_place();
     jobs->dirs.data = options->data;
     if (tasks_are_folders(options->task)) {
         cli_say("%s is a directory: sluice task import %s -o tasks.jsonl makes tasks of it", options->task,

@@ -11,15 +11,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "client/cli/grade/own_directory.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/dirtree_remove.h"
 
-#define NAME "/sluice-grade-XXXXXX"
-
 enum {
-    READY_MS = 60000,   /* `sluice up` gives up sooner */
-    DIRECTORY_MAX = 62, /* bytes: with its "/s" what `sluice up --ipc` takes */
+    READY_MS = 60000, /* `sluice up` gives up sooner */
+    STOP_MS = 60000,  /* so does it when it stops */
     LOG_TAIL_MAX = 65536
 };
 
@@ -119,20 +118,11 @@ static void find_last(const struct own_service *service, const char *words, bool
 
 /* ---- starting ---------------------------------------------------------------------------------- */
 
-const char *own_service_place(void)
-{
-    const char *place = getenv("TMPDIR");
-    return place && *place == '/' && strlen(place) + strlen(NAME) <= DIRECTORY_MAX ? place : "/tmp";
-}
-
 static int make_directory(struct own_service *service, struct fail *fail)
 {
-    const char *place = own_service_place();
-    snprintf(service->directory, sizeof(service->directory), "%s" NAME, place);
-    if (!mkdtemp(service->directory)) {
-        service->directory[0] = '\0';
-        return fail_set(fail, -errno, "cannot make a directory in %s: %s", place, strerror(errno));
-    }
+    int code = own_directory_make(service->directory, sizeof(service->directory), &service->lock, fail);
+    if (code < 0)
+        return code;
     snprintf(service->url, sizeof(service->url), "ipc://%s/s/front", service->directory);
     if (service->log)
         snprintf(service->log_path, sizeof(service->log_path), "%s", service->log);
@@ -223,15 +213,28 @@ void own_service_last_event(const struct own_service *service, const char *id, c
     find_last(service, id, false, ret, size);
 }
 
+/* The service stops with its keeper; a keeper that was killed could not wait for it. */
+static void await_end_of_service(const struct own_service *service)
+{
+    const int64_t end_ms = clock_ms() + STOP_MS;
+    struct pollfd fd = {.fd = service->said, .events = POLLIN};
+    for (int64_t left_ms; !own_service_has_ended(service) && (left_ms = end_ms - clock_ms()) > 0;)
+        poll(&fd, 1, (int)left_ms);
+}
+
 void own_service_stop(struct own_service *service)
 {
     if (service->keeper > 0) {
         close(service->life);
         while (waitpid(service->keeper, NULL, 0) < 0 && errno == EINTR) {
         }
+        await_end_of_service(service);
         close(service->said);
-    } else if (*service->directory)
+    }
+    if (*service->directory && access(service->directory, F_OK) == 0)
         dirtree_remove(service->directory);
-    service->keeper = 0;
+    if (service->lock > 0)
+        close(service->lock);
+    service->keeper = service->lock = 0;
     service->directory[0] = '\0';
 }

@@ -1,7 +1,8 @@
 /*
  * own_service.h - a broker and workers of this command's own, for as long as it runs: `sluice up` on sockets in a
  * directory that only its user can enter. Between the two is a process, the keeper: it ends the service and removes the
- * directory when the command ends, however that comes, kill -9 included.
+ * directory when the command ends, however that comes, kill -9 included. Of a keeper that is killed itself the command
+ * removes what is left, and of both the next command does (own_directory.h).
  */
 #ifndef SLUICE_CLIENT_CLI_GRADE_OWN_SERVICE_H
 #define SLUICE_CLIENT_CLI_GRADE_OWN_SERVICE_H
@@ -20,12 +21,11 @@ struct own_service {
     const char *data, *log; /* a directory and a file that stay; NULL: in its own directory */
     pid_t keeper;           /* 0: none */
     int life;               /* a pipe; the keeper sees this end closed */
+    int lock;               /* of the directory; 0: none */
     int said;               /* what `sluice up` prints; its end is the service's */
     char directory[64], log_path[4096], url[96];
 };
 
-/* The directory in which its own is made: $TMPDIR, or /tmp. */
-const char *own_service_place(void);
 /* An option, and its value unless that is NULL. False where there are too many. */
 bool own_service_add(struct own_service *service, const char *option, const char *value);
 

@@ -1,4 +1,5 @@
 """`sluice grade --task`: what an agent left, judged by any evaluator, without a service and with nothing left behind."""
+import fcntl
 import glob
 import json
 import os
@@ -11,7 +12,7 @@ import tempfile
 import unittest
 
 sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
-from harness import PYTHON, SLUICE, SOURCE, Engine, command_of, environment_of, wait_until  # noqa: E402
+from harness import PYTHON, SLUICE, SOURCE, Engine, command_of, environment_of, parent_of, wait_until  # noqa: E402
 
 BOM = "\ufeff"
 HELLO = {"task": "hello", "prompt": "Write hello into answer.txt.", "files": {"notes.txt": "a note"}, "agent": {"kind": "bash"},
@@ -39,6 +40,8 @@ from sluice.handlers import evaluator
 
 @evaluator
 def looks(answer, job):
+    if answer == "silence":
+        return 0.5
     return {"parts": {"said": float("hi" in answer), "left": (float("hello" in job.exec("cat answer.txt").text), 0.5)}, "n": 3, "detail": "looked"}
 """
 
@@ -149,10 +152,60 @@ class Grade(unittest.TestCase):
         command = f"mine={PYTHON} -m sluice.handlers "
         done = self.grade("--task", tasks, "--files", "left", "--text", "hi", "--handler", command + "mine.py")
         self.assertEqual(done.stdout, "verdict  hello: reward 1.5\nparts    said 1, left 1 (weight 0.5)\nmetrics  n 3\nwhy      looked\n")
+        quiet = self.grade("--task", tasks, "--text", "silence", "--handler", command + "mine.py", status=1)
+        self.assertEqual(quiet.stdout, "verdict  hello: reward 0.5\nwhy      looks says 0.5\n")
         self.assertIn("the evaluator looks comes from a handler: --handler NAME='COMMAND' starts one",
                       self.grade("--task", tasks, "--files", "left", status=3).stderr)
         said = self.grade("--task", tasks, "--files", "left", "--handler", command + "nosuch.py", status=3).stderr
         self.assertRegex(said, "^sluice: no handler offers the evaluator looks; the last that one said: .*nosuch.py")
+
+    def images(self):
+        """Debian as a directory and as a SIF."""
+        made = subprocess.run(["bash", os.path.join(SOURCE, "client", "demo", "image.sh")], capture_output=True, text=True, timeout=600, check=False)
+        if made.returncode != 0:
+            self.skipTest(f"no image can be made: {made.stderr.strip().splitlines()[-1:]}")
+        told = dict(line.split("=", 1) for line in made.stdout.splitlines())
+        return told["SLUICE_IMAGE_DIR"], told["SLUICE_IMAGE_SIF"]
+
+    def test_a_dockerfile_and_a_sif_are_stood_on_as_a_worker_does(self):
+        directory, sif = self.images()
+        self.write("left/answer.txt", "hello\n")
+        judged = {"kind": "command", "command": "[[ $(<baked.txt)$(<answer.txt) == bakedhello ]]; echo $(($? == 0)) > /tmp/reward", "reward_file": "/tmp/reward"}
+        built = self.tasks(dict(HELLO, eval=judged, build={"dockerfile": "FROM base:1\nWORKDIR /app\nRUN printf baked > baked.txt\n"}))
+        named = ["--images", directory, "--image-name", f"base:1={directory}"]
+        for left, status in ((["--files", "left"], 0), (["--solution"], 0), (["--nothing"], 1), (["--files", "/app=left"], 0), (["--files", "/srv=left"], 1)):
+            with self.subTest(left=left):
+                self.assertIn("the reward file says", self.grade("--task", built, *left, *named, status=status).stdout)
+        self.assertRegex(self.grade("--task", built, "--solution", "--images", directory, status=3).stdout, "^verdict  hello: no reward, outcome task\nwhy      .*base:1.*--image-name")
+        packed = self.tasks(dict(HELLO, image=sif))
+        self.grade("--task", packed, "--files", "left", "--images", sif)
+        self.grade("--task", packed, "--nothing", "--images", sif, status=1)
+
+    def test_artifacts_and_what_is_collected_are_as_of_an_agent(self):
+        self.write("left/answer.txt", "hello\n")
+        self.write("left/notes.txt", "forged")
+        tasks = self.tasks(dict(HELLO, task="given", eval=dict(HELLO["eval"], artifacts=["answer.txt"])),
+                           dict(HELLO, task="collected", eval=dict(HELLO["eval"], artifacts=["answer.txt"], collect=[{"command": "cat answer.txt notes.txt > answer.txt.new; mv answer.txt.new answer.txt"}],
+                                                                   command="grep -q forged answer.txt; echo $(($? == 0)) > /tmp/reward")))
+        self.grade("--task", tasks, "--id", "given", "--files", "left")  # the note is the task's own: only the answer came
+        self.grade("--task", tasks, "--id", "collected", "--files", "left")
+        self.grade("--task", tasks, "--id", "given", "--id", "collected", "--nothing", status=1)
+
+    def test_steps_are_graded_by_their_solutions_and_refused_with_files(self):
+        test = {"files": {"/tests/test.sh": "grep -q \"$(cat /tests/word)\" word.txt; echo $(($? == 0)) > /logs/verifier/reward.txt\n"}}
+        steps = [{"name": word, "prompt": "p", "solution": {"commands": [f"echo {word} > word.txt"]}, "eval": {"files": {**test["files"], "/tests/word": word}}} for word in ("one", "two")]
+        tasks = self.tasks({"task": "steps", "agent": {"kind": "bash"}, "eval": {"kind": "verifier", "sandbox": "agent"}, "steps": steps})
+        self.write("left/word.txt", "two\n")
+        self.assertIn("parts    reward 1, step.one 1 (weight 0), step.two 1 (weight 0)", self.grade("--task", tasks, "--solution").stdout)
+        self.assertIn("0 is the mean of 2 of 2 steps: one 0, two 0", self.grade("--task", tasks, "--nothing", status=1).stdout)
+        for given in (["--files", "left"], ["--text", "two"]):
+            self.assertIn("a task of steps is graded by --solution or --nothing: files do not say which step left them", self.grade("--task", tasks, *given, status=3).stderr)
+        self.assertIn("a task of steps is graded by --solution or --nothing: files do not say which step left them", self.rows("--task", tasks, "--rows", "-", status=3, stdin='{"files": "left"}')[0]["error"])
+
+    def test_the_text_of_an_option_is_as_good_as_its_letter(self):
+        tasks = self.tasks({"task": "city", "prompt": "p", "eval": {"kind": "choice", "answer": "B", "options": {"A": "Lyon", "B": "Paris"}}})
+        self.assertEqual(self.grade("choice", "--task", tasks, "--text", "Answer: paris.").stdout, "verdict  city: reward 1\nwhy      paris. is the text of B\n")
+        self.assertIn("has a letter and the text of another option", self.grade("--task", tasks, "--text", "A) Paris", status=1).stdout)
 
     def test_what_cannot_be_is_refused_by_name(self):
         tasks = self.tasks(HELLO, SUM, {"task": "free", "prompt": "p"})
@@ -206,6 +259,37 @@ class Grade(unittest.TestCase):
             self.assertEqual(process.wait(30), -number)
             wait_until(lambda: not os.listdir(self.tmp), 20, "its directory is gone")
             wait_until(lambda: not [pid for pid in inside if re.match("sleep|sluice", (command_of(pid) or [""])[0])], 20, "its processes are gone")
+
+    def test_a_keeper_that_is_killed_leaves_nothing_and_with_its_command_what_the_next_one_sweeps(self):
+        process = self.begin()
+        keeper = self.keeper_of(process)
+        os.kill(keeper, signal.SIGKILL)
+        self.assertEqual(process.wait(90), 3)
+        self.assertIn("the service of this command ended", process.stderr.read())
+        self.assertEqual(os.listdir(self.tmp), [])
+        process = self.begin()
+        keeper, left = self.keeper_of(process), os.path.join(self.tmp, os.listdir(self.tmp)[0])
+        process.send_signal(signal.SIGSTOP)  # it may not clean up after its keeper
+        os.kill(keeper, signal.SIGKILL)
+        process.kill()
+        process.wait(30)
+        wait_until(lambda: not self.processes(), 60, "all has stopped")
+        other = os.path.join(self.tmp, "sluice-grade-alive")
+        os.makedirs(other)
+        with open(os.path.join(other, "lock"), "w", encoding="utf-8") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            for name in ("lock", "log"):
+                for folder in (left, other):
+                    if os.path.exists(os.path.join(folder, name)):
+                        os.utime(os.path.join(folder, name), (1, 1))
+            self.grade("--task", self.tasks(SUM), "--nothing", status=1)
+            self.assertEqual(os.listdir(self.tmp), ["sluice-grade-alive"])
+        self.grade("--task", self.tasks(SUM), "--nothing", status=1)
+
+    def keeper_of(self, process):
+        children = [pid for pid in self.processes() if parent_of(pid) == process.pid]
+        self.assertEqual(len(children), 1, [command_of(pid) for pid in children])
+        return children[0]
 
     def test_layers_stay_where_that_is_wished(self):
         data = os.path.join(self.root, "data")
