@@ -142,6 +142,16 @@ FIBER_TEST(a_program_that_goes_over_a_limit_of_the_sandbox_has_failed)
     end_job(&eval);
 }
 
+/* As a program that is slow on each of many tests is. */
+FIBER_TEST(a_program_that_uses_up_the_time_of_all_tests_has_failed_those_that_are_left)
+{
+    expect_score(
+        "import os, signal, time\nif input() == '2':\n    os.kill(os.getppid(), signal.SIGSTOP)\n    time.sleep(60)\n"
+        "print(7)",
+        "{\"inputs\":[\"1\",\"2\",\"1\",\"1\"],\"outputs\":[\"7\",\"7\",\"7\",\"7\"]}",
+        ",\"score\":\"fraction\"},\"limits\":{\"eval_s\":5", 0.25, "test 2 of 4: limits.eval_s is used up");
+}
+
 FIBER_TEST(a_program_may_be_a_file_that_the_agent_left)
 {
     const char *json = "{\"task\":\"t\",\"prompt\":\"echo 'print(sum(map(int, input().split())))' > main.py\","
@@ -253,6 +263,7 @@ static int group(void)
         TEST(a_bomb_fails_its_own_test_and_no_other),
         TEST(a_fork_bomb_is_a_reward_and_not_a_broken_evaluator),
         TEST(a_program_that_goes_over_a_limit_of_the_sandbox_has_failed),
+        TEST(a_program_that_uses_up_the_time_of_all_tests_has_failed_those_that_are_left),
         TEST(a_program_may_be_a_file_that_the_agent_left),
         TEST(each_test_is_in_the_verdict),
         TEST(a_checker_of_the_task_accepts_many_answers),

@@ -224,10 +224,17 @@ static bool ask(struct judging *judging)
     return sent;
 }
 
-/* 1: it has an end; CHECKER_FAILED; 0: the driver is no more, by the program's doing; negative errno. */
+/* Whether what is left of limits.eval_s is what ends the evaluation takes. */
+static bool is_time_up(const struct judging *judging)
+{
+    return stage_command_ms(judging->job->task->limits.eval_s) <= 1;
+}
+
+/* 1: it has an end; CHECKER_FAILED; 0: the driver is no more, by the program's doing, or silent; negative errno. */
 static int run_test(struct judging *judging, size_t i, struct test_end *ret, struct fail *fail)
 {
-    const int64_t wall_ms = (int64_t)(wall_seconds(judging->job->task) * 1000);
+    const int64_t wall_ms = (int64_t)(wall_seconds(judging->job->task) * 1000) + ANSWER_MS;
+    const int64_t left_ms = stage_command_ms(judging->job->task->limits.eval_s);
     json_t *said = NULL;
     int status;
     int code = put_input(judging, i, fail);
@@ -235,7 +242,8 @@ static int run_test(struct judging *judging, size_t i, struct test_end *ret, str
         return code;
     if (!ask(judging))
         return 0;
-    code = driver_await(&judging->driver, loop_now_ms() + wall_ms + ANSWER_MS, &said, &status, fail);
+    code = driver_await(&judging->driver, loop_now_ms() + (wall_ms < left_ms ? wall_ms : left_ms), &said, &status,
+                        fail);
     if (code < 0)
         return code;
     const char *end = json_string_value(json_object_get(said, "end"));
@@ -287,14 +295,17 @@ static int start_driver(struct judging *judging, struct fail *fail)
     return is_ready ? 0 : code < 0 ? code : fail_set(fail, -ENOEXEC, "python3 does not run in the sandbox");
 }
 
-/* The program has ended what judges it, or the sandbox by a limit: this test is not passed. */
+/* The program has ended what judges it, the sandbox by a limit, or the time of all tests: this one is not passed. */
 static int survive(struct judging *judging, struct test_end *end, bool *is_over, struct fail *fail)
 {
     const char *breach = sandbox_breach(judging->stage.sandbox);
-    snprintf(end->why, sizeof(end->why), breach ? "it went over the sandbox's %s limit" : "it killed what judges it",
+    *is_over = breach || is_time_up(judging);
+    snprintf(end->why, sizeof(end->why),
+             breach     ? "it went over the sandbox's %s limit"
+             : *is_over ? "limits.eval_s is used up"
+                        : "it killed what judges it",
              breach);
-    *is_over = breach != NULL;
-    return breach ? 0 : start_driver(judging, fail);
+    return *is_over ? 0 : start_driver(judging, fail);
 }
 
 /* 0; 1: the checker is at fault, and the verdict says so; negative errno. */
