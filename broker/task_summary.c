@@ -54,7 +54,7 @@ bool task_summary_read(struct slice json, struct task_summary *ret, struct refus
         .policy = slice_from_str(ret->policy),
         .limit_ms = {[STAGE_INIT] = (int64_t)task->limits.init_s * 1000,
                      [STAGE_RUN] = (int64_t)(task->limits.run_s + task_after_run_s(task)) * 1000,
-                     [STAGE_EVAL] = (int64_t)task->limits.eval_s * 1000},
+                     [STAGE_EVAL] = (int64_t)(task->limits.eval_s + task_before_eval_s(task)) * 1000},
         .total_ms = (int64_t)task->limits.total_s * 1000,
         .bytes = json.len,
         .needs = {[STAGE_RUN] = read_needs(task, STAGE_RUN, ret->run_needs, sizeof(ret->run_needs)),

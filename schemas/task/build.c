@@ -12,38 +12,46 @@ bool task_read_source(const struct task_place *place, const json_t *value)
     return path && place_set_text(place, place_member(place), path);
 }
 
-static bool check_files(const struct task_build *build, struct refusal *no)
+/* `of`, here and below: "build" or "eval.build". */
+static bool check_files(const char *of, const struct task_build *build, struct refusal *no)
 {
     char field[64];
+    snprintf(field, sizeof(field), "%s.files", of);
     if (build->context && build->files.count > 0)
-        return refuse(no, REFUSAL_AMBIGUOUS, "build.files", "only one of build.context and build.files may be given");
+        return refuse(no, REFUSAL_AMBIGUOUS, field, "only one of %s.context and %s may be given", of, field);
     for (size_t i = 0; i < build->files.count; i++) {
-        snprintf(field, sizeof(field), "build.files[%zu].source", i);
+        snprintf(field, sizeof(field), "%s.files[%zu].source", of, i);
         if (build->files.each[i].source)
-            return refuse(no, REFUSAL_BAD_TASK, field, "%s: build.context takes what lies on a file system", field);
+            return refuse(no, REFUSAL_BAD_TASK, field, "%s: %s.context takes what lies on a file system", field, of);
     }
     return true;
+}
+
+static bool check_whole(const char *of, const struct task_build *build, struct refusal *no)
+{
+    const struct {
+        const char *field;
+        bool given;
+    } others[] = {{"context", build->context},
+                  {"files", build->files.count > 0},
+                  {"args", build->args.count > 0},
+                  {"target", build->target},
+                  {"network", build->grants.count > 0}};
+    char field[32];
+    snprintf(field, sizeof(field), "%s.dockerfile", of);
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]) && !build->dockerfile; i++)
+        if (others[i].given)
+            return refuse(no, REFUSAL_MISSING_FIELD, field, "%s is missing; %s.%s requires it", field, of,
+                          others[i].field);
+    return check_files(of, build, no);
 }
 
 /* The build's time is a part of init's. */
 bool task_check_build(struct task *task, struct refusal *no)
 {
-    const struct task_build *build = &task->build;
-    const struct {
-        const char *field;
-        bool given;
-    } others[] = {{"build.context", build->context},
-                  {"build.files", build->files.count > 0},
-                  {"build.args", build->args.count > 0},
-                  {"build.target", build->target},
-                  {"build.network", build->grant_count > 0}};
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]) && !build->dockerfile; i++)
-        if (others[i].given)
-            return refuse(no, REFUSAL_MISSING_FIELD, "build.dockerfile", "build.dockerfile is missing; %s requires it",
-                          others[i].field);
-    if (build->dockerfile)
-        task->limits.init_s += build->timeout_s;
-    return check_files(build, no);
+    if (task->build.dockerfile)
+        task->limits.init_s += task->build.timeout_s;
+    return check_whole("build", &task->build, no) && check_whole("eval.build", &task->eval_build, no);
 }
 
 static const char BLANKS[] = " \t\r";

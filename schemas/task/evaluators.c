@@ -61,6 +61,21 @@ bool task_has_verifier(const struct task *task) { return strcmp(task->eval_kind,
 
 bool task_is_evaluated_there(const struct task *task) { return strcmp(task->eval_sandbox, "agent") == 0; }
 
+bool task_has_own_image(const struct task *task) { return task->eval_image || task->eval_build.dockerfile; }
+
+uint64_t task_before_eval_s(const struct task *task)
+{
+    return task->eval_build.dockerfile ? task->eval_build.timeout_s : 0;
+}
+
+struct task_base task_base_of_agent(const struct task *task) { return (struct task_base){task->image, &task->build}; }
+
+struct task_base task_base_of_evaluator(const struct task *task)
+{
+    return task_has_own_image(task) ? (struct task_base){task->eval_image, &task->eval_build}
+                                    : task_base_of_agent(task);
+}
+
 uint64_t task_collect_s(const struct task_collect_list *collect)
 {
     uint64_t sum = 0;
@@ -134,9 +149,12 @@ static bool check_agents_sandbox(const struct task *task, struct refusal *no)
     const struct {
         const char *field;
         bool given;
-    } rows[] = {{"eval.artifacts", task->artifact_count > 0},
+    } rows[] = {{"eval.artifacts", task->artifacts},
                 {"eval.trust", strcmp(task->eval_trust, "none") != 0},
                 {"eval.network", task->eval_grant_count > 0},
+                {"eval.image", task->eval_image},
+                {"eval.build.dockerfile", task->eval_build.dockerfile},
+                {"eval.workdir", task->eval_workdir},
                 {"eval.user", is_other}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && task_is_evaluated_there(task); i++)
         if (rows[i].given)
@@ -144,6 +162,19 @@ static bool check_agents_sandbox(const struct task *task, struct refusal *no)
                           "%s goes with eval.sandbox fresh: in the agent's own all is as the agent had it",
                           rows[i].field);
     return true;
+}
+
+static bool check_own_image(const struct task *task, struct refusal *no)
+{
+    const char *field = task->eval_image ? "eval.image" : "eval.build.dockerfile";
+    if (task->eval_image && task->eval_build.dockerfile)
+        return refuse(no, REFUSAL_AMBIGUOUS, "eval.build.dockerfile",
+                      "only one of eval.image and eval.build may be given");
+    return !task_has_own_image(task) || task->artifacts ||
+           refuse(no, REFUSAL_MISSING_FIELD, "eval.artifacts",
+                  "eval.artifacts is missing; %s requires it: of the agent's files an image of its own has what that "
+                  "lists, and may be []",
+                  field);
 }
 
 static bool check_rule(const struct task *task, const struct task_eval_rule *rule, bool given, struct refusal *no)
@@ -172,5 +203,6 @@ bool task_check_evaluator(const struct task *task, struct refusal *no)
                       "only one of eval.reward_file and eval.verdict_statuses may be given: where "
                       "there is a reward file, "
                       "status 0 alone is a verdict");
-    return check_agents_sandbox(task, no) && check_checker(task, no) && check_answers(task, no);
+    return check_agents_sandbox(task, no) && check_own_image(task, no) && check_checker(task, no) &&
+           check_answers(task, no);
 }

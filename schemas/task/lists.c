@@ -326,8 +326,8 @@ bool task_read_init_grants(const struct task_place *place, const json_t *value)
 
 bool task_read_build_grants(const struct task_place *place, const json_t *value)
 {
-    struct task *task = place->base;
-    return read_grant_list(place, value, &task->build.grants, &task->build.grant_count);
+    struct task_text_list *list = place_member(place);
+    return read_grant_list(place, value, &list->each, &list->count);
 }
 
 bool task_read_eval_grants(const struct task_place *place, const json_t *value)

@@ -187,9 +187,14 @@ struct task_build {
     struct task_file_list files; /* in its place; none of them a source */
     const char *target;
     struct task_variables args;
-    const char **grants; /* what RUN may reach */
-    size_t grant_count;
-    uint64_t timeout_s; /* a part of limits.init_s, once the task was read */
+    struct task_text_list grants; /* what RUN may reach */
+    uint64_t timeout_s;           /* of `build` a part of limits.init_s, once the task was read */
+};
+
+/* What a sandbox stands on: an image, or what a Dockerfile makes, of that (NULL or "host": of what it says itself). */
+struct task_base {
+    const char *image;
+    const struct task_build *build;
 };
 
 struct task_sampling {
@@ -297,10 +302,13 @@ struct task {
     const char *eval_trust;                   /* "none" or "image" */
     struct task_file *eval_files;             /* written only into the evaluator's sandbox */
     size_t eval_file_count;
-    struct task_artifact *artifacts; /* in place of all that the agent left; none: all of it */
+    struct task_artifact *artifacts; /* in place of all that the agent left; NULL: all of it */
     size_t artifact_count;
     struct task_collect_list collect;
-    const char *eval_user; /* NULL: `user` */
+    const char *eval_image;       /* of the evaluator's own; NULL: the task's */
+    struct task_build eval_build; /* so, of a Dockerfile */
+    const char *eval_workdir;     /* NULL: `workdir`, or where it has an image of its own what that says */
+    const char *eval_user;        /* likewise of `user` */
     struct task_variables eval_env;
     const char **eval_grants; /* what the evaluator may reach */
     size_t eval_grant_count;
@@ -377,6 +385,12 @@ bool task_is_evaluated_there(const struct task *task);
 uint64_t task_collect_s(const struct task_collect_list *collect);
 /* Seconds that a run job may take beyond limits.run_s, for what is done in its sandbox beside the agent's work. */
 uint64_t task_after_run_s(const struct task *task);
+/* Whether its evaluator stands on an image of its own; seconds that it may take to make that, beyond limits.eval_s. */
+bool task_has_own_image(const struct task *task);
+uint64_t task_before_eval_s(const struct task *task);
+/* What set-up and the agent stand on; what the evaluator does. */
+struct task_base task_base_of_agent(const struct task *task);
+struct task_base task_base_of_evaluator(const struct task *task);
 /* Whether it is evaluated by files that hold its rewards (eval.kind verifier). */
 bool task_has_verifier(const struct task *task);
 const char *task_reward_dir(const struct task *task);

@@ -12,6 +12,7 @@
 #include "workers/files/dirtree.h"
 #include "workers/runtime/offload.h"
 #include "workers/stages/sandbox/stage_environment.h"
+#include "workers/stages/sandbox/own_image.h"
 #include "workers/stages/sandbox/stage_files.h"
 
 struct place { /* what the paths of a task are to be read by */
@@ -117,10 +118,11 @@ static int add_own(struct stage_sandbox *room, struct job *job, struct fail *fai
 static int open_room(struct stage_sandbox *room, struct job *job, bool over_agents, struct fail *fail)
 {
     const struct task *task = job->task;
+    const bool is_own = task_has_own_image(task);
     int code = stage_sandbox_find_image(room, job, fail);
     if (code == 0)
-        code = stage_sandbox_add_init(room, job, fail);
-    if (code == 0 && over_agents)
+        code = is_own ? own_image_add(room, job, fail) : stage_sandbox_add_init(room, job, fail);
+    if (code == 0 && over_agents && !is_own)
         code = stage_sandbox_add_run(room, job, fail);
     if (code == 0 && (task->eval_file_count || task->eval_reward_file || task_has_verifier(task)))
         code = add_own(room, job, fail);

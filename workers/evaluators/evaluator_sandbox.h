@@ -1,5 +1,6 @@
 /*
- * evaluator_sandbox.h - the sandbox of an evaluator: fresh, of image, init layer and run layer, and over them one
+ * evaluator_sandbox.h - the sandbox of an evaluator: fresh, of image, init layer and run layer, or of an image of its
+ * own and artifacts (own_image.h), and over them one
  * more layer with the evaluator's files. That layer is made out here: whatever the agent left at
  * those paths (a symlink to /dev/null, a directory without rights) is covered and decides nothing,
  * and a reward file that the agent wrote is hidden; of a verifier, all of the directory of its rewards. Beside that,

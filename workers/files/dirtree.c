@@ -59,6 +59,12 @@ char *dirtree_join(const char *dir, const char *name)
 
 char *dirtree_join_below(const char *dir, const char *name) { return dir[0] ? dirtree_join(dir, name) : strdup(name); }
 
+bool dirtree_is_at_or_in(const char *path, const char *dir)
+{
+    const size_t len = strlen(dir);
+    return strncmp(path, dir, len) == 0 && (path[len] == '/' || path[len] == '\0');
+}
+
 char *dirtree_parent(const char *path) { return strndup(path, (size_t)(strrchr(path, '/') - path)); }
 
 int dirtree_open(int root, const char *path, uint64_t flags)

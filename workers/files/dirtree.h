@@ -35,6 +35,8 @@ char *dirtree_join(const char *dir, const char *name);
 char *dirtree_parent(const char *path);
 /* As dirtree_join of paths below a root, which is "". */
 char *dirtree_join_below(const char *dir, const char *name);
+/* Of clean paths: whether it is `dir`, or lies in it. */
+bool dirtree_is_at_or_in(const char *path, const char *dir);
 
 /* ---- below `root`; paths are clean. -1 with errno ------------------------------------------- */
 

@@ -116,16 +116,10 @@ static int take_from(int from, char *path, int into, const struct dirtree_place 
     return code;
 }
 
-static bool is_at_or_in(const char *path, const char *dir)
-{
-    const size_t len = strlen(dir);
-    return strncmp(path, dir, len) == 0 && (path[len] == '/' || path[len] == '\0');
-}
-
 static bool is_covered(const struct dirtree_place *places, size_t count, size_t i)
 {
     for (size_t k = 0; k < count; k++)
-        if (k != i && is_at_or_in(places[i].path, places[k].path) &&
+        if (k != i && dirtree_is_at_or_in(places[i].path, places[k].path) &&
             (k < i || strcmp(places[i].path, places[k].path) != 0))
             return true;
     return false;

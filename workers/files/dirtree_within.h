@@ -1,6 +1,6 @@
 /*
- * dirtree_within.h - what comes along of a directory that is taken as a place (dirtree_take.h): not what its patterns
- * leave out, nor links that are absolute, or that go up beyond it, or up again behind a name.
+ * dirtree_within.h - what comes along of a directory that is taken as a place (dirtree_take.h, dirtree_gather.h): not
+ * what its patterns leave out, nor links that are absolute, or that go up beyond it, or up again behind a name.
  */
 #ifndef SLUICE_WORKERS_FILES_DIRTREE_WITHIN_H
 #define SLUICE_WORKERS_FILES_DIRTREE_WITHIN_H

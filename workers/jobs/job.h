@@ -35,6 +35,7 @@ struct handlers;
 struct stage_sandbox;
 struct task_dirs;
 struct image_names;
+struct parents;
 
 /* What a worker's jobs share. */
 struct job_context {
@@ -85,6 +86,7 @@ struct job {
     struct job_result result;
     struct engine_migration migration; /* run */
     int64_t prepared_by_ms, limit_ms;  /* the stage's clock */
+    const struct parents *built;       /* eval: the layers of eval.build; NULL: it has none */
     bool agent_goes_on;                /* ... and has it back then */
     struct stage_sandbox *agents; /* run, while it is evaluated there: the agent's sandbox, which its evaluator takes */
 };

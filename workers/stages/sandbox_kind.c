@@ -11,6 +11,7 @@
 #include "workers/agents/kinds/agents.h"
 #include "workers/engines/engines.h"
 #include "workers/runtime/fiber.h"
+#include "workers/runtime/loop_now.h"
 #include "workers/evaluators/evaluators.h"
 #include "workers/handlers/roles/agent.h"
 #include "workers/handlers/roles/evaluator.h"
@@ -74,7 +75,7 @@ static void sandbox_init(struct job *job)
     AUTO_FREE struct parents *built = calloc(1, sizeof(*built));
     if (!built)
         job_set_fault(job, OUTCOME_INFRA, FAULT_NODE, "out of memory");
-    else if (!job->task->build.dockerfile || build_run(job, built))
+    else if (!job->task->build.dockerfile || build_run(job, task_base_of_agent(job->task), built))
         init_in_sandbox(job, &stage, built);
 }
 
@@ -180,10 +181,29 @@ static void sandbox_run(struct job *job)
 
 /* ---- eval --------------------------------------------------------------------------------- */
 
+/* The evaluator's own image is made in a time of its own; the limit of the stage begins behind it. */
+static bool build_own(struct job *job, struct parents *ret)
+{
+    const int64_t began_ms = loop_now_ms();
+    fiber_lift_deadline(began_ms + (int64_t)task_before_eval_s(job->task) * 1000);
+    const bool good = build_run(job, task_base_of_evaluator(job->task), ret);
+    const int64_t took_ms = loop_now_ms() - began_ms;
+    fiber_pop_deadline();
+    fiber_give_time(took_ms);
+    job->prepared_by_ms += took_ms;
+    job->built = ret;
+    return good;
+}
+
 static void sandbox_eval(struct job *job)
 {
     const struct evaluator *evaluator = evaluator_find(job->task->eval_kind);
-    (evaluator ? evaluator : &evaluator_handler)->run(job);
+    AUTO_FREE struct parents *built = calloc(1, sizeof(*built));
+    if (!built)
+        job_set_fault(job, OUTCOME_INFRA, FAULT_NODE, "out of memory");
+    else if (!job->task->eval_build.dockerfile || build_own(job, built))
+        (evaluator ? evaluator : &evaluator_handler)->run(job);
+    job->built = NULL;
 }
 
 const struct task_kind kind_sandbox = {

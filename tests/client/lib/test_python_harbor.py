@@ -242,6 +242,41 @@ class SeparateVerifiers(Folders):
         self.assertIn("verifier.environment has other limits: its sandbox has those of environment", "\n".join(self.notes.lines()))
         self.assertNotIn("network", self.task(toml + 'network_mode = "no-network"\n', network_grant="web")["eval"])
 
+    def test_an_image_of_its_own_has_the_tests_in_it(self):
+        found = self.task('[environment]\nworkdir = "/app"\nenv = { T = "1" }\n[verifier.environment]\ndocker_image = "judge:1"\nworkdir = "/j"\nenv = { J = "1" }\n',
+                          images={"judge:1": "/images/judge"})
+        self.assertEqual(found["eval"], {"kind": "verifier", "image": "/images/judge", "artifacts": ["/logs/artifacts"], "workdir": "/j", "user": "root",
+                                         "env": {"J": "1"}})
+        self.assertEqual((found["image"], found["workdir"]), ("/images/base", "/app"))
+        found = self.task('[environment]\ndocker_image = "host"\n[verifier]\nuser = "bob"\n[verifier.environment]\ndocker_image = "host"\n', image=None)
+        self.assertEqual((found["eval"]["image"], found["eval"]["user"]), ("host", "bob"))
+
+    def test_a_dockerfile_in_tests_makes_one_with_tests_as_its_context(self):
+        files = {"tests/Dockerfile": "FROM judge\nCOPY test.sh /tests/\n", "tests/big": "x" * 300000, "environment/Dockerfile": "FROM base\n"}
+        choices = {"image": None, "prebuilt": False, "network_grant": "web"}
+        found = self.task('[environment]\nworkdir = "/app"\nenv = { T = "1" }\nbuild_timeout_sec = 9.5\n[verifier]\nenvironment_mode = "separate"\nenv = { V = "2" }\n',
+                          files, **choices)
+        self.assertEqual(found["eval"]["build"], {"dockerfile": files["tests/Dockerfile"], "timeout_s": 10, "network": ["web"],
+                                                  "context": os.path.join(os.path.realpath(self.root), "one", "tests")})
+        self.assertEqual((found["eval"]["workdir"], found["eval"]["env"]), ("/app", {"T": "1", "V": "2"}))
+        self.assertFalse({"files", "image", "user"} & set(found["eval"]))
+        own = self.task('[environment]\nworkdir = "/app"\nenv = { T = "1" }\n[verifier.environment]\nbuild_timeout_sec = 7\n', files, **choices)["eval"]
+        self.assertEqual((own["build"]["timeout_s"], own.get("workdir"), own.get("env")), (7, None, None))
+        self.assertNotIn("build", self.task("", files, **choices)["eval"])
+        small = self.task(self.SEPARATE, {**files, "tests/big": "x"}, **choices)["eval"]["build"]
+        self.assertEqual(([file["path"] for file in small["files"]], "context" in small), (["Dockerfile", "big", "test.sh"], False))
+        os.unlink(os.path.join(self.root, "one", "tests", "test.sh"))
+        (baked,) = import_folders([os.path.join(self.root, "one")], HarborChoices(**choices), self.notes)
+        self.assertIsNone(baked.why)
+        self.write({"task.toml": ""})
+        (bare,) = import_folders([os.path.join(self.root, "one")], HarborChoices(**choices), self.notes)
+        self.assertIn("it has no tests/test.sh", bare.why)
+
+    def test_an_environment_of_its_own_may_start_elsewhere(self):
+        found = self.task('[environment]\nworkdir = "/app"\n[verifier.environment]\nworkdir = "/x"\n')
+        self.assertEqual((found["workdir"], found["eval"]["workdir"]), ("/app", "/x"))
+        self.assertNotIn("workdir", self.task('[environment]\nworkdir = "/app"\n' + self.SEPARATE)["eval"])
+
     def test_collect_is_run_with_the_home_of_its_user(self):
         toml = '[[verifier.collect]]\ncommand = "redis-cli save"\n[[verifier.collect]]\ncommand = "true"\ntimeout_sec = 0.5\nuser = "%s"\n'
         self.assertEqual(self.task(toml % "root")["eval"]["collect"],
@@ -296,11 +331,12 @@ class Refusals(Folders):
                                  ('[environment.tpu]\ntype = "v4"\n', {}, "environment.tpu is not supported"),
                                  ('[environment]\nskills_dir = "s"\n', {}, "environment.skills_dir is not supported"),
                                  ("", {"environment/docker-compose.yaml": "services: {}\n"}, "environment/docker-compose.yaml is not supported"),
-                                 ('[verifier.environment]\ndocker_image = "x"\n', {}, "verifier.environment.docker_image is not supported"),
-                                 ('[verifier.environment]\nworkdir = "/x"\n', {}, "verifier.environment.workdir is not supported"),
+                                 ('[verifier.environment]\ndocker_image = "x"\n', {}, "verifier.environment.docker_image is x: --image x=PATH says where"),
+                                 ('[verifier.environment]\nhealthcheck = { command = "x" }\n', {}, "verifier.environment.healthcheck is not supported"),
                                  ('[verifier.environment]\nskills_dir = "/x"\n', {}, "verifier.environment.skills_dir is not supported"),
                                  ('[verifier]\nenvironment_mode = "shared"\n[verifier.environment]\n', {}, "verifier.environment_mode says shared"),
-                                 ('[verifier]\nenvironment_mode = "separate"\n', {"tests/Dockerfile": "FROM x\n"}, "tests/Dockerfile is not supported"),
+                                 ('[verifier]\nenvironment_mode = "separate"\n', {"tests/Dockerfile": "FROM x\n"}, "--prebuilt executes no Dockerfile, and tests/Dockerfile"),
+                                 ('[verifier]\nenvironment_mode = "separate"\n', {"tests/docker-compose.yaml": "services: {}\n"}, "tests/docker-compose.yaml is not supported"),
                                  ('artifacts = [{source = "/a", service = "db"}]\n[verifier]\nenvironment_mode = "separate"\n', {}, "artifacts[0].service is db"),
                                  ('artifacts = ["/a/../b"]\n[verifier]\nenvironment_mode = "separate"\n', {}, 'artifacts[0].source is /a/../b, and may have no ".."'),
                                  ('artifacts = [{destination = "a"}]\n[verifier.environment]\n', {}, "artifacts[0].source is missing"),

@@ -2,6 +2,7 @@
 import glob
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -63,6 +64,33 @@ CHEATS = {
 }
 
 
+JUDGE_TOML = """
+artifacts = ["/app"]
+[environment]
+docker_image = "base:1"
+workdir = "/app"
+allow_internet = false
+[verifier]
+environment_mode = "separate"
+"""
+# Of the task's image /app/given, of the agent /app/word; the judge's own is /app/judges, which goes, and /judge, which only it has.
+JUDGE_TEST = """#!/bin/bash
+echo "$PWD $(id -u) $V $(ls /app | tr '\\n' ' ')"
+reward=0
+[ "$(</app/word)" = yes -a "$(</app/given)" = given -a "$(</judge)" = expected -a ! -e /app/judges ] && reward=1
+for file in /app/* /app/*/*; do [ ! -d $file ] && read said < $file && [ "$said" = expected ] && reward=9; done
+echo $reward > /logs/verifier/reward.txt
+"""
+JUDGE_CHEATS = {
+    "tests": "mkdir /tests; echo 'echo 9 > /logs/verifier/reward.txt' | tee /tests/test.sh > /tests/conftest.py; echo expected > /judge",
+    "link": "ln -s /judge /app/word; ln -s ../judge /app/a; mkdir s; ln -s .. s/up; ln -s up/../../judge s/a",
+    "way": "cd /; rm -rf /app; ln -s / /app",
+    "programs": "for p in ls tr cat bash id; do printf '#!/bin/sh\\necho 9 > /logs/verifier/reward.txt\\n' > /usr/bin/$p; done 2> /dev/null; true",
+}
+IMAGE = """mkdir -p {0}/usr/bin {0}/app && cd {0} && ln -s usr/bin bin && for p in bash cat ls mkdir rm id tr ln mkfifo sleep chmod; do
+cp -L --parents $(ldd /usr/bin/$p | grep -o '/[^ ]*') . && cp -L /usr/bin/$p usr/bin/; done && ln -s bash usr/bin/sh && chmod -R u+w ."""
+
+
 class Separate(unittest.TestCase):
     def setUp(self):
         scratch = tempfile.TemporaryDirectory(prefix="sluice-separate-")
@@ -77,8 +105,8 @@ class Separate(unittest.TestCase):
                 file.write(text)
         return os.path.join(self.root, name)
 
-    def service(self):
-        service = Service()
+    def service(self, *options):
+        service = Service(options=options)
         service.environment.update(PYTHONPATH=os.path.join(SOURCE, "client", "python"), SLUICE_PYTHON=PYTHON, PYTHONDONTWRITEBYTECODE="1")
         return service
 
@@ -109,6 +137,39 @@ class Separate(unittest.TestCase):
             self.assertEqual({name for name, t in ended.items() if t["outcome"] != "ok"}, {"sparse"})  # its command fails
             told = [message["content"] for message in ended["tests"]["messages"] if message["role"] == "system"]
             self.assertEqual([text.split(":")[0] for text in told][:1], ["eval.collect[0] exited with 1"], told)
+
+    def make_image(self, name, **files):
+        image = os.path.join(self.root, name)
+        subprocess.run(["bash", "-c", IMAGE.format(image)], check=True)
+        for path, text in files.items():
+            with open(os.path.join(image, "app", path), "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+        return image
+
+    def test_a_verifier_on_an_image_of_its_own_has_the_artifacts_and_its_tests(self):
+        base, judge = self.make_image("base", given="given"), self.make_image("judge", judges="mine")
+        folder = os.path.join(self.root, "task")
+        files = {"task.toml": JUDGE_TOML, "instruction.md": "Write yes into word.", "solution/solve.sh": "echo yes > word; echo x > /private\n",
+                 "tests/test.sh": JUDGE_TEST, "tests/expected": "expected\n",
+                 "tests/Dockerfile": "FROM judge:1\nENV V=built\nRUN mkdir /there\nCOPY expected /judge\nCOPY test.sh /tests/\n"}
+        for path, text in files.items():
+            os.makedirs(os.path.dirname(os.path.join(folder, path)), exist_ok=True)
+            with open(os.path.join(folder, path), "w", encoding="utf-8") as file:
+                file.write(text)
+        with self.service("--images", self.root, "--task-dir", self.root, "--image-name", f"judge:1={judge}") as service:
+            given = ["--image", f"base:1={base}"]
+            (row,) = map(json.loads, service.run("task", "check", folder, "--json", *given).stdout.splitlines())
+            self.assertEqual((row["oracle"], row["nothing"], row["wrong"]), ([1.0, 1.0], 0.0, []))
+            imported = json.loads(service.run("task", "import", folder, *given).stdout)
+            solved = {**imported, "agent": {"kind": "oracle"}}
+            cheats = [{**solved, "task": name, "solution": {"commands": [command]}} for name, command in JUDGE_CHEATS.items()]
+            ended = {t["task"]: t for t in service.submit([solved, *cheats], "own")}
+            self.assertEqual({name: t["reward"] for name, t in ended.items()}, {"task": 1.0, **dict.fromkeys(JUDGE_CHEATS, 0.0)})
+            self.assertIn("/app 0 built given word", ended["task"]["detail"])
+            bad = {**solved, "task": "bad", "eval": {**imported["eval"], "build": {**imported["eval"]["build"], "dockerfile": "FROM judge:1\nRUN exit 7\n"}}}
+            (failed,) = service.submit([bad], "bad")
+            self.assertEqual((failed["outcome"], failed["reward"]), ("task", None))
+            self.assertIn("eval.build: the Dockerfile, line 2: RUN exited with 7", failed["detail"])
 
     def test_a_run_worker_killed_while_it_collects_loses_the_run_which_begins_again(self):
         folder = self.write("slow", 6)

@@ -34,6 +34,14 @@ bool host_image_is(const char *image) { return strcmp(image, "host") == 0; }
 
 const char *host_image_name(size_t i) { return i < SYSTEM_DIRS ? system_dirs[i] : NULL; }
 
+bool host_image_shows(const char *path)
+{
+    for (size_t i = 0; i < SYSTEM_DIRS; i++)
+        if (dirtree_is_at_or_in(path, system_dirs[i]))
+            return true;
+    return false;
+}
+
 static int refuse(struct fail *fail, const char *what)
 {
     return fail_set(fail, -errno, "the host's /%s: %s", what, strerror(errno));

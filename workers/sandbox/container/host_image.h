@@ -13,6 +13,8 @@
 bool host_image_is(const char *image);
 /* "usr" ... of those that this host may have; NULL beyond the last. */
 const char *host_image_name(size_t i);
+/* Whether a path, without the leading slash, is at one of them or in it. */
+bool host_image_shows(const char *path);
 /* Their names as the host has them, or has them not, in what is to lie above all layers; mount points and links. */
 int host_image_prepare(int top, int skeleton, struct fail *fail);
 /* Mounted below tree/ of the base mounts, secrets (masked_paths.h) covered, and from there in a container,

@@ -116,18 +116,24 @@ static int build_stage(struct build *build, size_t at, struct stage_sandbox *roo
 
 static int build_all(struct build *build, struct stage_sandbox *room)
 {
-    int code = base_read(build->job, &build->stages, &build->fail);
+    int code = base_read(build->job, &build->of, &build->stages, &build->fail);
     if (code == 0)
         code = build_store_open(&build->job->context->layers, &build->store, &build->fail);
     if (code == 0)
-        code = build_context_open(build->job, &build->context, &build->fail);
+        code = build_context_open(build->job, build->of.build, &build->context, &build->fail);
     for (size_t i = 0; i < build->stages.count && code == 0; i++)
         if (build->stages.each[i].is_needed)
             code = build_stage(build, i, room);
     return code;
 }
 
-bool build_run(struct job *job, struct parents *ret)
+/* Which of the two it is. */
+static const char *said_first(const struct build *build)
+{
+    return build->of.build == &build->job->task->eval_build ? "eval.build: " : "";
+}
+
+bool build_run(struct job *job, struct task_base of, struct parents *ret)
 {
     struct stage_sandbox room = {.image = {.lock = -1}};
     struct build *build = calloc(1, sizeof(*build));
@@ -137,13 +143,14 @@ bool build_run(struct job *job, struct parents *ret)
         return false;
     }
     build->job = job;
+    build->of = of;
     build->context.root = -1;
-    build->until_ms = loop_now_ms() + (int64_t)job->task->build.timeout_s * 1000;
+    build->until_ms = loop_now_ms() + (int64_t)of.build->timeout_s * 1000;
     int code = build_all(build, &room);
     if (code == 0)
         *ret = build->built[build->stages.target].layers;
     else if (build->refusal[0])
-        job_set_outcome(job, OUTCOME_TASK, "%s", build->refusal);
+        job_set_outcome(job, OUTCOME_TASK, "%s%s", said_first(build), build->refusal);
     else
         stage_end_failed(job, &room, BLAME_TASK, code, &build->fail);
     stage_sandbox_close(&room);

@@ -9,7 +9,10 @@
 #include "workers/stages/sandbox/parents.h"
 #include "workers/stages/sandbox/stage_sandbox.h"
 
-/* The layers of the target, lowest first. False: the job has ended, with the line of the Dockerfile. In a fiber. */
-bool build_run(struct job *job, struct parents *ret);
+/*
+ * The layers of the target of the task's build, or of its evaluator's own, lowest first. False: the job has ended, with
+ * the line of the Dockerfile. In a fiber.
+ */
+bool build_run(struct job *job, struct task_base of, struct parents *ret);
 
 #endif

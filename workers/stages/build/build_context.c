@@ -24,6 +24,7 @@ enum { PIECE = 256 * 1024 };
 
 struct opening {
     const struct job *job;
+    const struct task_build *build;
     struct build_context *into;
     struct fail *fail;
 };
@@ -31,7 +32,7 @@ struct opening {
 static int copy_context(const struct opening *opening, int root, const atomic_bool *stop)
 {
     bool is_file = false;
-    const char *source = opening->job->task->build.context;
+    const char *source = opening->build->context;
     int code = stage_copy_source(opening->job, source, root, CONTEXT, stop, &is_file, opening->fail);
     if (code < 0)
         return fail_wrap(opening->fail, "build.context");
@@ -51,7 +52,7 @@ static int write_file(const struct opening *opening, int root, const struct task
 
 static int write_files(const struct opening *opening, int root)
 {
-    const struct task_file_list *files = &opening->job->task->build.files;
+    const struct task_file_list *files = &opening->build->files;
     AUTO_CLOSE int into = mkdirat(root, CONTEXT, 0755) < 0 ? -1
                                                            : openat(root, CONTEXT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int code = into < 0 ? dirtree_refuse(opening->fail, "make", CONTEXT) : 0;
@@ -68,7 +69,7 @@ static int open_work(void *arg, const atomic_bool *stop)
     AUTO_CLOSE int root = code < 0 ? -1 : open(opening->into->dir.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (root < 0)
         return code < 0 ? code : dirtree_refuse(fail, "open", opening->into->dir.path);
-    code = opening->job->task->build.context ? copy_context(opening, root, stop) : write_files(opening, root);
+    code = opening->build->context ? copy_context(opening, root, stop) : write_files(opening, root);
     if (code < 0)
         return code;
     opening->into->root = openat(root, CONTEXT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -76,11 +77,12 @@ static int open_work(void *arg, const atomic_bool *stop)
                                    : build_ignore_apply(opening->into->root, stop, fail);
 }
 
-int build_context_open(const struct job *job, struct build_context *ret, struct fail *fail)
+int build_context_open(const struct job *job, const struct task_build *build, struct build_context *ret,
+                       struct fail *fail)
 {
-    struct opening opening = {.job = job, .into = ret, .fail = fail};
+    struct opening opening = {.job = job, .build = build, .into = ret, .fail = fail};
     ret->root = -1;
-    return job->task->build.context || job->task->build.files.count > 0 ? offload_run(open_work, &opening, fail) : 0;
+    return build->context || build->files.count > 0 ? offload_run(open_work, &opening, fail) : 0;
 }
 
 void build_context_close(struct build_context *context)

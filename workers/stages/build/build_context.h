@@ -19,7 +19,8 @@ struct build_context {
 };
 
 /* In a fiber. -EINVAL: the task is at fault. */
-int build_context_open(const struct job *job, struct build_context *ret, struct fail *fail);
+int build_context_open(const struct job *job, const struct task_build *build, struct build_context *ret,
+                       struct fail *fail);
 void build_context_close(struct build_context *context);
 
 /* Adds what lies at `path` below `root`, all of it, by names, types, permission bits and contents.

@@ -24,7 +24,7 @@ int build_refuse(struct build *build, const struct stage_step *step, const char 
 int build_open_room(struct build *build, const char *base, const struct parents *layers,
                     const struct image_config *environment, struct stage_sandbox *room)
 {
-    *room = (struct stage_sandbox){.part = STAGE_BUILDS};
+    *room = (struct stage_sandbox){.part = STAGE_BUILDS, .build = build->of.build};
     int code = base_hold(build->job, base, &room->image, NULL, &build->fail);
     if (code < 0)
         return code;

@@ -15,6 +15,7 @@ struct built_stage {
 
 struct build {
     struct job *job;
+    struct task_base of; /* the task's, or its evaluator's */
     struct build_store store;
     struct build_context context;
     struct build_stages stages;

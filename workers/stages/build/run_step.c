@@ -13,7 +13,7 @@ enum { OUTPUT_MAX = 16384, TAIL_MAX = 1200 };
 static int64_t time_left(const struct build *build)
 {
     const int64_t left_ms = build->until_ms - loop_now_ms();
-    const int64_t stage_ms = stage_command_ms(build->job->task->build.timeout_s);
+    const int64_t stage_ms = stage_command_ms(build->of.build->timeout_s);
     return left_ms < 1 ? 1 : left_ms < stage_ms ? left_ms : stage_ms;
 }
 
@@ -60,11 +60,10 @@ int run_step_run(struct build *build, const struct stage_step *step, struct stag
 void run_step_add(struct build *build, const struct stage_step *step, struct digest *digest)
 {
     const struct image_config *environment = &step->environment;
-    const struct task_build *asked = &build->job->task->build;
     digest_add_text(digest, environment->user);
     digest_add_text(digest, environment->workdir);
     digest_add_text(digest, step->script);
     digest_add_texts(digest, step->argv, step->argv_count);
     digest_add_texts(digest, environment->variables, environment->variable_count);
-    digest_add_texts(digest, (char *const *)asked->grants, asked->grant_count);
+    digest_add_texts(digest, (char *const *)build->of.build->grants.each, build->of.build->grants.count);
 }

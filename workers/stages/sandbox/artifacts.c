@@ -50,7 +50,7 @@ int artifacts_find(const struct task *task, const char *const *roots, size_t roo
                    struct artifacts *ret, struct fail *fail)
 {
     struct finding finding = {task, roots, root_count, workdir, ret, fail};
-    *ret = (struct artifacts){.places = calloc(task->artifact_count, sizeof(*ret->places))};
+    *ret = (struct artifacts){.places = calloc(task->artifact_count + 1, sizeof(*ret->places))};
     return ret->places ? offload_run(find_all, &finding, fail) : fail_memory(fail);
 }
 

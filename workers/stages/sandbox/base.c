@@ -79,27 +79,27 @@ const char *base_of(const struct build_stages *stages, size_t stage)
     return stages->each[stage].base;
 }
 
-static int read_stages(const struct job *job, bool environment_only, struct build_stages *ret, struct fail *fail)
+static int read_stages(const struct job *job, const struct task_base *of, bool environment_only,
+                       struct build_stages *ret, struct fail *fail)
 {
-    const struct task *task = job->task;
     struct dockerfile dockerfile;
-    const struct build_sources sources = {.args = &task->build.args,
-                                          .target = task->build.target,
-                                          .image = strcmp(task->image, "host") == 0 ? NULL : task->image,
+    const struct build_sources sources = {.args = &of->build->args,
+                                          .target = of->build->target,
+                                          .image = of->image && strcmp(of->image, "host") == 0 ? NULL : of->image,
                                           .environment_only = environment_only,
                                           .find_base = find_base,
                                           .arg = (void *)(uintptr_t)job};
     ret->count = 0;
-    int code = dockerfile_parse(slice_from_str(task->build.dockerfile), &dockerfile, fail);
+    int code = dockerfile_parse(slice_from_str(of->build->dockerfile), &dockerfile, fail);
     if (code == 0)
         code = build_stages_make(&dockerfile, &sources, ret, fail);
     dockerfile_finish(&dockerfile);
     return code == -EINVAL ? fail_wrap(fail, "the Dockerfile") : code;
 }
 
-int base_read(const struct job *job, struct build_stages *ret, struct fail *fail)
+int base_read(const struct job *job, const struct task_base *of, struct build_stages *ret, struct fail *fail)
 {
-    return read_stages(job, false, ret, fail);
+    return read_stages(job, of, false, ret, fail);
 }
 
 int base_fill_environment(struct image_config *environment, struct fail *fail)
@@ -119,12 +119,12 @@ static int take_environment(struct build_stages *stages, struct image_hold *ret,
     return base_fill_environment(&ret->config, fail);
 }
 
-static int find_built(const struct job *job, struct image_hold *ret, struct fail *fail)
+static int find_built(const struct job *job, const struct task_base *of, struct image_hold *ret, struct fail *fail)
 {
     AUTO_FREE struct build_stages *stages = calloc(1, sizeof(*stages));
     if (!stages)
         return fail_memory(fail);
-    int code = read_stages(job, true, stages, fail);
+    int code = read_stages(job, of, true, stages, fail);
     if (code == 0)
         code = base_hold(job, base_of(stages, stages->target), ret, NULL, fail);
     if (code == 0 && (code = take_environment(stages, ret, fail)) < 0)
@@ -133,8 +133,8 @@ static int find_built(const struct job *job, struct image_hold *ret, struct fail
     return code;
 }
 
-int base_find(const struct job *job, struct image_hold *ret, struct fail *fail)
+int base_find(const struct job *job, const struct task_base *of, struct image_hold *ret, struct fail *fail)
 {
-    return job->task->build.dockerfile ? find_built(job, ret, fail)
-                                       : images_hold(job->context->images, job->task->image, ret, fail);
+    return of->build->dockerfile ? find_built(job, of, ret, fail)
+                                 : images_hold(job->context->images, of->image, ret, fail);
 }

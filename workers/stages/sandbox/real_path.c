@@ -18,20 +18,11 @@ enum { LINKS_MAX = 40 };
 
 /* ---- one name in all layers -------------------------------------------------------------------- */
 
-static bool host_shows(const char *path)
-{
-    const size_t len = strcspn(path, "/");
-    for (size_t i = 0; host_image_name(i); i++)
-        if (strlen(host_image_name(i)) == len && memcmp(host_image_name(i), path, len) == 0)
-            return true;
-    return false;
-}
-
 /* O_PATH, also of a link; -1: it is not there. */
 static int open_in(const char *root, const char *path)
 {
     const bool is_host = host_image_is(root);
-    if (is_host && !host_shows(path))
+    if (is_host && !host_image_shows(path))
         return -1;
     AUTO_CLOSE int top = open(is_host ? "/" : root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     return top < 0 ? -1 : dirtree_open(top, path, O_PATH | O_NOFOLLOW);

@@ -30,11 +30,16 @@ static int look_work(void *arg, const atomic_bool *stop)
     return code < 0 ? code : image_hold_look(&stage->image, look->fail);
 }
 
-static int confirm(struct job *job, struct stage_sandbox *stage, struct fail *fail)
+int stage_look(const struct job *job, const struct stage_sandbox *stage, struct fail *fail)
 {
     struct look look = {job, stage, fail};
+    return offload_run(look_work, &look, fail);
+}
+
+static int confirm(struct job *job, struct stage_sandbox *stage, struct fail *fail)
+{
     fiber_lift_deadline(stage_closing_by(stage));
-    int code = offload_run(look_work, &look, fail);
+    int code = stage_look(job, stage, fail);
     if (code == 0 && stage->sandbox && !sandbox_breach(stage->sandbox))
         code = sandbox_confirm(stage->sandbox, fail);
     fiber_pop_deadline();

@@ -4,6 +4,8 @@
 
 #include "workers/stages/sandbox/stage_sandbox.h"
 
+/* Whether image, layers and cache are where and what they were: 0, or negative errno. In a fiber. */
+int stage_look(const struct job *job, const struct stage_sandbox *stage, struct fail *fail);
 /*
  * Call it last, while the sandbox is open: what the job came to, good or bad, is believed only where the sandbox is
  * whole, and its image, its layers and the cache are where and what they were. Else the job ends as infra, with neither

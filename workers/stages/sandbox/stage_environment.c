@@ -5,10 +5,38 @@
 
 #include "common/base/cleanup.h"
 
+/* What the task says, which is of its own image; NULL: nothing. */
+static const char *told_workdir(const struct stage_sandbox *stage, const struct task *task)
+{
+    const bool is_evaluators = stage->part == STAGE_EVALUATORS;
+    if (is_evaluators && task->eval_workdir)
+        return task->eval_workdir;
+    return is_evaluators && task_has_own_image(task) ? NULL : task->workdir;
+}
+
+static const char *told_user(const struct stage_sandbox *stage, const struct task *task)
+{
+    const bool is_evaluators = stage->part == STAGE_EVALUATORS;
+    if (is_evaluators && task->eval_user)
+        return task->eval_user;
+    return is_evaluators && task_has_own_image(task) ? NULL : task->user;
+}
+
+static const char *workdir_of(const char *told, const struct stage_sandbox *stage)
+{
+    if (!told)
+        told = stage->image.config.workdir;
+    return told ? told : "/workspace";
+}
+
+const char *stage_agents_workdir(const struct stage_sandbox *stage, const struct job *job)
+{
+    return workdir_of(job->task->workdir, stage);
+}
+
 const char *stage_sandbox_workdir(const struct stage_sandbox *stage, const struct job *job)
 {
-    const char *told = job->task->workdir ? job->task->workdir : stage->image.config.workdir;
-    return told ? told : "/workspace";
+    return workdir_of(told_workdir(stage, job->task), stage);
 }
 
 size_t stage_sandbox_roots(const struct stage_sandbox *stage, const char *roots[STAGE_LAYERS_MAX + 1])
@@ -35,13 +63,14 @@ int stage_sandbox_environment(const struct stage_sandbox *stage, const struct jo
     const char *roots[STAGE_LAYERS_MAX + 1];
     const size_t count = stage_sandbox_roots(stage, roots);
     const bool is_builds = stage->part == STAGE_BUILDS; /* the Dockerfile's alone */
-    if (!user)
-        user = stage->part == STAGE_EVALUATORS && task->eval_user ? task->eval_user : task->user;
+    const bool is_own = stage->part == STAGE_EVALUATORS && task_has_own_image(task);
     const struct environment_sources sources = {
         .image = &stage->image.config,
-        .user = is_builds ? NULL : user,
-        .workdir = is_builds ? NULL : task->workdir,
-        .variables = {is_builds ? NULL : &task->env, is_builds ? NULL : variables_of(stage, task)},
+        .user = is_builds ? NULL
+                : user    ? user
+                          : told_user(stage, task),
+        .workdir = is_builds ? NULL : told_workdir(stage, task),
+        .variables = {is_builds || is_own ? NULL : &task->env, is_builds ? NULL : variables_of(stage, task)},
         .roots = roots,
         .root_count = count};
     return environment_make(&sources, ret, fail);

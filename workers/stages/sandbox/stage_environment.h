@@ -8,7 +8,8 @@
 #include "workers/stages/sandbox/environment.h"
 #include "workers/stages/sandbox/stage_sandbox.h"
 
-/* Where its commands start, as those inside name it. */
+/* Where the agent's commands start on its image, as those inside name it; where those of its own part do. */
+const char *stage_agents_workdir(const struct stage_sandbox *stage, const struct job *job);
 const char *stage_sandbox_workdir(const struct stage_sandbox *stage, const struct job *job);
 /* The directories that it stands on, the uppermost first: how many. */
 size_t stage_sandbox_roots(const struct stage_sandbox *stage, const char *roots[STAGE_LAYERS_MAX + 1]);

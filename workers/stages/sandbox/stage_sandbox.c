@@ -121,10 +121,11 @@ struct reach {
 };
 
 /* Set-up's are those of network where the task says nothing of its own. */
-static size_t list_grants(enum stage_part part, const struct task *task, const char ***ret)
+static size_t list_grants(const struct stage_sandbox *stage, const struct task *task, const char ***ret)
 {
+    const enum stage_part part = stage->part;
     if (part == STAGE_BUILDS)
-        return *ret = task->build.grants, task->build.grant_count;
+        return *ret = stage->build->grants.each, stage->build->grants.count;
     const bool is_setups = part == STAGE_SETUPS && task->init_grants;
     *ret = part == STAGE_EVALUATORS ? task->eval_grants : is_setups ? task->init_grants : task->grants;
     return part == STAGE_EVALUATORS ? task->eval_grant_count : is_setups ? task->init_grant_count : task->grant_count;
@@ -133,7 +134,7 @@ static size_t list_grants(enum stage_part part, const struct task *task, const c
 static int find_grants(const struct stage_sandbox *stage, const struct job *job, struct reach *ret, struct fail *fail)
 {
     const char **names;
-    const size_t count = list_grants(stage->part, job->task, &names);
+    const size_t count = list_grants(stage, job->task, &names);
     for (ret->count = 0; ret->count < count; ret->count++) {
         const char *name = names[ret->count];
         const struct grant *grant = grants_find(job->context->grants, name);
@@ -170,10 +171,12 @@ int stage_sandbox_find_image(struct stage_sandbox *stage, const struct job *job,
 {
     if (stage->image.path)
         return 0;
-    int code = base_find(job, &stage->image, fail);
+    const bool is_evaluators = stage->part == STAGE_EVALUATORS;
+    const struct task_base of = is_evaluators ? task_base_of_evaluator(job->task) : task_base_of_agent(job->task);
+    int code = base_find(job, &of, &stage->image, fail);
     if (code < 0)
         stage->fault = image_fault(code);
-    return code;
+    return code < 0 && is_evaluators && task_has_own_image(job->task) ? fail_wrap(fail, "the evaluator's image") : code;
 }
 
 /* ---- what the agent left ------------------------------------------------------------------------ */
@@ -188,8 +191,8 @@ int stage_sandbox_add_run(struct stage_sandbox *stage, const struct job *job, st
     const char *roots[STAGE_LAYERS_MAX + 1];
     struct artifacts artifacts = {0};
     int code = 0;
-    if (job->task->artifact_count > 0)
-        code = artifacts_find(job->task, roots, stage_sandbox_roots(stage, roots), stage_sandbox_workdir(stage, job),
+    if (job->task->artifacts)
+        code = artifacts_find(job->task, roots, stage_sandbox_roots(stage, roots), stage_agents_workdir(stage, job),
                               &artifacts, fail);
     const struct layer_part agents = {
         .is_plain = trusts_image(stage, job), .places = artifacts.places, .place_count = artifacts.count};
@@ -197,6 +200,11 @@ int stage_sandbox_add_run(struct stage_sandbox *stage, const struct job *job, st
         code = add_run(stage, job, &agents, fail);
     artifacts_finish(&artifacts);
     return code;
+}
+
+int stage_sandbox_add_all(struct stage_sandbox *stage, const struct job *job, struct fail *fail)
+{
+    return add_run(stage, job, &(struct layer_part){0}, fail);
 }
 
 int stage_sandbox_add_run_below(struct stage_sandbox *stage, const struct job *job, const char *path, struct fail *fail)

@@ -26,10 +26,11 @@ struct stage_sandbox {
     struct sandbox *sandbox;
     struct forward *forwards[TASK_GRANTS_MAX]; /* closed with the sandbox */
     size_t forward_count;
-    bool kernels;          /* set before opening: Python kernels will be started in it */
-    enum stage_part part;  /* set before opening: whose network, user and variables hold */
-    enum fault fault;      /* whose fault the last failure of a stage_sandbox_* call was */
-    int64_t closing_by_ms; /* packing and looking whether all is whole end then; 0: neither has begun */
+    bool kernels;         /* set before opening: Python kernels will be started in it */
+    enum stage_part part; /* set before opening: whose network, user and variables hold, and whose image it is */
+    const struct task_build *build; /* set before opening: of STAGE_BUILDS, whose network */
+    enum fault fault;               /* whose fault the last failure of a stage_sandbox_* call was */
+    int64_t closing_by_ms;          /* packing and looking whether all is whole end then; 0: neither has begun */
 };
 
 /* Adds the layer init left, with those of the task's build below it, or the one run left; nothing when the job names
@@ -38,6 +39,8 @@ int stage_sandbox_add_init(struct stage_sandbox *stage, const struct job *job, s
 /* Of the run's what eval.artifacts names, where the task has any; the image was found, and all that lies below was
  * added. */
 int stage_sandbox_add_run(struct stage_sandbox *stage, const struct job *job, struct fail *fail);
+/* All of the run's. */
+int stage_sandbox_add_all(struct stage_sandbox *stage, const struct job *job, struct fail *fail);
 /* The second's files in one directory alone, and without those that are git's. */
 int stage_sandbox_add_run_below(struct stage_sandbox *stage, const struct job *job, const char *path,
                                 struct fail *fail);
@@ -46,7 +49,7 @@ int stage_sandbox_add_parents(struct stage_sandbox *stage, const struct job *job
                               struct fail *fail);
 /* Adds an empty directory to fill by hand (dirtree.h), gone with the sandbox. */
 int stage_sandbox_add_own(struct stage_sandbox *stage, const struct job *job, const char **ret_path, struct fail *fail);
-/* Finds the directory of the task's image, unpacked if it must be, and holds it; once. */
+/* Finds the directory of the image, the task's or its evaluator's, unpacked if it must be, and holds it; once. */
 int stage_sandbox_find_image(struct stage_sandbox *stage, const struct job *job, struct fail *fail);
 /* Opens the sandbox on the image and the layers added so far. */
 int stage_sandbox_open(struct stage_sandbox *stage, const struct job *job, struct fail *fail);

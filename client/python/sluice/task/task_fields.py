@@ -127,6 +127,7 @@ def _read_image(row: Row, value: Any, shown: str, told: Told) -> None:
         raise TaskError("bad-task", shown, f"{shown}: {words}")
     if image != "host" and (not image.startswith("/") or _climbs(image)):
         raise TaskError("bad-task", shown, f'{shown} must be "host" or an absolute path, without ".."')
+    told[row.path] = image
 
 
 _USER = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]*(:[A-Za-z0-9_.][A-Za-z0-9_.-]*)?")
@@ -364,7 +365,7 @@ def _read_artifacts(row: Row, value: Any, shown: str, told: Told) -> None:
         read_object(f"{row.path}[]", {"path": artifact} if isinstance(artifact, str) else artifact, place, one)
         if not one[f"{row.path}[].path"].lstrip("/."):
             raise TaskError("bad-task", place, f"{place} must name a file or a directory below / and the working directory")
-    told[row.path] = value
+    told[row.path] = True  # an empty list, too, says something
 
 
 def _read_collect(row: Row, value: Any, shown: str, told: Told) -> None:

@@ -101,6 +101,15 @@ def _check_checker(kind: str, told: Told) -> None:
         raise TaskError("bad-task", "eval.tests", "eval.tests must have outputs for eval.checker program to judge")
 
 
+def _check_own_image(told: Told) -> None:
+    given = [field for field in ("eval.image", "eval.build.dockerfile") if field in told]
+    if len(given) > 1:
+        raise TaskError("ambiguous", "eval.build.dockerfile", "only one of eval.image and eval.build may be given")
+    if given and "eval.artifacts" not in told:
+        raise TaskError("missing-field", "eval.artifacts", f"eval.artifacts is missing; {given[0]} requires it: of the agent's files an "
+                        "image of its own has what that lists, and may be []")
+
+
 def _check_eval(told: Told) -> None:
     kind = told.get("eval.kind", "none")
     for rule in EVAL_RULES:
@@ -117,11 +126,13 @@ def _check_eval(told: Told) -> None:
                         "may be given: where there is a reward file, status 0 alone is a verdict")
     if told.get("eval.sandbox") == "agent":
         for field, given in (("eval.artifacts", bool(told.get("eval.artifacts"))), ("eval.trust", told.get("eval.trust", "none") != "none"),
-                             ("eval.network", bool(told.get("eval.network"))),
+                             ("eval.network", bool(told.get("eval.network"))), ("eval.image", "eval.image" in told),
+                             ("eval.build.dockerfile", "eval.build.dockerfile" in told), ("eval.workdir", "eval.workdir" in told),
                              ("eval.user", told.get("eval.user") not in (None, told.get("user")))):
             if given:
                 raise TaskError("bad-task", field,
                                 f"{field} goes with eval.sandbox fresh: in the agent's own all is as the agent had it")
+    _check_own_image(told)
     _check_checker(kind, told)
     if told.get("eval.answer") and told.get("eval.answers"):
         raise TaskError("ambiguous", "eval.answers", "only one of eval.answer and eval.answers may be given")
@@ -210,16 +221,17 @@ def _check_solution(kind: str, told: Told) -> None:
 
 
 def _check_build(told: Told) -> None:
-    files = told.get("build.files") or []
-    for field in ("build.context", "build.files", "build.args", "build.target", "build.network"):
-        if "build.dockerfile" not in told and told.get(field):
-            raise TaskError("missing-field", "build.dockerfile", f"build.dockerfile is missing; {field} requires it")
-    if "build.context" in told and files:
-        raise TaskError("ambiguous", "build.files", "only one of build.context and build.files may be given")
-    for i, file in enumerate(files):
-        if "source" in file:
-            field = f"build.files[{i}].source"
-            raise TaskError("bad-task", field, f"{field}: build.context takes what lies on a file system")
+    for of in ("build", "eval.build"):
+        files, needed = told.get(f"{of}.files") or [], f"{of}.dockerfile"
+        for field in (f"{of}.context", f"{of}.files", f"{of}.args", f"{of}.target", f"{of}.network"):
+            if needed not in told and told.get(field):
+                raise TaskError("missing-field", needed, f"{needed} is missing; {field} requires it")
+        if f"{of}.context" in told and files:
+            raise TaskError("ambiguous", f"{of}.files", f"only one of {of}.context and {of}.files may be given")
+        for i, file in enumerate(files):
+            if "source" in file:
+                field = f"{of}.files[{i}].source"
+                raise TaskError("bad-task", field, f"{field}: {of}.context takes what lies on a file system")
 
 
 # ---- the whole ---------------------------------------------------------------------------------------------

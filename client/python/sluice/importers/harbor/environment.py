@@ -102,16 +102,18 @@ def image_at(path: str) -> str:
     return path if path == "host" else os.path.abspath(path)
 
 
-def image_of(name: Optional[str], folder: str, choices: HarborChoices) -> Optional[str]:
-    if name is not None and name in choices.images:
+def image_named(name: str, place: str, choices: HarborChoices) -> str:
+    if name in choices.images:
         return choices.images[name]
-    if choices.image is not None:
-        return image_at(choices.image.replace("{task}", os.path.basename(folder)))
-    if name is None:
-        return None
     if name == "host" or name.startswith("/"):
         return name
-    raise RowError(f"environment.docker_image is {name}: --image {name}=PATH says where that image lies (docs/images.md)")
+    raise RowError(f"{place} is {name}: --image {name}=PATH says where that image lies (docs/images.md)")
+
+
+def image_of(name: Optional[str], folder: str, choices: HarborChoices) -> Optional[str]:
+    if choices.image is not None and name not in choices.images:
+        return image_at(choices.image.replace("{task}", os.path.basename(folder)))
+    return None if name is None else image_named(name, "environment.docker_image", choices)
 
 
 def build_fields(dockerfile: str, environment: Table, network: Network, budget: Optional[Budget] = None) -> Table:

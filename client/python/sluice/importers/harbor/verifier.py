@@ -6,7 +6,7 @@ import os
 from typing import Any, Dict, List
 
 from ..row import RowError
-from .environment import UNDONE, Network, agents_user, limits, refuse_undone, seconds, user_of, variables
+from .environment import UNDONE, Network, agents_user, build_fields, image_named, limits, refuse_undone, seconds, user_of, variables
 from .schema import Table
 from .tree import Budget, files_of
 
@@ -15,7 +15,7 @@ TESTS, SOLUTION = "/tests", "/solution"
 
 COLLECT_S, CONVENTION = 86400, "/logs/artifacts"
 DONE = ("docker_image", "os", "build_timeout_sec", "env", "network_mode", "allowed_hosts", "allow_internet", "cpus", "memory_mb", "storage_mb",
-        "memory", "storage", "gpus", "gpu_types", *(name for name, _ in UNDONE))  # of verifier.environment; others cannot differ
+        "memory", "storage", "gpus", "gpu_types", "workdir", *(name for name, _ in UNDONE))  # of verifier.environment; others cannot differ
 
 
 def collect(said: List[Table], place: str, task: Table, network: Network) -> List[Table]:
@@ -59,22 +59,43 @@ def _is_separate(verifier: Table) -> bool:
     return True
 
 
-def _separate(tests: str, config: Table, verifier: Table, network: Network) -> Table:
-    """In a fresh sandbox of the task's own image, with the agent's artifacts in place of all its files."""
+def own_image(tests: str, config: Table, verifier: Table, network: Network, budget: Budget) -> Table:
+    """The image of a separate verifier's own, which holds the tests; nothing where it stands on the task's."""
+    if not _is_separate(verifier):
+        return {}
+    name = verifier.get("environment", {}).get("docker_image")
+    if name:
+        return {"image": image_named(name, "verifier.environment.docker_image", network.choices)}
+    if os.path.exists(os.path.join(tests, "docker-compose.yaml")):
+        raise RowError("tests/docker-compose.yaml is not supported: a sandbox is one container")
+    dockerfile = os.path.join(tests, "Dockerfile")
+    if not os.path.exists(dockerfile):
+        return {}
+    if network.choices.prebuilt:
+        raise RowError("--prebuilt executes no Dockerfile, and tests/Dockerfile makes the verifier's image: "
+                       "verifier.environment.docker_image names one, and --image NAME=PATH says where that lies")
+    return {"build": build_fields(dockerfile, _environment(config, verifier), network, budget)}
+
+
+def _environment(config: Table, verifier: Table) -> Table:
+    """A separate verifier's: its own, or as the task's."""
+    found: Table = verifier.get("environment", config.get("environment", {}))
+    return found
+
+
+def _separate(own: Table, config: Table, verifier: Table, network: Network) -> Table:
+    """In a fresh sandbox, with the agent's artifacts in place of all its files."""
     environment, place = verifier.get("environment", {}), "verifier.environment"
-    for name in ("Dockerfile", "docker-compose.yaml"):
-        if os.path.exists(os.path.join(tests, name)):
-            raise RowError(f"tests/{name} is not supported: a separate verifier stands on the task's own image")
-    if environment.get("docker_image"):
-        raise RowError(f"{place}.docker_image is not supported: a separate verifier stands on the task's own image")
     refuse_undone(environment, "", place)
     for name in environment:
         if name not in DONE:
             raise RowError(f"{place}.{name} is not supported: a separate verifier's is that of environment")
-    own, tasks = limits(environment), limits(config.get("environment", {}))
-    if any(tasks.get(name) != value for name, value in own.items()):
+    said, tasks = limits(environment), limits(config.get("environment", {}))
+    if any(tasks.get(name) != value for name, value in said.items()):
         network.notes.add(network.folder, f"{place} has other limits: its sandbox has those of environment")
-    return {"artifacts": artifacts(config.get("artifacts", []), "artifacts")}
+    workdir = (_environment(config, verifier) if own else environment).get("workdir")
+    return {**own, "artifacts": artifacts(config.get("artifacts", []), "artifacts"), **({"workdir": workdir} if workdir else {}),
+            **({"user": "root"} if "image" in own else {})}
 
 
 def _of_its_own(verifier: Table, network: Network) -> Table:
@@ -102,18 +123,20 @@ def eval_fields(folder: str, task: Table, config: Table, network: Network, host:
     tests = os.path.join(folder, "tests")
     if os.path.exists(os.path.join(tests, "test.bat")) and not os.path.exists(os.path.join(tests, "test.sh")):
         raise RowError("tests/test.bat is for windows, and sandboxes are Linux")
-    if not os.path.isfile(os.path.join(tests, "test.sh")) and not config.get("steps"):
+    own = own_image(tests, config, verifier, network, budget)
+    if not os.path.isfile(os.path.join(tests, "test.sh")) and not config.get("steps") and not own:
         raise RowError("it has no tests/test.sh")
     found: Table = {"kind": "verifier"}
-    files = files_of(tests, TESTS, rules, budget) if os.path.isdir(tests) else []
+    files = files_of(tests, TESTS, rules, budget) if os.path.isdir(tests) and not own else []
     if files:
         found["files"] = files
-    own = verifier.get("environment", {})
-    env = {**variables(own.get("env", {}), "verifier.environment.env", host), **variables(verifier.get("env", {}), "verifier.env", host)}
+    of = "verifier.environment" if "environment" in verifier else "environment"
+    said = _environment(config, verifier) if own else verifier.get("environment", {})
+    env = {**variables(said.get("env", {}), f"{of}.env", host), **variables(verifier.get("env", {}), "verifier.env", host)}
     if env:
         found["env"] = env
     if _is_separate(verifier):
-        found.update(_separate(tests, config, verifier, network))
+        found.update(_separate(own, config, verifier, network))
         found.update(_of_its_own(verifier, network))
     else:
         found.update(_shared(task, config, verifier, network))
