@@ -17,6 +17,9 @@
 #include "broker/core/queue/job_progress.h"
 #include "broker/core/queue/jobs.h"
 #include "broker/core/restore.h"
+#include "broker/core/sampled/sampled.h"
+#include "broker/core/sampler/requests.h"
+#include "broker/core/sampler/sampling.h"
 #include "broker/core/settle.h"
 #include "broker/core/state/effects.h"
 #include "broker/core/state/state.h"
@@ -74,6 +77,8 @@ struct core *core_create(const struct core_settings *settings, uint64_t epoch, i
     list_init(&core->failed_images);
     list_init(&core->noted_engines);
     list_init(&core->working_images);
+    list_init(&core->samplers);
+    list_init(&core->noted_samplers);
     list_init(&core->sweeps);
     list_init(&core->forgotten);
     for (unsigned stage = 0; stage < STAGE_COUNT; stage++) {
@@ -101,6 +106,8 @@ void core_destroy(struct core **pointer)
     if (!core)
         return;
     *pointer = NULL;
+    while (!list_is_empty(&core->samplers))
+        sampler_destroy(core, container_of(core->samplers.next, struct sampler, link));
     for (struct group *group; (group = table_next(&core->groups, &at));)
         group_destroy(group);
     LIST_EACH(worker, &core->workers, link)
@@ -121,6 +128,7 @@ void core_destroy(struct core **pointer)
     heap_finish(&core->expiries);
     heap_finish(&core->breakers);
     heap_finish(&core->probes);
+    heap_finish(&core->sampler_waits);
     table_finish(&core->groups);
     table_finish(&core->streams_by_name);
     table_finish(&core->clients_by_name);
@@ -164,7 +172,9 @@ static void (*const handlers[MESSAGE_COUNT])(struct core *, const struct call *)
     [MSG_ledger_backup] = handle_ledger_backup,   [MSG_status_get] = handle_status_get,
     [MSG_worker_drain] = handle_worker_drain,     [MSG_worker_beat] = handle_worker_beat,
     [MSG_job_result] = handle_job_result,         [MSG_job_migrated] = handle_job_migrated,
-    [MSG_job_progress] = handle_job_progress,
+    [MSG_job_progress] = handle_job_progress,     [MSG_sampler_open] = handle_sampler_open,
+    [MSG_sampler_get] = handle_sampler_get,       [MSG_sampler_next] = handle_sampler_next,
+    [MSG_sampler_close] = handle_sampler_close,
 };
 
 static uint64_t tag_of(enum message_id id, const void *in)
@@ -226,7 +236,7 @@ static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static int64_t next_due(const struct core *core)
 {
-    int64_t due = earlier(core->heads_ms, versions_due(core));
+    int64_t due = earlier(earlier(core->heads_ms, versions_due(core)), samplers_due(core));
     const struct heap *const heaps[] = {&core->timers, &core->expiries, &core->breakers, &core->early_cancel_times};
     for (size_t i = 0; i < sizeof(heaps) / sizeof(*heaps); i++) {
         const struct heap_node *first = heap_peek(heaps[i]);
@@ -257,6 +267,7 @@ int64_t core_tick(struct core *core, int64_t now_ms, int64_t wall_ms)
     images_tick(core);
     early_cancels_tick(core);
     sweeps_tick(core);
+    samplers_tick(core);
     if (core->adopting && core->now_ms >= core->adopt_until_ms)
         end_adoption(core);
     streams_tick(core);

@@ -79,6 +79,10 @@ bool core_restore_rollout(struct core *core, const struct core_rollout_row *row)
 bool core_restore_failures(struct core *core, const struct core_failures *failures);
 /* After the rollouts, too. Of a job of another stage than the one at hand: nothing is done, true. */
 bool core_restore_lease(struct core *core, const struct core_lease *lease);
+/* After the streams; `answer`: of its current batch, or empty. */
+bool core_restore_sampler(struct core *core, const struct core_sampler *row, struct slice answer);
+/* After the samplers and the rollouts. */
+bool core_restore_sampled(struct core *core, const struct core_sampled *row);
 bool core_restore_early_cancel(struct core *core, struct slice name, struct slice owner, uint64_t clock_ms);
 /*
  * The ledger's clock at the restart, by which accepted_ms, ended_ms and an early cancel's time are understood and

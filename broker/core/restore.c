@@ -15,6 +15,7 @@
 #include "broker/core/queue/groups.h"
 #include "broker/core/queue/history.h"
 #include "broker/core/queue/jobs.h"
+#include "broker/core/sampled/sampled.h"
 #include "broker/core/state/state.h"
 #include "broker/core/streams/retention.h"
 #include "broker/core/streams/streams.h"
@@ -167,4 +168,36 @@ bool core_restore_lease(struct core *core, const struct core_lease *lease)
 bool core_restore_early_cancel(struct core *core, struct slice name, struct slice owner, uint64_t clock_ms)
 {
     return early_cancel_restore(core, name, owner, clock_ms);
+}
+
+/* ---- samplers --------------------------------------------------------------------------- */
+
+bool core_restore_sampler(struct core *core, const struct core_sampler *row, struct slice answer)
+{
+    return sampler_restore(core, row, answer);
+}
+
+static void restore_released(struct core *core, struct group *group, const struct sampled *sampled)
+{
+    expiry_arm(core, group, group->work->total_ms, core_age_ms(core, sampled->released_ms));
+    if (sampled->is_low)
+        group->work->priority = 0;
+}
+
+bool core_restore_sampled(struct core *core, const struct core_sampled *row)
+{
+    struct group *group = group_find(core, row->group);
+    struct sampled *sampled = sampled_restore(core, row);
+    if (!sampled)
+        return false;
+    if (row->state != SAMPLED_HELD && row->state != SAMPLED_LIVE)
+        return !core->failed;
+    if (!group || !group->work || group->stream != sampled->sampler->stream || group->samples != sampled->samples)
+        return false;
+    sampled_join(sampled, group);
+    if (row->state == SAMPLED_LIVE)
+        restore_released(core, group, sampled);
+    else if (group->work->init.place == PLACE_ORPHAN)
+        job_hold(core, &group->work->init);
+    return !core->failed;
 }

@@ -1,6 +1,7 @@
 /*
- * What was found in a step and changes what others may do is noted where it is found, on the engine or the image
- * that it was found of; what follows is done here, once, at the step's end, in this order:
+ * What was found in a step and changes what others may do is noted where it is found, on the sampler, the engine or
+ * the image that it was found of; what follows is done here, once, at the step's end, in this order:
+ *   groups of samplers have ended, or more of them are wanted: they are judged, told, released and let go;
  *   an engine serves something else than its policy: its jobs are taken away, and begin again elsewhere;
  *   an image works: the init jobs that wait for it are queued;
  *   an engine has capacity again, or may be given jobs again: those that wait for one are queued.
@@ -9,6 +10,7 @@
 #include "broker/core/settle.h"
 #include "broker/core/queue/blocked.h"
 #include "broker/core/queue/failures.h"
+#include "broker/core/sampler/sampling.h"
 #include "broker/core/state/state.h"
 
 /* What runs there begins again on another engine, and has used up nothing. */
@@ -60,6 +62,7 @@ static void settle_capacity(struct core *core)
 
 void settle(struct core *core)
 {
+    samplers_settle(core);
     settle_differences(core);
     settle_images(core);
     settle_capacity(core);

@@ -25,6 +25,13 @@ static bool tell_failures(void *core, const struct core_failures *failures)
 
 static bool tell_lease(void *core, const struct core_lease *lease) { return core_restore_lease(core, lease); }
 
+static bool tell_sampler(void *core, const struct core_sampler *row, struct slice answer)
+{
+    return core_restore_sampler(core, row, answer);
+}
+
+static bool tell_sampled(void *core, const struct core_sampled *row) { return core_restore_sampled(core, row); }
+
 static bool tell_early_cancel(void *core, struct slice name, struct slice owner, uint64_t clock_ms)
 {
     return core_restore_early_cancel(core, name, owner, clock_ms);
@@ -60,6 +67,8 @@ int io_restore(struct io *io, const struct io_options *options, struct fail *fai
                                    .failures = tell_failures,
                                    .lease = tell_lease,
                                    .early_cancel = tell_early_cancel,
+                                   .sampler = tell_sampler,
+                                   .sampled = tell_sampled,
                                    .policy = tell_policy};
     return ledger_restore(io->ledger, &reader, fail);
 }

@@ -25,7 +25,7 @@ enum ledger_statement {
 };
 
 enum {
-    LEDGER_VERSION = 18, /* of the tables: the file's user_version */
+    LEDGER_VERSION = 19, /* of the tables: the file's user_version */
     ROLLOUTS_PER_GROUP = 1024,
     CACHE_ENTRIES = 8192,
     CACHE_REUSED_MAX = 4096,   /* an entry keeps this much memory for its next group */
@@ -178,6 +178,13 @@ static inline int64_t failures_of_init(int64_t group)
 {
     return 2 * (group * ROLLOUTS_PER_GROUP + ROLLOUTS_PER_GROUP - 1) + 1;
 }
+
+/* ---- ledger/rows/samplers.c: inside a transaction, and while all is told ----------------------- */
+
+int ledger_apply_sampler(struct ledger *ledger, const struct effect *effect, int64_t stream, struct fail *fail);
+int ledger_apply_sampled(struct ledger *ledger, const struct effect *effect, int64_t stream, struct fail *fail);
+int ledger_apply_batch(struct ledger *ledger, const struct effect *effect, int64_t stream, struct fail *fail);
+int ledger_tell_samplers(struct ledger *ledger, const struct ledger_reader *reader, struct fail *fail);
 
 /* ---- ledger/rows/past.c ---------------------------------------------------------------------- */
 

@@ -59,9 +59,9 @@ int ledger_get_versions(struct ledger *ledger, uint64_t *ret, struct fail *fail)
 
 /*
  * Tells a reader all there is: streams, policies, engines, groups, each group's rollouts after
- * it and then what went wrong with them, early cancels. Rollouts that have not ended, or ended and
- * are kept, are told; a group of which no rollout is told is forgotten; failures of what has
- * ended are not told. Early cancels older than `early_cancels_since_ms` are dropped. Slices are good during
+ * it and then what went wrong with them, samplers and then their groups, early cancels. Rollouts that have
+ * not ended, or ended and are kept, are told; a group of which no rollout is told is forgotten; failures of what
+ * has ended are not told. Early cancels older than `early_cancels_since_ms` are dropped. Slices are good during
  * the call. A callback's false ends it with -ENOMEM.
  */
 struct ledger_reader {
@@ -75,6 +75,8 @@ struct ledger_reader {
     bool (*lease)(void *context, const struct core_lease *lease);
     bool (*early_cancel)(void *context, struct slice name, struct slice owner, uint64_t clock_ms);
     bool (*policy)(void *context, const struct core_policy *row); /* before the engines; NULL: not wanted */
+    bool (*sampler)(void *context, const struct core_sampler *row, struct slice answer); /* NULL: not wanted, nor ... */
+    bool (*sampled)(void *context, const struct core_sampled *row);                      /* ... are these, then */
 };
 int ledger_restore(struct ledger *ledger, const struct ledger_reader *reader, struct fail *fail);
 

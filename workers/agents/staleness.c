@@ -42,6 +42,8 @@ void staleness_take(struct staleness *age, uint64_t number)
     if (!age->first)
         age->first = number;
     age->most = behind > age->most ? behind : age->most;
+    if (number && (!age->oldest || number < age->oldest))
+        age->oldest = number;
 }
 
 bool staleness_is_marked(const struct staleness *age, const struct task *task) { return is_too_far(task, age->most); }

@@ -11,8 +11,9 @@
 #include "schemas/task/task.h"
 
 struct staleness {
-    uint64_t first; /* the number at the first turn under one; 0: there was none yet */
-    uint64_t most;  /* behind, of any turn */
+    uint64_t first;  /* the number at the first turn under one; 0: there was none yet */
+    uint64_t most;   /* behind, of any turn */
+    uint64_t oldest; /* the lowest number of a turn; 0: none had one */
 };
 
 /* Whether a turn under this number is within what the task lets it be. */

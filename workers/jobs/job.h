@@ -72,6 +72,7 @@ struct job_result {
     bool has_raw_reward, filtered;                  /* eval; filtered: shaping leaves the rollout out */
     struct job_evaluation evaluation;               /* run */
     uint64_t sampled_tokens;                        /* run */
+    uint64_t oldest_version;                        /* run: the lowest number of a version of a turn; 0: none had one */
     bool truncated;                                 /* run: a limit on tokens cut it off */
     char *answer;                                   /* run; may be NULL; cut to 65,536 bytes of UTF-8 when sent */
     struct buffer record;                           /* run: encoded; may be empty */

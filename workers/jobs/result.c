@@ -5,6 +5,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
+#include "schemas/messages/message_max.h"
 
 enum { ANSWER_MAX = 65536 };
 
@@ -44,13 +45,23 @@ static void put_products(struct msg_job_result *message, const struct job_result
     message->has_template_digest = message->template_digest.len > 0;
 }
 
+/* What a run sampled: a sampler of the broker counts it. */
+static void put_sampled(struct msg_job_result *message, const struct job *job)
+{
+    enum { TOKENS_MAX = MESSAGE_MAX(job_result, sampled_tokens) };
+    const struct job_result *result = &job->result;
+    message->has_sampled_tokens = slice_is(job->start.stage, stage_wire(STAGE_RUN));
+    message->sampled_tokens = result->sampled_tokens < TOKENS_MAX ? result->sampled_tokens : TOKENS_MAX;
+    message->has_oldest_version = message->has_sampled_tokens && result->oldest_version > 0;
+    message->oldest_version = result->oldest_version;
+}
+
 /* What the task's shaping asks of a run, and what it made of an evaluation. */
 static void put_shaping(struct msg_job_result *message, const struct job *job)
 {
     const struct job_result *result = &job->result;
     const bool is_run = slice_is(job->start.stage, stage_wire(STAGE_RUN));
-    message->has_sampled_tokens = message->has_truncated = is_run && job->task && task_is_shaped(job->task);
-    message->sampled_tokens = result->sampled_tokens;
+    message->has_truncated = is_run && job->task && task_is_shaped(job->task);
     message->truncated = result->truncated;
     message->has_raw_reward = message->has_reward && result->has_raw_reward;
     message->raw_reward = result->raw_reward;
@@ -111,6 +122,7 @@ bool result_encode(struct job *job, const char *worker, uint64_t token, uint64_t
     struct refusal no;
     bool fits = put_verdict(&message, result, &verdict, &no);
     put_evaluation(&message, &result->evaluation);
+    put_sampled(&message, job);
     put_shaping(&message, job);
     if (fits && message_encode(MSG_job_result, &message, out, &no))
         return !out->failed;

@@ -52,6 +52,7 @@ static void keep_end(struct job *job, const struct agent_run *run, const char *e
     const struct record_sampled sampled = record_sampled(record);
     const char *finish = sampled.last ? sampled.last->finish : "";
     result->sampled_tokens = sampled.tokens;
+    result->oldest_version = run->age.oldest;
     snprintf(record->end, sizeof(record->end), "%s", end);
     record->truncated = strcmp(finish, "length") == 0 || strcmp(end, "context") == 0;
     record->attempt = (uint32_t)job->start.attempt;

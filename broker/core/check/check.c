@@ -5,6 +5,7 @@
 #include "broker/core/check/check_fair_queues.h"
 #include "broker/core/check/check_faults.h"
 #include "broker/core/check/check_needs.h"
+#include "broker/core/check/check_samplers.h"
 #include "broker/core/core.h"
 #include "broker/core/engines/probes.h"
 #include "broker/core/engines/load_sums.h"
@@ -273,6 +274,8 @@ const char *core_check(const struct core *core)
         bad = check_faults(core, census.jobs[PLACE_BLOCKED][STAGE_INIT]);
     if (!bad)
         bad = check_needs(core);
+    if (!bad)
+        bad = check_samplers(core);
     if (!bad)
         bad = check_streams(core);
     return bad ? bad : check_fair_queues(core);

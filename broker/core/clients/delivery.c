@@ -4,22 +4,11 @@
  */
 #include "broker/core/clients/delivery.h"
 #include "broker/core/streams/owners.h"
-#include "broker/core/queue/groups.h"
+#include "broker/core/queue/forgetting.h"
+#include "broker/core/sampled/sampled.h"
 #include "broker/core/state/effects.h"
 #include "broker/core/state/state.h"
 #include "broker/core/streams/retention.h"
-
-/* Numbers up to `seq` are acknowledged. */
-static void stream_forget(struct core *core, struct stream *stream, uint64_t seq)
-{
-    struct heap_node *oldest;
-    if (seq >= stream->first)
-        retention_drop(core, stream, seq);
-    while ((oldest = heap_peek(&stream->ended)) && (uint64_t)oldest->key < stream->first) {
-        heap_remove(&stream->ended, oldest);
-        group_forget(core, container_of(oldest, struct group, ended));
-    }
-}
 
 /* ---- heads ------------------------------------------------------------------------- */
 
@@ -55,10 +44,8 @@ static void expire(struct core *core, struct stream *stream)
     core->counters.expired += seq + 1 - stream->first;
     stream->expired += seq + 1 - stream->first;
     stream->expired_to = seq;
-    struct effect *persist = effect_push(core, PERSIST_ACK);
-    persist->stream = stream_name(stream);
-    persist->seq = seq;
-    stream_forget(core, stream, seq);
+    sampled_note_forgotten(core, stream, seq);
+    stream_acknowledge(core, stream, seq);
 }
 
 void streams_tick(struct core *core)
@@ -113,6 +100,12 @@ void handle_stream_ack(struct core *core, const struct call *call)
     struct stream *stream = owners_find(core, call, in->stream);
     if (!stream)
         return;
+    if (stream->sampler) {
+        send_refused(core, call, REFUSAL_NOT_ALLOWED, "stream", 0,
+                     "%s has a sampler, which acknowledges by itself what no batch needs: ask for the next batch",
+                     stream->name);
+        return;
+    }
     if (in->seq > stream->head) {
         send_refused(core, call, REFUSAL_TOO_LARGE, "seq", 0,
                      "%s: the newest number is %llu; what has not ended cannot be acknowledged", stream->name,
@@ -121,12 +114,8 @@ void handle_stream_ack(struct core *core, const struct call *call)
     }
     stream_heard(core, call, stream);
     uint64_t count = in->seq >= stream->first ? in->seq - stream->first + 1 : 0;
-    if (count) {
-        struct effect *persist = effect_push(core, PERSIST_ACK);
-        persist->stream = stream_name(stream);
-        persist->seq = in->seq;
-        stream_forget(core, stream, in->seq);
-    }
+    if (count)
+        stream_acknowledge(core, stream, in->seq);
     send_done(core, call, count);
 }
 

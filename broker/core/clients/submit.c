@@ -10,6 +10,7 @@
 #include "broker/core/queue/expiry.h"
 #include "broker/core/queue/groups.h"
 #include "broker/core/queue/jobs.h"
+#include "broker/core/sampled/sampled.h"
 #include "broker/core/state/effects.h"
 #include "broker/core/state/state.h"
 #include "broker/core/streams/owners.h"
@@ -98,6 +99,20 @@ static bool admit_engines(struct core *core, const struct call *call)
     return true;
 }
 
+/* Whether the stream's sampler, if it has one, has room for one more; says why not. */
+static bool admit_sampler(struct core *core, const struct call *call, const struct stream *stream)
+{
+    const struct sampler *sampler = stream ? stream->sampler : NULL;
+    if (!sampler || (!sampler->is_closing && sampler->counts[SAMPLED_HELD] < SAMPLER_POOL_MAX))
+        return true;
+    send_refused(core, call, REFUSAL_QUEUE_FULL, "stream", RETRY_AFTER_MS,
+                 sampler->is_closing ? "the sampler of %s is being closed; try again later"
+                                     : "the sampler of %s holds as many groups as it may; submit more when it has "
+                                       "released some",
+                 stream->name);
+    return false;
+}
+
 /* Whether a new group may come in; says why not. */
 static bool admit(struct core *core, const struct call *call, const struct stream *stream)
 {
@@ -109,7 +124,7 @@ static bool admit(struct core *core, const struct call *call, const struct strea
                      "group.submit: a %s's name holds no '/', blank or control character", field);
         return false;
     }
-    if (!admission_check(core, call, owner, in->samples))
+    if (!admission_check(core, call, owner, in->samples) || !admit_sampler(core, call, stream))
         return false;
     if (!stream && !owners_have_room(core, call->caller->name)) {
         send_refused(core, call, REFUSAL_QUEUE_FULL, "stream", 0,
@@ -181,7 +196,11 @@ static void accept(struct core *core, const struct call *call)
     if (!group)
         return;
     persist_group(core, call, group);
-    job_queue(core, &group->work->init, false);
+    struct sampler *sampler = group->stream->sampler;
+    if (!sampler)
+        job_queue(core, &group->work->init, false);
+    else if (sampled_add(core, sampler, group))
+        job_hold(core, &group->work->init);
     send_accepted(core, call, group->stream, group_id(group), group->samples, false);
     early_cancels_apply(core, call, group);
 }

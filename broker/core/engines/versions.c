@@ -12,6 +12,7 @@
 #include "broker/core/engines/versions.h"
 #include "broker/core/engines/engines.h"
 #include "broker/core/engines/probes.h"
+#include "broker/core/sampled/sampled.h"
 #include "broker/core/state/effects.h"
 #include "broker/core/state/state.h"
 
@@ -152,6 +153,8 @@ static void note_newest(struct core *core, const struct engine *engine)
 {
     if (!engine->version_number || engine->version_number < core->versions)
         return;
+    if (engine->version_number > core->versions)
+        samplers_note_version(core);
     core->versions = engine->version_number;
     memcpy(core->newest_version, engine->version, sizeof(core->newest_version));
 }

@@ -51,6 +51,7 @@ static const char *whereabouts(const struct job *job)
     case PLACE_ISOLATED: return "queued to run alone on an idle worker";
     case PLACE_BLOCKED:
         return job->stage == STAGE_INIT ? "kept back until its image works again" : "waiting for an engine";
+    case PLACE_HELD: return "held by its sampler";
     case PLACE_UNOFFERED: return "waiting for a worker that offers what it needs";
     case PLACE_DELAYED: return "waiting to be tried again";
     case PLACE_LEASED: return "being worked on";
@@ -93,6 +94,8 @@ void expiries_tick(struct core *core)
     while (ended < SWEEP_SLICE && !core->failed && (first = heap_peek(&core->expiries)) && first->key <= core->now_ms) {
         struct group *group = container_of(first, struct group_work, expiry)->init.group;
         uint64_t live = group->work->live;
+        if (group->work->init.place == PLACE_HELD) /* its total time begins with its release */
+            group->work->ends_ms = core->now_ms + (int64_t)group->work->total_ms;
         if (group->work->ends_ms <= core->now_ms)
             expire(core, group);
         else if (lease_ends_ms(group) <= core->now_ms)

@@ -3,6 +3,7 @@
 #include "broker/core/queue/groups.h"
 #include "broker/core/queue/history.h"
 #include "broker/core/queue/jobs.h"
+#include "broker/core/sampled/sampled.h"
 #include "broker/core/state/effects.h"
 #include "broker/core/state/state.h"
 
@@ -11,8 +12,33 @@
 
 /* ---- budgets ----------------------------------------------------------------------- */
 
+/* What was done for it counts no more, on disk neither: the run, or the group's init, is done again. */
+static void begin_anew(struct core *core, struct job *job)
+{
+    struct rollout *rollout = job_rollout(job);
+    const struct slice rollout_id = rollout ? rollout_name(core, job) : slice_of(NULL, 0);
+    struct effect *persist = effect_push(core, PERSIST_AGAIN);
+    persist->group = group_id(job->group);
+    persist->rollout = rollout_id;
+    persist->sample = job->sample;
+    if (rollout) {
+        rollout->is_run_again |= job->stage == STAGE_EVAL;
+        rollout->avoids_engine = false;
+        rollout->record_bytes = 0;
+        free(rollout->detail);
+        rollout->detail = NULL;
+    }
+    job_begin_stage(job, rollout ? STAGE_RUN : STAGE_INIT);
+    job_queue(core, job, false);
+}
+
+/* A sampler's is replaced, so that its group has as many rewards as it should. */
 static void set_aside(struct core *core, struct job *job, const struct failure *failure)
 {
+    if (failure->outcome == OUTCOME_INFRA && sampled_replaces(core, job->group)) {
+        begin_anew(core, job);
+        return;
+    }
     job_end(core, job,
             &(struct ending){.outcome = failure->outcome,
                              .detail = failure_summary(core, job, failure->detail),
@@ -59,23 +85,10 @@ static bool must_run_again(struct job *job, const struct failure *failure)
            !job_rollout(job)->is_run_again;
 }
 
-/* Of the first run and its evaluations nothing counts any more, on disk neither. */
 static void run_again(struct core *core, struct job *job)
 {
-    struct rollout *rollout = job_rollout(job);
-    struct slice rollout_id = rollout_name(core, job);
-    struct effect *persist = effect_push(core, PERSIST_AGAIN);
-    persist->group = group_id(job->group);
-    persist->rollout = rollout_id;
-    persist->sample = job->sample;
-    rollout->is_run_again = true;
-    rollout->avoids_engine = false;
-    rollout->record_bytes = 0;
-    free(rollout->detail);
-    rollout->detail = NULL;
     core->counters.run_again++;
-    job_begin_stage(job, STAGE_RUN);
-    job_queue(core, job, false);
+    begin_anew(core, job);
 }
 
 void job_fail(struct core *core, struct job *job, const struct failure *failure)
@@ -124,7 +137,7 @@ void job_go_missing(struct core *core, struct job *job)
     job_queue(core, job, true);
 }
 
-static void begin_again(struct core *core, struct job *job)
+static void hand_back(struct core *core, struct job *job)
 {
     job_leave(core, job);
     fence(job);
@@ -134,20 +147,20 @@ static void begin_again(struct core *core, struct job *job)
 void job_return(struct core *core, struct job *job)
 {
     core->counters.returned++;
-    begin_again(core, job);
+    hand_back(core, job);
 }
 
 void job_evict(struct core *core, struct job *job)
 {
     core->counters.mixed++;
     job_withdraw(core, job);
-    begin_again(core, job);
+    hand_back(core, job);
 }
 
 void job_refresh(struct core *core, struct job *job)
 {
     core->counters.refreshed++;
-    begin_again(core, job);
+    hand_back(core, job);
 }
 
 void job_lose_worker(struct core *core, struct job *job, struct slice worker, bool alone)

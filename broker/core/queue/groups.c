@@ -5,6 +5,7 @@
 #include "broker/core/needs/needs.h"
 #include "broker/core/queue/history.h"
 #include "broker/core/queue/jobs.h"
+#include "broker/core/sampled/sampled.h"
 #include "broker/core/state/effects.h"
 #include "broker/core/state/state.h"
 #include "broker/core/streams/quotas.h"
@@ -145,6 +146,7 @@ void group_close(struct core *core, struct group *group)
     struct group_work *work = group->work;
     if (work->live > 0)
         return;
+    sampled_note_close(core, group);
     job_withdraw(core, &work->init);
     quota_release(core, group->stream->owner, QUOTA_TASK_BYTES, work->task_bytes);
     heap_remove(&core->expiries, &work->expiry);
@@ -235,6 +237,12 @@ static void emit_end(struct core *core, const struct core_end *end, const struct
     publish->rollout = end->rollout;
 }
 
+static void tell_sampler(struct core *core, const struct rollout *rollout, const struct ending *ending)
+{
+    const double *reward = ending->has_raw_reward ? &ending->raw_reward : ending->has_reward ? &ending->reward : NULL;
+    sampled_note_end(core, rollout, ending->outcome == OUTCOME_CANCELLED, reward);
+}
+
 void rollout_end(struct core *core, struct rollout *rollout, const struct ending *ending)
 {
     struct group *group = rollout->job.group;
@@ -254,6 +262,7 @@ void rollout_end(struct core *core, struct rollout *rollout, const struct ending
     stream->owner->ended[ending->outcome]++;
     struct core_end end = describe_end(core, rollout, ending);
     emit_end(core, &end, ending);
+    tell_sampler(core, rollout, ending);
     rollout_leave_engines(core, rollout);
     job_clear(&rollout->job);
     group->work->live--;

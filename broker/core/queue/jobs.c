@@ -139,6 +139,12 @@ void job_keep_back(struct core *core, struct job *job)
     core->counters.unoffered++;
 }
 
+void job_hold(struct core *core, struct job *job)
+{
+    job_leave(core, job);
+    enter(core, job, PLACE_HELD, false);
+}
+
 void job_orphan(struct core *core, struct job *job)
 {
     job_leave(core, job);

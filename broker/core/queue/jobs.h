@@ -15,6 +15,8 @@ void job_queue(struct core *core, struct job *job, bool front);
 void job_block(struct core *core, struct job *job);
 /* Until a worker that offers what it needs has a slot. */
 void job_keep_back(struct core *core, struct job *job);
+/* An init job until its group's sampler releases it. */
+void job_hold(struct core *core, struct job *job);
 void job_orphan(struct core *core, struct job *job);
 void job_lease(struct core *core, struct job *job, struct worker *worker, uint64_t token);
 /* Makes it the job of another stage, in no place, with a clean slate. */

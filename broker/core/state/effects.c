@@ -57,6 +57,13 @@ struct slice effect_copy(struct core *core, struct slice bytes)
     return slice_of(copy, bytes.len);
 }
 
+const void *effect_row(struct core *core, const void *row, size_t size)
+{
+    enum { ALIGNED = _Alignof(max_align_t) };
+    uint8_t *at = take(core, size + ALIGNED - 1);
+    return at ? memcpy(at + (ALIGNED - (uintptr_t)at % ALIGNED) % ALIGNED, row, size) : NULL;
+}
+
 struct slice effect_print(struct core *core, const char *format, ...)
 {
     enum { PRINT_MAX = 1024 };

@@ -10,6 +10,8 @@
 struct effect *effect_push(struct core *core, enum effect_kind kind);
 /* Bytes that stay until core_effects_clear. */
 struct slice effect_copy(struct core *core, struct slice bytes);
+/* The same of a struct, where one may lie; NULL when out of memory. */
+const void *effect_row(struct core *core, const void *row, size_t size);
 struct slice effect_print(struct core *core, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A message's bytes; empty if it breaks its schema (counted). */
 struct slice effect_encode(struct core *core, enum message_id id, const void *message);

@@ -67,6 +67,51 @@ struct core_policy {
     struct slice name, tokenizer, template;
 };
 
+/* ---- samplers (core/state/sampler.h) ------------------------------------------- */
+
+/* What a group is found to be, once, and what else is counted. */
+enum sampler_count {
+#define VERDICT(name, word, doc) SAMPLER_##name,
+#define COUNT(name, word, doc)
+#include "broker/core/state/sampler.def"
+#undef VERDICT
+#undef COUNT
+    SAMPLER_VERDICTS,
+    SAMPLER_BEFORE_COUNTS = SAMPLER_VERDICTS - 1,
+#define VERDICT(name, word, doc)
+#define COUNT(name, word, doc) SAMPLER_##name,
+#include "broker/core/state/sampler.def"
+#undef VERDICT
+#undef COUNT
+    SAMPLER_COUNTS
+};
+
+/* As sampler.open says it. */
+struct sampler_rule {
+    uint64_t groups, staleness, window, ahead, over_sample, early, replace_max;
+    bool has_staleness, has_replace_max; /* neither: any, and as many as the group has rollouts */
+    bool keeps_uniform;                  /* filter none */
+    bool cancels_surplus;
+};
+
+/* A sampler as the ledger keeps it, but for its batch's answer. */
+struct core_sampler {
+    struct slice stream, trainer;
+    struct sampler_rule rule;
+    uint64_t submitted, batch, batched, unlisted, close_count;
+    uint64_t since[SAMPLER_COUNTS], total[SAMPLER_COUNTS], recent[SAMPLER_VERDICTS];
+    bool is_closing, cancels;
+};
+
+/* A group of a sampler as the ledger keeps it. */
+struct core_sampled {
+    struct slice stream, group;
+    uint64_t number, state, verdict, first_seq, tokens, oldest_version, released_ms;
+    uint64_t samples, ended, scored, cancelled, replaced;
+    double least, most, sum;
+    bool is_low, is_forgotten;
+};
+
 enum effect_kind {
     /* persist */
     PERSIST_GROUP,    /* a new group: group, stream, samples, task (from msg group.submit) */
@@ -80,7 +125,12 @@ enum effect_kind {
     PERSIST_FAILURES, /* what has gone wrong with a job so far: everything of `failures` */
     PERSIST_LEASE,    /* a job was handed out, or is held again: everything of `lease`, in the place of the
                          rollout's (or, for init, the group's) earlier one, whatever its stage */
-    PERSIST_AGAIN, /* rollout's run is to be done again: what PERSIST_RUN, _FAILURES and _LEASE told of it has gone */
+    PERSIST_AGAIN,    /* rollout's run is to be done again: what PERSIST_RUN, _FAILURES and _LEASE told of it has gone;
+                      without a rollout, the group's init */
+    PERSIST_SAMPLER,  /* stream's sampler is as `sampler` says (present true), or is no more, nor are its groups and
+                             its answer (false) */
+    PERSIST_SAMPLED,  /* `sampled` is so (present true), or is no more (false): stream and seq, its number */
+    PERSIST_BATCH,    /* the answer of stream's current batch is `detail` */
     PERSIST_EARLY_CANCEL, /* `early_cancel` is remembered (present true), or no more (false) */
     PERSIST_EPOCH,        /* this start's epoch */
     /* then */
@@ -190,6 +240,8 @@ struct effect {
         struct core_engine row;                /* PERSIST_ENGINE, present */
         struct core_policy policy;             /* PERSIST_POLICY */
         struct core_early_cancel early_cancel; /* PERSIST_EARLY_CANCEL */
+        const struct core_sampler *sampler;    /* PERSIST_SAMPLER, present; good as slices are */
+        const struct core_sampled *sampled;    /* PERSIST_SAMPLED, present; likewise */
         struct core_list list;                 /* SEND_LIST; of `stream` */
         struct core_health health;             /* HEALTH_CHANGED */
         struct {                               /* all that is sent */

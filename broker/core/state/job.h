@@ -18,6 +18,7 @@ struct core;
 struct engine;
 struct policy;
 struct image;
+struct sampled;
 struct fencing_token;
 struct stream;
 struct job_failures;
@@ -33,6 +34,7 @@ struct worker;
     X(ISOLATED, "queued")  /* queued, to run alone on an idle worker */                                                \
     X(BLOCKED, "queued")   /* waits for an engine, init for its image */                                               \
     X(UNOFFERED, "queued") /* waits for a worker with a slot that offers what it needs */                              \
+    X(HELD, "queued")      /* init of a sampler's group, not released */                                               \
     X(DELAYED, "delayed")  /* waits out its back-off */                                                                \
     X(LEASED, "leased")
 
@@ -108,6 +110,7 @@ struct group_work {
     uint32_t lease_ms;              /* 0: none */
     uint32_t image_round;           /* of its image, when its fault was counted last */
     struct image *image;            /* NULL: not watched */
+    struct sampled *sampled;        /* what its stream's sampler knows of it; NULL: it has none */
     struct job init;
     uint32_t live;             /* rollouts that have not ended */
     struct rollout rollouts[]; /* behind the last: the task's id, ended by a NUL */

@@ -21,6 +21,7 @@
 #include "broker/core/state/interface.h"
 #include "broker/core/state/job.h"
 #include "broker/core/state/need.h"
+#include "broker/core/state/sampler.h"
 #include "broker/core/state/settings.h"
 #include "broker/core/state/stream.h"
 #include "broker/core/state/worker.h"
@@ -82,8 +83,11 @@ struct core {
     struct heap breakers; /* open ones, by when something is let go to try them */
     struct heap probes;   /* engines, by when they are probed next */
     struct table images, early_cancels, early_cancel_owners;
-    struct list idle_images, failed_images;                       /* images */
-    struct list noted_engines, working_images;                    /* what core/settle.c has to do */
+    struct list idle_images, failed_images;    /* images */
+    struct list noted_engines, working_images; /* what core/settle.c has to do */
+    struct list samplers, noted_samplers;
+    size_t sampler_count;
+    struct heap sampler_waits;                                    /* requests for batches, by when they are over */
     size_t images_waiting;                                        /* init jobs blocked, of all images */
     struct heap early_cancel_times, early_cancel_owners_by_count; /* the one with the most first */
     uint64_t slots[STAGE_COUNT];                                  /* of workers that are neither draining nor hung */

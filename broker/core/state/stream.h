@@ -10,6 +10,7 @@
 #include "schemas/messages/message_max.h"
 
 struct kept;
+struct sampler;
 
 /* ---- quotas (core/streams/quotas.h) --------------------------------------------------- */
 
@@ -80,6 +81,7 @@ struct stream {
     struct list live;  /* groups with rollouts that have not ended, oldest first */
     struct heap ended; /* groups without, by their last number, until it is acknowledged */
     uint64_t first, head, pending;
+    struct sampler *sampler;      /* NULL: it is an ordinary stream */
     struct kept *kept;            /* a ring of those from first to head ... */
     size_t kept_capacity;         /* ... 0 or a power of two */
     uint64_t kept_bytes;          /* what they weigh */

@@ -8,6 +8,7 @@
 #include "broker/core/engines/identity.h"
 #include "broker/core/needs/needs.h"
 #include "broker/core/needs/offers.h"
+#include "broker/core/sampler/sampling.h"
 #include "broker/core/state/state.h"
 #include "broker/core/status/view.h"
 #include "broker/core/workers/lost_workers.h"
@@ -253,5 +254,15 @@ json_t *status_streams(struct view view)
         json_object_set_new(part, "expired", status_number(stream->expired));
         json_array_append_new(array, part);
     }
+    return array;
+}
+
+json_t *status_samplers(struct view view)
+{
+    json_t *array = json_array();
+    const struct sampler *sampler;
+    LIST_EACH(sampler, &view.core->samplers, link)
+        if ((view.is_whole || sampler->stream->owner == view.client) && json_array_size(array) < LISTED_MAX)
+            json_array_append_new(array, sampler_describe(view.core, sampler));
     return array;
 }

@@ -15,5 +15,7 @@ json_t *status_needs(const struct core *core);
 json_t *status_images(const struct core *core);
 json_t *status_clients(const struct core *core);
 json_t *status_streams(struct view view);
+/* Each as sampler.state has it. */
+json_t *status_samplers(struct view view);
 
 #endif

@@ -134,6 +134,7 @@ static void say_place(const struct core *core, const struct job *job, struct why
         say(why, "it failed, and is tried again in %lld s", (long long)seconds_to(core, job->timer.key));
         break;
     case PLACE_ORPHAN: say(why, "the broker was started again, and its worker may still have it"); break;
+    case PLACE_HELD: say(why, "the sampler of its stream holds it until more groups are wanted"); break;
     case PLACE_QUEUED:
     case PLACE_ISOLATED: say_queued(core, job, why); break;
     default: break;

@@ -144,6 +144,7 @@ static bool print(struct view view, int64_t now_ms, struct buffer *out)
     json_object_set_new(status, "limits", quotas(view));
     json_object_set_new(status, "totals", totals(view));
     json_object_set_new(status, "streams", status_streams(view));
+    json_object_set_new(status, "samplers", status_samplers(view));
     if (view.is_whole)
         add_inventory(core, status);
     json_object_set_new(status, "advice", status_advice(view));

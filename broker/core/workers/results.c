@@ -15,6 +15,7 @@
 #include "broker/core/queue/groups.h"
 #include "broker/core/queue/history.h"
 #include "broker/core/queue/jobs.h"
+#include "broker/core/sampled/sampled.h"
 #include "broker/core/state/effects.h"
 #include "broker/core/state/state.h"
 #include "broker/core/workers/worker_ids.h"
@@ -115,12 +116,13 @@ static void run_done(struct core *core, struct job *job, const struct msg_job_re
     persist->answer = in->answer;
     persist->record = in->record;
     persist->ms = in->ms;
-    persist->has_length = in->has_sampled_tokens;
+    persist->has_length = in->has_sampled_tokens && in->has_truncated;
     persist->sampled_tokens = in->has_sampled_tokens ? in->sampled_tokens : 0;
     persist->truncated = in->has_truncated && in->truncated;
     persist->engine = engine;
     if (rollout->engine)
         engine_works(core, rollout->engine);
+    sampled_note_version(core, job, in->has_oldest_version ? in->oldest_version : 0);
     rollout->run_outcome = (uint8_t)outcome;
     rollout->detail = core_strdup(core, in->detail);
     rollout->record_bytes = (uint32_t)in->record.len;
@@ -247,8 +249,10 @@ static void take_note(struct core *core, struct job *job, const struct msg_job_r
 {
     if (job->stage == STAGE_INIT)
         job->group->work->init_ms = core_ms(in->ms);
-    if (job->stage == STAGE_RUN)
+    if (job->stage == STAGE_RUN) {
         job_rollout(job)->run_ms = core_ms(in->ms);
+        sampled_count_tokens(core, job, in->has_sampled_tokens ? in->sampled_tokens : 0);
+    }
     if (job->token != in->token) /* another dispatch's engine: unknown by now */
         job_set_engine(core, job, NULL);
 }

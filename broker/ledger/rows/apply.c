@@ -95,13 +95,18 @@ static int apply_run(struct ledger *ledger, const struct effect *effect, struct 
 
 static int apply_again(struct ledger *ledger, const struct effect *effect, struct fail *fail)
 {
-    int64_t rollout;
-    int code = ledger_find_rollout(ledger, effect->rollout, &rollout, fail);
+    int64_t rollout, job = 0;
+    struct cached_group *group;
+    const bool is_init = effect->rollout.len == 0;
+    int code = is_init ? ledger_find_group(ledger, effect->group, &group, fail)
+                       : ledger_find_rollout(ledger, effect->rollout, &rollout, fail);
     if (code == 0)
+        job = is_init ? failures_of_init(group->number) : failures_of_rollout(rollout);
+    if (code == 0 && !is_init)
         code = ledger_do(ledger, LEDGER_RUN_AGAIN, fail, NUMBER(rollout));
     if (code == 0)
-        code = ledger_do(ledger, LEDGER_DROP_FAILURES, fail, NUMBER(failures_of_rollout(rollout)));
-    return code ? code : ledger_do(ledger, LEDGER_DROP_LEASE, fail, NUMBER(failures_of_rollout(rollout)));
+        code = ledger_do(ledger, LEDGER_DROP_FAILURES, fail, NUMBER(job));
+    return code ? code : ledger_do(ledger, LEDGER_DROP_LEASE, fail, NUMBER(job));
 }
 
 static int apply_end(struct ledger *ledger, const struct effect *effect, struct fail *fail)
@@ -210,6 +215,17 @@ static int apply_early_cancel(struct ledger *ledger, const struct effect *effect
                      NUMBER(cancel->clock_ms));
 }
 
+static int apply_of_sampler(struct ledger *ledger, const struct effect *effect, struct fail *fail)
+{
+    int64_t stream;
+    int code = get_stream(ledger, effect->stream, &stream, fail);
+    if (code)
+        return code;
+    return effect->kind == PERSIST_SAMPLER   ? ledger_apply_sampler(ledger, effect, stream, fail)
+           : effect->kind == PERSIST_SAMPLED ? ledger_apply_sampled(ledger, effect, stream, fail)
+                                             : ledger_apply_batch(ledger, effect, stream, fail);
+}
+
 static int apply_epoch(struct ledger *ledger, const struct effect *effect, struct fail *fail)
 {
     return ledger_do(ledger, LEDGER_RAISE, fail, TEXT(META_EPOCH), NUMBER(effect->seq));
@@ -229,6 +245,9 @@ int ledger_apply(struct ledger *ledger, const struct effect *effect, struct fail
         [PERSIST_EARLY_CANCEL] = apply_early_cancel,
         [PERSIST_LEASE] = apply_lease,
         [PERSIST_AGAIN] = apply_again,
+        [PERSIST_SAMPLER] = apply_of_sampler,
+        [PERSIST_SAMPLED] = apply_of_sampler,
+        [PERSIST_BATCH] = apply_of_sampler,
         [PERSIST_EPOCH] = apply_epoch,
     };
     assert((size_t)effect->kind < sizeof(appliers) / sizeof(*appliers));

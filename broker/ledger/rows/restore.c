@@ -316,6 +316,8 @@ int ledger_restore(struct ledger *ledger, const struct ledger_reader *reader, st
     if (code == 0)
         code = tell_groups(ledger, reader, fail);
     if (code == 0)
+        code = ledger_tell_samplers(ledger, reader, fail);
+    if (code == 0)
         code = tell_early_cancels(ledger, reader, fail);
     for (int all = LEDGER_ALL_STREAMS; all <= LEDGER_ALL_EARLY_CANCELS; all++)
         ledger_reset(ledger, (enum ledger_statement)all);

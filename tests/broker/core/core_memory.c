@@ -85,6 +85,8 @@ static void result(struct core *core, const char *worker, const char *job, const
                                 .outcome = TEXT(outcome),
                                 .detail = TEXT("so it was"),
                                 .layer_digest = TEXT("sha256:ab"),
+                                .reward = 1,
+                                .has_reward = true,
                                 .ms = 5};
     say(core, "", MSG_job_result, &in);
 }
@@ -218,6 +220,38 @@ static void wait_for_handlers(struct core *core)
     beat(core, "e2", "eval", "tcp://h:8");
 }
 
+/* Groups of a sampler: one has its verdict, one is replaced; a batch is made, waited for, and all is closed. */
+static void sample(struct core *core)
+{
+    struct msg_sampler_open open = {.tag = 1,
+                                    .stream = TEXT("sampled"),
+                                    .trainer = TEXT("t"),
+                                    .groups = 1,
+                                    .has_window = true,
+                                    .window = 1,
+                                    .filter = TEXT("none"),
+                                    .has_filter = true};
+    struct msg_sampler_next next = {
+        .tag = 1, .stream = TEXT("sampled"), .trainer = TEXT("t"), .batch = 1, .has_wait_ms = true, .wait_ms = 100};
+    struct msg_sampler_close close = {.tag = 1, .stream = TEXT("sampled")};
+    struct msg_group_submit submit = {
+        .tag = 1, .group = TEXT("s1"), .stream = TEXT("sampled"), .samples = 1, .task = TEXT("{}")};
+    say(core, "trainer", MSG_sampler_open, &open);
+    say(core, "trainer", MSG_group_submit, &submit);
+    submit.group = TEXT("s2");
+    say(core, "trainer", MSG_group_submit, &submit);
+    result(core, "i1", "init:s1", "ok");
+    beat(core, "r5", "run", "tcp://h:10");
+    result(core, "r5", "run:s1/0", "ok");
+    result(core, "e1", "eval:s1/0", "ok");
+    say(core, "trainer", MSG_sampler_next, &next);
+    next.batch = 2;
+    say(core, "trainer", MSG_sampler_next, &next);
+    tick(core, 200);
+    say(core, "trainer", MSG_sampler_close, &close);
+    tick(core, 10);
+}
+
 /* Clients with streams of their own, a drain, and trajectories that are kept too long. */
 static void share(struct core *core)
 {
@@ -270,6 +304,7 @@ static void live(struct core *core)
     GUARDED(core_lane_waits(core, now_ms, TEXT("r1"), TEXT("")));
     GUARDED(core_lane_broke(core, now_ms, TEXT("r1")));
     settle(core);
+    sample(core);
     wait_for_handlers(core);
     stumble(core);
     share(core);
@@ -313,7 +348,7 @@ static void every_failing_allocation_is_noticed_and_nothing_is_left_behind(void 
         assert_null(core);
     } while (has_failed);
     assert_true(kinds[PERSIST_FAILURES] > 2 && kinds[PERSIST_EARLY_CANCEL] > 1 && kinds[PERSIST_END] > 9 &&
-                kinds[PERSIST_ACK] > 3);
+                kinds[PERSIST_ACK] > 3 && kinds[PERSIST_SAMPLED] > 3 && kinds[PERSIST_BATCH] > 0);
     print_message("%u allocations, each failed once\n", nth - 1);
     assert_in_range(nth, 60, 1000);
 }

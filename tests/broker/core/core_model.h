@@ -191,6 +191,12 @@ static inline void deliver(struct model *model, const struct effect *effect)
         enum message_id id;
         struct msg_group_accepted in;
         assert_true(message_peek(effect->bytes, &id, NULL));
+        if (id == MSG_sampler_batch) {
+            struct msg_sampler_batch batch;
+            assert_true(message_decode(id, effect->bytes, &batch, NULL));
+            hear_batch(&model->samplers[stream_number(batch.stream)], effect->bytes);
+            model->batches++;
+        }
         if (id != MSG_group_accepted)
             return;
         assert_true(message_decode(id, effect->bytes, &in, NULL));

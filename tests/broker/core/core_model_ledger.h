@@ -16,6 +16,7 @@
 
 #include "broker/core/core.h"
 #include "broker/core/needs/offers.h"
+#include "tests/broker/core/core_model_sampler.h"
 
 enum {
     GROUPS_MAX = 400,
@@ -125,6 +126,8 @@ struct model {
     struct sim_worker workers[WORKERS_MAX];
     struct letter wire[WIRE_MAX];
     size_t wire_count;
+    struct row_sampler samplers[STREAMS];
+    uint64_t sampled, batches, replaced, closed; /* groups, told ones, rollouts, samplers */
     struct row_early_cancel early_cancels[EARLY_CANCELS];
     size_t early_cancel_count;
     int64_t bad_engine_ms[ENGINES], bad_image_ms[IMAGES]; /* until then they fail */
@@ -355,10 +358,18 @@ static inline void persist_run(struct model *model, const struct effect *effect)
 
 static inline void persist_again(struct model *model, const struct effect *effect)
 {
+    const bool is_sampled = model->samplers[stream_of(effect->group)].is_there;
+    if (!effect->rollout.len) { /* a sampler's group has its init again */
+        struct row_group *whole = find_group(model, effect->group);
+        assert_true(is_sampled && !whole->init_done);
+        whole->failures = (struct row_failures){0};
+        whole->lease = (struct row_lease){0};
+        return;
+    }
     struct row_rollout *rollout = find_rollout(model, effect->rollout);
-    assert_true(rollout->run_done && !rollout->ended);
+    assert_true((rollout->run_done || is_sampled) && !rollout->ended);
+    rollout->run_again |= rollout->run_done;
     rollout->run_done = false;
-    rollout->run_again = true;
     rollout->mark = 0;
     rollout->failures = (struct row_failures){0};
     rollout->lease = (struct row_lease){0};
@@ -436,6 +447,16 @@ static inline void persist(struct model *model, const struct effect *effect)
     case PERSIST_POLICY:
         model->policies[policy_number(effect->policy.name)] = effect->present ? serves_of(effect->policy.template) : 0;
         break;
+    case PERSIST_SAMPLER:
+    case PERSIST_SAMPLED:
+    case PERSIST_BATCH: {
+        struct row_sampler *sampler = &model->samplers[stream_number(effect->stream)];
+        model->closed += effect->kind == PERSIST_SAMPLER && !effect->present;
+        model->sampled += effect->kind == PERSIST_SAMPLED && effect->present && !sampler->groups[effect->seq].is_there;
+        model->replaced += effect->kind == PERSIST_SAMPLED && effect->present &&
+                           effect->sampled->replaced > sampler->groups[effect->seq].row.replaced;
+        persist_of_sampler(sampler, effect);
+    } break;
     case PERSIST_FAILURES: persist_failures(model, effect); break;
     case PERSIST_EARLY_CANCEL: persist_early_cancel(model, effect); break;
     default: break;
@@ -533,6 +554,8 @@ static inline void start_broker(struct model *model)
     }
     for (size_t i = 0; i < model->group_count; i++)
         restore_group(model, &model->groups[i]);
+    for (unsigned s = 0; s < STREAMS; s++)
+        restore_sampler(model->core, &model->samplers[s]);
     for (size_t i = 0; i < model->early_cancel_count; i++) {
         struct slice name = slice_from_str(model->early_cancels[i].name);
         assert_true(core_restore_early_cancel(model->core, name, slice_from_str(owner_of(name)),

@@ -33,6 +33,10 @@ struct seen {
     char version[32], calls[16], credentials[280]; /* PERSIST_ENGINE, lane.engine */
     uint64_t paused_until_ms;
     uint64_t lease_ms, accepted_ms;
+    char json[6144]; /* sampler.state, sampler.batch, PERSIST_BATCH */
+    uint64_t ready, live, held, submitted, batch;
+    struct core_sampler sampler; /* PERSIST_SAMPLER */
+    struct core_sampled sampled; /* PERSIST_SAMPLED */
     char end_detail[2048], end_engine[280], end_layer[96], end_rollout[160];
 };
 
@@ -55,6 +59,9 @@ static inline void world_read_client(struct seen *seen, struct slice bytes)
         struct msg_rollout_state state;
         struct msg_stream_head head;
         struct msg_status status;
+        struct msg_sampler_state sampler;
+        struct msg_sampler_batch batch;
+        struct msg_sampler_waits waits;
     } in;
     struct refusal no;
     assert_true(message_peek(bytes, &seen->message, &no));
@@ -94,6 +101,26 @@ static inline void world_read_client(struct seen *seen, struct slice bytes)
         seen->head = in.head.head;
         seen->pending = in.head.pending;
         COPY(stream, in.head.stream);
+        break;
+    case MSG_sampler_state:
+        seen->tag = in.sampler.tag;
+        seen->batch = in.sampler.batch;
+        seen->submitted = in.sampler.submitted;
+        COPY(json, in.sampler.json);
+        break;
+    case MSG_sampler_batch:
+        seen->tag = in.batch.tag;
+        seen->batch = in.batch.batch;
+        COPY(json, in.batch.json);
+        break;
+    case MSG_sampler_waits:
+        seen->tag = in.waits.tag;
+        seen->batch = in.waits.batch;
+        seen->ready = in.waits.ready;
+        seen->live = in.waits.live;
+        seen->held = in.waits.held;
+        seen->submitted = in.waits.submitted;
+        COPY(text, in.waits.why);
         break;
     default: assert_int_equal(seen->message, MSG_status);
     }
@@ -210,7 +237,8 @@ static inline void world_read_effect(struct seen *seen, const struct effect *eff
     COPY(rollout, effect->rollout);
     COPY(stream, effect->stream);
     COPY(engine, effect->engine);
-    COPY(detail, effect->detail);
+    if (effect->kind != PERSIST_BATCH)
+        COPY(detail, effect->detail);
     COPY(record, effect->record);
     switch (effect->kind) {
     case PERSIST_GROUP: world_read_group(seen, effect); break;
@@ -221,6 +249,15 @@ static inline void world_read_effect(struct seen *seen, const struct effect *eff
     case PERSIST_LEASE: world_read_lease(seen, effect); break;
     case PERSIST_ENGINE: world_read_row(seen, effect); break;
     case PERSIST_EARLY_CANCEL: world_read_early_cancel(seen, effect); break;
+    case PERSIST_BATCH: COPY(json, effect->detail); break;
+    case PERSIST_SAMPLER:
+        if (effect->present)
+            seen->sampler = *effect->sampler;
+        break;
+    case PERSIST_SAMPLED:
+        if (effect->present)
+            seen->sampled = *effect->sampled;
+        break;
     case HEALTH_CHANGED: COPY(state, slice_from_str(effect->health.news)); break;
     default:
         if (effect->kind > PERSIST_EPOCH)

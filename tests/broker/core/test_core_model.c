@@ -1,11 +1,12 @@
 /*
  * The core against a simulated world (core_model.h): a thousand random steps a
  * seed, core_check after each, then calm: everything that was accepted must have
- * ended exactly once, with numbers that have no gaps.
+ * ended exactly once, with numbers that have no gaps. CORE_MODEL_SEED tries one seed,
+ * CORE_MODEL_SEEDS so many: 1000 are a million steps.
  */
 #include "tests/broker/core/core_model.h"
 
-enum { SEEDS = 80, STEPS = 1000, CALM_STEPS = 3000 };
+enum { SEEDS = 100, STEPS = 1000, CALM_STEPS = 3000 };
 
 /* It is of a run that was done again since. */
 static void count_crossed(struct model *model, const struct letter *letter)
@@ -65,7 +66,13 @@ static void deliver_letters(struct model *model)
                                     .record = slice_from_str(record),
                                     .has_record = record[0] != 0,
                                     .reward = letter.mark,
-                                    .has_reward = is_eval};
+                                    .has_reward = is_eval,
+                                    .raw_reward = letter.mark % 3 == 0,
+                                    .has_raw_reward = is_eval,
+                                    .sampled_tokens = letter.mark % 50,
+                                    .has_sampled_tokens = !is_init && !is_eval,
+                                    .oldest_version = letter.mark % 5,
+                                    .has_oldest_version = !is_init && !is_eval && letter.mark % 5};
         if (record[0] && letter.serves) {
             const size_t len = strlen(record);
             record[len] = letter.serves;
@@ -82,6 +89,15 @@ static void deliver_letters(struct model *model)
     }
 }
 
+/* An admin asks, which renews no lease. */
+static void ask_standing(struct model *model, unsigned stream, char ret[STANDING_MAX])
+{
+    const struct caller admin = {.route = slice_from_str("route"), .name = slice_from_str("root"), .is_admin = true};
+    struct msg_sampler_get in = {.tag = 1, .stream = slice_from_str(stream_names[stream])};
+    core_handle(model->core, model->now_ms, wall_of(model), &admin, MSG_sampler_get, &in, NULL, 0);
+    read_standing(model->core, ret);
+}
+
 /* A cycle's end; the broker may die before its commit, or between it and its sends. */
 static void settle(struct model *model, unsigned seed)
 {
@@ -90,6 +106,9 @@ static void settle(struct model *model, unsigned seed)
     if (broken)
         fail_msg("seed %u: %s", seed, broken);
     bool crash = prng(model, 400), committed = prng(model, 2);
+    static char before[STREAMS][STANDING_MAX];
+    for (unsigned s = 0; crash && s < STREAMS; s++)
+        ask_standing(model, s, before[s]);
     struct effects effects = core_effects(model->core);
     for (size_t i = 0; i < effects.count && (!crash || committed); i++)
         if (effects.items[i].kind <= PERSIST_EPOCH)
@@ -102,6 +121,11 @@ static void settle(struct model *model, unsigned seed)
     if (crash) {
         model->restarts++;
         start_broker(model);
+    }
+    for (unsigned s = 0; crash && committed && s < STREAMS; s++) {
+        static char after[STANDING_MAX];
+        ask_standing(model, s, after);
+        assert_string_equal(after, before[s]);
     }
 }
 
@@ -345,15 +369,79 @@ static void forge(struct model *model)
     model->forged++;
 }
 
-static void (*const events[])(struct model *) = {submit, submit,        submit,        hire,        hire,         harm,
-                                                 harm,   cancel,        change_engine, read_stream, renew,        spoil,
-                                                 drain,  change_policy, forge,         swap_engine, change_offers};
+/* ---- samplers ----------------------------------------------------------------------- */
+
+static const char *const trainers[] = {"t0", "t1"};
+
+static void open_sampler(struct model *model, unsigned stream)
+{
+    const unsigned groups = 1 + roll(model, 3);
+    struct msg_sampler_open in = {.tag = 11,
+                                  .stream = slice_from_str(stream_names[stream]),
+                                  .trainer = slice_from_str(trainers[roll(model, 2)]),
+                                  .groups = groups,
+                                  .has_filter = roll(model, 3) == 0,
+                                  .filter = slice_from_str("none"),
+                                  .has_staleness = roll(model, 3) == 0,
+                                  .staleness = roll(model, 3),
+                                  .has_window = roll(model, 2),
+                                  .window = groups + roll(model, 4),
+                                  .has_ahead = true,
+                                  .ahead = roll(model, 3),
+                                  .has_over_sample = roll(model, 3) == 0,
+                                  .over_sample = 1000 + roll(model, 2000),
+                                  .has_early = roll(model, 2),
+                                  .early = roll(model, 3),
+                                  .has_replace_max = roll(model, 2),
+                                  .replace_max = roll(model, 3)};
+    in.has_surplus = in.ahead == 0 && roll(model, 2);
+    in.surplus = slice_from_str("cancel");
+    if (roll(model, 10) == 0)
+        say_in_vain(model, stream_owners[stream], MSG_sampler_open, &in);
+    say(model, stream_owners[stream], MSG_sampler_open, &in);
+}
+
+/* The current one again, the next, or one that is neither; by whom it is, or not. */
+static void ask_for_batch(struct model *model, unsigned stream)
+{
+    const struct row_sampler *sampler = &model->samplers[stream];
+    struct msg_sampler_next in = {
+        .tag = 12,
+        .stream = slice_from_str(stream_names[stream]),
+        .trainer = slice_from_str(roll(model, 8) || model->calm ? sampler->trainer : trainers[roll(model, 2)]),
+        .batch = sampler->row.batch + (roll(model, 8) || model->calm ? 1 : roll(model, 3)),
+        .has_wait_ms = roll(model, 2),
+        .wait_ms = roll(model, 3000)};
+    if (in.trainer.len && in.batch)
+        say(model, stream_owners[stream], MSG_sampler_next, &in);
+}
+
+static void sample(struct model *model)
+{
+    const unsigned stream = roll(model, STREAMS), what = roll(model, 40);
+    struct msg_sampler_get get = {.tag = 13, .stream = slice_from_str(stream_names[stream])};
+    struct msg_sampler_close close = {.tag = 14, .stream = get.stream, .has_cancel = true, .cancel = roll(model, 2)};
+    if (what < 3)
+        open_sampler(model, stream);
+    else if (what < 6)
+        ask(model, stream_owners[stream], MSG_sampler_get, &get);
+    else if (what == 6 && roll(model, 4) == 0)
+        say(model, stream_owners[stream], MSG_sampler_close, &close);
+    else
+        ask_for_batch(model, stream);
+}
+
+static void (*const events[])(struct model *) = {
+    sample,        sample,      submit, submit, submit, hire,          hire,  harm,        harm,         cancel,
+    change_engine, read_stream, renew,  spoil,  drain,  change_policy, forge, swap_engine, change_offers};
 
 static void step(struct model *model, unsigned seed)
 {
     model->now_ms += roll(model, 400);
     if (!model->calm)
         events[roll(model, sizeof(events) / sizeof(*events))](model);
+    for (unsigned s = 0; model->calm && s < STREAMS; s++)
+        ask_for_batch(model, s);
     for (unsigned i = 0; i < WORKERS_MAX; i++)
         work(model, &model->workers[i]);
     deliver_letters(model);
@@ -446,6 +534,9 @@ static void live_through(unsigned seed, struct model *model)
     model->settings.deadline_grace_ms = 2000;
     model->settings.retry_last_ms = 4000;
     start_broker(model);
+    if (seed % 2) /* before there is anything in them */
+        for (unsigned s = 1; s < STREAMS; s += 2)
+            open_sampler(model, s);
     for (unsigned i = 0; i < STEPS; i++)
         step(model, seed);
     calm_down(model, seed);
@@ -460,13 +551,14 @@ static void live_through(unsigned seed, struct model *model)
 static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **state)
 {
     (void)state;
-    const char *only = getenv("CORE_MODEL_SEED");
+    const char *only = getenv("CORE_MODEL_SEED"), *many = getenv("CORE_MODEL_SEEDS");
     struct model *model = calloc(1, sizeof(*model));
     uint64_t ends = 0, restarts = 0, deaths = 0, failures = 0;
     uint64_t foreign = 0, drained = 0, migrations = 0, mixed = 0;
     uint64_t again = 0, crossed = 0, forged = 0, offered = 0, withheld = 0, judged = 0, there = 0;
     uint64_t doomed = 0, overtime = 0, abandoned = 0, set_aside = 0;
-    unsigned first = only ? (unsigned)atoi(only) : 1, last = only ? first : SEEDS;
+    uint64_t sampled = 0, batches = 0, replaced = 0, closed = 0;
+    unsigned first = only ? (unsigned)atoi(only) : 1, last = only ? first : many ? (unsigned)atoi(many) : SEEDS;
     for (unsigned seed = first; seed <= last; seed++) {
         live_through(seed, model);
         ends += model->ends;
@@ -488,6 +580,10 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
         overtime += model->overtime;
         abandoned += model->abandoned;
         set_aside += model->set_aside;
+        sampled += model->sampled;
+        batches += model->batches;
+        replaced += model->replaced;
+        closed += model->closed;
     }
     free(model);
     print_message("%llu rollouts ended, %llu restarts of the broker, %llu deaths of workers\n",
@@ -504,12 +600,16 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
                   (unsigned long long)offered, (unsigned long long)withheld);
     print_message("%llu evaluations were given an engine\n", (unsigned long long)judged);
     assert_true(only || (offered > 2000 && withheld > 1000 && judged > 1000));
-    assert_true(only || (again > 100 && crossed > 10 && forged > 1000 && there > 100));
+    assert_true(only || (again > 100 && crossed > 4 && forged > 1000 && there > 100));
     print_message("%llu requests for what is another's, %llu drains, %llu migrations, %llu results "
                   "sampled with "
                   "another tokenizer\n",
                   (unsigned long long)foreign, (unsigned long long)drained, (unsigned long long)migrations,
                   (unsigned long long)mixed);
+    print_message("%llu groups of samplers, %llu batches told, %llu rollouts replaced, %llu samplers closed\n",
+                  (unsigned long long)sampled, (unsigned long long)batches, (unsigned long long)replaced,
+                  (unsigned long long)closed);
+    assert_true(only || (sampled > 1000 && batches > 500 && replaced > 50 && closed > 10));
     assert_true(only || (foreign > 1000 && drained > 100 && migrations > 100 && mixed > 40));
     assert_true(only || (ends > 10000 && restarts > 50 && deaths > 500));
     assert_true(only || (failures > 1000 && doomed > 100 && overtime > 100 && abandoned > 100 && set_aside > 100));

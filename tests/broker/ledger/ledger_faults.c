@@ -120,7 +120,13 @@ static int step_failures(struct scene *scene)
 
 static int step_end(struct scene *scene)
 {
-    return COMMIT(scene, end_of("train", 1, "a", "a/0"), end_of("train", 2, "a", "a/1"));
+    static const struct core_sampler sampler = {
+        .trainer = {(const uint8_t *)"t", 1}, .rule = {.groups = 8}, .batch = 2};
+    static const struct core_sampled sampled = {.group = {(const uint8_t *)"a", 1}, .number = 1, .ended = 2};
+    return COMMIT(scene, end_of("train", 1, "a", "a/0"), end_of("train", 2, "a", "a/1"),
+                  {.kind = PERSIST_SAMPLED, .present = true, .stream = S("train"), .seq = 1, .sampled = &sampled},
+                  {.kind = PERSIST_BATCH, .stream = S("train"), .detail = slice_of(large, sizeof(large) / 2)},
+                  {.kind = PERSIST_SAMPLER, .present = true, .stream = S("train"), .sampler = &sampler});
 }
 
 static int step_many(struct scene *scene)

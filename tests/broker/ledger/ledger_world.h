@@ -203,6 +203,20 @@ static inline bool tell_rollout(void *context, const struct core_rollout_row *ro
     return buffer_printf(context, " %.*s %s\n", SLICE_ARG(row->rollout), row->run_again ? "again" : "open");
 }
 
+static inline bool tell_sampler(void *context, const struct core_sampler *row, struct slice answer)
+{
+    return buffer_printf(context, "sampler %.*s by %.*s batch %llu of %llu '%.*s'\n", SLICE_ARG(row->stream),
+                         SLICE_ARG(row->trainer), (unsigned long long)row->batch, (unsigned long long)row->rule.groups,
+                         SLICE_ARG(answer));
+}
+
+static inline bool tell_sampled(void *context, const struct core_sampled *row)
+{
+    return buffer_printf(context, " %.*s %llu state=%llu ended=%llu\n", SLICE_ARG(row->group),
+                         (unsigned long long)row->number, (unsigned long long)row->state,
+                         (unsigned long long)row->ended);
+}
+
 static inline bool tell_failures(void *context, const struct core_failures *failures)
 {
     return buffer_printf(context,
@@ -229,8 +243,9 @@ static inline bool tell_early_cancel(void *context, struct slice name, struct sl
 
 static inline struct ledger_reader text_reader(struct buffer *told)
 {
-    return (struct ledger_reader){told,          0,          tell_stream,       tell_engine, tell_group, tell_rollout,
-                                  tell_failures, tell_lease, tell_early_cancel, tell_policy};
+    return (struct ledger_reader){
+        told,          0,          tell_stream,       tell_engine, tell_group,   tell_rollout,
+        tell_failures, tell_lease, tell_early_cancel, tell_policy, tell_sampler, tell_sampled};
 }
 
 static inline const char *restored(struct world *world)

@@ -119,7 +119,9 @@ static void version_1_gets_what_later_ones_know(void **state)
     assert_int_equal(groups, 5);
 }
 
+#define AS_VERSION_18 "DROP TABLE samplers; DROP TABLE sampled; PRAGMA user_version = 18;"
 #define AS_VERSION_17                                                                                                  \
+    AS_VERSION_18                                                                                                      \
     "ALTER TABLE groups ADD COLUMN metadata TEXT;"                                                                     \
     "UPDATE groups SET metadata = json_extract(task, '$.metadata') WHERE has_metadata AND json_valid(task);"           \
     "ALTER TABLE groups DROP COLUMN has_metadata; PRAGMA user_version = 17;"

@@ -40,6 +40,19 @@ static void what_counts_is_from_the_first_turn_to_the_one_that_begins(void **sta
     task_destroy(task);
 }
 
+static void the_oldest_version_is_that_of_any_turn(void **state)
+{
+    (void)state;
+    struct staleness age = {0};
+    staleness_take(&age, 0);
+    assert_int_equal(age.oldest, 0);
+    staleness_take(&age, 40);
+    staleness_take(&age, 7); /* of an engine that was set back */
+    staleness_take(&age, 42);
+    staleness_take(&age, 0);
+    assert_int_equal(age.oldest, 7);
+}
+
 static void no_limit_and_none_at_all(void **state)
 {
     (void)state;
@@ -86,6 +99,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_counts_is_from_the_first_turn_to_the_one_that_begins),
+        cmocka_unit_test(the_oldest_version_is_that_of_any_turn),
         cmocka_unit_test(no_limit_and_none_at_all),
         cmocka_unit_test(the_task_says_what_becomes_of_it),
     };

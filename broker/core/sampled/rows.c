@@ -1,0 +1,109 @@
+/* Samplers and their groups as the ledger has them: written whole whenever they change, and read back. */
+#include "broker/core/sampled/sampled.h"
+#include "broker/core/state/effects.h"
+#include "broker/core/state/state.h"
+
+void sampler_persist(struct core *core, const struct sampler *sampler)
+{
+    struct core_sampler row = {.stream = stream_name(sampler->stream),
+                               .trainer = effect_copy(core, slice_from_str(sampler->trainer)),
+                               .rule = sampler->rule,
+                               .submitted = sampler->submitted,
+                               .batch = sampler->batch,
+                               .batched = sampler->batched,
+                               .unlisted = sampler->unlisted,
+                               .close_count = sampler->close_count,
+                               .is_closing = sampler->is_closing,
+                               .cancels = sampler->cancels};
+    memcpy(row.since, sampler->since, sizeof(row.since));
+    memcpy(row.total, sampler->total, sizeof(row.total));
+    memcpy(row.recent, sampler->recent, sizeof(row.recent));
+    const struct core_sampler *lasting = effect_row(core, &row, sizeof(row));
+    if (!lasting)
+        return;
+    struct effect *effect = effect_push(core, PERSIST_SAMPLER);
+    effect->present = true;
+    effect->stream = row.stream;
+    effect->sampler = lasting;
+}
+
+void sampler_persist_removed(struct core *core, const struct sampler *sampler)
+{
+    effect_push(core, PERSIST_SAMPLER)->stream = stream_name(sampler->stream);
+}
+
+void sampler_persist_answer(struct core *core, const struct sampler *sampler)
+{
+    const struct slice answer = effect_copy(core, slice_from_str(sampler->answer));
+    struct effect *effect = effect_push(core, PERSIST_BATCH);
+    effect->stream = stream_name(sampler->stream);
+    effect->seq = sampler->batch;
+    effect->detail = answer;
+}
+
+void sampled_persist(struct core *core, const struct sampled *sampled, bool present)
+{
+    const struct core_sampled row = {.stream = stream_name(sampled->sampler->stream),
+                                     .group = effect_copy(core, sampled_id(sampled)),
+                                     .number = sampled->number,
+                                     .state = sampled->state,
+                                     .verdict = sampled->verdict,
+                                     .first_seq = sampled->first_seq,
+                                     .tokens = sampled->tokens,
+                                     .oldest_version = sampled->oldest_version,
+                                     .released_ms = sampled->released_ms,
+                                     .samples = sampled->samples,
+                                     .ended = sampled->ended,
+                                     .scored = sampled->scored,
+                                     .cancelled = sampled->cancelled,
+                                     .replaced = sampled->replaced,
+                                     .least = sampled->least,
+                                     .most = sampled->most,
+                                     .sum = sampled->sum,
+                                     .is_low = sampled->is_low,
+                                     .is_forgotten = sampled->is_forgotten};
+    const struct core_sampled *lasting = present ? effect_row(core, &row, sizeof(row)) : NULL;
+    if (present && !lasting)
+        return;
+    struct effect *effect = effect_push(core, PERSIST_SAMPLED);
+    effect->present = present;
+    effect->stream = row.stream;
+    effect->group = row.group;
+    effect->seq = row.number;
+    effect->sampled = lasting;
+}
+
+/* ---- back -------------------------------------------------------------------------------- */
+
+static bool rule_makes_sense(const struct sampler_rule *rule)
+{
+    return rule->groups >= 1 && rule->groups <= MESSAGE_MAX(sampler_open, groups) && rule->window >= rule->groups &&
+           rule->window <= MESSAGE_MAX(sampler_open, window) && rule->ahead <= MESSAGE_MAX(sampler_open, ahead);
+}
+
+bool sampler_restore(struct core *core, const struct core_sampler *row, struct slice answer)
+{
+    struct stream *stream = stream_find(core, row->stream);
+    if (!stream || stream->sampler || !rule_makes_sense(&row->rule) || row->trainer.len > SAMPLER_TRAINER_MAX ||
+        (row->batch > 0) != (answer.len > 0))
+        return false;
+    struct sampler *sampler = sampler_create(core, stream);
+    if (!sampler)
+        return false;
+    memcpy(sampler->trainer, row->trainer.data, row->trainer.len);
+    sampler->rule = row->rule;
+    sampler->submitted = row->submitted;
+    sampler->batch = row->batch;
+    sampler->batched = row->batched;
+    sampler->unlisted = row->unlisted;
+    sampler->close_count = row->close_count;
+    sampler->is_closing = row->is_closing;
+    sampler->cancels = row->cancels;
+    memcpy(sampler->since, row->since, sizeof(row->since));
+    memcpy(sampler->total, row->total, sizeof(row->total));
+    memcpy(sampler->recent, row->recent, sizeof(row->recent));
+    sampler->is_spoiled = true;
+    sampler->answer = core_strdup(core, answer);
+    sampler_note(core, sampler);
+    return !core->failed;
+}
