@@ -325,6 +325,37 @@ int sluice_policy_pause(struct sluice_client *client, const char *calls, const c
 /* *count, if wanted: engines that were paused; 0: none was, or its time was over. */
 int sluice_policy_resume(struct sluice_client *client, const char *engine, uint64_t *count);
 /*
+ * A sampler (docs/sampler.md): a rule attached to a stream, by which the broker makes batches of groups. Zeroes and
+ * NULL are the defaults; `stream`, `trainer` and `groups` must be said.
+ */
+struct sluice_sampler {
+    const char *stream, *trainer;
+    uint64_t groups;              /* of a batch */
+    const char *filter, *surplus; /* "mixed" or "none"; "carry" or "cancel" */
+    uint64_t window, over_sample; /* over_sample: in thousandths */
+    uint64_t early;
+    bool has_staleness, has_ahead, has_replace_max;
+    uint64_t staleness, ahead, replace_max; /* each if so */
+};
+struct sluice_sampler_state {
+    uint64_t batch;     /* the current one, 0 before the first */
+    uint64_t submitted; /* groups that were ever submitted to it */
+    const char *json;   /* all of it; good until the next call */
+};
+/* Attaches it, changes its rule, or takes it over from another trainer. */
+int sluice_sampler_open(struct sluice_client *client, const struct sluice_sampler *sampler,
+                        struct sluice_sampler_state *ret);
+int sluice_sampler_get(struct sluice_client *client, const char *stream, struct sluice_sampler_state *ret);
+/*
+ * The current batch again, or the next one, with which the current one is done. *json: the batch, as docs/sampler.md
+ * describes it; NULL: it is not full within wait_ms, or the pool of groups ran empty, and *why says why. It waits for
+ * at most half of the client's timeout: ask again. Both are good until the next call.
+ */
+int sluice_sampler_next(struct sluice_client *client, const char *stream, const char *trainer, uint64_t batch,
+                        uint64_t wait_ms, const char **json, const char **why);
+/* Groups that it holds are cancelled, with `cancel` those at work too. *count, if wanted: rollouts cancelled. */
+int sluice_sampler_close(struct sluice_client *client, const char *stream, bool cancel, uint64_t *count);
+/*
  * Exactly one of the two is not NULL: the worker, or every worker of the host, takes no new job,
  * finishes or gives back what it has, and ends. grace_s: jobs that run get so many seconds, then
  * they are given back; -1: the worker's own --grace. *count: workers told. -ENOENT no such one.

@@ -10,7 +10,8 @@
 static bool is_answer(enum message_id id)
 {
     return id == MSG_refused || id == MSG_done || id == MSG_group_accepted || id == MSG_stream_head ||
-           id == MSG_rollout_state || id == MSG_status || id == MSG_rollouts || id == MSG_trajectory;
+           id == MSG_rollout_state || id == MSG_status || id == MSG_rollouts || id == MSG_trajectory ||
+           id == MSG_sampler_state || id == MSG_sampler_batch || id == MSG_sampler_waits;
 }
 
 uint64_t answer_tag(const struct answer *answer)
@@ -23,6 +24,9 @@ uint64_t answer_tag(const struct answer *answer)
     case MSG_rollout_state: return answer->as.rollout_state.tag;
     case MSG_status: return answer->as.status.tag;
     case MSG_rollouts: return answer->as.rollouts.tag;
+    case MSG_sampler_state: return answer->as.sampler_state.tag;
+    case MSG_sampler_batch: return answer->as.sampler_batch.tag;
+    case MSG_sampler_waits: return answer->as.sampler_waits.tag;
     case MSG_trajectory: return answer->as.trajectory.has_tag ? answer->as.trajectory.tag : 0;
     default: return 0;
     }

@@ -24,6 +24,9 @@ struct answer {
         struct msg_rollout_state rollout_state;
         struct msg_status status;
         struct msg_rollouts rollouts;
+        struct msg_sampler_state sampler_state;
+        struct msg_sampler_batch sampler_batch;
+        struct msg_sampler_waits sampler_waits;
         struct msg_trajectory trajectory;
     } as;
 };

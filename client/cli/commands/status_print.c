@@ -177,6 +177,7 @@ static void print_tables(const json_t *status)
     static const char *const need_keys[] = {"stage", "groups", "waiting", "workers", "free", NULL};
     static const char *const image_keys[] = {"state", "faults", "waiting", "retry_in_ms", NULL};
     static const char *const stream_keys[] = {"owner", "first", "head", "pending", "kept_bytes", "expired", NULL};
+    static const char *const sampler_keys[] = {"batch", "submitted", "held", "live", "ready", "why", NULL};
     static const char *const limit_keys[] = {"used", "max", "percent", NULL};
     print_object(json_object_get(status, "stages"), &(struct sheet){"stage", stage_keys});
     print_array(json_object_get(status, "workers"), "worker", &(struct sheet){"worker", worker_keys});
@@ -188,6 +189,7 @@ static void print_tables(const json_t *status)
     print_array(json_object_get(status, "needs"), "needs", &(struct sheet){"what tasks need of handlers", need_keys});
     print_array(json_object_get(status, "images"), "image", &(struct sheet){"image set aside", image_keys});
     print_array(json_object_get(status, "streams"), "name", &(struct sheet){"stream", stream_keys});
+    print_array(json_object_get(status, "samplers"), "stream", &(struct sheet){"sampler", sampler_keys});
     print_clients(json_object_get(status, "clients"));
     if (json_object_size(json_object_get(status, "limits")))
         print_object(json_object_get(status, "limits"), &(struct sheet){"limit", limit_keys});

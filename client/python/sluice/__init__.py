@@ -16,13 +16,14 @@ from .errors import (AuthRefused, BadArgument, BadTask, BrokerSilent, Forgotten,
                      OtherTokens, Refused, ServiceError, SluiceError)
 from .groups import Group
 from .protocol.messages import MessageError
+from .sampling import Batch, SampledGroup
 from .service import local
 from .tokenizer import tokenizer_digest
 from .trajectory import (Column, Message, Sampling, Sandbox, Tamper, Test, Tests, Trace, Trajectory, Turn,
                          VersionSpan)
 
 __version__ = "0.1.0"
-__all__ = ["Client", "AsyncClient", "Trajectory", "Group", "Trace", "Turn", "Sampling", "VersionSpan", "Column",
+__all__ = ["Client", "AsyncClient", "Trajectory", "Group", "Batch", "SampledGroup", "Trace", "Turn", "Sampling", "VersionSpan", "Column",
            "Tests", "Test", "Message", "Sandbox", "Tamper", "SluiceError",
            "BadArgument", "Refused", "BadTask", "BrokerSilent", "AuthRefused", "NotAllowed", "Full", "Forgotten",
            "OtherLedger", "OtherTokens", "MessageError", "ServiceError", "local", "tokenizer_digest"]

@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from typing import Any, AsyncIterator, Callable, Dict, Generic, List, Optional, Set, TypeVar, Union
+from typing import (Any, AsyncIterator, Callable, Dict, Generic, Iterable, List, Mapping, Optional, Set, TypeVar,
+                    Union)
 
 import zmq
 
 from . import calls as _calls
+from . import sampling as _sampling
 from .arguments import Path
 from .client import Base
 from .errors import SluiceError
 from .groups import Group
 from .protocol.session import Pause, Steps
 from .reading import GroupReading, Readable, Reading
+from .sampling import Batch
 from .task.tasks import Tasks
 from .trajectory import Trajectory
 
@@ -118,6 +121,27 @@ class AsyncClient(Base):
         """As Client.groups()."""
         return AsyncIteration(self, GroupReading(self._session, stream, resume, timeout, until_idle, expect_template,
                                                  expect_tokenizer))
+
+    def sampler(self, stream: str, tasks: Iterable[Mapping[str, Any]], groups: int, samples: Optional[int] = None,
+                filter: str = "mixed", staleness: Optional[int] = None, window: Optional[int] = None,
+                ahead: Optional[int] = None, over_sample: Optional[float] = None, early: int = 0,
+                surplus: str = "carry", replace_max: Optional[int] = None, after: Optional[int] = None,
+                trainer: Optional[str] = None, prefix: Optional[str] = None, pool: Optional[int] = None,
+                priority: Optional[int] = None, lease: Optional[float] = None,
+                timeout: Optional[float] = None) -> AsyncIteration[Batch]:
+        """As Client.sampler()."""
+        fields = _sampling.open_fields(stream, trainer, groups, filter, staleness, window, ahead, over_sample, early,
+                                       surplus, replace_max)
+        return AsyncIteration(self, _sampling.Sampling(self._session, fields, tasks, samples, after, prefix, pool,
+                                                       priority, lease, timeout))
+
+    async def sampler_state(self, stream: str) -> Dict[str, Any]:
+        """As Client.sampler_state()."""
+        return await self._run(_sampling.state(self._session, stream))
+
+    async def sampler_close(self, stream: str, cancel: bool = False) -> int:
+        """As Client.sampler_close()."""
+        return await self._run(_sampling.close(self._session, stream, cancel))
 
     def save_cursor(self) -> None:
         """As Client.save_cursor()."""

@@ -7,17 +7,19 @@ import os
 import threading
 import time
 import weakref
-from typing import Any, Callable, Dict, Iterator, List, Optional, TypeVar, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, TypeVar, Union
 
 import zmq
 
 from . import calls as _calls
+from . import sampling as _sampling
 from .arguments import Path, flag, optional_seconds, path, seconds
 from .errors import SluiceError
 from .groups import Group
 from .protocol.session import Pause, Session, Steps
 from .protocol.sockets import Sockets
 from .reading import GroupReading, Readable, Reading
+from .sampling import Batch
 from .task.tasks import Tasks
 from .trajectory import Trajectory
 
@@ -174,6 +176,55 @@ class Client(Base):
         """
         return self._iterate(GroupReading(self._session, stream, resume, timeout, until_idle, expect_template,
                                           expect_tokenizer))
+
+    def sampler(self, stream: str, tasks: Iterable[Mapping[str, Any]], groups: int, samples: Optional[int] = None,
+                filter: str = "mixed", staleness: Optional[int] = None, window: Optional[int] = None,
+                ahead: Optional[int] = None, over_sample: Optional[float] = None, early: int = 0,
+                surplus: str = "carry", replace_max: Optional[int] = None, after: Optional[int] = None,
+                trainer: Optional[str] = None, prefix: Optional[str] = None, pool: Optional[int] = None,
+                priority: Optional[int] = None, lease: Optional[float] = None,
+                timeout: Optional[float] = None) -> Iterator[Batch]:
+        """Yields batches of `groups` groups that the broker made of these tasks' rollouts (docs/sampler.md).
+
+        tasks: an iterable of dicts, endless if you like; they are submitted ahead, in order, as the groups
+        `prefix`.1, `prefix`.2 and so on. A trainer that starts again gives the same ones from the beginning; those that
+        the broker has are skipped. samples: rollouts of each; None: each task's
+        own. groups: of a batch, exactly.
+
+        filter: "mixed" keeps a group only if the raw rewards of its rollouts are not all equal, "none" whatever has
+        rewards. staleness: versions that a group's oldest turn may be behind the newest; None: any. window: most
+        groups at work or ready; None: 8 times `groups`. ahead: batches made beyond the one asked for; None: 1, or 0
+        with surplus "cancel". over_sample: groups released for each missing one, 1.0 on; None: as the share that is
+        kept of late asks. early: when so many rollouts of a group have ended with one reward, the rest goes last until
+        they differ; 0: never. surplus: groups at work when a batch is full are for the next ("carry"), or are
+        cancelled ("cancel"). replace_max: rollouts of a group that are begun again instead of ending as infra;
+        None: as many as it has.
+
+        after: the number of the last batch that was learned from, of your checkpoint: exactly once. None: the current
+        batch comes again, as it was. A batch is done with once the one after it was yielded; then its
+        trajectories may go. trainer: who samples; who opens a sampler last takes it over. prefix: of the groups' names;
+        None: the stream's. pool: groups to keep submitted ahead; None: 4 batches. priority, lease: as in submit().
+        timeout: ends after that many seconds without a batch; it ends, too, when no more tasks come and what is left
+        makes no batch.
+
+        Raises Refused if the stream has rollouts of its own, if the rule makes no sense, or if another trainer has
+        taken the sampler over. warnings.warn says why there is no batch, once a minute.
+        """
+        fields = _sampling.open_fields(stream, trainer, groups, filter, staleness, window, ahead, over_sample, early,
+                                       surplus, replace_max)
+        return self._iterate(_sampling.Sampling(self._session, fields, tasks, samples, after, prefix, pool, priority,
+                                                lease, timeout))
+
+    def sampler_state(self, stream: str) -> Dict[str, Any]:
+        """Where a stream's sampler stands: its rule, what it holds, its counts, and why there is no batch."""
+        return self._run(_sampling.state(self._session, stream))
+
+    def sampler_close(self, stream: str, cancel: bool = False) -> int:
+        """Ends a sampler: what it holds is cancelled, with `cancel` what is at work too. Returns how many rollouts were.
+
+        The stream is an ordinary one again, with the trajectories that are still kept.
+        """
+        return self._run(_sampling.close(self._session, stream, cancel))
 
     def save_cursor(self) -> None:
         """Moves the cursor of the stream being read past the last trajectory that was yielded."""

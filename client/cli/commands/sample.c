@@ -1,0 +1,212 @@
+/* sample.c - `sluice sample`: samplers of streams (docs/sampler.md). */
+#include <jansson.h>
+#include <string.h>
+
+#include "client/cli/command.h"
+#include "client/cli/connect.h"
+
+struct sample_options {
+    const char *trainer;
+    uint64_t groups, filter, staleness, window, ahead, over_sample, early, surplus, replace_max;
+    uint64_t batch, wait_ms;
+    bool cancel, json;
+};
+
+/* 0 where it was not said, of those of which that is the default. */
+static uint64_t or_zero(uint64_t said) { return said == OPTION_NOT_GIVEN ? 0 : said; }
+
+/* ---- what they answer -------------------------------------------------------------------- */
+
+static void print_counts(const json_t *account)
+{
+    const char *name, *glue = "  ";
+    json_t *count;
+    json_object_foreach((json_t *)account, name, count)
+    {
+        if (!json_integer_value(count))
+            continue;
+        printf("%s%s %lld", glue, name, (long long)json_integer_value(count));
+        glue = ", ";
+    }
+    printf("%s\n", *glue == ',' ? "" : "  nothing");
+}
+
+static long long number_of(const json_t *object, const char *name)
+{
+    return (long long)json_integer_value(json_object_get(object, name));
+}
+
+static int print_state(const struct sample_options *options, const struct sluice_sampler_state *state)
+{
+    if (options->json) {
+        printf("%s\n", state->json);
+        return EXITS_OK;
+    }
+    json_t *all = json_loads(state->json, 0, NULL);
+    printf("batch %llu; submitted %llu: %lld held, %lld at work, %lld ready; %.1f %% are kept; trainer %s\n",
+           (unsigned long long)state->batch, (unsigned long long)state->submitted, number_of(all, "held"),
+           number_of(all, "live"), number_of(all, "ready"), 100 * json_number_value(json_object_get(all, "acceptance")),
+           json_string_value(json_object_get(all, "trainer")));
+    printf("since the last batch:");
+    print_counts(json_object_get(all, "account"));
+    printf("ever:");
+    print_counts(json_object_get(all, "total"));
+    printf("%s\n", json_string_value(json_object_get(all, "why")));
+    json_decref(all);
+    return EXITS_OK;
+}
+
+static int print_batch(const struct sample_options *options, const char *json)
+{
+    if (options->json) {
+        printf("%s\n", json);
+        return EXITS_OK;
+    }
+    json_t *all = json_loads(json, 0, NULL), *group;
+    size_t i;
+    printf("batch %lld of %s:\n", number_of(all, "batch"), json_string_value(json_object_get(all, "stream")));
+    json_array_foreach(json_object_get(all, "groups"), i, group)
+        printf("  %s: mean %g of %lld of %lld rollouts, %lld tokens\n",
+               json_string_value(json_object_get(group, "group")), json_number_value(json_object_get(group, "mean")),
+               number_of(group, "scored"), number_of(group, "samples"), number_of(group, "tokens"));
+    printf("since the batch before:");
+    print_counts(json_object_get(all, "account"));
+    json_decref(all);
+    return EXITS_OK;
+}
+
+/* ---- the verbs ------------------------------------------------------------------------------ */
+
+static int open_sampler(struct sluice_client *client, const struct sample_options *options, const char *stream)
+{
+    static const char *const filters[] = {"mixed", "none"}, *const surpluses[] = {"carry", "cancel"};
+    struct sluice_sampler_state state;
+    const struct sluice_sampler sampler = {.stream = stream,
+                                           .trainer = options->trainer,
+                                           .groups = options->groups,
+                                           .filter = filters[options->filter],
+                                           .surplus = surpluses[options->surplus],
+                                           .window = or_zero(options->window),
+                                           .over_sample = or_zero(options->over_sample),
+                                           .early = options->early,
+                                           .has_staleness = options->staleness != OPTION_NOT_GIVEN,
+                                           .staleness = options->staleness,
+                                           .has_ahead = options->ahead != OPTION_NOT_GIVEN,
+                                           .ahead = options->ahead,
+                                           .has_replace_max = options->replace_max != OPTION_NOT_GIVEN,
+                                           .replace_max = options->replace_max};
+    int failed = sluice_sampler_open(client, &sampler, &state);
+    return failed ? cli_failed(client, failed) : print_state(options, &state);
+}
+
+static int show_state(struct sluice_client *client, const struct sample_options *options, const char *stream)
+{
+    struct sluice_sampler_state state;
+    int failed = sluice_sampler_get(client, stream, &state);
+    return failed ? cli_failed(client, failed) : print_state(options, &state);
+}
+
+/* Without --batch, the one after the current. */
+static int next_batch(struct sluice_client *client, const struct sample_options *options, const char *stream)
+{
+    const char *json, *why;
+    const bool is_said = options->batch != OPTION_NOT_GIVEN;
+    struct sluice_sampler_state state = {.batch = is_said ? options->batch - 1 : 0};
+    int failed = is_said ? 0 : sluice_sampler_get(client, stream, &state);
+    if (!failed)
+        failed = sluice_sampler_next(client, stream, options->trainer, state.batch + 1, options->wait_ms, &json, &why);
+    if (failed)
+        return cli_failed(client, failed);
+    if (json)
+        return print_batch(options, json);
+    cli_say("batch %llu is not full: %s", (unsigned long long)state.batch + 1, why);
+    return EXITS_FAILED;
+}
+
+static int close_sampler(struct sluice_client *client, const struct sample_options *options, const char *stream)
+{
+    uint64_t count = 0;
+    int failed = sluice_sampler_close(client, stream, options->cancel, &count);
+    if (failed)
+        return cli_failed(client, failed);
+    printf(options->json ? "{\"cancelled\": %llu}\n" : "closed; rollouts cancelled: %llu\n", (unsigned long long)count);
+    return EXITS_OK;
+}
+
+static const struct {
+    const char *name;
+    int (*run)(struct sluice_client *client, const struct sample_options *options, const char *stream);
+} verbs[] = {{"open", open_sampler}, {"next", next_batch}, {"state", show_state}, {"close", close_sampler}};
+
+static int run_sample(const struct invocation *in)
+{
+    const struct sample_options *options = in->options;
+    for (size_t i = 0; i < ROWS(verbs); i++) {
+        if (strcmp(verbs[i].name, in->arguments[0]) != 0)
+            continue;
+        if (!cli_is_name(in->command, "STREAM", in->arguments[1]))
+            return EXITS_USAGE;
+        if (verbs[i].run == open_sampler && options->groups == OPTION_NOT_GIVEN)
+            return cli_usage(in->command, "sample open wants --groups N, how many groups a batch has");
+        AUTO_CLIENT *client = cli_connect(in);
+        return client ? verbs[i].run(client, options, in->arguments[1]) : EXITS_FAILED;
+    }
+    return cli_usage(in->command, "'%s' is not one of open, next, state, close", in->arguments[0]);
+}
+
+#define PLACE(field) offsetof(struct sample_options, field)
+
+static const struct option options[] = {
+    {"groups", OPTION_NUMBER, PLACE(groups), "N", "Groups of a batch.", .preset = OPTION_NOT_GIVEN, .min = 1,
+     .max = 4096, .standard = "it must be said", .of = "open"},
+    {"trainer", OPTION_TEXT, PLACE(trainer), "NAME", "Who samples: one at a time, the one who opened it last.",
+     .text = "cli", .of = "open next"},
+    {"filter", OPTION_WORD, PLACE(filter), "mixed|none",
+     "mixed keeps a group only if its rollouts' raw rewards are not all equal; none keeps whatever has rewards.",
+     .of = "open"},
+    {"staleness", OPTION_NUMBER, PLACE(staleness), "N",
+     "Versions that the oldest turn of a group may be behind the newest.", .preset = OPTION_NOT_GIVEN, .max = 1000000,
+     .standard = "any", .of = "open"},
+    {"window", OPTION_NUMBER, PLACE(window), "N", "Most groups at work or ready.", .preset = OPTION_NOT_GIVEN, .min = 1,
+     .max = 65536, .standard = "8 times --groups", .of = "open"},
+    {"ahead", OPTION_NUMBER, PLACE(ahead), "N", "Batches made beyond the one asked for.", .preset = OPTION_NOT_GIVEN,
+     .max = 16, .standard = "1; 0 with --surplus cancel", .of = "open"},
+    {"over-sample", OPTION_NUMBER, PLACE(over_sample), "N", "Groups released for each missing one, in thousandths.",
+     .preset = OPTION_NOT_GIVEN, .min = 1000, .max = 100000, .standard = "by the share that is kept of late",
+     .of = "open"},
+    {"early", OPTION_NUMBER, PLACE(early), "N",
+     "When so many rollouts of a group have one reward, the rest goes last until they differ; 0: never.", .max = 1023,
+     .of = "open"},
+    {"surplus", OPTION_WORD, PLACE(surplus), "carry|cancel",
+     "Groups still at work when a batch is full count for the next, or are cancelled.", .of = "open"},
+    {"replace-max", OPTION_NUMBER, PLACE(replace_max), "N",
+     "Rollouts of a group that are begun again instead of ending infra.", .preset = OPTION_NOT_GIVEN, .max = 1024,
+     .standard = "as many as the group has", .of = "open"},
+    {"batch", OPTION_NUMBER, PLACE(batch), "K", "The current batch again, or the one after it.",
+     .preset = OPTION_NOT_GIVEN, .min = 1, .max = UINT32_MAX, .standard = "the one after the current one",
+     .of = "next"},
+    {"wait", OPTION_DURATION, PLACE(wait_ms), "TIME", "How long to wait for it to be full.", .preset = 5000,
+     .max = 5000, .of = "next"},
+    {"cancel", OPTION_FLAG, PLACE(cancel), NULL, "Groups at work are cancelled, too.", .of = "close"},
+    {"json", OPTION_FLAG, PLACE(json), NULL, "Print the broker's JSON object instead of text (docs/sampler.md)."},
+};
+
+const struct command command_sample = {
+    COMMAND_LINE("sample"),
+    .line.arguments = "open STREAM | next STREAM | state STREAM | close STREAM",
+    .line.brief = "Has the broker make batches of a stream's groups, such as DAPO's dynamic sampling",
+    .line.doc =
+        "`open` attaches a rule to a stream: groups submitted to it are held, released as the rule has it, kept\n"
+        "or dropped by their rewards, and told in batches. `next` tells the next batch, or exits with 1 and says\n"
+        "why it is not full; the batch before is done with then. `close` cancels what is held.\n",
+    .line.example = "sluice sample open train --groups 64 --staleness 1\n"
+                    "sluice submit tasks.jsonl --stream train --samples 8\n"
+                    "sluice sample next train\n"
+                    "sluice sample state train\n"
+                    "sluice sample close train\n",
+    .line.tables[0] = {.rows = options, .count = ROWS(options)},
+    .options_size = sizeof(struct sample_options),
+    .line.arguments_min = 2,
+    .line.arguments_max = 2,
+    .run = run_sample,
+};
