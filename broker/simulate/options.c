@@ -1,5 +1,10 @@
 /* options.def as a command line. */
 #include "broker/simulate/program.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker/core/state/sampler.h"
 #include "common/cmdline/cmdline.h"
 
 static const struct {
@@ -43,7 +48,8 @@ static const struct cmdline line = {
                "sluice simulate --engines 64 --nodes 1000 --slots 100 --queued 1000000 --samples 1\n"
                "sluice simulate --tasks "
                "turns=8..30,prompt=2000,sampled=150..600,tool=0.2..5s,init=3s,eval=10s\n"
-               "sluice simulate --tasks trajectories.jsonl --engines 2 --per-hour 500\n",
+               "sluice simulate --tasks trajectories.jsonl --engines 2 --per-hour 500\n"
+               "sluice simulate --tasks math --batch 64 --solved 10..90 --train 2m\n",
     .tables = {{.rows = rows, .count = ROWS(rows)}},
     .statuses = statuses,
     .status_count = ROWS(statuses),
@@ -66,6 +72,24 @@ static void print_tasks(FILE *out)
                  "drawn from those trajectories.\n");
 }
 
+bool simulate_sampling(const struct simulate_options *options, struct sampling *ret)
+{
+    int end = 0;
+    *ret = (struct sampling){.groups = options->batch,
+                             .ahead = options->ahead,
+                             .window = options->window,
+                             .over_sample = options->over_sample,
+                             .early = options->early,
+                             .train_s = (double)options->train_ms / 1000};
+    unsigned hardest, easiest;
+    if (sscanf(options->solved, "%u..%u%n", &hardest, &easiest, &end) != 2 || options->solved[end] ||
+        hardest > easiest || easiest > 100)
+        return false;
+    ret->hardest = hardest / 100.0;
+    ret->easiest = easiest / 100.0;
+    return true;
+}
+
 /* What follows from others, and what must fit them. */
 static int complete(struct simulate_options *ret)
 {
@@ -76,8 +100,22 @@ static int complete(struct simulate_options *ret)
     ret->eval_nodes = ret->eval_nodes ? ret->eval_nodes : ret->nodes;
     if (ret->nodes * ret->slots + ret->init_nodes * ret->init_slots + ret->eval_nodes * ret->eval_slots > 4000000)
         return cmdline_wrong(&line, "--slots: with these nodes all stages' are more than 4000000 together");
+    struct sampling sampling;
+    if (!simulate_sampling(ret, &sampling))
+        return cmdline_wrong(&line, "--solved wants two whole numbers of per cent, such as 20..80, not '%s'",
+                             ret->solved);
+    if (ret->batch && (sampling.window ? sampling.window : ret->batch) < ret->batch)
+        return cmdline_wrong(&line, "--window: %llu groups have no room for a batch of %llu",
+                             (unsigned long long)ret->window, (unsigned long long)ret->batch);
+    if (ret->over_sample && ret->over_sample < 1000)
+        return cmdline_wrong(&line, "--over-sample wants a number from 1000 on: thousandths");
     if (!ret->queued)
-        ret->queued = simulate_enough(ret->nodes * ret->slots);
+        ret->queued = simulate_enough(ret->nodes * ret->slots, ret->samples, &sampling);
+    if (ret->batch && ret->queued / ret->samples > SAMPLER_POOL_MAX)
+        return cmdline_wrong(&line,
+                             "--queued: %llu rollouts are more groups than the %d that a sampler holds; say less, or "
+                             "a smaller --batch",
+                             (unsigned long long)ret->queued, SAMPLER_POOL_MAX);
     return -1;
 }
 

@@ -58,11 +58,12 @@ static struct fleet fleet_of(const struct simulate_options *options)
 static int simulate_it(const struct simulate_options *options, const struct shape *shape)
 {
     const struct fleet fleet = fleet_of(options);
-    const struct load load = {.shape = shape,
-                              .samples = options->samples,
-                              .seed = options->seed,
-                              .groups = (options->queued + options->samples - 1) / options->samples,
-                              .per_hour = (double)options->per_hour};
+    struct load load = {.shape = shape,
+                        .samples = options->samples,
+                        .seed = options->seed,
+                        .groups = (options->queued + options->samples - 1) / options->samples,
+                        .per_hour = (double)options->per_hour};
+    simulate_sampling(options, &load.sampling);
     struct figures figures;
     struct fail fail = {0};
     struct progress progress = {clock_ms(), clock_ms()};

@@ -15,6 +15,8 @@ struct simulate_options {
 
 /* -1 to go on, else the exit status to end with, after what was to be said. What follows from others is filled in. */
 int simulate_options_begin(int argc, char **argv, struct simulate_options *ret);
+/* What it says of a sampler; false: --solved is no two numbers. */
+bool simulate_sampling(const struct simulate_options *options, struct sampling *ret);
 /* The whole program; its exit status. */
 int simulate_main(int argc, char **argv);
 

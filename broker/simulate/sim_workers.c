@@ -11,7 +11,7 @@ static const int64_t never_ms = (int64_t)1 << 50;
 
 static int64_t ms_of(const struct world *world) { return 1 + (int64_t)(world->now_s * 1000); }
 
-static void say(struct world *world, const char *route, enum message_id id, const void *in)
+void world_say(struct world *world, const char *route, enum message_id id, const void *in)
 {
     struct caller caller = {slice_from_str(route), {NULL, 0}, true};
     core_handle(world->core, ms_of(world), ms_of(world), &caller, id, in, id == MSG_group_submit ? &world->task : NULL,
@@ -30,7 +30,7 @@ static void hire(struct world *world, enum stage stage, uint64_t number)
                                  .lane = slice_from_str("tcp://h:1"),
                                  .host = slice_from_str("h"),
                                  .progress = 1};
-    say(world, "", MSG_worker_beat, &in);
+    world_say(world, "", MSG_worker_beat, &in);
 }
 
 /* One beat is enough for ever, and nothing is taken away: no time-out can be reached. */
@@ -68,7 +68,7 @@ static void open_server(struct world *world, uint64_t number)
     server->next_s = INFINITY;
     prefix_cache_init(&server->cache, world->fleet->speed.cache_tokens);
     snprintf(url, sizeof(url), "http://e%llu", (unsigned long long)number);
-    say(world, "admin", MSG_engine_add, &(struct msg_engine_add){.url = slice_from_str(url)});
+    world_say(world, "admin", MSG_engine_add, &(struct msg_engine_add){.url = slice_from_str(url)});
 }
 
 bool world_open(struct world *world, const struct fleet *fleet, const struct load *load)
@@ -119,7 +119,7 @@ void world_submit(struct world *world)
                                   .stream = slice_from_str("s"),
                                   .samples = world->load->samples,
                                   .task = slice_from_str("{}")};
-    say(world, "trainer", MSG_group_submit, &in);
+    world_say(world, "trainer", MSG_group_submit, &in);
 }
 
 static uint32_t take_job(struct world *world)
@@ -149,14 +149,14 @@ void world_end_job(struct world *world, uint32_t index)
                                 .token = job->token,
                                 .outcome = slice_from_str("ok"),
                                 .ms = 1,
-                                .reward = 1,
+                                .reward = job->stage == STAGE_EVAL ? batches_reward(world, job) : 0,
                                 .has_reward = job->stage == STAGE_EVAL};
     if (job->stage == STAGE_INIT)
         world->groups[job->group].ready_s = world->now_s;
     level_add(&world->held[job->stage], -1, world->now_s);
     job->next = world->free_job;
     world->free_job = index;
-    say(world, "", MSG_job_result, &in);
+    world_say(world, "", MSG_job_result, &in);
     world_settle(world);
 }
 
@@ -234,6 +234,7 @@ void world_settle(struct world *world)
         const struct effect *effect = &effects.items[i];
         if (effect->kind == LANE_JOB)
             begin_job(world, effect);
+        batches_see(world, effect);
         if (effect->kind != PERSIST_END)
             continue;
         world->ended++;
@@ -260,7 +261,7 @@ static void tell_load(struct world *world, uint64_t number)
                                  .runs = server->runs,
                                  .tokens = server->tokens,
                                  .calls = server->calls};
-    say(world, "", MSG_engine_load, &in);
+    world_say(world, "", MSG_engine_load, &in);
 }
 
 void world_second(struct world *world)
@@ -268,9 +269,9 @@ void world_second(struct world *world)
     const uint64_t engines = world->fleet->engines;
     for (uint64_t n = 0; n < engines && n < LOAD_REPORTS_A_SECOND; n++)
         tell_load(world, world->next_load++ % engines);
-    if (world->seq > world->acked) {
+    if (world->seq > world->acked && !world->load->sampling.groups) {
         struct msg_stream_ack in = {.stream = slice_from_str("s"), .seq = world->seq};
-        say(world, "trainer", MSG_stream_ack, &in);
+        world_say(world, "trainer", MSG_stream_ack, &in);
         world->acked = world->seq;
     }
     core_tick(world->core, ms_of(world), ms_of(world));

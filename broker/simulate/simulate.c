@@ -39,6 +39,7 @@ static void do_event(struct world *world, const struct due *due, uint64_t *prng)
         if (world->submitted < world->load->groups)
             plan_arrival(world, prng);
         break;
+    case EVENT_ASK: trainer_ask(world); break;
     case EVENT_SECOND:
         world_second(world);
         world_event(world, world->now_s + 1, EVENT_SECOND, 0);
@@ -57,6 +58,10 @@ static struct mark take_mark(struct world *world)
         mark.held_s[stage] = level_sum(&world->held[stage], world->now_s);
     mark.sampling_s = level_sum(&world->sampling, world->now_s);
     mark.sampled = world->sampled;
+    mark.batches = world->trainer.batches;
+    mark.kept = world->trainer.kept;
+    mark.dropped = world->trainer.dropped;
+    mark.learning_s = level_sum(&world->trainer.learning, world->now_s);
     mark.prompted = world->prompted;
     mark.read = world->read;
     return mark;
@@ -129,6 +134,9 @@ static void take_figures(const struct world *world, const struct mark *from, con
     figures->calls = sampling_s / seconds;
     figures->call_tokens_per_s = sampling_s > 0 ? sampled / sampling_s : 0;
     note_capacities(world, figures);
+    figures->batches = to->batches - from->batches;
+    figures->learning = (to->learning_s - from->learning_s) / seconds;
+    figures->kept = mean((double)(to->kept - from->kept), to->kept - from->kept + to->dropped - from->dropped);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------------ */
@@ -140,18 +148,27 @@ struct span {
 
 static uint64_t at_least(uint64_t n, uint64_t least) { return n > least ? n : least; }
 
-uint64_t simulate_enough(uint64_t run_slots)
+/* With a sampler it is to be of some batches, of which the first are made of what was released at the start. */
+static struct span steady(uint64_t run_slots, uint64_t samples, const struct sampling *sampling)
 {
-    return 2 * at_least(run_slots, WARM_LEAST) + at_least(run_slots / 2, MEASURED_LEAST);
+    enum { BATCHES_WARM = 4, BATCHES = 16 };
+    const uint64_t batch = sampling->groups * samples;
+    const uint64_t warm = at_least(at_least(run_slots, WARM_LEAST), BATCHES_WARM * batch);
+    return (struct span){warm, warm + at_least(at_least(run_slots / 2, MEASURED_LEAST), BATCHES * batch)};
+}
+
+uint64_t simulate_enough(uint64_t run_slots, uint64_t samples, const struct sampling *sampling)
+{
+    const struct span span = steady(run_slots, samples, sampling);
+    return span.to + span.from;
 }
 
 static struct span span_of(const struct fleet *fleet, const struct load *load, bool *ret_whole)
 {
     uint64_t all = load->groups * load->samples;
     uint64_t slots = fleet->slots[STAGE_RUN] * fleet->workers[STAGE_RUN];
-    uint64_t warm = at_least(slots, WARM_LEAST);
-    *ret_whole = all < simulate_enough(slots);
-    return *ret_whole ? (struct span){0, all} : (struct span){warm, warm + at_least(slots / 2, MEASURED_LEAST)};
+    *ret_whole = all < simulate_enough(slots, load->samples, &load->sampling);
+    return *ret_whole ? (struct span){0, all} : steady(slots, load->samples, &load->sampling);
 }
 
 /* Until so many have ended, and everything that happens in the same moment has happened. */
@@ -181,6 +198,7 @@ int simulate(const struct fleet *fleet, const struct load *load, simulate_progre
     if (opened) {
         world_event(&world, 1, EVENT_SECOND, 0);
         world.measures = ret->is_whole;
+        trainer_begin(&world);
         struct mark from = take_mark(&world);
         if (load->per_hour > 0)
             plan_arrival(&world, &prng);

@@ -7,6 +7,9 @@
  * read first, after those before it, as far as the prefix cache does not have it. Then it samples:
  * the engine's tokens_per_s are shared equally by the calls that sample, at most call_tokens_per_s for each.
  *
+ * With a sampler (docs/sampler.md) there is a trainer, too: it asks for a batch, learns from it for train_s, and asks
+ * for the next. What a rollout is rewarded is 1 with its group's chance, which is uniform between two bounds, and else 0.
+ *
  * It is measured from when as many rollouts have ended as there are run slots (at least 200) until half as
  * many again have (at least 600). Where less is queued than keeps the slots full until then it is all, start and end
  * included.
@@ -28,8 +31,15 @@ struct fleet {
     struct speed speed;
 };
 
+struct sampling {
+    uint64_t groups;                            /* of a batch; 0: there is no sampler */
+    uint64_t ahead, window, over_sample, early; /* as in sampler.open; 0: its preset, but of ahead */
+    double train_s, hardest, easiest;           /* the chances' bounds */
+};
+
 struct load {
     const struct shape *shape;
+    struct sampling sampling;
     uint64_t samples, groups, seed; /* groups: submitted in all */
     double per_hour;                /* rollouts submitted, at random times; 0: all at the start */
 };
@@ -66,13 +76,16 @@ struct figures {
     double cached;                   /* of all prompt tokens */
     double run_s;                    /* a rollout in the run stage, mean */
     uint64_t events;
+    uint64_t batches; /* told while it was measured */
+    double kept;      /* of the groups that got a verdict then */
+    double learning;  /* of that time the trainer had a batch */
 };
 
 /* Now and then: how much of it is done, 0 to 1. */
 typedef void (*simulate_progress)(void *arg, double done);
 
 /* How many rollouts must be queued so that so many run slots are measured in a steady state. */
-uint64_t simulate_enough(uint64_t run_slots);
+uint64_t simulate_enough(uint64_t run_slots, uint64_t samples, const struct sampling *sampling);
 
 /* 0, or -ENOMEM. */
 int simulate(const struct fleet *fleet, const struct load *load, simulate_progress progress, void *arg,

@@ -9,7 +9,7 @@
 
 #define NOBODY UINT32_MAX /* of indices */
 
-enum event { EVENT_JOB_ENDS, EVENT_CALL, EVENT_PROMPT_READ, EVENT_SERVER, EVENT_ARRIVAL, EVENT_SECOND };
+enum event { EVENT_JOB_ENDS, EVENT_CALL, EVENT_PROMPT_READ, EVENT_SERVER, EVENT_ARRIVAL, EVENT_SECOND, EVENT_ASK };
 
 /* A job that a worker has. Its index is what events name. */
 struct job {
@@ -65,7 +65,14 @@ struct sums {
 /* At an end of the measured time. */
 struct mark {
     double at_s, held_s[STAGE_COUNT], sampling_s, sampled, prompted, read;
-    uint64_t ended;
+    uint64_t ended, batches, kept, dropped;
+    double learning_s;
+};
+
+/* The trainer of a sampler. */
+struct trainer {
+    uint64_t batches, kept, dropped; /* kept, dropped: groups */
+    struct level learning;
 };
 
 struct world {
@@ -87,6 +94,7 @@ struct world {
     double sampled;                           /* tokens, by all servers */
     double prompted, read;
     struct spread waits[STAGE_COUNT], first_token;
+    struct trainer trainer;
     struct sums sums;
     struct runs runs, measured_runs; /* all; those that ended while it was measured */
 };
@@ -95,8 +103,24 @@ void world_event(struct world *world, double at_s, enum event event, uint32_t wh
 /* The group's prompt goes from all caches. */
 void prompt_forget(struct world *world, struct group *group);
 
+/* ---- the trainer (trainer.c); nothing where there is no sampler ------------------------------------ */
+
+/* Before the first submit. */
+void trainer_begin(struct world *world);
+/* It has learned, or waited in vain: asks for the next batch. */
+void trainer_ask(struct world *world);
+
+/* ---- what it is told (batches.c) -------------------------------------------------------------------- */
+
+/* What the core says of samplers, and to the trainer. */
+void batches_see(struct world *world, const struct effect *effect);
+/* 1 or 0. */
+double batches_reward(const struct world *world, const struct job *job);
+
 /* ---- the core's side (sim_workers.c) ------------------------------------------------------------ */
 
+/* To the core, from a client's route, or "" for a worker. */
+void world_say(struct world *world, const char *route, enum message_id id, const void *in);
 bool world_open(struct world *world, const struct fleet *fleet, const struct load *load);
 void world_close(struct world *world);
 void world_submit(struct world *world);

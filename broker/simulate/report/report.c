@@ -51,6 +51,22 @@ static void print_part(const struct part_figures *part, enum part which, FILE *o
     fprintf(out, "%-24s %10s %6.0f %% %14s %10s %10s\n", part_words(which), has, 100 * part->busy, can, p50, p99);
 }
 
+/* Of a sampler: how often a batch is there, how much of what was done is in none, and who waits. */
+static void print_batches(const struct report *report, FILE *out)
+{
+    const struct figures *figures = report->figures;
+    const double hours = (figures->to_s - figures->from_s) / 3600;
+    char rate[32];
+    if (!report->load->sampling.groups)
+        return;
+    print_count((double)figures->batches / hours, rate);
+    fprintf(
+        out,
+        "\nbatches        %s an hour, of %llu groups; %.0f %% of the groups are kept; the trainer learns %.0f %% of "
+        "the time\n",
+        rate, (unsigned long long)report->load->sampling.groups, 100 * figures->kept, 100 * figures->learning);
+}
+
 void report_print(const struct report *report, FILE *out)
 {
     const struct figures *figures = report->figures;
@@ -68,6 +84,7 @@ void report_print(const struct report *report, FILE *out)
             "\na run takes %s; %s calls sample at a time, %s tokens/s each of at most %s; %.0f %% of "
             "prompt tokens were cached\n",
             run, calls, pace, most, 100 * figures->cached);
+    print_batches(report, out);
     fprintf(out, "\nbottleneck     %s\n", verdict.text);
     print_count((double)figures->events, events);
     fprintf(out, "\n%s events in %.1f s\n", events, report->took_s);
@@ -96,6 +113,17 @@ static void add_verdict(json_t *object, const struct verdict *verdict)
     json_object_set_new(object, "advice", json_string(verdict->text));
 }
 
+static void add_batches(json_t *object, const struct report *report)
+{
+    const struct figures *figures = report->figures;
+    if (!report->load->sampling.groups)
+        return;
+    json_object_set_new(object, "batches_per_hour",
+                        json_real((double)figures->batches / (figures->to_s - figures->from_s) * 3600));
+    json_object_set_new(object, "kept", json_real(figures->kept));
+    json_object_set_new(object, "learning", json_real(figures->learning));
+}
+
 bool report_json(const struct report *report, FILE *out)
 {
     const struct figures *figures = report->figures;
@@ -114,6 +142,7 @@ bool report_json(const struct report *report, FILE *out)
     json_object_set_new(object, "calls", json_real(figures->calls));
     json_object_set_new(object, "call_tokens_per_s", json_real(figures->call_tokens_per_s));
     json_object_set_new(object, "cached", json_real(figures->cached));
+    add_batches(object, report);
     add_verdict(object, &verdict);
     json_object_set_new(object, "events", json_integer((json_int_t)figures->events));
     json_object_set_new(object, "took_s", json_real(report->took_s));
