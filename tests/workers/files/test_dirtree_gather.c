@@ -199,6 +199,24 @@ static void modes_and_times_are_kept_and_set_user_id_is_not(void **state)
     shell("cmp image/a/holes into/a/holes; chmod 700 image/a/shut into/a/shut");
 }
 
+/* To move a directory its rights are needed, by all but root. */
+static void a_directory_that_may_not_be_written_to_is_put_below_others(void **state)
+{
+    struct stat it;
+    (void)state;
+    shell(
+        "mkdir -p image/a/shut agent/a/none init/a/none; touch image/a/shut/x agent/a/none/y init/a/none/z; chmod 500 "
+        "image/a/shut; chmod 0 agent/a/none init/a/none");
+    gather("a/shut");
+    gather("a/none");
+    assert_int_equal(fstatat(into, "a/shut", &it, 0), 0);
+    assert_int_equal(it.st_mode & 07777, 0500);
+    assert_int_equal(fstatat(into, "a/none", &it, 0), 0);
+    assert_int_equal(it.st_mode & 07777, 0);
+    shell("chmod -R u+rwX agent init image into");
+    expect_tree("d./a d./a/none d./a/shut f./a/none/y f./a/none/z f./a/shut/x ");
+}
+
 static void files_of_layers_are_linked_and_those_of_the_image_copied(void **state)
 {
     struct stat it;
@@ -259,6 +277,7 @@ static int group(void)
         TEST(in_a_directory_only_links_that_stay_within_it_are_kept),
         TEST(patterns_leave_out_whoever_made_it),
         TEST(modes_and_times_are_kept_and_set_user_id_is_not),
+        TEST(a_directory_that_may_not_be_written_to_is_put_below_others),
         TEST(files_of_layers_are_linked_and_those_of_the_image_copied),
         TEST(what_is_hidden_is_not_there_by_any_name),
         TEST(there_is_an_end_to_it),
