@@ -44,6 +44,17 @@ static void what_is_no_file_is_no_dockerignore(void **state)
     (void)state;
     shell("mkdir .dockerignore");
     apply(-EINVAL);
+    shell("rmdir .dockerignore; touch a; echo a > ignore; ln -s ignore .dockerignore");
+    apply(-EINVAL);
+    shell("[ -e a ]");
+}
+
+static void one_that_nobody_may_read_holds_too(void **state)
+{
+    (void)state;
+    shell("touch a; echo a > .dockerignore; chmod 0 .dockerignore");
+    apply(0);
+    shell("[ ! -e a ] && [ $(stat -c %a .dockerignore) = 0 ]");
 }
 
 static int add(const char *path, char key[DIGEST_SIZE])
@@ -84,6 +95,7 @@ int main(void)
         TEST(an_exception_below_what_is_left_out_stays),
         TEST(one_that_is_stopped_leaves_the_rest),
         TEST(what_is_no_file_is_no_dockerignore),
+        TEST(one_that_nobody_may_read_holds_too),
         TEST(a_directory_counts_by_its_own_mode_and_keeps_it),
         TEST(a_digest_that_is_stopped_ends),
     };

@@ -66,22 +66,37 @@ static int drop_below(const struct dropping *dropping, int dir, const char *path
     return code;
 }
 
+/* 0, -ENOENT, -EINVAL: a link or such, or another negative errno, which errno has, too. */
+static int open_ignore(int root, int *ret)
+{
+    struct stat it;
+    if (fstatat(root, ".dockerignore", &it, AT_SYMLINK_NOFOLLOW) < 0)
+        return -errno;
+    if (!S_ISREG(it.st_mode))
+        return -EINVAL;
+    *ret = dirtree_open_own(root, ".dockerignore", O_RDONLY | O_NONBLOCK, it.st_mode);
+    return *ret < 0 ? -errno : 0;
+}
+
 int build_ignore_apply(int root, const atomic_bool *stop, struct fail *fail)
 {
     struct stat it;
     struct dropping dropping = {.stop = stop};
-    AUTO_CLOSE int file = openat(root, ".dockerignore", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (file < 0)
+    AUTO_CLOSE int file = -1;
+    int code = open_ignore(root, &file);
+    if (code == -ENOENT)
         return 0;
-    if (fstat(file, &it) < 0 || !S_ISREG(it.st_mode))
-        return fail_set(fail, -EINVAL, "the .dockerignore is not a file");
+    if (code == -EINVAL)
+        return fail_set(fail, code, "the .dockerignore is not a file");
+    if (code < 0 || fstat(file, &it) < 0)
+        return dirtree_refuse(fail, "read", ".dockerignore");
     if (it.st_size > IGNORE_BYTES_MAX)
         return fail_set(fail, -EINVAL, "the .dockerignore has more than %d bytes", IGNORE_BYTES_MAX);
     AUTO_FREE char *text = malloc((size_t)it.st_size + 1);
     ssize_t len = text ? pread(file, text, (size_t)it.st_size, 0) : -1;
     if (len < 0)
         return text ? dirtree_refuse(fail, "read", ".dockerignore") : fail_memory(fail);
-    int code = ignore_parse(slice_of(text, (size_t)len), &dropping.ignore);
+    code = ignore_parse(slice_of(text, (size_t)len), &dropping.ignore);
     if (code == -E2BIG)
         fail_set(fail, -EINVAL, "the .dockerignore has more than %d patterns, or one of more than %d bytes",
                  IGNORE_PATTERNS_MAX, PATH_MAX - 1);
