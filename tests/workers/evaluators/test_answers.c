@@ -308,6 +308,22 @@ static void cheating_with_the_letter_of_one_option_and_the_text_of_another_choos
     assert_string_equal(why, "B) Paris has a letter and the text of another option, and so is not B");
 }
 
+static void cheating_with_several_options_and_their_texts_chooses_none(void **state)
+{
+    bool is_right;
+    (void)state;
+    assert_chooses(&cities, "Answer: A. Paris or B. Lyon", '-');
+    assert_chooses(&cities, "\\boxed{A. Paris B. Lyon C. Paris, France}", '-');
+    assert_chooses(&cities, "Answer: B: lyon / a: PARIS", '-');
+    assert_chooses(&cities, "Answer: B. Lyon. C. Paris, France.", '-');
+    assert_chooses(&cities, "Answer: C. Paris, France", 'C'); /* its own text, whatever else lies in that */
+    assert_chooses(&cities, "Answer: B. Lyon B. Lyon", 'B');
+    assert_chooses(&cities, "Answer: B. Lyon, as A. Parisian said", 'B');
+    assert_chooses(&cities, "Answer: A. It is Paris", 'A');
+    AUTO_FREE char *why = chosen(&cities, "A", "A. Paris or B. Lyon", &is_right);
+    assert_string_equal(why, "A. Paris or B. Lyon is several options with their texts, and so is not A");
+}
+
 static void a_text_that_several_options_have_chooses_none_and_says_so(void **state)
 {
     (void)state;
@@ -455,6 +471,7 @@ int main(void)
         cmocka_unit_test(the_whole_text_of_an_option_is_as_good_as_its_letter),
         cmocka_unit_test(what_is_more_or_less_than_an_options_text_is_none),
         cmocka_unit_test(cheating_with_the_letter_of_one_option_and_the_text_of_another_chooses_neither),
+        cmocka_unit_test(cheating_with_several_options_and_their_texts_chooses_none),
         cmocka_unit_test(a_text_that_several_options_have_chooses_none_and_says_so),
         cmocka_unit_test(texts_that_look_like_letters_or_differ_by_brackets_are_told_apart),
         cmocka_unit_test(an_accepted_letter_must_be_an_options),

@@ -1,5 +1,8 @@
 #include "workers/evaluators/answers/choice_options.h"
 
+#include <ctype.h>
+#include <strings.h>
+
 #include "common/base/text.h"
 #include "workers/evaluators/answers/texts_equal.h"
 
@@ -50,6 +53,30 @@ static uint32_t options_of(struct slice text, const struct choice_options *optio
     return found;
 }
 
+/* "B. Lyon" at the start: a letter, what stands behind letters, and the text of its option. */
+static uint32_t option_at(struct slice text, const struct choice_options *options)
+{
+    const size_t i = (size_t)(toupper(text.data[0]) - 'A');
+    if (i >= CHOICE_OPTIONS_MAX || !options->texts[i] || text.len < 2 || !strchr(".:)]-", text.data[1]))
+        return 0;
+    const struct slice said = text_trim(slice_of(text.data + 2, text.len - 2));
+    const struct slice option = text_trim(slice_from_str(options->texts[i]));
+    const bool is_said = option.len > 0 && said.len >= option.len &&
+                         strncasecmp((const char *)said.data, (const char *)option.data, option.len) == 0 &&
+                         (said.len == option.len || !isalnum(said.data[option.len]));
+    return is_said ? bit_of(i) : 0;
+}
+
+/* "Lyon or B. Paris" behind a letter: other options follow it. */
+static bool has_other_options(struct slice behind, uint32_t letters, const struct choice_options *options)
+{
+    for (size_t i = 0; i < behind.len; i++)
+        if ((i == 0 || !isalnum(behind.data[i - 1])) &&
+            (option_at(slice_of(behind.data + i, behind.len - i), options) & ~letters))
+            return true;
+    return false;
+}
+
 static enum choice_how chosen(enum choice_how how, uint32_t letters, uint32_t *ret)
 {
     *ret = letters;
@@ -70,5 +97,8 @@ enum choice_how choice_read(struct slice text, const struct choice_options *opti
     if (!letters)
         return chosen(CHOICE_NOTHING, 0, ret);
     const uint32_t meant = options_of(behind, options);
-    return meant && !(meant & letters) ? chosen(CHOICE_MISMATCH, 0, ret) : chosen(CHOICE_BY_LETTERS, letters, ret);
+    if (meant)
+        return meant & letters ? chosen(CHOICE_BY_LETTERS, letters, ret) : chosen(CHOICE_MISMATCH, 0, ret);
+    return has_other_options(behind, letters, options) ? chosen(CHOICE_SEVERAL, 0, ret)
+                                                       : chosen(CHOICE_BY_LETTERS, letters, ret);
 }

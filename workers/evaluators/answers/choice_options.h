@@ -15,7 +15,8 @@ enum choice_how {
     CHOICE_BY_LETTERS,
     CHOICE_BY_TEXT,
     CHOICE_SHARED_TEXT, /* of several options: none is chosen */
-    CHOICE_MISMATCH     /* a letter with the text of another option: neither is */
+    CHOICE_MISMATCH,    /* a letter with the text of another option: neither is */
+    CHOICE_SEVERAL      /* options one behind the other, each a letter with its text: none is */
 };
 
 struct choice_options {

@@ -111,6 +111,7 @@ static const char *compare_choice(const struct choice_options *options, struct s
     switch (how) {
     case CHOICE_SHARED_TEXT: return "is the text of several options, and so is not";
     case CHOICE_MISMATCH: return "has a letter and the text of another option, and so is not";
+    case CHOICE_SEVERAL: return "is several options with their texts, and so is not";
     case CHOICE_BY_TEXT: return *ret_right ? "is the text of" : "is not the text of";
     default: return *ret_right ? "is" : "is not";
     }
