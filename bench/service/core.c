@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "broker/core/core.h"
+#include "broker/core/state/sampler.h"
 
 enum { SLOTS = 512, WORKERS = 8, CYCLE = 64 };
 
@@ -132,16 +133,49 @@ static void answer(struct core *core, const struct handed *handed)
     say(core, "", "", MSG_job_result, &in);
 }
 
-static void measure_speed(unsigned clients, unsigned streams)
+/* The trainer of a sampler on the first stream: it opens it, and then asks for one batch after the other. */
+static void open_sampler(struct core *core)
+{
+    struct msg_sampler_open in = {.tag = ++tag,
+                                  .stream = slice_from_str("stream-0"),
+                                  .trainer = slice_from_str("t"),
+                                  .groups = 64,
+                                  .filter = slice_from_str("none"),
+                                  .has_filter = true,
+                                  .window = 4096,
+                                  .has_window = true,
+                                  .over_sample = 32000,
+                                  .has_over_sample = true};
+    say(core, "route", "client-0", MSG_sampler_open, &in);
+    core_effects_clear(core);
+}
+
+static uint64_t ask_for_batches(struct core *core, uint64_t batch)
+{
+    struct msg_sampler_next in = {
+        .tag = ++tag, .stream = slice_from_str("stream-0"), .trainer = slice_from_str("t"), .batch = batch + 1};
+    say(core, "route", "client-0", MSG_sampler_next, &in);
+    const struct effects effects = core_effects(core);
+    for (size_t i = 0; i < effects.count; i++)
+        if (effects.items[i].kind == PERSIST_BATCH)
+            batch++;
+    return batch;
+}
+
+static void measure_speed(unsigned clients, unsigned streams, bool is_sampled)
 {
     enum { ROOM = 4 * 3 * WORKERS * SLOTS };
     static struct handed held[ROOM];
     struct core *core = create();
+    if (is_sampled)
+        open_sampler(core);
     submit_all(core, 8, clients, streams);
     hire(core);
-    uint64_t ended = 0, jobs = 0;
+    uint64_t ended = 0, jobs = 0, batch = 0;
     size_t head = 0, tail = 0; /* a ring of what the workers hold, oldest first */
     double begin = seconds();
+    if (is_sampled)
+        batch = ask_for_batches(core, batch);
     core_dispatch(core, 1);
     while (ended < rollouts / 8 * 8) {
         struct handed fresh[4 * CYCLE + 3 * WORKERS * SLOTS];
@@ -156,11 +190,13 @@ static void measure_speed(unsigned clients, unsigned streams)
                     (unsigned long long)ended, (unsigned long long)rollouts);
             exit(1);
         }
+        if (is_sampled)
+            batch = ask_for_batches(core, batch);
         core_dispatch(core, 1);
     }
     double took = seconds() - begin;
-    printf("%u clients x %u streams: %.0f rollouts/s, %.0f jobs/s\n", clients, streams, (double)ended / took,
-           (double)jobs / took);
+    printf("%u clients x %u streams%s: %.0f rollouts/s, %.0f jobs/s, %.2f us a rollout\n", clients, streams,
+           is_sampled ? ", sampled" : "", (double)ended / took, (double)jobs / took, took * 1e6 / (double)ended);
     core_destroy(&core);
 }
 
@@ -172,7 +208,11 @@ int main(int argc, char **argv)
         return 2;
     measure_memory(1);
     measure_memory(8);
-    measure_speed(1, 1);
-    measure_speed(16, 16);
+    measure_speed(1, 1, false);
+    measure_speed(16, 16, false);
+    if (rollouts > 8 * SAMPLER_POOL_MAX)
+        rollouts = 8 * SAMPLER_POOL_MAX;
+    measure_speed(1, 1, false);
+    measure_speed(1, 1, true);
     return 0;
 }

@@ -108,7 +108,9 @@ static inline void hear_batch(struct row_sampler *sampler, struct slice bytes)
 {
     struct msg_sampler_batch in;
     assert_true(message_decode(MSG_sampler_batch, bytes, &in, NULL));
-    assert_int_equal(in.batch, sampler->row.batch);
+    assert_true(in.batch <= sampler->row.batch);
+    if (in.batch < sampler->row.batch)
+        return; /* the next one was made in the same cycle */
     assert_true(slice_is(in.json, sampler->answer));
     sampler->told += in.batch > sampler->told;
 }

@@ -3,7 +3,8 @@
  * between sending and publishing, with a job half handed out. It is the real broker in a process
  * of its own; this program is linked so that its calls of the functions below pass by a gate that
  * kills it at the n-th. It is started again, to be killed again a little later or not. Then,
- * from the outside: every accepted rollout is in its stream exactly once, without gaps.
+ * from the outside: every accepted rollout is in its stream exactly once, without gaps, and a sampler's batch has each
+ * of its groups once and is the same whenever it is asked for.
  *
  * SLUICE_CRASH_RUNS says how many n of each point are tried (6).
  */
@@ -195,6 +196,56 @@ static void submit_all(struct run *run)
     }
 }
 
+/* ---- a sampler, on a stream of its own ---------------------------------------------------------- */
+
+enum { BATCH_GROUPS = 2 };
+
+static void open_sampler(struct run *run)
+{
+    struct msg_sampler_open message = {.tag = ++run->world->tag,
+                                       .stream = S("sampled"),
+                                       .trainer = S("t"),
+                                       .groups = BATCH_GROUPS,
+                                       .filter = S("none"),
+                                       .has_filter = true};
+    struct msg_sampler_state state;
+    insist(run, MSG_sampler_open, &message, MSG_sampler_state, &state);
+    for (unsigned i = 0; i < BATCH_GROUPS; i++) {
+        char id[16];
+        struct msg_group_accepted accepted;
+        snprintf(id, sizeof(id), "s%u", i);
+        struct msg_group_submit submit = submit_of(run->world, id, SAMPLES);
+        submit.stream = S("sampled");
+        do
+            insist(run, MSG_group_submit, &submit, MSG_group_accepted, &accepted);
+        while (accepted.tag != submit.tag);
+    }
+}
+
+/* The first batch is there, with each group once, and stays as it is. */
+static void check_batch(struct run *run)
+{
+    char first[4096] = "";
+    for (unsigned i = 0; i < 2; i++) {
+        struct msg_sampler_next next = {.tag = ++run->world->tag,
+                                        .stream = S("sampled"),
+                                        .trainer = S("t"),
+                                        .batch = 1,
+                                        .has_wait_ms = true,
+                                        .wait_ms = 100};
+        struct msg_sampler_batch batch;
+        insist(run, MSG_sampler_next, &next, MSG_sampler_batch, &batch);
+        assert_true(batch.batch == 1 && batch.json.len < sizeof(first));
+        if (i > 0)
+            assert_true(slice_is(batch.json, first));
+        snprintf(first, sizeof(first), "%.*s", SLICE_ARG(batch.json));
+    }
+    const char *one = strstr(first, "\"group\":\"s0\""), *two = strstr(first, "\"group\":\"s1\"");
+    assert_true(one && two && one < two);
+    assert_null(strstr(one + 1, "\"group\":\"s0\""));
+    assert_non_null(strstr(first, "\"finished\":2,\"kept\":2"));
+}
+
 static uint64_t ask_head(struct run *run)
 {
     struct msg_stream_fetch fetch = {
@@ -237,12 +288,14 @@ static bool run_with(enum point point, long at)
     world_connect(run.world);
     for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
         fake_add(run.world, stage);
+    open_sampler(&run);
     submit_all(&run);
     uint64_t head;
     for (int64_t end_ms = clock_ms() + WAIT_MS; (head = ask_head(&run)) == 0;)
         assert_true(clock_ms() < end_ms);
     assert_int_equal(head, ALL);
     check_stream(&run);
+    check_batch(&run);
     assert_int_equal(ask_head(&run), ALL);
     disarm();
     world_tear_down(&state);
