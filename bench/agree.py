@@ -1,6 +1,7 @@
 """python3 bench/agree.py BEFORE.md AFTER.md [PART...]
 
-Compares two docs/benchmarks.md: which figures of AFTER have a spread that does not meet the one they had in BEFORE.
+Compares two docs/contributing/benchmarks.md: which figures of AFTER have a spread that does not meet the
+one they had in BEFORE.
 """
 import re
 import sys

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""measure.py BUILD [--quick] [PART...]: what bench/run.sh prints and writes to docs/benchmarks.md, part by part.
+"""measure.py BUILD [--quick] [PART...]: what bench/run.sh prints and writes to
+docs/contributing/benchmarks.md, part by part.
 
 Everything of a part is measured in turn, round after round, so that what else the machine does falls on all alike.
 """

@@ -1,4 +1,5 @@
-"""What the parts of the bench have in common: values of several rounds, the machine, and docs/benchmarks.md."""
+"""What the parts of the bench have in common: values of several rounds, the machine, and the page,
+docs/contributing/benchmarks.md."""
 import datetime
 import os
 import platform
@@ -9,7 +10,7 @@ import textwrap
 import time
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-PAGE = f"{SOURCE}/docs/benchmarks.md"
+PAGE = f"{SOURCE}/docs/contributing/benchmarks.md"
 BUSY = 0.1  # of the machine, from which on the page says so
 
 
@@ -88,7 +89,7 @@ def said(*command):
 
 
 def write(name, text):
-    """The part's text in docs/benchmarks.md, between two marks of its own; the other parts stay."""
+    """The part's text in docs/contributing/benchmarks.md, between two marks of its own; the other parts stay."""
     first, last = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
     with open(PAGE, encoding="utf-8") as file:
         page = file.read()

@@ -1,4 +1,5 @@
-"""Plots for the pages: docs/plots/NAME.svg by gnuplot, from what a part has measured. Without gnuplot, a word about it."""
+"""Plots for the pages: docs/contributing/plots/NAME.svg by gnuplot, from what a part has measured. Without gnuplot,
+a word about it."""
 import os
 import shutil
 import statistics
@@ -6,7 +7,7 @@ import subprocess
 
 import page
 
-DIRECTORY = f"{page.SOURCE}/docs/plots"
+DIRECTORY = f"{page.SOURCE}/docs/contributing/plots"
 COLOURS = ("#1f4e79", "#c55a11", "#548235", "#7f6000", "#7030a0", "#00868b", "#a02020", "#606060", "#2e75b6", "#d99694",
            "#92b050", "#404040", "#b07cc6")
 STYLE = """set terminal svg size {width},{height} font "Helvetica,13" background "#ffffff"

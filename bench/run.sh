@@ -19,8 +19,8 @@
 #             actors: rate, latency, CPU, and what comes of a killed worker's jobs
 #   trajectories  encoding and decoding at 1,000, 30,000 and 100,000 tokens beside memcpy and LZ4, and a stream that
 #             1, 4 and 16 read, without and with one that has stopped reading
-# Prints machine, date, medians and spread, and writes each part to docs/benchmarks.md and its plots to docs/plots;
-# --quick sees that all of it works, in less than three minutes, and writes nothing.
+# Prints machine, date, medians and spread, and writes each part to docs/contributing/benchmarks.md and its plots to
+# docs/contributing/plots; --quick sees that all of it works, in less than three minutes, and writes nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

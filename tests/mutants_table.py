@@ -1,6 +1,6 @@
 """Mechanisms and how to switch each off: one line a mechanism, short texts that stand in their file once.
 
-(row of docs/reliability.md, file, exact text, replacement, "ctest: test" that must then fail)
+(row of docs/contributing/reliability.md, file, exact text, replacement, "ctest: test" that must then fail)
 """
 
 MUTANTS = [

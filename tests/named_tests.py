@@ -1,6 +1,6 @@
 """Tests by name: "broker/test_core_cancel: exactly_one_thing_is_cancelled" is a ctest and one test in it.
 
-docs/reliability.md and mutants_table.py name tests so; here is where such a name leads.
+docs/contributing/reliability.md and mutants_table.py name tests so; here is where such a name leads.
 """
 import os
 import re

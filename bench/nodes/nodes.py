@@ -266,7 +266,7 @@ def draw(rows, curves, plan):
                                        for name, ends in curves.items()}, 3 * plan.third_s)
     pictures = {"scaling": "Rollouts a second by nodes", "nodes_faults": "Rollouts ended, with a fault and after it"}
     return "\n".join(f"![{words}](plots/{name}.svg)" for name, words in pictures.items()
-                     if os.path.exists(f"{page.SOURCE}/docs/plots/{name}.svg"))
+                     if os.path.exists(f"{page.SOURCE}/docs/contributing/plots/{name}.svg"))
 
 
 def measure(build, quick):

@@ -1,4 +1,5 @@
-"""Servers of other systems, each on a port and in a directory of its own, at the settings that docs/benchmarks.md states."""
+"""Servers of other systems, each on a port and in a directory of its own, at the settings that
+docs/contributing/benchmarks.md states."""
 import glob
 import os
 import re

@@ -1,5 +1,5 @@
 /*
- * layer_gc.h - the layers that no rollout needs any more go from the store (docs/layers.md).
+ * layer_gc.h - the layers that no rollout needs any more go from the store (docs/contributing/layers.md).
  *
  * A thread of its own looks through the store from time to time: whatever the store's file system
  * does, the broker goes on. What it deletes nobody has written or asked for since the grace, and

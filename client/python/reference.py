@@ -31,7 +31,7 @@ ERRORS = """
 def words(thing):
     said = inspect.getdoc(thing)
     assert said, f"{thing} says nothing of itself"
-    return re.sub(r"\bdocs/(\w+\.md)", r"[\1](\1)", said)
+    return re.sub(r"\bdocs/((?:\w+/)*(\w+\.md))", r"[\2](\1)", said)
 
 
 def blocks(thing):

@@ -1,6 +1,6 @@
 /*
  * sluice-describe messages-md|messages-json|tasks-md|tasks-json|limits-md - writes what the tables say, for
- * people (docs/messages.md, docs/tasks.md, a part of docs/sandbox.md) and for other languages
+ * people (docs/contributing/messages.md, docs/tasks.md, a part of docs/sandbox.md) and for other languages
  * (messages.json, tasks.json).
  */
 #include <inttypes.h>
@@ -100,7 +100,7 @@ static bool describe_messages_json(void)
     return true;
 }
 
-/* ---- docs/messages.md --------------------------------------------------------------------- */
+/* ---- docs/contributing/messages.md -------------------------------------------------------- */
 
 static const char messages_intro[] =
     "# Messages\n\n"

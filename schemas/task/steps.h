@@ -1,6 +1,6 @@
 /*
- * steps.h - a step of a task as a task of its own (docs/steps.md): what the step says itself, and else what the task
- * says. Who works on it, or judges it, sees such a task and needs to know nothing of steps.
+ * steps.h - a step of a task as a task of its own (docs/tasks/steps.md): what the step says itself, and else what the
+ * task says. Who works on it, or judges it, sees such a task and needs to know nothing of steps.
  *
  * It has the step's prompt, files, setup and solution, none of the task's own; the task's evaluator with the step's
  * command, variables and limits, and with the files and what is collected of both, the step's last; and no steps.

@@ -61,7 +61,7 @@ static void assert_generated(const char *path, const char *what)
 static void the_page_of_messages_is_what_the_table_says(void **state)
 {
     (void)state;
-    assert_generated("docs/messages.md", "messages-md");
+    assert_generated("docs/contributing/messages.md", "messages-md");
 }
 
 static void the_messages_for_other_languages_are_what_the_table_says(void **state)

@@ -106,7 +106,7 @@ void job_begin_work(struct job *job);
 /* Sets outcome and detail; nothing in particular is to blame. */
 void job_set_outcome(struct job *job, enum outcome outcome, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* As job_set_outcome; `fault` is to blame (docs/faults.md). */
+/* As job_set_outcome; `fault` is to blame (docs/contributing/faults.md). */
 void job_set_fault(struct job *job, enum outcome outcome, enum fault fault, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

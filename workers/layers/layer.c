@@ -60,7 +60,7 @@ static int sync_before_name(const char *store, const char *bucket, const char *f
 
 /*
  * Whether a whole layer of this digest is there already. It is touched first, so that the broker,
- * which deletes what nobody needs, sees that somebody does (docs/layers.md).
+ * which deletes what nobody needs, sees that somebody does (docs/contributing/layers.md).
  */
 static bool is_shelved(const char *path, const char *digest)
 {

@@ -112,10 +112,10 @@ static const char ends_rest[] =
     "limit and was killed, and its files are lost: if `eval.command` needs them there is no "
     "reward, and the trajectory is not trainable. |\n"
     "| `the files cannot be packed` | `agent` | all with a sandbox | The files exceed what a layer "
-    "holds ([layers.md](layers.md)): likewise. |\n"
+    "holds ([layers.md](contributing/layers.md)): likewise. |\n"
     "| `cancelled` | `cancelled` | all | The rollout was cancelled. |\n"
     "| anything else | `infra`, `task` | all | The engine, the node or the task's image failed: "
-    "[faults.md](faults.md). |\n";
+    "[faults.md](contributing/faults.md). |\n";
 
 static const char bash_intro[] =
     "\n## `bash`: one command block a turn\n\n"

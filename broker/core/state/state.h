@@ -1,8 +1,8 @@
 /*
  * core/state/state.h - the state, and what all files of the core use of it: names, finds, times. No decision.
  *
- * Calls go down and never up: docs/design.md has the picture, tests/system/structure/test_circles.py the floors of all
- * files.
+ * Calls go down and never up: docs/contributing/design.md has the picture, tests/system/structure/test_circles.py
+ * the floors of all files.
  *
  *   core.c       the entries: what broker/io calls; which handler a message has; what is due
  *   handlers     one a message, in clients/, engines/, queue/, workers/ and status/

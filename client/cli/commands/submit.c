@@ -320,7 +320,7 @@ const struct command command_submit = {
     .line.doc = "Every line is checked first. If any line is invalid, every invalid line is reported as\n"
                 "FILE:LINE: FIELD: REASON (FILE:LINE: REASON where no field is at fault), nothing is "
                 "submitted, and the exit\n"
-                "status is 1. '-' is stdin. A directory holds tasks in Harbor's format (docs/harbor.md).\n"
+                "status is 1. '-' is stdin. A directory holds tasks in Harbor's format (docs/tasks/harbor.md).\n"
                 "\n"
                 "A task becomes a group of N rollouts, named after the file, the task's id and a hash of "
                 "its\n"

@@ -50,9 +50,8 @@ const struct command command_task = {
         "TASKS' has\n"
         "each task run by a service: its solution twice, which must get the full reward, and an agent that does "
         "nothing,\n"
-        "which must get less; it prints a table of what is wrong, and exits with 1 if anything is. "
-        "docs/harbor.md says more;\n"
-        "'sluice task check --help' has the options.\n",
+        "which must get less; it prints a table of what is wrong, and exits with 1 if anything is.\n"
+        "docs/tasks/harbor.md says more; 'sluice task check --help' has the options.\n",
     .line.example = "sluice task import datasets/mine -o tasks.jsonl\n"
                     "sluice task check datasets/mine --network-grant pip\n",
     .passes_on = true,

@@ -154,7 +154,7 @@ const struct command command_grade = {
         "or\n"
         "what the task's solution leaves. Broker, workers and sandboxes are made for it and gone afterwards; --files\n"
         "are read and never changed. Of each verdict it prints reward, parts, metrics, tests and why, a line each.\n"
-        "docs/grade.md says more.\n"
+        "docs/tasks/grade.md says more.\n"
         "\n"
         "'sluice grade " ANSWERS " --answer TEXT --text TEXT' judges an answer alone (the program sluice-grade);\n"
         "'sluice grade math --help' has its options (also --rows, --extract, --normalize, --tolerance and\n"

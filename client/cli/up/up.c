@@ -235,7 +235,7 @@ static const struct option options[] = {
     {"llm", OPTION_LIST, offsetof(struct up_options, engines), "URL",
      "An LLM inference server to register (docs/engines.md)."},
     {"judge", OPTION_LIST, offsetof(struct up_options, judges), "URL",
-     "An inference server to register as a judge, for the policy judge (docs/judges.md)."},
+     "An inference server to register as a judge, for the policy judge (docs/tasks/judges.md)."},
     {"data", OPTION_TEXT, offsetof(struct up_options, data), "DIR", "The directory of ledger, store and cache.",
      .text = "sluice-data"},
     {"init", OPTION_NUMBER, offsetof(struct up_options, init), "N", "Worker processes of stage init.", .preset = 1,

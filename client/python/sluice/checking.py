@@ -1,4 +1,4 @@
-"""python -m sluice.checking TASKS...: are these tasks sound? (`sluice task check`, docs/harbor.md)
+"""python -m sluice.checking TASKS...: are these tasks sound? (`sluice task check`, docs/tasks/harbor.md)
 
 Each task is run three times by a service: twice by the oracle, which does what the task's solution says, and once by an
 agent that does nothing. Sound is a task whose solution gets the full reward, both times alike, and where nothing gets less.
@@ -178,7 +178,7 @@ def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(prog="sluice task check", description="Says whether tasks are sound: the solution must get the full reward, "
                                     "twice alike, and an agent that does nothing less.", epilog=STATUS,
                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    found.add_argument("tasks", nargs="+", metavar="TASKS", help="a file of tasks (JSON lines or a JSON list), or a directory of Harbor's (docs/harbor.md)")
+    found.add_argument("tasks", nargs="+", metavar="TASKS", help="a file of tasks (JSON lines or a JSON list), or a directory of Harbor's (docs/tasks/harbor.md)")
     found.add_argument("--jobs", type=int, default=64, metavar="N", help="tasks at a time (64)")
     found.add_argument("--full-reward", type=float, default=1.0, metavar="X", help="what a solution must get (1)")
     found.add_argument("--json", action="store_true", help="one JSON object a task, as they end, in place of the table")

@@ -32,7 +32,7 @@ class ServiceError(SluiceError):
 class Refused(SluiceError):
     """The broker rejected a request; nothing changed.
 
-    reason: the refusal's name (docs/messages.md), such as "group-exists"; field: the field at fault, or
+    reason: the refusal's name (docs/contributing/messages.md), such as "group-exists"; field: the field at fault, or
     None; retry_after: seconds after which to retry, if that can help, or None.
     """
 

@@ -490,7 +490,7 @@ class Files(Rows):
 
 class Page(Rows):
     def test_the_page_has_each_form_and_the_help_of_today(self):
-        with open(os.path.join(SOURCE, "docs", "importers.md"), encoding="utf-8") as file:
+        with open(os.path.join(SOURCE, "docs", "tasks", "importers.md"), encoding="utf-8") as file:
             page = file.read()
         for name, form in FORMS.items():
             self.assertIn(f"| `{name}` | {form.columns()} | {form.judged} | {form.of} |\n", page)
@@ -498,7 +498,7 @@ class Page(Rows):
         self.assertIn("```\n" + parser().format_help() + "```\n", page)
 
     def test_the_rows_and_tasks_of_the_page_are_those_that_are_made(self):
-        with open(os.path.join(SOURCE, "docs", "importers.md"), encoding="utf-8") as file:
+        with open(os.path.join(SOURCE, "docs", "tasks", "importers.md"), encoding="utf-8") as file:
             blocks = re.findall(r"```json\n(.*?)```\n\n```sh\n\$ python -m sluice\.importers (.*?)\n(.*?)```", file.read(), re.S)
         self.assertGreaterEqual(len(blocks), 3)
         for rows, command, said in blocks:

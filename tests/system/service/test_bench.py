@@ -1,4 +1,5 @@
-"""The bench cannot rot: bench/measure.py --quick, on this build's programs, has every row that docs/benchmarks.md shows."""
+"""The bench cannot rot: bench/measure.py --quick, on this build's programs, has every row that
+docs/contributing/benchmarks.md shows."""
 import json
 import os
 import re
@@ -14,7 +15,7 @@ from harness import BINARY, PYTHON, SLUICE, SOURCE, free_ports  # noqa: E402
 
 PARTS = ("service", "sandbox", "tools", "evaluators", "engines", "peers", "trajectories")  # nodes need a machine of their own
 BOUND_S = 840  # on a busy machine, with sanitizers
-PAGE = os.path.join(SOURCE, "docs", "benchmarks.md")
+PAGE = os.path.join(SOURCE, "docs", "contributing", "benchmarks.md")
 
 
 def rows(text):

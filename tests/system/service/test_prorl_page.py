@@ -1,4 +1,5 @@
-"""docs/prorl-handlers.md as it stands: each of its tasks runs, with its Python as the handlers, and gets its reward."""
+"""docs/tasks/prorl-handlers.md as it stands: each of its tasks runs, with its Python as the handlers, and gets its
+reward."""
 import json
 import os
 import re
@@ -10,7 +11,7 @@ import unittest
 sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
 from harness import PYTHON, SOURCE, Engine, Service  # noqa: E402
 
-PAGE = os.path.join(SOURCE, "docs", "prorl-handlers.md")
+PAGE = os.path.join(SOURCE, "docs", "tasks", "prorl-handlers.md")
 
 
 def call(name, **arguments):

@@ -1,5 +1,5 @@
-"""Tasks of several steps (docs/steps.md) in a whole service: agents and evaluators of handlers, which are opened anew for each
-step, and a second step that is killed, cancelled, or without a verdict."""
+"""Tasks of several steps (docs/tasks/steps.md) in a whole service: agents and evaluators of handlers, which are
+opened anew for each step, and a second step that is killed, cancelled, or without a verdict."""
 import os
 import shlex
 import sys

@@ -23,7 +23,8 @@ MAY_CIRCLE = [
     ("workers/sandbox/spawner", "spawner spawner_containers"),
 ]
 
-# The core's floors, the lowest first (docs/design.md has the picture): no file calls one of a floor above its own.
+# The core's floors, the lowest first (docs/contributing/design.md has the picture): no file calls one of a floor above
+# its own.
 FLOORS = [
     ("state", "state/state engines/identity engines/load_sums queue/free_workers needs/offers needs/needs needs/lines needs/missing workers/stall queue/fair_queue status/stages"),
     ("effects", "state/effects"),

@@ -93,7 +93,7 @@ class Status(unittest.TestCase):
 
 
 class Where(unittest.TestCase):
-    """A path in a page is one of the repository; docs/where.md is nothing but such."""
+    """A path in a page is one of the repository; docs/contributing/where.md is nothing but such."""
 
     FOLDERS = (*PROGRAMS, "tests", "bench")
 
@@ -104,7 +104,7 @@ class Where(unittest.TestCase):
                 self.assertTrue(glob.glob(os.path.join(ROOT, path)), f"{page}: {path}")
 
     def test_each_row_of_the_page_where_names_a_file(self):
-        rows = [row for row in cells(read("docs", "where.md"))][1:]
+        rows = [row for row in cells(read("docs", "contributing", "where.md"))][1:]
         rows = [row for row in rows if not row[0].startswith("**")]
         self.assertGreater(len(rows), 30)
         for what, where in rows:

@@ -1,4 +1,4 @@
-"""docs/reliability.md: each fault names its test, and the test is there and is run."""
+"""docs/contributing/reliability.md: each fault names its test, and the test is there and is run."""
 import re
 import subprocess
 import sys
@@ -21,7 +21,7 @@ PUB drops"""
 
 def rows():
     """Of the tables of faults: the fault first, its test last."""
-    return [row for row in cells(read("docs", "reliability.md"), "Faults") if row[0] != "fault"]
+    return [row for row in cells(read("docs", "contributing", "reliability.md"), "Faults") if row[0] != "fault"]
 
 
 class Table(unittest.TestCase):

@@ -1,5 +1,5 @@
 /* The ways in which verifiers are cheated, one after the other, and what they come to for each evaluator
- * (docs/cheating.md). */
+ * (docs/tasks/cheating.md). */
 #include "tests/workers/stages/plain_image.h"
 
 #include "workers/sandbox/requests.h"

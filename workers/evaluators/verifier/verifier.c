@@ -1,7 +1,7 @@
 /*
  * The evaluator "verifier": a command that leaves its rewards in files, as the tests of Harbor's tasks do
- * (docs/verifier.md). Its exit status decides nothing; a file that is missing, empty or no such file is no reward, and
- * outcome task.
+ * (docs/tasks/verifier.md). Its exit status decides nothing; a file that is missing, empty or no such file is no
+ * reward, and outcome task.
  */
 #include <errno.h>
 #include <fcntl.h>

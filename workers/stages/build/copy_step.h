@@ -1,4 +1,7 @@
-/* copy_step.h - COPY and ADD. Rules: docs.docker.com/reference/dockerfile; docs/dockerfiles.md says which hold here. */
+/*
+ * copy_step.h - COPY and ADD. Rules: docs.docker.com/reference/dockerfile; docs/tasks/dockerfiles.md says which hold
+ * here.
+ */
 #ifndef SLUICE_WORKERS_STAGES_BUILD_COPY_STEP_H
 #define SLUICE_WORKERS_STAGES_BUILD_COPY_STEP_H
 

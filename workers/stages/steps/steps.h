@@ -1,5 +1,5 @@
 /*
- * steps.h - a run of a task with steps (docs/steps.md), in one sandbox. Each step in turn, as a task of its own
+ * steps.h - a run of a task with steps (docs/tasks/steps.md), in one sandbox. Each step in turn, as a task of its own
  * (schemas/task/steps.h):
  *
  *     files, set-up: limits.init_s | the agent, in a conversation and trace of its own | its evaluation, there: eval_s

@@ -1,4 +1,4 @@
-"""Tasks out of the rows of other people's data sets (docs/importers.md).
+"""Tasks out of the rows of other people's data sets (docs/tasks/importers.md).
 
     from sluice.importers import import_rows
 

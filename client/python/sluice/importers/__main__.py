@@ -12,7 +12,7 @@ from .harbor.command import main as harbor
 from .importing import Choices, import_rows
 from .options import count, field, pair, write_to
 
-ABOUT = "Makes tasks of the rows of a data set (docs/importers.md): JSON lines, a JSON list, either with .gz, or parquet."
+ABOUT = "Makes tasks of the rows of a data set (docs/tasks/importers.md): JSON lines, a JSON list, either with .gz, or parquet."
 STATUS = """\
 exit status
   0   every row is a task

@@ -1,4 +1,4 @@
-"""Harbor's task folders become tasks (docs/harbor.md): task.toml, instruction.md, environment/, tests/, solution/.
+"""Harbor's task folders become tasks (docs/tasks/harbor.md): task.toml, instruction.md, environment/, tests/, solution/.
 
     from sluice.importers.harbor import HarborChoices, import_folders
 

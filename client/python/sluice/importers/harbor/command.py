@@ -12,7 +12,7 @@ from .choices import HarborChoices, Notes
 from .environment import image_at
 from .folders import import_folders
 
-ABOUT = "Makes tasks of Harbor's task folders, data sets of them, and the older terminal-bench's (docs/harbor.md)."
+ABOUT = "Makes tasks of Harbor's task folders, data sets of them, and the older terminal-bench's (docs/tasks/harbor.md)."
 STATUS = """\
 exit status
   0   every folder is a task
