@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# bash client/learn.sh [--steps N] [--seed N] [--out DIR] [OPTIONS OF client/learn/learn.py...]
+#
+# A language model learns through Sluice, on this machine's processor: installs what is missing (torch and transformers into
+# an environment of their own, about 6 GB, once), builds, brings up broker and workers, and makes --steps (8) steps of DAPO
+# on SmolLM2-135M, whose engine, llama.cpp's server, is given the new weights after each. Shows a line a step, and how well
+# the model does on held-out tasks before and after; leaves metrics.jsonl, learn.svg and a checkpoint in --out
+# (./sluice-learn), and goes on from there when it is started again, however it ended. Delete --out to begin anew.
+set -euo pipefail
+here=$(cd "$(dirname "$0")/.." && pwd)
+out=$PWD/sluice-learn
+
+more=()
+while [ $# -gt 0 ]; do
+    case $1 in
+    --out) out=$(realpath -m "${2:?--out needs a directory}"); shift 2 ;;
+    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exec /usr/bin/python3 "$here/client/learn/learn.py" --help ;;
+    *) more+=("$1"); shift ;;
+    esac
+done
+
+say() { printf '\n== %s\n' "$*"; }
+
+pids=()
+finish() {
+    for ((i = ${#pids[@]} - 1; i >= 0; i--)); do
+        kill -TERM "${pids[i]}" 2>/dev/null || true
+        wait "${pids[i]}" 2>/dev/null || true
+    done
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+free_port() {
+    /usr/bin/python3 -c 'import socket
+for port in range(int("'"$1"'"), int("'"$1"'") + 200):
+    with socket.socket() as s:
+        try: s.bind(("127.0.0.1", port)); print(port); break
+        except OSError: pass'
+}
+
+say "installing what is missing, building"
+bash "$here/.ci/packages.sh" python3-venv
+(cd "$here" && cmake --preset release >/dev/null && cmake --build --preset release --target sluice sluice-broker sluice-worker | tail -n 1)
+sluice=$here/build/release/client/sluice
+
+say "a real model"
+settings=$(bash "$here/client/engine.sh")
+eval "$settings"
+
+environment=${SLUICE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/sluice}/learn/env
+python=$environment/bin/python3
+if [ ! -e "$environment/complete" ]; then
+    say "torch and transformers, into $environment (some minutes, once)"
+    /usr/bin/python3 -m venv "$environment"
+    "$python" -m pip install --disable-pip-version-check --progress-bar on \
+        "torch>=2.4" "transformers>=5" "accelerate>=1.10" "gguf>=0.17" "pyzmq>=22" "msgpack>=1.0" "lz4>=3.0"
+    touch "$environment/complete"
+fi
+
+mkdir -p "$out"
+say "broker and workers"
+front=$(free_port 5750)
+export SLUICE_BROKER=tcp://127.0.0.1:$front
+"$sluice" up --front "$front" --data "$out/data" >>"$out/sluice.log" 2>&1 &
+pids+=($!)
+until "$sluice" status >/dev/null 2>&1; do
+    kill -0 "${pids[-1]}" 2>/dev/null || {
+        echo "learn: sluice did not come up; the last lines of $out/sluice.log:" >&2
+        tail -n 5 "$out/sluice.log" >&2
+        exit 1
+    }
+    sleep 0.2
+done
+echo "up at $SLUICE_BROKER; log in $out/sluice.log"
+
+say "learning"
+PYTHONPATH=$here/client/python TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 TQDM_DISABLE=1 \
+    "$python" "$here/client/learn/learn.py" --model "$SLUICE_MODEL" --server "$SLUICE_LLAMA_SERVER" \
+    --port "$(free_port 8090)" --out "$out" "${more[@]}" &
+pids+=($!)
+wait $! # not in the foreground, where a signal to this shell would wait for it

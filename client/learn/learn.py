@@ -1,0 +1,129 @@
+"""python learn.py --model FILE --server PROGRAM --out DIR [--steps N] [--seed N]
+
+A language model learns through Sluice: the service at $SLUICE_BROKER makes batches of groups whose rewards differ (a sampler,
+docs/sampler.md), one step of DAPO is made of each, and the engine, llama.cpp's server, is given the new weights while the
+service holds its calls.
+
+Killed at any moment and started again on the same --out, it goes on where it was: a step counts once its checkpoint is written,
+and the sampler tells the batch after that of the checkpoint, the same one as before.
+"""
+import argparse
+import itertools
+import os
+import time
+
+import curve
+import weights
+from learn_tasks import Tasks
+from llama_server import LlamaServer
+from policy import Policy, advantages
+from sluice import Client
+
+TRAIN, HELD_OUT = "learn", "learn-held-out"  # streams
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description="A model learns through Sluice.")
+    parser.add_argument("--model", required=True, metavar="FILE", help="a GGUF file of a llama model with tied embeddings")
+    parser.add_argument("--server", required=True, metavar="PROGRAM", help="llama.cpp's llama-server")
+    parser.add_argument("--out", required=True, metavar="DIR", help="checkpoint, metrics.jsonl, learn.svg; goes on with what is there")
+    parser.add_argument("--port", type=int, default=8090, help="the engine's (8090)")
+    parser.add_argument("--steps", type=int, default=8, help="updates of the weights in all (8)")
+    parser.add_argument("--groups", type=int, default=6, help="groups of a batch (6)")
+    parser.add_argument("--samples", type=int, default=8, help="rollouts of a group (8)")
+    parser.add_argument("--ahead", type=int, default=0, help="batches sampled while the one before is learned from: 0 is on policy (0)")
+    parser.add_argument("--held-out", type=int, default=9, help="rollouts of each of 24 held-out tasks, before and after (9)")
+    parser.add_argument("--layers", type=int, default=10, help="of the model, the last ones, that are trained (10)")
+    parser.add_argument("--rate", type=float, default=5e-5, help="AdamW's learning rate (5e-5)")
+    parser.add_argument("--seed", type=int, default=0, help="of tasks and weights (0)")
+    return parser.parse_args()
+
+
+def scored(trajectories):
+    """(trace, reward) of the rollouts that may be learned from. Faults of the service are none."""
+    return [(t.traces[0], t.reward) for t in trajectories if t.trainable and t.reward is not None and t.traces]
+
+
+def with_advantages(group):
+    pairs = scored(group.trajectories)
+    return [(trace, a) for (trace, _), a in zip(pairs, advantages([reward for _, reward in pairs]))]
+
+
+def reward_of_all(batch):
+    """The mean reward of all rollouts since the batch before, those of groups that were not kept among them, and their number."""
+    told = [(group.mean, group.scored) for group in batch.groups] + [(row["mean"], row["scored"]) for row in batch.dropped
+                                                                    if row["scored"]]
+    count = sum(scored for _, scored in told)
+    return sum(mean * scored for mean, scored in told) / count, count
+
+
+def evaluate(client, tasks, options, name):
+    """The mean reward of the held-out tasks, and a reply to the first one."""
+    names = client.submit(tasks.held_out, stream=HELD_OUT, samples=options.held_out,
+                          group=lambda task: f"s{options.seed}-{name}-{task['task']}")
+    told = {}
+    for group in client.groups(HELD_OUT):
+        told[group.group] = group.trajectories
+        if told.keys() >= set(names):
+            break
+    rewards = [reward for held_out in names for _, reward in scored(told[held_out])]
+    said = next((message.content for message in told[names[0]][0].messages if message.sampled), "")
+    mean = sum(rewards) / len(rewards)
+    print(f"held out, {name}: {mean:.3f} of {len(rewards)} rollouts; to {tasks.held_out[0]['messages'][-1]['content']!r} it "
+          f"says {said!r}", flush=True)
+    return mean
+
+
+def main():
+    options = arguments()
+    os.makedirs(options.out, exist_ok=True)
+    place = lambda name: os.path.join(options.out, name)
+    tasks = Tasks(options.seed)
+    policy = Policy(options.model, options.layers, options.rate, options.seed)
+    progress = policy.restore(place("checkpoint.pt")) or {"step": 0, "held_out": []}
+    weights.write(policy.model, options.model, place("weights.gguf"))
+    patch = weights.Patch(place("weights.gguf"))
+    engine = LlamaServer(options.server, options.port, place("llama-server.log"))
+    metrics = curve.Metrics(options.out, progress["step"])
+    engine.start(place("weights.gguf"))
+    try:
+        with Client() as client:
+            client.engine_add(engine.url)
+            if any(known["state"] == "paused" for known in client.engines()):  # by a run that was killed
+                client.policy_resume()
+            client.policy_set(f"step-{progress['step']}")
+            if not progress["held_out"]:
+                progress["held_out"].append(evaluate(client, tasks, options, "before"))
+            batches = client.sampler(TRAIN, tasks, groups=options.groups, samples=options.samples, ahead=options.ahead,
+                                     staleness=options.ahead, surplus="carry" if options.ahead else "cancel",
+                                     after=progress["step"], trainer="learn", prefix=f"s{options.seed}")
+            began = time.monotonic()
+            for batch in itertools.islice(batches, options.steps - progress["step"]):
+                sampled = time.monotonic()
+                reward, rollouts = reward_of_all(batch)
+                told = policy.step([with_advantages(group) for group in batch.groups])
+                trained = time.monotonic()
+                with client.updating(f"step-{batch.number}"):
+                    engine.stop()
+                    patch(policy.model)
+                    engine.start(place("weights.gguf"))
+                metrics.add({"step": batch.number, "reward": reward, "rollouts": rollouts, **told,
+                             "sample_s": sampled - began, "train_s": trained - sampled,
+                             "update_s": time.monotonic() - trained})
+                progress["step"] = batch.number
+                policy.save(place("checkpoint.pt"), progress)
+                began = time.monotonic()
+            batches.close()
+            if len(progress["held_out"]) == 1:
+                progress["held_out"].append(evaluate(client, tasks, options, "after"))
+                policy.save(place("checkpoint.pt"), progress)
+            client.engine_remove(engine.url)
+    finally:
+        engine.stop()
+    curve.draw(place("learn.svg"), metrics.rows, progress["held_out"])
+    before, after = progress["held_out"]
+    print(f"held out {before:.3f} -> {after:.3f} ({after - before:+.3f}); {place('metrics.jsonl')}, {place('learn.svg')}")
+
+
+if __name__ == "__main__":
+    main()

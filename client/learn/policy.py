@@ -1,0 +1,93 @@
+"""The policy as a torch model, and one step of DAPO on it (arXiv 2503.14476).
+
+The loss is the token mean of -min(r A, clip(r, 0.8, 1.28) A), where A is the rollout's advantage in its group and
+r = exp(log p now - log p when it was sampled). The latter are the trajectories' own log-probabilities: nothing is computed
+twice, and r says at each step's start how exact they are.
+"""
+import os
+
+import numpy as np
+import torch
+from transformers import AutoModelForCausalLM
+from transformers.utils import logging
+
+CLIP_LOW, CLIP_HIGH = 0.2, 0.28
+EPSILON = 1e-4
+
+
+def advantages(rewards):
+    """Of a group's rollouts: how many standard deviations above its mean each is."""
+    rewards = np.asarray(rewards, dtype=np.float64)
+    return (rewards - rewards.mean()) / (rewards.std() + EPSILON)
+
+
+def pad(rollouts):
+    """ids, mask, old log-probabilities as [rollouts, longest], and the first column that any rollout sampled."""
+    longest = max(len(trace.token_ids) for trace in rollouts)
+    ids, mask, old = (torch.zeros(len(rollouts), longest, dtype=kind) for kind in (torch.int64, torch.float32, torch.float32))
+    for row, trace in enumerate(rollouts):
+        size = len(trace.token_ids)
+        ids[row, :size] = torch.from_numpy(trace.token_ids.astype(np.int64))
+        mask[row, :size] = torch.from_numpy(trace.mask.astype(np.float32))
+        old[row, :size] = torch.from_numpy(np.array(trace.logprobs))
+    return ids, mask, old, int(mask.any(0).nonzero()[0])
+
+
+class Policy:
+    def __init__(self, gguf, layers, rate, seed):
+        torch.manual_seed(seed)
+        logging.set_verbosity_error()
+        logging.disable_progress_bar()
+        folder, file = os.path.split(gguf)
+        self.model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=file, dtype=torch.float32)
+        self.model.requires_grad_(False)
+        for layer in self.model.model.layers[-layers:]:
+            layer.requires_grad_(True)
+        self.trained = {name: values for name, values in self.model.named_parameters() if values.requires_grad}
+        self.optimizer = torch.optim.AdamW(self.trained.values(), lr=rate, betas=(0.9, 0.95), weight_decay=0.0)
+
+    def step(self, groups):
+        """One update by groups of (trace, advantage) pairs. Returns what is worth knowing of it.
+
+        difference: mean |log p now - log p when sampled| of the sampled tokens before the update; ratio: mean of r.
+        """
+        self.optimizer.zero_grad()
+        tokens = sum(int(trace.mask.sum()) for group in groups for trace, _ in group)
+        difference = ratio = loss = 0.0
+        for group in groups:
+            ids, mask, old, first = pad([trace for trace, _ in group])
+            advantage = torch.tensor([[value] for _, value in group], dtype=torch.float32)
+            kept = ids.shape[1] - first + 1  # the logits at `first - 1` are those of the token at `first`
+            logits = self.model(ids, logits_to_keep=kept).logits[:, :-1]
+            now = logits.log_softmax(-1).gather(2, ids[:, first:, None])[:, :, 0]
+            mask, old = mask[:, first:], old[:, first:]
+            apart = (now - old) * mask
+            r = apart.exp()
+            gain = torch.minimum(r * advantage, r.clamp(1 - CLIP_LOW, 1 + CLIP_HIGH) * advantage)
+            part = -(gain * mask).sum() / tokens
+            part.backward()
+            loss += part.item()
+            difference += apart.detach().abs().sum().item() / tokens
+            ratio += (r.detach() * mask).sum().item() / tokens
+        norm = torch.nn.utils.clip_grad_norm_(self.trained.values(), 1.0).item()
+        self.optimizer.step()
+        return {"loss": loss, "difference": difference, "ratio": ratio, "gradient": norm, "tokens": tokens}
+
+    def save(self, path, progress):
+        """All that a step changes, whole or not at all, also where the power fails."""
+        with open(path + ".new", "wb") as file:
+            torch.save({"progress": progress, "trained": self.trained, "optimizer": self.optimizer.state_dict()}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(path + ".new", path)
+
+    def restore(self, path):
+        """The progress that was saved; None: there is none."""
+        if not os.path.exists(path):
+            return None
+        saved = torch.load(path, weights_only=True)
+        with torch.no_grad():
+            for name, values in self.trained.items():
+                values.copy_(saved["trained"][name])
+        self.optimizer.load_state_dict(saved["optimizer"])
+        return saved["progress"]
