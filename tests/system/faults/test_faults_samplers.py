@@ -1,4 +1,5 @@
 """Samplers: batches go on, and are the same, whoever is killed; a made-up acceptance; two at a time."""
+import asyncio
 import itertools
 import json
 import os
@@ -10,7 +11,7 @@ import unittest
 sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
 from case import Case, Client, Fleet, chat, sandbox, script  # noqa: E402
 from harness import PYTHON, SLUICE  # noqa: E402
-from sluice import Refused  # noqa: E402
+from sluice import AsyncClient, Refused  # noqa: E402
 
 SAMPLES = 4
 # Of three tasks one is always solved, one never, and one now and then: of those, seven in eight groups are mixed.
@@ -181,6 +182,23 @@ class Samplers(Case):
         client.policy_set("step-10")
         client.policy_set("step-11")
         self.assertGreater(client.sampler_state("train")["total"]["stale"], 1)
+
+    def test_a_trainer_of_asyncio_has_the_same(self):
+        fleet = self.enter(Fleet(slots=8))
+
+        async def learn():
+            async with AsyncClient(fleet.url, allow_plaintext=True, timeout=30) as client:
+                rows = []
+                async for batch in client.sampler("train", tasks(), groups=3, samples=SAMPLES):
+                    rows.append(told(batch))
+                    if batch.number == 2:
+                        break
+                return rows, await client.sampler_state("train"), await client.sampler_close("train", cancel=True)
+
+        rows, state, cancelled = asyncio.run(learn())
+        self.assert_batches(rows)
+        self.assertEqual(state["batch"], 2)
+        self.assertGreater(cancelled, 0)
 
     def test_the_end_of_the_tasks_is_the_end_of_the_batches(self):
         fleet = self.enter(Fleet(slots=8))

@@ -320,6 +320,32 @@ static void who_waits_in_vain_is_told_why(void **state)
     world_close(world);
 }
 
+static void who_waits_without_an_engine_is_told_so(void **state)
+{
+    (void)state;
+    struct world *world = sampler_world(1, usual);
+    world_engine(world, MSG_engine_add, "http://e:1");
+    world->task.needs_engine = true;
+    submit_many(world, 1, 4, 2);
+    world_engine(world, MSG_engine_remove, "http://e:1");
+    sampler_next(world, 1, 0);
+    expect_says(expect_answer(world, MSG_sampler_waits)->text, "no engine is registered: sluice engine add URL");
+    world_close(world);
+}
+
+static void a_group_whose_lease_is_over_is_dropped_held_or_not(void **state)
+{
+    (void)state;
+    struct world *world = sampler_world(1, usual);
+    world->lease_ms = 2000;
+    submit_many(world, 1, 4, 2); /* two of them are held */
+    world_wait(world, 2001);
+    assert_int_equal(seen_count(world, PERSIST_END), 8);
+    expect_says(sampler_state(world), "\"held\":0,\"live\":0");
+    expect_says(sampler_state(world), "\"cancelled\":4");
+    world_close(world);
+}
+
 static void who_waits_is_told_at_once_that_the_pool_has_run_empty(void **state)
 {
     (void)state;
@@ -405,6 +431,8 @@ int main(void)
         cmocka_unit_test(a_rule_that_makes_no_sense_is_refused_by_its_field),
         cmocka_unit_test(a_rule_that_changes_holds_from_the_next_batch_on),
         cmocka_unit_test(who_waits_in_vain_is_told_why),
+        cmocka_unit_test(who_waits_without_an_engine_is_told_so),
+        cmocka_unit_test(a_group_whose_lease_is_over_is_dropped_held_or_not),
         cmocka_unit_test(who_waits_is_told_at_once_that_the_pool_has_run_empty),
         cmocka_unit_test(a_closed_sampler_leaves_an_ordinary_stream),
         cmocka_unit_test(what_is_closed_is_closed_again_without_harm),
