@@ -134,6 +134,8 @@ class Pool:
             names = self._names(self.count + 1)
             self.submit = Submit(self.session, chunk, self.stream, self.samples, lambda _: next(names), self.priority,
                                  self.lease, None, None)
+            for name in self.submit.names:  # nobody reads this stream by groups
+                self.session.sizes.pop(name, None)
             self.count += len(chunk)
             self.held += len(chunk)
 
