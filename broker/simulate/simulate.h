@@ -7,8 +7,9 @@
  * read first, after those before it, as far as the prefix cache does not have it. Then it samples:
  * the engine's tokens_per_s are shared equally by the calls that sample, at most call_tokens_per_s for each.
  *
- * With a sampler (docs/sampler.md) there is a trainer, too: it asks for a batch, learns from it for train_s, and asks
- * for the next. What a rollout is rewarded is 1 with its group's chance, which is uniform between two bounds, and else 0.
+ * With a sampler (docs/sampler.md) there is a trainer, too: it asks for a batch, learns from it for train_s, and
+ * asks for the next. What a rollout is rewarded is 1 with its group's chance, which is uniform between two bounds,
+ * and else 0.
  *
  * It is measured from when as many rollouts have ended as there are run slots (at least 200) until half as
  * many again have (at least 600). Where less is queued than keeps the slots full until then it is all, start and end
