@@ -4,6 +4,8 @@ import subprocess
 import time
 import urllib.request
 
+CORES = os.cpu_count() or 1
+THREADS = CORES // 2 if CORES > 3 else 1  # they wait for each other: on few cores, one is much faster where others work, too
 EXACT = ("-ctk", "f32", "-ctv", "f32", "-fa", "off")  # log-probabilities as torch computes them, to 1e-4
 
 
@@ -11,7 +13,7 @@ class LlamaServer:
     def __init__(self, program, port, log, slots=8, tokens=512):
         # It ends with this process, however that ends: the next one starts its own, on the weights of its checkpoint.
         self.command = ["setpriv", "--pdeathsig", "KILL", program, "--host", "127.0.0.1", "--port", str(port), "-np", str(slots), "-c", str(slots * tokens),
-                        "-t", str(os.cpu_count() or 1), "--poll", "0", *EXACT]
+                        "-t", str(THREADS), "--poll", "0", *EXACT]
         self.url, self.log, self.process = f"http://127.0.0.1:{port}", log, None
 
     def start(self, weights):
