@@ -229,13 +229,15 @@ static int rename_to(int into, int parent, const char *leaf)
     return code;
 }
 
-/* With the directories above it, but only where there is anything. */
+/* With the directories above it, but only where there is anything, and what was put before is not in the way. */
 static int move_to(const struct gathering *gathering, const char *to)
 {
     struct stat ignored;
     if (fstatat(gathering->into, gathered, &ignored, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : -errno;
     AUTO_CLOSE int parent = dirtree_open_parent(gathering->into, to);
+    if (parent < 0 && (errno == ENOTDIR || errno == ELOOP))
+        return hide(gathering);
     const int code = parent < 0 ? -errno : dirtree_remove_entry(parent, dirtree_leaf(to));
     return code < 0 ? code : rename_to(gathering->into, parent, dirtree_leaf(to));
 }

@@ -266,6 +266,18 @@ static void a_place_takes_the_place_of_what_was_put_before(void **state)
     expect_tree("d./a f./a/y ");
 }
 
+/* As two places may be one below the other where they come to lie alone. */
+static void what_was_put_before_is_in_the_way_as_a_file_or_a_link(void **state)
+{
+    (void)state;
+    shell("mkdir -p agent/a image/b; echo x > agent/file; ln -s d agent/a/link; mkdir agent/a/d; touch image/b/y");
+    gather("file");
+    gather("a");
+    assert_int_equal(gather_with((struct dirtree_stack){0}, "b", NULL, "file/b"), 0);
+    assert_int_equal(gather_with((struct dirtree_stack){0}, "b", NULL, "a/link/b/c"), 0);
+    expect_tree("d./a d./a/d f./file l./a/link ");
+}
+
 static int group(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -282,6 +294,7 @@ static int group(void)
         TEST(what_is_hidden_is_not_there_by_any_name),
         TEST(there_is_an_end_to_it),
         TEST(a_place_takes_the_place_of_what_was_put_before),
+        TEST(what_was_put_before_is_in_the_way_as_a_file_or_a_link),
     };
     return cmocka_run_group_tests_name("what layers show is gathered", tests, NULL, NULL);
 }
