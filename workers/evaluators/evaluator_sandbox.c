@@ -150,6 +150,13 @@ static int put_there(struct job *job, struct stage_sandbox *room, const struct t
     return code == 0 ? stage_give_files(job, room, file, 1, fail) : code;
 }
 
+/* Of a step: a link there would have its files survive the step, for the agent of the next to find. */
+static int clear_tests(struct sandbox *sandbox, const struct job *job, struct fail *fail)
+{
+    const bool has_files = job->agent_goes_on && job->task->eval_file_count > 0;
+    return has_files ? sandbox_clear_path(sandbox, TASK_STEP_TESTS, fail) : 0;
+}
+
 /* As its files and processes are. */
 static int take_agents(struct stage_sandbox *room, struct job *job, struct fail *fail)
 {
@@ -159,6 +166,8 @@ static int take_agents(struct stage_sandbox *room, struct job *job, struct fail 
     if (code < 0)
         return code;
     code = clear_rewards(room->sandbox, job->task, fail);
+    if (code == 0)
+        code = clear_tests(room->sandbox, job, fail);
     for (size_t i = 0; i < job->task->eval_file_count && code == 0; i++)
         code = put_there(job, room, &job->task->eval_files[i], fail);
     if (code == 0 || !blame_is_file_fault(code))

@@ -272,6 +272,22 @@ FIBER_TEST(what_an_agent_leaves_for_the_next_verifier_does_not_count)
     }
 }
 
+/* By a link the files would lie elsewhere, where nobody takes them away. */
+FIBER_TEST(cheating_by_a_link_for_the_tests_leaves_none_of_them_to_the_next_agent)
+{
+#define SECRET ",\"eval\":{\"files\":{\"/tests/sub/secret\":\"s\",\"/tests/test.sh\":\"" REWARD("ls t | wc -l") "\"}}"
+    expect_rewards(TASK("", STEP("a", "mkdir t; ln -s $PWD/t /tests", SECRET) "," STEP("b", "ls -R t; true", SECRET)),
+                   0, "a 0, b 0");
+    expect_rewards(TASK("", STEP("a", "mkdir t /tests; ln -s $PWD/t /tests/sub", SECRET) "," STEP("b", "true", SECRET)),
+                   0, "a 0, b 0");
+}
+
+FIBER_TEST(steps_whose_rewards_add_up_to_no_number_have_a_mean)
+{
+#define LARGE(name) STEP(name, "true", TEST_SH("echo 1.5e308 > /logs/verifier/reward.txt"))
+    expect_rewards(TASK("", LARGE("a") "," LARGE("b")), 1.5e308, "1.5e+308 is the mean of 2 of 2 steps");
+}
+
 FIBER_TEST(a_command_judges_steps_too)
 {
     struct job run = run_steps(
@@ -304,6 +320,8 @@ static int group(void)
         TEST(an_agent_that_went_over_a_limit_of_its_sandbox_is_not_scored),
         TEST(an_agent_without_a_sandbox_has_one_made),
         TEST(what_an_agent_leaves_for_the_next_verifier_does_not_count),
+        TEST(cheating_by_a_link_for_the_tests_leaves_none_of_them_to_the_next_agent),
+        TEST(steps_whose_rewards_add_up_to_no_number_have_a_mean),
         TEST(a_command_judges_steps_too),
     };
     int failed = cmocka_run_group_tests_name("tasks with steps", tests, NULL, NULL);

@@ -87,14 +87,15 @@ static double reward_of(const struct steps_verdict *steps, size_t i)
     return find_part(&steps->each[i], reward_name, &part) ? part.value : 0;
 }
 
+/* long double: the sum of what has a mean may be no double. */
 static double joined_reward(const struct steps_verdict *steps)
 {
-    double sum = 0;
+    long double sum = 0;
     if (is_final(steps))
         return reward_of(steps, steps->count - 1);
     for (size_t i = 0; i < steps->count; i++)
         sum += reward_of(steps, i);
-    return sum / (double)steps->count;
+    return (double)(sum / (long double)steps->count);
 }
 
 /* ---- parts ------------------------------------------------------------------------------------------- */
@@ -102,10 +103,10 @@ static double joined_reward(const struct steps_verdict *steps)
 static double mean_of_part(const struct steps_verdict *steps, const char *name)
 {
     struct verdict_part part;
-    double sum = 0;
+    long double sum = 0;
     for (size_t i = 0; i < steps->count; i++)
         sum += find_part(&steps->each[i], name, &part) ? part.value : 0;
-    return sum / (double)steps->count;
+    return (double)(sum / (long double)steps->count);
 }
 
 /* What there is no room for, or is there already, is left out. */
