@@ -153,6 +153,19 @@ FIBER_TEST(the_hosts_root_may_be_either_of_the_two)
                   0.5, "the reward file says 0.5");
 }
 
+/* Whatever eval.trust says: it is no directory of the system's. */
+FIBER_TEST(cheating_by_a_home_that_is_an_artifact_counts_unless_python_is_isolated)
+{
+#define HOMES(python)                                                                                                  \
+    "{\"task\":\"t\",\"prompt\":\"d=$(python3 -m site --user-site); mkdir -p $d; echo 'import os; "                    \
+    "open(\\\"/tmp/r\\\", \\\"w\\\").write(\\\"1\\\"); os._exit(0)' > "                                                \
+    "$d/usercustomize.py\",\"eval\":{\"kind\":\"command\","                                                            \
+    "\"image\":\"host\",\"trust\":\"image\",\"artifacts\":[\"/workspace\"],\"reward_file\":\"/tmp/"                    \
+    "r\",\"command\":\"" python " -c 'open(\\\"/tmp/r\\\", \\\"w\\\").write(\\\"0.5\\\")'\"}}"
+    expect_reward(HOMES("python3"), 1.0, "the reward file says 1");
+    expect_reward(HOMES("python3 -I"), 0.5, "the reward file says 0.5");
+}
+
 /* ---- made of a Dockerfile ----------------------------------------------------------------------------- */
 
 #define BUILD(dockerfile, artifacts)                                                                                   \
@@ -229,6 +242,7 @@ static int group(void)
         TEST(nothing_that_the_agent_did_on_the_way_comes_with_it),
         TEST(the_systems_directories_stay_the_images_where_that_is_trusted),
         TEST(the_hosts_root_may_be_either_of_the_two),
+        TEST(cheating_by_a_home_that_is_an_artifact_counts_unless_python_is_isolated),
         TEST(a_dockerfile_of_its_own_brings_the_tests),
         TEST(it_is_made_once_and_shared_with_the_builds_of_tasks),
         TEST(one_that_fails_is_the_tasks_fault_and_gives_no_reward),
