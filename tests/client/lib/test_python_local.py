@@ -118,7 +118,7 @@ class Local(unittest.TestCase):
         file = os.path.join(self.place, "file")
         with open(file, "w", encoding="utf-8"):
             pass
-        for call, said in ((dict(llm="nonsense"), "no base URL"), (dict(options=["--sandbx", "x"]), "did you mean '--sandbox'"),
+        for call, said in ((dict(llm="nonsense"), "not a base URL"), (dict(options=["--sandbx", "x"]), "did you mean '--sandbox'"),
                            (dict(data=file + "/x"), "Not a directory"), (dict(wait=0), "not ready within 0 s")):
             with self.assertRaisesRegex(sluice.ServiceError, said):
                 sluice.local(**call)

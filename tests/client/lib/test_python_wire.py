@@ -16,8 +16,8 @@ from sluice.trajectory import read_trajectory
 class Table(unittest.TestCase):
     def test_what_breaks_the_table_is_refused_when_sent_and_when_read(self):
         good = dict(tag=1, stream="train", seq=1)
-        for field, value, words in (("seq", 0, "at least 1"), ("seq", "1", "str, not uint"), ("seq", True, "bool"),
-                                    ("stream", "", "at least 1"), ("stream", "x" * 65, "at most 64"),
+        for field, value, words in (("seq", 0, "the minimum is 1"), ("seq", "1", "str, not uint"), ("seq", True, "bool"),
+                                    ("stream", "", "the minimum is 1"), ("stream", "x" * 65, "the maximum is 64"),
                                     ("stream", "a\0b", "NUL"), ("frob", 1, "no field 'frob'"), ("seq", None, "missing")):
             fields = {k: v for k, v in {**good, field: value}.items() if v is not None}
             with self.assertRaisesRegex(MessageError, words):
