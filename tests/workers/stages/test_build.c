@@ -256,7 +256,7 @@ FIBER_TEST(what_is_not_there_is_named_by_line)
     expect_failed("FROM plain\nUSER nobody-here\nRUN true\n", "{}", "line 3: there is no user nobody-here");
     expect_failed("FROM plain\nRUN true\nADD http://x/y /z\n", "{}", "the Dockerfile: line 3: ADD of http://x/y");
     expect_failed("FROM plain\nRUN true\n", "{\"build\":{\"context\":\"/nowhere\"}}",
-                  "build.context: the source /nowhere is none");
+                  "build.context: the source /nowhere is not one");
     expect_failed("FROM plain\nCOPY f /usr/bin/cat/x\n", "{}", "line 2: cannot copy f: ");
 }
 
@@ -289,6 +289,15 @@ FIBER_TEST(links_in_circles_are_refused_and_the_loop_goes_on_meanwhile)
     await_wake(-1);
     if (longest_ms > took_ms / 3)
         fail_msg("the loop stood for %d of %d ms", (int)longest_ms, (int)took_ms);
+}
+
+FIBER_TEST(instructions_that_change_nothing_or_the_same_again_are_layers_as_any)
+{
+    expect_built("FROM plain\nRUN true\n", "true", "");
+    expect_built("FROM plain\nRUN true\nRUN echo x > /x\nRUN : again\n", "cat /x", "x\n");
+#define SAME "RUN rm -f /x && echo 1 > /x && touch -d @0 /x /\n"
+    expect_built("FROM plain\n" SAME "RUN echo 2 > /x && echo y > /y\n" SAME "RUN rm /y\n",
+                 "cat /x; ls /y 2> /dev/null", "1\n");
 }
 
 FIBER_TEST(a_disk_that_is_full_is_the_tasks_fault)
@@ -332,6 +341,7 @@ static int group(void)
         TEST(a_run_that_never_ends_is_ended),
         TEST(what_is_not_there_is_named_by_line),
         TEST(links_in_circles_are_refused_and_the_loop_goes_on_meanwhile),
+        TEST(instructions_that_change_nothing_or_the_same_again_are_layers_as_any),
         TEST(a_disk_that_is_full_is_the_tasks_fault),
         TEST(the_tasks_image_stands_in_for_from),
     };

@@ -222,16 +222,34 @@ static int check_devices(const struct task *task, struct fail *fail)
                     (unsigned long long)task->limits.gpus);
 }
 
+/* Layers that are alike are one directory, such as those of RUNs that changed nothing. An overlay takes it once, and
+ * below itself it adds nothing. */
+static bool lies_above_too(const struct stage_sandbox *stage, size_t i)
+{
+    for (size_t k = i + 1; k < stage->layer_count; k++)
+        if (strcmp(stage->layers[k].path, stage->layers[i].path) == 0)
+            return true;
+    return false;
+}
+
+static size_t list_layers(const struct stage_sandbox *stage, const char *ret[STAGE_LAYERS_MAX])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < stage->layer_count; i++)
+        if (!lies_above_too(stage, i))
+            ret[count++] = stage->layers[i].path;
+    return count;
+}
+
 static int open_with(struct stage_sandbox *stage, const struct job *job, const struct reach *reach,
                      const struct environment *environment, struct fail *fail)
 {
     const struct task *task = job->task;
     const char *layers[STAGE_LAYERS_MAX];
-    for (size_t i = 0; i < stage->layer_count; i++)
-        layers[i] = stage->layers[i].path;
+    const size_t layer_count = list_layers(stage, layers);
     struct sandbox_plan plan = {.image = stage->image.path,
                                 .layers = layers,
-                                .layer_count = stage->layer_count,
+                                .layer_count = layer_count,
                                 .memory_mib = task->limits.memory_mib,
                                 .disk_mib = task->limits.disk_mib,
                                 .processes = task->limits.processes,
