@@ -24,7 +24,7 @@ while [ $# -gt 0 ]; do
     esac
 done
 
-bash .ci/packages.sh clang-format mold
+bash .ci/packages.sh clang-format
 if [ $engine = yes ]; then
     settings=$(bash client/engine.sh) || {
         echo "no real engine: the tests that need one will be skipped" >&2
