@@ -135,7 +135,7 @@ static void every_fault_gets_the_code_it_was_promised_and_a_sentence(void **stat
         {.user = "429", .expected = -EAGAIN, .words = "overloaded"},
         {.user = "400", .expected = -EINVAL, .words = "no such thing"},
         {.user = "long", .expected = -E2BIG, .words = "exceeds the available context size"},
-        {.user = "garbage", .expected = -EPROTO, .words = "not JSON"},
+        {.user = "garbage", .expected = -EPROTO, .words = "the JSON is broken"},
         {.user = "cut", .expected = -EIO},
         {.user = "close", .expected = -EIO},
         {.user = "hang", .expected = -ETIMEDOUT, .deadline_ms = 2000},

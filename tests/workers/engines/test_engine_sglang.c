@@ -69,7 +69,7 @@ static void every_fault_of_sglangs_answers_is_told(void **state)
         {"sgl_no_meta", -EPROTO, "no meta_info"},
         {"sgl_other_text", -EPROTO, "text is not what its ids say"},
         {"not_an_object", -EPROTO, "no meta_info"},
-        {"garbage", -EPROTO, "not JSON"},
+        {"garbage", -EPROTO, "the JSON is broken"},
     };
     AUTO_BUFFER script = {0};
     buffer_append_str(&script, "{'dialect': 'sglang', 'rules': [");

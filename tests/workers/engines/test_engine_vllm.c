@@ -162,8 +162,8 @@ static void every_fault_of_the_route_for_ids_is_told(void **state)
         {"aborted", -EAGAIN, "aborted the call"},
         {"failed", -EIO, "failed in the middle"},
         {"not_an_object", -EPROTO, "no choices"},
-        {"garbage", -EPROTO, "not JSON"},
-        {"truncated", -EPROTO, "not JSON"},
+        {"garbage", -EPROTO, "the JSON is broken"},
+        {"truncated", -EPROTO, "the JSON is broken"},
         {"400", -EINVAL, "no such thing"},
         {"500", -EIO, "it broke"},
     };
