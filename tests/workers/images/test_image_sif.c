@@ -90,7 +90,7 @@ static const struct damage damages[] = {
     {4096 + 201, 4, "\xff\xff\xff\xff", IMAGE_REFUSAL_SIF_FILESYSTEM, "no known kind"},
     {4096 + 205, 4, "\x01\0\0\0", IMAGE_REFUSAL_SIF_NO_PRIMARY, "no primary system partition"},
     {4096 + 209, 3, "99\0", IMAGE_REFUSAL_ARCHITECTURE, "for unknown"},
-    {32768, 4, "hsqz", IMAGE_REFUSAL_CORRUPT, "no SquashFS, though it says so"},
+    {32768, 4, "hsqz", IMAGE_REFUSAL_CORRUPT, "is not a SquashFS, though it says so"},
 };
 
 static void a_damaged_sif_is_refused_for_what_is_wrong_with_it(void **state)
