@@ -19,26 +19,7 @@ while [ $# -gt 0 ]; do
     esac
 done
 
-say() { printf '\n== %s\n' "$*"; }
-
-pids=()
-finish() {
-    for ((i = ${#pids[@]} - 1; i >= 0; i--)); do
-        kill -TERM "${pids[i]}" 2>/dev/null || true
-        wait "${pids[i]}" 2>/dev/null || true
-    done
-}
-trap finish EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-
-free_port() {
-    /usr/bin/python3 -c 'import socket
-for port in range(int("'"$1"'"), int("'"$1"'") + 200):
-    with socket.socket() as s:
-        try: s.bind(("127.0.0.1", port)); print(port); break
-        except OSError: pass'
-}
+. "$here/client/processes.sh"
 
 say "installing what is missing, building"
 bash "$here/.ci/packages.sh" python3-venv
@@ -65,14 +46,11 @@ front=$(free_port 5750)
 export SLUICE_BROKER=tcp://127.0.0.1:$front
 "$sluice" up --front "$front" --data "$out/data" >>"$out/sluice.log" 2>&1 &
 pids+=($!)
-until "$sluice" status >/dev/null 2>&1; do
-    kill -0 "${pids[-1]}" 2>/dev/null || {
-        echo "learn: sluice did not come up; the last lines of $out/sluice.log:" >&2
-        tail -n 5 "$out/sluice.log" >&2
-        exit 1
-    }
-    sleep 0.2
-done
+wait_for 60 "$sluice" status || {
+    echo "learn: sluice did not come up; the last lines of $out/sluice.log:" >&2
+    tail -n 5 "$out/sluice.log" >&2
+    exit 1
+}
 echo "up at $SLUICE_BROKER; log in $out/sluice.log"
 
 say "learning"
