@@ -14,7 +14,7 @@ more=()
 while [ $# -gt 0 ]; do
     case $1 in
     --out) out=$(realpath -m "${2:?--out needs a directory}"); shift 2 ;;
-    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exec /usr/bin/python3 "$here/client/learn/learn.py" --help ;;
+    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exec /usr/bin/python3 "$here/client/learn/learn_options.py" --help ;;
     *) more+=("$1"); shift ;;
     esac
 done
