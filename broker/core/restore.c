@@ -179,8 +179,8 @@ bool core_restore_sampler(struct core *core, const struct core_sampler *row, str
 
 static void restore_released(struct core *core, struct group *group, const struct sampled *sampled)
 {
-    expiry_arm(core, group, group->work->total_ms, core_age_ms(core, sampled->released_ms));
-    if (sampled->is_low)
+    expiry_arm(core, group, group->work->total_ms, core_age_ms(core, sampled->row.released_ms));
+    if (sampled->row.is_low)
         group->work->priority = 0;
 }
 
@@ -192,7 +192,7 @@ bool core_restore_sampled(struct core *core, const struct core_sampled *row)
         return false;
     if (row->state != SAMPLED_HELD && row->state != SAMPLED_LIVE)
         return !core->failed;
-    if (!group || !group->work || group->stream != sampled->sampler->stream || group->samples != sampled->samples)
+    if (!group || !group->work || group->stream != sampled->sampler->stream || group->samples != sampled->row.samples)
         return false;
     sampled_join(sampled, group);
     if (row->state == SAMPLED_LIVE)

@@ -9,23 +9,23 @@ static verdict check_group(const struct sampler *sampler, const struct sampled *
 {
     const bool is_open = state == SAMPLED_HELD || state == SAMPLED_LIVE;
     const struct group_work *work = sampled->group ? sampled->group->work : NULL;
-    if (sampled->state != state || sampled->sampler != sampler)
+    if (sampled->row.state != state || sampled->sampler != sampler)
         return "a sampler's group is in the list of another state, or of another sampler";
     if (is_open != (work != NULL) || (work && work->sampled != sampled))
         return "a group has a verdict and lives, or has none and does not";
     if (work && (work->init.place == PLACE_HELD) != (state == SAMPLED_HELD))
         return "a group is held that was released, or released and held";
-    if (work && sampled->ended + work->live != sampled->samples)
+    if (work && sampled->row.ended + work->live != sampled->row.samples)
         return "a sampler counts the ended rollouts of a group wrong";
-    if (!is_open && (state != SAMPLED_DROPPED) != (sampled->verdict == SAMPLER_KEPT))
+    if (!is_open && (state != SAMPLED_DROPPED) != (sampled->row.verdict == SAMPLER_KEPT))
         return "a group was dropped that is kept, or is ready and is not";
     if (!list_is_empty(&sampled->noted))
         return "what changed of a sampler's group was not written";
-    const bool is_needed = state != SAMPLED_DROPPED && sampled->first_seq && !sampled->is_forgotten;
+    const bool is_needed = state != SAMPLED_DROPPED && sampled->row.first_seq && !sampled->row.is_forgotten;
     if (is_needed != (sampled->needed.place != 0))
         return "a sampler's group needs trajectories that may go, or none that may not";
-    return is_needed && sampled->first_seq < sampler->stream->first ? "a trajectory is gone that a sampler needs"
-                                                                    : NULL;
+    return is_needed && sampled->row.first_seq < sampler->stream->first ? "a trajectory is gone that a sampler needs"
+                                                                        : NULL;
 }
 
 static verdict check_state(const struct sampler *sampler, unsigned state)
@@ -37,9 +37,9 @@ static verdict check_state(const struct sampler *sampler, unsigned state)
         verdict bad = check_group(sampler, sampled, state);
         if (bad)
             return bad;
-        if (sampled->number <= number || sampled->number > sampler->submitted)
+        if (sampled->row.number <= number || sampled->row.number > sampler->row.submitted)
             return "the groups of a sampler are not in the order of their submits";
-        number = sampled->number;
+        number = sampled->row.number;
         count++;
     }
     return count == sampler->counts[state] ? NULL : "a sampler's groups are counted wrong";
@@ -48,18 +48,18 @@ static verdict check_state(const struct sampler *sampler, unsigned state)
 /* Each group that was ever submitted is in one place. */
 static verdict check_sum(const struct sampler *sampler)
 {
-    uint64_t sum = sampler->batched;
+    uint64_t sum = sampler->row.batched;
     for (unsigned state = 0; state < SAMPLED_DROPPED; state++)
         sum += sampler->counts[state];
     for (unsigned i = SAMPLER_KEPT + 1; i < SAMPLER_VERDICTS; i++)
-        sum += sampler->total[i];
-    if (sum != sampler->submitted)
+        sum += sampler->row.total[i];
+    if (sum != sampler->row.submitted)
         return "held, live, ready, batched and dropped groups are not those that were submitted";
     uint64_t dropped = 0;
     for (unsigned i = SAMPLER_KEPT + 1; i < SAMPLER_VERDICTS; i++)
-        dropped += sampler->since[i];
-    return dropped == sampler->counts[SAMPLED_DROPPED] + sampler->unlisted ? NULL
-                                                                           : "the dropped groups are counted wrong";
+        dropped += sampler->row.since[i];
+    return dropped == sampler->counts[SAMPLED_DROPPED] + sampler->row.unlisted ? NULL
+                                                                               : "the dropped groups are counted wrong";
 }
 
 static verdict check_sampler(const struct core *core, const struct sampler *sampler)
@@ -68,11 +68,11 @@ static verdict check_sampler(const struct core *core, const struct sampler *samp
         return "a sampler is not its stream's, or nobody's";
     if (!list_is_empty(&sampler->noted) || sampler->is_changed)
         return "what was noted of a sampler was not settled";
-    if ((sampler->batch > 0) != (sampler->answer != NULL))
+    if ((sampler->row.batch > 0) != (sampler->answer != NULL))
         return "a batch has no answer, or there is one of none";
-    if (sampler->is_asked && !sampler->is_closing && sampler->counts[SAMPLED_READY] >= sampler->rule.groups)
+    if (sampler->is_asked && !sampler->row.is_closing && sampler->counts[SAMPLED_READY] >= sampler->row.rule.groups)
         return "a batch is asked for and full, and was not made";
-    if (!sampler->is_closing && sampler->counts[SAMPLED_HELD] &&
+    if (!sampler->row.is_closing && sampler->counts[SAMPLED_HELD] &&
         sampler->counts[SAMPLED_LIVE] < sampler_wanted(sampler))
         return "groups are held that are wanted";
     if (sampler->counts[SAMPLED_DROPPED] > SAMPLER_LISTED_MAX)

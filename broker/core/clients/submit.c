@@ -103,12 +103,12 @@ static bool admit_engines(struct core *core, const struct call *call)
 static bool admit_sampler(struct core *core, const struct call *call, const struct stream *stream)
 {
     const struct sampler *sampler = stream ? stream->sampler : NULL;
-    if (!sampler || (!sampler->is_closing && sampler->counts[SAMPLED_HELD] < SAMPLER_POOL_MAX))
+    if (!sampler || (!sampler->row.is_closing && sampler->counts[SAMPLED_HELD] < SAMPLER_POOL_MAX))
         return true;
     send_refused(core, call, REFUSAL_QUEUE_FULL, "stream", RETRY_AFTER_MS,
-                 sampler->is_closing ? "the sampler of %s is being closed; try again later"
-                                     : "the sampler of %s holds as many groups as it may; submit more when it has "
-                                       "released some",
+                 sampler->row.is_closing ? "the sampler of %s is being closed; try again later"
+                                         : "the sampler of %s holds as many groups as it may; submit more when it has "
+                                           "released some",
                  stream->name);
     return false;
 }

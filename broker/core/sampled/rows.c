@@ -5,19 +5,9 @@
 
 void sampler_persist(struct core *core, const struct sampler *sampler)
 {
-    struct core_sampler row = {.stream = stream_name(sampler->stream),
-                               .trainer = effect_copy(core, slice_from_str(sampler->trainer)),
-                               .rule = sampler->rule,
-                               .submitted = sampler->submitted,
-                               .batch = sampler->batch,
-                               .batched = sampler->batched,
-                               .unlisted = sampler->unlisted,
-                               .close_count = sampler->close_count,
-                               .is_closing = sampler->is_closing,
-                               .cancels = sampler->cancels};
-    memcpy(row.since, sampler->since, sizeof(row.since));
-    memcpy(row.total, sampler->total, sizeof(row.total));
-    memcpy(row.recent, sampler->recent, sizeof(row.recent));
+    struct core_sampler row = sampler->row;
+    row.stream = stream_name(sampler->stream);
+    row.trainer = effect_copy(core, slice_from_str(sampler->trainer));
     const struct core_sampler *lasting = effect_row(core, &row, sizeof(row));
     if (!lasting)
         return;
@@ -37,31 +27,15 @@ void sampler_persist_answer(struct core *core, const struct sampler *sampler)
     const struct slice answer = effect_copy(core, slice_from_str(sampler->answer));
     struct effect *effect = effect_push(core, PERSIST_BATCH);
     effect->stream = stream_name(sampler->stream);
-    effect->seq = sampler->batch;
+    effect->seq = sampler->row.batch;
     effect->detail = answer;
 }
 
 void sampled_persist(struct core *core, const struct sampled *sampled, bool present)
 {
-    const struct core_sampled row = {.stream = stream_name(sampled->sampler->stream),
-                                     .group = effect_copy(core, sampled_id(sampled)),
-                                     .number = sampled->number,
-                                     .state = sampled->state,
-                                     .verdict = sampled->verdict,
-                                     .first_seq = sampled->first_seq,
-                                     .tokens = sampled->tokens,
-                                     .oldest_version = sampled->oldest_version,
-                                     .released_ms = sampled->released_ms,
-                                     .samples = sampled->samples,
-                                     .ended = sampled->ended,
-                                     .scored = sampled->scored,
-                                     .cancelled = sampled->cancelled,
-                                     .replaced = sampled->replaced,
-                                     .least = sampled->least,
-                                     .most = sampled->most,
-                                     .sum = sampled->sum,
-                                     .is_low = sampled->is_low,
-                                     .is_forgotten = sampled->is_forgotten};
+    struct core_sampled row = sampled->row;
+    row.stream = stream_name(sampled->sampler->stream);
+    row.group = effect_copy(core, sampled_id(sampled));
     const struct core_sampled *lasting = present ? effect_row(core, &row, sizeof(row)) : NULL;
     if (present && !lasting)
         return;
@@ -91,17 +65,8 @@ bool sampler_restore(struct core *core, const struct core_sampler *row, struct s
     if (!sampler)
         return false;
     memcpy(sampler->trainer, row->trainer.data, row->trainer.len);
-    sampler->rule = row->rule;
-    sampler->submitted = row->submitted;
-    sampler->batch = row->batch;
-    sampler->batched = row->batched;
-    sampler->unlisted = row->unlisted;
-    sampler->close_count = row->close_count;
-    sampler->is_closing = row->is_closing;
-    sampler->cancels = row->cancels;
-    memcpy(sampler->since, row->since, sizeof(row->since));
-    memcpy(sampler->total, row->total, sizeof(row->total));
-    memcpy(sampler->recent, row->recent, sizeof(row->recent));
+    sampler->row = *row;
+    sampler->row.stream = sampler->row.trainer = slice_of(NULL, 0);
     sampler->is_spoiled = true;
     sampler->answer = core_strdup(core, answer);
     sampler_note(core, sampler);

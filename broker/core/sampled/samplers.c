@@ -59,8 +59,8 @@ void sampler_note(struct core *core, struct sampler *sampler)
 
 void sampler_count(struct sampler *sampler, enum sampler_count count, uint64_t by)
 {
-    sampler->since[count] += by;
-    sampler->total[count] += by;
+    sampler->row.since[count] += by;
+    sampler->row.total[count] += by;
     sampler->is_changed = true;
 }
 
@@ -68,24 +68,24 @@ uint64_t sampler_recent(const struct sampler *sampler)
 {
     uint64_t sum = 0;
     for (unsigned verdict = 0; verdict < SAMPLER_VERDICTS; verdict++)
-        sum += sampler->recent[verdict];
+        sum += sampler->row.recent[verdict];
     return sum;
 }
 
 void sampler_count_verdict(struct sampler *sampler, enum sampler_count verdict)
 {
-    const uint64_t batches = RECENT_BATCHES * sampler->rule.groups;
+    const uint64_t batches = RECENT_BATCHES * sampler->row.rule.groups;
     sampler_count(sampler, verdict, 1);
     if (verdict == SAMPLER_CANCELLED || verdict == SAMPLER_FORGOTTEN)
         return;
-    sampler->recent[verdict]++;
+    sampler->row.recent[verdict]++;
     if (sampler_recent(sampler) < (batches > RECENT_LEAST ? batches : RECENT_LEAST))
         return;
     for (unsigned i = 0; i < SAMPLER_VERDICTS; i++)
-        sampler->recent[i] /= 2;
+        sampler->row.recent[i] /= 2;
 }
 
 uint64_t sampler_acceptance(const struct sampler *sampler)
 {
-    return (sampler->recent[SAMPLER_KEPT] + 1) * 1000 / (sampler_recent(sampler) + 2);
+    return (sampler->row.recent[SAMPLER_KEPT] + 1) * 1000 / (sampler_recent(sampler) + 2);
 }

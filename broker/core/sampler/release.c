@@ -5,11 +5,11 @@
 
 uint64_t sampler_wanted(const struct sampler *sampler)
 {
-    const struct sampler_rule *rule = &sampler->rule;
+    const struct sampler_rule *rule = &sampler->row.rule;
     const uint64_t ready = sampler->counts[SAMPLED_READY];
     const uint64_t target = rule->groups * (rule->ahead + (sampler->is_asked ? 1 : 0));
     const uint64_t missing = target > ready ? target - ready : 0;
-    const uint64_t kept = sampler->recent[SAMPLER_KEPT] + 1, all = sampler_recent(sampler) + 2;
+    const uint64_t kept = sampler->row.recent[SAMPLER_KEPT] + 1, all = sampler_recent(sampler) + 2;
     const uint64_t need = rule->over_sample ? (missing * rule->over_sample + 999) / 1000
                                             : (missing * all + kept - 1) / kept;
     const uint64_t room = rule->window > ready ? rule->window - ready : 0;
@@ -20,7 +20,7 @@ static void release(struct core *core, struct sampled *sampled)
 {
     struct group_work *work = sampled->group->work;
     work->ends_ms = core->now_ms + (int64_t)work->total_ms; /* the time that it was held does not count */
-    sampled->released_ms = (uint64_t)core_clock_ms(core);
+    sampled->row.released_ms = (uint64_t)core_clock_ms(core);
     sampler_count(sampled->sampler, SAMPLER_ASKED, 1);
     sampled_move(core, sampled, SAMPLED_LIVE);
     job_queue(core, &work->init, false);
@@ -53,8 +53,8 @@ static void set_priority(struct core *core, struct group *group, uint8_t priorit
 void sampled_rank(struct core *core, struct sampled *sampled)
 {
     const bool is_low = sampled_seems_uniform(sampled);
-    if (is_low == sampled->is_low)
+    if (is_low == sampled->row.is_low)
         return;
-    sampled->is_low = is_low;
+    sampled->row.is_low = is_low;
     set_priority(core, sampled->group, is_low ? 0 : sampled->usual_priority);
 }

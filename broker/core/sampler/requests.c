@@ -32,8 +32,8 @@ static void send_state(struct core *core, const struct call *call, const struct 
     core->failed |= !text;
     struct msg_sampler_state state = {.tag = call->tag,
                                       .stream = stream_name(sampler->stream),
-                                      .batch = sampler->batch,
-                                      .submitted = sampler->submitted,
+                                      .batch = sampler->row.batch,
+                                      .submitted = sampler->row.submitted,
                                       .json = slice_from_str(text)};
     if (text)
         send_client(core, call->client, MSG_sampler_state, &state);
@@ -143,7 +143,7 @@ void handle_sampler_open(struct core *core, const struct call *call)
     if (stream && !owners_allow(core, call, stream, "stream"))
         return;
     struct sampler *sampler = stream ? stream->sampler : NULL;
-    if (sampler && sampler->is_closing) {
+    if (sampler && sampler->row.is_closing) {
         send_refused(core, call, REFUSAL_QUEUE_FULL, "stream", RETRY_AFTER_MS,
                      "the sampler of %s is being closed; try again later", stream->name);
         return;
@@ -157,7 +157,7 @@ void handle_sampler_open(struct core *core, const struct call *call)
     stream->is_used = true;
     stream_renew(core, stream);
     take_over(core, sampler, in->trainer);
-    sampler->rule = rule;
+    sampler->row.rule = rule;
     sampler->is_changed = sampler->is_spoiled = true;
     sampler_note(core, sampler);
     send_state(core, call, sampler);
@@ -210,17 +210,17 @@ void handle_sampler_next(struct core *core, const struct call *call)
         send_refused(core, call, REFUSAL_NOT_ALLOWED, "trainer", 0,
                      "%.*s: the sampler of %s is not yours since %s opened it; open it again to take it over",
                      SLICE_ARG(in->trainer), sampler->stream->name, sampler->trainer);
-    else if (sampler->is_closing)
+    else if (sampler->row.is_closing)
         send_refused(core, call, REFUSAL_NOT_ALLOWED, "stream", 0, "the sampler of %s is being closed",
                      sampler->stream->name);
-    else if (in->batch == sampler->batch)
+    else if (in->batch == sampler->row.batch)
         sampler_send_batch(core, sampler, call->client, call->tag);
-    else if (in->batch == sampler->batch + 1)
+    else if (in->batch == sampler->row.batch + 1)
         ask_for_next(core, call, sampler);
     else
-        send_refused(core, call, in->batch > sampler->batch ? REFUSAL_TOO_LARGE : REFUSAL_TOO_SMALL, "batch", 0,
+        send_refused(core, call, in->batch > sampler->row.batch ? REFUSAL_TOO_LARGE : REFUSAL_TOO_SMALL, "batch", 0,
                      "%s: the current batch is %llu; ask for it again, or for %llu", sampler->stream->name,
-                     (unsigned long long)sampler->batch, (unsigned long long)sampler->batch + 1);
+                     (unsigned long long)sampler->row.batch, (unsigned long long)sampler->row.batch + 1);
 }
 
 /* ---- sampler.close --------------------------------------------------------------------------- */
@@ -240,6 +240,6 @@ void handle_sampler_close(struct core *core, const struct call *call)
     wait_for(core, call, sampler, 0);
     heap_remove(&core->sampler_waits, &sampler->wait.due);
     sampler->is_asked = false;
-    sampler->is_closing = sampler->is_changed = true;
-    sampler->cancels |= in->has_cancel && in->cancel;
+    sampler->row.is_closing = sampler->is_changed = true;
+    sampler->row.cancels |= in->has_cancel && in->cancel;
 }

@@ -10,9 +10,9 @@
 static void drop(struct core *core, struct sampled *sampled, enum sampler_count verdict)
 {
     struct sampler *sampler = sampled->sampler;
-    sampled->verdict = (uint8_t)verdict;
+    sampled->row.verdict = verdict;
     sampler_count(sampler, verdict == SAMPLER_CANCELLED ? SAMPLER_TOKENS_CANCELLED : SAMPLER_TOKENS_DROPPED,
-                  sampled->tokens);
+                  sampled->row.tokens);
     sampled_move(core, sampled, SAMPLED_DROPPED);
 }
 
@@ -24,7 +24,7 @@ static void conclude(struct core *core, struct sampled *sampled)
         drop(core, sampled, verdict);
         return;
     }
-    sampled->verdict = SAMPLER_KEPT;
+    sampled->row.verdict = SAMPLER_KEPT;
     sampled_move(core, sampled, SAMPLED_READY);
 }
 
@@ -33,10 +33,10 @@ static void judge(struct core *core, struct sampler *sampler)
 {
     struct sampled *sampled;
     LIST_EACH(sampled, &sampler->changed, noted) {
-        const bool is_open = sampled->state == SAMPLED_HELD || sampled->state == SAMPLED_LIVE;
+        const bool is_open = sampled->row.state == SAMPLED_HELD || sampled->row.state == SAMPLED_LIVE;
         if (is_open && !sampled->group)
             conclude(core, sampled);
-        else if (sampled->state == SAMPLED_LIVE)
+        else if (sampled->row.state == SAMPLED_LIVE)
             sampled_rank(core, sampled);
     }
 }
@@ -49,9 +49,9 @@ static void drop_spoiled(struct core *core, struct sampler *sampler)
         return;
     sampler->is_spoiled = false;
     LIST_EACH(sampled, &sampler->groups[SAMPLED_READY], link) {
-        if (!sampled->is_forgotten && !sampled_is_stale(core, sampled))
+        if (!sampled->row.is_forgotten && !sampled_is_stale(core, sampled))
             continue;
-        const enum sampler_count verdict = sampled->is_forgotten ? SAMPLER_FORGOTTEN : SAMPLER_STALE;
+        const enum sampler_count verdict = sampled->row.is_forgotten ? SAMPLER_FORGOTTEN : SAMPLER_STALE;
         sampler_count(sampler, verdict, 1);
         drop(core, sampled, verdict);
     }
@@ -61,7 +61,7 @@ static void drop_spoiled(struct core *core, struct sampler *sampler)
 static void trim_dropped(struct core *core, struct sampler *sampler)
 {
     while (sampler->counts[SAMPLED_DROPPED] > SAMPLER_LISTED_MAX) {
-        sampler->unlisted++;
+        sampler->row.unlisted++;
         sampler->is_changed = true;
         sampled_remove(core, container_of(sampler->groups[SAMPLED_DROPPED].next, struct sampled, link));
     }
@@ -85,18 +85,18 @@ static void send_waits(struct core *core, const struct sampler *sampler)
     sampler_why(core, sampler, why);
     struct msg_sampler_waits waits = {.tag = sampler->wait.tag,
                                       .stream = stream_name(sampler->stream),
-                                      .batch = sampler->batch + 1,
+                                      .batch = sampler->row.batch + 1,
                                       .ready = sampler->counts[SAMPLED_READY],
                                       .live = sampler->counts[SAMPLED_LIVE],
                                       .held = sampler->counts[SAMPLED_HELD],
-                                      .submitted = sampler->submitted,
+                                      .submitted = sampler->row.submitted,
                                       .why = slice_from_str(why)};
     send_client(core, slice_of(sampler->wait.client, sampler->wait.client_len), MSG_sampler_waits, &waits);
 }
 
 void sampler_end_wait(struct core *core, struct sampler *sampler)
 {
-    if (sampler->wait.is_waiting && !sampler->is_closing)
+    if (sampler->wait.is_waiting && !sampler->row.is_closing)
         send_waits(core, sampler);
     sampler_stop_waiting(core, sampler);
 }
@@ -104,7 +104,7 @@ void sampler_end_wait(struct core *core, struct sampler *sampler)
 static void answer(struct core *core, struct sampler *sampler, bool is_made, bool ran_dry)
 {
     struct sampler_wait *wait = &sampler->wait;
-    if (!wait->is_waiting || sampler->is_closing || (!is_made && !ran_dry && wait->due.key > core->now_ms))
+    if (!wait->is_waiting || sampler->row.is_closing || (!is_made && !ran_dry && wait->due.key > core->now_ms))
         return;
     if (is_made)
         sampler_send_batch(core, sampler, slice_of(wait->client, wait->client_len), wait->tag);
@@ -135,7 +135,7 @@ static void settle_one(struct core *core, struct sampler *sampler)
         judge(core, sampler);
         drop_spoiled(core, sampler);
     } while (sampler_make_batch(core, sampler) && (is_made = true));
-    if (!sampler->is_closing)
+    if (!sampler->row.is_closing)
         sampler_release(core, sampler);
     trim_dropped(core, sampler);
     const bool ran_dry = had_some && !sampler->counts[SAMPLED_HELD] &&
@@ -162,7 +162,7 @@ static const struct ending closed = {.outcome = OUTCOME_CANCELLED};
 static struct sampled *next_to_close(const struct sampler *sampler)
 {
     const unsigned states[] = {SAMPLED_HELD, SAMPLED_LIVE};
-    for (size_t i = 0; i < (sampler->cancels ? 2 : 1); i++)
+    for (size_t i = 0; i < (sampler->row.cancels ? 2 : 1); i++)
         if (!list_is_empty(&sampler->groups[states[i]]))
             return container_of(sampler->groups[states[i]].next, struct sampled, link);
     return NULL;
@@ -172,9 +172,9 @@ static struct sampled *next_to_close(const struct sampler *sampler)
 static void close_step(struct core *core, struct sampler *sampler)
 {
     struct sampled *sampled;
-    const uint64_t before = sampler->close_count;
-    while ((sampled = next_to_close(sampler)) && sampler->close_count - before < SWEEP_SLICE) {
-        sampler->close_count += sampled->group ? sampled->group->work->live : 0;
+    const uint64_t before = sampler->row.close_count;
+    while ((sampled = next_to_close(sampler)) && sampler->row.close_count - before < SWEEP_SLICE) {
+        sampler->row.close_count += sampled->group ? sampled->group->work->live : 0;
         if (sampled->group)
             group_end(core, sampled->group, &closed);
         conclude(core, sampled);
@@ -184,7 +184,7 @@ static void close_step(struct core *core, struct sampler *sampler)
     if (sampled)
         return;
     const struct sampler_wait *wait = &sampler->wait;
-    struct msg_done done = {.tag = wait->tag, .count = sampler->close_count};
+    struct msg_done done = {.tag = wait->tag, .count = sampler->row.close_count};
     if (wait->is_waiting)
         send_client(core, slice_of(wait->client, wait->client_len), MSG_done, &done);
     sampler_persist_removed(core, sampler);
@@ -201,7 +201,7 @@ void samplers_tick(struct core *core)
     }
     struct sampler *sampler;
     LIST_EACH(sampler, &core->samplers, link)
-        if (sampler->is_closing) {
+        if (sampler->row.is_closing) {
             close_step(core, sampler);
             return;
         }
@@ -211,7 +211,7 @@ int64_t samplers_due(const struct core *core)
 {
     const struct sampler *sampler;
     LIST_EACH(sampler, &core->samplers, link)
-        if (sampler->is_closing)
+        if (sampler->row.is_closing)
             return core->now_ms;
     const struct heap_node *first = heap_peek(&core->sampler_waits);
     return first ? first->key : INT64_MAX;

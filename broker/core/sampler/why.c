@@ -21,12 +21,12 @@ static void say_hopeless(const struct sampler *sampler, char *ret, size_t size)
                        (unsigned long long)sampler_recent(sampler));
     const char *glue = ", ";
     for (unsigned i = SAMPLER_KEPT + 1; i < SAMPLER_VERDICTS; i++)
-        if (sampler->recent[i] && len > 0 && (size_t)len < size) {
+        if (sampler->row.recent[i] && len > 0 && (size_t)len < size) {
             len += snprintf(ret + len, size - (size_t)len, "%s%llu are %s", glue,
-                            (unsigned long long)sampler->recent[i], sampler_count_word((enum sampler_count)i));
+                            (unsigned long long)sampler->row.recent[i], sampler_count_word((enum sampler_count)i));
             glue = " and ";
         }
-    const bool is_hard = sampler->recent[SAMPLER_UNIFORM_0] >= sampler->recent[SAMPLER_UNIFORM_1];
+    const bool is_hard = sampler->row.recent[SAMPLER_UNIFORM_0] >= sampler->row.recent[SAMPLER_UNIFORM_1];
     if (len > 0 && (size_t)len < size)
         snprintf(ret + len, size - (size_t)len, "; submit %s tasks, or look at their rewards",
                  is_hard ? "easier" : "harder");
@@ -37,15 +37,15 @@ void sampler_why(const struct core *core, const struct sampler *sampler, char re
     const size_t size = SAMPLER_WHY_MAX + 1;
     const unsigned long long ready = sampler->counts[SAMPLED_READY], live = sampler->counts[SAMPLED_LIVE];
     const unsigned long long held = sampler->counts[SAMPLED_HELD], wanted = sampler_wanted(sampler);
-    const unsigned long long groups = sampler->rule.groups, stale = sampler->since[SAMPLER_STALE];
-    if (sampler->is_closing)
+    const unsigned long long groups = sampler->row.rule.groups, stale = sampler->row.since[SAMPLER_STALE];
+    if (sampler->row.is_closing)
         snprintf(ret, size, "the sampler is being closed");
     else if (ready >= groups)
         snprintf(ret, size, "%llu of %llu groups are ready: ask for batch %llu", ready, groups,
-                 (unsigned long long)sampler->batch + 1);
+                 (unsigned long long)sampler->row.batch + 1);
     else if (needs_engine(sampler) && !core->engines_registered)
         snprintf(ret, size, "no engine is registered: sluice engine add URL");
-    else if (sampler_recent(sampler) >= HOPELESS_LEAST && !sampler->recent[SAMPLER_KEPT])
+    else if (sampler_recent(sampler) >= HOPELESS_LEAST && !sampler->row.recent[SAMPLER_KEPT])
         say_hopeless(sampler, ret, size);
     else if (!held && live < wanted)
         snprintf(ret, size,
@@ -55,7 +55,7 @@ void sampler_why(const struct core *core, const struct sampler *sampler, char re
         snprintf(ret, size,
                  "%llu groups were dropped as stale since the last batch: staleness is %llu, the newest version %llu; "
                  "allow more, keep fewer batches ahead, or set versions less often",
-                 stale, (unsigned long long)sampler->rule.staleness, (unsigned long long)core->versions);
+                 stale, (unsigned long long)sampler->row.rule.staleness, (unsigned long long)core->versions);
     else
         snprintf(ret, size, "%llu of %llu groups are ready, %llu are at work, %llu are held", ready, groups, live,
                  held);

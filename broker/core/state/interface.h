@@ -98,18 +98,27 @@ struct sampler_rule {
 struct core_sampler {
     struct slice stream, trainer;
     struct sampler_rule rule;
-    uint64_t submitted, batch, batched, unlisted, close_count;
-    uint64_t since[SAMPLER_COUNTS], total[SAMPLER_COUNTS], recent[SAMPLER_VERDICTS];
-    bool is_closing, cancels;
+    uint64_t submitted, batch, batched; /* groups ever; the current one, 0 before; groups of batches that are done */
+    uint64_t since[SAMPLER_COUNTS], total[SAMPLER_COUNTS]; /* since the batch before, and ever */
+    uint64_t recent[SAMPLER_VERDICTS];                     /* halved when they are many: what is kept lately */
+    uint64_t unlisted;                                     /* dropped, since the batch before, and no longer known */
+    bool is_closing, cancels;                              /* sampler.close was accepted; live groups too ... */
+    uint64_t close_count;                                  /* ... and how many rollouts it has cancelled */
 };
 
 /* A group of a sampler as the ledger keeps it. */
 struct core_sampled {
     struct slice stream, group;
-    uint64_t number, state, verdict, first_seq, tokens, oldest_version, released_ms;
+    uint64_t number;         /* of its submit to the sampler, from 1 */
+    uint64_t state, verdict; /* enum sampled_state; enum sampler_count */
+    uint64_t first_seq;      /* of its trajectories, 0 before the first */
+    uint64_t tokens;         /* sampled, runs that were done again too */
+    uint64_t oldest_version; /* of any turn of its runs; 0: none is known */
+    uint64_t released_ms;    /* by the ledger's clock */
     uint64_t samples, ended, scored, cancelled, replaced;
-    double least, most, sum;
-    bool is_low, is_forgotten;
+    double least, most, sum; /* of raw rewards */
+    bool is_low;             /* early verdict: what is left of it goes last */
+    bool is_forgotten;       /* a trajectory of it is no longer kept */
 };
 
 enum effect_kind {

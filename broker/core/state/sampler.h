@@ -39,16 +39,8 @@ struct sampled {
     struct heap_node needed; /* in its sampler's `needed`, while trajectories of it must be kept */
     struct sampler *sampler;
     struct group *group;     /* until its last rollout has ended */
-    uint64_t number;         /* of its submit to the sampler, from 1 */
-    uint64_t first_seq;      /* of its trajectories, 0 before the first */
-    uint64_t tokens;         /* sampled, runs that were done again too */
-    uint64_t oldest_version; /* of any turn of its runs; 0: none is known */
-    uint64_t released_ms;    /* by the ledger's clock */
-    double least, most, sum; /* of raw rewards */
-    uint32_t samples, ended, scored, cancelled, replaced;
-    uint8_t state, verdict, usual_priority;
-    bool is_low;       /* early verdict: what is left of it goes last */
-    bool is_forgotten; /* a trajectory of it is no longer kept */
+    struct core_sampled row; /* what the ledger has of it; its names are the stream's and `id` */
+    uint8_t usual_priority;
     uint32_t id_len;
     char id[];
 };
@@ -66,12 +58,8 @@ struct sampler {
     struct list link;  /* in core->samplers */
     struct list noted; /* in core->noted_samplers: there is something to settle */
     struct stream *stream;
-    struct sampler_rule rule;
+    struct core_sampler row; /* what the ledger has of it; its names are the stream's and `trainer` */
     char trainer[SAMPLER_TRAINER_MAX + 1];
-    uint64_t submitted, batch, batched; /* groups ever; the current one, 0 before; groups of batches that are done */
-    uint64_t since[SAMPLER_COUNTS], total[SAMPLER_COUNTS]; /* since the batch before, and ever */
-    uint64_t recent[SAMPLER_VERDICTS];                     /* halved when they are many: what is kept lately */
-    uint64_t unlisted;                                     /* dropped, since the batch before, and no longer known */
     struct list groups[SAMPLED_STATES];
     size_t counts[SAMPLED_STATES];
     struct list changed; /* groups, by `noted` */
@@ -80,9 +68,7 @@ struct sampler {
     char *answer;  /* of the current batch: its JSON */
     bool is_asked; /* for the batch after the current one */
     bool is_changed;
-    bool is_spoiled;          /* some of those that are ready may be so no longer */
-    bool is_closing, cancels; /* sampler.close was accepted; live groups too */
-    uint64_t close_count;
+    bool is_spoiled; /* some of those that are ready may be so no longer */
 };
 
 static inline struct slice sampled_id(const struct sampled *sampled) { return slice_of(sampled->id, sampled->id_len); }
