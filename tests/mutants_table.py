@@ -30,7 +30,7 @@ MUTANTS = [
     ("clock stepped", "broker/core/queue/expiry.c", "if (group->work->ends_ms <= core->now_ms)", "if (core->wall_ms > 2 * core->now_ms + 10000000000000)", "broker/test_core_expiry: what_is_queued_ends_when_its_total_time_is_over"),
     ("clock stepped", "common/base/clock.h", "clock_gettime(CLOCK_MONOTONIC, &t);", "clock_gettime(CLOCK_REALTIME, &t);", "system/faults_broker: test_a_wall_clock_that_jumps_ends_nothing_early_and_nothing_late"),
     # trainers and clients
-    ("trainer of a sampler killed", "broker/core/sampler/requests.c", "else if (in->batch == sampler->batch)", "else if (false)", "broker/test_core_sampler_batches: the_current_batch_is_told_again_byte_for_byte"),
+    ("trainer of a sampler killed", "broker/core/sampler/requests.c", "else if (in->batch == sampler->row.batch)", "else if (false)", "broker/test_core_sampler_batches: the_current_batch_is_told_again_byte_for_byte"),
     ("broker killed with a sampler", "broker/core/sampler/batch.c", "sampler_persist_answer(core, sampler);", "(void)sampler;", "broker/test_core_sampler_batches: a_batch_has_the_groups_that_were_submitted_first_of_those_that_are_ready"),
     ("trainer vanished with a lease", "broker/core/queue/expiry.c", "return work->lease_ms ? group->stream", "return false ? group->stream", "system/faults_trainers: test_work_of_a_trainer_that_vanished_ends_with_its_lease"),
     ("cancel before submit", "broker/core/clients/submit.c", "    early_cancels_apply(core, call, group);\n", "", "system/faults_trainers: test_a_cancel_ahead_of_its_submit_wins_even_over_a_kill_of_the_broker"),
