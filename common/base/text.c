@@ -55,6 +55,13 @@ struct slice text_trim(struct slice text)
     return text_trim_right(text);
 }
 
+struct slice text_without_mark(struct slice text)
+{
+    static const char mark[] = {'\xef', '\xbb', '\xbf'};
+    const bool has = text.len >= sizeof(mark) && memcmp(text.data, mark, sizeof(mark)) == 0;
+    return has ? slice_of(text.data + sizeof(mark), text.len - sizeof(mark)) : text;
+}
+
 bool text_is_shallow(struct slice json, int levels)
 {
     int depth = 0;

@@ -24,6 +24,8 @@ size_t text_space_at(struct slice text);
 struct slice text_strip_left(struct slice text);
 struct slice text_strip_right(struct slice text);
 struct slice text_strip(struct slice text);
+/* Without the byte order mark that some editors put before the first line. */
+struct slice text_without_mark(struct slice text);
 /* Where `what` stands last; NULL: nowhere. */
 const uint8_t *text_find_last(struct slice text, const char *what);
 /* What is behind the last `what`, or all of it. */

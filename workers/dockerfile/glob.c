@@ -152,6 +152,7 @@ int ignore_parse(struct slice text, struct ignore *ret)
 {
     int code = 0;
     *ret = (struct ignore){0};
+    text = text_without_mark(text);
     while (text.len > 0 && code == 0) {
         const uint8_t *end = memchr(text.data, '\n', text.len);
         const size_t len = end ? (size_t)(end - text.data) : text.len;

@@ -327,7 +327,7 @@ int dockerfile_parse(struct slice text, struct dockerfile *ret, struct fail *fai
 {
     struct slice line;
     *ret = (struct dockerfile){.escape = '\\'};
-    struct parse parse = {.text = text, .into = ret, .fail = fail};
+    struct parse parse = {.text = text_without_mark(text), .into = ret, .fail = fail};
     if (memchr(text.data ? (const void *)text.data : "", '\0', text.len))
         return fail_set(fail, -EINVAL, "a Dockerfile holds no NUL");
     int code = read_directives(&parse);

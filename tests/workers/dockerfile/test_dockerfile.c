@@ -307,6 +307,15 @@ static void the_last_pattern_of_a_dockerignore_decides(void **state)
     ignore_finish(&ignore);
 }
 
+static void a_byte_order_mark_is_no_part_of_the_first_pattern(void **state)
+{
+    struct ignore ignore;
+    (void)state;
+    assert_int_equal(ignore_parse(slice_from_str("\xef\xbb\xbfsecret\nlog"), &ignore), 0);
+    assert_true(ignore.count == 2 && is_left_out(&ignore, "secret") && is_left_out(&ignore, "log"));
+    ignore_finish(&ignore);
+}
+
 static void a_pattern_that_would_take_for_ever_ends(void **state)
 {
     enum { LONG = 4000 };
@@ -389,6 +398,7 @@ int main(void)
         cmocka_unit_test(patterns_match_as_those_of_go),
         cmocka_unit_test(names_are_matched_one_by_one_without_directories),
         cmocka_unit_test(the_last_pattern_of_a_dockerignore_decides),
+        cmocka_unit_test(a_byte_order_mark_is_no_part_of_the_first_pattern),
         cmocka_unit_test(a_pattern_that_would_take_for_ever_ends),
         cmocka_unit_test(what_is_too_large_is_refused),
         cmocka_unit_test(json_nested_without_end_takes_no_stack),
