@@ -73,6 +73,23 @@ static void outputs_are_compared_as_the_checker_says(void **state)
     }
 }
 
+static void a_number_before_a_nul_is_no_number(void **state)
+{
+    (void)state;
+    static const char *const checkers[] = {"lines", "words", "floats", "exact"};
+    for (size_t i = 0; i < sizeof(checkers) / sizeof(*checkers); i++) {
+        const enum checker checker = checker_find(checkers[i]);
+        assert_false(checker_accepts(checker, 1e-6, slice_from_str("3"), slice_of("3\0", 2)));
+        assert_false(checker_accepts(checker, 1e-6, slice_from_str("3"), slice_of("3e0\0x", 5)));
+        assert_false(checker_accepts(checker, 1e-6,
+                                     slice_of("1 3\0"
+                                              "4",
+                                              5),
+                                     slice_from_str("1 3")));
+        assert_true(checker_accepts(checker, 1e-6, slice_of("3\0", 2), slice_of("3\0", 2)));
+    }
+}
+
 static void results_are_compared_by_value(void **state)
 {
     (void)state;
@@ -159,6 +176,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(outputs_are_compared_as_the_checker_says),
+        cmocka_unit_test(a_number_before_a_nul_is_no_number),
         cmocka_unit_test(results_are_compared_by_value),
         cmocka_unit_test(the_deepest_result_is_refused_and_costs_no_stack),
         cmocka_unit_test(the_program_is_the_last_fenced_block),

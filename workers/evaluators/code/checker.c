@@ -93,7 +93,7 @@ static bool read_decimal(struct slice word, struct decimal *ret)
     }
     while (ret->count > 0 && ret->digits[ret->count - 1] == '0')
         ret->count--;
-    return *at == '\0';
+    return at == text + word.len;
 }
 
 static bool is_same_number(struct slice a, struct slice b)
