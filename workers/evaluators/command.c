@@ -75,7 +75,8 @@ static void judge_status(struct job *job, const struct ended *ended, const char 
     struct verdict verdict;
     exit_status_judge(job->task, ended->output.status, ended->errors.text, &verdict);
     if (!verdict.has_reward)
-        job_set_outcome(job, OUTCOME_TASK, "the evaluator is broken, it %s, %s: %s", how, verdict.why, tail);
+        job_set_outcome(job, OUTCOME_TASK, "the evaluator is broken, it %s, %s%s%s", how, verdict.why,
+                        *tail ? ": " : "", tail);
     else
         evaluator_reward(job, verdict.reward, "the evaluator %s%s%s", how, *tail ? ": " : "", tail);
 }
@@ -94,7 +95,7 @@ static void judge(struct job *job, struct stage_sandbox *room, const struct ende
     else if (is_whole && !job->task->eval_reward_file)
         judge_status(job, ended, how, tail);
     else
-        job_set_outcome(job, OUTCOME_TASK, "the evaluator is broken, it %s: %s", how, tail);
+        job_set_outcome(job, OUTCOME_TASK, "the evaluator is broken, it %s%s%s", how, *tail ? ": " : "", tail);
 }
 
 static void command_run(struct job *job)

@@ -19,9 +19,9 @@ static bool run_command(struct job *job, struct stage_sandbox *stage, const char
     if (code < 0 || sandbox_breach(stage->sandbox))
         stage_end_failed(job, stage, BLAME_TASK, code, &fail);
     else if (!good) {
+        const char *tail = stage_output_tail(&output, TAIL_MAX);
         stage_describe_end(stage, &output, how, sizeof(how));
-        job_set_outcome(job, OUTCOME_TASK, "the set-up command %.300s %s: %s", command, how,
-                        stage_output_tail(&output, TAIL_MAX));
+        job_set_outcome(job, OUTCOME_TASK, "the set-up command %.300s %s%s%s", command, how, *tail ? ": " : "", tail);
     }
     free(output.text);
     return good && !sandbox_breach(stage->sandbox);

@@ -225,6 +225,37 @@ FIBER_TEST(the_exit_status_is_the_reward_and_others_are_a_broken_evaluator)
                      "the evaluator went over its memory limit (limits.memory_mib)");
 }
 
+static void expect_end(const struct job *job, const char *end)
+{
+    const size_t len = strlen(job->result.detail);
+    if (len < strlen(end) || strcmp(job->result.detail + len - strlen(end), end) != 0)
+        fail_msg("'%s' does not end with '%s'", job->result.detail, end);
+}
+
+FIBER_TEST(a_command_that_says_nothing_is_told_of_without_a_colon)
+{
+    static const struct {
+        const char *command, *end;
+    } rows[] = {{"exit 2", "it exited with 2, which is not a verdict (eval.verdict_statuses)"},
+                {"kill -9 $$", "was killed by signal 9"},
+                {"true", "the evaluator exited with 0"}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char json[512];
+        snprintf(json, sizeof(json), COMMAND("%s"), rows[i].command);
+        struct job eval = run_task(json);
+        expect_end(&eval, rows[i].end);
+        end_job(&eval);
+    }
+    struct job eval = run_task(COMMAND("sleep 100"));
+    assert_non_null(strstr(eval.result.detail, "was stopped after"));
+    assert_int_not_equal(eval.result.detail[strlen(eval.result.detail) - 1], ' ');
+    end_job(&eval);
+    struct job init = run_stage(STAGE_INIT, "{\"task\":\"t\",\"prompt\":\"p\",\"setup\":[\"exit 7\"]}", NULL, NULL,
+                                NULL);
+    expect_end(&init, "the set-up command exit 7 exited with 7");
+    end_job(&init);
+}
+
 #define PYTHON(code)                                                                                                   \
     "{\"task\":\"t\",\"agent\":{\"kind\":\"none\"},\"files\":{\"theirs.py\":\"1 / "                                    \
     "0\"},\"eval\":{\"kind\":\"command\",\"command\":"                                                                 \
@@ -367,6 +398,7 @@ static int group(void)
         TEST(the_agent_does_not_see_the_evaluators_files),
         TEST(what_an_agent_leaves_in_the_evaluators_places_decides_nothing),
         TEST(the_exit_status_is_the_reward_and_others_are_a_broken_evaluator),
+        TEST(a_command_that_says_nothing_is_told_of_without_a_colon),
         TEST(an_evaluator_that_breaks_with_status_1_gives_no_reward),
         TEST(a_reward_file_holds_one_finite_number_or_the_evaluator_is_broken),
         TEST(a_reward_file_that_the_agent_wrote_does_not_count),

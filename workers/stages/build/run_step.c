@@ -26,8 +26,9 @@ static int judge(struct build *build, const struct stage_step *step, struct stag
     if (output->status == 0 && !output->timed_out)
         return 0;
     stage_describe_end(room, output, how, sizeof(how));
-    return build_refuse(build, step, "RUN %s%s: %s", how, output->timed_out ? " (build.timeout_s)" : "",
-                        stage_output_tail(output, TAIL_MAX));
+    const char *tail = stage_output_tail(output, TAIL_MAX);
+    return build_refuse(build, step, "RUN %s%s%s%s", how, output->timed_out ? " (build.timeout_s)" : "",
+                        *tail ? ": " : "", tail);
 }
 
 int run_step_run(struct build *build, const struct stage_step *step, struct stage_sandbox *room)
