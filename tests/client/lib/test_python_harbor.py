@@ -314,6 +314,18 @@ class Networks(Folders):
 
 
 class Refusals(Folders):
+    def test_limits_beyond_what_a_task_may_have_are_named_by_table_and_field(self):
+        nines = "9" * 60
+        for toml, why in ((f'[environment]\nmemory = "{nines}G"\n', f"environment.memory is {nines[:40]}, and the most there may be is 16777216 MiB"),
+                          ("[environment]\nmemory_mb = 1e300\n", "environment.memory_mb is 1e+300, and the most there may be is 16777216 MiB"),
+                          ('[environment]\nstorage = "17T"\n', "environment.storage is 17T, and the most there may be is 16777216 MiB"),
+                          ("[environment]\nstorage_mb = 16777217\n", "environment.storage_mb is 16777217, and the most there may be is 16777216 MiB"),
+                          ("[environment]\ncpus = 1e30\n", "environment.cpus is 1e+30, and the most there may be is 4096"),
+                          ("[environment]\ngpus = 65\n", "environment.gpus is 65, and the most there may be is 64"),
+                          ('[verifier.environment]\nmemory = "17T"\n', "verifier.environment.memory is 17T, and the most there may be is 16777216 MiB")):
+            self.assertEqual(self.refused(toml), why)
+        self.assertEqual(self.task('[environment]\nmemory = "16T"\ngpus = 64\n')["limits"]["memory_mib"], 16777216)
+
     def test_wrong_types_are_named_by_table_and_field(self):
         for toml, why in (('[agent]\ntimeout_sec = "long"\n', "agent.timeout_sec must be a number that is not negative"),
                           ('[verifier]\nenv = { A = 1 }\n', "verifier.env must be a table of strings"),

@@ -7,6 +7,7 @@ import os
 import re
 from typing import Any, Dict, List, Mapping, Optional
 
+from ...task.task_fields import OBJECTS
 from ..row import RowError
 from .choices import HarborChoices, Notes
 from .reading import read_text
@@ -16,6 +17,7 @@ from .tree import Budget, context_of, files_of
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?\}", re.S)
 UNDONE = (("tpu", "no sandbox has one"), ("mcp_servers", "no agent here speaks to one"), ("skills_dir", "no agent here reads one"))
 INIT_S = 120
+LEAST = {"cpus": 1, "memory_mib": 16, "disk_mib": 1}  # what is said less of is that
 
 
 def seconds(value: float, most: int) -> int:
@@ -76,14 +78,18 @@ def refuse_undone(environment: Table, folder: str, place: str = "environment") -
             raise RowError(f"environment/{name} is not supported: a sandbox is one container")
 
 
-def limits(environment: Table) -> Dict[str, int]:
+def limits(environment: Table, place: str = "environment") -> Dict[str, int]:
     found: Dict[str, int] = {}
-    memory = environment.get("memory_mb", size_mib(environment.get("memory", "")))
-    storage = environment.get("storage_mb", size_mib(environment.get("storage", "")))
-    for name, value, least in (("cpus", environment.get("cpus"), 1), ("memory_mib", memory, 16), ("disk_mib", storage, 1),
-                               ("gpus", environment.get("gpus"), 0)):
-        if value:
-            found[name] = max(least, math.ceil(value))
+    for name, fields in (("cpus", ("cpus",)), ("memory_mib", ("memory_mb", "memory")), ("disk_mib", ("storage_mb", "storage")), ("gpus", ("gpus",))):
+        field = next((field for field in fields if field in environment), None)
+        said = environment[field] if field else None
+        value = size_mib(said) if isinstance(said, str) else said
+        if not value:
+            continue
+        most = int(OBJECTS["limits"][name].most)
+        if value > most:
+            raise RowError(f"{place}.{field} is {str(said)[:40]}, and the most there may be is {most}{' MiB' if name.endswith('_mib') else ''}")
+        found[name] = max(LEAST.get(name, 0), math.ceil(value))
     return found
 
 

@@ -90,7 +90,7 @@ def _separate(own: Table, config: Table, verifier: Table, network: Network) -> T
     for name in environment:
         if name not in DONE:
             raise RowError(f"{place}.{name} is not supported: a separate verifier's is that of environment")
-    said, tasks = limits(environment), limits(config.get("environment", {}))
+    said, tasks = limits(environment, place), limits(config.get("environment", {}))
     if any(tasks.get(name) != value for name, value in said.items()):
         network.notes.add(network.folder, f"{place} has other limits: its sandbox has those of environment")
     workdir = (_environment(config, verifier) if own else environment).get("workdir")
