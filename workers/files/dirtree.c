@@ -6,6 +6,7 @@
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
@@ -97,25 +98,41 @@ static bool can_use(int fd, mode_t mode)
     return fd >= 0 && (!S_ISDIR(mode) || fstatat(fd, ".", &ignored, 0) == 0);
 }
 
-int dirtree_open_own(int dir, const char *name, int flags, mode_t mode)
+/* Those of other threads and processes who give rights to files there wait for its close. Where it cannot be, none do.
+ */
+static int lock_dir(int dir)
+{
+    const int lock = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (lock >= 0 && flock(lock, LOCK_EX) < 0 && errno == EINTR)
+        continue;
+    return lock;
+}
+
+/* `mode` is what it is to have afterwards: a directory at its dirtree_leave_own. */
+static int open_with_rights(int held, int flags, mode_t mode)
 {
     char link[64];
-    mode_t more = S_ISDIR(mode) ? 0700 : 0400;
-    AUTO_CLOSE int fd = openat(dir, name, flags | O_NOFOLLOW | O_CLOEXEC);
-    if (can_use(fd, mode) || errno != EACCES || (mode & more) == more)
-        return take_fd(&fd);
-    AUTO_CLOSE int held = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    struct stat it;
-    if (held < 0 || fstat(held, &it) < 0 || (it.st_mode & S_IFMT) != (mode & S_IFMT))
-        return -1;
     snprintf(link, sizeof(link), "/proc/self/fd/%d", held);
-    if (chmod(link, (mode & 07777) | more) < 0)
+    if (chmod(link, (mode & 07777) | (S_ISDIR(mode) ? 0700 : 0400)) < 0)
         return -1;
     int opened = open(link, flags | O_CLOEXEC), error = errno;
     if (opened < 0 || !S_ISDIR(mode))
         chmod(link, mode & 07777);
     errno = error;
     return opened;
+}
+
+int dirtree_open_own(int dir, const char *name, int flags, mode_t mode)
+{
+    struct stat it;
+    AUTO_CLOSE int fd = openat(dir, name, flags | O_NOFOLLOW | O_CLOEXEC);
+    if (can_use(fd, mode) || errno != EACCES || (S_ISDIR(mode) && (mode & 0700) == 0700))
+        return take_fd(&fd);
+    AUTO_CLOSE int lock = S_ISDIR(mode) ? -1 : lock_dir(dir);
+    AUTO_CLOSE int held = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (held < 0 || fstat(held, &it) < 0 || (it.st_mode & S_IFMT) != (mode & S_IFMT))
+        return -1;
+    return open_with_rights(held, flags, S_ISDIR(mode) ? mode : it.st_mode); /* `mode` may be what another gave it */
 }
 
 void dirtree_leave_own(int fd, mode_t mode)

@@ -42,9 +42,9 @@ bool dirtree_is_at_or_in(const char *path, const char *dir);
 
 int dirtree_open(int root, const char *path, uint64_t flags);
 /*
- * One name of ours, of this mode, which may lack the right for its owner, who we are. That is given, to a file
- * for as long as it takes to open it, to a directory until dirtree_leave_own, which is to be called before it is
- * closed.
+ * One name of ours, of this mode, which may lack the right for its owner, who we are. That is given, to a file for as
+ * long as it takes to open it, to one caller after the other; to a directory until dirtree_leave_own, which is to be
+ * called before it is closed.
  */
 int dirtree_open_own(int dir, const char *name, int flags, mode_t mode);
 void dirtree_leave_own(int fd, mode_t mode);
