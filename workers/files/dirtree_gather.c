@@ -216,30 +216,13 @@ static int put_tree(struct gathering *gathering, const char *root, const char *p
     return way ? put_from(gathering, top, way) : top < 0 ? -errno : -ENOMEM;
 }
 
-/* What moves into another directory must let us write to it, where it is one. */
-static int rename_to(int into, int parent, const char *leaf)
-{
-    mode_t mode;
-    const int moved = dirtree_enter(into, gathered, &mode);
-    if (moved < 0 && moved != -ENOTDIR)
-        return moved;
-    const int code = renameat(into, gathered, parent, leaf) < 0 ? -errno : 0;
-    if (moved >= 0)
-        dirtree_leave(moved, mode);
-    return code;
-}
-
-/* With the directories above it, but only where there is anything, and what was put before is not in the way. */
+/* Only where there is anything, and what was put before is not in the way. */
 static int move_to(const struct gathering *gathering, const char *to)
 {
-    struct stat ignored;
-    if (fstatat(gathering->into, gathered, &ignored, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno == ENOENT ? 0 : -errno;
-    AUTO_CLOSE int parent = dirtree_open_parent(gathering->into, to);
-    if (parent < 0 && (errno == ENOTDIR || errno == ELOOP))
+    const int code = dirtree_put(gathering->into, gathered, to);
+    if (code == -ENOTDIR)
         return hide(gathering);
-    const int code = parent < 0 ? -errno : dirtree_remove_entry(parent, dirtree_leaf(to));
-    return code < 0 ? code : rename_to(gathering->into, parent, dirtree_leaf(to));
+    return code == -ENOENT ? 0 : code;
 }
 
 int dirtree_gather(struct dirtree_stack *stack, const struct dirtree_place *place, int into, const char *to,

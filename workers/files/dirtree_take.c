@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -67,13 +69,7 @@ static bool is_opaque(int dir)
     return fgetxattr(dir, TREE_OPAQUE_XATTR, &value, 1) == 1 && value == 'y';
 }
 
-static int move(int from, const char *name, int into, const char *path)
-{
-    AUTO_CLOSE int parent = dirtree_open_parent(into, path);
-    return parent < 0 || renameat(from, name, parent, dirtree_leaf(path)) < 0 ? -errno : 0;
-}
-
-/* `hides`: a directory above it covers what lies below. */
+/* To a name of `into`, which is the path of `place`. `hides`: a directory above it covers what lies below. */
 static int take_dir(int from, const char *name, int into, const struct dirtree_place *place, bool hides)
 {
     struct dirtree_within within = dirtree_within_of(place);
@@ -81,7 +77,7 @@ static int take_dir(int from, const char *name, int into, const struct dirtree_p
     const int dir = dirtree_enter(from, name, &mode);
     if (dir < 0)
         return dir;
-    int code = move(from, name, into, place->path);
+    int code = renameat(from, name, into, place->path) < 0 ? -errno : 0;
     if (code == 0 && hides && fsetxattr(dir, TREE_OPAQUE_XATTR, "y", 1, 0) < 0)
         code = -errno;
     if (code == 0)
@@ -97,7 +93,8 @@ static int take_entry(int from, const char *name, int into, const struct dirtree
         return errno == ENOENT ? 0 : -errno;
     if (S_ISDIR(it.st_mode))
         return take_dir(from, name, into, place, hides);
-    return S_ISREG(it.st_mode) && !is_whiteout(from, name) ? move(from, name, into, place->path) : 0;
+    const bool is_file = S_ISREG(it.st_mode) && !is_whiteout(from, name);
+    return is_file && renameat(from, name, into, place->path) < 0 ? -errno : 0;
 }
 
 /* `path` is what is left of the way, and is written to. */
@@ -116,23 +113,50 @@ static int take_from(int from, char *path, int into, const struct dirtree_place 
     return code;
 }
 
-static bool is_covered(const struct dirtree_place *places, size_t count, size_t i)
+/* ---- several of them ---------------------------------------------------------------------------------- */
+
+enum { NAME_SIZE = 32 };
+
+static void name_taken(char name[NAME_SIZE], size_t i) { snprintf(name, NAME_SIZE, ".sluice-taken-%zu", i); }
+
+/* Under a name of its own at first: what lies in another place is gone from there before that is taken. */
+static int take_apart(int from, int into, const struct dirtree_place *place, size_t i)
 {
-    for (size_t k = 0; k < count; k++)
-        if (k != i && dirtree_is_at_or_in(places[i].path, places[k].path) &&
-            (k < i || strcmp(places[i].path, places[k].path) != 0))
-            return true;
-    return false;
+    char name[NAME_SIZE];
+    AUTO_FREE char *way = strdup(place->path);
+    const struct dirtree_place apart = {name, place->exclude, place->exclude_count};
+    name_taken(name, i);
+    return way ? take_from(from, way, into, &apart, false) : -ENOMEM;
+}
+
+static int put_back(int into, const struct dirtree_place *place, size_t i)
+{
+    char name[NAME_SIZE];
+    name_taken(name, i);
+    const int code = dirtree_put(into, name, place->path);
+    return code == -ENOENT ? 0 : code;
+}
+
+static int refuse(const struct dirtree_place *place, int code, struct fail *fail)
+{
+    return fail_set(fail, code, "cannot take %.200s: %s", place->path, strerror(-code));
 }
 
 int dirtree_take(int from, int into, const struct dirtree_place *places, size_t count, struct fail *fail)
 {
-    for (size_t i = 0; i < count; i++) {
-        AUTO_FREE char *way = strdup(places[i].path);
-        const int code = way ? is_covered(places, count, i) ? 0 : take_from(from, way, into, &places[i], false)
-                             : -ENOMEM;
+    AUTO_FREE size_t *order = calloc(count + 1, sizeof(*order));
+    if (!order)
+        return fail_memory(fail);
+    const size_t chosen = dirtree_places_choose(places, NULL, count, order);
+    for (size_t i = chosen; i-- > 0;) {
+        const int code = take_apart(from, into, &places[order[i]], i);
         if (code < 0)
-            return fail_set(fail, code, "cannot take %.200s: %s", places[i].path, strerror(-code));
+            return refuse(&places[order[i]], code, fail);
+    }
+    for (size_t i = 0; i < chosen; i++) {
+        const int code = put_back(into, &places[order[i]], i);
+        if (code < 0)
+            return refuse(&places[order[i]], code, fail);
     }
     return 0;
 }

@@ -22,7 +22,8 @@ struct dirtree_place {
     size_t exclude_count;
 };
 
-/* Of places within one another the outer is taken. 0 or negative errno. */
+/* Of places within one another the outer is taken, and the inner one too where that leaves it out. 0 or negative
+ * errno. */
 int dirtree_take(int from, int into, const struct dirtree_place *places, size_t count, struct fail *fail);
 
 #endif

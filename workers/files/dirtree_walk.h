@@ -16,5 +16,9 @@ void dirtree_leave(int dir, mode_t mode);
 int dirtree_each(int dir, int (*visit)(int dir, const char *name, void *arg), void *arg);
 /* Removes whatever has that name; 0 where nothing has. */
 int dirtree_remove_entry(int parent, const char *name);
+/* Moves `name`, of `root`, to a clean path below it, in place of what is there; directories on the way are made (mode
+ * 0755) where missing. 0, -ENOENT: there is no such name, -ENOTDIR: what is no directory is in the way, or negative
+ * errno. */
+int dirtree_put(int root, const char *name, const char *to);
 
 #endif

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "workers/files/dirtree.h"
+
 struct dirtree_within dirtree_within_of(const struct dirtree_place *place)
 {
     return (struct dirtree_within){.place = place, .path = ".", .len = 1};
@@ -60,4 +62,73 @@ bool dirtree_within_leads(const struct dirtree_within *within, int dir, const ch
     const ssize_t len = readlinkat(dir, name, target, sizeof(target) - 1);
     target[len < 0 ? 0 : len] = '\0';
     return len >= 0 && leads_within(target, within->depth);
+}
+
+/* ---- several places -------------------------------------------------------------------------------- */
+
+/* A path in it, by itself or by a directory above. */
+static bool leaves_out(const struct dirtree_place *place, const char *path)
+{
+    struct dirtree_within within = dirtree_within_of(place);
+    const size_t above = strlen(place->path);
+    char name[NAME_MAX + 1];
+    for (path += above + (path[above] == '/'); *path; path += strspn(path, "/")) {
+        const size_t len = strcspn(path, "/");
+        snprintf(name, sizeof(name), "%.*s", (int)len, path);
+        if (dirtree_within_excludes(&within, name) || !dirtree_within_enter(&within, name))
+            return true;
+        path += len;
+    }
+    return false;
+}
+
+struct choice {
+    const struct dirtree_place *places;
+    char *const *to;
+    size_t *order, chosen;
+};
+
+static const char *goes_to(const struct choice *choice, size_t i)
+{
+    return choice->to ? choice->to[i] : choice->places[i].path;
+}
+
+static bool comes_along(const struct choice *choice, size_t i)
+{
+    for (size_t k = 0; k < choice->chosen; k++) {
+        const size_t other = choice->order[k];
+        if (dirtree_is_at_or_in(choice->places[i].path, choice->places[other].path) &&
+            dirtree_is_at_or_in(goes_to(choice, i), goes_to(choice, other)) &&
+            !leaves_out(&choice->places[other], choice->places[i].path))
+            return true;
+    }
+    return false;
+}
+
+/* By the lengths of where they come to lie; of those that are alike the first stays first. */
+static void sort(const struct choice *choice, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        const size_t one = choice->order[i];
+        size_t at = i;
+        for (; at > 0 && strlen(goes_to(choice, choice->order[at - 1])) > strlen(goes_to(choice, one)); at--)
+            choice->order[at] = choice->order[at - 1];
+        choice->order[at] = one;
+    }
+}
+
+size_t dirtree_places_choose(const struct dirtree_place *places, char *const *to, size_t count, size_t *ret_order)
+{
+    struct choice choice = {places, to, ret_order, 0};
+    size_t there = 0;
+    for (size_t i = 0; i < count; i++)
+        if (places[i].path && goes_to(&choice, i))
+            ret_order[there++] = i;
+    sort(&choice, there);
+    for (size_t i = 0; i < there; i++) {
+        const size_t one = ret_order[i]; /* those in front are chosen, or passed over */
+        if (!comes_along(&choice, one))
+            ret_order[choice.chosen++] = one;
+    }
+    return choice.chosen;
 }

@@ -52,9 +52,10 @@ static int tear_down(void **state)
     return dirtree_remove(top);
 }
 
-static void take(const char *const *paths)
+/* Of the first place these patterns are left out. */
+static void take_without(const char *const *paths, const char *const *exclude, size_t exclude_count)
 {
-    struct dirtree_place places[8] = {{0}};
+    struct dirtree_place places[8] = {{.exclude = exclude, .exclude_count = exclude_count}};
     struct fail fail = {0};
     size_t count = 0;
     for (; paths[count]; count++)
@@ -64,6 +65,8 @@ static void take(const char *const *paths)
     while (count > 0)
         free(places[--count].path);
 }
+
+static void take(const char *const *paths) { take_without(paths, NULL, 0); }
 
 static void take_one(const char *path) { take((const char *const[]){path, NULL}); }
 
@@ -101,6 +104,45 @@ static void of_places_within_one_another_the_outer_is_taken(void **state)
     (void)state;
     take((const char *const[]){"app/out/a", "app", "app/out", "app", NULL});
     assert_true(type_of("app/out/a") == '-' && type_of("app/other") == '-');
+}
+
+static void what_one_place_leaves_out_and_another_names_is_taken(void **state)
+{
+    static const char *const out[] = {"out"};
+    (void)state;
+    take_without((const char *const[]){"app", "app/out/sub", "app/out/none", NULL}, out, 1);
+    assert_true(type_of("app/out/sub/b") == '-' && type_of("app/other") == '-');
+    assert_true(!type_of("app/out/a") && !type_of("app/out/none"));
+}
+
+/* A directory between them, that another place brings, brings what that leaves out of the outermost as well. */
+static void of_three_places_the_middle_one_does_not_stand_for_the_inner(void **state)
+{
+    static const char *const sub[] = {"sub"};
+    (void)state;
+    take_without((const char *const[]){"app", "app/out", "app/out/sub", NULL}, sub, 1);
+    assert_true(type_of("app/out/a") == '-' && type_of("app/out/sub/b") == '-' && type_of("app/other") == '-');
+}
+
+static void a_place_is_put_back_into_directories_that_nobody_may_write_to(void **state)
+{
+    static const char *const sub[] = {"sub"};
+    struct stat it;
+    (void)state;
+    assert_int_equal(fchmodat(from, "app/out/sub", 0500, 0), 0);
+    assert_int_equal(fchmodat(from, "app/out", 0, 0), 0);
+    assert_int_equal(fchmodat(from, "app", 0500, 0), 0);
+    take_without((const char *const[]){"app", "app/out/sub", NULL}, sub, 1);
+    assert_int_equal(fstatat(into, "app", &it, 0), 0);
+    assert_int_equal(it.st_mode & 07777, 0500);
+    assert_int_equal(fstatat(into, "app/out", &it, 0), 0);
+    assert_int_equal(it.st_mode & 07777, 0);
+    assert_int_equal(fchmodat(into, "app/out", 0700, 0), 0);
+    assert_int_equal(fstatat(into, "app/out/sub", &it, 0), 0);
+    assert_int_equal(it.st_mode & 07777, 0500);
+    assert_true(type_of("app/out/sub/b") == '-' && type_of("app/out/a") == '-');
+    assert_int_equal(fchmodat(into, "app/out/sub", 0700, 0), 0);
+    assert_int_equal(fchmodat(into, "app", 0700, 0), 0);
 }
 
 static void what_is_no_file_and_no_directory_is_left(void **state)
@@ -178,6 +220,9 @@ static int group(void)
     const struct CMUnitTest tests[] = {
         TEST(files_and_directories_are_taken_and_nothing_else),
         TEST(of_places_within_one_another_the_outer_is_taken),
+        TEST(what_one_place_leaves_out_and_another_names_is_taken),
+        TEST(of_three_places_the_middle_one_does_not_stand_for_the_inner),
+        TEST(a_place_is_put_back_into_directories_that_nobody_may_write_to),
         TEST(what_is_no_file_and_no_directory_is_left),
         TEST(the_way_is_made_anew_and_what_it_hid_the_place_hides),
         TEST(links_that_lead_out_are_whiteouts_and_others_are_kept),

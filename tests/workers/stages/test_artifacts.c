@@ -74,6 +74,15 @@ FIBER_TEST(what_is_excluded_is_left_out)
                  ".\n./a.c\n./deep\n./deep/src\n./deep/top\n./lib\n./lib/b.c\n./src\n./src/y\n");
 }
 
+FIBER_TEST(what_one_artifact_leaves_out_and_another_names_is_there)
+{
+    expect_found(TASK("\"setup\":[\"mkdir -p /app/out/init; touch /app/out/init/i\"],",
+                      "{\"path\":\"/app\",\"exclude\":[\"out\"]},\"/app/out/kept\",\"/app/out/none\"",
+                      "cd /app; mkdir out/kept; touch a out/b out/kept/c; rm out/init/i",
+                      "cd /app; find . | sort" GOOD),
+                 ".\n./a\n./out\n./out/init\n./out/init/i\n./out/kept\n./out/kept/c\n");
+}
+
 FIBER_TEST(links_within_a_place_are_kept)
 {
     expect_found(TASK("", "\"/app/out\"",
@@ -167,6 +176,7 @@ static int group(void)
         TEST(what_the_agent_did_on_the_way_to_a_place_does_not_come_with_it),
         TEST(links_of_image_and_set_up_on_the_way_are_followed),
         TEST(what_is_excluded_is_left_out),
+        TEST(what_one_artifact_leaves_out_and_another_names_is_there),
         TEST(links_within_a_place_are_kept),
         TEST(of_the_image_host_they_are_taken_too),
         TEST(what_is_sealed_stays_the_images_also_where_it_is_an_artifact),

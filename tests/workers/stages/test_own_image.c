@@ -103,6 +103,17 @@ FIBER_TEST(what_is_excluded_and_what_leads_out_is_not_there)
         ".\n./d\n./d/in\n./images\n./in\n./y.c\nb\n");
 }
 
+FIBER_TEST(what_one_artifact_leaves_out_and_another_names_is_there_too)
+{
+    expect_found(
+        TASK("\"setup\":[\"mkdir -p /app/out/kept/sub; touch /app/out/kept/set\"],",
+             "cd /app; touch y out/b out/kept/c out/kept/sub/d; chmod 500 . out out/kept",
+             IMAGE("\"/app/out/kept/sub\",\"/app/out/kept\",{\"path\":\"/app\",\"exclude\":[\"out\",\"other\"]}",
+                   "cd /app; find . | sort; stat -c %%a . out/kept")),
+        ".\n./images\n./out\n./out/kept\n./out/kept/c\n./out/kept/set\n./out/kept/sub\n./out/kept/sub/d\n./y\n"
+        "500\n500\n");
+}
+
 /* Each is to leave the verifier with what its image has, or nothing. */
 static const struct {
     const char *name, *prompt, *found;
@@ -239,6 +250,7 @@ static int group(void)
         TEST(a_directory_of_its_own_goes_without_an_image_too),
         TEST(artifacts_lie_at_the_same_paths_by_the_links_of_each_image),
         TEST(what_is_excluded_and_what_leads_out_is_not_there),
+        TEST(what_one_artifact_leaves_out_and_another_names_is_there_too),
         TEST(nothing_that_the_agent_did_on_the_way_comes_with_it),
         TEST(the_systems_directories_stay_the_images_where_that_is_trusted),
         TEST(the_hosts_root_may_be_either_of_the_two),

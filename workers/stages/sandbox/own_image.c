@@ -8,6 +8,7 @@
 #include "common/base/cleanup.h"
 #include "workers/files/dirtree.h"
 #include "workers/files/dirtree_gather.h"
+#include "workers/files/dirtree_within.h"
 #include "workers/runtime/offload.h"
 #include "workers/sandbox/container/host_image.h"
 #include "workers/sandbox/container/masked_paths.h"
@@ -17,17 +18,14 @@
 
 /* ---- where artifacts lie, and where they come to lie -------------------------------------------------- */
 
-struct way { /* by its real paths, of which each is NULL where it leads nowhere */
-    char *from, *to;
-};
-
 struct gather { /* for the thread that does it */
     const struct job *job;
     const struct stage_sandbox *agents;
     struct stage_sandbox *room;
     const char *agent_roots[STAGE_LAYERS_MAX + 1], *roots[STAGE_LAYERS_MAX + 1];
-    size_t agent_count, own, count; /* own: how many of agent_roots are what the agent left */
-    struct way ways[TASK_ARTIFACTS_MAX];
+    size_t agent_count, own, count;                /* own: how many of agent_roots are what the agent left */
+    struct dirtree_place from[TASK_ARTIFACTS_MAX]; /* by real paths, of which each is NULL where it leads nowhere */
+    char *to[TASK_ARTIFACTS_MAX];
     struct fail *fail;
 };
 
@@ -47,28 +45,17 @@ static int find_ways(struct gather *gather)
     const struct task *task = gather->job->task;
     const char *workdir = stage_agents_workdir(gather->agents, gather->job);
     for (size_t i = 0; i < task->artifact_count; i++) {
-        const char *said = task->artifacts[i].path;
+        const struct task_artifact *artifact = &task->artifacts[i];
+        const char *said = artifact->path;
+        struct dirtree_place *from = &gather->from[i];
         AUTO_FREE char *whole = said[0] == '/' ? strdup(said) : dirtree_join(workdir, said);
+        *from = (struct dirtree_place){.exclude = artifact->exclude, .exclude_count = artifact->exclude_count};
         if (!whole ||
-            find(gather->agent_roots + gather->own, gather->agent_count - gather->own, whole, &gather->ways[i].from) <
-                0 ||
-            find(gather->roots, gather->count, whole, &gather->ways[i].to) < 0)
+            find(gather->agent_roots + gather->own, gather->agent_count - gather->own, whole, &from->path) < 0 ||
+            find(gather->roots, gather->count, whole, &gather->to[i]) < 0)
             return fail_memory(gather->fail);
     }
     return 0;
-}
-
-static bool is_covered(const struct gather *gather, size_t i)
-{
-    const struct way *way = &gather->ways[i];
-    for (size_t k = 0; k < gather->job->task->artifact_count; k++) {
-        const struct way *other = &gather->ways[k];
-        if (k != i && other->from && other->to && dirtree_is_at_or_in(way->from, other->from) &&
-            dirtree_is_at_or_in(way->to, other->to) &&
-            (k < i || strcmp(way->from, other->from) != 0 || strcmp(way->to, other->to) != 0))
-            return true;
-    }
-    return false;
 }
 
 /* ---- gathering ------------------------------------------------------------------------------------------- */
@@ -93,21 +80,18 @@ static struct dirtree_inode *list_secrets(size_t *ret_count)
 
 static int gather_one(struct gather *gather, struct dirtree_stack *stack, int into, size_t i)
 {
-    const struct way *way = &gather->ways[i];
-    const struct task_artifact *artifact = &gather->job->task->artifacts[i];
-    const struct dirtree_place place = {
-        .path = way->from, .exclude = artifact->exclude, .exclude_count = artifact->exclude_count};
+    const struct dirtree_place *from = &gather->from[i];
     const bool is_trusted = strcmp(gather->job->task->eval_trust, "image") == 0;
-    if (!way->from || !way->to || is_covered(gather, i) || (is_trusted && host_image_shows(way->to)))
+    if (is_trusted && host_image_shows(gather->to[i]))
         return 0;
-    const bool skips_host = host_image_is(gather->agents->image.path) && !host_image_shows(way->from);
+    const bool skips_host = host_image_is(gather->agents->image.path) && !host_image_shows(from->path);
     stack->count = gather->agent_count - skips_host;
-    return dirtree_gather(stack, &place, into, way->to, gather->fail);
+    return dirtree_gather(stack, from, into, gather->to[i], gather->fail);
 }
 
 static int gather_all(struct gather *gather, int into, const atomic_bool *stop)
 {
-    size_t hidden;
+    size_t hidden, order[TASK_ARTIFACTS_MAX];
     AUTO_FREE struct dirtree_inode *secrets = list_secrets(&hidden);
     struct dirtree_stack stack = {.roots = gather->agent_roots,
                                   .linked = gather->agent_count - 1, /* the last is the image */
@@ -117,8 +101,10 @@ static int gather_all(struct gather *gather, int into, const atomic_bool *stop)
     int code = secrets ? find_ways(gather) : fail_memory(gather->fail);
     if (host_image_is(gather->agents->image.path))
         gather->agent_roots[gather->agent_count - 1] = "/";
-    for (size_t i = 0; i < gather->job->task->artifact_count && code == 0; i++)
-        code = gather_one(gather, &stack, into, i);
+    const size_t chosen =
+        code == 0 ? dirtree_places_choose(gather->from, gather->to, gather->job->task->artifact_count, order) : 0;
+    for (size_t i = 0; i < chosen && code == 0; i++)
+        code = gather_one(gather, &stack, into, order[i]);
     if (code == -EFBIG || code == -EACCES || code == -ENAMETOOLONG || code == -EPERM)
         return fail_set(gather->fail, -EINVAL, "eval.artifacts are too many, too large, or not to be read: %.200s",
                         gather->fail->text);
@@ -148,8 +134,8 @@ static int gather_from(struct stage_sandbox *room, const struct job *job, const 
     gather->count = stage_sandbox_roots(room, gather->roots);
     int code = offload_run(gather_work, gather, fail);
     for (size_t i = 0; i < job->task->artifact_count; i++) {
-        free(gather->ways[i].from);
-        free(gather->ways[i].to);
+        free(gather->from[i].path);
+        free(gather->to[i]);
     }
     return code;
 }
