@@ -1,5 +1,6 @@
 #include "schemas/task/evaluators.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/text.h"
@@ -177,6 +178,32 @@ static bool check_own_image(const struct task *task, struct refusal *no)
                   field);
 }
 
+/* At or in it, by an absolute path. */
+static bool is_of_tests(const char *path)
+{
+    static const size_t len = sizeof(TASK_STEP_TESTS) - 1;
+    if (path[0] != '/')
+        return false;
+    while (path[0] == '/' && (path[1] == '/' || (path[1] == '.' && path[2] == '/')))
+        path += path[1] == '/' ? 1 : 2;
+    return strncmp(path, TASK_STEP_TESTS, len) == 0 && (path[len] == '/' || path[len] == '\0');
+}
+
+/* Where a verifier's tests lie, in its image or by eval.files, the agent's must not. */
+static bool check_artifacts(const struct task *task, struct refusal *no)
+{
+    char path[sizeof(no->field)];
+    for (size_t i = 0; i < task->artifact_count && task_has_verifier(task); i++) {
+        snprintf(path, sizeof(path), "eval.artifacts[%zu].path", i);
+        if (is_of_tests(task->artifacts[i].path))
+            return refuse(no, REFUSAL_BAD_TASK, path,
+                          "%s must not be " TASK_STEP_TESTS " or below it: there lies what eval.kind verifier judges "
+                          "by, and the agent's would take its place",
+                          path);
+    }
+    return true;
+}
+
 static bool check_rule(const struct task *task, const struct task_eval_rule *rule, bool given, struct refusal *no)
 {
     if (!given)
@@ -203,6 +230,6 @@ bool task_check_evaluator(const struct task *task, struct refusal *no)
                       "only one of eval.reward_file and eval.verdict_statuses may be given: where "
                       "there is a reward file, "
                       "status 0 alone is a verdict");
-    return check_agents_sandbox(task, no) && check_own_image(task, no) && check_checker(task, no) &&
-           check_answers(task, no);
+    return check_agents_sandbox(task, no) && check_own_image(task, no) && check_artifacts(task, no) &&
+           check_checker(task, no) && check_answers(task, no);
 }

@@ -110,6 +110,14 @@ def _check_own_image(told: Told) -> None:
                         "image of its own has what that lists, and may be []")
 
 
+def _check_artifacts(kind: str, told: Told) -> None:
+    for i, path in enumerate(told.get("artifacts", ()) if kind == "verifier" else ()):
+        if re.match(r"(/(\.?(?=/)))*/tests(/|$)", path):
+            field = f"eval.artifacts[{i}].path"
+            raise TaskError("bad-task", field, f"{field} must not be /tests or below it: there lies what eval.kind verifier judges by, and "
+                            "the agent's would take its place")
+
+
 def _check_eval(told: Told) -> None:
     kind = told.get("eval.kind", "none")
     for rule in EVAL_RULES:
@@ -133,6 +141,7 @@ def _check_eval(told: Told) -> None:
                 raise TaskError("bad-task", field,
                                 f"{field} goes with eval.sandbox fresh: in the agent's own all is as the agent had it")
     _check_own_image(told)
+    _check_artifacts(kind, told)
     _check_checker(kind, told)
     if told.get("eval.answer") and told.get("eval.answers"):
         raise TaskError("ambiguous", "eval.answers", "only one of eval.answer and eval.answers may be given")
