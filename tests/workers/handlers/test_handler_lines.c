@@ -71,6 +71,46 @@ FIBER_TEST(a_line_that_is_no_message_breaks_the_protocol)
     expect_broken("head -c 40000000 /dev/zero", "a line of more than");
 }
 
+/* Its job is lost then, and not at the end of the stage's time. */
+FIBER_TEST(one_that_closes_its_output_and_reads_on_is_ended)
+{
+    const char *const text =
+        "mine=json:echo '{\"type\":\"handler.hello\",\"protocol\":1,\"offers\":[{\"role\":"
+        "\"evaluator\",\"name\":\"quiet\",\"version\":\"1\"}]}'; read begin; exec 1>&-; while read "
+        "line; do :; done; sleep 600";
+    expect_broken("exec 1>&-", "it closed its socket, and ran on");
+    start_handlers(STAGE_EVAL, 1, &text, 1);
+    wait_for_offers();
+    const int64_t begun_ms = loop_now_ms();
+    expect_evaluation("quiet", nothing, OUTCOME_INFRA, FAULT_HANDLER, "it closed its socket, and ran on");
+    assert_true(loop_now_ms() - begun_ms < WORLD_WAIT_MS);
+}
+
+/* What it is sent is more than a socket holds, and waits for it. */
+FIBER_TEST(one_that_reads_late_is_sent_all_of_a_long_conversation)
+{
+    enum { LEN = 3000000 };
+    const char *const text =
+        "mine=json:echo '{\"type\":\"handler.hello\",\"protocol\":1,\"offers\":[{\"role\":"
+        "\"evaluator\",\"name\":\"late\",\"version\":\"1\"}]}'; sleep 0.5; n=$(head -n 1 | wc -c); "
+        "echo '{\"type\":\"handler.score\",\"id\":1,\"reward\":'$n'}'; cat > /dev/null";
+    AUTO_BUFFER bytes = {0};
+    AUTO_FREE char *words = malloc(LEN);
+    struct record record;
+    struct refusal no = {0};
+    memset(words, 'a', LEN);
+    record_init(&record);
+    record_say(&record, "user", slice_of(words, LEN), NULL, 0);
+    assert_true(record_encode(&record, &bytes, &no));
+    start_handlers(STAGE_EVAL, 1, &text, 1);
+    wait_for_offers();
+    struct job job = evaluate("late", (struct to_judge){.record = buffer_peek(&bytes)});
+    expect(&job, OUTCOME_OK, "");
+    assert_true(job.result.verdict.reward > LEN);
+    end_evaluation(&job);
+    record_finish(&record);
+}
+
 FIBER_TEST(what_is_said_on_standard_error_is_no_line_of_the_protocol)
 {
     const char *const text = "mine=json:echo starting up >&2; exec " WORD_COUNT " %s";
@@ -134,6 +174,8 @@ static int group(void)
         HANDLER_TEST(the_example_in_shell_looks_into_the_sandbox),
         HANDLER_TEST(the_example_in_c_judges_and_counts),
         HANDLER_TEST(a_line_that_is_no_message_breaks_the_protocol),
+        HANDLER_TEST(one_that_closes_its_output_and_reads_on_is_ended),
+        HANDLER_TEST(one_that_reads_late_is_sent_all_of_a_long_conversation),
         HANDLER_TEST(what_is_said_on_standard_error_is_no_line_of_the_protocol),
         cmocka_unit_test(bytes_are_text_where_they_can_be),
         cmocka_unit_test(what_is_json_is_a_value_in_a_line),

@@ -15,22 +15,29 @@
 enum { FIRST_FREE = 10, HANDLER_FD = 3, END_NOT_STARTED = 127 };
 
 struct ends {
-    int socket[2], said[2]; /* ours, the handler's; to read, to write */
+    int socket[2], input[2], said[2]; /* ours, the handler's; to read, to write */
 };
 
 static void ends_close(struct ends *ends)
 {
     for (size_t i = 0; i < 2; i++) {
         cleanup_close(&ends->socket[i]);
+        cleanup_close(&ends->input[i]);
         cleanup_close(&ends->said[i]);
     }
 }
 
-static int ends_open(struct ends *ends)
+static int socket_open(int ret[2])
 {
-    *ends = (struct ends){{-1, -1}, {-1, -1}};
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends->socket) < 0 || pipe2(ends->said, O_CLOEXEC) < 0 ||
-        fcntl(ends->socket[0], F_SETFL, O_NONBLOCK) < 0 || fcntl(ends->said[0], F_SETFL, O_NONBLOCK) < 0) {
+    return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ret) < 0 ? -1 : fcntl(ret[0], F_SETFL, O_NONBLOCK);
+}
+
+/* Of lines each direction has a socket, so that the end of the handler's output is seen while it reads on. */
+static int ends_open(struct ends *ends, bool is_lines)
+{
+    *ends = (struct ends){{-1, -1}, {-1, -1}, {-1, -1}};
+    if (socket_open(ends->socket) < 0 || (is_lines && socket_open(ends->input) < 0) ||
+        pipe2(ends->said, O_CLOEXEC) < 0 || fcntl(ends->said[0], F_SETFL, O_NONBLOCK) < 0) {
         const int code = -errno;
         ends_close(ends);
         return code;
@@ -70,15 +77,15 @@ static char **make_environment(char *own[OWN_VARIABLES], size_t own_count)
 /* ---- the process --------------------------------------------------------------------------- */
 
 /* After a fork of a program with threads: system calls alone. */
-static _Noreturn void become(int program, char *const *argv, char *const *env, bool is_lines, int socket, int said)
+static _Noreturn void become(int program, char *const *argv, char *const *env, bool is_lines, const struct ends *ends)
 {
     sigset_t none;
-    const int null = open("/dev/null", O_RDONLY);
-    const int high_socket = fcntl(socket, F_DUPFD, FIRST_FREE), high_said = fcntl(said, F_DUPFD, FIRST_FREE);
-    const int high_program = fcntl(program, F_DUPFD, FIRST_FREE);
-    if (null < 0 || high_socket < 0 || high_said < 0 || high_program < 0)
+    const int input = is_lines ? ends->input[1] : open("/dev/null", O_RDONLY);
+    const int high_input = fcntl(input, F_DUPFD, FIRST_FREE), high_socket = fcntl(ends->socket[1], F_DUPFD, FIRST_FREE);
+    const int high_said = fcntl(ends->said[1], F_DUPFD, FIRST_FREE), high_program = fcntl(program, F_DUPFD, FIRST_FREE);
+    if (high_input < 0 || high_socket < 0 || high_said < 0 || high_program < 0)
         _exit(END_NOT_STARTED);
-    dup2(is_lines ? high_socket : null, STDIN_FILENO);
+    dup2(high_input, STDIN_FILENO);
     dup2(is_lines ? high_socket : high_said, STDOUT_FILENO);
     dup2(high_said, STDERR_FILENO);
     if (!is_lines)
@@ -100,16 +107,16 @@ int handler_launch(int program, const struct handler_spec *spec, const char *sta
     snprintf(name, sizeof(name), "SLUICE_HANDLER=%s", spec->name);
     snprintf(word, sizeof(word), "SLUICE_STAGE=%s", stage);
     AUTO_FREE char **env = make_environment(own, spec->is_lines ? OWN_VARIABLES - 1 : OWN_VARIABLES);
-    int code = env ? ends_open(&ends) : -ENOMEM;
+    int code = env ? ends_open(&ends, spec->is_lines) : -ENOMEM;
     if (code < 0)
         return fail_set(fail, code, "it cannot be started: %s", strerror(-code));
     const pid_t pid = fork();
     if (pid == 0)
-        become(program, argv, env, spec->is_lines, ends.socket[1], ends.said[1]);
+        become(program, argv, env, spec->is_lines, &ends);
     if (pid < 0)
         code = fail_set(fail, -errno, "it cannot be started: %s", strerror(errno));
     else
-        *ret = (struct launched){pid, take_fd(&ends.socket[0]), take_fd(&ends.said[0])};
+        *ret = (struct launched){pid, take_fd(&ends.socket[0]), take_fd(&ends.input[0]), take_fd(&ends.said[0])};
     ends_close(&ends);
     return code;
 }

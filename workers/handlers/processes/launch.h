@@ -9,6 +9,7 @@
 struct launched {
     pid_t pid;  /* the supervisor's */
     int socket; /* the protocol's */
+    int input;  /* of lines: what is said to it goes here, and `socket` has what it says; else -1 */
     int said;   /* what it writes beside it */
 };
 

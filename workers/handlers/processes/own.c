@@ -59,7 +59,7 @@ static int start(struct sandbox *sandbox, const char *name, int socket, int said
 static int connect_it(struct own_handler *own, int socket, int said, struct fail *fail)
 {
     const bool says = said_open(&own->said, fiber_loop(), said, own->handler->name);
-    const bool speaks = peer_open(&own->peer, fiber_loop(), socket, false);
+    const bool speaks = peer_open(&own->peer, fiber_loop(), socket, -1, false);
     return says && speaks ? 0 : fail_memory(fail);
 }
 

@@ -195,7 +195,8 @@ static int watch(struct handler_process *process, const struct launched *launche
     process->peer.broken = broken;
     process->peer.arg = process;
     const bool says = said_open(&process->said, process->loop, launched->said, process->spec->name);
-    const bool speaks = peer_open(&process->peer, process->loop, launched->socket, process->spec->is_lines);
+    const bool speaks = peer_open(&process->peer, process->loop, launched->socket, launched->input,
+                                  process->spec->is_lines);
     return process->watch && says && speaks ? 0 : -1;
 }
 

@@ -16,14 +16,6 @@ void handler_message_finish(struct handler_message *message)
     *message = (struct handler_message){0};
 }
 
-static void set_events(struct connection *connection)
-{
-    const bool wants_out = connection->out.len > connection->out_at;
-    if (wants_out != connection->wants_out && connection->watch)
-        loop_rewatch(connection->loop, connection->watch, wants_out ? EPOLLIN | EPOLLOUT : EPOLLIN);
-    connection->wants_out = wants_out;
-}
-
 static void tell_broken(void *arg)
 {
     struct connection *connection = arg;
@@ -44,6 +36,29 @@ static void break_later(struct connection *connection, const char *why) { break_
 static void break_closed(struct connection *connection)
 {
     break_as(connection, CONNECTION_CLOSED, "it closed its socket");
+}
+
+static void ready(void *arg, uint32_t events);
+
+static void watch_out(struct connection *connection, bool wants_out)
+{
+    if (!wants_out) {
+        loop_unwatch(connection->loop, &connection->out_watch);
+        return;
+    }
+    connection->out_watch = loop_watch(connection->loop, connection->out_fd, EPOLLOUT, ready, connection);
+    if (!connection->out_watch)
+        break_later(connection, "out of memory");
+}
+
+static void set_events(struct connection *connection)
+{
+    const bool wants_out = connection->out.len > connection->out_at;
+    if (wants_out != connection->wants_out && connection->out_fd != connection->fd)
+        watch_out(connection, wants_out);
+    else if (wants_out != connection->wants_out && connection->watch)
+        loop_rewatch(connection->loop, connection->watch, wants_out ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    connection->wants_out = wants_out;
 }
 
 /* ---- out ---------------------------------------------------------------------------------- */
@@ -69,7 +84,7 @@ static void flush(struct connection *connection)
 {
     struct buffer *out = &connection->out;
     while (out->len > connection->out_at) {
-        ssize_t sent = send(connection->fd, out->data + connection->out_at, out->len - connection->out_at,
+        ssize_t sent = send(connection->out_fd, out->data + connection->out_at, out->len - connection->out_at,
                             MSG_NOSIGNAL);
         if (sent < 0 && errno == EINTR)
             continue;
@@ -245,6 +260,7 @@ static void ready(void *arg, uint32_t events)
     struct connection *connection = arg;
     if (connection->why.code) { /* it is told soon, and not read until then */
         loop_unwatch(connection->loop, &connection->watch);
+        loop_unwatch(connection->loop, &connection->out_watch);
         return;
     }
     if (events & EPOLLOUT)
@@ -255,10 +271,11 @@ static void ready(void *arg, uint32_t events)
 
 /* ---- life --------------------------------------------------------------------------------- */
 
-bool connection_open(struct connection *connection, struct loop *loop, int fd)
+bool connection_open(struct connection *connection, struct loop *loop, int fd, int out_fd)
 {
     connection->loop = loop;
     connection->fd = fd;
+    connection->out_fd = out_fd < 0 ? fd : out_fd;
     connection->why.code = 0;
     connection->soon = (struct loop_soon){.run = tell_broken, .arg = connection};
     connection->watch = loop_watch(loop, fd, EPOLLIN, ready, connection);
@@ -273,6 +290,10 @@ void connection_close(struct connection *connection)
         return;
     loop_unpost(connection->loop, &connection->soon);
     loop_unwatch(connection->loop, &connection->watch);
+    loop_unwatch(connection->loop, &connection->out_watch);
+    if (connection->out_fd != connection->fd)
+        close(connection->out_fd);
+    connection->out_fd = -1;
     close(take_fd(&connection->fd));
     buffer_finish(&connection->in);
     buffer_finish(&connection->out);

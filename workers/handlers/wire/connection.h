@@ -34,10 +34,11 @@ struct handler_message {
 void handler_message_finish(struct handler_message *message);
 
 struct connection {
-    int fd; /* -1 once closed */
+    int fd;     /* -1 once closed */
+    int out_fd; /* what is sent goes there: fd, or a socket of its own */
     bool is_lines;
     struct loop *loop;
-    struct loop_watch *watch;
+    struct loop_watch *watch, *out_watch;
     struct buffer in, out;
     size_t out_at, scanned; /* sent of `out`; bytes of `in` that hold no end of a line */
     bool wants_out;
@@ -50,9 +51,9 @@ struct connection {
     void *arg;
 };
 
-/* Watches `fd` (a stream socket, not blocking) and owns it; the caller has set is_lines, heard, broken and arg. False
- * when out of memory: the descriptor is closed. */
-bool connection_open(struct connection *connection, struct loop *loop, int fd);
+/* Watches `fd` (a stream socket, not blocking) and owns it, and `out_fd`, another one, if that is not -1: what is sent
+ * goes there. The caller has set is_lines, heard, broken and arg. False when out of memory: they are closed. */
+bool connection_open(struct connection *connection, struct loop *loop, int fd, int out_fd);
 void connection_close(struct connection *connection); /* idempotent; nothing is told */
 
 /* Takes what is there to be read now: of a handler that has ended. */

@@ -139,12 +139,12 @@ static void broken(void *arg, enum connection_break how, const char *why)
 
 /* ---- life ------------------------------------------------------------------------------------- */
 
-bool peer_open(struct handler_peer *peer, struct loop *loop, int fd, bool is_lines)
+bool peer_open(struct handler_peer *peer, struct loop *loop, int fd, int out_fd, bool is_lines)
 {
     peer->connection = (struct connection){
         .fd = -1, .is_lines = is_lines, .heard = heard, .broken = broken, .arg = peer};
     peer->has_hello = false;
-    return connection_open(&peer->connection, loop, fd);
+    return connection_open(&peer->connection, loop, fd, out_fd);
 }
 
 void peer_close(struct handler_peer *peer, const char *why)

@@ -31,9 +31,9 @@ struct handler_peer {
     void *arg;
 };
 
-/* Owns `fd`. The caller has set greeted, broken and arg; all else is zero, but for counters.
- * False when out of memory. */
-bool peer_open(struct handler_peer *peer, struct loop *loop, int fd, bool is_lines);
+/* Owns `fd`, and `out_fd` (connection.h). The caller has set greeted, broken and arg; all else is zero, but for
+ * counters. False when out of memory. */
+bool peer_open(struct handler_peer *peer, struct loop *loop, int fd, int out_fd, bool is_lines);
 /* Loses all jobs, for that reason. Idempotent. */
 void peer_close(struct handler_peer *peer, const char *why);
 static inline bool peer_is_ready(const struct handler_peer *peer)
