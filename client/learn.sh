@@ -30,15 +30,8 @@ say "a real model"
 settings=$(bash "$here/client/engine.sh")
 eval "$settings"
 
-environment=${SLUICE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/sluice}/learn/env
-python=$environment/bin/python3
-if [ ! -e "$environment/complete" ]; then
-    say "torch and transformers, into $environment (some minutes, once)"
-    /usr/bin/python3 -m venv "$environment"
-    "$python" -m pip install --disable-pip-version-check --progress-bar on \
-        "torch>=2.4" "transformers>=5" "accelerate>=1.10" "gguf>=0.17" "pyzmq>=22" "msgpack>=1.0" "lz4>=3.0"
-    touch "$environment/complete"
-fi
+settings=$(bash "$here/client/learn/environment.sh")
+eval "$settings"
 
 mkdir -p "$out"
 say "broker and workers"
@@ -55,7 +48,7 @@ echo "up at $SLUICE_BROKER; log in $out/sluice.log"
 
 say "learning"
 PYTHONPATH=$here/client/python TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 TQDM_DISABLE=1 \
-    "$python" "$here/client/learn/learn.py" --model "$SLUICE_MODEL" --server "$SLUICE_LLAMA_SERVER" \
+    "$SLUICE_LEARN_PYTHON" "$here/client/learn/learn.py" --model "$SLUICE_MODEL" --server "$SLUICE_LLAMA_SERVER" \
     --port "$(free_port 8090)" --out "$out" "${more[@]}" &
 pids+=($!)
 wait $! # not in the foreground, where a signal to this shell would wait for it
