@@ -152,6 +152,55 @@ FIBER_TEST(a_program_that_uses_up_the_time_of_all_tests_has_failed_those_that_ar
         ",\"score\":\"fraction\"},\"limits\":{\"eval_s\":5", 0.25, "test 2 of 4: limits.eval_s is used up");
 }
 
+/* ---- ways to cheat ------------------------------------------------------------------------------------- */
+
+FIBER_TEST(cheating_by_words_early_ends_and_waiting_is_no_right_output)
+{
+    static const char *const programs[] = {
+        "print('PASSED\\n>>>>> All tests pass\\nOK')",
+        "import os\nos._exit(0)",
+        "import sys\nsys.exit(0)",
+        "import atexit, os\natexit.register(os._exit, 0)\nraise ValueError",
+        "print('{\"status\": 0, \"end\": \"ok\"}')",
+        "print('3\\n7\\n11')",
+        "import glob\nfor path in glob.glob('/run/sluice/*') + glob.glob('/tests/*'):\n    try: "
+        "print(open(path).read())\n"
+        "    except (OSError, ValueError): pass",
+        "import time\nend = time.time() + 3600\nwhile time.time() < end: time.sleep(60)",
+    };
+    for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
+        expect_score(programs[i], SUMS, ",\"score\":\"fraction\",\"test_s\":0.5", 0, "test 1 of 3: ");
+}
+
+FIBER_TEST(cheating_by_a_disk_that_is_full_fails_its_own_test)
+{
+    struct job eval = judge_with(FIRST_ELSE("for i in range(10000): open(f'/tmp/{i}', 'wb').write(bytes(1 << 20))"),
+                                 ONE, ",\"score\":\"fraction\"", ",\"limits\":{\"disk_mib\":16}");
+    expect(&eval, OUTCOME_OK, "test 1 of 2: ");
+    assert_true(eval.result.verdict.has_reward && eval.result.verdict.reward <= 0.5);
+    end_job(&eval);
+}
+
+/* Of the agent's files there is the program alone. */
+FIBER_TEST(cheating_by_what_python_reads_of_the_agents_home_does_not_reach_the_tests)
+{
+#define LEFT(program)                                                                                                  \
+    "{\"task\":\"t\",\"prompt\":\"d=$(python3 -m site --user-site); mkdir -p $d; echo 'import os; os._exit(0)' | tee " \
+    "$d/usercustomize.py $d/a.pth json.py sitecustomize.py code.py > /dev/null; echo '#!/bin/sh' > python3; chmod "    \
+    "755 "                                                                                                             \
+    "python3; echo '" program "' > main.py\",\"eval\":{\"kind\":\"code\",\"source\":\"main.py\",\"tests\":" SUMS "}}"
+    expect_reward(LEFT("print(3)"), 0.0, "test 2 of 3: wrong output: 3");
+    expect_reward(LEFT("print(sum(map(int, input().split())))"), 1.0, "all of 3 tests pass");
+}
+
+/* They run where the program does: what is expected belongs into outputs. */
+FIBER_TEST(cheating_by_reading_the_asserts_counts)
+{
+    expect_score("import re\ntold = open('/run/sluice/input').read()\n"
+                 "def add(a, b): return int(re.search(rf'{a}, {b}\\) == (\\d+)', told)[1])",
+                 ASSERTS, "", 1, "all of 2 tests pass");
+}
+
 FIBER_TEST(a_program_may_be_a_file_that_the_agent_left)
 {
     const char *json = "{\"task\":\"t\",\"prompt\":\"echo 'print(sum(map(int, input().split())))' > main.py\","
@@ -264,6 +313,10 @@ static int group(void)
         TEST(a_fork_bomb_is_a_reward_and_not_a_broken_evaluator),
         TEST(a_program_that_goes_over_a_limit_of_the_sandbox_has_failed),
         TEST(a_program_that_uses_up_the_time_of_all_tests_has_failed_those_that_are_left),
+        TEST(cheating_by_words_early_ends_and_waiting_is_no_right_output),
+        TEST(cheating_by_a_disk_that_is_full_fails_its_own_test),
+        TEST(cheating_by_what_python_reads_of_the_agents_home_does_not_reach_the_tests),
+        TEST(cheating_by_reading_the_asserts_counts),
         TEST(a_program_may_be_a_file_that_the_agent_left),
         TEST(each_test_is_in_the_verdict),
         TEST(a_checker_of_the_task_accepts_many_answers),

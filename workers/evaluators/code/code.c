@@ -14,8 +14,8 @@
 #include "common/base/text.h"
 #include "workers/evaluators/code/checker.h"
 #include "workers/evaluators/code/checker_program.h"
+#include "workers/evaluators/code/program_file.h"
 #include "workers/evaluators/code/source.h"
-#include "workers/evaluators/evaluator_files.h"
 #include "workers/evaluators/evaluators.h"
 #include "workers/inside/driver.h"
 #include "workers/inside/inside.h"
@@ -26,7 +26,6 @@
 
 enum {
     OUTPUT_MAX = 16 << 20, /* bytes that a test may write */
-    SOURCE_MAX = 1 << 20,
     SHOWN_MAX = 100,
     READY_MS = 60000, /* a cold image on a slow file system */
     WALL_TIMES = 4,   /* CPU seconds of a test, in seconds that it may last ... */
@@ -51,6 +50,7 @@ struct judging {
     struct stage_sandbox stage;
     struct driver driver;
     struct tests tests;
+    struct buffer text; /* the program */
     struct verdict verdict;
     size_t run, passed;
     bool is_checkers_failure; /* the last failure was of the checker's sandbox */
@@ -80,41 +80,29 @@ static int put(struct judging *judging, const char *name, const void *data, size
     return driver_install(judging->driver.sandbox, &file, fail);
 }
 
-static int lack_program(struct judging *judging, const char *format, const char *path, const char *why)
+static void lack_program(struct judging *judging, const char *why)
 {
     verdict_set_reward(&judging->verdict, 0, NULL);
-    verdict_say(&judging->verdict, format, path, why);
-    return 1;
+    verdict_say(&judging->verdict, "%s", why);
+    evaluator_end(judging->job, &judging->verdict);
 }
 
-/* What a file of the sandbox holds, as the program; 1: it cannot be had, in *judging's verdict. */
-static int put_file(struct judging *judging, const char *path, struct fail *fail)
+/* Whether there is one; if not, the job has ended. */
+static bool take_program(struct judging *judging)
 {
-    off_t size = 0;
-    AUTO_BUFFER text = {0};
-    AUTO_CLOSE int file = evaluator_file_open(judging->stage.sandbox, path, &size, fail);
-    if (file < 0 && !blame_is_file_fault(file))
-        return file;
-    if (file < 0)
-        return lack_program(judging, "there is no program: %.200s: %.200s", path, fail->text);
-    int code = evaluator_file_read(file, 0, SOURCE_MAX + 1, &text, fail);
-    if (code < 0)
-        return code;
-    if (text.len > SOURCE_MAX)
-        return lack_program(judging, "%.200s is not a program: %s", path, "it has more than 1 MiB");
-    return put(judging, "code.py", text.data, text.len, fail);
-}
-
-/* 0; 1: there is no program, and the verdict says so; negative errno. */
-static int put_program(struct judging *judging, struct fail *fail)
-{
-    const struct task *task = judging->job->task;
+    char why[512] = "there is no fenced block in the answer";
     struct slice source;
-    if (task->eval_source)
-        return put_file(judging, task->eval_source, fail);
-    if (source_find(judging->job->start.answer, &source))
-        return put(judging, "code.py", source.data, source.len, fail);
-    return lack_program(judging, "there is no %s in the %s", "fenced block", "answer");
+    if (!judging->job->task->eval_source) {
+        const bool has = source_find(judging->job->start.answer, &source);
+        buffer_append(&judging->text, source.data, has ? source.len : 0);
+        if (!has)
+            lack_program(judging, why);
+        return has;
+    }
+    const enum program_file end = program_file_take(judging->job, &judging->text, why, sizeof(why));
+    if (end == PROGRAM_LACKS)
+        lack_program(judging, why);
+    return end == PROGRAM_TAKEN;
 }
 
 /* ---- one test ----------------------------------------------------------------------------------- */
@@ -350,8 +338,6 @@ static int open_sandbox(struct judging *judging, struct fail *fail)
     int code = stage_sandbox_find_image(&judging->stage, judging->job, fail);
     if (code == 0)
         code = stage_sandbox_add_init(&judging->stage, judging->job, fail);
-    if (code == 0 && judging->job->task->eval_source)
-        code = stage_sandbox_add_run(&judging->stage, judging->job, fail);
     if (code == 0)
         code = stage_sandbox_open(&judging->stage, judging->job, fail);
     if (code == 0)
@@ -374,16 +360,15 @@ static void judge(struct judging *judging)
     struct fail fail = {0};
     int code = open_sandbox(judging, &fail);
     if (code == 0)
-        code = put_program(judging, &fail);
-    const bool has_program = code == 0;
-    if (has_program)
+        code = put(judging, "code.py", judging->text.data, judging->text.len, &fail);
+    if (code == 0)
         code = open_checker(judging, &fail);
     job_begin_work(judging->job);
-    if (has_program && code == 0)
+    if (code == 0)
         code = start_driver(judging, &fail);
-    if (has_program && code == 0)
+    if (code == 0)
         code = run_tests(judging, &fail);
-    if (has_program && code == 0)
+    if (code == 0)
         score(judging);
     if (code < 0)
         stage_end_failed(judging->job, judging->is_checkers_failure ? &judging->program.stage : &judging->stage,
@@ -398,10 +383,10 @@ static void code_run(struct job *job)
     if (job->task->eval_source && evaluator_lacks_files(job))
         return;
     judging.checker = checker_find(job->task->eval_checker);
-    if (read_tests(job->task->eval_tests, &judging.tests))
-        judge(&judging);
-    else
+    if (!read_tests(job->task->eval_tests, &judging.tests))
         job_set_outcome(job, OUTCOME_TASK, "the task has no tests");
+    else if (take_program(&judging))
+        judge(&judging);
     driver_finish(&judging.driver);
     stage_confirm(job, &judging.stage);
     if (judging.checker == CHECKER_PROGRAM)
@@ -409,6 +394,7 @@ static void code_run(struct job *job)
     checker_program_close(&judging.program);
     stage_sandbox_close(&judging.stage);
     verdict_finish(&judging.verdict);
+    buffer_finish(&judging.text);
     json_decref(judging.tests.root);
 }
 
