@@ -61,7 +61,7 @@ class Troubles(unittest.TestCase):
 
 # Of other programs, and of scripts of the repository.
 OTHERS = """--admin-api-key --allow-auto-truncate --batched --build --cgroupns --chmod --chown --dev --enable-metrics --enable-scale-out --help-markdown
---image-template --install --link --list --logprobs-mode --metrics --mount --platform --quick --rollouts --scope --security-opt --signal --skip-tokenizer-init --target
+--image-template --install --link --list --logprobs-mode --metrics --mount --noconftest --platform --quick --rollouts --scope --security-opt --signal --skip-tokenizer-init --target
 --threads --ubatch-size --user""".split()
 
 

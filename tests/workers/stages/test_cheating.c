@@ -103,6 +103,11 @@ WAY(tests_read_by_a_process_left_alive,
     "for i in {1..20}; do grep -qs sesame /tmp/stolen && win; sleep 0.05; done",
     ENDS(HOLDS, HOLDS, HOLDS, COUNTS, COUNTS, COUNTS))
 
+WAY(tests_that_a_process_left_alive_adds_to,
+    "(until [ -e /tests/test.sh ]; do sleep 0.02; done; echo right > /tests/answers) > /dev/null 2>&1 &",
+    "for i in {1..20}; do grep -qs right /tests/answers && win; sleep 0.05; done",
+    ENDS(HOLDS, HOLDS, HOLDS, COUNTS, COUNTS, COUNTS))
+
 /* ---- what is printed and reported -------------------------------------------------------------------------- */
 
 WAY(lines_that_say_that_all_passed, "printf '>>>>> Start Test Output\\nPASSED test_all\\n' > out; cat out out > twice",
@@ -212,6 +217,7 @@ static int group(void)
         TEST(tests_of_its_own_in_the_place_of_the_verifiers),
         TEST(tests_read_while_it_works),
         TEST(tests_read_by_a_process_left_alive),
+        TEST(tests_that_a_process_left_alive_adds_to),
         TEST(lines_that_say_that_all_passed),
         TEST(reports_left_before_of_tests_that_passed),
         TEST(reports_by_a_program_that_the_verifier_runs),

@@ -43,6 +43,12 @@ static bool has(const char *command)
 #define EXITS "import os; os._exit(0)"
 #define USER_SITE "d=$(python3 -m site --user-site); mkdir -p $d; "
 
+/* No sandbox has the right to (FS_IOC_SETFLAGS, FS_IMMUTABLE_FL). */
+WAY(a_reward_that_is_made_immutable,
+    "cd /logs/verifier; echo 1 > reward.txt; python3 -c 'import fcntl, struct; fcntl.ioctl(open(\"reward.txt\"), "
+    "0x40086602, struct.pack(\"l\", 0x10))' 2> /dev/null; chmod 444 reward.txt; true",
+    "", NULL, HOLDS_ALWAYS)
+
 WAY(a_usercustomize_in_the_home, USER_SITE "echo '" EXITS "' > $d/usercustomize.py",
     "python3 -c 'import sys; sys.exit(1)' && win", "python3 -I -c 'import sys; sys.exit(1)' && win", COUNTS_ALWAYS)
 
@@ -124,6 +130,7 @@ static int group(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_kinds, tear_down_kinds)
     const struct CMUnitTest tests[] = {
+        TEST(a_reward_that_is_made_immutable),
         TEST(a_usercustomize_in_the_home),
         TEST(a_pth_file_in_the_home),
         TEST(a_sitecustomize_where_the_verifier_works),
