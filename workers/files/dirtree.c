@@ -153,11 +153,13 @@ int dirtree_open_parent(int root, const char *path)
 
 /* ---- whiteouts ----------------------------------------------------------------------------- */
 
-static bool is_opaque(int dir)
+bool dirtree_is_opaque(int dir)
 {
     char value;
     return fgetxattr(dir, TREE_OPAQUE_XATTR, &value, 1) == 1 && value == 'y';
 }
+
+int dirtree_set_opaque(int dir) { return fsetxattr(dir, TREE_OPAQUE_XATTR, "y", 1, 0); }
 
 /* Where character devices are refused: an empty file, and a mark on its directory to look for it.
  */
@@ -166,7 +168,7 @@ static int mark_whiteout(int parent, const char *name)
     AUTO_CLOSE int dir = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return -1;
-    if (is_opaque(dir)) /* nothing below is seen anyway */
+    if (dirtree_is_opaque(dir)) /* nothing below is seen anyway */
         return 0;
     AUTO_CLOSE int file = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file < 0)
@@ -249,7 +251,7 @@ int dirtree_make_opaque(int root, const char *path, mode_t mode, struct fail *fa
     if (parent < 0 || (mkdirat(parent, leaf, 0700) < 0 && errno != EEXIST))
         return dirtree_refuse(fail, "make", path);
     AUTO_CLOSE int dir = openat(parent, leaf, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (dir < 0 || fsetxattr(dir, TREE_OPAQUE_XATTR, "y", 1, 0) < 0 || fchmod(dir, mode & 0777) < 0)
+    if (dir < 0 || dirtree_set_opaque(dir) < 0 || fchmod(dir, mode & 0777) < 0)
         return dirtree_refuse(fail, "make", path);
     return 0;
 }

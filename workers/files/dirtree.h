@@ -54,6 +54,9 @@ int dirtree_open_parent(int root, const char *path);
 int dirtree_white_out(int parent, const char *name);
 /* Of a name of ours in a tree of ours; `it` is its lstat. */
 bool dirtree_is_whiteout(int parent, const char *name, const struct stat *it);
+/* Of a directory: nothing is seen in it of what the layers below have. */
+bool dirtree_is_opaque(int dir);
+int dirtree_set_opaque(int dir);
 int dirtree_write_at(int fd, const void *data, size_t len, int64_t offset);
 
 /* "cannot WHAT PATH: " and errno's words; returns -errno. */

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
@@ -22,12 +21,6 @@ struct gathering {
 };
 
 static const char gathered[] = ".sluice-gathered"; /* its name until it is whole */
-
-static bool is_opaque(int dir)
-{
-    char value;
-    return fgetxattr(dir, TREE_OPAQUE_XATTR, &value, 1) == 1 && value == 'y';
-}
 
 static bool is_hidden(const struct dirtree_stack *stack, const struct stat *it)
 {
@@ -112,7 +105,7 @@ static int open_place(const struct gathering *gathering, int from, int to, const
 {
     struct stat there = {0};
     bool is_there = fstatat(to, as, &there, AT_SYMLINK_NOFOLLOW) == 0;
-    if (is_there && (!S_ISDIR(there.st_mode) || is_opaque(from))) {
+    if (is_there && (!S_ISDIR(there.st_mode) || dirtree_is_opaque(from))) {
         const int code = dirtree_remove_entry(to, as);
         if (code < 0)
             return code;
@@ -124,7 +117,7 @@ static int open_place(const struct gathering *gathering, int from, int to, const
     if (place < 0 || fchmod(place, 0700) < 0)
         return -errno;
     const bool is_whole = !is_there && gathering->within.depth == 0 && as == gathered;
-    return is_whole && fsetxattr(place, TREE_OPAQUE_XATTR, "y", 1, 0) < 0 ? -errno : take_fd(&place);
+    return is_whole && dirtree_set_opaque(place) < 0 ? -errno : take_fd(&place);
 }
 
 static int put_dir(struct gathering *gathering, int dir, const char *name, const struct stat *it, int to,
@@ -202,7 +195,7 @@ static int put_from(struct gathering *gathering, int dir, char *way)
     const int inner = dirtree_open_own(dir, way, O_RDONLY | O_DIRECTORY, it.st_mode);
     if (inner < 0)
         return -errno;
-    int code = is_opaque(inner) ? hide(gathering) : 0;
+    int code = dirtree_is_opaque(inner) ? hide(gathering) : 0;
     if (code == 0)
         code = put_from(gathering, inner, slash + 1);
     dirtree_leave(inner, it.st_mode);

@@ -63,12 +63,6 @@ static bool is_whiteout(int dir, const char *name)
     return file >= 0 && fgetxattr(file, TREE_WHITEOUT_XATTR, NULL, 0) >= 0;
 }
 
-static bool is_opaque(int dir)
-{
-    char value;
-    return fgetxattr(dir, TREE_OPAQUE_XATTR, &value, 1) == 1 && value == 'y';
-}
-
 /* To a name of `into`, which is the path of `place`. `hides`: a directory above it covers what lies below. */
 static int take_dir(int from, const char *name, int into, const struct dirtree_place *place, bool hides)
 {
@@ -78,7 +72,7 @@ static int take_dir(int from, const char *name, int into, const struct dirtree_p
     if (dir < 0)
         return dir;
     int code = renameat(from, name, into, place->path) < 0 ? -errno : 0;
-    if (code == 0 && hides && fsetxattr(dir, TREE_OPAQUE_XATTR, "y", 1, 0) < 0)
+    if (code == 0 && hides && dirtree_set_opaque(dir) < 0)
         code = -errno;
     if (code == 0)
         code = dirtree_each(dir, clean, &within);
@@ -108,7 +102,7 @@ static int take_from(int from, char *path, int into, const struct dirtree_place 
     const int inner = dirtree_enter(from, path, &mode);
     if (inner < 0)
         return inner == -ENOTDIR || inner == -ENOENT ? 0 : inner;
-    const int code = take_from(inner, slash + 1, into, place, hides || is_opaque(inner));
+    const int code = take_from(inner, slash + 1, into, place, hides || dirtree_is_opaque(inner));
     dirtree_leave(inner, mode);
     return code;
 }

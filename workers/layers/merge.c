@@ -70,12 +70,6 @@ static int copy_attribute(int dir, const char *name, int to)
     return len < 0 ? -1 : fsetxattr(to, name, value, (size_t)len, 0);
 }
 
-static bool is_opaque(int dir)
-{
-    char value;
-    return fgetxattr(dir, TREE_OPAQUE_XATTR, &value, 1) == 1 && value == 'y';
-}
-
 /* ---- one entry of a layer, over what those below have ---------------------------------------------- */
 
 /* 0 also where nothing is there. */
@@ -91,14 +85,14 @@ static int make_place(int from, int to, const char *name)
 {
     struct stat there;
     const bool is_there = fstatat(to, name, &there, AT_SYMLINK_NOFOLLOW) == 0;
-    const bool hides = is_opaque(from) || (is_there && !S_ISDIR(there.st_mode));
+    const bool hides = dirtree_is_opaque(from) || (is_there && !S_ISDIR(there.st_mode));
     if (is_there && !hides)
         return 0;
     int code = clear_name(to, name);
     if (code < 0)
         return code;
     AUTO_CLOSE int dir = mkdirat(to, name, 0700) < 0 ? -1 : dirtree_open(to, name, O_RDONLY | O_DIRECTORY);
-    return dir < 0 || (hides && fsetxattr(dir, TREE_OPAQUE_XATTR, "y", 1, 0) < 0) ? -errno : 0;
+    return dir < 0 || (hides && dirtree_set_opaque(dir) < 0) ? -errno : 0;
 }
 
 /* What is said of a directory comes last: making entries changes its times. */
@@ -121,8 +115,8 @@ static int merge_opened(struct merging *merging, DIR *from, const struct stat *i
 static int go_below(int below, const char *name, int to, mode_t *ret_mode)
 {
     struct stat it;
-    if (is_opaque(to) || below < 0)
-        return is_opaque(to) ? BELOW_NOTHING : below;
+    if (dirtree_is_opaque(to) || below < 0)
+        return dirtree_is_opaque(to) ? BELOW_NOTHING : below;
     if (fstatat(below, name, &it, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? BELOW_NOTHING : BELOW_UNKNOWN;
     if (!S_ISDIR(it.st_mode))

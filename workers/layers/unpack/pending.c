@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/xattr.h>
 
 #include "common/base/cleanup.h"
 #include "workers/layers/unpack/unpack.h"
@@ -31,7 +30,7 @@ int layer_pending_add(struct unpack *unpack, struct pending pending, const char 
 static int apply_opaque(struct unpack *unpack, const struct pending *pending)
 {
     AUTO_CLOSE int dir = dirtree_open(unpack->root, pending->path, O_RDONLY | O_DIRECTORY);
-    if (dir < 0 || fsetxattr(dir, TREE_OPAQUE_XATTR, "y", 1, 0) < 0)
+    if (dir < 0 || dirtree_set_opaque(dir) < 0)
         return dirtree_refuse(unpack->fail, "mark as opaque", pending->path);
     return 0;
 }

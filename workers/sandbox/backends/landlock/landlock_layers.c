@@ -43,13 +43,7 @@ static bool is_whiteout(int dir, const char *name, const struct stat *it)
     if (!S_ISREG(it->st_mode) || it->st_size > 0)
         return false;
     AUTO_CLOSE int fd = dirtree_open_own(dir, name, O_RDONLY | O_NONBLOCK, it->st_mode);
-    return fd >= 0 && fgetxattr(fd, "user.overlay.whiteout", &value, 1) >= 0;
-}
-
-static bool is_opaque(int dir)
-{
-    char value;
-    return fgetxattr(dir, TREE_OPAQUE_XATTR, &value, 1) == 1 && value == 'y';
+    return fd >= 0 && fgetxattr(fd, TREE_WHITEOUT_XATTR, &value, 1) >= 0;
 }
 
 /* Whatever is there: 0 when it is gone. */
@@ -113,7 +107,8 @@ static int copy_symlink(struct copy *copy, int from, int to, const char *name)
 static int copy_open_dir(struct copy *copy, int in, int to, const char *name, const struct stat *it)
 {
     struct stat there = {.st_mode = 0};
-    bool is_merged = fstatat(to, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(there.st_mode) && !is_opaque(in);
+    bool is_merged = fstatat(to, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(there.st_mode) &&
+                     !dirtree_is_opaque(in);
     errno = is_merged ? 0 : -clear(to, name);
     if (errno != 0 || (!is_merged && mkdirat(to, name, 0700) < 0))
         return refuse(copy, name);
