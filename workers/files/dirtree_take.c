@@ -109,7 +109,7 @@ static int take_from(int from, char *path, int into, const struct dirtree_place 
 
 /* ---- several of them ---------------------------------------------------------------------------------- */
 
-enum { NAME_SIZE = 32 };
+enum { NAME_SIZE = 40 };
 
 static void name_taken(char name[NAME_SIZE], size_t i) { snprintf(name, NAME_SIZE, ".sluice-taken-%zu", i); }
 
