@@ -24,6 +24,13 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+case ${1-} in
+-h | --help)
+    sed -n '2,/^set -/{/^set -/d; s/^# \{0,1\}//p}' bench/run.sh
+    exit 0
+    ;;
+esac
+
 bash .ci/packages.sh
 bash bench/peer_systems/packages.sh
 cmake --preset release >/dev/null
