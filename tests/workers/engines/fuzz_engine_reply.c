@@ -83,6 +83,7 @@ static void read_others(const struct json_doc *doc)
         sglang_reply_scores(doc, &prompt, 1, scores, NULL) == 0)
         must(isfinite(scores[0]) && scores[0] <= 0);
     vllm_reply_top(doc, &top);
+    (void)vllm_reply_mode(doc);
     sglang_reply_top(doc, &top);
 }
 

@@ -168,6 +168,28 @@ static void entries_that_name_their_token_in_words_are_read_too(void **state)
     json_doc_finish(&tree);
 }
 
+static void a_reply_that_says_its_mode_itself_is_believed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *mode;
+    } replies[] = {{"{\"choices\":[{\"logprobs\":{\"mode\":\"raw\"}}]}", "raw"},
+                   {"{\"choices\":[{\"logprobs\":{\"mode\":\"processed\"}}]}", "processed"},
+                   {"{\"choices\":[{\"logprobs\":{\"mode\":\"other\"}}]}", NULL},
+                   {"{\"choices\":[{\"logprobs\":{}}]}", NULL},
+                   {"[]", NULL}};
+    for (size_t i = 0; i < sizeof(replies) / sizeof(*replies); i++) {
+        struct json_doc tree;
+        struct fail fail = {0};
+        assert_int_equal(json_doc_parse(slice_from_str(replies[i].text), &tree, &fail), 0);
+        const char *mode = vllm_reply_mode(&tree);
+        assert_true((mode == NULL) == (replies[i].mode == NULL));
+        if (mode)
+            assert_string_equal(mode, replies[i].mode);
+        json_doc_finish(&tree);
+    }
+}
+
 /* ---- refusals ---------------------------------------------------------------------------- */
 
 static void recorded_refusals_get_the_promised_codes(void **state)
@@ -198,6 +220,7 @@ int main(void)
         cmocka_unit_test(the_likeliest_token_tells_raw_from_processed),
         cmocka_unit_test(a_completion_to_another_prompt_is_not_taken),
         cmocka_unit_test(entries_that_name_their_token_in_words_are_read_too),
+        cmocka_unit_test(a_reply_that_says_its_mode_itself_is_believed),
         cmocka_unit_test(recorded_refusals_get_the_promised_codes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

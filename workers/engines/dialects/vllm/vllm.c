@@ -6,8 +6,8 @@
  * - Templates and the tokenizer: special_token_escape.h.
  * - Every setting is sent: the server's defaults come from the model's generation_config.json.
  * - A log-probability is of raw logits or of processed ones, as --logprobs-mode says, which no
- *   route tells. So it is measured: the likeliest token's at two temperatures differs only if
- *   processed.
+ *   route of vLLM's tells. So it is measured: the likeliest token's at two temperatures differs only
+ *   if processed. A bridge (client/python/sluice/bridge) knows no likeliest token, and says it.
  * - The route for ids tells no text: where /detokenize drops blanks, completions are taken.
  * - A sampled end of turn stands among the ids of a turn that stopped, never in one cut by length.
  * - prompt + max_tokens beyond max_model_len is refused, so we ask only for what fits.
@@ -137,6 +137,11 @@ static int learn_mode(struct engine *engine, struct engine_info *info, const str
 {
     AUTO_CALL_ANSWER at_2 = {0};
     double one = 0, two = 0;
+    const char *said = vllm_reply_mode(&at_1->doc);
+    if (said) {
+        snprintf(info->logprobs_mode, sizeof(info->logprobs_mode), "%s", said);
+        return 0;
+    }
     int error = ask_one(engine, info, 2, &at_2, fail);
     if (error < 0)
         return error;

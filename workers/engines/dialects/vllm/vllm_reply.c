@@ -166,6 +166,16 @@ bool vllm_reply_top(const struct json_doc *doc, double *ret)
     return top.has;
 }
 
+const char *vllm_reply_mode(const struct json_doc *doc)
+{
+    static const char *const modes[] = {"raw", "processed"};
+    const struct json_doc_node *logprobs = json_doc_get(doc, choice_of(doc), "logprobs");
+    for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++)
+        if (json_doc_is(doc, json_doc_get(doc, logprobs, "mode"), modes[i]))
+            return modes[i];
+    return NULL;
+}
+
 /* [null, {"ID": {"logprob": ...}, ...}, ...]: of the whole answer, or of its choice. */
 int vllm_reply_scores(const struct json_doc *doc, const struct tokens *ids, size_t from, float *ret, struct fail *fail)
 {

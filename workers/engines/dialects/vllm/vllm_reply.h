@@ -24,6 +24,9 @@ int vllm_reply_complete(const struct json_doc *doc, const struct tokens *prompt,
 /* The log-probability of the likeliest token at the first place, of a reply to either route. */
 bool vllm_reply_top(const struct json_doc *doc, double *ret);
 
+/* "raw" or "processed", where a reply to either route says it itself: logprobs.mode. NULL: it does not. */
+const char *vllm_reply_mode(const struct json_doc *doc);
+
 /* What prompt_logprobs tell of ids[from..], from > 0; on either route. */
 int vllm_reply_scores(const struct json_doc *doc, const struct tokens *ids, size_t from, float *ret, struct fail *fail);
 
