@@ -1,0 +1,78 @@
+"""What a trainer's data row holds for Sluice, and what a trajectory holds for a trainer of one sequence a rollout."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, Mapping
+
+from ..errors import BadArgument
+from ..trajectory import Trace, Trajectory
+
+PLACES = ("extra_info", "metadata", "env_extras")  # where trainers keep a row's further columns
+
+
+def _without_none(value: Any) -> Any:
+    """Tables of columns put None where another row has a value; a task has no field that wants it."""
+    if isinstance(value, Mapping):
+        return {name: _without_none(one) for name, one in value.items() if one is not None}
+    if isinstance(value, (list, tuple)) or type(value).__name__ == "ndarray":
+        return [_without_none(one) for one in value]
+    return value.item() if type(value).__module__ == "numpy" else value
+
+
+def _parsed(value: Any, place: str) -> Dict[str, Any]:
+    if isinstance(value, (str, bytes)):
+        try:
+            value = json.loads(value)
+        except ValueError as why:
+            raise BadArgument(f"{place} is not JSON: {why}", "task") from None
+    if not isinstance(value, Mapping):
+        raise BadArgument(f"{place} wants a Sluice task, a dict or its JSON text, not a {type(value).__name__}", "task")
+    task: Dict[str, Any] = _without_none(value)
+    return task
+
+
+def _is_task(value: Any) -> bool:
+    if isinstance(value, (str, bytes)):
+        text = value if isinstance(value, str) else value.decode(errors="replace")
+        return text.lstrip().startswith("{")
+    return isinstance(value, Mapping)
+
+
+def task_of(row: Mapping[str, Any]) -> Dict[str, Any]:
+    """The Sluice task of a trainer's data row: row["task"], or "task" of its "extra_info", "metadata" or "env_extras".
+
+    It is a dict (docs/tasks.md), or the JSON text of one, which is the safer where rows are kept as a table: such a table fills
+    in None for what a row has not, and that is left out here. Raises BadArgument, which says what the row has, where
+    there is none.
+    """
+    if not isinstance(row, Mapping):
+        raise BadArgument(f"row wants a mapping of columns, not a {type(row).__name__}", "row")
+    found = {'row["task"]': row["task"]} if "task" in row else {}
+    for column in PLACES:
+        inner = row.get(column)
+        if isinstance(inner, (str, bytes)) and _is_task(inner):
+            inner = _parsed(inner, f'row["{column}"]')
+        if isinstance(inner, Mapping) and inner.get("task") is not None:
+            found[f'row["{column}"]["task"]'] = inner["task"]
+    for place, value in found.items():
+        if _is_task(value):
+            return _parsed(value, place)
+    told = "; ".join(f"{place} is {str(value)[:40]!r}" for place, value in found.items()) or \
+        f"it has the columns {', '.join(map(str, row)) or '(none)'}"
+    raise BadArgument('a row wants its Sluice task, a dict or its JSON text (docs/tasks.md), as row["task"], or as "task" in '
+                      f"row[{']/row['.join(map(repr, PLACES))}]: {told}", "task")
+
+
+def only_trace(trajectory: Trajectory) -> Trace:
+    """The one trace of a rollout, for trainers that take no more. BadArgument: it has several, or none, and what to do."""
+    count = len(trajectory.traces)
+    if count == 1:
+        return trajectory.traces[0]
+    if count == 0:
+        raise BadArgument(f"{trajectory.rollout} has no tokens (outcome {trajectory.outcome}"
+                          f"{': ' + trajectory.detail if trajectory.detail else ''}): ask whether it is trainable, and has "
+                          "traces, before it is learned from", "trajectory")
+    reasons = ", ".join(trace.reason or "?" for trace in trajectory.traces[1:])
+    raise BadArgument(f"{trajectory.rollout} has {count} traces ({reasons}), and this trainer takes one sequence of a rollout: "
+                      "set agent.max_traces to 1 in its task; it then ends where a second would begin", "trajectory")
