@@ -32,7 +32,8 @@ A rule's "tokens" is how many were asked for; its "ids" are a reply's own. A scr
 A script's "model" is the model_path it says it serves. "{version}" in a
 reply stands for what the file "version_path" of the script holds, when the request came and when it is answered: two,
 joined by a '+', if that differs; "{verdict}" for the last label of a verdict that a judge was asked for. With "cleans" /detokenize drops blanks before full stops and commas.
-With a "dialect" it speaks as another server does (scripted_dialects.py); a rule without
+A script beside --proxy may have a "grammar": the real server samples by it, "{label}" in it is the last label of a verdict in the
+prompt, and the log has the prompt's "words". With a "dialect" it speaks as another server does (scripted_dialects.py); a rule without
 a "path" is then of whichever route samples.
 With "credentials", "user:password", whoever does not give them (Basic) gets 401, and the log a line with path "denied".
 While the file "hold_path" is there, answers stop in mid-sequence. With "other_tokenizer", a and b are each other's ids; with
@@ -398,6 +399,14 @@ class Engine:
             return 200, completion(request, self.reply(rule, turn), 5 if self.breaks("scores") else 0, self.word)
         return 404, {"error": {"code": 404, "message": "File Not Found", "type": "not_found_error"}}
 
+    def constrain(self, request):
+        """A request to sample a judge's reply, with the "grammar" put in, and the words of its prompt; others as they are."""
+        ids = json.dumps({"tokens": request["prompt"]}).encode()
+        words = json.loads(self.forward("/detokenize", ids)[1])["content"]
+        labels = re.findall(r"VERDICT-([0-9a-f]{8})", words)
+        more = {"grammar": self.script["grammar"].replace("{label}", labels[-1])} if labels else {}
+        return json.dumps(dict(request, **more)).encode(), words
+
     def forward(self, path, body):
         """(status, body) of the real server; bytes."""
         headers = {"Content-Type": "application/json"}
@@ -529,8 +538,11 @@ class Handler(BaseHTTPRequestHandler):
         try:
             if not engine.proxy:
                 return self.handle_script(engine, request)
+            noted = {}
+            if self.path == "/completion" and "grammar" in engine.script:
+                body, noted["words"] = engine.constrain(request)
             status, answer = engine.forward(self.path, body)
-            engine.note(path=self.path, request=request, status=status, answer=json.loads(answer))
+            engine.note(path=self.path, request=request, status=status, answer=json.loads(answer), **noted)
             return self.send(status, answer)
         except ConnectionError:
             self.close_connection = True  # the client went away: a cancelled call
