@@ -55,8 +55,9 @@ def _panel(top, title, values, low, high, lines):
 
 
 def draw(path, rows, held_out):
-    """The rewards and the importance ratios of a run as an SVG. held_out: mean rewards before and after."""
-    title = f"reward of all that was sampled, by step (held out: {held_out[0]:.2f} before, {held_out[1]:.2f} after)"
+    """The rewards and the importance ratios of a run as an SVG. held_out: [step, mean reward], the first before any."""
+    told = ", ".join(f"{mean:.2f} at step {step}" for step, mean in held_out)
+    title = f"reward of all that was sampled, by step (held out: {told})"
     pieces = [*_panel(0, title, [row["reward"] for row in rows], 0, 1, (0, 0.25, 0.5, 0.75, 1)),
               *_panel(HEIGHT, "mean importance ratio at the step's start", [row["ratio"] for row in rows], 0.99, 1.01,
                       (0.99, 0.995, 1, 1.005, 1.01))]

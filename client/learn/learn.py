@@ -40,10 +40,10 @@ def reward_of_all(batch):
     return sum(mean * scored for mean, scored in told) / count, count
 
 
-def evaluate(client, tasks, options, name):
-    """The mean reward of the held-out tasks, and a reply to the first one."""
+def evaluate(client, tasks, options, step):
+    """[step, the mean reward of the held-out tasks]; shows it, and a reply to the first one."""
     names = client.submit(tasks.held_out, stream=HELD_OUT, samples=options.held_out,
-                          group=lambda task: f"s{options.seed}-{name}-{task['task']}")
+                          group=lambda task: f"s{options.seed}-step-{step}-{task['task']}")
     told = {}
     for group in client.groups(HELD_OUT):
         told[group.group] = group.trajectories
@@ -52,9 +52,9 @@ def evaluate(client, tasks, options, name):
     rewards = [reward for held_out in names for _, reward in scored(told[held_out])]
     said = next((message.content for message in told[names[0]][0].messages if message.sampled), "")
     mean = sum(rewards) / len(rewards)
-    print(f"held out, {name}: {mean:.3f} of {len(rewards)} rollouts; to {tasks.held_out[0]['messages'][-1]['content']!r} it "
+    print(f"held out, at step {step}: {mean:.3f} of {len(rewards)} rollouts; to {tasks.held_out[0]['messages'][-1]['content']!r} it "
           f"says {said!r}", flush=True)
-    return mean
+    return [step, mean]
 
 
 def main():
@@ -63,7 +63,7 @@ def main():
     place = lambda name: os.path.join(options.out, name)
     tasks = Tasks(options.seed)
     policy = Policy(options.model, options.layers, options.rate, options.seed)
-    progress = policy.restore(place("checkpoint.pt")) or {"step": 0, "held_out": []}
+    progress = policy.restore(place("checkpoint.pt")) or {"step": 0, "held_out": []}  # of held_out: [step, mean reward]
     weights.write(policy.model, options.model, place("weights.gguf"))
     patch = weights.Patch(place("weights.gguf"))
     engine = LlamaServer(options.server, options.port, place("llama-server.log"))
@@ -76,7 +76,8 @@ def main():
                 client.policy_resume()
             client.policy_set(f"step-{progress['step']}")
             if not progress["held_out"]:
-                progress["held_out"].append(evaluate(client, tasks, options, "before"))
+                progress["held_out"].append(evaluate(client, tasks, options, progress["step"]))
+                policy.save(place("checkpoint.pt"), progress)
             batches = client.sampler(TRAIN, tasks, groups=options.groups, samples=options.samples, ahead=options.ahead,
                                      staleness=options.ahead, surplus="carry" if options.ahead else "cancel",
                                      after=progress["step"], trainer="learn", prefix=f"s{options.seed}")
@@ -97,14 +98,14 @@ def main():
                 policy.save(place("checkpoint.pt"), progress)
                 began = time.monotonic()
             batches.close()
-            if len(progress["held_out"]) == 1:
-                progress["held_out"].append(evaluate(client, tasks, options, "after"))
+            if progress["held_out"][-1][0] < progress["step"]:
+                progress["held_out"].append(evaluate(client, tasks, options, progress["step"]))
                 policy.save(place("checkpoint.pt"), progress)
             client.engine_remove(engine.url)
     finally:
         engine.stop()
     curve.draw(place("learn.svg"), metrics.rows, progress["held_out"])
-    before, after = progress["held_out"]
+    before, after = progress["held_out"][0][1], progress["held_out"][-1][1]
     print(f"held out {before:.3f} -> {after:.3f} ({after - before:+.3f}); {place('metrics.jsonl')}, {place('learn.svg')}")
 
 

@@ -49,11 +49,12 @@ class Policy:
     def step(self, groups):
         """One update by groups of (trace, advantage) pairs. Returns what is worth knowing of it.
 
-        difference: mean |log p now - log p when sampled| of the sampled tokens before the update; ratio: mean of r.
+        difference: mean |log p now - log p when sampled| of the sampled tokens before the update, difference_max: the largest;
+        ratio: mean of r.
         """
         self.optimizer.zero_grad()
         tokens = sum(int(trace.mask.sum()) for group in groups for trace, _ in group)
-        difference = ratio = loss = 0.0
+        difference = difference_max = ratio = loss = 0.0
         for group in groups:
             ids, mask, old, first = pad([trace for trace, _ in group])
             advantage = torch.tensor([[value] for _, value in group], dtype=torch.float32)
@@ -67,11 +68,12 @@ class Policy:
             part = -(gain * mask).sum() / tokens
             part.backward()
             loss += part.item()
+            difference_max = max(difference_max, apart.detach().abs().max().item())
             difference += apart.detach().abs().sum().item() / tokens
             ratio += (r.detach() * mask).sum().item() / tokens
         norm = torch.nn.utils.clip_grad_norm_(self.trained.values(), 1.0).item()
         self.optimizer.step()
-        return {"loss": loss, "difference": difference, "ratio": ratio, "gradient": norm, "tokens": tokens}
+        return {"loss": loss, "difference": difference, "difference_max": difference_max, "ratio": ratio, "gradient": norm, "tokens": tokens}
 
     def save(self, path, progress):
         """All that a step changes, whole or not at all, also where the power fails."""

@@ -47,7 +47,7 @@ class Learning(unittest.TestCase):
     def test_the_picture_has_a_point_a_step_in_each_of_two_curves(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "learn.svg")
-            curve.draw(path, [{"reward": 0.1 * k, "ratio": 1.0} for k in range(8)], (0.4, 0.8))
+            curve.draw(path, [{"reward": 0.1 * k, "ratio": 1.0} for k in range(8)], [[0, 0.4], [8, 0.8]])
             picture = xml.dom.minidom.parse(path)
         self.assertEqual(len(picture.getElementsByTagName("circle")), 16)
         self.assertEqual([len(line.getAttribute("points").split()) for line in picture.getElementsByTagName("polyline")], [8, 8])
