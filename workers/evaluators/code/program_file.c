@@ -5,7 +5,6 @@
 #include "common/base/cleanup.h"
 #include "workers/evaluators/evaluator_files.h"
 #include "workers/stages/sandbox/stage_confirm.h"
-#include "workers/stages/sandbox/stage_sandbox.h"
 
 static int open_agents(struct stage_sandbox *stage, struct job *job, struct fail *fail)
 {

@@ -5,7 +5,7 @@
 #ifndef SLUICE_WORKERS_EVALUATORS_CODE_PROGRAM_FILE_H
 #define SLUICE_WORKERS_EVALUATORS_CODE_PROGRAM_FILE_H
 
-#include "workers/jobs/job.h"
+#include "workers/stages/sandbox/stage_sandbox.h"
 
 enum { PROGRAM_MAX = 1 << 20 }; /* bytes */
 
