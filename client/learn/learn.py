@@ -16,8 +16,9 @@ import weights
 from learn_options import arguments
 from learn_tasks import Tasks
 from llama_server import LlamaServer
-from policy import Policy, advantages
+from policy import Policy
 from sluice import Client
+from sluice.advantages import grpo
 
 TRAIN, HELD_OUT = "learn", "learn-held-out"  # streams
 
@@ -28,8 +29,9 @@ def scored(trajectories):
 
 
 def with_advantages(group):
+    """(trace, advantage): how many standard deviations above the group's mean its reward is."""
     pairs = scored(group.trajectories)
-    return [(trace, a) for (trace, _), a in zip(pairs, advantages([reward for _, reward in pairs]))]
+    return [(trace, a) for (trace, _), a in zip(pairs, grpo([reward for _, reward in pairs], ddof=0).values)]
 
 
 def reward_of_all(batch):

@@ -6,31 +6,12 @@ twice, and r says at each step's start how exact they are.
 """
 import os
 
-import numpy as np
 import torch
+from sluice.batch import as_torch, to_batch
 from transformers import AutoModelForCausalLM
 from transformers.utils import logging
 
 CLIP_LOW, CLIP_HIGH = 0.2, 0.28
-EPSILON = 1e-4
-
-
-def advantages(rewards):
-    """Of a group's rollouts: how many standard deviations above its mean each is."""
-    rewards = np.asarray(rewards, dtype=np.float64)
-    return (rewards - rewards.mean()) / (rewards.std() + EPSILON)
-
-
-def pad(rollouts):
-    """ids, mask, old log-probabilities as [rollouts, longest], and the first column that any rollout sampled."""
-    longest = max(len(trace.token_ids) for trace in rollouts)
-    ids, mask, old = (torch.zeros(len(rollouts), longest, dtype=kind) for kind in (torch.int64, torch.float32, torch.float32))
-    for row, trace in enumerate(rollouts):
-        size = len(trace.token_ids)
-        ids[row, :size] = torch.from_numpy(trace.token_ids.astype(np.int64))
-        mask[row, :size] = torch.from_numpy(trace.mask.astype(np.float32))
-        old[row, :size] = torch.from_numpy(np.array(trace.logprobs))
-    return ids, mask, old, int(mask.any(0).nonzero()[0])
 
 
 class Policy:
@@ -56,12 +37,14 @@ class Policy:
         tokens = sum(int(trace.mask.sum()) for group in groups for trace, _ in group)
         difference = difference_max = ratio = loss = 0.0
         for group in groups:
-            ids, mask, old, first = pad([trace for trace, _ in group])
-            advantage = torch.tensor([[value] for _, value in group], dtype=torch.float32)
+            traces, values = zip(*group)
+            rows = as_torch(to_batch(traces, values))
+            ids, mask, old, advantage = rows["ids"], rows["mask"].float(), rows["logprobs"], rows["advantages"]
+            first = int(mask.any(0).nonzero()[0])
             kept = ids.shape[1] - first + 1  # the logits at `first - 1` are those of the token at `first`
             logits = self.model(ids, logits_to_keep=kept).logits[:, :-1]
             now = logits.log_softmax(-1).gather(2, ids[:, first:, None])[:, :, 0]
-            mask, old = mask[:, first:], old[:, first:]
+            mask, old, advantage = mask[:, first:], old[:, first:], advantage[:, first:]
             apart = (now - old) * mask
             r = apart.exp()
             gain = torch.minimum(r * advantage, r.clamp(1 - CLIP_LOW, 1 + CLIP_HIGH) * advantage)
