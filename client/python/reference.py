@@ -5,6 +5,8 @@ import inspect
 import re
 
 import sluice
+from sluice import advantages, batch
+from sluice.adapters import rollouts
 from sluice.errors import CLASSES
 
 INTRO = """\
@@ -111,6 +113,22 @@ def put_errors(kinds):
         print(f"| `{kind.__name__}` | `{base}` | {reasons or ('any other' if kind is sluice.Refused else '')} | {said} |")
 
 
+def put_module(module, title):
+    """Of a module that is imported by its own name, what its __all__ has."""
+    print(f"\n## {title}\n\n`{module.__name__}`: {words(module)}")
+    for name in module.__all__:
+        thing = getattr(module, name)
+        if inspect.isfunction(thing):
+            put_method(name, thing)
+        elif dataclasses.is_dataclass(thing):
+            put_data(thing)
+        else:
+            put_method(name, thing)
+            for method, function in vars(thing).items():
+                if inspect.isfunction(function) and not method.startswith("_"):
+                    put_method(f"{name}.{method}", function)
+
+
 def main():
     public = [getattr(sluice, name) for name in sluice.__all__]
     errors = [kind for kind in public if inspect.isclass(kind) and issubclass(kind, Exception)]
@@ -126,6 +144,9 @@ def main():
     print("\n## Functions")
     for thing in functions:
         put_method(thing.__name__, thing)
+    put_module(batch, "Arrays of trajectories")
+    put_module(advantages, "Advantages and weights")
+    put_module(rollouts, "Rollouts that are awaited")
     put_errors(errors)
 
 
