@@ -1,0 +1,18 @@
+"""Versions of a policy as numbers, for trainers that count them."""
+import unittest
+
+import python_path  # noqa: F401  (before what it finds)
+
+from sluice.adapters.numbered import number_of
+
+
+class Numbers(unittest.TestCase):
+    def test_a_version_is_the_number_that_it_ends_with_and_of_several_the_least(self):
+        self.assertEqual([number_of(version) for version in ("7", "step-12", "v3.10", "step-8+step-7")], [7, 12, 10, 7])
+
+    def test_a_version_without_a_number_or_one_of_several_is_none(self):
+        self.assertEqual([number_of(version) for version in ("", "best", "step-7+best", "7b")], [None] * 4)
+
+
+if __name__ == "__main__":
+    unittest.main()
