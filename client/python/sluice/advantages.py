@@ -1,4 +1,5 @@
-"""Advantages of a group's rollouts, weights of a batch's tokens, and weights by which what was sampled off policy counts.
+"""Advantages of a group's rollouts, weights of a batch's tokens, and weights by which what was sampled off policy
+counts.
 
 Pure functions of rewards and arrays: numpy's, and those of tokens take torch's tensors as well.
 """
@@ -14,8 +15,8 @@ import numpy.typing as npt
 from . import arguments
 from .trajectory import Trajectory
 
-__all__ = ["Advantages", "rewards_of", "grpo", "dr_grpo", "leave_one_out", "rloo", "dapo_filter", "overlong", "token_weights",
-           "tis", "icepop", "sequence_mask"]
+__all__ = ["Advantages", "rewards_of", "grpo", "dr_grpo", "leave_one_out", "rloo", "dapo_filter", "overlong",
+           "token_weights", "tis", "icepop", "sequence_mask"]
 
 RATIO_LOG_MAX = 20.0  # a ratio's logarithm is bounded by it: no weight is infinite
 
@@ -61,8 +62,8 @@ def _spread(values: npt.NDArray[np.float64], scored: npt.NDArray[np.bool_]) -> A
 def grpo(rewards: Sequence[Optional[float]], epsilon: float = 1e-4, ddof: int = 1) -> Advantages:
     """(reward - mean) / (std + epsilon), of those that have a reward (arXiv 2402.03300).
 
-    rewards: of a group; None: no reward, which is left out of mean and std. epsilon: TRL's is 1e-4, verl's 1e-6. ddof: std
-    divides by their number less it; both trainers' is 1. One alone has advantage 0.
+    rewards: of a group; None: no reward, which is left out of mean and std. epsilon: TRL's is 1e-4, verl's 1e-6. ddof:
+    std divides by their number less it; both trainers' is 1. One alone has advantage 0.
     """
     told, scored = _scored(rewards)
     if len(told) <= ddof or (told == told[0]).all():
@@ -71,7 +72,8 @@ def grpo(rewards: Sequence[Optional[float]], epsilon: float = 1e-4, ddof: int = 
 
 
 def dr_grpo(rewards: Sequence[Optional[float]]) -> Advantages:
-    """reward - mean, of those that have a reward (arXiv 2503.20783): without the std, by which easy and hard tasks weigh more."""
+    """reward - mean, of those that have a reward (arXiv 2503.20783): without the std, by which easy and hard tasks
+    weigh more."""
     told, scored = _scored(rewards)
     return _spread(told - told.mean() if len(told) else told, scored)
 
@@ -96,11 +98,12 @@ def rloo(rewards: Sequence[Optional[float]]) -> Advantages:
 
 
 def dapo_filter(groups: Iterable[G]) -> Tuple[List[G], Dict[str, int]]:
-    """The groups that tell something: of those whose raw rewards are not all equal (arXiv 2503.14476, dynamic sampling).
+    """The groups that tell something: of those whose raw rewards are not all equal (arXiv 2503.14476, dynamic
+    sampling).
 
-    groups: Groups, or a Batch's (`filter="mixed"` of a sampler has done it). Returns them, in their order, and how many were
-    dropped: "equal", or "unscored", where fewer than two rollouts have a reward. The raw reward counts: a penalty for
-    length makes rollouts differ that are all wrong.
+    groups: Groups, or a Batch's (`filter="mixed"` of a sampler has done it). Returns them, in their order, and how many
+    were dropped: "equal", or "unscored", where fewer than two rollouts have a reward. The raw reward counts: a penalty
+    for length makes rollouts differ that are all wrong.
     """
     kept, dropped = [], {"equal": 0, "unscored": 0}
     for group in groups:
@@ -115,7 +118,8 @@ def dapo_filter(groups: Iterable[G]) -> Tuple[List[G], Dict[str, int]]:
 
 
 def overlong(tokens: int, most: int, buffer: int) -> float:
-    """What to add to the reward of a rollout of so many sampled tokens, from 0 to -1 (arXiv 2503.14476, soft punishment).
+    """What to add to the reward of a rollout of so many sampled tokens, from 0 to -1 (arXiv 2503.14476, soft
+    punishment).
 
     0 up to `most` - `buffer`, then falling to -1 at `most`, and -1 beyond.
     """
@@ -126,8 +130,8 @@ def overlong(tokens: int, most: int, buffer: int) -> float:
 def token_weights(mask: Any, by: str = "token", length: Optional[int] = None) -> npt.NDArray[np.float32]:
     """How much each token's loss counts: sum(weights * losses) is the batch's. [rows, width], as mask.
 
-    by: "token", each the same (DAPO: the sum over all sampled tokens by their number); "sequence", each row the same, and
-    in it each token (GRPO); "constant", each 1 / (rows * length), where `length` is the most that could be sampled
+    by: "token", each the same (DAPO: the sum over all sampled tokens by their number); "sequence", each row the same,
+    and in it each token (GRPO); "constant", each 1 / (rows * length), where `length` is the most that could be sampled
     (Dr. GRPO). Rows that sampled nothing count as no rows. The weights of "token" and "sequence" sum to 1.
     """
     arguments.word("by", by, ("token", "sequence", "constant"))
@@ -161,14 +165,15 @@ def _exp(values: Any) -> Any:
 def tis(now: Any, sampled: Any, mask: Any, cap: float = 2.0) -> Any:
     """Truncated importance sampling: min(p_now / p_sampled, cap) of each token; 0 where mask is 0. A constant weight.
 
-    now, sampled: log-probabilities [rows, width] of the trainer and of the rollouts, of one distribution: `logprobs_mode` says
-    which. mask: 1 where sampled. All three are arrays of numpy, or tensors of torch.
+    now, sampled: log-probabilities [rows, width] of the trainer and of the rollouts, of one distribution:
+    `logprobs_mode` says which. mask: 1 where sampled. All three are arrays of numpy, or tensors of torch.
     """
     return _exp(_log_ratio(now, sampled, mask)).clip(None, cap) * mask
 
 
 def icepop(now: Any, sampled: Any, mask: Any, low: float = 0.5, high: float = 5.0) -> Any:
-    """As tis(), but the ratio itself, and 0 where it is below `low` or above `high`: such tokens are not learned from."""
+    """As tis(), but the ratio itself, and 0 where it is below `low` or above `high`: such tokens are not learned
+    from."""
     ratio = _exp(_log_ratio(now, sampled, mask))
     return ratio * (ratio >= low) * (ratio <= high) * mask
 

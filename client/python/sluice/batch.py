@@ -26,7 +26,8 @@ PER_TOKEN: Dict[str, Any] = {"ids": np.int64, "attention": np.uint8, "mask": np.
 
 
 class Split(NamedTuple):
-    """A trace at its first sampled token; views of its arrays, read-only. All are empty but the first if none was sampled."""
+    """A trace at its first sampled token; views of its arrays, read-only. All are empty but the first if none was
+    sampled."""
 
     prompt_ids: npt.NDArray[np.uint32]         # what stands before it
     response_ids: npt.NDArray[np.uint32]       # from it on: what was sampled, and what tools said in between
@@ -78,9 +79,11 @@ def _rows(of: Traces, advantages: Union[Sequence[float], Estimator, None]) -> Tu
             raise BadArgument(f"advantages wants a number for each of the {len(of)} traces", "advantages")
         return [Row(trace, float(value), True, -1, place) for place, (trace, value) in enumerate(zip(of, values))], 0
     if not all(hasattr(one, "trajectories") for one in of):
-        raise BadArgument("a batch is made of traces, or of groups (those of a Batch, or of groups()), not of both", "of")
+        raise BadArgument("a batch is made of traces, or of groups (a Batch's, or those of groups()), not of both",
+                          "of")
     if advantages is not None and not callable(advantages):
-        raise BadArgument("advantages wants a function of a group's rewards, such as grpo, where groups are given", "advantages")
+        raise BadArgument("advantages wants a function of a group's rewards, such as grpo, where groups are given",
+                          "advantages")
     rows: List[Row] = []
     rollout = without_tokens = 0
     for place, group in enumerate(of):
@@ -99,8 +102,8 @@ def _shape(rows: List[Row], name: str) -> Tuple[Any, Tuple[int, ...]]:
         has = sorted({column for row in rows for column in row.trace.columns})
         raise BadArgument(f"no trace has a column {name!r}; they have {', '.join(has) or 'none'}", "columns")
     if any(column.offsets is not None for column in found.values()):
-        raise BadArgument(f"the column {name!r} has a different number of values for each token, which is no array: take it of "
-                          "trace.column()", "columns")
+        raise BadArgument(f"the column {name!r} has a different number of values for each token, which is no array: "
+                          "take it of trace.column()", "columns")
     if name in PER_TOKEN or name in ("group", "rollout", "row", "sequence_lengths", "cu_seqlens"):
         raise BadArgument(f"a column named {name!r} would hide an array of that name", "columns")
     shapes = {(column.values.dtype, column.values.shape[1:]) for column in found.values()}
@@ -146,8 +149,8 @@ def _width(what: str, sizes: Sequence[int], width: Optional[int], multiple: int)
     if width is None:
         return -(-longest // multiple) * multiple
     if longest > arguments.number(what, width, 1, PACK_MAX):
-        raise BadArgument(f"{what} is {width}, and row {list(sizes).index(longest)} has {longest} tokens: nothing is cut; raise it, "
-                          "or leave that trace out", what)
+        raise BadArgument(f"{what} is {width}, and row {list(sizes).index(longest)} has {longest} tokens: nothing is "
+                          "cut; raise it, or leave that trace out", what)
     return width
 
 
@@ -159,15 +162,16 @@ def to_batch(of: Traces, advantages: Union[Sequence[float], Estimator, None] = N
     of: traces, or groups (a Batch's `groups`, or Groups), of which every trace is a row. advantages: of traces a number
     each (None: 0); of groups a function of a group's rewards, grpo if None.
 
-    layout: "right" begins each trace in column 0, and pads behind it; "prompt" ends each prompt in column `prompt_width` - 1
-    with padding before it, and begins its response in the next, with padding behind (verl's; batch["mask"][:, batch.prompt_width:]
-    is its response mask). width: of all columns; prompt_width: of those of prompts; None: as wide as the longest,
-    rounded up to a `multiple`. pad_id: in "ids" where there is no token. columns: names of columns of the traces.
+    layout: "right" begins each trace in column 0, and pads behind it; "prompt" ends each prompt in column
+    `prompt_width` - 1 with padding before it, and begins its response in the next, with padding behind (verl's;
+    batch["mask"][:, batch.prompt_width:] is its response mask). width: of all columns; prompt_width: of those of
+    prompts; None: as wide as the longest, rounded up to a `multiple`. pad_id: in "ids" where there is no token.
+    columns: names of columns of the traces.
 
-    Arrays of [rows, width]: "ids" int64, "attention" uint8 (1: a token), "mask" uint8 (1: sampled, and to be learned from),
-    "logprobs" float32, "advantages" float32 (0 where mask is 0), "positions" int64 (within the trace), each column by its
-    name and "has_NAME" bool, where it has a value. Of [rows], int64: "group", the group's place (-1: of traces alone), and
-    "rollout", its place among all rollouts, the same for all traces of one.
+    Arrays of [rows, width]: "ids" int64, "attention" uint8 (1: a token), "mask" uint8 (1: sampled, and to be learned
+    from), "logprobs" float32, "advantages" float32 (0 where mask is 0), "positions" int64 (within the trace), each
+    column by its name and "has_NAME" bool, where it has a value. Of [rows], int64: "group", the group's place (-1: of
+    traces alone), and "rollout", its place among all rollouts, the same for all traces of one.
 
     A rollout that is not trainable, or has no reward, is in no mean; its traces have advantage 0 and mask 0, and
     `left_out` counts them. `without_tokens` counts the rollouts that have no trace.
@@ -179,7 +183,8 @@ def to_batch(of: Traces, advantages: Union[Sequence[float], Estimator, None] = N
     wide = _width("prompt_width", prompts, prompt_width, multiple) if layout == "prompt" else 0
     rest = [len(row.trace.token_ids) - prompt for row, prompt in zip(rows, prompts)]
     if width is not None and width <= wide and layout == "prompt":
-        raise BadArgument(f"width is {width}, of which prompts take {wide}: it is that of prompts and responses together", "width")
+        raise BadArgument(f"width is {width}, of which prompts take {wide}: it is that of prompts and "
+                          "responses together", "width")
     behind = _width("width", rest, None if width is None else width - wide, multiple)
     frame = Frame((len(rows), wide + behind), pad_id, rows, columns)
     for place, (row, prompt) in enumerate(zip(rows, prompts)):
@@ -193,9 +198,10 @@ def pack(of: Traces, tokens: int, advantages: Union[Sequence[float], Estimator, 
          columns: Iterable[str] = ()) -> List[Arrays]:
     """Traces one behind the other without padding, in as few packs of at most `tokens` tokens as first-fit finds.
 
-    of, advantages, columns: as in to_batch(). Each pack has the same arrays, of [tokens], where "positions" begin at 0 in
-    each trace; and of [traces] "sequence_lengths" int32, "group", "rollout" and "row" int64, the trace's place among all
-    given; and "cu_seqlens" int32 [traces + 1], where each begins and the last ends. The first pack has `without_tokens`.
+    of, advantages, columns: as in to_batch(). Each pack has the same arrays, of [tokens], where "positions" begin at 0
+    in each trace; and of [traces] "sequence_lengths" int32, "group", "rollout" and "row" int64, the trace's place among
+    all given; and "cu_seqlens" int32 [traces + 1], where each begins and the last ends. The first pack has
+    `without_tokens`.
     """
     columns = list(columns)
     rows, without_tokens = _rows(of, advantages)
@@ -223,7 +229,8 @@ def _pack(rows: List[Row], places: List[int], of: List[Row], columns: List[str])
     frame = Frame((int(begins[-1]),), 0, of, columns)
     for row, begin in zip(rows, begins):
         frame.put(row, (), int(begin))
-    for name, values in (("group", [row.group for row in rows]), ("rollout", [row.rollout for row in rows]), ("row", places)):
+    for name, values in (("group", [row.group for row in rows]), ("rollout", [row.rollout for row in rows]),
+                         ("row", places)):
         frame.arrays[name] = np.array(values, dtype=np.int64)
     frame.arrays.update(sequence_lengths=lengths, cu_seqlens=begins)
     return Arrays(frame.arrays, 0, sum(not row.is_trained for row in rows))
@@ -232,8 +239,8 @@ def _pack(rows: List[Row], places: List[int], of: List[Row], columns: List[str])
 def as_torch(arrays: Union[Arrays, Mapping[str, Array]]) -> Dict[str, Any]:
     """The same as torch's tensors, by name.
 
-    Memory is shared where it may be written, as that of to_batch() and pack(); read-only arrays, such as a trace's own, are
-    copied. Unsigned types that torch computes little with become signed ones of twice the size.
+    Memory is shared where it may be written, as that of to_batch() and pack(); read-only arrays, such as a trace's own,
+    are copied. Unsigned types that torch computes little with become signed ones of twice the size.
     """
     import torch
     wider = {np.dtype(np.uint16): np.int32, np.dtype(np.uint32): np.int64}

@@ -3,9 +3,9 @@
     async with Rollouts("train") as rollouts:
         group = await rollouts.run(task, samples=8)
 
-One reader goes through the stream, and gives each trajectory to whoever waits for its group. What ended before anybody here
-waited for it (a run that was killed had submitted it) is asked for by name. So nothing is missed, whoever was killed, and
-nothing is held in memory but groups that somebody waits for.
+One reader goes through the stream, and gives each trajectory to whoever waits for its group. What ended before anybody
+here waited for it (a run that was killed had submitted it) is asked for by name. So nothing is missed, whoever was
+killed, and nothing is held in memory but groups that somebody waits for.
 """
 
 from __future__ import annotations
@@ -60,16 +60,17 @@ class Claim:
 class Rollouts:
     """Runs tasks and awaits their trajectories: one object a process and stream, any number of callers at a time.
 
-    stream: which must be of rollouts alone, without a sampler. broker: FRONT's URL; None: $SLUICE_BROKER, else this machine.
-    priority, lease, versions_behind, on_stale: of what is submitted, as in Client.submit(). expect_template,
+    stream: which must be of rollouts alone, without a sampler. broker: FRONT's URL; None: $SLUICE_BROKER, else this
+    machine. priority, lease, versions_behind, on_stale: of what is submitted, as in Client.submit(). expect_template,
     expect_tokenizer: digests that each trace must have; else OtherTokens is raised to the group's callers.
     client_options: further ones of AsyncClient.
 
     acknowledge: whether the broker may forget what the callers have taken, as soon as they have. False: once you call
-    acknowledge(), say after a checkpoint; then what was taken since the one before can be had again, by its group's name.
+    acknowledge(), say after a checkpoint; then what was taken since the one before can be had again, by its group's
+    name.
 
-    exclusive: the stream is this process's alone, and what it holds that nobody here asked for (of a run that was killed) may
-    be forgotten with the rest. False: it may not, as others may read the stream too; where it stands in the
+    exclusive: the stream is this process's alone, and what it holds that nobody here asked for (of a run that was
+    killed) may be forgotten with the rest. False: it may not, as others may read the stream too; where it stands in the
     way of acknowledging much, warnings.warn says so. Give each process a stream of its own.
 
     Belongs to the event loop that first awaits run(). Use it with `async with`, or await close().
@@ -88,7 +89,7 @@ class Rollouts:
         self._submit = functools.partial(self._client.submit, stream=stream, priority=priority, lease=lease,
                                          versions_behind=versions_behind, on_stale=on_stale)
         self._claims: Dict[str, Claim] = {}
-        self._unwanted: Dict[str, Set[int]] = {}  # groups whose callers went: the samples of each that have not come yet
+        self._unwanted: Dict[str, Set[int]] = {}  # groups whose callers went, and which samples are to come
         self._prefix = Prefix()
         self._acknowledged = 0
         self._next = 0                       # the number that reading begins with; 0: the oldest
@@ -116,8 +117,8 @@ class Rollouts:
     async def run(self, task: Mapping[str, Any], samples: int = 1, group: Optional[str] = None) -> List[Trajectory]:
         """The trajectories of `samples` rollouts of the task, by sample number, once all have ended.
 
-        group: a name for it. The same name with the same task and samples is the same group, also in another process, which
-        is how a trainer that was killed gets what it had asked for. None: a new one.
+        group: a name for it. The same name with the same task and samples is the same group, also in another process,
+        which is how a trainer that was killed gets what it had asked for. None: a new one.
 
         If the caller is cancelled and nobody else waits for the group, the group is cancelled. Ends of any kind are
         trajectories (see `outcome` and `trainable`). Raises what submit() and trajectories() raise, to those
@@ -136,8 +137,8 @@ class Rollouts:
             self._unwanted.pop(name, None)
             self._start(self._carry(claim), self._carrying)
         elif (claim.task, claim.samples) != (dict(task), samples):
-            raise BadArgument(f"group {name} is being run with another task or number of samples: name this one otherwise",
-                              "group")
+            raise BadArgument(f"group {name} is being run with another task or number of samples: name this one "
+                              "otherwise", "group")
         claim.callers += 1
         try:
             return list(await asyncio.shield(claim.done))
@@ -149,8 +150,8 @@ class Rollouts:
     async def acknowledge(self) -> int:
         """Lets the broker forget what was taken, and returns up to which number; 0: none.
 
-        That is the longest run from the stream's beginning of trajectories that callers have taken, or that are of groups
-        that were cancelled.
+        That is the longest run from the stream's beginning of trajectories that callers have taken, or that are of
+        groups that were cancelled.
         """
         await self._catch_up()
         return await self._acknowledge()
@@ -166,8 +167,8 @@ class Rollouts:
     async def close(self) -> None:
         """Ends it, and with SluiceError what waits for it. Idempotent.
 
-        Groups without a name are cancelled, as nobody can ask for them again; those with one go on. It waits no longer than
-        the client's timeout for a broker that does not answer.
+        Groups without a name are cancelled, as nobody can ask for them again; those with one go on. It waits no longer
+        than the client's timeout for a broker that does not answer.
         """
         if self._is_closed:
             return
@@ -213,8 +214,8 @@ class Rollouts:
             claim.is_accepted = False
             claim.fail(why)
         except Forgotten as why:
-            claim.fail(Forgotten(f"group {claim.group} was run, taken and acknowledged before: for a new one use another name, "
-                                 f"with the step in it, say ({why})", why.reason, why.field, oldest=why.oldest))
+            claim.fail(Forgotten(f"group {claim.group} was run, taken and acknowledged before: for a new one use "
+                                 f"another name, with the step in it, say ({why})", why.reason, why.field, oldest=why.oldest))
         except Exception as why:  # whatever it is, its callers hear of it
             claim.fail(why)
 
@@ -246,8 +247,8 @@ class Rollouts:
         try:
             await self._client.cancel(group=group)
         except SluiceError as why:
-            warnings.warn(f"group {group} of stream {self.stream}, which nobody waits for, could not be cancelled: {why}",
-                          stacklevel=2)
+            warnings.warn(f"group {group} of stream {self.stream}, which nobody waits for, could not be cancelled: "
+                          f"{why}", stacklevel=2)
 
     # ---- reading ------------------------------------------------------------------------------------
 
@@ -308,7 +309,8 @@ class Rollouts:
             self._came.set()
 
     async def _catch_up(self) -> None:
-        """Until the reader has come to all that was taken, which it may be behind: asked for by name it was there at once."""
+        """Until the reader has come to all that was taken, which it may be behind: asked for by name it was there at
+        once."""
         end = time.monotonic() + self._client.timeout
         while self._prefix.is_behind and self._reader is not None and not self._reader.done():
             self._came = self._came or asyncio.Event()
@@ -338,7 +340,8 @@ class Rollouts:
         except BrokerSilent:
             pass
         except SluiceError as why:
-            warnings.warn(f"stream {self.stream} could not be acknowledged up to {self._prefix.up_to}: {why}", stacklevel=2)
+            warnings.warn(f"stream {self.stream} could not be acknowledged up to {self._prefix.up_to}: {why}",
+                          stacklevel=2)
         finally:
             self._is_acknowledging = False
 
@@ -346,6 +349,6 @@ class Rollouts:
         foreign = len(self._prefix.held) - sum(len(claim.got) for claim in self._claims.values())
         if foreign > FOREIGN_MAX:
             self._has_warned = True
-            warnings.warn(f"stream {self.stream} holds {foreign} trajectories that nobody in this process asked for, so that "
-                          f"only those up to {self._prefix.up_to} can be acknowledged: give each process a stream of its own, "
-                          "with exclusive=True, or acknowledge them", stacklevel=2)
+            warnings.warn(f"stream {self.stream} holds {foreign} trajectories that nobody in this process asked "
+                          f"for, so that only those up to {self._prefix.up_to} can be acknowledged: give each process a "
+                          "stream of its own, with exclusive=True, or acknowledge them", stacklevel=2)

@@ -42,9 +42,9 @@ def _is_task(value: Any) -> bool:
 def task_of(row: Mapping[str, Any]) -> Dict[str, Any]:
     """The Sluice task of a trainer's data row: row["task"], or "task" of its "extra_info", "metadata" or "env_extras".
 
-    It is a dict (docs/tasks.md), or the JSON text of one, which is the safer where rows are kept as a table: such a table fills
-    in None for what a row has not, and that is left out here. Raises BadArgument, which says what the row has, where
-    there is none.
+    It is a dict (docs/tasks.md), or the JSON text of one, which is the safer where rows are kept as a table: such a
+    table fills in None for what a row has not, and that is left out here. Raises BadArgument, which says what the row
+    has, where there is none.
     """
     if not isinstance(row, Mapping):
         raise BadArgument(f"row wants a mapping of columns, not a {type(row).__name__}", "row")
@@ -60,19 +60,21 @@ def task_of(row: Mapping[str, Any]) -> Dict[str, Any]:
             return _parsed(value, place)
     told = "; ".join(f"{place} is {str(value)[:40]!r}" for place, value in found.items()) or \
         f"it has the columns {', '.join(map(str, row)) or '(none)'}"
-    raise BadArgument('a row wants its Sluice task, a dict or its JSON text (docs/tasks.md), as row["task"], or as "task" in '
-                      f"row[{']/row['.join(map(repr, PLACES))}]: {told}", "task")
+    raise BadArgument('a row wants its Sluice task, a dict or its JSON text (docs/tasks.md), as row["task"], or as '
+                      f"\"task\" in row[{']/row['.join(map(repr, PLACES))}]: {told}", "task")
 
 
 def only_trace(trajectory: Trajectory) -> Trace:
-    """The one trace of a rollout, for trainers that take no more. BadArgument: it has several, or none, and what to do."""
+    """The one trace of a rollout, for trainers that take no more. BadArgument: it has several, or none, and what to
+    do."""
     count = len(trajectory.traces)
     if count == 1:
         return trajectory.traces[0]
     if count == 0:
         raise BadArgument(f"{trajectory.rollout} has no tokens (outcome {trajectory.outcome}"
-                          f"{': ' + trajectory.detail if trajectory.detail else ''}): ask whether it is trainable, and has "
-                          "traces, before it is learned from", "trajectory")
+                          f"{': ' + trajectory.detail if trajectory.detail else ''}): ask whether it is trainable, and "
+                          "has traces, before it is learned from", "trajectory")
     reasons = ", ".join(trace.reason or "?" for trace in trajectory.traces[1:])
-    raise BadArgument(f"{trajectory.rollout} has {count} traces ({reasons}), and this trainer takes one sequence of a rollout: "
-                      "set agent.max_traces to 1 in its task; it then ends where a second would begin", "trajectory")
+    raise BadArgument(f"{trajectory.rollout} has {count} traces ({reasons}), and this trainer takes one sequence of a "
+                      "rollout: set agent.max_traces to 1 in its task; it then ends where a second would begin",
+                      "trajectory")

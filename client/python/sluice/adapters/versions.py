@@ -11,7 +11,8 @@ from ..errors import SluiceError
 
 
 class WrongPackage(SluiceError, ImportError):
-    """A trainer's package is missing, is another of the same name, or is of a version that its adapter does not know."""
+    """A trainer's package is missing, is another of the same name, or is of a version that its adapter does not
+    know."""
 
 
 def _numbers(version: str) -> Tuple[int, ...]:
@@ -33,8 +34,8 @@ def _has(module: str) -> bool:
 def require(adapter: str, package: str, least: str, below: str, module: Optional[str] = None) -> str:
     """The version of `package` that is installed, if least <= it < below; else WrongPackage, with what to install.
 
-    adapter: sluice.adapters.NAME, whose requirement it is. module: one that the package has, by which it is told from another
-    of its name.
+    adapter: sluice.adapters.NAME, whose requirement it is. module: one that the package has, by which it is told from
+    another of its name.
     """
     wanted = f"{adapter} wants {package}>={least},<{below}"
     install = f'pip install "{package}>={least},<{below}"'
@@ -43,8 +44,8 @@ def require(adapter: str, package: str, least: str, below: str, module: Optional
     except importlib.metadata.PackageNotFoundError:
         raise WrongPackage(f"{wanted}, which is not installed: {install}", name=package) from None
     if module is not None and not _has(module):
-        raise WrongPackage(f"{wanted}; {package} {version} is installed, and has no module {module}: it is another package "
-                           "of that name, or a part of it", name=package)
+        raise WrongPackage(f"{wanted}; {package} {version} is installed, and has no module {module}: it is another "
+                           "package of that name, or a part of it", name=package)
     if not _numbers(least) <= _numbers(version) < _numbers(below):
         raise WrongPackage(f"{wanted}; {version} is installed: {install}", name=package)
     return version
