@@ -352,6 +352,69 @@ static void answer_list(struct fake_broker *broker, const struct msg_rollout_lis
     encode(MSG_rollouts, &message, out);
 }
 
+static void note_number(struct fake_broker *broker, const char *name, bool given, uint64_t value)
+{
+    size_t at = strlen(broker->last_options), room = sizeof(broker->last_options) - at;
+    if (given)
+        snprintf(broker->last_options + at, room, " %s=%llu", name, (unsigned long long)value);
+}
+
+static void note_text(struct fake_broker *broker, const char *name, bool given, struct slice text)
+{
+    size_t at = strlen(broker->last_options), room = sizeof(broker->last_options) - at;
+    if (given)
+        snprintf(broker->last_options + at, room, " %s=%.*s", name, SLICE_ARG(text));
+}
+
+/* What it was told and no more, each with a blank before it. */
+static void note_rule(struct fake_broker *broker, const struct msg_sampler_open *in)
+{
+    broker->last_options[0] = '\0';
+    note_text(broker, "stream", true, in->stream);
+    note_text(broker, "trainer", true, in->trainer);
+    note_number(broker, "groups", true, in->groups);
+    note_text(broker, "filter", in->has_filter, in->filter);
+    note_text(broker, "surplus", in->has_surplus, in->surplus);
+    note_number(broker, "window", in->has_window, in->window);
+    note_number(broker, "over_sample", in->has_over_sample, in->over_sample);
+    note_number(broker, "early", in->has_early, in->early);
+    note_number(broker, "staleness", in->has_staleness, in->staleness);
+    note_number(broker, "ahead", in->has_ahead, in->ahead);
+    note_number(broker, "replace_max", in->has_replace_max, in->replace_max);
+}
+
+static void answer_state(uint64_t tag, struct slice stream, struct buffer *out)
+{
+    const struct msg_sampler_state message = {
+        .tag = tag, .stream = stream, .batch = 3, .submitted = 96, .json = slice_from_str("{\"batch\":3}")};
+    encode(MSG_sampler_state, &message, out);
+}
+
+/* Three batches are full; the next one is not. */
+static void answer_next(struct fake_broker *broker, const struct msg_sampler_next *in, struct buffer *out)
+{
+    char json[64];
+    snprintf(json, sizeof(json), "{\"batch\":%llu}", (unsigned long long)in->batch);
+    const struct msg_sampler_batch batch = {
+        .tag = in->tag, .stream = in->stream, .batch = in->batch, .json = slice_from_str(json)};
+    const struct msg_sampler_waits waits = {
+        .tag = in->tag, .stream = in->stream, .batch = in->batch, .why = slice_from_str("1 of 4 groups is ready")};
+    broker->last_options[0] = '\0';
+    note_text(broker, "trainer", true, in->trainer);
+    note_number(broker, "wait_ms", in->has_wait_ms, in->wait_ms);
+    if (in->batch <= 3)
+        encode(MSG_sampler_batch, &batch, out);
+    else
+        encode(MSG_sampler_waits, &waits, out);
+}
+
+static void answer_close(struct fake_broker *broker, const struct msg_sampler_close *in, struct buffer *out)
+{
+    broker->last_options[0] = '\0';
+    note_number(broker, "cancel", in->has_cancel, in->cancel);
+    answer_done(broker, MSG_sampler_close, in, out);
+}
+
 static void answer(struct fake_broker *broker, zmq_msg_t *client, enum message_id id, const void *in)
 {
     struct buffer out = {0};
@@ -382,6 +445,15 @@ static void answer(struct fake_broker *broker, zmq_msg_t *client, enum message_i
         broker->next_status[0] = '\0';
     } else if (id == MSG_rollout_list) {
         answer_list(broker, in, &out);
+    } else if (id == MSG_sampler_open) {
+        note_rule(broker, in);
+        answer_state(tag_of(in), ((const struct msg_sampler_open *)in)->stream, &out);
+    } else if (id == MSG_sampler_get) {
+        answer_state(tag_of(in), ((const struct msg_sampler_get *)in)->stream, &out);
+    } else if (id == MSG_sampler_next) {
+        answer_next(broker, in, &out);
+    } else if (id == MSG_sampler_close) {
+        answer_close(broker, in, &out);
     } else {
         answer_done(broker, id, in, &out);
     }
