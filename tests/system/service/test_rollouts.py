@@ -165,9 +165,14 @@ class Awaited(Case):
         self.fleet.wait_for(lambda status: status["rollouts"]["live"] == 0, 30, "they have ended")
         most, module.FOREIGN_MAX = module.FOREIGN_MAX, 10
         self.addCleanup(setattr, module, "FOREIGN_MAX", most)
+
+        async def work(rollouts):
+            await rollouts.run(noop(1))
+            await self.until(lambda: rollouts._prefix.last == 21)  # the reader has come to its end
+
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            self.run_with(lambda rollouts: rollouts.run(noop(1)))
+            self.run_with(work)
         self.assertEqual([str(one.message).split(" that ")[0] for one in told], ["stream train holds 11 trajectories"])
 
     def test_other_tokens_than_expected_are_an_error_of_their_group_alone(self):
