@@ -1,4 +1,5 @@
 """A plain torch model behind a bridge, as docs/trainers/bridge.md has it, with a real service. Run by tests/trainers.sh."""
+# Packages: jinja2
 # Torch: yes
 from __future__ import annotations
 
