@@ -19,6 +19,8 @@
 #             actors: rate, latency, CPU, and what comes of a killed worker's jobs
 #   trajectories  encoding and decoding at 1,000, 30,000 and 100,000 tokens beside memcpy and LZ4, and a stream that
 #             1, 4 and 16 read, without and with one that has stopped reading
+#   sampling  a sampler beside rounds and carried prompts, by sluice simulate: seconds for each batch, groups asked for, tokens
+#             thrown away
 # Prints machine, date, medians and spread, and writes each part to docs/contributing/benchmarks.md and its plots to
 # docs/contributing/plots; --quick sees that all of it works, in less than three minutes, and writes nothing.
 set -euo pipefail

@@ -37,17 +37,39 @@ static size_t first_below(const struct due *items, size_t count, size_t at)
     return first < count ? first : count;
 }
 
-struct due agenda_pop(struct agenda *agenda)
+/* There, or below, in the place of what was there. */
+static void sink(struct due *items, size_t count, size_t at, struct due due)
 {
-    struct due *items = agenda->items, first = items[0], last = items[--agenda->count];
-    size_t at = 0;
-    for (size_t down; (down = first_below(items, agenda->count, at)) < agenda->count; at = down) {
-        if (items[down].at >= last.at)
+    for (size_t down; (down = first_below(items, count, at)) < count; at = down) {
+        if (items[down].at >= due.at)
             break;
         items[at] = items[down];
     }
-    items[at] = last;
+    items[at] = due;
+}
+
+struct due agenda_pop(struct agenda *agenda)
+{
+    struct due *items = agenda->items, first = items[0], last = items[--agenda->count];
+    sink(items, agenda->count, 0, last);
     return first;
+}
+
+bool agenda_remove(struct agenda *agenda, uint32_t what, uint32_t kind, struct due *ret)
+{
+    struct due *items = agenda->items;
+    size_t at = 0;
+    while (at < agenda->count && (items[at].what != what || items[at].kind != kind))
+        at++;
+    if (at == agenda->count)
+        return false;
+    *ret = items[at];
+    const struct due last = items[--agenda->count];
+    for (size_t up; at > 0 && items[up = (at - 1) / SIDES].at > last.at; at = up)
+        items[at] = items[up];
+    if (at < agenda->count)
+        sink(items, agenda->count, at, last);
+    return true;
 }
 
 void agenda_finish(struct agenda *agenda)

@@ -23,6 +23,8 @@ struct agenda {
 bool agenda_push(struct agenda *agenda, struct due due);
 /* There must be one. */
 struct due agenda_pop(struct agenda *agenda);
+/* Takes out what this names; false if it is not there. */
+bool agenda_remove(struct agenda *agenda, uint32_t what, uint32_t kind, struct due *ret);
 void agenda_finish(struct agenda *agenda);
 
 #endif

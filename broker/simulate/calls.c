@@ -89,7 +89,7 @@ static void admit(struct world *world, struct server *server, uint32_t index)
     world->prompted += (double)job->turn.context;
     job->prefix.in_use = 1;
     if (job->walk.turn == 1)
-        prompt_keep(world, job, shape_prompt(world->load->shape, world->load->seed, job->group));
+        prompt_keep(world, job, shape_prompt(world->load->shape, world->load->seed, world->groups[job->group].task));
     world_event(world, server->read_until_s, EVENT_PROMPT_READ, index);
 }
 
@@ -161,17 +161,23 @@ static void add_run(struct runs *runs, const struct job *job, double now_s)
     runs->read += job->read;
 }
 
-static void run_end(struct world *world, uint32_t index)
+/* Nothing of it is left in its engine. */
+static void leave_server(struct world *world, struct job *job)
 {
-    struct job *job = &world->jobs[index];
     struct server *server = &world->servers[job->server];
     struct group *group = &world->groups[job->group];
-    server->runs--;
+    server->runs -= job->is_seen;
     server->tokens -= job->held;
     server->changed = true;
     prefix_forget(&server->cache, &job->prefix);
     if (--group->runs_left == 0)
         prompt_forget(world, group);
+}
+
+static void run_end(struct world *world, uint32_t index)
+{
+    struct job *job = &world->jobs[index];
+    leave_server(world, job);
     add_run(&world->runs, job, world->now_s);
     if (world->measures)
         add_run(&world->measured_runs, job, world->now_s);
@@ -186,6 +192,7 @@ static void call_end(struct world *world, struct server *server, uint32_t index)
     server->calls--;
     hold(server, job, context);
     job->sampled += job->turn.sampled;
+    group_count_tokens(world, &world->groups[job->group], job->turn.sampled);
     job->prefix.in_use = 0;
     level_add(&world->sampling, -1, world->now_s);
     prefix_keep(&server->cache, &job->prefix, context);
@@ -210,5 +217,56 @@ void server_due(struct world *world, uint32_t index, double at_s)
         call_end(world, server, job);
         admit_next(world, server);
     }
+    plan(world, server);
+}
+
+/* ---- cancelled ---------------------------------------------------------------------------------- */
+
+/* Its call leaves those that wait for the server; false if it is not among them. */
+static bool stop_waiting(struct world *world, struct server *server, uint32_t index)
+{
+    uint32_t before = NOBODY, at = server->first_waiting;
+    while (at != NOBODY && at != index) {
+        before = at;
+        at = world->jobs[at].next;
+    }
+    if (at == NOBODY)
+        return false;
+    if (before == NOBODY)
+        server->first_waiting = world->jobs[index].next;
+    else
+        world->jobs[before].next = world->jobs[index].next;
+    server->last_waiting = server->last_waiting == index ? before : server->last_waiting;
+    return true;
+}
+
+/* Its call ends in the midst of what it samples; false if it samples nothing. */
+static bool stop_sampling(struct world *world, struct server *server, uint32_t index)
+{
+    const struct job *job = &world->jobs[index];
+    struct due end;
+    server_advance(world, server);
+    if (!agenda_remove(&server->sampling, index, 0, &end))
+        return false;
+    const double left = end.at - server->given, sampled = (double)job->turn.sampled - left;
+    group_count_tokens(world, &world->groups[job->group], sampled > 0 ? (uint64_t)sampled : 0);
+    level_add(&world->sampling, -1, world->now_s);
+    return true;
+}
+
+void run_cancel(struct world *world, uint32_t index)
+{
+    struct job *job = &world->jobs[index];
+    struct server *server = &world->servers[job->server];
+    struct due due;
+    const bool is_served = stop_sampling(world, server, index) ||
+                           agenda_remove(&world->agenda, index, EVENT_PROMPT_READ, &due);
+    if (!is_served && !stop_waiting(world, server, index))
+        agenda_remove(&world->agenda, index, EVENT_CALL, &due);
+    job->prefix.in_use = 0;
+    leave_server(world, job);
+    server->calls -= is_served;
+    if (is_served)
+        admit_next(world, server);
     plan(world, server);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "broker/core/state/sampler.h"
+#include "broker/simulate/trainer/trainer.h"
 #include "common/cmdline/cmdline.h"
 
 static const struct {
@@ -49,7 +50,8 @@ static const struct cmdline line = {
                "sluice simulate --tasks "
                "turns=8..30,prompt=2000,sampled=150..600,tool=0.2..5s,init=3s,eval=10s\n"
                "sluice simulate --tasks trajectories.jsonl --engines 2 --per-hour 500\n"
-               "sluice simulate --tasks math --batch 64 --solved 10..90 --train 2m\n",
+               "sluice simulate --tasks math --batch 64 --solved 10..90 --train 2m\n"
+               "sluice simulate --tasks math --batch 64 --solved 0..20 --sampling rounds\n",
     .tables = {{.rows = rows, .count = ROWS(rows)}},
     .statuses = statuses,
     .status_count = ROWS(statuses),
@@ -72,22 +74,39 @@ static void print_tasks(FILE *out)
                  "drawn from those trajectories.\n");
 }
 
+/* "20..80,30..90" */
+static bool read_solved(const char *text, struct sampling *ret)
+{
+    for (int end = 0; ret->solved_count < SOLVED_MAX; text += end + 1) {
+        unsigned least, most;
+        if (sscanf(text, "%u..%u%n", &least, &most, &end) != 2 || least > most || most > 100)
+            return false;
+        ret->solved[ret->solved_count++] = (struct solved){least / 100.0, most / 100.0};
+        if (text[end] != ',')
+            return !text[end];
+    }
+    return false;
+}
+
 bool simulate_sampling(const struct simulate_options *options, struct sampling *ret)
 {
-    int end = 0;
     *ret = (struct sampling){.groups = options->batch,
+                             .way = (enum sampling_way)options->sampling,
+                             .round = options->round ? options->round : options->batch,
                              .ahead = options->ahead,
                              .window = options->window,
                              .over_sample = options->over_sample,
                              .early = options->early,
                              .train_s = (double)options->train_ms / 1000};
-    unsigned hardest, easiest;
-    if (sscanf(options->solved, "%u..%u%n", &hardest, &easiest, &end) != 2 || options->solved[end] ||
-        hardest > easiest || easiest > 100)
-        return false;
-    ret->hardest = hardest / 100.0;
-    ret->easiest = easiest / 100.0;
-    return true;
+    return read_solved(options->solved, ret);
+}
+
+/* What --queued is, where it is not said: of batches no more than a sampler holds. */
+static uint64_t queued_of(const struct simulate_options *options, const struct sampling *sampling)
+{
+    const uint64_t enough = simulate_enough(options->nodes * options->slots, options->samples, sampling);
+    const uint64_t most = SAMPLER_POOL_MAX * options->samples;
+    return sampling->groups && enough > most ? most : enough;
 }
 
 /* What follows from others, and what must fit them. */
@@ -102,15 +121,20 @@ static int complete(struct simulate_options *ret)
         return cmdline_wrong(&line, "--slots: with these nodes all stages' are more than 4000000 together");
     struct sampling sampling;
     if (!simulate_sampling(ret, &sampling))
-        return cmdline_wrong(&line, "--solved wants two whole numbers of per cent, such as 20..80, not '%s'",
-                             ret->solved);
+        return cmdline_wrong(&line,
+                             "--solved wants two whole numbers of per cent, such as 20..80, or at most %d such "
+                             "pairs with commas between, not '%s'",
+                             SOLVED_MAX, ret->solved);
+    if (trainer_is_by_hand(&sampling) && ret->per_hour)
+        return cmdline_wrong(&line, "--per-hour: with --sampling %s it is the trainer who submits",
+                             sampling_way_word(sampling.way));
     if (ret->batch && (sampling.window ? sampling.window : ret->batch) < ret->batch)
         return cmdline_wrong(&line, "--window: %llu groups have no room for a batch of %llu",
                              (unsigned long long)ret->window, (unsigned long long)ret->batch);
     if (ret->over_sample && ret->over_sample < 1000)
         return cmdline_wrong(&line, "--over-sample wants a number from 1000 on: thousandths");
     if (!ret->queued)
-        ret->queued = simulate_enough(ret->nodes * ret->slots, ret->samples, &sampling);
+        ret->queued = queued_of(ret, &sampling);
     if (ret->batch && ret->queued / ret->samples > SAMPLER_POOL_MAX)
         return cmdline_wrong(&line,
                              "--queued: %llu rollouts are more groups than the %d that a sampler holds; say less, or "

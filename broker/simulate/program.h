@@ -15,7 +15,7 @@ struct simulate_options {
 
 /* -1 to go on, else the exit status to end with, after what was to be said. What follows from others is filled in. */
 int simulate_options_begin(int argc, char **argv, struct simulate_options *ret);
-/* What it says of a sampler; false: --solved is no two numbers. */
+/* What it says of batches; false: --solved is no list of two numbers each. */
 bool simulate_sampling(const struct simulate_options *options, struct sampling *ret);
 /* The whole program; its exit status. */
 int simulate_main(int argc, char **argv);

@@ -49,6 +49,7 @@ static bool make_room(struct world *world)
     uint64_t jobs = 0;
     for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
         jobs += fleet->slots[stage] * fleet->workers[stage];
+    world->job_count = jobs;
     world->jobs = calloc(jobs, sizeof(*world->jobs));
     world->groups = calloc(world->load->groups, sizeof(*world->groups));
     world->ran_s = calloc(world->load->groups * world->load->samples, sizeof(*world->ran_s));
@@ -108,18 +109,26 @@ void world_close(struct world *world)
 
 /* ---- what comes and goes -------------------------------------------------------------------- */
 
-void world_submit(struct world *world)
+static void submit(struct world *world, uint32_t task, uint32_t attempt)
 {
     char name[24];
     struct group *group = &world->groups[world->submitted];
-    group->ready_s = world->now_s;
-    group->runs_left = (uint32_t)world->load->samples;
-    snprintf(name, sizeof(name), "g%llu", (unsigned long long)world->submitted++);
+    *group = (struct group){
+        .ready_s = world->now_s, .runs_left = (uint32_t)world->load->samples, .task = task, .attempt = attempt};
+    group_submitted(world, group);
+    group_name(world->submitted++, name);
     struct msg_group_submit in = {.group = slice_from_str(name),
                                   .stream = slice_from_str("s"),
                                   .samples = world->load->samples,
                                   .task = slice_from_str("{}")};
     world_say(world, "trainer", MSG_group_submit, &in);
+}
+
+void world_submit(struct world *world) { submit(world, (uint32_t)world->tasks++, 0); }
+
+void world_submit_again(struct world *world, const struct group *before)
+{
+    submit(world, before->task, before->attempt + 1);
 }
 
 static uint32_t take_job(struct world *world)
@@ -138,6 +147,15 @@ static void name_job(const struct job *job, char *name, size_t size)
         snprintf(name, size, "%s:g%u/%u", stage_wire(job->stage), job->group, job->sample);
 }
 
+static void give_back(struct world *world, uint32_t index)
+{
+    struct job *job = &world->jobs[index];
+    level_add(&world->held[job->stage], -1, world->now_s);
+    job->token = 0;
+    job->next = world->free_job;
+    world->free_job = index;
+}
+
 void world_end_job(struct world *world, uint32_t index)
 {
     struct job *job = &world->jobs[index];
@@ -149,34 +167,27 @@ void world_end_job(struct world *world, uint32_t index)
                                 .token = job->token,
                                 .outcome = slice_from_str("ok"),
                                 .ms = 1,
-                                .reward = job->stage == STAGE_EVAL ? batches_reward(world, job) : 0,
+                                .reward = job->stage == STAGE_EVAL ? group_reward(world, job) : 0,
                                 .has_reward = job->stage == STAGE_EVAL};
     if (job->stage == STAGE_INIT)
         world->groups[job->group].ready_s = world->now_s;
-    level_add(&world->held[job->stage], -1, world->now_s);
-    job->next = world->free_job;
-    world->free_job = index;
+    give_back(world, index);
     world_say(world, "", MSG_job_result, &in);
     world_settle(world);
 }
 
 /* ---- what the core wants done ------------------------------------------------------------------ */
 
-/* The number behind a letter or two: "r12", "http://e7". */
-static uint32_t number_in(struct slice text)
-{
-    uint32_t number = 0;
-    for (size_t i = 0; i < text.len; i++)
-        if (text.data[i] >= '0' && text.data[i] <= '9')
-            number = number * 10 + (uint32_t)(text.data[i] - '0');
-    return number;
-}
-
 static double since(const struct world *world, const struct job *job)
 {
     const double ready_s = job->stage == STAGE_EVAL ? world->ran_s[job->group * world->load->samples + job->sample]
                                                     : world->groups[job->group].ready_s;
     return world->now_s - ready_s;
+}
+
+static struct walk walk_of(const struct world *world, const struct job *job)
+{
+    return shape_walk(world->load->shape, world->load->seed, world->groups[job->group].task, world_sample(world, job));
 }
 
 /* How long an init or eval takes; its end is planned. */
@@ -186,11 +197,11 @@ static void begin_short(struct world *world, uint32_t index)
     const struct load *load = world->load;
     double seconds;
     if (job->stage == STAGE_INIT) {
-        seconds = shape_init_s(load->shape, load->seed, job->group);
+        seconds = shape_init_s(load->shape, load->seed, world->groups[job->group].task);
         world->sums.inits++;
         world->sums.init_s += seconds;
     } else {
-        seconds = shape_walk(load->shape, load->seed, job->group, job->sample).eval_s;
+        seconds = walk_of(world, job).eval_s;
         world->sums.evals++;
         world->sums.eval_s += seconds;
     }
@@ -201,8 +212,8 @@ static void begin_short(struct world *world, uint32_t index)
 static void begin_run(struct world *world, uint32_t index)
 {
     struct job *job = &world->jobs[index];
-    const struct load *load = world->load;
-    job->walk = shape_walk(load->shape, load->seed, job->group, job->sample);
+    job->walk = walk_of(world, job);
+    group_run_begins(world, &world->groups[job->group]);
     job->tools_s = job->walk.setup_s;
     world_event(world, world->now_s + job->walk.setup_s, EVENT_CALL, index);
 }
@@ -212,10 +223,10 @@ static void begin_job(struct world *world, const struct effect *effect)
     uint32_t index = take_job(world);
     struct job *job = &world->jobs[index];
     job->stage = effect->stage;
-    job->group = number_in(effect->group);
+    job->group = world_number(effect->group);
     job->sample = (uint32_t)effect->sample;
-    job->worker = number_in(effect->worker);
-    job->server = number_in(effect->engine);
+    job->worker = world_number(effect->worker);
+    job->server = world_number(effect->engine);
     job->token = effect->token;
     level_add(&world->held[job->stage], 1, world->now_s);
     if (world->measures)
@@ -226,22 +237,54 @@ static void begin_job(struct world *world, const struct effect *effect)
         begin_short(world, index);
 }
 
-void world_settle(struct world *world)
+/* A worker is told to stop a job, and does at once. */
+static void cancel_job(struct world *world, const struct msg_job_cancel *in)
 {
-    core_dispatch(world->core, ms_of(world));
-    struct effects effects = core_effects(world->core);
-    for (size_t i = 0; i < effects.count; i++) {
-        const struct effect *effect = &effects.items[i];
-        if (effect->kind == LANE_JOB)
-            begin_job(world, effect);
-        batches_see(world, effect);
-        if (effect->kind != PERSIST_END)
-            continue;
-        world->ended++;
+    uint32_t index = 0;
+    struct due end;
+    while (index < world->job_count && world->jobs[index].token != in->token)
+        index++;
+    if (index == world->job_count)
+        return;
+    if (world->jobs[index].stage == STAGE_RUN)
+        run_cancel(world, index);
+    else
+        agenda_remove(&world->agenda, index, EVENT_JOB_ENDS, &end);
+    give_back(world, index);
+}
+
+static void hear(struct world *world, struct slice bytes)
+{
+    enum message_id id;
+    struct msg_job_cancel in;
+    if (message_peek(bytes, &id, NULL) && id == MSG_job_cancel && message_decode(id, bytes, &in, NULL))
+        cancel_job(world, &in);
+}
+
+static void do_effect(struct world *world, const struct effect *effect)
+{
+    if (effect->kind == LANE_JOB)
+        begin_job(world, effect);
+    else if (effect->kind == LANE_SEND)
+        hear(world, effect->bytes);
+    else if (effect->kind == PERSIST_END) {
+        world->ended += effect->end.outcome != OUTCOME_CANCELLED;
+        world->cancelled += effect->end.outcome == OUTCOME_CANCELLED;
         world->seq = effect->end.seq;
     }
-    core_effects_clear(world->core);
-    world->failed |= core_failed(world->core);
+    trainer_see(world, effect);
+}
+
+void world_settle(struct world *world)
+{
+    do {
+        core_dispatch(world->core, ms_of(world));
+        struct effects effects = core_effects(world->core);
+        for (size_t i = 0; i < effects.count; i++)
+            do_effect(world, &effects.items[i]);
+        core_effects_clear(world->core);
+        world->failed |= core_failed(world->core);
+    } while (trainer_acts(world) && !world->failed);
 }
 
 /* ---- once a second ------------------------------------------------------------------------------ */
@@ -269,7 +312,8 @@ void world_second(struct world *world)
     const uint64_t engines = world->fleet->engines;
     for (uint64_t n = 0; n < engines && n < LOAD_REPORTS_A_SECOND; n++)
         tell_load(world, world->next_load++ % engines);
-    if (world->seq > world->acked && !world->load->sampling.groups) {
+    const struct sampling *sampling = &world->load->sampling;
+    if (world->seq > world->acked && (!sampling->groups || trainer_is_by_hand(sampling))) {
         struct msg_stream_ack in = {.stream = slice_from_str("s"), .seq = world->seq};
         world_say(world, "trainer", MSG_stream_ack, &in);
         world->acked = world->seq;

@@ -59,8 +59,7 @@ static struct mark take_mark(struct world *world)
     mark.sampling_s = level_sum(&world->sampling, world->now_s);
     mark.sampled = world->sampled;
     mark.batches = world->trainer.batches;
-    mark.kept = world->trainer.kept;
-    mark.dropped = world->trainer.dropped;
+    mark.tally = world->trainer.tally;
     mark.learning_s = level_sum(&world->trainer.learning, world->now_s);
     mark.prompted = world->prompted;
     mark.read = world->read;
@@ -107,6 +106,29 @@ static void note_capacities(const struct world *world, struct figures *figures)
     figures->run_s = mean(runs->run_s, runs->count);
 }
 
+static uint64_t tokens_of(const struct tally *tally)
+{
+    uint64_t sum = 0;
+    for (unsigned state = 0; state < GROUP_STATES; state++)
+        sum += tally->tokens[state];
+    return sum;
+}
+
+static void note_batches(const struct tally *from, const struct tally *to, struct figures *figures)
+{
+    const uint64_t kept = to->kept - from->kept;
+    figures->filtered = to->groups[GROUP_FILTERED] - from->groups[GROUP_FILTERED];
+    figures->wasted = to->groups[GROUP_WASTED] - from->groups[GROUP_WASTED];
+    figures->kept = mean((double)kept, kept + figures->filtered);
+    figures->asked = to->asked - from->asked;
+    figures->taken = to->groups[GROUP_IN_BATCH] - from->groups[GROUP_IN_BATCH];
+    figures->age = mean((double)(to->ages - from->ages), figures->taken);
+    figures->tokens = tokens_of(to) - tokens_of(from);
+    figures->tokens_taken = to->tokens[GROUP_IN_BATCH] - from->tokens[GROUP_IN_BATCH];
+    figures->tokens_filtered = to->tokens[GROUP_FILTERED] - from->tokens[GROUP_FILTERED];
+    figures->tokens_wasted = to->tokens[GROUP_WASTED] - from->tokens[GROUP_WASTED];
+}
+
 static void take_figures(const struct world *world, const struct mark *from, const struct mark *to,
                          struct figures *figures)
 {
@@ -136,31 +158,55 @@ static void take_figures(const struct world *world, const struct mark *from, con
     note_capacities(world, figures);
     figures->batches = to->batches - from->batches;
     figures->learning = (to->learning_s - from->learning_s) / seconds;
-    figures->kept = mean((double)(to->kept - from->kept), to->kept - from->kept + to->dropped - from->dropped);
+    note_batches(&from->tally, &to->tally, figures);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------------ */
 
-/* Between how many ends it is measured. */
+const char *sampling_way_word(enum sampling_way way)
+{
+    static const char *const words[] = {
+#define X(name, word) word,
+        SAMPLING_WAYS(X)
+#undef X
+    };
+    return words[way];
+}
+
+/* Between how many ends it is measured, or, with batches, how many that are told. */
 struct span {
     uint64_t from, to;
 };
 
 static uint64_t at_least(uint64_t n, uint64_t least) { return n > least ? n : least; }
 
-/* With a sampler it is to be of some batches, of which the first are made of what was released at the start. */
-static struct span steady(uint64_t run_slots, uint64_t samples, const struct sampling *sampling)
+/* The first batches are made of what was released at the start, unless it is the start that is wanted. */
+static struct span steady(uint64_t run_slots, const struct sampling *sampling)
 {
     enum { BATCHES_WARM = 4, BATCHES = 16 };
-    const uint64_t batch = sampling->groups * samples;
-    const uint64_t warm = at_least(at_least(run_slots, WARM_LEAST), BATCHES_WARM * batch);
-    return (struct span){warm, warm + at_least(at_least(run_slots / 2, MEASURED_LEAST), BATCHES * batch)};
+    if (sampling->groups && sampling->solved_count > 1)
+        return (struct span){0, sampling->solved_count};
+    if (sampling->groups)
+        return (struct span){BATCHES_WARM, BATCHES_WARM + BATCHES};
+    const uint64_t warm = at_least(run_slots, WARM_LEAST);
+    return (struct span){warm, warm + at_least(run_slots / 2, MEASURED_LEAST)};
+}
+
+/* Groups for so many batches, with what chance may add, and what is at work or carried meanwhile. */
+static uint64_t enough_groups(uint64_t run_slots, uint64_t samples, const struct sampling *sampling, uint64_t batches)
+{
+    static const double spare = 1.3, least = 0.001;
+    const double acceptance = sampling_acceptance(sampling, samples);
+    const double asked = (double)((batches + 1 + sampling->ahead) * sampling->groups);
+    const uint64_t at_work = 8 * sampling->groups + sampling->round + run_slots / samples;
+    const uint64_t carried = sampling->way == SAMPLING_CARRY_PROMPTS ? batches * at_work : at_work;
+    return (uint64_t)(spare * asked / (acceptance > least ? acceptance : least)) + carried;
 }
 
 uint64_t simulate_enough(uint64_t run_slots, uint64_t samples, const struct sampling *sampling)
 {
-    const struct span span = steady(run_slots, samples, sampling);
-    return span.to + span.from;
+    const struct span span = steady(run_slots, sampling);
+    return sampling->groups ? enough_groups(run_slots, samples, sampling, span.to) * samples : span.to + span.from;
 }
 
 static struct span span_of(const struct fleet *fleet, const struct load *load, bool *ret_whole)
@@ -168,22 +214,37 @@ static struct span span_of(const struct fleet *fleet, const struct load *load, b
     uint64_t all = load->groups * load->samples;
     uint64_t slots = fleet->slots[STAGE_RUN] * fleet->workers[STAGE_RUN];
     *ret_whole = all < simulate_enough(slots, load->samples, &load->sampling);
-    return *ret_whole ? (struct span){0, all} : steady(slots, load->samples, &load->sampling);
+    if (!*ret_whole)
+        return steady(slots, &load->sampling);
+    return (struct span){0, load->sampling.groups ? UINT64_MAX : all};
 }
 
-/* Until so many have ended, and everything that happens in the same moment has happened. */
+/* Everything that may be submitted has been, and has ended. */
+static bool is_exhausted(const struct world *world)
+{
+    const struct load *load = world->load;
+    return world->submitted == load->groups && world->ended + world->cancelled == load->groups * load->samples;
+}
+
+static uint64_t done_of(const struct world *world)
+{
+    return world->load->sampling.groups ? world->trainer.batches : world->ended;
+}
+
+/* Until so much is done, and everything that happens in the same moment has happened. */
 static void play(struct world *world, uint64_t until, struct span span, uint64_t *prng, simulate_progress progress,
                  void *arg, uint64_t *events)
 {
     static const double same_moment_s = 1e-6;
     while (world->agenda.count && !world->failed) {
-        if (world->ended >= until && world->agenda.items[0].at > world->now_s + same_moment_s)
+        const bool is_done = done_of(world) >= until || is_exhausted(world);
+        if (is_done && world->agenda.items[0].at > world->now_s + same_moment_s)
             return;
         struct due due = agenda_pop(&world->agenda);
         world->now_s = due.at > world->now_s ? due.at : world->now_s;
         do_event(world, &due, prng);
         if (++*events % PROGRESS_EVENTS == 0 && progress)
-            progress(arg, (double)world->ended / (double)span.to);
+            progress(arg, (double)done_of(world) / (double)span.to);
     }
 }
 
@@ -197,14 +258,14 @@ int simulate(const struct fleet *fleet, const struct load *load, simulate_progre
     bool opened = world_open(&world, fleet, load);
     if (opened) {
         world_event(&world, 1, EVENT_SECOND, 0);
-        world.measures = ret->is_whole;
+        world.measures = !span.from;
         trainer_begin(&world);
         struct mark from = take_mark(&world);
         if (load->per_hour > 0)
             plan_arrival(&world, &prng);
-        else
+        else if (!trainer_is_by_hand(&load->sampling))
             submit_all(&world);
-        if (!ret->is_whole) {
+        if (span.from) {
             play(&world, span.from, span, &prng, progress, arg, &ret->events);
             world.measures = true;
             from = take_mark(&world);

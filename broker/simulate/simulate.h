@@ -7,13 +7,13 @@
  * read first, after those before it, as far as the prefix cache does not have it. Then it samples:
  * the engine's tokens_per_s are shared equally by the calls that sample, at most call_tokens_per_s for each.
  *
- * With a sampler (docs/sampler.md) there is a trainer, too: it asks for a batch, learns from it for train_s, and
- * asks for the next. What a rollout is rewarded is 1 with its group's chance, which is uniform between two bounds,
- * and else 0.
+ * With batches there is a trainer, too: it has a sampler make them (docs/sampler.md), or gets them by submits and
+ * cancels of its own (trainer/by_hand.c), and learns from each for train_s. What a rollout is rewarded is 1 with its
+ * group's chance, which is uniform between two bounds, and else 0.
  *
  * It is measured from when as many rollouts have ended as there are run slots (at least 200) until half as
- * many again have (at least 600). Where less is queued than keeps the slots full until then it is all, start and end
- * included.
+ * many again have (at least 600); with batches, from when 4 have been told until 20 have. Where less is queued than
+ * keeps the slots full until then it is all, start and end included.
  */
 #ifndef SLUICE_BROKER_SIMULATE_SIMULATE_H
 #define SLUICE_BROKER_SIMULATE_SIMULATE_H
@@ -32,10 +32,34 @@ struct fleet {
     struct speed speed;
 };
 
+/* How a trainer gets its batches. WAY(NAME, "word") */
+#define SAMPLING_WAYS(X)                                                                                               \
+    X(SAMPLER, "sampler")                                                                                              \
+    X(ROUNDS, "rounds")                                                                                                \
+    X(CARRY_PROMPTS, "carry-prompts")
+
+enum sampling_way {
+#define X(name, word) SAMPLING_##name,
+    SAMPLING_WAYS(X)
+#undef X
+};
+
+/* The bounds of the chances. */
+struct solved {
+    double least, most;
+};
+
+enum { SOLVED_MAX = 64 };
+
 struct sampling {
-    uint64_t groups;                            /* of a batch; 0: there is no sampler */
+    uint64_t groups; /* of a batch; 0: there are no batches */
+    enum sampling_way way;
+    uint64_t round;                             /* groups of a round */
     uint64_t ahead, window, over_sample, early; /* as in sampler.open; 0: its preset, but of ahead */
-    double train_s, hardest, easiest;           /* the chances' bounds */
+    double train_s;
+    /* By version; the last holds from then on. Of several, so many batches are measured, the first among them. */
+    struct solved solved[SOLVED_MAX];
+    size_t solved_count; /* with batches 1 at least */
 };
 
 struct load {
@@ -77,14 +101,21 @@ struct figures {
     double cached;                   /* of all prompt tokens */
     double run_s;                    /* a rollout in the run stage, mean */
     uint64_t events;
-    uint64_t batches; /* told while it was measured */
-    double kept;      /* of the groups that got a verdict then */
-    double learning;  /* of that time the trainer had a batch */
+    uint64_t batches; /* told while it was measured; all that follows is of that time */
+    double kept;      /* of the groups that got a verdict */
+    double learning;  /* of the time the trainer had a batch */
+    /* Groups: of which a run began; in batches, with equal rewards, and thrown away, begun or not. */
+    uint64_t asked, taken, filtered, wasted;
+    double age; /* versions that a batch's groups were begun before it, mean */
+    /* Sampled: in calls that ended or were cancelled; in groups of batches, filtered, and thrown away. What is at
+     * work or ready is in none of these three. */
+    uint64_t tokens, tokens_taken, tokens_filtered, tokens_wasted;
 };
 
 /* Now and then: how much of it is done, 0 to 1. */
 typedef void (*simulate_progress)(void *arg, double done);
 
+const char *sampling_way_word(enum sampling_way way);
 /* How many rollouts must be queued so that so many run slots are measured in a steady state. */
 uint64_t simulate_enough(uint64_t run_slots, uint64_t samples, const struct sampling *sampling);
 

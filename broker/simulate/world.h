@@ -6,6 +6,7 @@
 #include "broker/simulate/gauge.h"
 #include "broker/simulate/prefix.h"
 #include "broker/simulate/simulate.h"
+#include "broker/simulate/trainer/trainer.h"
 
 #define NOBODY UINT32_MAX /* of indices */
 
@@ -37,6 +38,12 @@ struct group {
     double ready_s; /* submitted; then init has ended */
     struct group_prefix *prefixes;
     uint32_t runs_left;
+    uint32_t task, attempt; /* its prompt, and how often that was submitted before */
+    uint32_t ended, solved; /* rollouts, as a trainer by hand sees them */
+    uint32_t next_carried;
+    enum group_state state;
+    bool is_asked;            /* a run of it began ... */
+    uint64_t version, tokens; /* ... under this version */
 };
 
 /* An engine. Calls that sample are given tokens alike, so each ends when `given` has reached its own mark. */
@@ -65,14 +72,9 @@ struct sums {
 /* At an end of the measured time. */
 struct mark {
     double at_s, held_s[STAGE_COUNT], sampling_s, sampled, prompted, read;
-    uint64_t ended, batches, kept, dropped;
+    uint64_t ended, batches;
     double learning_s;
-};
-
-/* The trainer of a sampler. */
-struct trainer {
-    uint64_t batches, kept, dropped; /* kept, dropped: groups */
-    struct level learning;
+    struct tally tally;
 };
 
 struct world {
@@ -84,11 +86,14 @@ struct world {
     struct agenda agenda;
     bool failed; /* out of memory */
     struct job *jobs;
+    uint64_t job_count;
     uint32_t free_job;
     struct group *groups;
     double *ran_s; /* of each rollout: when its run ended */
     struct server *servers;
-    uint64_t submitted, ended, seq, acked, next_load; /* submitted: groups */
+    uint64_t submitted, tasks; /* groups; prompts of theirs that are no others' */
+    uint64_t ended, cancelled; /* rollouts */
+    uint64_t seq, acked, next_load;
     bool measures;
     struct level held[STAGE_COUNT], sampling; /* sampling: calls */
     double sampled;                           /* tokens, by all servers */
@@ -102,20 +107,12 @@ struct world {
 void world_event(struct world *world, double at_s, enum event event, uint32_t what);
 /* The group's prompt goes from all caches. */
 void prompt_forget(struct world *world, struct group *group);
-
-/* ---- the trainer (trainer.c); nothing where there is no sampler ------------------------------------ */
-
-/* Before the first submit. */
-void trainer_begin(struct world *world);
-/* It has learned, or waited in vain: asks for the next batch. */
-void trainer_ask(struct world *world);
-
-/* ---- what it is told (batches.c) -------------------------------------------------------------------- */
-
-/* What the core says of samplers, and to the trainer. */
-void batches_see(struct world *world, const struct effect *effect);
-/* 1 or 0. */
-double batches_reward(const struct world *world, const struct job *job);
+/* The number behind a letter or two: "r12", "http://e7". */
+uint32_t world_number(struct slice text);
+/* "g12" */
+void group_name(uint64_t number, char ret[24]);
+/* The job's number among all rollouts of its group's prompt. */
+uint64_t world_sample(const struct world *world, const struct job *job);
 
 /* ---- the core's side (sim_workers.c) ------------------------------------------------------------ */
 
@@ -123,7 +120,9 @@ double batches_reward(const struct world *world, const struct job *job);
 void world_say(struct world *world, const char *route, enum message_id id, const void *in);
 bool world_open(struct world *world, const struct fleet *fleet, const struct load *load);
 void world_close(struct world *world);
+/* A group of a new prompt, or of that of an earlier one. */
 void world_submit(struct world *world);
+void world_submit_again(struct world *world, const struct group *before);
 /* The job has ended; it is gone afterwards. */
 void world_end_job(struct world *world, uint32_t job);
 /* Does what the core wants done now. */
@@ -135,6 +134,8 @@ void world_second(struct world *world);
 
 void call_begin(struct world *world, uint32_t job);
 void call_read(struct world *world, uint32_t job);
+/* The run is cancelled: it leaves its engine, and what it has sampled of a call in hand counts. */
+void run_cancel(struct world *world, uint32_t job);
 void server_due(struct world *world, uint32_t server, double at_s);
 /* Brings what it has sampled up to now. */
 void server_advance(struct world *world, struct server *server);

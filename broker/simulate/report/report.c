@@ -51,20 +51,27 @@ static void print_part(const struct part_figures *part, enum part which, FILE *o
     fprintf(out, "%-24s %10s %6.0f %% %14s %10s %10s\n", part_words(which), has, 100 * part->busy, can, p50, p99);
 }
 
-/* Of a sampler: how often a batch is there, how much of what was done is in none, and who waits. */
+/* How often a batch is there, how much of what was done is in none, and who waits. */
 static void print_batches(const struct report *report, FILE *out)
 {
     const struct figures *figures = report->figures;
-    const double hours = (figures->to_s - figures->from_s) / 3600;
-    char rate[32];
-    if (!report->load->sampling.groups)
+    const struct sampling *sampling = &report->load->sampling;
+    const double seconds = figures->to_s - figures->from_s, tokens = (double)figures->tokens / 100;
+    char rate[32], each[32];
+    if (!sampling->groups || !figures->batches || !figures->tokens)
         return;
-    print_count((double)figures->batches / hours, rate);
-    fprintf(
-        out,
-        "\nbatches        %s an hour, of %llu groups; %.0f %% of the groups are kept; the trainer learns %.0f %% of "
-        "the time\n",
-        rate, (unsigned long long)report->load->sampling.groups, 100 * figures->kept, 100 * figures->learning);
+    print_count((double)figures->batches / seconds * 3600, rate);
+    print_seconds(seconds / (double)figures->batches, each);
+    fprintf(out,
+            "\nbatches        %s an hour, one each %s, of %llu groups, by %s; %.0f %% of the groups are kept; the "
+            "trainer learns %.0f %% of the time\n",
+            rate, each, (unsigned long long)sampling->groups, sampling_way_word(sampling->way), 100 * figures->kept,
+            100 * figures->learning);
+    fprintf(out,
+            "groups         %.3g begun for each in a batch; begun %.2g versions before it\n"
+            "tokens         %.0f %% in batches, %.0f %% filtered, %.0f %% thrown away\n",
+            (double)figures->asked / (double)figures->taken, figures->age, (double)figures->tokens_taken / tokens,
+            (double)figures->tokens_filtered / tokens, (double)figures->tokens_wasted / tokens);
 }
 
 void report_print(const struct report *report, FILE *out)
@@ -113,11 +120,25 @@ static void add_verdict(json_t *object, const struct verdict *verdict)
     json_object_set_new(object, "advice", json_string(verdict->text));
 }
 
+static json_t *count(uint64_t value) { return json_integer((json_int_t)value); }
+
 static void add_batches(json_t *object, const struct report *report)
 {
     const struct figures *figures = report->figures;
-    if (!report->load->sampling.groups)
+    const struct sampling *sampling = &report->load->sampling;
+    if (!sampling->groups)
         return;
+    json_object_set_new(object, "sampling", json_string(sampling_way_word(sampling->way)));
+    json_object_set_new(object, "batches", count(figures->batches));
+    json_object_set_new(object, "groups_asked", count(figures->asked));
+    json_object_set_new(object, "groups_in_batches", count(figures->taken));
+    json_object_set_new(object, "groups_filtered", count(figures->filtered));
+    json_object_set_new(object, "groups_wasted", count(figures->wasted));
+    json_object_set_new(object, "age", json_real(figures->age));
+    json_object_set_new(object, "tokens", count(figures->tokens));
+    json_object_set_new(object, "tokens_in_batches", count(figures->tokens_taken));
+    json_object_set_new(object, "tokens_filtered", count(figures->tokens_filtered));
+    json_object_set_new(object, "tokens_wasted", count(figures->tokens_wasted));
     json_object_set_new(object, "batches_per_hour",
                         json_real((double)figures->batches / (figures->to_s - figures->from_s) * 3600));
     json_object_set_new(object, "kept", json_real(figures->kept));

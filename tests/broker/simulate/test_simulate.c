@@ -12,6 +12,7 @@
 #include "broker/simulate/gauge.h"
 #include "broker/simulate/prefix.h"
 #include "broker/simulate/report/verdict.h"
+#include "broker/simulate/trainer/trainer.h"
 #include "common/base/prng.h"
 #include "common/base/clock.h"
 
@@ -324,10 +325,11 @@ static struct figures sampled(double train_s, uint64_t ahead)
     struct figures figures;
     struct fail fail = {0};
     const struct fleet fleet = plenty();
-    struct load load = {.shape = &shape,
-                        .samples = 4,
-                        .seed = 1,
-                        .sampling = {.groups = 16, .ahead = ahead, .train_s = train_s, .easiest = 1}};
+    struct load load = {
+        .shape = &shape,
+        .samples = 4,
+        .seed = 1,
+        .sampling = {.groups = 16, .ahead = ahead, .train_s = train_s, .solved = {{0, 1}}, .solved_count = 1}};
     assert_int_equal(shape_parse(&shape, ELEVEN_SECONDS, &fail), 0);
     load.groups = simulate_enough(64, load.samples, &load.sampling) / load.samples;
     assert_int_equal(simulate(&fleet, &load, NULL, NULL, &figures, &fail), 0);
@@ -353,6 +355,129 @@ static void a_trainer_that_learns_long_waits_for_no_batch_that_is_made_ahead(voi
     assert_true(none.learning < ahead.learning);
 }
 
+/* ---- the ways to get batches ------------------------------------------------------------------- */
+
+static struct figures got_by(enum sampling_way way, const char *tasks, uint64_t samples, struct sampling sampling)
+{
+    struct shape shape;
+    struct figures figures;
+    struct fail fail = {0};
+    const struct fleet fleet = plenty();
+    struct load load = {.shape = &shape, .samples = samples, .seed = 1, .sampling = sampling};
+    load.sampling.way = way;
+    load.sampling.round = sampling.round ? sampling.round : sampling.groups;
+    load.sampling.ahead = way == SAMPLING_SAMPLER;
+    assert_int_equal(shape_parse(&shape, tasks, &fail), 0);
+    load.groups = simulate_enough(64, samples, &load.sampling) / samples;
+    assert_int_equal(simulate(&fleet, &load, NULL, NULL, &figures, &fail), 0);
+    assert_false(figures.is_whole);
+    shape_finish(&shape);
+    return figures;
+}
+
+/* Each group has 64 rollouts of chance 1/2, and is mixed. */
+static void a_batch_takes_as_long_as_a_pencil_says(void **state)
+{
+    (void)state;
+    static const double seconds[] = {[SAMPLING_SAMPLER] = 11, [SAMPLING_ROUNDS] = 16, [SAMPLING_CARRY_PROMPTS] = 16};
+    /* When the first of 64 rollouts has ended a slot is free, and another group begins; it is cancelled at once. */
+    static const uint64_t asked[] = {[SAMPLING_SAMPLER] = 16, [SAMPLING_ROUNDS] = 16, [SAMPLING_CARRY_PROMPTS] = 32};
+    for (enum sampling_way way = SAMPLING_SAMPLER; way <= SAMPLING_CARRY_PROMPTS; way++) {
+        struct figures figures = got_by(
+            way, ELEVEN_SECONDS, 64,
+            (struct sampling){.groups = 1, .train_s = 5, .solved = {{0.5, 0.5}}, .solved_count = 1});
+        assert_int_equal(figures.batches, 16);
+        assert_near((figures.to_s - figures.from_s) / 16, seconds[way], 0.01);
+        assert_int_equal(figures.asked, asked[way]);
+        assert_int_equal(figures.taken, 16);
+        assert_int_equal(figures.tokens_taken, 16 * 64 * 400);
+        assert_int_equal(figures.tokens_wasted, 0);
+    }
+}
+
+#define UNEVEN "turns=2,sampled=20..200,tool=0.1..2s"
+
+/* Of four batches, from the start on. */
+static const struct sampling harder = {
+    .groups = 8, .round = 12, .train_s = 3, .solved = {{0.2, 0.8}, {0, 1}, {0, 0.3}, {0, 0.1}}, .solved_count = 4};
+
+static void what_is_asked_for_is_in_a_batch_filtered_or_thrown_away(void **state)
+{
+    (void)state;
+    struct figures rounds = got_by(SAMPLING_ROUNDS, UNEVEN, 4, harder);
+    struct figures carry = got_by(SAMPLING_CARRY_PROMPTS, UNEVEN, 4, harder);
+    struct figures sampler = got_by(SAMPLING_SAMPLER, UNEVEN, 4, harder);
+    assert_int_equal(rounds.asked, rounds.taken + rounds.filtered + rounds.wasted);
+    assert_int_equal(rounds.asked % 12, 0);
+    assert_true(rounds.wasted > 0);
+    assert_int_equal(rounds.tokens, rounds.tokens_taken + rounds.tokens_filtered + rounds.tokens_wasted);
+    assert_true(carry.asked <= carry.taken + carry.filtered + carry.wasted); /* some are cancelled before they begin */
+    assert_true(carry.asked > carry.taken + carry.filtered);
+    assert_int_equal(carry.tokens, carry.tokens_taken + carry.tokens_filtered + carry.tokens_wasted);
+    assert_int_equal(sampler.wasted, 0);
+    assert_int_equal(sampler.tokens_wasted, 0);
+    assert_true(sampler.asked >= sampler.taken + sampler.filtered);
+    const struct figures *all[] = {&rounds, &carry, &sampler};
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(all[i]->batches, 4);
+        assert_int_equal(all[i]->taken, 4 * 8);
+        assert_true(all[i]->tokens_taken > 0 && all[i]->tokens_filtered > 0);
+    }
+    assert_true(rounds.age == 0 && carry.age == 0 && sampler.age > 0);
+}
+
+/* What engines sample is counted there by time, and here by call. */
+static void no_token_is_counted_twice_or_lost_where_calls_are_cancelled(void **state)
+{
+    (void)state;
+    for (enum sampling_way way = SAMPLING_ROUNDS; way <= SAMPLING_CARRY_PROMPTS; way++) {
+        struct figures figures = got_by(way, UNEVEN, 4, harder);
+        const double sampled = figures.parts[PART_SAMPLING].busy * (figures.to_s - figures.from_s) * 4 * 100000;
+        assert_near((double)figures.tokens, sampled, 0.5);
+    }
+}
+
+static void each_way_gives_the_same_figures_for_the_same_seed(void **state)
+{
+    (void)state;
+    for (enum sampling_way way = SAMPLING_SAMPLER; way <= SAMPLING_CARRY_PROMPTS; way++) {
+        struct figures one = got_by(way, UNEVEN, 4, harder), other = got_by(way, UNEVEN, 4, harder);
+        assert_memory_equal(&one, &other, sizeof(one));
+    }
+}
+
+static void acceptance_is_what_an_integral_says(void **state)
+{
+    (void)state;
+    const struct sampling any = {.solved = {{0, 1}}, .solved_count = 1};
+    const struct sampling even = {.solved = {{0, 1}, {0.5, 0.5}, {0, 0}}, .solved_count = 2};
+    const struct sampling none = {.solved = {{0, 1}, {0, 0}}, .solved_count = 2};
+    assert_near(sampling_acceptance(&any, 4), 0.6, 0.001);
+    assert_near(sampling_acceptance(&even, 2), 1 / 3.0, 0.001);
+    assert_true(sampling_acceptance(&none, 8) < 1e-9);
+}
+
+static void what_is_taken_out_of_an_agenda_is_gone_and_the_rest_in_order(void **state)
+{
+    (void)state;
+    struct agenda agenda = {0};
+    struct due due;
+    uint64_t prng = 7;
+    for (uint32_t i = 0; i < 1000; i++)
+        assert_true(agenda_push(&agenda, (struct due){prng_uniform(&prng), i, i % 2}));
+    for (uint32_t i = 0; i < 1000; i += 3) {
+        assert_false(agenda_remove(&agenda, i, 1 - i % 2, &due));
+        assert_true(agenda_remove(&agenda, i, i % 2, &due));
+        assert_int_equal(due.what, i);
+    }
+    assert_int_equal(agenda.count, 666);
+    for (double before = 0; agenda.count; before = due.at) {
+        due = agenda_pop(&agenda);
+        assert_true(due.at >= before && due.what % 3 > 0);
+    }
+    agenda_finish(&agenda);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,6 +496,12 @@ int main(void)
         cmocka_unit_test(a_spread_tells_percentiles_to_two_per_cent),
         cmocka_unit_test(a_lognormal_has_a_twentieth_on_either_side),
         cmocka_unit_test(a_sampler_tells_batches_of_what_is_kept),
+        cmocka_unit_test(a_batch_takes_as_long_as_a_pencil_says),
+        cmocka_unit_test(what_is_asked_for_is_in_a_batch_filtered_or_thrown_away),
+        cmocka_unit_test(no_token_is_counted_twice_or_lost_where_calls_are_cancelled),
+        cmocka_unit_test(each_way_gives_the_same_figures_for_the_same_seed),
+        cmocka_unit_test(acceptance_is_what_an_integral_says),
+        cmocka_unit_test(what_is_taken_out_of_an_agenda_is_gone_and_the_rest_in_order),
         cmocka_unit_test(a_trainer_that_learns_long_waits_for_no_batch_that_is_made_ahead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,6 +77,11 @@ static void what_is_wrong_is_refused_by_name(void **state)
         {"--tasks sampled=5,tool=2d", "tool: '2d' is neither", SIMULATE_USAGE},
         {"--tasks sampled=5,tool=25h", "tool: must be from 0 to 86400 seconds", SIMULATE_USAGE},
         {"--tasks sampled=5,tool=~0..3s", "tool: '~0..3s': a lognormal begins above 0", SIMULATE_USAGE},
+        {"--batch 4 --sampling round", "--sampling wants sampler|rounds|carry-prompts, not 'round'", SIMULATE_USAGE},
+        {"--batch 4 --sampling rounds --per-hour 9", "--per-hour: with --sampling rounds it is the trainer who submits",
+         SIMULATE_USAGE},
+        {"--batch 4 --solved 10..20,", "--solved wants two whole numbers of per cent", SIMULATE_USAGE},
+        {"--batch 4 --solved 10..20,30..101", "--solved wants two whole numbers of per cent", SIMULATE_USAGE},
         {"--tasks /nowhere/t.jsonl", "cannot open /nowhere/t.jsonl", SIMULATE_FAILED},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -136,6 +141,37 @@ static void words_tell_rates_parts_and_the_bottleneck(void **state)
     for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
         if (!strstr(said, words[i]))
             fail_msg("'%s' is not in: %s", words[i], said);
+}
+
+static void each_way_of_sampling_tells_its_batches_groups_and_tokens(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"sampler", "rounds", "carry-prompts"}, *const numbers[] = {"batches_per_hour",
+                                                                                                  "groups_asked",
+                                                                                                  "groups_filtered",
+                                                                                                  "groups_wasted",
+                                                                                                  "age",
+                                                                                                  "tokens",
+                                                                                                  "tokens_in_batches",
+                                                                                                  "tokens_filtered",
+                                                                                                  "tokens_wasted"};
+    for (size_t way = 0; way < 3; way++) {
+        char arguments[256], said[SAID_MAX];
+        snprintf(arguments, sizeof(arguments), "--tasks sampled=10..99 --batch 4 --samples 4 --sampling %s", ways[way]);
+        assert_int_equal(run(arguments, said), 0);
+        for (const char *const *words =
+                 (const char *const[]){"\nbatches  ", "\ngroups  ", "\ntokens  ", ways[way], NULL};
+             *words; words++)
+            if (!strstr(said, *words))
+                fail_msg("'%s' is not in: %s", *words, said);
+        strcat(arguments, " --json");
+        json_t *object = run_json(arguments);
+        assert_string_equal(json_string_value(json_object_get(object, "sampling")), ways[way]);
+        assert_true(real(object, "batches") == 16 && real(object, "groups_in_batches") == 16 * 4);
+        for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+            assert_true(real(object, numbers[i]) >= 0);
+        json_decref(object);
+    }
 }
 
 /* ---- recorded trajectories ------------------------------------------------------------------- */
@@ -207,6 +243,7 @@ int main(void)
         cmocka_unit_test(help_names_every_option_quantity_and_distribution),
         cmocka_unit_test(a_distribution_may_mix_all_forms_of_ranges),
         cmocka_unit_test(words_tell_rates_parts_and_the_bottleneck),
+        cmocka_unit_test(each_way_of_sampling_tells_its_batches_groups_and_tokens),
         cmocka_unit_test(recorded_trajectories_are_drawn_from),
         cmocka_unit_test(a_file_that_is_no_trajectories_is_refused_by_line),
     };
