@@ -46,6 +46,9 @@ wait_for 60 "$sluice" status || {
 }
 echo "up at $SLUICE_BROKER; log in $out/sluice.log"
 
+# Threads of OpenMP sleep soon when they wait: on a machine that others use, too, a step takes 11 s and not 87.
+export GOMP_SPINCOUNT=10000
+
 say "learning"
 PYTHONPATH=$here/client/python TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 TQDM_DISABLE=1 \
     "$SLUICE_LEARN_PYTHON" "$here/client/learn/learn.py" --model "$SLUICE_MODEL" --server "$SLUICE_LLAMA_SERVER" \
