@@ -1,20 +1,25 @@
 #!/usr/bin/env bash
-# bash client/learn.sh [--steps N] [--seed N] [--out DIR] [OPTIONS OF client/learn/learn.py...]
+# bash client/learn.sh [--steps N] [--seed N] [--out DIR] [--trainer trl] [OPTIONS OF client/learn/learn.py...]
 #
 # A language model learns through Sluice, on this machine's processor: installs what is missing (torch and transformers into
 # an environment of their own, about 6 GB, once), builds, brings up broker and workers, and makes --steps (8) steps of DAPO
 # on SmolLM2-135M, whose engine, llama.cpp's server, is given the new weights after each. Shows a line a step, and how well
 # the model does on held-out tasks before and after; leaves metrics.jsonl, learn.svg and a checkpoint in --out
 # (./sluice-learn), and goes on from there when it is started again, however it ended. Delete --out to begin anew.
+# With --trainer trl, TRL's GRPOTrainer makes the steps (docs/trainers/trl.md), and shows its own metrics.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 out=$PWD/sluice-learn
 
-more=()
+more=() trainer= program=learn.py
 while [ $# -gt 0 ]; do
     case $1 in
+    --trainer)
+        trainer=${2:?--trainer needs a name} program=${2}_example.py
+        [ "$trainer" = trl ] || { echo "learn: --trainer knows trl alone, not $trainer" >&2; exit 2; }
+        shift 2 ;;
     --out) out=$(realpath -m "${2:?--out needs a directory}"); shift 2 ;;
-    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exec /usr/bin/python3 "$here/client/learn/learn_options.py" --help ;;
+    -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exec /usr/bin/python3 "$here/client/learn/learn_options.py" --help ;;
     *) more+=("$1"); shift ;;
     esac
 done
@@ -30,7 +35,7 @@ say "a real model"
 settings=$(bash "$here/client/engine.sh")
 eval "$settings"
 
-settings=$(bash "$here/client/learn/environment.sh")
+settings=$(bash "$here/client/learn/environment.sh" $trainer)
 eval "$settings"
 
 mkdir -p "$out"
@@ -51,7 +56,7 @@ export GOMP_SPINCOUNT=10000
 
 say "learning"
 PYTHONPATH=$here/client/python TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 TQDM_DISABLE=1 \
-    "$SLUICE_LEARN_PYTHON" "$here/client/learn/learn.py" --model "$SLUICE_MODEL" --server "$SLUICE_LLAMA_SERVER" \
+    "$SLUICE_LEARN_PYTHON" "$here/client/learn/$program" --model "$SLUICE_MODEL" --server "$SLUICE_LLAMA_SERVER" \
     --port "$(free_port 8090)" --out "$out" "${more[@]}" &
 pids+=($!)
 wait $! # not in the foreground, where a signal to this shell would wait for it

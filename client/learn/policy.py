@@ -8,22 +8,40 @@ import os
 
 import torch
 from sluice.batch import as_torch, to_batch
-from transformers import AutoModelForCausalLM
+from tokenizers import pre_tokenizers
+from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging
 
 CLIP_LOW, CLIP_HIGH = 0.2, 0.28
 
 
+def load_model(gguf, layers):
+    """In 32 bits, the last `layers` to be trained; an ordinary model, that trainers do not take for a quantized one."""
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    folder, file = os.path.split(gguf)
+    model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=file, dtype=torch.float32)
+    model.is_quantized = False
+    del model.hf_quantizer, model.config.quantization_config
+    model.requires_grad_(False)
+    for layer in model.model.layers[-layers:]:
+        layer.requires_grad_(True)
+    return model
+
+
+def load_tokenizer(gguf):
+    """Of SmolLM2, with its chat template. What transformers makes of the file does not take digits one by one, as the model does."""
+    folder, file = os.path.split(gguf)
+    tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=file)
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)])
+    return tokenizer
+
+
 class Policy:
     def __init__(self, gguf, layers, rate, seed):
         torch.manual_seed(seed)
-        logging.set_verbosity_error()
-        logging.disable_progress_bar()
-        folder, file = os.path.split(gguf)
-        self.model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=file, dtype=torch.float32)
-        self.model.requires_grad_(False)
-        for layer in self.model.model.layers[-layers:]:
-            layer.requires_grad_(True)
+        self.model = load_model(gguf, layers)
         self.trained = {name: values for name, values in self.model.named_parameters() if values.requires_grad}
         self.optimizer = torch.optim.AdamW(self.trained.values(), lr=rate, betas=(0.9, 0.95), weight_decay=0.0)
 
