@@ -182,7 +182,8 @@ static void run_end(struct world *world, uint32_t index)
     if (world->measures)
         add_run(&world->measured_runs, job, world->now_s);
     world->ran_s[job->group * world->load->samples + job->sample] = world->now_s;
-    world_end_job(world, index);
+    job->has_run = true;
+    world_event(world, world->now_s, EVENT_JOB_ENDS, index);
 }
 
 static void call_end(struct world *world, struct server *server, uint32_t index)

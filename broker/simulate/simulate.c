@@ -39,7 +39,10 @@ static void do_event(struct world *world, const struct due *due, uint64_t *prng)
         if (world->submitted < world->load->groups)
             plan_arrival(world, prng);
         break;
-    case EVENT_ASK: trainer_ask(world); break;
+    case EVENT_ASK:
+        trainer_ask(world);
+        world_settle(world);
+        break;
     case EVENT_SECOND:
         world_second(world);
         world_event(world, world->now_s + 1, EVENT_SECOND, 0);
@@ -257,6 +260,7 @@ int simulate(const struct fleet *fleet, const struct load *load, simulate_progre
     struct span span = span_of(fleet, load, &ret->is_whole);
     bool opened = world_open(&world, fleet, load);
     if (opened) {
+        world_settle(&world);
         world_event(&world, 1, EVENT_SECOND, 0);
         world.measures = !span.from;
         trainer_begin(&world);

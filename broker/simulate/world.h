@@ -19,6 +19,7 @@ struct job {
     uint32_t next;        /* free job, or call that waits for the same server */
     uint64_t token, held; /* held: tokens of its context, as its worker sees it ... */
     bool is_seen;         /* ... from its first call on */
+    bool has_run;         /* nothing is left to it but to tell the core */
     double began_s, called_s;
     struct walk walk; /* run */
     struct turn turn; /* the call in hand, or the last one */
@@ -104,31 +105,27 @@ struct world {
     struct runs runs, measured_runs; /* all; those that ended while it was measured */
 };
 
+/* ---- the world, and what it says to the core (world.c) --------------------------------------------- */
+
+/* What the core wants done then, world_settle does. */
+bool world_open(struct world *world, const struct fleet *fleet, const struct load *load);
+void world_close(struct world *world);
+/* To the core, from a client's route, or "" for a worker. */
+void world_say(struct world *world, const char *route, enum message_id id, const void *in);
+/* A group of a new prompt, or of that of an earlier one. */
+void world_submit(struct world *world);
+void world_submit_again(struct world *world, const struct group *before);
 void world_event(struct world *world, double at_s, enum event event, uint32_t what);
 /* The group's prompt goes from all caches. */
 void prompt_forget(struct world *world, struct group *group);
 /* The number behind a letter or two: "r12", "http://e7". */
 uint32_t world_number(struct slice text);
+/* With it the names of the stage's workers begin. */
+char world_letter(enum stage stage);
+/* Its time, as the core is told it. */
+int64_t world_ms(const struct world *world);
 /* "g12" */
 void group_name(uint64_t number, char ret[24]);
-/* The job's number among all rollouts of its group's prompt. */
-uint64_t world_sample(const struct world *world, const struct job *job);
-
-/* ---- the core's side (sim_workers.c) ------------------------------------------------------------ */
-
-/* To the core, from a client's route, or "" for a worker. */
-void world_say(struct world *world, const char *route, enum message_id id, const void *in);
-bool world_open(struct world *world, const struct fleet *fleet, const struct load *load);
-void world_close(struct world *world);
-/* A group of a new prompt, or of that of an earlier one. */
-void world_submit(struct world *world);
-void world_submit_again(struct world *world, const struct group *before);
-/* The job has ended; it is gone afterwards. */
-void world_end_job(struct world *world, uint32_t job);
-/* Does what the core wants done now. */
-void world_settle(struct world *world);
-/* What happens once a second: load reports, the trainer's acknowledgement, the core's own clock. */
-void world_second(struct world *world);
 
 /* ---- the engines (calls.c) ---------------------------------------------------------------- */
 
@@ -139,5 +136,14 @@ void run_cancel(struct world *world, uint32_t job);
 void server_due(struct world *world, uint32_t server, double at_s);
 /* Brings what it has sampled up to now. */
 void server_advance(struct world *world, struct server *server);
+
+/* ---- workers (sim_workers.c) --------------------------------------------------------------- */
+
+/* Does what the core wants done now. */
+void world_settle(struct world *world);
+/* The job has ended; it is gone afterwards. */
+void world_end_job(struct world *world, uint32_t job);
+/* What happens once a second: load reports, the trainer's acknowledgement, the core's own clock. */
+void world_second(struct world *world);
 
 #endif

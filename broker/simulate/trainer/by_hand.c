@@ -74,7 +74,7 @@ static void take_batch(struct world *world)
     trainer_learns(world);
 }
 
-bool trainer_acts(struct world *world)
+bool by_hand_acts(struct world *world)
 {
     const struct sampling *sampling = &world->load->sampling;
     const struct trainer *trainer = &world->trainer;

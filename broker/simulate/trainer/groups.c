@@ -49,6 +49,11 @@ static const struct solved *solved_of(const struct sampling *sampling, uint64_t 
     return &sampling->solved[version < sampling->solved_count ? version : sampling->solved_count - 1];
 }
 
+uint64_t group_sample(const struct world *world, const struct job *job)
+{
+    return world->groups[job->group].attempt * world->load->samples + job->sample;
+}
+
 double group_reward(const struct world *world, const struct job *job)
 {
     const struct sampling *sampling = &world->load->sampling;
@@ -57,7 +62,7 @@ double group_reward(const struct world *world, const struct job *job)
         return 1;
     const uint64_t first = (uint64_t)group->task * PER_GROUP;
     uint64_t task = prng_of(world->load->seed, KIND_REWARDS, first + PER_GROUP - 1);
-    uint64_t rollout = prng_of(world->load->seed, KIND_REWARDS, first + world_sample(world, job));
+    uint64_t rollout = prng_of(world->load->seed, KIND_REWARDS, first + group_sample(world, job));
     const struct solved *solved = solved_of(sampling, group->version);
     const double chance = solved->least + (solved->most - solved->least) * prng_uniform(&task);
     prng_next(&rollout);

@@ -44,29 +44,27 @@ struct trainer {
     uint32_t carried; /* first of the groups whose prompts are to be submitted again, or NOBODY */
 };
 
-/* Whether the trainer itself submits, waits, filters and cancels. */
-bool trainer_is_by_hand(const struct sampling *sampling);
-/* Before the first submit. */
-void trainer_begin(struct world *world);
-/* It has learned, or waited in vain: it wants the next batch. */
-void trainer_ask(struct world *world);
-/* What the core says to it, and of groups. */
-void trainer_see(struct world *world, const struct effect *effect);
-/* By hand: does what is to be done now. True if it has said something to the core. */
-bool trainer_acts(struct world *world);
-/* It has a batch, and learns. */
-void trainer_learns(struct world *world);
-
 /* ---- groups (groups.c) ---------------------------------------------------------------------------- */
 
 void group_submitted(struct world *world, struct group *group);
 void group_run_begins(struct world *world, struct group *group);
 void group_count_tokens(struct world *world, struct group *group, uint64_t tokens);
 void group_move(struct world *world, struct group *group, enum group_state state);
+/* The job's number among all rollouts of its group's prompt. */
+uint64_t group_sample(const struct world *world, const struct job *job);
 /* What the rollout whose eval ends is rewarded: 1 or 0; without batches 1. */
 double group_reward(const struct world *world, const struct job *job);
 /* Of all groups of so many rollouts, the share whose rewards are not all equal; of what is learned the least. */
 double sampling_acceptance(const struct sampling *sampling, uint64_t samples);
+
+/* ---- what it does with a batch, whichever its way (trainer.c) ---------------------------------------- */
+
+/* Whether the trainer itself submits, waits, filters and cancels. */
+bool trainer_is_by_hand(const struct sampling *sampling);
+/* It has a batch, and learns. */
+void trainer_learns(struct world *world);
+/* If it did. */
+void trainer_has_learned(struct world *world);
 
 /* ---- its ways -------------------------------------------------------------------------------------- */
 
@@ -76,5 +74,16 @@ void by_sampler_ask(struct world *world);
 void by_sampler_see(struct world *world, const struct effect *effect);
 /* Submits and cancels of its own (by_hand.c). */
 void by_hand_see(struct world *world, const struct effect *effect);
+/* By hand: does what is to be done now. True if it has said something to the core. */
+bool by_hand_acts(struct world *world);
+
+/* ---- the way that was chosen (ways.c) ---------------------------------------------------------------- */
+
+/* Before the first submit. */
+void trainer_begin(struct world *world);
+/* It has learned, or waited in vain: it wants the next batch. */
+void trainer_ask(struct world *world);
+/* What the core says to it, and of groups. */
+void trainer_see(struct world *world, const struct effect *effect);
 
 #endif
