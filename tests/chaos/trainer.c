@@ -186,6 +186,19 @@ static void work(struct trainer *trainer)
     }
 }
 
+/* A broker that is down for longer than the client's timeout is waited for. */
+static void subscribe(struct trainer *trainer)
+{
+    int failed;
+    do
+        failed = sluice_subscribe(trainer->client, trainer->stream, trainer->seq + 1);
+    while (failed == -ETIMEDOUT);
+    if (failed) {
+        fprintf(stderr, "trainer: %s\n", sluice_error(trainer->client));
+        exit(1);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 4) {
@@ -200,8 +213,7 @@ int main(int argc, char **argv)
     read_intent(&trainer);
     if (trainer.intended > trainer.next_number + BATCH)
         die("the intent is not of these files");
-    if (sluice_subscribe(trainer.client, trainer.stream, trainer.seq + 1))
-        die(sluice_error(trainer.client));
+    subscribe(&trainer);
     printf("trainer ready stream=%s seq=%" PRIu64 "\n", trainer.stream, trainer.seq);
     fflush(stdout);
     work(&trainer);
