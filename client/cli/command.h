@@ -24,7 +24,7 @@ struct invocation {
     const char *broker, *key; /* --broker and --key, or NULL */
     bool allow_plaintext;
     void *options;    /* the command's struct */
-    char **arguments; /* what is no option */
+    char **arguments; /* what is no option; of a verb, what follows it, then NULL */
     size_t argument_count;
 };
 
@@ -32,7 +32,7 @@ struct command {
     struct cmdline line; /* begins with COMMAND_LINE */
     size_t options_size; /* of the struct that its options are read into */
     bool passes_on;      /* everything after the name goes to a program of its own, --help included */
-    int (*run)(const struct invocation *in);
+    int (*run)(const struct invocation *in); /* NULL where there are verbs */
 };
 
 /* The options that every command has; read beside its own. */

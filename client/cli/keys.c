@@ -56,6 +56,20 @@ static bool write_key(const char *path, const struct key *key)
     return false;
 }
 
+/* Of --dir or the argument at that place; NULL after saying why. */
+static const char *directory(const struct invocation *in, size_t place)
+{
+    const struct keys_options *options = in->options;
+    const char *argument = in->arguments[place];
+    if (options->dir && argument)
+        cli_usage(in->command, "the directory is said twice: '%s' and --dir", argument);
+    else if (!options->dir && !argument)
+        cli_usage(in->command, "--dir DIR is missing");
+    else
+        return options->dir ? options->dir : argument;
+    return NULL;
+}
+
 /* ---- init ------------------------------------------------------------------------------------ */
 
 static bool make_dir(const char *path, mode_t mode)
@@ -77,9 +91,11 @@ static bool make_folders(const char *dir)
     return true;
 }
 
-static int run_init(const char *dir, char **words)
+static int run_init(const struct invocation *in)
 {
-    (void)words;
+    const char *dir = directory(in, 0);
+    if (!dir)
+        return EXITS_USAGE;
     char path[PATH_SIZE];
     struct key key = {.role = ROLE_BROKER, .name = "broker"};
     bool good = make_folders(dir) && own_path(path, dir, "broker") && make_pair(&key) && write_key(path, &key);
@@ -128,10 +144,14 @@ static bool add_key(const char *dir, enum key_role role, const char *name, char 
     return good;
 }
 
-static int run_add(const char *dir, char **words)
+static int run_add(const struct invocation *in)
 {
+    char **words = in->arguments;
+    const char *dir = directory(in, 2);
     enum key_role role;
     char own[PATH_SIZE];
+    if (!dir)
+        return EXITS_USAGE;
     if (!key_role_parse(words[0], &role) || role == ROLE_BROKER)
         return cli_usage(&command_keys, "'%s' is not one of trainer, worker, admin", words[0]);
     if (!key_name_is_valid(words[1]) || strcmp(words[1], "broker") == 0)
@@ -179,8 +199,12 @@ static void list_one(const char *folder, const char *file, enum key_role role, b
         sanitize_print(stdout, "%-8s %-24s %s\n", key_role_name(role), key.name, key.public_text);
 }
 
-static int list_keys(const char *dir, bool json)
+static int run_list(const struct invocation *in)
 {
+    const struct keys_options *options = in->options;
+    const char *dir = directory(in, 0);
+    if (!dir)
+        return EXITS_USAGE;
     for (int role = 0; role < ROLES; role++) {
         char folder[PATH_SIZE];
         struct dirent **entries;
@@ -192,7 +216,7 @@ static int list_keys(const char *dir, bool json)
             return EXITS_FAILED;
         }
         for (int i = 0; i < count; i++) {
-            list_one(folder, entries[i]->d_name, (enum key_role)role, json);
+            list_one(folder, entries[i]->d_name, (enum key_role)role, options->json);
             free(entries[i]);
         }
         free(entries);
@@ -200,20 +224,17 @@ static int list_keys(const char *dir, bool json)
     return EXITS_OK;
 }
 
-static int run_list(const char *dir, char **words)
+static int run_remove(const struct invocation *in)
 {
-    (void)words;
-    return list_keys(dir, false);
-}
-
-static int run_remove(const char *dir, char **words)
-{
+    const char *name = in->arguments[0], *dir = directory(in, 1);
     bool found = false;
     char path[PATH_SIZE];
-    if (!key_name_is_valid(words[0]) || strcmp(words[0], "broker") == 0)
-        return cli_usage(&command_keys, "'%s' is not a name", words[0]);
+    if (!dir)
+        return EXITS_USAGE;
+    if (!key_name_is_valid(name) || strcmp(name, "broker") == 0)
+        return cli_usage(&command_keys, "'%s' is not a name", name);
     for (int role = 0; role < ROLES; role++) {
-        if (!cert_path(path, dir, (enum key_role)role, words[0]))
+        if (!cert_path(path, dir, (enum key_role)role, name))
             return EXITS_FAILED;
         if (unlink(path) == 0)
             found = true;
@@ -222,60 +243,36 @@ static int run_remove(const char *dir, char **words)
             return EXITS_FAILED;
         }
     }
-    if (own_path(path, dir, words[0]) && unlink(path) == 0)
+    if (own_path(path, dir, name) && unlink(path) == 0)
         printf("removed %s\n", path);
     if (!found) {
-        cli_say("nobody is known as '%s' in %s", words[0], dir);
+        cli_say("nobody is known as '%s' in %s", name, dir);
         return EXITS_FAILED;
     }
-    printf("the broker no longer knows %s\n", words[0]);
+    printf("the broker no longer knows %s\n", name);
     return EXITS_OK;
 }
 
 /* ---- the command ---------------------------------------------------------------------------- */
 
-static const struct {
-    const char *name, *wants;
-    size_t words;
-    int (*run)(const char *dir, char **words);
-} verbs[] = {
-    {"init", "DIR alone", 0, run_init},
-    {"add", "trainer|worker|admin NAME", 2, run_add},
-    {"list", "no NAME", 0, run_list},
-    {"remove", "one NAME", 1, run_remove},
+static const struct cmdline_verb verbs[] = {
+    {"init", "[DIR]", run_init},
+    {"add", "trainer|worker|admin NAME [DIR]", run_add},
+    {"list", "[DIR]", run_list},
+    {"remove", "NAME [DIR]", run_remove},
 };
-
-static int run_keys(const struct invocation *in)
-{
-    const struct keys_options *options = in->options;
-    size_t given = in->argument_count - 1;
-    for (size_t i = 0; i < ROWS(verbs); i++) {
-        if (strcmp(verbs[i].name, in->arguments[0]) != 0)
-            continue;
-        const char *dir = options->dir;
-        if (!dir && given == verbs[i].words + 1)
-            dir = in->arguments[given--];
-        if (given != verbs[i].words)
-            return cli_usage(in->command, "keys %s wants %s", verbs[i].name, verbs[i].wants);
-        if (!dir)
-            return cli_usage(in->command, "--dir DIR is missing");
-        if (options->json && verbs[i].run != run_list)
-            return cli_usage(in->command, "--json goes with keys list");
-        return options->json ? list_keys(dir, true) : verbs[i].run(dir, in->arguments + 1);
-    }
-    return cli_usage(in->command, "'%s' is not one of init, add, list, remove", in->arguments[0]);
-}
 
 static const struct option options[] = {
     {"dir", OPTION_TEXT, offsetof(struct keys_options, dir), "DIR",
      "The certificate directory; it may also be the last argument."},
     {"json", OPTION_FLAG, offsetof(struct keys_options, json), NULL,
-     "list: print {\"role\": ..., \"name\": ..., \"key\": ...} a line; the key is the public one."},
+     "Print {\"role\": ..., \"name\": ..., \"key\": ...} a line; the key is the public one.", .of = "list"},
 };
 
 const struct command command_keys = {
     COMMAND_LINE("keys"),
-    .line.arguments = "init DIR | add trainer|worker|admin NAME | list | remove NAME",
+    .line.verbs = verbs,
+    .line.verb_count = ROWS(verbs),
     .line.brief = "Makes, lists and removes the keys that say who may be what",
     .line.doc = "`init` makes DIR, with the broker's key in it. `add` makes DIR/NAME.key, which "
                 "you hand to NAME, and\n"
@@ -291,7 +288,4 @@ const struct command command_keys = {
                     "sluice status --broker tcp://10.0.0.1:5750 --key alice.key\n",
     .line.tables[0] = {.rows = options, .count = ROWS(options)},
     .options_size = sizeof(struct keys_options),
-    .line.arguments_min = 1,
-    .line.arguments_max = 4,
-    .run = run_keys,
 };

@@ -73,10 +73,10 @@ static int run_command(const struct command *command, int argc, char **argv)
         cli_say("out of memory");
     else
         status = cmdline_begin(&command->line, argc, argv, &values);
-    in.arguments = values.arguments;
-    in.argument_count = values.argument_count;
+    in.arguments = values.arguments + (values.verb ? 1 : 0);
+    in.argument_count = values.argument_count - (values.verb ? 1 : 0);
     if (status < 0)
-        status = command->run(&in);
+        status = values.verb ? values.verb->run(&in) : command->run(&in);
     cmdline_finish(&values);
     return status;
 }

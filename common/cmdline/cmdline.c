@@ -1,5 +1,6 @@
 #include "common/cmdline/cmdline.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -96,6 +97,49 @@ static int take_all(struct reading *reading)
     return 0;
 }
 
+/* ---- verbs ---------------------------------------------------------------------------------- */
+
+const struct cmdline_verb *cmdline_verb(const struct cmdline *line, const char *name, struct fail *fail)
+{
+    char names[CMDLINE_ARGUMENTS_SIZE] = "", hint[NEAREST_TEXT_SIZE];
+    if (!name) {
+        fail_set(fail, -EINVAL, "say which of these: %s", cmdline_arguments(line, names));
+        return NULL;
+    }
+    struct nearest nearest = {.wanted = slice_from_str(name)};
+    for (size_t i = 0, len = 0; i < line->verb_count; i++) {
+        if (strcmp(line->verbs[i].name, name) == 0)
+            return &line->verbs[i];
+        nearest_offer_str(&nearest, line->verbs[i].name);
+        len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s", i ? ", " : "", line->verbs[i].name);
+        assert(len < sizeof(names));
+    }
+    fail_set(fail, -EINVAL, "'%.100s' is not one of %s%s", name, names, nearest_text(&nearest, "", hint));
+    return NULL;
+}
+
+const char *cmdline_arguments(const struct cmdline *line, char ret[CMDLINE_ARGUMENTS_SIZE])
+{
+    size_t len = (size_t)snprintf(ret, CMDLINE_ARGUMENTS_SIZE, "%s", line->arguments ? line->arguments : "");
+    for (size_t i = 0; i < line->verb_count; i++) {
+        const struct cmdline_verb *verb = &line->verbs[i];
+        len += (size_t)snprintf(ret + len, CMDLINE_ARGUMENTS_SIZE - len, "%s%s%s%s", i ? " | " : "", verb->name,
+                                *verb->arguments ? " " : "", verb->arguments);
+        assert(len < CMDLINE_ARGUMENTS_SIZE);
+    }
+    return ret;
+}
+
+/* Of "HOST [PORT]" 1 and 2. */
+static void count_words(const char *words, size_t *ret_min, size_t *ret_max)
+{
+    *ret_min = *ret_max = 0;
+    for (const char *at = words; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
+        *ret_min += *at != '[';
+        ++*ret_max;
+    }
+}
+
 /* ---- the whole ------------------------------------------------------------------------------ */
 
 static bool has_word(const char *words, const char *word)
@@ -120,6 +164,37 @@ static int check_given(const struct reading *reading)
     return 0;
 }
 
+static int check_most(const struct reading *reading, size_t max)
+{
+    if (reading->values->argument_count <= max)
+        return 0;
+    return fail_set(reading->fail, -EINVAL, "'%.200s' is one argument too many", reading->values->arguments[max]);
+}
+
+static int check_verb(const struct reading *reading)
+{
+    struct cmdline_values *values = reading->values;
+    size_t min, max;
+    values->verb = cmdline_verb(reading->line, values->arguments[0], reading->fail);
+    if (!values->verb)
+        return -EINVAL;
+    count_words(values->verb->arguments, &min, &max);
+    if (values->argument_count - 1 < min)
+        return fail_set(reading->fail, -EINVAL, "%s wants %s", values->verb->name, values->verb->arguments);
+    return check_most(reading, max + 1);
+}
+
+static int check_arguments(const struct reading *reading)
+{
+    const struct cmdline *line = reading->line;
+    if (line->verb_count)
+        return check_verb(reading);
+    if (reading->values->argument_count < line->arguments_min)
+        return fail_set(reading->fail, -EINVAL,
+                        strstr(line->arguments, " | ") ? "say which of these: %s" : "%s is missing", line->arguments);
+    return check_most(reading, line->arguments_max);
+}
+
 static int check_complete(const struct reading *reading)
 {
     const struct cmdline *line = reading->line;
@@ -130,13 +205,8 @@ static int check_complete(const struct reading *reading)
         if (option->required && !*(const char **)((char *)reading->values->into[0] + option->offset))
             return fail_set(reading->fail, -EINVAL, "--%s %s is missing", name, option->value);
     }
-    if (reading->values->argument_count < line->arguments_min)
-        return fail_set(reading->fail, -EINVAL,
-                        strstr(line->arguments, " | ") ? "say which of these: %s" : "%s is missing", line->arguments);
-    if (reading->values->argument_count > line->arguments_max)
-        return fail_set(reading->fail, -EINVAL, "'%.200s' is one argument too many",
-                        reading->values->arguments[line->arguments_max]);
-    return check_given(reading);
+    const int error = check_arguments(reading);
+    return error ? error : check_given(reading);
 }
 
 static void preset(const struct cmdline *line, struct cmdline_values *values)

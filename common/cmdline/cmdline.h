@@ -28,12 +28,25 @@ struct cmdline_status {
     const char *meaning;
 };
 
-enum { CMDLINE_TABLES = 2 };
+/*
+ * What the first argument may be, where all else depends on it: then only its own options (option.h: `of`) and
+ * arguments are taken. `run` is for the program, which has a struct invocation of its own.
+ */
+struct invocation;
+struct cmdline_verb {
+    const char *name;
+    const char *arguments; /* its own, a word each: "HOST [PORT]", "" for none */
+    int (*run)(const struct invocation *in);
+};
+
+enum { CMDLINE_TABLES = 2, CMDLINE_ARGUMENTS_SIZE = 256 };
 struct cmdline {
     const char *program;   /* "sluice-worker": who refuses */
     const char *command;   /* "submit"; NULL where the program has none */
-    const char *arguments; /* as --help shows them, "" for none */
+    const char *arguments; /* as --help shows them, "" for none; NULL where there are verbs */
     size_t arguments_min, arguments_max;
+    const struct cmdline_verb *verbs; /* then the number of arguments is theirs to say */
+    size_t verb_count;
     const char *brief;                          /* one line, without a full stop */
     const char *doc;                            /* what else a reader needs, lines of at most 110 columns, or "" */
     const char *example;                        /* one or more lines of shell */
@@ -46,8 +59,9 @@ struct cmdline {
 
 struct cmdline_values {
     void *into[CMDLINE_TABLES]; /* the caller's, for each table */
-    char **arguments;           /* what is no option; ended by NULL */
+    char **arguments;           /* what is no option, the verb with it; ended by NULL */
     size_t argument_count;
+    const struct cmdline_verb *verb;                  /* NULL where there are none */
     bool help, version, markdown, manual, completion; /* is asked for: then nothing else is looked at */
 };
 
@@ -65,6 +79,11 @@ void cmdline_finish(struct cmdline_values *values);
  * else the exit status to end with.
  */
 int cmdline_begin(const struct cmdline *line, int argc, char **argv, struct cmdline_values *values);
+
+/* The verb of that name. NULL with a sentence that says which there are, and the nearest; so for a NULL name, too. */
+const struct cmdline_verb *cmdline_verb(const struct cmdline *line, const char *name, struct fail *fail);
+/* The arguments as --help shows them: of verbs, "add HOST | list". */
+const char *cmdline_arguments(const struct cmdline *line, char ret[CMDLINE_ARGUMENTS_SIZE]);
 
 /* "program: ..." on stderr with a hint to --help; returns CMDLINE_WRONG. */
 int cmdline_wrong(const struct cmdline *line, const char *format, ...) __attribute__((format(printf, 2, 3)));

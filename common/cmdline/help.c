@@ -31,6 +31,18 @@ void option_head(const struct option *option, char ret[OPTION_WORDS_SIZE])
              option->value ? option->value : "", option->bare_ms ? "]" : "");
 }
 
+const char *option_verbs(const struct option *option, char ret[OPTION_WORDS_SIZE])
+{
+    size_t len = 0;
+    for (const char *c = option->of ? option->of : ""; *c && len < OPTION_WORDS_SIZE - 4; c++) {
+        if (*c == ' ')
+            ret[len++] = ',';
+        ret[len++] = *c;
+    }
+    strcpy(ret + len, option->of ? ": " : "");
+    return ret;
+}
+
 static bool has_bounds(const struct option *option)
 {
     return option->kind == OPTION_NUMBER || option->kind == OPTION_DURATION || option->kind == OPTION_SIZE;
@@ -103,15 +115,14 @@ static void print_words(struct words *words, const char *text)
 
 static void print_option(const struct option *option, FILE *out)
 {
-    char head[OPTION_WORDS_SIZE], standard[OPTION_WORDS_SIZE], bounds[OPTION_WORDS_SIZE];
+    char head[OPTION_WORDS_SIZE], standard[OPTION_WORDS_SIZE], bounds[OPTION_WORDS_SIZE], verbs[OPTION_WORDS_SIZE];
     struct words words = {out, INDENT, false};
     option_head(option, head);
     if (strlen(head) > INDENT - 4)
         fprintf(out, "  %s\n%*s", head, INDENT, "");
     else
         fprintf(out, "  %-*s", INDENT - 2, head);
-    print_words(&words, option->of ? option->of : "");
-    print_words(&words, option->of ? ": " : "");
+    print_words(&words, option_verbs(option, verbs));
     print_words(&words, option->doc);
     print_words(&words, option_bounds(option, bounds));
     print_words(&words, option_after(option));
@@ -137,8 +148,10 @@ static bool has_options(const struct cmdline *line) { return line->tables[0].cou
 
 void cmdline_synopsis(const struct cmdline *line, FILE *out)
 {
+    char arguments[CMDLINE_ARGUMENTS_SIZE];
+    cmdline_arguments(line, arguments);
     fprintf(out, "%s%s%s%s%s%s", line->program, line->command ? " " : "", line->command ? line->command : "",
-            *line->arguments ? " " : "", line->arguments, has_options(line) ? " [OPTIONS]" : "");
+            *arguments ? " " : "", arguments, has_options(line) ? " [OPTIONS]" : "");
 }
 
 static void print_tables(const struct cmdline *line, FILE *out)
@@ -188,12 +201,12 @@ void options_markdown(const struct option *rows, size_t count, FILE *out)
 {
     fputs("| option | meaning | default |\n|---|---|---|\n", out);
     for (size_t i = 0; i < count; i++) {
-        char head[OPTION_WORDS_SIZE], standard[OPTION_WORDS_SIZE], bounds[OPTION_WORDS_SIZE];
+        char head[OPTION_WORDS_SIZE], standard[OPTION_WORDS_SIZE], bounds[OPTION_WORDS_SIZE], verbs[OPTION_WORDS_SIZE];
         const char *preset = option_default(&rows[i], standard);
         option_head(&rows[i], head);
         fputs("| `", out);
         cmdline_cell(head, out);
-        fprintf(out, "` | %s%s", rows[i].of ? rows[i].of : "", rows[i].of ? ": " : "");
+        fprintf(out, "` | %s", option_verbs(&rows[i], verbs));
         cmdline_cell(rows[i].doc, out);
         fprintf(out, "%s%s |", option_bounds(&rows[i], bounds), option_after(&rows[i]));
         fprintf(out, preset ? " %s |\n" : " |\n", preset);

@@ -21,6 +21,8 @@ void cmdline_synopsis(const struct cmdline *line, FILE *out);
 enum { OPTION_WORDS_SIZE = 80 };
 /* How an option is written: "--name VALUE". */
 void option_head(const struct option *option, char ret[OPTION_WORDS_SIZE]);
+/* "prepare, prune: ", the verbs that it goes with, or "". */
+const char *option_verbs(const struct option *option, char ret[OPTION_WORDS_SIZE]);
 /* What holds when it is not given, or NULL when there is nothing to tell. */
 const char *option_default(const struct option *option, char ret[OPTION_WORDS_SIZE]);
 /* " Takes 1 to 1024." or "". */

@@ -78,14 +78,11 @@ void manual_lines(const char *lines, FILE *out)
 
 static void put_option(const struct option *option, FILE *out)
 {
-    char head[OPTION_WORDS_SIZE], standard[OPTION_WORDS_SIZE], bounds[OPTION_WORDS_SIZE];
+    char head[OPTION_WORDS_SIZE], standard[OPTION_WORDS_SIZE], bounds[OPTION_WORDS_SIZE], verbs[OPTION_WORDS_SIZE];
     const char *preset = option_default(option, standard);
     option_head(option, head);
     put_request(".TP", head, out);
-    if (option->of) {
-        put_words(option->of, out);
-        fputs(": ", out);
-    }
+    put_words(option_verbs(option, verbs), out);
     put_words(option->doc, out);
     put_words(option_bounds(option, bounds), out);
     put_words(option_after(option), out);
@@ -191,7 +188,8 @@ static void put_choices(const char *arguments, FILE *out)
 
 void cmdline_completion(const struct cmdline *line, FILE *out)
 {
-    put_choices(line->arguments, out);
+    char arguments[CMDLINE_ARGUMENTS_SIZE];
+    put_choices(cmdline_arguments(line, arguments), out);
     for (size_t t = 0; t < CMDLINE_TABLES; t++)
         for (size_t i = 0; i < line->tables[t].count; i++)
             put_completion(&line->tables[t].rows[i], out);

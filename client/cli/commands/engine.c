@@ -94,8 +94,10 @@ static int await_probe(struct sluice_client *client, const char *base)
     return verdict == VERDICT_OTHER ? EXITS_FAILED : EXITS_OK;
 }
 
-static int add_engine(struct sluice_client *client, const char *url, const struct engine_options *options)
+static int add_engine(const struct invocation *in)
 {
+    const struct engine_options *options = in->options;
+    const char *url = in->arguments[0];
     struct fail fail;
     struct url parts;
     int status = parse_url(url, &parts);
@@ -103,6 +105,9 @@ static int add_engine(struct sluice_client *client, const char *url, const struc
         return status;
     if (options->policy && !cli_is_name(&command_engine, "--policy", options->policy))
         return EXITS_USAGE;
+    AUTO_CLIENT *client = cli_connect(in);
+    if (!client)
+        return EXITS_FAILED;
     int failed = sluice_engine_add_to(client, url, options->runs_max, options->policy);
     if (failed)
         return cli_failed(client, failed);
@@ -115,9 +120,12 @@ static int add_engine(struct sluice_client *client, const char *url, const struc
     return await_probe(client, parts.base);
 }
 
-static int remove_engine(struct sluice_client *client, const char *url, const struct engine_options *options)
+static int remove_engine(const struct invocation *in)
 {
-    (void)options;
+    const char *url = in->arguments[0];
+    AUTO_CLIENT *client = cli_connect(in);
+    if (!client)
+        return EXITS_FAILED;
     int failed = sluice_engine_remove(client, url);
     if (failed)
         return cli_failed(client, failed);
@@ -126,10 +134,15 @@ static int remove_engine(struct sluice_client *client, const char *url, const st
 }
 
 /* The request says how many are still there, and may be repeated. */
-static int drain_engine(struct sluice_client *client, const char *url, const struct engine_options *options)
+static int drain_engine(const struct invocation *in)
 {
+    const struct engine_options *options = in->options;
+    const char *url = in->arguments[0];
     int64_t start_ms = clock_ms();
     uint64_t count;
+    AUTO_CLIENT *client = cli_connect(in);
+    if (!client)
+        return EXITS_FAILED;
     for (;;) {
         int failed = sluice_engine_drain(client, url, &count);
         if (failed)
@@ -172,10 +185,13 @@ static void print_engine(const json_t *engine)
     putchar('\n');
 }
 
-static int list_engines(struct sluice_client *client, const char *url, const struct engine_options *options)
+static int list_engines(const struct invocation *in)
 {
-    (void)url;
+    const struct engine_options *options = in->options;
     const char *text;
+    AUTO_CLIENT *client = cli_connect(in);
+    if (!client)
+        return EXITS_FAILED;
     int failed = sluice_status(client, &text);
     if (failed)
         return cli_failed(client, failed);
@@ -198,64 +214,40 @@ static int list_engines(struct sluice_client *client, const char *url, const str
 static int check_engine(const struct invocation *in)
 {
     const struct engine_options *given = in->options;
-    if (in->argument_count != 2)
-        return cli_usage(in->command, "engine check wants one URL");
     struct url url;
-    int status = parse_url(in->arguments[1], &url);
+    int status = parse_url(in->arguments[0], &url);
     if (status != EXITS_OK)
         return status;
-    char *arguments[] = {(char *)(uintptr_t) "--engine-check", in->arguments[1], (char *)(uintptr_t) "--json"};
+    char *arguments[] = {(char *)(uintptr_t) "--engine-check", in->arguments[0], (char *)(uintptr_t) "--json"};
     struct invocation with = *in;
     with.arguments = arguments;
     with.argument_count = given->json ? 3 : 2;
     return exec_sibling(&with, "sluice-worker", "workers");
 }
 
-static const struct {
-    const char *name;
-    size_t arguments; /* the verb itself included */
-    int (*run)(struct sluice_client *client, const char *url, const struct engine_options *options);
-} verbs[] = {
-    {"add", 2, add_engine},
-    {"drain", 2, drain_engine},
-    {"list", 1, list_engines},
-    {"remove", 2, remove_engine},
+static const struct cmdline_verb verbs[] = {
+    {"add", "URL", add_engine}, {"check", "URL", check_engine},   {"drain", "URL", drain_engine},
+    {"list", "", list_engines}, {"remove", "URL", remove_engine},
 };
-
-static int run_engine(const struct invocation *in)
-{
-    const struct engine_options *given = in->options;
-    if (strcmp(in->arguments[0], "check") == 0)
-        return check_engine(in);
-    if (given->json && strcmp(in->arguments[0], "list") != 0)
-        return cli_usage(in->command, "--json goes with engine check and engine list");
-    for (size_t i = 0; i < ROWS(verbs); i++) {
-        if (strcmp(verbs[i].name, in->arguments[0]) != 0)
-            continue;
-        if (verbs[i].arguments != in->argument_count)
-            return cli_usage(in->command, "engine %s %s", verbs[i].name,
-                             verbs[i].arguments == 2 ? "wants one URL" : "takes no URL");
-        AUTO_CLIENT *client = cli_connect(in);
-        return client ? verbs[i].run(client, in->arguments[1], in->options) : EXITS_FAILED;
-    }
-    return cli_usage(in->command, "'%s' is not one of add, check, drain, list, remove", in->arguments[0]);
-}
 
 static const struct option options[] = {
     {"runs-max", OPTION_NUMBER, offsetof(struct engine_options, runs_max), "N",
-     "add: maximum rollouts at a time. 0: no limit, or what it was.", .preset = 0, .min = 0, .max = 1000000},
-    {"policy", OPTION_TEXT, offsetof(struct engine_options, policy), "NAME", "add: the policy that the engine serves.",
-     .standard = "the usual policy's, `default`, or what it was"},
-    {"wait", OPTION_FLAG, offsetof(struct engine_options, wait), NULL, "drain: wait until the engine has no rollouts."},
+     "Maximum rollouts at a time. 0: no limit, or what it was.", .preset = 0, .min = 0, .max = 1000000, .of = "add"},
+    {"policy", OPTION_TEXT, offsetof(struct engine_options, policy), "NAME", "The policy that the engine serves.",
+     .standard = "the usual policy's, `default`, or what it was", .of = "add"},
+    {"wait", OPTION_FLAG, offsetof(struct engine_options, wait), NULL, "Wait until the engine has no rollouts.",
+     .of = "drain"},
     {"patience", OPTION_DURATION, offsetof(struct engine_options, patience_ms), "TIME",
      "With --wait: give up after this long, with exit status 1; the engine goes on draining.",
-     .preset = PATIENCE_PRESET_MS, .min = 1000, .max = DURATION_FOREVER},
-    {"json", OPTION_FLAG, offsetof(struct engine_options, json), NULL, "check, list: print JSON, one object a line."},
+     .preset = PATIENCE_PRESET_MS, .min = 1000, .max = DURATION_FOREVER, .of = "drain"},
+    {"json", OPTION_FLAG, offsetof(struct engine_options, json), NULL, "Print JSON, one object a line.",
+     .of = "check list"},
 };
 
 const struct command command_engine = {
     COMMAND_LINE("engine"),
-    .line.arguments = "add URL | check URL | drain URL | list | remove URL",
+    .line.verbs = verbs,
+    .line.verb_count = ROWS(verbs),
     .line.brief = "Registers, checks, drains, lists and removes LLM inference servers",
     .line.doc = "A rollout is placed on the engine whose rollouts hold the least tokens at that "
                 "moment, and\n"
@@ -277,7 +269,4 @@ const struct command command_engine = {
                     "sluice engine remove http://gpu1:8000\n",
     .line.tables[0] = {.rows = options, .count = ROWS(options)},
     .options_size = sizeof(struct engine_options),
-    .line.arguments_min = 1,
-    .line.arguments_max = 2,
-    .run = run_engine,
 };

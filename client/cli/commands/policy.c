@@ -26,9 +26,16 @@ static int set_one(struct sluice_client *client, const char *engine, void *versi
     return sluice_policy_set(client, version, engine);
 }
 
-static int set_version(struct sluice_client *client, const struct policy_options *options, const char *version)
+static int set_version(const struct invocation *in)
 {
-    int failed = each(client, options, set_one, (void *)version);
+    const struct policy_options *options = in->options;
+    char *version = in->arguments[0];
+    if (!cli_is_name(in->command, "VERSION", version))
+        return EXITS_USAGE;
+    AUTO_CLIENT *client = cli_connect(in);
+    if (!client)
+        return EXITS_FAILED;
+    int failed = each(client, options, set_one, version);
     if (failed)
         return cli_failed(client, failed);
     if (options->json) {
@@ -48,10 +55,13 @@ static int resume_one(struct sluice_client *client, const char *engine, void *su
     return failed;
 }
 
-static int resume(struct sluice_client *client, const struct policy_options *options, const char *version)
+static int resume(const struct invocation *in)
 {
+    const struct policy_options *options = in->options;
     uint64_t count = 0;
-    (void)version;
+    AUTO_CLIENT *client = cli_connect(in);
+    if (!client)
+        return EXITS_FAILED;
     int failed = each(client, options, resume_one, &count);
     if (failed)
         return cli_failed(client, failed);
@@ -71,11 +81,14 @@ static int pause_one(struct sluice_client *client, const char *engine, void *arg
 }
 
 /* All or nothing: what was paused before one that would not is let go again. */
-static int pause_all(struct sluice_client *client, const struct policy_options *options, const char *version)
+static int pause_all(const struct invocation *in)
 {
+    const struct policy_options *options = in->options;
     uint64_t count = 0;
-    (void)version;
-    int failed = each(client, options, pause_one, (void *)options);
+    AUTO_CLIENT *client = cli_connect(in);
+    if (!client)
+        return EXITS_FAILED;
+    int failed = each(client, options, pause_one, in->options);
     if (failed) {
         int status = cli_failed(client, failed);
         each(client, options, resume_one, &count);
@@ -86,49 +99,31 @@ static int pause_all(struct sluice_client *client, const struct policy_options *
     return EXITS_OK;
 }
 
-static const struct {
-    const char *name;
-    size_t arguments; /* the verb itself included */
-    int (*run)(struct sluice_client *client, const struct policy_options *options, const char *version);
-} verbs[] = {
-    {"pause", 1, pause_all},
-    {"resume", 1, resume},
-    {"set", 2, set_version},
+static const struct cmdline_verb verbs[] = {
+    {"set", "VERSION", set_version},
+    {"pause", "", pause_all},
+    {"resume", "", resume},
 };
-
-static int run_policy(const struct invocation *in)
-{
-    for (size_t i = 0; i < ROWS(verbs); i++) {
-        if (strcmp(verbs[i].name, in->arguments[0]) != 0)
-            continue;
-        if (verbs[i].arguments != in->argument_count)
-            return cli_usage(in->command, "policy %s %s", verbs[i].name,
-                             verbs[i].arguments == 2 ? "wants one VERSION" : "takes no VERSION");
-        if (in->argument_count == 2 && !cli_is_name(in->command, "VERSION", in->arguments[1]))
-            return EXITS_USAGE;
-        AUTO_CLIENT *client = cli_connect(in);
-        return client ? verbs[i].run(client, in->options, in->arguments[1]) : EXITS_FAILED;
-    }
-    return cli_usage(in->command, "'%s' is not one of pause, resume, set", in->arguments[0]);
-}
 
 static const struct option options[] = {
     {"engine", OPTION_LIST, offsetof(struct policy_options, engines), "URL", "Only this engine.",
      .standard = "all that are registered"},
     {"calls", OPTION_WORD, offsetof(struct policy_options, calls), "finish|abort|hold",
-     "pause: what happens to calls in flight: finish (the command waits for them), abort (they are repeated after the "
-     "pause) or hold (they stay open; the engine itself stops and resumes)."},
+     "What happens to calls in flight: finish (the command waits for them), abort (they are repeated after the "
+     "pause) or hold (they stay open; the engine itself stops and resumes).",
+     .of = "pause"},
     {"bound", OPTION_DURATION, offsetof(struct policy_options, bound_ms), "TIME",
-     "pause: maximum length; the pause then ends by itself.", .preset = 600000, .min = 1000, .max = 3600000},
+     "Maximum length; the pause then ends by itself.", .preset = 600000, .min = 1000, .max = 3600000, .of = "pause"},
     {"wait", OPTION_DURATION, offsetof(struct policy_options, wait_ms), "TIME",
-     "pause: how long to wait for calls in flight; after that the pause is undone, with exit status 1.",
-     .preset = 300000, .min = 0, .max = 3600000},
+     "How long to wait for calls in flight; after that the pause is undone, with exit status 1.", .preset = 300000,
+     .min = 0, .max = 3600000, .of = "pause"},
     {"json", OPTION_FLAG, offsetof(struct policy_options, json), NULL, "Print one JSON object instead of text."},
 };
 
 const struct command command_policy = {
     COMMAND_LINE("policy"),
-    .line.arguments = "set VERSION | pause | resume",
+    .line.verbs = verbs,
+    .line.verb_count = ROWS(verbs),
     .line.brief = "Sets the version of the weights that engines serve, and pauses calls while they change",
     .line.doc = "Turns are marked with the version that sampled them. A trainer pauses the "
                 "engines, updates their\n"
@@ -140,7 +135,4 @@ const struct command command_policy = {
                     "sluice policy resume\n",
     .line.tables[0] = {.rows = options, .count = ROWS(options)},
     .options_size = sizeof(struct policy_options),
-    .line.arguments_min = 1,
-    .line.arguments_max = 2,
-    .run = run_policy,
 };

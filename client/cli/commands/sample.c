@@ -133,26 +133,35 @@ static int close_sampler(struct sluice_client *client, const struct sample_optio
     return EXITS_OK;
 }
 
-static const struct {
-    const char *name;
-    int (*run)(struct sluice_client *client, const struct sample_options *options, const char *stream);
-} verbs[] = {{"open", open_sampler}, {"next", next_batch}, {"state", show_state}, {"close", close_sampler}};
+static int for_stream(const struct invocation *in, int (*act)(struct sluice_client *client,
+                                                              const struct sample_options *options, const char *stream))
+{
+    if (!cli_is_name(in->command, "STREAM", in->arguments[0]))
+        return EXITS_USAGE;
+    AUTO_CLIENT *client = cli_connect(in);
+    return client ? act(client, in->options, in->arguments[0]) : EXITS_FAILED;
+}
 
-static int run_sample(const struct invocation *in)
+static int run_open(const struct invocation *in)
 {
     const struct sample_options *options = in->options;
-    for (size_t i = 0; i < ROWS(verbs); i++) {
-        if (strcmp(verbs[i].name, in->arguments[0]) != 0)
-            continue;
-        if (!cli_is_name(in->command, "STREAM", in->arguments[1]))
-            return EXITS_USAGE;
-        if (verbs[i].run == open_sampler && options->groups == OPTION_NOT_GIVEN)
-            return cli_usage(in->command, "sample open wants --groups N, how many groups a batch has");
-        AUTO_CLIENT *client = cli_connect(in);
-        return client ? verbs[i].run(client, options, in->arguments[1]) : EXITS_FAILED;
-    }
-    return cli_usage(in->command, "'%s' is not one of open, next, state, close", in->arguments[0]);
+    if (options->groups == OPTION_NOT_GIVEN)
+        return cli_usage(in->command, "open wants --groups N, how many groups a batch has");
+    return for_stream(in, open_sampler);
 }
+
+static int run_next(const struct invocation *in) { return for_stream(in, next_batch); }
+
+static int run_state(const struct invocation *in) { return for_stream(in, show_state); }
+
+static int run_close(const struct invocation *in) { return for_stream(in, close_sampler); }
+
+static const struct cmdline_verb verbs[] = {
+    {"open", "STREAM", run_open},
+    {"next", "STREAM", run_next},
+    {"state", "STREAM", run_state},
+    {"close", "STREAM", run_close},
+};
 
 #define PLACE(field) offsetof(struct sample_options, field)
 
@@ -193,7 +202,8 @@ static const struct option options[] = {
 
 const struct command command_sample = {
     COMMAND_LINE("sample"),
-    .line.arguments = "open STREAM | next STREAM | state STREAM | close STREAM",
+    .line.verbs = verbs,
+    .line.verb_count = ROWS(verbs),
     .line.brief = "Has the broker make batches of a stream's groups, such as DAPO's dynamic sampling",
     .line.doc =
         "`open` attaches a rule to a stream: groups submitted to it are held, released as the rule has it, kept\n"
@@ -206,7 +216,4 @@ const struct command command_sample = {
                     "sluice sample close train\n",
     .line.tables[0] = {.rows = options, .count = ROWS(options)},
     .options_size = sizeof(struct sample_options),
-    .line.arguments_min = 2,
-    .line.arguments_max = 2,
-    .run = run_sample,
 };

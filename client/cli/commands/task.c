@@ -1,4 +1,4 @@
-/* task.c - `sluice task`: tasks out of folders, and whether tasks are sound; both are modules of the Python package. */
+/* task.c - `sluice task`: tasks out of folders and rows, and whether they are sound: modules of the Python package. */
 #include <string.h>
 
 #include "client/cli/command.h"
@@ -18,41 +18,52 @@ static const struct {
     {"--help-completion", cmdline_completion},
 };
 
-static int run_task(const struct invocation *in)
+/* Everything after the verb is the module's. */
+static int run_module(const char *module, const struct invocation *in)
 {
-    const char *word = in->argument_count ? in->arguments[0] : "";
-    struct python_call call = {.module = NULL};
-    for (size_t i = 0; i < ROWS(pages); i++)
-        if (strcmp(word, pages[i].option) == 0) {
-            pages[i].print(&in->command->line, stdout);
-            return EXITS_OK;
-        }
-    if (strcmp(word, "import") == 0)
-        call = (struct python_call){.module = "sluice.importers", .arguments = {"harbor"}, .count = 1};
-    else if (strcmp(word, "check") == 0)
-        call.module = "sluice.checking";
-    else
-        return cli_usage(in->command,
-                         *word ? "there is no verb '%s': import or check" : "a verb is missing%s: import or check",
-                         word);
+    struct python_call call = {.module = module};
     for (size_t i = 1; i < in->argument_count; i++)
         if (!python_add(&call, in->arguments[i]))
             return EXITS_USAGE;
     return python_exec(&call);
 }
 
+static int run_import(const struct invocation *in) { return run_module("sluice.importers", in); }
+
+static int run_check(const struct invocation *in) { return run_module("sluice.checking", in); }
+
+static const struct cmdline_verb verbs[] = {
+    {"import", "DIRECTORY|FORM ...", run_import},
+    {"check", "TASKS ...", run_check},
+};
+
+static int run_task(const struct invocation *in)
+{
+    const char *word = in->argument_count ? in->arguments[0] : NULL;
+    struct fail fail;
+    for (size_t i = 0; i < ROWS(pages); i++)
+        if (word && strcmp(word, pages[i].option) == 0) {
+            pages[i].print(&in->command->line, stdout);
+            return EXITS_OK;
+        }
+    const struct cmdline_verb *verb = cmdline_verb(&in->command->line, word, &fail);
+    return verb ? verb->run(in) : cli_usage(in->command, "%s", fail.text);
+}
+
 const struct command command_task = {
     COMMAND_LINE("task"),
-    .line.arguments = "import|check ...",
-    .line.brief = "Makes tasks of Harbor's folders; tells whether tasks are sound (both by the Python package)",
+    .line.verbs = verbs,
+    .line.verb_count = ROWS(verbs),
+    .line.brief = "Makes tasks of Harbor's folders and of data sets' rows; tells whether tasks are sound",
     .line.doc =
-        "'sluice task import DIRECTORY' writes what 'sluice submit DIRECTORY' would submit. 'sluice task check "
-        "TASKS' has\n"
-        "each task run by a service: its solution twice, which must get the full reward, and an agent that does "
-        "nothing,\n"
-        "which must get less; it prints a table of what is wrong, and exits with 1 if anything is.\n"
-        "docs/tasks/harbor.md says more; 'sluice task check --help' has the options.\n",
+        "'import DIRECTORY' writes the tasks that 'sluice submit DIRECTORY' would submit (docs/tasks/harbor.md).\n"
+        "'import FORM FILE' makes a task of each row of a data set; 'import --list' prints the forms\n"
+        "(docs/tasks/importers.md). 'check' has each task run by a service: its solution twice, which must get\n"
+        "the full reward, and an agent that does nothing, which must get less. It prints a table of what is wrong.\n"
+        "Both are of the Python package. Their options: 'sluice task import --help' (of rows), 'sluice task import\n"
+        "harbor --help' (of folders), 'sluice task check --help'.\n",
     .line.example = "sluice task import datasets/mine -o tasks.jsonl\n"
+                    "sluice task import humaneval HumanEval.jsonl.gz -o tasks.jsonl\n"
                     "sluice task check datasets/mine --network-grant pip\n",
     .passes_on = true,
     .run = run_task,

@@ -156,7 +156,7 @@ static void what_they_did_is_said_as_json(void **state)
     expect(f, "keys init k", 0, "made k");
     expect(f, "keys add worker node7 --dir k", 0, "hand it to node7");
     expect(f, "keys list --dir k --json", 0, "{\"role\": \"worker\", \"name\": \"node7\", \"key\": \"");
-    expect(f, "keys remove node7 --dir k --json", 2, "--json goes with keys list");
+    expect(f, "keys remove node7 --dir k --json", 2, "--json is not for remove");
 }
 
 static void a_broker_that_was_started_again_is_given_time_to_hear_of_its_workers(void **state)

@@ -480,8 +480,17 @@ class Files(Rows):
             file.write(b"PAR1 and no more")
         self.assertIn("no parquet file", list(import_rows("question", [path]))[0].why)
 
+    def test_a_directory_in_place_of_a_form_is_of_harbors_folders(self):
+        folder = os.path.join(self.root, "greet")
+        os.mkdir(folder)
+        for words in ((folder,), ("--limit", "1", folder), ("harbor", folder), (os.path.join(folder, "dataset.toml"),)):
+            status, _, err = self.run_main(*words)
+            self.assertEqual(status, 1, err)
+            self.assertIn("folders refused", err)
+
     def test_a_wrong_command_line_is_2(self):
-        for arguments, why in (((), "FORM is missing"), (("nosuch", "f"), "nosuch is not a form"), (("verl",), "FILE is missing"),
+        for arguments, why in (((), "DIRECTORY or FORM is missing"), (("verl",), "FILE is missing"),
+                               (("nosuch", "f"), "nosuch is neither a directory nor a form of rows"),
                                (("verl", "f", "--map", "x"), "x is not NAME=VALUE"), (("verl", "f", "--limit", "-1"), "--limit")):
             status, _, err = self.run_main(*arguments)
             self.assertEqual(status, 2)

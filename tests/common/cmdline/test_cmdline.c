@@ -13,6 +13,7 @@
 #include "common/cmdline/cmdline.h"
 #include "common/cmdline/duration.h"
 #include "common/cmdline/help.h"
+#include "common/cmdline/manual.h"
 #include "common/cmdline/size.h"
 
 struct told {
@@ -200,6 +201,98 @@ static void who_asks_for_help_is_not_told_what_is_missing(void **state)
     }
 }
 
+/* ---- verbs ----------------------------------------------------------------------------------- */
+
+static const struct option verb_rows[] = {
+    OPTION_ROW(struct told, LIST, fish, "NAME", "A fish.", .of = "take throw")
+        OPTION_ROW(struct told, NUMBER, count, "N", "How many.", .max = 9, .of = "take")};
+
+static const struct cmdline_verb verbs[] = {
+    {"take", "WHERE [BAIT]", NULL}, {"throw", "WHERE", NULL}, {"rest", "", NULL}};
+
+static const struct cmdline verb_line = {
+    .program = "sluice-test",
+    .command = "fish",
+    .brief = "Fishes",
+    .doc = "",
+    .example = "sluice-test fish rest\n",
+    .verbs = verbs,
+    .verb_count = ROWS(verbs),
+    .tables = {{.rows = verb_rows, .count = ROWS(verb_rows)}},
+};
+
+static int read_verb(const char *words, struct cmdline_values *values, struct fail *fail)
+{
+    static char copy[128];
+    static struct told told;
+    char *argv[WORDS_MAX], *rest = copy;
+    int argc = 0;
+    snprintf(copy, sizeof(copy), "%s", words);
+    for (char *word; *copy && (word = strsep(&rest, " "));)
+        argv[argc++] = word;
+    *values = (struct cmdline_values){.into = {&told}};
+    return cmdline_parse(&verb_line, argc, argv, values, fail);
+}
+
+static void a_verb_is_found_with_the_number_of_arguments_that_it_takes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words;
+        size_t verb, arguments;
+    } cases[] = {
+        {"take here", 0, 2}, {"--count 3 take here worm --fish eel", 0, 3}, {"throw there", 1, 2}, {"rest", 2, 1}};
+    for (size_t i = 0; i < ROWS(cases); i++) {
+        struct cmdline_values values;
+        struct fail fail = {0};
+        if (read_verb(cases[i].words, &values, &fail))
+            fail_msg("%s: %s", cases[i].words, fail.text);
+        assert_ptr_equal(values.verb, &verbs[cases[i].verb]);
+        assert_int_equal(values.argument_count, cases[i].arguments);
+        cmdline_finish(&values);
+    }
+}
+
+static void what_is_wrong_of_a_verb_is_said(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words, *sentence;
+    } cases[] = {
+        {"", "say which of these: take WHERE [BAIT] | throw WHERE | rest"},
+        {"frob", "'frob' is not one of take, throw, rest"},
+        {"trow x", "'trow' is not one of take, throw, rest; did you mean 'throw'?"},
+        {"trow --count 3", "'trow' is not one of take, throw, rest; did you mean 'throw'?"},
+        {"take", "take wants WHERE [BAIT]"},
+        {"take a b c", "'c' is one argument too many"},
+        {"rest a", "'a' is one argument too many"},
+        {"throw a --count 3", "--count is not for throw"},
+        {"rest --fish eel", "--fish is not for rest"},
+    };
+    for (size_t i = 0; i < ROWS(cases); i++) {
+        struct cmdline_values values;
+        struct fail fail = {0};
+        assert_int_equal(read_verb(cases[i].words, &values, &fail), -EINVAL);
+        assert_string_equal(fail.text, cases[i].sentence);
+        cmdline_finish(&values);
+    }
+}
+
+static void pages_show_verbs_with_their_arguments(void **state)
+{
+    (void)state;
+    AUTO_FREE char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+    cmdline_help(&verb_line, out);
+    cmdline_completion(&verb_line, out);
+    assert_int_equal(fclose(out), 0);
+    assert_int_equal(strncmp(text, "usage: sluice-test fish take WHERE [BAIT] | throw WHERE | rest [OPTIONS]\n", 73),
+                     0);
+    assert_non_null(strstr(text, "take, throw: A fish."));
+    assert_non_null(strstr(text, "\ntake\tchoice\t\t\nthrow\tchoice\t\t\nrest\tchoice\t\t\n"));
+}
+
 /* ---- what is shown ---------------------------------------------------------------------------- */
 
 static char *written(void (*write)(const struct cmdline *line, FILE *out))
@@ -358,6 +451,9 @@ int main(void)
         cmocka_unit_test(what_is_wrong_is_said_with_what_is_wanted),
         cmocka_unit_test(a_list_has_an_end),
         cmocka_unit_test(who_asks_for_help_is_not_told_what_is_missing),
+        cmocka_unit_test(a_verb_is_found_with_the_number_of_arguments_that_it_takes),
+        cmocka_unit_test(what_is_wrong_of_a_verb_is_said),
+        cmocka_unit_test(pages_show_verbs_with_their_arguments),
         cmocka_unit_test(help_shows_every_row_with_its_bounds_and_its_default),
         cmocka_unit_test(a_page_shows_the_same),
         cmocka_unit_test(a_page_begins_with_what_is_the_programs_own),

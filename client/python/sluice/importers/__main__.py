@@ -1,9 +1,10 @@
-"""python -m sluice.importers FORM FILE...: tasks out of rows; harbor DIRECTORY...: out of folders."""
+"""python -m sluice.importers FORM FILE...: tasks out of rows; DIRECTORY... or harbor DIRECTORY...: out of folders."""
 
 from __future__ import annotations
 
 import argparse
 import collections
+import os
 import sys
 from typing import Any, Callable, Counter, Dict, List, Optional, TextIO, Tuple
 
@@ -12,7 +13,9 @@ from .harbor.command import main as harbor
 from .importing import Choices, import_rows
 from .options import count, field, pair, write_to
 
-ABOUT = "Makes tasks of the rows of a data set (docs/tasks/importers.md): JSON lines, a JSON list, either with .gz, or parquet."
+ABOUT = """\
+Makes tasks of the rows of a data set (docs/tasks/importers.md): JSON lines, a JSON list, either with .gz, or parquet.
+With a DIRECTORY in place of FORM and FILE: of Harbor's folders (docs/tasks/harbor.md); harbor --help has its options."""
 STATUS = """\
 exit status
   0   every row is a task
@@ -66,16 +69,24 @@ def _write(given: argparse.Namespace, out: TextIO) -> int:
     return 1 if refused and not (given.skip_bad and written) else 0
 
 
+def _are_folders(words: List[str]) -> bool:
+    """Whether they are for Harbor's importer: by its name, or because a folder or a list of folders is among them."""
+    if words[:1] == ["harbor"] or words[:1] and words[0] in FORMS:
+        return words[0] == "harbor"
+    return any(os.path.isdir(word) or os.path.basename(word) == "dataset.toml" for word in words)
+
+
 def main(arguments: Optional[List[str]] = None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
-    if words[:1] == ["harbor"]:
-        return harbor(words[1:])
+    if _are_folders(words):
+        return harbor(words[1:] if words[0] == "harbor" else words)
     given = parser().parse_args(words)
     if given.list:
         print(_list())
         return 0
     if given.form not in FORMS:
-        parser().error(f"{given.form} is not a form of rows; known are {', '.join(FORMS)}" if given.form else "FORM is missing (--list)")
+        parser().error(f"{given.form} is neither a directory nor a form of rows; known are {', '.join(FORMS)}" if given.form
+                       else "DIRECTORY or FORM is missing (--list)")
     if not given.files:
         parser().error("FILE is missing")
     return write_to(given.out, lambda out: _write(given, out))
