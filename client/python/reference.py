@@ -20,9 +20,23 @@ python3 -m venv ~/sluice && ~/sluice/bin/pip install ./client/python
 ```
 
 The distribution is `sluice-rollouts`, and the package that it installs is `sluice`: `pip install sluice` would install a program
-of others. It needs Python 3.9 or newer, `pyzmq`, `msgpack`, `numpy` and `lz4`; it has type hints throughout (`py.typed`). Every
-public name is `sluice.NAME`, as below. Times are in seconds unless a name says otherwise.
+of others. It needs Python 3.9 or newer, `pyzmq`, `msgpack`, `numpy` and `lz4`; it has type hints throughout (`py.typed`).
+Times are in seconds unless a name says otherwise.
+
+Clients, what they yield, functions and errors are names of the package itself: `from sluice import Client`. These are modules that are
+imported by their own names:
+
+| module | what it is for |
+|---|---|
 """
+MODULES = (  # page, or title of a section below
+    ("sluice.batch", "arrays of trajectories", "#arrays-of-trajectories"),
+    ("sluice.advantages", "advantages, and weights of tokens", "#advantages-and-weights"),
+    ("sluice.adapters.NAME", "one trainer's adapter each; `rollouts` is what they stand on", "trainers.md"),
+    ("sluice.bridge", "a trainer's own generate as an engine", "trainers/bridge.md"),
+    ("sluice.handlers", "evaluators, agents and tools as functions", "handlers.md"),
+    ("sluice.importers", "tasks out of rows of data sets and of task folders", "tasks/importers.md"),
+)
 ERRORS = """
 ## Errors
 
@@ -39,13 +53,15 @@ def words(thing):
 def blocks(thing):
     """Its words, where `name: ...` of each argument is an item of a list."""
     names = "|".join(inspect.signature(thing).parameters)
-    item = rf"(?:(?<=\s)|^)((?:{names})(?:, (?:{names}))*):\s"
+    item = rf"(?:(?<=\.\s)|^)((?:{names})(?:,\s(?:{names}))*):\s"
     paragraphs = []
     for text in words(thing).split("\n\n"):
         parts = re.split(item, text)
-        told = [parts[0].strip()] + [f"* `{name}`: {' '.join(said.split())}"
-                                     for name, said in zip(parts[1::2], parts[2::2])]
-        paragraphs.append("\n".join(part for part in told if part))
+        told = [f"* `{'`, `'.join(re.split(',.', name, flags=re.DOTALL))}`: {' '.join(said.split())}"
+                for name, said in zip(parts[1::2], parts[2::2])]
+        swallowed = [one for one in told if re.search(r"\. (Returns|Raises) ", one)]
+        assert not swallowed, f"{thing}: a paragraph of its own should say what no argument does: {swallowed[0]}"
+        paragraphs += [part for part in (parts[0].strip(), "\n".join(told)) if part]
     return "\n\n".join(paragraphs)
 
 
@@ -136,6 +152,8 @@ def main():
     functions = [thing for thing in public if inspect.isfunction(thing)]
     assert len(errors) + len(data) + len(functions) + 2 == len(public)
     print(INTRO, end="")
+    for name, use, place in MODULES:
+        print(f"| `{name}` | [{use}]({place}) |")
     put_client()
     put_async_client()
     print("\n## What `trajectories`, `groups` and `get` give")

@@ -63,7 +63,9 @@ def grpo(rewards: Sequence[Optional[float]], epsilon: float = 1e-4, ddof: int = 
     """(reward - mean) / (std + epsilon), of those that have a reward (arXiv 2402.03300).
 
     rewards: of a group; None: no reward, which is left out of mean and std. epsilon: TRL's is 1e-4, verl's 1e-6. ddof:
-    std divides by their number less it; both trainers' is 1. One alone has advantage 0.
+    std divides by their number less it; both trainers' is 1.
+
+    One reward alone has advantage 0.
     """
     told, scored = _scored(rewards)
     if len(told) <= ddof or (told == told[0]).all():
@@ -101,7 +103,9 @@ def dapo_filter(groups: Iterable[G]) -> Tuple[List[G], Dict[str, int]]:
     """The groups that tell something: of those whose raw rewards are not all equal (arXiv 2503.14476, dynamic
     sampling).
 
-    groups: Groups, or a Batch's (`filter="mixed"` of a sampler has done it). Returns them, in their order, and how many
+    groups: Groups, or a Batch's (`filter="mixed"` of a sampler has done it).
+
+    Returns them, in their order, and how many
     were dropped: "equal", or "unscored", where fewer than two rollouts have a reward. The raw reward counts: a penalty
     for length makes rollouts differ that are all wrong.
     """
@@ -131,8 +135,10 @@ def token_weights(mask: Any, by: str = "token", length: Optional[int] = None) ->
     """How much each token's loss counts: sum(weights * losses) is the batch's. [rows, width], as mask.
 
     by: "token", each the same (DAPO: the sum over all sampled tokens by their number); "sequence", each row the same,
-    and in it each token (GRPO); "constant", each 1 / (rows * length), where `length` is the most that could be sampled
-    (Dr. GRPO). Rows that sampled nothing count as no rows. The weights of "token" and "sequence" sum to 1.
+    and in it each token (GRPO); "constant", each 1 / (rows * length) (Dr. GRPO). length: with "constant", the most
+    tokens that a rollout could sample.
+
+    Rows that sampled nothing count as no rows. The weights of "token" and "sequence" sum to 1.
     """
     arguments.word("by", by, ("token", "sequence", "constant"))
     values = np.asarray(mask, dtype=np.float64)
@@ -166,7 +172,9 @@ def tis(now: Any, sampled: Any, mask: Any, cap: float = 2.0) -> Any:
     """Truncated importance sampling: min(p_now / p_sampled, cap) of each token; 0 where mask is 0. A constant weight.
 
     now, sampled: log-probabilities [rows, width] of the trainer and of the rollouts, of one distribution:
-    `logprobs_mode` says which. mask: 1 where sampled. All three are arrays of numpy, or tensors of torch.
+    `logprobs_mode` says which. mask: 1 where sampled. cap: the largest weight.
+
+    All three are arrays of numpy, or tensors of torch.
     """
     return _exp(_log_ratio(now, sampled, mask)).clip(None, cap) * mask
 

@@ -164,8 +164,8 @@ def to_batch(of: Traces, advantages: Union[Sequence[float], Estimator, None] = N
 
     layout: "right" begins each trace in column 0, and pads behind it; "prompt" ends each prompt in column
     `prompt_width` - 1 with padding before it, and begins its response in the next, with padding behind (verl's;
-    batch["mask"][:, batch.prompt_width:] is its response mask). width: of all columns; prompt_width: of those of
-    prompts; None: as wide as the longest, rounded up to a `multiple`. pad_id: in "ids" where there is no token.
+    batch["mask"][:, batch.prompt_width:] is its response mask). width: of all columns; None: as wide as the
+    longest, rounded up to a `multiple`. prompt_width: of the columns of prompts; None: likewise. pad_id: in "ids" where there is no token.
     columns: names of columns of the traces.
 
     Arrays of [rows, width]: "ids" int64, "attention" uint8 (1: a token), "mask" uint8 (1: sampled, and to be learned
@@ -198,7 +198,9 @@ def pack(of: Traces, tokens: int, advantages: Union[Sequence[float], Estimator, 
          columns: Iterable[str] = ()) -> List[Arrays]:
     """Traces one behind the other without padding, in as few packs of at most `tokens` tokens as first-fit finds.
 
-    of, advantages, columns: as in to_batch(). Each pack has the same arrays, of [tokens], where "positions" begin at 0
+    tokens: at most so many in each pack. of, advantages, columns: as in to_batch().
+
+    Each pack has the same arrays, of [tokens], where "positions" begin at 0
     in each trace; and of [traces] "sequence_lengths" int32, "group", "rollout" and "row" int64, the trace's place among
     all given; and "cu_seqlens" int32 [traces + 1], where each begins and the last ends. The first pack has
     `without_tokens`.

@@ -82,10 +82,9 @@ class Client(Base):
     for a broker that does not answer; None: for ever. Nothing else waits without a bound.
     key: a file of `sluice keys add`, for a broker that requires one; None: $SLUICE_KEY, if set. Without
     a key a client connects beyond this machine only with allow_plaintext, or SLUICE_ALLOW_PLAINTEXT=1.
-    Raises AuthRefused if client and broker have no matching keys.
 
-    A client that is dropped without close() closes itself, whoever drops it. A call that can never be
-    right raises BadArgument at once.
+    Raises AuthRefused if client and broker have no matching keys. A call that can never be right raises BadArgument
+    at once. A client that is dropped without close() closes itself, whoever drops it.
     """
 
     def __init__(self, url: Optional[str] = None, timeout: float = 10.0, patience: Optional[float] = 600.0,
@@ -116,8 +115,8 @@ class Client(Base):
         priority: 0 to 9, higher ones are dispatched first within the stream; 5 if None. lease:
         seconds, 1 to 604,800; the rollouts are cancelled if no request names the stream for that
         time (reading it and renew() do). versions_behind: maximum policy versions between a rollout's
-        first turn and the start of any later one. on_stale: what happens to a rollout beyond
-        that: "stop", "refresh" or "mark". None: each task's own (limits.versions_behind, limits.on_stale).
+        first turn and the start of any later one; None: each task's own, limits.versions_behind. on_stale: what
+        happens to a rollout beyond that: "stop", "refresh" or "mark"; None: each task's own, limits.on_stale.
 
         Every task is checked first. If any is none, BadTask names all such, each by its index or its line, and
         nothing is submitted. When it returns, all are on the broker's disk. It is idempotent. While the
@@ -137,8 +136,7 @@ class Client(Base):
 
         from_seq: the first number wanted; 0: the oldest that is kept. timeout: ends after that many
         seconds without one. until_idle: ends when every accepted rollout of the stream has been
-        yielded, including those that this client submits while it reads. A client reads one stream at a
-        time. A stream that nobody submitted to is reported by warnings.warn: its name may be mistyped.
+        yielded, including those that this client submits while it reads.
 
         cursor: the path of a file that keeps the position; if it exists, reading resumes there
         and from_seq is ignored. It advances past a trajectory when the next one is requested, or
@@ -153,7 +151,8 @@ class Client(Base):
         Raises Forgotten for a number that is no longer kept, OtherLedger when the broker has
         another ledger than before (for both, resume at `oldest`), BrokerSilent when no broker
         answered for the client's patience, and MessageError for a record that cannot be
-        parsed: its `seq` names it; resume with from_seq after it.
+        parsed: its `seq` names it; resume with from_seq after it. warnings.warn reports a stream that nobody
+        submitted to: its name may be mistyped. A client reads one stream at a time.
         """
         return self._iterate(Reading(self._session, stream, from_seq, timeout, until_idle, cursor, expect_template,
                                      expect_tokenizer))
@@ -168,11 +167,11 @@ class Client(Base):
 
         resume: the `resume` of the last group that was learned from: reading goes on after it, with no group twice and
         none left out. For exactly once store it in the same checkpoint as the weights. Without it, reading
-        begins at the oldest number kept. `complete` is False for a group of which some rollouts had ended
-        before that number: those are not in it. `seq` says what may be acknowledged.
+        begins at the oldest number kept.
 
-        A group's trajectories are held in memory until its last rollout ends. Raises what trajectories()
-        raises.
+        A group's `complete` is False if some of its rollouts had ended before the number at which reading began: those
+        are not in it. Its `seq` says what may be acknowledged. Its trajectories are held in memory until its last
+        rollout ends. Raises what trajectories() raises.
         """
         return self._iterate(GroupReading(self._session, stream, resume, timeout, until_idle, expect_template,
                                           expect_tokenizer))
@@ -200,12 +199,13 @@ class Client(Base):
         cancelled ("cancel"). replace_max: rollouts of a group that are begun again instead of ending as infra;
         None: as many as it has.
 
-        after: the number of the last batch that was learned from, of your checkpoint: exactly once. None: the current
-        batch comes again, as it was. A batch is done with once the one after it was yielded; then its
-        trajectories may go. trainer: who samples; who opens a sampler last takes it over. prefix: of the groups' names;
+        after: the number of the last batch in your checkpoint. With it, each batch is delivered exactly once. None: the
+        current batch comes again, as it was. trainer: who samples; who opens a sampler last takes it over. prefix: of the groups' names;
         None: the stream's. pool: groups to keep submitted ahead; None: 4 batches. priority, lease: as in submit().
         timeout: ends after that many seconds without a batch; it ends, too, when no more tasks come and what is left
         makes no batch.
+
+        A batch is done with once the one after it was yielded; then its trajectories may go.
 
         Raises Refused if the stream has rollouts of its own, if the rule makes no sense, or if another trainer has
         taken the sampler over. warnings.warn says why there is no batch, once a minute.
@@ -282,8 +282,10 @@ class Client(Base):
         """Registers an engine, or restores one that drains.
 
         runs_max: maximum concurrent rollouts there; 0: no limit; None: unchanged, at first no limit.
-        policy: the name of its policy; None: unchanged, at first "default". Once a run worker has probed it,
-        `state` of engines() is "other" if it serves another tokenizer or template than its policy's engines.
+        policy: the name of its policy; None: unchanged, at first "default".
+
+        Once a run worker has probed it, `state` of engines() is "other" if it serves another tokenizer or template
+        than its policy's engines.
         """
         self._run(_calls.engine_add(self._session, url, runs_max, policy))
 
@@ -304,8 +306,10 @@ class Client(Base):
         """Stops calls to the engine (None: each), so that its weights may be updated.
 
         calls: what happens to calls in flight: "finish", "abort" (retried after the pause) or "hold" (they
-        stay open). Returns once no call is in flight, held ones excepted; after `wait` seconds without
-        that, the pause is revoked and TimeoutError raised. It ends by itself after `bound` seconds.
+        stay open). bound: seconds after which the pause ends by itself. wait: seconds that calls in flight may take.
+
+        Returns once no call is in flight, held ones excepted; after `wait` seconds without that, the pause is
+        revoked and TimeoutError raised.
         """
         self._run(_calls.policy_pause(self._session, calls, engine, bound, wait))
 
