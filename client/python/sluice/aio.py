@@ -100,7 +100,7 @@ class AsyncClient(Base):
         for waiter in list(self._waiters):
             waiter.wake()
 
-    async def submit(self, tasks: Tasks, stream: str, samples: Optional[int] = None,
+    async def submit(self, tasks: Tasks, stream: str, *, samples: Optional[int] = None,
                      group: Optional[Callable[[Dict[str, Any]], str]] = None, priority: Optional[int] = None,
                      lease: Optional[float] = None, versions_behind: Optional[int] = None,
                      on_stale: Optional[str] = None) -> List[str]:
@@ -122,7 +122,7 @@ class AsyncClient(Base):
         return AsyncIteration(self, GroupReading(self._session, stream, resume, timeout, until_idle, expect_template,
                                                  expect_tokenizer))
 
-    def sampler(self, stream: str, tasks: Iterable[Mapping[str, Any]], groups: int, samples: Optional[int] = None,
+    def sampler(self, stream: str, tasks: Iterable[Mapping[str, Any]], *, groups: int, samples: Optional[int] = None,
                 filter: str = "mixed", staleness: Optional[int] = None, window: Optional[int] = None,
                 ahead: Optional[int] = None, over_sample: Optional[float] = None, early: int = 0,
                 surplus: str = "carry", replace_max: Optional[int] = None, after: Optional[int] = None,
@@ -160,18 +160,18 @@ class AsyncClient(Base):
         """As Client.get()."""
         return await self._run(_calls.get(self._session, rollout))
 
-    async def cancel(self, rollout: Optional[str] = None, group: Optional[str] = None,
+    async def cancel(self, rollout: Optional[str] = None, *, group: Optional[str] = None,
                      stream: Optional[str] = None) -> int:
         """As Client.cancel()."""
         return await self._run(_calls.cancel(self._session, rollout, group, stream))
 
-    async def rollouts(self, ended: bool = False, stream: Optional[str] = None, group: Optional[str] = None,
+    async def rollouts(self, stream: Optional[str] = None, *, group: Optional[str] = None, ended: bool = False,
                        stage: Optional[str] = None, state: Optional[str] = None, outcome: Optional[str] = None,
                        image: Optional[str] = None, engine: Optional[str] = None, older: float = 0.0,
                        limit: int = 100) -> List[Dict[str, Any]]:
         """As Client.rollouts()."""
-        return await self._run(_calls.rollouts(self._session, ended, stream, group, stage, state, outcome, image, engine, older,
-                                               limit))
+        return await self._run(_calls.rollouts(self._session, stream, group, ended, stage, state, outcome, image, engine,
+                                               older, limit))
 
     async def status(self) -> Dict[str, Any]:
         """As Client.status()."""

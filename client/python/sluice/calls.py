@@ -138,13 +138,15 @@ def get(session: Session, rollout: str) -> Steps[Union[Trajectory, Dict[str, Any
 
 def cancel(session: Session, rollout: Optional[str], group: Optional[str], stream: Optional[str]) -> Steps[int]:
     arguments.alternatives({"rollout": rollout, "group": group, "stream": stream})
+    if isinstance(rollout, str) and "/" not in rollout:
+        rollout, group = None, rollout
     return session.count("rollout.cancel",
                          rollout=None if rollout is None else arguments.rollout("rollout", rollout),
                          group=None if group is None else arguments.name("group", group, GROUP_BYTES),
                          stream=None if stream is None else arguments.name("stream", stream))
 
 
-def rollouts(session: Session, ended: bool, stream: Optional[str], group: Optional[str], stage: Optional[str],
+def rollouts(session: Session, stream: Optional[str], group: Optional[str], ended: bool, stage: Optional[str],
              state: Optional[str], outcome: Optional[str], image: Optional[str], engine: Optional[str],
              older: float, limit: int) -> Steps[List[Dict[str, Any]]]:
     ended = arguments.flag("ended", ended) or outcome is not None

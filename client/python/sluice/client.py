@@ -103,7 +103,7 @@ class Client(Base):
         self._session.leave(self._session.reader)
         self._end()
 
-    def submit(self, tasks: Tasks, stream: str, samples: Optional[int] = None,
+    def submit(self, tasks: Tasks, stream: str, *, samples: Optional[int] = None,
                group: Optional[Callable[[Dict[str, Any]], str]] = None, priority: Optional[int] = None,
                lease: Optional[float] = None, versions_behind: Optional[int] = None,
                on_stale: Optional[str] = None) -> List[str]:
@@ -176,7 +176,7 @@ class Client(Base):
         return self._iterate(GroupReading(self._session, stream, resume, timeout, until_idle, expect_template,
                                           expect_tokenizer))
 
-    def sampler(self, stream: str, tasks: Iterable[Mapping[str, Any]], groups: int, samples: Optional[int] = None,
+    def sampler(self, stream: str, tasks: Iterable[Mapping[str, Any]], *, groups: int, samples: Optional[int] = None,
                 filter: str = "mixed", staleness: Optional[int] = None, window: Optional[int] = None,
                 ahead: Optional[int] = None, over_sample: Optional[float] = None, early: int = 0,
                 surplus: str = "carry", replace_max: Optional[int] = None, after: Optional[int] = None,
@@ -247,28 +247,32 @@ class Client(Base):
         """The Trajectory of one rollout, "GROUP/NUMBER"; if it has not ended, its state as a dict."""
         return self._run(_calls.get(self._session, rollout))
 
-    def cancel(self, rollout: Optional[str] = None, group: Optional[str] = None, stream: Optional[str] = None) -> int:
+    def cancel(self, rollout: Optional[str] = None, *, group: Optional[str] = None,
+               stream: Optional[str] = None) -> int:
         """Stops one rollout, a group or a stream's; returns how many rollouts were stopped.
+
+        rollout: its name, GROUP/NUMBER, or a group's, which has no slash, as in `sluice cancel`.
 
         The cancel of an unknown rollout or group is kept for a while: if its submit arrives later,
         it ends as cancelled.
         """
         return self._run(_calls.cancel(self._session, rollout, group, stream))
 
-    def rollouts(self, ended: bool = False, stream: Optional[str] = None, group: Optional[str] = None,
+    def rollouts(self, stream: Optional[str] = None, *, group: Optional[str] = None, ended: bool = False,
                  stage: Optional[str] = None, state: Optional[str] = None, outcome: Optional[str] = None,
                  image: Optional[str] = None, engine: Optional[str] = None, older: float = 0.0,
                  limit: int = 100) -> List[Dict[str, Any]]:
         """Rollouts as dicts (docs/operations.md): those that have not ended, each stream's oldest first.
 
-        ended: of the stream or group those that have ended and are kept, the newest first; `outcome` implies it.
+        stream, group: only those of this stream, and of this group. ended: of the stream or group those that have ended
+        and are kept, the newest first; `outcome` implies it.
         stage, state: only those in this stage ("init", "run", "eval") and state ("queued", "leased", "delayed").
         outcome: only those that ended so: "ok", "agent", "task", "infra", "cancelled". image, engine: only those
         whose task names this image, those that this engine samples or sampled. older: only those that ended,
         or came to where they are, at least so many seconds ago. limit: 1 to 1000.
         """
-        return self._run(_calls.rollouts(self._session, ended, stream, group, stage, state, outcome, image, engine, older,
-                                         limit))
+        return self._run(_calls.rollouts(self._session, stream, group, ended, stage, state, outcome, image, engine,
+                                         older, limit))
 
     def status(self) -> Dict[str, Any]:
         """The broker's status (docs/operations.md); "health" is "healthy", "degraded" or "down"."""

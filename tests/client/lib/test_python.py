@@ -366,7 +366,9 @@ class Requests(Case):
         state = self.client.get("waiting/0")
         self.assertEqual((state["state"], state["turn"], state["tool"], state["why"]),
                          ("leased", 3, "bash", "http://gpu1:8000: HTTP 503; tried 2 times"))
-        self.assertEqual(self.client.cancel(group="g"), 3)
+        for call in (lambda: self.client.cancel("g"), lambda: self.client.cancel("g/0"),
+                     lambda: self.client.cancel(group="g"), lambda: self.client.cancel(stream="train")):
+            self.assertEqual(call(), 3)
         self.client.engine_add("http://127.0.0.1:9")
         self.client.engine_add("http://127.0.0.1:9", runs_max=64)
         self.assertEqual(self.client.engine_drain("http://127.0.0.1:9"), 3)

@@ -101,7 +101,7 @@ class OnAService(unittest.TestCase):
                 service.kill("sluice-broker")
                 got += list(groups)
                 self.check(got, names, 4)
-                ended = client.rollouts(outcome="ok", stream="train", limit=3)
+                ended = client.rollouts("train", outcome="ok", limit=3)
                 self.assertEqual([one["seq"] for one in ended], [160, 159, 158])
                 self.assertEqual({one["rollout"] for one in client.rollouts(ended=True, group=names[0])},
                                  {f"{names[0]}/{k}" for k in range(4)})

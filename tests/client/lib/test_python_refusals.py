@@ -214,8 +214,9 @@ class Calls(Case):
         yield from seconds("wait", lambda c, v: c.policy_pause(wait=v))
         for value in ("x", "g/", "/0", "g/x", "g 1/0", "g/-1", "", None, 7, "g/1.5", "g/٣", "a/b/0", "g/0 "):
             yield r"^rollout wants a rollout's name, GROUP/NUMBER, not ", lambda c, v=value: c.get(v)
-            if value is not None:
-                yield r"^rollout wants a rollout's name, GROUP/NUMBER, not ", lambda c, v=value: c.cancel(rollout=v)
+            if value == 7 or value and "/" in value:
+                yield r"^rollout wants a rollout's name, GROUP/NUMBER, not ", lambda c, v=value: c.cancel(v)
+        yield NAME_WORDS.format("group"), lambda c: c.cancel("")
         for value in NOT_URLS:
             yield r" is not a broker's URL: say tcp://HOST:PORT or ipc:///DIRECTORY/front$", lambda c, v=value: type(c)(v or "x")
         for value in ENGINES:
