@@ -386,7 +386,7 @@ static void note_rule(struct fake_broker *broker, const struct msg_sampler_open 
 static void answer_state(uint64_t tag, struct slice stream, struct buffer *out)
 {
     const struct msg_sampler_state message = {
-        .tag = tag, .stream = stream, .batch = 3, .submitted = 96, .json = slice_from_str("{\"batch\":3}")};
+        .tag = tag, .stream = stream, .batch = 3, .submitted = 96, .json = slice_from_str("{\"batch\":3,\"held\":0}")};
     encode(MSG_sampler_state, &message, out);
 }
 
@@ -397,8 +397,13 @@ static void answer_next(struct fake_broker *broker, const struct msg_sampler_nex
     snprintf(json, sizeof(json), "{\"batch\":%llu}", (unsigned long long)in->batch);
     const struct msg_sampler_batch batch = {
         .tag = in->tag, .stream = in->stream, .batch = in->batch, .json = slice_from_str(json)};
-    const struct msg_sampler_waits waits = {
-        .tag = in->tag, .stream = in->stream, .batch = in->batch, .why = slice_from_str("1 of 4 groups is ready")};
+    const struct msg_sampler_waits waits = {.tag = in->tag,
+                                            .stream = in->stream,
+                                            .batch = in->batch,
+                                            .ready = 1,
+                                            .held = 2,
+                                            .submitted = 96,
+                                            .why = slice_from_str("1 of 4 groups is ready")};
     broker->last_options[0] = '\0';
     note_text(broker, "trainer", true, in->trainer);
     note_number(broker, "wait_ms", in->has_wait_ms, in->wait_ms);

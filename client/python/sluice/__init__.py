@@ -16,7 +16,7 @@ from .errors import (AuthRefused, BadArgument, BadTask, BrokerSilent, Forgotten,
                      OtherTokens, Refused, ServiceError, SluiceError)
 from .groups import Group
 from .protocol.messages import MessageError
-from .sampling import Batch, SampledGroup
+from .sampler import Batch, SampledGroup
 from .service import local
 from .tokenizer import tokenizer_digest
 from .trajectory import (Column, Message, Sampling, Sandbox, Tamper, Test, Tests, Trace, Trajectory, Turn,

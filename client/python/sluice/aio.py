@@ -11,14 +11,14 @@ from typing import (Any, AsyncIterator, Callable, Dict, Generic, Iterable, List,
 import zmq
 
 from . import calls as _calls
-from . import sampling as _sampling
+from . import sampler as _sampler
 from .arguments import Path
 from .client import Base
 from .errors import SluiceError
 from .groups import Group
 from .protocol.session import Pause, Steps
 from .reading import GroupReading, Readable, Reading
-from .sampling import Batch
+from .sampler import Batch
 from .task.tasks import Tasks
 from .trajectory import Trajectory
 
@@ -130,18 +130,18 @@ class AsyncClient(Base):
                 priority: Optional[int] = None, lease: Optional[float] = None,
                 timeout: Optional[float] = None) -> AsyncIteration[Batch]:
         """As Client.sampler()."""
-        fields = _sampling.open_fields(stream, trainer, groups, filter, staleness, window, ahead, over_sample, early,
+        fields = _sampler.open_fields(stream, trainer, groups, filter, staleness, window, ahead, over_sample, early,
                                        surplus, replace_max)
-        return AsyncIteration(self, _sampling.Sampling(self._session, fields, tasks, samples, after, prefix, pool,
-                                                       priority, lease, timeout))
+        return AsyncIteration(self, _sampler.BatchReading(self._session, fields, tasks, samples, after, prefix, pool,
+                                                           priority, lease, timeout))
 
     async def sampler_state(self, stream: str) -> Dict[str, Any]:
         """As Client.sampler_state()."""
-        return await self._run(_sampling.state(self._session, stream))
+        return await self._run(_sampler.state(self._session, stream))
 
     async def sampler_close(self, stream: str, cancel: bool = False) -> int:
         """As Client.sampler_close()."""
-        return await self._run(_sampling.close(self._session, stream, cancel))
+        return await self._run(_sampler.close(self._session, stream, cancel))
 
     def save_cursor(self) -> None:
         """As Client.save_cursor()."""

@@ -12,14 +12,14 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optio
 import zmq
 
 from . import calls as _calls
-from . import sampling as _sampling
+from . import sampler as _sampler
 from .arguments import Path, flag, optional_seconds, path, seconds
 from .errors import SluiceError
 from .groups import Group
 from .protocol.session import Pause, Session, Steps
 from .protocol.sockets import Sockets
 from .reading import GroupReading, Readable, Reading
-from .sampling import Batch
+from .sampler import Batch
 from .task.tasks import Tasks
 from .trajectory import Trajectory
 
@@ -205,26 +205,27 @@ class Client(Base):
         timeout: ends after that many seconds without a batch; it ends, too, when no more tasks come and what is left
         makes no batch.
 
-        A batch is done with once the one after it was yielded; then its trajectories may go.
+        A batch is done with once the one after it was yielded; then its trajectories may go. With `lease`, whoever
+        learns longer than that between two batches calls renew() meanwhile.
 
         Raises Refused if the stream has rollouts of its own, if the rule makes no sense, or if another trainer has
         taken the sampler over. warnings.warn says why there is no batch, once a minute.
         """
-        fields = _sampling.open_fields(stream, trainer, groups, filter, staleness, window, ahead, over_sample, early,
+        fields = _sampler.open_fields(stream, trainer, groups, filter, staleness, window, ahead, over_sample, early,
                                        surplus, replace_max)
-        return self._iterate(_sampling.Sampling(self._session, fields, tasks, samples, after, prefix, pool, priority,
-                                                lease, timeout))
+        return self._iterate(_sampler.BatchReading(self._session, fields, tasks, samples, after, prefix, pool,
+                                                   priority, lease, timeout))
 
     def sampler_state(self, stream: str) -> Dict[str, Any]:
         """Where a stream's sampler stands: its rule, what it holds, its counts, and why there is no batch."""
-        return self._run(_sampling.state(self._session, stream))
+        return self._run(_sampler.state(self._session, stream))
 
     def sampler_close(self, stream: str, cancel: bool = False) -> int:
         """Ends a sampler: what it holds is cancelled, with `cancel` what is at work too. Returns how many rollouts were.
 
         The stream is an ordinary one again, with the trajectories that are still kept.
         """
-        return self._run(_sampling.close(self._session, stream, cancel))
+        return self._run(_sampler.close(self._session, stream, cancel))
 
     def save_cursor(self) -> None:
         """Moves the cursor of the stream being read past the last trajectory that was yielded."""

@@ -1,4 +1,5 @@
 """The Python client against the fake broker, which speaks by the C codec."""
+import itertools
 import json
 import os
 import signal
@@ -6,7 +7,10 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 import unittest
+import unittest.mock
+import warnings
 
 from python_world import ENVIRONMENT, Case  # before all that it finds
 
@@ -359,6 +363,15 @@ class Requests(Case):
         self.assertEqual((caught.exception.reason, str(caught.exception)), ("group-exists", "the name is taken"))
         with self.assertRaises(Refused):
             self.client.get("none/0")
+
+    def test_why_there_is_no_batch_is_said_each_minute(self):
+        clock = types.SimpleNamespace(monotonic=itertools.count(0, 20).__next__)
+        with unittest.mock.patch("sluice.sampler.time", clock), warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("default")  # Python's own: one that was said is not said again
+            self.assertEqual(list(self.client.sampler("train", [], groups=4, after=3, timeout=600)), [])
+        self.assertGreaterEqual(len(told), 5)
+        for warning in told:
+            self.assertRegex(str(warning.message), r"^batch 4 of train is not there after \d+ s: 1 of 4 groups is ready$")
 
     def test_the_small_requests(self):
         self.broker("add-lost", 1)

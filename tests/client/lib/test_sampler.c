@@ -44,7 +44,7 @@ static void what_a_rule_does_not_say_is_not_sent(void **state)
     assert_string_equal(fake_last_options(f->broker), " stream=train trainer=node7 groups=4");
     assert_int_equal(got.batch, 3);
     assert_int_equal(got.submitted, 96);
-    assert_string_equal(got.json, "{\"batch\":3}");
+    assert_string_equal(got.json, "{\"batch\":3,\"held\":0}");
 }
 
 static void a_whole_rule_is_sent_with_its_zeroes(void **state)
@@ -74,7 +74,7 @@ static void where_a_sampler_stands_can_be_asked(void **state)
     struct sluice_sampler_state got;
     assert_int_equal(sluice_sampler_get(f->client, "train", &got), 0);
     assert_int_equal(got.batch, 3);
-    assert_string_equal(got.json, "{\"batch\":3}");
+    assert_string_equal(got.json, "{\"batch\":3,\"held\":0}");
 }
 
 static void a_batch_is_its_json_or_why_there_is_none(void **state)

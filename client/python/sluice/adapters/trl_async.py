@@ -23,7 +23,7 @@ from ..advantages import grpo, rewards_of
 from ..aio import AsyncClient
 from ..client import Client
 from ..errors import BadArgument, SluiceError
-from ..sampling import Batch, SampledGroup
+from ..sampler import Batch, SampledGroup
 from ..trajectory import Trace, Trajectory
 from .trl import require_trl, sampled
 

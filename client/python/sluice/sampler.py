@@ -26,7 +26,7 @@ OVER_SAMPLE_MAX = 100
 POOL_BATCHES = 4    # groups that are to be held, in batches
 FETCHED = 8         # trajectories asked for at a time
 WAIT = 2.0          # seconds that the broker is asked to wait: then the pool is looked after
-SILENT = 60.0       # seconds without a batch until a warning says why
+SILENT = 60.0       # seconds without a batch between two warnings that say why
 
 
 @dataclasses.dataclass(repr=False)
@@ -140,7 +140,7 @@ class Pool:
             self.held += len(chunk)
 
 
-class Sampling:
+class BatchReading:
     """What iterators of Client.sampler() and AsyncClient.sampler() go through."""
 
     def __init__(self, session: Session, fields: Fields, tasks: Iterable[Mapping[str, Any]], samples: Optional[int],
@@ -185,7 +185,9 @@ class Sampling:
             if self._is_over(fields) or (self.timeout is not None and now - begun >= self.timeout):
                 return None
             if now - warned >= SILENT:
-                warnings.warn(f"batch {self.number} of {self.stream}: {fields['why']}", stacklevel=2)
+                # With the time no two are alike: of those that are, Python shows only the first.
+                warnings.warn(f"batch {self.number} of {self.stream} is not there after {now - begun:.0f} s: {fields['why']}",
+                              stacklevel=2)
                 warned = now
         batch = yield from self._fetch(json.loads(fields["json"]))
         self.number += 1
