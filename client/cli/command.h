@@ -29,9 +29,10 @@ struct invocation {
 };
 
 struct command {
-    struct cmdline line; /* begins with COMMAND_LINE */
-    size_t options_size; /* of the struct that its options are read into */
-    bool passes_on;      /* everything after the name goes to a program of its own, --help included */
+    struct cmdline line;  /* begins with COMMAND_LINE */
+    const char *old_name; /* is taken, too; NULL: none */
+    size_t options_size;  /* of the struct that its options are read into */
+    bool passes_on;       /* everything after the name goes to a program of its own, --help included */
     int (*run)(const struct invocation *in); /* NULL where there are verbs */
 };
 
@@ -45,7 +46,7 @@ extern const struct option common_options[COMMON_OPTIONS];
 extern const struct command command_up, command_broker, command_worker, command_submit, command_watch, command_show,
     command_list, command_status, command_cancel, command_engine, command_ack, command_drain, command_policy,
     command_backup, command_keys, command_doctor, command_image, command_verify, command_grade, command_simulate,
-    command_task, command_sample;
+    command_task, command_sampler;
 
 /* "10m" as what sluice_set_patience wants. */
 static inline int64_t cli_patience(uint64_t ms) { return ms > INT64_MAX - 1 ? -1 : (int64_t)ms; }

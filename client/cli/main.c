@@ -10,7 +10,7 @@
 
 static const struct command *const commands[] = {
     &command_up,     &command_task,   &command_submit, &command_watch,    &command_show,   &command_list,
-    &command_status, &command_ack,    &command_cancel, &command_engine,   &command_policy, &command_sample,
+    &command_status, &command_ack,    &command_cancel, &command_engine,   &command_policy, &command_sampler,
     &command_drain,  &command_backup, &command_keys,   &command_broker,   &command_worker, &command_doctor,
     &command_image,  &command_verify, &command_grade,  &command_simulate,
 };
@@ -18,7 +18,8 @@ static const struct command *const commands[] = {
 static const struct command *find_command(const char *name)
 {
     for (size_t i = 0; i < ROWS(commands); i++)
-        if (strcmp(commands[i]->line.command, name) == 0)
+        if (strcmp(commands[i]->line.command, name) == 0 ||
+            (commands[i]->old_name && strcmp(commands[i]->old_name, name) == 0))
             return commands[i];
     return NULL;
 }

@@ -45,7 +45,8 @@ const char *option_verbs(const struct option *option, char ret[OPTION_WORDS_SIZE
 
 static bool has_bounds(const struct option *option)
 {
-    return option->kind == OPTION_NUMBER || option->kind == OPTION_DURATION || option->kind == OPTION_SIZE;
+    return option->kind == OPTION_NUMBER || option->kind == OPTION_DURATION || option->kind == OPTION_SIZE ||
+           (option->kind == OPTION_REAL && option->max);
 }
 
 const char *option_default(const struct option *option, char ret[OPTION_WORDS_SIZE])

@@ -77,11 +77,12 @@ static bool parse_number(const char *text, uint64_t *ret)
     return !errno && !*end && text[0] >= '0' && text[0] <= '9';
 }
 
-static bool parse_real(const char *text, double *ret)
+static bool parse_real(const struct option *option, const char *text, double *ret)
 {
     char *end;
     *ret = strtod(text, &end);
-    return end != text && !*end && isfinite(*ret) && *ret >= 0;
+    return end != text && !*end && isfinite(*ret) && *ret >= (double)option->min &&
+           (!option->max || *ret <= (double)option->max);
 }
 
 static bool parse(const struct option *option, const char *text, uint64_t *ret)
@@ -111,18 +112,19 @@ void option_format(const struct option *option, uint64_t number, char *ret, size
 
 static int refuse(const struct option *option, const char *text, struct fail *fail)
 {
-    static const char *const nouns[] = {[OPTION_NUMBER] = "number", [OPTION_DURATION] = "time", [OPTION_SIZE] = "size"};
-    static const char *const examples[] = {
-        [OPTION_NUMBER] = "", [OPTION_DURATION] = ", such as 90s or 1h30m", [OPTION_SIZE] = ", such as 512MiB or 8GiB"};
+    static const char *const nouns[] = {
+        [OPTION_NUMBER] = "number", [OPTION_DURATION] = "time", [OPTION_SIZE] = "size", [OPTION_REAL] = "number"};
+    static const char *const examples[] = {[OPTION_NUMBER] = "",
+                                           [OPTION_DURATION] = ", such as 90s or 1h30m",
+                                           [OPTION_SIZE] = ", such as 512MiB or 8GiB",
+                                           [OPTION_REAL] = ""};
     char name[OPTION_NAME_SIZE], min[40], max[40];
     option_name(option, name);
-    if (option->kind == OPTION_REAL)
-        return fail_set(fail, -EINVAL, "--%s wants a number from 0 on, not '%.200s'", name, text);
     if (option->kind == OPTION_WORD)
         return fail_set(fail, -EINVAL, "--%s wants %s, not '%.200s'", name, option->value, text);
     option_format(option, option->min, min, sizeof(min));
     option_format(option, option->max, max, sizeof(max));
-    if (option->kind == OPTION_NUMBER && option->max >= INT64_MAX)
+    if ((option->kind == OPTION_NUMBER && option->max >= INT64_MAX) || (option->kind == OPTION_REAL && !option->max))
         return fail_set(fail, -EINVAL, "--%s wants a number from %s on, not '%.200s'", name, min, text);
     return fail_set(fail, -EINVAL, "--%s wants a %s from %s to %s%s, not '%.200s'", name, nouns[option->kind], min, max,
                     examples[option->kind], text);
@@ -156,7 +158,7 @@ int option_set(const struct option *option, void *into, const char *text, struct
     case OPTION_FLAG: *(bool *)field = true; return 0;
     case OPTION_TEXT: *(const char **)field = text; return 0;
     case OPTION_LIST: return add_text(option, field, text, fail);
-    case OPTION_REAL: return parse_real(text, field) ? 0 : refuse(option, text, fail);
+    case OPTION_REAL: return parse_real(option, text, field) ? 0 : refuse(option, text, fail);
     default: return set_number(option, field, text, fail);
     }
 }

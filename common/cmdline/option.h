@@ -61,8 +61,8 @@ struct option {
     size_t offset;
     const char *value; /* how --help names it; NULL for a FLAG */
     const char *doc;
-    uint64_t preset, min, max; /* NUMBER, DURATION, SIZE; a WORD's preset is a place, too */
-    double real;               /* a REAL's preset; it has no bound but 0 */
+    uint64_t preset, min, max; /* NUMBER, DURATION, SIZE; a WORD's preset is a place, too; a REAL's max 0: no bound */
+    double real;               /* a REAL's preset, which may be beyond its bounds, too */
     const char *text;          /* a TEXT's preset */
     const char *standard;      /* what holds when it is not given, in words; NULL: the preset */
     uint64_t bare_ms;          /* a DURATION's when only its name is given; then a value is --name=VALUE */

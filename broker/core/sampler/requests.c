@@ -20,7 +20,7 @@ static struct sampler *find(struct core *core, const struct call *call, struct s
     stream_heard(core, call, stream);
     if (!stream->sampler)
         send_refused(core, call, REFUSAL_UNKNOWN_STREAM, "stream", 0,
-                     "the stream %s has no sampler: open one (sampler.open, sluice sample open)", stream->name);
+                     "the stream %s has no sampler: open one (sampler.open, sluice sampler open)", stream->name);
     return stream->sampler;
 }
 

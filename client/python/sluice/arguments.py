@@ -69,11 +69,15 @@ def optional_number(field: str, value: Any, least: int, most: int) -> Optional[i
     return None if value is None else number(field, value, least, most)
 
 
-def seconds(field: str, value: Any, least: float, most: float = FOREVER) -> float:
+def real(field: str, value: Any, least: float, most: float = FOREVER, what: str = "a number") -> float:
     good = (is_whole(value) or hasattr(value, "__float__")) and not isinstance(value, (bool, str))
     if not good or not math.isfinite(float(value)) or not least <= float(value) <= most:
-        raise refuse(field, f"seconds, from {least:g}" + (f" to {most:.9g}" if most < FOREVER else " on"), value)
+        raise refuse(field, f"{what} from {least:g}" + (f" to {most:.9g}" if most < FOREVER else " on"), value)
     return float(value)
+
+
+def seconds(field: str, value: Any, least: float, most: float = FOREVER) -> float:
+    return real(field, value, least, most, "seconds,")
 
 
 def optional_seconds(field: str, value: Any, least: float, most: float = FOREVER) -> Optional[float]:

@@ -75,7 +75,7 @@ def open_fields(stream: str, trainer: Optional[str], groups: int, filter: str, s
     if trainer is None:
         trainer = f"{socket.gethostname()[:60]}-{os.getpid()}"
     if over_sample is not None:
-        over_sample = round(arguments.seconds("over_sample", over_sample, 1, OVER_SAMPLE_MAX) * 1000)
+        over_sample = round(arguments.real("over_sample", over_sample, 1, OVER_SAMPLE_MAX) * 1000)
     return {"stream": arguments.name("stream", stream), "trainer": arguments.text("trainer", trainer, 1, 96),
             "groups": arguments.number("groups", groups, 1, GROUPS_MAX),
             "filter": arguments.word("filter", filter, ("mixed", "none")),

@@ -159,6 +159,23 @@ static void what_they_did_is_said_as_json(void **state)
     expect(f, "keys remove node7 --dir k --json", 2, "--json is not for remove");
 }
 
+static void a_sampler_is_opened_and_asked_for_batches(void **state)
+{
+    struct fixture *f = *state;
+    expect(f, "sampler open train --groups 4 --trainer t --over-sample 1.5 --json", 0, "{\"batch\":3");
+    assert_string_equal(fake_last_options(f->broker),
+                        " stream=train trainer=t groups=4 filter=mixed surplus=carry over_sample=1500");
+    expect(f, "sampler open train --groups 4 --trainer t", 0, "batch 3; submitted 96: 0 held");
+    assert_null(strstr(fake_last_options(f->broker), "over_sample"));
+    expect(f, "sample next train --batch 3 --json", 0, "{\"batch\":3}\n"); /* as the command was called before */
+    expect(f, "sampler next train --batch 3", 0, "batch 3 of ?:\n");       /* the fake broker says little of it */
+    expect(f, "sampler next train --wait 0s", 1, "batch 4 is not full: 1 of 4 groups is ready");
+    const unsigned asked = fake_count(f->broker, MSG_sampler_next);
+    expect(f, "sampler next train --wait 1s", 1, "batch 4 is not full: 1 of 4 groups is ready");
+    assert_true(fake_count(f->broker, MSG_sampler_next) > asked + 1); /* until its time is over, and not once */
+    expect(f, "sampler close train --cancel", 0, "closed; rollouts cancelled: 3");
+}
+
 static void a_broker_that_was_started_again_is_given_time_to_hear_of_its_workers(void **state)
 {
     struct fixture *f = *state;
@@ -362,6 +379,7 @@ int main(void)
         CASE(watching_what_nobody_submitted_to_says_so),
         CASE(show_prints_what_was_said),
         CASE(what_they_did_is_said_as_json),
+        CASE(a_sampler_is_opened_and_asked_for_batches),
         CASE(list_says_where_rollouts_are_and_how_they_ended),
         CASE(the_small_commands_do_what_they_say),
         CASE(the_exit_status_of_status_is_the_health),

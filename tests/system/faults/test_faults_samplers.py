@@ -89,9 +89,9 @@ class Samplers(Case):
         for name, verdict in verdicts.items():
             kind = COMMANDS[(int(name.split(".")[1]) - 1) % 3]
             self.assertIn(verdict, {"true": ["uniform_1"], "false": ["uniform_0"]}.get(kind, ["uniform_0", "uniform_1"]))
-        said = fleet.run("sample", "state", "train").stdout
+        said = fleet.run("sampler", "state", "train").stdout
         self.assertIn("batch 4; submitted ", said)
-        self.assertEqual(json.loads(fleet.run("sample", "next", "train", "--batch", "4", "--trainer",
+        self.assertEqual(json.loads(fleet.run("sampler", "next", "train", "--batch", "4", "--trainer",
                                               client.sampler_state("train")["trainer"], "--json").stdout)["batch"], 4)
         self.assertEqual(fleet.status()["samplers"][0]["stream"], "train")
         self.assertGreater(client.sampler_close("train", cancel=True), 0)
@@ -205,7 +205,7 @@ class Samplers(Case):
         client = self.client(fleet, timeout=30)
         batches = list(client.sampler("train", itertools.islice(tasks(), 9), groups=2, samples=2, filter="none"))
         self.assertEqual([batch.number for batch in batches], [1, 2, 3, 4])  # one of nine groups makes no batch
-        self.assertEqual(SLUICE and fleet.run("sample", "next", "train", check=False).returncode, 1)
+        self.assertEqual(SLUICE and fleet.run("sampler", "next", "train", check=False).returncode, 1)
 
 
 if __name__ == "__main__":

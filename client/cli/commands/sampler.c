@@ -1,16 +1,21 @@
-/* sample.c - `sluice sample`: samplers of streams (docs/sampler.md). */
+/* sampler.c - `sluice sampler`: samplers of streams (docs/sampler.md). */
 #include <jansson.h>
-#include <string.h>
+#include <time.h>
 
 #include "client/cli/command.h"
 #include "client/cli/connect.h"
+#include "common/base/clock.h"
+#include "common/base/sanitize.h"
 
-struct sample_options {
+struct sampler_options {
     const char *trainer;
-    uint64_t groups, filter, staleness, window, ahead, over_sample, early, surplus, replace_max;
+    uint64_t groups, filter, staleness, window, ahead, early, surplus, replace_max;
     uint64_t batch, wait_ms;
+    double over_sample;
     bool cancel, json;
 };
+
+enum { LOOK_MS = 200 };
 
 /* 0 where it was not said, of those of which that is the default. */
 static uint64_t or_zero(uint64_t said) { return said == OPTION_NOT_GIVEN ? 0 : said; }
@@ -36,27 +41,34 @@ static long long number_of(const json_t *object, const char *name)
     return (long long)json_integer_value(json_object_get(object, name));
 }
 
-static int print_state(const struct sample_options *options, const struct sluice_sampler_state *state)
+static const char *text_of(const json_t *object, const char *name)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    return text ? text : "?";
+}
+
+static int print_state(const struct sampler_options *options, const struct sluice_sampler_state *state)
 {
     if (options->json) {
         printf("%s\n", state->json);
         return EXITS_OK;
     }
     json_t *all = json_loads(state->json, 0, NULL);
-    printf("batch %llu; submitted %llu: %lld held, %lld at work, %lld ready; %.1f %% are kept; trainer %s\n",
-           (unsigned long long)state->batch, (unsigned long long)state->submitted, number_of(all, "held"),
-           number_of(all, "live"), number_of(all, "ready"), 100 * json_number_value(json_object_get(all, "acceptance")),
-           json_string_value(json_object_get(all, "trainer")));
+    sanitize_print(stdout,
+                   "batch %llu; submitted %llu: %lld held, %lld at work, %lld ready; %.1f %% are kept; trainer %s\n",
+                   (unsigned long long)state->batch, (unsigned long long)state->submitted, number_of(all, "held"),
+                   number_of(all, "live"), number_of(all, "ready"),
+                   100 * json_number_value(json_object_get(all, "acceptance")), text_of(all, "trainer"));
     printf("since the last batch:");
     print_counts(json_object_get(all, "account"));
     printf("ever:");
     print_counts(json_object_get(all, "total"));
-    printf("%s\n", json_string_value(json_object_get(all, "why")));
+    sanitize_print(stdout, "%s\n", text_of(all, "why"));
     json_decref(all);
     return EXITS_OK;
 }
 
-static int print_batch(const struct sample_options *options, const char *json)
+static int print_batch(const struct sampler_options *options, const char *json)
 {
     if (options->json) {
         printf("%s\n", json);
@@ -64,11 +76,11 @@ static int print_batch(const struct sample_options *options, const char *json)
     }
     json_t *all = json_loads(json, 0, NULL), *group;
     size_t i;
-    printf("batch %lld of %s:\n", number_of(all, "batch"), json_string_value(json_object_get(all, "stream")));
+    sanitize_print(stdout, "batch %lld of %s:\n", number_of(all, "batch"), text_of(all, "stream"));
     json_array_foreach(json_object_get(all, "groups"), i, group)
-        printf("  %s: mean %g of %lld of %lld rollouts, %lld tokens\n",
-               json_string_value(json_object_get(group, "group")), json_number_value(json_object_get(group, "mean")),
-               number_of(group, "scored"), number_of(group, "samples"), number_of(group, "tokens"));
+        sanitize_print(stdout, "  %s: mean %g of %lld of %lld rollouts, %lld tokens\n", text_of(group, "group"),
+                       json_number_value(json_object_get(group, "mean")), number_of(group, "scored"),
+                       number_of(group, "samples"), number_of(group, "tokens"));
     printf("since the batch before:");
     print_counts(json_object_get(all, "account"));
     json_decref(all);
@@ -77,7 +89,7 @@ static int print_batch(const struct sample_options *options, const char *json)
 
 /* ---- the verbs ------------------------------------------------------------------------------ */
 
-static int open_sampler(struct sluice_client *client, const struct sample_options *options, const char *stream)
+static int open_sampler(struct sluice_client *client, const struct sampler_options *options, const char *stream)
 {
     static const char *const filters[] = {"mixed", "none"}, *const surpluses[] = {"carry", "cancel"};
     struct sluice_sampler_state state;
@@ -87,7 +99,7 @@ static int open_sampler(struct sluice_client *client, const struct sample_option
                                            .filter = filters[options->filter],
                                            .surplus = surpluses[options->surplus],
                                            .window = or_zero(options->window),
-                                           .over_sample = or_zero(options->over_sample),
+                                           .over_sample = (uint64_t)(options->over_sample * 1000 + 0.5),
                                            .early = options->early,
                                            .has_staleness = options->staleness != OPTION_NOT_GIVEN,
                                            .staleness = options->staleness,
@@ -99,22 +111,42 @@ static int open_sampler(struct sluice_client *client, const struct sample_option
     return failed ? cli_failed(client, failed) : print_state(options, &state);
 }
 
-static int show_state(struct sluice_client *client, const struct sample_options *options, const char *stream)
+static int show_state(struct sluice_client *client, const struct sampler_options *options, const char *stream)
 {
     struct sluice_sampler_state state;
     int failed = sluice_sampler_get(client, stream, &state);
     return failed ? cli_failed(client, failed) : print_state(options, &state);
 }
 
+/*
+ * Asks until it is full or the time is over, as one request waits for half a client's timeout at most; a broker whose
+ * pool is empty answers at once.
+ */
+static int await_batch(struct sluice_client *client, const struct sampler_options *options, const char *stream,
+                       uint64_t batch, const char **json, const char **why)
+{
+    const int64_t start_ms = clock_ms();
+    for (;;) {
+        const int64_t asked_ms = clock_ms();
+        const uint64_t gone_ms = (uint64_t)(asked_ms - start_ms);
+        const uint64_t left_ms = gone_ms < options->wait_ms ? options->wait_ms - gone_ms : 0;
+        const int failed = sluice_sampler_next(client, stream, options->trainer, batch, left_ms, json, why);
+        if (failed || *json || left_ms == 0)
+            return failed;
+        if (clock_ms() - asked_ms < LOOK_MS)
+            nanosleep(&(struct timespec){0, LOOK_MS * 1000000}, NULL);
+    }
+}
+
 /* Without --batch, the one after the current. */
-static int next_batch(struct sluice_client *client, const struct sample_options *options, const char *stream)
+static int next_batch(struct sluice_client *client, const struct sampler_options *options, const char *stream)
 {
     const char *json, *why;
     const bool is_said = options->batch != OPTION_NOT_GIVEN;
     struct sluice_sampler_state state = {.batch = is_said ? options->batch - 1 : 0};
     int failed = is_said ? 0 : sluice_sampler_get(client, stream, &state);
     if (!failed)
-        failed = sluice_sampler_next(client, stream, options->trainer, state.batch + 1, options->wait_ms, &json, &why);
+        failed = await_batch(client, options, stream, state.batch + 1, &json, &why);
     if (failed)
         return cli_failed(client, failed);
     if (json)
@@ -123,7 +155,7 @@ static int next_batch(struct sluice_client *client, const struct sample_options 
     return EXITS_FAILED;
 }
 
-static int close_sampler(struct sluice_client *client, const struct sample_options *options, const char *stream)
+static int close_sampler(struct sluice_client *client, const struct sampler_options *options, const char *stream)
 {
     uint64_t count = 0;
     int failed = sluice_sampler_close(client, stream, options->cancel, &count);
@@ -133,8 +165,9 @@ static int close_sampler(struct sluice_client *client, const struct sample_optio
     return EXITS_OK;
 }
 
-static int for_stream(const struct invocation *in, int (*act)(struct sluice_client *client,
-                                                              const struct sample_options *options, const char *stream))
+static int for_stream(const struct invocation *in,
+                      int (*act)(struct sluice_client *client, const struct sampler_options *options,
+                                 const char *stream))
 {
     if (!cli_is_name(in->command, "STREAM", in->arguments[0]))
         return EXITS_USAGE;
@@ -144,7 +177,7 @@ static int for_stream(const struct invocation *in, int (*act)(struct sluice_clie
 
 static int run_open(const struct invocation *in)
 {
-    const struct sample_options *options = in->options;
+    const struct sampler_options *options = in->options;
     if (options->groups == OPTION_NOT_GIVEN)
         return cli_usage(in->command, "open wants --groups N, how many groups a batch has");
     return for_stream(in, open_sampler);
@@ -163,7 +196,7 @@ static const struct cmdline_verb verbs[] = {
     {"close", "STREAM", run_close},
 };
 
-#define PLACE(field) offsetof(struct sample_options, field)
+#define PLACE(field) offsetof(struct sampler_options, field)
 
 static const struct option options[] = {
     {"groups", OPTION_NUMBER, PLACE(groups), "N", "Groups of a batch.", .preset = OPTION_NOT_GIVEN, .min = 1,
@@ -180,9 +213,8 @@ static const struct option options[] = {
      .max = 65536, .standard = "8 times --groups", .of = "open"},
     {"ahead", OPTION_NUMBER, PLACE(ahead), "N", "Batches made beyond the one asked for.", .preset = OPTION_NOT_GIVEN,
      .max = 16, .standard = "1; 0 with --surplus cancel", .of = "open"},
-    {"over-sample", OPTION_NUMBER, PLACE(over_sample), "N", "Groups released for each missing one, in thousandths.",
-     .preset = OPTION_NOT_GIVEN, .min = 1000, .max = 100000, .standard = "by the share that is kept of late",
-     .of = "open"},
+    {"over-sample", OPTION_REAL, PLACE(over_sample), "X", "Groups released for each missing one, such as 1.5.",
+     .min = 1, .max = 100, .standard = "by the share that is kept of late", .of = "open"},
     {"early", OPTION_NUMBER, PLACE(early), "N",
      "When so many rollouts of a group have one reward, the rest goes last until they differ; 0: never.", .max = 1023,
      .of = "open"},
@@ -195,13 +227,14 @@ static const struct option options[] = {
      .preset = OPTION_NOT_GIVEN, .min = 1, .max = UINT32_MAX, .standard = "the one after the current one",
      .of = "next"},
     {"wait", OPTION_DURATION, PLACE(wait_ms), "TIME", "How long to wait for it to be full.", .preset = 5000,
-     .max = 5000, .of = "next"},
+     .max = DURATION_FOREVER, .of = "next"},
     {"cancel", OPTION_FLAG, PLACE(cancel), NULL, "Groups at work are cancelled, too.", .of = "close"},
     {"json", OPTION_FLAG, PLACE(json), NULL, "Print the broker's JSON object instead of text (docs/sampler.md)."},
 };
 
-const struct command command_sample = {
-    COMMAND_LINE("sample"),
+const struct command command_sampler = {
+    COMMAND_LINE("sampler"),
+    .old_name = "sample",
     .line.verbs = verbs,
     .line.verb_count = ROWS(verbs),
     .line.brief = "Has the broker make batches of a stream's groups, such as DAPO's dynamic sampling",
@@ -209,11 +242,11 @@ const struct command command_sample = {
         "`open` attaches a rule to a stream: groups submitted to it are held, released as the rule has it, kept\n"
         "or dropped by their rewards, and told in batches. `next` tells the next batch, or exits with 1 and says\n"
         "why it is not full; the batch before is done with then. `close` cancels what is held.\n",
-    .line.example = "sluice sample open train --groups 64 --staleness 1\n"
+    .line.example = "sluice sampler open train --groups 64 --staleness 1\n"
                     "sluice submit tasks.jsonl --stream train --samples 8\n"
-                    "sluice sample next train\n"
-                    "sluice sample state train\n"
-                    "sluice sample close train\n",
+                    "sluice sampler next train\n"
+                    "sluice sampler state train\n"
+                    "sluice sampler close train\n",
     .line.tables[0] = {.rows = options, .count = ROWS(options)},
-    .options_size = sizeof(struct sample_options),
+    .options_size = sizeof(struct sampler_options),
 };
