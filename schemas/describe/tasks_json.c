@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "schemas/task/evaluators.h"
-#include "schemas/task/task_table.h"
+#include "schemas/task/json/task_table.h"
 
 static const char *const task_type_names[TASK_TYPE_COUNT] = {
     [TASK_OBJECT] = "OBJECT",

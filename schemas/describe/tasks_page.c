@@ -7,7 +7,7 @@
 #include "schemas/describe/answers_section.h"
 #include "schemas/describe/cells.h"
 #include "schemas/describe/solution_section.h"
-#include "schemas/task/task_table.h"
+#include "schemas/task/json/task_table.h"
 
 static const char tasks_intro[] =
     "# Tasks\n\n"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
-#include "schemas/task/task_member.h"
+#include "schemas/task/json/task_member.h"
 
 static bool hide_eval(json_t *object)
 {

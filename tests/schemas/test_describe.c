@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 
 #include "common/base/cleanup.h"
-#include "schemas/task/task_table.h"
+#include "schemas/task/json/task_table.h"
 
 static void read_all(FILE *file, struct buffer *out)
 {

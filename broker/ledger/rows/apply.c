@@ -1,6 +1,6 @@
 /* What each PERSIST_* effect writes. */
 #include "broker/ledger/inner.h"
-#include "schemas/task/task_member.h"
+#include "schemas/task/json/task_member.h"
 
 #include <assert.h>
 #include <errno.h>

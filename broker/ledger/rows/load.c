@@ -1,6 +1,6 @@
 /* What a job.start and a trajectory are made of. */
 #include "broker/ledger/inner.h"
-#include "schemas/task/task_member.h"
+#include "schemas/task/json/task_member.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * what is read without jansson is what jansson reads.
  */
 #include "common/base/cleanup.h"
-#include "schemas/task/task_json.h"
-#include "schemas/task/task_table.h"
+#include "schemas/task/json/task_json.h"
+#include "schemas/task/json/task_table.h"
 #include "tests/fuzz.h"
 
 static const char seed_task[] =

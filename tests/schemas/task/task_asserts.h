@@ -3,7 +3,7 @@
 #define SLUICE_TESTS_SCHEMAS_TASK_TASK_ASSERTS_H
 
 #include "common/base/cleanup.h"
-#include "schemas/task/task_table.h"
+#include "schemas/task/json/task_table.h"
 
 static inline void cleanup_task(struct task **task) { task_destroy(*task); }
 #define AUTO_TASK __attribute__((cleanup(cleanup_task))) struct task *

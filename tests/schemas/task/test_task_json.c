@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "schemas/task/task_json.h"
+#include "schemas/task/json/task_json.h"
 #include "tests/schemas/task/task_asserts.h"
 
 /* ---- every row of the table --------------------------------------------------------------- */

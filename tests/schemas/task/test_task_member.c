@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
-#include "schemas/task/task_member.h"
+#include "schemas/task/json/task_member.h"
 
 static void the_text_of_the_value_is_found(void **state)
 {

@@ -6,7 +6,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
 #include "common/base/utf8.h"
-#include "schemas/task/base64.h"
+#include "schemas/task/json/base64.h"
 
 static const char data_base64[] = "data_base64";
 

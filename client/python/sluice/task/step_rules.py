@@ -1,4 +1,4 @@
-"""What steps and the rest of a task say together, as in schemas/task/steps.c."""
+"""What steps and the rest of a task say together, as in schemas/task/read/steps.c."""
 
 from __future__ import annotations
 

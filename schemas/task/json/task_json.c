@@ -1,4 +1,4 @@
-#include "schemas/task/task_json.h"
+#include "schemas/task/json/task_json.h"
 
 #include <errno.h>
 

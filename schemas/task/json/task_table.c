@@ -1,4 +1,4 @@
-#include "schemas/task/task_table.h"
+#include "schemas/task/json/task_table.h"
 
 #include "schemas/task/evaluators.h"
 

@@ -1,4 +1,4 @@
-#include "schemas/task/task_member.h"
+#include "schemas/task/json/task_member.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 
 #include "common/base/text.h"
 #include "schemas/task/evaluators.h"
-#include "schemas/task/task_read.h"
+#include "schemas/task/read/task_read.h"
 
 /* ---- reading ---------------------------------------------------------------------------------- */
 

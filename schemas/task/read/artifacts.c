@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schemas/task/task_read.h"
+#include "schemas/task/read/task_read.h"
 
 static const char artifact_path[] = "eval.artifacts[]", collect_path[] = "eval.collect[]";
 

@@ -3,7 +3,7 @@
 
 #include "common/base/text.h"
 #include "schemas/task/evaluators.h"
-#include "schemas/task/task_read.h"
+#include "schemas/task/read/task_read.h"
 
 static const char *const role_wires[HANDLER_ROLE_COUNT] = {
     [HANDLER_AGENT] = "agent", [HANDLER_TOOL] = "tool", [HANDLER_EVALUATOR] = "evaluator"};

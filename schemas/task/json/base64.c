@@ -1,4 +1,4 @@
-#include "schemas/task/base64.h"
+#include "schemas/task/json/base64.h"
 
 static int digit(uint8_t c)
 {

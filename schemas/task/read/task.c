@@ -1,10 +1,10 @@
-#include "schemas/task/task_read.h"
+#include "schemas/task/read/task_read.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "schemas/task/evaluators.h"
-#include "schemas/task/task_json.h"
+#include "schemas/task/json/task_json.h"
 
 bool task_grant_is_valid(const char *name)
 {

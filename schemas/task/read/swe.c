@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/base/text.h"
-#include "schemas/task/task_read.h"
+#include "schemas/task/read/task_read.h"
 
 enum { TEST_NAME_MAX = 4096, PATTERN_MAX = 4096, PATH_BYTES_MAX = 4096, COMMIT_MIN = 7 };
 

@@ -1,9 +1,9 @@
-#include "schemas/task/task_read.h"
+#include "schemas/task/read/task_read.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "schemas/task/base64.h"
+#include "schemas/task/json/base64.h"
 
 bool place_check_list(const struct task_place *place, const json_t *value)
 {

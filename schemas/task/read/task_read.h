@@ -11,7 +11,7 @@
 
 #include <jansson.h>
 
-#include "schemas/task/task_table.h"
+#include "schemas/task/json/task_table.h"
 
 /* A value on its way in: where it stands in the JSON, and whose member it becomes. */
 struct task_place {

@@ -1,4 +1,4 @@
-#include "schemas/task/task_read.h"
+#include "schemas/task/read/task_read.h"
 
 #include <pthread.h>
 #include <stdio.h>

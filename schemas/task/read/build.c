@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "schemas/task/task_read.h"
+#include "schemas/task/read/task_read.h"
 
 bool task_read_source(const struct task_place *place, const json_t *value)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "schemas/task/evaluators.h"
-#include "schemas/task/task_read.h"
+#include "schemas/task/read/task_read.h"
 
 static const char *const tool_names[] = {
 #define TOOL(name) #name,

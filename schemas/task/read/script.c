@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
-#include "schemas/task/task_read.h"
+#include "schemas/task/read/task_read.h"
 
 enum { ARGUMENTS_DEPTH_MAX = 32 };
 
