@@ -67,7 +67,7 @@ cat "$out/mine.py"
 say "broker and workers"
 front=$(free_port 5750)
 export SLUICE_BROKER=tcp://127.0.0.1:$front
-"$sluice" up --front "$front" --llm "$engine" --data "$out/data" \
+"$sluice" up --front "$front" --engine "$engine" --data "$out/data" \
     --handler "mine=PYTHONPATH='$here/client/python' exec /usr/bin/python3 -m sluice.handlers '$out/mine.py'" \
     --images "$SLUICE_IMAGE_DIR" --images "$SLUICE_IMAGE_SIF" >"$out/sluice.log" 2>&1 &
 pids+=($!)
@@ -93,7 +93,7 @@ cat <<EOF
 trajectories: $out/trajectories.jsonl
 
 What to try next, with an engine of your own ($here/build/release/client is where sluice is):
-  sluice up --llm http://127.0.0.1:8080                  # leave it running
+  sluice up --engine http://127.0.0.1:8080               # leave it running
   echo '{"task": "sum", "prompt": "What is 17+25? Answer in \\\\boxed{}.", "eval": {"kind": "math", "answer": "42"}}' >mine.jsonl
   sluice submit mine.jsonl --stream mine --samples 4 --wait
 docs/tasks.md has every field of a task, docs/trainers.md the loop of a trainer.

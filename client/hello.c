@@ -1,7 +1,7 @@
 /*
  * hello - the whole of Sluice from a trainer's side: submit a task, read its trajectories.
  *
- *     sluice up --llm http://127.0.0.1:8080 &
+ *     sluice up --engine http://127.0.0.1:8080 &
  *     cc hello.c $(pkg-config --cflags --libs sluice) -o hello && ./hello ['TASK AS JSON']
  */
 #include <sluice.h>

@@ -2,7 +2,7 @@
 
 const struct option common_options[] = {
     {"broker", OPTION_TEXT, offsetof(struct invocation, broker), "URL", "The broker's FRONT.",
-     .standard = "$SLUICE_BROKER, else tcp://127.0.0.1:5750"},
+     .standard = "$SLUICE_BROKER, else " USUAL_BROKER},
     {"key", OPTION_TEXT, offsetof(struct invocation, key), "FILE",
      "Your key, for a broker that requires one: a file from `sluice keys add`.", .standard = "$SLUICE_KEY"},
     {"allow-plaintext", OPTION_FLAG, offsetof(struct invocation, allow_plaintext), NULL,

@@ -8,11 +8,13 @@
 #include "client/sluice.h"
 #include "common/cmdline/cmdline.h"
 
+#define USUAL_BROKER "tcp://127.0.0.1:5750" /* the client library's, where none is named */
+
 enum exit_status {
     EXITS_OK = 0,
     EXITS_FAILED = 1,
     EXITS_USAGE = CMDLINE_WRONG,
-    EXITS_UNTRAINABLE = 3,
+    EXITS_UNTRAINABLE = 3, /* or another verdict that could not be told */
     EXITS_DEGRADED = 4,
     EXITS_DOWN = 5,
     EXITS_DISK_FULL = 75, /* as the broker exits */

@@ -1,6 +1,5 @@
 #include "client/cli/connect.h"
 
-#include <errno.h>
 #include <stdarg.h>
 
 #include "common/base/sanitize.h"
@@ -63,8 +62,10 @@ struct sluice_client *cli_connect(const struct invocation *in)
     return client;
 }
 
-int cli_failed(const struct sluice_client *client, int code)
+/* Elsewhere 'sluice up' would start another broker than the one that is missed. */
+int cli_failed(const struct sluice_client *client)
 {
-    cli_say("%s%s", sluice_error(client), code == -ETIMEDOUT ? ": start one with 'sluice up'" : "");
+    const char *why = sluice_error(client);
+    cli_say("%s%s", why, strcmp(why, "no broker answers at " USUAL_BROKER) == 0 ? ": start one with 'sluice up'" : "");
     return EXITS_FAILED;
 }

@@ -5,8 +5,8 @@
 #include "client/cli/command.h"
 
 struct sluice_client *cli_connect(const struct invocation *in); /* NULL after saying why */
-/* Says the client's sentence, and what to do when no broker answers; returns EXITS_FAILED. */
-int cli_failed(const struct sluice_client *client, int code);
+/* Says the client's sentence, and what to do when no broker answers on this machine; returns EXITS_FAILED. */
+int cli_failed(const struct sluice_client *client);
 /* "sluice: ..." on stderr. */
 void cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same with a hint to --help; returns EXITS_USAGE. */

@@ -9,13 +9,14 @@ static const char overview[] =
     "rewards out.\n";
 
 static const char first_steps[] =
-    "sluice up --llm http://127.0.0.1:8080              # broker and workers, on this machine\n"
+    "sluice up --engine http://127.0.0.1:8080           # broker and workers, on this machine\n"
     "sluice submit tasks.jsonl --stream train --wait    # in another terminal\n";
 
 static const char exit_words[] =
-    "Exit status: 0 done; 1 failed, with a sentence on stderr; 2 the command line is wrong.\n"
-    "`submit --wait` exits 3 if some rollouts ended that a trainer must not learn from; `status`\n"
-    "exits 4 if the service is degraded, 5 if it is down.\n";
+    "Exit status: 0 done; 1 failed, with a sentence on stderr; 2 the command line is wrong; 3 there is no whole\n"
+    "answer: `submit --wait` had rollouts that a trainer must not learn from, or `grade`, `verify` or `task check`\n"
+    "came to no verdict. `status` exits 4 if the service is degraded, 5 if it is down. `doctor` and `engine check`\n"
+    "exit 2 also where there can be no sandbox, or no engine that is exact.\n";
 
 void help_overview(const struct command *const *commands, size_t count, FILE *out)
 {

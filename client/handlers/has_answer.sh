@@ -2,7 +2,7 @@
 # has_answer.sh - a handler in shell, as small as one can be: the evaluator has_answer gives 1 where the agent left a file
 # answer.txt that is not empty, else 0. It speaks lines of JSON; the worker writes "type" and "id" first.
 #
-#     sluice up --llm URL --handler mine='json:sh client/handlers/has_answer.sh'
+#     sluice up --engine URL --handler mine='json:sh client/handlers/has_answer.sh'
 #     {"task": "t", "prompt": "...", "eval": {"kind": "has_answer"}}
 
 say() { printf '%s\n' "$1"; }

@@ -4,7 +4,7 @@
  * alone.
  *
  *     cc word_count.c -ljansson -o word_count
- *     sluice up --llm URL --handler mine=json:./word_count
+ *     sluice up --engine URL --handler mine=json:./word_count
  *     {"task": "t", "prompt": "What is the sea?", "agent": {"kind": "tools", "tools": ["word_count"]},
  *      "eval": {"kind": "brief"}}
  */

@@ -16,12 +16,17 @@ void option_name(const struct option *option, char ret[OPTION_NAME_SIZE])
     ret[len] = '\0';
 }
 
-bool option_is(const struct option *option, const char *name, size_t name_len)
+static bool is_called(const char *own, const char *name, size_t name_len)
 {
     for (size_t i = 0; i < name_len; i++)
-        if (dashed(option->name[i]) != name[i])
+        if (dashed(own[i]) != name[i])
             return false;
-    return option->name[name_len] == '\0';
+    return own[name_len] == '\0';
+}
+
+bool option_is(const struct option *option, const char *name, size_t name_len)
+{
+    return is_called(option->name, name, name_len) || (option->old_name && is_called(option->old_name, name, name_len));
 }
 
 /* ---- values ------------------------------------------------------------------------------- */

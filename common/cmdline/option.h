@@ -66,6 +66,7 @@ struct option {
     const char *text;          /* a TEXT's preset */
     const char *standard;      /* what holds when it is not given, in words; NULL: the preset */
     uint64_t bare_ms;          /* a DURATION's when only its name is given; then a value is --name=VALUE */
+    const char *old_name;      /* what it was called, which is taken, too; NULL: nothing else */
     const char *of;            /* the first arguments that it goes with, "prepare prune"; NULL: any */
     bool required;             /* a TEXT */
 };

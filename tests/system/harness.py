@@ -107,7 +107,7 @@ class Service:
         self.arguments = [SLUICE, "up", "--front", str(self.port), "--data", self.data, "--init", str(init),
                           "--run", str(run), "--eval", str(evaluate), *options]
         for engine in engines:
-            self.arguments += ["--llm", engine]
+            self.arguments += ["--engine", engine]
         self.process = None
 
     def __enter__(self):

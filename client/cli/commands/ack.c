@@ -25,7 +25,7 @@ static int run_ack(const struct invocation *in)
         return EXITS_FAILED;
     int failed = sluice_ack(client, in->arguments[0], seq);
     if (failed)
-        return cli_failed(client, failed);
+        return cli_failed(client);
     if (options->json) {
         printf("{\"stream\": ");
         json_text(stdout, in->arguments[0]);

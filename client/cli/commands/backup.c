@@ -22,7 +22,7 @@ static int run_backup(const struct invocation *in)
     if (!failed)
         failed = sluice_backup(client, name, &bytes);
     if (failed)
-        return cli_failed(client, failed);
+        return cli_failed(client);
     if (options->json)
         printf("{\"file\": \"backups/%s.db\", \"bytes\": %llu}\n", name, (unsigned long long)bytes);
     else

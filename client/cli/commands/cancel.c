@@ -57,7 +57,7 @@ static int run_cancel(const struct invocation *in)
     uint64_t count = 0;
     int failed = sluice_cancel(client, is_rollout ? target : NULL, is_rollout ? NULL : target, options->stream, &count);
     if (failed)
-        return cli_failed(client, failed);
+        return cli_failed(client);
     if (!count && target)
         return say_none(client, target, is_rollout, options->json);
     if (options->json)

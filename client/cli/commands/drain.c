@@ -93,7 +93,7 @@ static int wait_until_gone(struct sluice_client *client, struct leaving *leaving
         leaving->jobs = 0;
         int failed = each_worker(client, leaving, count_left);
         if (failed)
-            return cli_failed(client, failed);
+            return cli_failed(client);
         int64_t now_ms = clock_ms();
         if (!leaving->left && !leaving->unsettled) {
             printf("%s", options->json ? "" : "gone\n");
@@ -119,7 +119,7 @@ static int drain(const struct drain_options *options, struct sluice_client *clie
     if (!failed)
         failed = sluice_drain(client, leaving->worker, leaving->host, grace_s, &count);
     if (failed)
-        return cli_failed(client, failed);
+        return cli_failed(client);
     if (!options->json)
         printf("workers told to end: %llu\n", (unsigned long long)count);
     fflush(stdout);

@@ -77,7 +77,7 @@ static int await_probe(struct sluice_client *client, const char *base)
         const char *text;
         int failed = sluice_status(client, &text);
         if (failed)
-            return cli_failed(client, failed);
+            return cli_failed(client);
         json_t *status = json_loads(text, 0, NULL);
         verdict = judge(status, base);
         json_decref(status);
@@ -110,7 +110,7 @@ static int add_engine(const struct invocation *in)
         return EXITS_FAILED;
     int failed = sluice_engine_add_to(client, url, options->runs_max, options->policy);
     if (failed)
-        return cli_failed(client, failed);
+        return cli_failed(client);
     printf("registered %s\n", parts.base);
     fflush(stdout);
     if (engine_probe(url, PROBE_MS, &fail)) {
@@ -128,7 +128,7 @@ static int remove_engine(const struct invocation *in)
         return EXITS_FAILED;
     int failed = sluice_engine_remove(client, url);
     if (failed)
-        return cli_failed(client, failed);
+        return cli_failed(client);
     printf("removed %.*s; rollouts that use it now go on\n", SLICE_ARG(shown(url)));
     return EXITS_OK;
 }
@@ -146,7 +146,7 @@ static int drain_engine(const struct invocation *in)
     for (;;) {
         int failed = sluice_engine_drain(client, url, &count);
         if (failed)
-            return cli_failed(client, failed);
+            return cli_failed(client);
         if (!options->wait || count == 0)
             break;
         if ((uint64_t)(clock_ms() - start_ms) >= options->patience_ms) {
@@ -194,7 +194,7 @@ static int list_engines(const struct invocation *in)
         return EXITS_FAILED;
     int failed = sluice_status(client, &text);
     if (failed)
-        return cli_failed(client, failed);
+        return cli_failed(client);
     json_t *status = json_loads(text, 0, NULL);
     const json_t *engines = json_object_get(status, "engines");
     for (size_t i = 0; i < json_array_size(engines); i++) {

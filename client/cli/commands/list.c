@@ -67,7 +67,7 @@ static int run_list(const struct invocation *in)
     const char *text;
     int failed = sluice_list(client, &filter, &text);
     if (failed)
-        return cli_failed(client, failed);
+        return cli_failed(client);
     json_t *answer = json_loads(text, 0, NULL);
     if (answer)
         print(answer, options);

@@ -37,7 +37,7 @@ static int set_version(const struct invocation *in)
         return EXITS_FAILED;
     int failed = each(client, options, set_one, version);
     if (failed)
-        return cli_failed(client, failed);
+        return cli_failed(client);
     if (options->json) {
         printf("{\"version\": ");
         json_text(stdout, version);
@@ -64,7 +64,7 @@ static int resume(const struct invocation *in)
         return EXITS_FAILED;
     int failed = each(client, options, resume_one, &count);
     if (failed)
-        return cli_failed(client, failed);
+        return cli_failed(client);
     if (!count) {
         cli_say("nothing was paused: a pause ends by itself when its time is over");
         return EXITS_FAILED;
@@ -90,7 +90,7 @@ static int pause_all(const struct invocation *in)
         return EXITS_FAILED;
     int failed = each(client, options, pause_one, in->options);
     if (failed) {
-        int status = cli_failed(client, failed);
+        int status = cli_failed(client);
         each(client, options, resume_one, &count);
         return status;
     }

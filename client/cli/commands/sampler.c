@@ -108,14 +108,14 @@ static int open_sampler(struct sluice_client *client, const struct sampler_optio
                                            .has_replace_max = options->replace_max != OPTION_NOT_GIVEN,
                                            .replace_max = options->replace_max};
     int failed = sluice_sampler_open(client, &sampler, &state);
-    return failed ? cli_failed(client, failed) : print_state(options, &state);
+    return failed ? cli_failed(client) : print_state(options, &state);
 }
 
 static int show_state(struct sluice_client *client, const struct sampler_options *options, const char *stream)
 {
     struct sluice_sampler_state state;
     int failed = sluice_sampler_get(client, stream, &state);
-    return failed ? cli_failed(client, failed) : print_state(options, &state);
+    return failed ? cli_failed(client) : print_state(options, &state);
 }
 
 /*
@@ -148,7 +148,7 @@ static int next_batch(struct sluice_client *client, const struct sampler_options
     if (!failed)
         failed = await_batch(client, options, stream, state.batch + 1, &json, &why);
     if (failed)
-        return cli_failed(client, failed);
+        return cli_failed(client);
     if (json)
         return print_batch(options, json);
     cli_say("batch %llu is not full: %s", (unsigned long long)state.batch + 1, why);
@@ -160,7 +160,7 @@ static int close_sampler(struct sluice_client *client, const struct sampler_opti
     uint64_t count = 0;
     int failed = sluice_sampler_close(client, stream, options->cancel, &count);
     if (failed)
-        return cli_failed(client, failed);
+        return cli_failed(client);
     printf(options->json ? "{\"cancelled\": %llu}\n" : "closed; rollouts cancelled: %llu\n", (unsigned long long)count);
     return EXITS_OK;
 }

@@ -237,7 +237,7 @@ static int show_group(struct sluice_client *client, const char *group, bool json
     if (!failed)
         failed = show_part(client, group, false, json, &listed);
     if (failed)
-        return cli_failed(client, failed);
+        return cli_failed(client);
     if (!listed && !json)
         sanitize_print(stdout, "every rollout of %s has ended and was acknowledged: none is kept\n", group);
     return EXITS_OK;
@@ -258,11 +258,11 @@ static int show_live_json(struct sluice_client *client, const char *name, const 
     AUTO_FREE char *group = strndup(name, strcspn(name, "/")), *line = NULL;
     AUTO_FREE char *was = json_of_state(name, state);
     if (!group || !was)
-        return cli_failed(client, -ENOMEM);
+        return cli_failed(client);
     const int failed = sluice_list(client, &(struct sluice_filter){.group = group, .limit = ROLLOUTS_PER_GROUP_SHOWN},
                                    &text);
     if (failed)
-        return cli_failed(client, failed);
+        return cli_failed(client);
     json_t *answer = json_loads(text, 0, NULL);
     const json_t *rollout;
     size_t i;
@@ -292,7 +292,7 @@ static int run_show(const struct invocation *in)
         return show_group(client, in->arguments[0], options->json);
     int failed = sluice_get(client, in->arguments[0], &trajectory, &state);
     if (failed)
-        return cli_failed(client, failed);
+        return cli_failed(client);
     if (trajectory && options->json) {
         json_trajectory(stdout, trajectory);
     } else if (trajectory) {

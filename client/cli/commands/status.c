@@ -31,7 +31,7 @@ static int show(const struct status_options *options, struct sluice_client *clie
     const char *text;
     int failed = sluice_status(client, &text);
     if (failed)
-        return cli_failed(client, failed);
+        return cli_failed(client);
     json_t *status = json_loads(text, 0, NULL);
     int code = json_is_object(status) ? exit_of(status) : EXITS_FAILED;
     if (!json_is_object(status))

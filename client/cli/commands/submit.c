@@ -161,7 +161,7 @@ static int end(const struct submit_options *options, struct wait *wait, const st
     if (options->json)
         wait_print_json(wait, tasks, stdout);
     if (failed)
-        return cli_failed(wait->client, failed);
+        return cli_failed(wait->client);
     if (!options->json)
         wait_print(wait, tasks, stdout);
     return wait->trainable == wait->ended ? EXITS_OK : EXITS_UNTRAINABLE;
@@ -187,12 +187,12 @@ static int submit(const struct submit_options *options, struct sluice_client *cl
     }
     int failed = begin(options, client, tasks, &wait);
     if (failed)
-        return cli_failed(client, failed);
+        return cli_failed(client);
     if (!open_out(options, out))
         return EXITS_FAILED;
     wait.out = *out;
     failed = submit_all(options, client, groups, tasks->count, &wait);
-    int status = failed ? cli_failed(client, failed) : EXITS_OK;
+    int status = failed ? cli_failed(client) : EXITS_OK;
     if (options->json && !failed && !options->wait)
         print_json(tasks, options->stream);
     else if (!options->json || failed)

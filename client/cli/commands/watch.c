@@ -43,13 +43,13 @@ static bool finish_line(struct sluice_client *client)
         return false; /* nobody reads any more */
     int failed = sluice_cursor_save(client);
     if (failed)
-        cli_failed(client, failed);
+        cli_failed(client);
     return !failed;
 }
 
 static int fail_watch(struct sluice_client *client, const struct watch_options *options, const char *stream, int failed)
 {
-    cli_failed(client, failed);
+    cli_failed(client);
     if (failed == -ENODATA || failed == -ESTALE)
         cli_say("to go on%s%s: sluice watch %s --from %llu", options->cursor ? ", remove " : "",
                 options->cursor ? options->cursor : "", stream, (unsigned long long)sluice_stream_first(client));
@@ -68,7 +68,7 @@ static int watch(struct sluice_client *client, const struct watch_options *optio
         if (failed == -EAGAIN)
             return EXITS_OK;
         if (failed == -EBADMSG)
-            cli_failed(client, failed);
+            cli_failed(client);
         else if (!failed && options->json)
             json_trajectory(stdout, trajectory);
         else if (!failed)

@@ -32,7 +32,8 @@ static const struct option options[] = {
      "Prints each verdict as one line of JSON: \"task\", \"outcome\", \"reward\" (null: none), \"raw_reward\", "
      "\"parts\", "
      "\"metrics\", \"tests\", \"why\"."},
-    {"llm", OPTION_LIST, offsetof(struct grade_options, llm), "URL", "An engine that judges, for the evaluator judge."},
+    {"engine", OPTION_LIST, offsetof(struct grade_options, engines), "URL",
+     "An engine that judges, for the evaluator judge.", .old_name = "llm"},
     {"handler", OPTION_LIST, offsetof(struct grade_options, handlers), "NAME=COMMAND",
      "A handler, whose evaluators tasks may name: mine='python3 -m sluice.handlers mine.py'."},
     {"images", OPTION_LIST, offsetof(struct grade_options, images), "DIR",

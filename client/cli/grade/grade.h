@@ -18,7 +18,7 @@ enum grade_status {
 
 struct grade_options {
     const char *task, *text, *rows, *data, *log, *sandbox;
-    struct texts ids, files, llm, handlers, images, image_names, task_dirs, grants;
+    struct texts ids, files, engines, handlers, images, image_names, task_dirs, grants;
     bool solution, nothing, json;
     double full_reward;
 };

@@ -37,8 +37,8 @@ static int check_judge(struct grade_jobs *jobs, const struct task *task, struct 
 {
     if (!task_needs_judge(task))
         return 0;
-    if (!jobs->options->llm.count)
-        return fail_set(fail, -EINVAL, "a model judges it: --llm URL names its engine");
+    if (!jobs->options->engines.count)
+        return fail_set(fail, -EINVAL, "a model judges it: --engine URL names its engine");
     if (!jobs->policy && !(jobs->policy = strdup(task->judge.policy)))
         return fail_memory(fail);
     return strcmp(jobs->policy, task->judge.policy) == 0

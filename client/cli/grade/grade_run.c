@@ -85,7 +85,7 @@ static int fail_client(const struct grade_work *work, int code, struct fail *fai
 
 static int add_judges(struct grade_work *work, struct fail *fail)
 {
-    const struct texts *engines = &work->jobs->options->llm;
+    const struct texts *engines = &work->jobs->options->engines;
     int code = 0;
     for (size_t i = 0; work->jobs->policy && i < engines->count && code == 0; i++) {
         if ((code = engine_probe(engines->items[i], PROBE_MS, fail)) < 0)

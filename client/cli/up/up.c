@@ -178,10 +178,11 @@ static int check_judges(const struct invocation *in, const struct up_options *op
     for (size_t i = 0; status == EXITS_OK && i < options->judges.count; i++)
         for (size_t k = 0; k < options->engines.count; k++)
             if (strcmp(options->judges.items[i], options->engines.items[k]) == 0)
-                return cli_usage(in->command,
-                                 "--judge %.*s is --llm's, and an engine is of one policy: leave --judge out, and let "
-                                 "tasks say eval.judge.policy \"default\" and eval.judge.self \"allow\"",
-                                 SLICE_ARG(url_shown(slice_from_str(options->judges.items[i]))));
+                return cli_usage(
+                    in->command,
+                    "--judge %.*s is --engine's, and an engine is of one policy: leave --judge out, and let "
+                    "tasks say eval.judge.policy \"default\" and eval.judge.self \"allow\"",
+                    SLICE_ARG(url_shown(slice_from_str(options->judges.items[i]))));
     return status;
 }
 
@@ -198,7 +199,7 @@ static int check_use(const struct invocation *in)
     if (options->ipc && strlen(options->ipc) > IPC_DIRECTORY_MAX)
         return cli_usage(in->command, "--ipc: a socket's path must be shorter: at most %d characters, not %zu",
                          IPC_DIRECTORY_MAX, strlen(options->ipc));
-    const int status = check_urls(in, "llm", &options->engines);
+    const int status = check_urls(in, "engine", &options->engines);
     return status != EXITS_OK ? status : check_judges(in, options);
 }
 
@@ -232,8 +233,8 @@ static int run_up(const struct invocation *in)
 }
 
 static const struct option options[] = {
-    {"llm", OPTION_LIST, offsetof(struct up_options, engines), "URL",
-     "An LLM inference server to register (docs/engines.md)."},
+    {"engine", OPTION_LIST, offsetof(struct up_options, engines), "URL",
+     "An LLM inference server to register (docs/engines.md).", .old_name = "llm"},
     {"judge", OPTION_LIST, offsetof(struct up_options, judges), "URL",
      "An inference server to register as a judge, for the policy judge (docs/tasks/judges.md)."},
     {"data", OPTION_TEXT, offsetof(struct up_options, data), "DIR", "The directory of ledger, store and cache.",
@@ -312,8 +313,8 @@ const struct command command_up = {
                 "When something cannot start (a port in use, a directory that cannot be written), it says "
                 "what,\n"
                 "stops everything and exits 1.\n",
-    .line.example = "sluice up --llm http://127.0.0.1:8080\n"
-                    "sluice up --llm http://a:8000 --llm http://b:8000 --run 4 --keys keys --bind 10.0.0.1\n",
+    .line.example = "sluice up --engine http://127.0.0.1:8080\n"
+                    "sluice up --engine http://a:8000 --engine http://b:8000 --run 4 --keys keys --bind 10.0.0.1\n",
     .line.tables[0] = {.rows = options, .count = ROWS(options)},
     .options_size = sizeof(struct up_options),
     .run = run_up,

@@ -26,7 +26,8 @@ STATUS = """\
 exit status
   0   every task is sound
   1   a task is not, or is none
-  2   the command line is wrong, or the service does not answer"""
+  2   the command line is wrong
+  3   the service does not answer, or refuses the tasks"""
 
 
 class Checked(NamedTuple):
@@ -240,7 +241,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         return _run(given)
     except SluiceError as why:
         print(f"sluice: {why}", file=sys.stderr)
-        return 2
+        return 3
 
 
 if __name__ == "__main__":

@@ -191,12 +191,12 @@ def warn_of_sandboxes(client: Client) -> None:
             return
 
 
-def local(llm: Union[str, Sequence[str], None] = None, data: Optional[Path] = None, slots: Optional[int] = None,
+def local(engine: Union[str, Sequence[str], None] = None, data: Optional[Path] = None, slots: Optional[int] = None,
           images: Sequence[Path] = (), options: Sequence[str] = (), wait: float = 60.0,
           task_dirs: Sequence[Path] = ()) -> LocalClient:
     """Starts a service of your own on this machine and returns its Client, whose end stops it: `with sluice.local() as client:`.
 
-    llm: an engine's base URL, or several. data: a directory that keeps ledger and layers, so that what was accepted
+    engine: an engine's base URL, or several. data: a directory that keeps ledger and layers, so that what was accepted
     goes on when the service is next started with it; None: a private one, removed at the end. slots: how many jobs each
     worker does at once. images: directories whose images tasks may name. task_dirs: directories that
     tasks may take files from (files[].source). options: of `sluice up`, such as
@@ -209,10 +209,10 @@ def local(llm: Union[str, Sequence[str], None] = None, data: Optional[Path] = No
     Raises ServiceError with the programs' own sentence if it cannot start. Warns if this machine allows no sandboxes.
     """
     arguments: List[str] = []
-    for url in [llm] if isinstance(llm, str) else llm or ():
+    for url in [engine] if isinstance(engine, str) else engine or ():
         if not isinstance(url, str) or not url:
-            raise refuse("llm", "an engine's base URL, or a list of them", url)
-        arguments += ["--llm", url]
+            raise refuse("engine", "an engine's base URL, or a list of them", url)
+        arguments += ["--engine", url]
     if isinstance(images, (str, os.PathLike)):
         images = [images]
     for image in images:

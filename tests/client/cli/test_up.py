@@ -165,7 +165,7 @@ class Case(unittest.TestCase):
     def test_ctrl_c_while_engines_are_registered_stops_at_once(self):
         up, folder = self.with_broker("trap 'exit 0' TERM; until [ -e @/go ]; do sleep 0.02; done\n"
                                  "echo sluice-broker ready; while :; do sleep 0.05; done",
-                                 "--llm", "http://127.0.0.1:9")
+                                 "--engine", "http://127.0.0.1:9")
         with socket.socket() as front:  # takes connections and says nothing
             front.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             front.bind(("127.0.0.1", up.port))
@@ -235,7 +235,7 @@ class Case(unittest.TestCase):
     def test_a_key_for_another_broker_is_not_taken_for_its_own(self):
         os.environ["SLUICE_KEY"] = "/nowhere/alice.key"
         self.addCleanup(os.environ.pop, "SLUICE_KEY", None)
-        up = self.start("--llm", "http://127.0.0.1:9", "--run", "0", "--eval", "0")
+        up = self.start("--engine", "http://127.0.0.1:9", "--run", "0", "--eval", "0")
         del os.environ["SLUICE_KEY"]
         up.await_line("up front=" + up.url)
 
@@ -252,7 +252,7 @@ class Case(unittest.TestCase):
         for words in (("init", keys), ("add", "trainer", "alice", "--dir", keys)):
             subprocess.run([SLUICE, "keys", *words], check=True, capture_output=True, timeout=60)
         for _ in range(2):  # the second time its keys are there
-            up = self.start("--keys", keys, "--llm", "http://127.0.0.1:9")
+            up = self.start("--keys", keys, "--engine", "http://127.0.0.1:9")
             up.await_line("up front=" + up.url)
             with Client(up.url, timeout=60, key=os.path.join(keys, "up-admin.key")) as admin:
                 self.assertEqual([engine["url"] for engine in admin.status()["engines"]], ["http://127.0.0.1:9"])
@@ -277,7 +277,7 @@ class Case(unittest.TestCase):
                 self.skipTest("this machine has no address but its own")
         if address.startswith("127."):
             self.skipTest("this machine has no address but its own")
-        up = self.start("--bind", address, "--allow-plaintext", "--llm", "http://127.0.0.1:9", "--run", "0",
+        up = self.start("--bind", address, "--allow-plaintext", "--engine", "http://127.0.0.1:9", "--run", "0",
                         "--eval", "0")
         up.await_line(f"up front=tcp://{address}:{up.port}")
 

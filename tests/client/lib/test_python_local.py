@@ -118,11 +118,11 @@ class Local(unittest.TestCase):
         file = os.path.join(self.place, "file")
         with open(file, "w", encoding="utf-8"):
             pass
-        for call, said in ((dict(llm="nonsense"), "not a base URL"), (dict(options=["--sandbx", "x"]), "did you mean '--sandbox'"),
+        for call, said in ((dict(engine="nonsense"), "not a base URL"), (dict(options=["--sandbx", "x"]), "did you mean '--sandbox'"),
                            (dict(data=file + "/x"), "Not a directory"), (dict(wait=0), "not ready within 0 s")):
             with self.assertRaisesRegex(sluice.ServiceError, said):
                 sluice.local(**call)
-        for call, field in ((dict(llm=3), "llm"), (dict(llm=[""]), "llm"), (dict(slots=0), "slots"), (dict(options="--run 2"), "options"),
+        for call, field in ((dict(engine=3), "engine"), (dict(engine=[""]), "engine"), (dict(slots=0), "slots"), (dict(options="--run 2"), "options"),
                             (dict(wait=-1), "wait"), (dict(images=[3]), "images"), (dict(data=3), "data")):
             with self.assertRaises((sluice.BadArgument, TypeError)) as raised:
                 sluice.local(**call)

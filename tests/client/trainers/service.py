@@ -68,7 +68,7 @@ class Service:
         self.engine.command.append("--no-repack")  # the same arithmetic on every processor
         try:
             self.engine.start(self.weights)
-            self.client = sluice.local(llm=self.engine.url, slots=self.slots)
+            self.client = sluice.local(engine=self.engine.url, slots=self.slots)
         except BaseException:
             self.engine.stop()
             self._folder.cleanup()

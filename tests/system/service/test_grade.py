@@ -139,11 +139,11 @@ class Grade(unittest.TestCase):
     def test_a_judge_is_asked_through_an_engine(self):
         tasks = self.tasks(JUDGED)
         with Engine(YES) as engine:
-            done = self.grade("judge", "--task", tasks, "--text", "4", "--llm", engine.url)
+            done = self.grade("judge", "--task", tasks, "--text", "4", "--engine", engine.url)
         self.assertRegex(done.stdout, r"^verdict  judged: reward 1\nparts    right 1\nmetrics  .*judge_calls 1.*\nwhy      right 1; judged by judge.gguf")
-        self.assertIn("a model judges it: --llm URL names its engine", self.grade("--task", tasks, "--text", "4", status=3).stderr)
+        self.assertIn("a model judges it: --engine URL names its engine", self.grade("--task", tasks, "--text", "4", status=3).stderr)
         self.assertIn("the engine http://127.0.0.1:1 does not answer",
-                      self.grade("--task", tasks, "--text", "4", "--llm", "http://127.0.0.1:1", status=3).stderr)
+                      self.grade("--task", tasks, "--text", "4", "--engine", "http://127.0.0.1:1", status=3).stderr)
 
     def test_a_handler_judges_and_what_ails_one_is_said(self):
         tasks = self.tasks(dict(HELLO, eval={"kind": "looks"}))

@@ -104,7 +104,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(bash_offers("sluice submit clu"), {"cluster.md"})
         self.assertEqual(bash_offers("sluice up --data con"), {"contributing"})
         self.assertEqual(bash_offers("sluice-worker --key tok"), {"tokens.md"})
-        self.assertEqual(bash_offers("sluice up --llm "), set())
+        self.assertEqual(bash_offers("sluice up --engine "), set())
         self.assertEqual(zsh_offers("sluice submit "), {"files"})
         self.assertEqual(zsh_offers("sluice up --data "), {"files -/"})
 

@@ -18,7 +18,7 @@ from .wire import Frames, Lines, streams_of_pipes, streams_of_socket
 ABOUT = """\
 Offers the evaluators, agents and tools of Python files to a worker (docs/handlers.md). A worker starts it:
 
-    sluice up --llm URL --handler mine='python3 -m sluice.handlers mine.py'
+    sluice up --engine URL --handler mine='python3 -m sluice.handlers mine.py'
     sluice-worker eval --handler mine='python3 -m sluice.handlers mine.py'
 
 By hand, --list loads the files and shows what they offer."""

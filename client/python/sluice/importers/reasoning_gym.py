@@ -1,7 +1,7 @@
 """reasoning-gym: its generators' problems, and the evaluator that asks the generator's own verifier.
 
     python -m sluice.importers reasoning-gym leg_counting --limit 100 -o tasks.jsonl
-    sluice up --llm URL --handler gym='python3 -m sluice.handlers sluice.importers.reasoning_gym'
+    sluice up --engine URL --handler gym='python3 -m sluice.handlers sluice.importers.reasoning_gym'
 
 The package reasoning-gym is needed where problems are made and where they are judged.
 """
