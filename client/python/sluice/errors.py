@@ -45,7 +45,7 @@ class Refused(SluiceError):
 
 
 class BadTask(Refused):
-    """Tasks that are none, each by its place; nothing was submitted.
+    """Some tasks are invalid; nothing was submitted. The error lists each with its position.
 
     Its text has a line for each, "tasks[2]: agent.kind: must be one of ...", or "FILE:LINE: FIELD: REASON" as
     `sluice submit` says it. problems: (place, field, sentence) of each, the place counted from 0, in a file the line's
