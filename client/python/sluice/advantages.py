@@ -121,14 +121,14 @@ def dapo_filter(groups: Iterable[G]) -> Tuple[List[G], Dict[str, int]]:
     return kept, dropped
 
 
-def overlong(tokens: int, most: int, buffer: int) -> float:
+def overlong(tokens: int, max_tokens: int, buffer_tokens: int) -> float:
     """What to add to the reward of a rollout of so many sampled tokens, from 0 to -1 (arXiv 2503.14476, soft
     punishment).
 
-    0 up to `most` - `buffer`, then falling to -1 at `most`, and -1 beyond.
+    0 up to `max_tokens` - `buffer_tokens`, then falling to -1 at `max_tokens`, and -1 beyond.
     """
-    arguments.number("buffer", buffer, 1, most)
-    return float(min(0.0, max(-1.0, (most - buffer - tokens) / buffer)))
+    arguments.number("buffer_tokens", buffer_tokens, 1, max_tokens)
+    return float(min(0.0, max(-1.0, (max_tokens - buffer_tokens - tokens) / buffer_tokens)))
 
 
 def token_weights(mask: Any, by: str = "token", length: Optional[int] = None) -> npt.NDArray[np.float32]:
@@ -157,9 +157,9 @@ def token_weights(mask: Any, by: str = "token", length: Optional[int] = None) ->
 # ---- off policy ----------------------------------------------------------------------------------------
 
 
-def _log_ratio(now: Any, sampled: Any, mask: Any) -> Any:
+def _log_ratio(current: Any, sampled: Any, mask: Any) -> Any:
     """Without a gradient; 0 where nothing was sampled."""
-    difference = (now - sampled) * mask
+    difference = (current - sampled) * mask
     return difference.detach() if hasattr(difference, "detach") else difference
 
 
@@ -168,25 +168,25 @@ def _exp(values: Any) -> Any:
     return values.exp() if hasattr(values, "exp") else np.exp(values)
 
 
-def tis(now: Any, sampled: Any, mask: Any, cap: float = 2.0) -> Any:
-    """Truncated importance sampling: min(p_now / p_sampled, cap) of each token; 0 where mask is 0. A constant weight.
+def tis(current: Any, sampled: Any, mask: Any, cap: float = 2.0) -> Any:
+    """Truncated importance sampling: min(p_current / p_sampled, cap) of each token; 0 where mask is 0. A constant.
 
-    now, sampled: log-probabilities [rows, width] of the trainer and of the rollouts, of one distribution:
+    current, sampled: log-probabilities [rows, width] of the trainer and of the rollouts, of one distribution:
     `logprobs_mode` says which. mask: 1 where sampled. cap: the largest weight.
 
     All three are arrays of numpy, or tensors of torch.
     """
-    return _exp(_log_ratio(now, sampled, mask)).clip(None, cap) * mask
+    return _exp(_log_ratio(current, sampled, mask)).clip(None, cap) * mask
 
 
-def icepop(now: Any, sampled: Any, mask: Any, low: float = 0.5, high: float = 5.0) -> Any:
+def icepop(current: Any, sampled: Any, mask: Any, low: float = 0.5, high: float = 5.0) -> Any:
     """As tis(), but the ratio itself, and 0 where it is below `low` or above `high`: such tokens are not learned
     from."""
-    ratio = _exp(_log_ratio(now, sampled, mask))
+    ratio = _exp(_log_ratio(current, sampled, mask))
     return ratio * (ratio >= low) * (ratio <= high) * mask
 
 
-def sequence_mask(now: Any, sampled: Any, mask: Any, cap: float = 3.0) -> Any:
+def sequence_mask(current: Any, sampled: Any, mask: Any, cap: float = 3.0) -> Any:
     """As tis(), but each row's ratio, the product of its tokens', and 0 for rows where that is above `cap`."""
-    ratio = _exp(_log_ratio(now, sampled, mask).sum(-1)[:, None])
+    ratio = _exp(_log_ratio(current, sampled, mask).sum(-1)[:, None])
     return ratio * (ratio <= cap) * mask

@@ -70,23 +70,23 @@ class Row(NamedTuple):
 Traces = Sequence[Any]  # of Trace, or of Group or SampledGroup
 
 
-def _rows(of: Traces, advantages: Union[Sequence[float], Estimator, None]) -> Tuple[List[Row], int]:
+def _rows(traces: Traces, advantages: Union[Sequence[float], Estimator, None]) -> Tuple[List[Row], int]:
     """Rows, and how many rollouts have none."""
-    of = list(of)
-    if all(isinstance(one, Trace) for one in of):
-        values = [0.0] * len(of) if advantages is None else advantages
-        if callable(values) or len(values) != len(of):
-            raise BadArgument(f"advantages wants a number for each of the {len(of)} traces", "advantages")
-        return [Row(trace, float(value), True, -1, place) for place, (trace, value) in enumerate(zip(of, values))], 0
-    if not all(hasattr(one, "trajectories") for one in of):
+    given = list(traces)
+    if all(isinstance(one, Trace) for one in given):
+        values = [0.0] * len(given) if advantages is None else advantages
+        if callable(values) or len(values) != len(given):
+            raise BadArgument(f"advantages wants a number for each of the {len(given)} traces", "advantages")
+        return [Row(trace, float(value), True, -1, place) for place, (trace, value) in enumerate(zip(given, values))], 0
+    if not all(hasattr(one, "trajectories") for one in given):
         raise BadArgument("a batch is made of traces, or of groups (a Batch's, or those of groups()), not of both",
-                          "of")
+                          "traces")
     if advantages is not None and not callable(advantages):
         raise BadArgument("advantages wants a function of a group's rewards, such as grpo, where groups are given",
                           "advantages")
     rows: List[Row] = []
     rollout = without_tokens = 0
-    for place, group in enumerate(of):
+    for place, group in enumerate(given):
         told = (advantages or grpo)(rewards_of(group.trajectories))
         for trajectory, value, is_scored in zip(group.trajectories, told.values, told.scored):
             rows += [Row(trace, float(value), bool(is_scored), place, rollout) for trace in trajectory.traces]
@@ -154,19 +154,19 @@ def _width(what: str, sizes: Sequence[int], width: Optional[int], multiple: int)
     return width
 
 
-def to_batch(of: Traces, advantages: Union[Sequence[float], Estimator, None] = None, layout: str = "right",
+def to_batch(traces: Traces, advantages: Union[Sequence[float], Estimator, None] = None, layout: str = "right",
              width: Optional[int] = None, prompt_width: Optional[int] = None, multiple: int = 1, pad_id: int = 0,
              columns: Iterable[str] = ()) -> Arrays:
     """Traces as padded arrays, a row each.
 
-    of: traces, or groups (a Batch's `groups`, or Groups), of which every trace is a row. advantages: of traces a number
-    each (None: 0); of groups a function of a group's rewards, grpo if None.
+    traces: traces, or groups (a Batch's `groups`, or Groups), of which every trace is a row. advantages: of traces a
+    number each (None: 0); of groups a function of a group's rewards, grpo if None.
 
     layout: "right" begins each trace in column 0, and pads behind it; "prompt" ends each prompt in column
     `prompt_width` - 1 with padding before it, and begins its response in the next, with padding behind (verl's;
-    batch["mask"][:, batch.prompt_width:] is its response mask). width: of all columns; None: as wide as the
-    longest, rounded up to a `multiple`. prompt_width: of the columns of prompts; None: likewise. pad_id: in "ids" where there is no token.
-    columns: names of columns of the traces.
+    batch["mask"][:, batch.prompt_width:] is its response mask). width: of all columns; None: as wide as the longest,
+    rounded up to a `multiple`. prompt_width: of the columns of prompts; None: likewise. pad_id: in "ids" where there is
+    no token. columns: names of columns of the traces.
 
     Arrays of [rows, width]: "ids" int64, "attention" uint8 (1: a token), "mask" uint8 (1: sampled, and to be learned
     from), "logprobs" float32, "advantages" float32 (0 where mask is 0), "positions" int64 (within the trace), each
@@ -178,7 +178,7 @@ def to_batch(of: Traces, advantages: Union[Sequence[float], Estimator, None] = N
     """
     arguments.word("layout", layout, ("right", "prompt"))
     arguments.number("multiple", multiple, 1, TOKENS_MAX)
-    rows, without_tokens = _rows(of, advantages)
+    rows, without_tokens = _rows(traces, advantages)
     prompts = [_first(row.trace) if layout == "prompt" else 0 for row in rows]
     wide = _width("prompt_width", prompts, prompt_width, multiple) if layout == "prompt" else 0
     rest = [len(row.trace.token_ids) - prompt for row, prompt in zip(rows, prompts)]
@@ -194,11 +194,11 @@ def to_batch(of: Traces, advantages: Union[Sequence[float], Estimator, None] = N
     return Arrays(frame.arrays, wide, sum(not row.is_trained for row in rows), without_tokens)
 
 
-def pack(of: Traces, tokens: int, advantages: Union[Sequence[float], Estimator, None] = None,
+def pack(traces: Traces, tokens: int, advantages: Union[Sequence[float], Estimator, None] = None,
          columns: Iterable[str] = ()) -> List[Arrays]:
     """Traces one behind the other without padding, in as few packs of at most `tokens` tokens as first-fit finds.
 
-    tokens: at most so many in each pack. of, advantages, columns: as in to_batch().
+    tokens: at most so many in each pack. traces, advantages, columns: as in to_batch().
 
     Each pack has the same arrays, of [tokens], where "positions" begin at 0
     in each trace; and of [traces] "sequence_lengths" int32, "group", "rollout" and "row" int64, the trace's place among
@@ -206,7 +206,7 @@ def pack(of: Traces, tokens: int, advantages: Union[Sequence[float], Estimator, 
     `without_tokens`.
     """
     columns = list(columns)
-    rows, without_tokens = _rows(of, advantages)
+    rows, without_tokens = _rows(traces, advantages)
     sizes = [len(row.trace.token_ids) for row in rows]
     _width("tokens", sizes, tokens, 1)
     packs: List[List[int]] = []

@@ -200,10 +200,10 @@ class Client(Base):
         None: as many as it has.
 
         after: the number of the last batch in your checkpoint. With it, each batch is delivered exactly once. None: the
-        current batch comes again, as it was. trainer: who samples; who opens a sampler last takes it over. prefix: of the groups' names;
-        None: the stream's. pool: groups to keep submitted ahead; None: 4 batches. priority, lease: as in submit().
-        timeout: ends after that many seconds without a batch; it ends, too, when no more tasks come and what is left
-        makes no batch.
+        current batch comes again, as it was. trainer: who samples; who opens a sampler last takes it over. prefix: of
+        the groups' names; None: the stream's. pool: groups to keep submitted ahead; None: 4 batches. priority, lease:
+        as in submit(). timeout: ends after that many seconds without a batch; it ends, too, when no more tasks come and
+        what is left makes no batch.
 
         A batch is done with once the one after it was yielded; then its trajectories may go. With `lease`, whoever
         learns longer than that between two batches calls renew() meanwhile.

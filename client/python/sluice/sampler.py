@@ -186,8 +186,8 @@ class BatchReading:
                 return None
             if now - warned >= SILENT:
                 # With the time no two are alike: of those that are, Python shows only the first.
-                warnings.warn(f"batch {self.number} of {self.stream} is not there after {now - begun:.0f} s: {fields['why']}",
-                              stacklevel=2)
+                warnings.warn(f"batch {self.number} of {self.stream} is not there after {now - begun:.0f} s: "
+                              f"{fields['why']}", stacklevel=2)
                 warned = now
         batch = yield from self._fetch(json.loads(fields["json"]))
         self.number += 1

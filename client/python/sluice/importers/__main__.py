@@ -85,8 +85,8 @@ def main(arguments: Optional[List[str]] = None) -> int:
         print(_list())
         return 0
     if given.form not in FORMS:
-        parser().error(f"{given.form} is neither a directory nor a form of rows; known are {', '.join(FORMS)}" if given.form
-                       else "DIRECTORY or FORM is missing (--list)")
+        known = f"{given.form} is neither a directory nor a form of rows; known are {', '.join(FORMS)}"
+        parser().error(known if given.form else "DIRECTORY or FORM is missing (--list)")
     if not given.files:
         parser().error("FILE is missing")
     return write_to(given.out, lambda out: _write(given, out))
