@@ -87,13 +87,13 @@ class Points(Case):
         self.sweep("zmq_msg_send", "before", range(1, 40, 3), self.groups_end)
 
     def test_a_sampler_killed_before_any_write_reaches_the_disk(self):
-        self.sweep("pwrite", "before", range(2, 92, 6), self.batches_come)
+        self.sweep("pwrite", "before", range(2, 92, 9), self.batches_come)
 
     def test_a_sampler_killed_after_any_write_reached_the_disk(self):
-        self.sweep("fdatasync", "after", range(1, 24, 2), self.batches_come)
+        self.sweep("fdatasync", "after", range(1, 24, 3), self.batches_come)
 
     def test_a_sampler_killed_between_any_two_messages(self):
-        self.sweep("zmq_msg_send", "before", range(1, 150, 11), self.batches_come)
+        self.sweep("zmq_msg_send", "before", range(1, 150, 15), self.batches_come)
 
 
 if __name__ == "__main__":
