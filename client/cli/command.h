@@ -1,6 +1,6 @@
 /*
  * command.h - the `sluice` command's commands, as tables (common/cmdline): from one row come its parsing, its --help
- * and its part of docs/cli.md. One command is one file; main.c lists them.
+ * and its part of docs/cli.md; main.c lists them. A command is a file of commands/, or a folder: submit/, grade/, up/.
  */
 #ifndef SLUICE_CLIENT_CLI_COMMAND_H
 #define SLUICE_CLIENT_CLI_COMMAND_H

@@ -4,10 +4,10 @@
 #include <time.h>
 
 #include "client/cli/command.h"
-#include "client/cli/json.h"
-#include "client/cli/engine_probe.h"
+#include "client/cli/print/json.h"
+#include "client/cli/commands/engine_probe.h"
 #include "client/cli/connect.h"
-#include "client/cli/siblings.h"
+#include "client/cli/programs/siblings.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/sanitize.h"

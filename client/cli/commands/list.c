@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "client/cli/command.h"
-#include "client/cli/commands/list_print.h"
+#include "client/cli/print/list_print.h"
 #include "client/cli/connect.h"
 
 struct list_options {

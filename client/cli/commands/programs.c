@@ -3,7 +3,7 @@
 
 #include "client/cli/command.h"
 #include "client/cli/connect.h"
-#include "client/cli/siblings.h"
+#include "client/cli/programs/siblings.h"
 #include "common/cmdline/help.h"
 #include "common/cmdline/manual.h"
 

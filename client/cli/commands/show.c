@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "client/cli/command.h"
-#include "client/cli/commands/list_print.h"
+#include "client/cli/print/list_print.h"
 #include "client/cli/connect.h"
-#include "client/cli/json.h"
-#include "client/cli/print.h"
+#include "client/cli/print/json.h"
+#include "client/cli/print/print.h"
 #include "common/base/cleanup.h"
 #include "common/base/sanitize.h"
 

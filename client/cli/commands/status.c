@@ -1,11 +1,11 @@
-#include "client/cli/commands/status_print.h"
+#include "client/cli/print/status_print.h"
 
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "client/cli/connect.h"
-#include "client/cli/json.h"
+#include "client/cli/print/json.h"
 
 struct status_options {
     uint64_t watch_ms;

@@ -3,7 +3,7 @@
 
 #include "client/cli/command.h"
 #include "client/cli/connect.h"
-#include "client/cli/python.h"
+#include "client/cli/programs/python.h"
 #include "common/cmdline/help.h"
 #include "common/cmdline/manual.h"
 

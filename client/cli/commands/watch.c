@@ -3,8 +3,8 @@
 
 #include "client/cli/command.h"
 #include "client/cli/connect.h"
-#include "client/cli/json.h"
-#include "client/cli/print.h"
+#include "client/cli/print/json.h"
+#include "client/cli/print/print.h"
 #include "common/base/sanitize.h"
 
 struct watch_options {

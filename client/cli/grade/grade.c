@@ -5,7 +5,7 @@
 #include "client/cli/connect.h"
 #include "client/cli/grade/grade_read.h"
 #include "client/cli/grade/grade_run.h"
-#include "client/cli/siblings.h"
+#include "client/cli/programs/siblings.h"
 #include "common/base/text.h"
 
 #define ANSWERS "math|choice|exact"

@@ -3,7 +3,7 @@
 #define SLUICE_CLIENT_CLI_GRADE_GRADE_JOBS_H
 
 #include "client/cli/grade/grade_left.h"
-#include "client/cli/tasks_file.h"
+#include "client/cli/submit/tasks_file.h"
 
 enum { GRADE_ROW_BYTES_MAX = 16 << 20, GRADE_NEEDS_MAX = 16 };
 

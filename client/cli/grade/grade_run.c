@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "client/cli/connect.h"
-#include "client/cli/engine_probe.h"
+#include "client/cli/commands/engine_probe.h"
 #include "client/cli/grade/grade_print.h"
 #include "client/cli/grade/own_service.h"
 #include "common/base/cleanup.h"

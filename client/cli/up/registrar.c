@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/cli/engine_probe.h"
+#include "client/cli/commands/engine_probe.h"
 #include "client/cli/connect.h"
 #include "common/base/url.h"
 

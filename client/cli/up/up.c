@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 
 #include "client/cli/connect.h"
-#include "client/cli/keys.h"
+#include "client/cli/commands/keys.h"
 #include "client/cli/up/run.h"
-#include "client/cli/siblings.h"
+#include "client/cli/programs/siblings.h"
 #include "common/base/url.h"
 
 #define NO_BREAKER "1000000" /* faults: as good as never */

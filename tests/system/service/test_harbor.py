@@ -18,7 +18,7 @@ import zipfile
 sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
 from harness import PYTHON, SOURCE, Service  # noqa: E402
 
-sys.path += [os.path.join(SOURCE, "client", "python"), os.path.join(SOURCE, "tests", "client", "lib")]
+sys.path += [os.path.join(SOURCE, "client", "python"), os.path.join(SOURCE, "tests", "client", "python")]
 try:
     import tomllib  # noqa: F401
     from fetched_packages import PIP, NoRegistry

@@ -12,7 +12,7 @@ import unittest
 sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
 from harness import SOURCE, Service  # noqa: E402
 
-sys.path += [os.path.join(SOURCE, "client", "python"), os.path.join(SOURCE, "tests", "client", "lib")]
+sys.path += [os.path.join(SOURCE, "client", "python"), os.path.join(SOURCE, "tests", "client", "python")]
 try:
     from fetched_packages import NoRegistry, fetch
     from sluice.importers import import_rows

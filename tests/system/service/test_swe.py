@@ -12,7 +12,7 @@ import unittest
 sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
 from harness import BINARY, SOURCE, Service  # noqa: E402
 
-sys.path += [os.path.join(SOURCE, "client", "python"), os.path.join(SOURCE, "tests", "client", "lib"), os.path.dirname(__file__)]
+sys.path += [os.path.join(SOURCE, "client", "python"), os.path.join(SOURCE, "tests", "client", "python"), os.path.dirname(__file__)]
 try:
     import dask_image
     from fetched_packages import NoRegistry, fetch, fetch_source, install

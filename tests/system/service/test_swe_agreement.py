@@ -19,7 +19,7 @@ import zipfile
 sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
 from harness import BINARY, SOURCE  # noqa: E402
 
-sys.path += [os.path.join(SOURCE, "tests", "client", "lib")]
+sys.path += [os.path.join(SOURCE, "tests", "client", "python")]
 from fetched_packages import NoRegistry, fetch_wheel  # noqa: E402
 
 PROGRAM = os.path.join(BINARY, "tests", "workers_test_log_parser")

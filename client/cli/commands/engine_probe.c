@@ -1,5 +1,5 @@
 /* engine_probe.c - does anything take connections where an engine is said to be? */
-#include "client/cli/engine_probe.h"
+#include "client/cli/commands/engine_probe.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,12 +1,12 @@
 /* wait_print.c - what `sluice submit --wait` shows at its end: a table, or JSON. */
-#include "client/cli/commands/wait_print.h"
+#include "client/cli/submit/wait_print.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/json.h"
-#include "client/cli/print.h"
-#include "client/cli/commands/wait.h"
+#include "client/cli/print/json.h"
+#include "client/cli/print/print.h"
+#include "client/cli/submit/wait.h"
 #include "common/base/cleanup.h"
 
 enum { REWARDS_SHOWN = 16, OUTCOMES_MAX = 8 };

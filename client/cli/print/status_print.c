@@ -1,8 +1,8 @@
 /* status_print.c - the broker's status as a person reads it. */
 #include <string.h>
 
-#include "client/cli/print.h"
-#include "client/cli/commands/status_print.h"
+#include "client/cli/print/print.h"
+#include "client/cli/print/status_print.h"
 #include "common/base/sanitize.h"
 
 static long long number(const json_t *object, const char *key)

@@ -2,8 +2,8 @@
  * python.h - the modules of the Python package that commands run: `$SLUICE_PYTHON -m MODULE`, else python3's.
  * They need the package (docs/install.md); where it is not there, that is said.
  */
-#ifndef SLUICE_CLIENT_CLI_PYTHON_H
-#define SLUICE_CLIENT_CLI_PYTHON_H
+#ifndef SLUICE_CLIENT_CLI_PROGRAMS_PYTHON_H
+#define SLUICE_CLIENT_CLI_PROGRAMS_PYTHON_H
 
 #include <stdbool.h>
 #include <stdio.h>

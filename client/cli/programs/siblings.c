@@ -1,4 +1,4 @@
-#include "client/cli/siblings.h"
+#include "client/cli/programs/siblings.h"
 
 #include <errno.h>
 #include <stdio.h>

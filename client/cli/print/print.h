@@ -1,6 +1,6 @@
 /* print.h - what commands print with: aligned columns, colour where there is a terminal. */
-#ifndef SLUICE_CLIENT_CLI_PRINT_H
-#define SLUICE_CLIENT_CLI_PRINT_H
+#ifndef SLUICE_CLIENT_CLI_PRINT_PRINT_H
+#define SLUICE_CLIENT_CLI_PRINT_PRINT_H
 
 #include <stdbool.h>
 #include <stddef.h>

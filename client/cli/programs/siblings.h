@@ -1,6 +1,6 @@
 /* siblings.h - sluice-broker, sluice-worker and the other programs, wherever this installation or build keeps them. */
-#ifndef SLUICE_CLIENT_CLI_SIBLINGS_H
-#define SLUICE_CLIENT_CLI_SIBLINGS_H
+#ifndef SLUICE_CLIENT_CLI_PROGRAMS_SIBLINGS_H
+#define SLUICE_CLIENT_CLI_PROGRAMS_SIBLINGS_H
 
 #include <stddef.h>
 

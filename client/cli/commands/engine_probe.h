@@ -1,6 +1,6 @@
 /* engine_probe.h - whether something takes connections where an engine is said to be. */
-#ifndef SLUICE_CLIENT_CLI_ENGINE_PROBE_H
-#define SLUICE_CLIENT_CLI_ENGINE_PROBE_H
+#ifndef SLUICE_CLIENT_CLI_COMMANDS_ENGINE_PROBE_H
+#define SLUICE_CLIENT_CLI_COMMANDS_ENGINE_PROBE_H
 
 #include "common/base/fail.h"
 

@@ -84,7 +84,7 @@ class Package(unittest.TestCase):
         self.check_readme(folder)
         env = dict(clean(folder), SLUICE_PYTHON_INSTALLED="1")
         for test in CLIENT_TESTS:
-            run(os.path.join(folder, "python"), os.path.join(SOURCE, "tests", "client", "lib", test), cwd=self.empty, env=env)
+            run(os.path.join(folder, "python"), os.path.join(SOURCE, "tests", "client", "python", test), cwd=self.empty, env=env)
         self.assertTrue(os.path.exists(os.path.join(folder, "..", "share", "man", "man1", "sluice-up.1")))
         run(os.path.join(folder, "pip"), "uninstall", "-q", "-y", "sluice-rollouts")
         self.assertEqual(glob.glob(os.path.join(folder, "sluice*")) + glob.glob(os.path.join(folder, "..", "**", "sluice*"), recursive=True), [])

@@ -2,12 +2,12 @@
  * tasks_file.h - a file of tasks, one JSON object a line, or of one task alone that is written over several lines; read
  * and checked as a whole before anything is sent. Blank lines are passed over, and a byte order mark in front.
  */
-#ifndef SLUICE_CLIENT_CLI_TASKS_FILE_H
-#define SLUICE_CLIENT_CLI_TASKS_FILE_H
+#ifndef SLUICE_CLIENT_CLI_SUBMIT_TASKS_FILE_H
+#define SLUICE_CLIENT_CLI_SUBMIT_TASKS_FILE_H
 
 #include <stdio.h>
 
-#include "client/cli/python.h"
+#include "client/cli/programs/python.h"
 #include "client/sluice.h"
 
 enum { TASK_LINE_BYTES_MAX = 1 << 20, GROUP_NAME_SIZE = 97 };

@@ -1,4 +1,4 @@
-#include "client/cli/python.h"
+#include "client/cli/programs/python.h"
 
 #include <errno.h>
 #include <fcntl.h>

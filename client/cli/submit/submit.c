@@ -4,10 +4,10 @@
 #include <time.h>
 
 #include "client/cli/command.h"
-#include "client/cli/commands/wait_print.h"
+#include "client/cli/submit/wait_print.h"
 #include "client/cli/connect.h"
-#include "client/cli/json.h"
-#include "client/cli/commands/wait.h"
+#include "client/cli/print/json.h"
+#include "client/cli/submit/wait.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 

@@ -1,4 +1,4 @@
-#include "client/cli/commands/wait.h"
+#include "client/cli/submit/wait.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "client/cli/connect.h"
-#include "client/cli/json.h"
+#include "client/cli/print/json.h"
 #include "common/base/clock.h"
 
 enum {

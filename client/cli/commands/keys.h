@@ -4,8 +4,8 @@
  *     DIR/NAME.key                    to hand out, and then to delete here
  *     DIR/trusted/ROLE/NAME.pub       what the broker goes by
  */
-#ifndef SLUICE_CLIENT_CLI_KEYS_H
-#define SLUICE_CLIENT_CLI_KEYS_H
+#ifndef SLUICE_CLIENT_CLI_COMMANDS_KEYS_H
+#define SLUICE_CLIENT_CLI_COMMANDS_KEYS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "client/cli/tasks_file.h"
+#include "client/cli/submit/tasks_file.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "client/cli/connect.h"
-#include "client/cli/json.h"
+#include "client/cli/print/json.h"
 #include "common/base/cleanup.h"
 #include "common/digest/digest.h"
 #include "common/base/sanitize.h"

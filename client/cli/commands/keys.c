@@ -1,5 +1,5 @@
 /* keys.c - `sluice keys`: who may be what. */
-#include "client/cli/keys.h"
+#include "client/cli/commands/keys.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #include "client/cli/command.h"
 #include "client/cli/connect.h"
-#include "client/cli/json.h"
+#include "client/cli/print/json.h"
 #include "common/base/sanitize.h"
 
 struct keys_options {

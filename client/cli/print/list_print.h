@@ -1,6 +1,6 @@
 /* list_print.h - rollouts, as the broker lists them (docs/operations.md), in tables. */
-#ifndef SLUICE_CLIENT_CLI_COMMANDS_LIST_PRINT_H
-#define SLUICE_CLIENT_CLI_COMMANDS_LIST_PRINT_H
+#ifndef SLUICE_CLIENT_CLI_PRINT_LIST_PRINT_H
+#define SLUICE_CLIENT_CLI_PRINT_LIST_PRINT_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -6,12 +6,12 @@
  * are those that are still missing when the stream has been silent for long, or was acknowledged
  * by somebody else: a rollout that cannot be had any more ends as "lost", and nothing waits for ever.
  */
-#ifndef SLUICE_CLIENT_CLI_COMMANDS_WAIT_H
-#define SLUICE_CLIENT_CLI_COMMANDS_WAIT_H
+#ifndef SLUICE_CLIENT_CLI_SUBMIT_WAIT_H
+#define SLUICE_CLIENT_CLI_SUBMIT_WAIT_H
 
 #include <stdio.h>
 
-#include "client/cli/tasks_file.h"
+#include "client/cli/submit/tasks_file.h"
 #include "client/sluice.h"
 
 struct wait_sample {

@@ -1,6 +1,6 @@
 /* status_print.h - `sluice status`: status.c asks and decides, status_print.c shows. */
-#ifndef SLUICE_CLIENT_CLI_COMMANDS_STATUS_PRINT_H
-#define SLUICE_CLIENT_CLI_COMMANDS_STATUS_PRINT_H
+#ifndef SLUICE_CLIENT_CLI_PRINT_STATUS_PRINT_H
+#define SLUICE_CLIENT_CLI_PRINT_STATUS_PRINT_H
 
 #include <jansson.h>
 

@@ -1,4 +1,4 @@
-#include "client/cli/print.h"
+#include "client/cli/print/print.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "client/cli/json.h"
+#include "client/cli/print/json.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-#include "client/cli/commands/list_print.h"
+#include "client/cli/print/list_print.h"
 
 #include <string.h>
 
-#include "client/cli/json.h"
-#include "client/cli/print.h"
+#include "client/cli/print/json.h"
+#include "client/cli/print/print.h"
 #include "common/cmdline/cmdline.h"
 #include "common/base/buffer.h"
 #include "common/base/cleanup.h"
