@@ -11,6 +11,7 @@
 #include "common/cmdline/help.h"
 #include "common/cmdline/manual.h"
 #include "common/cmdline/portable.h"
+#include "common/cmdline/verbs.h"
 
 struct reading {
     const struct cmdline *line;

@@ -80,15 +80,6 @@ void cmdline_finish(struct cmdline_values *values);
  */
 int cmdline_begin(const struct cmdline *line, int argc, char **argv, struct cmdline_values *values);
 
-/* ---- verbs (verbs.c) ---- */
-
-/* The verb of that name. NULL with a sentence that says which there are, and the nearest; so for a NULL name, too. */
-const struct cmdline_verb *cmdline_verb(const struct cmdline *line, const char *name, struct fail *fail);
-/* The arguments as --help shows them: of verbs, "add HOST | list". */
-const char *cmdline_arguments(const struct cmdline *line, char ret[CMDLINE_ARGUMENTS_SIZE]);
-
-/* ---- what is wrong ---- */
-
 /* "program: ..." on stderr with a hint to --help; returns CMDLINE_WRONG. */
 int cmdline_wrong(const struct cmdline *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int cmdline_vwrong(const struct cmdline *line, const char *format, va_list args);

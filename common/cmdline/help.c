@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/cmdline/cmdline.h"
+#include "common/cmdline/verbs.h"
 
 enum { INDENT = 26, WIDTH = 110 };
 

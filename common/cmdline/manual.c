@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/cmdline/help.h"
+#include "common/cmdline/verbs.h"
 
 /* ---- man(7) ---------------------------------------------------------------------------------- */
 

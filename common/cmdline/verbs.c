@@ -1,11 +1,11 @@
-/* The first argument, where all else depends on it. */
+#include "common/cmdline/verbs.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/base/nearest.h"
-#include "common/cmdline/cmdline.h"
 
 const struct cmdline_verb *cmdline_verb(const struct cmdline *line, const char *name, struct fail *fail)
 {

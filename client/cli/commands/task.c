@@ -6,6 +6,7 @@
 #include "client/cli/programs/python.h"
 #include "common/cmdline/help.h"
 #include "common/cmdline/manual.h"
+#include "common/cmdline/verbs.h"
 
 /* What the command itself answers; all else goes to the modules. */
 static const struct {
