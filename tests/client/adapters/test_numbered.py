@@ -3,7 +3,7 @@ import unittest
 
 import python_path  # noqa: F401  (before what it finds)
 
-from sluice.adapters.numbered import number_of
+from sluice.adapters.numbered import number_of, span_of
 
 
 class Numbers(unittest.TestCase):
@@ -12,6 +12,10 @@ class Numbers(unittest.TestCase):
 
     def test_a_version_without_a_number_or_one_of_several_is_none(self):
         self.assertEqual([number_of(version) for version in ("", "best", "step-7+best", "7b")], [None] * 4)
+
+    def test_a_span_is_of_all_parts_of_all_versions_and_none_where_one_has_no_number(self):
+        self.assertEqual(span_of(["step-9", "step-8+step-11"]), (8, 11))
+        self.assertEqual([span_of(versions) for versions in ([], ["step-9", ""], ["step-9+best"])], [None] * 3)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ from case import Case, Fleet, chat, noop, sandbox, script  # noqa: E402
 from sluice import BadTask, Client, Forgotten, OtherTokens, Refused, SluiceError  # noqa: E402
 from sluice.adapters import rollouts as module  # noqa: E402
 from sluice.adapters.rollouts import Rollouts  # noqa: E402
+from sluice.adapters.shared import shared_rollouts  # noqa: E402
+from sluice.adapters.tries import run_wanted  # noqa: E402
 
 NEVER = sandbox(0, "sleep 600")
 
@@ -64,6 +66,28 @@ class Awaited(Case):
             with self.assertRaises(BadTask):
                 await rollouts.run({"task": "none", "agent": {"kind": "x"}})
         self.run_with(work)
+
+    def test_rollouts_that_are_not_wanted_are_begun_again_until_there_were_so_many_tries(self):
+        def wants(*numbers):
+            return lambda trajectory: trajectory.seq in numbers
+
+        async def work(rollouts):
+            for wanted, told in ((wants(1, 2, 3), [1, 2, 3]),     # all of the first try
+                                 (wants(5, 7), [5, 7, 8]),        # 4 and 6, then 7 and 8, then none is left to try
+                                 (wants(), [12, 13, 14])):
+                made = await run_wanted(rollouts, noop(1), 3, 2, wanted)
+                self.assertEqual(sorted(trajectory.seq for trajectory in made), told)
+        self.run_with(work)
+
+    def test_one_stream_of_an_event_loop_is_one_object(self):
+        async def main():
+            first, other = (shared_rollouts(name, self.url, {}) for name in ("train", "other"))
+            self.assertIs(shared_rollouts("train", self.url, {"priority": 3}), first)
+            self.assertIsNot(first, other)
+            await first.close()
+            await other.close()
+            return first
+        self.assertIsNot(asyncio.run(main()), asyncio.run(main()))
 
     def test_a_process_that_starts_again_has_what_it_had_asked_for(self):
         async def asks(rollouts):

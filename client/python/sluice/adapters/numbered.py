@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Optional
+from typing import Iterable, Optional, Tuple
 
 
 def number_of(version: str) -> Optional[int]:
@@ -11,3 +11,10 @@ def number_of(version: str) -> Optional[int]:
     numbers = [re.search(r"(\d{1,18})$", part) for part in version.split("+")]
     found = [int(number.group(1)) for number in numbers if number]
     return min(found) if len(found) == len(numbers) else None
+
+
+def span_of(versions: Iterable[str]) -> Optional[Tuple[int, int]]:
+    """The least and the greatest number of these versions. None: there are none, or one has no number."""
+    numbers = [number_of(part) for version in versions for part in version.split("+")]
+    found = [number for number in numbers if number is not None]
+    return (min(found), max(found)) if found and len(found) == len(numbers) else None

@@ -17,15 +17,21 @@ from ..bridge import Bridge, Sampled
 from ..errors import SluiceError
 from ..trajectory import Trajectory
 from .rollouts import Rollouts, only_trace, task_of
+from .tries import run_wanted
 from .versions import require
 
 require("sluice.adapters.openrlhf", "openrlhf", "0.10", "0.12", "openrlhf")
 from openrlhf.utils.agent import AgentExecutorBase  # noqa: E402
 
 
+def is_scored(trajectory: Trajectory) -> bool:
+    """Whether it may be learned from, by a reward of its own."""
+    return trajectory.trainable and trajectory.reward is not None
+
+
 def response(trajectory: Trajectory, prompt: Any, label: Any) -> Dict[str, Any]:
     """What execute() returns of a rollout. SluiceError: there is no reward to learn from, or no sampled token."""
-    if not trajectory.trainable or trajectory.reward is None:
+    if not is_scored(trajectory):
         raise SluiceError(f"{trajectory.rollout} has no reward to learn from ({trajectory.outcome}: {trajectory.detail})")
     trace = only_trace(trajectory)
     ranges = [(turn.offset, turn.offset + turn.length) for turn in trace.turns if turn.role == "assistant"]
@@ -87,10 +93,7 @@ class SluiceAgentExecutor(AgentExecutorBase):  # type: ignore[misc]
         if self._started is None:
             self._started = asyncio.ensure_future(self._start(llm_engine, hf_tokenizer, max_length))
         rollouts = await asyncio.shield(self._started)
-        for left in reversed(range(self.tries)):
-            trajectory = (await rollouts.run(task))[0]
-            if trajectory.trainable and trajectory.reward is not None or left == 0:
-                break
+        trajectory, = await run_wanted(rollouts, task, 1, self.tries, is_scored)
         if self._bridge is not None:
             self._bridge.check()
         return response(trajectory, prompt, label)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import copy
 import hmac
 import ipaddress
 import secrets
 import socket
-import threading
 import urllib.parse
-from typing import Any, Callable, Coroutine, List, Mapping, Optional, TypeVar
+from typing import Any, Callable, List, Mapping, Optional
 
 from .. import arguments
 from ..errors import BadArgument, SluiceError
@@ -20,8 +18,7 @@ from .gate import Gate, is_async
 from .routes import Routes, Served
 from .sampled import BridgeError, Rules, Settings
 from .text import Text
-
-T = TypeVar("T")
+from .thread import LoopThread
 
 BODY_BYTES, TOKEN_BYTES = 16 << 20, 16  # of a request, and more of it for each token of the context
 CONNECTIONS = 4096
@@ -82,8 +79,7 @@ class Bridge:
         self._server: Optional[http.Server] = None
         self._routes: Optional[Routes] = None
         self._gate: Optional[Gate] = None
-        self._loop: Optional[asyncio.AbstractEventLoop] = None
-        self._thread: Optional[threading.Thread] = None
+        self._thread: Optional[LoopThread] = None
         self.url = ""  # while it is entered; with the credentials, if there are any
 
     @property
@@ -149,30 +145,19 @@ class Bridge:
     def __enter__(self) -> Bridge:
         # A tokenizer that two threads use at a time breaks.
         self._text = Text(copy.deepcopy(self._tokenizer), self._template_options)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="sluice-bridge", daemon=True)
-        self._thread.start()
+        self._thread = LoopThread("sluice-bridge")
         try:
-            self._wait(self._start())
+            self._thread.run(self._start())
         except BaseException:
-            self._end_thread()
+            self._thread.end()
             raise
         return self
 
     def __exit__(self, kind: Any, *_: object) -> None:
+        assert self._thread is not None
         try:
-            self._wait(self._stop())
+            self._thread.run(self._stop())
         finally:
-            self._end_thread()
+            self._thread.end()
         if kind is None:
             self.check()
-
-    def _wait(self, steps: Coroutine[Any, Any, T]) -> T:
-        assert self._loop is not None
-        return asyncio.run_coroutine_threadsafe(steps, self._loop).result()
-
-    def _end_thread(self) -> None:
-        assert self._loop is not None and self._thread is not None
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
