@@ -19,7 +19,7 @@ from ..errors import BadArgument, SluiceError
 from ..trajectory import Trajectory
 from .rollouts import only_trace, task_of
 from .shared import shared
-from .verl_outputs import is_learnable, outputs, task_for
+from .verl_outputs import SCORED, is_learnable, outputs, task_for
 from .verl_runs import Engine, Options, Runs  # first: it says which verl is wanted
 
 from omegaconf import OmegaConf
@@ -168,11 +168,11 @@ class SluiceAgentLoopManager(AgentLoopManager):  # type: ignore[misc]
             for trajectory, row in zip(told, rows))
 
     def _joined(self, made: List[Any], columns: Dict[str, Any], is_validation: bool) -> DataProto:
-        unscored = [output for output in made if output.reward_score is None]
+        unscored = [output for output in made if SCORED not in output.extra_fields.get("reward_extra_info", {})]
         if unscored and len(unscored) < len(made):
             name = unscored[0].extra_fields["sluice_rollout"]
-            raise BadArgument(f"{name} has no reward, where others of the batch have one: verl would give all of them "
-                              "its own; give each task an eval.kind, or none", "task")
+            raise BadArgument(f"{name} has no reward, where others of the batch have one, and verl's v0 trainer wants "
+                              "them of all or of none: give each task an eval.kind, or none", "task")
         output = self.worker._postprocess(made, columns, is_validation)
         metrics = output.meta_info.pop("metrics")
         output.meta_info = {"timing": self._performance_metrics([metrics], output), **output.meta_info}

@@ -17,6 +17,8 @@ from .versions import require
 require("sluice.adapters.verl", "verl", "0.9", "0.10", "verl.experimental.agent_loop")
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput  # noqa: E402
 
+SCORED = "raw_reward"  # of reward_extra_info: the rollout has a reward of its own
+
 
 @dataclasses.dataclass(frozen=True)
 class Lengths:
@@ -120,6 +122,6 @@ def _fields(trajectory: Trajectory, trace: Trace) -> Dict[str, Any]:
                             "min_global_steps": span[0], "max_global_steps": span[1]}
     if trajectory.reward is not None:
         raw: Optional[float] = trajectory.raw_reward
-        told["reward_extra_info"] = {"raw_reward": trajectory.reward if raw is None else raw,
+        told["reward_extra_info"] = {SCORED: trajectory.reward if raw is None else raw,
                                      "truncated": float(trajectory.truncated)}
     return told

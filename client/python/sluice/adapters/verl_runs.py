@@ -10,7 +10,7 @@ import uuid
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from .. import arguments
-from ..bridge import Bridge, Sampled
+from ..bridge import Bridge, BridgeError, Sampled
 from ..errors import BadArgument
 from ..tokenizer import tokenizer_digest
 from ..trajectory import Trajectory
@@ -88,6 +88,7 @@ class Runs:
         self.stream = f"{options.stream}.{PROCESS}"
         more = {"exclusive": True, "expect_tokenizer": digest, **options.rollouts}
         self.rollouts = Rollouts(self.stream, options.broker, **more)
+        self._step: Optional[int] = None
         self._bridge: Optional[Bridge] = None
         self._started: Optional[asyncio.Task[None]] = None
 
@@ -113,11 +114,15 @@ class Runs:
         await self.rollouts.client.engine_add(self._bridge.url, policy=self.options.policy)
 
     async def set_step(self, step: int, is_quiet: bool) -> None:
-        """The engines sample with the weights of this step. is_quiet: no call is under way."""
+        """The engines sample with the weights of this step. is_quiet: no call of another step is under way."""
+        if step == self._step:
+            return
         if is_quiet and self.options.engine == "broker":
             async with self.rollouts.client.updating(f"step-{step}"):
-                return
-        await self.rollouts.client.policy_set(f"step-{step}")
+                pass
+        else:
+            await self.rollouts.client.policy_set(f"step-{step}")
+        self._step = step
 
     async def group(self, task: Mapping[str, Any], sampling: Mapping[str, Any], samples: int) -> List[Trajectory]:
         """`samples` trajectories; those that cannot be learned from, after so many tries, are the last."""
@@ -133,6 +138,7 @@ class Runs:
         if self._bridge is not None:
             with contextlib.suppress(Exception):  # its broker may be gone
                 await self.rollouts.client.engine_remove(self._bridge.url)
-            await self._bridge.__aexit__(BadArgument)
+            with contextlib.suppress(BridgeError):  # group() has raised it
+                await self._bridge.__aexit__(None)
             self._bridge = None
         await self.rollouts.close()
