@@ -9,6 +9,7 @@ sluice.adapters.verl_v1 has the manager of verl's V1 trainer.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import dataclasses
 import inspect
 import json
@@ -113,6 +114,8 @@ class SluiceAgentLoopManager(AgentLoopManager):  # type: ignore[misc]
         self.worker = self._make_worker()
         self.runs = Runs(self.options, config, self.worker.tokenizer, llm_client)
         self.thread = LoopThread("sluice-verl")
+        self._is_closed = False
+        atexit.register(self.close)
 
     def _make_worker(self) -> Any:
         """verl's own, in this process: it makes the rows."""
@@ -123,9 +126,12 @@ class SluiceAgentLoopManager(AgentLoopManager):  # type: ignore[misc]
         return cls(*given, **options)
 
     def close(self) -> None:
-        """Ends what is under way, and takes its engine from the broker."""
-        self.thread.run(self.runs.close())
-        self.thread.end()
+        """Ends what is under way, and takes its engine from the broker. Idempotent; at the process's end it is called."""
+        if not self._is_closed:
+            self._is_closed = True
+            atexit.unregister(self.close)
+            self.thread.run(self.runs.close())
+            self.thread.end()
 
     def sampling(self, is_validation: bool, is_sampled: bool = True) -> Dict[str, Any]:
         """As verl says it; is_sampled: not greedily."""
