@@ -25,6 +25,7 @@ from ..protocol.messages import MessageError
 from ..trajectory import Trajectory
 from .prefix import Prefix
 from .tasks import only_trace, task_of
+from .together import all_of
 
 __all__ = ["Rollouts", "only_trace", "task_of"]
 
@@ -206,8 +207,7 @@ class Rollouts:
             await self._submit([claim.task], samples=claim.samples, group=lambda _: claim.group)
             if self._reader is None or self._reader.done():
                 self._reader = asyncio.get_running_loop().create_task(self._read())
-            for told in await asyncio.gather(*(self._client.get(f"{claim.group}/{sample}")
-                                               for sample in range(claim.samples))):
+            for told in await all_of(self._client.get(f"{claim.group}/{sample}") for sample in range(claim.samples)):
                 if isinstance(told, Trajectory):
                     self._take(claim, told)
         except (BadArgument, Full, BadTask) as why:

@@ -8,18 +8,18 @@ sluice.adapters.verl_v1 has the manager of verl's V1 trainer.
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import dataclasses
 import inspect
 import json
-from typing import Any, Coroutine, Dict, Iterable, List, Mapping, Optional, Sequence, TypeVar
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence
 
 from ..bridge.thread import LoopThread
 from ..errors import BadArgument, SluiceError
 from ..trajectory import Trajectory
 from .rollouts import only_trace, task_of
 from .shared import shared
+from .together import all_of
 from .verl_outputs import SCORED, is_learnable, outputs, task_for
 from .verl_runs import Engine, Options, Runs  # first: it says which verl is wanted
 
@@ -28,8 +28,6 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMana
 from verl.protocol import DataProto
 
 __all__ = ["Engine", "SluiceAgentLoop", "SluiceAgentLoopManager", "is_learnable", "outputs", "rows", "task_for"]
-
-T = TypeVar("T")
 
 OWN = frozenset(inspect.signature(AgentLoopBase.__init__).parameters)  # what verl gives an agent loop
 OPTIONS = frozenset(field.name for field in dataclasses.fields(Options))
@@ -53,18 +51,6 @@ def learned(told: Sequence[Trajectory]) -> Sequence[Trajectory]:
             raise SluiceError(f"{trajectory.rollout} cannot be learned from, nor could those before it "
                               f"({trajectory.outcome}: {trajectory.detail})")
     return told
-
-
-async def gather(works: Iterable[Coroutine[Any, Any, T]]) -> List[T]:
-    """All at once; where one raises, the others are cancelled."""
-    tasks = [asyncio.ensure_future(work) for work in works]
-    try:
-        return list(await asyncio.gather(*tasks))
-    except BaseException:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        raise
 
 
 class SluiceAgentLoop(AgentLoopBase):  # type: ignore[misc]
@@ -157,7 +143,7 @@ class SluiceAgentLoopManager(AgentLoopManager):  # type: ignore[misc]
         for place in range(len(prompts)):
             is_sampled = bool(columns["__do_sample__"][place]) if "__do_sample__" in columns else True
             groups.setdefault((columns["uid"][place] if "uid" in columns else place, is_sampled), []).append(place)
-        told = await gather(
+        told = await all_of(
             self._group([{name: column[place] for name, column in columns.items() if name != "__do_sample__"}
                          for place in places], self.sampling(is_validation, is_sampled), is_validation)
             for (_, is_sampled), places in groups.items())
@@ -169,7 +155,7 @@ class SluiceAgentLoopManager(AgentLoopManager):  # type: ignore[misc]
         told = learned(await self.runs.group(task_of(rows[0]), sampling, len(rows)))
         for trajectory in told:
             only_trace(trajectory)
-        return await gather(
+        return await all_of(
             self.worker._agent_loop_postprocess(outputs(trajectory, self.runs.lengths)[0], is_validation, **row)
             for trajectory, row in zip(told, rows))
 

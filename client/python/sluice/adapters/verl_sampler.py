@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from ..client import Client
 from ..errors import BadArgument, SluiceError
-from ..sampling import Batch
+from ..sampler import Batch
 from .rollouts import task_of
 from .verl_outputs import task_for
 from .verl_v1 import SluiceAgentLoopManagerTQ  # first: it says which verl is wanted
@@ -85,7 +85,7 @@ class SluiceReplayBuffer(ReplayBuffer):  # type: ignore[misc]
                               "+sluice.engine=broker")
         self._client = Client(manager.options.broker)
         self._stream = f"{manager.runs.stream}.sampler"
-        self._batches = self._client.sampler(self._stream, self._tasks(), groups,
+        self._batches = self._client.sampler(self._stream, self._tasks(), groups=groups,
                                              samples=int(manager.rollout_config.n), **self._rule)
         self._groups = groups
 
