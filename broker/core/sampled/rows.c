@@ -7,6 +7,7 @@ void sampler_persist(struct core *core, const struct sampler *sampler)
 {
     struct core_sampler row = sampler->row;
     row.stream = stream_name(sampler->stream);
+    row.owner = client_name(sampler->stream->owner);
     row.trainer = effect_copy(core, slice_from_str(sampler->trainer));
     const struct core_sampler *lasting = effect_row(core, &row, sizeof(row));
     if (!lasting)

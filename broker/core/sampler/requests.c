@@ -237,6 +237,8 @@ void handle_sampler_close(struct core *core, const struct call *call)
         send_done(core, call, 0);
         return;
     }
+    if (is_repeated(sampler, call))
+        return;
     wait_for(core, call, sampler, 0);
     heap_remove(&core->sampler_waits, &sampler->wait.due);
     sampler->is_asked = false;

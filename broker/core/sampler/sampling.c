@@ -94,9 +94,21 @@ static void send_waits(struct core *core, const struct sampler *sampler)
     send_client(core, slice_of(sampler->wait.client, sampler->wait.client_len), MSG_sampler_waits, &waits);
 }
 
+/* Another client closes it, too, and waits from now on. */
+static void send_closing(struct core *core, const struct sampler *sampler)
+{
+    const struct sampler_wait *wait = &sampler->wait;
+    const struct call call = {
+        .client = slice_of(wait->client, wait->client_len), .id = MSG_sampler_close, .tag = wait->tag};
+    send_refused(core, &call, REFUSAL_QUEUE_FULL, "stream", RETRY_AFTER_MS,
+                 "the sampler of %s is being closed for another client; try again later", sampler->stream->name);
+}
+
 void sampler_end_wait(struct core *core, struct sampler *sampler)
 {
-    if (sampler->wait.is_waiting && !sampler->row.is_closing)
+    if (sampler->wait.is_waiting && sampler->row.is_closing)
+        send_closing(core, sampler);
+    else if (sampler->wait.is_waiting)
         send_waits(core, sampler);
     sampler_stop_waiting(core, sampler);
 }

@@ -97,6 +97,7 @@ struct sampler_rule {
 /* A sampler as the ledger keeps it, but for its batch's answer. */
 struct core_sampler {
     struct slice stream, trainer;
+    struct slice owner; /* whose stream it is; as PERSIST_SAMPLER tells it, for the stream has it once it is restored */
     struct sampler_rule rule;
     uint64_t submitted, batch, batched; /* groups ever; the current one, 0 before; groups of batches that are done */
     uint64_t since[SAMPLER_COUNTS], total[SAMPLER_COUNTS]; /* since the batch before, and ever */

@@ -15,11 +15,10 @@ static int get_stream(struct ledger *ledger, struct slice name, int64_t *ret, st
     return code ? code : ledger_find_stream(ledger, name, ret, fail);
 }
 
-/* Whose it is, is said with each of its groups, and written where it is not known to be so. */
-static int own_stream(struct ledger *ledger, const struct effect *effect, int64_t *ret, struct fail *fail)
+/* Whose it is, is said with each of its groups and its sampler, and written where it is not known to be so. */
+static int own_stream(struct ledger *ledger, struct slice name, struct slice owner, int64_t *ret, struct fail *fail)
 {
-    struct slice owner = effect->owner;
-    int code = get_stream(ledger, effect->stream, ret, fail);
+    int code = get_stream(ledger, name, ret, fail);
     if (code || (ledger->has_owner && slice_is(owner, ledger->stream_owner)))
         return code;
     code = ledger_do(ledger, LEDGER_OWN_STREAM, fail, NUMBER(*ret), TEXT(owner));
@@ -51,7 +50,7 @@ static int add_group(struct ledger *ledger, const struct effect *effect, int64_t
 static int apply_group(struct ledger *ledger, const struct effect *effect, struct fail *fail)
 {
     int64_t stream;
-    int code = own_stream(ledger, effect, &stream, fail);
+    int code = own_stream(ledger, effect->stream, effect->owner, &stream, fail);
     if (code)
         return code;
     int64_t number = ledger->next_group++;
@@ -217,8 +216,10 @@ static int apply_early_cancel(struct ledger *ledger, const struct effect *effect
 
 static int apply_of_sampler(struct ledger *ledger, const struct effect *effect, struct fail *fail)
 {
+    const bool is_owned = effect->kind == PERSIST_SAMPLER && effect->present;
     int64_t stream;
-    int code = get_stream(ledger, effect->stream, &stream, fail);
+    int code = is_owned ? own_stream(ledger, effect->stream, effect->sampler->owner, &stream, fail)
+                        : get_stream(ledger, effect->stream, &stream, fail);
     if (code)
         return code;
     return effect->kind == PERSIST_SAMPLER   ? ledger_apply_sampler(ledger, effect, stream, fail)

@@ -112,6 +112,53 @@ static void change_policy(struct world *world)
         say(world, who(world), MSG_policy_resume, &resume);
 }
 
+static void open_sampler(struct world *world)
+{
+    static const char *const trainers[] = {"t0", "t1"}, *const filters[] = {"mixed", "none", "sung"},
+                             *const surplus[] = {"carry", "cancel", "sell"};
+    const struct msg_sampler_open in = {.tag = number(world),
+                                        .stream = pick_stream(world),
+                                        .trainer = slice_from_str(PICK(world, trainers)),
+                                        .groups = 1 + roll(world, 3),
+                                        .has_filter = roll(world, 2),
+                                        .filter = slice_from_str(PICK(world, filters)),
+                                        .has_staleness = roll(world, 2),
+                                        .staleness = roll(world, 3),
+                                        .has_window = roll(world, 2),
+                                        .window = number(world),
+                                        .has_ahead = roll(world, 2),
+                                        .ahead = roll(world, 3),
+                                        .has_over_sample = roll(world, 2),
+                                        .over_sample = 1000 + 100 * number(world),
+                                        .has_early = roll(world, 2),
+                                        .early = roll(world, SAMPLES),
+                                        .has_surplus = roll(world, 2),
+                                        .surplus = slice_from_str(PICK(world, surplus)),
+                                        .has_replace_max = roll(world, 2),
+                                        .replace_max = roll(world, 3)};
+    say(world, who(world), MSG_sampler_open, &in);
+}
+
+static void ask_sampler(struct world *world)
+{
+    static const char *const trainers[] = {"t0", "t1", "nobody"};
+    const struct msg_sampler_next next = {
+        .tag = ++world->names, /* one that waits and is asked again is answered once */
+        .stream = pick_stream(world),
+        .trainer = slice_from_str(PICK(world, trainers)),
+        .batch = number(world),
+        .has_wait_ms = roll(world, 2),
+        .wait_ms = number(world) * 1000};
+    const struct msg_sampler_get get = {.tag = 1, .stream = next.stream};
+    const struct msg_sampler_close close = {
+        .tag = next.tag, .stream = next.stream, .has_cancel = roll(world, 2), .cancel = roll(world, 2)};
+    switch (roll(world, 8)) {
+    case 0: say(world, who(world), MSG_sampler_close, &close); break;
+    case 1: say(world, who(world), MSG_sampler_get, &get); break;
+    default: say(world, who(world), MSG_sampler_next, &next); break;
+    }
+}
+
 static void list(struct world *world)
 {
     static const char *const stage_words[] = {"init", "run", "eval", "walk"}, *const states[] = {"queued", "leased",
@@ -198,10 +245,10 @@ static void wait_until_due(struct world *world)
 /* ---- a life -------------------------------------------------------------------------------- */
 
 static void (*const steps[])(struct world *) = {
-    submit,        submit,         submit,        cancel,        get,        fetch,    ack,           renew,
-    subscribe,     change_engine,  administer,    any_beat,      any_beat,   any_beat, odd_beat,      any_load,
-    honest_answer, honest_answer,  honest_answer, honest_answer, odd_answer, hurt,     wait_a_little, wait_a_little,
-    jump,          wait_until_due, change_policy,
+    submit,        submit,         submit,        cancel,        get,         fetch,       ack,           renew,
+    subscribe,     change_engine,  administer,    any_beat,      any_beat,    any_beat,    odd_beat,      any_load,
+    honest_answer, honest_answer,  honest_answer, honest_answer, odd_answer,  hurt,        wait_a_little, wait_a_little,
+    jump,          wait_until_due, change_policy, open_sampler,  ask_sampler, ask_sampler,
 };
 
 static struct core_settings pick_settings(struct world *world)
@@ -239,7 +286,14 @@ static bool has_live(const struct world *world)
     return false;
 }
 
-/* An engine, and two honest workers for each stage; nothing else happens. */
+static void close_samplers(struct world *world)
+{
+    for (unsigned s = 0; s < STREAMS; s++)
+        say(world, &callers[0], MSG_sampler_close,
+            &(struct msg_sampler_close){.tag = ++world->names, .stream = slice_from_str(streams[s])});
+}
+
+/* An engine, and two honest workers for each stage; no sampler holds a group, and nothing else happens. */
 static void live_well(struct world *world)
 {
     enum { ROUNDS = 600 };
@@ -250,6 +304,7 @@ static void live_well(struct world *world)
     say(world, &callers[0], MSG_engine_add,
         &(struct msg_engine_add){.url = slice_from_str(engines[0]), .has_runs_max = true});
     say(world, &callers[0], MSG_policy_resume, &(struct msg_policy_resume){.tag = 1});
+    close_samplers(world);
     for (unsigned i = 0; i < WORKERS_MAX; i++)
         hire(world, &world->workers[i], i % STAGE_COUNT, 8);
     unsigned round = 0;

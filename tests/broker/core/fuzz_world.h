@@ -71,20 +71,18 @@ static inline enum message_id read_message(struct slice bytes, void *ret, size_t
 
 static inline void to_client(struct world *world, const struct effect *effect)
 {
-    union {
-        struct msg_group_accepted accepted;
-        struct msg_stream_head head;
-        struct msg_status status;
-        struct msg_refused refused;
-        struct msg_rollout_state state;
-    } in;
+    union any_message in;
     enum message_id id = read_message(effect->bytes, &in, sizeof(in));
     if (id == MSG_group_accepted) {
-        const struct row_group *row = rows_group(&world->rows, in.accepted.group);
-        must(row && row->samples == in.accepted.samples);
+        const struct row_group *row = rows_group(&world->rows, in.group_accepted.group);
+        must(row && row->samples == in.group_accepted.samples);
         check_may_see(world, effect->client, row->stream);
     } else if (id == MSG_rollout_state) {
-        rows_rollout(&world->rows, in.state.rollout, NULL); /* it may have ended since, in this cycle */
+        rows_rollout(&world->rows, in.rollout_state.rollout, NULL); /* it may have ended since, in this cycle */
+    } else if (id == MSG_sampler_batch) {
+        unsigned s = index_of(world->rows.stream_names, STREAMS, in.sampler_batch.stream);
+        check_may_see(world, effect->client, s);
+        check_batch(&world->rows.samplers[s], &in.sampler_batch);
     }
     must(effect->client.len > 0);
     world->unanswered--;
@@ -192,7 +190,7 @@ static inline void to_worker(struct world *world, const struct effect *effect)
 
 static inline void carry_out(struct world *world, const struct effect *effect)
 {
-    if (effect->kind == HEALTH_CHANGED)
+    if (effect->kind == HEALTH_CHANGED || effect->kind == LANE_REFUSED)
         return; /* for the log */
     TELL("  effect %d to %.*s%.*s %.*s%.*s%.*s\n", effect->kind, SLICE_ARG(effect->client), SLICE_ARG(effect->worker),
          SLICE_ARG(effect->stream), SLICE_ARG(effect->job), SLICE_ARG(effect->bytes));
@@ -206,6 +204,11 @@ static inline void carry_out(struct world *world, const struct effect *effect)
     case LANE_SEND:
     case LANE_JOB:
     case LANE_CLOSE: to_worker(world, effect); break;
+    case SEND_LIST:
+        must(effect->list.from <= effect->list.to + 1);
+        check_may_see(world, effect->list.client, index_of(world->rows.stream_names, STREAMS, effect->stream));
+        world->unanswered--;
+        break;
     case BACK_UP:
         must(name_is_valid(effect->detail) && slice_is(effect->client, "root"));
         world->unanswered--;
@@ -244,6 +247,7 @@ static inline void restart(struct world *world)
     world->unanswered = 0;
     for (unsigned i = 0; i < WORKERS_MAX; i++)
         world->workers[i].lane = false;
+    world->due_ms = core_tick(world->core, world->now_ms, world->wall_ms);
 }
 
 /* The end of a cycle as the I/O side does it: dispatch, commit, send. The broker may die in between.

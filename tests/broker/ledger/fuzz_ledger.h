@@ -6,6 +6,7 @@
 #define SLUICE_TESTS_BROKER_LEDGER_FUZZ_LEDGER_H
 
 #include "broker/core/core.h"
+#include "tests/broker/ledger/fuzz_ledger_samplers.h"
 #include "tests/fuzz.h"
 
 enum { ROWS_MAX = 64, SAMPLES = 4, STREAMS = 4, ENGINES = 3, TASKS = 6, EARLY_CANCELS_MAX = 256, HISTORY_MAX = 16384 };
@@ -58,6 +59,7 @@ struct ledger_rows {
     struct row_group groups[ROWS_MAX];
     size_t group_count, early_cancel_count;
     struct row_stream streams[STREAMS];
+    struct row_sampler samplers[STREAMS];
     struct row_engine {
         bool is_known, draining;
         uint64_t runs_max, paused_until_ms, version_number;
@@ -67,14 +69,6 @@ struct ledger_rows {
     const struct core_task *tasks; /* TASKS of them; a submit's text is the index, a digit */
     const char *const *stream_names, *const *engine_urls;
 };
-
-static inline void put_text(char *to, size_t size, struct slice from)
-{
-    must(from.len < size);
-    if (from.len)
-        memcpy(to, from.data, from.len);
-    to[from.len] = '\0';
-}
 
 /* ---- finding --------------------------------------------------------------------------- */
 
@@ -110,6 +104,14 @@ static inline struct row_rollout *rows_rollout(struct ledger_rows *rows, struct 
 
 /* ---- what is persisted ----------------------------------------------------------------- */
 
+static inline void own_stream(struct ledger_rows *rows, struct slice name, struct slice owner)
+{
+    struct row_stream *stream = &rows->streams[index_of(rows->stream_names, STREAMS, name)];
+    if (!stream->is_known)
+        put_text(stream->owner, sizeof(stream->owner), owner);
+    stream->is_known = true;
+}
+
 static inline void persist_group(struct ledger_rows *rows, const struct effect *effect)
 {
     must(!rows_group(rows, effect->group) && rows->group_count < ROWS_MAX);
@@ -124,10 +126,7 @@ static inline void persist_group(struct ledger_rows *rows, const struct effect *
     row->accepted_ms = effect->accepted_ms;
     put_text(row->id, sizeof(row->id), effect->group);
     put_text(row->owner, sizeof(row->owner), effect->owner);
-    struct row_stream *stream = &rows->streams[row->stream];
-    if (!stream->is_known)
-        memcpy(stream->owner, row->owner, sizeof(stream->owner));
-    stream->is_known = true;
+    own_stream(rows, effect->stream, effect->owner);
 }
 
 static inline void persist_init(struct ledger_rows *rows, const struct effect *effect)
@@ -150,17 +149,31 @@ static inline void persist_run(struct ledger_rows *rows, const struct effect *ef
     put_text(row->engine, sizeof(row->engine), effect->engine);
 }
 
+static inline void begin_again(struct row_failures *failures, struct row_lease *lease)
+{
+    free((void *)failures->history.data);
+    *failures = (struct row_failures){0};
+    *lease = (struct row_lease){0};
+}
+
+/* A sampler has rollouts begun again that no run of theirs has ended well, and inits. */
 static inline void persist_again(struct ledger_rows *rows, const struct effect *effect)
 {
+    struct row_group *group = rows_group(rows, effect->group);
+    must(group);
+    const bool is_sampled = rows->samplers[group->stream].is_there;
+    if (!effect->rollout.len) {
+        must(is_sampled && !group->init_done);
+        begin_again(&group->failures, &group->lease);
+        return;
+    }
     struct row_rollout *row = rows_rollout(rows, effect->rollout, NULL);
-    must(row->run_done && !row->ended);
+    must((row->run_done || is_sampled) && !row->ended);
+    row->run_again |= row->run_done;
     row->run_done = row->is_scored = false;
-    row->run_again = true;
     row->record_bytes = 0;
     row->engine[0] = 0;
-    free((void *)row->failures.history.data);
-    row->failures = (struct row_failures){0};
-    row->lease = (struct row_lease){0};
+    begin_again(&row->failures, &row->lease);
 }
 
 static inline void persist_end(struct ledger_rows *rows, const struct effect *effect)
@@ -274,6 +287,14 @@ static inline void rows_persist(struct ledger_rows *rows, const struct effect *e
     case PERSIST_LEASE: persist_lease(rows, effect); break;
     case PERSIST_AGAIN: persist_again(rows, effect); break;
     case PERSIST_EARLY_CANCEL: persist_early_cancel(rows, effect); break;
+    case PERSIST_SAMPLER:
+        if (effect->present)
+            own_stream(rows, effect->stream, effect->sampler->owner);
+        /* fall through */
+    case PERSIST_SAMPLED:
+    case PERSIST_BATCH:
+        persist_of_sampler(&rows->samplers[index_of(rows->stream_names, STREAMS, effect->stream)], effect);
+        break;
     case PERSIST_EPOCH: must(effect->seq == rows->epoch); break;
     default: must(!"an effect of the ledger's that it does not know");
     }
@@ -361,6 +382,8 @@ static inline struct core *rows_restore(struct ledger_rows *rows, const struct c
             restore_lease(core, &rows->groups[i].rollouts[k].lease);
         }
     }
+    for (unsigned s = 0; s < STREAMS; s++)
+        restore_sampler(core, &rows->samplers[s], slice_from_str(rows->stream_names[s]));
     for (size_t i = 0; i < rows->early_cancel_count; i++)
         must(core_restore_early_cancel(core, slice_from_str(rows->early_cancels[i].name),
                                        slice_from_str(rows->early_cancels[i].owner), rows->early_cancels[i].wall_ms));
@@ -374,6 +397,8 @@ static inline void rows_finish(struct ledger_rows *rows)
         for (unsigned k = 0; k < SAMPLES; k++)
             free((void *)rows->groups[i].rollouts[k].failures.history.data);
     }
+    for (unsigned s = 0; s < STREAMS; s++)
+        forget_sampler(&rows->samplers[s]);
 }
 
 #endif

@@ -5,12 +5,15 @@ struct told {
     unsigned samplers, groups;
     struct core_sampler sampler;
     struct core_sampled sampled;
-    char trainer[32], answer[64], group[32];
+    char owner[32], trainer[32], answer[64], group[32];
 };
 
 static bool take_stream(void *context, struct slice name, struct slice owner, uint64_t first, uint64_t head)
 {
-    (void)context, (void)name, (void)owner, (void)first, (void)head;
+    struct told *told = context;
+    (void)first, (void)head;
+    assert_true(slice_is(name, "train"));
+    snprintf(told->owner, sizeof(told->owner), "%.*s", SLICE_ARG(owner));
     return true;
 }
 
@@ -64,6 +67,7 @@ static struct core_sampler full_sampler(void)
 {
     struct core_sampler row = {.stream = S("train"),
                                .trainer = S("node7-4711"),
+                               .owner = S("ann"),
                                .rule = {.groups = 8,
                                         .staleness = 2,
                                         .window = 64,
@@ -137,6 +141,7 @@ static void what_was_written_of_a_sampler_comes_back(void **state)
     struct told told = restore(world);
     assert_int_equal(told.samplers, 1);
     assert_int_equal(told.groups, 1);
+    assert_string_equal(told.owner, "ann"); /* of a stream that has no group yet */
     assert_string_equal(told.trainer, "node7-4711");
     assert_string_equal(told.answer, "{\"batch\":11}");
     assert_string_equal(told.group, "g7");

@@ -400,6 +400,22 @@ static void what_is_closed_is_closed_again_without_harm(void **state)
     world_close(world);
 }
 
+static void of_two_that_close_it_the_first_is_told_so(void **state)
+{
+    (void)state;
+    struct world *world = sampler_world(1, usual);
+    const struct msg_sampler_close first = {.tag = 25, .stream = TEXT("train")},
+                                   second = {.tag = 26, .stream = TEXT("train")};
+    world_say(world, "trainer", MSG_sampler_close, &first);
+    world_say(world, "trainer", MSG_sampler_close, &first); /* sent again: it waits on */
+    assert_int_equal(seen_count(world, SEND_CLIENT), 0);
+    world_say(world, "admin", MSG_sampler_close, &second);
+    assert_int_equal(expect_refused(world, REFUSAL_QUEUE_FULL)->tag, 25);
+    world_wait(world, 1);
+    assert_int_equal(expect_answer(world, MSG_done)->tag, 26);
+    world_close(world);
+}
+
 static void a_closed_sampler_may_take_what_is_at_work_with_it(void **state)
 {
     (void)state;
@@ -436,6 +452,7 @@ int main(void)
         cmocka_unit_test(who_waits_is_told_at_once_that_the_pool_has_run_empty),
         cmocka_unit_test(a_closed_sampler_leaves_an_ordinary_stream),
         cmocka_unit_test(what_is_closed_is_closed_again_without_harm),
+        cmocka_unit_test(of_two_that_close_it_the_first_is_told_so),
         cmocka_unit_test(a_closed_sampler_may_take_what_is_at_work_with_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
