@@ -13,6 +13,7 @@ from ..trajectory import Trace, Trajectory
 from .numbered import number_of
 from .rollouts import only_trace, task_of
 from .shared import shared_rollouts
+from .tasks import is_scored
 from .versions import require
 
 require("sluice.adapters.areal", "areal", "1.0", "1.1", "areal")
@@ -46,7 +47,7 @@ def tensors(trajectory: Trajectory) -> Optional[Dict[str, Any]]:
     None, as AReaL wants of what is not learned from: it is not trainable, has no reward or no sampled token.
     ValueError: it has several traces, or a version without a number.
     """
-    if not trajectory.trainable or trajectory.reward is None or not any(trace.mask.any() for trace in trajectory.traces):
+    if not is_scored(trajectory):
         return None
     trace = only_trace(trajectory)
     told = {"input_ids": torch.from_numpy(trace.token_ids.astype(np.int32)),
@@ -54,7 +55,7 @@ def tensors(trajectory: Trajectory) -> Optional[Dict[str, Any]]:
             "logprobs": torch.from_numpy(np.array(trace.logprobs, dtype=np.float32)),
             "versions": torch.from_numpy(versions(trace)),
             "attention_mask": torch.ones(len(trace.token_ids), dtype=torch.bool),
-            "rewards": torch.tensor(float(trajectory.reward), dtype=torch.float32)}
+            "rewards": torch.tensor(trajectory.reward, dtype=torch.float32)}
     return {name: values.unsqueeze(0) for name, values in told.items()}
 
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Dict, List, Optional
 
-from ..aio import AsyncClient
 from ..bridge import Bridge, Sampled
 from ..errors import SluiceError
 from ..trajectory import Trajectory
 from .rollouts import Rollouts, only_trace, task_of
+from .shared import serve
 from .tries import run_wanted
 from .versions import require
 
@@ -80,9 +80,7 @@ class SluiceAgentExecutor(AgentExecutorBase):  # type: ignore[misc]
     async def _start(self, llm_engine: Any, tokenizer: Any, max_length: int) -> Rollouts:
         self._bridge = Bridge(Engine(llm_engine), tokenizer=tokenizer, max_model_len=max_length,
                               logprobs_mode=self.logprobs_mode)
-        await self._bridge.__aenter__()
-        async with AsyncClient(self.broker) as client:
-            await client.engine_add(self._bridge.url, policy=self.policy)
+        await serve(self._bridge, self.broker, self.policy)
         return Rollouts(self.stream, self.broker)
 
     async def execute(self, prompt: Any, label: Any, sampling_params: Any, max_length: int, hf_tokenizer: Any,

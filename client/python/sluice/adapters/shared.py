@@ -1,4 +1,4 @@
-"""One object for each event loop, where a trainer makes many that want it."""
+"""One object for each event loop, where a trainer makes many that want it, and a bridge on that loop."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import asyncio
 import weakref
 from typing import Any, Callable, Dict, Hashable, Optional, TypeVar
 
+from ..aio import AsyncClient
+from ..bridge import Bridge
 from .rollouts import Rollouts
 
 T = TypeVar("T")
@@ -25,3 +27,10 @@ def shared(key: Hashable, make: Callable[[], T]) -> T:
 def shared_rollouts(stream: str, broker: Optional[str], options: Dict[str, Any]) -> Rollouts:
     """One Rollouts for each stream; the options are those of who comes first."""
     return shared((stream, broker), lambda: Rollouts(stream, broker, **options))
+
+
+async def serve(bridge: Bridge, broker: Optional[str], policy: Optional[str] = None) -> None:
+    """Begins the bridge on the running event loop, and makes it an engine of the broker's."""
+    await bridge.__aenter__()
+    async with AsyncClient(broker) as client:
+        await client.engine_add(bridge.url, policy=policy)

@@ -64,6 +64,16 @@ def task_of(row: Mapping[str, Any]) -> Dict[str, Any]:
                       f"\"task\" in row[{']/row['.join(map(repr, PLACES))}]: {told}", "task")
 
 
+def sampled(trajectory: Trajectory) -> int:
+    """How many of its tokens the policy sampled."""
+    return sum(int(trace.mask.sum()) for trace in trajectory.traces)
+
+
+def is_scored(trajectory: Trajectory) -> bool:
+    """Whether it can be learned from by its reward: it is trainable, has one, and tokens that the policy sampled."""
+    return trajectory.trainable and trajectory.reward is not None and sampled(trajectory) > 0
+
+
 def only_trace(trajectory: Trajectory) -> Trace:
     """The one trace of a rollout, for trainers that take no more. BadArgument: it has several, or none, and what to
     do."""

@@ -24,12 +24,13 @@ from ..errors import BadArgument, OtherTokens, SluiceError
 from ..groups import Group
 from ..tokenizer import tokenizer_digest
 from ..trajectory import Trace, Trajectory
+from .sampling import DEFAULTS, require_comparable, require_finite, require_same
+from .tasks import sampled
 from .versions import require
 
 KNOWN = ("1.16", "1.17")  # versions of TRL: from the one on, and below the other
 TOKENS = ("prompt_ids", "completion_ids", "logprobs", "env_mask")  # what TRL trains on
 COLUMNS = ("reward", "rollout", "outcome", "truncated", "metrics")  # for reward functions, beside TRL's own
-SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0}  # a task's, where it says nothing
 
 
 def require_trl() -> Any:
@@ -143,8 +144,8 @@ class RolloutFunction:
             raise BadArgument("update: who loads the trainer's weights into the engine? Give a function that does, or set "
                               "use_vllm, with which TRL does it itself", "update")
         for task in self._tasks.values():
-            said = {**SAMPLING, **(task.get("sampling") or {})}
-            self._check_sampling(f"the task {task.get('task')!r}", {name: said[name] for name in SAMPLING},
+            said = {**DEFAULTS, **(task.get("sampling") or {})}
+            self._check_sampling(f"the task {task.get('task')!r}", {name: said[name] for name in DEFAULTS},
                                  trainer.args)
         process = trainer.accelerator.process_index
         if process > 0:
@@ -157,11 +158,7 @@ class RolloutFunction:
             expect_tokenizer=tokenizer_digest(lambda text: list(tokenizer.encode(text, add_special_tokens=False))))
 
     def _check_sampling(self, what: str, said: Mapping[str, float], args: Any) -> None:
-        for name, value in said.items():
-            wanted = getattr(args, name, None) or 0
-            if float(value) != float(wanted):
-                raise BadArgument(f"{what} samples with sampling.{name} {value:g}, where the trainer's args have {name} "
-                                  f"{wanted:g}, by which TRL computes log-probabilities: set both alike", name)
+        require_same(what, said, {name: getattr(args, name, None) or 0 for name in DEFAULTS}, "the trainer's args")
         off = {"top_p": 1.0, "top_k": 0.0, "min_p": 0.0}
         for name, value in said.items():
             if self.is_ratio_ours and float(value) != off.get(name, float(value)):
@@ -251,19 +248,10 @@ class RolloutFunction:
     def _check_trace(self, t: Trajectory, trace: Trace, args: Any) -> None:
         for turn in trace.turns:
             if turn.sampling is not None:
-                self._check_sampling(t.rollout, {name: getattr(turn.sampling, name) for name in SAMPLING}, args)
-        if not np.isfinite(trace.logprobs[trace.mask == 1]).all():
-            raise SluiceError(f"{t.rollout} has log-probabilities that are not finite: the engine {t.engine} computes wrong "
-                              "ones; nothing was learned from this batch")
-        if self.is_ratio_ours and t.logprobs_mode == "raw" and args.temperature != 1:
-            raise SluiceError(f"{t.rollout} was sampled at temperature {args.temperature:g} by an engine whose "
-                              "log-probabilities are those at 1, so that the ratio would be biased: sample at 1, or have the "
-                              "engine give processed ones (docs/engines.md)")
-
-
-def sampled(t: Trajectory) -> int:
-    """How many of its tokens the policy sampled."""
-    return sum(int(trace.mask.sum()) for trace in t.traces)
+                self._check_sampling(t.rollout, {name: getattr(turn.sampling, name) for name in DEFAULTS}, args)
+        require_finite(t, trace)
+        if self.is_ratio_ours:
+            require_comparable(t, args.temperature)
 
 
 class SampledLogprobs:

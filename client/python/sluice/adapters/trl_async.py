@@ -25,7 +25,9 @@ from ..client import Client
 from ..errors import BadArgument, SluiceError
 from ..sampler import Batch, SampledGroup
 from ..trajectory import Trace, Trajectory
-from .trl import require_trl, sampled
+from .sampling import require_finite
+from .tasks import is_scored
+from .trl import require_trl
 
 FULL = 0.05  # seconds until a full queue is tried again
 COUNTED = ("asked", "finished", "kept", "tokens_kept", "tokens_dropped")  # of a batch's account, for TRL's metrics
@@ -206,7 +208,7 @@ class RolloutWorker:
         """TRL's RolloutSamples of a group."""
         from trl.experimental.async_grpo.async_rollout_worker import RolloutSample
 
-        scored = [t for t in group.trajectories if t.trainable and t.reward is not None and sampled(t)]
+        scored = [t for t in group.trajectories if is_scored(t)]
         rewards = rewards_of(scored)
         made: List[Any] = []
         for t, advantage in zip(scored, grpo(rewards).values):
@@ -217,9 +219,7 @@ class RolloutWorker:
                 if version is None:
                     self.metrics_queue.put({"sluice/foreign_samples_total": 1.0})
                     continue
-                if not np.isfinite(trace.logprobs[trace.mask == 1]).all():
-                    raise SluiceError(f"{t.rollout} has log-probabilities that are not finite: the engine {t.engine} "
-                                      "computes wrong ones")
+                require_finite(t, trace)
                 prompt, completion = _conversation(t)
                 made.append(RolloutSample(
                     prompt=prompt, completion=completion, input_ids=trace.token_ids.astype(np.int64),

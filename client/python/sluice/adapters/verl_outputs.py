@@ -12,6 +12,7 @@ from ..batch import split
 from ..errors import SluiceError
 from ..trajectory import Trace, Trajectory
 from .numbered import span_of
+from .sampling import require_finite
 from .versions import require
 
 require("sluice.adapters.verl", "verl", "0.9", "0.10", "verl.experimental.agent_loop")
@@ -86,9 +87,7 @@ def _output(trajectory: Trajectory, trace: Trace, lengths: Lengths) -> AgentLoop
 
 
 def _check_logprobs(trajectory: Trajectory, trace: Trace, lengths: Lengths) -> None:
-    if not np.isfinite(trace.logprobs[trace.mask == 1]).all():
-        raise SluiceError(f"{trajectory.rollout} has log-probabilities that are not finite: the engine "
-                          f"{trajectory.engine} computes wrong ones")
+    require_finite(trajectory, trace)
     if trajectory.logprobs_mode == "raw" and lengths.temperature != 1 and \
             (trace.temperatures() == np.float32(lengths.temperature)).any():
         raise SluiceError(f"{trajectory.rollout} was sampled at temperature {lengths.temperature:g} by an engine whose "
