@@ -7,6 +7,7 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "broker/core/core.h"
@@ -133,49 +134,71 @@ static void answer(struct core *core, const struct handed *handed)
     say(core, "", "", MSG_job_result, &in);
 }
 
-/* The trainer of a sampler on the first stream: it opens it, and then asks for one batch after the other. */
-static void open_sampler(struct core *core)
+/* A trainer for each of the first streams: it opens a sampler, and then asks for one batch after the other. */
+enum { SAMPLERS_BUSY = 50, LIVE = 100000 };
+
+struct trainers {
+    unsigned count, next; /* next: to ask */
+    uint64_t batches[SAMPLERS_BUSY];
+};
+
+static void open_samplers(struct core *core, unsigned count, uint64_t window)
 {
-    struct msg_sampler_open in = {.tag = ++tag,
-                                  .stream = slice_from_str("stream-0"),
-                                  .trainer = slice_from_str("t"),
-                                  .groups = 64,
-                                  .filter = slice_from_str("none"),
-                                  .has_filter = true,
-                                  .window = 4096,
-                                  .has_window = true,
-                                  .over_sample = 32000,
-                                  .has_over_sample = true};
-    say(core, "route", "client-0", MSG_sampler_open, &in);
-    core_effects_clear(core);
+    for (unsigned i = 0; i < count; i++) {
+        char stream[32];
+        snprintf(stream, sizeof(stream), "stream-%u", i);
+        struct msg_sampler_open in = {.tag = ++tag,
+                                      .stream = slice_from_str(stream),
+                                      .trainer = slice_from_str("t"),
+                                      .groups = 64,
+                                      .filter = slice_from_str("none"),
+                                      .has_filter = true,
+                                      .window = window,
+                                      .has_window = true,
+                                      .over_sample = 32000,
+                                      .has_over_sample = true};
+        say(core, "route", "client-0", MSG_sampler_open, &in);
+        core_effects_clear(core);
+    }
 }
 
-static uint64_t ask_for_batches(struct core *core, uint64_t batch)
+static void note_batches(struct core *core, struct trainers *trainers)
 {
-    struct msg_sampler_next in = {
-        .tag = ++tag, .stream = slice_from_str("stream-0"), .trainer = slice_from_str("t"), .batch = batch + 1};
-    say(core, "route", "client-0", MSG_sampler_next, &in);
     const struct effects effects = core_effects(core);
     for (size_t i = 0; i < effects.count; i++)
         if (effects.items[i].kind == PERSIST_BATCH)
-            batch++;
-    return batch;
+            trainers->batches[strtoul((const char *)effects.items[i].stream.data + strlen("stream-"), NULL, 10)]++;
 }
 
-static void measure_speed(unsigned clients, unsigned streams, bool is_sampled)
+/* One of them asks for its next batch. */
+static void ask(struct core *core, struct trainers *trainers)
+{
+    if (!trainers->count)
+        return;
+    const unsigned i = trainers->next++ % trainers->count;
+    char stream[32];
+    snprintf(stream, sizeof(stream), "stream-%u", i);
+    struct msg_sampler_next in = {.tag = ++tag,
+                                  .stream = slice_from_str(stream),
+                                  .trainer = slice_from_str("t"),
+                                  .batch = trainers->batches[i] + 1};
+    say(core, "route", "client-0", MSG_sampler_next, &in);
+    note_batches(core, trainers);
+}
+
+static void measure_speed(unsigned clients, unsigned streams, unsigned samplers)
 {
     enum { ROOM = 4 * 3 * WORKERS * SLOTS };
     static struct handed held[ROOM];
     struct core *core = create();
-    if (is_sampled)
-        open_sampler(core);
+    struct trainers trainers = {.count = samplers};
+    open_samplers(core, samplers, samplers > 1 ? LIVE / 8 / samplers : 4096);
     submit_all(core, 8, clients, streams);
     hire(core);
-    uint64_t ended = 0, jobs = 0, batch = 0;
+    uint64_t ended = 0, jobs = 0;
     size_t head = 0, tail = 0; /* a ring of what the workers hold, oldest first */
     double begin = seconds();
-    if (is_sampled)
-        batch = ask_for_batches(core, batch);
+    ask(core, &trainers);
     core_dispatch(core, 1);
     while (ended < rollouts / 8 * 8) {
         struct handed fresh[4 * CYCLE + 3 * WORKERS * SLOTS];
@@ -185,18 +208,18 @@ static void measure_speed(unsigned clients, unsigned streams, bool is_sampled)
         unsigned answered = 0;
         for (; answered < CYCLE && head < tail; answered++, jobs++)
             answer(core, &held[head++ % ROOM]);
-        if (count == 0 && answered == 0 && ended < rollouts / 8 * 8) {
+        const bool is_idle = count == 0 && answered == 0 && trainers.next >= jobs + 100 * samplers;
+        if (is_idle && ended < rollouts / 8 * 8) {
             fprintf(stderr, "bench_core: %llu of %llu rollouts have ended, and nothing is left to do\n",
                     (unsigned long long)ended, (unsigned long long)rollouts);
             exit(1);
         }
-        if (is_sampled)
-            batch = ask_for_batches(core, batch);
+        ask(core, &trainers);
         core_dispatch(core, 1);
     }
     double took = seconds() - begin;
-    printf("%u clients x %u streams%s: %.0f rollouts/s, %.0f jobs/s, %.2f us a rollout\n", clients, streams,
-           is_sampled ? ", sampled" : "", (double)ended / took, (double)jobs / took, took * 1e6 / (double)ended);
+    printf("%u clients x %u streams, %u samplers: %.0f rollouts/s, %.0f jobs/s, %.2f us a rollout\n", clients, streams,
+           samplers, (double)ended / took, (double)jobs / took, took * 1e6 / (double)ended);
     core_destroy(&core);
 }
 
@@ -208,11 +231,13 @@ int main(int argc, char **argv)
         return 2;
     measure_memory(1);
     measure_memory(8);
-    measure_speed(1, 1, false);
-    measure_speed(16, 16, false);
+    measure_speed(1, 1, 0);
+    measure_speed(16, 16, 0);
     if (rollouts > 8 * SAMPLER_POOL_MAX)
         rollouts = 8 * SAMPLER_POOL_MAX;
-    measure_speed(1, 1, false);
-    measure_speed(1, 1, true);
+    measure_speed(1, 1, 0);
+    measure_speed(1, 1, 1);
+    measure_speed(1, SAMPLERS_BUSY, 0);
+    measure_speed(1, SAMPLERS_BUSY, SAMPLERS_BUSY); /* LIVE rollouts are live all the time */
     return 0;
 }
