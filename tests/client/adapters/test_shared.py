@@ -1,4 +1,5 @@
 """What the adapters share and needs no service: tasks of rows, versions, and up to where a stream may be acknowledged."""
+import asyncio
 import json
 import random
 import sys
@@ -12,6 +13,7 @@ from sluice import BadArgument, SluiceError, Trace, Trajectory
 from sluice.adapters import versions
 from sluice.adapters.prefix import Prefix
 from sluice.adapters.tasks import only_trace, task_of
+from sluice.adapters.together import all_of
 
 TASK = {"task": "t", "prompt": "1+1?", "metadata": {"level": 3}}
 
@@ -59,6 +61,42 @@ class Rows(unittest.TestCase):
             only_trace(trajectory(["", "retokenized", "context"]))
         with self.assertRaisesRegex(BadArgument, "g/0 has no tokens .outcome agent: a limit.*trainable"):
             only_trace(trajectory([]))
+
+
+class Together(unittest.TestCase):
+    def test_what_all_come_to_is_told_in_order(self):
+        async def after(turns, value):
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            return value
+        self.assertEqual(asyncio.run(all_of(after(5 - k, k) for k in range(5))), [0, 1, 2, 3, 4])
+
+    def test_where_one_raises_or_the_caller_is_cancelled_the_others_have_ended_before(self):
+        ended = []
+
+        async def endless(name):
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.sleep(0)
+                ended.append(name)
+
+        async def fails():
+            await asyncio.sleep(0)
+            raise KeyError("one")
+
+        async def main():
+            with self.assertRaises(KeyError):
+                await all_of([endless("a"), fails(), endless("b")])
+            self.assertEqual(sorted(ended), ["a", "b"])
+            caller = asyncio.ensure_future(all_of([endless("c")]))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            caller.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await caller
+            self.assertEqual(ended[2:], ["c"])
+        asyncio.run(asyncio.wait_for(main(), 30))
 
 
 class Versions(unittest.TestCase):

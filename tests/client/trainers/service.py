@@ -97,8 +97,9 @@ class Service:
         cancelled, = self.client.trajectories("cancelled", until_idle=True)
         several = None
         if any(worker.get("sandbox", "none") != "none" for worker in self.client.status()["workers"]):
-            # A reply that is cut off cannot be continued: the next turn is in another trace.
-            several, = self.run({"task": "several", "prompt": "Tell a long story of a river.",
-                                 "agent": {"kind": "bash", "max_turns": 2}, "sampling": SAMPLING,
-                                 "eval": {"kind": "command", "command": "true"}})
+            # A reply that is cut off, as nearly all are, cannot be continued: the next turn is in another trace.
+            told = self.run({"task": "several", "prompt": "Tell a long story of a river.",
+                             "agent": {"kind": "bash", "max_turns": 2}, "sampling": SAMPLING,
+                             "eval": {"kind": "command", "command": "true"}}, samples=3)
+            several = max(told, key=lambda t: len(t.traces))
         return Made(group, unscored, cancelled, several)

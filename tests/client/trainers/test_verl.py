@@ -349,6 +349,16 @@ class Queue(Case):
         self.learn(meta, 8)
         self.clear()
 
+    def test_an_update_of_the_weights_is_in_the_tags_that_verl_reckons_staleness_by(self) -> None:
+        manager = self.manager()
+        self.server.aborts = 1
+        self.submit(manager, [copy_task("river")])
+        meta, _ = self.buffer().sample(9, "train", 1)
+        steps = [(tag["min_global_steps"], tag["max_global_steps"]) for tag in meta.tags]
+        self.assertIn((7, 8), steps)
+        self.assertLessEqual(set(steps), {(7, 7), (7, 8), (8, 8)})
+        self.clear()
+
     def test_a_group_with_a_rollout_that_cannot_be_learned_from_fails_and_nothing_of_that_is_put(self) -> None:
         manager = self.manager(tries=1)
         uid, = self.submit(manager, [{"task": "nothing", "kind": "noop"}])
