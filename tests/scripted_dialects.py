@@ -53,10 +53,16 @@ def sample(engine, request, prompt, limit, sampling, reply_ids):
     return tokens, "stop" if ids and ids[-1] in stops else "length"
 
 
-def scores(engine, prompt):
-    """vLLM's prompt_logprobs."""
+def tops(engine, position, count):
+    """The likeliest ids in that place, the likeliest first."""
+    return sorted(range(engine.model.VOCABULARY), key=lambda id: -engine.model.logprob(position, id))[:count]
+
+
+def scores(engine, prompt, top):
+    """vLLM's prompt_logprobs: of the prompt's own token, first, and of the `top` likeliest, in no order."""
     off = 2 if engine.breaks("scores") else 0
-    return [None] + [{str(id): {"logprob": engine.model.logprob(i, id) - off, "rank": 1, "decoded_token": "x"}}
+    return [None] + [{str(one): {"logprob": engine.model.logprob(i, one) - off, "rank": 1, "decoded_token": "x"}
+                      for one in dict.fromkeys([id, *reversed(tops(engine, i, top))])}
                      for i, id in enumerate(prompt) if i > 0]
 
 
@@ -84,7 +90,7 @@ def vllm_generate(engine, request, reply_ids):
                               "token_ids": [id for id, _, _ in tokens], "routed_experts": None,
                               "weight_versions": [{"version": version, "start": 0, "end": len(tokens)}],
                               "logprobs": {"content": content}}],
-                 "prompt_logprobs": scores(engine, prompt) if "prompt_logprobs" in sampling else None, "kv_transfer_params": None}
+                 "prompt_logprobs": scores(engine, prompt, sampling["prompt_logprobs"]) if "prompt_logprobs" in sampling else None, "kv_transfer_params": None}
 
 
 def vllm_complete(engine, request, reply_ids):
@@ -164,6 +170,9 @@ def sglang_generate(engine, request, reply_ids):
                                                                   in enumerate(prompt) if i > 0]
             if request["logprob_start_len"] == 0 else [],
             "output_token_logprobs": [[p, id, None] for id, p, _ in tokens]}
+    if request["top_logprobs_num"] and request["logprob_start_len"] == 0:
+        meta["input_top_logprobs"] = [None] + [[[engine.model.logprob(i, id), id, None]
+                                                for id in tops(engine, i, request["top_logprobs_num"])] for i in range(1, len(prompt))]
     if request["top_logprobs_num"]:
         meta["output_top_logprobs"] = [[[top, 7, None]] for _, _, top in tokens]
     said = engine.decode(ids[:-1] if finish == "stop" else ids, specials=True)
@@ -236,6 +245,11 @@ def entries(a):
     return choice(a)["logprobs"].get("content", choice(a)["logprobs"].get("token_logprobs"))
 
 
+def own_score(a):
+    """Of the prompt's last token, as a fault has it."""
+    return next(iter(a["prompt_logprobs"][-1].values()))
+
+
 def change(part, **changes):
     part.update(changes)
 
@@ -276,6 +290,13 @@ FAULTS = {
     "sgl_no_meta": lambda a: a.pop("meta_info"),
     "sgl_versions": lambda a: change(meta(a), weight_versions=[{"version": "v1", "start": 0, "end": 1},
                                                                {"version": "v2", "start": 1, "end": 9}]),
+    "prompt_null": lambda a: change(own_score(a), logprob=None),
+    "prompt_clamped": lambda a: change(own_score(a), logprob=-9999.0),
+    "prompt_less": lambda a: a["prompt_logprobs"].pop(),
+    "prompt_tops_less": lambda a: change(a, prompt_logprobs=[one and dict(list(one.items())[:1]) for one in a["prompt_logprobs"]]),
+    "prompt_tops_named": lambda a: a["prompt_logprobs"][-1].update(word=own_score(a)),
+    "sgl_tops_less": lambda a: meta(a)["input_top_logprobs"][-1].pop(),
+    "sgl_no_tops": lambda a: meta(a).pop("input_top_logprobs"),
     "other_text": lambda a: change(choice(a), text="EVIL"),
     "more_text": lambda a: change(choice(a), text=choice(a)["text"] + " EVIL"),
     "no_blanks": lambda a: change(choice(a), text=choice(a)["text"].replace(" ", "")),

@@ -236,6 +236,7 @@ FAULTS = {
     "other_id": lambda a: break_entry(a, id=255),
     "positive": lambda a: break_entry(a, logprob=0.5),
     "null": lambda a: break_entry(a, logprob=None),
+    "tops_less": lambda a: break_entry(a, top_logprobs=a["completion_probabilities"][0]["top_logprobs"][:-1]),
     "huge": lambda a: break_entry(a, logprob=-1e300),
     "text_for_ids": lambda a: break_answer(a, tokens=["x"] * len(a["tokens"])),
     "negative_ids": lambda a: break_answer(a, tokens=[-1] * len(a["tokens"])),

@@ -223,21 +223,38 @@ struct rescoring {
     struct engine_scoring *scoring;
 };
 
-/* Neighbours are asked for together: some engines tell them all in one answer. */
+/* Those of ids[at..end): a call like others, which a pause holds back, or aborts. */
+static int score_run(struct engine *engine, const struct engine_scoring *scoring, size_t end, struct fail *fail)
+{
+    const struct tokens ids = {.ids = (uint32_t *)(uintptr_t)scoring->ids, .count = end};
+    const struct token_scores scores = token_scores_from(&scoring->scores, scoring->at);
+    struct generation none = {0};
+    struct engine_call call;
+    int error;
+    do {
+        error = engine_call_begin(engine, &call, fail);
+        if (error < 0)
+            return error;
+        error = engine->dialect->score(engine, &ids, scoring->at, &scores, fail);
+    } while (engine_call_end(engine, &call, error, &none));
+    return error == -ENOTSUP ? fail_set(fail, -EINVAL, "%s tells no log-probabilities of given tokens", engine->url)
+                             : error;
+}
+
+/* Neighbours are asked for together, and what lies between where the engine tells all in one answer. */
 static int score_runs(struct engine *engine, struct engine_scoring *scoring, struct fail *fail)
 {
     while (scoring->at < scoring->count) {
-        size_t at = scoring->at, end = at;
-        while (end < scoring->count && end > 0 && scoring->wanted[end])
-            end++;
-        if (end > at) {
-            const struct tokens ids = {.ids = (uint32_t *)(uintptr_t)scoring->ids, .count = end};
-            int error = engine->dialect->score(engine, &ids, at, scoring->logprobs + at, fail);
-            if (error < 0)
-                return error;
-            *scoring->done += end - at;
-        }
-        scoring->at = end > at ? end : at + 1;
+        size_t end = scoring->at;
+        uint64_t wanted = 0;
+        for (; end < scoring->count && end > 0 && (scoring->wanted[end] || (wanted && engine->dialect->scores_at_once));
+             end++)
+            wanted += scoring->wanted[end];
+        int error = wanted ? score_run(engine, scoring, end, fail) : 0;
+        if (error < 0)
+            return error;
+        *scoring->done += wanted;
+        scoring->at = wanted ? end : scoring->at + 1;
     }
     return 0;
 }
@@ -258,6 +275,8 @@ static int act_score(void *arg, struct fail *fail)
 int engine_score(struct engine *engine, struct engine_scoring *scoring, struct fail *fail)
 {
     struct rescoring rescoring = {engine, scoring};
+    while (scoring->count > 0 && !scoring->wanted[scoring->count - 1])
+        scoring->count--;
     return engine_try(engine, act_score, &rescoring, fail);
 }
 

@@ -84,17 +84,18 @@ int engine_generate(struct engine *engine, const struct tokens *prompt, const st
 
 /*
  * Tokens that were sampled before, scored as the engine is now: for each ids[i] with wanted[i], i > 0,
- * logprobs[i] becomes the natural log of its probability after ids[0..i), of the kind that
- * engine_logprobs_mode says. -E2BIG: the ids do not fit the context; -EINVAL: no id of this engine's,
- * or its dialect cannot do it.
+ * row i of `scores` becomes the natural log of its probability after ids[0..i), of the kind that
+ * engine_logprobs_mode says at temperature 1. Other rows may be written to. What follows the last that is wanted is not
+ * shown to the engine. -E2BIG: the ids do not fit the context; -EINVAL: no id of this engine's, more likeliest ids
+ * than it tells, or it cannot do it.
  */
 struct engine_scoring {
     const uint32_t *ids;
     const uint8_t *wanted;
     size_t count;
-    float *logprobs; /* filled in where wanted */
-    uint64_t *done;  /* counts up as it goes, for who shows progress */
-    size_t at;       /* 0; then where a try after a failed one goes on */
+    struct token_scores scores; /* a row for each id */
+    uint64_t *done;             /* counts up as it goes, for who shows progress */
+    size_t at;                  /* 0; then where a try after a failed one goes on */
 };
 int engine_score(struct engine *engine, struct engine_scoring *scoring, struct fail *fail);
 

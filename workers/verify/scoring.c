@@ -43,11 +43,11 @@ struct scores {
 
 static int score(const struct scores *scores, const uint8_t *wanted, float *ret, struct fail *fail)
 {
-    size_t count = scores->trace->token_count; /* what follows the last one need not fit the context */
-    while (count > 0 && !wanted[count - 1])
-        count--;
-    struct engine_scoring scoring = {
-        .ids = scores->trace->token_ids, .count = count, .wanted = wanted, .logprobs = ret, .done = scores->done};
+    struct engine_scoring scoring = {.ids = scores->trace->token_ids,
+                                     .count = scores->trace->token_count,
+                                     .wanted = wanted,
+                                     .scores = {.logprobs = ret},
+                                     .done = scores->done};
     return engine_score(scores->engine->engine, &scoring, fail);
 }
 

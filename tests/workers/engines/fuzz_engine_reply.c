@@ -65,7 +65,10 @@ static void read_others(const struct json_doc *doc)
     static read_reply *const readers[] = {vllm_reply_generate, vllm_reply_complete, sglang_reply_read};
     const uint32_t ids[] = {1, 2, 3};
     const struct tokens prompt = {.ids = (uint32_t *)ids, .count = 3};
-    float scores[3];
+    uint32_t top_ids[4];
+    float logprobs[2], top_logprobs[4];
+    const struct token_scores scores = {
+        .logprobs = logprobs, .top_k = 2, .top_ids = top_ids, .top_logprobs = top_logprobs};
     double top;
     for (size_t i = 0; i < sizeof(readers) / sizeof(*readers); i++) {
         struct generation got = {0};
@@ -79,9 +82,11 @@ static void read_others(const struct json_doc *doc)
         must(utf8_is_valid(slice_from_str(got.version)));
         generation_finish(&got);
     }
-    if (vllm_reply_scores(doc, &prompt, 1, scores, NULL) == 0 ||
-        sglang_reply_scores(doc, &prompt, 1, scores, NULL) == 0)
-        must(isfinite(scores[0]) && scores[0] <= 0);
+    if (vllm_reply_scores(doc, &prompt, 1, &scores, NULL) == 0 ||
+        sglang_reply_scores(doc, &prompt, 1, &scores, NULL) == 0) {
+        must(isfinite(logprobs[0]) && logprobs[0] <= 0);
+        must(isfinite(top_logprobs[1]) && top_logprobs[1] <= top_logprobs[0] && top_logprobs[0] <= 0);
+    }
     vllm_reply_top(doc, &top);
     (void)vllm_reply_mode(doc);
     sglang_reply_top(doc, &top);

@@ -276,7 +276,8 @@ static void check_scores(struct check_run *run, struct check_result *ret)
                     ? 0
                     : fail_memory(&fail);
     if (error == 0)
-        error = run->engine->dialect->score(run->engine, &ids, run->prompt.count, scores, &fail);
+        error = run->engine->dialect->score(run->engine, &ids, run->prompt.count,
+                                            &(struct token_scores){.logprobs = scores}, &fail);
     tokens_finish(&ids);
     if (error == -ENOTSUP)
         return say(ret, ENGINE_CHECK_NOT_OFFERED, "%s", fail.text);

@@ -56,6 +56,42 @@ int reply_scored(const struct json_doc_node *list, const struct tokens *prompt, 
                           prompt->count);
 }
 
+struct reply_tops reply_tops_of(const struct token_scores *scores, size_t row)
+{
+    const struct token_scores at = token_scores_from(scores, row);
+    return (struct reply_tops){.ids = at.top_ids, .logprobs = at.top_logprobs, .wanted = at.top_k};
+}
+
+int reply_tops_add(struct reply_tops *tops, const struct json_doc_node *logprob, uint32_t id, size_t i,
+                   struct fail *fail)
+{
+    float value = 0;
+    int error = reply_logprob(logprob, i, &value, fail);
+    if (error < 0)
+        return error;
+    uint32_t at = tops->count;
+    while (at > 0 && tops->logprobs[at - 1] < value)
+        at--;
+    if (at == tops->wanted)
+        return 0;
+    tops->count += tops->count < tops->wanted;
+    for (uint32_t k = tops->count - 1; k > at; k--) {
+        tops->ids[k] = tops->ids[k - 1];
+        tops->logprobs[k] = tops->logprobs[k - 1];
+    }
+    tops->ids[at] = id;
+    tops->logprobs[at] = value;
+    return 0;
+}
+
+int reply_tops_check(const struct reply_tops *tops, size_t i, struct fail *fail)
+{
+    return tops->count == tops->wanted
+               ? 0
+               : fail_set(fail, -EPROTO, "the engine told %u of the %u likeliest tokens in place %zu", tops->count,
+                          tops->wanted, i);
+}
+
 int reply_room(struct generation *ret, struct fail *fail)
 {
     ret->logprobs = calloc(ret->sampled.count, sizeof(*ret->logprobs));

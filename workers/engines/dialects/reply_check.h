@@ -17,6 +17,21 @@ int reply_ids(const struct json_doc *doc, const struct json_doc_node *ids, uint6
 int reply_logprob(const struct json_doc_node *node, size_t i, float *ret, struct fail *fail);
 /* Whether a list of scores has one for each token of a prompt. */
 int reply_scored(const struct json_doc_node *list, const struct tokens *prompt, struct fail *fail);
+
+/* The likeliest of what is told of one place, the likeliest first. */
+struct reply_tops {
+    uint32_t *ids;
+    float *logprobs;
+    uint32_t wanted, count;
+};
+/* Of row `row`. */
+struct reply_tops reply_tops_of(const struct token_scores *scores, size_t row);
+/* One that is told, of token `i`: it takes its place if it is among the likeliest. */
+int reply_tops_add(struct reply_tops *tops, const struct json_doc_node *logprob, uint32_t id, size_t i,
+                   struct fail *fail);
+/* Whether as many as are wanted were told. */
+int reply_tops_check(const struct reply_tops *tops, size_t i, struct fail *fail);
+
 /* Room for one a token. */
 int reply_room(struct generation *ret, struct fail *fail);
 /* "stop", "length"; -EAGAIN when the engine aborted the call, -EIO when it failed at it. */

@@ -80,8 +80,10 @@ struct dialect {
     /* max_tokens fits the context. *ret is empty before. */
     int (*generate)(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
                     uint64_t max_tokens, uint64_t seed_offset, struct generation *ret, struct fail *fail);
-    /* NULL, or the log-probabilities of ids[from..], each after all before it; from > 0. */
-    int (*score)(struct engine *engine, const struct tokens *ids, size_t from, float *ret, struct fail *fail);
+    /* NULL, or what ids[from..] are worth, each after all before it; from > 0. -ENOTSUP: this server does not tell. */
+    int (*score)(struct engine *engine, const struct tokens *ids, size_t from, const struct token_scores *ret,
+                 struct fail *fail);
+    bool scores_at_once; /* of all ids in one request; else each is a request */
     /* NULL, or how many calls it is at. -ENOTSUP: it does not tell. */
     int (*count_calls)(struct engine *engine, uint64_t *ret, struct fail *fail);
 };

@@ -8,6 +8,17 @@ const char *tell_role_word(enum tell_role role)
     return words[role];
 }
 
+struct token_scores token_scores_from(const struct token_scores *scores, size_t row)
+{
+    struct token_scores ret = *scores;
+    ret.logprobs += row;
+    if (ret.top_k) {
+        ret.top_ids += row * ret.top_k;
+        ret.top_logprobs += row * ret.top_k;
+    }
+    return ret;
+}
+
 void generation_finish(struct generation *generation)
 {
     tokens_finish(&generation->sampled);

@@ -267,6 +267,7 @@ static int complete(struct engine *engine, const struct tokens *prompt, const js
 struct scoring {
     struct engine *engine;
     const struct tokens *prompt;
+    struct reply_tops tops; /* the likeliest that are wanted beside each */
 };
 
 /* One token after prompt + ids[0..at], `forced`; with the `top` most likely ones beside it. */
@@ -288,9 +289,11 @@ static int ask_forced(const struct scoring *scoring, const struct tokens *ids, s
     return error;
 }
 
+static uint64_t most_of(uint64_t one, uint64_t other) { return one > other ? one : other; }
+
 static int score(void *arg, const struct tokens *ids, size_t at, struct llama_score *ret, struct fail *fail)
 {
-    const struct scoring *scoring = arg;
+    struct scoring *scoring = arg;
     uint32_t wanted = ids->ids[at];
     const struct {
         uint32_t forced;
@@ -302,11 +305,12 @@ static int score(void *arg, const struct tokens *ids, size_t at, struct llama_sc
                      {scoring->engine->info.plain_id, 1 << 20}};
     for (size_t i = 0; i < sizeof(questions) / sizeof(*questions); i++) {
         AUTO_CALL_ANSWER reply = {0};
-        int error = ask_forced(scoring, ids, at, questions[i].forced, questions[i].top, &reply, fail);
+        const uint64_t top = most_of(questions[i].top, scoring->tops.wanted);
+        int error = ask_forced(scoring, ids, at, questions[i].forced, top, &reply, fail);
         if (error < 0)
             return error;
         if (llama_reply_find(&reply.doc, wanted, ret) == 0)
-            return 0;
+            return llama_reply_tops(&reply.doc, at, &scoring->tops, fail);
     }
     return fail_set(fail, -EPROTO, "the engine does not tell the log-probability of token %u", wanted);
 }
@@ -331,24 +335,25 @@ static int llama_generate(struct engine *engine, const struct tokens *prompt, co
     int error = complete(engine, prompt, body, max_tokens, &reply, fail);
     if (error < 0)
         return error;
-    struct scoring scoring = {engine, prompt};
+    struct scoring scoring = {.engine = engine, .prompt = prompt};
     struct llama_scorer scorer = {&scoring, score};
     error = llama_reply_read(&reply.doc, prompt->count, max_tokens, &scorer, ret, fail);
     return error < 0 ? error : sampled_check_end(engine, ret, fail);
 }
 
-/* ---- for checks -------------------------------------------------------------------------- */
+/* ---- given tokens ------------------------------------------------------------------------ */
 
-static int llama_score(struct engine *engine, const struct tokens *ids, size_t from, float *ret, struct fail *fail)
+static int llama_score(struct engine *engine, const struct tokens *ids, size_t from, const struct token_scores *ret,
+                       struct fail *fail)
 {
     const struct tokens none = {.count = 0};
-    const struct scoring scoring = {engine, &none};
     for (size_t at = from; at < ids->count; at++) {
         struct llama_score one;
-        int error = score((void *)&scoring, ids, at, &one, fail);
+        struct scoring scoring = {.engine = engine, .prompt = &none, .tops = reply_tops_of(ret, at - from)};
+        int error = score(&scoring, ids, at, &one, fail);
         if (error < 0)
             return error;
-        ret[at - from] = one.logprob;
+        ret->logprobs[at - from] = one.logprob;
     }
     return 0;
 }

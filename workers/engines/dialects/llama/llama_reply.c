@@ -62,6 +62,22 @@ int llama_reply_find(const struct json_doc *reply, uint32_t id, struct llama_sco
     return -ENOENT;
 }
 
+int llama_reply_tops(const struct json_doc *reply, size_t i, struct reply_tops *tops, struct fail *fail)
+{
+    const struct json_doc_node *told = json_doc_get(reply, json_doc_first(entries_of(reply)), "top_logprobs");
+    const struct json_doc_node *top = json_doc_first(told);
+    int error = 0;
+    tops->count = 0;
+    for (uint32_t k = 0; error == 0 && tops->count < tops->wanted && k < json_doc_count(told); k++) {
+        uint32_t id = 0;
+        if (!json_doc_id(json_doc_get(reply, top, "id"), &id))
+            return fail_set(fail, -EPROTO, "a likeliest token in place %zu has no id", i);
+        error = reply_tops_add(tops, json_doc_get(reply, top, "logprob"), id, i, fail);
+        top = json_doc_behind(reply, top);
+    }
+    return error < 0 ? error : reply_tops_check(tops, i, fail);
+}
+
 /* ---- ids and their log-probabilities ----------------------------------------------------- */
 
 /* The way through an answer's tokens, entry by entry. */

@@ -34,5 +34,7 @@ int llama_reply_read(const struct json_doc *reply, size_t prompt_count, uint64_t
  * itself, or one of its top_logprobs. 0, or -ENOENT when it is not there.
  */
 int llama_reply_find(const struct json_doc *reply, uint32_t id, struct llama_score *ret);
+/* The likeliest in that place, of token `i`: as many as tops->wanted, or -EPROTO. */
+int llama_reply_tops(const struct json_doc *reply, size_t i, struct reply_tops *tops, struct fail *fail);
 
 #endif

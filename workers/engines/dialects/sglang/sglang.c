@@ -30,7 +30,7 @@
 
 enum {
     ANSWER_TOKEN_BYTES = 1 << 9,
-    ANSWER_PROMPT_BYTES = 128 /* a token of the prompt that is scored */
+    ANSWER_PROMPT_BYTES = 128 /* a token of the prompt that is scored, or one of its likeliest */
 };
 
 /* ---- requests ---------------------------------------------------------------------------- */
@@ -39,7 +39,8 @@ struct asking {
     const struct tokens *prompt;
     const struct task_sampling *sampling;
     uint64_t max_tokens, seed_offset;
-    bool has_tops, scores_prompt;
+    bool scores_prompt;
+    uint32_t tops; /* of the likeliest tokens to tell */
 };
 
 struct rid {
@@ -62,14 +63,14 @@ static void write_request(const struct asking *asking, const struct engine_info 
     const struct task_sampling *sampling = asking->sampling;
     buffer_printf(ret,
                   "{\"rid\":\"%s\",\"stream\":false,\"return_logprob\":true,"
-                  "\"logprob_start_len\":%d,\"top_logprobs_num\":%d,\"sampling_params\":{"
+                  "\"logprob_start_len\":%d,\"top_logprobs_num\":%u,\"sampling_params\":{"
                   "\"max_new_tokens\":%llu,\"temperature\":%.17g,\"top_p\":%.17g,"
                   "\"min_p\":%.17g,\"top_k\":%lld,\"presence_penalty\":0,"
                   "\"frequency_penalty\":0,\"repetition_penalty\":1,\"min_new_tokens\":0,"
                   "\"n\":1,\"ignore_eos\":false,\"skip_special_tokens\":false,"
                   "\"spaces_between_special_tokens\":false,\"no_stop_trim\":false,"
                   "\"stop_token_ids\":",
-                  rid->text, asking->scores_prompt ? 0 : -1, asking->has_tops, (unsigned long long)asking->max_tokens,
+                  rid->text, asking->scores_prompt ? 0 : -1, asking->tops, (unsigned long long)asking->max_tokens,
                   sampling->temperature, sampling->top_p, sampling->min_p,
                   sampling->top_k ? (long long)sampling->top_k : -1);
     tokens_write(&info->ends, ret);
@@ -107,7 +108,8 @@ static int ask(struct engine *engine, const struct engine_info *info, const stru
                                        .text = text,
                                        .tokens = asking->max_tokens,
                                        .token_bytes = ANSWER_TOKEN_BYTES,
-                                       .prompt_bytes = asking->prompt->count * ANSWER_PROMPT_BYTES};
+                                       .prompt_bytes = asking->prompt->count * ANSWER_PROMPT_BYTES *
+                                                       ((size_t)asking->tops + 1)};
     error = http_api_sample(engine, &call, ret, fail);
     if (error == -ECANCELED || error == -ETIMEDOUT)
         abort_call(engine, &rid);
@@ -172,7 +174,7 @@ static int ask_one(struct engine *engine, const struct engine_info *info, double
     const uint32_t ids[] = {info->plain_id, info->plain_id, info->plain_id};
     const struct tokens prompt = {.ids = (uint32_t *)ids, .count = 3};
     const struct task_sampling sampling = {.temperature = temperature, .top_p = 1, .seed = -1};
-    struct asking asking = {.prompt = &prompt, .sampling = &sampling, .max_tokens = 1, .has_tops = true};
+    struct asking asking = {.prompt = &prompt, .sampling = &sampling, .max_tokens = 1, .tops = 1};
     struct generation got = {0};
     AUTO_CALL_ANSWER answer = {0};
     int error = ask(engine, info, &asking, &answer, fail);
@@ -234,10 +236,12 @@ static int sglang_generate(struct engine *engine, const struct tokens *prompt, c
     return error < 0 ? error : sampled_check_text(engine, ret, fail);
 }
 
-static int sglang_score(struct engine *engine, const struct tokens *ids, size_t from, float *ret, struct fail *fail)
+static int sglang_score(struct engine *engine, const struct tokens *ids, size_t from, const struct token_scores *ret,
+                        struct fail *fail)
 {
     const struct task_sampling sampling = {.temperature = 1, .top_p = 1, .seed = -1};
-    struct asking asking = {.prompt = ids, .sampling = &sampling, .max_tokens = 1, .scores_prompt = true};
+    struct asking asking = {
+        .prompt = ids, .sampling = &sampling, .max_tokens = 1, .scores_prompt = true, .tops = ret->top_k};
     AUTO_CALL_ANSWER answer = {0};
     int error = ask(engine, &engine->info, &asking, &answer, fail);
     return error < 0 ? error : sglang_reply_scores(&answer.doc, ids, from, ret, fail);
@@ -255,4 +259,5 @@ const struct dialect dialect_sglang = {
     .say = special_escape_say,
     .generate = sglang_generate,
     .score = sglang_score,
+    .scores_at_once = true,
 };

@@ -78,17 +78,43 @@ bool sglang_reply_top(const struct json_doc *doc, double *ret)
     return json_doc_number(json_doc_first(json_doc_first(json_doc_first(tops))), ret);
 }
 
-int sglang_reply_scores(const struct json_doc *doc, const struct tokens *ids, size_t from, float *ret,
-                        struct fail *fail)
+static int read_tops(const struct json_doc *doc, const struct json_doc_node *list, size_t i, struct reply_tops tops,
+                     struct fail *fail)
+{
+    const struct json_doc_node *entry = json_doc_first(list);
+    int error = 0;
+    for (uint32_t k = 0; error == 0 && k < json_doc_count(list); k++, entry = json_doc_behind(doc, entry)) {
+        uint32_t id = 0;
+        if (!json_doc_id(json_doc_at(doc, entry, 1), &id))
+            return fail_set(fail, -EPROTO, "a likeliest token in place %zu has no id", i);
+        error = reply_tops_add(&tops, json_doc_at(doc, entry, 0), id, i, fail);
+    }
+    return error < 0 ? error : reply_tops_check(&tops, i, fail);
+}
+
+/* Of all places, where they were asked for. */
+static int read_all_tops(const struct json_doc *doc, const struct tokens *ids, size_t from,
+                         const struct token_scores *ret, struct fail *fail)
+{
+    const struct json_doc_node *list = json_doc_get(doc, meta_of(doc), "input_top_logprobs");
+    const struct json_doc_node *entry = json_doc_first(list);
+    int error = ret->top_k ? reply_scored(list, ids, fail) : 0;
+    for (size_t i = 0; ret->top_k && error == 0 && i < ids->count; i++, entry = json_doc_behind(doc, entry))
+        error = i < from ? 0 : read_tops(doc, entry, i, reply_tops_of(ret, i - from), fail);
+    return error;
+}
+
+int sglang_reply_scores(const struct json_doc *doc, const struct tokens *ids, size_t from,
+                        const struct token_scores *ret, struct fail *fail)
 {
     const struct json_doc_node *list = json_doc_get(doc, meta_of(doc), "input_token_logprobs");
     const struct json_doc_node *entry = json_doc_first(list);
     int error = reply_scored(list, ids, fail);
     for (size_t i = 0; error == 0 && i < ids->count; i++, entry = json_doc_behind(doc, entry)) {
         uint32_t id = 0;
-        error = i < from ? 0 : read_entry(doc, entry, i, &id, &ret[i - from], fail);
+        error = i < from ? 0 : read_entry(doc, entry, i, &id, &ret->logprobs[i - from], fail);
         if (error == 0 && i >= from && id != ids->ids[i])
             error = fail_set(fail, -EPROTO, "the engine scored another token at %zu", i);
     }
-    return error;
+    return error < 0 ? error : read_all_tops(doc, ids, from, ret, fail);
 }

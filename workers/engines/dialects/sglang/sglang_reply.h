@@ -12,8 +12,8 @@ int sglang_reply_read(const struct json_doc *doc, const struct tokens *prompt, u
                       struct generation *ret, struct fail *fail);
 /* The log-probability of the likeliest token at the first place. */
 bool sglang_reply_top(const struct json_doc *doc, double *ret);
-/* What input_token_logprobs tell of ids[from..], from > 0. */
-int sglang_reply_scores(const struct json_doc *doc, const struct tokens *ids, size_t from, float *ret,
-                        struct fail *fail);
+/* What input_token_logprobs and, of the likeliest, input_top_logprobs tell of ids[from..], from > 0. */
+int sglang_reply_scores(const struct json_doc *doc, const struct tokens *ids, size_t from,
+                        const struct token_scores *ret, struct fail *fail);
 
 #endif

@@ -57,4 +57,5 @@ const struct dialect dialect_openai = {
     .say = special_escape_say,
     .generate = vllm_generate,
     .score = vllm_score,
+    .scores_at_once = true,
 };

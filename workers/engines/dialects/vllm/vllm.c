@@ -33,7 +33,7 @@
 
 enum {
     ANSWER_TOKEN_BYTES = 1 << 10, /* a token of the answer with its entry; usually 130 */
-    ANSWER_PROMPT_BYTES = 256     /* a token of the prompt, which may come back with its entry */
+    ANSWER_PROMPT_BYTES = 256 /* a token of the prompt, which may come back with its entry, or one of its likeliest */
 };
 
 /* ---- requests ---------------------------------------------------------------------------- */
@@ -45,7 +45,8 @@ struct asking {
     const struct task_sampling *sampling;
     uint64_t max_tokens, seed_offset;
     bool has_prompt_logprobs;
-    int tops; /* of the likeliest tokens to tell; the first of them is the sampled one */
+    uint32_t prompt_tops; /* of these, too, the likeliest tokens to tell */
+    int tops;             /* of the likeliest tokens to tell; the first of them is the sampled one */
 };
 
 /* Members of both routes, the stop ids' among them; the caller opens and closes the object. */
@@ -62,7 +63,7 @@ static void write_sampling(const struct asking *asking, const struct engine_info
                   sampling->top_k ? (long long)sampling->top_k : -1, asking->tops);
     tokens_write(&info->ends, ret);
     if (asking->has_prompt_logprobs)
-        buffer_append_str(ret, ",\"prompt_logprobs\":0");
+        buffer_printf(ret, ",\"prompt_logprobs\":%u", asking->prompt_tops);
     if (sampling->seed >= 0)
         buffer_printf(ret, ",\"seed\":%llu",
                       (unsigned long long)(((uint64_t)sampling->seed + asking->seed_offset) & INT64_MAX));
@@ -110,7 +111,8 @@ static int ask(struct engine *engine, const struct engine_info *info, const stru
                                        .text = text,
                                        .tokens = asking->max_tokens,
                                        .token_bytes = ANSWER_TOKEN_BYTES,
-                                       .prompt_bytes = asking->prompt->count * ANSWER_PROMPT_BYTES};
+                                       .prompt_bytes = asking->prompt->count * ANSWER_PROMPT_BYTES *
+                                                       ((size_t)asking->prompt_tops + 1)};
     return http_api_sample(engine, &call, ret, fail);
 }
 
@@ -274,13 +276,15 @@ int vllm_generate(struct engine *engine, const struct tokens *prompt, const stru
     return error < 0 ? error : sampled_check_text(engine, ret, fail);
 }
 
-/* ---- for checks -------------------------------------------------------------------------- */
+/* ---- given tokens ------------------------------------------------------------------------ */
 
 /* On either route, by prompt_logprobs: a name of each id and what it was worth. */
-int vllm_score(struct engine *engine, const struct tokens *ids, size_t from, float *ret, struct fail *fail)
+int vllm_score(struct engine *engine, const struct tokens *ids, size_t from, const struct token_scores *ret,
+               struct fail *fail)
 {
     const struct task_sampling sampling = {.temperature = 1, .top_p = 1, .seed = -1};
-    struct asking asking = {.prompt = ids, .sampling = &sampling, .max_tokens = 1, .has_prompt_logprobs = true};
+    struct asking asking = {
+        .prompt = ids, .sampling = &sampling, .max_tokens = 1, .has_prompt_logprobs = true, .prompt_tops = ret->top_k};
     AUTO_CALL_ANSWER answer = {0};
     int error = ask(engine, &engine->info, &asking, &answer, fail);
     return error < 0 ? error : vllm_reply_scores(&answer.doc, ids, from, ret, fail);
@@ -313,5 +317,6 @@ const struct dialect dialect_vllm = {
     .say = special_escape_say,
     .generate = vllm_generate,
     .score = vllm_score,
+    .scores_at_once = true,
     .count_calls = vllm_count_calls,
 };

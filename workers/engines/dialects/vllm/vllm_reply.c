@@ -5,6 +5,8 @@
 #include "common/base/cleanup.h"
 #include "common/json/json_doc_look.h"
 
+enum { ID_DIGITS = 9 }; /* of an id as text */
+
 static const struct json_doc_node *choice_of(const struct json_doc *doc)
 {
     return json_doc_first(json_doc_get(doc, json_doc_root(doc), "choices"));
@@ -176,8 +178,39 @@ const char *vllm_reply_mode(const struct json_doc *doc)
     return NULL;
 }
 
+/* The id that a member of prompt_logprobs is named by. */
+static bool read_id(const struct json_doc *doc, const struct json_doc_node *name, uint32_t *ret)
+{
+    uint32_t id = 0;
+    const struct slice text = json_doc_raw(doc, name);
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9')
+            return false;
+        id = id * 10 + (uint32_t)(text.data[i] - '0');
+    }
+    *ret = id;
+    return text.len > 0 && text.len <= ID_DIGITS;
+}
+
+/* Of {"ID": {"logprob": ...}, ...}: more than are wanted where the prompt's own is none of them. */
+static int read_tops(const struct json_doc *doc, const struct json_doc_node *entry, size_t i, struct reply_tops tops,
+                     struct fail *fail)
+{
+    const struct json_doc_node *name = entry && entry->kind == JSON_DOC_OBJECT ? entry + 1 : NULL;
+    int error = 0;
+    for (uint32_t k = 0; name && error == 0 && k < entry->count && tops.wanted; k++) {
+        uint32_t id;
+        if (!read_id(doc, name, &id))
+            return fail_set(fail, -EPROTO, "a likeliest token in place %zu has no id", i);
+        error = reply_tops_add(&tops, json_doc_get(doc, name + 1, "logprob"), id, i, fail);
+        name = json_doc_behind(doc, name + 1);
+    }
+    return error < 0 ? error : reply_tops_check(&tops, i, fail);
+}
+
 /* [null, {"ID": {"logprob": ...}, ...}, ...]: of the whole answer, or of its choice. */
-int vllm_reply_scores(const struct json_doc *doc, const struct tokens *ids, size_t from, float *ret, struct fail *fail)
+int vllm_reply_scores(const struct json_doc *doc, const struct tokens *ids, size_t from, const struct token_scores *ret,
+                      struct fail *fail)
 {
     const struct json_doc_node *list = json_doc_get(doc, json_doc_root(doc), "prompt_logprobs");
     if (json_doc_count(list) == 0)
@@ -188,9 +221,13 @@ int vllm_reply_scores(const struct json_doc *doc, const struct tokens *ids, size
     int error = reply_scored(list, ids, fail);
     for (size_t i = 0; error == 0 && i < ids->count; i++, entry = json_doc_behind(doc, entry)) {
         char name[16];
+        if (i < from)
+            continue;
         snprintf(name, sizeof(name), "%u", ids->ids[i]);
         const struct json_doc_node *score = json_doc_get(doc, json_doc_get(doc, entry, name), "logprob");
-        error = i < from ? 0 : reply_logprob(score, i, &ret[i - from], fail);
+        error = reply_logprob(score, i, &ret->logprobs[i - from], fail);
+        if (error == 0)
+            error = read_tops(doc, entry, i, reply_tops_of(ret, i - from), fail);
     }
     return error;
 }

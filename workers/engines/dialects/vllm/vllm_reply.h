@@ -28,6 +28,7 @@ bool vllm_reply_top(const struct json_doc *doc, double *ret);
 const char *vllm_reply_mode(const struct json_doc *doc);
 
 /* What prompt_logprobs tell of ids[from..], from > 0; on either route. */
-int vllm_reply_scores(const struct json_doc *doc, const struct tokens *ids, size_t from, float *ret, struct fail *fail);
+int vllm_reply_scores(const struct json_doc *doc, const struct tokens *ids, size_t from, const struct token_scores *ret,
+                      struct fail *fail);
 
 #endif
