@@ -45,7 +45,8 @@ bool task_summary_read(struct slice json, struct task_summary *ret, struct refus
     }
     strcpy(ret->id, task->id);
     snprintf(ret->policy, sizeof(ret->policy), "%s", strcmp(task->policy, "default") ? task->policy : "");
-    snprintf(ret->judge, sizeof(ret->judge), "%s", task_needs_judge(task) ? task->judge.policy : "");
+    const char *judge = task_eval_policy(task);
+    snprintf(ret->judge, sizeof(ret->judge), "%s", judge ? judge : "");
     task_image_name(task, ret->image, sizeof(ret->image));
     ret->task = (struct core_task){
         .id = slice_from_str(ret->id),
@@ -54,12 +55,13 @@ bool task_summary_read(struct slice json, struct task_summary *ret, struct refus
         .policy = slice_from_str(ret->policy),
         .limit_ms = {[STAGE_INIT] = (int64_t)task->limits.init_s * 1000,
                      [STAGE_RUN] = (int64_t)(task->limits.run_s + task_after_run_s(task)) * 1000,
-                     [STAGE_EVAL] = (int64_t)(task->limits.eval_s + task_before_eval_s(task)) * 1000},
+                     [STAGE_EVAL] = (int64_t)(task->limits.eval_s + task_before_eval_s(task) + task_score_s(task)) *
+                                    1000},
         .total_ms = (int64_t)task->limits.total_s * 1000,
         .bytes = json.len,
         .needs = {[STAGE_RUN] = read_needs(task, STAGE_RUN, ret->run_needs, sizeof(ret->run_needs)),
                   [STAGE_EVAL] = read_needs(task, STAGE_EVAL, ret->eval_needs, sizeof(ret->eval_needs))},
-        .reads_record = task_evaluator_reads_record(task),
+        .reads_record = task_eval_reads_record(task),
         .judge = slice_from_str(ret->judge)};
     task_destroy(task);
     return true;

@@ -43,6 +43,7 @@ enum {
     TASK_CRITERIA_MAX = 32, /* at most VERDICT_PARTS_MAX */
     TASK_CHOICES_MAX = 16,
     TASK_JUDGE_SAMPLES_MAX = 15,
+    TASK_TOP_K_MAX = 64, /* of a teacher's likeliest ids */
     HANDLER_NAME_MAX = 64,
     TASK_VARIABLES_BYTES_MAX = 6144, /* of one list, names and values */
     TASK_GRANT_SIZE = 33             /* of a grant's name, with its NUL */
@@ -178,6 +179,13 @@ struct task_judge {
     double temperature;
     uint64_t max_tokens, text_bytes;
     const char *system, *prompt; /* NULL: the usual ones */
+};
+
+/* A teacher, which scores what was sampled. */
+struct task_score {
+    const char *engine; /* the policy whose engines do; NULL: none */
+    uint64_t top_k;     /* of the likeliest ids beside each; 0: none */
+    uint64_t timeout_s;
 };
 
 /* An image made of a Dockerfile. */
@@ -337,6 +345,7 @@ struct task {
     struct task_handler *handlers;
     size_t handler_count;
 
+    struct task_score score;
     struct task_shaping shaping;
     struct task_limits limits;
     uint64_t samples; /* default for submit, 1 */
@@ -351,6 +360,11 @@ void task_image_name(const struct task *task, char *ret, size_t size);
 /* Whether its run needs an engine, of task->policy. */
 bool task_needs_engine(const struct task *task);
 
+/* The policy whose engine an eval job is given, for a judge, a teacher or both; NULL: it needs none. */
+const char *task_eval_policy(const struct task *task);
+/* Whether what it sampled is scored by a teacher, of task->score.engine; seconds beyond limits.eval_s that may take. */
+bool task_needs_teacher(const struct task *task);
+uint64_t task_score_s(const struct task *task);
 /* Whether its evaluation needs an engine, of task->judge.policy; whether it is judged in that view. */
 bool task_needs_judge(const struct task *task);
 bool task_judge_reads(const struct task *task, const char *view);
@@ -377,8 +391,8 @@ const struct task_handler *task_handler_find(const struct task *task, const char
 bool task_tool_is_built_in(const char *name);
 /* The n-th name of a role that needs no handler, for "did you mean"; empty behind the last. */
 struct slice handler_built_in(enum handler_role role, size_t n);
-/* Whether the task's evaluator may read the run's record: it sees the conversation (job.start). */
-bool task_evaluator_reads_record(const struct task *task);
+/* Whether an eval job is given the run's record: its evaluator sees the conversation, or a teacher scores it. */
+bool task_eval_reads_record(const struct task *task);
 /* Whether it is evaluated where the agent worked, by the run worker (eval.sandbox agent). */
 bool task_is_evaluated_there(const struct task *task);
 /* Seconds that these may take, one after the other. */

@@ -227,7 +227,7 @@ struct rescoring {
 static int score_run(struct engine *engine, const struct engine_scoring *scoring, size_t end, struct fail *fail)
 {
     const struct tokens ids = {.ids = (uint32_t *)(uintptr_t)scoring->ids, .count = end};
-    const struct token_scores scores = token_scores_from(&scoring->scores, scoring->at);
+    const struct token_scores scores = token_scores_from(&scoring->scores, scoring->at - scoring->from);
     struct generation none = {0};
     struct engine_call call;
     int error;

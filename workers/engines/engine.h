@@ -84,7 +84,7 @@ int engine_generate(struct engine *engine, const struct tokens *prompt, const st
 
 /*
  * Tokens that were sampled before, scored as the engine is now: for each ids[i] with wanted[i], i > 0,
- * row i of `scores` becomes the natural log of its probability after ids[0..i), of the kind that
+ * its row of `scores` becomes the natural log of its probability after ids[0..i), of the kind that
  * engine_logprobs_mode says at temperature 1. Other rows may be written to. What follows the last that is wanted is not
  * shown to the engine. -E2BIG: the ids do not fit the context; -EINVAL: no id of this engine's, more likeliest ids
  * than it tells, or it cannot do it.
@@ -93,9 +93,10 @@ struct engine_scoring {
     const uint32_t *ids;
     const uint8_t *wanted;
     size_t count;
-    struct token_scores scores; /* a row for each id */
+    size_t from;                /* before it nothing is wanted ... */
+    struct token_scores scores; /* ... and a row for each id behind */
     uint64_t *done;             /* counts up as it goes, for who shows progress */
-    size_t at;                  /* 0; then where a try after a failed one goes on */
+    size_t at;                  /* `from`; then where a try after a failed one goes on */
 };
 int engine_score(struct engine *engine, struct engine_scoring *scoring, struct fail *fail);
 

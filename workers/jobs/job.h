@@ -75,7 +75,7 @@ struct job_result {
     uint64_t oldest_version;                        /* run: the lowest number of a version of a turn; 0: none had one */
     bool truncated;                                 /* run: a limit on tokens cut it off */
     char *answer;                                   /* run; may be NULL; cut to 65,536 bytes of UTF-8 when sent */
-    struct buffer record;                           /* run: encoded; may be empty */
+    struct buffer record;                           /* run, eval with a teacher: encoded; may be empty */
     char tokenizer_digest[80], template_digest[80]; /* run: of all its traces; "": nothing was sampled */
 };
 

@@ -66,8 +66,8 @@ static void work_stage(struct running_job *self, const struct task_kind *kind, e
     job_set_outcome(job, OUTCOME_INFRA, "the %s stage of kind %s did not say how it ended", stage_wire(stage),
                     kind->name);
     job_begin(job, stage);
-    const uint64_t more_s[STAGE_COUNT] = {
-        [STAGE_RUN] = task_after_run_s(job->task), [STAGE_EVAL] = task_before_eval_s(job->task)};
+    const uint64_t more_s[STAGE_COUNT] = {[STAGE_RUN] = task_after_run_s(job->task),
+                                          [STAGE_EVAL] = task_before_eval_s(job->task) + task_score_s(job->task)};
     const int64_t more_ms = (int64_t)more_s[stage] * 1000;
     self->overdue_timer = loop_after(
         fiber_loop(), JOB_PREPARE_MS + job->limit_ms + more_ms + JOB_PACK_MS + JOB_OVERDUE_MS, overdue, self);

@@ -29,6 +29,7 @@
 #include "workers/stages/sandbox/stage_sandbox.h"
 #include "workers/stages/setup.h"
 #include "workers/stages/steps/steps.h"
+#include "workers/stages/teacher.h"
 
 /* ---- init --------------------------------------------------------------------------------- */
 
@@ -204,6 +205,8 @@ static void sandbox_eval(struct job *job)
     else if (!job->task->eval_build.dockerfile || build_own(job, built))
         (evaluator ? evaluator : &evaluator_handler)->run(job);
     job->built = NULL;
+    if (job->result.outcome == OUTCOME_OK && task_needs_teacher(job->task))
+        teacher_score(job);
 }
 
 const struct task_kind kind_sandbox = {

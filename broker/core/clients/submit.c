@@ -91,7 +91,7 @@ static bool admit_engines(struct core *core, const struct call *call)
         return false;
     }
     if (call->task->judge.len && !policy_find(core, call->task->judge) && !policies_have_room(core)) {
-        send_refused(core, call, REFUSAL_QUEUE_FULL, "task.eval.judge.policy", RETRY_AFTER_MS,
+        send_refused(core, call, REFUSAL_QUEUE_FULL, "task", RETRY_AFTER_MS,
                      "no more policies fit, and no engine is of '%.*s'; use one that `sluice status` shows",
                      SLICE_ARG(call->task->judge));
         return false;

@@ -28,8 +28,8 @@ struct core_task {
     /* What a stage needs a worker's handlers to offer: "agent:mine tool:look.up", sorted, blanks between; empty:
      * nothing. */
     struct slice needs[STAGE_COUNT];
-    bool reads_record;  /* its evaluator is given the run's record */
-    struct slice judge; /* the policy whose engines its evaluator needs; empty: it needs none */
+    bool reads_record;  /* its evaluation is given the run's record */
+    struct slice judge; /* the policy whose engines its evaluation needs, to judge or to score; empty: it needs none */
 };
 
 /* Who a message came from. Where nobody is asked for a key, all are one admin without a name. */
@@ -128,7 +128,8 @@ enum effect_kind {
     PERSIST_INIT,     /* group's init ended ok: layer_digest, layer, ms */
     PERSIST_RUN,      /* rollout's run ended ok or agent: outcome, detail, layer, answer, record, ms, engine, length */
     PERSIST_END,      /* rollout ended: everything of `end`, and its verdict; record and answer stay as PERSIST_RUN
-                         left them, unless `record` is given (run ended task or infra with a record) */
+                         left them, unless `record` is given (run ended task or infra with a record, or an
+                         evaluation added to it) */
     PERSIST_ACK,      /* stream acknowledged up to seq */
     PERSIST_ENGINE,   /* engine url is as `row` says (present true) or removed (false) */
     PERSIST_POLICY,   /* `policy` serves that (present true), or is no more (false) */

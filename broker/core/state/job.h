@@ -100,7 +100,7 @@ struct group_work {
     struct policy *policy;        /* whose engines its runs need; NULL: none */
     struct judging *judging;      /* NULL: its evaluations need no engine */
     uint8_t priority;             /* below PRIORITIES */
-    bool reads_record;            /* its evaluator is given the run's record */
+    bool reads_record;            /* its evaluation is given the run's record */
     uint32_t task_bytes;
     uint32_t limit_ms[STAGE_COUNT];
     uint32_t init_ms, init_wait_ms; /* by core_ms */

@@ -54,7 +54,7 @@ static void run_mixed(struct core *core, struct job *job, const struct msg_job_r
              &(struct failure){.outcome = OUTCOME_INFRA, .fault = FAULT_ENGINE, .worker = in->worker, .detail = why});
 }
 
-/* With a reward or without, as the task has it. */
+/* With a reward or without, as the task has it. An eval job's record is that of its run with what a teacher said. */
 static void end_scored(struct core *core, struct job *job, const struct msg_job_result *in, struct slice detail,
                        uint64_t eval_ms)
 {
@@ -66,6 +66,7 @@ static void end_scored(struct core *core, struct job *job, const struct msg_job_
                              .reward = in->has_reward ? in->reward : 0,
                              .has_raw_reward = in->has_reward && in->has_raw_reward,
                              .raw_reward = in->has_reward && in->has_raw_reward ? in->raw_reward : 0,
+                             .record = job->stage == STAGE_EVAL ? in->record : slice_of(NULL, 0),
                              .verdict = in->verdict,
                              .detail = detail,
                              .eval_ms = eval_ms});
@@ -137,7 +138,7 @@ static void run_done(struct core *core, struct job *job, const struct msg_job_re
 
 static void eval_ok(struct core *core, struct job *job, const struct msg_job_result *in)
 {
-    struct engine *judge = in->has_reward ? job_engine(job) : NULL;
+    struct engine *judge = in->has_reward || in->record.len ? job_engine(job) : NULL;
     if (judge)
         engine_works(core, judge);
     end_scored(core, job, in, in->detail, in->ms);

@@ -41,11 +41,11 @@ bool task_agent_is_built_in(const struct task *task)
     return text_is_one_of(task->agent_kind, task_row_find("agent", "kind")->words);
 }
 
-bool task_evaluator_reads_record(const struct task *task)
+bool task_eval_reads_record(const struct task *task)
 {
     return strcmp(task->kind, "noop") != 0 &&
-           (task_evaluator_has(task, TASK_EVALUATOR_READS_RECORD) || task_judge_reads(task, "conversation") ||
-            !task_evaluator_is_built_in(task));
+           (task_needs_teacher(task) || task_evaluator_has(task, TASK_EVALUATOR_READS_RECORD) ||
+            task_judge_reads(task, "conversation") || !task_evaluator_is_built_in(task));
 }
 
 struct slice handler_built_in(enum handler_role role, size_t n)

@@ -111,11 +111,12 @@ bool place_read_texts(const struct task_place *place, const json_t *value, doubl
 bool place_read_each(const struct task_place *place, const json_t *value, const struct task_row *row,
                      const char ***texts, size_t *count);
 
-/* What the fields of eval.swe, of eval.judge, of steps and of build say together, each in its file. */
+/* What the fields of eval.swe, of eval.judge, of steps, of build and of score say together, each in its file. */
 bool task_check_swe(const struct task *task, struct refusal *no);
 bool task_check_judge(const struct task *task, struct refusal *no);
 bool task_check_steps(const struct task *task, struct refusal *no);
 bool task_check_build(struct task *task, struct refusal *no);
+bool task_check_score(const struct task *task, struct refusal *no);
 
 /* agent.kind, agent.tools and agent.script must agree; what is absent follows from what is given
  * (task/agent.c). */

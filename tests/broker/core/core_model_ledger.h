@@ -134,7 +134,7 @@ struct model {
     int64_t skew_ms;                                      /* of the wall clock */
     uint64_t ends, restarts, deaths, failures;
     uint64_t foreign, drained, migrations, mixed;
-    uint64_t judged;                 /* evaluations that were given an engine */
+    uint64_t judged, taught;         /* evaluations that were given an engine; that came with a record */
     uint64_t offered, withheld;      /* jobs that went to who offers what they need; changes of offers */
     uint64_t again, crossed, forged; /* runs done again; results of one that came in the next; made-up ones */
     uint64_t there;                  /* runs that came with their evaluation */
@@ -399,6 +399,10 @@ static inline void persist_end(struct model *model, const struct effect *effect)
     if (end->has_reward) /* it is of the very run that is recorded */
         assert_true(end->reward == rollout->mark);
     assert_true(!end->trainable || end->outcome == OUTCOME_OK || end->outcome == OUTCOME_AGENT);
+    if (effect->record.len && rollout->run_done) { /* so is a record that an evaluation puts in its place */
+        assert_int_equal(mark_of(effect->record), rollout->mark);
+        model->taught++;
+    }
     rollout->ended = true;
     rollout->seq = ++model->head[stream];
     rollout->ended_ms = end->clock_ms;

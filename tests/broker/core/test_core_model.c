@@ -38,6 +38,12 @@ static void add_evaluation(struct model *model, const struct letter *letter, str
     model->there++;
 }
 
+/* An evaluation that a teacher scored: its record is the run's, with the run's mark. */
+static bool is_taught(const struct letter *letter)
+{
+    return letter->mark % 3 == 1 && strcmp(letter->outcome, "ok") == 0;
+}
+
 static void deliver_letters(struct model *model)
 {
     for (size_t i = 0; i < model->wire_count;) {
@@ -52,7 +58,7 @@ static void deliver_letters(struct model *model)
         record[0] = '\0';
         if (!is_init)
             count_crossed(model, &letter);
-        if (!is_init && !is_eval)
+        if (!is_init && (!is_eval || is_taught(&letter)))
             snprintf(model->records[model->record_count++], sizeof(model->records[0]), "%u", letter.mark);
         struct msg_job_result in = {.worker = slice_from_str(letter.worker),
                                     .job = slice_from_str(letter.job),
@@ -73,7 +79,7 @@ static void deliver_letters(struct model *model)
                                     .has_sampled_tokens = !is_init && !is_eval,
                                     .oldest_version = letter.mark % 5,
                                     .has_oldest_version = !is_init && !is_eval && letter.mark % 5};
-        if (record[0] && letter.serves) {
+        if (record[0] && letter.serves && !is_eval) {
             const size_t len = strlen(record);
             record[len] = letter.serves;
             record[len + 1] = '\0';
@@ -555,7 +561,7 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
     struct model *model = calloc(1, sizeof(*model));
     uint64_t ends = 0, restarts = 0, deaths = 0, failures = 0;
     uint64_t foreign = 0, drained = 0, migrations = 0, mixed = 0;
-    uint64_t again = 0, crossed = 0, forged = 0, offered = 0, withheld = 0, judged = 0, there = 0;
+    uint64_t again = 0, crossed = 0, forged = 0, offered = 0, withheld = 0, judged = 0, there = 0, taught = 0;
     uint64_t doomed = 0, overtime = 0, abandoned = 0, set_aside = 0;
     uint64_t sampled = 0, batches = 0, replaced = 0, closed = 0;
     unsigned first = only ? (unsigned)atoi(only) : 1, last = only ? first : many ? (unsigned)atoi(many) : SEEDS;
@@ -576,6 +582,7 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
         offered += model->offered;
         withheld += model->withheld;
         judged += model->judged;
+        taught += model->taught;
         doomed += model->doomed;
         overtime += model->overtime;
         abandoned += model->abandoned;
@@ -598,8 +605,9 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
                   (unsigned long long)there);
     print_message("%llu jobs went to who offers what they need, %llu changes of what is offered\n",
                   (unsigned long long)offered, (unsigned long long)withheld);
-    print_message("%llu evaluations were given an engine\n", (unsigned long long)judged);
-    assert_true(only || (offered > 2000 && withheld > 1000 && judged > 1000));
+    print_message("%llu evaluations were given an engine, %llu came with a teacher's record\n",
+                  (unsigned long long)judged, (unsigned long long)taught);
+    assert_true(only || (offered > 2000 && withheld > 1000 && judged > 1000 && taught > 1000));
     assert_true(only || (again > 100 && crossed > 4 && forged > 1000 && there > 100));
     print_message("%llu requests for what is another's, %llu drains, %llu migrations, %llu results "
                   "sampled with "

@@ -13,7 +13,7 @@ OF_LIBC = {"clock_gettime", "recv"}
 # the script that exports them; what a sandbox's first process ends and answers; checks that
 # look for a program; the spawner and what it makes.
 MAY_CIRCLE = [
-    ("schemas/task/read", "agent artifacts build environment handlers judge lists script steps swe task task_read tests"),
+    ("schemas/task/read", "agent artifacts build environment handlers judge lists score script steps swe task task_read tests"),
     ("workers/evaluators/math/compare", "compare compare_relations"),
     ("workers/evaluators/math/parse", "parse parse_operands parse_operators"),
     ("workers/images", "config exports"),

@@ -166,8 +166,7 @@ static void what_is_no_score_is_none(void **state)
         {"{'dialect': 'openai'}", -ENOTSUP, "does not tell a prompt's log-probabilities"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct rescore rescore = {
-            .user = "hi", .top_k = 3, .expected = cases[i].code, .words = cases[i].words};
+        struct rescore rescore = {.user = "hi", .top_k = 3, .expected = cases[i].code, .words = cases[i].words};
         world_open(&world, cases[i].script, NULL);
         rescore_run_by(&rescore, score_once);
         tokens_finish(&rescore.ids);
@@ -227,7 +226,7 @@ static void a_pause_aborts_a_scoring_and_it_is_made_again_behind_it(void **state
     (void)state;
     struct pausing pausing = {.rescore = {.user = "hi", .top_k = 2}};
     struct both both[] = {{score_between_pauses, &pausing}, {pause_within, &pausing}};
-    world_open(&world, "{'rules': [{'path': '/completion', 'call': 2, 'fault': 'hang'}]}", NULL);
+    world_open(&world, "{'rules': [{'path': '/completion', 'call': 1, 'fault': 'hang'}]}", NULL);
     pausing.rescore.ids = prompt_of("hi");
     tokens_say(&pausing.rescore.ids, "abcd");
     for (size_t i = 1; i <= 4; i++)

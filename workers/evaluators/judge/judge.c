@@ -253,17 +253,6 @@ static void end_judged(struct judging *judging)
         judging->job->result.fault = FAULT_JUDGE;
 }
 
-/* All of its time goes by in the engine's calls, so that an engine that hangs must not look like a broken task. */
-static void end_failed(struct judging *judging, int code, const struct fail *fail)
-{
-    enum blame_what what = blame_what(code, NULL);
-    if (what == BLAME_TIME || (what == BLAME_SYSTEM && code != -ENOMEM))
-        what = BLAME_ENGINE;
-    const struct blame blame = blame_get(BLAME_EVALUATOR, what);
-    job_set_fault(judging->job, blame.outcome, blame.fault, "the judge at %s: %s%s", engine_base_url(judging->engine),
-                  fail->text, what == BLAME_CONTEXT ? ": eval.judge.text_bytes bounds what it is shown" : "");
-}
-
 static void judge(struct judging *judging)
 {
     struct fail fail = {0};
@@ -277,7 +266,8 @@ static void judge(struct judging *judging)
     code = ask_all(judging, &fail);
     engine_stay(&judging->stay, NULL, 0);
     if (code < 0)
-        end_failed(judging, code, &fail);
+        job_engine_failed(judging->job, judging->engine, "the judge", code, &fail,
+                          ": eval.judge.text_bytes bounds what it is shown");
     else
         end_judged(judging);
 }

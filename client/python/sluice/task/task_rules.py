@@ -176,7 +176,7 @@ def _check_judge(kind: str, told: Told) -> None:
     if told.get(at + "samples", 1) > 1 and told.get(at + "temperature", 0) <= 0:
         raise TaskError("bad-task", at + "temperature", "eval.judge.temperature must be above 0 where "
                         "eval.judge.samples is above 1: else all replies are the same")
-    samples_nothing = told.get("kind") == "noop" or kind in ("none", "replay") or told.get("agent.engine") == "none"
+    samples_nothing = told.get("kind") == "noop" or kind in ("none", "replay", "oracle") or told.get("agent.engine") == "none"
     policy = told.get(at + "policy", "judge")
     if not samples_nothing and policy == told.get("policy", "default") and told.get(at + "self") != "allow":
         raise TaskError("bad-task", at + "policy", f"eval.judge.policy is the task's own policy, {policy[:64]}, which "
@@ -243,6 +243,25 @@ def _check_build(told: Told) -> None:
                 raise TaskError("bad-task", field, f"{field}: {of}.context takes what lies on a file system")
 
 
+def _check_score(told: Told) -> None:
+    field, engine = "score.engine", told.get("score.engine")
+    if not engine:
+        if told.get("score.top_k"):
+            raise TaskError("missing-field", field, f"{field} is missing; score.top_k requires it")
+        return
+    if told.get("kind") == "noop":
+        raise TaskError("bad-task", field, f"{field} goes with kind sandbox: kind noop samples nothing")
+    if told.get("steps"):
+        raise TaskError("bad-task", field, f"{field} does not go with steps: a teacher scores in the eval stage")
+    if told.get("eval.sandbox") == "agent":
+        raise TaskError("bad-task", field, f"{field} goes with eval.sandbox fresh: a teacher scores in the eval stage, "
+                        "and the agent's own sandbox is evaluated in its run")
+    judge = told.get("eval.judge.policy", "judge") if told.get("eval.kind") == "judge" else engine
+    if judge != engine:
+        raise TaskError("bad-task", field, f"{field} must be eval.judge.policy, {judge[:64]}: an evaluation is given one "
+                        "engine, which judges and scores")
+
+
 # ---- the whole ---------------------------------------------------------------------------------------------
 
 
@@ -280,3 +299,4 @@ def check_task(text: str, value: Any) -> None:
     _check_solution(kind, told)
     _check_shaping(kind, told)
     _check_build(told)
+    _check_score(told)

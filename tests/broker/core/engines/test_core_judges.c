@@ -236,6 +236,57 @@ static void a_policy_lives_as_long_as_a_group_is_judged_by_it(void **state)
     world_close(world); /* core_check was content throughout */
 }
 
+/* ---- a teacher is a judge that gives a record in place of a reward -------------------------------- */
+
+static void teach(struct world *world, const char *job)
+{
+    world_result_with(world, "e1", job, token_of(world, job), "ok",
+                      (struct msg_job_result){.record = TEXT("scored"), .has_record = true});
+}
+
+static void what_a_teacher_says_takes_the_place_of_the_runs_record(void **state)
+{
+    (void)state;
+    struct world *world = open_judged();
+    world->task.reads_record = true;
+    add(world, one, "judge", 0);
+    reach_evals(world, "g", 2);
+    assert_true(expect(world, LANE_JOB)->reads_record);
+    teach(world, "eval:g/0");
+    const struct seen *end = expect_end(world, "g/0", OUTCOME_OK);
+    assert_string_equal(end->record, "scored");
+    assert_true(end->end.trainable && !end->end.has_reward);
+    world_reward(world, "e1", "eval:g/1", token_of(world, "eval:g/1"), 1);
+    assert_string_equal(expect_end(world, "g/1", OUTCOME_OK)->record, ""); /* the run's stays */
+    world_close(world);
+}
+
+static void a_teacher_works_though_it_gives_no_reward(void **state)
+{
+    (void)state;
+    struct world *world = open_judged();
+    world->settings.breaker_faults = 3;
+    world->settings.breaker_first_ms = 1000;
+    core_destroy(&world->core);
+    world_start(world);
+    world_settle(world);
+    world_beat_with(world, "r1", "run", (struct beat){.slots = 8, .engines = 1}, NULL);
+    world_beat_with(world, "e1", "eval", (struct beat){.slots = 8, .engines = 1}, NULL);
+    add(world, actor, NULL, 0);
+    add(world, one, "judge", 0);
+    reach_evals(world, "g", 5);
+    for (unsigned k = 0; k < 5; k++) { /* two faults, none, two faults */
+        char job[32];
+        snprintf(job, sizeof(job), "eval:g/%u", k);
+        if (k == 2)
+            teach(world, job);
+        else
+            world_blame(world, "e1", job, "infra", "engine", "connection refused");
+    }
+    assert_false(status_says(world, "set aside after faults in a row"));
+    world_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +301,8 @@ int main(void)
         cmocka_unit_test(what_an_eval_worker_holds_on_an_engine_is_counted),
         cmocka_unit_test(judges_of_groups_are_no_reason_to_refuse_another_model_there),
         cmocka_unit_test(a_policy_lives_as_long_as_a_group_is_judged_by_it),
+        cmocka_unit_test(what_a_teacher_says_takes_the_place_of_the_runs_record),
+        cmocka_unit_test(a_teacher_works_though_it_gives_no_reward),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
