@@ -1,7 +1,7 @@
 /*
  * task_read.h - from JSON values to the members of struct task, by the rows of
  * task.def. What a value alone can break is refused here; what several fields
- * break together is task.c's. Lists and files are in task/lists.c.
+ * break together is task.c's. Lists and files are in task/read/lists.c.
  *
  * What a task holds lies in its arena, and the texts of defaults in the table: a reader
  * may meet its member set already, to a default, and sets it.
@@ -119,7 +119,7 @@ bool task_check_build(struct task *task, struct refusal *no);
 bool task_check_score(const struct task *task, struct refusal *no);
 
 /* agent.kind, agent.tools and agent.script must agree; what is absent follows from what is given
- * (task/agent.c). */
+ * (task/read/agent.c). */
 bool task_settle_agent(struct task *task, struct refusal *no);
 
 #endif
