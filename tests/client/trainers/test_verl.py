@@ -47,7 +47,7 @@ from sluice.adapters.verl_v1 import SluiceAgentLoopManagerTQ, Worker
 from sluice.advantages import grpo
 from sluice.errors import BadArgument
 from sluice.trajectory import Column
-from verl.experimental.agent_loop.agent_loop import AgentLoopOutput, AgentLoopWorker
+from verl.experimental.agent_loop.agent_loop import AgentLoopManager, AgentLoopOutput, AgentLoopWorker
 from verl.protocol import DataProto
 from verl.trainer.ppo.core_algos import AdvantageEstimator
 from verl.trainer.ppo.ray_trainer import compute_advantage
@@ -58,6 +58,7 @@ from verl.utils import tensordict_utils
 from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServerClient
 
 LENGTHS = Lengths(PROMPT, RESPONSE)
+AGENT = "actor_rollout_ref.rollout.agent"
 
 
 class Outputs(Case):
@@ -146,15 +147,19 @@ class Outputs(Case):
             Options.of({"steam": "a"})
 
 
+def with_loop(service, *more: str, **entry):
+    """verl's configuration with our agent loop, of a file, on the broker's engines."""
+    path = os.path.join(service.folder, "loops.yaml")
+    OmegaConf.save(OmegaConf.create([{"name": "sluice", "_target_": "sluice.adapters.verl.SluiceAgentLoop",
+                                      "broker": service.url, "engine": "broker", **entry}]), path)
+    return configuration(service.folder, f"{AGENT}.agent_loop_config_path={path}", f"{AGENT}.default_agent_loop=sluice",
+                         *more)
+
+
 class Loop(Case):
     def worker(self, **entry) -> AgentLoopWorker:
-        """verl's own, as a plain object, with our loop from a file."""
-        path = os.path.join(self.service.folder, "loops.yaml")
-        OmegaConf.save(OmegaConf.create([{"name": "sluice", "_target_": "sluice.adapters.verl.SluiceAgentLoop",
-                                          "broker": self.service.url, "engine": "broker", **entry}]), path)
-        agent = "actor_rollout_ref.rollout.agent"
-        return AgentLoopWorker(configuration(self.service.folder, f"{agent}.agent_loop_config_path={path}",
-                                             f"{agent}.default_agent_loop=sluice"), None)
+        """verl's own, as a plain object."""
+        return AgentLoopWorker(with_loop(self.service, **entry), None)
 
     def generate(self, worker: AgentLoopWorker, batch: DataProto, stream: str = "verl") -> DataProto:
         async def main():
@@ -402,12 +407,15 @@ class Queue(Case):
         self.assertEqual(manager.sampling(True)["temperature"], 0)
         self.clear("val")
 
+    def test_verls_own_manager_has_agent_loops_in_actors_of_which_each_reads_a_stream(self) -> None:
+        manager = AgentLoopManager.create(with_loop(self.service, f"{AGENT}.num_workers=2", stream="actors"), None)
+        told = manager.generate_sequences(batch_of([copy_task("river"), copy_task("stone")], 2))
+        self.assert_rows(told, 4)
+        streams = [stream["name"] for stream in self.service.client.status()["streams"]]
+        self.assertEqual(sum(name.startswith("actors.") for name in streams), 2, streams)
+
     def test_the_agent_loop_gives_verls_own_worker_the_outputs_of_a_session(self) -> None:
-        path = os.path.join(self.service.folder, "loops-v1.yaml")
-        OmegaConf.save(OmegaConf.create([{"name": "sluice", "_target_": "sluice.adapters.verl.SluiceAgentLoop",
-                                          "stream": "v1", "broker": self.service.url, "engine": "broker"}]), path)
-        agent = "actor_rollout_ref.rollout.agent"
-        worker = Worker(configuration(self.service.folder, f"{agent}.agent_loop_config_path={path}"), None)
+        worker = Worker(with_loop(self.service, stream="v1"), None)
         prompt = {name: values[0] for name, values in columns_of([copy_task("river")]).items()}
         prompt.update(agent_name="sluice", global_steps=8)
 
