@@ -4,16 +4,17 @@ import unittest
 import python_path  # noqa: F401  before all that it finds
 from made import rollout, trace
 
-from sluice import BadArgument, SluiceError
-from sluice.adapters.sampling import asked_of, require_comparable, require_finite, sampled_as
+from sluice import BadArgument, Sampling, SluiceError, Turn
+from sluice.adapters.sampling import asked_of, require_comparable, require_finite, require_ratio, sampled_as
 
 TASK = {"task": "t", "prompt": "1+1?"}
 
 
 class Asked(unittest.TestCase):
     def test_a_trainers_parameters_become_those_of_a_task(self):
-        told = asked_of({"temperature": 0.7, "top_p": 1.0, "top_k": -1, "min_p": None, "max_new_tokens": 64, "stop": None,
-                         "repetition_penalty": 1.0, "skip_special_tokens": False}, "max_new_tokens", ("skip_special_tokens",))
+        told = asked_of({"temperature": 0.7, "top_p": 1.0, "top_k": -1, "min_p": None, "max_new_tokens": 64,
+                         "stop": None, "repetition_penalty": 1.0, "skip_special_tokens": False},
+                        "max_new_tokens", ("skip_special_tokens",))
         self.assertEqual(told, {"temperature": 0.7, "top_p": 1.0, "top_k": 0, "max_tokens": 64})
 
     def test_what_a_task_has_no_field_for_is_refused_by_name(self):
@@ -47,6 +48,16 @@ class Logprobs(unittest.TestCase):
             require_comparable(one, 0.5)
         one.logprobs_mode = "processed"
         require_comparable(one, 0.5)
+
+    def test_a_trace_is_held_to_both_at_the_temperatures_of_its_own_tokens(self):
+        one, of = rollout(1.0), trace("01")
+        of.turns.append(Turn(0, 2, "assistant", sampling=Sampling(0.5, 1.0, 0.0, 0, 8)))
+        require_ratio(one, of)
+        one.logprobs_mode = "raw"
+        with self.assertRaisesRegex(SluiceError, "temperature 0.5"):
+            require_ratio(one, of)
+        of.turns[0].sampling = None
+        require_ratio(one, of)
 
 
 if __name__ == "__main__":

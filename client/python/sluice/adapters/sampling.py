@@ -62,3 +62,11 @@ def require_comparable(trajectory: Trajectory, temperature: float) -> None:
         raise SluiceError(f"{trajectory.rollout} was sampled at temperature {temperature:g} by an engine whose "
                           "log-probabilities are those at 1, so that the ratio would be biased: sample at 1, or have "
                           "the engine give processed ones (docs/engines.md)")
+
+
+def require_ratio(trajectory: Trajectory, trace: Trace) -> None:
+    """Both of a trace, at the temperature of each of its sampled tokens, where that is known."""
+    require_finite(trajectory, trace)
+    temperatures = trace.temperatures()[trace.mask == 1]
+    for temperature in set(temperatures[~np.isnan(temperatures)].tolist()):
+        require_comparable(trajectory, temperature)

@@ -16,7 +16,7 @@ from ..errors import BadArgument
 from ..trajectory import Trajectory
 from .generated import generator_output
 from .rollouts import Rollouts, task_of
-from .sampling import asked_of, require_comparable, require_finite, sampled_as
+from .sampling import asked_of, require_ratio, sampled_as
 from .shared import serve, shared_rollouts
 from .tasks import is_scored
 from .together import all_of
@@ -119,10 +119,7 @@ class SluiceGenerator(GeneratorInterface):  # type: ignore[misc]
                           f"{left_out[0]!r}", stacklevel=3)
         for t in trajectories:
             for trace in t.traces if is_scored(t) else ():
-                require_finite(t, trace)
-                for turn in trace.turns:
-                    if turn.sampling is not None:
-                        require_comparable(t, turn.sampling.temperature)
+                require_ratio(t, trace)
 
     @staticmethod
     def _metrics(told: Dict[str, Any], trajectories: List[Trajectory]) -> Dict[str, Any]:
