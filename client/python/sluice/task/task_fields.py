@@ -393,7 +393,7 @@ def _read_tests(row: Row, value: Any, shown: str, told: Told) -> None:
         raise TaskError("missing-field", shown, f"{shown} must have inputs and outputs, or asserts")
     if "asserts" not in value and len(value["inputs"]) != len(value["outputs"]):
         raise TaskError("bad-task", shown, f"{shown} has {len(value['inputs'])} inputs and {len(value['outputs'])} outputs")
-    _bounds(row, len(value.get("asserts", value.get("inputs", ()))), " elements", shown)
+    _bounds(row, len(value["asserts"] if "asserts" in value else value["inputs"]), " elements", shown)
     if "fn_name" not in value and not all(isinstance(one, str) for one in value.get("inputs", []) + value.get("outputs", [])):
         raise _type(shown, "of texts where there is no fn_name")
     told[row.path] = "asserts" if "asserts" in value else "outputs"

@@ -79,7 +79,7 @@ def own_image(tests: str, config: Table, verifier: Table, network: Network, budg
 
 def _environment(config: Table, verifier: Table) -> Table:
     """A separate verifier's: its own, or as the task's."""
-    found: Table = verifier.get("environment", config.get("environment", {}))
+    found: Table = verifier["environment"] if "environment" in verifier else config.get("environment", {})
     return found
 
 
