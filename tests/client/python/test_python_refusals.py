@@ -1,5 +1,7 @@
 """Wrong calls of the Python client are refused at once, in the command line's words, and nothing of them is sent."""
 import asyncio
+import contextlib
+import io
 import json
 import os
 import random
@@ -11,7 +13,7 @@ import unittest
 from python_world import SOURCE, Case  # before all that it finds
 
 import numpy as np
-from sluice import AsyncClient, BadArgument, BadTask, Client, SluiceError
+from sluice import AsyncClient, BadArgument, BadTask, Client, SluiceError, checking
 from sluice.task.task_rules import TaskError, check_task, parse_json
 
 TASK = {"task": "t", "prompt": "p"}
@@ -258,6 +260,15 @@ class Calls(Case):
         for value in ([{}], [{"task": "t"}], [TASK, {**TASK, "x": 1}], [{**TASK, "metadata": {"x": float("nan")}}], [{**TASK, "metadata": {"x": {1}}}],
                       [{**TASK, "prompt": "\ud800"}], [{**TASK, "prompt": "a\0b"}], [{**TASK, "prompt": "x" * (1 << 20)}], {"task": "t"}):
             yield r"^tasks\[\d\]: .*\n1 of \d tasks is not a task; nothing was submitted$", lambda c, v=value: c.submit(v, "s")
+
+    def test_a_check_of_tasks_that_cannot_be_made_is_no_wrong_command_line(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8") as file:
+            file.write(json.dumps(TASK) + "\n")
+            file.flush()
+            with contextlib.redirect_stderr(io.StringIO()) as told:
+                self.assertEqual(checking.main([file.name, "--broker", "nowhere"]), 3)
+                self.assertRaises(SystemExit, checking.main, [file.name, "--no-such"])  # this one is, with 2
+        self.assertIn("sluice: 'nowhere' is not a broker's URL", told.getvalue())
 
     def test_more_than_200_wrong_calls_are_refused_at_once_by_name(self):
         count = 0
