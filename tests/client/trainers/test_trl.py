@@ -170,6 +170,10 @@ class Refusals(Case):
         rollouts = RolloutFunction(self.service.client, [copy_task("river")], update=self.update)
         self.refused(BadArgument, "none has the prompt .*rows\(tasks\)", self.trainer([copy_task("queen"), copy_task("king")], rollouts=rollouts))
 
+    def test_fewer_prompts_than_a_batch_has(self):
+        with self.assertRaisesRegex(BadArgument, "of its 1 prompts TRL makes no batch, which has 2"):
+            self.trainer([copy_task("river")])
+
     def test_nobody_loads_the_weights(self):
         tasks = [copy_task("river"), copy_task("stone")]
         self.refused(BadArgument, "who loads the trainer's weights", self.trainer(tasks, rollouts=RolloutFunction(self.service.client, tasks)))
@@ -192,7 +196,7 @@ class Refusals(Case):
 
     def rollouts_of(self, *trajectories):
         """Columns of these, in a trainer whose ratio is ours."""
-        trainer = self.trainer([copy_task("river")])
+        trainer = self.trainer([copy_task("river"), copy_task("stone")])
         return trainer.rollout_func._columns(list(trajectories), trainer)
 
     def test_columns_are_those_of_the_traces(self):

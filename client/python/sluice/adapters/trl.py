@@ -270,7 +270,17 @@ class SampledLogprobs:
         if self.args.use_vllm:  # type: ignore[attr-defined]
             raise BadArgument("args: with use_vllm TRL corrects by the rollouts' log-probabilities itself; use TRL's "
                               "GRPOTrainer", "args")
+        self._require_a_batch()
         rollouts.is_ratio_ours = True
+
+    def _require_a_batch(self) -> None:
+        """Where there are fewer prompts than a batch has, TRL would make no step and say nothing."""
+        args, prompts = self.args, getattr(self, "train_dataset", None)  # type: ignore[attr-defined]
+        wanted = args.generation_batch_size // args.num_generations
+        if hasattr(prompts, "__len__") and len(prompts) < wanted:
+            raise BadArgument(f"train_dataset: of its {len(prompts)} prompts TRL makes no batch, which has {wanted} "
+                              "(generation_batch_size by num_generations): add tasks, or make the batch smaller",
+                              "train_dataset")
 
     def _generate_and_score_completions(self, inputs: Any) -> Any:
         output = super()._generate_and_score_completions(inputs)  # type: ignore[misc]
