@@ -13,6 +13,7 @@ import time
 
 import curve
 import weights
+from held_out import evaluate, scored
 from learn_options import arguments
 from learn_tasks import Tasks
 from llama_server import LlamaServer
@@ -20,12 +21,7 @@ from policy import Policy
 from sluice import Client
 from sluice.advantages import grpo
 
-TRAIN, HELD_OUT = "learn", "learn-held-out"  # streams
-
-
-def scored(trajectories):
-    """(trace, reward) of the rollouts that may be learned from. Faults of the service are none."""
-    return [(t.traces[0], t.reward) for t in trajectories if t.trainable and t.reward is not None and t.traces]
+TRAIN = "learn"  # the stream
 
 
 def with_advantages(group):
@@ -40,23 +36,6 @@ def reward_of_all(batch):
                                                                     if row["scored"]]
     count = sum(scored for _, scored in told)
     return sum(mean * scored for mean, scored in told) / count, count
-
-
-def evaluate(client, tasks, options, step):
-    """[step, the mean reward of the held-out tasks]; shows it, and a reply to the first one."""
-    names = client.submit(tasks.held_out, stream=HELD_OUT, samples=options.held_out,
-                          group=lambda task: f"s{options.seed}-step-{step}-{task['task']}")
-    told = {}
-    for group in client.groups(HELD_OUT):
-        told[group.group] = group.trajectories
-        if told.keys() >= set(names):
-            break
-    rewards = [reward for held_out in names for _, reward in scored(told[held_out])]
-    said = next((message.content for message in told[names[0]][0].messages if message.sampled), "")
-    mean = sum(rewards) / len(rewards)
-    print(f"held out, at step {step}: {mean:.3f} of {len(rewards)} rollouts; to {tasks.held_out[0]['messages'][-1]['content']!r} it "
-          f"says {said!r}", flush=True)
-    return [step, mean]
 
 
 def main():
