@@ -12,6 +12,7 @@ import uuid
 import numpy as np
 import torch
 from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
 from policy import load_tokenizer
 from service import Service
 from transformers import AutoConfig
@@ -22,6 +23,7 @@ from verl.protocol import DataProto
 from verl.workers.rollout.replica import TokenOutput
 
 PROMPT, RESPONSE = 128, 16  # tokens of a row
+AGENT = "actor_rollout_ref.rollout.agent"
 
 
 def model_folder(folder: str) -> str:
@@ -43,6 +45,15 @@ def configuration(folder: str, *more: str):
             f"actor_rollout_ref.model.path={model_folder(folder)}", "actor_rollout_ref.rollout.name=vllm",
             f"data.max_prompt_length={PROMPT}", f"data.max_response_length={RESPONSE}",
             "actor_rollout_ref.rollout.n=4", *more])
+
+
+def with_loop(service, *more: str, **entry):
+    """verl's configuration with our agent loop, of a file, on the broker's engines."""
+    path = os.path.join(service.folder, "loops.yaml")
+    OmegaConf.save(OmegaConf.create([{"name": "sluice", "_target_": "sluice.adapters.verl.SluiceAgentLoop",
+                                      "broker": service.url, "engine": "broker", **entry}]), path)
+    return configuration(service.folder, f"{AGENT}.agent_loop_config_path={path}", f"{AGENT}.default_agent_loop=sluice",
+                         *more)
 
 
 def columns_of(tasks):
@@ -105,12 +116,13 @@ class Server:
 
 
 class Case(unittest.TestCase):
-    """One service, model and set of trajectories for all of them."""
+    """One service, model and set of trajectories for all of a module."""
 
     @classmethod
     def setUpClass(cls) -> None:
         if not hasattr(Case, "service"):
             Case.service = unittest.enterModuleContext(Service())
+            unittest.addModuleCleanup(delattr, Case, "service")
             with Case.service.client.updating("step-7"):  # with a pause, so that no turn is without it
                 pass
             Case.made = Case.service.make()
