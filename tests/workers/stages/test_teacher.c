@@ -223,6 +223,24 @@ static void each_sampled_token_has_what_the_teacher_makes_of_it(void **state)
         }
 }
 
+/* Its columns are 200 KB: another thread packs them. */
+static void a_long_turn_is_scored_like_a_short_one(void **state)
+{
+    (void)state;
+    enum { MANY = 50000 };
+    struct teach one = {.score = "{\"engine\":\"teacher\"}", .many = MANY};
+    teach_run(&one, "{'dialect': 'vllm', 'context': 65536}");
+    if (one.job.result.outcome != OUTCOME_OK)
+        fail_msg("%s", one.job.result.detail);
+    const struct record_trace *trace = &one.scored.traces[1];
+    const struct record_extra *column = column_of(trace, "teacher_logprobs");
+    assert_true(column->rows == MANY && column->offset == strlen("again"));
+    for (size_t i = 0; i < MANY; i++)
+        assert_true(((const float *)column->values.data)[i] == scripted_logprob(column->offset + i, 0));
+    assert_true(metric_of(&one.job.result.verdict, "teacher_tokens") == MANY + 6);
+    teach_close(&one);
+}
+
 /* ---- what fails -------------------------------------------------------------------------------- */
 
 static void another_tokenizer_is_refused_by_name_and_nothing_is_asked(void **state)
@@ -313,6 +331,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_sampled_token_has_what_the_teacher_makes_of_it),
+        cmocka_unit_test(a_long_turn_is_scored_like_a_short_one),
         cmocka_unit_test(another_tokenizer_is_refused_by_name_and_nothing_is_asked),
         cmocka_unit_test(what_a_teacher_cannot_take_is_the_tasks_fault),
         cmocka_unit_test(a_teacher_that_breaks_off_leaves_no_half_of_a_column),
