@@ -1,13 +1,16 @@
-"""Rollouts as sequences that trainers learn from: a prompt, a response and a reward. Pure."""
+"""Rollouts as sequences that trainers learn from: a prompt and a response with a reward, or token by token. Pure."""
 
 from __future__ import annotations
 
-from typing import Dict, Hashable, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, Hashable, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
+from ..advantages import Estimator, rewards_of
 from ..batch import split
+from ..errors import SluiceError
 from ..trajectory import Trace, Trajectory
+from .sampling import require_ratio
 from .tasks import only_trace, sampled
 
 
@@ -58,3 +61,30 @@ def stand_ins(rewards: Sequence[Optional[float]], groups: Sequence[Hashable]) ->
     everywhere = [reward for its in scored.values() for reward in its] or [0.0]
     return [float(np.mean(scored.get(group, everywhere))) if reward is None else reward
             for reward, group in zip(rewards, groups)]
+
+
+def token_rows(trajectories: Sequence[Trajectory], estimate: Estimator) -> List[Dict[str, List[Any]]]:
+    """A group's traces token by token, as prime-rl's TrainingSample has them: lists as long as the trace.
+
+    Of each trace with a sampled token: "token_ids", "mask" (bool), "logprobs", "temperatures" and "advantages", the
+    last two 1 and 0 where mask is False. A rollout that is not trainable, or has no reward, is in none, and in no mean.
+    SluiceError: log-probabilities that cannot be compared, or a sampled token whose temperature is not known.
+    """
+    told: List[Dict[str, List[Any]]] = []
+    advantages = estimate(rewards_of(trajectories))
+    for trajectory, advantage, is_scored in zip(trajectories, advantages.values, advantages.scored):
+        for trace in trajectory.traces if is_scored else ():
+            if trace.mask.any():
+                told.append(_token_row(trajectory, trace, float(advantage)))
+    return told
+
+
+def _token_row(trajectory: Trajectory, trace: Trace, advantage: float) -> Dict[str, List[Any]]:
+    require_ratio(trajectory, trace)
+    mask, temperatures = trace.mask == 1, trace.temperatures()
+    if np.isnan(temperatures[mask]).any():
+        raise SluiceError(f"{trajectory.rollout} does not say at which temperature it was sampled, by which the "
+                          "trainer computes log-probabilities")
+    return {"token_ids": trace.token_ids.tolist(), "mask": mask.tolist(),
+            "logprobs": trace.logprobs.tolist(), "temperatures": np.where(mask, temperatures, 1.0).tolist(),
+            "advantages": np.where(mask, advantage, 0.0).tolist()}

@@ -1,13 +1,14 @@
-"""Rollouts as rows of prompt and response and rewards that stand in, and as SkyRL's GeneratorOutput."""
+"""Rollouts as rows of prompt and response, or token by token, rewards that stand in, and SkyRL's GeneratorOutput."""
 import types
 import unittest
 
 import python_path  # noqa: F401  before all that it finds
 from made import rollout, trace
 
-from sluice import BadArgument, Turn
+from sluice import BadArgument, Sampling, SluiceError, Turn
 from sluice.adapters.generated import generator_output
-from sluice.adapters.rows import rows, stand_ins
+from sluice.adapters.rows import rows, stand_ins, token_rows
+from sluice.advantages import dr_grpo
 
 END = 99
 
@@ -54,6 +55,30 @@ class Rewards(unittest.TestCase):
         self.assertEqual(stand_ins([1.0, None, 0.5, 0.0], "aaab"), [1.0, 0.75, 0.5, 0.0])
         self.assertEqual(stand_ins([1.0, None, 0.5], "aba"), [1.0, 0.75, 0.5])
         self.assertEqual(stand_ins([None, None], "ab"), [0.0, 0.0])
+
+
+class Tokens(unittest.TestCase):
+    def sampled_at(self, mask, temperature, first_id=1):
+        one = replied(mask, first_id=first_id)
+        one.turns[-1].sampling = Sampling(temperature, 1.0, 0.0, 0, 8)
+        return one
+
+    def test_each_token_has_its_log_probability_its_temperature_and_its_rollouts_advantage(self):
+        group = [rollout(1.0, [self.sampled_at("0011", 1.0), trace("00")]), rollout(0.0, [self.sampled_at("01", 0.5)])]
+        told = token_rows(group, dr_grpo)
+        self.assertEqual(told[0], {"token_ids": [1, 2, 3, 4], "mask": [False, False, True, True],
+                                   "logprobs": [0, 0, -0.5, -0.5], "temperatures": [1, 1, 1, 1],
+                                   "advantages": [0, 0, 0.5, 0.5]})
+        self.assertEqual((told[1]["temperatures"], told[1]["advantages"], len(told)), ([1, 0.5], [0, -0.5], 2))
+
+    def test_what_has_no_reward_is_in_none_and_in_no_mean(self):
+        group = [rollout(1.0, [self.sampled_at("01", 1.0)]), rollout(None, [self.sampled_at("01", 1.0)]),
+                 rollout(0.0, [self.sampled_at("01", 1.0)], trainable=False)]
+        self.assertEqual([row["advantages"] for row in token_rows(group, dr_grpo)], [[0, 0]])
+
+    def test_a_temperature_that_is_not_known_is_refused(self):
+        with self.assertRaisesRegex(SluiceError, "g/0 does not say at which temperature"):
+            token_rows([rollout(1.0, [replied("01")])], dr_grpo)
 
 
 class Output(unittest.TestCase):
