@@ -80,6 +80,12 @@ class Tokens(unittest.TestCase):
         with self.assertRaisesRegex(SluiceError, "g/0 does not say at which temperature"):
             token_rows([rollout(1.0, [replied("01")])], dr_grpo)
 
+    def test_a_filter_is_refused(self):
+        one = self.sampled_at("01", 1.0)
+        one.turns[-1].sampling.top_p = 0.9
+        with self.assertRaisesRegex(BadArgument, "g/0 samples with sampling.top_p 0.9, where the trainer's .* top_p 1"):
+            token_rows([rollout(1.0, [one])], dr_grpo)
+
 
 class Output(unittest.TestCase):
     def made(self, *trajectories, **options):

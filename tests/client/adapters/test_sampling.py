@@ -15,7 +15,8 @@ class Asked(unittest.TestCase):
         told = asked_of({"temperature": 0.7, "top_p": 1.0, "top_k": -1, "min_p": None, "max_new_tokens": 64,
                          "stop": None, "repetition_penalty": 1.0, "skip_special_tokens": False},
                         "max_new_tokens", ("skip_special_tokens",))
-        self.assertEqual(told, {"temperature": 0.7, "top_p": 1.0, "top_k": 0, "max_tokens": 64})
+        self.assertEqual(told, {"temperature": 0.7, "top_p": 1.0, "top_k": 0, "min_p": 0.0, "max_tokens": 64})
+        self.assertEqual(asked_of({}, "max_tokens"), {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0})
 
     def test_what_a_task_has_no_field_for_is_refused_by_name(self):
         for name, value in (("stop", ["\n"]), ("repetition_penalty", 1.1)):

@@ -10,7 +10,7 @@ from ..advantages import Estimator, rewards_of
 from ..batch import split
 from ..errors import SluiceError
 from ..trajectory import Trace, Trajectory
-from .sampling import require_ratio
+from .sampling import FILTERS, require_ratio, require_same
 from .tasks import only_trace, sampled
 
 
@@ -69,6 +69,7 @@ def token_rows(trajectories: Sequence[Trajectory], estimate: Estimator) -> List[
     Of each trace with a sampled token: "token_ids", "mask" (bool), "logprobs", "temperatures" and "advantages", the
     last two 1 and 0 where mask is False. A rollout that is not trainable, or has no reward, is in none, and in no mean.
     SluiceError: log-probabilities that cannot be compared, or a sampled token whose temperature is not known.
+    BadArgument: a turn was sampled with a filter, and its log-probabilities are of what that left over.
     """
     told: List[Dict[str, List[Any]]] = []
     advantages = estimate(rewards_of(trajectories))
@@ -81,6 +82,10 @@ def token_rows(trajectories: Sequence[Trajectory], estimate: Estimator) -> List[
 
 def _token_row(trajectory: Trajectory, trace: Trace, advantage: float) -> Dict[str, List[Any]]:
     require_ratio(trajectory, trace)
+    for turn in trace.turns:
+        if turn.sampling is not None:
+            require_same(trajectory.rollout, {name: getattr(turn.sampling, name) for name in FILTERS}, FILTERS,
+                         "the trainer's log-probabilities")
     mask, temperatures = trace.mask == 1, trace.temperatures()
     if np.isnan(temperatures[mask]).any():
         raise SluiceError(f"{trajectory.rollout} does not say at which temperature it was sampled, by which the "

@@ -10,6 +10,7 @@ from ..errors import BadArgument, SluiceError
 from ..trajectory import Trace, Trajectory
 
 DEFAULTS = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0}  # a task's, where it says nothing
+FILTERS = {name: value for name, value in DEFAULTS.items() if name != "temperature"}  # all off
 NEUTRAL = {"repetition_penalty": 1, "presence_penalty": 0, "frequency_penalty": 0, "n": 1}  # values that change nothing
 
 
@@ -24,17 +25,16 @@ def require_same(what: str, said: Mapping[str, float], wanted: Mapping[str, floa
 def asked_of(params: Mapping[str, Any], most: str, harmless: Container[str] = ()) -> Dict[str, Any]:
     """The `sampling` of a task that says what a trainer's parameters for vLLM or SGLang do.
 
-    most: what max_tokens is called there. harmless: names that may say anything. BadArgument: another parameter is set
-    that a task has no field for.
+    Where they say nothing it is said that nothing is filtered, at temperature 1. most: what max_tokens is called there.
+    harmless: names that may say anything. BadArgument: another parameter is set that a task has no field for.
     """
     for name, value in params.items():
         is_known = name in DEFAULTS or name == most or name in harmless
         if not is_known and value not in (None, [], {}) and value != NEUTRAL.get(name):
             raise BadArgument(f"{name} is {value!r} in the trainer's sampling parameters, and a task of Sluice has no "
                               "such field: leave it out", name)
-    told = {name: params[name] for name in DEFAULTS if params.get(name) is not None}
-    if told.get("top_k", 0) < 0:
-        told["top_k"] = 0
+    told = {name: default if params.get(name) is None else params[name] for name, default in DEFAULTS.items()}
+    told["top_k"] = max(told["top_k"], 0)
     return {**told, **({"max_tokens": params[most]} if params.get(most) is not None else {})}
 
 
