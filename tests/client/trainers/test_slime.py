@@ -204,12 +204,19 @@ class Generation(Case):
 
     def test_a_group_without_any_reward_is_replaced_and_slimes_filter_is_asked_for_the_others(self) -> None:
         broken = copy_task("moon", eval={"kind": "command", "command": "exit 9"}, agent={"kind": "chat"})
-        args = self.args([broken, copy_task("river")], rollout_batch_size=1, over_sampling_batch_size=2,
+        args = self.args([broken, copy_task("river")], rollout_batch_size=1, over_sampling_batch_size=1,
                          dynamic_sampling_filter_path=f"{__name__}.keep_all")
         asked.clear()
         kept, metrics = self.manager(args)._get_rollout_data(0)
         self.assertEqual(({one.group_index for one in kept}, [len(group) for group in asked]), ({1}, [SAMPLES]))
-        self.assertLessEqual(metrics.get("rollout/dynamic_filter/drop_sluice_unscored", 0), 1)
+        self.assertEqual(metrics["rollout/dynamic_filter/drop_sluice_unscored"], 1)
+
+    def test_what_has_no_reward_is_scored_by_slimes_reward_model(self) -> None:
+        def kept(task, **more):
+            return self.manager(self.args([task], custom_rm_path=f"{__name__}.lengths", **more))._get_rollout_data(0)[0]
+        for samples in (kept(copy_task("river", eval={"kind": "none"})), kept(copy_task("stone"), group_rm=True)):
+            self.assertEqual([one.reward for one in samples], [len(one.response) for one in samples])
+        self.assertLessEqual({one.reward for one in kept(copy_task("stone"))}, {0, 1})
 
     def test_slimes_own_loop_takes_a_rollout_a_sample(self) -> None:
         args = self.args([copy_task("river")])
@@ -292,6 +299,11 @@ def keep_all(args, samples, **_):
     """slime's dynamic filter."""
     asked.append(samples)
     return True
+
+
+async def lengths(args, samples, **_):
+    """slime's reward model of several."""
+    return [len(one.response) for one in samples]
 
 
 if __name__ == "__main__":

@@ -175,10 +175,11 @@ class Pool:
     async def _roll(self, task: Dict[str, Any], group: List[Any]) -> List[Any]:
         trajectories = await self.rollouts.run(task, samples=len(group))
         made = [one for t, sample in zip(trajectories, group) for one in samples_of(t, sample)]
-        unscored = [one for one in made if one.reward is None and one.status != Sample.Status.ABORTED]
-        if unscored:
+        learned = [one for one in made if one.status != Sample.Status.ABORTED]
+        asked = learned if self.args.group_rm else [one for one in learned if one.reward is None]
+        if asked:
             from slime.rollout.rm_hub import batched_async_rm
-            for one, reward in zip(unscored, await batched_async_rm(self.args, unscored)):
+            for one, reward in zip(asked, await batched_async_rm(self.args, asked)):
                 one.reward = reward
         return made
 
