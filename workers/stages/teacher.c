@@ -25,8 +25,9 @@ struct teaching {
     struct engine_about about;
     struct engine_stay stay;
     struct record record;
-    uint64_t bytes; /* of the columns */
-    uint64_t done;  /* tokens */
+    struct refusal no; /* why it could not be read or written */
+    uint64_t bytes;    /* of the columns */
+    uint64_t done;     /* tokens */
 };
 
 /* The sampled tokens of a trace that can be scored, which the first of a trace cannot: from the first to the last. */
@@ -49,17 +50,15 @@ static struct span span_of(const struct record_trace *trace)
 static int read_record(void *arg, const atomic_bool *stop)
 {
     struct teaching *teaching = arg;
-    struct refusal no = {0};
     (void)stop;
-    return record_decode(teaching->job->start.record, &teaching->record, &no) ? 0 : -EBADMSG;
+    return record_decode(teaching->job->start.record, &teaching->record, &teaching->no) ? 0 : -EBADMSG;
 }
 
 static int write_record(void *arg, const atomic_bool *stop)
 {
     struct teaching *teaching = arg;
-    struct refusal no = {0};
     (void)stop;
-    return record_encode(&teaching->record, &teaching->job->result.record, &no) ? 0 : -EFBIG;
+    return record_encode(&teaching->record, &teaching->job->result.record, &teaching->no) ? 0 : -EFBIG;
 }
 
 /* Reads or writes it. */
@@ -68,10 +67,9 @@ static int work_on_record(struct teaching *teaching, int (*work)(void *, const a
     const bool is_small = teaching->job->start.record.len + teaching->bytes <= AT_ONCE_MAX;
     const int code = is_small ? work(teaching, NULL) : offload_run(work, teaching, fail);
     if (code == -EBADMSG)
-        return fail_set(fail, code, "the run's record cannot be read");
-    return code == -EFBIG
-               ? fail_set(fail, code, "the record cannot hold what the teacher says: a lower score.top_k would help")
-               : code;
+        return fail_set(fail, code, "the run's record cannot be read: %s", teaching->no.text);
+    return code == -EFBIG ? fail_set(fail, code, "the record cannot hold what the teacher says: %s", teaching->no.text)
+                          : code;
 }
 
 /* Counts the columns' bytes: none where nothing was sampled. */

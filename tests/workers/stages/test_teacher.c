@@ -322,7 +322,7 @@ static void a_run_without_a_record_has_nothing_to_score(void **state)
     assert_int_equal(jobs[0].result.outcome, OUTCOME_OK);
     assert_string_equal(jobs[0].result.detail, "fine");
     assert_int_equal(jobs[1].result.outcome, OUTCOME_INFRA);
-    assert_string_equal(jobs[1].result.detail, "the run's record cannot be read");
+    assert_non_null(strstr(jobs[1].result.detail, "the run's record cannot be read: "));
     assert_int_equal(jobs[0].result.record.len + jobs[1].result.record.len, 0);
     world_close(&world);
 }
