@@ -3,7 +3,7 @@ import unittest
 
 import python_path  # noqa: F401  (before what it finds)
 
-from sluice.adapters.numbered import number_of, span_of
+from sluice.adapters.parts.numbered import number_of, span_of
 
 
 class Numbers(unittest.TestCase):

@@ -5,7 +5,7 @@ import python_path  # noqa: F401  before all that it finds
 import numpy as np
 
 from sluice import BadArgument, Message, Trace, Trajectory, Turn
-from sluice.adapters.responses import verified
+from sluice.adapters.parts.responses import verified
 
 TRACE = Trace(np.arange(10, 18, dtype="u4"), np.array([0, 0, 1, 1, 0, 0, 1, 1], dtype="u1"),
               np.array([0, 0, -1, -2, 0, 0, -3, -4], dtype="f4"),

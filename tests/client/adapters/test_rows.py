@@ -6,8 +6,8 @@ import python_path  # noqa: F401  before all that it finds
 from made import rollout, trace
 
 from sluice import BadArgument, Sampling, SluiceError, Turn
-from sluice.adapters.generated import generator_output
-from sluice.adapters.rows import rows, stand_ins, token_rows
+from sluice.adapters.parts.generated import generator_output
+from sluice.adapters.parts.rows import rows, stand_ins, token_rows
 from sluice.advantages import dr_grpo
 
 END = 99

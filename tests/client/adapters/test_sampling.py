@@ -5,7 +5,7 @@ import python_path  # noqa: F401  before all that it finds
 from made import rollout, trace
 
 from sluice import BadArgument, Sampling, SluiceError, Turn
-from sluice.adapters.sampling import asked_of, require_comparable, require_finite, require_ratio, sampled_as
+from sluice.adapters.parts.sampling import asked_of, require_comparable, require_finite, require_ratio, sampled_as
 
 TASK = {"task": "t", "prompt": "1+1?"}
 

@@ -10,10 +10,10 @@ import python_path  # noqa: F401  before all that it finds
 import numpy as np
 
 from sluice import BadArgument, SluiceError, Trace, Trajectory
-from sluice.adapters import versions
-from sluice.adapters.prefix import Prefix
+from sluice.adapters.parts import versions
+from sluice.adapters.parts.prefix import Prefix
 from sluice.adapters.tasks import only_trace, task_of
-from sluice.adapters.together import all_of
+from sluice.adapters.parts.together import all_of
 
 TASK = {"task": "t", "prompt": "1+1?", "metadata": {"level": 3}}
 

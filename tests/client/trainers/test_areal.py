@@ -26,7 +26,7 @@ from areal.api.workflow_api import RolloutWorkflow  # noqa: E402
 from service import Service, copy_task  # noqa: E402
 
 from sluice.adapters.areal import SluiceWorkflow, tensors, version_number  # noqa: E402
-from sluice.adapters.shared import shared_rollouts  # noqa: E402
+from sluice.adapters.parts.shared import shared_rollouts  # noqa: E402
 from sluice.errors import BadArgument  # noqa: E402
 
 DTYPES = {"input_ids": torch.int32, "loss_mask": torch.int32, "logprobs": torch.float32, "versions": torch.int32,

@@ -26,7 +26,7 @@ for name in ("_GLOBAL_AIOHTTP_CLIENT_REQUEST_DEBUG", "MAX_NUM_TRIES", "ClientRes
 from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseOutputMessageForTraining  # noqa: E402
 from service import Service  # noqa: E402
 
-from sluice.adapters.responses import verified  # noqa: E402
+from sluice.adapters.parts.responses import verified  # noqa: E402
 from sluice.errors import BadArgument  # noqa: E402
 
 

@@ -13,7 +13,7 @@ from rllm.workflows.workflow import TerminationReason, Workflow
 from service import Service, copy_task
 
 from sluice.adapters.rllm import SluiceWorkflow, episode
-from sluice.adapters.shared import shared_rollouts
+from sluice.adapters.parts.shared import shared_rollouts
 from sluice.errors import SluiceError
 
 

@@ -42,8 +42,8 @@ from skyrl.train.trainer import RayPPOTrainer  # noqa: E402
 from transformers import AutoTokenizer  # noqa: E402
 
 import sluice  # noqa: E402
-from sluice.adapters.generated import generator_output  # noqa: E402
-from sluice.adapters.shared import shared_rollouts  # noqa: E402
+from sluice.adapters.parts.generated import generator_output  # noqa: E402
+from sluice.adapters.parts.shared import shared_rollouts  # noqa: E402
 from sluice.adapters.skyrl import Engine, SluiceGenerator  # noqa: E402
 from sluice.bridge import Bridge, Sampled  # noqa: E402
 from sluice.errors import BadArgument  # noqa: E402

@@ -32,10 +32,10 @@ from verl_queue import Queue  # noqa: F401  of V1
 import sluice
 from sluice import SluiceError
 from sluice.adapters import verl as adapter
-from sluice.adapters import verl_outputs
-from sluice.adapters.shared import shared
-from sluice.adapters.verl_outputs import Lengths, outputs, task_for
-from sluice.adapters.verl_runs import PROCESS, Options
+from sluice.adapters.verl import mapping as verl_outputs
+from sluice.adapters.parts.shared import shared
+from sluice.adapters.verl.mapping import Lengths, outputs, task_for
+from sluice.adapters.verl.runs import PROCESS, Options
 from sluice.advantages import grpo
 from sluice.errors import BadArgument
 from sluice.trajectory import Column

@@ -17,10 +17,10 @@ from verl_case import AGENT, Case, Server, batch_of, columns_of, configuration, 
 
 import sluice
 from sluice import SluiceError
-from sluice.adapters.shared import shared
-from sluice.adapters.verl_outputs import Lengths
-from sluice.adapters.verl_sampler import SluiceReplayBuffer
-from sluice.adapters.verl_v1 import SluiceAgentLoopManagerTQ, Worker
+from sluice.adapters.parts.shared import shared
+from sluice.adapters.verl.mapping import Lengths
+from sluice.adapters.verl.sampler import SluiceReplayBuffer
+from sluice.adapters.verl.v1 import SluiceAgentLoopManagerTQ, Worker
 from sluice.advantages import grpo
 from sluice.errors import BadArgument
 from verl.experimental.agent_loop.agent_loop import AgentLoopManager

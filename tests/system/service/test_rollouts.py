@@ -10,8 +10,8 @@ from case import Case, Fleet, chat, noop, sandbox, script  # noqa: E402
 from sluice import BadTask, Client, Forgotten, OtherTokens, Refused, SluiceError  # noqa: E402
 from sluice.adapters import rollouts as module  # noqa: E402
 from sluice.adapters.rollouts import Rollouts  # noqa: E402
-from sluice.adapters.shared import shared_rollouts  # noqa: E402
-from sluice.adapters.tries import run_wanted  # noqa: E402
+from sluice.adapters.parts.shared import shared_rollouts  # noqa: E402
+from sluice.adapters.parts.tries import run_wanted  # noqa: E402
 
 NEVER = sandbox(0, "sleep 600")
 

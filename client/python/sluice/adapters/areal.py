@@ -10,11 +10,11 @@ import torch
 
 from ..bridge import Sampled
 from ..trajectory import Trace, Trajectory
-from .numbered import number_of
+from .parts.numbered import number_of
+from .parts.shared import shared_rollouts
+from .parts.versions import require
 from .rollouts import only_trace, task_of
-from .shared import shared_rollouts
 from .tasks import is_scored
-from .versions import require
 
 require("sluice.adapters.areal", "areal", "1.0", "1.1", "areal")
 from areal.api.workflow_api import RolloutWorkflow  # noqa: E402

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from .responses import verified
-from .shared import shared_rollouts
+from .parts.responses import verified
+from .parts.shared import shared_rollouts
+from .parts.versions import require
 from .tasks import task_of
-from .versions import require
 
 require("sluice.adapters.nemo_gym", "nemo-gym", "0.5", "0.6", "nemo_gym.base_responses_api_agent")
 from fastapi import Body, HTTPException  # noqa: E402

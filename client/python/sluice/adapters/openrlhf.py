@@ -15,10 +15,10 @@ from typing import Any, Dict, List, Optional
 from ..bridge import Bridge, Sampled
 from ..errors import SluiceError
 from ..trajectory import Trajectory
+from .parts.shared import serve
+from .parts.tries import run_wanted
+from .parts.versions import require
 from .rollouts import Rollouts, only_trace, task_of
-from .shared import serve
-from .tries import run_wanted
-from .versions import require
 
 require("sluice.adapters.openrlhf", "openrlhf", "0.10", "0.12", "openrlhf")
 from openrlhf.utils.agent import AgentExecutorBase  # noqa: E402

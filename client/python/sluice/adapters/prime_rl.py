@@ -18,8 +18,8 @@ from ..advantages import Estimator, dr_grpo
 from ..aio import AsyncClient
 from ..errors import BadArgument, SluiceError
 from ..sampler import Batch
-from .rows import token_rows
-from .versions import WrongPackage, require
+from .parts.rows import token_rows
+from .parts.versions import WrongPackage, require
 
 require("sluice.adapters.prime_rl", "prime-rl", "0.8", "0.9", "prime_rl.transports.rollouts")
 from prime_rl.configs.shared import FileSystemTransportConfig  # noqa: E402

@@ -6,10 +6,10 @@ from typing import Any, Dict, List, Optional
 
 from ..errors import SluiceError
 from ..trajectory import Trace, Trajectory, Turn
-from .numbered import number_of
+from .parts.numbered import number_of
+from .parts.shared import shared_rollouts
+from .parts.versions import require
 from .rollouts import task_of
-from .shared import shared_rollouts
-from .versions import require
 
 require("sluice.adapters.rllm", "rllm", "0.3.0", "0.4", "rllm.types")
 from rllm.types import Episode, Step  # noqa: E402

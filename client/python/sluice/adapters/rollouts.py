@@ -23,9 +23,9 @@ from ..calls import SAMPLES_MAX
 from ..errors import BadArgument, BadTask, BrokerSilent, Forgotten, Full, OtherLedger, SluiceError
 from ..protocol.messages import MessageError
 from ..trajectory import Trajectory
-from .prefix import Prefix
+from .parts.prefix import Prefix
+from .parts.together import all_of
 from .tasks import only_trace, task_of
-from .together import all_of
 
 __all__ = ["Rollouts", "only_trace", "task_of"]
 

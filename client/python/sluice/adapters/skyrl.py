@@ -14,13 +14,13 @@ from typing import Any, Dict, List, Optional, Sequence
 from ..bridge import Bridge, Sampled
 from ..errors import BadArgument
 from ..trajectory import Trajectory
-from .generated import generator_output
+from .parts.generated import generator_output
+from .parts.sampling import asked_of, require_ratio, sampled_as
+from .parts.shared import serve, shared_rollouts
+from .parts.together import all_of
+from .parts.versions import require
 from .rollouts import Rollouts, task_of
-from .sampling import asked_of, require_ratio, sampled_as
-from .shared import serve, shared_rollouts
 from .tasks import is_scored
-from .together import all_of
-from .versions import require
 
 require("sluice.adapters.skyrl", "skyrl", "0.3", "0.5", "skyrl.train.generators.base")
 from skyrl.train.generators.base import GeneratorInterface, TrajectoryID  # noqa: E402

@@ -21,11 +21,11 @@ from typing import Any, Dict, List, Optional, Tuple
 from ..advantages import dr_grpo, grpo
 from ..errors import BadArgument
 from ..trajectory import Trajectory
+from .parts.rows import Row, rows, stand_ins
+from .parts.sampling import asked_of, require_ratio, sampled_as
+from .parts.shared import shared_rollouts
+from .parts.versions import require
 from .rollouts import Rollouts, task_of
-from .rows import Row, rows, stand_ins
-from .sampling import asked_of, require_ratio, sampled_as
-from .shared import shared_rollouts
-from .versions import require
 
 require("sluice.adapters.slime", "slime", "0.3.1", "0.4", "slime.rollout.base_types")
 from slime.rollout.base_types import RolloutFnTrainOutput  # noqa: E402

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..bridge import Sampled
 from ..trajectory import Trace, Trajectory
-from .versions import require
+from .parts.versions import require
 
 require("sluice.adapters.tinker", "tinker", "0.22", "0.39", "tinker")
 import tinker  # noqa: E402

@@ -24,9 +24,9 @@ from ..errors import BadArgument, OtherTokens, SluiceError
 from ..groups import Group
 from ..tokenizer import tokenizer_digest
 from ..trajectory import Trace, Trajectory
-from .sampling import DEFAULTS, require_comparable, require_finite, require_same
+from .parts.sampling import DEFAULTS, require_comparable, require_finite, require_same
+from .parts.versions import require
 from .tasks import sampled
-from .versions import require
 
 KNOWN = ("1.16", "1.17")  # versions of TRL: from the one on, and below the other
 TOKENS = ("prompt_ids", "completion_ids", "logprobs", "env_mask")  # what TRL trains on

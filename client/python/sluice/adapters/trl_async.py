@@ -25,7 +25,7 @@ from ..client import Client
 from ..errors import BadArgument, SluiceError
 from ..sampler import Batch, SampledGroup
 from ..trajectory import Trace, Trajectory
-from .sampling import require_finite
+from .parts.sampling import require_finite
 from .tasks import is_scored
 from .trl import require_trl
 

@@ -7,7 +7,7 @@ import importlib.util
 import re
 from typing import Optional, Tuple
 
-from ..errors import SluiceError
+from ...errors import SluiceError
 
 
 class WrongPackage(SluiceError, ImportError):

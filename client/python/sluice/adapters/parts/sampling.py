@@ -6,8 +6,8 @@ from typing import Any, Container, Dict, Mapping
 
 import numpy as np
 
-from ..errors import BadArgument, SluiceError
-from ..trajectory import Trace, Trajectory
+from ...errors import BadArgument, SluiceError
+from ...trajectory import Trace, Trajectory
 
 DEFAULTS = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0}  # a task's, where it says nothing
 FILTERS = {name: value for name, value in DEFAULTS.items() if name != "temperature"}  # all off

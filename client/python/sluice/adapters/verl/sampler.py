@@ -1,9 +1,9 @@
 """A replay buffer of verl's V1 trainer whose batches the broker makes (docs/trainers/verl.md, docs/sampler.md).
 
-    trainer.v1.sampler.custom_sampler.path=pkg://sluice.adapters.verl_sampler
+    trainer.v1.sampler.custom_sampler.path=pkg://sluice.adapters.verl.sampler
     trainer.v1.sampler.custom_sampler.name=SluiceReplayBuffer
 
-It wants the manager of sluice.adapters.verl_v1, in whose process verl makes it.
+It wants the manager of sluice.adapters.verl.v1, in whose process verl makes it.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from __future__ import annotations
 import queue
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from ..client import Client
-from ..errors import BadArgument, SluiceError
-from ..sampler import Batch
-from .rollouts import task_of
-from .verl_outputs import task_for
-from .verl_v1 import SluiceAgentLoopManagerTQ  # first: it says which verl is wanted
+from ...client import Client
+from ...errors import BadArgument, SluiceError
+from ...sampler import Batch
+from ..rollouts import task_of
+from .mapping import task_for
+from .v1 import SluiceAgentLoopManagerTQ  # first: it says which verl is wanted
 
 import transfer_queue
 from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer
@@ -61,7 +61,7 @@ class SluiceReplayBuffer(ReplayBuffer):  # type: ignore[misc]
     def _manager(self) -> SluiceAgentLoopManagerTQ:
         if SluiceAgentLoopManagerTQ.latest is None:
             raise SluiceError("SluiceReplayBuffer wants actor_rollout_ref.rollout.agent.agent_loop_manager_class="
-                              "sluice.adapters.verl_v1.SluiceAgentLoopManagerTQ")
+                              "sluice.adapters.verl.v1.SluiceAgentLoopManagerTQ")
         return SluiceAgentLoopManagerTQ.latest
 
     def sample(self, global_steps: int, partition_id: str, batch_size: int) -> Tuple[Any, Dict[str, Any]]:

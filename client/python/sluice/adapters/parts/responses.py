@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Dict, List
 
-from ..errors import BadArgument
-from ..trajectory import Trace, Trajectory, Turn
-from .tasks import only_trace
+from ...errors import BadArgument
+from ...trajectory import Trace, Trajectory, Turn
+from ..tasks import only_trace
 
 
 def _item(trajectory: Trajectory, trace: Trace, turn: Turn, number: int, text: str) -> Dict[str, Any]:

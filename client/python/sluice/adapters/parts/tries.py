@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, List, Mapping
 
-from ..trajectory import Trajectory
-from .rollouts import Rollouts
+from ...trajectory import Trajectory
+from ..rollouts import Rollouts
 
 
 async def run_wanted(rollouts: Rollouts, task: Mapping[str, Any], samples: int, tries: int,

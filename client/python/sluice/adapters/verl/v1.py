@@ -1,8 +1,8 @@
 """verl's V1 trainer over Sluice: the whole manager, which puts groups into TransferQueue (docs/trainers/verl.md).
 
-    +actor_rollout_ref.rollout.agent.agent_loop_manager_class=sluice.adapters.verl_v1.SluiceAgentLoopManagerTQ
+    +actor_rollout_ref.rollout.agent.agent_loop_manager_class=sluice.adapters.verl.v1.SluiceAgentLoopManagerTQ
 
-sluice.adapters.verl_sampler has a sampler for it.
+sluice.adapters.verl.sampler has a sampler for it.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 import logging
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
-from ..errors import SluiceError
-from ..trajectory import Trajectory
-from .rollouts import task_of
-from .verl import SluiceAgentLoopManager, counted, is_learnable, outputs  # first: it says which verl is wanted
-from .versions import require
+from ...errors import SluiceError
+from ...trajectory import Trajectory
+from ..rollouts import task_of
+from . import SluiceAgentLoopManager, counted, is_learnable, outputs  # first: it says which verl is wanted
+from ..parts.versions import require
 
-require("sluice.adapters.verl_v1", "transferqueue", "0.1.10", "0.2", "transfer_queue")
+require("sluice.adapters.verl.v1", "transferqueue", "0.1.10", "0.2", "transfer_queue")
 import transfer_queue  # noqa: E402
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ  # noqa: E402
 

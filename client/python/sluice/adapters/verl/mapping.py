@@ -8,12 +8,12 @@ from typing import Any, Dict, List, Mapping, Optional
 
 import numpy as np
 
-from ..batch import split
-from ..errors import SluiceError
-from ..trajectory import Trace, Trajectory
-from .numbered import span_of
-from .sampling import require_finite
-from .versions import require
+from ...batch import split
+from ...errors import SluiceError
+from ...trajectory import Trace, Trajectory
+from ..parts.numbered import span_of
+from ..parts.sampling import require_finite
+from ..parts.versions import require
 
 require("sluice.adapters.verl", "verl", "0.9", "0.10", "verl.experimental.agent_loop")
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput  # noqa: E402

@@ -9,14 +9,14 @@ import functools
 import uuid
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from .. import arguments
-from ..bridge import Bridge, BridgeError, Sampled
-from ..errors import BadArgument
-from ..tokenizer import tokenizer_digest
-from ..trajectory import Trajectory
-from .rollouts import Rollouts
-from .tries import run_wanted
-from .verl_outputs import Lengths, is_learnable, task_for  # first: it says which verl is wanted
+from ... import arguments
+from ...bridge import Bridge, BridgeError, Sampled
+from ...errors import BadArgument
+from ...tokenizer import tokenizer_digest
+from ...trajectory import Trajectory
+from ..rollouts import Rollouts
+from ..parts.tries import run_wanted
+from .mapping import Lengths, is_learnable, task_for  # first: it says which verl is wanted
 
 from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServerClient
 

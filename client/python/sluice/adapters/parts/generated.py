@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Dict, Sequence
 
-from ..trajectory import Trajectory
+from ...trajectory import Trajectory
+from ..tasks import is_scored
 from .rows import rows, stand_ins
-from .tasks import is_scored
 
 
 def generator_output(trajectories: Sequence[Trajectory], ids: Sequence[Any], end: int, step_wise: bool = False,

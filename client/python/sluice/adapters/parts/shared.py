@@ -6,9 +6,9 @@ import asyncio
 import weakref
 from typing import Any, Callable, Dict, Hashable, Optional, TypeVar
 
-from ..aio import AsyncClient
-from ..bridge import Bridge
-from .rollouts import Rollouts
+from ...aio import AsyncClient
+from ...bridge import Bridge
+from ..rollouts import Rollouts
 
 T = TypeVar("T")
 

@@ -6,12 +6,12 @@ from typing import Any, Dict, Hashable, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
-from ..advantages import Estimator, rewards_of
-from ..batch import split
-from ..errors import SluiceError
-from ..trajectory import Trace, Trajectory
+from ...advantages import Estimator, rewards_of
+from ...batch import split
+from ...errors import SluiceError
+from ...trajectory import Trace, Trajectory
+from ..tasks import only_trace, sampled
 from .sampling import FILTERS, require_ratio, require_same
-from .tasks import only_trace, sampled
 
 
 class Row(NamedTuple):

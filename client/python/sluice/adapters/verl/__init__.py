@@ -3,7 +3,7 @@
     actor_rollout_ref.rollout.agent.agent_loop_config_path=loops.yaml    # - {name: sluice, _target_: ...}
     +actor_rollout_ref.rollout.agent.agent_loop_manager_class=sluice.adapters.verl.SluiceAgentLoopManager
 
-sluice.adapters.verl_v1 has the manager of verl's V1 trainer.
+sluice.adapters.verl.v1 has the manager of verl's V1 trainer.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import inspect
 import json
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence
 
-from ..bridge.thread import LoopThread
-from ..errors import BadArgument, SluiceError
-from ..trajectory import Trajectory
-from .rollouts import only_trace, task_of
-from .shared import shared
-from .together import all_of
-from .verl_outputs import SCORED, is_learnable, outputs, task_for
-from .verl_runs import Engine, Options, Runs  # first: it says which verl is wanted
+from ...bridge.thread import LoopThread
+from ...errors import BadArgument, SluiceError
+from ...trajectory import Trajectory
+from ..rollouts import only_trace, task_of
+from ..parts.shared import shared
+from ..parts.together import all_of
+from .mapping import SCORED, is_learnable, outputs, task_for
+from .runs import Engine, Options, Runs  # first: it says which verl is wanted
 
 from omegaconf import OmegaConf
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopManager, AgentLoopOutput, AgentLoopWorker

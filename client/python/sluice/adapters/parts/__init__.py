@@ -1,0 +1,1 @@
+"""What several adapters have in common; nothing of it needs a trainer's package."""
