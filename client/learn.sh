@@ -2,7 +2,7 @@
 # bash client/learn.sh [--steps N] [--seed N] [--out DIR] [--trainer trl] [OPTIONS OF client/learn/learn.py...]
 #
 # A language model learns through Sluice, on this machine's processor: installs what is missing (torch and transformers into
-# an environment of their own, about 6 GB, once), builds, brings up broker and workers, and makes --steps (12) steps of DAPO
+# an environment of their own, about 6 GB, once), builds, brings up broker and workers, and makes --steps (15) steps of DAPO
 # on SmolLM2-135M, whose engine, llama.cpp's server, is given the new weights after each. Shows a line a step, and how well
 # the model does on held-out tasks before and after; leaves metrics.jsonl, learn.svg and a checkpoint in --out
 # (./sluice-learn), and goes on from there when it is started again, however it ended. Delete --out to begin anew.

@@ -8,7 +8,7 @@ def arguments():
     parser.add_argument("--server", required=True, metavar="PROGRAM", help="llama.cpp's llama-server")
     parser.add_argument("--out", required=True, metavar="DIR", help="checkpoint, metrics.jsonl, learn.svg; goes on with what is there")
     parser.add_argument("--port", type=int, default=8090, help="the engine's (8090)")
-    parser.add_argument("--steps", type=int, default=12, help="updates of the weights in all (12)")
+    parser.add_argument("--steps", type=int, default=15, help="updates of the weights in all (15)")
     parser.add_argument("--groups", type=int, default=6, help="groups of a batch (6)")
     parser.add_argument("--samples", type=int, default=8, help="rollouts of a group (8)")
     parser.add_argument("--ahead", type=int, default=0, help="batches sampled while the one before is learned from: 0 is on policy (0)")

@@ -1,5 +1,5 @@
 /* Dockerfiles in the init stage: what they make, that it is made once, and what ends them. */
-#include "tests/workers/stages/build_world.h"
+#include "tests/workers/stages/build/build_world.h"
 
 #include "workers/runtime/loop_now.h"
 

@@ -1,5 +1,5 @@
 /* What is left of a context, and what counts of it. */
-#include "tests/workers/stages/build_tree.h"
+#include "tests/workers/stages/build/build_tree.h"
 
 #include "workers/stages/build/build_context.h"
 #include "workers/stages/build/build_ignore.h"

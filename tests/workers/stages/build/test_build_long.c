@@ -1,7 +1,7 @@
 /* Dockerfiles with more instructions that change files than a sandbox has layers, on each way of making sandboxes; and
  * what is too long. */
 #define FIXTURE_LIMIT_MS 240000 /* hundreds of sandboxes */
-#include "tests/workers/stages/build_world.h"
+#include "tests/workers/stages/build/build_world.h"
 
 #include "workers/sandbox/container/landlock.h"
 #include "workers/stages/sandbox/parents.h"

@@ -1,5 +1,5 @@
 /* What a source of COPY means below a root that is anybody's. */
-#include "tests/workers/stages/build_tree.h"
+#include "tests/workers/stages/build/build_tree.h"
 
 #include "workers/stages/build/build_match.h"
 

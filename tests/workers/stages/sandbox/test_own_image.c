@@ -1,6 +1,6 @@
 /* eval.image and eval.build: an evaluator on an image of its own, which has of the agent's sandbox what
  * eval.artifacts names, whoever made it, and nothing else. */
-#include "tests/workers/stages/build_world.h"
+#include "tests/workers/stages/build/build_world.h"
 
 static int set_up_own(void **state)
 {
