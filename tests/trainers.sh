@@ -51,8 +51,18 @@ python_of() {
     return 1
 }
 
-# Makes the environment of $1 and sets $python; where that cannot be, $why, and fails.
+# Has the environment of $1 made and sets $python; where that cannot be, $why, and fails. One at a time makes it.
 prepare() {
+    local lock code=0
+    mkdir -p "$cache"
+    exec {lock}>"$cache/$1.lock"
+    flock "$lock"
+    make_environment "$1" || code=$?
+    exec {lock}>&-
+    return $code
+}
+
+make_environment() {
     local environment=$cache/$1 wanted interpreter oldest site
     oldest=$(wants "$1" Python)
     wanted="$(wants "$1" Packages) | $(wants "$1" Options) | $oldest | $(wants "$1" Torch)"
@@ -61,7 +71,6 @@ prepare() {
     interpreter=$(python_of "${oldest:-3.9}") || { why="no Python ${oldest:-3.9} or newer with ensurepip is here"; return 1; }
     echo "into $environment"
     rm -rf "$environment"
-    mkdir -p "$cache"
     "$interpreter" -m venv "$environment"
     site=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
     if [ "$(wants "$1" Torch)" = yes ]; then
