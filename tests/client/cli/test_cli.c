@@ -114,7 +114,8 @@ static bool somebody_listens(uint16_t port)
 
 static void no_broker_is_exit_one_and_says_what_to_do(void **state)
 {
-    expect(*state, "status --broker tcp://127.0.0.1:9", 1, "sluice: no broker answers at tcp://127.0.0.1:9\n");
+    expect(*state, "status --broker tcp://127.0.0.1:9", 1,
+           "sluice: no broker answers at tcp://127.0.0.1:9: is it up, and is this its FRONT?\n");
     if (!somebody_listens(5750))
         expect(*state, "status --broker tcp://127.0.0.1:5750", 1,
                "sluice: no broker answers at tcp://127.0.0.1:5750: start one with 'sluice up'\n");

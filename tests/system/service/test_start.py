@@ -48,7 +48,7 @@ class Start(unittest.TestCase):
         done = subprocess.run([SLUICE, "status", "--broker", f"tcp://127.0.0.1:{port}"], capture_output=True,
                               text=True, timeout=60)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("sluice up", done.stderr)
+        self.assertIn("is it up, and is this its FRONT?", done.stderr)
 
     def test_no_engine_is_a_sentence_that_says_what_to_do(self):
         with Service() as service:
