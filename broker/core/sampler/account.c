@@ -55,6 +55,7 @@ json_t *sampler_describe(const struct core *core, const struct sampler *sampler)
     json_object_set_new(object, "account", sampler_account(sampler->row.since));
     json_object_set_new(object, "total", sampler_account(sampler->row.total));
     json_object_set_new(object, "wanted", number(sampler_wanted(sampler)));
+    json_object_set_new(object, "told", json_boolean(sampler->is_told));
     json_object_set_new(object, "why", json_string(why));
     return object;
 }

@@ -101,7 +101,7 @@ bool sampler_make_batch(struct core *core, struct sampler *sampler)
     remove_all(core, sampler, SAMPLED_CURRENT);
     take(core, sampler);
     sampler->row.batch++;
-    sampler->is_asked = false;
+    sampler->is_asked = sampler->is_told = false;
     free(sampler->answer);
     sampler->answer = print(core, sampler);
     core->failed |= !sampler->answer;
@@ -116,12 +116,13 @@ bool sampler_make_batch(struct core *core, struct sampler *sampler)
     return true;
 }
 
-void sampler_send_batch(struct core *core, const struct sampler *sampler, struct slice client, uint64_t tag)
+void sampler_send_batch(struct core *core, struct sampler *sampler, struct slice client, uint64_t tag)
 {
     struct msg_sampler_batch batch = {.tag = tag,
                                       .stream = stream_name(sampler->stream),
                                       .batch = sampler->row.batch,
                                       .json = slice_from_str(sampler->answer)};
+    sampler->is_told = true;
     if (sampler->answer)
         send_client(core, client, MSG_sampler_batch, &batch);
 }

@@ -30,7 +30,7 @@ void sampled_rank(struct core *core, struct sampled *sampled);
 
 /* Makes the next batch of those that are ready longest, if it is asked for and full. True if it did. */
 bool sampler_make_batch(struct core *core, struct sampler *sampler);
-void sampler_send_batch(struct core *core, const struct sampler *sampler, struct slice client, uint64_t tag);
+void sampler_send_batch(struct core *core, struct sampler *sampler, struct slice client, uint64_t tag);
 
 enum { SAMPLER_DIGITS = 12 }; /* of the numbers that are no integers */
 /* ---- account.c: JSON ---------------------------------------------------------------------------- */

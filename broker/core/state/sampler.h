@@ -67,6 +67,7 @@ struct sampler {
     struct sampler_wait wait;
     char *answer;  /* of the current batch: its JSON */
     bool is_asked; /* for the batch after the current one */
+    bool is_told;  /* the current one was, since this start of the broker */
     bool is_changed;
     bool is_spoiled; /* some of those that are ready may be so no longer */
 };

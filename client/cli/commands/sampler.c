@@ -138,20 +138,29 @@ static int await_batch(struct sluice_client *client, const struct sampler_option
     }
 }
 
-/* Without --batch, the one after the current. */
+/* The current batch is told again where nobody was told it: it was made after the last one who waited had gone. */
+static uint64_t batch_to_tell(const struct sluice_sampler_state *state)
+{
+    json_t *all = json_loads(state->json, 0, NULL);
+    const bool is_new = state->batch > 0 && json_is_false(json_object_get(all, "told"));
+    json_decref(all);
+    return state->batch + !is_new;
+}
+
 static int next_batch(struct sluice_client *client, const struct sampler_options *options, const char *stream)
 {
     const char *json, *why;
     const bool is_said = options->batch != OPTION_NOT_GIVEN;
-    struct sluice_sampler_state state = {.batch = is_said ? options->batch - 1 : 0};
+    struct sluice_sampler_state state;
     int failed = is_said ? 0 : sluice_sampler_get(client, stream, &state);
+    const uint64_t batch = is_said ? options->batch : failed ? 0 : batch_to_tell(&state);
     if (!failed)
-        failed = await_batch(client, options, stream, state.batch + 1, &json, &why);
+        failed = await_batch(client, options, stream, batch, &json, &why);
     if (failed)
         return cli_failed(client);
     if (json)
         return print_batch(options, json);
-    cli_say("batch %llu is not full: %s", (unsigned long long)state.batch + 1, why);
+    cli_say("batch %llu is not full: %s", (unsigned long long)batch, why);
     return EXITS_FAILED;
 }
 
@@ -224,8 +233,8 @@ static const struct option options[] = {
      "Rollouts of a group that are begun again instead of ending infra.", .preset = OPTION_NOT_GIVEN, .max = 1024,
      .standard = "as many as the group has", .of = "open"},
     {"batch", OPTION_NUMBER, PLACE(batch), "K", "The current batch again, or the one after it.",
-     .preset = OPTION_NOT_GIVEN, .min = 1, .max = UINT32_MAX, .standard = "the one after the current one",
-     .of = "next"},
+     .preset = OPTION_NOT_GIVEN, .min = 1, .max = UINT32_MAX,
+     .standard = "the one after the current one; that one where nobody was told it", .of = "next"},
     {"wait", OPTION_DURATION, PLACE(wait_ms), "TIME", "How long to wait for it to be full.", .preset = 5000,
      .max = DURATION_FOREVER, .of = "next"},
     {"cancel", OPTION_FLAG, PLACE(cancel), NULL, "Groups at work are cancelled, too.", .of = "close"},

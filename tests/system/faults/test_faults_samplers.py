@@ -98,6 +98,21 @@ class Samplers(Case):
         with self.assertRaisesRegex(Refused, "has no sampler"):
             client.sampler_state("train")
 
+    def test_a_batch_that_was_waited_for_in_vain_is_not_passed_over(self):
+        fleet = self.enter(Fleet(slots=8))
+        client = self.client(fleet, timeout=30)
+        fleet.run("sampler", "open", "train", "--groups", "1", "--filter", "none")
+        told = fleet.run("sampler", "next", "train", "--wait", "100ms", check=False)
+        self.assertEqual(told.returncode, 1)
+        self.assertIn("batch 1 is not full", told.stderr)
+        client.submit([sandbox(k, "true") for k in range(2)], stream="train", samples=1)
+        end = time.monotonic() + 60
+        while client.sampler_state("train")["batch"] < 1:
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
+        batches = [json.loads(fleet.run("sampler", "next", "train", "--wait", "60s", "--json").stdout)["batch"] for _ in range(2)]
+        self.assertEqual(batches, [1, 2])
+
     def test_a_killed_broker_tells_the_same_batch_again_and_goes_on(self):
         fleet = self.enter(Fleet(slots=8, settings={"adopt_grace": "1000ms"}))
         rows = []

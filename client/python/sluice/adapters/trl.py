@@ -26,7 +26,7 @@ from ..tokenizer import tokenizer_digest
 from ..trajectory import Trace, Trajectory
 from .parts.sampling import DEFAULTS, require_comparable, require_finite, require_same
 from .parts.versions import require
-from .tasks import sampled
+from .tasks import is_scored, sampled
 
 KNOWN = ("1.16", "1.17")  # versions of TRL: from the one on, and below the other
 TOKENS = ("prompt_ids", "completion_ids", "logprobs", "env_mask")  # what TRL trains on
@@ -226,7 +226,7 @@ class RolloutFunction:
                           stacklevel=4)
         given: Dict[str, List[Any]] = {name: [] for name in (*TOKENS, *COLUMNS)}
         for t in trajectories:
-            reward = t.reward if t.trainable else None
+            reward = t.reward if is_scored(t) else None
             values = (*self._tokens(t, trainer.args, end), reward, t.rollout, t.outcome, t.truncated, t.metrics)
             for name, value in zip(given, values):
                 given[name].append(value)

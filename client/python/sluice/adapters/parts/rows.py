@@ -67,7 +67,7 @@ def token_rows(trajectories: Sequence[Trajectory], estimate: Estimator) -> List[
     """A group's traces token by token, as prime-rl's TrainingSample has them: lists as long as the trace.
 
     Of each trace with a sampled token: "token_ids", "mask" (bool), "logprobs", "temperatures" and "advantages", the
-    last two 1 and 0 where mask is False. A rollout that is not trainable, or has no reward, is in none, and in no mean.
+    last two 1 and 0 where mask is False. A rollout that is not trainable, or has no reward or sampled token, is in none, and in no mean.
     SluiceError: log-probabilities that cannot be compared, or a sampled token whose temperature is not known.
     BadArgument: a turn was sampled with a filter, and its log-probabilities are of what that left over.
     """
