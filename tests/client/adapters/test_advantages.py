@@ -54,8 +54,9 @@ class Estimators(unittest.TestCase):
         traces = [made.trace("01")]
         group = [made.rollout(1.0, traces, raw=0.5), made.rollout(0.0, traces, trainable=False), made.rollout(None, traces),
                  made.rollout(1.0)]
-        self.assertEqual(a.rewards_of(group), [1.0, None, None, None])
-        self.assertEqual(a.rewards_of(group, raw=True), [0.5, None, None, None])
+        group.append(made.rollout(1.0, [made.trace("00")]))
+        self.assertEqual(a.rewards_of(group), [1.0, None, None, None, None])
+        self.assertEqual(a.rewards_of(group, raw=True), [0.5, None, None, None, None])
 
 
 class Dapo(unittest.TestCase):

@@ -4,7 +4,7 @@ import unittest
 import python_path  # noqa: F401  before all that it finds
 import numpy as np
 
-from sluice import BadArgument, Message, Trace, Trajectory, Turn
+from sluice import BadArgument, Message, SluiceError, Trace, Trajectory, Turn
 from sluice.adapters.parts.responses import verified
 
 TRACE = Trace(np.arange(10, 18, dtype="u4"), np.array([0, 0, 1, 1, 0, 0, 1, 1], dtype="u1"),
@@ -39,6 +39,14 @@ class Responses(unittest.TestCase):
         given = Trace(TRACE.token_ids[:2], TRACE.mask[:2], TRACE.logprobs[:2], TRACE.turns[:1], "")
         with self.assertRaisesRegex(BadArgument, "g/0 has no sampled token"):
             verified(made(traces=[given]), {})
+
+    def test_log_probabilities_to_learn_from_that_cannot_be_compared_are_refused(self):
+        logprobs = TRACE.logprobs.copy()
+        logprobs[3] = np.nan
+        broken = Trace(TRACE.token_ids, TRACE.mask, logprobs, TRACE.turns, "")
+        with self.assertRaisesRegex(SluiceError, "g/0 has log-probabilities that are not finite"):
+            verified(made(traces=[broken]), {})
+        self.assertTrue(verified(made(traces=[broken], reward=None), {})["mask_sample"])
 
 
 if __name__ == "__main__":

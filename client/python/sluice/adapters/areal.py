@@ -12,6 +12,7 @@ from ..bridge import Sampled
 from ..trajectory import Trace, Trajectory
 from .parts.numbered import number_of
 from .parts.shared import shared_rollouts
+from .parts.sampling import require_ratio
 from .parts.versions import require
 from .rollouts import only_trace, task_of
 from .tasks import is_scored
@@ -45,11 +46,12 @@ def tensors(trajectory: Trajectory) -> Optional[Dict[str, Any]]:
     """What arun_episode() returns of a rollout: tensors of shape [1, tokens], and rewards [1].
 
     None, as AReaL wants of what is not learned from: it is not trainable, has no reward or no sampled token.
-    ValueError: it has several traces, or a version without a number.
+    ValueError: it has several traces, or a version without a number. SluiceError: log-probabilities that cannot be compared.
     """
     if not is_scored(trajectory):
         return None
     trace = only_trace(trajectory)
+    require_ratio(trajectory, trace)
     told = {"input_ids": torch.from_numpy(trace.token_ids.astype(np.int32)),
             "loss_mask": torch.from_numpy(trace.mask.astype(np.int32)),
             "logprobs": torch.from_numpy(np.array(trace.logprobs, dtype=np.float32)),

@@ -17,6 +17,7 @@ from ..errors import SluiceError
 from ..trajectory import Trajectory
 from .parts.shared import serve
 from .parts.tries import run_wanted
+from .parts.sampling import require_ratio
 from .parts.versions import require
 from .rollouts import Rollouts, only_trace, task_of
 
@@ -30,11 +31,14 @@ def is_scored(trajectory: Trajectory) -> bool:
 
 
 def response(trajectory: Trajectory, prompt: Any, label: Any) -> Dict[str, Any]:
-    """What execute() returns of a rollout. SluiceError: there is no reward to learn from, or no sampled token."""
+    """What execute() returns of a rollout. SluiceError: there is no reward to learn from, no sampled token,
+    or log-probabilities that cannot be compared.
+    """
     if not is_scored(trajectory):
         raise SluiceError(f"{trajectory.rollout} has no reward to learn from ({trajectory.outcome}: {trajectory.detail})")
     trace = only_trace(trajectory)
-    ranges = [(turn.offset, turn.offset + turn.length) for turn in trace.turns if turn.role == "assistant"]
+    require_ratio(trajectory, trace)
+    ranges = [(turn.offset, turn.offset + turn.length) for turn in trace.turns if turn.role == "assistant" and turn.length]
     if not ranges:
         raise SluiceError(f"{trajectory.rollout} has no sampled token ({trajectory.detail})")
     logs = {**trajectory.metrics, **trajectory.rewards, "turns": float(len(ranges))}

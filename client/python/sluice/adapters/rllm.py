@@ -8,6 +8,7 @@ from ..errors import SluiceError
 from ..trajectory import Trace, Trajectory, Turn
 from .parts.numbered import number_of
 from .parts.shared import shared_rollouts
+from .parts.sampling import require_ratio
 from .parts.versions import require
 from .rollouts import task_of
 
@@ -45,7 +46,9 @@ def episode(trajectory: Trajectory, uid: str, task: Any, name: str = "sluice") -
     """The rllm.types.Episode of a rollout. SluiceError: it has no reward to learn from, or no sampled token."""
     if not trajectory.trainable or trajectory.reward is None:
         raise SluiceError(f"{trajectory.rollout} has no reward to learn from ({trajectory.outcome}: {trajectory.detail})")
-    turns = [(trace, turn) for trace in trajectory.traces for turn in trace.turns if turn.role == "assistant"]
+    for trace in trajectory.traces:
+        require_ratio(trajectory, trace)
+    turns = [(trace, turn) for trace in trajectory.traces for turn in trace.turns if turn.role == "assistant" and turn.length]
     if not turns:
         raise SluiceError(f"{trajectory.rollout} has no sampled token ({trajectory.detail})")
     said = conversations(trajectory)

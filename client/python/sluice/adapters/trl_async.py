@@ -25,7 +25,7 @@ from ..client import Client
 from ..errors import BadArgument, SluiceError
 from ..sampler import Batch, SampledGroup
 from ..trajectory import Trace, Trajectory
-from .parts.sampling import require_finite
+from .parts.sampling import require_ratio
 from .tasks import is_scored
 from .trl import require_trl
 
@@ -219,7 +219,7 @@ class RolloutWorker:
                 if version is None:
                     self.metrics_queue.put({"sluice/foreign_samples_total": 1.0})
                     continue
-                require_finite(t, trace)
+                require_ratio(t, trace)
                 prompt, completion = _conversation(t)
                 made.append(RolloutSample(
                     prompt=prompt, completion=completion, input_ids=trace.token_ids.astype(np.int64),

@@ -7,6 +7,7 @@ from typing import Any, Dict, List
 from ...errors import BadArgument
 from ...trajectory import Trace, Trajectory, Turn
 from ..tasks import only_trace
+from .sampling import require_ratio
 
 
 def _item(trajectory: Trajectory, trace: Trace, turn: Turn, number: int, text: str) -> Dict[str, Any]:
@@ -24,7 +25,7 @@ def output_items(trajectory: Trajectory) -> List[Dict[str, Any]]:
     BadArgument: the rollout has several traces, which NeMo RL does not take, or no sampled token.
     """
     trace = only_trace(trajectory)
-    turns = [turn for turn in trace.turns if turn.role == "assistant"]
+    turns = [turn for turn in trace.turns if turn.role == "assistant" and turn.length]
     if not turns:
         raise BadArgument(f"{trajectory.rollout} has no sampled token ({trajectory.detail})", "trajectory")
     said = [message.content for message in trajectory.messages if message.sampled]
@@ -43,9 +44,11 @@ def verified(trajectory: Trajectory, params: Dict[str, Any]) -> Dict[str, Any]:
     """What an agent of NeMo Gym's answers to /run with these responses_create_params.
 
     A rollout that is not trainable, or has no reward, has mask_sample, which leaves it out of learning, whatever stands as its
-    reward. BadArgument: as output_items.
+    reward. BadArgument: as output_items. SluiceError: log-probabilities to learn from that cannot be compared.
     """
     is_scored = trajectory.trainable and trajectory.reward is not None
+    for trace in trajectory.traces if is_scored else ():
+        require_ratio(trajectory, trace)
     told = {"responses_create_params": params, "response": response_of(trajectory), "mask_sample": not is_scored,
             "reward": trajectory.reward if is_scored else 0.0, "rollout": trajectory.rollout, "outcome": trajectory.outcome,
             "truncated": trajectory.truncated}
