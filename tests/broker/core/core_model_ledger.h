@@ -173,14 +173,6 @@ static inline struct row_rollout *find_rollout(struct model *model, struct slice
     return &group->rollouts[name.data[name.len - 1] - '0'];
 }
 
-static inline void put_text(char *to, size_t size, struct slice from)
-{
-    assert_true(from.len < size);
-    if (from.len)
-        memcpy(to, from.data, from.len);
-    to[from.len] = '\0';
-}
-
 static const char *const stream_names[STREAMS] = {"s0", "s1", "s2", "s3"};
 static const char *const stream_owners[STREAMS] = {"alice", "bob", "alice", "carol"};
 
@@ -559,7 +551,7 @@ static inline void start_broker(struct model *model)
     for (size_t i = 0; i < model->group_count; i++)
         restore_group(model, &model->groups[i]);
     for (unsigned s = 0; s < STREAMS; s++)
-        restore_sampler(model->core, &model->samplers[s]);
+        restore_sampler(model->core, &model->samplers[s], slice_from_str(stream_names[s]));
     for (size_t i = 0; i < model->early_cancel_count; i++) {
         struct slice name = slice_from_str(model->early_cancels[i].name);
         assert_true(core_restore_early_cancel(model->core, name, slice_from_str(owner_of(name)),

@@ -551,6 +551,8 @@ static void live_through(unsigned seed, struct model *model)
     if (count_open(model))
         fail_msg("seed %u: %llu rollouts never ended", seed, (unsigned long long)count_open(model));
     check_numbers(model);
+    for (unsigned s = 0; s < STREAMS; s++)
+        forget_sampler(&model->samplers[s]);
     core_destroy(&model->core);
 }
 

@@ -6,8 +6,9 @@
 #define SLUICE_TESTS_BROKER_LEDGER_FUZZ_LEDGER_H
 
 #include "broker/core/core.h"
-#include "tests/broker/ledger/fuzz_ledger_samplers.h"
-#include "tests/fuzz.h"
+#include "tests/fuzz.h" /* before what uses its must() */
+
+#include "tests/broker/ledger/row_samplers.h"
 
 enum { ROWS_MAX = 64, SAMPLES = 4, STREAMS = 4, ENGINES = 3, TASKS = 6, EARLY_CANCELS_MAX = 256, HISTORY_MAX = 16384 };
 

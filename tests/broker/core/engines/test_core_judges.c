@@ -132,9 +132,9 @@ static void a_judge_that_fails_is_the_engines_fault_and_another_is_asked(void **
     world_close(world);
 }
 
-static void judges_that_fail_in_a_row_are_set_aside_and_cost_no_rollout(void **state)
+/* Three faults in a row set an engine aside, and so many rollouts of a group wait for their judge. */
+static struct world *open_strict(unsigned rollouts)
 {
-    (void)state;
     struct world *world = open_judged();
     world->settings.breaker_faults = 3;
     world->settings.breaker_first_ms = 1000;
@@ -145,7 +145,14 @@ static void judges_that_fail_in_a_row_are_set_aside_and_cost_no_rollout(void **s
     world_beat_with(world, "e1", "eval", (struct beat){.slots = 8, .engines = 1}, NULL);
     add(world, actor, NULL, 0);
     add(world, one, "judge", 0);
-    reach_evals(world, "g", 6);
+    reach_evals(world, "g", rollouts);
+    return world;
+}
+
+static void judges_that_fail_in_a_row_are_set_aside_and_cost_no_rollout(void **state)
+{
+    (void)state;
+    struct world *world = open_strict(6);
     char job[32];
     for (unsigned k = 0; k < 6; k++) {
         snprintf(job, sizeof(job), "eval:g/%u", k);
@@ -264,17 +271,7 @@ static void what_a_teacher_says_takes_the_place_of_the_runs_record(void **state)
 static void a_teacher_works_though_it_gives_no_reward(void **state)
 {
     (void)state;
-    struct world *world = open_judged();
-    world->settings.breaker_faults = 3;
-    world->settings.breaker_first_ms = 1000;
-    core_destroy(&world->core);
-    world_start(world);
-    world_settle(world);
-    world_beat_with(world, "r1", "run", (struct beat){.slots = 8, .engines = 1}, NULL);
-    world_beat_with(world, "e1", "eval", (struct beat){.slots = 8, .engines = 1}, NULL);
-    add(world, actor, NULL, 0);
-    add(world, one, "judge", 0);
-    reach_evals(world, "g", 5);
+    struct world *world = open_strict(5);
     for (unsigned k = 0; k < 5; k++) { /* two faults, none, two faults */
         char job[32];
         snprintf(job, sizeof(job), "eval:g/%u", k);
