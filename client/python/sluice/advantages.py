@@ -41,8 +41,10 @@ Estimator = Callable[[Sequence[Optional[float]]], Advantages]
 
 def rewards_of(trajectories: Iterable[Trajectory], raw: bool = False) -> List[Optional[float]]:
     """Their rewards; None: without one, not trainable, or without sampled tokens. raw: before the task's shaping."""
-    return [None if not t.trainable or not any(trace.mask.any() for trace in t.traces) else t.raw_reward if raw else t.reward
-            for t in trajectories]
+    def has_one(t: Trajectory) -> bool:
+        return t.trainable and any(trace.mask.any() for trace in t.traces)
+
+    return [(t.raw_reward if raw else t.reward) if has_one(t) else None for t in trajectories]
 
 
 def _scored(rewards: Sequence[Optional[float]]) -> Tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:

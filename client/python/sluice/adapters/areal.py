@@ -46,7 +46,8 @@ def tensors(trajectory: Trajectory) -> Optional[Dict[str, Any]]:
     """What arun_episode() returns of a rollout: tensors of shape [1, tokens], and rewards [1].
 
     None, as AReaL wants of what is not learned from: it is not trainable, has no reward or no sampled token.
-    ValueError: it has several traces, or a version without a number. SluiceError: log-probabilities that cannot be compared.
+    ValueError: it has several traces, or a version without a number. SluiceError: log-probabilities that cannot be
+    compared.
     """
     if not is_scored(trajectory):
         return None

@@ -26,6 +26,7 @@ from .parts.sampling import asked_of, require_ratio, sampled_as
 from .parts.shared import shared_rollouts
 from .parts.versions import require
 from .rollouts import Rollouts, task_of
+from .tasks import may_have_several_traces
 
 require("sluice.adapters.slime", "slime", "0.3.1", "0.4", "slime.rollout.base_types")
 from slime.rollout.base_types import RolloutFnTrainOutput  # noqa: E402
@@ -136,12 +137,6 @@ def _task(sample: Any, params: Dict[str, Any], evaluation: bool = False) -> Dict
                       "slime's rollout arguments")
 
 
-def _takes_several(task: Dict[str, Any]) -> bool:
-    """Whether a rollout of it may have several traces."""
-    agent = task.get("agent") or {}
-    return agent.get("kind") != "chat" and agent.get("max_traces") != 1
-
-
 async def generate(args: Any, sample: Any, sampling_params: Dict[str, Any], evaluation: bool = False) -> Any:
     """For --custom-generate-function-path: one rollout of the task in the sample's metadata["task"].
 
@@ -154,7 +149,7 @@ async def generate(args: Any, sample: Any, sampling_params: Dict[str, Any], eval
     for one in made:
         if one.status == Sample.Status.ABORTED:
             one.reward = math.nan
-    return made if _takes_several(task) and not evaluation else made[-1]
+    return made if may_have_several_traces(task) and not evaluation else made[-1]
 
 
 class Pool:

@@ -69,9 +69,20 @@ def sampled(trajectory: Trajectory) -> int:
     return sum(int(trace.mask.sum()) for trace in trajectory.traces)
 
 
+def is_learnable(trajectory: Trajectory) -> bool:
+    """Whether it has something to learn from: it is trainable, and has tokens that the policy sampled."""
+    return trajectory.trainable and sampled(trajectory) > 0
+
+
 def is_scored(trajectory: Trajectory) -> bool:
-    """Whether it can be learned from by its reward: it is trainable, has one, and tokens that the policy sampled."""
-    return trajectory.trainable and trajectory.reward is not None and sampled(trajectory) > 0
+    """Whether it can be learned from by a reward of its own."""
+    return is_learnable(trajectory) and trajectory.reward is not None
+
+
+def may_have_several_traces(task: Mapping[str, Any]) -> bool:
+    """Whether a rollout of the task may."""
+    agent = task.get("agent") or {}
+    return agent.get("kind") != "chat" and agent.get("max_traces") != 1
 
 
 def only_trace(trajectory: Trajectory) -> Trace:

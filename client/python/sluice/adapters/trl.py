@@ -16,17 +16,16 @@ import uuid
 import warnings
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-import numpy as np
-
 from .. import arguments
+from ..batch import split
 from ..client import Client
 from ..errors import BadArgument, OtherTokens, SluiceError
 from ..groups import Group
 from ..tokenizer import tokenizer_digest
 from ..trajectory import Trace, Trajectory
-from .parts.sampling import DEFAULTS, require_comparable, require_finite, require_same
+from .parts.sampling import DEFAULTS, FILTERS, require_comparable, require_finite, require_same
 from .parts.versions import require
-from .tasks import is_scored, sampled
+from .tasks import is_learnable, is_scored, may_have_several_traces
 
 KNOWN = ("1.16", "1.17")  # versions of TRL: from the one on, and below the other
 TOKENS = ("prompt_ids", "completion_ids", "logprobs", "env_mask")  # what TRL trains on
@@ -111,8 +110,7 @@ class RolloutFunction:
     def _by_prompt(tasks: Sequence[Mapping[str, Any]]) -> Dict[str, Mapping[str, Any]]:
         found: Dict[str, Mapping[str, Any]] = {}
         for task in tasks:
-            agent = task.get("agent") or {}
-            if agent.get("kind") != "chat" and agent.get("max_traces") != 1:
+            if may_have_several_traces(task):
                 raise BadArgument(f"tasks: {task.get('task')!r} may make several traces of a rollout, and GRPOTrainer takes "
                                   "one: set agent.max_traces to 1", "tasks")
             key = _key(prompt_of(task))
@@ -159,12 +157,11 @@ class RolloutFunction:
 
     def _check_sampling(self, what: str, said: Mapping[str, float], args: Any) -> None:
         require_same(what, said, {name: getattr(args, name, None) or 0 for name in DEFAULTS}, "the trainer's args")
-        off = {"top_p": 1.0, "top_k": 0.0, "min_p": 0.0}
-        for name, value in said.items():
-            if self.is_ratio_ours and float(value) != off.get(name, float(value)):
-                raise BadArgument(f"{what} samples with sampling.{name} {value:g}: its log-probabilities are of what that "
+        for name, off in FILTERS.items() if self.is_ratio_ours else ():
+            if float(said[name]) != off:
+                raise BadArgument(f"{what} samples with sampling.{name} {said[name]:g}: its log-probabilities are of what that "
                                   "leaves over, and the trainer's are not, so that the ratio would be biased; set it to "
-                                  f"{off[name]:g}", name)
+                                  f"{off:g}", name)
 
     def _serve(self, trainer: Any) -> None:
         """Has the engine serve the weights of the trainer's step."""
@@ -217,7 +214,7 @@ class RolloutFunction:
 
     def _columns(self, trajectories: List[Trajectory], trainer: Any) -> Dict[str, Any]:
         end = int(getattr(trainer.processing_class, "tokenizer", trainer.processing_class).eos_token_id)
-        left_out = [t for t in trajectories if not t.trainable or not sampled(t)]
+        left_out = [t for t in trajectories if not is_learnable(t)]
         if left_out:
             why = f"{left_out[0].rollout} ended as {left_out[0].outcome}: {left_out[0].detail}"
             if len(left_out) == len(trajectories):
@@ -234,16 +231,15 @@ class RolloutFunction:
 
     def _tokens(self, t: Trajectory, args: Any, end: int) -> Tuple[List[int], List[int], List[float], List[int]]:
         """TOKENS of it; an end token with mask 0 for what may not be learned from."""
-        if not t.trainable or not sampled(t):
+        if not is_learnable(t):
             return [end], [end], [0.0], [0]
         if len(t.traces) > 1:
             raise SluiceError(f"{t.rollout} has {len(t.traces)} traces ({t.traces[1].reason}), and GRPOTrainer takes one: "
                               "set agent.max_traces of its task to 1")
         trace = t.traces[0]
         self._check_trace(t, trace, args)
-        begin = int(np.argmax(trace.mask))
-        ids = trace.token_ids.tolist()
-        return ids[:begin], ids[begin:], trace.logprobs[begin:].tolist(), trace.mask[begin:].tolist()
+        prompt, completion, mask, logprobs = (part.tolist() for part in split(trace))
+        return prompt, completion, logprobs, mask
 
     def _check_trace(self, t: Trajectory, trace: Trace, args: Any) -> None:
         for turn in trace.turns:

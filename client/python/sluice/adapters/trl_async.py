@@ -241,6 +241,7 @@ class RolloutWorker:
 
 def _conversation(t: Trajectory) -> Tuple[List[Dict[str, str]], List[Dict[str, str]]]:
     """Its messages before the first that the policy said, and those from there on; for logs."""
-    said = [{"role": message.role, "content": message.content} for message in t.messages if message.role != "note"]
-    first = next((k for k, message in enumerate(m for m in t.messages if m.role != "note") if message.sampled), len(said))
-    return said[:first], said[first:]
+    said = [message for message in t.messages if message.role != "note"]
+    first = next((k for k, message in enumerate(said) if message.sampled), len(said))
+    told = [{"role": message.role, "content": message.content} for message in said]
+    return told[:first], told[first:]

@@ -10,7 +10,7 @@ from ...advantages import Estimator, rewards_of
 from ...batch import split
 from ...errors import SluiceError
 from ...trajectory import Trace, Trajectory
-from ..tasks import only_trace, sampled
+from ..tasks import is_learnable, is_scored, only_trace
 from .sampling import FILTERS, require_ratio, require_same
 
 
@@ -38,7 +38,7 @@ def rows(trajectory: Trajectory, end: int, step_wise: bool = False, unscored: bo
     one without a reward may be, as the trainer scores it. BadArgument: it has several traces, and they are not
     step-wise.
     """
-    if not trajectory.trainable or not sampled(trajectory) or (trajectory.reward is None and not unscored):
+    if not (is_learnable if unscored else is_scored)(trajectory):
         return [Row([end], [end], [0], [0.0], "abort", True)]
     traces = [trace for trace in trajectory.traces if trace.mask.any()] if step_wise else [only_trace(trajectory)]
     told = []
@@ -67,14 +67,14 @@ def token_rows(trajectories: Sequence[Trajectory], estimate: Estimator) -> List[
     """A group's traces token by token, as prime-rl's TrainingSample has them: lists as long as the trace.
 
     Of each trace with a sampled token: "token_ids", "mask" (bool), "logprobs", "temperatures" and "advantages", the
-    last two 1 and 0 where mask is False. A rollout that is not trainable, or has no reward or sampled token, is in none, and in no mean.
-    SluiceError: log-probabilities that cannot be compared, or a sampled token whose temperature is not known.
+    last two 1 and 0 where mask is False. A rollout that is not trainable, or has no reward or sampled token, is in
+    none, and in no mean. SluiceError: log-probabilities that cannot be compared, or a sampled token whose temperature is not known.
     BadArgument: a turn was sampled with a filter, and its log-probabilities are of what that left over.
     """
     told: List[Dict[str, List[Any]]] = []
     advantages = estimate(rewards_of(trajectories))
-    for trajectory, advantage, is_scored in zip(trajectories, advantages.values, advantages.scored):
-        for trace in trajectory.traces if is_scored else ():
+    for trajectory, advantage, has_reward in zip(trajectories, advantages.values, advantages.scored):
+        for trace in trajectory.traces if has_reward else ():
             if trace.mask.any():
                 told.append(_token_row(trajectory, trace, float(advantage)))
     return told

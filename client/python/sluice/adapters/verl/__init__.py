@@ -20,7 +20,8 @@ from ...trajectory import Trajectory
 from ..rollouts import only_trace, task_of
 from ..parts.shared import shared
 from ..parts.together import all_of
-from .mapping import SCORED, is_learnable, outputs, task_for
+from ..tasks import is_learnable
+from .mapping import SCORED, outputs, task_for
 from .runs import Engine, Options, Runs  # first: it says which verl is wanted
 
 from omegaconf import OmegaConf

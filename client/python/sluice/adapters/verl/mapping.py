@@ -14,6 +14,7 @@ from ...trajectory import Trace, Trajectory
 from ..parts.numbered import span_of
 from ..parts.sampling import require_finite
 from ..parts.versions import require
+from ..tasks import is_learnable
 
 require("sluice.adapters.verl", "verl", "0.9", "0.10", "verl.experimental.agent_loop")
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput  # noqa: E402
@@ -38,11 +39,6 @@ class Lengths:
                    bool(rollout.calculate_log_probs), bool(rollout.get("enable_rollout_routing_replay", False)))
 
 
-def is_learnable(trajectory: Trajectory) -> bool:
-    """Whether it has something to learn from. Where it has no reward, its task has no evaluator, and verl scores it."""
-    return trajectory.trainable and any(trace.mask.any() for trace in trajectory.traces)
-
-
 def task_for(task: Mapping[str, Any], sampling: Mapping[str, Any], lengths: Lengths) -> Dict[str, Any]:
     """The task with verl's sampling in place of its own, and no more context than a row has room for."""
     own = dict(task.get("sampling") or {})
@@ -56,6 +52,8 @@ def task_for(task: Mapping[str, Any], sampling: Mapping[str, Any], lengths: Leng
 
 def outputs(trajectory: Trajectory, lengths: Lengths) -> List[AgentLoopOutput]:
     """Of each trace in which something was sampled, in their order; the reward stands in all of them.
+
+    Where the rollout has none, its task has no evaluator, and verl scores it.
 
     A response that is longer than verl's rows is cut, as verl's own loops cut it, and warned of. SluiceError: there is
     nothing to learn from, a prompt is too long, or a log-probability would bias the ratio.

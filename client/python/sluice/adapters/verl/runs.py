@@ -16,7 +16,8 @@ from ...tokenizer import tokenizer_digest
 from ...trajectory import Trajectory
 from ..rollouts import Rollouts
 from ..parts.tries import run_wanted
-from .mapping import Lengths, is_learnable, task_for  # first: it says which verl is wanted
+from ..tasks import is_learnable
+from .mapping import Lengths, task_for  # first: it says which verl is wanted
 
 from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServerClient
 
