@@ -1,52 +1,11 @@
 #include "workers/agents/conversation/conversation.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
-#include "workers/agents/conversation/migration.h"
-#include "workers/engines/calls.h"
-#include "workers/runtime/activity.h"
-#include "workers/runtime/fiber.h"
 #include "workers/runtime/loop_now.h"
 #include "common/base/text.h"
-
-/* A call that outlasts the longest answered one this many times is the engine's fault. */
-enum { STALL_FACTOR = 4, STALL_SLACK_S = 1 };
-
-/* ---- who it began with ------------------------------------------------------------------- */
-
-/* What of it is another, for people. */
-static const char *what_changed(const struct conversation *conversation)
-{
-    const struct record *record = conversation->run->record;
-    struct engine_about now = {0};
-    if (!engine_recall(conversation->run->engine, &now))
-        return "it does not say what";
-    if (strcmp(now.tokenizer_digest, record->tokenizer_digest) != 0)
-        return "its tokenizer is another";
-    return strcmp(now.template_digest, record->template_digest) != 0 ? "its chat template is another"
-                                                                     : "its name, path or vocabulary is another";
-}
-
-/*
- * `error` is what an engine's function returned last. What it told was told by who the engine's facts tell of now
- * (engines/server/identity.h): ids and verdicts of another mean something else, and so do other log-probabilities.
- */
-static int refuse_another(const struct conversation *conversation, int error, struct fail *fail)
-{
-    const struct engine *engine = conversation->run->engine;
-    const bool is_told = error == 0 || error == -EINVAL || error == -E2BIG || error == -ENOTSUP;
-    if (error == -ESTALE || (is_told && !engine_serves(engine, conversation->identity)))
-        return fail_set(fail, -ESTALE, "%s serves another model than the rollout began with: %s",
-                        engine_base_url(engine), what_changed(conversation));
-    if (is_told && strcmp(engine_logprobs_mode(engine), conversation->run->record->logprobs_mode) != 0)
-        return fail_set(
-            fail, -ESTALE, "%s gives log-probabilities of another kind (%s) than the rollout began with (%s)",
-            engine_base_url(engine), engine_logprobs_mode(engine), conversation->run->record->logprobs_mode);
-    return error;
-}
 
 /* ---- opening ----------------------------------------------------------------------------- */
 
@@ -60,31 +19,12 @@ static int say_messages(struct record *record, const struct task_message *messag
     return 0;
 }
 
-static int describe(struct conversation *conversation, struct fail *fail)
-{
-    struct agent_run *run = conversation->run;
-    struct record *record = run->record;
-    struct engine_about about;
-    int error = engine_describe(run->engine, &about, fail);
-    if (error < 0)
-        return error;
-    conversation->context_tokens = about.context_tokens;
-    memcpy(conversation->identity, about.identity, sizeof(conversation->identity));
-    memcpy(record->template_digest, about.template_digest, sizeof(record->template_digest));
-    memcpy(record->tokenizer_digest, about.tokenizer_digest, sizeof(record->tokenizer_digest));
-    snprintf(record->logprobs_mode, sizeof(record->logprobs_mode), "%s", engine_logprobs_mode(run->engine));
-    uint64_t limit = run->task->limits.context_tokens;
-    if (limit > 0 && limit < conversation->context_tokens)
-        conversation->context_tokens = limit;
-    return 0;
-}
-
 static int record_prompt(struct conversation *conversation, const char *reason, double seconds, struct fail *fail)
 {
     struct record_turn turn = {.role = "prompt", .seconds = seconds};
-    return record_start_trace(conversation->run->record, reason) &&
-                   record_append(conversation->run->record, &turn, conversation->ids.ids, NULL, conversation->ids.count,
-                                 false)
+    return record_start_trace(conversation->model.run->record, reason) &&
+                   record_append(conversation->model.run->record, &turn, conversation->ids.ids, NULL,
+                                 conversation->ids.count, false)
                ? 0
                : out_of_memory(fail);
 }
@@ -98,7 +38,7 @@ static bool has_system(const struct task *task)
 static int take_messages(struct conversation *conversation, const struct task_message *messages, size_t count,
                          size_t text_from, struct fail *fail)
 {
-    int error = say_messages(conversation->run->record, messages, count, fail);
+    int error = say_messages(conversation->model.run->record, messages, count, fail);
     for (size_t i = 0; i < count && error == 0; i++)
         if (!history_add(&conversation->history, messages[i].role, slice_from_str(messages[i].content)))
             error = out_of_memory(fail);
@@ -109,8 +49,8 @@ static int take_messages(struct conversation *conversation, const struct task_me
 /* What one more trace would be beyond, if anything. */
 static int check_room(const struct conversation *conversation, const char *reason, size_t count, struct fail *fail)
 {
-    const struct record *record = conversation->run->record;
-    const uint64_t most = conversation->run->task->max_traces;
+    const struct record *record = conversation->model.run->record;
+    const uint64_t most = conversation->model.run->task->max_traces;
     size_t tokens = count;
     for (size_t i = 0; i < record->trace_count; i++)
         tokens += record->traces[i].token_count;
@@ -127,12 +67,14 @@ static int open_with(struct conversation *conversation, const struct task_messag
 {
     int error = take_messages(conversation, messages, count, text_from, fail);
     if (error == 0)
-        error = describe(conversation, fail);
-    if (error == 0)
-        error = refuse_another(
-            conversation,
-            engine_render(conversation->run->engine, messages, count, text_from, &conversation->ids, fail), fail);
-    const char *reason = conversation->run->reason;
+        error = model_open(&conversation->model, conversation->model.run, fail);
+    if (error == 0) {
+        conversation->model.call_start_ms = loop_now_ms();
+        error = model_refuse_another(
+            &conversation->model,
+            engine_render(conversation->model.run->engine, messages, count, text_from, &conversation->ids, fail), fail);
+    }
+    const char *reason = conversation->model.run->reason;
     if (error == 0 && reason)
         error = check_room(conversation, reason, conversation->ids.count, fail);
     return error < 0 ? error : record_prompt(conversation, reason ? reason : "", 0, fail);
@@ -141,12 +83,11 @@ static int open_with(struct conversation *conversation, const struct task_messag
 int conversation_open_messages(struct conversation *conversation, struct agent_run *run,
                                const struct task_message *messages, size_t count, size_t text_from, struct fail *fail)
 {
-    *conversation = (struct conversation){.run = run, .call_start_ms = loop_now_ms()};
-    engine_stay(&conversation->stay, run->engine, 0);
+    *conversation = (struct conversation){.model.run = run};
     int error = open_with(conversation, messages, count, text_from, fail);
     if (error == 0)
-        conversation->call_start_ms = 0;
-    engine_stay(&conversation->stay, run->engine, conversation->ids.count);
+        conversation->model.call_start_ms = 0;
+    engine_stay(&conversation->model.stay, run->engine, conversation->ids.count);
     return error;
 }
 
@@ -177,7 +118,7 @@ static char *system_words(const struct agent_run *run, const char *system, const
 int conversation_open_with(struct conversation *conversation, struct agent_run *run, const char *system,
                            const char *block, struct fail *fail)
 {
-    *conversation = (struct conversation){.run = run, .call_start_ms = loop_now_ms()};
+    *conversation = (struct conversation){.model.run = run};
     const struct task *task = run->task;
     snprintf(run->record->agent, sizeof(run->record->agent), "%s", task->agent_kind);
     const size_t own = has_system(task), rest = task->message_count - own;
@@ -199,7 +140,7 @@ int conversation_open(struct conversation *conversation, struct agent_run *run, 
 
 void conversation_close(struct conversation *conversation)
 {
-    engine_stay(&conversation->stay, NULL, 0);
+    model_close(&conversation->model);
     tokens_finish(&conversation->ids);
     history_finish(&conversation->history);
 }
@@ -209,7 +150,7 @@ void conversation_close(struct conversation *conversation)
 /* The last trace must be the prompt, id for id; should it ever not be, a new one starts. */
 static int keep_in_step(struct conversation *conversation, struct fail *fail)
 {
-    const struct record *record = conversation->run->record;
+    const struct record *record = conversation->model.run->record;
     const struct record_trace *trace = &record->traces[record->trace_count - 1];
     if (trace->token_count == conversation->ids.count &&
         memcmp(trace->token_ids, conversation->ids.ids, conversation->ids.count * sizeof(*trace->token_ids)) == 0)
@@ -217,97 +158,35 @@ static int keep_in_step(struct conversation *conversation, struct fail *fail)
     return record_prompt(conversation, "prompt: it did not extend the record", 0, fail);
 }
 
-static struct record_sampling sampling_of(const struct conversation *conversation)
+static int record_turn(struct conversation *conversation, const struct model_turn *turn, struct fail *fail)
 {
-    const struct task_sampling *asked = &conversation->run->task->sampling;
-    return (struct record_sampling){.temperature = asked->temperature,
-                                    .top_p = asked->top_p,
-                                    .min_p = asked->min_p,
-                                    .top_k = (uint32_t)asked->top_k,
-                                    .max_tokens = (uint32_t)conversation->asked_tokens,
-                                    .seed = asked->seed < 0 ? -1 : asked->seed + (int64_t)conversation->run->sample};
-}
-
-static int record_generation(struct conversation *conversation, const struct generation *generation, struct fail *fail)
-{
-    struct agent_run *run = conversation->run;
-    struct record_sampling sampling = sampling_of(conversation);
-    struct record_turn turn = {.role = "assistant",
-                               .sampling = &sampling,
-                               .versions = generation->spans,
-                               .version_count = generation->span_count,
-                               .prompt_tokens = generation->prompt_tokens,
-                               .cached_tokens = generation->cached_tokens,
-                               .seconds = generation->seconds,
-                               .queue_seconds = generation->queue_seconds,
-                               .prefill_seconds = generation->prefill_seconds,
-                               .decode_seconds = generation->decode_seconds};
-    snprintf(turn.finish, sizeof(turn.finish), "%s", generation->finish);
-    snprintf(turn.engine, sizeof(turn.engine), "%s", engine_base_url(run->engine));
-    snprintf(turn.version, sizeof(turn.version), "%s", generation->version);
-    const struct tokens *sampled = &generation->sampled;
-    return record_append(run->record, &turn, sampled->ids, generation->logprobs, sampled->count, true) &&
-                   record_say_sampled(run->record, slice_from_str(generation->text)) &&
-                   history_add(&conversation->history, "assistant", slice_from_str(generation->text)) &&
+    const struct tokens *sampled = &turn->generation.sampled;
+    const struct slice text = slice_from_str(turn->generation.text);
+    return record_append(conversation->model.run->record, &turn->turn, sampled->ids, turn->generation.logprobs,
+                         sampled->count, true) &&
+                   record_say_sampled(conversation->model.run->record, text) &&
+                   history_add(&conversation->history, "assistant", text) &&
                    tokens_append(&conversation->ids, sampled->ids, sampled->count)
                ? 0
                : out_of_memory(fail);
 }
 
-static int generate(struct conversation *conversation, struct generation *ret, struct fail *fail)
-{
-    struct agent_run *run = conversation->run;
-    uint64_t count = conversation->ids.count, max_tokens = run->task->sampling.max_tokens;
-    if (count >= conversation->context_tokens)
-        return fail_set(fail, -E2BIG, "a prompt of %llu tokens leaves no room in %llu", (unsigned long long)count,
-                        (unsigned long long)conversation->context_tokens);
-    uint64_t room = conversation->context_tokens - count;
-    if (conversation->turn_tokens > 0 && conversation->turn_tokens < max_tokens)
-        max_tokens = conversation->turn_tokens;
-    const uint64_t limit = run->task->limits.sampled_tokens;
-    const uint64_t left = limit > conversation->sampled ? limit - conversation->sampled : 1;
-    if (limit > 0 && left < room)
-        room = left;
-    conversation->asked_tokens = max_tokens < room ? max_tokens : room;
-    int error = refuse_another(conversation, 0, fail); /* it is known already, sometimes */
-    if (error == 0)
-        error = staleness_check(&run->age, run->task, engine_policy_number(run->engine), fail);
-    if (error == 0)
-        error = refuse_another(conversation,
-                               engine_generate(run->engine, &conversation->ids, &run->task->sampling,
-                                               conversation->asked_tokens, run->sample, ret, fail),
-                               fail);
-    if (error == 0) /* it may have waited for a new version */
-        error = staleness_check(&run->age, run->task, ret->policy_number, fail);
-    return error;
-}
-
 int conversation_sample(struct conversation *conversation, struct fail *fail)
 {
-    struct agent_run *run = conversation->run;
+    struct agent_run *run = conversation->model.run;
     int error = keep_in_step(conversation, fail);
     if (error < 0)
         return error;
-    struct generation generation = {0};
-    activity_turn(conversation->turns + 1);
-    conversation->call_start_ms = loop_now_ms();
-    conversation_migrate(conversation);
-    error = generate(conversation, &generation, fail);
+    struct model_turn turn = {0};
+    error = model_sample(&conversation->model, &conversation->ids, &turn, fail);
     if (error == 0)
-        error = record_generation(conversation, &generation, fail);
+        error = record_turn(conversation, &turn, fail);
     if (error == 0) {
-        conversation->call_start_ms = 0;
-        conversation->turns++;
-        staleness_take(&run->age, generation.policy_number);
-        conversation->sampled += generation.sampled.count;
-        conversation->is_cut = strcmp(generation.finish, "length") == 0;
-        if (generation.seconds > conversation->longest_call_s)
-            conversation->longest_call_s = generation.seconds;
+        conversation->is_cut = strcmp(turn.generation.finish, "length") == 0;
         free(run->answer);
-        run->answer = take_ptr(&generation.text);
+        run->answer = take_ptr(&turn.generation.text);
     }
-    generation_finish(&generation);
-    engine_stay(&conversation->stay, run->engine, conversation->ids.count);
+    generation_finish(&turn.generation);
     return error;
 }
 
@@ -320,10 +199,10 @@ static int start_trace(struct conversation *conversation, const char *reason, do
     char words[sizeof(((struct record_trace *)0)->reason)];
     const struct slice fits = text_cut(reason, sizeof(words) - 1);
     snprintf(words, sizeof(words), "%.*s", SLICE_ARG(fits));
-    int error = refuse_another(
-        conversation,
-        engine_render(conversation->run->engine, history->messages, history->count, history->text_from, &ids, fail),
-        fail);
+    int error = model_refuse_another(&conversation->model,
+                                     engine_render(conversation->model.run->engine, history->messages, history->count,
+                                                   history->text_from, &ids, fail),
+                                     fail);
     if (error == 0)
         error = check_room(conversation, words, ids.count, fail);
     if (error < 0) {
@@ -340,12 +219,12 @@ int conversation_fork(struct conversation *conversation, const struct task_messa
 {
     history_finish(&conversation->history);
     int error = take_messages(conversation, messages, count, 0, fail);
-    conversation->call_start_ms = loop_now_ms();
+    conversation->model.call_start_ms = loop_now_ms();
     if (error == 0)
         error = start_trace(conversation, reason, 0, fail);
     if (error < 0)
         return error;
-    conversation->call_start_ms = 0;
+    conversation->model.call_start_ms = 0;
     conversation->is_cut = false;
     return 0;
 }
@@ -355,7 +234,7 @@ static int extend_trace(struct conversation *conversation, enum tell_role role, 
 {
     struct record_turn turn = {.seconds = seconds};
     snprintf(turn.role, sizeof(turn.role), "%s", tell_role_word(role));
-    return record_append(conversation->run->record, &turn, bridge->ids, NULL, bridge->count, false) &&
+    return record_append(conversation->model.run->record, &turn, bridge->ids, NULL, bridge->count, false) &&
                    tokens_append(&conversation->ids, bridge->ids, bridge->count)
                ? 0
                : out_of_memory(fail);
@@ -363,11 +242,11 @@ static int extend_trace(struct conversation *conversation, enum tell_role role, 
 
 static int go_on(struct conversation *conversation, const struct telling *telling, double seconds, struct fail *fail)
 {
-    struct agent_run *run = conversation->run;
+    struct agent_run *run = conversation->model.run;
     struct tokens bridge = {0};
-    int error = conversation->is_cut
-                    ? fail_set(fail, -ENOTSUP, "cut: the reply before ended by its length")
-                    : refuse_another(conversation, engine_bridge(run->engine, telling, &bridge, fail), fail);
+    int error = conversation->is_cut ? fail_set(fail, -ENOTSUP, "cut: the reply before ended by its length")
+                                     : model_refuse_another(&conversation->model,
+                                                            engine_bridge(run->engine, telling, &bridge, fail), fail);
     if (error == -ENOTSUP) {
         const struct fail why = *fail;
         error = start_trace(conversation, why.text, seconds, fail);
@@ -390,107 +269,22 @@ int conversation_bridge(struct conversation *conversation, enum tell_role role, 
     for (size_t i = 0; i < count; i++)
         if (!history_add(&conversation->history, tell_role_word(role), contents[i]))
             return out_of_memory(fail);
-    conversation->call_start_ms = loop_now_ms();
+    conversation->model.call_start_ms = loop_now_ms();
     int error = go_on(conversation, &telling, seconds, fail);
     if (error == 0)
-        conversation->call_start_ms = 0;
-    return error;
-}
-
-int conversation_marks_tools(struct conversation *conversation, const char *mark, bool *ret, struct fail *fail)
-{
-    conversation->call_start_ms = loop_now_ms();
-    int error = refuse_another(conversation, engine_marks_tools(conversation->run->engine, mark, ret, fail), fail);
-    if (error == 0)
-        conversation->call_start_ms = 0;
+        conversation->model.call_start_ms = 0;
     return error;
 }
 
 int conversation_tell(struct conversation *conversation, struct slice content, const char *tool, int exit_status,
                       double seconds, struct fail *fail)
 {
-    if (!record_say(conversation->run->record, tool ? "tool" : "user", content, tool, exit_status))
+    if (!record_say(conversation->model.run->record, tool ? "tool" : "user", content, tool, exit_status))
         return out_of_memory(fail);
     return conversation_bridge(conversation, TELL_USER, &content, 1, seconds, fail);
 }
 
-/* ---- the end ----------------------------------------------------------------------------- */
-
-enum outcome agent_end(struct agent_run *run, enum outcome outcome, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(run->detail, sizeof(run->detail), format, args);
-    va_end(args);
-    strcpy(run->end, outcome == OUTCOME_OK ? "done" : "");
-    return outcome;
-}
-
-/* `format` has one %s, for `what`. */
-static enum outcome end_as(struct agent_run *run, enum outcome outcome, const char *end, const char *format,
-                           const char *what)
-{
-    agent_end(run, outcome, format, what);
-    snprintf(run->end, sizeof(run->end), "%s", end);
-    return outcome;
-}
-
-enum blame_what agent_what(const struct agent_run *run, int error)
-{
-    const enum blame_what what = blame_what(error, run->sandbox);
-    return what == BLAME_TIME && !fiber_is_late() ? BLAME_SYSTEM : what;
-}
-
-enum outcome agent_failed(struct agent_run *run, enum blame_who who, enum blame_what what, const struct fail *fail)
-{
-    const struct blame blame = blame_get(who, what);
-    run->fault = blame.fault;
-    switch (what) {
-    case BLAME_CANCEL: return agent_end(run, blame.outcome, "cancelled");
-    case BLAME_LIMIT:
-        return end_as(run, blame.outcome, "limit", "%s: the sandbox used more than its limit",
-                      sandbox_breach(run->sandbox));
-    case BLAME_TIME: return end_as(run, blame.outcome, "time", "time: limits.run_s is used up%s", "");
-    case BLAME_CONTEXT: return end_as(run, blame.outcome, "context", "context: %s", fail->text);
-    case BLAME_STALE: return end_as(run, staleness_outcome(run->task), "stale", STALE_MARK "%s", fail->text);
-    default: return agent_end(run, blame.outcome, "%s", fail->text);
-    }
-}
-
-enum outcome agent_open_failed(struct agent_run *run, int error, const struct fail *fail)
-{
-    const enum outcome outcome = agent_failed(run, BLAME_NOBODY, agent_what(run, error), fail);
-    if (outcome != OUTCOME_CANCELLED && run->open_fault != FAULT_NONE)
-        run->fault = run->open_fault;
-    return outcome;
-}
-
-/*
- * Out of time: the agent's own doing, unless the engine has been silent for much longer than
- * it ever was in this rollout. A dead engine must not look like a slow agent.
- */
-static bool is_stalled(const struct conversation *conversation, struct fail *ret)
-{
-    double silent_s = conversation->call_start_ms > 0 ? (double)(loop_now_ms() - conversation->call_start_ms) / 1000
-                                                      : 0;
-    if (silent_s <= 0 ||
-        (conversation->turns > 0 && silent_s <= STALL_FACTOR * conversation->longest_call_s + STALL_SLACK_S))
-        return false;
-    fail_set(ret, -ETIMEDOUT, "the engine gave no answer for the last %.1f s of the rollout's time", silent_s);
-    return true;
-}
-
 enum outcome conversation_end(const struct conversation *conversation, int error, const struct fail *fail)
 {
-    struct agent_run *run = conversation->run;
-    struct fail stalled;
-    if (error == 0)
-        return agent_end(run, OUTCOME_OK, "ended after %zu turns", conversation->turns);
-    enum blame_what what = agent_what(run, error);
-    if (what == BLAME_TIME && is_stalled(conversation, &stalled))
-        return agent_failed(run, BLAME_AGENT, BLAME_ENGINE, &stalled);
-    if (what == BLAME_SYSTEM && conversation->call_start_ms > 0 && error != -ENOMEM)
-        what = BLAME_ENGINE;
-    const bool is_first = what == BLAME_CONTEXT && conversation->turns == 0;
-    return agent_failed(run, is_first ? BLAME_TASK : BLAME_AGENT, what, fail);
+    return model_end(&conversation->model, error, fail);
 }

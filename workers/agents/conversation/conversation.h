@@ -11,23 +11,13 @@
 
 #include "workers/agents/agent.h"
 #include "workers/agents/conversation/history.h"
-#include "workers/jobs/blame.h"
-#include "workers/engines/engines.h"
+#include "workers/agents/conversation/model.h"
 
 struct conversation {
-    struct agent_run *run;
-    struct tokens ids;       /* the last trace, and the next prompt */
-    struct history history;  /* the same in words */
-    char identity[80];       /* of the engine that it began on: who is another may not go on */
-    uint64_t context_tokens; /* of the engine or the task, whichever is less */
-    size_t turns;            /* sampled */
-    uint64_t sampled;        /* tokens, in all turns */
-    uint64_t turn_tokens;    /* the next turn samples at most so many; 0: sampling.max_tokens */
-    double longest_call_s;   /* of those that were answered */
-    int64_t call_start_ms;   /* 0: no call in hand */
-    uint64_t asked_tokens;   /* at most so many, in the last turn */
-    bool is_cut;             /* the last turn ended by length */
-    struct engine_stay stay; /* what it holds on its engine */
+    struct model model;
+    struct tokens ids;      /* the last trace, and the next prompt */
+    struct history history; /* the same in words */
+    bool is_cut;            /* the last turn ended by length */
 };
 
 /* Renders the messages; a system message `system` goes in front if they have none (NULL: none). */
@@ -62,21 +52,7 @@ int conversation_tell(struct conversation *conversation, struct slice content, c
  */
 int conversation_bridge(struct conversation *conversation, enum tell_role role, const struct slice *contents,
                         size_t count, double seconds, struct fail *fail);
-/* Whether the template writes `mark` around a turn of the role tool, and such turns have bridges. */
-int conversation_marks_tools(struct conversation *conversation, const char *mark, bool *ret, struct fail *fail);
-
 /* The outcome of an error (or 0: OK), and run->detail. */
 enum outcome conversation_end(const struct conversation *conversation, int error, const struct fail *fail);
-
-/* What an error means in a run: as blame_what, but out of time only when the run is. */
-enum blame_what agent_what(const struct agent_run *run, int error);
-/* The outcome that blame.h gives it; run->detail and run->fault. */
-enum outcome agent_failed(struct agent_run *run, enum blame_who who, enum blame_what what, const struct fail *fail);
-/* The same where its sandbox could not be opened, which is nobody's doing inside, and whose fault that was. */
-enum outcome agent_open_failed(struct agent_run *run, int error, const struct fail *fail);
-
-/* run->detail; returns the outcome. */
-enum outcome agent_end(struct agent_run *run, enum outcome outcome, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
 
 #endif

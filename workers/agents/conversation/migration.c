@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
-#include "workers/agents/conversation/conversation.h"
 #include "workers/engines/migration.h"
 #include "workers/engines/calls.h"
 #include "workers/engines/server/identity.h"
@@ -16,30 +15,29 @@ enum { MIGRATE_ASK_MS = 5000 }; /* an engine that does not say within it what it
  * Whether the trace may go on there: id for id (the same model, template, tokenizer and kind of numbers), and
  * under a version that the task lets its next turn have.
  */
-static bool serves_alike(const struct conversation *conversation, struct engine *to)
+static bool serves_alike(const struct model *model, struct engine *to)
 {
-    const struct record *record = conversation->run->record;
+    const struct record *record = model->run->record;
     const struct engine_info *info = &to->info;
     if (to->policy.is_paused)
         return false;
     fiber_push_deadline(loop_now_ms() + MIGRATE_ASK_MS);
     const int error = engine_act(to, NULL, NULL, NULL);
     fiber_pop_deadline();
-    return error == 0 && strcmp(info->identity, conversation->identity) == 0 &&
-           strcmp(info->logprobs_mode, record->logprobs_mode) == 0 &&
-           info->context_tokens >= conversation->context_tokens &&
-           staleness_lets(&conversation->run->age, conversation->run->task, engine_policy_number(to));
+    return error == 0 && strcmp(info->identity, model->identity) == 0 &&
+           strcmp(info->logprobs_mode, record->logprobs_mode) == 0 && info->context_tokens >= model->context_tokens &&
+           staleness_lets(&model->run->age, model->run->task, engine_policy_number(to));
 }
 
-void conversation_migrate(struct conversation *conversation)
+void model_migrate(struct model *model, uint64_t tokens)
 {
-    struct agent_run *run = conversation->run;
+    struct agent_run *run = model->run;
     struct engine *to = run->migration ? take_ptr(&run->migration->to) : NULL;
     if (!to)
         return;
-    if (to != run->engine && serves_alike(conversation, to)) {
+    if (to != run->engine && serves_alike(model, to)) {
         run->engine = to;
-        engine_stay(&conversation->stay, to, conversation->ids.count);
+        engine_stay(&model->stay, to, tokens);
     }
     run->migration->at = run->engine;
     run->migration->is_new = true;

@@ -35,7 +35,7 @@ enum step turns_notice(struct turns *turns, const char *name, struct slice call,
 static bool is_spent(const struct turns *turns)
 {
     const uint64_t limit = turns->run->task->limits.sampled_tokens;
-    return limit > 0 && turns->conversation.sampled >= limit;
+    return limit > 0 && turns->conversation.model.sampled >= limit;
 }
 
 static enum outcome end_step(struct turns *turns, enum step step)

@@ -1,4 +1,5 @@
 /* none.c - the agent that does nothing: samples no token and leaves the files as they are. */
+#include "workers/agents/ends.h"
 #include "workers/agents/kinds/agents.h"
 #include "workers/agents/conversation/conversation.h"
 

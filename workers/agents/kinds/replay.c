@@ -9,6 +9,7 @@
 
 #include "common/base/cleanup.h"
 #include "schemas/messages/message.h"
+#include "workers/agents/ends.h"
 #include "workers/agents/kinds/agents.h"
 #include "workers/agents/kinds/tool_calls.h"
 #include "workers/agents/conversation/conversation.h"

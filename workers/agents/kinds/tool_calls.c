@@ -1,3 +1,4 @@
+#include "workers/agents/ends.h"
 #include "workers/agents/kinds/tool_calls.h"
 
 #include <errno.h>

@@ -7,12 +7,11 @@
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
-#include "workers/agents/formats/models.h"
+#include "workers/agents/ends.h"
 #include "workers/agents/kinds/agents.h"
 #include "workers/agents/kinds/tool_calls.h"
-#include "workers/agents/formats/tool_format.h"
+#include "workers/agents/conversation/tool_telling.h"
 #include "workers/agents/conversation/turns.h"
-#include "workers/runtime/loop_now.h"
 #include "workers/tools/toolbox.h"
 
 static const char system_prompt[] =
@@ -27,9 +26,7 @@ struct tools_agent {
     struct agent_run *run;
     struct turns turns;
     struct toolbox box;
-    const struct tool_format *format;
-    enum tell_role role; /* that results are told in */
-    bool is_framed;      /* the template writes what stands around a result */
+    struct tool_telling telling;
 };
 
 /* ---- a turn's calls ---------------------------------------------------------------------- */
@@ -52,14 +49,14 @@ static void submit(struct tools_agent *agent, struct tool_result *result)
 static void tell_result(const struct tools_agent *agent, const char *name, const struct tool_result *result,
                         struct told *told)
 {
-    if (agent->role == TELL_TOOL || told->count == 0)
+    if (agent->telling.role == TELL_TOOL || told->count == 0)
         told->count++;
     struct buffer *text = &told->texts[told->count - 1];
     const bool has_line = result->len > 0 && result->text[result->len - 1] == '\n';
-    if (agent->is_framed)
+    if (agent->telling.is_framed)
         buffer_append(text, result->text, result->len - has_line);
     else
-        agent->format->tell(name, result, text);
+        agent->telling.format->tell(name, result, text);
 }
 
 /* Whether calls go in circles, by what this one says and gave. */
@@ -78,7 +75,7 @@ static int make_call(struct tools_agent *agent, const struct tool_format_call *c
                      struct fail *fail)
 {
     struct tool_result result;
-    int error = tool_calls_make(&agent->box, agent->run, agent->format, call, &result, fail);
+    int error = tool_calls_make(&agent->box, agent->run, agent->telling.format, call, &result, fail);
     if (error < 0)
         return error;
     tell_result(agent, call->name, &result, told);
@@ -116,7 +113,8 @@ static int tell(struct tools_agent *agent, const struct told *told, struct fail 
             return fail_memory(fail);
         contents[i] = buffer_peek(&told->texts[i]);
     }
-    return conversation_bridge(&agent->turns.conversation, agent->role, contents, told->count, told->seconds, fail);
+    return conversation_bridge(&agent->turns.conversation, agent->telling.role, contents, told->count, told->seconds,
+                               fail);
 }
 
 static int run_calls(struct tools_agent *agent, const struct tool_reply *reply, enum step *ret, struct fail *fail)
@@ -158,34 +156,9 @@ static int take_step(void *arg, enum step *ret, struct fail *fail)
 {
     struct tools_agent *agent = arg;
     struct tool_reply reply;
-    tool_format_read(agent->format, &agent->box, agent->run->answer, &reply);
+    tool_format_read(agent->telling.format, &agent->box, agent->run->answer, &reply);
     int error = act(agent, &reply, ret, fail);
     tool_reply_finish(&reply);
-    return error;
-}
-
-/* The task's own, or that of the model. */
-static int choose_form(struct tools_agent *agent, struct fail *fail)
-{
-    struct engine_about about;
-    agent->format = tool_format_find(agent->run->task->agent_form);
-    if (agent->format)
-        return 0;
-    agent->turns.conversation = (struct conversation){.run = agent->run, .call_start_ms = loop_now_ms()};
-    int error = engine_describe(agent->run->engine, &about, fail);
-    if (error == 0)
-        agent->format = tool_format_of_model(about.model);
-    return error;
-}
-
-/* That of the models: where their template has such turns and can be extended, tool. */
-static int choose_role(struct tools_agent *agent, struct fail *fail)
-{
-    const char *wanted = agent->run->task->agent_tool_role, *mark = agent->format->tool_mark;
-    int error = 0;
-    if (mark && strcmp(wanted, "user") != 0)
-        error = conversation_marks_tools(&agent->turns.conversation, mark, &agent->is_framed, fail);
-    agent->role = agent->is_framed || strcmp(wanted, "tool") == 0 ? TELL_TOOL : TELL_USER;
     return error;
 }
 
@@ -193,24 +166,24 @@ static enum outcome converse(struct tools_agent *agent)
 {
     struct fail fail = {0};
     AUTO_BUFFER block = {0};
-    int error = choose_form(agent, &fail);
+    int error = tool_telling_find_format(&agent->turns.conversation.model, &agent->telling, &fail);
     if (error < 0)
         return conversation_end(&agent->turns.conversation, error, &fail);
-    if (!agent->format->describe(&agent->box, &block))
+    if (!agent->telling.format->describe(&agent->box, &block))
         return agent_end(agent->run, OUTCOME_INFRA, "out of memory");
     AUTO_FREE char *words = buffer_take_str(&block);
     if (!words)
         return agent_end(agent->run, OUTCOME_INFRA, "out of memory");
     error = conversation_open_with(&agent->turns.conversation, agent->run, system_prompt, words, &fail);
     if (error == 0)
-        error = choose_role(agent, &fail);
+        error = tool_telling_find_role(&agent->turns.conversation.model, &agent->telling, &fail);
     return error < 0 ? conversation_end(&agent->turns.conversation, error, &fail)
                      : turns_run(&agent->turns, take_step, agent);
 }
 
 static enum outcome tools_run(struct agent_run *run)
 {
-    struct tools_agent agent = {.run = run, .turns = {.run = run}};
+    struct tools_agent agent = {.run = run, .turns = {.run = run, .conversation = {.model.run = run}}};
     enum outcome outcome;
     if (tool_calls_open(&agent.box, run, &outcome) == 0)
         outcome = converse(&agent);

@@ -117,7 +117,7 @@ static enum outcome end_ended(struct acting *acting)
         return end_over(acting);
     if (end->detail.len > 0)
         return agent_end(run, outcome, "%.*s", SLICE_ARG(end->detail));
-    return agent_end(run, outcome, "ended after %zu turns", acting->turns.conversation.turns);
+    return agent_end(run, outcome, "ended after %zu turns", acting->turns.conversation.model.turns);
 }
 
 static enum outcome end_error(struct acting *acting, int code, const struct fail *fail)
@@ -129,7 +129,7 @@ static enum outcome end_error(struct acting *acting, int code, const struct fail
 
 static enum outcome handler_run(struct agent_run *run)
 {
-    struct acting acting = {.run = run, .turns = {.run = run, .conversation = {.run = run}}};
+    struct acting acting = {.run = run, .turns = {.run = run, .conversation = {.model.run = run}}};
     struct fail fail = {0};
     acting.host = (struct handler_host){
         .task = run->task, .open = open_sandbox, .more = serve_agent, .arg = &acting, .record = run->record};

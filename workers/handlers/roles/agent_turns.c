@@ -7,7 +7,6 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
-#include "workers/agents/formats/models.h"
 #include "workers/agents/kinds/tool_calls.h"
 #include "workers/tools/tools.h"
 
@@ -37,7 +36,7 @@ static int reply_over(struct agent_turns *turns, struct handler_job *job)
 /* What no longer fits is the agent's budget; but a first prompt, which is the task's. */
 static int take_error(struct agent_turns *turns, struct handler_job *job, int error, struct fail *fail)
 {
-    if (error != -E2BIG || turns->conversation.turns == 0)
+    if (error != -E2BIG || turns->conversation.model.turns == 0)
         return error;
     turns->over = OVER_CONTEXT;
     snprintf(turns->why, sizeof(turns->why), "%.255s", fail->text);
@@ -73,40 +72,17 @@ static int open_box(struct agent_turns *turns, struct fail *fail)
     return code;
 }
 
-static int choose_format(struct agent_turns *turns, struct fail *fail)
-{
-    struct engine_about about;
-    turns->format = tool_format_find(turns->run->task->agent_form);
-    if (turns->format)
-        return 0;
-    int error = engine_describe(turns->run->engine, &about, fail);
-    if (error == 0)
-        turns->format = tool_format_of_model(about.model);
-    return error;
-}
-
 /* How the prompt describes them. */
 static int describe_tools(struct agent_turns *turns, struct fail *fail)
 {
     AUTO_BUFFER block = {0};
     int error = open_box(turns, fail);
     if (error == 0)
-        error = choose_format(turns, fail);
-    if (error == 0 && !turns->format->describe(&turns->box, &block))
+        error = tool_telling_find_format(&turns->conversation.model, &turns->telling, fail);
+    if (error == 0 && !turns->telling.format->describe(&turns->box, &block))
         error = fail_memory(fail);
     if (error == 0 && !(turns->block = buffer_take_str(&block)))
         error = fail_memory(fail);
-    return error;
-}
-
-/* That of the models: where their template has such turns and can be extended, tool. */
-static int choose_role(struct agent_turns *turns, struct fail *fail)
-{
-    const char *wanted = turns->run->task->agent_tool_role, *mark = turns->format->tool_mark;
-    int error = 0;
-    if (mark && strcmp(wanted, "user") != 0)
-        error = conversation_marks_tools(&turns->conversation, mark, &turns->is_framed, fail);
-    turns->role = turns->is_framed || strcmp(wanted, "tool") == 0 ? TELL_TOOL : TELL_USER;
     return error;
 }
 
@@ -123,7 +99,9 @@ static int open_prompt(struct agent_turns *turns, struct handler_messages *messa
     error = conversation_open_messages(&turns->conversation, turns->run, messages->list, messages->count,
                                        is_tasks ? messages->count : 0, fail);
     turns->is_open = error == 0;
-    return error == 0 && turns->format ? choose_role(turns, fail) : error;
+    return error == 0 && turns->telling.format
+               ? tool_telling_find_role(&turns->conversation.model, &turns->telling, fail)
+               : error;
 }
 
 /* A result as the model is told it: of several in the user's role all in one turn. */
@@ -132,15 +110,15 @@ static void tell_result(const struct agent_turns *turns, const struct handler_me
 {
     const struct slice content = slice_from_str(messages->list[i].content);
     struct tool_result result = {.text = messages->list[i].content, .len = content.len};
-    if (turns->is_framed)
+    if (turns->telling.is_framed)
         buffer_append(out, content.data, content.len - (content.len > 0 && content.data[content.len - 1] == '\n'));
     else
-        turns->format->tell(messages->names[i], &result, out);
+        turns->telling.format->tell(messages->names[i], &result, out);
 }
 
 static int add_results(struct agent_turns *turns, const struct handler_messages *messages, struct fail *fail)
 {
-    const size_t count = turns->role == TELL_TOOL ? messages->count : 1;
+    const size_t count = turns->telling.role == TELL_TOOL ? messages->count : 1;
     struct buffer *texts = calloc(count, sizeof(*texts));
     struct slice *contents = calloc(count, sizeof(*contents));
     int error = texts && contents ? 0 : fail_memory(fail);
@@ -155,7 +133,7 @@ static int add_results(struct agent_turns *turns, const struct handler_messages 
     for (size_t i = 0; i < count && error == 0; i++)
         contents[i] = buffer_peek(&texts[i]);
     if (error == 0)
-        error = conversation_bridge(&turns->conversation, turns->role, contents, count, 0, fail);
+        error = conversation_bridge(&turns->conversation, turns->telling.role, contents, count, 0, fail);
     for (size_t i = 0; texts && i < count; i++)
         buffer_finish(&texts[i]);
     free(texts);
@@ -185,7 +163,7 @@ static const char *wrong_with(const struct agent_turns *turns, const struct hand
             return "messages of one role are added between two turns, user or tool";
     if (strcmp(role, "user") != 0 && strcmp(role, "tool") != 0)
         return "user or tool messages can be added; to say what system or assistant said, begin another trace: fork";
-    if (strcmp(role, "tool") == 0 && !turns->format)
+    if (strcmp(role, "tool") == 0 && !turns->telling.format)
         return "tool messages go with a first turn whose tools is true";
     return NULL;
 }
@@ -203,7 +181,7 @@ static int add(struct agent_turns *turns, const struct handler_messages *message
 static bool add_calls(const struct agent_turns *turns, json_t *json)
 {
     struct tool_reply reply;
-    tool_format_read(turns->format, &turns->box, turns->run->answer, &reply);
+    tool_format_read(turns->telling.format, &turns->box, turns->run->answer, &reply);
     json_t *calls = json_array();
     bool done = calls != NULL;
     for (size_t i = 0; i < reply.count && done; i++)
@@ -220,7 +198,7 @@ static int reply_turn(struct agent_turns *turns, struct handler_job *job, uint64
 {
     json_t *json = json_pack("{s:s, s:s, s:I}", "text", turns->run->answer, "finish",
                              turns->conversation.is_cut ? "length" : "stop", "tokens", (json_int_t)tokens);
-    if (json && tools && turns->format && !add_calls(turns, json)) {
+    if (json && tools && turns->telling.format && !add_calls(turns, json)) {
         json_decref(json);
         json = NULL;
     }
@@ -231,9 +209,9 @@ static bool is_over(struct agent_turns *turns)
 {
     const struct task *task = turns->run->task;
     const uint64_t limit = task->limits.sampled_tokens;
-    if (turns->over == OVER_NONE && turns->conversation.turns >= task->max_turns)
+    if (turns->over == OVER_NONE && turns->conversation.model.turns >= task->max_turns)
         turns->over = OVER_TURNS;
-    if (turns->over == OVER_NONE && limit > 0 && turns->conversation.sampled >= limit)
+    if (turns->over == OVER_NONE && limit > 0 && turns->conversation.model.sampled >= limit)
         turns->over = OVER_TOKENS;
     return turns->over != OVER_NONE;
 }
@@ -241,14 +219,14 @@ static bool is_over(struct agent_turns *turns)
 static int sample_turn(struct agent_turns *turns, struct handler_job *job, const struct msg_handler_sample *asked,
                        struct fail *fail)
 {
-    const uint64_t before = turns->conversation.sampled;
-    turns->conversation.turn_tokens = asked->has_max_tokens ? asked->max_tokens : 0;
+    const uint64_t before = turns->conversation.model.sampled;
+    turns->conversation.model.turn_tokens = asked->has_max_tokens ? asked->max_tokens : 0;
     int error = conversation_sample(&turns->conversation, fail);
     if (error < 0)
         return take_error(turns, job, error, fail);
     turns->is_answered = true;
     turns->unsaid = 0;
-    return reply_turn(turns, job, turns->conversation.sampled - before, asked->has_tools && asked->tools, fail);
+    return reply_turn(turns, job, turns->conversation.model.sampled - before, asked->has_tools && asked->tools, fail);
 }
 
 /* Adds what the request says; true: the turn may be sampled, else *ret is what the request came to. */
@@ -358,7 +336,7 @@ static int make_call(struct agent_turns *turns, struct handler_job *job, const j
     const struct tool_format_call call = {.name = name, .arguments = (json_t *)(uintptr_t)arguments};
     int error = open_box(turns, fail);
     if (error == 0)
-        error = tool_calls_make(&turns->box, turns->run, turns->format, &call, &result, fail);
+        error = tool_calls_make(&turns->box, turns->run, turns->telling.format, &call, &result, fail);
     if (error < 0)
         return error;
     turns->unsaid++;

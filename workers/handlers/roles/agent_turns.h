@@ -9,7 +9,7 @@
 #define SLUICE_WORKERS_HANDLERS_ROLES_AGENT_TURNS_H
 
 #include "workers/agents/conversation/conversation.h"
-#include "workers/agents/formats/tool_format.h"
+#include "workers/agents/conversation/tool_telling.h"
 #include "workers/handlers/roles/messages.h"
 #include "workers/handlers/wire/peer.h"
 
@@ -22,11 +22,9 @@ struct agent_turns {
     bool is_answered; /* the last turn is the model's: nothing was added since */
     struct toolbox box;
     bool has_box;
-    const struct tool_format *format; /* once the prompt describes the tools */
-    char *block;                      /* that description */
-    enum tell_role role;              /* that results of tools are told in */
-    bool is_framed;
-    size_t unsaid; /* results of tools that the record has, and the conversation not yet */
+    struct tool_telling telling; /* its format is there once the prompt describes the tools */
+    char *block;                 /* that description */
+    size_t unsaid;               /* results of tools that the record has, and the conversation not yet */
     enum over over;
     char why[256]; /* OVER_CONTEXT: in words */
 };
