@@ -1,4 +1,5 @@
 """What no peer of ours would say, at each of the broker's sockets. Nothing here may be noticed by anybody else."""
+import json
 import os
 import socket
 
@@ -100,19 +101,20 @@ class SilentReader:
     def __init__(self, front, stream):
         self.context = zmq.Context()
         self.socket = self.context.socket(zmq.DEALER)
-        for option, value in ((zmq.LINGER, 0), (zmq.RCVHWM, 1), (zmq.SNDHWM, 10), (zmq.RCVBUF, 4096)):
+        for option, value in ((zmq.LINGER, 0), (zmq.RCVHWM, 1), (zmq.SNDHWM, 10), (zmq.RCVBUF, 4096),
+                              (zmq.SNDTIMEO, 30000)):
             self.socket.setsockopt(option, value)
         self.socket.connect(front)
         self.question = message("stream.fetch", {"tag": 1, "stream": stream, "from": 1, "limit": 256})
 
     def ask(self, times):
-        """How many questions could still be sent."""
-        for sent in range(times):
-            try:
-                self.socket.send(self.question, zmq.DONTWAIT)
-            except zmq.Again:
-                return sent
-        return times
+        for _ in range(times):
+            self.socket.send(self.question)
+
+    def submit(self, group, stream, task):
+        """The broker takes it after all that was asked before."""
+        self.socket.send(message("group.submit", {"tag": 2, "group": group, "stream": stream, "samples": 1,
+                                                  "task": json.dumps(task)}))
 
     def close(self):
         self.socket.close(0)

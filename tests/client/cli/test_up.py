@@ -179,6 +179,7 @@ class Case(unittest.TestCase):
                 up.process.send_signal(signal.SIGINT)
                 self.assertEqual(up.finish(20), 0)
         self.expect_gone(children)
+        self.assertFalse(any("cannot register" in line for line in up.lines), "it waited for the silent broker")
 
     def test_stopping_does_not_wait_for_ever_for_a_stuck_worker(self):
         up = self.start()

@@ -193,15 +193,17 @@ class Trainers(Case):
         self.end_big_ones(fleet, client, 40)
         silent = hostile.SilentReader(fleet.url, "s")
         try:
-            for _ in range(20):
-                silent.ask(10)  # each for all there is
+            for _ in range(15):
+                silent.ask(10)  # each for all there is, and told 8 MiB of it
                 client.status()
+            silent.submit("last", "t", noop("last"))
+            fleet.wait_for(lambda s: s["rollouts"]["live"] == 1, 60, "all that was asked is answered or cut short")
             self.assertLess(fleet.broker.resident_kib(), memory_bound(600 << 10))
         finally:
             silent.close()
         fleet.add_worker("run", "run-1").start()
         client.submit([noop("more")], stream="t")
-        self.assert_all(self.read(client, "t", 1))
+        self.assert_all(self.read(client, "t", 2))
 
     def test_a_subscriber_that_does_not_read_holds_no_more_than_its_part_of_the_brokers_memory(self):
         fleet = self.enter(Fleet(workers={"init": 1, "run": 0, "eval": 1}))
