@@ -58,6 +58,8 @@ int sluice_set_key(struct sluice_client *client, const char *path);
  */
 void sluice_allow_plaintext(struct sluice_client *client);
 const char *sluice_error(const struct sluice_client *client);
+/* Whether the last call that failed did so because no broker answered at sluice_url(client). */
+bool sluice_is_silent(const struct sluice_client *client);
 /* Where it connects to: what was asked for, or the default. */
 const char *sluice_url(const struct sluice_client *client);
 /* How long a request may wait for its answer; default 10,000. */

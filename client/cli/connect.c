@@ -65,11 +65,10 @@ struct sluice_client *cli_connect(const struct invocation *in)
 /* Elsewhere 'sluice up' would start another broker than the one that is missed. */
 int cli_failed(const struct sluice_client *client)
 {
-    static const char silent[] = "no broker answers at ";
-    const char *why = sluice_error(client), *hint = "";
-    if (strncmp(why, silent, strlen(silent)) == 0)
-        hint = strcmp(why + strlen(silent), USUAL_BROKER) == 0 ? ": start one with 'sluice up'"
-                                                               : ": is it up, and is this its FRONT?";
-    cli_say("%s%s", why, hint);
+    const char *hint = "";
+    if (sluice_is_silent(client))
+        hint = strcmp(sluice_url(client), USUAL_BROKER) == 0 ? ": start one with 'sluice up'"
+                                                             : ": is it up, and is this its FRONT?";
+    cli_say("%s%s", sluice_error(client), hint);
     return EXITS_FAILED;
 }

@@ -6,6 +6,8 @@
 
 const char *sluice_error(const struct sluice_client *client) { return client->error; }
 
+bool sluice_is_silent(const struct sluice_client *client) { return client->is_silent; }
+
 void sluice_set_timeout(struct sluice_client *client, int64_t timeout_ms)
 {
     client->timeout_ms = timeout_ms < 0 ? 0 : timeout_ms;
@@ -21,6 +23,7 @@ const char *sluice_url(const struct sluice_client *client) { return client->fron
 int client_fail(struct sluice_client *client, int code, const char *format, ...)
 {
     va_list args;
+    client->is_silent = false;
     va_start(args, format);
     vsnprintf(client->error, sizeof(client->error), format, args);
     va_end(args);

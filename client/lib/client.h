@@ -29,6 +29,7 @@ struct sluice_client {
     char expected_template[80], expected_tokenizer[80];     /* of traces; "": any */
     uint64_t lease_ms;                                      /* the shortest that was submitted with; 0: none */
     char error[2304];                                       /* the sentence; "" when the last call failed at nothing */
+    bool is_silent;                                         /* the last failure is that no broker answered */
     char warning[MESSAGE_MAX(group_accepted, warning) + 1]; /* of the last submit or subscribe, "" for none */
     struct stream *stream;                                  /* NULL until sluice_subscribe */
     answer_offer *offer;        /* takes what no request waits for; NULL until sluice_subscribe */

@@ -213,5 +213,7 @@ int link_fail(struct sluice_client *client)
 {
     if (client->link.error[0])
         return client_fail(client, -EACCES, "%s", client->link.error);
-    return client_fail(client, -ETIMEDOUT, "no broker answers at %s", client->front_url);
+    const int code = client_fail(client, -ETIMEDOUT, "no broker answers at %s", client->front_url);
+    client->is_silent = true;
+    return code;
 }

@@ -369,6 +369,9 @@ static void no_broker_is_a_timeout_that_says_where(void **state)
     const char *json;
     assert_int_equal(sluice_status(client, &json), -ETIMEDOUT);
     assert_string_equal(sluice_error(client), "no broker answers at tcp://127.0.0.1:9");
+    assert_true(sluice_is_silent(client));
+    assert_int_equal(sluice_set_key(client, "/a/key"), -EBUSY);
+    assert_false(sluice_is_silent(client));
     sluice_close(&client);
     assert_null(client);
     sluice_close(&client);
