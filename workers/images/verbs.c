@@ -27,15 +27,15 @@ static int say_json(json_t *json)
 }
 
 /* The sentence may hold names out of the image: fit for JSON and for a terminal. */
-static struct rootfs_limits limits_of(const struct image_call *call)
+static struct rootfs_limits limits_of(const struct invocation *in)
 {
-    return (struct rootfs_limits){call->size_max_bytes, call->files_max};
+    return (struct rootfs_limits){in->size_max_bytes, in->files_max};
 }
 
-static int complain(const struct image_call *call, struct image_trouble *trouble)
+static int complain(const struct invocation *in, struct image_trouble *trouble)
 {
     trouble->fail.text[sanitize(trouble->fail.text, strlen(trouble->fail.text), false)] = '\0';
-    if (call->json)
+    if (in->json)
         say_json(json_pack("{s:{s:s, s:s}}", "error", "refusal", image_refusal_wire(trouble->refusal), "detail",
                            trouble->fail.text));
     fprintf(stderr, "sluice-image: %s\n", trouble->fail.text);
@@ -72,7 +72,7 @@ static void say_left_out(const struct rootfs_counts *counts)
 /* ---- inspect ------------------------------------------------------------------------------------------- */
 
 struct inspection {
-    const struct image_call *call;
+    const struct invocation *in;
     struct image *image;
     struct rootfs_counts counts;
     struct copy_owners owners;
@@ -83,7 +83,7 @@ struct inspection {
 static void look_for_prepared(struct inspection *inspection)
 {
     char path[sizeof(inspection->prepared) + 16];
-    snprintf(path, sizeof(path), "%.3900s/images/%s", inspection->call->cache, inspection->image->key);
+    snprintf(path, sizeof(path), "%.3900s/images/%s", inspection->in->cache, inspection->image->key);
     struct image_about about;
     if (!image_is_packed(inspection->image) || !image_about_read(path, &about))
         return;
@@ -171,29 +171,29 @@ static int inspect(struct inspection *inspection, struct image_trouble *trouble)
 {
     struct image *image = inspection->image;
     struct rootfs rootfs;
-    const struct rootfs_limits limits = limits_of(inspection->call);
-    rootfs_init(&rootfs, -1, &limits, inspection->call->stop, trouble);
+    const struct rootfs_limits limits = limits_of(inspection->in);
+    rootfs_init(&rootfs, -1, &limits, inspection->in->stop, trouble);
     int code = image_count(image, &rootfs);
     inspection->counts = rootfs.counts;
     rootfs_finish(&rootfs);
     if (code < 0)
-        return complain(inspection->call, trouble);
+        return complain(inspection->in, trouble);
     if (image->kind == IMAGE_DIRECTORY)
         inspection->has_all_owners = copy_count_owners(image->file, OWNERS_LOOKED_AT, &inspection->owners);
     look_for_prepared(inspection);
-    if (inspection->call->json)
+    if (inspection->in->json)
         return say_json(inspection_json(inspection));
     print_inspection(inspection);
     return IMAGE_EXIT_OK;
 }
 
-int image_verb_inspect(const struct image_call *call)
+int image_verb_inspect(const struct invocation *in)
 {
     struct image_trouble trouble = {0};
     struct image image;
-    if (image_open(call->image, &image, &trouble) < 0)
-        return complain(call, &trouble);
-    struct inspection inspection = {.call = call, .image = &image};
+    if (image_open(in->image, &image, &trouble) < 0)
+        return complain(in, &trouble);
+    struct inspection inspection = {.in = in, .image = &image};
     int status = inspect(&inspection, &trouble);
     image_close(&image);
     return status;
@@ -229,9 +229,9 @@ static void end_bar(const struct bar *bar)
         fprintf(stderr, "\r%79s\r", "");
 }
 
-static int say_path(const struct image_call *call, json_t *json, const char *path, bool is_new)
+static int say_path(const struct invocation *in, json_t *json, const char *path, bool is_new)
 {
-    if (!call->json) {
+    if (!in->json) {
         json_decref(json);
         printf("%s\n", path);
         return IMAGE_EXIT_OK;
@@ -241,24 +241,24 @@ static int say_path(const struct image_call *call, json_t *json, const char *pat
     return say_json(json);
 }
 
-static int prepare_to(const struct image_call *call, struct image *image, const struct image_order *order,
+static int prepare_to(const struct invocation *in, struct image *image, const struct image_order *order,
                       struct image_trouble *trouble)
 {
     struct rootfs_counts counts = {0};
     const struct bar *bar = order->progress_arg;
     int code = image->kind == IMAGE_HOST ? image_fail(trouble, -EINVAL, "the host's own root cannot be unpacked")
-                                         : image_unpack_to(image, call->to, order, &counts, trouble);
+                                         : image_unpack_to(image, in->to, order, &counts, trouble);
     end_bar(bar);
     if (code < 0)
-        return complain(call, trouble);
-    AUTO_FREE char *path = realpath(call->to, NULL);
+        return complain(in, trouble);
+    AUTO_FREE char *path = realpath(in->to, NULL);
     json_t *json = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "kind", image_kind_name(image->kind), "bytes",
                              (json_int_t)counts.bytes, "entries", (json_int_t)counts.entries, "devices",
                              (json_int_t)counts.devices, "sockets", (json_int_t)counts.sockets, "attributes",
                              (json_int_t)counts.attributes, "unreadable", (json_int_t)counts.unreadable);
-    if (!call->json)
+    if (!in->json)
         say_left_out(&counts);
-    return say_path(call, json, path ? path : call->to, true);
+    return say_path(in, json, path ? path : in->to, true);
 }
 
 /* The file whose change means another image: for the worker, which looks at it again and again. */
@@ -270,41 +270,41 @@ static json_t *watched(const struct image *image)
     return json_string(path);
 }
 
-static int prepare_in_cache(const struct image_call *call, struct image *image, const struct image_order *order,
+static int prepare_in_cache(const struct invocation *in, struct image *image, const struct image_order *order,
                             struct image_trouble *trouble)
 {
     struct image_cache cache;
     struct image_prepared prepared;
-    int code = image_cache_open(call->cache, call->images_max_bytes, &cache, trouble);
+    int code = image_cache_open(in->cache, in->images_max_bytes, &cache, trouble);
     if (code < 0)
-        return complain(call, trouble);
+        return complain(in, trouble);
     code = image_cache_prepare(&cache, image, order, &prepared, trouble);
     image_cache_close(&cache);
     end_bar(order->progress_arg);
     if (code < 0)
-        return complain(call, trouble);
+        return complain(in, trouble);
     json_t *json = image_about_json(&prepared.about);
     json_object_set_new(json, "watch", watched(image));
-    int status = say_path(call, json, prepared.path, prepared.is_new);
+    int status = say_path(in, json, prepared.path, prepared.is_new);
     image_prepared_finish(&prepared);
     return status;
 }
 
-int image_verb_prepare(const struct image_call *call)
+int image_verb_prepare(const struct invocation *in)
 {
     struct image_trouble trouble = {0};
     struct image image;
-    if (image_open(call->image, &image, &trouble) < 0)
-        return complain(call, &trouble);
-    struct bar bar = {.name = call->image,
-                      .is_shown = isatty(STDERR_FILENO) && !call->json,
+    if (image_open(in->image, &image, &trouble) < 0)
+        return complain(in, &trouble);
+    struct bar bar = {.name = in->image,
+                      .is_shown = isatty(STDERR_FILENO) && !in->json,
                       .is_exact = image.squashfs != NULL,
                       .began_ms = clock_ms()};
     const struct image_order order = {
-        .limits = limits_of(call), .stop = call->stop, .progress = show_bar, .progress_arg = &bar};
-    int status = call->to                  ? prepare_to(call, &image, &order, &trouble)
-                 : image_is_packed(&image) ? prepare_in_cache(call, &image, &order, &trouble)
-                                           : say_path(call, json_pack("{s:s}", "kind", image_kind_name(image.kind)),
+        .limits = limits_of(in), .stop = in->stop, .progress = show_bar, .progress_arg = &bar};
+    int status = in->to                    ? prepare_to(in, &image, &order, &trouble)
+                 : image_is_packed(&image) ? prepare_in_cache(in, &image, &order, &trouble)
+                                           : say_path(in, json_pack("{s:s}", "kind", image_kind_name(image.kind)),
                                                       image.path ? image.path : "host", false);
     image_close(&image);
     return status;
@@ -331,51 +331,49 @@ static json_t *row_json(const struct image_about *about)
     return json;
 }
 
-int image_verb_list(const struct image_call *call)
+int image_verb_list(const struct invocation *in)
 {
     struct image_trouble trouble = {0};
     struct image_cache cache;
     struct image_about *items;
     size_t count;
-    int code = image_cache_open(call->cache, 0, &cache, &trouble);
+    int code = image_cache_open(in->cache, 0, &cache, &trouble);
     if (code == 0) {
         code = image_cache_list(&cache, &items, &count, &trouble);
         image_cache_close(&cache);
     }
     if (code < 0)
-        return complain(call, &trouble);
+        return complain(in, &trouble);
     json_t *rows = json_array();
-    if (!call->json && count)
+    if (!in->json && count)
         printf("%-12s  %-8s  %10s  %-16s  %-4s  %s\n", "key", "kind", "size", "used (UTC)", "held", "image");
     for (size_t i = 0; i < count; i++) {
-        if (call->json)
+        if (in->json)
             json_array_append_new(rows, row_json(&items[i]));
         else
             print_row(&items[i]);
         image_about_finish(&items[i]);
     }
     free(items);
-    if (call->json)
+    if (in->json)
         return say_json(rows);
     json_decref(rows);
     return IMAGE_EXIT_OK;
 }
 
-int image_verb_prune(const struct image_call *call)
+int image_verb_prune(const struct invocation *in)
 {
     struct image_trouble trouble = {0};
     struct image_cache cache;
     uint64_t bytes = 0;
     char text[32];
-    if (image_cache_open(call->cache, 0, &cache, &trouble) < 0)
-        return complain(call, &trouble);
-    int64_t idle_s = call->all                           ? INT64_MIN
-                     : call->idle_ms == OPTION_NOT_GIVEN ? INT64_MAX
-                                                         : (int64_t)(call->idle_ms / 1000);
-    uint64_t keep = call->images_max_bytes ? call->images_max_bytes : UINT64_MAX;
+    if (image_cache_open(in->cache, 0, &cache, &trouble) < 0)
+        return complain(in, &trouble);
+    int64_t idle_s = in->all ? INT64_MIN : in->idle_ms == OPTION_NOT_GIVEN ? INT64_MAX : (int64_t)(in->idle_ms / 1000);
+    uint64_t keep = in->images_max_bytes ? in->images_max_bytes : UINT64_MAX;
     size_t removed = image_cache_prune(&cache, idle_s, keep, &bytes);
     image_cache_close(&cache);
-    if (call->json)
+    if (in->json)
         return say_json(json_pack("{s:I, s:I}", "removed", (json_int_t)removed, "bytes", (json_int_t)bytes));
     printf("removed %zu images, %s\n", removed, format_bytes(bytes, text));
     return IMAGE_EXIT_OK;

@@ -13,7 +13,7 @@ enum image_exit {
     IMAGE_EXIT_STOPPED = 4  /* by a signal */
 };
 
-struct image_call {
+struct invocation {
 #define OPTION OPTION_FIELD
 #include "workers/images/options.def"
 #undef OPTION
@@ -21,9 +21,9 @@ struct image_call {
     const atomic_bool *stop;
 };
 
-int image_verb_inspect(const struct image_call *call);
-int image_verb_prepare(const struct image_call *call);
-int image_verb_list(const struct image_call *call);
-int image_verb_prune(const struct image_call *call);
+int image_verb_inspect(const struct invocation *in);
+int image_verb_prepare(const struct invocation *in);
+int image_verb_list(const struct invocation *in);
+int image_verb_prune(const struct invocation *in);
 
 #endif

@@ -24,26 +24,16 @@
 static atomic_bool stop;
 
 static const struct option rows[] = {
-#define OPTION(...) OPTION_ROW(struct image_call, __VA_ARGS__)
+#define OPTION(...) OPTION_ROW(struct invocation, __VA_ARGS__)
 #include "workers/images/options.def"
 #undef OPTION
 };
 
-/* X(verb, " ARGUMENT", "what it does") */
-#define VERBS(X)                                                                                                       \
-    X(inspect, " IMAGE", "Says what an image is and whether it can be used; changes nothing.")                         \
-    X(prepare, " IMAGE", "Unpacks it into the cache, once, and prints the directory.")                                 \
-    X(list, "", "Shows what is prepared on this node.")                                                                \
-    X(prune, "", "Removes what is left of those killed; by --idle, --images-max or --all also images.")
-
-static const struct verb {
-    const char *name;
-    bool takes_image;
-    int (*run)(const struct image_call *call);
-} verbs[] = {
-#define X(name, argument, doc) {#name, sizeof(argument) > 1, image_verb_##name},
-    VERBS(X)
-#undef X
+static const struct cmdline_verb verbs[] = {
+    {"inspect", "IMAGE", image_verb_inspect},
+    {"prepare", "IMAGE", image_verb_prepare},
+    {"list", "", image_verb_list},
+    {"prune", "", image_verb_prune},
 };
 
 static const struct cmdline_status statuses[] = {
@@ -65,9 +55,8 @@ static void print_refusals(FILE *out)
 
 static const struct cmdline line = {
     .program = "sluice-image",
-    .arguments = "inspect IMAGE | prepare IMAGE | list | prune",
-    .arguments_min = 1,
-    .arguments_max = 2,
+    .verbs = verbs,
+    .verb_count = ROWS(verbs),
     .brief = "Looks at images and prepares them",
     .doc = "An image is the root that a task's sandbox stands on: \"host\", a directory, a SIF or "
            "SquashFS file, or an OCI\n"
@@ -75,15 +64,16 @@ static const struct cmdline line = {
            "names by themselves;\n"
            "beforehand is faster for the first task.\n"
            "\n"
-#define X(name, argument, doc) "* `" #name argument "`: " doc "\n"
-    VERBS(X)
-#undef X
-        "\n"
-        "Nothing is fetched from a registry. These make an image of what is in one:\n"
-        "\n"
-        "    apptainer build debian.sif docker://debian:12\n"
-        "    skopeo copy docker://debian:12 oci:/images/debian:12\n"
-        "    docker save debian:12 | tar -x -C /images/debian       # Docker 25 or newer\n",
+           "* `inspect IMAGE`: Says what an image is and whether it can be used; changes nothing.\n"
+           "* `prepare IMAGE`: Unpacks it into the cache, once, and prints the directory.\n"
+           "* `list`: Shows what is prepared on this node.\n"
+           "* `prune`: Removes what is left of those killed; by --idle, --images-max or --all also images.\n"
+           "\n"
+           "Nothing is fetched from a registry. These make an image of what is in one:\n"
+           "\n"
+           "    apptainer build debian.sif docker://debian:12\n"
+           "    skopeo copy docker://debian:12 oci:/images/debian:12\n"
+           "    docker save debian:12 | tar -x -C /images/debian       # Docker 25 or newer\n",
     .example = "sluice-image inspect debian.sif\n"
                "sluice-image prepare /images/debian:12 --cache /var/tmp/sluice\n"
                "sluice-image prune --idle 7d --cache /var/tmp/sluice\n",
@@ -92,23 +82,6 @@ static const struct cmdline line = {
     .status_count = ROWS(statuses),
     .before_markdown = print_refusals,
 };
-
-/* What is no option: the verb, and its image. */
-static int take_words(const struct cmdline_values *values, const struct verb **ret_verb, struct image_call *call)
-{
-    for (size_t i = 0; i < ROWS(verbs); i++) {
-        if (strcmp(verbs[i].name, values->arguments[0]) != 0)
-            continue;
-        if (values->argument_count == 1 && verbs[i].takes_image)
-            return cmdline_wrong(&line, "%s: say which image", verbs[i].name);
-        if (values->argument_count == 2 && !verbs[i].takes_image)
-            return cmdline_wrong(&line, "%s takes no image", verbs[i].name);
-        call->image = values->arguments[1];
-        *ret_verb = &verbs[i];
-        return -1;
-    }
-    return cmdline_wrong(&line, "'%.100s' is not one of inspect, prepare, list, prune", values->arguments[0]);
-}
 
 /* ---- running ---------------------------------------------------------------------------------------- */
 
@@ -143,19 +116,18 @@ static bool follow_parent(uint64_t parent)
 
 int main(int argc, char **argv)
 {
-    struct image_call call = {.stop = &stop};
-    const struct verb *verb = NULL;
-    struct cmdline_values values = {.into = {&call}};
+    struct invocation in = {.stop = &stop};
+    struct cmdline_values values = {.into = {&in}};
     int status = cmdline_begin(&line, argc - 1, argv + 1, &values);
-    if (status < 0)
-        status = take_words(&values, &verb, &call);
+    const struct cmdline_verb *verb = values.verb;
+    in.image = status < 0 ? values.arguments[1] : NULL;
     cmdline_finish(&values);
     if (status >= 0)
         return status;
-    if (!follow_parent(call.with_parent))
+    if (!follow_parent(in.with_parent))
         return IMAGE_EXIT_STOPPED;
     set_up_process();
-    status = verb->run(&call);
+    status = verb->run(&in);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fprintf(stderr, "sluice-image: not everything could be written to stdout\n");
         status = status ? status : IMAGE_EXIT_FAILED;
