@@ -55,15 +55,21 @@ def sample(engine, request, prompt, limit, sampling, reply_ids):
 
 def tops(engine, position, count):
     """The likeliest ids in that place, the likeliest first."""
+    if not count:
+        return []
     return sorted(range(engine.model.VOCABULARY), key=lambda id: -engine.model.logprob(position, id))[:count]
 
 
 def scores(engine, prompt, top):
     """vLLM's prompt_logprobs: of the prompt's own token, first, and of the `top` likeliest, in no order."""
     off = 2 if engine.breaks("scores") else 0
-    return [None] + [{str(one): {"logprob": engine.model.logprob(i, one) - off, "rank": 1, "decoded_token": "x"}
-                      for one in dict.fromkeys([id, *reversed(tops(engine, i, top))])}
-                     for i, id in enumerate(prompt) if i > 0]
+    told = [None]
+    for i, id in list(enumerate(prompt))[1:]:
+        best = tops(engine, i, top)
+        ranks = {id: top + 1, **{one: k for k, one in reversed(list(enumerate(best, 1)))}}
+        told.append({str(one): {"logprob": engine.model.logprob(i, one) - off, "rank": rank, "decoded_token": "x"}
+                     for one, rank in ranks.items()})
+    return told
 
 
 def usage(prompt, tokens):
@@ -250,11 +256,51 @@ def own_score(a):
     return next(iter(a["prompt_logprobs"][-1].values()))
 
 
+def top_score(a, rank):
+    """Of the likeliest in its place, by its rank: its id, and all that is told there."""
+    told = a["prompt_logprobs"][-1]
+    return next(id for id, one in told.items() if one["rank"] == rank), told
+
+
+def rename_top(a, rank, name):
+    id, told = top_score(a, rank)
+    told[name] = told.pop(id)
+
+
+def drop_top(a, rank):
+    id, told = top_score(a, rank)
+    told.pop(id)
+
+
 def change(part, **changes):
     part.update(changes)
 
 
+# Of answers that tell what a prompt's tokens are worth; others stay as they are.
+OF_SCORES = {
+    "prompt_null": lambda a: change(own_score(a), logprob=None),
+    "prompt_clamped": lambda a: change(own_score(a), logprob=-9999.0),
+    "prompt_less": lambda a: a["prompt_logprobs"].pop(),
+    "prompt_tops_less": lambda a: change(a, prompt_logprobs=[one and dict(list(one.items())[:1]) for one in a["prompt_logprobs"]]),
+    "prompt_tops_named": lambda a: a["prompt_logprobs"][-1].update(word=own_score(a)),
+    "prompt_nan": lambda a: change(own_score(a), logprob=float("nan")),
+    "prompt_clamped_within": lambda a: change(next(iter(a["prompt_logprobs"][-3].values())), logprob=-9999.0),
+    "prompt_tops_one_less": lambda a: drop_top(a, 3),
+    "prompt_tops_beyond": lambda a: rename_top(a, 2, "99999"),
+    "prompt_tops_more": lambda a: a["prompt_logprobs"][-1].update({"1": {"logprob": -9.9, "rank": 5}}),
+    "prompt_tops_ranked": lambda a: a["prompt_logprobs"][-1].update({"1": {"logprob": -0.5, "rank": 1}}),
+    "prompt_no_rank": lambda a: a["prompt_logprobs"][-1][top_score(a, 2)[0]].pop("rank"),
+    "sgl_tops_more": lambda a: meta(a)["input_top_logprobs"][-1].append([-9.9, 1, None]),
+    "sgl_tops_twice": lambda a: meta(a)["input_top_logprobs"][-1].__setitem__(2, meta(a)["input_top_logprobs"][-1][1]),
+    "sgl_tops_beyond": lambda a: meta(a)["input_top_logprobs"][-1][1].__setitem__(1, 99999),
+    "sgl_clamped": lambda a: meta(a)["input_token_logprobs"][-1].__setitem__(0, -9999.0),
+    "sgl_clamped_within": lambda a: meta(a)["input_token_logprobs"][-3].__setitem__(0, -9999.0),
+    "sgl_tops_less": lambda a: meta(a)["input_top_logprobs"][-1].pop(),
+    "sgl_no_tops": lambda a: meta(a).pop("input_top_logprobs"),
+}
+
 FAULTS = {
+    **OF_SCORES,
     "no_ids": lambda a: choice(a).pop("token_ids"),
     "no_tokens": lambda a: change(choice(a), token_ids=[]),
     "text_for_ids": lambda a: change(choice(a), token_ids=["x"] * len(choice(a)["token_ids"])),
@@ -290,13 +336,6 @@ FAULTS = {
     "sgl_no_meta": lambda a: a.pop("meta_info"),
     "sgl_versions": lambda a: change(meta(a), weight_versions=[{"version": "v1", "start": 0, "end": 1},
                                                                {"version": "v2", "start": 1, "end": 9}]),
-    "prompt_null": lambda a: change(own_score(a), logprob=None),
-    "prompt_clamped": lambda a: change(own_score(a), logprob=-9999.0),
-    "prompt_less": lambda a: a["prompt_logprobs"].pop(),
-    "prompt_tops_less": lambda a: change(a, prompt_logprobs=[one and dict(list(one.items())[:1]) for one in a["prompt_logprobs"]]),
-    "prompt_tops_named": lambda a: a["prompt_logprobs"][-1].update(word=own_score(a)),
-    "sgl_tops_less": lambda a: meta(a)["input_top_logprobs"][-1].pop(),
-    "sgl_no_tops": lambda a: meta(a).pop("input_top_logprobs"),
     "other_text": lambda a: change(choice(a), text="EVIL"),
     "more_text": lambda a: change(choice(a), text=choice(a)["text"] + " EVIL"),
     "no_blanks": lambda a: change(choice(a), text=choice(a)["text"].replace(" ", "")),
@@ -306,6 +345,12 @@ FAULTS = {
 }
 
 
+def tells_scores(a):
+    return a.get("prompt_logprobs") or a.get("meta_info", {}).get("input_token_logprobs")
+
+
 def break_answer(fault, answer):
+    if fault in OF_SCORES and not tells_scores(answer):
+        return answer
     FAULTS[fault](answer)
     return [1, 2] if fault == "not_an_object" else answer

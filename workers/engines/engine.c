@@ -227,15 +227,18 @@ struct rescoring {
 static int score_run(struct engine *engine, const struct engine_scoring *scoring, size_t end, struct fail *fail)
 {
     const struct tokens ids = {.ids = (uint32_t *)(uintptr_t)scoring->ids, .count = end};
-    const struct token_scores scores = token_scores_from(&scoring->scores, scoring->at - scoring->from);
+    struct token_scores scores = token_scores_from(&scoring->scores, scoring->at - scoring->from);
     struct generation none = {0};
     struct engine_call call;
     int error;
+    scores.wanted = scoring->wanted + scoring->at;
     do {
         error = engine_call_begin(engine, &call, fail);
         if (error < 0)
             return error;
         error = engine->dialect->score(engine, &ids, scoring->at, &scores, fail);
+        if (error == 0)
+            error = sampled_check_tops(engine, &ids, scoring->at, &scores, fail);
     } while (engine_call_end(engine, &call, error, &none));
     return error == -ENOTSUP ? fail_set(fail, -EINVAL, "%s tells no log-probabilities of given tokens", engine->url)
                              : error;

@@ -85,7 +85,7 @@ int engine_generate(struct engine *engine, const struct tokens *prompt, const st
 /*
  * Tokens that were sampled before, scored as the engine is now: for each ids[i] with wanted[i], i > 0,
  * its row of `scores` becomes the natural log of its probability after ids[0..i), of the kind that
- * engine_logprobs_mode says at temperature 1. Other rows may be written to. What follows the last that is wanted is not
+ * engine_logprobs_mode says at temperature 1. Other rows stay as they are. What follows the last that is wanted is not
  * shown to the engine. -E2BIG: the ids do not fit the context; -EINVAL: no id of this engine's, more likeliest ids
  * than it tells, or it cannot do it.
  */

@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "schemas/trajectory/trajectory.h"
 #include "workers/engines/engines.h"
+#include "workers/jobs/blame.h"
 #include "workers/jobs/job_engine.h"
 #include "workers/runtime/activity.h"
 #include "workers/runtime/fiber.h"
@@ -105,7 +106,7 @@ static int check_tokenizer(const struct teaching *teaching, struct fail *fail)
 
 /* ---- scores -------------------------------------------------------------------------------------- */
 
-/* Room for a trace's scores, a row for each token of its span. */
+/* Room for a trace's scores, a row for each token of its span: 0 where none was sampled, as in its own. */
 struct rows {
     struct token_scores scores;
     struct span span;
@@ -129,23 +130,13 @@ static int rows_make(struct rows *rows, struct span span, uint64_t top_k, struct
     return scores->logprobs && (!top_k || (scores->top_ids && scores->top_logprobs)) ? 0 : fail_memory(fail);
 }
 
-/* What lies between sampled tokens was perhaps scored, too: it is 0, as in the trace's own log-probabilities. */
-static int rows_settle(const struct rows *rows, const struct record_trace *trace, struct fail *fail)
+/* llama.cpp's server says the least number that there is of a token whose probability it rounds to none. */
+static int rows_check(const struct rows *rows, const struct record_trace *trace, struct fail *fail)
 {
-    for (size_t i = 0; i < rows->span.rows; i++) {
-        const struct token_scores row = token_scores_from(&rows->scores, i);
-        const size_t at = rows->span.from + i;
-        if (trace->mask[at] && *row.logprobs <= LOGPROB_LEAST)
-            return fail_set(fail, -EINVAL, "it gives token %zu (id %u) no probability at all", at,
-                            trace->token_ids[at]);
-        if (trace->mask[at])
-            continue;
-        *row.logprobs = 0;
-        if (row.top_k) {
-            memset(row.top_ids, 0, row.top_k * sizeof(*row.top_ids));
-            memset(row.top_logprobs, 0, row.top_k * sizeof(*row.top_logprobs));
-        }
-    }
+    for (size_t i = 0; i < rows->span.rows; i++)
+        if (rows->scores.logprobs[i] <= LOGPROB_LEAST)
+            return fail_set(fail, -EPROTO, "it gives token %zu (id %u) no probability at all", rows->span.from + i,
+                            trace->token_ids[rows->span.from + i]);
     return 0;
 }
 
@@ -191,7 +182,7 @@ static int score_trace(struct teaching *teaching, struct record_trace *trace, st
     if (code == 0 && !engine_serves(teaching->engine, teaching->about.identity))
         code = fail_set(fail, -ESTALE, "it became another model while it scored");
     if (code == 0)
-        code = rows_settle(&rows, trace, fail);
+        code = rows_check(&rows, trace, fail);
     return code < 0 ? code : add_columns(trace, &rows) ? 0 : fail_memory(fail);
 }
 
@@ -222,6 +213,15 @@ static void say_scored(const struct teaching *teaching, double seconds)
              (unsigned long long)teaching->done, model[0] ? model : engine_base_url(teaching->engine));
 }
 
+/* The limit is the task's: an engine that is slower may be answering others well (a limit of ours is passed within). */
+static void end_late(struct job *job, const struct teaching *teaching)
+{
+    job_set_outcome(job, blame_get(BLAME_EVALUATOR, BLAME_TIME).outcome,
+                    "score.timeout_s, %llu s, was over after %llu tokens of the teacher%s%s",
+                    (unsigned long long)job->task->score.timeout_s, (unsigned long long)teaching->done,
+                    teaching->engine ? " at " : "", teaching->engine ? engine_base_url(teaching->engine) : "");
+}
+
 /* What did not come to its end says nothing: neither the teacher nor the evaluator. */
 static void end_failed(struct teaching *teaching, int code, const struct fail *fail)
 {
@@ -231,6 +231,8 @@ static void end_failed(struct teaching *teaching, int code, const struct fail *f
     buffer_clear(&job->result.record);
     if (code == -EFBIG)
         job_set_outcome(job, OUTCOME_TASK, "%s", fail->text);
+    else if (code == -ETIMEDOUT && fiber_is_late())
+        end_late(job, teaching);
     else if (teaching->engine)
         job_engine_failed(job, teaching->engine, "the teacher", code, fail, hint);
     else

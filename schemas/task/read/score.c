@@ -28,11 +28,19 @@ static bool check_stage(const struct task *task, struct refusal *no)
                                                     field);
 }
 
-bool task_check_score(const struct task *task, struct refusal *no)
+/* What says nothing without an engine; NULL: nothing of that kind. */
+static const char *needs_engine(const struct task *task, const json_t *score)
 {
+    return task->score.top_k > 0 ? "score.top_k" : json_object_get(score, "timeout_s") ? "score.timeout_s" : NULL;
+}
+
+bool task_check_score(const struct task *task, const json_t *score, struct refusal *no)
+{
+    const char *needing = task->score.engine ? NULL : needs_engine(task, score);
+    if (needing)
+        return refuse(no, REFUSAL_MISSING_FIELD, field, "%s is missing; %s requires it", field, needing);
     if (!task->score.engine)
-        return task->score.top_k == 0 ||
-               refuse(no, REFUSAL_MISSING_FIELD, field, "%s is missing; score.top_k requires it", field);
+        return true;
     if (!check_stage(task, no))
         return false;
     return !task_needs_judge(task) || strcmp(task->judge.policy, task->score.engine) == 0 ||

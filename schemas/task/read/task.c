@@ -155,7 +155,7 @@ static bool read_task(struct task *task, const json_t *json, struct refusal *no)
     return task_read_object(&place, "", json, task) && task_settle_agent(task, no) && check_messages(task, no) &&
            task_check_evaluator(task, no) && task_check_judge(task, no) && task_check_swe(task, no) &&
            task_check_steps(task, no) && check_solution(task, no) && check_shaping(task, no) &&
-           task_check_build(task, no) && task_check_score(task, no);
+           task_check_build(task, no) && task_check_score(task, json_object_get(json, "score"), no);
 }
 
 /* The room that a task of this many bytes usually takes: its texts, and the lists of them. */

@@ -116,7 +116,7 @@ bool task_check_swe(const struct task *task, struct refusal *no);
 bool task_check_judge(const struct task *task, struct refusal *no);
 bool task_check_steps(const struct task *task, struct refusal *no);
 bool task_check_build(struct task *task, struct refusal *no);
-bool task_check_score(const struct task *task, struct refusal *no);
+bool task_check_score(const struct task *task, const json_t *score, struct refusal *no);
 
 /* agent.kind, agent.tools and agent.script must agree; what is absent follows from what is given
  * (task/read/agent.c). */

@@ -95,6 +95,13 @@ class Bridges(unittest.TestCase):
         self.assertEqual((choice["logprobs"]["mode"], told["usage"]["prompt_tokens"], told["prompt_logprobs"]),
                          ("raw", 2, None))
 
+    def test_likeliest_tokens_of_a_prompt_are_refused_where_only_its_own_are_known(self):
+        with bridge(score=lambda ids: [-1.0] * (len(ids) - 1)) as engine:
+            status, told = self.generate(engine, max_tokens=1, prompt_logprobs=0)
+            self.assertEqual((status, [one and one.keys() for one in told["prompt_logprobs"]]), (200, [None, {"105"}]))
+            status, told = self.generate(engine, max_tokens=1, prompt_logprobs=3)
+        self.assertEqual((status, "a bridge knows no likeliest tokens" in json.dumps(told)), (400, True), told)
+
     def test_completions_say_in_words_what_the_ids_say(self):
         with bridge() as engine:
             status, told = self.ask(engine, "/v1/completions", {

@@ -30,7 +30,7 @@ static void with_it_the_eval_stage_needs_an_engine_the_record_and_time(void **st
     assert_int_equal(task_score_s(task), 60);
     AUTO_TASK plain = parse_member("\"score\":{\"engine\":\"big\"}");
     assert_int_equal(plain->score.top_k, 0);
-    assert_int_equal(task_score_s(plain), 600);
+    assert_int_equal(task_score_s(plain), 1200);
 }
 
 static void what_samples_nothing_needs_no_teacher(void **state)
@@ -64,6 +64,7 @@ static void what_it_does_not_go_with_is_refused(void **state)
         const char *field;
     } rows[] = {
         {"\"score\":{\"top_k\":1}", REFUSAL_MISSING_FIELD, "score.engine"},
+        {"\"score\":{\"timeout_s\":600}", REFUSAL_MISSING_FIELD, "score.engine"},
         {"\"score\":{\"engine\":\"a b\"}", REFUSAL_BAD_NAME, "score.engine"},
         {"\"score\":{\"engine\":\"\"}", REFUSAL_TOO_SMALL, "score.engine"},
         {"\"score\":{\"engine\":\"a\",\"top_k\":65}", REFUSAL_TOO_LARGE, "score.top_k"},

@@ -105,6 +105,20 @@ class Teachers(unittest.TestCase):
         for t in ended:
             self.check_scored(t)
 
+    def test_tasks_that_are_too_impatient_do_not_get_a_teacher_set_aside(self):
+        service = self.open({"rules": [{"path": "/completion", "delay_ms": 300}]})
+        hasty = [task(f"hasty{i}", score={"engine": "teacher", "top_k": 3, "timeout_s": 1}) for i in range(5)]
+        ended = {t["task"]: t for t in service.submit([*hasty, *(task(f"t{i}") for i in range(3))], "train", timeout=200)}
+        for name, t in ended.items():
+            if not name.startswith("hasty"):
+                self.check_scored(t)
+                continue
+            self.assertEqual((t["outcome"], t["trainable"]), ("task", False), t)
+            self.assertIn("score.timeout_s, 1 s, was over after ", t["detail"])
+        teacher, = [e for e in service.status()["engines"] if e["url"] == self.teachers[0].url]
+        self.assertNotIn("error", teacher)
+        self.assertEqual(service.status()["counters"]["breaks"], 0)
+
     def test_without_a_teacher_evaluations_wait_and_the_service_says_for_what(self):
         service = self.open()
         waiting, out = service.submit([task()], "train", wait=False)

@@ -159,6 +159,18 @@ static void what_is_no_score_is_none(void **state)
         {"{'dialect': 'vllm', 'rules': [{'if': 'hi', 'fault': 'prompt_less'}]}", -EPROTO, "the engine scored"},
         {"{'dialect': 'vllm', 'rules': [{'if': 'hi', 'fault': 'prompt_tops_less'}]}", -EPROTO, "of the 3 likeliest"},
         {"{'dialect': 'vllm', 'rules': [{'if': 'hi', 'fault': 'prompt_tops_named'}]}", -EPROTO, "has no id"},
+        {"{'dialect': 'vllm', 'rules': [{'if': 'hi', 'fault': 'prompt_tops_one_less'}]}", -EPROTO,
+         "told 2 of the 3 likeliest tokens in place "},
+        {"{'dialect': 'vllm', 'rules': [{'if': 'hi', 'fault': 'prompt_tops_more'}]}", -EPROTO,
+         "told token 1 as one that is not wanted, of rank 5 in place "},
+        {"{'dialect': 'vllm', 'rules': [{'if': 'hi', 'fault': 'prompt_tops_ranked'}]}", -EPROTO,
+         "told token 1 as one more of rank 1 in place "},
+        {"{'dialect': 'vllm', 'rules': [{'if': 'hi', 'fault': 'prompt_no_rank'}]}", -EPROTO, "tells no rank of token "},
+        {"{'dialect': 'sglang', 'rules': [{'if': 'hi', 'fault': 'sgl_clamped'}]}", -EPROTO, "-9999"},
+        {"{'dialect': 'sglang', 'rules': [{'if': 'hi', 'fault': 'sgl_tops_more'}]}", -EPROTO,
+         "told 4 likeliest tokens in place "},
+        {"{'dialect': 'sglang', 'rules': [{'if': 'hi', 'fault': 'sgl_tops_twice'}]}", -EPROTO,
+         "twice among the likeliest in place "},
         {"{'dialect': 'sglang', 'rules': [{'if': 'hi', 'fault': 'sgl_tops_less'}]}", -EPROTO, "of the 3 likeliest"},
         {"{'dialect': 'sglang', 'rules': [{'if': 'hi', 'fault': 'sgl_no_tops'}]}", -EPROTO, "the engine scored 0"},
         {"{'rules': [{'path': '/completion', 'if': 'hi', 'fault': 'tops_less'}]}", -EPROTO, "of the 3 likeliest"},
@@ -172,6 +184,32 @@ static void what_is_no_score_is_none(void **state)
         tokens_finish(&rescore.ids);
         world_close(&world);
     }
+}
+
+/* Once: tried again it is well. */
+static void a_likeliest_id_beyond_the_vocabulary_is_no_score(void **state)
+{
+    (void)state;
+    static const char *const scripts[] = {
+        "{'rules': [{'path': '/completion', 'if': 'hi', 'times': 1, 'fault': 'tops_beyond'}]}",
+        "{'dialect': 'vllm', 'rules': [{'if': 'hi', 'times': 1, 'fault': 'prompt_tops_beyond'}]}",
+        "{'dialect': 'sglang', 'rules': [{'if': 'hi', 'times': 1, 'fault': 'sgl_tops_beyond'}]}"};
+    for (size_t i = 0; i < COUNT(scripts); i++) {
+        struct rescore rescore = {.user = "hi", .top_k = 3};
+        world_open(&world, scripts[i], NULL);
+        rescore_run(&rescore);
+        assert_scored(&rescore);
+        tokens_finish(&rescore.ids);
+        world_close(&world);
+    }
+}
+
+/* "x", which stands between, is of no interest. */
+static void what_nobody_asked_about_is_not_looked_at(void **state)
+{
+    (void)state;
+    expect_scored("{'dialect': 'vllm', 'rules': [{'fault': 'prompt_clamped_within'}]}", 0, "/inference/v1/generate", 1);
+    expect_scored("{'dialect': 'sglang', 'rules': [{'fault': 'sgl_clamped_within'}]}", 5, "/generate", 1);
 }
 
 static void a_server_that_tells_no_scores_is_refused_at_once(void **state)
@@ -246,6 +284,8 @@ int main(void)
         cmocka_unit_test(others_score_all_of_a_trace_in_one_request),
         cmocka_unit_test(a_token_within_a_character_has_its_likeliest_too),
         cmocka_unit_test(what_is_no_score_is_none),
+        cmocka_unit_test(a_likeliest_id_beyond_the_vocabulary_is_no_score),
+        cmocka_unit_test(what_nobody_asked_about_is_not_looked_at),
         cmocka_unit_test(a_server_that_tells_no_scores_is_refused_at_once),
         cmocka_unit_test(a_pause_aborts_a_scoring_and_it_is_made_again_behind_it),
     };

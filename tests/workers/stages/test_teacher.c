@@ -2,6 +2,7 @@
 #include "tests/workers/engines/engine_world.h"
 
 #include "schemas/trajectory/trajectory.h"
+#include "workers/engines/server/engine_state.h"
 #include "workers/jobs/result.h"
 #include "workers/stages/teacher.h"
 
@@ -293,11 +294,69 @@ static void a_teacher_that_breaks_off_leaves_no_half_of_a_column(void **state)
     }
 }
 
-static void one_that_hangs_is_the_engines_fault(void **state)
+static void what_is_no_probability_is_the_engines_fault(void **state)
 {
     (void)state;
-    struct teach one = {.score = "{\"engine\":\"teacher\",\"timeout_s\":1}"};
-    teach_run(&one, "{'rules': [{'path': '/completion', 'fault': 'hang'}]}");
+    static const char *const scripts[] = {
+        "{'rules': [{'path': '/completion', 'fault': 'no_chance'}]}",
+        "{'dialect': 'vllm', 'rules': [{'fault': 'prompt_clamped'}]}",
+        "{'dialect': 'vllm', 'rules': [{'fault': 'prompt_null'}]}",
+        "{'dialect': 'vllm', 'rules': [{'fault': 'prompt_nan'}]}",
+        "{'dialect': 'vllm', 'rules': [{'fault': 'prompt_tops_beyond'}]}",
+        "{'dialect': 'sglang', 'rules': [{'fault': 'sgl_clamped'}]}",
+    };
+    for (size_t i = 0; i < COUNT(scripts); i++) {
+        struct teach one = {.score = "{\"engine\":\"teacher\",\"top_k\":3,\"timeout_s\":1}"};
+        teach_run(&one, scripts[i]);
+        assert_failed(&one, OUTCOME_INFRA, FAULT_ENGINE, "the teacher at http://");
+        teach_close(&one);
+    }
+}
+
+/* It may answer others well: only the service's own limits are the engine's to keep. */
+static void a_limit_that_the_task_chose_is_the_tasks(void **state)
+{
+    (void)state;
+    static const char *const replies[] = {"'fault': 'hang'", "'delay_ms': 300"};
+    for (size_t i = 0; i < COUNT(replies); i++) {
+        char script[256];
+        struct teach one = {.score = "{\"engine\":\"teacher\",\"timeout_s\":1}"};
+        snprintf(script, sizeof(script), "{'rules': [{'path': '/completion', %s}]}", replies[i]);
+        teach_run(&one, script);
+        assert_failed(&one, OUTCOME_TASK, FAULT_NONE, "score.timeout_s, 1 s, was over after ");
+        teach_close(&one);
+    }
+}
+
+/* As if its first call had lasted longer than any may. */
+static void outlast(void *arg)
+{
+    const struct engine *engine = world_engine(&world);
+    (void)arg;
+    while (LIST_EMPTY(&engine->policy.calls))
+        await_sleep(1);
+    fiber_expire(LIST_FIRST(&engine->policy.calls)->fiber);
+}
+
+struct part {
+    void (*run)(void *arg);
+    void *arg;
+};
+
+static void run_part(void *arg)
+{
+    const struct part *part = arg;
+    part->run(part->arg);
+}
+
+static void a_call_that_outlasts_the_services_limit_is_the_engines_fault(void **state)
+{
+    (void)state;
+    struct teach one = {.score = "{\"engine\":\"teacher\",\"timeout_s\":2}"};
+    struct part parts[] = {{teach, &one}, {outlast, NULL}};
+    world_open(&world, "{'rules': [{'path': '/completion', 'fault': 'hang'}]}", NULL);
+    world_run(&world, run_part, parts, sizeof(parts[0]), COUNT(parts));
+    record_init(&one.scored);
     assert_failed(&one, OUTCOME_INFRA, FAULT_ENGINE, "the teacher at http://");
     teach_close(&one);
 }
@@ -335,7 +394,9 @@ int main(void)
         cmocka_unit_test(another_tokenizer_is_refused_by_name_and_nothing_is_asked),
         cmocka_unit_test(what_a_teacher_cannot_take_is_the_tasks_fault),
         cmocka_unit_test(a_teacher_that_breaks_off_leaves_no_half_of_a_column),
-        cmocka_unit_test(one_that_hangs_is_the_engines_fault),
+        cmocka_unit_test(what_is_no_probability_is_the_engines_fault),
+        cmocka_unit_test(a_limit_that_the_task_chose_is_the_tasks),
+        cmocka_unit_test(a_call_that_outlasts_the_services_limit_is_the_engines_fault),
         cmocka_unit_test(a_run_without_a_record_has_nothing_to_score),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

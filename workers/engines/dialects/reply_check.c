@@ -84,12 +84,41 @@ int reply_tops_add(struct reply_tops *tops, const struct json_doc_node *logprob,
     return 0;
 }
 
+int reply_tops_put(struct reply_tops *tops, uint32_t rank, const struct json_doc_node *logprob, uint32_t id, size_t i,
+                   struct fail *fail)
+{
+    const uint64_t bit = rank > 0 && rank <= tops->wanted ? UINT64_C(1) << (rank - 1) : 0;
+    if (!bit || (tops->ranks & bit))
+        return fail_set(fail, -EPROTO, "the engine told token %u as one %s of rank %u in place %zu", id,
+                        bit ? "more" : "that is not wanted,", rank, i);
+    tops->ranks |= bit;
+    tops->count++;
+    tops->ids[rank - 1] = id;
+    return reply_logprob(logprob, i, &tops->logprobs[rank - 1], fail);
+}
+
+static bool is_told_before(const struct reply_tops *tops, uint32_t k)
+{
+    for (uint32_t i = 0; i < k; i++)
+        if (tops->ids[i] == tops->ids[k])
+            return true;
+    return false;
+}
+
 int reply_tops_check(const struct reply_tops *tops, size_t i, struct fail *fail)
 {
-    return tops->count == tops->wanted
-               ? 0
-               : fail_set(fail, -EPROTO, "the engine told %u of the %u likeliest tokens in place %zu", tops->count,
-                          tops->wanted, i);
+    if (tops->count != tops->wanted)
+        return fail_set(fail, -EPROTO, "the engine told %u of the %u likeliest tokens in place %zu", tops->count,
+                        tops->wanted, i);
+    for (uint32_t k = 1; k < tops->count; k++) {
+        if (tops->logprobs[k] > tops->logprobs[k - 1])
+            return fail_set(fail, -EPROTO, "the engine told token %u before %u in place %zu, which is likelier",
+                            tops->ids[k - 1], tops->ids[k], i);
+        if (is_told_before(tops, k))
+            return fail_set(fail, -EPROTO, "the engine told token %u twice among the likeliest in place %zu",
+                            tops->ids[k], i);
+    }
+    return 0;
 }
 
 int reply_room(struct generation *ret, struct fail *fail)

@@ -23,13 +23,17 @@ struct reply_tops {
     uint32_t *ids;
     float *logprobs;
     uint32_t wanted, count;
+    uint64_t ranks; /* those that were told, a bit each: of servers that tell them */
 };
 /* Of row `row`. */
 struct reply_tops reply_tops_of(const struct token_scores *scores, size_t row);
 /* One that is told, of token `i`: it takes its place if it is among the likeliest. */
 int reply_tops_add(struct reply_tops *tops, const struct json_doc_node *logprob, uint32_t id, size_t i,
                    struct fail *fail);
-/* Whether as many as are wanted were told. */
+/* One whose rank, from 1, is told. */
+int reply_tops_put(struct reply_tops *tops, uint32_t rank, const struct json_doc_node *logprob, uint32_t id, size_t i,
+                   struct fail *fail);
+/* Whether as many as are wanted were told, each once and the likeliest first. */
 int reply_tops_check(const struct reply_tops *tops, size_t i, struct fail *fail);
 
 /* Room for one a token. */

@@ -150,23 +150,47 @@ static int show(struct engine *engine, uint32_t id, struct fail *fail)
     return error;
 }
 
+/* Whether it knows that id, which it told; -EPROTO, as `what` it did. Ids below `seen` it has taken. */
+static int check_id(struct engine *engine, uint32_t id, uint64_t seen, const char *what, struct fail *fail)
+{
+    const uint64_t vocabulary = engine->info.vocabulary;
+    if (vocabulary > 0)
+        return id < vocabulary
+                   ? 0
+                   : fail_set(fail, -EPROTO, "%s %u of a vocabulary of %llu", what, id, (unsigned long long)vocabulary);
+    raise_taken(&engine->info, seen);
+    if (id < engine->info.ids_taken)
+        return 0;
+    struct fail why = {0};
+    int error = show(engine, id, &why);
+    if (error == 0)
+        raise_taken(&engine->info, (uint64_t)id + 1);
+    if (error == -EINVAL)
+        return fail_set(fail, -EPROTO, "%s %u, which it does not know itself: %.300s", what, id, why.text);
+    return error < 0 ? fail_set(fail, error, "%s", why.text) : 0;
+}
+
 int sampled_check_ids(struct engine *engine, const struct tokens *prompt, const struct tokens *sampled,
                       struct fail *fail)
 {
-    const uint64_t end = end_of(sampled), vocabulary = engine->info.vocabulary;
-    if (vocabulary > 0)
-        return end <= vocabulary ? 0
-                                 : fail_set(fail, -EPROTO, "the engine sampled token %llu of a vocabulary of %llu",
-                                            (unsigned long long)end - 1, (unsigned long long)vocabulary);
-    raise_taken(&engine->info, end_of(prompt)); /* which it has taken */
-    if (end <= engine->info.ids_taken)
-        return 0;
-    struct fail why = {0};
-    int error = show(engine, (uint32_t)(end - 1), &why);
-    if (error == 0)
-        raise_taken(&engine->info, end);
-    if (error == -EINVAL)
-        return fail_set(fail, -EPROTO, "the engine sampled token %llu, which it does not know itself: %.300s",
-                        (unsigned long long)end - 1, why.text);
-    return error < 0 ? fail_set(fail, error, "%s", why.text) : 0;
+    const uint64_t end = end_of(sampled);
+    return end ? check_id(engine, (uint32_t)(end - 1), end_of(prompt), "the engine sampled token", fail) : 0;
+}
+
+int sampled_check_tops(struct engine *engine, const struct tokens *ids, size_t from, const struct token_scores *scores,
+                       struct fail *fail)
+{
+    char what[80];
+    uint32_t most = 0;
+    size_t place = from;
+    for (size_t i = from; i < ids->count; i++) {
+        const struct token_scores row = token_scores_from(scores, i - from);
+        for (uint32_t k = 0; k < row.top_k && token_scores_want(scores, from, i); k++)
+            if (row.top_ids[k] > most) {
+                most = row.top_ids[k];
+                place = i;
+            }
+    }
+    snprintf(what, sizeof(what), "the engine told as one of the likeliest in place %zu token", place);
+    return scores->top_k ? check_id(engine, most, end_of(ids), what, fail) : 0;
 }

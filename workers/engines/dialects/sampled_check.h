@@ -28,5 +28,8 @@ int sampled_check_text(struct engine *engine, struct generation *generation, str
  */
 int sampled_check_ids(struct engine *engine, const struct tokens *prompt, const struct tokens *sampled,
                       struct fail *fail);
+/* The same of the likeliest ids that it told of the given ones from `from` on. */
+int sampled_check_tops(struct engine *engine, const struct tokens *ids, size_t from, const struct token_scores *scores,
+                       struct fail *fail);
 
 #endif

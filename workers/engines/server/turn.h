@@ -26,12 +26,15 @@ void generation_finish(struct generation *generation);
 
 /* What given tokens are worth, a row for each: borrowed, and written to. */
 struct token_scores {
-    float *logprobs; /* natural log */
-    uint32_t top_k;  /* of the likeliest ids in each place; 0: these are not asked for */
+    const uint8_t *wanted; /* of which tokens; the rows of others are left as they are. NULL: of all */
+    float *logprobs;       /* natural log */
+    uint32_t top_k;        /* of the likeliest ids in each place; 0: these are not asked for */
     uint32_t *top_ids;
     float *top_logprobs; /* top_k a row, the likeliest first */
 };
 /* The same from that row on. */
 struct token_scores token_scores_from(const struct token_scores *scores, size_t row);
+/* Whether ids[i] is wanted, where the first row is that of ids[from]. */
+bool token_scores_want(const struct token_scores *scores, size_t from, size_t i);
 
 #endif

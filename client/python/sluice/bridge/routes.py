@@ -176,8 +176,11 @@ class Routes:
 
     async def _scores(self, prompt: List[int], asked: Dict[str, Any]) -> Optional[List[Any]]:
         """vLLM's prompt_logprobs; None: not asked for, or there is no function that tells them."""
-        if asked.get("prompt_logprobs") is None or self._served.score is None:
+        wanted = asked.get("prompt_logprobs")
+        if wanted is None or self._served.score is None:
             return None
+        if wanted != 0:
+            raise http.Unfit(400, "prompt_logprobs wants 0: a bridge knows no likeliest tokens")
         logprobs = sampled.check_logprobs(await self._served.score(list(prompt)), len(prompt) - 1, "score returned")
         return [None] + [{str(id): {"logprob": logprob, "rank": None, "decoded_token": None}}
                          for id, logprob in zip(prompt[1:], logprobs)]

@@ -246,8 +246,9 @@ def _check_build(told: Told) -> None:
 def _check_score(told: Told) -> None:
     field, engine = "score.engine", told.get("score.engine")
     if not engine:
-        if told.get("score.top_k"):
-            raise TaskError("missing-field", field, f"{field} is missing; score.top_k requires it")
+        needing = "score.top_k" if told.get("score.top_k") else "score.timeout_s"
+        if told.get(needing):
+            raise TaskError("missing-field", field, f"{field} is missing; {needing} requires it")
         return
     if told.get("kind") == "noop":
         raise TaskError("bad-task", field, f"{field} goes with kind sandbox: kind noop samples nothing")

@@ -83,6 +83,9 @@ static int read_tops(const struct json_doc *doc, const struct json_doc_node *lis
 {
     const struct json_doc_node *entry = json_doc_first(list);
     int error = 0;
+    if (json_doc_count(list) > tops.wanted)
+        return fail_set(fail, -EPROTO, "the engine told %u likeliest tokens in place %zu, where %u were asked for",
+                        json_doc_count(list), i, tops.wanted);
     for (uint32_t k = 0; error == 0 && k < json_doc_count(list); k++, entry = json_doc_behind(doc, entry)) {
         uint32_t id = 0;
         if (!json_doc_id(json_doc_at(doc, entry, 1), &id))
@@ -100,7 +103,7 @@ static int read_all_tops(const struct json_doc *doc, const struct tokens *ids, s
     const struct json_doc_node *entry = json_doc_first(list);
     int error = ret->top_k ? reply_scored(list, ids, fail) : 0;
     for (size_t i = 0; ret->top_k && error == 0 && i < ids->count; i++, entry = json_doc_behind(doc, entry))
-        error = i < from ? 0 : read_tops(doc, entry, i, reply_tops_of(ret, i - from), fail);
+        error = !token_scores_want(ret, from, i) ? 0 : read_tops(doc, entry, i, reply_tops_of(ret, i - from), fail);
     return error;
 }
 
@@ -112,8 +115,10 @@ int sglang_reply_scores(const struct json_doc *doc, const struct tokens *ids, si
     int error = reply_scored(list, ids, fail);
     for (size_t i = 0; error == 0 && i < ids->count; i++, entry = json_doc_behind(doc, entry)) {
         uint32_t id = 0;
-        error = i < from ? 0 : read_entry(doc, entry, i, &id, &ret->logprobs[i - from], fail);
-        if (error == 0 && i >= from && id != ids->ids[i])
+        if (!token_scores_want(ret, from, i))
+            continue;
+        error = read_entry(doc, entry, i, &id, &ret->logprobs[i - from], fail);
+        if (error == 0 && id != ids->ids[i])
             error = fail_set(fail, -EPROTO, "the engine scored another token at %zu", i);
     }
     return error < 0 ? error : read_all_tops(doc, ids, from, ret, fail);

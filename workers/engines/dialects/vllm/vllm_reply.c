@@ -192,17 +192,28 @@ static bool read_id(const struct json_doc *doc, const struct json_doc_node *name
     return text.len > 0 && text.len <= ID_DIGITS;
 }
 
-/* Of {"ID": {"logprob": ...}, ...}: more than are wanted where the prompt's own is none of them. */
-static int read_tops(const struct json_doc *doc, const struct json_doc_node *entry, size_t i, struct reply_tops tops,
-                     struct fail *fail)
+/* One of the likeliest, or the prompt's own token, whose rank may be any. */
+static int read_top(const struct json_doc *doc, const struct json_doc_node *name, uint32_t own, size_t i,
+                    struct reply_tops *tops, struct fail *fail)
+{
+    uint32_t id, rank;
+    if (!read_id(doc, name, &id))
+        return fail_set(fail, -EPROTO, "a likeliest token in place %zu has no id", i);
+    if (!json_doc_id(json_doc_get(doc, name + 1, "rank"), &rank))
+        return fail_set(fail, -EPROTO, "the engine tells no rank of token %u in place %zu", id, i);
+    if (id == own && rank > tops->wanted)
+        return 0;
+    return reply_tops_put(tops, rank, json_doc_get(doc, name + 1, "logprob"), id, i, fail);
+}
+
+/* Of {"ID": {"logprob", "rank"}, ...}: the likeliest, and the prompt's own where it is none of them. */
+static int read_tops(const struct json_doc *doc, const struct json_doc_node *entry, uint32_t own, size_t i,
+                     struct reply_tops tops, struct fail *fail)
 {
     const struct json_doc_node *name = entry && entry->kind == JSON_DOC_OBJECT ? entry + 1 : NULL;
     int error = 0;
     for (uint32_t k = 0; name && error == 0 && k < entry->count && tops.wanted; k++) {
-        uint32_t id;
-        if (!read_id(doc, name, &id))
-            return fail_set(fail, -EPROTO, "a likeliest token in place %zu has no id", i);
-        error = reply_tops_add(&tops, json_doc_get(doc, name + 1, "logprob"), id, i, fail);
+        error = read_top(doc, name, own, i, &tops, fail);
         name = json_doc_behind(doc, name + 1);
     }
     return error < 0 ? error : reply_tops_check(&tops, i, fail);
@@ -221,13 +232,13 @@ int vllm_reply_scores(const struct json_doc *doc, const struct tokens *ids, size
     int error = reply_scored(list, ids, fail);
     for (size_t i = 0; error == 0 && i < ids->count; i++, entry = json_doc_behind(doc, entry)) {
         char name[16];
-        if (i < from)
+        if (!token_scores_want(ret, from, i))
             continue;
         snprintf(name, sizeof(name), "%u", ids->ids[i]);
         const struct json_doc_node *score = json_doc_get(doc, json_doc_get(doc, entry, name), "logprob");
         error = reply_logprob(score, i, &ret->logprobs[i - from], fail);
         if (error == 0)
-            error = read_tops(doc, entry, i, reply_tops_of(ret, i - from), fail);
+            error = read_tops(doc, entry, ids->ids[i], i, reply_tops_of(ret, i - from), fail);
     }
     return error;
 }

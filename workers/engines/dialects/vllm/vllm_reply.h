@@ -27,7 +27,10 @@ bool vllm_reply_top(const struct json_doc *doc, double *ret);
 /* "raw" or "processed", where a reply to either route says it itself: logprobs.mode. NULL: it does not. */
 const char *vllm_reply_mode(const struct json_doc *doc);
 
-/* What prompt_logprobs tell of ids[from..], from > 0; on either route. */
+/*
+ * What prompt_logprobs tell of ids[from..], from > 0; on either route. In each place stand the likeliest, of ranks 1 to
+ * top_k, and the given token, whose rank is above where it is none of them (append_logprobs_for_next_position).
+ */
 int vllm_reply_scores(const struct json_doc *doc, const struct tokens *ids, size_t from, const struct token_scores *ret,
                       struct fail *fail);
 
