@@ -17,8 +17,8 @@ from .client import Base
 from .errors import SluiceError
 from .groups import Group
 from .protocol.session import Pause, Steps
-from .reading import GroupReading, Readable, Reading
 from .sampler import Batch
+from .streams.reading import GroupReading, Readable, Reading
 from .task.tasks import Tasks
 from .trajectory import Trajectory
 

@@ -18,8 +18,8 @@ from .errors import SluiceError
 from .groups import Group
 from .protocol.session import Pause, Session, Steps
 from .protocol.sockets import Sockets
-from .reading import GroupReading, Readable, Reading
 from .sampler import Batch
+from .streams.reading import GroupReading, Readable, Reading
 from .task.tasks import Tasks
 from .trajectory import Trajectory
 

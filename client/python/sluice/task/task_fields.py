@@ -9,8 +9,8 @@ import pathlib
 import re
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from ..nearest import nearest
 from .image_name import explain_image
+from .nearest import nearest
 
 TASK_BYTES, TASK_VALUES, KEY_SHOWN, SCRIPT_MAX, ARGUMENTS_DEPTH = 1 << 20, 65536, 60, 1024, 32
 FIELD_BYTES, VARIABLES_BYTES = 127, 6144

@@ -18,12 +18,12 @@ from typing import List, Optional, Tuple
 
 import zmq
 
-from .arguments import Path
+from ..arguments import Path
+from ..errors import Forgotten, OtherLedger, SluiceError, refusal
+from ..protocol import messages
+from ..protocol.link import AGAIN
+from ..protocol.session import FAR, STOPPED, Ear, Fields, Pause, Reader, Request, Session, Steps
 from .cursor import read_cursor, write_cursor
-from .errors import Forgotten, OtherLedger, SluiceError, refusal
-from .protocol import messages
-from .protocol.link import AGAIN
-from .protocol.session import FAR, STOPPED, Ear, Fields, Pause, Reader, Request, Session, Steps
 
 FETCH_LIMIT = 64
 FETCH_PAUSE = 0.25  # seconds after a fetch that brought nothing although there is more

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from typing import Any, Dict, List, Optional, Protocol, TypeVar
 
-from . import arguments
-from .arguments import Path
-from .errors import Forgotten, OtherTokens, Refused
-from .groups import Gatherer, Group
-from .protocol.messages import MessageError
-from .protocol.session import FAR, Session, Steps
+from .. import arguments
+from ..arguments import Path
+from ..errors import Forgotten, OtherTokens, Refused
+from ..groups import Gatherer, Group
+from ..protocol.messages import MessageError
+from ..protocol.session import FAR, Session, Steps
+from ..trajectory import Trajectory, read_trajectory
 from .stream import Stream
-from .trajectory import Trajectory, read_trajectory
 
 SIZE_MAX = 1024
 

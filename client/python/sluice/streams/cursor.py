@@ -10,8 +10,8 @@ import json
 import os
 from typing import Any, Dict, Optional
 
-from .arguments import Path
-from .errors import SluiceError
+from ..arguments import Path
+from ..errors import SluiceError
 
 VERSION, BYTES_MAX = 1, 4096
 
