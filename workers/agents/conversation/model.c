@@ -36,9 +36,9 @@ int model_refuse_another(const struct model *model, int error, struct fail *fail
         return fail_set(fail, -ESTALE, "%s serves another model than the rollout began with: %s",
                         engine_base_url(engine), what_changed(model));
     if (is_told && strcmp(engine_logprobs_mode(engine), model->run->record->logprobs_mode) != 0)
-        return fail_set(
-            fail, -ESTALE, "%s gives log-probabilities of another kind (%s) than the rollout began with (%s)",
-            engine_base_url(engine), engine_logprobs_mode(engine), model->run->record->logprobs_mode);
+        return fail_set(fail, -ESTALE,
+                        "%s gives log-probabilities of another kind (%s) than the rollout began with (%s)",
+                        engine_base_url(engine), engine_logprobs_mode(engine), model->run->record->logprobs_mode);
     return error;
 }
 
@@ -101,10 +101,9 @@ static int generate(struct model *model, const struct tokens *prompt, uint64_t m
     if (error == 0)
         error = staleness_check(&run->age, run->task, engine_policy_number(run->engine), fail);
     if (error == 0)
-        error = model_refuse_another(model,
-                                     engine_generate(run->engine, prompt, &run->task->sampling, max_tokens,
-                                                     run->sample, ret, fail),
-                                     fail);
+        error = model_refuse_another(
+            model, engine_generate(run->engine, prompt, &run->task->sampling, max_tokens, run->sample, ret, fail),
+            fail);
     if (error == 0) /* it may have waited for a new version */
         error = staleness_check(&run->age, run->task, ret->policy_number, fail);
     return error;
@@ -177,10 +176,8 @@ int model_sample(struct model *model, const struct tokens *prompt, struct model_
  */
 static bool is_stalled(const struct model *model, struct fail *ret)
 {
-    double silent_s = model->call_start_ms > 0 ? (double)(loop_now_ms() - model->call_start_ms) / 1000
-                                                      : 0;
-    if (silent_s <= 0 ||
-        (model->turns > 0 && silent_s <= STALL_FACTOR * model->longest_call_s + STALL_SLACK_S))
+    double silent_s = model->call_start_ms > 0 ? (double)(loop_now_ms() - model->call_start_ms) / 1000 : 0;
+    if (silent_s <= 0 || (model->turns > 0 && silent_s <= STALL_FACTOR * model->longest_call_s + STALL_SLACK_S))
         return false;
     fail_set(ret, -ETIMEDOUT, "the engine gave no answer for the last %.1f s of the rollout's time", silent_s);
     return true;
