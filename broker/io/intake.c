@@ -185,6 +185,13 @@ static bool look_back(struct io *io, struct slice group, struct core_task *task)
     return found >= 0;
 }
 
+/* Of a rollout's name, GROUP/NUMBER; all of what is none. */
+static struct slice group_of(struct slice rollout)
+{
+    const uint8_t *slash = rollout.len ? memrchr(rollout.data, '/', rollout.len) : NULL;
+    return slash ? slice_of(rollout.data, (size_t)(slash - rollout.data)) : rollout;
+}
+
 /* True when the core has handled it, and its bytes must be kept. */
 static bool handle_inbound(struct io *io, struct inbound *inbound, bool alone, bool is_client, int64_t now_ms,
                            int64_t wall_ms)
@@ -203,8 +210,11 @@ static bool handle_inbound(struct io *io, struct inbound *inbound, bool alone, b
     if (id == MSG_worker_beat && lanes_judge(io->lanes, message.worker_beat.lane, caller.peer, &why) != 0)
         caller.lane_refused = slice_from_str(why.text);
     caller.lane_connects = true;
+    struct core_task past = {0};
+    if (id == MSG_rollout_get && !look_back(io, group_of(message.rollout_get.rollout), &past))
+        return false;
     if (id != MSG_group_submit) {
-        core_handle(io->core, now_ms, wall_ms, &caller, id, &message, NULL, 0);
+        core_handle(io->core, now_ms, wall_ms, &caller, id, &message, id == MSG_rollout_get ? &past : NULL, 0);
         return true;
     }
     const struct msg_group_submit *submit = &message.group_submit;

@@ -55,6 +55,9 @@ static verdict check_sum(const struct sampler *sampler)
         sum += sampler->row.total[i];
     if (sum != sampler->row.submitted)
         return "held, live, ready, batched and dropped groups are not those that were submitted";
+    if (sampler->row.total[SAMPLER_KEPT] != sampler->row.batched + sampler->counts[SAMPLED_CURRENT] ||
+        sampler->row.since[SAMPLER_KEPT])
+        return "a group is counted as kept that is in no batch, or one of a batch is not";
     uint64_t dropped = 0;
     for (unsigned i = SAMPLER_KEPT + 1; i < SAMPLER_VERDICTS; i++)
         dropped += sampler->row.since[i];

@@ -36,14 +36,24 @@ static void send_state(struct core *core, const struct call *call, const struct 
     send_client(core, call->client, MSG_rollout_state, &state);
 }
 
+/* Nobody knows it; or its group was here, and nothing is left of it but that. */
+static void refuse_unknown(struct core *core, const struct call *call)
+{
+    const struct slice rollout = ((const struct msg_rollout_get *)call->in)->rollout;
+    if (call->task && call->task->is_past)
+        send_refused(core, call, REFUSAL_FORGOTTEN, "rollout", 0,
+                     "the trajectory of %.*s was acknowledged or forgotten long ago", SLICE_ARG(rollout));
+    else
+        send_refused(core, call, REFUSAL_UNKNOWN_ROLLOUT, "rollout", 0, "there is no rollout %.*s", SLICE_ARG(rollout));
+}
+
 void handle_rollout_get(struct core *core, const struct call *call)
 {
     const struct msg_rollout_get *in = call->in;
     struct group *group;
     uint32_t sample;
     if (!rollout_find(core, in->rollout, &group, &sample)) {
-        send_refused(core, call, REFUSAL_UNKNOWN_ROLLOUT, "rollout", 0, "there is no rollout %.*s",
-                     SLICE_ARG(in->rollout));
+        refuse_unknown(core, call);
         return;
     }
     if (!owners_allow(core, call, group->stream, "rollout"))

@@ -68,6 +68,8 @@ bool sampler_restore(struct core *core, const struct core_sampler *row, struct s
     memcpy(sampler->trainer, row->trainer.data, row->trainer.len);
     sampler->row = *row;
     sampler->row.stream = sampler->row.trainer = slice_of(NULL, 0);
+    sampler->row.since[SAMPLER_KEPT] = 0; /* earlier versions counted what was ready, too; of the current batch below */
+    sampler->row.total[SAMPLER_KEPT] = row->batched;
     sampler->is_spoiled = true;
     sampler->answer = core_strdup(core, answer);
     sampler_note(core, sampler);

@@ -78,6 +78,7 @@ struct sampled *sampled_restore(struct core *core, const struct core_sampled *ro
     sampled->row = *row;
     sampled->row.stream = sampled->row.group = slice_of(NULL, 0);
     enter(sampled, (enum sampled_state)row->state);
+    sampler->row.total[SAMPLER_KEPT] += row->state == SAMPLED_CURRENT;
     const bool is_needed = sampled->row.first_seq && !sampled->row.is_forgotten && row->state != SAMPLED_DROPPED;
     return !is_needed || need(core, sampled) ? sampled : NULL;
 }

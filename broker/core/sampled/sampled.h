@@ -60,8 +60,8 @@ struct sampler *sampler_create(struct core *core, struct stream *stream);
 /* With all its groups, which are ordinary ones then. */
 void sampler_destroy(struct core *core, struct sampler *sampler);
 void sampler_count(struct sampler *sampler, enum sampler_count count, uint64_t by);
-/* A verdict is counted, and, where it says something of tasks, remembered as one of late. */
-void sampler_count_verdict(struct sampler *sampler, enum sampler_count verdict);
+/* A verdict that says something of tasks is remembered as one of late. */
+void sampler_remember(struct sampler *sampler, enum sampler_count verdict);
 /* Of a thousand groups so many are kept, as it was of late; one kept and one not are taken for granted. */
 uint64_t sampler_acceptance(const struct sampler *sampler);
 uint64_t sampler_recent(const struct sampler *sampler);

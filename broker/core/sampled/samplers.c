@@ -72,10 +72,10 @@ uint64_t sampler_recent(const struct sampler *sampler)
     return sum;
 }
 
-void sampler_count_verdict(struct sampler *sampler, enum sampler_count verdict)
+void sampler_remember(struct sampler *sampler, enum sampler_count verdict)
 {
     const uint64_t batches = RECENT_BATCHES * sampler->row.rule.groups;
-    sampler_count(sampler, verdict, 1);
+    sampler->is_changed = true;
     if (verdict == SAMPLER_CANCELLED || verdict == SAMPLER_FORGOTTEN)
         return;
     sampler->row.recent[verdict]++;

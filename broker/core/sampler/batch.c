@@ -79,6 +79,7 @@ static void take(struct core *core, struct sampler *sampler)
         sampler_count(sampler, SAMPLER_TOKENS_KEPT, sampled->row.tokens);
         sampled_move(core, sampled, SAMPLED_CURRENT);
     }
+    sampler_count(sampler, SAMPLER_KEPT, sampler->row.rule.groups);
     const uint64_t live = sampler->counts[SAMPLED_LIVE], surplus = live + sampler->counts[SAMPLED_READY];
     sampler_count(sampler, SAMPLER_SURPLUS, surplus);
     sampler_count(sampler, SAMPLER_CARRIED, sampler->row.rule.cancels_surplus ? surplus - live : surplus);

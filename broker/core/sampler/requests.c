@@ -168,7 +168,6 @@ void handle_sampler_open(struct core *core, const struct call *call)
 static void wait_for(struct core *core, const struct call *call, struct sampler *sampler, uint64_t wait_ms)
 {
     struct sampler_wait *wait = &sampler->wait;
-    sampler_end_wait(core, sampler);
     wait->client = core_alloc(core, 1, call->client.len + 1);
     if (!wait->client)
         return;
@@ -196,6 +195,7 @@ static void ask_for_next(struct core *core, const struct call *call, struct samp
     const struct msg_sampler_next *in = call->in;
     if (is_repeated(sampler, call))
         return;
+    sampler_refuse_wait(core, sampler);
     wait_for(core, call, sampler, in->has_wait_ms ? in->wait_ms : 0);
     sampler->is_asked = true;
 }
@@ -208,7 +208,8 @@ void handle_sampler_next(struct core *core, const struct call *call)
         return;
     if (!slice_is(in->trainer, sampler->trainer))
         send_refused(core, call, REFUSAL_NOT_ALLOWED, "trainer", 0,
-                     "%.*s: the sampler of %s is not yours since %s opened it; open it again to take it over",
+                     "%.*s: the sampler of %s is not yours since %s opened it: one trainer asks at a time; use a "
+                     "stream of your own, or stop the other and open it again",
                      SLICE_ARG(in->trainer), sampler->stream->name, sampler->trainer);
     else if (sampler->row.is_closing)
         send_refused(core, call, REFUSAL_NOT_ALLOWED, "stream", 0, "the sampler of %s is being closed",
@@ -217,6 +218,11 @@ void handle_sampler_next(struct core *core, const struct call *call)
         sampler_send_batch(core, sampler, call->client, call->tag);
     else if (in->batch == sampler->row.batch + 1)
         ask_for_next(core, call, sampler);
+    else if (!sampler->row.batch)
+        send_refused(core, call, REFUSAL_TOO_LARGE, "batch", 0,
+                     "%s: batch %llu is asked for, and its sampler has made none yet: ask for batch 1; a sampler that "
+                     "was closed and opened again, or another broker's, counts from 1",
+                     sampler->stream->name, (unsigned long long)in->batch);
     else
         send_refused(core, call, in->batch > sampler->row.batch ? REFUSAL_TOO_LARGE : REFUSAL_TOO_SMALL, "batch", 0,
                      "%s: the current batch is %llu; ask for it again, or for %llu", sampler->stream->name,
@@ -239,6 +245,7 @@ void handle_sampler_close(struct core *core, const struct call *call)
     }
     if (is_repeated(sampler, call))
         return;
+    sampler_end_wait(core, sampler);
     wait_for(core, call, sampler, 0);
     heap_remove(&core->sampler_waits, &sampler->wait.due);
     sampler->is_asked = false;

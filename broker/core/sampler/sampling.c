@@ -11,6 +11,7 @@ static void drop(struct core *core, struct sampled *sampled, enum sampler_count 
 {
     struct sampler *sampler = sampled->sampler;
     sampled->row.verdict = verdict;
+    sampler_count(sampler, verdict, 1);
     sampler_count(sampler, verdict == SAMPLER_CANCELLED ? SAMPLER_TOKENS_CANCELLED : SAMPLER_TOKENS_DROPPED,
                   sampled->row.tokens);
     sampled_move(core, sampled, SAMPLED_DROPPED);
@@ -19,7 +20,7 @@ static void drop(struct core *core, struct sampled *sampled, enum sampler_count 
 static void conclude(struct core *core, struct sampled *sampled)
 {
     const enum sampler_count verdict = sampled_judge(core, sampled);
-    sampler_count_verdict(sampled->sampler, verdict);
+    sampler_remember(sampled->sampler, verdict);
     if (verdict != SAMPLER_KEPT) {
         drop(core, sampled, verdict);
         return;
@@ -51,9 +52,7 @@ static void drop_spoiled(struct core *core, struct sampler *sampler)
     LIST_EACH(sampled, &sampler->groups[SAMPLED_READY], link) {
         if (!sampled->row.is_forgotten && !sampled_is_stale(core, sampled))
             continue;
-        const enum sampler_count verdict = sampled->row.is_forgotten ? SAMPLER_FORGOTTEN : SAMPLER_STALE;
-        sampler_count(sampler, verdict, 1);
-        drop(core, sampled, verdict);
+        drop(core, sampled, sampled->row.is_forgotten ? SAMPLER_FORGOTTEN : SAMPLER_STALE);
     }
 }
 
@@ -94,12 +93,18 @@ static void send_waits(struct core *core, const struct sampler *sampler)
     send_client(core, slice_of(sampler->wait.client, sampler->wait.client_len), MSG_sampler_waits, &waits);
 }
 
+static struct call waiting_call(const struct sampler *sampler)
+{
+    const struct sampler_wait *wait = &sampler->wait;
+    return (struct call){.client = slice_of(wait->client, wait->client_len),
+                         .id = sampler->row.is_closing ? MSG_sampler_close : MSG_sampler_next,
+                         .tag = wait->tag};
+}
+
 /* Another client closes it, too, and waits from now on. */
 static void send_closing(struct core *core, const struct sampler *sampler)
 {
-    const struct sampler_wait *wait = &sampler->wait;
-    const struct call call = {
-        .client = slice_of(wait->client, wait->client_len), .id = MSG_sampler_close, .tag = wait->tag};
+    const struct call call = waiting_call(sampler);
     send_refused(core, &call, REFUSAL_QUEUE_FULL, "stream", RETRY_AFTER_MS,
                  "the sampler of %s is being closed for another client; try again later", sampler->stream->name);
 }
@@ -110,6 +115,20 @@ void sampler_end_wait(struct core *core, struct sampler *sampler)
         send_closing(core, sampler);
     else if (sampler->wait.is_waiting)
         send_waits(core, sampler);
+    sampler_stop_waiting(core, sampler);
+}
+
+/* Were it told to ask again, the two would take the sampler from each other as fast as they can. */
+void sampler_refuse_wait(struct core *core, struct sampler *sampler)
+{
+    const struct call call = waiting_call(sampler);
+    if (sampler->wait.is_waiting && !sampler->row.is_closing)
+        send_refused(core, &call, REFUSAL_NOT_ALLOWED, "trainer", 0,
+                     "another process that calls itself %s, too, has asked for a batch of %s since: one trainer asks "
+                     "at a time; give each process another trainer name, and a stream of its own",
+                     sampler->trainer, sampler->stream->name);
+    else
+        sampler_end_wait(core, sampler);
     sampler_stop_waiting(core, sampler);
 }
 

@@ -12,6 +12,8 @@
 void samplers_settle(struct core *core);
 /* Who waits is told that its batch is not there, and waits no longer. */
 void sampler_end_wait(struct core *core, struct sampler *sampler);
+/* Another request of its trainer's name waits from now on: who waited is refused, and waits no longer. */
+void sampler_refuse_wait(struct core *core, struct sampler *sampler);
 /* Requests that have waited long enough; groups of samplers that are being closed. */
 void samplers_tick(struct core *core);
 /* When that is due at the latest. */

@@ -22,7 +22,7 @@ struct core_task {
     int64_t limit_ms[STAGE_COUNT];
     int64_t total_ms;    /* from submit to end; 0: the default */
     uint64_t bytes;      /* of its JSON */
-    bool is_past;        /* of a submit: a group of its id was here and is no longer remembered ... */
+    bool is_past;        /* of a submit, a rollout.get: a group of its id was here and is no longer remembered ... */
     uint64_t past_hash;  /* ... whose task_hash was this */
     struct slice policy; /* whose engines it needs; empty: the usual one's */
     /* What a stage needs a worker's handlers to offer: "agent:mine tool:look.up", sorted, blanks between; empty:

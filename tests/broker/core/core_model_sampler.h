@@ -4,15 +4,31 @@
 #ifndef SLUICE_TESTS_BROKER_CORE_CORE_MODEL_SAMPLER_H
 #define SLUICE_TESTS_BROKER_CORE_CORE_MODEL_SAMPLER_H
 
+#include <jansson.h>
+
 #define must(held) assert_true(held)
 #include "tests/broker/ledger/row_samplers.h"
 
 enum { STANDING_MAX = 4096 };
 
+/* Each group is in one column of the account: in the batch, or dropped by one verdict. */
+static inline void check_account(struct slice json)
+{
+    json_t *batch = json_loadb((const char *)json.data, json.len, 0, NULL);
+    json_int_t finished, kept, unlisted;
+    json_t *groups, *dropped;
+    must(json_unpack(batch, "{s:{s:I,s:I},s:o,s:o,s:I}", "account", "finished", &finished, "kept", &kept, "groups",
+                     &groups, "dropped", &dropped, "dropped_unlisted", &unlisted) == 0);
+    must(kept == (json_int_t)json_array_size(groups));
+    must(finished - kept == (json_int_t)json_array_size(dropped) + unlisted);
+    json_decref(batch);
+}
+
 static inline void hear_batch(struct row_sampler *sampler, struct slice bytes)
 {
     struct msg_sampler_batch in;
     assert_true(message_decode(MSG_sampler_batch, bytes, &in, NULL));
+    check_account(in.json);
     check_batch(sampler, &in);
 }
 

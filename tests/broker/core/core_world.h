@@ -126,7 +126,8 @@ static inline void world_say(struct world *world, const char *client, enum messa
     uint64_t hash = 0;
     for (size_t i = 0; submits && i < ((const struct msg_group_submit *)in)->task.len; i++)
         hash = hash * 31 + ((const struct msg_group_submit *)in)->task.data[i];
-    core_handle(world->core, world->now_ms, WALL_MS, &caller, id, in, submits ? &world->task : NULL, hash);
+    const bool is_told = submits || id == MSG_rollout_get; /* what the ledger knows of the group */
+    core_handle(world->core, world->now_ms, WALL_MS, &caller, id, in, is_told ? &world->task : NULL, hash);
     world_settle(world);
 }
 

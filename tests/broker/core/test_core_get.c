@@ -56,6 +56,16 @@ static void rollout_get_sends_the_trajectory_of_one_that_ended(void **state)
     world_close(world);
 }
 
+static void rollout_get_says_of_a_past_group_that_it_is_past(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    world->task.is_past = true;
+    world_get(world, "g/1");
+    assert_non_null(strstr(expect_refused(world, REFUSAL_FORGOTTEN)->text, "the trajectory of g/1 was acknowledged"));
+    world_close(world);
+}
+
 static void each_side_may_say_only_what_is_its_own(void **state)
 {
     (void)state;
@@ -77,6 +87,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rollout_get_says_where_a_rollout_is),
         cmocka_unit_test(rollout_get_sends_the_trajectory_of_one_that_ended),
+        cmocka_unit_test(rollout_get_says_of_a_past_group_that_it_is_past),
         cmocka_unit_test(each_side_may_say_only_what_is_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

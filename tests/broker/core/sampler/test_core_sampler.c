@@ -112,7 +112,7 @@ static void each_group_gets_a_verdict_once_its_last_rollout_has_ended(void **sta
     reward(world, "g5", 0, 1);
     world_blame(world, "e1", "eval:g5/1", "task", NULL, "its evaluator is broken");
     world_cancel(world, NULL, "g6", NULL);
-    expect_counts(world, "\"finished\":6,\"kept\":1,\"uniform_0\":1,\"uniform_1\":1,\"uniform_other\":1,"
+    expect_counts(world, "\"finished\":5,\"kept\":0,\"uniform_0\":1,\"uniform_1\":1,\"uniform_other\":1,"
                          "\"no_reward\":1,\"stale\":0,\"cancelled\":1");
     expect_says(sampler_state(world), "\"ready\":1");
     world_close(world);
@@ -137,7 +137,8 @@ static void the_filter_none_keeps_whatever_has_rewards(void **state)
     struct world *world = sampler_world(8, (struct msg_sampler_open){.filter = TEXT("none"), .has_filter = true});
     submit_many(world, 1, 2, 2);
     finish_group(world, "g1", 1, 1);
-    expect_counts(world, "\"kept\":1,\"uniform_0\":0,\"uniform_1\":0");
+    expect_says(sampler_state(world), "\"ready\":1");
+    expect_counts(world, "\"kept\":0,\"uniform_0\":0,\"uniform_1\":0");
     world_close(world);
 }
 

@@ -88,10 +88,14 @@ static void another_batch_than_the_current_and_the_next_is_refused(void **state)
     (void)state;
     struct world *world = sampler_world(1, usual);
     sampler_next(world, 2, 0);
-    expect_says(expect_refused(world, REFUSAL_TOO_LARGE)->text, "the current batch is 0; ask for it again, or for 1");
+    expect_says(expect_refused(world, REFUSAL_TOO_LARGE)->text,
+                "batch 2 is asked for, and its sampler has made none yet: ask for batch 1");
     submit_many(world, 1, 4, 2);
     finish_group(world, "g1", 0, 1);
     finish_group(world, "g2", 0, 1);
+    sampler_next(world, 1, 0);
+    sampler_next(world, 3, 0);
+    expect_says(expect_refused(world, REFUSAL_TOO_LARGE)->text, "the current batch is 1; ask for it again, or for 2");
     sampler_next(world, 1, 0);
     sampler_next(world, 2, 0);
     sampler_next(world, 1, 0);
@@ -137,6 +141,7 @@ static void what_is_ready_and_too_old_is_dropped(void **state)
     reward(world, "g2", 0, 0);
     reward(world, "g2", 1, 1);
     expect_says(sampler_state(world), "\"stale\":2");
+    expect_says(strstr(sampler_state(world), "\"total\""), "\"finished\":2,\"kept\":0");
     sampler_next(world, 1, 0);
     expect_says(expect_answer(world, MSG_sampler_waits)->text, "2 groups were dropped as stale since the last batch");
     world_close(world);
@@ -241,6 +246,26 @@ static void one_trainer_samples_at_a_time(void **state)
     world_close(world);
 }
 
+/* Were both told to ask again, they would do so for ever, as fast as they can. */
+static void of_two_of_one_name_who_waits_is_refused_when_the_other_asks(void **state)
+{
+    (void)state;
+    struct world *world = sampler_world(1, usual);
+    submit_many(world, 1, 8, 2);
+    sampler_next(world, 1, 60000);
+    struct msg_sampler_next in = {
+        .tag = 7, .stream = TEXT("train"), .trainer = TEXT("t1"), .batch = 1, .has_wait_ms = true, .wait_ms = 60000};
+    world_say(world, "second", MSG_sampler_next, &in);
+    const struct seen *refused = expect_refused(world, REFUSAL_NOT_ALLOWED);
+    assert_string_equal(refused->client, "trainer");
+    assert_int_equal(refused->tag, 24);
+    assert_string_equal(refused->field, "trainer");
+    expect_says(refused->text, "another process that calls itself t1, too, has asked for a batch of train since");
+    finish_group(world, "g1", 0, 1);
+    assert_string_equal(expect_answer(world, MSG_sampler_batch)->client, "second");
+    world_close(world);
+}
+
 static void another_client_has_no_part_in_it(void **state)
 {
     (void)state;
@@ -317,6 +342,57 @@ static void who_waits_in_vain_is_told_why(void **state)
     sampler_next(world, 1, 0);
     expect_says(expect_answer(world, MSG_sampler_waits)->text,
                 "no group is admissible: of the last 16, 14 are uniform_0 and 2 are uniform_1; submit easier tasks");
+    world_close(world);
+}
+
+static void expect_why(struct world *world, const char *words)
+{
+    sampler_next(world, 1, 0);
+    expect_says(expect_answer(world, MSG_sampler_waits)->text, words);
+}
+
+static void who_waits_for_what_is_stale_or_has_no_reward_is_told_the_cure_of_that(void **state)
+{
+    (void)state;
+    struct world *world = sampler_world(
+        2, (struct msg_sampler_open){.has_staleness = true, .staleness = 0, .has_window = true, .window = 64});
+    world_engine(world, MSG_engine_add, "http://e:1");
+    set_version(world, "v1");
+    submit_many(world, 1, 64, 2);
+    set_version(world, "v2");
+    for (unsigned i = 1; i <= 16; i++) {
+        char group[16];
+        snprintf(group, sizeof(group), "g%u", i);
+        run_group(world, group, 2, 1);
+        reward(world, group, 0, 0);
+        reward(world, group, 1, 1);
+    }
+    expect_why(world, "of the last 16, 16 are stale: staleness is 0, the newest version 2; allow more");
+    for (unsigned i = 17; i <= 33; i++) {
+        char group[16];
+        snprintf(group, sizeof(group), "g%u", i);
+        run_group(world, group, 2, 2);
+        for (unsigned k = 0; k < 2; k++) {
+            snprintf(group, sizeof(group), "eval:g%u/%u", i, k);
+            world_blame(world, "e1", group, "task", NULL, "its evaluator is broken");
+        }
+    }
+    expect_why(world, "17 are no_reward and 16 are stale; their rollouts end without a reward");
+    world_close(world);
+}
+
+static void who_waits_for_groups_of_one_to_differ_is_told_that_none_can(void **state)
+{
+    (void)state;
+    struct world *world = sampler_world(2, usual);
+    submit_many(world, 1, 32, 1);
+    for (unsigned i = 1; i <= 16; i++) {
+        char group[16];
+        snprintf(group, sizeof(group), "g%u", i);
+        run_group(world, group, 1, 0);
+        reward(world, group, 0, i % 2);
+    }
+    expect_why(world, "each has one rollout, and the rewards of one cannot differ: submit them with 2 samples or more");
     world_close(world);
 }
 
@@ -443,10 +519,13 @@ int main(void)
         cmocka_unit_test(a_trainer_does_not_acknowledge_what_a_sampler_keeps),
         cmocka_unit_test(what_the_operator_lets_go_is_dropped_and_named),
         cmocka_unit_test(one_trainer_samples_at_a_time),
+        cmocka_unit_test(of_two_of_one_name_who_waits_is_refused_when_the_other_asks),
         cmocka_unit_test(another_client_has_no_part_in_it),
         cmocka_unit_test(a_rule_that_makes_no_sense_is_refused_by_its_field),
         cmocka_unit_test(a_rule_that_changes_holds_from_the_next_batch_on),
         cmocka_unit_test(who_waits_in_vain_is_told_why),
+        cmocka_unit_test(who_waits_for_what_is_stale_or_has_no_reward_is_told_the_cure_of_that),
+        cmocka_unit_test(who_waits_for_groups_of_one_to_differ_is_told_that_none_can),
         cmocka_unit_test(who_waits_without_an_engine_is_told_so),
         cmocka_unit_test(a_group_whose_lease_is_over_is_dropped_held_or_not),
         cmocka_unit_test(who_waits_is_told_at_once_that_the_pool_has_run_empty),
