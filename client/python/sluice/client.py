@@ -188,7 +188,7 @@ class Client(Base):
         tasks: an iterable of dicts, endless if you like; they are submitted ahead, in order, as the groups
         `prefix`.1, `prefix`.2 and so on. A trainer that starts again gives the same ones from the beginning; those that
         the broker has are skipped. samples: rollouts of each; None: each task's
-        own. groups: of a batch, exactly.
+        own; with filter "mixed" 2 at least. groups: of a batch, exactly.
 
         filter: "mixed" keeps a group only if the raw rewards of its rollouts are not all equal, "none" whatever has
         rewards. staleness: versions that a group's oldest turn may be behind the newest; None: any. window: most
@@ -200,16 +200,18 @@ class Client(Base):
         None: as many as it has.
 
         after: the number of the last batch in your checkpoint. With it, each batch is delivered exactly once. None: the
-        current batch comes again, as it was. trainer: who samples; who opens a sampler last takes it over. prefix: of
-        the groups' names; None: the stream's. pool: groups to keep submitted ahead; None: 4 batches. priority, lease:
-        as in submit(). timeout: ends after that many seconds without a batch; it ends, too, when no more tasks come and
-        what is left makes no batch.
+        current batch comes again, as it was. trainer: a name of who samples, to be read in its state; one iterator
+        samples at a time, and the last one opened takes it over, whatever its name. prefix: of the groups' names; None:
+        the stream's. Groups of other names may be submitted to the stream, too, and are in its batches like these.
+        pool: groups to keep submitted ahead; None: 4 batches. priority, lease: as in submit(). timeout: ends after that
+        many seconds without a batch; it ends, too, when no more tasks come and what is left makes no batch.
 
         A batch is done with once the one after it was yielded; then its trajectories may go. With `lease`, whoever
         learns longer than that between two batches calls renew() meanwhile.
 
-        Raises Refused if the stream has rollouts of its own, if the rule makes no sense, or if another trainer has
-        taken the sampler over. warnings.warn says why there is no batch, once a minute.
+        Raises Refused if the stream has rollouts of its own, if the rule makes no sense, if `after` is not of this
+        sampler, or if another trainer has taken it over; Forgotten if the broker's --keep settings had trajectories of
+        the batch forgotten: the next one is had with `after`. warnings.warn says why there is no batch, once a minute.
         """
         fields = _sampler.open_fields(stream, trainer, groups, filter, staleness, window, ahead, over_sample, early,
                                        surplus, replace_max)

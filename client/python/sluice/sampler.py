@@ -1,7 +1,7 @@
 """Batches that the broker makes of a stream's groups (docs/sampler.md), one after the other.
 
-Tasks are submitted ahead from the trainer's iterator. How many were, the broker knows; so a trainer that was killed goes
-on from there, and gives the tasks of the last window again, which are known if they had come.
+Tasks are submitted ahead from the trainer's iterator. Which of them were, the broker knows by their groups' names; so a
+trainer that was killed goes on from there, and gives the tasks of the last window again, which are known if they had come.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import dataclasses
 import itertools
 import json
 import os
+import secrets
 import socket
 import time
 import warnings
@@ -17,12 +18,13 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Seque
 
 from . import arguments
 from .calls import SAMPLES_MAX, WINDOW, Submit
-from .errors import BadArgument, SluiceError, refusal
+from .errors import BadArgument, Forgotten, Refused, SluiceError, refusal
 from .protocol.session import FAR, Fields, Session, Steps
 from .trajectory import Trajectory, read_trajectory
 
 GROUPS_MAX, WINDOW_MAX, AHEAD_MAX, STALENESS_MAX = 4096, 65536, 16, 1000000
 OVER_SAMPLE_MAX = 100
+TRAINER_BYTES = 87  # of its name; nine more make it that of one iterator
 POOL_BATCHES = 4    # groups that are to be held, in batches
 FETCHED = 8         # trajectories asked for at a time
 WAIT = 2.0          # seconds that the broker is asked to wait: then the pool is looked after
@@ -71,12 +73,13 @@ class Batch:
 def open_fields(stream: str, trainer: Optional[str], groups: int, filter: str, staleness: Optional[int],
                 window: Optional[int], ahead: Optional[int], over_sample: Optional[float], early: int, surplus: str,
                 replace_max: Optional[int]) -> Fields:
-    """What sampler.open is sent, checked."""
+    """What sampler.open is sent, checked. No two iterators have one trainer's name, lest they take turns unawares."""
     if trainer is None:
         trainer = f"{socket.gethostname()[:60]}-{os.getpid()}"
+    trainer = f"{arguments.text('trainer', trainer, 1, TRAINER_BYTES)}#{secrets.token_hex(4)}"
     if over_sample is not None:
         over_sample = round(arguments.real("over_sample", over_sample, 1, OVER_SAMPLE_MAX) * 1000)
-    return {"stream": arguments.name("stream", stream), "trainer": arguments.text("trainer", trainer, 1, 96),
+    return {"stream": arguments.name("stream", stream), "trainer": trainer,
             "groups": arguments.number("groups", groups, 1, GROUPS_MAX),
             "filter": arguments.word("filter", filter, ("mixed", "none")),
             "staleness": arguments.optional_number("staleness", staleness, 0, STALENESS_MAX),
@@ -101,9 +104,32 @@ class Pool:
         self.submit: Optional[Submit] = None
         self.again = 0.0        # when a full broker is to be asked again
 
-    def begin(self, submitted: int) -> None:
+    def _is_known(self, number: int) -> Steps[bool]:
+        try:
+            yield from self.session.ask("rollout.get", {"rollout": f"{self.prefix}.{number}/0"})
+        except Forgotten:
+            return True
+        except Refused as why:
+            if why.reason != "unknown-rollout":
+                raise
+            return False
+        return True
+
+    def _own(self, submitted: int) -> Steps[int]:
+        """Of the groups that were ever submitted to the sampler, how many are of this pool; at most a window off."""
+        least, most = 0, submitted
+        middle = most  # most likely there are no others
+        while least < most:
+            if (yield from self._is_known(middle)):
+                least = middle
+            else:
+                most = middle - 1
+            middle = (least + most + 1) // 2
+        return least
+
+    def begin(self, submitted: int) -> Steps[None]:
         """The last window comes again: some of it may not have been taken, where it was full or its trainer killed."""
-        self.count = max(0, submitted - WINDOW)
+        self.count = max(0, (yield from self._own(submitted)) - WINDOW)
         skipped = sum(1 for _ in itertools.islice(self.tasks, self.count))
         self.is_over = skipped < self.count
 
@@ -117,6 +143,15 @@ class Pool:
     def _names(self, first: int) -> Iterator[str]:
         return (f"{self.prefix}.{number}" for number in itertools.count(first))
 
+    def _take(self, most: int) -> List[Dict[str, Any]]:
+        chunk = []
+        for task in itertools.islice(self.tasks, most):
+            if not isinstance(task, Mapping):
+                raise BadArgument(f"tasks[{self.count + len(chunk)}] wants a dict (docs/tasks.md), not a "
+                                  f"{type(task).__name__}", "tasks")
+            chunk.append(dict(task))
+        return chunk
+
     def fill(self) -> Steps[None]:
         """Until enough are held, no more come, or the broker is full."""
         while time.monotonic() >= self.again:
@@ -127,7 +162,7 @@ class Pool:
                     continue
             if self.is_over or self.held >= self.least:
                 return
-            chunk = [dict(task) for task in itertools.islice(self.tasks, min(WINDOW, self.least - self.held))]
+            chunk = self._take(min(WINDOW, self.least - self.held))
             self.is_over = not chunk
             if not chunk:
                 return
@@ -151,6 +186,9 @@ class BatchReading:
         arguments.optional_number("samples", samples, 1, SAMPLES_MAX)
         arguments.optional_number("priority", priority, 0, 9)
         arguments.optional_seconds("lease", lease, 1, arguments.LEASE_MAX)
+        if samples == 1 and fields["filter"] == "mixed":
+            raise BadArgument("samples is 1, and the rewards of one rollout cannot differ, so that filter \"mixed\" keeps "
+                              "no group: say 2 or more, or filter=\"none\"", "samples")
         stem = fields["stream"] if prefix is None else arguments.name("prefix", prefix, arguments.GROUP_BYTES - 20)
         least = POOL_BATCHES * fields["groups"] if pool is None else arguments.number("pool", pool, 1, WINDOW_MAX)
         self.session, self.fields = session, fields
@@ -162,9 +200,25 @@ class BatchReading:
 
     def _begin(self) -> Steps[None]:
         state = yield from self.session.call("sampler.open", **self.fields)
-        self.number = max(state["batch"], 1) if self.after is None else self.after + 1
-        self.pool.begin(state["submitted"])
+        self.number = self._first(state["batch"])
+        yield from self.pool.begin(state["submitted"])
         self.pool.hear(json.loads(state["json"])["held"])
+
+    def _first(self, current: int) -> int:
+        """The number of the batch to begin with, where the sampler's is `current`, 0 before its first."""
+        if self.after is None:
+            return max(current, 1)
+        if self.after in (current - 1, current):
+            return self.after + 1
+        reason = "too-small" if self.after < current else "too-large"
+        if not current:
+            raise Refused(f"after is {self.after}, and the sampler of {self.stream} has made no batch yet: it is a new one, "
+                          "since it was closed or the broker has another ledger; after=0 begins with its first", reason,
+                          "after")
+        raise Refused(f"after is {self.after}, and the current batch of {self.stream} is {current}, so that it can only go "
+                      f"on after {current - 1} or {current}: the checkpoint is "
+                      f"{'too old' if self.after < current else 'of another sampler'}; after=None begins with the current "
+                      "one", reason, "after")
 
     def next(self) -> Steps[Optional[Batch]]:
         """None: no more tasks, and what is left makes no batch; or `timeout` is over."""
@@ -210,8 +264,14 @@ class BatchReading:
     def _fetch(self, told: Dict[str, Any]) -> Steps[Batch]:
         names = [f"{group['group']}/{sample}" for group in told["groups"] for sample in range(group["samples"])]
         got: List[Trajectory] = []
-        for at in range(0, len(names), FETCHED):
-            got += yield from self._get(names[at:at + FETCHED])
+        try:
+            for at in range(0, len(names), FETCHED):
+                got += yield from self._get(names[at:at + FETCHED])
+        except Forgotten as why:
+            number = told["batch"]
+            raise Forgotten(f"batch {number} of {self.stream} is no longer whole, and stays so: {why}; go on with the next "
+                            f"one, after={number}, and have the broker keep more than two batches and what is ready",
+                            why.reason, "batch") from None
         left = iter(got)
         groups = []
         for group in told["groups"]:

@@ -11,7 +11,8 @@ import unittest
 sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
 from case import Case, Client, Fleet, chat, sandbox, script  # noqa: E402
 from harness import PYTHON, SLUICE  # noqa: E402
-from sluice import AsyncClient, Refused  # noqa: E402
+from sluice import AsyncClient, BadArgument, Forgotten, Refused  # noqa: E402
+from sluice.adapters.rollouts import Rollouts  # noqa: E402
 
 SAMPLES = 4
 # Of three tasks one is always solved, one never, and one now and then: of those, seven in eight groups are mixed.
@@ -73,7 +74,7 @@ class Samplers(Case):
                                                "forgotten"))
         self.assertEqual(state["batch"], batches)
         self.assertEqual(state["held"] + state["live"] + state["ready"] + dropped + 3 * batches, state["submitted"])
-        self.assertEqual(total["kept"], state["ready"] + 3 * batches)
+        self.assertEqual(total["kept"], 3 * batches)
         return total
 
     def test_a_batch_has_what_differs_and_the_rest_is_accounted_for(self):
@@ -176,8 +177,67 @@ class Samplers(Case):
             self.assertTrue(all(group.group.startswith("of-other.") for group in other.groups))
         taken = two.sampler("train", tasks(), groups=3, samples=SAMPLES, trainer="another")
         self.assertEqual(next(taken).number, 3)  # the current one, as it was
-        with self.assertRaisesRegex(Refused, "not yours since another opened it"):
+        with self.assertRaisesRegex(Refused, "not yours since another#[0-9a-f]{8} opened it: one trainer asks at a time"):
             next(first)
+        again = one.sampler("train", tasks(), groups=3, samples=SAMPLES, trainer="another")  # a namesake
+        self.assertEqual(next(again).number, 3)
+        with self.assertRaisesRegex(Refused, "use a stream of your own"):
+            next(taken)
+
+    def test_groups_of_others_have_no_task_passed_over(self):
+        fleet = self.enter(Fleet(slots=8))
+        fleet.run("sampler", "open", "train", "--groups", "3")
+        self.client(fleet, timeout=30).submit([{"task": f"other-{k}", "kind": "noop"} for k in range(100)], stream="train",
+                                              samples=2)
+        last = 0
+        for count in (2, 3):
+            with Client(fleet.url, allow_plaintext=True, timeout=30) as client:
+                batches = self.batches(client, count)
+                last = max(int(group.group.split(".")[1]) for group in batches[-1].groups)
+                for number in range(1, last + 1):
+                    self.assertTrue(self.is_forgotten(client, f"train.{number}/0") or client.get(f"train.{number}/0"))
+        self.assertGreater(last, 11)
+        self.assert_account(self.client(fleet, timeout=30), 4)
+
+    def test_a_batch_that_the_operator_let_go_is_named_and_gone_on_after(self):
+        fleet = self.enter(Fleet(slots=8, settings={"keep_count": "8"}))
+        client = self.client(fleet, timeout=30)
+        self.batches(client, 1, groups=2, samples=4, filter="none")
+        fleet.wait_for(lambda _: client.sampler_state("train")["ready"] >= 2, 30, "the next batch is ready")
+        fleet.wait_for(lambda _: self.is_forgotten(client, "train.1/0"), 30, "the first batch is forgotten")
+        with self.assertRaisesRegex(Forgotten, r"^batch 1 of train is no longer whole.*--keep-count.*after=1"):
+            self.batches(client, 1, groups=2, samples=4, filter="none")
+        self.assertEqual(self.batches(client, 1, groups=2, samples=4, filter="none", after=1)[0].number, 2)
+
+    def is_forgotten(self, client, rollout):
+        try:
+            client.get(rollout)
+        except Forgotten:
+            return True
+        return False
+
+    def test_a_number_of_another_sampler_is_no_place_to_go_on(self):
+        fleet = self.enter(Fleet(slots=8))
+        client = self.client(fleet, timeout=30)
+        with self.assertRaisesRegex(Refused, "after is 5, and the sampler of train has made no batch yet.*after=0"):
+            self.batches(client, 1, after=5)
+        self.batches(client, 3, after=0, filter="none")
+        for after, words in ((9, "of another sampler"), (1, "too old")):
+            with self.assertRaisesRegex(Refused, f"only go on after 2 or 3: the checkpoint is {words}"):
+                self.batches(client, 1, after=after, filter="none")
+
+    def test_rollouts_of_a_stream_with_a_sampler_are_refused(self):
+        fleet = self.enter(Fleet(slots=8))
+        fleet.run("sampler", "open", "train", "--groups", "2")
+
+        async def run(stream):
+            async with Rollouts(stream, fleet.url, allow_plaintext=True) as rollouts:
+                return len(await rollouts.run({"task": "t", "kind": "noop"}, samples=2))
+
+        with self.assertRaisesRegex(BadArgument, "stream train has a sampler.*read batches with Client.sampler"):
+            asyncio.run(run("train"))
+        self.assertEqual(asyncio.run(run("other")), 2)
+        self.assertEqual(self.client(fleet).sampler_state("train")["submitted"], 0)
 
     def test_a_group_of_an_old_version_is_in_no_batch(self):
         fleet = Fleet(slots=8)

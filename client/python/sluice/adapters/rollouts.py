@@ -20,7 +20,7 @@ from typing import Any, Coroutine, Dict, List, Mapping, Optional, Set
 from .. import arguments
 from ..aio import AsyncClient
 from ..calls import SAMPLES_MAX
-from ..errors import BadArgument, BadTask, BrokerSilent, Forgotten, Full, OtherLedger, SluiceError
+from ..errors import BadArgument, BadTask, BrokerSilent, Forgotten, Full, OtherLedger, Refused, SluiceError
 from ..protocol.messages import MessageError
 from ..trajectory import Trajectory
 from .parts.prefix import Prefix
@@ -204,6 +204,7 @@ class Rollouts:
     async def _carry(self, claim: Claim) -> None:
         """Submits it, and asks for what of it has ended: the reader may be past that."""
         try:
+            await self._refuse_sampler()
             await self._submit([claim.task], samples=claim.samples, group=lambda _: claim.group)
             if self._reader is None or self._reader.done():
                 self._reader = asyncio.get_running_loop().create_task(self._read())
@@ -218,6 +219,18 @@ class Rollouts:
                                  f"another name, with the step in it, say ({why})", why.reason, why.field, oldest=why.oldest))
         except Exception as why:  # whatever it is, its callers hear of it
             claim.fail(why)
+
+    async def _refuse_sampler(self) -> None:
+        """One holds what is submitted until a batch is asked for, which nobody here does."""
+        try:
+            await self._client.sampler_state(self.stream)
+        except Refused as why:
+            if why.reason != "unknown-stream":
+                raise
+            return
+        raise BadArgument(f"stream {self.stream} has a sampler, which holds its groups back until a batch is asked for, and "
+                          "nobody here would: read batches with Client.sampler() (docs/sampler.md), or run rollouts in a "
+                          "stream of their own", "stream")
 
     def _take(self, claim: Claim, trajectory: Trajectory) -> None:
         try:

@@ -42,7 +42,7 @@ class SluiceReplayBuffer(ReplayBuffer):  # type: ignore[misc]
                 raise BadArgument(f"trainer.v1.sampler.sampler_kwargs has {name!r}; a sampler of the broker's has "
                                   f"{', '.join(RULE)}", str(name))
         self._waiting: "queue.SimpleQueue[Dict[str, Any]]" = queue.SimpleQueue()
-        self._prompts: Dict[int, Dict[str, Any]] = {}  # by the number of their submits, from 1
+        self._prompts: Dict[str, Dict[str, Any]] = {}  # by their groups
         self._count = self._groups = 0
         self._stream = ""
         self._client: Optional[Client] = None
@@ -101,7 +101,7 @@ class SluiceReplayBuffer(ReplayBuffer):  # type: ignore[misc]
             except queue.Empty:
                 raise SluiceError(f"verl was asked for prompts, and gave none for {PROMPT_S:g} s") from None
             self._count += 1
-            self._prompts[self._count] = prompt
+            self._prompts[f"{self._stream}.{self._count}"] = prompt
             yield task_for(task_of(prompt), manager.sampling(False), manager.runs.lengths)
 
     def _put(self, batch: Batch) -> Tuple[Any, Dict[str, Any]]:
@@ -109,10 +109,13 @@ class SluiceReplayBuffer(ReplayBuffer):  # type: ignore[misc]
         manager = self._manager
         uids: List[str] = []
         for group in batch.groups:
-            prompt = self._prompts.pop(group.number)
+            prompt = self._prompts.pop(group.group, None)
+            if prompt is None:
+                raise SluiceError(f"group {group.group} of batch {batch.number} is none of verl's prompts: leave the stream "
+                                  f"{self._stream} to verl")
             manager.thread.run(manager.worker.put(prompt, group.trajectories, False))
             uids.append(prompt["uid"])
-        dropped = [self._prompts.pop(group["number"], None) for group in batch.dropped]
+        dropped = [self._prompts.pop(group["group"], None) for group in batch.dropped]
         gone = [prompt["uid"] for prompt in dropped if prompt is not None]
         if gone:
             transfer_queue.kv_clear(keys=gone, partition_id="train")
