@@ -24,6 +24,16 @@ class Asked(unittest.TestCase):
                 asked_of({"temperature": 1.0, name: value}, "max_tokens")
             self.assertEqual(caught.exception.field, name)
 
+    def test_what_is_no_number_is_refused_by_name(self):
+        for said, told in (({"top_k": "5"}, "top_k is '5' in the trainer's"), ({"max_tokens": [8]}, r"max_tokens is \[8\]"),
+                           ({"temperature": True}, "temperature is True"), (7, "sampling parameters are 7, where a dict")):
+            with self.assertRaisesRegex(BadArgument, told):
+                asked_of(said, "max_tokens")
+        for said, told in ((["x"], r"the task 't' has the sampling \['x'\], where a dict is wanted"),
+                           ({"top_p": "x"}, "top_p is 'x' in the sampling of the task 't'")):
+            with self.assertRaisesRegex(BadArgument, told):
+                sampled_as({**TASK, "sampling": said}, {"temperature": 1.0, "top_p": 1.0}, "they")
+
     def test_a_task_is_given_what_it_does_not_say_and_keeps_its_own_bound(self):
         asked = {"temperature": 0.7, "top_k": 0, "max_tokens": 64}
         self.assertEqual(sampled_as(TASK, asked, "they")["sampling"], asked)

@@ -12,10 +12,17 @@ import numpy as np
 from sluice import BadArgument, SluiceError, Trace, Trajectory
 from sluice.adapters.parts import versions
 from sluice.adapters.parts.prefix import Prefix
-from sluice.adapters.tasks import only_trace, task_of
+from sluice.adapters.tasks import may_have_several_traces, only_trace, prompt_of, task_of
 from sluice.adapters.parts.together import all_of
 
 TASK = {"task": "t", "prompt": "1+1?", "metadata": {"level": 3}}
+
+
+def deep():
+    told = {}
+    for _ in range(100000):
+        told = {"a": told}
+    return told
 
 
 def trajectory(traces):
@@ -45,7 +52,10 @@ class Rows(unittest.TestCase):
     def test_a_row_without_a_task_is_told_what_it_has_and_what_it_wants(self):
         for row, told in (({"prompt": "a", "answer": "b"}, "it has the columns prompt, answer"), ({}, r"columns \(none\)"),
                           ({"task": "math"}, r"row\[\"task\"\] is 'math'"),
-                          ({"task": '{"task": '}, r'row\["task"\] is not JSON')):
+                          ({"task": '{"task": '}, r'row\["task"\] is not JSON'),
+                          ({"task": b'{"\xff": 1}'}, r'row\["task"\] is not JSON'),
+                          ({"task": '{"a":' * 100000}, r'row\["task"\] is not JSON'),
+                          ({"extra_info": {"task": deep()}}, r'row\["extra_info"\]\["task"\] has too many levels')):
             with self.assertRaisesRegex(BadArgument, told) as caught:
                 task_of(row)
             self.assertEqual(caught.exception.field, "task")
@@ -53,6 +63,20 @@ class Rows(unittest.TestCase):
             task_of({})
         with self.assertRaisesRegex(BadArgument, "row wants a mapping of columns, not a list"):
             task_of([TASK])
+
+    def test_what_is_no_object_of_a_task_is_refused_by_name(self):
+        for part in ("x", [1], 7):
+            with self.assertRaisesRegex(BadArgument, "the task 't' has the agent .*, where a dict is wanted") as caught:
+                may_have_several_traces({"task": "t", "agent": part})
+            self.assertEqual(caught.exception.field, "agent")
+        self.assertFalse(may_have_several_traces({"task": "t", "agent": {"kind": "chat"}}))
+
+    def test_a_row_shows_the_messages_of_its_task_or_its_prompt_or_its_name(self):
+        said = [{"role": "user", "content": "a"}, {"role": "assistant", "content": None, "tool_calls": []}]
+        self.assertEqual(prompt_of({"task": "t", "messages": said}),
+                         [{"role": "user", "content": "a"}, {"role": "assistant", "content": ""}])
+        self.assertEqual(prompt_of({"task": "t", "prompt": "p"}), [{"role": "user", "content": "p"}])
+        self.assertEqual(prompt_of({"task": "t"}), [{"role": "user", "content": "t"}])
 
     def test_one_trace_is_given_and_none_or_several_say_what_to_do(self):
         one = trajectory([""])

@@ -483,10 +483,14 @@ class Files(Rows):
     def test_a_directory_in_place_of_a_form_is_of_harbors_folders(self):
         folder = os.path.join(self.root, "greet")
         os.mkdir(folder)
-        for words in ((folder,), ("--limit", "1", folder), ("harbor", folder), (os.path.join(folder, "dataset.toml"),)):
+        for words in ((folder,), ("--limit", "1", folder), ("harbor", folder), (os.path.join(folder, "dataset.toml"),),
+                      ("--set", "harbor=1", "--prebuilt", "harbor", "--limit=1", folder), ("--image", "swe", folder)):
             status, _, err = self.run_main(*words)
             self.assertEqual(status, 1, err)
             self.assertIn("folders refused", err)
+        for words in (("--limit", "3", "swe", folder), ("--skip-bad", "--limit=3", "swe", folder)):
+            status, _, err = self.run_main(*words)
+            self.assertIn("rows refused", err)
 
     def test_a_wrong_command_line_is_2(self):
         for arguments, why in (((), "DIRECTORY or FORM is missing"), (("verl",), "FILE is missing"),

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, Mapping
+from typing import Any, Dict, List, Mapping
 
+from ..arguments import shown
 from ..errors import BadArgument
 from ..trajectory import Trace, Trajectory
 
 PLACES = ("extra_info", "metadata", "env_extras")  # where trainers keep a row's further columns
+
+
+def part_of(task: Mapping[str, Any], name: str) -> Dict[str, Any]:
+    """What a task says in an object of it, such as "sampling"; {} where it says nothing. BadArgument: it is none."""
+    value = task.get(name)
+    if value is not None and not isinstance(value, Mapping):
+        raise BadArgument(f"the task {task.get('task')!r} has the {name} {shown(value)}, where a dict is wanted", name)
+    return dict(value or {})
 
 
 def _without_none(value: Any) -> Any:
@@ -24,11 +33,14 @@ def _parsed(value: Any, place: str) -> Dict[str, Any]:
     if isinstance(value, (str, bytes)):
         try:
             value = json.loads(value)
-        except ValueError as why:
+        except (ValueError, RecursionError) as why:
             raise BadArgument(f"{place} is not JSON: {why}", "task") from None
     if not isinstance(value, Mapping):
         raise BadArgument(f"{place} wants a Sluice task, a dict or its JSON text, not a {type(value).__name__}", "task")
-    task: Dict[str, Any] = _without_none(value)
+    try:
+        task: Dict[str, Any] = _without_none(value)
+    except RecursionError:
+        raise BadArgument(f"{place} has too many levels", "task") from None
     return task
 
 
@@ -64,6 +76,12 @@ def task_of(row: Mapping[str, Any]) -> Dict[str, Any]:
                       f"\"task\" in row[{']/row['.join(map(repr, PLACES))}]: {told}", "task")
 
 
+def prompt_of(task: Mapping[str, Any]) -> List[Dict[str, str]]:
+    """The messages that a row shows of a task, which check_task() has found to be one."""
+    messages = task.get("messages") or [{"role": "user", "content": task.get("prompt") or task["task"]}]
+    return [{"role": one["role"], "content": one.get("content") or ""} for one in messages]
+
+
 def sampled(trajectory: Trajectory) -> int:
     """How many of its tokens the policy sampled."""
     return sum(int(trace.mask.sum()) for trace in trajectory.traces)
@@ -81,7 +99,7 @@ def is_scored(trajectory: Trajectory) -> bool:
 
 def may_have_several_traces(task: Mapping[str, Any]) -> bool:
     """Whether a rollout of the task may."""
-    agent = task.get("agent") or {}
+    agent = part_of(task, "agent")
     return agent.get("kind") != "chat" and agent.get("max_traces") != 1
 
 

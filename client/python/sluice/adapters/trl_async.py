@@ -88,7 +88,7 @@ class WeightTransfer:
         found: List[int] = []
         for one in version.split("+"):
             name, _, number = one.rpartition("-")
-            if name != self.name or not number.isdigit():
+            if name != self.name or not (number.isascii() and number.isdigit()):
                 return None
             found.append(int(number))
         return min(found)

@@ -9,7 +9,7 @@ import sys
 from typing import Any, Callable, Counter, Dict, List, Optional, TextIO, Tuple
 
 from .forms import FORMS
-from .harbor.command import main as harbor
+from .harbor.command import main as harbor, parser as harbor_parser
 from .importing import Choices, import_rows
 from .options import count, field, pair, write_to
 
@@ -69,17 +69,29 @@ def _write(given: argparse.Namespace, out: TextIO) -> int:
     return 1 if refused and not (given.skip_bad and written) else 0
 
 
-def _are_folders(words: List[str]) -> bool:
-    """Whether they are for Harbor's importer: by its name, or because a folder or a list of folders is among them."""
-    if words[:1] == ["harbor"] or words[:1] and words[0] in FORMS:
-        return words[0] == "harbor"
-    return any(os.path.isdir(word) or os.path.basename(word) == "dataset.toml" for word in words)
+def _first(words: List[str]) -> int:
+    """The place of the first that is neither an option of either importer nor the value of one; past the end: none is."""
+    known = {**harbor_parser()._option_string_actions, **parser()._option_string_actions}
+    at = 0
+    while at < len(words) and words[at].startswith("-"):
+        at += 2 if words[at] in known and known[words[at]].nargs != 0 else 1
+    return at
+
+
+def _of_harbor(words: List[str]) -> Optional[List[str]]:
+    """What Harbor's importer is told: by its name, or because a folder or a list of folders is among them. Or None."""
+    at = _first(words)
+    if words[at:at + 1] == ["harbor"]:
+        return words[:at] + words[at + 1:]
+    is_folder = any(os.path.isdir(word) or os.path.basename(word) == "dataset.toml" for word in words)
+    return words if is_folder and not (at < len(words) and words[at] in FORMS) else None
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
-    if _are_folders(words):
-        return harbor(words[1:] if words[0] == "harbor" else words)
+    for_harbor = _of_harbor(words)
+    if for_harbor is not None:
+        return harbor(for_harbor)
     given = parser().parse_args(words)
     if given.list:
         print(_list())

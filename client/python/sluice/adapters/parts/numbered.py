@@ -6,10 +6,21 @@ import re
 from typing import Iterable, Optional, Tuple
 
 
+def _number(part: str) -> Optional[int]:
+    """Of one version: all of its last word, or what follows letters of which not all may be hexadecimal digits, "v7"."""
+    found = re.search(r"(?:^|[^0-9A-Za-z])([A-Za-z]*)([0-9]{1,18})$", part)
+    if not found or re.fullmatch("[A-Fa-f]+", found.group(1)):
+        return None
+    return int(found.group(2))
+
+
 def number_of(version: str) -> Optional[int]:
-    """The number that a turn's version ends with, "step-7"; of several, "step-7+step-8", the least. None: it has none."""
-    numbers = [re.search(r"(\d{1,18})$", part) for part in version.split("+")]
-    found = [int(number.group(1)) for number in numbers if number]
+    """The number that a turn's version ends with, "step-7"; of several, "step-7+step-8", the least. None: it has none.
+
+    A digest, "3f9c2a77", is none.
+    """
+    numbers = [_number(part) for part in version.split("+")]
+    found = [number for number in numbers if number is not None]
     return min(found) if len(found) == len(numbers) else None
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any, Container, Dict, Mapping
 
 import numpy as np
 
+from ...arguments import shown
 from ...errors import BadArgument, SluiceError
 from ...trajectory import Trace, Trajectory
+from ..tasks import part_of
 
 DEFAULTS = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0}  # a task's, where it says nothing
 FILTERS = {name: value for name, value in DEFAULTS.items() if name != "temperature"}  # all off
@@ -22,20 +25,32 @@ def require_same(what: str, said: Mapping[str, float], wanted: Mapping[str, floa
                               f"{wanted[name]:g}, by which log-probabilities are computed: set both alike", name)
 
 
+def _require_numbers(whose: str, said: Mapping[str, Any]) -> None:
+    """BadArgument: one of these is none."""
+    for name, value in said.items():
+        if not isinstance(value, numbers.Real) or isinstance(value, bool):
+            raise BadArgument(f"{name} is {shown(value)} in {whose}, where a number is wanted", name)
+
+
 def asked_of(params: Mapping[str, Any], most: str, harmless: Container[str] = ()) -> Dict[str, Any]:
     """The `sampling` of a task that says what a trainer's parameters for vLLM or SGLang do.
 
     Where they say nothing it is said that nothing is filtered, at temperature 1. most: what max_tokens is called there.
     harmless: names that may say anything. BadArgument: another parameter is set that a task has no field for.
     """
+    if not isinstance(params, Mapping):
+        raise BadArgument(f"the trainer's sampling parameters are {shown(params)}, where a dict is wanted", "sampling")
     for name, value in params.items():
         is_known = name in DEFAULTS or name == most or name in harmless
         if not is_known and value not in (None, [], {}) and value != NEUTRAL.get(name):
-            raise BadArgument(f"{name} is {value!r} in the trainer's sampling parameters, and a task of Sluice has no "
+            raise BadArgument(f"{name} is {shown(value)} in the trainer's sampling parameters, and a task of Sluice has no "
                               "such field: leave it out", name)
-    told = {name: default if params.get(name) is None else params[name] for name, default in DEFAULTS.items()}
+    said = {name: params[name] for name in (*DEFAULTS, most) if params.get(name) is not None}
+    _require_numbers("the trainer's sampling parameters", said)
+    bound = {"max_tokens": said.pop(most)} if most in said else {}
+    told = {**DEFAULTS, **said}
     told["top_k"] = max(told["top_k"], 0)
-    return {**told, **({"max_tokens": params[most]} if params.get(most) is not None else {})}
+    return {**told, **bound}
 
 
 def sampled_as(task: Mapping[str, Any], asked: Mapping[str, Any], whose: str) -> Dict[str, Any]:
@@ -43,9 +58,10 @@ def sampled_as(task: Mapping[str, Any], asked: Mapping[str, Any], whose: str) ->
 
     Its own max_tokens counts. BadArgument: it says another temperature or filter than `whose`.
     """
-    said = task.get("sampling") or {}
+    said, what = part_of(task, "sampling"), f"the task {task.get('task')!r}"
     own = {name: said[name] for name in DEFAULTS if name in said}
-    require_same(f"the task {task.get('task')!r}", own, asked, whose)
+    _require_numbers(f"the sampling of {what}", own)
+    require_same(what, own, asked, whose)
     return {**task, "sampling": {**asked, **said}}
 
 

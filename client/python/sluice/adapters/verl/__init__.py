@@ -11,16 +11,16 @@ from __future__ import annotations
 import atexit
 import dataclasses
 import inspect
-import json
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence
 
 from ...bridge.thread import LoopThread
 from ...errors import BadArgument, SluiceError
+from ...task.tasks import read_tasks
 from ...trajectory import Trajectory
 from ..rollouts import only_trace, task_of
 from ..parts.shared import shared
 from ..parts.together import all_of
-from ..tasks import is_learnable
+from ..tasks import is_learnable, prompt_of
 from .mapping import SCORED, outputs, task_for
 from .runs import Engine, Options, Runs  # first: it says which verl is wanted
 
@@ -35,14 +35,13 @@ OPTIONS = frozenset(field.name for field in dataclasses.fields(Options))
 
 
 def rows(tasks: Iterable[Mapping[str, Any]], data_source: str = "sluice") -> List[Dict[str, Any]]:
-    """Rows of a data set, one a task: `datasets.Dataset.from_list(rows(tasks)).to_parquet("train.parquet")`."""
-    told = []
-    for index, task in enumerate(tasks):
-        prompt = task.get("messages") or [{"role": "user", "content": task.get("prompt") or task["task"]}]
-        told.append({"prompt": [{"role": one["role"], "content": one["content"]} for one in prompt],
-                     "data_source": data_source, "reward_model": {"style": "rule", "ground_truth": ""},
-                     "extra_info": {"index": index, "task": json.dumps(task)}})
-    return told
+    """Rows of a data set, one a task: `datasets.Dataset.from_list(rows(tasks)).to_parquet("train.parquet")`.
+
+    Raises BadTask, which names all that are no tasks by their place and field.
+    """
+    return [{"prompt": prompt_of(line.task), "data_source": data_source,
+             "reward_model": {"style": "rule", "ground_truth": ""}, "extra_info": {"index": index, "task": line.text}}
+            for index, line in enumerate(read_tasks(tasks)[1])]
 
 
 def learned(told: Sequence[Trajectory]) -> Sequence[Trajectory]:

@@ -8,13 +8,14 @@ from typing import Any, Dict, List, Mapping, Optional
 
 import numpy as np
 
+from ...arguments import is_whole, shown
 from ...batch import split
-from ...errors import SluiceError
+from ...errors import BadArgument, SluiceError
 from ...trajectory import Trace, Trajectory
 from ..parts.numbered import span_of
 from ..parts.sampling import require_finite
 from ..parts.versions import require
-from ..tasks import is_learnable
+from ..tasks import is_learnable, part_of
 
 require("sluice.adapters.verl", "verl", "0.9", "0.10", "verl.experimental.agent_loop")
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput  # noqa: E402
@@ -41,12 +42,16 @@ class Lengths:
 
 def task_for(task: Mapping[str, Any], sampling: Mapping[str, Any], lengths: Lengths) -> Dict[str, Any]:
     """The task with verl's sampling in place of its own, and no more context than a row has room for."""
-    own = dict(task.get("sampling") or {})
+    own = part_of(task, "sampling")
     own.update(temperature=float(sampling["temperature"]), top_p=float(sampling["top_p"]),
                top_k=max(int(sampling["top_k"]), 0))
-    limits = dict(task.get("limits") or {})
+    limits = part_of(task, "limits")
     room = lengths.prompt + lengths.response
-    limits["context_tokens"] = min(limits.get("context_tokens") or room, room)
+    said = limits.get("context_tokens")
+    if said is not None and not is_whole(said):
+        raise BadArgument(f"the task {task.get('task')!r} has limits.context_tokens {shown(said)}, where a number is "
+                          "wanted", "limits.context_tokens")
+    limits["context_tokens"] = min(said or room, room)
     return {**task, "sampling": own, "limits": limits}
 
 
