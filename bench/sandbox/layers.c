@@ -17,7 +17,7 @@
 #include <time.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 #include "workers/runtime/fiber.h"
 #include "workers/layers/cache.h"
 #include "workers/layers/dir.h"

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/dir_stream.h"
+#include "common/files/dir_stream.h"
 
 enum { ID_SIZE = 33, OWNER_SIZE = PATH_MAX + 64, HEX = 2 * LAYER_DIGEST_BYTES };
 #define ENDING ".tar.lz4"

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/dir_stream.h"
+#include "common/files/dir_stream.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 

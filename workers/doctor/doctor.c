@@ -10,7 +10,7 @@
 #include "common/base/clock.h"
 #include "workers/doctor/limits.h"
 #include "workers/doctor/print.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 #include "workers/runtime/fiber.h"
 #include "workers/sandbox/command.h"
 #include "workers/sandbox/sandbox.h"

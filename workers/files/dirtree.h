@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 #include "common/base/fail.h"
 #include "common/base/slice.h"
 

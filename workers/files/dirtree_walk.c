@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/dir_stream.h"
+#include "common/files/dir_stream.h"
 #include "workers/files/dirtree.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 
 int dirtree_remove_entry(int parent, const char *name)
 {

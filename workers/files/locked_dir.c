@@ -10,7 +10,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "workers/files/dirtree.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 
 bool locked_dir_is_at(int dir, const char *path)
 {

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/dir_stream.h"
+#include "common/files/dir_stream.h"
 #include "common/base/clock.h"
 #include "workers/files/dirtree.h"
 

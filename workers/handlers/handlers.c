@@ -8,7 +8,7 @@
 #include "common/base/log.h"
 #include "workers/handlers/processes/supervisor_program.h"
 #include "workers/runtime/loop_now.h"
-#include "workers/sandbox/program.h"
+#include "workers/sandbox/embedded/program.h"
 
 enum { FULL_MS = 20 }; /* until a full handler is looked at again */
 

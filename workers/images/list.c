@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/host_paths.h"
+#include "common/files/host_paths.h"
 #include "workers/images/image_cache.h"
 
 static int add(char **paths, size_t *count, char *path, struct fail *fail)

@@ -11,7 +11,7 @@
 #include "common/base/clock.h"
 #include "common/digest/digest.h"
 #include "workers/files/dirtree_keep.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 #include "workers/files/dirtree_take.h"
 #include "workers/files/locked_dir.h"
 #include "workers/layers/cache.h"

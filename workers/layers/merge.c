@@ -8,9 +8,9 @@
 #include <sys/xattr.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/dir_stream.h"
+#include "common/files/dir_stream.h"
 #include "workers/files/dirtree.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 #include "workers/layers/dir.h"
 #include "workers/runtime/offload.h"
 #include "workers/sandbox/init/services/pack.h"

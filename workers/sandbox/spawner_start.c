@@ -17,7 +17,7 @@
 #include "common/base/cleanup.h"
 #include "workers/sandbox/cgroup/cgroup_base.h"
 #include "workers/sandbox/container/namespaces.h"
-#include "workers/sandbox/program.h"
+#include "workers/sandbox/embedded/program.h"
 #include "workers/sandbox/sandbox_inside.h"
 #include "workers/sandbox/container/masked_paths.h"
 #include "workers/sandbox/spawner/spawner.h"

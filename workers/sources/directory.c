@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/dir_stream.h"
+#include "common/files/dir_stream.h"
 #include "workers/files/dirtree.h"
 
 static int copy_entries(struct copying *copying, int dir, const char *path);

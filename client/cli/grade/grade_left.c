@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/host_paths.h"
+#include "common/files/host_paths.h"
 
 enum { INLINE_MAX = 700 << 10 }; /* bytes of a single file, which goes along in the task */
 

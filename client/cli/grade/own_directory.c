@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 
 #define NAME "sluice-grade-"
 

@@ -14,7 +14,7 @@
 #include "client/cli/grade/own_directory.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 
 enum {
     READY_MS = 60000, /* `sluice up` gives up sooner */

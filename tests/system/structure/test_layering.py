@@ -26,8 +26,9 @@ SANDBOX_MAY_INCLUDE = {
     "backends/apptainer": {"proto", "container", "container/seccomp", "init", "backends/landlock"},
     "backends": {"proto", "container", "init", "backends/landlock", "backends/apptainer"},
     "spawner": {"proto", "cgroup", "container", "container/seccomp", "init", "backends/fuse", "backends/landlock", "backends/apptainer"},
-    "": {"proto", "cgroup", "container", "init", "spawner"},
-    "probe": {"", "proto", "cgroup", "container", "init", "backends/apptainer"},
+    "embedded": set(),
+    "": {"proto", "cgroup", "container", "init", "spawner", "embedded"},
+    "probe": {"", "proto", "cgroup", "container", "init", "backends/apptainer", "embedded"},
 }
 # Folder -> the other folders of its program that its own files may include; the folders below it have rows of their own.
 ENGINE_SERVER = {"workers/runtime", "workers/tokenizer"}
@@ -52,8 +53,8 @@ INNER_MAY_INCLUDE = {
     "workers/evaluators/math": {"workers/evaluators", "workers/evaluators/math/compare", "workers/evaluators/math/parse"},
     "workers/evaluators/code": {"workers/evaluators", "workers/inside", "workers/runtime", "workers/sandbox", "workers/stages/sandbox"},
     "workers/handlers/wire": {"workers/runtime"},
-    "workers/handlers/processes": {"workers/files", "workers/handlers/wire", "workers/runtime", "workers/sandbox"},
-    "workers/handlers": {"workers/handlers/processes", "workers/handlers/wire", "workers/runtime", "workers/sandbox"},
+    "workers/handlers/processes": {"workers/files", "workers/handlers/wire", "workers/runtime", "workers/sandbox", "workers/sandbox/embedded"},
+    "workers/handlers": {"workers/handlers/processes", "workers/handlers/wire", "workers/runtime", "workers/sandbox/embedded"},
     "workers/inside": {"workers/runtime", "workers/sandbox"},
     "workers/tools": TOOLS,
     "workers/tools/bash": TOOLS,

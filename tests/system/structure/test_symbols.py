@@ -9,7 +9,7 @@ from objects import OWN, symbols
 from texts import PROGRAMS, ROOT, paths, read
 
 # Headers of several sources: a library as it is installed, bytes of programs, what several programs have of their own.
-OF_SEVERAL = {"client/sluice.h", "workers/sandbox/program.h", "workers/sandbox/init/backend.h"}
+OF_SEVERAL = {"client/sluice.h", "workers/sandbox/embedded/program.h", "workers/sandbox/init/backend.h"}
 HOUSES = ("common", "workers", "client")
 
 

@@ -14,7 +14,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/evaluators/evaluator_files.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 
 static char top[64];
 static int root;

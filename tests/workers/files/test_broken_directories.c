@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/dir_stream.h"
+#include "common/files/dir_stream.h"
 #include "workers/files/dirtree.h"
 #include "workers/files/dirtree_keep.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 #include "workers/images/rootfs/copy.h"
 #include "workers/sandbox/init/services/copy.h"
 #include "workers/sandbox/init/services/pack.h"

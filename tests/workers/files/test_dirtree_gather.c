@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 #include "tests/workers/files/as_everyone.h"
 #include "workers/files/dirtree.h"
 #include "workers/files/dirtree_gather.h"

@@ -15,7 +15,7 @@
 #include "tests/workers/files/as_everyone.h"
 #include "workers/files/dirtree.h"
 #include "workers/files/dirtree_keep.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 
 static char top[64];
 static int root;

@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 #include "tests/workers/files/as_everyone.h"
 #include "workers/files/dirtree.h"
 

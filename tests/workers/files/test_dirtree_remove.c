@@ -6,7 +6,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/files/dirtree.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 
 enum { DEEP = 20000, FILES_FEW = 40, STACK_BYTES = 256 << 10 };
 

@@ -18,7 +18,7 @@
 
 #include "tests/workers/files/as_everyone.h"
 #include "workers/files/dirtree.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 #include "workers/files/dirtree_take.h"
 
 static char top[64];

@@ -15,7 +15,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/files/dirtree.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 #include "workers/files/open_below.h"
 
 static char top[64];

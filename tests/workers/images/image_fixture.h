@@ -10,7 +10,7 @@
 #include <sys/xattr.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 #include "workers/images/image_cache.h"
 #include "workers/files/dirtree.h"
 

@@ -4,7 +4,7 @@
 #include "workers/images/config.h"
 #include "workers/images/exports.h"
 #include "workers/images/image.h"
-#include "workers/sandbox/users.h"
+#include "workers/images/users.h"
 
 static struct image_config parsed(const char *text)
 {

@@ -1,6 +1,6 @@
 /* OCI image layouts: layers put over each other, what is chosen, what is refused. */
 #include "tests/workers/images/oci_fixture.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 
 static const char *unpack_good(const char *image, const char *name)
 {

@@ -1,6 +1,6 @@
 /* Images unpacked into directories: what comes out, what is left out, what is refused. */
 #include "tests/workers/images/image_fixture.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 
 static void unpack_good(const char *image, const char *name, struct rootfs_counts *counts)
 {

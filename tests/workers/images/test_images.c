@@ -5,7 +5,7 @@
 #include <dirent.h>
 
 #include "common/base/clock.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 #include "workers/files/locked_dir.h"
 #include "workers/images/images.h"
 #include "workers/sandbox/spawner_start.h"

@@ -10,7 +10,7 @@
 
 #include "common/base/cleanup.h"
 #include "tests/fuzz.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 #include "workers/layers/unpack/lz4_stream.h"
 #include "workers/layers/unpack/tar.h"
 #include "workers/files/dirtree.h"

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 #include "common/digest/digest.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 #include "workers/layers/unpack/lz4_stream.h"
 #include "workers/sandbox/init/services/tar.h"
 #include "workers/files/dirtree.h"

@@ -6,7 +6,7 @@
 #include "tests/workers/sandbox/sandbox_fixture.h"
 
 #include "common/base/cleanup.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 #include "workers/layers/layer.h"
 #include "workers/layers/merge.h"
 #include "workers/files/dirtree.h"

@@ -11,7 +11,7 @@
 
 #include "tests/workers/layers/file_clock.h"
 #include "workers/files/dirtree.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 #include "workers/files/tree_index.h"
 
 static char holder[64];

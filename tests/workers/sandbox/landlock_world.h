@@ -10,7 +10,7 @@
 #include "common/base/buffer.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 #include "workers/sandbox/cgroup/cgroup_base.h"
 #include "workers/sandbox/container/landlock.h"
 #include "workers/files/dirtree.h"

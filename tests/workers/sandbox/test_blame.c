@@ -6,7 +6,7 @@
 
 #include "workers/agents/kinds/agents.h"
 #include "workers/jobs/blame.h"
-#include "workers/sandbox/program.h"
+#include "workers/sandbox/embedded/program.h"
 
 /* ---- the table ----------------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 #include "workers/files/locked_dir.h"
 #include "workers/sandbox/spawner/disk_quota.h"
 #include "workers/sandbox/spawner/disks.h"

@@ -3,7 +3,7 @@
  * the last copy is closed, bash is told. Here it is slow to (spawners/hangup.c).
  */
 #include "tests/workers/tools/shell_world.h"
-#include "workers/sandbox/program.h"
+#include "workers/sandbox/embedded/program.h"
 
 PROGRAM_BYTES(spawner_program, OWN_SPAWNER)
 

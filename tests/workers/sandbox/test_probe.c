@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 
 #include "workers/doctor/doctor.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 #include "workers/sandbox/container/landlock.h"
 #include "workers/sandbox/probe/probe.h"
 #include "workers/files/dirtree.h"

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 
 #include "common/base/cleanup.h"
-#include "workers/sandbox/program.h"
+#include "workers/sandbox/embedded/program.h"
 #include "workers/sandbox/spawner_start.h"
 
 #ifndef MFD_EXEC

@@ -13,7 +13,7 @@
 #include "common/base/buffer.h"
 #include "common/base/clock.h"
 #include "workers/files/dirtree.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 #include "workers/sandbox/command.h"
 #include "workers/sandbox/requests.h"
 #include "workers/sandbox/spawner_start.h"

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 #include "workers/sources/source.h"
 
 enum { BLOCK = 512, MIB = 1 << 20 };

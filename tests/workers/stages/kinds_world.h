@@ -11,7 +11,7 @@
 #include "common/base/clock.h"
 #include "workers/agents/agent.h"
 #include "workers/agents/kinds/agents.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 #include "workers/sandbox/command.h"
 #include "workers/jobs/job.h"
 #include "workers/evaluators/evaluator.h"

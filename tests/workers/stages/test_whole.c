@@ -4,7 +4,7 @@
 
 #include <signal.h>
 
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 #include "workers/sandbox/cgroup/cgroup_base.h"
 #include "workers/sandbox/spawner_start.h"
 #include "workers/jobs/cache_watch.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/dir_stream.h"
+#include "common/files/dir_stream.h"
 #include "workers/files/dirtree.h"
 
 #define WHITEOUT ".wh."

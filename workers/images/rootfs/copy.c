@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/dir_stream.h"
+#include "common/files/dir_stream.h"
 #include "workers/files/dirtree.h"
 
 enum { CHUNK = 256 * 1024, NAMES_MAX = 65536, VALUE_MAX = 65536 };

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/dir_stream.h"
+#include "common/files/dir_stream.h"
 #include "workers/files/open_below.h"
 #include "workers/sandbox/container/landlock.h"
 #include "workers/sandbox/container/mounts.h"

@@ -15,7 +15,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/files/dirtree.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 #include "workers/sandbox/probe/remedy.h"
 
 #define CHECK_AFTER(name) CHECK_##name

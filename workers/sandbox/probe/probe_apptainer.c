@@ -20,7 +20,7 @@
 #include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/init/init.h"
 #include "workers/sandbox/probe/probe.h"
-#include "workers/sandbox/program.h"
+#include "workers/sandbox/embedded/program.h"
 #include "workers/sandbox/init/proc.h"
 #include "workers/sandbox/proto/wire.h"
 

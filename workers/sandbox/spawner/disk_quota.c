@@ -17,9 +17,9 @@
 #include <sys/wait.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/dir_stream.h"
+#include "common/files/dir_stream.h"
 #include "common/base/clock.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 #include "workers/files/locked_dir.h"
 #include "workers/sandbox/container/plan.h"
 #include "workers/sandbox/proto/usage.h"

@@ -11,7 +11,7 @@
 #include "workers/dockerfile/glob.h"
 #include "workers/files/dir_names.h"
 #include "workers/files/dirtree.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 #include "workers/sources/source.h"
 
 enum { IGNORE_BYTES_MAX = 64 << 10 };

@@ -6,7 +6,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/runtime/offload.h"
-#include "workers/sandbox/users.h"
+#include "workers/images/users.h"
 
 enum { USUAL_ID = 1000 };
 

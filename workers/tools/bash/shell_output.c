@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 #include "workers/sandbox/requests.h"
 #include "workers/tools/bash/shell_inside.h"
 #include "workers/files/dirtree.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/dir_stream.h"
+#include "common/files/dir_stream.h"
 #include "common/base/sanitize.h"
 #include "workers/runtime/offload.h"
 #include "workers/sandbox/requests.h"

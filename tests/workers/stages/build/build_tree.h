@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 
 static char top[64];
 static int root;

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "workers/files/dirtree.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 #include "workers/stages/sandbox/real_path.h"
 
 static char top[64], upper[80], lower[80];

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/dir_stream.h"
+#include "common/files/dir_stream.h"
 #include "workers/sandbox/backends/apptainer/apptainer_look.h"
 #include "workers/sandbox/backends/apptainer/apptainer_site.h"
 #include "workers/sandbox/container/host_image.h"

@@ -10,8 +10,8 @@
 #include <sys/xattr.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/dir_stream.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dir_stream.h"
+#include "common/files/dirtree_remove.h"
 #include "workers/sandbox/proto/usage.h"
 #include "workers/sandbox/backends/landlock/landlock_container.h"
 #include "workers/files/dirtree.h"

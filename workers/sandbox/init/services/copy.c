@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/dir_stream.h"
+#include "common/files/dir_stream.h"
 #include "workers/files/dirtree.h"
 #include "workers/files/open_below.h"
 #include "workers/sandbox/container/mounts.h"

@@ -10,7 +10,7 @@
 #include <sys/xattr.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/dir_stream.h"
+#include "common/files/dir_stream.h"
 #include "workers/files/dir_names.h"
 #include "workers/sandbox/proto/markers.h"
 #include "workers/sandbox/init/services/tar.h"

@@ -7,7 +7,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/files/dirtree.h"
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 #include "workers/files/open_below.h"
 #include "workers/sandbox/container/mounts.h"
 

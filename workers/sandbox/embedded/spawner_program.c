@@ -1,3 +1,3 @@
-#include "workers/sandbox/program.h"
+#include "workers/sandbox/embedded/program.h"
 
 PROGRAM_BYTES(spawner_program, SLUICE_SPAWNER)

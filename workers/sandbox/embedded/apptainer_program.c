@@ -1,3 +1,3 @@
-#include "workers/sandbox/program.h"
+#include "workers/sandbox/embedded/program.h"
 
 PROGRAM_BYTES(apptainer_program, SLUICE_APPTAINER_INIT)

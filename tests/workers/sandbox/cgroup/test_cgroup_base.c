@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
-#include "tests/workers/sandbox/cgroup_fixture.h"
+#include "tests/workers/sandbox/cgroup/cgroup_fixture.h"
 #include "workers/sandbox/cgroup/cgroup.h"
 #include "workers/sandbox/cgroup/cgroup_base.h"
 #include "workers/sandbox/cgroup/cgroup_files.h"

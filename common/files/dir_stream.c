@@ -1,4 +1,4 @@
-#include "common/base/dir_stream.h"
+#include "common/files/dir_stream.h"
 
 #include <errno.h>
 #include <fcntl.h>

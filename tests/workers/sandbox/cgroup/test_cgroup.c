@@ -7,7 +7,7 @@
  */
 #define FIXTURE_LIMIT_MS 300000 /* in a machine that is emulated */
 #define FIXTURE_COMMAND_MS 120000
-#include "tests/workers/sandbox/cgroup_fixture.h"
+#include "tests/workers/sandbox/cgroup/cgroup_fixture.h"
 #include "tests/workers/sandbox/sandbox_fixture.h"
 
 #include <dirent.h>
@@ -19,7 +19,7 @@
 #include "workers/sandbox/cgroup/cgroup_files.h"
 #include "workers/sandbox/command.h"
 #include "workers/sandbox/proto/usage.h"
-#include "workers/sandbox/program.h"
+#include "workers/sandbox/embedded/program.h"
 #include "workers/sandbox/requests.h"
 #include "workers/sandbox/spawner_start.h"
 

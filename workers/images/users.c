@@ -1,4 +1,4 @@
-#include "workers/sandbox/users.h"
+#include "workers/images/users.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,8 +2,8 @@
  * host_paths.h - which directories of a machine are its own, and never handed to tasks: settings, devices, what the
  * kernel tells (/etc, /proc, /sys, /dev, /boot, /usr/local/etc). Real, absolute paths.
  */
-#ifndef SLUICE_COMMON_BASE_HOST_PATHS_H
-#define SLUICE_COMMON_BASE_HOST_PATHS_H
+#ifndef SLUICE_COMMON_FILES_HOST_PATHS_H
+#define SLUICE_COMMON_FILES_HOST_PATHS_H
 
 #include <stdbool.h>
 

@@ -3,7 +3,7 @@
  * descriptor and a stack frame; a directory below those is moved into the top of the tree, and the
  * next round finds it there.
  */
-#include "common/base/dirtree_remove.h"
+#include "common/files/dirtree_remove.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/dir_stream.h"
+#include "common/files/dir_stream.h"
 
 enum { LEVELS_MAX = 16 };
 

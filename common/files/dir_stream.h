@@ -2,8 +2,8 @@
  * dir_stream.h - the names in a directory, one after the other. What cannot be read on is an error and not the end:
  * readdir returns NULL for both, and whoever takes one for the other leaves out the rest without a word.
  */
-#ifndef SLUICE_COMMON_BASE_DIR_STREAM_H
-#define SLUICE_COMMON_BASE_DIR_STREAM_H
+#ifndef SLUICE_COMMON_FILES_DIR_STREAM_H
+#define SLUICE_COMMON_FILES_DIR_STREAM_H
 
 #include <dirent.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "common/base/host_paths.h"
+#include "common/files/host_paths.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "workers/sandbox/program.h"
+#include "workers/sandbox/embedded/program.h"
 
 #include <errno.h>
 #include <fcntl.h>

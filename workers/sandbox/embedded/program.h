@@ -1,8 +1,8 @@
 /*
  * program.h - programs whose bytes are part of this one.
  */
-#ifndef SLUICE_WORKERS_SANDBOX_PROGRAM_H
-#define SLUICE_WORKERS_SANDBOX_PROGRAM_H
+#ifndef SLUICE_WORKERS_SANDBOX_EMBEDDED_PROGRAM_H
+#define SLUICE_WORKERS_SANDBOX_EMBEDDED_PROGRAM_H
 
 #include "common/base/fail.h"
 #include "common/base/slice.h"

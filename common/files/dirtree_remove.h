@@ -1,6 +1,6 @@
 /* dirtree_remove.h - directory trees that others made are removed, whatever they did to keep them. */
-#ifndef SLUICE_COMMON_BASE_DIRTREE_REMOVE_H
-#define SLUICE_COMMON_BASE_DIRTREE_REMOVE_H
+#ifndef SLUICE_COMMON_FILES_DIRTREE_REMOVE_H
+#define SLUICE_COMMON_FILES_DIRTREE_REMOVE_H
 
 enum { DIRTREE_REMOVE_DEPTH = 300 /* where directories cannot be moved; else there is no limit */ };
 

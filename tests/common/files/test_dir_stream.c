@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/dir_stream.h"
+#include "common/files/dir_stream.h"
 
 static char directory[64];
 

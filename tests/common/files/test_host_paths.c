@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "common/base/host_paths.h"
+#include "common/files/host_paths.h"
 
 static void what_is_holds_or_lies_in_the_hosts_is_its_own(void **state)
 {

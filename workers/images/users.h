@@ -1,6 +1,6 @@
 /* users.h - the users of an image: lines of its /etc/passwd and /etc/group. */
-#ifndef SLUICE_WORKERS_SANDBOX_USERS_H
-#define SLUICE_WORKERS_SANDBOX_USERS_H
+#ifndef SLUICE_WORKERS_IMAGES_USERS_H
+#define SLUICE_WORKERS_IMAGES_USERS_H
 
 #include <stddef.h>
 #include <stdint.h>

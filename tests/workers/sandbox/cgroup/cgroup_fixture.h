@@ -4,8 +4,8 @@
  * controllers that no cgroup v1 of the machine holds; where memory or pids is held so, the kernel gives it to nobody
  * else.
  */
-#ifndef SLUICE_TESTS_WORKERS_SANDBOX_CGROUP_FIXTURE_H
-#define SLUICE_TESTS_WORKERS_SANDBOX_CGROUP_FIXTURE_H
+#ifndef SLUICE_TESTS_WORKERS_SANDBOX_CGROUP_CGROUP_FIXTURE_H
+#define SLUICE_TESTS_WORKERS_SANDBOX_CGROUP_CGROUP_FIXTURE_H
 
 #include <errno.h>
 #include <fcntl.h>
