@@ -56,6 +56,7 @@ INNER_MAY_INCLUDE = {
     "workers/handlers/processes": {"workers/files", "workers/handlers/wire", "workers/runtime", "workers/sandbox", "workers/sandbox/embedded"},
     "workers/handlers": {"workers/handlers/processes", "workers/handlers/wire", "workers/runtime", "workers/sandbox/embedded"},
     "workers/inside": {"workers/runtime", "workers/sandbox"},
+    "workers/proxy/dialects": {"workers/proxy"},
     "workers/tools": TOOLS,
     "workers/tools/bash": TOOLS,
     "workers/tools/edit": TOOLS,
