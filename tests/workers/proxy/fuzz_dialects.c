@@ -1,6 +1,6 @@
 /*
- * What harnesses send: the first byte chooses the dialect, the rest is the body's bytes. It is refused with words, or what
- * is read of it is whole; and a turn that it holds can be told in every dialect.
+ * What harnesses send: the first byte chooses the dialect, the rest is the body's bytes. It is refused with words, or
+ * what is read of it is whole; and a turn that it holds can be told in every dialect.
  */
 #include "tests/workers/proxy/body_checks.h"
 #include "workers/proxy/dialects/json_body.h"

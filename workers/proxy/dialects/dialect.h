@@ -83,8 +83,8 @@ struct dialect {
     /*
      * The same as events: `begin` when the call is taken up (of the reply only id, model, created and prompt_tokens are
      * known, the last perhaps not: 0); `text` with each next piece of reply->text while it is sampled (whole
-     * characters; may never be called; from the first on the handle and the whole thinking are known: they go before the text);
-     * `end` with all that was not said yet, the last event included. A stream begins as zero bytes.
+     * characters; may never be called; from the first on the handle and the whole thinking are known: they go before
+     * the text); `end` with all that was not said yet, the last event included. A stream begins as zero bytes.
      */
     void (*stream_begin)(struct reply_stream *stream, const struct reply *reply, struct buffer *out);
     void (*stream_text)(struct reply_stream *stream, const struct reply *reply, struct slice piece, struct buffer *out);
