@@ -212,6 +212,16 @@ int layer_pack(const struct layers *layers, struct sandbox *sandbox, struct laye
     return pack_by(layers, &(struct packer){pack_sandbox, sandbox}, ret, fail);
 }
 
+static int snapshot_sandbox(void *arg, int fd, uint64_t *ret_bytes, struct fail *fail)
+{
+    return sandbox_snapshot(arg, fd, ret_bytes, fail);
+}
+
+int layer_snapshot(const struct layers *layers, struct sandbox *sandbox, struct layer *ret, struct fail *fail)
+{
+    return pack_by(layers, &(struct packer){snapshot_sandbox, sandbox}, ret, fail);
+}
+
 struct tree {
     int root, fd;
     uint64_t bytes;

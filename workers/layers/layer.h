@@ -36,6 +36,8 @@ enum fault layer_fault(int code);
 
 /* Packs what the sandbox wrote. In a fiber. Of *ret only the fault is written on failure. */
 int layer_pack(const struct layers *layers, struct sandbox *sandbox, struct layer *ret, struct fail *fail);
+/* The same of one whose processes go on behind it (sandbox_snapshot). */
+int layer_snapshot(const struct layers *layers, struct sandbox *sandbox, struct layer *ret, struct fail *fail);
 /* The same of a tree as dirtree.h has them, which nobody changes meanwhile. */
 int layer_pack_tree(const struct layers *layers, int root, struct layer *ret, struct fail *fail);
 /*

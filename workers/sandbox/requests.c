@@ -397,13 +397,23 @@ int sandbox_confirm(struct sandbox *sandbox, struct fail *fail)
     return code < 0 ? code : check_memory(sandbox, fail);
 }
 
-int sandbox_pack(struct sandbox *sandbox, int fd, uint64_t *bytes, struct fail *fail)
+static int pack(struct sandbox *sandbox, bool goes_on, int fd, uint64_t *bytes, struct fail *fail)
 {
     HOLD(sandbox);
     struct channel_answer answer;
-    struct wire_head head = {.verb = WIRE_PACK};
+    struct wire_head head = {.verb = WIRE_PACK, .number = {goes_on}};
     int code = call(sandbox, head, (struct slice){0}, &fd, 1, &answer, fail);
     if (code == 0)
         *bytes = (uint64_t)answer.result;
     return code;
+}
+
+int sandbox_pack(struct sandbox *sandbox, int fd, uint64_t *bytes, struct fail *fail)
+{
+    return pack(sandbox, false, fd, bytes, fail);
+}
+
+int sandbox_snapshot(struct sandbox *sandbox, int fd, uint64_t *bytes, struct fail *fail)
+{
+    return pack(sandbox, true, fd, bytes, fail);
 }

@@ -68,6 +68,8 @@ int sandbox_kill_all(struct sandbox *sandbox, pid_t except, struct fail *fail);
  * with OCI whiteouts into `fd`. 0 with *bytes written; 0 bytes when nothing was written.
  */
 int sandbox_pack(struct sandbox *sandbox, int fd, uint64_t *bytes, struct fail *fail);
+/* The same of processes that are only held still meanwhile, and go on. -EBUSY: they do not stop. */
+int sandbox_snapshot(struct sandbox *sandbox, int fd, uint64_t *bytes, struct fail *fail);
 
 /*
  * 1: it ended, *status as sandbox_wait's, and is forgotten; 0: it runs, and fiber_wake will

@@ -303,6 +303,57 @@ FIBER_TEST(packing_kills_what_still_writes)
     sandbox_close(&sandbox);
 }
 
+/* Whoever else has not written it yet will. */
+static void await_file(struct sandbox *sandbox, const char *path)
+{
+    struct fail fail = {0};
+    int file = -1;
+    for (int i = 0; i < 10000 && file < 0; i++)
+        file = sandbox_open_file(sandbox, path, O_RDONLY, 0, &fail);
+    if (file < 0)
+        fail_msg("%s", fail.text);
+    close(file);
+}
+
+FIBER_TEST(a_snapshot_lets_those_go_on_who_write)
+{
+    struct sandbox *sandbox = open_host();
+    struct fail fail = {0};
+    pid_t pid;
+    uint64_t bytes;
+    const char *argv[] = {"/bin/bash", "-c", "while [ ! -e end ]; do echo x >> f; done", NULL};
+    assert_int_equal(sandbox_start(sandbox, &(struct sandbox_exec){.argv = argv}, &pid, &fail), 0);
+    AUTO_CLOSE int fd = memfd_create("tar", MFD_CLOEXEC);
+    await_file(sandbox, "f");
+    assert_int_equal(sandbox_snapshot(sandbox, fd, &bytes, &fail), 0);
+    AUTO_CLOSE int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    uint64_t none;
+    assert_int_equal(sandbox_snapshot(sandbox, full, &none, &fail), -ENOSPC); /* and go on all the same */
+    assert_int_equal(sandbox_write_file(sandbox, "end", "", 0, 0644, &fail), 0);
+    assert_int_equal(sandbox_wait(sandbox, pid, &fail), 0);
+    lseek(fd, 0, SEEK_SET);
+    char *text = list(take_fd(&fd));
+    assert_non_null(strstr(text, "d 755 workspace\n"));
+    free(text);
+    sandbox_close(&sandbox);
+}
+
+FIBER_TEST(a_snapshot_waits_for_no_end_of_those_who_keep_starting_others)
+{
+    struct sandbox *sandbox = open_host();
+    struct fail fail = {0};
+    uint64_t bytes;
+    pid_t pid;
+    const char *argv[] = {"/bin/bash", "-c", "f() { (f) & }; while :; do f; kill -CONT -1; done 2> /dev/null", NULL};
+    assert_int_equal(sandbox_start(sandbox, &(struct sandbox_exec){.argv = argv}, &pid, &fail), 0);
+    AUTO_CLOSE int fd = memfd_create("tar", MFD_CLOEXEC);
+    int code = sandbox_snapshot(sandbox, fd, &bytes, &fail);
+    if (code != 0 && code != -EBUSY)
+        fail_msg("%d: %s", code, fail.text);
+    assert_int_equal(sandbox_kill_all(sandbox, 0, &fail), 0);
+    sandbox_close(&sandbox);
+}
+
 FIBER_TEST(a_tree_too_deep_to_pack_is_refused_with_words)
 {
     struct sandbox *sandbox = open_host();
@@ -415,6 +466,8 @@ static int group(void)
         TEST(holes_stay_holes),
         TEST(the_same_files_give_the_same_bytes),
         TEST(packing_kills_what_still_writes),
+        TEST(a_snapshot_lets_those_go_on_who_write),
+        TEST(a_snapshot_waits_for_no_end_of_those_who_keep_starting_others),
         TEST(a_tree_too_deep_to_pack_is_refused_with_words),
         TEST(a_file_that_cannot_be_written_to_is_an_error),
         TEST(layers_lie_over_the_image_the_last_one_on_top),

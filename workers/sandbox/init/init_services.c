@@ -17,6 +17,7 @@
 #include "workers/sandbox/init/init_inside.h"
 #include "workers/sandbox/init/launch.h"
 #include "workers/sandbox/init/proc.h"
+#include "workers/sandbox/init/stops.h"
 
 static void serve_start(struct init *init)
 {
@@ -240,6 +241,22 @@ static void tell_touched(const struct init *init, const struct touched *touched,
         fail_set(fail, code, "what was touched: %s", strerror(-code));
 }
 
+static void pack(const struct init *init, uint64_t *bytes, struct touched *touched, struct fail *fail)
+{
+    pack_upper(init->container.upper, init->message.fds[0], form_of(init), NULL, bytes, touched, fail);
+}
+
+/* Those at work are held still meanwhile. */
+static void pack_held(const struct init *init, uint64_t *bytes, struct touched *touched, struct fail *fail)
+{
+    static struct stops stops;
+    if (stops_hold(init, &stops))
+        pack(init, bytes, touched, fail);
+    else
+        fail_set(fail, -EBUSY, "processes keep appearing, or do not stop");
+    stops_release(&stops);
+}
+
 static void serve_pack(struct init *init)
 {
     static struct touched touched;
@@ -248,9 +265,11 @@ static void serve_pack(struct init *init)
     touched = (struct touched){0};
     if (init->message.fd_count != 1)
         fail_set(&fail, -EINVAL, "no file to pack into");
-    else {
+    else if (init->message.head.number[0]) {
+        pack_held(init, &bytes, &touched, &fail);
+    } else {
         init_kill_others(init, 0);
-        pack_upper(init->container.upper, init->message.fds[0], form_of(init), NULL, &bytes, &touched, &fail);
+        pack(init, &bytes, &touched, &fail);
     }
     if (fail.code == 0)
         tell_touched(init, &touched, &fail);

@@ -68,6 +68,28 @@ static char read_state(int proc, pid_t pid, pid_t *parent, uint64_t *began)
                : 0;
 }
 
+char proc_state(int proc, pid_t pid)
+{
+    pid_t parent;
+    uint64_t began;
+    return read_state(proc, pid, &parent, &began);
+}
+
+bool proc_is_still(int proc, pid_t pid)
+{
+    static pid_t threads[PROC_SEEN_MAX];
+    char path[32];
+    snprintf(path, sizeof(path), "%d/task", pid);
+    AUTO_CLOSE int tasks = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const size_t count = tasks < 0 ? 0 : list_all(tasks, threads, PROC_SEEN_MAX);
+    for (size_t i = 0; i < count; i++) {
+        const char state = proc_state(tasks, threads[i]);
+        if (state != 0 && !strchr("TtZXD", state))
+            return false;
+    }
+    return true;
+}
+
 enum { FREEZE_PASSES = 64 };
 
 static bool has(const pid_t *pids, size_t count, pid_t pid)

@@ -41,6 +41,10 @@ size_t proc_children(int proc, pid_t parent, pid_t *ret, size_t max);
 /* A signal for `root`, unless that is `spared`, and all its descendants. SIGKILL: frozen first, they cannot
  * leave children behind for the next kill to miss. */
 void proc_signal_tree(int proc, pid_t root, pid_t spared, int signal);
+/* 'R', 'S', 'T', 'Z' ... of /proc/PID/stat; 0 when it is gone. */
+char proc_state(int proc, pid_t pid);
+/* Whether none of its threads runs or will before somebody else does: stopped, dead, or waiting in the kernel. */
+bool proc_is_still(int proc, pid_t pid);
 /* Resident memory in KiB, shared pages counted whole, and threads; cheap. False when it is gone. */
 bool proc_weigh(int proc, pid_t pid, uint64_t *kib, uint64_t *threads);
 /* The memory with shared pages divided among who shares them, and what of it is shared memory;

@@ -28,7 +28,7 @@ enum wire_verb {
     WIRE_SIGNAL,    /* numbers a pid, a signal for it and all its descendants; SIGKILL freezes them first */
     WIRE_ADOPT,     /* number[0] a pid whose end is to be told as if it had been started by this `id` */
     WIRE_FILE,      /* numbers flags, mode, as_user; text the path; answers with the descriptor */
-    WIRE_PACK,      /* one descriptor to write to; answers the bytes */
+    WIRE_PACK,      /* one descriptor to write to; number[0] 1: those at work go on then; answers the bytes */
     WIRE_INSIDE,    /* worker -> pid 1: answers with its namespaces, the user namespace first */
     WIRE_DONE,      /* the answer to `id`: numbers code (0 or negative errno), result; text a sentence */
     WIRE_EXITED,    /* pid 1 -> worker: `id` of the start, number[0] status (0..255, 256 + signal) */
