@@ -58,53 +58,6 @@ bool task_evaluator_has(const struct task *task, enum task_evaluator_trait trait
 
 bool task_evaluator_is_built_in(const struct task *task) { return evaluator_of(task) != NULL; }
 
-bool task_has_verifier(const struct task *task) { return strcmp(task->eval_kind, "verifier") == 0; }
-
-bool task_is_evaluated_there(const struct task *task) { return strcmp(task->eval_sandbox, "agent") == 0; }
-
-bool task_has_own_image(const struct task *task) { return task->eval_image || task->eval_build.dockerfile; }
-
-uint64_t task_before_eval_s(const struct task *task)
-{
-    return task->eval_build.dockerfile ? task->eval_build.timeout_s : 0;
-}
-
-struct task_base task_base_of_agent(const struct task *task) { return (struct task_base){task->image, &task->build}; }
-
-struct task_base task_base_of_evaluator(const struct task *task)
-{
-    return task_has_own_image(task) ? (struct task_base){task->eval_image, &task->eval_build}
-                                    : task_base_of_agent(task);
-}
-
-uint64_t task_collect_s(const struct task_collect_list *collect)
-{
-    uint64_t sum = 0;
-    for (size_t i = 0; i < collect->count; i++)
-        sum += collect->each[i].timeout_s;
-    return sum;
-}
-
-uint64_t task_after_run_s(const struct task *task)
-{
-    const uint64_t collect_s = task_collect_s(&task->collect);
-    uint64_t seconds = 0;
-    if (task->step_count == 0)
-        return collect_s + (task_is_evaluated_there(task) ? task->limits.eval_s : 0);
-    for (size_t i = 0; i < task->step_count; i++) {
-        const struct task_step *step = &task->steps[i];
-        seconds += TASK_STEP_CHANGE_S + collect_s + task_collect_s(&step->eval.collect) +
-                   (step->eval_s ? step->eval_s : task->limits.eval_s) +
-                   (step->files.count || step->setup.count ? task->limits.init_s : 0);
-    }
-    return seconds;
-}
-
-const char *task_reward_dir(const struct task *task)
-{
-    return task->eval_reward_dir ? task->eval_reward_dir : TASK_REWARD_DIR;
-}
-
 static bool check_answers(const struct task *task, struct refusal *no)
 {
     if (task->eval_answer && task->eval_answer_count > 0)
@@ -150,7 +103,7 @@ static bool check_agents_sandbox(const struct task *task, struct refusal *no)
     const struct {
         const char *field;
         bool given;
-    } rows[] = {{"eval.artifacts", task->artifacts},
+    } rows[] = {{"eval.artifacts", task->artifacts.each},
                 {"eval.trust", strcmp(task->eval_trust, "none") != 0},
                 {"eval.network", task->eval_grant_count > 0},
                 {"eval.image", task->eval_image},
@@ -171,7 +124,7 @@ static bool check_own_image(const struct task *task, struct refusal *no)
     if (task->eval_image && task->eval_build.dockerfile)
         return refuse(no, REFUSAL_AMBIGUOUS, "eval.build.dockerfile",
                       "only one of eval.image and eval.build may be given");
-    return !task_has_own_image(task) || task->artifacts ||
+    return !task_has_own_image(task) || task->artifacts.each ||
            refuse(no, REFUSAL_MISSING_FIELD, "eval.artifacts",
                   "eval.artifacts is missing; %s requires it: of the agent's files an image of its own has what that "
                   "lists, and may be []",
@@ -193,15 +146,20 @@ static bool is_of_tests(const char *path)
 static bool check_artifacts(const struct task *task, struct refusal *no)
 {
     char path[sizeof(no->field)];
-    for (size_t i = 0; i < task->artifact_count && task_has_verifier(task); i++) {
+    for (size_t i = 0; i < task->artifacts.count && task_has_verifier(task); i++) {
         snprintf(path, sizeof(path), "eval.artifacts[%zu].path", i);
-        if (is_of_tests(task->artifacts[i].path))
+        if (is_of_tests(task->artifacts.each[i].path))
             return refuse(no, REFUSAL_BAD_TASK, path,
                           "%s must not be " TASK_STEP_TESTS " or below it: there lies what eval.kind verifier judges "
                           "by, and the agent's would take its place",
                           path);
     }
     return true;
+}
+
+bool task_check_room(const struct task *task, struct refusal *no)
+{
+    return check_agents_sandbox(task, no) && check_own_image(task, no) && check_artifacts(task, no);
 }
 
 static bool check_rule(const struct task *task, const struct task_eval_rule *rule, bool given, struct refusal *no)
@@ -230,6 +188,5 @@ bool task_check_evaluator(const struct task *task, struct refusal *no)
                       "only one of eval.reward_file and eval.verdict_statuses may be given: where "
                       "there is a reward file, "
                       "status 0 alone is a verdict");
-    return check_agents_sandbox(task, no) && check_own_image(task, no) && check_artifacts(task, no) &&
-           check_checker(task, no) && check_answers(task, no);
+    return task_check_room(task, no) && check_checker(task, no) && check_answers(task, no);
 }

@@ -32,4 +32,7 @@ bool task_evaluator_has(const struct task *task, enum task_evaluator_trait trait
 /* What eval.kind and the other fields of eval say together. */
 bool task_check_evaluator(const struct task *task, struct refusal *no);
 
+/* What it says of the sandbox of its evaluator: also of a step as a task (steps.h). */
+bool task_check_room(const struct task *task, struct refusal *no);
+
 #endif

@@ -1,5 +1,6 @@
 /* A step as a task of its own, as a struct and as text. */
 #include <stdlib.h>
+#include <string.h>
 
 #include <jansson.h>
 
@@ -76,6 +77,7 @@ bool task_step_view(const struct task *task, size_t i, struct task_step_view *re
         view->limits.eval_s = step->eval_s;
     if (step->run_s > 0 && step->run_s < view->limits.run_s)
         view->limits.run_s = step->run_s;
+    task_step_room(task, i, view);
     return join_files(task, step, ret) && join_collect(task, step, ret);
 }
 
@@ -138,6 +140,23 @@ static bool join_eval_collect(json_t *eval, json_t *step)
     return good;
 }
 
+/* As task_step_room has it. */
+static bool join_room(json_t *eval, json_t *step)
+{
+    static const char *const room[] = {"artifacts", "network", "image", "build", "workdir", "user", "trust"};
+    const char *tasks = json_string_value(json_object_get(eval, "sandbox"));
+    const char *own = json_string_value(json_object_get(step, "sandbox"));
+    bool good = overlay(eval, step, "sandbox");
+    for (size_t i = 0; i < sizeof(room) / sizeof(room[0]) && good; i++) {
+        const bool is_base = strcmp(room[i], "image") == 0 || strcmp(room[i], "build") == 0;
+        if ((own && strcmp(own, "agent") == 0 && !(tasks && strcmp(tasks, "agent") == 0)) ||
+            (is_base && (json_object_get(step, "image") || json_object_get(step, "build"))))
+            json_object_del(eval, room[i]);
+        good = overlay(eval, step, room[i]);
+    }
+    return good;
+}
+
 /* The object `key` of the whole, made where there is none; borrowed. */
 static json_t *part_of(json_t *whole, const char *key)
 {
@@ -158,7 +177,8 @@ static bool become_step(json_t *whole, json_t *step)
     json_object_del(whole, "steps");
     json_object_del(whole, "steps_reward");
     return good && overlay(eval, its, "command") && overlay(eval, its, "env") && join_eval_files(eval, its) &&
-           join_eval_collect(eval, its) && overlay(limits, least, "run_s") && overlay(limits, least, "eval_s");
+           join_eval_collect(eval, its) && join_room(eval, its) && overlay(limits, least, "run_s") &&
+           overlay(limits, least, "eval_s");
 }
 
 bool task_step_text(struct slice json, size_t i, struct buffer *ret)

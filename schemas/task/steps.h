@@ -3,7 +3,8 @@
  * task says. Who works on it, or judges it, sees such a task and needs to know nothing of steps.
  *
  * It has the step's prompt, files, setup and solution, none of the task's own; the task's evaluator with the step's
- * command, variables and limits, and with the files and what is collected of both, the step's last; and no steps.
+ * command, variables, sandbox and limits, and with the files and what is collected of both, the step's last; and no
+ * steps.
  */
 #ifndef SLUICE_SCHEMAS_TASK_STEPS_H
 #define SLUICE_SCHEMAS_TASK_STEPS_H
@@ -26,6 +27,11 @@ bool task_step_view(const struct task *task, size_t i, struct task_step_view *re
 void task_step_view_finish(struct task_step_view *view);
 /* The same as text, with the step's name as "step"; `json` is one that task_parse has taken. False: out of memory. */
 bool task_step_text(struct slice json, size_t i, struct buffer *ret);
+
+/* Into `ret`, a copy of *task: where the i-th is evaluated, and what that sandbox is. */
+void task_step_room(const struct task *task, size_t i, struct task *ret);
+/* Whether that is a sandbox of the evaluator's own. */
+bool task_step_is_apart(const struct task *task, size_t i);
 
 /* Whether eval.command is given for every step of a task with steps. */
 bool task_steps_have_commands(const struct task *task);

@@ -28,7 +28,8 @@ enum {
     TASK_HANDLERS_MAX = 8,
     TASK_STEPS_MAX = 256,
     TASK_STEP_NAME_MAX = 58, /* "step.NAME" is a part of a verdict */
-    TASK_STEP_CHANGE_S = 10, /* what opening and closing an evaluation of a step may take */
+    TASK_STEP_CHANGE_S = 10, /* what opening and closing an evaluation of a step may take, in the agent's sandbox ... */
+    TASK_STEP_APART_S = 50,  /* ... and in one of its own: what the agent has left is packed for it */
     TASK_REWARDS_MAX = 64,
     TASK_REWARD_NAME_MAX = 63,
     TASK_TESTS_MAX = 4096,
@@ -107,6 +108,29 @@ struct task_collect_list {
     size_t count;
 };
 
+/* What of the agent's files an evaluator in a sandbox of its own is given. */
+struct task_artifact {
+    const char *path;     /* absolute inside the sandbox, or relative to the working directory; no ".." */
+    const char **exclude; /* patterns of what of a directory is left out */
+    size_t exclude_count;
+};
+
+struct task_artifact_list {
+    struct task_artifact *each; /* NULL: none is named */
+    size_t count;
+};
+
+/* An image made of a Dockerfile. */
+struct task_build {
+    const char *dockerfile;      /* its text; NULL: there is no build */
+    const char *context;         /* on the worker's node: a directory or a tar */
+    struct task_file_list files; /* in its place; none of them a source */
+    const char *target;
+    struct task_variables args;
+    struct task_text_list grants; /* what RUN may reach */
+    uint64_t timeout_s;           /* of `build` a part of limits.init_s, once the task was read */
+};
+
 struct task_step {
     const char *name, *prompt;
     struct task_file_list files;
@@ -122,6 +146,12 @@ struct task_step {
         struct task_file_list files;
         struct task_variables env;        /* no `each`: the task's */
         struct task_collect_list collect; /* behind the task's */
+        const char *sandbox;              /* as all that follows: NULL, or no `each`: the task's */
+        struct task_artifact_list artifacts;
+        const char *image;       /* in place of the task's image and build ... */
+        struct task_build build; /* ... and so is this */
+        const char *workdir, *user;
+        struct task_text_list grants;
     } eval;
     struct task_least_list min_reward; /* empty: none */
     uint64_t run_s, eval_s;            /* 0: the task's */
@@ -139,13 +169,6 @@ struct task_call {
 struct task_recorded {
     const char *role, *content, *tool; /* tool: NULL where it is no call */
     int64_t exit_status;
-};
-
-/* What of the agent's files an evaluator in a sandbox of its own is given. */
-struct task_artifact {
-    const char *path;     /* absolute inside the sandbox, or relative to the working directory; no ".." */
-    const char **exclude; /* patterns of what of a directory is left out */
-    size_t exclude_count;
 };
 
 /* A handler that comes with the task. */
@@ -186,17 +209,6 @@ struct task_score {
     const char *engine; /* the policy whose engines do; NULL: none */
     uint64_t top_k;     /* of the likeliest ids beside each; 0: none */
     uint64_t timeout_s;
-};
-
-/* An image made of a Dockerfile. */
-struct task_build {
-    const char *dockerfile;      /* its text; NULL: there is no build */
-    const char *context;         /* on the worker's node: a directory or a tar */
-    struct task_file_list files; /* in its place; none of them a source */
-    const char *target;
-    struct task_variables args;
-    struct task_text_list grants; /* what RUN may reach */
-    uint64_t timeout_s;           /* of `build` a part of limits.init_s, once the task was read */
 };
 
 /* What a sandbox stands on: an image, or what a Dockerfile makes, of that (NULL or "host": of what it says itself). */
@@ -310,8 +322,7 @@ struct task {
     const char *eval_trust;                   /* "none" or "image" */
     struct task_file *eval_files;             /* written only into the evaluator's sandbox */
     size_t eval_file_count;
-    struct task_artifact *artifacts; /* in place of all that the agent left; NULL: all of it */
-    size_t artifact_count;
+    struct task_artifact_list artifacts; /* in place of all that the agent left; no `each`: all of it */
     struct task_collect_list collect;
     const char *eval_image;       /* of the evaluator's own; NULL: the task's */
     struct task_build eval_build; /* so, of a Dockerfile */
@@ -393,8 +404,10 @@ bool task_tool_is_built_in(const char *name);
 struct slice handler_built_in(enum handler_role role, size_t n);
 /* Whether an eval job is given the run's record: its evaluator sees the conversation, or a teacher scores it. */
 bool task_eval_reads_record(const struct task *task);
-/* Whether it is evaluated where the agent worked, by the run worker (eval.sandbox agent). */
+/* Whether it is evaluated where the agent worked (eval.sandbox agent). */
 bool task_is_evaluated_there(const struct task *task);
+/* Whether the run worker evaluates it, so that no eval job follows: there, or step by step. */
+bool task_is_evaluated_by_run(const struct task *task);
 /* Seconds that these may take, one after the other. */
 uint64_t task_collect_s(const struct task_collect_list *collect);
 /* Seconds that a run job may take beyond limits.run_s, for what is done in its sandbox beside the agent's work. */

@@ -12,8 +12,7 @@
 #include "workers/jobs/shaping.h"
 #include "workers/runtime/fiber.h"
 
-/* What an eval job would be told of the run. */
-static void tell_run(struct job *job)
+void agents_evaluation_tell(struct job *job)
 {
     struct job_result *result = &job->result;
     result_fit_answer(result);
@@ -48,7 +47,7 @@ static bool has_sandbox(struct job *job, struct stage_sandbox *stage)
 void agents_evaluate(struct job *job, struct stage_sandbox *stage)
 {
     job_begin(job, STAGE_EVAL);
-    tell_run(job);
+    agents_evaluation_tell(job);
     if (stage->sandbox && sandbox_breach(stage->sandbox))
         job_set_outcome(job, OUTCOME_AGENT, "what the agent left is not known, and nothing was scored");
     else if (has_sandbox(job, stage))
@@ -63,11 +62,11 @@ bool agents_run_keep(const struct job *job, struct agents_run *ret)
 
 void agents_run_finish(struct agents_run *run) { free(take_ptr(&run->detail)); }
 
-void agents_evaluation_end(struct job *job, const struct agents_run *run, uint64_t ms)
+void agents_evaluation_end(struct job *job, const struct agents_run *run, bool in_agents, uint64_t ms)
 {
     struct job_result *result = &job->result;
-    tell_run(job);
-    if (result->outcome != OUTCOME_AGENT && !verdict_set_agents_sandbox(&result->verdict))
+    agents_evaluation_tell(job);
+    if (in_agents && result->outcome != OUTCOME_AGENT && !verdict_set_agents_sandbox(&result->verdict))
         job_set_fault(job, OUTCOME_INFRA, FAULT_NODE, "out of memory");
     shaping_apply(job);
     if (result->outcome == OUTCOME_INFRA || result->outcome == OUTCOME_CANCELLED)
@@ -88,5 +87,5 @@ void agents_evaluation(struct job *job, struct stage_sandbox *stage)
         agents_evaluate(job, stage);
     else
         job_set_fault(job, OUTCOME_INFRA, FAULT_NODE, "out of memory");
-    agents_evaluation_end(job, &run, (uint64_t)(clock_ms() - began_ms));
+    agents_evaluation_end(job, &run, true, (uint64_t)(clock_ms() - began_ms));
 }

@@ -27,9 +27,12 @@ void agents_run_finish(struct agents_run *run);
 /*
  * Its two halves, for one that is evaluated step by step. The first pushes the deadline of the evaluation, which the
  * caller pops, and ends the job by it. The second takes what the job came to then for the evaluation of all, which
- * took `ms`, with the task's shaping, and `run` for how the agent ended.
+ * took `ms`, with the task's shaping, and `run` for how the agent ended; in_agents: some of it was in the agent's
+ * sandbox.
  */
 void agents_evaluate(struct job *job, struct stage_sandbox *stage);
-void agents_evaluation_end(struct job *job, const struct agents_run *run, uint64_t ms);
+void agents_evaluation_end(struct job *job, const struct agents_run *run, bool in_agents, uint64_t ms);
+/* Into job->start: what an eval job would be told of the run. */
+void agents_evaluation_tell(struct job *job);
 
 #endif

@@ -7,14 +7,15 @@
 #include "schemas/limits.h"
 #include "workers/runtime/fiber.h"
 
-bool run_end_pack(struct job *job, struct stage_sandbox *stage, enum blame_who who)
+bool run_end_pack(struct job *job, struct stage_sandbox *stage, enum blame_who who, bool goes_on)
 {
     struct fail fail = {0};
     fiber_lift_deadline(stage_closing_by(stage));
-    int code = layer_pack(&job->context->layers, stage->sandbox, &job->result.layer, &fail);
+    int code = (goes_on ? layer_snapshot : layer_pack)(&job->context->layers, stage->sandbox, &job->result.layer,
+                                                       &fail);
     fiber_pop_deadline();
     stage->fault = job->result.layer.fault;
-    if (code == -ENAMETOOLONG || code == -EFBIG)
+    if (code == -ENAMETOOLONG || code == -EFBIG || code == -EBUSY)
         job_set_outcome(job, blame_get(who, BLAME_TREE).outcome, "the files cannot be packed: %s", fail.text);
     else if (code == -ETIMEDOUT && !sandbox_breach(stage->sandbox))
         job_set_fault(job, OUTCOME_INFRA, stage->fault, "the files were not packed within %d s", JOB_PACK_MS / 1000);
@@ -112,7 +113,7 @@ void run_end(struct job *job, struct stage_sandbox *stage, const struct agent_ru
     if (breach && run->fault != FAULT_STALE)
         say_breach(job, run, breach);
     else if (outcome == OUTCOME_TASK || outcome == OUTCOME_INFRA || is_stale || !stage->sandbox ||
-             task_is_evaluated_there(job->task) || run_end_pack(job, stage, BLAME_AGENT))
+             task_is_evaluated_by_run(job->task) || run_end_pack(job, stage, BLAME_AGENT, false))
         say_end(job, run, (struct blame){.outcome = outcome, .fault = run->fault}, run->detail);
     keep_end(job, run, breach ? "limit" : run->end);
     if (stage_record_usage(stage, is_late, run->record) && stage_record_touched(stage, run->record))

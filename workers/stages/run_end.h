@@ -16,9 +16,9 @@ void run_end(struct job *job, struct stage_sandbox *stage, const struct agent_ru
 void run_end_record(struct job *job, const struct agent_run *run);
 
 /*
- * Packs what `who` wrote, in a time of its own. What is packed late must not be scored without its files. False: the
- * job has ended.
+ * Packs what `who` wrote, in a time of its own. What is packed late must not be scored without its files. goes_on: the
+ * processes are not killed for it. False: the job has ended.
  */
-bool run_end_pack(struct job *job, struct stage_sandbox *stage, enum blame_who who);
+bool run_end_pack(struct job *job, struct stage_sandbox *stage, enum blame_who who, bool goes_on);
 
 #endif

@@ -11,15 +11,13 @@
 #include "workers/agents/kinds/agents.h"
 #include "workers/engines/engines.h"
 #include "workers/runtime/fiber.h"
-#include "workers/runtime/loop_now.h"
-#include "workers/evaluators/evaluators.h"
 #include "workers/handlers/roles/agent.h"
-#include "workers/handlers/roles/evaluator.h"
 #include "workers/jobs/job_engine.h"
 #include "workers/sandbox/requests.h"
 #include "workers/stages/agents_evaluation.h"
 #include "workers/stages/build/build.h"
 #include "workers/stages/collect.h"
+#include "workers/stages/fresh_evaluation.h"
 #include "workers/stages/kinds.h"
 #include "workers/stages/run_end.h"
 #include "workers/stages/run_work.h"
@@ -61,7 +59,7 @@ static void init_in_sandbox(struct job *job, struct stage_sandbox *stage, const 
     if (code < 0)
         stage_end_failed(job, stage, BLAME_TASK, code, &fail);
     else if (is_empty ||
-             (setup_run(job, stage) && note_build(job, stage, built) && run_end_pack(job, stage, BLAME_TASK))) {
+             (setup_run(job, stage) && note_build(job, stage, built) && run_end_pack(job, stage, BLAME_TASK, false))) {
         stage_describe_breaches(stage, limits, sizeof(limits));
         job_set_outcome(job, OUTCOME_OK, "%zu files, %zu set-up commands%s", job->task->file_count,
                         job->task->setup_count, limits);
@@ -182,29 +180,9 @@ static void sandbox_run(struct job *job)
 
 /* ---- eval --------------------------------------------------------------------------------- */
 
-/* The evaluator's own image is made in a time of its own; the limit of the stage begins behind it. */
-static bool build_own(struct job *job, struct parents *ret)
-{
-    const int64_t began_ms = loop_now_ms();
-    fiber_lift_deadline(began_ms + (int64_t)task_before_eval_s(job->task) * 1000);
-    const bool good = build_run(job, task_base_of_evaluator(job->task), ret);
-    const int64_t took_ms = loop_now_ms() - began_ms;
-    fiber_pop_deadline();
-    fiber_give_time(took_ms);
-    job->prepared_by_ms += took_ms;
-    job->built = ret;
-    return good;
-}
-
 static void sandbox_eval(struct job *job)
 {
-    const struct evaluator *evaluator = evaluator_find(job->task->eval_kind);
-    AUTO_FREE struct parents *built = calloc(1, sizeof(*built));
-    if (!built)
-        job_set_fault(job, OUTCOME_INFRA, FAULT_NODE, "out of memory");
-    else if (!job->task->eval_build.dockerfile || build_own(job, built))
-        (evaluator ? evaluator : &evaluator_handler)->run(job);
-    job->built = NULL;
+    fresh_evaluation(job);
     if (job->result.outcome == OUTCOME_OK && task_needs_teacher(job->task))
         teacher_score(job);
 }

@@ -32,9 +32,8 @@ static bool read_artifact(const struct task_place *place, const json_t *value, v
 
 bool task_read_artifacts(const struct task_place *place, const json_t *value)
 {
-    struct task *task = place->base;
-    return place_read_list(place, value, sizeof(*task->artifacts), read_artifact, &task->artifacts,
-                           &task->artifact_count);
+    struct task_artifact_list *list = place_member(place);
+    return place_read_list(place, value, sizeof(*list->each), read_artifact, &list->each, &list->count);
 }
 
 bool task_read_exclude(const struct task_place *place, const json_t *value)

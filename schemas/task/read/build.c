@@ -12,7 +12,7 @@ bool task_read_source(const struct task_place *place, const json_t *value)
     return path && place_set_text(place, place_member(place), path);
 }
 
-/* `of`, here and below: "build" or "eval.build". */
+/* `of`, here and below: "build", "eval.build" or a step's. */
 static bool check_files(const char *of, const struct task_build *build, struct refusal *no)
 {
     char field[64];
@@ -37,7 +37,7 @@ static bool check_whole(const char *of, const struct task_build *build, struct r
                   {"args", build->args.count > 0},
                   {"target", build->target},
                   {"network", build->grants.count > 0}};
-    char field[32];
+    char field[64];
     snprintf(field, sizeof(field), "%s.dockerfile", of);
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]) && !build->dockerfile; i++)
         if (others[i].given)
@@ -51,7 +51,15 @@ bool task_check_build(struct task *task, struct refusal *no)
 {
     if (task->build.dockerfile)
         task->limits.init_s += task->build.timeout_s;
-    return check_whole("build", &task->build, no) && check_whole("eval.build", &task->eval_build, no);
+    if (!check_whole("build", &task->build, no) || !check_whole("eval.build", &task->eval_build, no))
+        return false;
+    for (size_t i = 0; i < task->step_count; i++) {
+        char of[40];
+        snprintf(of, sizeof(of), "steps[%zu].eval.build", i);
+        if (!check_whole(of, &task->steps[i].eval.build, no))
+            return false;
+    }
+    return true;
 }
 
 static const char BLANKS[] = " \t\r";

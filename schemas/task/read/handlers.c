@@ -81,7 +81,7 @@ size_t task_needs(const struct task *task, enum stage stage, struct task_need re
     size_t count = 0;
     if (strcmp(task->kind, "noop") == 0)
         return 0;
-    const enum stage evaluates = task_is_evaluated_there(task) ? STAGE_RUN : STAGE_EVAL;
+    const enum stage evaluates = task_is_evaluated_by_run(task) ? STAGE_RUN : STAGE_EVAL;
     if (stage == evaluates && !task_evaluator_is_built_in(task))
         add_need(task, HANDLER_EVALUATOR, task->eval_kind, ret, &count);
     if (stage != STAGE_RUN)

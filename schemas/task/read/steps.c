@@ -15,6 +15,7 @@ static bool read_step(const struct task_place *place, const json_t *value, void 
 {
     const struct task *task = place->base;
     const struct task_step *step = into;
+    task_read_defaults("steps[].eval.build", into);
     if (!task_read_object(place, "steps[]", value, into))
         return false;
     for (size_t i = 0; i < task->step_count; i++)
@@ -77,17 +78,15 @@ static bool check_alone(const struct task *task, struct refusal *no)
                   "agent.kind replay does not go with steps: nothing says which step a call belongs to");
 }
 
-/* It must be one that can judge where the agent works. */
+/* It must be one that can judge between two steps. */
 static bool check_evaluator(const struct task *task, struct refusal *no)
 {
     if (task_evaluator_is_built_in(task) && !text_is_one_of(task->eval_kind, "command|verifier"))
         return refuse(no, REFUSAL_BAD_TASK, "eval.kind",
-                      "eval.kind %s does not go with steps: each is evaluated where the agent works, by command, "
-                      "verifier or an evaluator of a handler",
+                      "eval.kind %s does not go with steps: each is evaluated by command, verifier or an evaluator of "
+                      "a handler",
                       task->eval_kind);
-    return task_is_evaluated_there(task) ||
-           refuse(no, REFUSAL_BAD_TASK, "eval.sandbox",
-                  "eval.sandbox must be agent where there are steps: each is evaluated where the agent works");
+    return true;
 }
 
 static bool is_below_tests(const struct task_file *file)
@@ -104,11 +103,34 @@ static bool check_files(const char *field, const struct task_file *files, size_t
         snprintf(path, sizeof(path), "%.90s[%zu].path", field, i);
         if (!is_below_tests(&files[i]))
             return refuse(no, REFUSAL_BAD_TASK, path,
-                          "%s must be below " TASK_STEP_TESTS " where there are steps: the agent of the next step must "
-                          "not find it, and that directory is taken away",
+                          "%s must be below " TASK_STEP_TESTS " where steps are evaluated in the agent's own sandbox: "
+                          "the agent of the next step must not find it, and that directory is taken away",
                           path);
     }
     return true;
+}
+
+/* Where the next agent may find them. */
+static bool check_all_files(const struct task *task, struct refusal *no)
+{
+    bool is_found = false;
+    for (size_t i = 0; i < task->step_count; i++)
+        is_found |= !task_step_is_apart(task, i);
+    return !is_found || check_files("eval.files", task->eval_files, task->eval_file_count, no);
+}
+
+static bool check_room(const struct task *task, size_t i, struct refusal *no)
+{
+    struct task room = *task;
+    struct refusal inner = {0};
+    char field[sizeof(no->field)];
+    task_step_room(task, i, &room);
+    if (task_check_room(&room, &inner))
+        return true;
+    snprintf(field, sizeof(field), "steps[%zu].%.100s", i, inner.field);
+    return strncmp(inner.text, inner.field, strlen(inner.field)) == 0
+               ? refuse(no, inner.reason, field, "steps[%zu].%s", i, inner.text)
+               : refuse(no, inner.reason, field, "%s", inner.text);
 }
 
 static bool check_step(const struct task *task, size_t i, struct refusal *no)
@@ -120,7 +142,8 @@ static bool check_step(const struct task *task, size_t i, struct refusal *no)
         return refuse(no, REFUSAL_BAD_TASK, field, "%s goes with eval.kind command|verifier, and this task's is %s",
                       field, task->eval_kind);
     snprintf(field, sizeof(field), "steps[%zu].eval.files", i);
-    return check_files(field, step->eval.files.each, step->eval.files.count, no);
+    return (task_step_is_apart(task, i) || check_files(field, step->eval.files.each, step->eval.files.count, no)) &&
+           check_room(task, i, no);
 }
 
 bool task_check_steps(const struct task *task, struct refusal *no)
@@ -128,8 +151,7 @@ bool task_check_steps(const struct task *task, struct refusal *no)
     if (task->step_count == 0)
         return strcmp(task->steps_reward, "mean") == 0 ||
                refuse(no, REFUSAL_BAD_TASK, "steps_reward", "steps_reward goes with steps, and this task has none");
-    if (!check_alone(task, no) || !check_evaluator(task, no) ||
-        !check_files("eval.files", task->eval_files, task->eval_file_count, no))
+    if (!check_alone(task, no) || !check_evaluator(task, no) || !check_all_files(task, no))
         return false;
     for (size_t i = 0; i < task->step_count; i++)
         if (!check_step(task, i, no))

@@ -75,7 +75,7 @@ static void what_each_step_has_of_its_own_the_task_must_not_have(void **state)
     assert_refused("{\"task\":\"t\",\"prompt\":\"p\",\"steps_reward\":\"final\"}", REFUSAL_BAD_TASK, "steps_reward");
 }
 
-static void they_are_evaluated_where_the_agent_works(void **state)
+static void they_are_evaluated_by_what_can_judge_a_sandbox(void **state)
 {
     static const char step[] = "{\"task\":\"t\",\"steps\":[{\"name\":\"a\",\"prompt\":\"p\"}]";
     const struct {
@@ -83,7 +83,6 @@ static void they_are_evaluated_where_the_agent_works(void **state)
     } rows[] = {{"", "eval.kind"},
                 {",\"eval\":{\"kind\":\"math\",\"answer\":\"1\"}", "eval.kind"},
                 {",\"eval\":{\"kind\":\"math\",\"answer\":\"1\",\"sandbox\":\"agent\"}", "eval.sandbox"},
-                {",\"eval\":{\"kind\":\"verifier\"}", "eval.sandbox"},
                 {",\"eval\":{\"kind\":\"verifier\",\"sandbox\":\"agent\",\"trust\":\"image\"}", "eval.trust"}};
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -91,6 +90,76 @@ static void they_are_evaluated_where_the_agent_works(void **state)
         snprintf(json, sizeof(json), "%s%s}", step, rows[i].eval);
         assert_refused(json, REFUSAL_BAD_TASK, rows[i].field);
     }
+}
+
+#define FRESH                                                                                                          \
+    "\"eval\":{\"kind\":\"verifier\",\"artifacts\":[\"a\"],\"image\":\"/i\",\"network\":[\"g\"],\"user\":\"u\"}"
+#define OWN(eval) "{\"name\":\"a\",\"prompt\":\"p\",\"eval\":{" eval "}}"
+
+static void a_step_says_in_what_sandbox_it_is_evaluated(void **state)
+{
+    static const char json[] = "{\"task\":\"t\"," FRESH
+                               ",\"limits\":{\"eval_s\":9},\"steps\":[{\"name\":\"b\",\"prompt\":"
+                               "\"p\"}," OWN("\"sandbox\":\"agent\"") "]}";
+    static const char own[] = "{\"task\":\"t\"," FRESH ",\"limits\":{\"eval_s\":9},\"steps\":[" OWN(
+        "\"artifacts\":[],\"build\":{\"dockerfile\":\"FROM x\",\"timeout_s\":7},\"user\":\"v\",\"network\":[]") "]}";
+    struct task_step_view view;
+    AUTO_TASK task = parse(json);
+    AUTO_TASK other = parse(own);
+    AUTO_BUFFER text = {0}, second = {0};
+    (void)state;
+    assert_true(task_is_evaluated_by_run(task) && task_step_is_apart(task, 0) && !task_step_is_apart(task, 1));
+    assert_true(task_step_view(task, 1, &view));
+    assert_true(task_is_evaluated_there(&view.task));
+    assert_null(view.task.artifacts.each);
+    assert_null(view.task.eval_image);
+    assert_null(view.task.eval_user);
+    assert_int_equal(view.task.eval_grant_count, 0);
+    task_step_view_finish(&view);
+    assert_true(task_step_text(slice_from_str(json), 1, &text));
+    if (!slice_is(buffer_peek(&text),
+                  "{\"task\":\"t\",\"eval\":{\"kind\":\"verifier\",\"sandbox\":\"agent\"},\"limits\":{"
+                  "\"eval_s\":9},\"step\":\"a\",\"prompt\":\"p\"}"))
+        fail_msg("%.*s", SLICE_ARG(buffer_peek(&text)));
+    assert_int_equal(task_after_run_s(task), (TASK_STEP_APART_S + 9) + (TASK_STEP_CHANGE_S + 9));
+    assert_true(task_step_view(other, 0, &view));
+    assert_true(view.task.artifacts.each && view.task.artifacts.count == 0);
+    assert_null(view.task.eval_image);
+    assert_string_equal(view.task.eval_build.dockerfile, "FROM x");
+    assert_string_equal(view.task.eval_user, "v");
+    assert_int_equal(view.task.eval_grant_count, 0);
+    task_step_view_finish(&view);
+    assert_true(task_step_text(slice_from_str(own), 0, &second));
+    assert_null(memmem(second.data, second.len, "image", 5));
+    assert_int_equal(task_after_run_s(other), TASK_STEP_APART_S + 9 + 7);
+}
+
+static void what_its_sandbox_cannot_have_is_refused_by_the_steps_field(void **state)
+{
+    const struct {
+        const char *eval;
+        enum refusal_reason reason;
+        const char *field;
+    } rows[] = {
+        {"\"artifacts\":[\"a\"]", REFUSAL_BAD_TASK, "steps[0].eval.artifacts"},
+        {"\"network\":[\"g\"]", REFUSAL_BAD_TASK, "steps[0].eval.network"},
+        {"\"user\":\"x\"", REFUSAL_BAD_TASK, "steps[0].eval.user"},
+        {"\"sandbox\":\"fresh\",\"image\":\"/i\"", REFUSAL_MISSING_FIELD, "steps[0].eval.artifacts"},
+        {"\"sandbox\":\"fresh\",\"artifacts\":[],\"image\":\"/i\",\"build\":{\"dockerfile\":\"FROM x\"}",
+         REFUSAL_AMBIGUOUS, "steps[0].eval.build.dockerfile"},
+        {"\"sandbox\":\"fresh\",\"artifacts\":[\"/tests/a\"]", REFUSAL_BAD_TASK, "steps[0].eval.artifacts[0].path"},
+        {"\"sandbox\":\"fresh\",\"artifacts\":[\"../a\"]", REFUSAL_BAD_TASK, "steps[0].eval.artifacts[0].path"},
+        {"\"sandbox\":\"fresh\",\"build\":{\"context\":\"/c\"}", REFUSAL_MISSING_FIELD,
+         "steps[0].eval.build.dockerfile"},
+        {"\"sandbox\":\"mine\"", REFUSAL_BAD_TASK, "steps[0].eval.sandbox"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char json[512];
+        snprintf(json, sizeof(json), STEPS(OWN("%s")), rows[i].eval);
+        assert_refused(json, rows[i].reason, rows[i].field);
+    }
+    AUTO_TASK elsewhere = parse(STEPS(OWN("\"sandbox\":\"fresh\",\"files\":{\"/home/x\":\"\"}")));
+    assert_int_equal(elsewhere->steps[0].eval.files.count, 1); /* no agent finds it */
 }
 
 #define ONE(more) STEPS("{\"name\":\"a\",\"prompt\":\"p\"," more "}")
@@ -248,7 +317,9 @@ int main(void)
         cmocka_unit_test(a_step_has_a_name_of_its_own_and_a_prompt),
         cmocka_unit_test(there_are_at_most_so_many),
         cmocka_unit_test(what_each_step_has_of_its_own_the_task_must_not_have),
-        cmocka_unit_test(they_are_evaluated_where_the_agent_works),
+        cmocka_unit_test(they_are_evaluated_by_what_can_judge_a_sandbox),
+        cmocka_unit_test(a_step_says_in_what_sandbox_it_is_evaluated),
+        cmocka_unit_test(what_its_sandbox_cannot_have_is_refused_by_the_steps_field),
         cmocka_unit_test(the_evaluators_files_lie_where_they_can_be_taken_away),
         cmocka_unit_test(the_least_reward_is_a_number_or_one_of_each_part),
         cmocka_unit_test(a_command_may_be_every_steps_own),

@@ -41,8 +41,8 @@ static int find_all(void *arg, const atomic_bool *stop)
     const struct finding *finding = arg;
     int code = 0;
     (void)stop;
-    for (size_t i = 0; i < finding->task->artifact_count && code == 0; i++)
-        code = find(finding, &finding->task->artifacts[i]);
+    for (size_t i = 0; i < finding->task->artifacts.count && code == 0; i++)
+        code = find(finding, &finding->task->artifacts.each[i]);
     return code;
 }
 
@@ -50,7 +50,7 @@ int artifacts_find(const struct task *task, const char *const *roots, size_t roo
                    struct artifacts *ret, struct fail *fail)
 {
     struct finding finding = {task, roots, root_count, workdir, ret, fail};
-    *ret = (struct artifacts){.places = calloc(task->artifact_count + 1, sizeof(*ret->places))};
+    *ret = (struct artifacts){.places = calloc(task->artifacts.count + 1, sizeof(*ret->places))};
     return ret->places ? offload_run(find_all, &finding, fail) : fail_memory(fail);
 }
 

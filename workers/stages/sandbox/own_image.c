@@ -44,8 +44,8 @@ static int find_ways(struct gather *gather)
 {
     const struct task *task = gather->job->task;
     const char *workdir = stage_agents_workdir(gather->agents, gather->job);
-    for (size_t i = 0; i < task->artifact_count; i++) {
-        const struct task_artifact *artifact = &task->artifacts[i];
+    for (size_t i = 0; i < task->artifacts.count; i++) {
+        const struct task_artifact *artifact = &task->artifacts.each[i];
         const char *said = artifact->path;
         struct dirtree_place *from = &gather->from[i];
         AUTO_FREE char *whole = said[0] == '/' ? strdup(said) : dirtree_join(workdir, said);
@@ -102,7 +102,7 @@ static int gather_all(struct gather *gather, int into, const atomic_bool *stop)
     if (host_image_is(gather->agents->image.path))
         gather->agent_roots[gather->agent_count - 1] = "/";
     const size_t chosen =
-        code == 0 ? dirtree_places_choose(gather->from, gather->to, gather->job->task->artifact_count, order) : 0;
+        code == 0 ? dirtree_places_choose(gather->from, gather->to, gather->job->task->artifacts.count, order) : 0;
     for (size_t i = 0; i < chosen && code == 0; i++)
         code = gather_one(gather, &stack, into, order[i]);
     if (code == -EFBIG || code == -EACCES || code == -ENAMETOOLONG || code == -EPERM)
@@ -133,7 +133,7 @@ static int gather_from(struct stage_sandbox *room, const struct job *job, const 
     gather->agent_count = stage_sandbox_roots(agents, gather->agent_roots);
     gather->count = stage_sandbox_roots(room, gather->roots);
     int code = offload_run(gather_work, gather, fail);
-    for (size_t i = 0; i < job->task->artifact_count; i++) {
+    for (size_t i = 0; i < job->task->artifacts.count; i++) {
         free(gather->from[i].path);
         free(gather->to[i]);
     }
@@ -163,5 +163,5 @@ static int add_artifacts(struct stage_sandbox *room, const struct job *job, stru
 int own_image_add(struct stage_sandbox *room, const struct job *job, struct fail *fail)
 {
     int code = job->built ? stage_sandbox_add_parents(room, job, job->built, fail) : 0;
-    return code == 0 && job->task->artifact_count > 0 ? add_artifacts(room, job, fail) : code;
+    return code == 0 && job->task->artifacts.count > 0 ? add_artifacts(room, job, fail) : code;
 }

@@ -191,7 +191,7 @@ int stage_sandbox_add_run(struct stage_sandbox *stage, const struct job *job, st
     const char *roots[STAGE_LAYERS_MAX + 1];
     struct artifacts artifacts = {0};
     int code = 0;
-    if (job->task->artifacts)
+    if (job->task->artifacts.each)
         code = artifacts_find(job->task, roots, stage_sandbox_roots(stage, roots), stage_agents_workdir(stage, job),
                               &artifacts, fail);
     const struct layer_part agents = {

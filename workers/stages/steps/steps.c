@@ -18,6 +18,7 @@
 #include "workers/stages/run_end.h"
 #include "workers/stages/run_work.h"
 #include "workers/stages/setup.h"
+#include "workers/stages/steps/step_apart.h"
 #include "workers/stages/steps/steps_verdict.h"
 
 struct steps {
@@ -39,6 +40,7 @@ struct steps {
     char why[sizeof(((struct job_result *)0)->detail)];
     char stopped[256]; /* why a step is the last; "" */
     uint64_t evaluation_ms;
+    bool in_agents; /* one was evaluated in the agent's sandbox */
 };
 
 /* One of them as it is worked on. */
@@ -48,6 +50,7 @@ struct step {
     struct buffer text;
     char reason[sizeof(((struct record_trace *)0)->reason)];
     bool is_first, is_last;
+    bool is_apart; /* it is evaluated in a sandbox of its own */
 };
 
 /* ---- ends ------------------------------------------------------------------------------------------ */
@@ -177,16 +180,25 @@ static bool collect(struct steps *steps)
 
 /* ---- its evaluation -------------------------------------------------------------------------------------- */
 
+static void evaluate_there(struct steps *steps)
+{
+    steps->in_agents = true;
+    steps->job->agent_goes_on = true;
+    agents_evaluate(steps->job, steps->stage);
+    steps->job->agent_goes_on = false;
+}
+
 static void evaluate(struct steps *steps, const struct step *step)
 {
     struct job *job = steps->job;
     const int64_t began_ms = clock_ms();
-    job->agent_goes_on = true;
     if (step->is_last)
         sandbox_spare(steps->stage->sandbox, false);
-    agents_evaluate(job, steps->stage);
+    if (step->is_apart)
+        step_apart_evaluate(job, steps->stage, step->is_last);
+    else
+        evaluate_there(steps);
     fiber_pop_deadline();
-    job->agent_goes_on = false;
     steps->evaluation_ms += (uint64_t)(clock_ms() - began_ms);
 }
 
@@ -220,7 +232,7 @@ static bool judge(struct steps *steps, const struct step *step)
     if (step->is_last)
         return false;
     if (steps_verdict_suffices(steps->verdicts, why, sizeof(why)))
-        return clear(steps, step);
+        return step->is_apart || clear(steps, step);
     snprintf(steps->stopped, sizeof(steps->stopped), "step %s is the last: %s", step->name, why);
     return false;
 }
@@ -237,7 +249,10 @@ static bool take(struct steps *steps, struct step *step)
 static bool enter(struct steps *steps, size_t i, struct step *step)
 {
     const size_t count = steps->task->step_count;
-    *step = (struct step){.name = steps->task->steps[i].name, .is_first = i == 0, .is_last = i + 1 == count};
+    *step = (struct step){.name = steps->task->steps[i].name,
+                          .is_first = i == 0,
+                          .is_last = i + 1 == count,
+                          .is_apart = task_step_is_apart(steps->task, i)};
     snprintf(step->reason, sizeof(step->reason), "step: %s", step->name);
     if (!task_step_view(steps->task, i, &step->view) || !task_step_text(steps->text, i, &step->text)) {
         job_set_fault(steps->job, OUTCOME_INFRA, FAULT_NODE, "out of memory");
@@ -276,7 +291,7 @@ static void conclude(struct steps *steps)
     else
         job_set_outcome(job, OUTCOME_OK, "%s%s%s", steps->stopped, steps->stopped[0] ? "; " : "",
                         job->result.verdict.why);
-    agents_evaluation_end(job, &run, steps->evaluation_ms);
+    agents_evaluation_end(job, &run, steps->in_agents, steps->evaluation_ms);
 }
 
 static void run_all(struct steps *steps)

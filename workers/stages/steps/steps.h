@@ -2,7 +2,9 @@
  * steps.h - a run of a task with steps (docs/tasks/steps.md), in one sandbox. Each step in turn, as a task of its own
  * (schemas/task/steps.h):
  *
- *     files, set-up: limits.init_s | the agent, in a conversation and trace of its own | its evaluation, there: eval_s
+ *     files, set-up: limits.init_s | the agent, in a conversation and trace of its own | its evaluation: eval_s
+ *
+ * It is evaluated there (agents_evaluation.h) or in a sandbox of the evaluator's own (step_apart.h).
  *
  * The agents' times are of one limits.run_s together, and so are their turns and sampled tokens: where one of these
  * is used up, what is left of the steps is set up and evaluated without an agent. Processes live on from step to

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, List
 
+from .room_rules import check_room, is_apart, step_room
 from .task_fields import EVALUATORS, TaskError, Told
 
 _TESTS = "/tests"
@@ -33,19 +34,16 @@ def _check_alone(kind: str, told: Told) -> None:
 def _check_evaluator(told: Told) -> None:
     kind = told.get("eval.kind", "none")
     if kind in EVALUATORS and kind not in ("command", "verifier"):
-        raise TaskError("bad-task", "eval.kind", f"eval.kind {kind} does not go with steps: each is evaluated where the agent "
-                        "works, by command, verifier or an evaluator of a handler")
-    if told.get("eval.sandbox") != "agent":
-        raise TaskError("bad-task", "eval.sandbox",
-                        "eval.sandbox must be agent where there are steps: each is evaluated where the agent works")
+        raise TaskError("bad-task", "eval.kind", f"eval.kind {kind} does not go with steps: each is evaluated by command, verifier or "
+                        "an evaluator of a handler")
 
 
 def _check_files(field: str, files: List[Any]) -> None:
     for i, file in enumerate(files):
         if not file["path"].startswith(_TESTS + "/") and not ("source" in file and file["path"] == _TESTS):
             path = f"{field}[{i}].path"
-            raise TaskError("bad-task", path, f"{path} must be below {_TESTS} where there are steps: the agent of the next step "
-                            "must not find it, and that directory is taken away")
+            raise TaskError("bad-task", path, f"{path} must be below {_TESTS} where steps are evaluated in the agent's own sandbox: "
+                            "the agent of the next step must not find it, and that directory is taken away")
 
 
 def check_steps(kind: str, told: Told) -> None:
@@ -56,9 +54,16 @@ def check_steps(kind: str, told: Told) -> None:
         return
     _check_alone(kind, told)
     _check_evaluator(told)
-    _check_files("eval.files", told.get("eval.files", []))
+    if not all(is_apart(told, step) for step in steps):
+        _check_files("eval.files", told.get("eval.files", []))
     for i, step in enumerate(steps):
         field = f"steps[{i}].eval.command"
         if "steps[].eval.command" in step and evaluator not in EVALUATORS:
             raise TaskError("bad-task", field, f"{field} goes with eval.kind command|verifier, and this task's is {evaluator}")
-        _check_files(f"steps[{i}].eval.files", step.get("steps[].eval.files", []))
+        if not is_apart(told, step):
+            _check_files(f"steps[{i}].eval.files", step.get("steps[].eval.files", []))
+        try:
+            check_room(step_room(told, step))
+        except TaskError as no:
+            place = f"steps[{i}]."
+            raise TaskError(no.reason, place + no.field, (place if no.text.startswith(no.field) else "") + no.text) from None

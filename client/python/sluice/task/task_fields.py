@@ -359,15 +359,14 @@ def _read_grants(row: Row, value: Any, shown: str, told: Told) -> None:
 
 
 def _read_artifacts(row: Row, value: Any, shown: str, told: Told) -> None:
-    told["artifacts"] = []
+    told[row.path] = []  # an empty list, too, says something
     for i, artifact in enumerate(_list(row, value, shown)):
         one: Told = {}
         place = f"{shown}[{i}]"
-        read_object(f"{row.path}[]", {"path": artifact} if isinstance(artifact, str) else artifact, place, one)
-        if not one[f"{row.path}[].path"].lstrip("/."):
+        read_object("eval.artifacts[]", {"path": artifact} if isinstance(artifact, str) else artifact, place, one)
+        if not one["eval.artifacts[].path"].lstrip("/."):
             raise TaskError("bad-task", place, f"{place} must name a file or a directory below / and the working directory")
-        told["artifacts"].append(one[f"{row.path}[].path"])
-    told[row.path] = True  # an empty list, too, says something
+        told[row.path].append(one["eval.artifacts[].path"])
 
 
 def _read_collect(row: Row, value: Any, shown: str, told: Told) -> None:

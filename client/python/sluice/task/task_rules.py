@@ -10,6 +10,7 @@ import math
 import re
 from typing import Any, List
 
+from .room_rules import check_room
 from .step_rules import check_steps, have_commands, have_solution
 from .task_fields import DEFAULTS, EVAL_RULES, EVALUATORS, OBJECTS, TASK_BYTES, TASK_VALUES, TaskError, Told, parse_json, read_object
 
@@ -101,28 +102,11 @@ def _check_checker(kind: str, told: Told) -> None:
         raise TaskError("bad-task", "eval.tests", "eval.tests must have outputs for eval.checker program to judge")
 
 
-def _check_own_image(told: Told) -> None:
-    given = [field for field in ("eval.image", "eval.build.dockerfile") if field in told]
-    if len(given) > 1:
-        raise TaskError("ambiguous", "eval.build.dockerfile", "only one of eval.image and eval.build may be given")
-    if given and "eval.artifacts" not in told:
-        raise TaskError("missing-field", "eval.artifacts", f"eval.artifacts is missing; {given[0]} requires it: of the agent's files an "
-                        "image of its own has what that lists, and may be []")
-
-
-def _check_artifacts(kind: str, told: Told) -> None:
-    for i, path in enumerate(told.get("artifacts", ()) if kind == "verifier" else ()):
-        if re.match(r"(/(\.?(?=/)))*/tests(/|$)", path):
-            field = f"eval.artifacts[{i}].path"
-            raise TaskError("bad-task", field, f"{field} must not be /tests or below it: there lies what eval.kind verifier judges by, and "
-                            "the agent's would take its place")
-
-
 def _check_eval(told: Told) -> None:
     kind = told.get("eval.kind", "none")
     for rule in EVAL_RULES:
         field, of = rule.field, rule.evaluators
-        given = bool(told.get(field)) and str(told[field]) != DEFAULTS.get(field)
+        given = field in told if field == "eval.artifacts" else bool(told.get(field)) and str(told[field]) != DEFAULTS.get(field)
         given = given or (field == "eval.command" and kind in EVALUATORS and have_commands(told))
         applies = kind in of.split("|")
         if not given and kind in rule.required.split("|"):
@@ -132,16 +116,7 @@ def _check_eval(told: Told) -> None:
     if told.get("eval.verdict_statuses") and told.get("eval.reward_file"):
         raise TaskError("ambiguous", "eval.verdict_statuses", "only one of eval.reward_file and eval.verdict_statuses "
                         "may be given: where there is a reward file, status 0 alone is a verdict")
-    if told.get("eval.sandbox") == "agent":
-        for field, given in (("eval.artifacts", bool(told.get("eval.artifacts"))), ("eval.trust", told.get("eval.trust", "none") != "none"),
-                             ("eval.network", bool(told.get("eval.network"))), ("eval.image", "eval.image" in told),
-                             ("eval.build.dockerfile", "eval.build.dockerfile" in told), ("eval.workdir", "eval.workdir" in told),
-                             ("eval.user", told.get("eval.user") not in (None, told.get("user")))):
-            if given:
-                raise TaskError("bad-task", field,
-                                f"{field} goes with eval.sandbox fresh: in the agent's own all is as the agent had it")
-    _check_own_image(told)
-    _check_artifacts(kind, told)
+    check_room(told)
     _check_checker(kind, told)
     if told.get("eval.answer") and told.get("eval.answers"):
         raise TaskError("ambiguous", "eval.answers", "only one of eval.answer and eval.answers may be given")
@@ -229,18 +204,25 @@ def _check_solution(kind: str, told: Told) -> None:
                         "eval.kind is math, choice or exact")
 
 
+def _check_one_build(of: str, path: str, told: Told) -> None:
+    """`of` is what it is called; told has its fields by `path`."""
+    files, needed = told.get(f"{path}.files") or [], f"{of}.dockerfile"
+    for name in ("context", "files", "args", "target", "network"):
+        if f"{path}.dockerfile" not in told and told.get(f"{path}.{name}"):
+            raise TaskError("missing-field", needed, f"{needed} is missing; {of}.{name} requires it")
+    if f"{path}.context" in told and files:
+        raise TaskError("ambiguous", f"{of}.files", f"only one of {of}.context and {of}.files may be given")
+    for i, file in enumerate(files):
+        if "source" in file:
+            field = f"{of}.files[{i}].source"
+            raise TaskError("bad-task", field, f"{field}: {of}.context takes what lies on a file system")
+
+
 def _check_build(told: Told) -> None:
-    for of in ("build", "eval.build"):
-        files, needed = told.get(f"{of}.files") or [], f"{of}.dockerfile"
-        for field in (f"{of}.context", f"{of}.files", f"{of}.args", f"{of}.target", f"{of}.network"):
-            if needed not in told and told.get(field):
-                raise TaskError("missing-field", needed, f"{needed} is missing; {field} requires it")
-        if f"{of}.context" in told and files:
-            raise TaskError("ambiguous", f"{of}.files", f"only one of {of}.context and {of}.files may be given")
-        for i, file in enumerate(files):
-            if "source" in file:
-                field = f"{of}.files[{i}].source"
-                raise TaskError("bad-task", field, f"{field}: {of}.context takes what lies on a file system")
+    _check_one_build("build", "build", told)
+    _check_one_build("eval.build", "eval.build", told)
+    for i, step in enumerate(told.get("steps", [])):
+        _check_one_build(f"steps[{i}].eval.build", "steps[].eval.build", step)
 
 
 def _check_score(told: Told) -> None:
