@@ -76,6 +76,40 @@ class Steps(Folders):
         self.assertEqual(second["solution"]["commands"], ["bash /solution/solve.sh"])
         self.assertEqual(second["solution"]["env"]["S"], "s")
 
+    def test_a_step_is_evaluated_apart_where_the_task_says_so_or_it_does(self):
+        apart = {"sandbox": "fresh", "artifacts": ["/logs/artifacts", "/app"]}
+        both = '[[steps]]\nname = "first"\n[[steps]]\nname = "second"\nartifacts = ["own"]\n'
+        tests = [{"path": "/tests/test.sh", "text": BASE["tests/test.sh"]}]
+        task = self.task('artifacts = ["/app"]\n[verifier]\nenvironment_mode = "separate"\nuser = "judge"\nenv = { A = "1" }\n' + both, STEPS)
+        self.assertEqual(task["eval"], {"kind": "verifier", "sandbox": "agent", "files": tests, "env": {"A": "1"}})
+        self.assertEqual(task["steps"][0]["eval"], {**apart, "user": "judge", "env": {"A": "1"}})
+        self.assertEqual(task["steps"][1]["eval"]["artifacts"], ["/logs/artifacts", "/app", "own"])
+        self.assertEqual([line for line in self.notes.lines() if "artifacts" in line], [])
+        for more in ('[steps.verifier]\nenvironment_mode = "separate"\n', '[steps.verifier.environment]\nworkdir = "/w"\n'):
+            task = self.task('artifacts = ["/app"]\n[[steps]]\nname = "first"\n' + more + '[[steps]]\nname = "second"\n', STEPS)
+            self.assertEqual(task["steps"][0]["eval"], {**apart, **({"workdir": "/w"} if "workdir" in more else {})})
+            self.assertNotIn("eval", task["steps"][1])
+        task = self.task('artifacts = ["/app"]\n[verifier.environment]\n[[steps]]\nname = "first"\n[steps.verifier]\nenvironment_mode = "shared"\n', STEPS)
+        self.assertNotIn("eval", task["steps"][0])
+
+    def test_each_step_has_an_image_of_its_own_with_its_tests(self):
+        files = {**STEPS, "steps/first/tests/Dockerfile": "FROM judge\nCOPY test.sh /tests/\n", "steps/first/tests/test.sh": "f\n", "environment/Dockerfile": "FROM base\n"}
+        toml = ('[environment]\nworkdir = "/app"\nenv = { T = "1" }\n[verifier]\nenvironment_mode = "separate"\nenv = { A = "1" }\n[[steps]]\nname = "first"\n'
+                '[steps.verifier]\nenv = { B = "2" }\n[[steps]]\nname = "second"\n')
+        task = self.task(toml, files, image=None, prebuilt=False)
+        first, second = (step["eval"] for step in task["steps"])
+        self.assertEqual((first["build"]["dockerfile"], [file["path"] for file in first["build"]["files"]]), ("FROM judge\nCOPY test.sh /tests/\n", ["Dockerfile", "test.sh"]))
+        self.assertEqual((first["workdir"], first["env"], "files" in first), ("/app", {"T": "1", "A": "1", "B": "2"}, False))
+        self.assertEqual((second["files"], "build" in second, "files" in task["eval"]), ([{"path": "/tests/test.sh", "text": BASE["tests/test.sh"]}], False, False))
+        image = '[[steps]]\nname = "first"\n[steps.verifier.environment]\ndocker_image = "judge:1"\n'
+        task = self.task(image, STEPS, images={"judge:1": "/images/judge"})
+        self.assertEqual(task["steps"][0]["eval"], {"sandbox": "fresh", "image": "/images/judge", "artifacts": ["/logs/artifacts"], "user": "root"})
+        shutil.rmtree(os.path.join(self.root, "one", "steps", "first", "tests"))
+        shared = self.task('[verifier]\nenvironment_mode = "separate"\n[[steps]]\nname = "first"\n[[steps]]\nname = "second"\n',
+                           {**STEPS, "tests/Dockerfile": "FROM judge\n", "environment/Dockerfile": "FROM base\n"}, image=None, prebuilt=False)
+        self.assertEqual([step["eval"]["build"]["dockerfile"] for step in shared["steps"]], ["FROM judge\n"] * 2)
+        self.assertIn("--prebuilt executes no Dockerfile, and steps/first/tests/Dockerfile makes the verifier's image", self.refused(toml, files))
+
     def test_what_is_collected_is_of_all_steps_or_of_one(self):
         task = self.task('[[verifier.collect]]\ncommand = "all"\n[[steps]]\nname = "first"\n[[steps]]\nname = "second"\n[[steps.verifier.collect]]\n'
                          'command = "own"\nuser = "db"\n', STEPS)
@@ -88,8 +122,11 @@ class Steps(Folders):
         for more, why in (('[[steps]]\nname = "../x"\n', "steps[0].name must be the name of a folder below steps/"),
                           ('[[steps]]\nname = "third"\n', "instruction.md: No such file or directory"),
                           (one + '[steps.agent]\nuser = "bob"\n', "steps[0].agent.user is not supported: all steps are one sandbox"),
-                          (one + '[steps.verifier]\nenvironment_mode = "separate"\n', "steps[0].verifier.environment_mode separate is not supported"),
-                          (one + '[verifier]\nuser = "bob"\n', "verifier.user and network_mode must be the agent's where there are steps"),
+                          (one + '[steps.verifier]\nenvironment_mode = "shared"\n[steps.verifier.environment]\ncpus = 1\n', "steps[0].verifier.environment_mode says shared"),
+                          (one + '[verifier]\nuser = "bob"\n', "verifier.user and network_mode must be the agent's where a step's verifier is shared"),
+                          (one + '[steps.verifier]\nuser = "bob"\n', "steps[0].verifier.user must be the agent's where a step's verifier is shared"),
+                          (one + '[steps.verifier.environment]\nhealthcheck = { command = "x" }\n', "steps[0].verifier.environment.healthcheck is not supported"),
+                          (one + '[steps.verifier.environment]\ndocker_image = "x"\n', "steps[0].verifier.environment.docker_image is x: --image x=PATH"),
                           (one + one, "steps[1]: the name first is given twice")):
             with self.subTest(more):
                 self.assertIn(why, self.refused(more, STEPS))

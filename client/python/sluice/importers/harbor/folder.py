@@ -10,7 +10,7 @@ from .choices import HarborChoices, Notes
 from .environment import INIT_S, Network, healthcheck, image_fields, limits, refuse_undone, seconds, users, variables
 from .reading import instruction, read_toml
 from .schema import ROOT, Table, check, check_lists
-from .steps import check_shared, steps_fields
+from .steps import steps_fields
 from .tree import Budget, check_own_links, read_rules
 from .verifier import eval_fields, solution_of
 
@@ -89,10 +89,9 @@ def task_of_folder(folder: str, choices: HarborChoices, notes: Notes) -> Dict[st
     solution = {} if steps else solution_of(os.path.join(folder, "solution"), config, host, rules, budget)
     if solution:
         task["solution"] = solution
-    task["eval"] = eval_fields(folder, task, config, network, host, rules, budget)
     task["limits"] = _limits(config)
-    if steps:
-        check_shared(task["eval"], config.get("verifier", {}))
-        task.update(steps_fields(folder, task, config, network, host, rules, budget))
+    fields = steps_fields(folder, task, config, network, host, rules, budget) if steps else {
+        "eval": eval_fields(folder, task, config, network, host, rules, budget)}
+    task.update(fields)
     task["metadata"] = _metadata(folder, config)
     return task

@@ -69,7 +69,7 @@ def _check_link(root: str, path: str) -> None:
         raise RowError(f"{os.path.basename(root)}/{path} is a link out of its folder, to {os.readlink(os.path.join(root, path))}")
 
 
-READ = ("task.toml", "instruction.md", "environment", "tests", "solution", "steps", ".harborignore", "environment/Dockerfile",
+READ = ("task.toml", "instruction.md", "environment", "tests", "solution", "steps", ".harborignore", "environment/Dockerfile", "tests/Dockerfile",
         "task.yaml", "run-tests.sh", "solution.sh", "docker-compose.yaml", "Dockerfile")
 
 
@@ -77,7 +77,7 @@ def check_own_links(folder: str) -> None:
     """What is read of a task's folder lies in it: a set of others' shows the model no file of who imports it."""
     steps = os.path.join(folder, "steps")
     names = sorted(os.listdir(steps)) if os.path.isdir(steps) else []
-    below = [f"steps/{name}{inner}" for name in names for inner in ("", "/instruction.md", "/tests", "/solution", "/workdir")]
+    below = [f"steps/{name}{inner}" for name in names for inner in ("", "/instruction.md", "/tests", "/tests/Dockerfile", "/solution", "/workdir")]
     for path in [*READ, *below]:
         if os.path.islink(os.path.join(folder, path)):
             _check_link(folder, path)

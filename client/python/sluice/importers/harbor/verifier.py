@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional, Sequence
 
 from ..row import RowError
 from .environment import UNDONE, Network, agents_user, build_fields, image_named, limits, refuse_undone, seconds, user_of, variables
@@ -51,28 +51,32 @@ def artifacts(said: List[Any], place: str) -> List[Any]:
     return found if has_convention else [CONVENTION, *found]
 
 
-def _is_separate(verifier: Table) -> bool:
+def says_separate(verifier: Table, place: str = "verifier") -> Optional[bool]:
+    """What the table says of its mode; None: nothing."""
+    mode = verifier.get("environment_mode")
     if "environment" not in verifier:
-        return verifier.get("environment_mode") == "separate"
-    if verifier.get("environment_mode") == "shared":
-        raise RowError("verifier.environment is of a separate verifier, and verifier.environment_mode says shared")
+        return None if mode is None else bool(mode == "separate")
+    if mode == "shared":
+        raise RowError(f"{place}.environment is of a separate verifier, and {place}.environment_mode says shared")
     return True
 
 
-def own_image(tests: str, config: Table, verifier: Table, network: Network, budget: Budget) -> Table:
+def has_own_image(found: Table) -> bool:
+    return "image" in found or "build" in found
+
+
+def _own_image(tests: str, shown: str, config: Table, verifier: Table, network: Network, budget: Budget, place: str) -> Table:
     """The image of a separate verifier's own, which holds the tests; nothing where it stands on the task's."""
-    if not _is_separate(verifier):
-        return {}
     name = verifier.get("environment", {}).get("docker_image")
     if name:
-        return {"image": image_named(name, "verifier.environment.docker_image", network.choices)}
+        return {"image": image_named(name, f"{place}.environment.docker_image", network.choices)}
     if os.path.exists(os.path.join(tests, "docker-compose.yaml")):
-        raise RowError("tests/docker-compose.yaml is not supported: a sandbox is one container")
+        raise RowError(f"{shown}/docker-compose.yaml is not supported: a sandbox is one container")
     dockerfile = os.path.join(tests, "Dockerfile")
     if not os.path.exists(dockerfile):
         return {}
     if network.choices.prebuilt:
-        raise RowError("--prebuilt executes no Dockerfile, and tests/Dockerfile makes the verifier's image: "
+        raise RowError(f"--prebuilt executes no Dockerfile, and {shown}/Dockerfile makes the verifier's image: "
                        "verifier.environment.docker_image names one, and --image NAME=PATH says where that lies")
     return {"build": build_fields(dockerfile, _environment(config, verifier), network, budget)}
 
@@ -83,9 +87,7 @@ def _environment(config: Table, verifier: Table) -> Table:
     return found
 
 
-def _separate(own: Table, config: Table, verifier: Table, network: Network) -> Table:
-    """In a fresh sandbox, with the agent's artifacts in place of all its files."""
-    environment, place = verifier.get("environment", {}), "verifier.environment"
+def _check_environment(config: Table, environment: Table, network: Network, place: str) -> None:
     refuse_undone(environment, "", place)
     for name in environment:
         if name not in DONE:
@@ -93,29 +95,49 @@ def _separate(own: Table, config: Table, verifier: Table, network: Network) -> T
     said, tasks = limits(environment, place), limits(config.get("environment", {}))
     if any(tasks.get(name) != value for name, value in said.items()):
         network.notes.add(network.folder, f"{place} has other limits: its sandbox has those of environment")
+
+
+def separate(tests: str, shown: str, config: Table, verifier: Table, network: Network, host: Dict[str, str], budget: Budget,
+             place: str = "verifier", of_step: Sequence[Any] = ()) -> Table:
+    """In a fresh sandbox, with the agent's artifacts in place of all its files; perhaps on an image of its own, of `tests`."""
+    environment = verifier.get("environment", {})
+    own = _own_image(tests, shown, config, verifier, network, budget, place)
+    _check_environment(config, environment, network, f"{place}.environment")
     workdir = (_environment(config, verifier) if own else environment).get("workdir")
-    return {**own, "artifacts": artifacts(config.get("artifacts", []), "artifacts"), **({"workdir": workdir} if workdir else {}),
-            **({"user": "root"} if "image" in own else {})}
+    env = _env(own, config, verifier, host, place)
+    return {**own, "artifacts": artifacts([*config.get("artifacts", []), *of_step], "artifacts"), **({"workdir": workdir} if workdir else {}),
+            **({"user": "root"} if "image" in own else {}), **_of_its_own(verifier, network, place), **({"env": env} if env else {})}
 
 
-def _of_its_own(verifier: Table, network: Network) -> Table:
+def _env(own: Table, config: Table, verifier: Table, host: Dict[str, str], place: str) -> Dict[str, str]:
+    of = f"{place}.environment" if "environment" in verifier else "environment"
+    said = _environment(config, verifier) if own else verifier.get("environment", {})
+    return {**variables(said.get("env", {}), f"{of}.env", host), **variables(verifier.get("env", {}), f"{place}.env", host)}
+
+
+def _of_its_own(verifier: Table, network: Network, place: str) -> Table:
     """In a fresh sandbox: its user and its network."""
     found: Table = {} if verifier.get("user") is None else {"user": user_of(verifier["user"])}
     own = {"network_mode": "public", **network.own(verifier["environment"])} if "environment" in verifier else {}
-    grants = network.grants({**own, **verifier}, "verifier")
+    grants = network.grants({**own, **verifier}, place)
     return {**found, "network": grants} if grants else found
+
+
+def differs(task: Table, config: Table, verifier: Table, network: Network, place: str = "verifier") -> List[str]:
+    """What of a shared verifier is not as the agent has it."""
+    agent, own = config.get("agent", {}), _of_its_own(verifier, network, place)
+    return [name for name, differs in (("user", "user" in own and {"0": "root"}.get(own["user"], own["user"]) != agents_user(task)),
+                                       ("network", own.get("network", []) != network.grants(agent, "agent"))) if differs]
 
 
 def _shared(task: Table, config: Table, verifier: Table, network: Network) -> Table:
     """In the agent's sandbox, where user and network are the agent's."""
-    agent, own = config.get("agent", {}), _of_its_own(verifier, network)
-    differs = [name for name, differs in (("user", "user" in own and {"0": "root"}.get(own["user"], own["user"]) != agents_user(task)),
-                                          ("network", own.get("network", []) != network.grants(agent, "agent"))) if differs]
-    if not differs:
+    other = differs(task, config, verifier, network)
+    if not other:
         return {"sandbox": "agent"}
-    network.notes.add(network.folder, f"the verifier's {' and '.join(differs)} is not the agent's: it is evaluated in a fresh sandbox, "
+    network.notes.add(network.folder, f"the verifier's {' and '.join(other)} is not the agent's: it is evaluated in a fresh sandbox, "
                       "without the agent's processes")
-    return own
+    return _of_its_own(verifier, network, "verifier")
 
 
 def eval_fields(folder: str, task: Table, config: Table, network: Network, host: Dict[str, str], rules: List[str], budget: Budget) -> Table:
@@ -123,23 +145,18 @@ def eval_fields(folder: str, task: Table, config: Table, network: Network, host:
     tests = os.path.join(folder, "tests")
     if os.path.exists(os.path.join(tests, "test.bat")) and not os.path.exists(os.path.join(tests, "test.sh")):
         raise RowError("tests/test.bat is for windows, and sandboxes are Linux")
-    own = own_image(tests, config, verifier, network, budget)
-    if not os.path.isfile(os.path.join(tests, "test.sh")) and not config.get("steps") and not own:
+    is_separate = says_separate(verifier)
+    own = separate(tests, "tests", config, verifier, network, host, budget) if is_separate else {}
+    if not os.path.isfile(os.path.join(tests, "test.sh")) and not has_own_image(own):
         raise RowError("it has no tests/test.sh")
     found: Table = {"kind": "verifier"}
-    files = files_of(tests, TESTS, rules, budget) if os.path.isdir(tests) and not own else []
+    files = files_of(tests, TESTS, rules, budget) if os.path.isdir(tests) and not has_own_image(own) else []
     if files:
         found["files"] = files
-    of = "verifier.environment" if "environment" in verifier else "environment"
-    said = _environment(config, verifier) if own else verifier.get("environment", {})
-    env = {**variables(said.get("env", {}), f"{of}.env", host), **variables(verifier.get("env", {}), "verifier.env", host)}
+    found.update(own if is_separate else _shared(task, config, verifier, network))
+    env = {} if is_separate else variables(verifier.get("env", {}), "verifier.env", host)
     if env:
         found["env"] = env
-    if _is_separate(verifier):
-        found.update(_separate(own, config, verifier, network))
-        found.update(_of_its_own(verifier, network))
-    else:
-        found.update(_shared(task, config, verifier, network))
     if verifier.get("collect"):
         found["collect"] = collect(verifier["collect"], "verifier.collect", task, network)
     return found
