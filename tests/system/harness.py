@@ -16,7 +16,7 @@ BINARY = os.environ.get("SLUICE_BINARY_DIR") or os.path.join(SOURCE, "build", "r
 SLUICE = os.path.join(BINARY, "client", "sluice")
 BROKER = os.path.join(BINARY, "broker", "sluice-broker")
 WORKER = os.path.join(BINARY, "workers", "sluice-worker")
-SCRIPTED_ENGINE = os.path.join(SOURCE, "tests", "scripted_engine.py")
+SCRIPTED_ENGINE = os.path.join(SOURCE, "tests", "engines", "scripted_engine.py")
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else "python3"
 
 SANITIZERS = os.environ.get("SLUICE_SANITIZE", "")

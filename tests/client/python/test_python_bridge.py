@@ -14,7 +14,7 @@ import urllib.parse
 
 import python_world  # before all that it finds
 
-sys.path.insert(0, os.path.join(python_world.SOURCE, "tests"))
+sys.path.insert(0, os.path.join(python_world.SOURCE, "tests", "engines"))
 import scripted_engine  # noqa: E402  (its tokenizer and its model)
 
 from sluice import BadArgument  # noqa: E402

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 
-sys.path += [__file__.rsplit("/", 2)[0], __file__.rsplit("/", 3)[0]]  # tests/system, tests
+sys.path += [__file__.rsplit("/", 2)[0], __file__.rsplit("/", 3)[0] + "/engines"]  # tests/system, tests/engines
 import wire  # noqa: E402
 from harness import PYTHON, SLUICE, SOURCE, Service  # noqa: E402
 from test_real_model import Llama  # noqa: E402
@@ -35,7 +35,7 @@ class Proxy:
     """recording_proxy.py before an engine."""
 
     def __init__(self, engine_url, into):
-        self.arguments = [PYTHON, os.path.join(SOURCE, "tests", "recording_proxy.py"), "--to",
+        self.arguments = [PYTHON, os.path.join(SOURCE, "tests", "engines", "recording_proxy.py"), "--to",
                           engine_url.removeprefix("http://"), "--into", into]
 
     def __enter__(self):

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unittest
 
-sys.path += [__file__.rsplit("/", 2)[0], __file__.rsplit("/", 3)[0]]  # tests/system, tests
+sys.path += [__file__.rsplit("/", 2)[0], __file__.rsplit("/", 3)[0] + "/engines"]  # tests/system, tests/engines
 import scripted_engine  # noqa: E402
 from harness import PYTHON, SOURCE, Engine, Service, wait_until  # noqa: E402
 

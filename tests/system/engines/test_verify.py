@@ -10,7 +10,7 @@ import unittest
 import urllib.request
 import xml.etree.ElementTree
 
-sys.path += [__file__.rsplit("/", 2)[0], __file__.rsplit("/", 3)[0]]  # tests/system, tests
+sys.path += [__file__.rsplit("/", 2)[0], __file__.rsplit("/", 3)[0] + "/engines"]  # tests/system, tests/engines
 import scripted_engine  # noqa: E402
 from harness import SLUICE, Engine  # noqa: E402
 

@@ -11,7 +11,7 @@ import threading
 import unittest
 import urllib.request
 
-sys.path += [__file__.rsplit("/", 2)[0], __file__.rsplit("/", 3)[0]]  # tests/system, tests
+sys.path += [__file__.rsplit("/", 2)[0], __file__.rsplit("/", 3)[0] + "/engines"]  # tests/system, tests/engines
 import scripted_engine  # noqa: E402
 import wire  # noqa: E402
 from harness import Engine, wait_until  # noqa: E402

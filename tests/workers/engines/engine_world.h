@@ -1,5 +1,5 @@
 /*
- * engine_world.h - a scripted engine (tests/scripted_engine.py) beside a loop, for tests. The
+ * engine_world.h - a scripted engine (tests/engines/scripted_engine.py) beside a loop, for tests. The
  * engine is a child process that dies with the test. What it was asked is in its log.
  */
 #ifndef SLUICE_TESTS_WORKERS_ENGINES_ENGINE_WORLD_H
@@ -90,7 +90,7 @@ static inline void world_engine_start(struct world *world, const char *script, c
 {
     char program[512], path[96], number[16];
     snprintf(number, sizeof(number), "%d", port);
-    snprintf(program, sizeof(program), "%s/tests/scripted_engine.py", source_dir());
+    snprintf(program, sizeof(program), "%s/tests/engines/scripted_engine.py", source_dir());
     snprintf(path, sizeof(path), "%s/script.json", world->folder);
     FILE *file = fopen(path, "w");
     assert_non_null(file);

@@ -260,7 +260,7 @@ static pid_t open_turns(const char *url, const char *other, char ret[64])
 {
     char program[512], one[16], two[16];
     pid_t pid;
-    snprintf(program, sizeof(program), "%s/tests/tcp_turns.py", source_dir());
+    snprintf(program, sizeof(program), "%s/tests/engines/tcp_turns.py", source_dir());
     snprintf(one, sizeof(one), "%s", strrchr(url, ':') + 1);
     snprintf(two, sizeof(two), "%s", strrchr(other, ':') + 1);
     const char *argv[] = {"/usr/bin/python3", program, one, two, NULL};

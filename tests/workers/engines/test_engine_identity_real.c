@@ -17,7 +17,7 @@ static char folder[64], path[96];
 static void write_model(const char *original, const char *one, const char *other)
 {
     char swap[512], made[128];
-    snprintf(swap, sizeof(swap), "%s/tests/gguf_swap.py", source_dir());
+    snprintf(swap, sizeof(swap), "%s/tests/engines/gguf_swap.py", source_dir());
     snprintf(made, sizeof(made), "%s.new", path);
     pid_t pid = fork();
     if (pid == 0) {

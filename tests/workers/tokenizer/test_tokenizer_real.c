@@ -1,7 +1,7 @@
 /*
  * A tokenizer of the worker's own beside a real engine: it makes the ids that the engine makes, saves
  * it being asked, and is left alone where it does not agree. The file is made from the model's own
- * vocabulary (tests/gguf_tokenizer.py).
+ * vocabulary (tests/engines/gguf_tokenizer.py).
  */
 #include "tests/workers/engines/exact_world.h"
 
@@ -17,8 +17,9 @@ static void make_file(const char *sed)
 {
     char command[2048];
     snprintf(path, sizeof(path), "%s/tokenizer.json", world.folder);
-    snprintf(command, sizeof(command), "/usr/bin/python3 '%s/tests/gguf_tokenizer.py' '%s' | sed -e '%s' > '%s'",
-             source_dir(), getenv("SLUICE_MODEL"), sed, path);
+    snprintf(command, sizeof(command),
+             "/usr/bin/python3 '%s/tests/engines/gguf_tokenizer.py' '%s' | sed -e '%s' > '%s'", source_dir(),
+             getenv("SLUICE_MODEL"), sed, path);
     assert_int_equal(system(command), 0);
 }
 
