@@ -121,6 +121,28 @@ static void what_is_too_much_is_refused_by_name(void **state)
                 "refused: tools[64]: there are more than 64 tools");
 }
 
+/* A reference of some bytes stands for a schema of many. */
+static void tools_that_were_found_are_bounded(void **state)
+{
+    (void)state;
+    const char *reference = "{\"type\": \"tool_reference\", \"tool_name\": \"a\"}";
+    AUTO_FREE char *doc = calloc(1, 1025);
+    memset(doc, 'x', 1024);
+    for (size_t count = 900; count <= 1024; count += 124)
+        assert_read("anthropic",
+                    json_pack("{s:[{s:s, s:[{s:s, s:s, s:o}]}], s:[{s:s, s:s}]}", "messages", "role", "user", "content",
+                              "type", "tool_result", "tool_use_id", "b", "content", many(reference, count), "tools",
+                              "name", "a", "description", doc),
+                    count < 1000 ? "model -, usage"
+                                 : "refused: messages[0].content[0].content[976]: the tools that were found come to "
+                                   "more than 1048576 bytes");
+    const char *held = "{\"name\": \"a\", \"defer_loading\": true}";
+    assert_read(
+        "anthropic",
+        json_pack("{s:[{s:s, s:s}], s:o}", "messages", "role", "user", "content", "a", "tools", many(held, 1025)),
+        "refused: tools[1024]: there are more than 1024 tools");
+}
+
 /* A text of `depth` lists within each other, as arguments: not parsed, whatever it is. */
 static void arguments_that_are_too_deep_stay_text(void **state)
 {
@@ -209,6 +231,7 @@ int main(void)
         cmocka_unit_test(anthropic_is_read),
         cmocka_unit_test(google_is_read),
         cmocka_unit_test(what_is_too_much_is_refused_by_name),
+        cmocka_unit_test(tools_that_were_found_are_bounded),
         cmocka_unit_test(arguments_that_are_too_deep_stay_text),
         cmocka_unit_test(long_histories_are_read_at_once),
         cmocka_unit_test(without_words_a_refusal_is_a_code),

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "workers/proxy/dialects/anthropic_tools.h"
 #include "workers/proxy/dialects/body_messages.h"
 #include "workers/proxy/dialects/dialects.h"
 
@@ -82,16 +83,6 @@ static bool read_call(struct body *body, const struct body_place *block)
            body_arguments(body, block, "input", call);
 }
 
-static bool read_result(struct body *body, const struct body_place *block)
-{
-    const struct body_place content = body_in(block, "content");
-    if (!body_begin(body, block, SAID_TOOL))
-        return false;
-    struct said *result = body_message(body);
-    return body_name(body, block, "tool_use_id", &result->call_id) &&
-           body_flag(body, block, "is_error", &result->is_error) && body_add_content(body, &content, "text");
-}
-
 static bool is_type(const struct body_place *block, const char *word)
 {
     const char *type = json_string_value(json_object_get(block->value, "type"));
@@ -102,6 +93,25 @@ static bool refuse_type(struct body *body, const struct body_place *block)
 {
     const struct body_place type = body_in(block, "type");
     return body_refuse_word(body, &type);
+}
+
+static bool read_result_block(struct body *body, const struct body_place *block)
+{
+    if (is_type(block, "tool_reference"))
+        return anthropic_unfold_tool(body, block);
+    return is_type(block, "text") ? read_text(body, block) : refuse_type(body, block);
+}
+
+static bool read_result(struct body *body, const struct body_place *block)
+{
+    const struct body_place content = body_in(block, "content");
+    if (!body_begin(body, block, SAID_TOOL))
+        return false;
+    struct said *result = body_message(body);
+    return body_name(body, block, "tool_use_id", &result->call_id) &&
+           body_flag(body, block, "is_error", &result->is_error) &&
+           (json_is_array(content.value) ? body_each(body, &content, read_result_block)
+                                         : body_add_content(body, &content, "text"));
 }
 
 static bool read_assistant_block(struct body *body, const struct body_place *block)
@@ -163,22 +173,11 @@ static bool read_messages(struct body *body, const struct body_place *root)
 
 /* ---- a request --------------------------------------------------------------------------------- */
 
-static bool read_tool(struct body *body, const struct body_place *tool)
-{
-    const struct body_place type = body_in(tool, "type");
-    const char *word = "custom";
-    if (!body_word(body, tool, "type", &word))
-        return false;
-    return strcmp(word, "custom") == 0
-               ? body_add_tool(body, tool, NULL, "input_schema")
-               : body_refuse(body, &type, "\"%.64s\": tools of the provider's are not supported", word);
-}
-
 static bool read_tools(struct body *body, const struct body_place *root)
 {
     const struct body_place tools = body_in(root, "tools"), choice = body_in(root, "tool_choice");
     const struct body_place type = body_in(&choice, "type");
-    return body_each(body, &tools, read_tool) && body_object(body, &choice) &&
+    return body_each(body, &tools, anthropic_read_tool) && body_object(body, &choice) &&
            body_tool_choice(body, &type, "auto", "none");
 }
 

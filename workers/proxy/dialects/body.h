@@ -16,7 +16,8 @@ struct body {
     struct fail fail;
     bool is_open; /* the last message is in hand (body_messages.h), with these: */
     struct buffer text, thinking;
-    unsigned step; /* what of it was read last, where the dialect minds; 0 when it begins */
+    size_t unfolded; /* bytes put in for what the body only names (anthropic_tools.h) */
+    unsigned step;   /* what of it was read last, where the dialect minds; 0 when it begins */
 };
 
 /* A value and where it stands; the places that it stands in must outlive it. */

@@ -77,6 +77,14 @@ bool body_role(struct body *body, const struct body_place *message, const struct
 
 /* ---- texts ------------------------------------------------------------------------------------ */
 
+static bool put(struct body *body, struct buffer *to, const char *between, struct slice text)
+{
+    if (to->len > 0 && text.len > 0)
+        buffer_append_str(to, between);
+    utf8_append_repaired(to, text);
+    return !to->failed || body_out_of_memory(body);
+}
+
 static bool add(struct body *body, struct buffer *to, const char *between, const struct body_place *in, const char *key)
 {
     const struct body_place place = body_in(in, key);
@@ -84,11 +92,12 @@ static bool add(struct body *body, struct buffer *to, const char *between, const
         return true;
     if (!json_is_string(place.value))
         return body_refuse_kind(body, &place, "a string");
-    const struct slice text = slice_of(json_string_value(place.value), json_string_length(place.value));
-    if (to->len > 0 && text.len > 0)
-        buffer_append_str(to, between);
-    utf8_append_repaired(to, text);
-    return !to->failed || body_out_of_memory(body);
+    return put(body, to, between, slice_of(json_string_value(place.value), json_string_length(place.value)));
+}
+
+bool body_add_words(struct body *body, const char *words)
+{
+    return put(body, &body->text, "\n", slice_from_str(words));
 }
 
 bool body_add_text(struct body *body, const struct body_place *in, const char *key)

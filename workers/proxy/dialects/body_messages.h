@@ -25,6 +25,7 @@ struct said *body_message(struct body *body);
 
 /* ---- to the message in hand: texts, each behind a line end ---- */
 bool body_add_text(struct body *body, const struct body_place *in, const char *key);
+bool body_add_words(struct body *body, const char *words);
 bool body_append_text(struct body *body, const struct body_place *in, const char *key); /* without a line end */
 bool body_add_thinking(struct body *body, const struct body_place *in, const char *key);
 /* A string, or a list of parts of which each has a type among "these|words" and a text. */

@@ -108,9 +108,7 @@ static bool add_response(struct body *body, const struct body_place *response)
     if (key)
         return body_add_text(body, response, key);
     AUTO_FREE char *json = json_dumps(response->value, JSON_COMPACT);
-    if (!json || !buffer_append_str(&body->text, json))
-        return body_out_of_memory(body);
-    return true;
+    return json ? body_add_words(body, json) : body_out_of_memory(body);
 }
 
 /* The id of the first call of that name in the turn before that no result has yet; NULL: there is none. */
