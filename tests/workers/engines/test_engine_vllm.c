@@ -1,6 +1,7 @@
 /* vLLM's dialect, against a scripted server that speaks it: both routes, every fault, what is learnt. */
 #include "tests/workers/engines/asking.h"
 
+#include "workers/engines/calls.h"
 #include "workers/engines/server/engine_state.h"
 #include "workers/engines/dialects/special_token_escape.h"
 
@@ -54,6 +55,35 @@ static void without_it_they_go_as_the_prompt_of_a_completion(void **state)
     generation_finish(&asking.generation);
     generation_finish(&again.generation);
     world_close(&world);
+}
+
+/* Asks again, of a policy whose trainer calls its weights so. */
+static void expect_salt(const char *version, const char *path, const char *salt)
+{
+    struct asking asking = {.user = "hi"};
+    engine_told(world_engine(&world), slice_from_str(version), 1, slice_from_str(""), 0);
+    ask_one(&asking);
+    AUTO_FREE char *sent = last_request(path);
+    const char *said = strstr(sent, "cache_salt");
+    if (salt ? !said || !strstr(sent, salt) : said != NULL)
+        fail_msg("%s: %s", version, sent);
+    generation_finish(&asking.generation);
+}
+
+/* Else the keys and values of older weights would be taken for those of the newer ones. */
+static void a_versions_prefixes_are_no_other_versions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *script, *path;
+    } servers[] = {{"{'dialect': 'vllm'}", GENERATE}, {"{'dialect': 'vllm', 'generate': false}", COMPLETE}};
+    for (size_t i = 0; i < COUNT(servers); i++) {
+        world_open(&world, servers[i].script, NULL);
+        expect_salt("", servers[i].path, NULL);
+        expect_salt("step-7", servers[i].path, "\"cache_salt\":\"step-7\"");
+        expect_salt("st\"ep", servers[i].path, "\"cache_salt\":\"st\\\"ep\"");
+        world_close(&world);
+    }
 }
 
 static void every_setting_that_shapes_the_distribution_is_sent(void **state)
@@ -392,6 +422,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ids_go_by_the_route_for_ids_where_it_is_offered),
         cmocka_unit_test(without_it_they_go_as_the_prompt_of_a_completion),
+        cmocka_unit_test(a_versions_prefixes_are_no_other_versions),
         cmocka_unit_test(every_setting_that_shapes_the_distribution_is_sent),
         cmocka_unit_test(what_does_not_fit_is_not_asked_for_and_a_full_context_not_sent),
         cmocka_unit_test(every_fault_of_the_route_for_ids_is_told),

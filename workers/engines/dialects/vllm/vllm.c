@@ -12,6 +12,8 @@
  * - A sampled end of turn stands among the ids of a turn that stopped, never in one cut by length.
  * - prompt + max_tokens beyond max_model_len is refused, so we ask only for what fits.
  * - A call whose connection closes is aborted.
+ * - The policy's version is the salt of its prefix cache (cache_salt, not empty), so that what older weights computed is
+ *   not taken for the newer ones'. Servers that have none ignore it, as they do any member that they do not know.
  */
 #include "workers/engines/dialects/mark.h"
 #include "workers/engines/dialects/vllm/vllm.h"
@@ -49,7 +51,7 @@ struct asking {
     int tops;             /* of the likeliest tokens to tell; the first of them is the sampled one */
 };
 
-/* Members of both routes, the stop ids' among them; the caller opens and closes the object. */
+/* Members of both routes, the stop ids' among them. */
 static void write_sampling(const struct asking *asking, const struct engine_info *info, struct buffer *ret)
 {
     const struct task_sampling *sampling = asking->sampling;
@@ -69,19 +71,17 @@ static void write_sampling(const struct asking *asking, const struct engine_info
                       (unsigned long long)(((uint64_t)sampling->seed + asking->seed_offset) & INT64_MAX));
 }
 
-/* "model":"...", when there is one: its name escaped. */
-static void write_model(const struct engine_info *info, struct buffer *ret)
+/* "name":"...", where there is a text: escaped. */
+static void write_text(const char *name, const char *text, struct buffer *ret)
 {
-    AUTO_JSON json_t *name = json_string(info->model);
-    AUTO_FREE char *text = name ? json_dumps(name, JSON_ENCODE_ANY) : NULL;
-    if (info->model[0])
-        buffer_printf(ret, "\"model\":%s,", text ? text : "\"\"");
+    AUTO_JSON json_t *value = json_string(text);
+    AUTO_FREE char *escaped = value ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
+    if (text[0])
+        buffer_printf(ret, "\"%s\":%s,", name, escaped ? escaped : "\"\"");
 }
 
 static void write_generate(const struct asking *asking, const struct engine_info *info, struct buffer *ret)
 {
-    buffer_append_str(ret, "{");
-    write_model(info, ret);
     buffer_append_str(ret, "\"stream\":false,\"sampling_params\":{\"detokenize\":false,");
     write_sampling(asking, info, ret);
     buffer_append_str(ret, "},\"token_ids\":");
@@ -91,8 +91,6 @@ static void write_generate(const struct asking *asking, const struct engine_info
 
 static void write_complete(const struct asking *asking, const struct engine_info *info, struct buffer *ret)
 {
-    buffer_append_str(ret, "{");
-    write_model(info, ret);
     buffer_append_str(ret, "\"stream\":false,\"echo\":false,\"return_token_ids\":true,"
                            "\"return_tokens_as_token_ids\":true,\"add_special_tokens\":false,");
     write_sampling(asking, info, ret);
@@ -105,6 +103,9 @@ static int ask(struct engine *engine, const struct engine_info *info, const stru
                struct call_answer *ret, struct fail *fail)
 {
     AUTO_BUFFER body = {0};
+    buffer_append_str(&body, "{");
+    write_text("model", info->model, &body);
+    write_text("cache_salt", engine->policy.version, &body);
     (info->has_generate ? write_generate : write_complete)(asking, info, &body);
     AUTO_FREE char *text = buffer_take_str(&body);
     const struct http_api_call call = {.path = info->has_generate ? route_generate : route_complete,
