@@ -307,6 +307,12 @@ int sluice_engine_add(struct sluice_client *client, const char *url);
 int sluice_engine_add_with(struct sluice_client *client, const char *url, uint64_t runs_max);
 /* The same as an engine of this policy; NULL: of the usual one, or of the one that it was of. */
 int sluice_engine_add_to(struct sluice_client *client, const char *url, uint64_t runs_max, const char *policy);
+/*
+ * The same. *moved_from: the policy whose engine it was until now, where that is another; good until the next call.
+ * NULL: it was none, or of the same.
+ */
+int sluice_engine_move(struct sluice_client *client, const char *url, uint64_t runs_max, const char *policy,
+                       const char **moved_from);
 int sluice_engine_remove(struct sluice_client *client, const char *url);
 /* No more rollouts are placed there. *count, if wanted: rollouts that are there; ask again to wait. */
 int sluice_engine_drain(struct sluice_client *client, const char *url, uint64_t *count);

@@ -4,6 +4,20 @@
 
 #include <errno.h>
 
+/* client->text as a C string; NULL when out of memory. */
+static const char *text_of(struct sluice_client *client)
+{
+    return buffer_append(&client->text, "", 1) ? (const char *)client->text.data : NULL;
+}
+
+static int keep_text(struct sluice_client *client, struct slice bytes, const char **ret)
+{
+    buffer_clear(&client->text);
+    buffer_append(&client->text, bytes.data, bytes.len);
+    *ret = text_of(client);
+    return *ret ? 0 : client_fail(client, -ENOMEM, "out of memory");
+}
+
 int sluice_ack(struct sluice_client *client, const char *stream, uint64_t seq)
 {
     struct msg_stream_ack message = {.tag = ++client->last_tag, .stream = slice_from_str(stream), .seq = seq};
@@ -38,13 +52,27 @@ int sluice_engine_add_with(struct sluice_client *client, const char *url, uint64
 
 int sluice_engine_add_to(struct sluice_client *client, const char *url, uint64_t runs_max, const char *policy)
 {
+    const char *moved_from;
+    return sluice_engine_move(client, url, runs_max, policy, &moved_from);
+}
+
+int sluice_engine_move(struct sluice_client *client, const char *url, uint64_t runs_max, const char *policy,
+                       const char **moved_from)
+{
+    AUTO_ANSWER answer = {0};
     struct msg_engine_add message = {.tag = ++client->last_tag,
                                      .url = slice_from_str(url),
                                      .policy = slice_from_str(policy),
                                      .has_policy = policy != NULL,
                                      .runs_max = runs_max,
                                      .has_runs_max = runs_max > 0};
-    return request_done(client, MSG_engine_add, &message, message.tag, NULL);
+    *moved_from = NULL;
+    int failed = request_call(client, MSG_engine_add, &message, message.tag, &answer);
+    if (failed)
+        return failed;
+    if (answer.id != MSG_done)
+        return client_unexpected(client, &answer);
+    return answer.as.done.has_moved_from ? keep_text(client, answer.as.done.moved_from, moved_from) : 0;
 }
 
 int sluice_engine_drain(struct sluice_client *client, const char *url, uint64_t *count)
@@ -84,20 +112,6 @@ int sluice_backup(struct sluice_client *client, const char *name, uint64_t *size
     return 0;
 }
 
-/* client->text as a C string; NULL when out of memory. */
-static const char *text_of(struct sluice_client *client)
-{
-    return buffer_append(&client->text, "", 1) ? (const char *)client->text.data : NULL;
-}
-
-static int keep_json(struct sluice_client *client, struct slice bytes, const char **json)
-{
-    buffer_clear(&client->text);
-    buffer_append(&client->text, bytes.data, bytes.len);
-    *json = text_of(client);
-    return *json ? 0 : client_fail(client, -ENOMEM, "out of memory");
-}
-
 int sluice_status(struct sluice_client *client, const char **json)
 {
     struct msg_status_get message = {.tag = ++client->last_tag};
@@ -107,7 +121,7 @@ int sluice_status(struct sluice_client *client, const char **json)
         return failed;
     if (answer.id != MSG_status)
         return client_unexpected(client, &answer);
-    return keep_json(client, answer.as.status.json, json);
+    return keep_text(client, answer.as.status.json, json);
 }
 
 int sluice_list(struct sluice_client *client, const struct sluice_filter *filter, const char **json)
@@ -133,7 +147,7 @@ int sluice_list(struct sluice_client *client, const struct sluice_filter *filter
         return failed;
     if (answer.id != MSG_rollouts)
         return client_unexpected(client, &answer);
-    return keep_json(client, answer.as.rollouts.json, json);
+    return keep_text(client, answer.as.rollouts.json, json);
 }
 
 static int get_state(struct sluice_client *client, const struct msg_rollout_state *in, const char **state)

@@ -325,6 +325,10 @@ static void answer_done(struct fake_broker *broker, enum message_id id, const vo
     if (id == MSG_worker_drain)
         note_options(broker, (const char *[]){"grace_s", "is_host"}, (bool[]){drain->has_grace_s, true},
                      (uint64_t[]){drain->grace_s, drain->has_host});
+    if (id == MSG_engine_add && ((const struct msg_engine_add *)in)->has_policy) {
+        message.moved_from = slice_from_str("default");
+        message.has_moved_from = true;
+    }
     if (id == MSG_stream_ack)
         broker->acked = ((const struct msg_stream_ack *)in)->seq;
     encode(MSG_done, &message, out);

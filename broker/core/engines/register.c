@@ -10,6 +10,9 @@
 #include "broker/core/state/state.h"
 
 #include <stdio.h>
+#include <string.h>
+
+#include "schemas/messages/message_max.h"
 
 static void set_registered(struct core *core, struct engine *engine, bool registered)
 {
@@ -74,6 +77,18 @@ static bool change(struct core *core, struct engine *engine, const struct msg_en
     return true;
 }
 
+/* Registered, changed or moved; says so. */
+static void add(struct core *core, const struct call *call, struct engine *engine, const char *credentials)
+{
+    char was[MESSAGE_MAX(done, moved_from) + 1] = "";
+    if (engine->policy)
+        snprintf(was, sizeof(was), "%s", engine->policy->name);
+    struct msg_done done = {.tag = call->tag, .count = change(core, engine, call->in, credentials)};
+    done.has_moved_from = was[0] && engine->policy && strcmp(was, engine->policy->name) != 0;
+    done.moved_from = slice_from_str(was);
+    send_client(core, call->client, MSG_done, &done);
+}
+
 void handle_engine_add(struct core *core, const struct call *call)
 {
     const struct msg_engine_add *in = call->in;
@@ -101,7 +116,7 @@ void handle_engine_add(struct core *core, const struct call *call)
     }
     engine = engine ? engine : engine_intern(core, base);
     if (engine)
-        send_done(core, call, change(core, engine, in, url.credentials));
+        add(core, call, engine, url.credentials);
 }
 
 void handle_engine_remove(struct core *core, const struct call *call)

@@ -94,6 +94,26 @@ static int await_probe(struct sluice_client *client, const char *base)
     return verdict == VERDICT_OTHER ? EXITS_FAILED : EXITS_OK;
 }
 
+/* Where it was another policy's, how to take that back. */
+static void say_added(const char *base, const struct engine_options *options, const char *moved_from)
+{
+    if (!moved_from) {
+        printf("registered %s\n", base);
+        return;
+    }
+    printf("moved %s from the policy %s to %s\n", base, moved_from, options->policy);
+    cli_say("%s no longer serves the policy %s; to move it back: sluice engine add %s --policy %s", base, moved_from,
+            base, moved_from);
+}
+
+static void print_added(const char *base, const struct engine_options *options, const char *moved_from)
+{
+    json_t *said = json_pack("{s:s, s:s*, s:s*}", "url", base, "policy", options->policy, "moved_from", moved_from);
+    AUTO_FREE char *text = said ? json_dumps(said, JSON_COMPACT) : NULL;
+    json_line(stdout, text ? text : "{}");
+    json_decref(said);
+}
+
 static int add_engine(const struct invocation *in)
 {
     const struct engine_options *options = in->options;
@@ -108,10 +128,11 @@ static int add_engine(const struct invocation *in)
     AUTO_CLIENT *client = cli_connect(in);
     if (!client)
         return EXITS_FAILED;
-    int failed = sluice_engine_add_to(client, url, options->runs_max, options->policy);
+    const char *moved_from;
+    int failed = sluice_engine_move(client, url, options->runs_max, options->policy, &moved_from);
     if (failed)
         return cli_failed(client);
-    printf("registered %s\n", parts.base);
+    (options->json ? print_added : say_added)(parts.base, options, moved_from);
     fflush(stdout);
     if (engine_probe(url, PROBE_MS, &fail)) {
         cli_say("warning: from here it does not answer: %s", fail.text);
@@ -241,7 +262,7 @@ static const struct option options[] = {
      "With --wait: give up after this long, with exit status 1; the engine goes on draining.",
      .preset = PATIENCE_PRESET_MS, .min = 1000, .max = DURATION_FOREVER, .of = "drain"},
     {"json", OPTION_FLAG, offsetof(struct engine_options, json), NULL, "Print JSON, one object a line.",
-     .of = "check list"},
+     .of = "add check list"},
 };
 
 const struct command command_engine = {
@@ -252,7 +273,7 @@ const struct command command_engine = {
     .line.doc = "A rollout is placed on the engine whose rollouts hold the least tokens at that "
                 "moment, and\n"
                 "stays there. Registering one twice is registering it once, and takes back one "
-                "that drains. One\n"
+                "that drains; with another --policy it is moved to that one, which is said. One\n"
                 "that is drained or removed gets no more rollouts, and one that does not answer "
                 "none until it does\n"
                 "('list' says silent, and why). The engines of one policy serve one tokenizer and "

@@ -181,9 +181,9 @@ class AsyncClient(Base):
         """As Client.engines()."""
         return await self._run(_calls.engines(self._session))
 
-    async def engine_add(self, url: str, runs_max: Optional[int] = None, policy: Optional[str] = None) -> None:
+    async def engine_add(self, url: str, runs_max: Optional[int] = None, policy: Optional[str] = None) -> Optional[str]:
         """As Client.engine_add()."""
-        await self._run(_calls.engine_add(self._session, url, runs_max, policy))
+        return await self._run(_calls.engine_add(self._session, url, runs_max, policy))
 
     async def engine_drain(self, url: str) -> int:
         """As Client.engine_drain()."""

@@ -186,10 +186,12 @@ def nothing(steps: Steps[Any]) -> Steps[None]:
     yield from steps
 
 
-def engine_add(session: Session, url: str, runs_max: Optional[int], policy: Optional[str]) -> Steps[None]:
-    return nothing(session.call("engine.add", url=_engine(url),
-                                runs_max=arguments.optional_number("runs_max", runs_max, 0, RUNS_MAX),
-                                policy=None if policy is None else arguments.name("policy", policy)))
+def engine_add(session: Session, url: str, runs_max: Optional[int], policy: Optional[str]) -> Steps[Optional[str]]:
+    done = yield from session.call("engine.add", url=_engine(url),
+                                   runs_max=arguments.optional_number("runs_max", runs_max, 0, RUNS_MAX),
+                                   policy=None if policy is None else arguments.name("policy", policy))
+    moved_from: Optional[str] = done.get("moved_from")
+    return moved_from
 
 
 def engine_drain(session: Session, url: str) -> Steps[int]:

@@ -285,8 +285,8 @@ class Client(Base):
         """The registered engines: [{"url": ..., "live": rollouts, "state": ...}] (docs/operations.md)."""
         return self._run(_calls.engines(self._session))
 
-    def engine_add(self, url: str, runs_max: Optional[int] = None, policy: Optional[str] = None) -> None:
-        """Registers an engine, or restores one that drains.
+    def engine_add(self, url: str, runs_max: Optional[int] = None, policy: Optional[str] = None) -> Optional[str]:
+        """Registers an engine, or restores one that drains; moves one that was another policy's, and returns that one.
 
         runs_max: maximum concurrent rollouts there; 0: no limit; None: unchanged, at first no limit.
         policy: the name of its policy; None: unchanged, at first "default".
@@ -294,7 +294,7 @@ class Client(Base):
         Once a run worker has probed it, `state` of engines() is "other" if it serves another tokenizer or template
         than its policy's engines.
         """
-        self._run(_calls.engine_add(self._session, url, runs_max, policy))
+        return self._run(_calls.engine_add(self._session, url, runs_max, policy))
 
     def engine_drain(self, url: str) -> int:
         """No more rollouts are placed there. Returns how many are there; ask again to wait."""

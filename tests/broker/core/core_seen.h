@@ -84,6 +84,7 @@ static inline void world_read_client(struct seen *seen, struct slice bytes)
     case MSG_done:
         seen->tag = in.done.tag;
         seen->count = in.done.count;
+        COPY(text, in.done.moved_from);
         break;
     case MSG_rollout_state:
         seen->attempt = in.state.attempt;

@@ -75,6 +75,12 @@ static void the_small_commands_do_what_they_say(void **state)
     expect(f, "cancel --stream train", 0, "3 rollouts stopped");
     expect(f, "engine add http://127.0.0.1:9", 0, "registered http://127.0.0.1:9");
     assert_non_null(strstr(said(f), "warning: from here it does not answer: Connection refused"));
+    expect(f, "engine add http://127.0.0.1:9 --policy critic", 0,
+           "moved http://127.0.0.1:9 from the policy default to critic");
+    assert_non_null(strstr(said(f), "to move it back: sluice engine add http://127.0.0.1:9 --policy default"));
+    expect(f, "engine add http://127.0.0.1:9 --json", 0, "{\"url\":\"http://127.0.0.1:9\"}");
+    expect(f, "engine add http://127.0.0.1:9 --policy critic --json", 0,
+           "{\"url\":\"http://127.0.0.1:9\",\"policy\":\"critic\",\"moved_from\":\"default\"}");
     expect(f, "engine remove http://127.0.0.1:9", 0, "removed http://127.0.0.1:9");
     expect(f, "engine list", 0, "no engine is registered");
     expect(f, "status --json", 0, "{\"epoch\":3}\n");

@@ -243,7 +243,12 @@ static void the_small_requests_are_carried_out(void **state)
     uint64_t count = 0;
     assert_int_equal(sluice_cancel(f->client, NULL, "g", NULL, &count), 0);
     assert_int_equal(count, 3);
+    const char *moved_from = "?";
     assert_int_equal(sluice_engine_add_with(f->client, "http://e:1", 64), 0);
+    assert_int_equal(sluice_engine_move(f->client, "http://e:1", 0, NULL, &moved_from), 0);
+    assert_null(moved_from);
+    assert_int_equal(sluice_engine_move(f->client, "http://e:1", 0, "critic", &moved_from), 0);
+    assert_string_equal(moved_from, "default");
     assert_int_equal(sluice_engine_drain(f->client, "http://e:1", &count), 0);
     assert_int_equal(sluice_engine_remove(f->client, "http://e:1"), 0);
     assert_int_equal(sluice_ack(f->client, "train", 41), 0);

@@ -383,7 +383,8 @@ class Requests(Case):
                      lambda: self.client.cancel(group="g"), lambda: self.client.cancel(stream="train")):
             self.assertEqual(call(), 3)
         self.client.engine_add("http://127.0.0.1:9")
-        self.client.engine_add("http://127.0.0.1:9", runs_max=64)
+        self.assertIsNone(self.client.engine_add("http://127.0.0.1:9", runs_max=64))
+        self.assertEqual(self.client.engine_add("http://127.0.0.1:9", policy="critic"), "default")
         self.assertEqual(self.client.engine_drain("http://127.0.0.1:9"), 3)
         self.client.engine_remove("http://127.0.0.1:9")
         self.assertEqual(self.client.engines(), [])

@@ -121,6 +121,9 @@ static void another_policys_engine_gets_that_policys_rollouts_alone(void **state
     (void)state;
     struct world *world = open_with("t1", "t2");
     add(world, b_url, "critic");
+    assert_string_equal(expect_answer(world, MSG_done)->text, "default");
+    add(world, b_url, "critic");
+    assert_string_equal(expect_answer(world, MSG_done)->text, "");
     assert_false(status_says(world, "another tokenizer"));
     begin_group(world, "g", NULL, 3);
     assert_int_equal(handed_out(world, a_url), 3);

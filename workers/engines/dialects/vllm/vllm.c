@@ -12,8 +12,8 @@
  * - A sampled end of turn stands among the ids of a turn that stopped, never in one cut by length.
  * - prompt + max_tokens beyond max_model_len is refused, so we ask only for what fits.
  * - A call whose connection closes is aborted.
- * - The policy's version is the salt of its prefix cache (cache_salt, not empty), so that what older weights computed is
- *   not taken for the newer ones'. Servers that have none ignore it, as they do any member that they do not know.
+ * - The policy's version is the salt of its prefix cache (cache_salt, not empty), so that what older weights computed
+ *   is not taken for the newer ones'. Servers that have none ignore it, as any member that they do not know.
  */
 #include "workers/engines/dialects/mark.h"
 #include "workers/engines/dialects/vllm/vllm.h"
