@@ -433,6 +433,12 @@ class Refusals(Folders):
             os.symlink(outside, path)
             self.assertEqual(why(), f"one/{name} is a link out of its folder, to {outside}")
             os.unlink(path)
+        folder = self.write({**BASE, "steps/a/tests/x": ""})
+        for path in ("tests/Dockerfile", "steps/a/tests/Dockerfile"):
+            os.symlink(outside, os.path.join(folder, path))
+            self.assertEqual(why(), f"one/{path} is a link out of its folder, to {outside}")
+            os.unlink(os.path.join(folder, path))
+        shutil.rmtree(os.path.join(folder, "steps"))
         folder = self.write(BASE)
         os.unlink(os.path.join(folder, "instruction.md"))
         os.mkfifo(os.path.join(folder, "instruction.md"))

@@ -161,6 +161,24 @@ FIBER_TEST(layers_go_from_stage_to_stage)
     sandbox_close(&sandbox);
 }
 
+FIBER_TEST(a_snapshot_lets_those_go_on_who_are_at_work)
+{
+    struct sandbox *sandbox = open_host();
+    struct layer layer = {0};
+    struct fail fail = {0};
+    pid_t pid;
+    const char *argv[] = {"/bin/bash", "-c", "sleep 100 & while [ ! -e end ]; do echo x >> f; done; kill %1", NULL};
+    assert_int_equal(sandbox_write_file(sandbox, "kept", "kept\n", 5, 0644, &fail), 0);
+    assert_int_equal(sandbox_start(sandbox, &(struct sandbox_exec){.argv = argv}, &pid, &fail), 0);
+    if (layer_snapshot(&layers, sandbox, &layer, &fail) < 0)
+        fail_msg("layer_snapshot: %s", fail.text);
+    assert_string_not_equal(layer.digest, "");
+    layer_finish(&layer);
+    assert_int_equal(sandbox_write_file(sandbox, "end", "", 0, 0644, &fail), 0);
+    assert_int_equal(sandbox_wait(sandbox, pid, &fail), 0);
+    sandbox_close(&sandbox);
+}
+
 FIBER_TEST(layers_mean_the_same_in_other_tiers)
 {
     static const char end[] = ".\n./a\n./link\n./new\ntwo\none\n600\n";
@@ -343,6 +361,7 @@ static int group(void)
         PLAIN_TEST(a_kernel_of_python_runs),
         PLAIN_TEST(modes_owners_and_times_of_its_own_files_are_its_own),
         cmocka_unit_test_setup_teardown(layers_go_from_stage_to_stage, set_up_layers, tear_down_plain),
+        cmocka_unit_test_setup_teardown(a_snapshot_lets_those_go_on_who_are_at_work, set_up_layers, tear_down_plain),
         cmocka_unit_test_setup_teardown(layers_mean_the_same_in_other_tiers, set_up_layers, tear_down_plain),
         PLAIN_TEST(a_layer_that_leads_elsewhere_is_refused_and_a_link_in_place_of_the_workspace_leads_nowhere),
         PLAIN_TEST(images_networks_and_terminals_are_refused_by_name),
