@@ -49,7 +49,9 @@ bool grading_read(const struct grading_options *options, const char *kind, struc
 {
     *ret = (struct grade_options){.relative = options->tolerance, .absolute = options->tolerance_absolute};
     *ret_why = NULL;
-    if (!grade_kind_parse(kind, &ret->kind))
+    if (options->task || options->eval_log || options->patch || options->id)
+        *ret_why = "--task, --id, --eval-log and --patch go with swe";
+    else if (!grade_kind_parse(kind, &ret->kind))
         *ret_why =
             "it judges math, choice or exact; sluice grade --task FILE has any evaluator judge what an agent left";
     else if (!extract_parse(options->extract, &ret->extract))

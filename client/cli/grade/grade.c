@@ -117,12 +117,19 @@ static bool has_word(const struct invocation *in, const char *words)
     return false;
 }
 
-static bool has_task(const struct invocation *in)
+static bool has_option(const struct invocation *in, const char *option)
 {
+    const size_t len = strlen(option);
     for (size_t i = 0; i < in->argument_count; i++)
-        if (strcmp(in->arguments[i], "--task") == 0 || strncmp(in->arguments[i], "--task=", 7) == 0)
+        if (strncmp(in->arguments[i], option, len) == 0 && (!in->arguments[i][len] || in->arguments[i][len] == '='))
             return true;
     return false;
+}
+
+/* What sluice-grade judges: an answer alone, or what tests have printed already. */
+static bool needs_no_service(const struct invocation *in)
+{
+    return has_option(in, "--eval-log") || (!has_option(in, "--task") && has_word(in, ANSWERS));
 }
 
 static int run_grade(const struct invocation *in)
@@ -130,9 +137,9 @@ static int run_grade(const struct invocation *in)
     struct grade_options told = {0};
     struct invocation by_task = {.command = in->command, .options = &told};
     struct cmdline_values values = {.into = {&told, &by_task}};
-    if (!has_task(in) && has_word(in, ANSWERS))
+    if (needs_no_service(in))
         return exec_sibling(in, "sluice-grade", "workers");
-    if (!has_task(in) && !in->argument_count)
+    if (!in->argument_count)
         return cli_usage(in->command, "say --task FILE, or " ANSWERS " with --answer and --text");
     int status = cmdline_begin(&in->command->line, (int)in->argument_count, in->arguments, &values);
     by_task.arguments = values.arguments;
@@ -159,10 +166,14 @@ const struct command command_grade = {
         "\n"
         "'sluice grade " ANSWERS " --answer TEXT --text TEXT' judges an answer alone (the program sluice-grade);\n"
         "'sluice grade math --help' has its options (also --rows, --extract, --normalize, --tolerance and\n"
-        "the absolute one, --tolerance-absolute).\n",
+        "the absolute one, --tolerance-absolute).\n"
+        "\n"
+        "'sluice grade swe --task FILE --eval-log FILE' judges what tests have printed already, without image and\n"
+        "sandbox; --patch FILE is the change that was tested (the program sluice-grade, too).\n",
     .line.example = "sluice grade --task task.json --files workspace\n"
                     "sluice grade --task tasks.jsonl --solution\n"
                     "sluice grade --task tasks.jsonl --rows left.jsonl > verdicts.jsonl\n"
+                    "sluice grade swe --task task.json --eval-log test_output.txt --patch model.patch\n"
                     "sluice grade math --answer '\\frac12' --text 'so it is \\boxed{0.5}'\n",
     .line.tables[0] = {.rows = options, .count = ROWS(options)},
     .line.statuses = statuses,

@@ -148,7 +148,7 @@ static bool is_mark(struct slice line, const char *mark, const char *nonce)
 {
     const ptrdiff_t at = log_line_find(line, mark);
     const bool is_traced = log_line_starts(line, "+") && log_line_find(line, "echo") > 0;
-    return at >= 0 && log_line_find(line, nonce) > at && !is_traced;
+    return at >= 0 && (!*nonce || log_line_find(line, nonce) > at) && !is_traced;
 }
 
 int script_read_number(struct slice text)

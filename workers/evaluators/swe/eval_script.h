@@ -39,6 +39,7 @@ struct script_log {
 };
 /* The first number in the text, of which four digits are read; -1: there is none. */
 int script_read_number(struct slice text);
+/* nonce "": of a log of others', whose marks have none. */
 void script_read_log(const struct task_swe *swe, struct slice log, const char nonce[static NONCE_SIZE],
                      struct script_log *ret);
 
