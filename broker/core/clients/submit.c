@@ -18,11 +18,26 @@
 
 #include <assert.h>
 
-/* Of what is nearly full, and of what its rollouts will wait for. */
+/* Of a group of one, where a sampler keeps those whose rewards differ; empty of others. */
+static const char *single_warning(const struct call *call, const struct stream *stream)
+{
+    const bool is_single = ((const struct msg_group_submit *)call->in)->samples == 1;
+    return is_single && stream->sampler && !stream->sampler->row.rule.keeps_uniform
+               ? "its stream's sampler keeps groups whose rewards differ, and those of one rollout cannot: submit it "
+                 "with "
+                 "2 samples or more"
+               : "";
+}
+
+/* Of what is nearly full, of what can never be in a batch, and of what its rollouts will wait for. */
 static struct slice warning_of(struct core *core, const struct call *call, const struct stream *stream)
 {
     const struct msg_group_submit *in = call->in;
-    const struct slice full = admission_warning(core, stream->owner);
+    const struct slice nearly = admission_warning(core, stream->owner);
+    const char *single = single_warning(call, stream);
+    const struct slice full = *single
+                                  ? effect_print(core, "%.*s%s%s", SLICE_ARG(nearly), nearly.len ? "; " : "", single)
+                                  : nearly;
     if (!call->task->needs[STAGE_RUN].len && !call->task->needs[STAGE_EVAL].len && !call->task->judge.len)
         return full;
     struct missing missing;

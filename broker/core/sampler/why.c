@@ -34,12 +34,13 @@ static void say(struct words *words, const char *format, ...)
     words->len += len < 0 ? 0 : (size_t)len < left ? (size_t)len : left;
 }
 
-/* Whether each of those that were dropped since the last batch has one rollout, of which no two rewards can differ. */
+/* Whether each that was dropped as uniform since the last batch has one rollout, whose rewards cannot differ. */
 static bool are_single(const struct sampler *sampler)
 {
     const struct sampled *sampled;
     LIST_EACH(sampled, &sampler->groups[SAMPLED_DROPPED], link)
-        if (sampled->row.samples > 1)
+        if (sampled->row.samples > 1 && sampled->row.verdict >= SAMPLER_UNIFORM_0 &&
+            sampled->row.verdict <= SAMPLER_UNIFORM_OTHER)
             return false;
     return !sampler->row.rule.keeps_uniform && sampler->counts[SAMPLED_DROPPED] > 0;
 }

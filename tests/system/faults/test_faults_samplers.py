@@ -185,7 +185,7 @@ class Samplers(Case):
             next(taken)
 
     def test_groups_of_others_have_no_task_passed_over(self):
-        fleet = self.enter(Fleet(slots=8))
+        fleet = self.enter(Fleet(slots=8, settings={"forgotten_max": "1"}))
         fleet.run("sampler", "open", "train", "--groups", "3")
         self.client(fleet, timeout=30).submit([{"task": f"other-{k}", "kind": "noop"} for k in range(100)], stream="train",
                                               samples=2)

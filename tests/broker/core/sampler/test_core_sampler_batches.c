@@ -385,8 +385,13 @@ static void who_waits_for_groups_of_one_to_differ_is_told_that_none_can(void **s
 {
     (void)state;
     struct world *world = sampler_world(2, usual);
-    submit_many(world, 1, 32, 1);
-    for (unsigned i = 1; i <= 16; i++) {
+    submit_many(world, 1, 1, 2);
+    assert_string_equal(expect_answer(world, MSG_group_accepted)->text, "");
+    submit_many(world, 2, 33, 1);
+    expect_says(expect_answer(world, MSG_group_accepted)->text, "those of one rollout cannot");
+    world_cancel(world, NULL, "g1", NULL);
+    sampler_next(world, 1, 0);
+    for (unsigned i = 2; i <= 17; i++) {
         char group[16];
         snprintf(group, sizeof(group), "g%u", i);
         run_group(world, group, 1, 0);
