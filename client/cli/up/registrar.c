@@ -14,16 +14,19 @@
 
 enum { PROBE_MS = 2000 };
 
-/* Of that policy; NULL: the usual one. */
+/* Of that policy; NULL: the usual one, or, at a later start, the one that it was moved to. */
 static bool register_each(struct sluice_client *client, const struct texts *engines, const char *policy)
 {
     for (size_t i = 0; i < engines->count; i++) {
         struct fail fail;
+        const char *moved_from;
         struct slice shown = url_shown(slice_from_str(engines->items[i]));
-        if (sluice_engine_add_to(client, engines->items[i], 0, policy)) {
+        if (sluice_engine_move(client, engines->items[i], 0, policy, &moved_from)) {
             cli_say("cannot register the engine %.*s: %s", SLICE_ARG(shown), sluice_error(client));
             return false;
         }
+        if (moved_from)
+            cli_say("moved the engine %.*s from the policy %s to %s", SLICE_ARG(shown), moved_from, policy);
         if (engine_probe(engines->items[i], PROBE_MS, &fail))
             cli_say("warning: the engine %.*s does not answer: %s; rollouts will wait for it", SLICE_ARG(shown),
                     fail.text);
@@ -41,7 +44,8 @@ static bool register_all(const struct up *up)
         return false;
     }
     return client && register_each(client, &up->options->engines, NULL) &&
-           register_each(client, &up->options->judges, "judge");
+           register_each(client, &up->options->judges, "judge") &&
+           register_each(client, &up->options->teachers, "teacher");
 }
 
 int registrar_start(struct registrar *registrar, const struct up *up, struct fail *fail)

@@ -157,7 +157,8 @@ static bool start_children(struct up *up, size_t first, size_t end)
  */
 static bool register_engines(struct up *up)
 {
-    if (!up->options->engines.count && !up->options->judges.count)
+    const struct up_options *options = up->options;
+    if (!options->engines.count && !options->judges.count && !options->teachers.count)
         return true;
     int64_t deadline_ms = clock_ms() + START_MS;
     struct fail fail;

@@ -171,18 +171,43 @@ static int check_urls(const struct invocation *in, const char *option, const str
     return EXITS_OK;
 }
 
-/* An engine is of one policy: the registering that came last would take it from the other. */
-static int check_judges(const struct invocation *in, const struct up_options *options)
+static bool is_same_engine(const char *one, const char *other)
 {
-    const int status = check_urls(in, "judge", &options->judges);
-    for (size_t i = 0; status == EXITS_OK && i < options->judges.count; i++)
-        for (size_t k = 0; k < options->engines.count; k++)
-            if (strcmp(options->judges.items[i], options->engines.items[k]) == 0)
+    struct url a, b;
+    struct fail why;
+    return url_parse(slice_from_str(one), &a, &why) == 0 && url_parse(slice_from_str(other), &b, &why) == 0 &&
+           strcmp(a.base, b.base) == 0;
+}
+
+/* An engine is of one policy: the registering that came last would take it from the other. */
+static int check_apart(const struct invocation *in, const char *option, const struct texts *urls, const char *other,
+                       const struct texts *others, const char *advice)
+{
+    for (size_t i = 0; i < urls->count; i++)
+        for (size_t k = 0; k < others->count; k++)
+            if (is_same_engine(urls->items[i], others->items[k]))
                 return cli_usage(
                     in->command,
-                    "--judge %.*s is --engine's, and an engine is of one policy: leave --judge out, and let "
-                    "tasks say eval.judge.policy \"default\" and eval.judge.self \"allow\"",
-                    SLICE_ARG(url_shown(slice_from_str(options->judges.items[i]))));
+                    "--%s %.*s is --%s's, and an engine is of one policy: leave --%s out, and let tasks say %s", option,
+                    SLICE_ARG(url_shown(slice_from_str(urls->items[i]))), other, option, advice);
+    return EXITS_OK;
+}
+
+static int check_engines(const struct invocation *in, const struct up_options *options)
+{
+    int status = check_urls(in, "engine", &options->engines);
+    if (status == EXITS_OK)
+        status = check_urls(in, "judge", &options->judges);
+    if (status == EXITS_OK)
+        status = check_urls(in, "teacher", &options->teachers);
+    if (status == EXITS_OK)
+        status = check_apart(in, "judge", &options->judges, "engine", &options->engines,
+                             "eval.judge.policy \"default\" and eval.judge.self \"allow\"");
+    if (status == EXITS_OK)
+        status = check_apart(in, "teacher", &options->teachers, "engine", &options->engines,
+                             "score.engine \"default\"");
+    if (status == EXITS_OK)
+        status = check_apart(in, "teacher", &options->teachers, "judge", &options->judges, "score.engine \"judge\"");
     return status;
 }
 
@@ -199,8 +224,7 @@ static int check_use(const struct invocation *in)
     if (options->ipc && strlen(options->ipc) > IPC_DIRECTORY_MAX)
         return cli_usage(in->command, "--ipc: a socket's path must be shorter: at most %d characters, not %zu",
                          IPC_DIRECTORY_MAX, strlen(options->ipc));
-    const int status = check_urls(in, "engine", &options->engines);
-    return status != EXITS_OK ? status : check_judges(in, options);
+    return check_engines(in, options);
 }
 
 static int run_up(const struct invocation *in)
@@ -237,6 +261,8 @@ static const struct option options[] = {
      "An LLM inference server to register (docs/engines.md).", .old_name = "llm"},
     {"judge", OPTION_LIST, offsetof(struct up_options, judges), "URL",
      "An inference server to register as a judge, for the policy judge (docs/tasks/judges.md)."},
+    {"teacher", OPTION_LIST, offsetof(struct up_options, teachers), "URL",
+     "An inference server to register as a teacher, for the policy teacher (docs/trainers/distillation.md)."},
     {"data", OPTION_TEXT, offsetof(struct up_options, data), "DIR", "The directory of ledger, store and cache.",
      .text = "sluice-data"},
     {"init", OPTION_NUMBER, offsetof(struct up_options, init), "N", "Worker processes of stage init.", .preset = 1,
