@@ -287,7 +287,7 @@ struct task {
     const char **init_grants; /* what set-up may reach; NULL: the same */
     size_t init_grant_count;
 
-    const char *agent_kind; /* "bash", "tools", "chat"; "replay", "oracle" and "none" sample nothing; or a handler's */
+    const char *agent_kind;   /* a word of agent.kind, or a handler's; "replay", "oracle" and "none" sample nothing */
     const char *agent_engine; /* "auto", or "none": a handler's agent that samples nothing */
     const char **tools;       /* names, as settled: never absent */
     size_t tool_count;
@@ -295,6 +295,8 @@ struct task {
     size_t script_count;
     const char *agent_form;      /* "auto", or a row of the table of forms */
     const char *agent_tool_role; /* "auto", "user" or "tool" */
+    const char *agent_harness;   /* harness: a program by its name, or "command" */
+    const char *agent_command;   /* of the latter; else NULL */
     uint64_t max_turns, max_traces;
     uint64_t max_format_errors; /* in a row */
     uint64_t max_repeats;       /* of a call, in a row; 0: any number */

@@ -30,6 +30,8 @@ struct agent_run {
     void *open_arg;
     /* Writes files into the sandbox, which is open. -EINVAL: by the fault of a file, else negative errno. */
     int (*put_files)(struct agent_run *run, const struct task_file *files, size_t count, struct fail *fail);
+    /* The listener inside the sandbox that the agent answers on as the model; the caller's. For harnesses alone. */
+    int (*take_listener)(struct agent_run *run);
     enum fault open_fault;
     bool has_open_failed;
     const char *reason;    /* why it is another conversation of its record; NULL: it is the first */

@@ -84,7 +84,7 @@ static int wait_a_slice(int64_t resume_ms)
     fiber_lift_deadline(0);
     int code = await_wake(left_ms < SLICE_MS ? left_ms : SLICE_MS);
     fiber_pop_deadline();
-    fiber_give_time(loop_now_ms() - start_ms);
+    fiber_give_time(fiber_current(), loop_now_ms() - start_ms);
     return code == -ETIMEDOUT ? 0 : code;
 }
 

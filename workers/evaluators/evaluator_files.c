@@ -10,14 +10,6 @@
 #include "workers/files/dirtree.h"
 #include "workers/stages/sandbox/stage_sandbox.h"
 
-int evaluator_file_give(int dir, const char *name, mode_t mode, struct slice content, struct fail *fail)
-{
-    AUTO_CLOSE int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-    if (fd < 0 || fchmod(fd, mode) < 0 || dirtree_write_at(fd, content.data, content.len, 0) < 0)
-        return fail_set(fail, -errno, "/run/sluice: %s: %s", name, strerror(errno));
-    return 0;
-}
-
 int evaluator_file_open(struct sandbox *sandbox, const char *path, off_t *ret_size, struct fail *fail)
 {
     struct stat it;

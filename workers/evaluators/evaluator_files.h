@@ -12,9 +12,6 @@
 
 struct sandbox;
 
-/* Into one of the directories of /run/sluice (sandbox_commands_dir, sandbox_outputs_dir), where nothing of that name
- * is. */
-int evaluator_file_give(int dir, const char *name, mode_t mode, struct slice content, struct fail *fail);
 /*
  * The file at `path`, to be read, or a negative errno: of those that blame_is_file_fault knows, what lies there is at
  * fault; -EINVAL: it is not a plain file.

@@ -8,6 +8,7 @@
 #include "common/base/cleanup.h"
 #include "schemas/task/task_shown.h"
 #include "schemas/trajectory/trajectory.h"
+#include "workers/files/file_give.h"
 #include "workers/evaluators/evaluator_files.h"
 #include "workers/files/dirtree.h"
 #include "workers/runtime/offload.h"
@@ -108,12 +109,12 @@ int judged_write(struct sandbox *sandbox, const struct job *job, struct fail *fa
     const int dir = sandbox_commands_dir(sandbox);
     int code = judged_messages(job, true, &messages, fail);
     if (code == 0)
-        code = evaluator_file_give(dir, "answer", 0444, job->start.answer, fail);
+        code = file_give(dir, "answer", 0444, job->start.answer, fail);
     if (code == 0 && !task_shown_to(TASK_VIEWER_EVALUATOR, job->start.task, &room, &task))
         code = fail_memory(fail);
     if (code == 0)
-        code = evaluator_file_give(dir, "task.json", 0444, task, fail);
-    return code < 0 ? code : evaluator_file_give(dir, "messages.jsonl", 0444, buffer_peek(&messages), fail);
+        code = file_give(dir, "task.json", 0444, task, fail);
+    return code < 0 ? code : file_give(dir, "messages.jsonl", 0444, buffer_peek(&messages), fail);
 }
 
 void judged_clear(struct sandbox *sandbox)

@@ -69,6 +69,8 @@ int grants_add(struct grants *grants, const char *text, struct fail *fail)
         return reject(fail, text, "not NAME=unix:PATH or NAME=tcp:HOST:PORT");
     if (!task_grant_is_valid(grant.name))
         return reject(fail, text, "the name is not 1 to 32 characters of a-z, 0-9 and -, beginning with a letter");
+    if (strcmp(grant.name, GRANT_MODEL) == 0)
+        return reject(fail, text, "the name is that of a harness's own model");
     if (grants_find(grants, grant.name))
         return reject(fail, text, "a grant of that name exists already");
     if (grants->count == GRANTS_MAX)

@@ -14,6 +14,9 @@
 
 enum { GRANTS_MAX = 64, GRANT_HOST_SIZE = 256 };
 
+/* No grant's name: a harness finds its model at SLUICE_GRANT_MODEL. */
+#define GRANT_MODEL "model"
+
 struct grant {
     char name[TASK_GRANT_SIZE];
     bool is_tcp;

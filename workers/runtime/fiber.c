@@ -226,12 +226,20 @@ void fiber_pop_deadline(void)
     current->depth--;
 }
 
-void fiber_give_time(int64_t ms)
+void fiber_give_time(struct fiber *fiber, int64_t ms)
 {
-    for (int i = 1; i <= current->depth; i++)
-        if (current->deadlines[i] != 0)
-            current->deadlines[i] += ms;
-    current->given_ms += ms;
+    for (int i = 1; i <= fiber->depth; i++)
+        if (fiber->deadlines[i] != 0)
+            fiber->deadlines[i] += ms;
+    fiber->given_ms += ms;
+}
+
+void fiber_work_for(const struct fiber *other)
+{
+    const int64_t deadline_ms = other->depth > 0 ? other->deadlines[other->depth] : 0;
+    if (deadline_ms != 0)
+        fiber_push_deadline(deadline_ms);
+    fiber_set_activity(current, fiber_activity(other));
 }
 
 int64_t fiber_given_time(const struct fiber *fiber) { return fiber->given_ms; }

@@ -46,9 +46,11 @@ void fiber_lift_deadline(int64_t deadline_ms);
 void fiber_pop_deadline(void);
 int64_t fiber_deadline(void); /* 0: none */
 bool fiber_is_late(void);     /* the deadline has passed */
-/* All deadlines of the current fiber are so much later; what it was given in all. */
-void fiber_give_time(int64_t ms);
+/* All deadlines of a fiber are so much later; what it was given in all. */
+void fiber_give_time(struct fiber *fiber, int64_t ms);
 int64_t fiber_given_time(const struct fiber *fiber);
+/* The current fiber works for another: that one's top deadline holds for it, and it notes what it is at there. */
+void fiber_work_for(const struct fiber *other);
 /*
  * Another fiber's top deadline, where it has one, is over now: its await in hand, or its next,
  * returns -ETIMEDOUT.

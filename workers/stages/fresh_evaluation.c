@@ -17,7 +17,7 @@ static bool build_own(struct job *job, struct parents *ret)
     const bool good = build_run(job, task_base_of_evaluator(job->task), ret);
     const int64_t took_ms = loop_now_ms() - began_ms;
     fiber_pop_deadline();
-    fiber_give_time(took_ms);
+    fiber_give_time(fiber_current(), took_ms);
     job->prepared_by_ms += took_ms;
     job->built = ret;
     return good;

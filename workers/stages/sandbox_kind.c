@@ -91,6 +91,7 @@ static bool wants_kernels(const struct task *task)
 static int open_run(struct stage_sandbox *stage, const struct job *job, struct fail *fail)
 {
     stage->kernels = wants_kernels(job->task);
+    stage->has_model = strcmp(job->task->agent_kind, agent_harness.name) == 0;
     int code = stage_sandbox_add_init(stage, job, fail);
     if (code == 0)
         code = hidden_paths_add(stage, job, fail);
@@ -111,6 +112,12 @@ static int open_later(struct agent_run *run, struct fail *fail)
 static int put_files(struct agent_run *run, const struct task_file *files, size_t count, struct fail *fail)
 {
     return stage_give_files(run->job, run->open_arg, files, count, fail);
+}
+
+static int take_listener(struct agent_run *run)
+{
+    const struct stage_sandbox *stage = run->open_arg;
+    return sandbox_take_listener(stage->sandbox, stage->forward_count);
 }
 
 static bool open_run_sandbox(struct job *job, struct stage_sandbox *stage)
@@ -155,6 +162,7 @@ static void run_agent(struct job *job, const struct agent *agent, struct engine 
                             .open_sandbox = open_later,
                             .open_arg = stage,
                             .put_files = put_files,
+                            .take_listener = take_listener,
                             .job = job,
                             .record = &record};
     job_begin_work(job);

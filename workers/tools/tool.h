@@ -32,7 +32,7 @@ struct tool_argument {
     const char *doc;   /* for the model */
 };
 
-enum { TOOL_ARGUMENTS_MAX = 10, TOOLBOX_MAX = 16 };
+enum { TOOL_ARGUMENTS_MAX = 10, TOOLBOX_MAX = 64 };
 
 /* What a call gave. Zeroed by who calls; text is free()'s. */
 struct tool_result {

@@ -128,6 +128,11 @@ static bool settle_tools(struct task *task, struct refusal *no)
     return add_tools(task, standard, 1, no);
 }
 
+static bool makes_calls(const struct task *task)
+{
+    return strcmp(task->agent_kind, "tools") == 0 || strcmp(task->agent_kind, "harness") == 0;
+}
+
 /* How calls are written and answered, which only an agent that makes them may be told;
  * and what only a handler's may. */
 static bool settle_form(const struct task *task, struct refusal *no)
@@ -137,12 +142,30 @@ static bool settle_form(const struct task *task, struct refusal *no)
         const char *field, *word;
     } rows[] = {{"agent.form", task->agent_form}, {"agent.tool_role", task->agent_tool_role}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (strcmp(rows[i].word, "auto") != 0 && strcmp(task->agent_kind, "tools") != 0 && !is_handlers)
-            return refuse(no, REFUSAL_BAD_TASK, rows[i].field, "%s goes with agent.kind tools, and this task's is %s",
-                          rows[i].field, task->agent_kind);
+        if (strcmp(rows[i].word, "auto") != 0 && !makes_calls(task) && !is_handlers)
+            return refuse(no, REFUSAL_BAD_TASK, rows[i].field,
+                          "%s goes with agent.kind tools or harness, and this task's is %s", rows[i].field,
+                          task->agent_kind);
     if (strcmp(task->agent_engine, "auto") != 0 && !is_handlers)
         return refuse(no, REFUSAL_BAD_TASK, "agent.engine",
                       "agent.engine goes with an agent of a handler, and this task's is %s", task->agent_kind);
+    return true;
+}
+
+/* Which program it is. */
+static bool settle_harness(const struct task *task, struct refusal *no)
+{
+    const bool is_command = strcmp(task->agent_harness, "command") == 0;
+    const bool is_harness = strcmp(task->agent_kind, "harness") == 0;
+    if (!is_harness && !is_command)
+        return refuse(no, REFUSAL_BAD_TASK, "agent.harness",
+                      "agent.harness goes with agent.kind harness, and this task's is %s", task->agent_kind);
+    if (is_harness && is_command && !task->agent_command)
+        return refuse(no, REFUSAL_MISSING_FIELD, "agent.command",
+                      "agent.command is missing; agent.harness command, which is the default, requires it");
+    if (task->agent_command && (!is_harness || !is_command))
+        return refuse(no, REFUSAL_BAD_TASK, "agent.command",
+                      "agent.command goes with agent.kind harness and agent.harness command");
     return true;
 }
 
@@ -158,5 +181,5 @@ bool task_settle_agent(struct task *task, struct refusal *no)
     if (!is_replay && task->script)
         return refuse(no, REFUSAL_BAD_TASK, "agent.script",
                       "agent.script goes with agent.kind replay, and this task's is %s", task->agent_kind);
-    return settle_form(task, no) && settle_tools(task, no);
+    return settle_form(task, no) && settle_harness(task, no) && settle_tools(task, no);
 }

@@ -60,9 +60,10 @@ class Troubles(unittest.TestCase):
 
 
 # Of other programs, and of scripts of the repository.
-OTHERS = """--admin-api-key --allow-auto-truncate --batched --build --cgroupns --chmod --chown --dev --enable-metrics --enable-scale-out --help-markdown
---image-template --install --link --list --logprobs-mode --metrics --mount --noconftest --platform --quick --rollouts --scope --security-opt --signal --skip-tokenizer-init --target
---threads --ubatch-size --user""".split()
+OTHERS = """--admin-api-key --allow-auto-truncate --auth-type --bare --batched --build --cgroupns --chmod --chown
+--dangerously-bypass-approvals-and-sandbox --dangerously-skip-permissions --dev --enable-metrics --enable-scale-out --exit-immediately
+--format --help-markdown --image-template --install --json --link --list --logprobs-mode --metrics --mount --noconftest --output-format
+--platform --quick --rollouts --scope --security-opt --signal --skip-tokenizer-init --target --threads --ubatch-size --user --yolo""".split()
 
 
 class Options(unittest.TestCase):

@@ -14,6 +14,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/evaluators/evaluator_files.h"
+#include "workers/files/file_give.h"
 #include "common/files/dirtree_remove.h"
 
 static char top[64];
@@ -40,11 +41,11 @@ static void what_is_given_can_be_read_inside_whatever_our_umask(void **state)
     struct stat it;
     (void)state;
     const mode_t before = umask(077);
-    int code = evaluator_file_give(root, "answer", 0444, slice_from_str("42"), &fail);
+    int code = file_give(root, "answer", 0444, slice_from_str("42"), &fail);
     umask(before);
     assert_int_equal(code, 0);
     assert_true(fstatat(root, "answer", &it, 0) == 0 && (it.st_mode & 0777) == 0444 && it.st_size == 2);
-    assert_int_equal(evaluator_file_give(root, "answer", 0444, slice_from_str("x"), &fail), -EEXIST);
+    assert_int_equal(file_give(root, "answer", 0444, slice_from_str("x"), &fail), -EEXIST);
     assert_non_null(strstr(fail.text, "/run/sluice: answer: "));
 }
 
@@ -53,7 +54,7 @@ static void a_part_is_read_up_to_the_end(void **state)
     struct fail fail = {0};
     AUTO_BUFFER read = {0};
     (void)state;
-    assert_int_equal(evaluator_file_give(root, "f", 0644, slice_from_str("abcdef"), &fail), 0);
+    assert_int_equal(file_give(root, "f", 0644, slice_from_str("abcdef"), &fail), 0);
     AUTO_CLOSE int file = openat(root, "f", O_RDONLY | O_CLOEXEC);
     assert_int_equal(evaluator_file_read(file, 1, 2, &read, &fail), 0);
     assert_int_equal(evaluator_file_read(file, 4, 100, &read, &fail), 0);

@@ -15,6 +15,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/evaluators/evaluator_files.h"
+#include "workers/files/file_give.h"
 #include "workers/evaluators/evaluator_sandbox.h"
 #include "workers/evaluators/evaluators.h"
 #include "workers/evaluators/swe/swe_verdict.h"
@@ -129,7 +130,7 @@ static void in_run(const struct stage_sandbox *stage, const char *name, char pat
 static int put(struct stage_sandbox *stage, bool is_output, const char *name, struct slice content, struct fail *fail)
 {
     const int dir = is_output ? sandbox_outputs_dir(stage->sandbox) : sandbox_commands_dir(stage->sandbox);
-    return evaluator_file_give(dir, name, is_output ? 0666 : 0444, content, fail);
+    return file_give(dir, name, is_output ? 0666 : 0444, content, fail);
 }
 
 /* Of a regular file among the outputs at most `max` bytes; nothing where there is none. */

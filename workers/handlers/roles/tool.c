@@ -10,7 +10,7 @@
 #include "workers/handlers/handlers.h"
 #include "workers/handlers/processes/own.h"
 #include "workers/handlers/roles/requests.h"
-#include "workers/handlers/roles/schema.h"
+#include "workers/tools/schema_rows.h"
 #include "workers/runtime/loop_now.h"
 #include "workers/sandbox/output.h"
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 enum {
-    LISTENERS_MAX = 8,
+    LISTENERS_MAX = 9, /* grants, and the model of a harness */
     LISTENER_NAME_SIZE = 33,
     LISTENER_VARIABLE_SIZE = 96 /* "SLUICE_GRANT_" NAME "=/run/sluice/grant/" NAME */
 };

@@ -116,7 +116,7 @@ int stage_sandbox_add_own(struct stage_sandbox *stage, const struct job *job, co
 
 struct reach {
     const struct grant *grants[TASK_GRANTS_MAX];
-    struct listener listeners[TASK_GRANTS_MAX];
+    struct listener listeners[TASK_GRANTS_MAX + 1]; /* the last for the model of a harness, if there is one */
     size_t count;
 };
 
@@ -149,6 +149,14 @@ static int find_grants(const struct stage_sandbox *stage, const struct job *job,
         ret->grants[ret->count] = grant;
     }
     return 0;
+}
+
+/* Behind those of the grants; how many there are. */
+static size_t add_model(const struct stage_sandbox *stage, struct reach *reach)
+{
+    if (stage->has_model)
+        reach->listeners[reach->count] = (struct listener){.is_tcp = true, .name = GRANT_MODEL};
+    return reach->count + stage->has_model;
 }
 
 static int open_forwards(struct stage_sandbox *stage, const struct job *job, const struct reach *reach,
@@ -241,7 +249,7 @@ static size_t list_layers(const struct stage_sandbox *stage, const char *ret[STA
     return count;
 }
 
-static int open_with(struct stage_sandbox *stage, const struct job *job, const struct reach *reach,
+static int open_with(struct stage_sandbox *stage, const struct job *job, struct reach *reach,
                      const struct environment *environment, struct fail *fail)
 {
     const struct task *task = job->task;
@@ -263,7 +271,7 @@ static int open_with(struct stage_sandbox *stage, const struct job *job, const s
                                 .variables = (const char *const *)environment->values.variables,
                                 .variable_count = environment->values.variable_count,
                                 .listeners = reach->listeners,
-                                .listener_count = reach->count};
+                                .listener_count = add_model(stage, reach)};
     int code = sandbox_open(job->context->spawner, &plan, &stage->sandbox, fail);
     if (code < 0)
         stage->fault = image_fault(code);

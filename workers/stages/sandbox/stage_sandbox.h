@@ -26,7 +26,8 @@ struct stage_sandbox {
     struct sandbox *sandbox;
     struct forward *forwards[TASK_GRANTS_MAX]; /* closed with the sandbox */
     size_t forward_count;
-    bool kernels;         /* set before opening: Python kernels will be started in it */
+    bool kernels;   /* set before opening: Python kernels will be started in it */
+    bool has_model; /* set before opening: a harness will speak to its model at sandbox_take_listener(forward_count) */
     enum stage_part part; /* set before opening: whose network, user and variables hold, and whose image it is */
     const struct task_build *build; /* set before opening: of STAGE_BUILDS, whose network */
     enum fault fault;               /* whose fault the last failure of a stage_sandbox_* call was */

@@ -42,6 +42,17 @@ def _check_tools(kind: str, told: Told) -> None:
             raise TaskError("bad-task", "agent.tools", f"agent.kind {kind} goes with agent.tools {wanted}")
 
 
+def _check_harness(kind: str, told: Told) -> None:
+    is_command = told.get("agent.harness", "command") == "command"
+    if kind != "harness" and not is_command:
+        raise TaskError("bad-task", "agent.harness", f"agent.harness goes with agent.kind harness, and this task's is {kind}")
+    if kind == "harness" and is_command and "agent.command" not in told:
+        raise TaskError("missing-field", "agent.command", "agent.command is missing; agent.harness command, which is the "
+                        "default, requires it")
+    if "agent.command" in told and not (kind == "harness" and is_command):
+        raise TaskError("bad-task", "agent.command", "agent.command goes with agent.kind harness and agent.harness command")
+
+
 def _check_agent(kind: str, told: Told) -> None:
     if kind == "replay" and "script" not in told:
         raise TaskError("missing-field", "agent.script", "agent.script is missing; give it or agent.recorded: "
@@ -49,11 +60,12 @@ def _check_agent(kind: str, told: Told) -> None:
     if kind != "replay" and "script" in told:
         raise TaskError("bad-task", "agent.script", f"agent.script goes with agent.kind replay, and this task's is {kind}")
     for field in ("agent.form", "agent.tool_role"):
-        if told.get(field, "auto") != "auto" and kind != "tools" and kind in _AGENTS:
-            raise TaskError("bad-task", field, f"{field} goes with agent.kind tools, and this task's is {kind}")
+        if told.get(field, "auto") != "auto" and kind not in ("tools", "harness") and kind in _AGENTS:
+            raise TaskError("bad-task", field, f"{field} goes with agent.kind tools or harness, and this task's is {kind}")
     if told.get("agent.engine", "auto") != "auto" and kind in _AGENTS:
         raise TaskError("bad-task", "agent.engine",
                         f"agent.engine goes with an agent of a handler, and this task's is {kind}")
+    _check_harness(kind, told)
     _check_tools(kind, told)
 
 

@@ -1,0 +1,36 @@
+/*
+ * What harnesses send: the first byte chooses the dialect, the rest is the body's bytes. It is refused with words, or
+ * what is read of it is whole; and a turn that it holds can be told in every dialect.
+ */
+#include "tests/workers/agents/proxy/body_checks.h"
+#include "workers/agents/proxy/dialects/json_body.h"
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    uint64_t chance = seed;
+    json_t *body = size > 0 && prng_next(&chance) % 8 ? json_loadb((char *)data + 1, size - 1, JSON_ALLOW_NUL, NULL)
+                                                      : NULL;
+    if (!body)
+        return LLVMFuzzerMutate(data, size, max_size);
+    body = mutate_value(body, &chance);
+    char *text = json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY);
+    const size_t len = text ? strlen(text) : 0;
+    if (len > 0 && len < max_size) {
+        memcpy(data + 1, text, len);
+        size = len + 1;
+    }
+    free(text);
+    json_decref(body);
+    return size;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct fail fail = {0};
+    json_t *body = size > 0 ? json_body_parse(slice_of(data + 1, size - 1), &fail) : NULL;
+    must(body || size == 0 || (fail.code == -EINVAL && is_text(fail.text)));
+    if (body)
+        check_body(dialect_named(dialect_names[data[0] % DIALECT_NAMES]), body);
+    json_decref(body);
+    return 0;
+}

@@ -1,0 +1,175 @@
+#include "workers/agents/proxy/dialects/google_reply.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/utf8.h"
+#include "workers/agents/proxy/dialects/events.h"
+
+/* ---- signatures -------------------------------------------------------------------------------- */
+
+/* Clients take a signature for bytes in base64, and give it back encoded anew, by either alphabet, padded or not. */
+static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+static json_t *signature_of(const char *handle)
+{
+    AUTO_BUFFER out = {0};
+    const uint8_t *from = (const uint8_t *)(handle ? handle : "");
+    for (size_t len = strlen((const char *)from); len > 0; from += len < 3 ? len : 3, len -= len < 3 ? len : 3) {
+        const unsigned bits = (unsigned)from[0] << 16 | (len > 1 ? from[1] << 8 : 0) | (len > 2 ? from[2] : 0);
+        const char four[] = {digits[bits >> 18], digits[bits >> 12 & 63], len > 1 ? digits[bits >> 6 & 63] : '=',
+                             len > 2 ? digits[bits & 63] : '='};
+        buffer_append(&out, four, sizeof(four));
+    }
+    return out.failed ? NULL : event_text(buffer_peek(&out));
+}
+
+static int digit_of(char c)
+{
+    const char *found = c ? strchr(digits, c == '-' ? '+' : c == '_' ? '/' : c) : NULL;
+    return found ? (int)(found - digits) : -1;
+}
+
+char *google_handle(const char *signature)
+{
+    AUTO_BUFFER out = {0};
+    unsigned bits = 0, held = 0;
+    const size_t len = strcspn(signature, "=");
+    bool is_ours = len > 0;
+    for (size_t i = 0; i < len; i++) {
+        const int digit = digit_of(signature[i]);
+        is_ours = is_ours && digit >= 0;
+        bits = (bits << 6 | (unsigned)(digit & 63)) & 0xffff;
+        held += 6;
+        if (held >= 8) {
+            held -= 8;
+            const uint8_t byte = (uint8_t)(bits >> held);
+            buffer_append(&out, &byte, 1);
+        }
+    }
+    if (!is_ours || !utf8_is_valid(buffer_peek(&out)))
+        return strdup(signature);
+    return buffer_take_str(&out);
+}
+
+/* ---- parts ------------------------------------------------------------------------------------- */
+
+/* `handle`: NULL for none. */
+static json_t *text_part(struct slice text, const char *handle)
+{
+    return json_pack("{s:o, s:o*}", "text", event_text(text), "thoughtSignature", handle ? signature_of(handle) : NULL);
+}
+
+static json_t *call_part(const struct reply_call *call, const char *handle)
+{
+    json_t *arguments = call->arguments ? json_incref((json_t *)(uintptr_t)call->arguments) : json_object();
+    return json_pack("{s:{s:o, s:o, s:o}, s:o*}", "functionCall", "id", event_str(call->id), "name",
+                     event_str(call->name), "args", arguments, "thoughtSignature",
+                     handle ? signature_of(handle) : NULL);
+}
+
+/* The first part of text and the first call hold the handle: clients join parts of text, and keep the first's. */
+static json_t *all_parts(const struct reply *reply, struct slice text, bool is_first, struct buffer *out)
+{
+    json_t *parts = json_array();
+    if (is_first && reply->thinking)
+        event_append(parts, json_pack("{s:o, s:b}", "text", event_str(reply->thinking), "thought", 1), out);
+    if (text.len > 0 || (is_first && reply->call_count == 0))
+        event_append(parts, text_part(text, is_first ? reply->handle : NULL), out);
+    return parts;
+}
+
+static void add_calls(const struct reply *reply, json_t *parts, struct buffer *out)
+{
+    for (size_t i = 0; i < reply->call_count; i++)
+        event_append(parts, call_part(&reply->calls[i], i == 0 ? reply->handle : NULL), out);
+}
+
+/* ---- an answer --------------------------------------------------------------------------------- */
+
+/* `finish` and `used`: NULL while there is more to come. */
+static json_t *response(const struct reply *reply, json_t *parts, const char *finish, json_t *used)
+{
+    return json_pack("{s:[{s:{s:o, s:s}, s:s*, s:i}], s:o*, s:o, s:o}", "candidates", "content", "parts", parts, "role",
+                     "model", "finishReason", finish, "index", 0, "usageMetadata", used, "modelVersion",
+                     event_str(reply->model), "responseId", event_str(reply->id));
+}
+
+static json_t *whole(const struct reply *reply, json_t *parts)
+{
+    json_t *used = json_pack("{s:o, s:o, s:o, s:o}", "promptTokenCount", event_number(reply->prompt_tokens),
+                             "candidatesTokenCount", event_number(reply->sampled_tokens), "totalTokenCount",
+                             event_number(reply->prompt_tokens + reply->sampled_tokens), "cachedContentTokenCount",
+                             event_number(reply->cached_tokens));
+    return response(reply, parts, reply->finish == REPLY_LENGTH ? "MAX_TOKENS" : "STOP", used);
+}
+
+void google_write(const struct reply *reply, struct buffer *out)
+{
+    json_t *parts = all_parts(reply, slice_from_str(reply->text), true, out);
+    add_calls(reply, parts, out);
+    event_json(out, whole(reply, parts));
+}
+
+/* A stream begins with its first text. */
+void google_stream_begin(struct reply_stream *stream, const struct reply *reply, struct buffer *out)
+{
+    (void)stream, (void)reply, (void)out;
+}
+
+void google_stream_text(struct reply_stream *stream, const struct reply *reply, struct slice piece, struct buffer *out)
+{
+    if (piece.len == 0)
+        return;
+    json_t *parts = all_parts(reply, piece, stream->blocks++ == 0, out);
+    event_put(out, NULL, response(reply, parts, NULL, NULL));
+    stream->said += piece.len;
+}
+
+void google_stream_end(struct reply_stream *stream, const struct reply *reply, bool wants_usage, struct buffer *out)
+{
+    (void)wants_usage;
+    json_t *parts = all_parts(reply, event_rest(stream, reply), stream->blocks == 0, out);
+    add_calls(reply, parts, out);
+    if (json_array_size(parts) == 0)
+        event_append(parts, text_part(slice_of(NULL, 0), NULL), out);
+    event_put(out, NULL, whole(reply, parts));
+}
+
+/* ---- errors ------------------------------------------------------------------------------------ */
+
+static const char *status_of(enum reply_error error)
+{
+    switch (error) {
+    case REPLY_ENDED: return "PERMISSION_DENIED";
+    case REPLY_UNKNOWN: return "NOT_FOUND";
+    case REPLY_UNAVAILABLE: return "UNAVAILABLE";
+    case REPLY_BROKEN: return "INTERNAL";
+    default: return "INVALID_ARGUMENT";
+    }
+}
+
+static json_t *error_json(enum reply_error error, const char *words)
+{
+    return json_pack("{s:{s:i, s:o, s:s}}", "error", "code", reply_error_status(error), "message", event_str(words),
+                     "status", status_of(error));
+}
+
+void google_write_error(enum reply_error error, const char *words, struct buffer *out)
+{
+    event_json(out, error_json(error, words));
+}
+
+/* No event: as the API itself breaks a stream, which its clients take for an error and not for one more chunk. */
+void google_stream_error(struct reply_stream *stream, enum reply_error error, const char *words, struct buffer *out)
+{
+    (void)stream;
+    event_json(out, error_json(error, words));
+    buffer_append_str(out, "\n");
+}
+
+void google_write_count(uint64_t tokens, struct buffer *out)
+{
+    event_json(out, json_pack("{s:o}", "totalTokens", event_number(tokens)));
+}

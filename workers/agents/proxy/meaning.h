@@ -1,0 +1,18 @@
+/*
+ * meaning.h - whether two messages say the same, whatever a harness did to their bytes on the way: blanks at the end of
+ * a text, the order of keys and blanks of arguments, 1000.0 for 1000, a call's arguments as text or as JSON. Pure.
+ */
+#ifndef SLUICE_WORKERS_AGENTS_PROXY_MEANING_H
+#define SLUICE_WORKERS_AGENTS_PROXY_MEANING_H
+
+#include "workers/agents/proxy/said.h"
+
+/* The same message: of what was shown, or of a turn without a handle. */
+bool meaning_equals(const struct said *one, const struct said *other);
+/* Whether the message gives back one of the handles of the turn: the id of a call, or its own handle. */
+bool meaning_knows(const struct said *turn, const struct said *message);
+/* The same tools, in the same order. */
+bool meaning_tools_equal(const struct said_tool *one, size_t one_count, const struct said_tool *other,
+                         size_t other_count);
+
+#endif

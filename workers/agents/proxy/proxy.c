@@ -1,0 +1,233 @@
+#include "workers/agents/proxy/proxy.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "common/base/cleanup.h"
+#include "workers/agents/proxy/prompt.h"
+#include "workers/runtime/loop_now.h"
+
+/* ---- handles: nobody inside can guess one of another turn's ------------------------------------------ */
+
+void proxy_mint(const char *prefix, char ret[HANDLE_SIZE])
+{
+    unsigned char bytes[16];
+    (void)!getrandom(bytes, sizeof(bytes), 0); /* so few bytes are always given */
+    size_t at = (size_t)snprintf(ret, HANDLE_SIZE, "%s", prefix);
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        at += (size_t)snprintf(ret + at, HANDLE_SIZE - at, "%02x", bytes[i]);
+}
+
+/* ---- what the harness is told --------------------------------------------------------------------------- */
+
+static enum reply_finish finish_of(const struct heard *heard, const struct record_turn *turn)
+{
+    if (heard->reply.count > 0)
+        return REPLY_CALLS;
+    return strcmp(turn->finish, "length") == 0 ? REPLY_LENGTH : REPLY_STOP;
+}
+
+static void describe_reply(const struct record_turn *turn, size_t sampled, struct proxy_turn *ret)
+{
+    const struct heard *heard = &ret->heard;
+    proxy_mint("turn_", ret->id);
+    proxy_mint("", ret->handle);
+    for (size_t i = 0; i < heard->reply.count; i++) {
+        proxy_mint("call_", ret->call_ids[i]);
+        ret->calls[i] = (struct reply_call){
+            .id = ret->call_ids[i], .name = heard->reply.calls[i].name, .arguments = heard->reply.calls[i].arguments};
+    }
+    ret->reply = (struct reply){.id = ret->id,
+                                .handle = ret->handle,
+                                .text = heard->text,
+                                .thinking = heard->thinking,
+                                .calls = ret->calls,
+                                .call_count = heard->reply.count,
+                                .finish = finish_of(heard, turn),
+                                .prompt_tokens = turn->prompt_tokens,
+                                .cached_tokens = turn->cached_tokens,
+                                .sampled_tokens = sampled,
+                                .created = time(NULL)};
+}
+
+/* The same as the message that the harness will give back. */
+static bool fill_said(const struct reply *reply, struct said *ret)
+{
+    *ret = (struct said){.role = SAID_ASSISTANT, .text = strdup(reply->text), .handle = strdup(reply->handle)};
+    ret->thinking = reply->thinking ? strdup(reply->thinking) : NULL;
+    bool done = ret->text && ret->handle && (ret->thinking || !reply->thinking);
+    for (size_t i = 0; i < reply->call_count && done; i++) {
+        struct said_call *call = said_add_call(ret);
+        done = call && (call->id = strdup(reply->calls[i].id)) && (call->name = strdup(reply->calls[i].name)) &&
+               (call->arguments = json_deep_copy(reply->calls[i].arguments));
+    }
+    return done;
+}
+
+/* ---- a turn ------------------------------------------------------------------------------------------------ */
+
+static bool is_over(struct proxy *proxy)
+{
+    const struct task *task = proxy->model.run->task;
+    const uint64_t limit = task->limits.sampled_tokens;
+    if (proxy->over == PROXY_GOES_ON && proxy->model.turns >= task->max_turns) {
+        proxy->over = PROXY_OVER_TURNS;
+        fail_set(&proxy->fail, -E2BIG, "all %llu turns are used up", (unsigned long long)task->max_turns);
+    }
+    if (proxy->over == PROXY_GOES_ON && limit > 0 && proxy->model.sampled >= limit) {
+        proxy->over = PROXY_OVER_TOKENS;
+        fail_set(&proxy->fail, -E2BIG, "all %llu of limits.sampled_tokens are used up", (unsigned long long)limit);
+    }
+    return proxy->over != PROXY_GOES_ON;
+}
+
+static bool owns_spans(struct record_turn *turn)
+{
+    const struct record_span *spans = turn->versions;
+    const struct record_sampling *sampling = turn->sampling;
+    turn->versions = calloc(turn->version_count + 1, sizeof(*turn->versions));
+    turn->sampling = malloc(sizeof(*turn->sampling));
+    turn->version_capacity = turn->version_count;
+    if (turn->versions && turn->version_count > 0)
+        memcpy(turn->versions, spans, turn->version_count * sizeof(*spans));
+    if (turn->sampling)
+        *turn->sampling = *sampling;
+    return turn->versions && turn->sampling;
+}
+
+/* Adds what was sampled behind `shown`; takes it out of `sampled`. */
+static int add_sampled(struct proxy *proxy, size_t shown, struct model_turn *sampled, const struct reply *reply,
+                       struct fail *fail)
+{
+    struct generation *generation = &sampled->generation;
+    struct tree_node *node = tree_add(&proxy->tree, shown);
+    if (!node)
+        return fail_memory(fail);
+    node->is_sampled = true;
+    node->turn = sampled->turn;
+    node->messages = calloc(1, sizeof(*node->messages));
+    if (!owns_spans(&node->turn) || !node->messages)
+        return tree_drop_last(&proxy->tree), fail_memory(fail);
+    node->count = 1;
+    node->ids = generation->sampled;
+    generation->sampled = (struct tokens){0};
+    node->logprobs = take_ptr(&generation->logprobs);
+    node->text = take_ptr(&generation->text);
+    return fill_said(reply, &node->messages[0]) &&
+                   record_say_sampled(proxy->model.run->record, slice_from_str(node->text))
+               ? 0
+               : fail_set(fail, -ENOMEM, "out of memory, or the record is full");
+}
+
+static int take_answer(struct proxy *proxy, const struct proxy_turn *turn, struct fail *fail)
+{
+    char *answer = strdup(turn->heard.text);
+    if (!answer)
+        return fail_memory(fail);
+    free(proxy->model.run->answer);
+    proxy->model.run->answer = answer;
+    return 0;
+}
+
+static int sample(struct proxy *proxy, size_t shown, const struct toolbox *box, struct proxy_turn *ret,
+                  struct fail *fail)
+{
+    struct tokens prompt = {0};
+    struct model_turn sampled = {0};
+    int error = tree_path(&proxy->tree, shown, &prompt) ? 0 : fail_memory(fail);
+    if (error == 0)
+        error = model_sample(&proxy->model, &prompt, &sampled, fail);
+    const bool is_cut = strcmp(sampled.generation.finish, "length") == 0;
+    if (error == 0 && !heard_make(sampled.generation.text, is_cut, proxy->telling.format, box, &ret->heard))
+        error = fail_memory(fail);
+    if (error == 0) {
+        describe_reply(&sampled.turn, sampled.generation.sampled.count, ret);
+        error = add_sampled(proxy, shown, &sampled, &ret->reply, fail);
+        ret->node = proxy->tree.count - 1;
+    }
+    if (error == 0)
+        error = take_answer(proxy, ret, fail);
+    generation_finish(&sampled.generation);
+    tokens_finish(&prompt);
+    return error;
+}
+
+/* What the harness is told of an error; what cannot get better is the proxy's from then on. */
+static enum reply_error take_error(struct proxy *proxy, int error, const struct fail *fail)
+{
+    if (error == -E2BIG && proxy->model.turns > 0) {
+        proxy->over = PROXY_OVER_CONTEXT;
+        proxy->fail = *fail;
+    } else if (error != -ECANCELED && proxy->error == 0) {
+        proxy->error = error;
+        proxy->fail = *fail;
+    }
+    return error == -E2BIG ? REPLY_TOO_LONG : error == -ECANCELED ? REPLY_ENDED : REPLY_BROKEN;
+}
+
+static bool refuse_over(struct proxy *proxy, enum reply_error *why, struct fail *fail)
+{
+    *fail = proxy->fail;
+    *why = proxy->error != 0 ? REPLY_BROKEN : REPLY_TOO_LONG;
+    return false;
+}
+
+bool proxy_take_turn(struct proxy *proxy, struct said_request *request, struct proxy_turn *ret, enum reply_error *why,
+                     struct fail *fail)
+{
+    size_t shown;
+    if (proxy->error != 0 || is_over(proxy))
+        return refuse_over(proxy, why, fail);
+    proxy->requests++;
+    struct offered *offered = offered_create(request->tools, request->tool_count);
+    int error = offered ? prompt_find(proxy, request, &offered->box, &shown, fail) : fail_memory(fail);
+    if (error == 0)
+        error = sample(proxy, shown, &offered->box, ret, fail);
+    offered_destroy(&offered);
+    if (error < 0)
+        *why = take_error(proxy, error, fail);
+    return error == 0;
+}
+
+void proxy_note_delivered(struct proxy *proxy, size_t node) { proxy->tree.nodes[node].is_delivered = true; }
+
+void proxy_turn_finish(struct proxy_turn *turn) { heard_finish(&turn->heard); }
+
+bool proxy_count_tokens(struct proxy *proxy, const struct said_request *request, uint64_t *ret, enum reply_error *why,
+                        struct fail *fail)
+{
+    struct tokens ids = {0};
+    struct offered *offered = offered_create(request->tools, request->tool_count);
+    int error = offered ? prompt_render(proxy, request, &offered->box, &ids, fail) : fail_memory(fail);
+    offered_destroy(&offered);
+    *ret = ids.count;
+    tokens_finish(&ids);
+    if (error < 0)
+        *why = take_error(proxy, error, fail);
+    return error == 0;
+}
+
+/* ---- the proxy ------------------------------------------------------------------------------------------------ */
+
+int proxy_open(struct proxy *proxy, struct agent_run *run, struct fail *fail)
+{
+    *proxy = (struct proxy){0};
+    int error = model_open(&proxy->model, run, fail);
+    if (error == 0)
+        error = tool_telling_find_format(&proxy->model, &proxy->telling, fail);
+    if (error == 0)
+        error = tool_telling_find_role(&proxy->model, &proxy->telling, fail);
+    return error;
+}
+
+bool proxy_record(struct proxy *proxy) { return tree_write(&proxy->tree, proxy->model.run->record); }
+
+void proxy_close(struct proxy *proxy)
+{
+    model_close(&proxy->model);
+    tree_finish(&proxy->tree);
+}

@@ -1,0 +1,63 @@
+/*
+ * proxy.h - the model as a harness sees it: each request is one more turn somewhere in the tree (tree.h) of what this
+ * rollout's model was shown and said. What the harness gives back of the model's is recognised by meaning and stands as
+ * it was sampled; a path is extended id for id (engine_bridge), or begins anew with the reason. HTTP is server.h's.
+ *
+ * Several requests may be under way at once, each in a fiber of its own, all on one thread.
+ */
+#ifndef SLUICE_WORKERS_AGENTS_PROXY_PROXY_H
+#define SLUICE_WORKERS_AGENTS_PROXY_PROXY_H
+
+#include "workers/agents/conversation/tool_telling.h"
+#include "workers/agents/proxy/dialects/dialects.h"
+#include "workers/agents/proxy/tree.h"
+#include "workers/agents/proxy/words.h"
+
+enum { HANDLE_SIZE = 48 };
+
+/* What of the task is used up: no more turns from then on. */
+enum proxy_over { PROXY_GOES_ON, PROXY_OVER_TURNS, PROXY_OVER_TOKENS, PROXY_OVER_CONTEXT };
+
+struct proxy {
+    struct model model;
+    struct tool_telling telling;
+    struct tree tree;
+    uint64_t requests; /* for turns that were taken up */
+    enum proxy_over over;
+    int error;        /* of the engine or the node: the rollout cannot go on; 0: none */
+    struct fail fail; /* of `error`, or why it is over, in words */
+};
+
+/* Awaits: asks the engine what it serves. -E...: as engine.h. */
+int proxy_open(struct proxy *proxy, struct agent_run *run, struct fail *fail);
+/* Writes the tree into the record. False: it does not fit, or there is no memory. */
+bool proxy_record(struct proxy *proxy);
+void proxy_close(struct proxy *proxy);
+
+/* A turn that was sampled, as it is told; proxy_turn_finish it. `reply` borrows from the rest. */
+struct proxy_turn {
+    struct reply reply;
+    size_t node; /* of the tree */
+    struct heard heard;
+    struct reply_call calls[FORM_CALLS_MAX];
+    char id[HANDLE_SIZE], handle[HANDLE_SIZE], call_ids[FORM_CALLS_MAX][HANDLE_SIZE];
+};
+
+/* A name that nobody can guess: the prefix, at most 15 bytes, and 128 random bits in hex. */
+void proxy_mint(const char *prefix, char ret[HANDLE_SIZE]);
+
+/*
+ * Awaits. Takes from the request what it needs. False: there is no turn, and *why with the words in `fail`; the proxy
+ * is over or has failed where that was its end.
+ */
+bool proxy_take_turn(struct proxy *proxy, struct said_request *request, struct proxy_turn *ret, enum reply_error *why,
+                     struct fail *fail);
+/* Somebody has read what was sampled there. */
+void proxy_note_delivered(struct proxy *proxy, size_t node);
+void proxy_turn_finish(struct proxy_turn *turn);
+
+/* Awaits. Tokens of the prompt that the request would be, rendered by the template. False as above. */
+bool proxy_count_tokens(struct proxy *proxy, const struct said_request *request, uint64_t *ret, enum reply_error *why,
+                        struct fail *fail);
+
+#endif

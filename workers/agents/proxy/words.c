@@ -1,0 +1,236 @@
+#include "workers/agents/proxy/words.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "workers/agents/formats/reading.h"
+
+/* ---- one message -------------------------------------------------------------------------------- */
+
+static void append_apart(struct buffer *out, const char *text)
+{
+    buffer_append_str(out, out->len > 0 && *text ? "\n\n" : "");
+    buffer_append_str(out, text);
+}
+
+/* A call as the model would have written it; arguments that were no JSON as the text they were. */
+static void append_call(const struct said_call *call, const struct tool_format *format, struct buffer *out)
+{
+    json_t *arguments = call->arguments ? json_incref(call->arguments) : json_string(call->text ? call->text : "");
+    buffer_append_str(out, out->len > 0 ? "\n" : "");
+    format->say(call->name, arguments, out);
+    json_decref(arguments);
+}
+
+static void append_assistant(const struct said *said, const struct tool_format *format, struct buffer *out)
+{
+    buffer_append_str(out, said->text);
+    for (size_t i = 0; i < said->call_count; i++)
+        append_call(&said->calls[i], format, out);
+}
+
+static void append_result(const struct said *said, const struct tool_format *format, struct buffer *out)
+{
+    const struct tool_result result = {.text = said->text, .len = strlen(said->text), .is_error = said->is_error};
+    format->tell(said->name ? said->name : "", &result, out);
+}
+
+/* As the template frames it: without its last line end. */
+static void append_framed(const struct said *said, struct buffer *out)
+{
+    const size_t len = strlen(said->text);
+    buffer_append(out, said->text, len - (len > 0 && said->text[len - 1] == '\n'));
+}
+
+/* ---- a whole conversation -------------------------------------------------------------------------- */
+
+static const char *role_of(const struct said *said, const struct tool_telling *telling)
+{
+    if (said->role == SAID_ASSISTANT)
+        return "assistant";
+    return said->role == SAID_TOOL && telling->is_framed ? "tool" : "user";
+}
+
+/* In one message as far as it goes: where a run of the role ends. */
+static size_t append_run(const struct said_request *request, size_t from, const struct tool_telling *telling,
+                         struct buffer *out)
+{
+    const char *role = role_of(&request->messages[from], telling);
+    size_t i = from;
+    if (strcmp(role, "assistant") == 0)
+        return append_assistant(&request->messages[i], telling->format, out), i + 1;
+    if (strcmp(role, "tool") == 0)
+        return append_framed(&request->messages[i], out), i + 1;
+    for (; i < request->count && strcmp(role_of(&request->messages[i], telling), role) == 0; i++) {
+        if (request->messages[i].role == SAID_TOOL)
+            append_result(&request->messages[i], telling->format, out);
+        else
+            append_apart(out, request->messages[i].text);
+    }
+    return i;
+}
+
+static bool add(struct words *words, const char *role, struct buffer *text)
+{
+    struct task_message *message = &words->messages[words->count++];
+    message->role = strdup(role);
+    message->content = buffer_take_str(text);
+    return message->role && message->content;
+}
+
+/* The messages of system at the beginning, and the tools; how many of them there are. */
+static bool append_system(const struct said_request *request, const struct tool_telling *telling,
+                          const struct toolbox *box, struct buffer *out, size_t *ret_count)
+{
+    AUTO_BUFFER block = {0};
+    size_t count = 0;
+    for (; count < request->count && request->messages[count].role == SAID_SYSTEM; count++)
+        append_apart(out, request->messages[count].text);
+    *ret_count = count;
+    if (box->count == 0)
+        return true;
+    if (!telling->format->describe(box, &block))
+        return false;
+    buffer_append_str(out, out->len > 0 ? "\n\n" : "");
+    return buffer_append(out, block.data, block.len);
+}
+
+bool words_make(const struct said_request *request, const struct tool_telling *telling, const struct toolbox *box,
+                struct words *ret)
+{
+    AUTO_BUFFER system = {0};
+    size_t at;
+    *ret = (struct words){.messages = calloc(request->count + 1, sizeof(*ret->messages))};
+    bool done = ret->messages && append_system(request, telling, box, &system, &at);
+    if (done && system.len > 0)
+        done = add(ret, "system", &system);
+    while (done && at < request->count) {
+        AUTO_BUFFER text = {0};
+        const char *role = role_of(&request->messages[at], telling);
+        at = append_run(request, at, telling, &text);
+        done = add(ret, role, &text);
+    }
+    return done;
+}
+
+void words_finish(struct words *words)
+{
+    for (size_t i = 0; i < words->count; i++) {
+        free(words->messages[i].role);
+        free(words->messages[i].content);
+    }
+    free(words->messages);
+    *words = (struct words){0};
+}
+
+/* ---- what follows a turn ------------------------------------------------------------------------------ */
+
+static bool are_results(const struct said *messages, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (messages[i].role != SAID_TOOL)
+            return false;
+    return true;
+}
+
+static void append_user(const struct said *messages, size_t count, const struct tool_format *format, struct buffer *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (messages[i].role == SAID_TOOL)
+            append_result(&messages[i], format, out);
+        else
+            append_apart(out, messages[i].text);
+    }
+}
+
+bool told_make(const struct said *messages, size_t count, const struct tool_telling *telling, struct told *ret)
+{
+    const bool is_tools = telling->is_framed && are_results(messages, count);
+    *ret = (struct told){.role = is_tools ? TELL_TOOL : TELL_USER, .count = is_tools ? count : 1};
+    ret->texts = calloc(ret->count, sizeof(*ret->texts));
+    ret->contents = calloc(ret->count, sizeof(*ret->contents));
+    bool done = ret->texts && ret->contents;
+    if (done && is_tools)
+        for (size_t i = 0; i < count; i++)
+            append_framed(&messages[i], &ret->texts[i]);
+    else if (done)
+        append_user(messages, count, telling->format, &ret->texts[0]);
+    for (size_t i = 0; i < ret->count && done; i++) {
+        done = !ret->texts[i].failed;
+        ret->contents[i] = buffer_peek(&ret->texts[i]);
+    }
+    return done;
+}
+
+void told_finish(struct told *told)
+{
+    for (size_t i = 0; told->texts && i < told->count; i++)
+        buffer_finish(&told->texts[i]);
+    free(told->texts);
+    free(told->contents);
+    *told = (struct told){0};
+}
+
+/* ---- a reply -------------------------------------------------------------------------------------------- */
+
+static bool is_blank(char c) { return strchr(" \t\r\n", c) != NULL; }
+
+static char *trimmed(const char *from, const char *to)
+{
+    while (from < to && is_blank(*from))
+        from++;
+    while (to > from && is_blank(to[-1]))
+        to--;
+    return strndup(from, (size_t)(to - from));
+}
+
+/* What it thought before it spoke; where that ends. */
+static const char *take_thinking(const char *text, char **ret)
+{
+    static const char start[] = "<think>", end[] = "</think>";
+    const char *from = skip_blanks(text), *to = skip_open_thinking(text);
+    if (to == text && starts_with(from, start)) {
+        const char *closed = strstr(from, end);
+        to = closed ? closed + strlen(end) : text + strlen(text);
+    }
+    if (to == text)
+        return text;
+    from += starts_with(from, start) ? strlen(start) : 0;
+    const char *before = to - text >= (ptrdiff_t)strlen(end) && starts_with(to - strlen(end), end) ? to - strlen(end)
+                                                                                                   : to;
+    *ret = trimmed(from, before);
+    return to;
+}
+
+/* Where the first call begins; where it has no tag, at the beginning. */
+static const char *find_calls(const char *text, const struct tool_format *format)
+{
+    struct tool_reply unused;
+    struct reading reading = reading_start(NULL, text, &unused);
+    const char *at = reading_find(&reading, format->marker);
+    return at ? at : text;
+}
+
+bool heard_make(const char *text, bool is_cut, const struct tool_format *format, const struct toolbox *box,
+                struct heard *ret)
+{
+    *ret = (struct heard){0};
+    if (box->count > 0 && !is_cut)
+        tool_format_read(format, box, text, &ret->reply);
+    const char *from = take_thinking(text, &ret->thinking), *to = from + strlen(from);
+    if (ret->reply.count > 0) {
+        to = find_calls(text, format);
+        to = to < from ? from : to;
+    }
+    ret->text = trimmed(from, to);
+    return ret->text != NULL;
+}
+
+void heard_finish(struct heard *heard)
+{
+    tool_reply_finish(&heard->reply);
+    free(heard->thinking);
+    free(heard->text);
+    *heard = (struct heard){0};
+}
