@@ -102,6 +102,34 @@ say(answer=chat([user("slow")])["content"])
         self.assertEqual(said(t), {"answer": "at last"})
         self.assertEqual(shape(t), [("", ["prompt", "assistant"])])
 
+    def test_a_turn_that_nobody_read_is_recorded_and_not_learnt(self):
+        with Engine(SCRIPT) as engine, Service(engines=[engine.url], options=["--tries", "1"]) as service:
+            t, = service.submit([task("one", """
+import socket, time
+messages = [user("go")]
+messages += [chat(messages), user("slow")]
+body = json.dumps({"model": "any", "messages": messages}).encode()
+host, port = URL[7:].split(":")
+with socket.create_connection((host, int(port))) as gone:
+    gone.sendall(b"POST /v1/chat/completions HTTP/1.1\\r\\nHost: m\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(body) + body)
+    time.sleep(0.3)
+time.sleep(5)
+""")], "train")
+        self.assertEqual(shape(t), [("", ["prompt", "assistant", "user", "assistant"])])
+        trace = t["traces"][0]
+        learnt = [sum(trace["mask"][turn["offset"]:turn["offset"] + turn["length"]]) for turn in trace["turns"]]
+        self.assertEqual([n > 0 for n in learnt], [False, True, False, False])
+
+    def test_a_prompt_that_fits_again_goes_on(self):
+        t = self.run_one(dict(SCRIPT, context=400), loop="""
+messages = [user("go")]
+messages += [chat(messages), user("x" * 1000)]
+long = chat(messages)
+say(status=long[0], code=long[1]["error"]["code"], fine=chat([user("shorter")])["content"])
+""")
+        self.assertEqual(said(t), {"status": 400, "code": "context_length_exceeded", "fine": "fine"})
+        self.assertEqual((t["outcome"], t["end"]), ("ok", "done"), t["detail"])
+
     def test_each_dialect_goes_on_in_its_own_form_streaming_or_not(self):
         t = self.run_one(loop='''
 status, first = post("/v1/messages", {"model": "m", "max_tokens": 9, "messages": [user("do call")], "tools": [

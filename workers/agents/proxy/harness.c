@@ -73,7 +73,9 @@ static int await_program(struct harness *harness)
 {
     int64_t kill_ms = 0;
     while (harness->program) {
-        if (is_over(harness) && kill_ms == 0)
+        if (!is_over(harness))
+            kill_ms = 0; /* it found a shorter prompt */
+        else if (kill_ms == 0)
             kill_ms = loop_now_ms() + (harness->proxy.error != 0 ? 0 : GRACE_MS);
         const int64_t left_ms = kill_ms == 0 ? -1 : kill_ms - loop_now_ms();
         if (kill_ms != 0 && left_ms <= 0)

@@ -70,19 +70,20 @@ static bool fill_said(const struct reply *reply, struct said *ret)
 
 /* ---- a turn ------------------------------------------------------------------------------------------------ */
 
-static bool is_over(struct proxy *proxy)
+/* Turns and tokens stay used up; a shorter prompt may still fit the context. */
+static bool is_used_up(struct proxy *proxy)
 {
     const struct task *task = proxy->model.run->task;
     const uint64_t limit = task->limits.sampled_tokens;
-    if (proxy->over == PROXY_GOES_ON && proxy->model.turns >= task->max_turns) {
+    if (proxy->over != PROXY_OVER_TOKENS && proxy->model.turns >= task->max_turns) {
         proxy->over = PROXY_OVER_TURNS;
         fail_set(&proxy->fail, -E2BIG, "all %llu turns are used up", (unsigned long long)task->max_turns);
     }
-    if (proxy->over == PROXY_GOES_ON && limit > 0 && proxy->model.sampled >= limit) {
+    if (proxy->over != PROXY_OVER_TURNS && limit > 0 && proxy->model.sampled >= limit) {
         proxy->over = PROXY_OVER_TOKENS;
         fail_set(&proxy->fail, -E2BIG, "all %llu of limits.sampled_tokens are used up", (unsigned long long)limit);
     }
-    return proxy->over != PROXY_GOES_ON;
+    return proxy->over == PROXY_OVER_TURNS || proxy->over == PROXY_OVER_TOKENS;
 }
 
 static bool owns_spans(struct record_turn *turn)
@@ -151,6 +152,8 @@ static int sample(struct proxy *proxy, size_t shown, const struct toolbox *box, 
     }
     if (error == 0)
         error = take_answer(proxy, ret, fail);
+    if (error == 0)
+        proxy->over = PROXY_GOES_ON;
     generation_finish(&sampled.generation);
     tokens_finish(&prompt);
     return error;
@@ -180,7 +183,7 @@ bool proxy_take_turn(struct proxy *proxy, struct said_request *request, struct p
                      struct fail *fail)
 {
     size_t shown;
-    if (proxy->error != 0 || is_over(proxy))
+    if (proxy->error != 0 || is_used_up(proxy))
         return refuse_over(proxy, why, fail);
     proxy->requests++;
     struct offered *offered = offered_create(request->tools, request->tool_count);

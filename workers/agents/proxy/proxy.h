@@ -15,7 +15,7 @@
 
 enum { HANDLE_SIZE = 48 };
 
-/* What of the task is used up: no more turns from then on. */
+/* What of the task is used up: no more turns from then on, but where a shorter prompt fits the context. */
 enum proxy_over { PROXY_GOES_ON, PROXY_OVER_TURNS, PROXY_OVER_TOKENS, PROXY_OVER_CONTEXT };
 
 struct proxy {

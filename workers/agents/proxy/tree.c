@@ -150,12 +150,13 @@ static const char *shown_role(const struct tree_node *node)
     return node->parent == TREE_NONE ? "prompt" : node->messages[0].role == SAID_TOOL ? "tool" : "user";
 }
 
-static bool write_node(const struct tree_node *node, struct record *record)
+/* What the harness never read led to nothing that is rewarded: `is_learnt` is false, and the mask 0. */
+static bool write_node(const struct tree_node *node, bool is_learnt, struct record *record)
 {
     struct record_turn turn = node->turn;
     if (!node->is_sampled)
         strcpy(turn.role, shown_role(node));
-    return record_append(record, &turn, node->ids.ids, node->logprobs, node->ids.count, node->is_sampled);
+    return record_append(record, &turn, node->ids.ids, is_learnt ? node->logprobs : NULL, node->ids.count, is_learnt);
 }
 
 /* What other traces have is this one's prompt. */
@@ -184,7 +185,8 @@ static bool write_trace(const struct tree *tree, size_t leaf, bool *written, str
     if (done && known > 0)
         done = write_known(tree, path, known, record);
     for (size_t i = known; i < count && done; i++) {
-        done = write_node(&tree->nodes[path[i]], record);
+        const struct tree_node *node = &tree->nodes[path[i]];
+        done = write_node(node, node->is_sampled && (node->is_delivered || i + 1 < count), record);
         written[path[i]] = true;
     }
     return done;
