@@ -18,7 +18,8 @@ TASKS = [{"task": f"t{i}", "prompt": prompt, "agent": {"kind": "chat"}, "samplin
 class RealTeacher(unittest.TestCase):
     def test_the_same_model_says_the_same_also_when_the_eval_worker_is_killed(self):
         with Llama(options=EXACT) as policy, Llama(options=EXACT) as llama, Engine(proxy=llama.url) as teacher, \
-                Service(engines=[policy.url], options=["--teacher", teacher.url]) as service:
+                Service(engines=[policy.url]) as service:
+            service.run("engine", "add", teacher.url, "--policy", "teacher")
             waiting, out = service.submit(TASKS, "train", samples=2, wait=False)
             scores = lambda: sum(line["path"] == "/completion" for line in teacher.log())
             wait_until(lambda: scores() >= 20, 300, "a scoring is on its way")
