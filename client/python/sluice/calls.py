@@ -41,7 +41,8 @@ def _optional_engine(engine: Any) -> Optional[str]:
 class Submit:
     def __init__(self, session: Session, tasks: Tasks, stream: str, samples: Optional[int],
                  group: Optional[Callable[[Dict[str, Any]], str]], priority: Optional[int], lease: Optional[float],
-                 versions_behind: Optional[int], on_stale: Optional[str]) -> None:
+                 versions_behind: Optional[int], on_stale: Optional[str], first: int = 0) -> None:
+        """first: the place of the first task among those of which these are a part."""
         self.session = session
         self.stream = arguments.name("stream", stream)
         samples = arguments.optional_number("samples", samples, 1, SAMPLES_MAX)
@@ -54,7 +55,7 @@ class Submit:
                 raise BadArgument("on_stale says what versions_behind leads to: add that", "on_stale")
         if group is not None and not callable(group):
             raise arguments.refuse("group", "a function from a task to its group's name", group)
-        stem, lines = read_tasks(tasks)
+        stem, lines = read_tasks(tasks, first)
         limits = {name: value for name, value in (("versions_behind", versions_behind), ("on_stale", on_stale))
                   if value is not None}
         lines = limited(lines, limits) if limits else lines

@@ -168,7 +168,7 @@ class Pool:
                 return
             names = self._names(self.count + 1)
             self.submit = Submit(self.session, chunk, self.stream, self.samples, lambda _: next(names), self.priority,
-                                 self.lease, None, None)
+                                 self.lease, None, None, self.count)
             for name in self.submit.names:  # nobody reads this stream by groups
                 self.session.sizes.pop(name, None)
             self.count += len(chunk)

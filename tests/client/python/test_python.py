@@ -356,6 +356,11 @@ class Requests(Case):
         self.assertEqual([at for at, _, _ in caught.exception.problems], [3, 4])
         self.assertEqual(self.broker("groups"), "0")
 
+    def test_a_bad_task_of_a_sampler_is_named_by_its_place_among_all(self):
+        for bad, why in (({"task": "a", "promt": "b"}, "promt: a task has no field"), (7, r"wants a dict .*, not a int")):
+            with self.assertRaisesRegex(BadArgument if bad == 7 else BadTask, rf"^tasks\[64\]:? {why}"):
+                list(self.client.sampler("train", [NOOP] * 64 + [bad], groups=4, after=3, pool=65, timeout=0.1))
+
     def test_refusals_have_their_reason(self):
         self.client.submit([NOOP], stream="train", group=lambda task: "mine")
         with self.assertRaises(Refused) as caught:

@@ -78,9 +78,9 @@ def _of_file(path: pathlib.Path, problems: Problems) -> List[Line]:
     return lines
 
 
-def _of_dicts(tasks: Iterable[Any], problems: Problems) -> List[Line]:
+def _of_dicts(tasks: Iterable[Any], problems: Problems, first: int) -> List[Line]:
     lines = []
-    for index, given in enumerate(tasks):
+    for index, given in enumerate(tasks, first):
         place = f"tasks[{index}]"
         try:
             if not isinstance(given, Mapping):
@@ -96,8 +96,11 @@ def _of_dicts(tasks: Iterable[Any], problems: Problems) -> List[Line]:
     return lines
 
 
-def read_tasks(tasks: Tasks) -> Tuple[str, List[Line]]:
-    """(prefix, its lines) of a dict, an iterable of dicts, or a JSONL file's path. Raises BadTask for all that are none."""
+def read_tasks(tasks: Tasks, first: int = 0) -> Tuple[str, List[Line]]:
+    """(prefix, its lines) of a dict, an iterable of dicts, or a JSONL file's path. Raises BadTask for all that are none.
+
+    first: the place of the first dict among those of which these are a part.
+    """
     problems = Problems()
     if isinstance(tasks, (str, os.PathLike)):
         path = pathlib.Path(tasks)
@@ -105,7 +108,7 @@ def read_tasks(tasks: Tasks) -> Tuple[str, List[Line]]:
         if not lines and not problems.told:
             raise BadArgument(f"there is no task in {path}", "tasks")
     elif isinstance(tasks, Iterable) and not isinstance(tasks, (bytes, bytearray)):
-        lines = _of_dicts([tasks] if isinstance(tasks, Mapping) else tasks, problems)
+        lines = _of_dicts([tasks] if isinstance(tasks, Mapping) else tasks, problems, first)
         stem, what = "py", "tasks"
     else:
         raise BadArgument(f"tasks wants a dict, dicts or the path of a JSONL file, not a {type(tasks).__name__}", "tasks")
