@@ -5,8 +5,9 @@
 # server with a small real model (or uses yours: --engine URL), brings up broker and workers,
 # submits client/demo/tasks.jsonl (arithmetic scored by \boxed{}; work with bash, ipython and edit in
 # sandboxes on this machine's own files, on a directory image and on a SIF image, scored by commands) and
-# client/demo/handlers.jsonl (an agent, a tool and an evaluator in Python: those of docs/handlers.md),
-# shows progress, then rewards per task, one rollout in full, and where the trajectories are.
+# client/demo/handlers.jsonl (an agent, a tool and an evaluator in Python: those of docs/handlers.md) and
+# client/demo/harness.py's (a program that knows nothing of Sluice, as an agent), shows progress, then rewards per task, two
+# rollouts in full, and where the trajectories are.
 # Everything it starts, it stops; what it leaves is the folder ./sluice-demo.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -18,7 +19,7 @@ while [ $# -gt 0 ]; do
     case $1 in
     --engine) engine=${2:?--engine needs a URL}; shift 2 ;;
     --samples) samples=${2:?--samples needs a number}; shift 2 ;;
-    -h | --help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "demo: unknown option $1 (see --help)" >&2; exit 2 ;;
     esac
 done
@@ -58,6 +59,7 @@ settings=$(bash "$here/client/demo/image.sh")
 eval "$settings"
 sed -e "s|@DIRECTORY@|$SLUICE_IMAGE_DIR|" -e "s|@SIF@|$SLUICE_IMAGE_SIF|" "$here/client/demo/tasks.jsonl" >"$out/tasks.jsonl"
 cat "$here/client/demo/handlers.jsonl" >>"$out/tasks.jsonl"
+/usr/bin/python3 "$here/client/demo/harness.py" >>"$out/tasks.jsonl"
 echo "Debian with IPython: $SLUICE_IMAGE_DIR, and as a SIF file: $SLUICE_IMAGE_SIF"
 
 say "an agent, a tool and an evaluator of one's own: $out/mine.py, from docs/handlers.md"
@@ -86,6 +88,10 @@ status=0
 
 say "one rollout in full"
 rollout=$(/usr/bin/python3 "$here/client/demo/choose.py" "$out/trajectories.jsonl")
+"$sluice" show "$rollout" --tokens
+
+say "one rollout of the harness, whose model was sampled over HTTP"
+rollout=$(/usr/bin/python3 "$here/client/demo/choose.py" "$out/trajectories.jsonl" harness-loop)
 "$sluice" show "$rollout" --tokens
 
 say "done"

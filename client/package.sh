@@ -49,7 +49,7 @@ stage() {
     quietly cmake --build build/portable --target sluice_manual
     quietly cmake --install build/portable --component programs --strip --prefix "$1"
     packages=(libc6-dev libstdc++-12-dev libzmq3-dev libczmq-dev libcurl4-openssl-dev libssl-dev libsodium-dev libmsgpack-dev
-        libjansson-dev liblz4-dev libsqlite3-dev libarchive-dev libpcre2-dev libsquashfs-dev zlib1g-dev libzstd-dev liblzma-dev
+        libjansson-dev liblz4-dev libsqlite3-dev libarchive-dev libpcre2-dev libmicrohttpd-dev libsquashfs-dev zlib1g-dev libzstd-dev liblzma-dev
         liblzo2-dev)
     mkdir -p "$1/share/doc/sluice-rollouts/licences"
     for name in "${packages[@]}"; do

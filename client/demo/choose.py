@@ -1,9 +1,11 @@
-"""Prints the rollout most worth reading: sampled by the model, rewarded, with a tool used, and short."""
+"""Prints the rollout most worth reading, of all or of one task: sampled by the model, rewarded, with a tool used, and short."""
 import json
 import sys
 
 with open(sys.argv[1], encoding="utf-8") as lines:
     trajectories = [json.loads(line) for line in lines]
+if len(sys.argv) > 2:
+    trajectories = [t for t in trajectories if t["task"] == sys.argv[2]]
 
 
 def interest(trajectory):

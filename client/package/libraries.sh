@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds libzmq, czmq and libcurl as static libraries without what Debian links into its own (Kerberos, PGM, systemd,
-# LDAP, ...), from Debian's sources of the versions that are installed, once, into a cache; prints
+# Builds libzmq, czmq, libcurl and libmicrohttpd as static libraries without what Debian links into its own (Kerberos, PGM, systemd,
+# LDAP, GnuTLS, ...), from Debian's sources of the versions that are installed, once, into a cache; prints
 # their prefix, whose lib/pkgconfig is for PKG_CONFIG_PATH. For client/package.sh. What it says to people goes to stderr.
 # SLUICE_CACHE says where the cache is (default ~/.cache/sluice).
 set -euo pipefail
@@ -9,9 +9,10 @@ say() { echo "package: $*" >&2; }
 
 version() { dpkg-query -W -f='${source:Version}' "$1"; }
 zmq=zeromq3=$(version libzmq3-dev) czmq=czmq=$(version libczmq-dev) curl=curl=$(version libcurl4-openssl-dev)
+httpd=libmicrohttpd=$(version libmicrohttpd-dev)
 
 cache=${SLUICE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/sluice}/package
-made=$(cat "$0" <(echo "$zmq $czmq $curl $(cc -dumpfullversion)") | sha256sum | cut -c1-16)
+made=$(cat "$0" <(echo "$zmq $czmq $curl $httpd $(cc -dumpfullversion)") | sha256sum | cut -c1-16)
 prefix=$cache/$made
 mkdir -p "$cache"
 
@@ -57,8 +58,15 @@ build() {
         cmake --build "$source/build" --target install
 }
 
-say "building static libraries from the sources of $zmq, $czmq and $curl (some minutes, once)"
-(fetch "$zmq" "$czmq" "$curl") >>"$log" 2>&1 || failed "the sources could not be fetched"
+build_httpd() {
+    local source=$work/httpd
+    dpkg-source --no-check -x "$work/libmicrohttpd"_*.dsc "$source" || return 1
+    (cd "$source" && ./configure --prefix="$prefix" --disable-shared --enable-static --with-pic --disable-https --disable-doc \
+        --disable-examples --disable-curl && make -j "$(nproc)" install)
+}
+
+say "building static libraries from the sources of $zmq, $czmq, $curl and $httpd (some minutes, once)"
+(fetch "$zmq" "$czmq" "$curl" "$httpd") >>"$log" 2>&1 || failed "the sources could not be fetched"
 build zeromq3 -DBUILD_SHARED=OFF -DBUILD_TESTS=OFF -DWITH_PERF_TOOL=OFF -DWITH_DOCS=OFF -DWITH_LIBSODIUM=ON -DENABLE_CURVE=ON \
     -DWITH_LIBBSD=OFF -DWITH_TLS=OFF -DENABLE_DRAFTS=OFF -DENABLE_CPACK=OFF >>"$log" 2>&1 || failed "libzmq did not build"
 sed -i -e 's/^Libs:.*/Libs: -L${libdir} -lzmq -lsodium -lstdc++/' -e '/private/d' "$prefix/lib/pkgconfig/libzmq.pc"
@@ -69,5 +77,7 @@ build curl -DBUILD_SHARED_LIBS=OFF -DBUILD_CURL_EXE=OFF -DBUILD_TESTING=OFF -DHT
     -DCURL_USE_LIBSSH2=OFF -DCURL_USE_LIBPSL=OFF -DUSE_LIBIDN2=OFF -DCURL_ZLIB=OFF -DCURL_BROTLI=OFF -DCURL_ZSTD=OFF \
     -DCURL_CA_BUNDLE=none -DCURL_CA_PATH=none -DCURL_CA_FALLBACK=ON >>"$log" 2>&1 || failed "libcurl did not build"
 sed -i -e 's/^Libs:.*/Libs: -L${libdir} -lcurl -lssl -lcrypto/' -e '/^Libs.private/d' "$prefix/lib/pkgconfig/libcurl.pc"
+build_httpd >>"$log" 2>&1 || failed "libmicrohttpd did not build"
+sed -i -e 's/^Libs:.*/Libs: -L${libdir} -lmicrohttpd -lpthread/' -e '/private/d' "$prefix/lib/pkgconfig/libmicrohttpd.pc"
 touch "$prefix/complete"
 echo "$prefix"

@@ -2,13 +2,14 @@
 id, whatever they make of the history they give back."""
 import json
 import os
+import subprocess
 import sys
 import unittest
 
 sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
 sys.path.append(os.path.join(__file__.rsplit("/", 2)[0], "service"))
 import test_service  # noqa: E402
-from harness import Engine, Service  # noqa: E402
+from harness import PYTHON, SOURCE, Engine, Service  # noqa: E402
 from loops import said, task  # noqa: E402
 
 CALL = '<tool_call>\n{"name": "bash", "arguments": {"command": "ls",  "times": 1000.0}}\n</tool_call>'
@@ -36,6 +37,12 @@ class Loops(unittest.TestCase):
             ended = service.submit(tasks, "train")
             test_service.WithEngine.check_tokens(self, ended, engine)
         return ended
+
+    def test_the_demos_harness_solves_its_task(self):
+        demo = subprocess.run([PYTHON, os.path.join(SOURCE, "client", "demo", "harness.py")], capture_output=True, text=True, check=True)
+        t, = self.run_all([json.loads(demo.stdout)], {"rules": [{"if": "word alone", "reply": "sluice"}, {"reply": "It is a word."}]})
+        self.assertEqual((t["outcome"], t["reward"]), ("ok", 1.0), t["detail"])
+        self.assertEqual(shape(t), [("", ["prompt", "assistant", "user", "assistant"])])
 
     def test_a_linear_run_is_one_trace_whatever_was_done_to_the_bytes_of_its_history(self):
         t = self.run_one(loop='''
