@@ -30,6 +30,22 @@ static bool is_place(const struct tree_node *node, const struct said_request *re
     return node->is_sampled ? taken < request->count : taken == request->count;
 }
 
+/* What the first message of the assistant's that the path does not have says of the history. */
+static void look_back(const struct tree *tree, const struct said_request *request, struct tree_match *ret)
+{
+    const struct said *reply = NULL;
+    for (size_t i = 0; i < request->count && !reply; i++) {
+        const bool is_reply = request->messages[i].role == SAID_ASSISTANT;
+        ret->has_history = ret->has_history || is_reply;
+        if (is_reply && i >= ret->taken)
+            reply = &request->messages[i];
+    }
+    for (size_t i = 0; reply && i < tree->count; i++) {
+        const struct said *told = tree->nodes[i].is_sampled ? &tree->nodes[i].messages[0] : NULL;
+        ret->is_rewrite = ret->is_rewrite || (told && meaning_knows(told, reply) && !meaning_equals(told, reply));
+    }
+}
+
 void tree_match(const struct tree *tree, const struct said_request *request, struct tree_match *ret)
 {
     *ret = (struct tree_match){.node = TREE_NONE};
@@ -46,12 +62,7 @@ void tree_match(const struct tree *tree, const struct said_request *request, str
             ret->taken = taken[i];
         }
     }
-    for (size_t i = 0; i < request->count; i++)
-        ret->has_history = ret->has_history || request->messages[i].role == SAID_ASSISTANT;
-    for (size_t i = ret->taken; i < request->count && !ret->is_rewrite; i++)
-        for (size_t j = 0; j < tree->count && !ret->is_rewrite; j++)
-            ret->is_rewrite = tree->nodes[j].is_sampled &&
-                              meaning_knows(&tree->nodes[j].messages[0], &request->messages[i]);
+    look_back(tree, request, ret);
 }
 
 /* ---- growing ------------------------------------------------------------------------------------ */

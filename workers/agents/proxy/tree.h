@@ -41,7 +41,7 @@ struct tree {
 struct tree_match {
     size_t node;      /* the deepest whose path the request's history begins with; TREE_NONE: there is none */
     size_t taken;     /* messages of the request that the path has */
-    bool is_rewrite;  /* the history knows a turn that it does not give back as it was */
+    bool is_rewrite;  /* the history has a reply, known by its handle, in other words */
     bool has_history; /* it holds a message of the assistant's */
 };
 
