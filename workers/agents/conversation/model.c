@@ -153,7 +153,7 @@ static void count_turn(struct model *model, const struct generation *generation)
 int model_sample(struct model *model, const struct tokens *prompt, struct model_turn *ret, struct fail *fail)
 {
     struct agent_run *run = model->run;
-    uint64_t max_tokens;
+    uint64_t max_tokens = 0;
     activity_turn(model->turns + 1);
     model->call_start_ms = loop_now_ms();
     model_migrate(model, prompt->count);
