@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -159,6 +160,28 @@ static bool has(struct slice text, const char *mark)
     return text.len > 0 && memmem(text.data, text.len, mark, strlen(mark)) != NULL;
 }
 
+/* What SWE-bench's harness wrote into it when a run came to nothing; NULL: it has not. */
+static const char *find_ending(struct slice log)
+{
+    static const char *const endings[] = {">>>>> Patch Apply Failed", ">>>>> Reset Failed", ">>>>> Tests Errored",
+                                          ">>>>> Tests Timed Out"};
+    for (size_t i = 0; i < sizeof(endings) / sizeof(*endings); i++)
+        if (has(log, endings[i]))
+            return endings[i];
+    return NULL;
+}
+
+/* Whether its tests count; else the verdict is that. */
+static bool check_ending(struct slice log, struct verdict *verdict)
+{
+    char why[64];
+    const char *ending = find_ending(log);
+    if (!ending)
+        return true;
+    snprintf(why, sizeof(why), "the log says '%s'", ending);
+    return end_unresolved(verdict, why);
+}
+
 /* With marks around it, where it has none. */
 static bool mark_whole(struct buffer *log)
 {
@@ -185,7 +208,7 @@ static bool judge(const struct grading_options *options, const struct task_swe *
     if (getrandom(&run.seed, sizeof(run.seed), 0) != sizeof(run.seed))
         return refuse_file(options->eval_log, "no random numbers");
     run.log = buffer_peek(&log);
-    if (!options->patch || keep_patch(swe, buffer_peek(&patch), verdict))
+    if ((!options->patch || keep_patch(swe, buffer_peek(&patch), verdict)) && check_ending(run.log, verdict))
         swe_judge(swe, &run, verdict);
     return true;
 }

@@ -86,6 +86,32 @@ static void of_a_log_with_marks_what_stands_between_them_counts(void **state)
                "the tests' exit status is that of a failure, and the log has none");
 }
 
+static void a_log_of_a_run_that_came_to_nothing_resolves_nothing(void **state)
+{
+    (void)state;
+    expect_log(GOOD ">>>>> Tests Timed Out\n", NULL, GRADING_WRONG,
+               "not resolved: the log says '>>>>> Tests Timed Out'");
+    expect_log(">>>>> Patch Apply Failed:\n>>>>> Start Test Output\n" GOOD ">>>>> End Test Output\n", NULL,
+               GRADING_WRONG, "not resolved: the log says '>>>>> Patch Apply Failed'");
+    expect_log(">>>>> Tests Errored\n" GOOD, NULL, GRADING_WRONG, "Tests Errored");
+    expect_log(">>>>> Reset Failed\n" GOOD, NULL, GRADING_WRONG, "Reset Failed");
+}
+
+static void a_log_of_more_tests_than_can_be_says_so(void **state)
+{
+    enum { TESTS = 300000 };
+    AUTO_FREE char *log = NULL;
+    size_t size;
+    FILE *out = open_memstream(&log, &size);
+    (void)state;
+    assert_non_null(out);
+    for (int i = 0; i < TESTS; i++)
+        fprintf(out, "PASSED test_b.py::t%d\n", i);
+    fputs(GOOD, out);
+    fclose(out);
+    expect_log(log, NULL, GRADING_WRONG, "not resolved: the log names more tests than can be");
+}
+
 static void a_patch_of_which_nothing_counts_resolves_nothing(void **state)
 {
     (void)state;
@@ -167,6 +193,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_log_without_marks_is_all_of_it),
         cmocka_unit_test(of_a_log_with_marks_what_stands_between_them_counts),
+        cmocka_unit_test(a_log_of_a_run_that_came_to_nothing_resolves_nothing),
+        cmocka_unit_test(a_log_of_more_tests_than_can_be_says_so),
         cmocka_unit_test(a_patch_of_which_nothing_counts_resolves_nothing),
         cmocka_unit_test(as_json_it_is_one_line),
         cmocka_unit_test(of_several_tasks_one_is_named),

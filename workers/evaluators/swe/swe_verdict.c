@@ -153,7 +153,8 @@ static void grade(struct judging *judging)
                     grade.fail_to_pass_good, grade.fail_to_pass, grade.pass_to_pass_good, grade.pass_to_pass);
         return;
     }
-    end_unresolved(judging, grade.first[0] ? grade.first : doubt ? doubt : ""); /* first: "" where it is resolved */
+    const bool is_missed = grade.first[0] && !judging->log.has_overflown; /* first: "" where it is resolved */
+    end_unresolved(judging, is_missed ? grade.first : doubt ? doubt : "");
 }
 
 void swe_judge(const struct task_swe *swe, const struct swe_run *run, struct verdict *verdict)
