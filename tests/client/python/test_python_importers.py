@@ -151,7 +151,8 @@ class NemoGym(Rows):
     def test_what_no_evaluator_judges_is_refused(self):
         self.assertIn("no gold: it has neither", self.refused("nemo-gym", self.row()))
         self.assertIn("expected_answer C is not one of its options A", self.refused("nemo-gym", self.row(options=[{"A": "x"}], expected_answer="C")))
-        self.assertIn("unknown grading_mode odd", self.refused("nemo-gym", self.row(options=[{"A": "x"}], expected_answer="A", grading_mode="odd")))
+        for mode in ("odd", ["odd"], {"odd": 1}):
+            self.assertIn(f"unknown grading_mode {mode}", self.refused("nemo-gym", self.row(options=[{"A": "x"}], expected_answer="A", grading_mode=mode)))
         self.assertIn("no responses_create_params", self.refused("nemo-gym", {"expected_answer": "1"}))
 
 

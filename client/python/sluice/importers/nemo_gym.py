@@ -26,7 +26,7 @@ def _extract(row: Row) -> str:
             raise RowError(f"its answer stands where template_metadata.output_regex says, and no extractor is {pattern}")
         return word
     mode = row.get("grading_mode")
-    if mode is not None and mode not in MODES:
+    if mode is not None and (not isinstance(mode, str) or mode not in MODES):
         raise RowError(f"unknown grading_mode {mode}; known are {', '.join(MODES)}")
     return MODES.get(str(mode), "auto")
 
