@@ -18,6 +18,7 @@ SCRIPT = {"template": "qwen", "rules": [
     {"if": "count to", "reply": "one two three"},
     {"if": "slow", "reply": "at last", "delay_ms": 1500},
     {"if": "think", "reply": "<think>\nhm\n</think>\n\nThought."},
+    {"if": "do cd", "reply": CALL.replace("ls", "cd /workspace && ls  \\n")},
     {"if": "do call", "reply": "I look.\n" + CALL},
     {"if": "tool_response", "reply": "It is there."},
     {"reply": "fine"}]}
@@ -67,6 +68,27 @@ edited = dict(first, content="I never looked.")
 chat([user("do call"), edited] + results(first), tools=[BASH])
 ''')
         self.assertEqual(shape(t), [("", ["prompt", "assistant"]), ("rewrite", ["prompt", "assistant"])])
+
+    def test_an_edited_reply_deep_in_a_conversation_is_told_as_the_models_not_as_the_users(self):
+        t = self.run_one(loop='''
+first = chat([user("do call")], tools=[BASH])
+second = chat([user("do call"), first] + results(first), tools=[BASH])
+edited = dict(second, content="It was never there.")
+chat([user("do call"), first] + results(first) + [edited, user("go on")], tools=[BASH])
+''')
+        self.assertEqual(shape(t), [("", ["prompt", "assistant", "tool", "assistant"]), ("history", ["prompt", "assistant"])])
+
+    def test_a_call_as_its_schema_has_it_by_default_and_as_claude_code_tidies_it_is_the_same_call(self):
+        t = self.run_one(loop='''
+BASH["function"]["parameters"]["properties"]["quiet"] = {"type": "boolean", "default": False}
+first = chat([user("do cd")], tools=[BASH])
+call = first["tool_calls"][0]
+def given(**more):
+    return dict(first, tool_calls=[dict(call, function={"name": "bash", "arguments": json.dumps(dict({"command": "ls\\n", "times": 1000}, **more))})])
+chat([user("do cd"), given(quiet=False)] + results(first), tools=[BASH])
+chat([user("do cd"), given(quiet=True)] + results(first), tools=[BASH])
+''')
+        self.assertEqual(shape(t), [("", ["prompt", "assistant", "tool", "assistant"]), ("rewrite", ["prompt", "assistant"])])
 
     def test_sub_agents_titles_and_the_main_conversation_are_traces_of_one_tree(self):
         t = self.run_one(loop='''

@@ -50,7 +50,7 @@ static int write_files(struct harness *harness, struct fail *fail)
 {
     const struct task *task = harness->run->task;
     AUTO_BUFFER script = {0}, prompt = {0};
-    program_write(task, &script);
+    program_write(task, harness->proxy.model.context_tokens, &script);
     program_write_prompt(task, &prompt);
     harness->script = buffer_take_str(&script);
     if (!harness->script || prompt.failed)

@@ -33,6 +33,7 @@ static const struct program {
      "export CODEX_HOME=\"$HOME/codex\" && mkdir -p \"$CODEX_HOME\" && cat >\"$CODEX_HOME/config.toml\" <<EOF || exit\n"
      "model = \"model\"\n"
      "model_provider = \"sluice\"\n"
+     "model_context_window = $SLUICE_CONTEXT_TOKENS\n"
      "approval_policy = \"never\"\n"
      "sandbox_mode = \"danger-full-access\"\n"
      "web_search = \"disabled\"\n"
@@ -56,9 +57,10 @@ static const struct program {
      "OPENCODE_CONFIG=\"$HOME/opencode.json\" && cat >\"$OPENCODE_CONFIG\" <<EOF || exit\n"
      "{\"provider\": {\"local\": {\"npm\": \"@ai-sdk/openai-compatible\", \"options\": {\"baseURL\": "
      "\"$OPENAI_BASE_URL\", \"apiKey\": \"sluice\"},\n"
-     " \"models\": {\"model\": {\"tool_call\": true, \"limit\": {\"context\": ${SLUICE_CONTEXT_TOKENS:-32768}, "
+     " \"models\": {\"model\": {\"tool_call\": true, \"limit\": {\"context\": $SLUICE_CONTEXT_TOKENS, "
      "\"output\": 4096}}}}},\n"
-     " \"model\": \"local/model\", \"small_model\": \"local/model\", \"autoupdate\": false, \"share\": \"disabled\"}\n"
+     " \"model\": \"local/model\", \"small_model\": \"local/model\", \"agent\": {\"title\": {\"disable\": true}},\n"
+     " \"autoupdate\": false, \"share\": \"disabled\"}\n"
      "EOF\n"
      "exec opencode run --format json -m local/model \"$(cat \"$SLUICE_PROMPT\")\"\n"},
     {"qwen-code", "export OPENAI_MODEL=model\n"
@@ -73,9 +75,10 @@ static const struct program *find(const char *name)
     return NULL;
 }
 
-void program_write(const struct task *task, struct buffer *out)
+void program_write(const struct task *task, uint64_t context_tokens, struct buffer *out)
 {
     const struct program *program = find(task->agent_harness);
+    buffer_printf(out, "export SLUICE_CONTEXT_TOKENS=%llu\n", (unsigned long long)context_tokens);
     buffer_append_str(out, variables);
     if (program) {
         buffer_append_str(out, home);

@@ -11,8 +11,8 @@
 /* The file of the task's words, in /run/sluice. */
 #define PROGRAM_PROMPT "prompt"
 
-/* The whole script of the task's harness. */
-void program_write(const struct task *task, struct buffer *out);
+/* The whole script of the task's harness, whose model's context has so many tokens. */
+void program_write(const struct task *task, uint64_t context_tokens, struct buffer *out);
 /* The task's words, as a harness takes them: one text. */
 void program_write_prompt(const struct task *task, struct buffer *out);
 

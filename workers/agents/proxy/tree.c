@@ -14,7 +14,7 @@ static size_t node_takes(const struct tree_node *node, const struct said_request
     if (node->count > request->count - at)
         return 0;
     for (size_t i = 0; i < node->count; i++)
-        if (!meaning_equals(&node->messages[i], &request->messages[at + i]))
+        if (!meaning_equals(&node->messages[i], &request->messages[at + i], request->tools, request->tool_count))
             return 0;
     return node->count;
 }
@@ -24,26 +24,37 @@ static bool has_tools_of(const struct tree_node *root, const struct said_request
     return meaning_tools_equal(root->tools, root->tool_count, request->tools, request->tool_count);
 }
 
-/* A place to go on from is behind what was sampled, or where nothing is left to be shown. */
-static bool is_place(const struct tree_node *node, const struct said_request *request, size_t taken)
+/* Where its last message of the assistant's ends. */
+static size_t end_of_history(const struct said_request *request)
 {
-    return node->is_sampled ? taken < request->count : taken == request->count;
+    size_t end = request->count;
+    while (end > 0 && request->messages[end - 1].role != SAID_ASSISTANT)
+        end--;
+    return end;
 }
 
-/* What the first message of the assistant's that the path does not have says of the history. */
-static void look_back(const struct tree *tree, const struct said_request *request, struct tree_match *ret)
+/*
+ * A place to go on from is behind what was sampled, or where nothing is left to be shown. Words that the assistant is
+ * said to have spoken since are nobody's to be told behind it.
+ */
+static bool is_place(const struct tree_node *node, const struct said_request *request, size_t taken)
 {
-    const struct said *reply = NULL;
-    for (size_t i = 0; i < request->count && !reply; i++) {
-        const bool is_reply = request->messages[i].role == SAID_ASSISTANT;
-        ret->has_history = ret->has_history || is_reply;
-        if (is_reply && i >= ret->taken)
-            reply = &request->messages[i];
+    return node->is_sampled ? taken < request->count && taken >= end_of_history(request) : taken == request->count;
+}
+
+/* Whether the message is a turn of the model's in other words than it was told. */
+static bool is_rewrite(const struct tree *tree, const struct said_request *request, const struct said *message)
+{
+    bool is_known = false;
+    for (size_t i = 0; i < tree->count; i++) {
+        const struct tree_node *node = &tree->nodes[i];
+        if (!node->is_sampled || !meaning_knows(&node->messages[0], message))
+            continue;
+        if (meaning_equals(&node->messages[0], message, request->tools, request->tool_count))
+            return false;
+        is_known = true;
     }
-    for (size_t i = 0; reply && i < tree->count; i++) {
-        const struct said *told = tree->nodes[i].is_sampled ? &tree->nodes[i].messages[0] : NULL;
-        ret->is_rewrite = ret->is_rewrite || (told && meaning_knows(told, reply) && !meaning_equals(told, reply));
-    }
+    return is_known;
 }
 
 void tree_match(const struct tree *tree, const struct said_request *request, struct tree_match *ret)
@@ -62,7 +73,9 @@ void tree_match(const struct tree *tree, const struct said_request *request, str
             ret->taken = taken[i];
         }
     }
-    look_back(tree, request, ret);
+    ret->has_history = end_of_history(request) > 0;
+    for (size_t i = ret->taken; i < request->count && !ret->is_rewrite; i++)
+        ret->is_rewrite = is_rewrite(tree, request, &request->messages[i]);
 }
 
 /* ---- growing ------------------------------------------------------------------------------------ */
