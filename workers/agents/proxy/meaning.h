@@ -1,7 +1,7 @@
 /*
- * meaning.h - whether two messages say the same, whatever a harness did to their bytes on the way: blanks at the end of
- * a text, the order of keys and blanks of arguments, 1000.0 for 1000, arguments as text or as JSON, one that is left out
- * or given as its tool's schema has it by default. Pure.
+ * meaning.h - whether two messages say the same, whatever a harness did to their bytes on the way: blanks at the ends
+ * of a text and of an argument's lines, the order of keys, 1000.0 for 1000, arguments as text or as JSON, one that is
+ * left out or given as its tool's schema has it by default. Pure.
  */
 #ifndef SLUICE_WORKERS_AGENTS_PROXY_MEANING_H
 #define SLUICE_WORKERS_AGENTS_PROXY_MEANING_H
