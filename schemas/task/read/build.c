@@ -27,16 +27,15 @@ static bool check_files(const char *of, const struct task_build *build, struct r
     return true;
 }
 
-static bool check_whole(const char *of, const struct task_build *build, struct refusal *no)
+/* `json`: the build as it was sent, or NULL: whether a time was given is not to be seen from its value. */
+static bool check_whole(const char *of, const struct task_build *build, const json_t *json, struct refusal *no)
 {
     const struct {
         const char *field;
         bool given;
-    } others[] = {{"context", build->context},
-                  {"files", build->files.count > 0},
-                  {"args", build->args.count > 0},
-                  {"target", build->target},
-                  {"network", build->grants.count > 0}};
+    } others[] = {{"context", build->context},          {"files", build->files.count > 0},
+                  {"args", build->args.count > 0},      {"target", build->target},
+                  {"network", build->grants.count > 0}, {"timeout_s", json_object_get(json, "timeout_s")}};
     char field[64];
     snprintf(field, sizeof(field), "%s.dockerfile", of);
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]) && !build->dockerfile; i++)
@@ -46,17 +45,24 @@ static bool check_whole(const char *of, const struct task_build *build, struct r
     return check_files(of, build, no);
 }
 
-/* The build's time is a part of init's. */
-bool task_check_build(struct task *task, struct refusal *no)
+static const json_t *evaluators_build(const json_t *json)
 {
+    return json_object_get(json_object_get(json, "eval"), "build");
+}
+
+/* The build's time is a part of init's. */
+bool task_check_build(struct task *task, const json_t *json, struct refusal *no)
+{
+    const json_t *steps = json_object_get(json, "steps");
     if (task->build.dockerfile)
         task->limits.init_s += task->build.timeout_s;
-    if (!check_whole("build", &task->build, no) || !check_whole("eval.build", &task->eval_build, no))
+    if (!check_whole("build", &task->build, json_object_get(json, "build"), no) ||
+        !check_whole("eval.build", &task->eval_build, evaluators_build(json), no))
         return false;
     for (size_t i = 0; i < task->step_count; i++) {
         char of[40];
         snprintf(of, sizeof(of), "steps[%zu].eval.build", i);
-        if (!check_whole(of, &task->steps[i].eval.build, no))
+        if (!check_whole(of, &task->steps[i].eval.build, evaluators_build(json_array_get(steps, i)), no))
             return false;
     }
     return true;

@@ -119,11 +119,16 @@ static bool check_prompt(const struct task_judge *judge, struct refusal *no)
     return true;
 }
 
-bool task_check_judge(const struct task *task, struct refusal *no)
+/* Longer than any call may last, so that a judge that hangs is found out before. */
+enum { JUDGED_S = 1200 };
+
+bool task_check_judge(struct task *task, const json_t *limits, struct refusal *no)
 {
     const struct task_judge *judge = &task->judge;
     if (strcmp(task->eval_kind, "judge") != 0)
         return true;
+    if (!json_object_get(limits, "eval_s"))
+        task->limits.eval_s = JUDGED_S;
     if (!check_what(judge, no) || !check_view(judge, no) || !check_prompt(judge, no))
         return false;
     if (judge->samples > 1 && judge->temperature <= 0)

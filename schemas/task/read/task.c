@@ -153,9 +153,10 @@ static bool read_task(struct task *task, const json_t *json, struct refusal *no)
 {
     const struct task_place place = {.arena = &task->arena, .no = no};
     return task_read_object(&place, "", json, task) && task_settle_agent(task, no) && check_messages(task, no) &&
-           task_check_evaluator(task, no) && task_check_judge(task, no) && task_check_swe(task, no) &&
-           task_check_steps(task, no) && check_solution(task, no) && check_shaping(task, no) &&
-           task_check_build(task, no) && task_check_score(task, json_object_get(json, "score"), no);
+           task_check_evaluator(task, no) && task_check_judge(task, json_object_get(json, "limits"), no) &&
+           task_check_swe(task, no) && task_check_steps(task, no) && check_solution(task, no) &&
+           check_shaping(task, no) && task_check_build(task, json, no) &&
+           task_check_score(task, json_object_get(json, "score"), no);
 }
 
 /* The room that a task of this many bytes usually takes: its texts, and the lists of them. */

@@ -113,9 +113,10 @@ bool place_read_each(const struct task_place *place, const json_t *value, const 
 
 /* What the fields of eval.swe, of eval.judge, of steps, of build and of score say together, each in its file. */
 bool task_check_swe(const struct task *task, struct refusal *no);
-bool task_check_judge(const struct task *task, struct refusal *no);
+bool task_check_judge(struct task *task, const json_t *limits, struct refusal *no);
 bool task_check_steps(const struct task *task, struct refusal *no);
-bool task_check_build(struct task *task, struct refusal *no);
+/* `json`: the whole task. */
+bool task_check_build(struct task *task, const json_t *json, struct refusal *no);
 bool task_check_score(const struct task *task, const json_t *score, struct refusal *no);
 
 /* agent.kind, agent.tools and agent.script must agree; what is absent follows from what is given

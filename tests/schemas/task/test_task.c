@@ -54,6 +54,17 @@ static void the_smallest_task_gets_the_documented_defaults(void **state)
     assert_null(task->eval_answer);
 }
 
+/* Such that a call which is never answered is over before the task's own limit. */
+static void a_judge_has_more_time_unless_the_task_says(void **state)
+{
+    (void)state;
+    AUTO_TASK task = parse_member("\"eval\":{\"kind\":\"judge\",\"judge\":{\"reference\":\"4\"}}");
+    AUTO_TASK hasty = parse_member("\"eval\":{\"kind\":\"judge\",\"judge\":{\"reference\":\"4\"}},"
+                                   "\"limits\":{\"eval_s\":120}");
+    assert_int_equal(task->limits.eval_s, 1200);
+    assert_int_equal(hasty->limits.eval_s, 120);
+}
+
 static void every_field_reaches_its_member(void **state)
 {
     (void)state;
@@ -481,6 +492,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_smallest_task_gets_the_documented_defaults),
+        cmocka_unit_test(a_judge_has_more_time_unless_the_task_says),
         cmocka_unit_test(every_field_reaches_its_member),
         cmocka_unit_test(the_agents_kind_and_tools_follow_from_each_other),
         cmocka_unit_test(grants_of_the_network_are_names),

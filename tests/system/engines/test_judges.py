@@ -137,6 +137,20 @@ class Judges(unittest.TestCase):
         ended = service.submit([task(f"t{i}") for i in range(6)], "train", timeout=200)
         self.assertEqual([(t["outcome"], t["reward"]) for t in ended], [("ok", 1.0)] * 6, ended)
 
+    def test_tasks_that_are_too_impatient_do_not_get_a_judge_set_aside(self):
+        service = self.open(judge({"delay_ms": 1500, "reply": "{verdict} {\"right\": \"yes\", \"score\": 5}"}))
+        hasty = [dict(task(f"hasty{i}"), limits={"eval_s": 1}) for i in range(5)]
+        ended = self.one(service, *hasty, *(task(f"t{i}") for i in range(3)))
+        for name, t in ended.items():
+            if not name.startswith("hasty"):
+                self.assertEqual((t["outcome"], t["reward"]), ("ok", 1.0), t)
+                continue
+            self.assertEqual((t["outcome"], t["reward"], t["trainable"]), ("task", None, False), t)
+            self.assertIn("limits.eval_s, 1 s, was over after 0 replies of the judge at http://", t["detail"])
+        engine, = [e for e in service.status()["engines"] if e["url"] == self.judges[0].url]
+        self.assertNotIn("error", engine)
+        self.assertEqual(service.status()["counters"]["breaks"], 0)
+
     def test_over_a_kill_of_broker_and_worker_each_is_judged_once_in_the_record(self):
         service = self.open(judge({"delay_ms": 1500, "reply": "{verdict} {\"right\": \"yes\", \"score\": 5}"}))
         waiting, out = service.submit([task(f"t{i}") for i in range(4)], "train", wait=False)

@@ -23,6 +23,7 @@
 #include "workers/evaluators/judged.h"
 #include "workers/jobs/job_engine.h"
 #include "workers/runtime/activity.h"
+#include "workers/runtime/fiber.h"
 #include "workers/sandbox/requests.h"
 #include "workers/stages/sandbox/stage_confirm.h"
 
@@ -253,6 +254,24 @@ static void end_judged(struct judging *judging)
         judging->job->result.fault = FAULT_JUDGE;
 }
 
+/* The limit is the task's: an engine that is slower may be answering others well (a limit of ours is passed within). */
+static void end_late(const struct judging *judging)
+{
+    job_set_outcome(judging->job, blame_get(BLAME_EVALUATOR, BLAME_TIME).outcome,
+                    "limits.eval_s, %llu s, was over after %llu replies of the judge at %s",
+                    (unsigned long long)judging->job->task->limits.eval_s, (unsigned long long)judging->calls,
+                    engine_base_url(judging->engine));
+}
+
+static void end_failed(const struct judging *judging, int code, const struct fail *fail)
+{
+    if (code == -ETIMEDOUT && fiber_is_late())
+        end_late(judging);
+    else
+        job_engine_failed(judging->job, judging->engine, "the judge", code, fail,
+                          ": eval.judge.text_bytes bounds what it is shown");
+}
+
 static void judge(struct judging *judging)
 {
     struct fail fail = {0};
@@ -266,8 +285,7 @@ static void judge(struct judging *judging)
     code = ask_all(judging, &fail);
     engine_stay(&judging->stay, NULL, 0);
     if (code < 0)
-        job_engine_failed(judging->job, judging->engine, "the judge", code, &fail,
-                          ": eval.judge.text_bytes bounds what it is shown");
+        end_failed(judging, code, &fail);
     else
         end_judged(judging);
 }

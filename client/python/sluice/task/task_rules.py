@@ -219,7 +219,7 @@ def _check_solution(kind: str, told: Told) -> None:
 def _check_one_build(of: str, path: str, told: Told) -> None:
     """`of` is what it is called; told has its fields by `path`."""
     files, needed = told.get(f"{path}.files") or [], f"{of}.dockerfile"
-    for name in ("context", "files", "args", "target", "network"):
+    for name in ("context", "files", "args", "target", "network", "timeout_s"):
         if f"{path}.dockerfile" not in told and told.get(f"{path}.{name}"):
             raise TaskError("missing-field", needed, f"{needed} is missing; {of}.{name} requires it")
     if f"{path}.context" in told and files:
