@@ -375,6 +375,53 @@ class Handlers(unittest.TestCase):
             self.assertTrue(os.path.exists(os.path.join(self.folder, name)))
         self.run_to_its_end()
 
+    def test_a_plain_function_that_outlives_its_job_takes_no_others_place(self):
+        self.start("""
+            import time
+            @evaluator
+            def hang(job):
+                job.exec("true")
+                time.sleep(600)
+            @evaluator
+            def good(answer): return 1
+            """, "--threads", "1")
+        for id in (1, 2):
+            self.begin(id, "evaluator", "hang", answer="2")
+            self.answer(json='{"text": "", "status": 0, "timed_out": false, "seconds": 0}')
+            self.begin(id + 10, "evaluator", "good", answer="2")
+            self.host.send("handler.cancel", id=id, why="the time of the stage is up")
+            if id == 1:
+                self.assertEqual(self.host.receive(), ("handler.score", {"id": 11, "reward": 1.0}))
+        self.host.process.wait(20)
+        self.assertIn("too many functions go on after their jobs' time was up", self.run_to_its_end())
+
+    def test_what_ends_a_program_or_a_loop_ends_a_job_alone(self):
+        self.start("""
+            @evaluator
+            def interrupted(answer): raise KeyboardInterrupt
+            @evaluator
+            async def interrupted_too(answer): raise KeyboardInterrupt
+            @evaluator
+            def empty(answer): return next(iter([]))
+            @evaluator
+            def good(answer): return 1
+            """)
+        for name, words in (("interrupted", "KeyboardInterrupt"), ("interrupted_too", "KeyboardInterrupt"), ("empty", "StopIteration")):
+            wire, fields = self.evaluate(name)
+            self.assertEqual(wire, "handler.failed")
+            self.assertIn(words, fields["error"])
+            self.assertIn("mine.py", fields["trace"])
+        self.assertEqual(self.evaluate("good")[1]["reward"], 1)
+        self.run_to_its_end()
+
+    def test_a_number_of_threads_that_cannot_be_is_refused(self):
+        self.write("@tool\ndef look(word: str): pass")
+        for number in ("0", "-1", "x", "5000"):
+            run = subprocess.run([sys.executable, "-m", "sluice.handlers", "mine.py", f"--threads={number}"], cwd=self.folder, text=True,
+                                 capture_output=True, env=ENVIRONMENT, stdin=subprocess.DEVNULL, timeout=20)
+            self.assertEqual(run.returncode, 2)
+            self.assertIn(f"argument --threads: must be 1 to 4096, not {number}", run.stderr)
+
     def test_what_functions_print_is_not_the_protocols(self):
         self.start('''
             import os

@@ -15,6 +15,7 @@ from .offers import Offer
 from .run import Runner
 from .wire import Frames, Lines, streams_of_pipes, streams_of_socket
 
+THREADS_MAX = 4096
 ABOUT = """\
 Offers the evaluators, agents and tools of Python files to a worker (docs/handlers.md). A worker starts it:
 
@@ -24,12 +25,18 @@ Offers the evaluators, agents and tools of Python files to a worker (docs/handle
 By hand, --list loads the files and shows what they offer."""
 
 
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= THREADS_MAX:
+        raise argparse.ArgumentTypeError(f"must be 1 to {THREADS_MAX}, not {text}")
+    return int(text)
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m sluice.handlers", description=ABOUT,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("modules", nargs="+", metavar="FILE.py|MODULE", help="what offers something, by its decorators")
     parser.add_argument("--dev", action="store_true", help="load the files again whenever they are saved")
-    parser.add_argument("--threads", type=int, default=64, metavar="N",
+    parser.add_argument("--threads", type=_count, default=64, metavar="N",
                         help="jobs of plain functions at one time (64); async functions have no such limit")
     parser.add_argument("--list", action="store_true", help="print what is offered, as JSON, and end")
     return parser.parse_args()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import inspect
 import json
 import sys
@@ -15,6 +14,7 @@ from . import results
 from .connection import Connection
 from .jobs import BLOCKING, JOBS, Cancelled, Over
 from .offers import GIVEN, Offer
+from .threads import Threads
 
 PROTOCOL, TRACE_MAX, ERROR_MAX = 1, 65536, 1000
 
@@ -26,7 +26,7 @@ def _cut(text: str, most: int) -> str:
 
 def _is_ours(frame: TracebackType) -> bool:
     name: str = frame.tb_frame.f_globals.get("__name__", "")
-    return name.startswith(("sluice.handlers", "concurrent."))
+    return name.startswith("sluice.handlers")
 
 
 def _trace_of(error: BaseException) -> str:
@@ -57,7 +57,7 @@ class Runner:
     def __init__(self, connection: Connection, offers: Dict[str, Offer], threads: int,
                  reloaded: Optional[Callable[[], Optional[Dict[str, Offer]]]] = None) -> None:
         self._connection, self._offers, self._reloaded = connection, offers, reloaded
-        self._pool = concurrent.futures.ThreadPoolExecutor(threads, "job")
+        self._threads = Threads(threads)
         self._tasks: Dict[int, asyncio.Task[None]] = {}
 
     async def _call(self, offer: Offer, job: Any) -> Any:
@@ -65,7 +65,7 @@ class Runner:
         if inspect.iscoroutinefunction(offer.function):
             return await offer.function(**_arguments(offer, job))
         blocking = BLOCKING[offer.role](job, loop)
-        return await loop.run_in_executor(self._pool, lambda: offer.function(**_arguments(offer, blocking)))
+        return await self._threads.call(lambda: offer.function(**_arguments(offer, blocking)))
 
     async def _work(self, offer: Offer, job: Any, id: int) -> None:
         try:
@@ -84,7 +84,7 @@ class Runner:
             await self._work(offer, JOBS[offer.role](self._connection, begin), id)
         except (asyncio.CancelledError, Cancelled):
             pass
-        except (Exception, SystemExit) as error:
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
             name = f"{type(error).__name__}: {error}".splitlines()[0] if str(error) else type(error).__name__
             trace = _cut(_trace_of(error), TRACE_MAX)
             await self._connection.send("handler.failed", id=id, error=_cut(name, ERROR_MAX), trace=trace)
@@ -114,6 +114,11 @@ class Runner:
                 return
             self._offers = offers
 
+    async def _watch_threads(self) -> None:
+        """Returns when the worker had better start another process."""
+        await self._threads.are_full.wait()
+        print("too many functions go on after their jobs' time was up: the process ends, and is started again", file=sys.stderr)
+
     async def _read(self) -> None:
         while (message := await self._connection.read()) is not None:
             self._take(*message)
@@ -121,13 +126,12 @@ class Runner:
     async def run(self) -> None:
         """Until the worker closes the connection."""
         await self._connection.send("handler.hello", protocol=PROTOCOL, offers=json.dumps(_told(self._offers)))
-        watches = [asyncio.ensure_future(self._read())]
+        watches = [asyncio.ensure_future(self._read()), asyncio.ensure_future(self._watch_threads())]
         if self._reloaded:
             watches.append(asyncio.ensure_future(self._watch()))
         done, _ = await asyncio.wait(watches, return_when=asyncio.FIRST_COMPLETED)
         for task in [*watches, *self._tasks.values()]:
             task.cancel()
-        self._pool.shutdown(wait=False)
         for task in done:
             task.result()
 
