@@ -9,14 +9,19 @@
 
 /* ---- the whole conversation anew ------------------------------------------------------------------ */
 
+static int render_words(struct proxy *proxy, const struct words *words, struct tokens *ret, struct fail *fail)
+{
+    return model_refuse_another(
+        &proxy->model, engine_render(proxy->model.run->engine, words->messages, words->count, 0, ret, fail), fail);
+}
+
 int prompt_render(struct proxy *proxy, const struct said_request *request, const struct toolbox *box,
                   struct tokens *ret, struct fail *fail)
 {
     struct words words;
     int error = words_make(request, &proxy->telling, box, &words) ? 0 : fail_memory(fail);
     if (error == 0)
-        error = model_refuse_another(
-            &proxy->model, engine_render(proxy->model.run->engine, words.messages, words.count, 0, ret, fail), fail);
+        error = render_words(proxy, &words, ret, fail);
     words_finish(&words);
     return error;
 }
@@ -41,6 +46,8 @@ static int check_room(const struct proxy *proxy, const char *reason, size_t toke
                : fail_set(fail, -E2BIG, "the traces would hold more than %d tokens together", RECORD_TOKENS_MAX);
 }
 
+static const char another_conversation[] = "branch: the harness began another conversation";
+
 /* Why the conversation has a root of its own; "": it is the first. */
 static const char *root_reason(const struct tree *tree, const struct tree_match *match)
 {
@@ -48,8 +55,7 @@ static const char *root_reason(const struct tree *tree, const struct tree_match 
         return "";
     if (match->is_rewrite)
         return "rewrite: the harness gives back a reply in other words than it was told";
-    return match->has_history ? "history: the harness tells other words than before"
-                              : "branch: the harness began another conversation";
+    return match->has_history ? "history: the harness tells other words than before" : another_conversation;
 }
 
 static int say_new(struct record *record, const struct said *messages, size_t count, struct fail *fail)
@@ -61,10 +67,20 @@ static int say_new(struct record *record, const struct said *messages, size_t co
     return 0;
 }
 
+/* As the template took them, so that the prompt can be made again from the record (sluice verify). */
+static int say_words(struct record *record, const struct words *words, struct fail *fail)
+{
+    for (size_t i = 0; i < words->count; i++)
+        if (!record_say(record, words->messages[i].role, slice_from_str(words->messages[i].content), NULL, 0))
+            return fail_set(fail, -ENOMEM, "out of memory, or the record is full");
+    return 0;
+}
+
 /* Shows messages [from, count); the record has those before `said_from` already. */
 struct addition {
     size_t parent, from, said_from;
     const char *reason;
+    const struct words *words; /* what the record is to say instead; NULL: the messages */
 };
 
 static int add_node(struct proxy *proxy, struct said_request *request, const struct addition *addition,
@@ -80,19 +96,29 @@ static int add_node(struct proxy *proxy, struct said_request *request, const str
         return tree_drop_last(&proxy->tree), fail_memory(fail);
     node->ids = *ids;
     *ids = (struct tokens){0};
-    return say_new(proxy->model.run->record, node->messages + known, node->count - known, fail);
+    return addition->words ? say_words(proxy->model.run->record, addition->words, fail)
+                           : say_new(proxy->model.run->record, node->messages + known, node->count - known, fail);
 }
 
+/* `reason` "" is of the first: while it was rendered another request may have come to be that. */
 static int add_root(struct proxy *proxy, struct said_request *request, const struct toolbox *box, const char *reason,
                     size_t said_from, size_t *ret, struct fail *fail)
 {
-    const struct addition addition = {.parent = TREE_NONE, .said_from = said_from, .reason = reason};
+    struct words words;
     struct tokens ids = {0};
-    int error = prompt_render(proxy, request, box, &ids, fail);
+    int error = words_make(request, &proxy->telling, box, &words) ? 0 : fail_memory(fail);
     if (error == 0)
-        error = check_room(proxy, reason, ids.count, fail);
+        error = render_words(proxy, &words, &ids, fail);
+    const bool is_first = proxy->tree.count == 0;
+    const struct addition addition = {.parent = TREE_NONE,
+                                      .said_from = said_from,
+                                      .reason = is_first || *reason ? reason : another_conversation,
+                                      .words = is_first ? &words : NULL};
+    if (error == 0)
+        error = check_room(proxy, addition.reason, ids.count, fail);
     if (error == 0)
         error = add_node(proxy, request, &addition, &ids, ret, fail);
+    words_finish(&words);
     tokens_finish(&ids);
     return error;
 }

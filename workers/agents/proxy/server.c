@@ -5,6 +5,7 @@
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -279,6 +280,13 @@ static enum MHD_Result join(struct client *client, struct call *call)
     return MHD_YES;
 }
 
+static bool is_encoded(const struct client *client)
+{
+    const char *encoding = MHD_lookup_connection_value(client->connection, MHD_HEADER_KIND,
+                                                       MHD_HTTP_HEADER_CONTENT_ENCODING);
+    return encoding && *encoding && strcasecmp(encoding, "identity") != 0;
+}
+
 static enum MHD_Result ask(struct client *client, const char *method, const char *url)
 {
     struct server *server = client->server;
@@ -292,6 +300,9 @@ static enum MHD_Result ask(struct client *client, const char *method, const char
         return refuse_with(client, NULL, REPLY_UNKNOWN,
                            "there is nothing at this path; a model is at /v1/chat/completions, "
                            "/v1/responses, /v1/messages and /v1beta/models/NAME:generateContent");
+    if (is_encoded(client))
+        return refuse_with(client, as.dialect, REPLY_INVALID,
+                           "Content-Encoding: the body is read as it comes; send it without an encoding");
     if (client->is_too_large)
         return refuse_with(client, as.dialect, REPLY_TOO_LARGE, "the body is larger than 32 MiB");
     if (!make_key(url, buffer_peek(&client->body), as.key))
@@ -383,6 +394,17 @@ static void on_completed(void *arg, struct MHD_Connection *connection, void **sl
     free(client);
 }
 
+/* MHD listens again, where it had as many as it takes, when it is run next. */
+static void on_connection(void *arg, struct MHD_Connection *connection, void **slot,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    struct server *server = arg;
+    (void)connection;
+    (void)slot;
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED)
+        loop_post(server->loop, &server->soon);
+}
+
 /* ---- the server -------------------------------------------------------------------------------------------- */
 
 static struct MHD_Daemon *start_daemon(struct server *server, int listener)
@@ -391,7 +413,7 @@ static struct MHD_Daemon *start_daemon(struct server *server, int listener)
                             MHD_OPTION_LISTEN_SOCKET, (MHD_socket)listener, MHD_OPTION_CONNECTION_LIMIT,
                             (unsigned)SERVER_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
                             (size_t)CONNECTION_BYTES, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
-                            MHD_OPTION_END);
+                            MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
 }
 
 struct server *server_open(int listener, struct proxy *proxy, void (*changed)(void *arg), void *arg)
@@ -426,8 +448,8 @@ static void end_clients(struct server *server)
 {
     for (struct client *client = server->clients; client; client = client->next)
         resume(client);
-    loop_unpost(server->loop, &server->soon);
     MHD_stop_daemon(server->daemon);
+    loop_unpost(server->loop, &server->soon);
 }
 
 void server_close(struct server **server)
