@@ -11,21 +11,21 @@ from harness import Engine, Service, wait_until  # noqa: E402
 
 EXACT = ["--ubatch-size", "1"]  # each token is computed alone: the same to the last digit (docs/verify.md)
 PROMPTS = ["Name a river in Europe.", "Say hello in \u65e5\u672c\u8a9e with an emoji.", "Count from one to five."]
-TASKS = [{"task": f"t{i}", "prompt": prompt, "agent": {"kind": "chat"}, "sampling": {"max_tokens": 24},
-          "limits": {"eval_s": 300}, "score": {"engine": "teacher", "top_k": 4}} for i, prompt in enumerate(PROMPTS)]
+TASKS = [{"task": f"t{i}-{top_k}", "prompt": prompt, "agent": {"kind": "chat"}, "sampling": {"max_tokens": 24},
+          "limits": {"eval_s": 300}, "score": {"engine": "teacher", "top_k": top_k}}
+         for top_k in (0, 4) for i, prompt in enumerate(PROMPTS)]
 
 
 class RealTeacher(unittest.TestCase):
     def test_the_same_model_says_the_same_also_when_the_eval_worker_is_killed(self):
         with Llama(options=EXACT) as policy, Llama(options=EXACT) as llama, Engine(proxy=llama.url) as teacher, \
-                Service(engines=[policy.url]) as service:
-            service.run("engine", "add", teacher.url, "--policy", "teacher")
-            waiting, out = service.submit(TASKS, "train", samples=2, wait=False)
+                Service(engines=[policy.url], options=["--teacher", teacher.url]) as service:
+            waiting, out = service.submit(TASKS, "train", wait=False)
             scores = lambda: sum(line["path"] == "/completion" for line in teacher.log())
             wait_until(lambda: scores() >= 20, 300, "a scoring is on its way")
             service.kill("sluice-worker", "eval")
             ended = service.finish(waiting, out, timeout=600)
-            self.assertEqual(len(ended), 2 * len(TASKS))
+            self.assertEqual(len(ended), len(TASKS))
             sampled = sum(self.check(t) for t in ended)
             report = self.verify(service, out, llama.url)
         self.assertEqual((report["recorded"]["tokens"], sum(report["errors"].values())), (sampled, 0), report)
@@ -41,8 +41,12 @@ class RealTeacher(unittest.TestCase):
         self.assertEqual({column["offset"] for column in columns.values()}, {first})
         told = columns["teacher_logprobs"]["values"]
         self.assertEqual(len(told), sampled)
+        if t["task"].endswith("-0"):
+            self.assertEqual((told, list(columns)), (trace["logprobs"][first:first + sampled], ["teacher_logprobs"]))
+            return sampled
         for at, value in enumerate(told):
-            self.assertAlmostEqual(value, trace["logprobs"][first + at], 4)
+            # The server adds up all probabilities in an order that depends on how many of the likeliest it tells.
+            self.assertAlmostEqual(value, trace["logprobs"][first + at], 3)
             ids, logprobs = (columns[name]["values"][4 * at:4 * at + 4] for name in ("top_ids", "top_logprobs"))
             self.assertEqual((logprobs, len(set(ids))), (sorted(logprobs, reverse=True), 4))
             id = trace["token_ids"][first + at]
