@@ -13,9 +13,11 @@
 
 static bool calls_agree(const char *one, const char *other)
 {
-    json_t *schema = json_loads("{\"properties\": {\"all\": {\"default\": false}, \"list\": {\"default\": [1]}}}", 0, NULL);
+    static const char defaults[] = "{\"properties\": {\"all\": {\"default\": false}, \"list\": {\"default\": [1]}}}";
+    json_t *schema = json_loads(defaults, 0, NULL);
     struct said_tool tool = {.name = (char *)"edit", .parameters = schema};
-    struct said_call calls[2] = {{.id = (char *)"a", .name = (char *)"edit"}, {.id = (char *)"a", .name = (char *)"edit"}};
+    const struct said_call call = {.id = (char *)"a", .name = (char *)"edit"};
+    struct said_call calls[2] = {call, call};
     calls[0].arguments = json_loads(one, 0, NULL);
     calls[1].arguments = json_loads(other, 0, NULL);
     assert_true(calls[0].arguments && calls[1].arguments);
@@ -47,10 +49,9 @@ static void arguments_are_compared_by_what_they_do(void **state)
 
 static bool texts_agree(const char *one, const char *other, const char *thought)
 {
-    const struct said said[2] = {{.role = SAID_ASSISTANT, .text = (char *)(uintptr_t)one, .thinking = (char *)"hm"},
-                                 {.role = SAID_ASSISTANT,
-                                  .text = (char *)(uintptr_t)other,
-                                  .thinking = (char *)(uintptr_t)thought}};
+    const struct said said[2] = {
+        {.role = SAID_ASSISTANT, .text = (char *)(uintptr_t)one, .thinking = (char *)"hm"},
+        {.role = SAID_ASSISTANT, .text = (char *)(uintptr_t)other, .thinking = (char *)(uintptr_t)thought}};
     return meaning_equals(&said[0], &said[1], NULL, 0);
 }
 
