@@ -1,11 +1,15 @@
 """What sluice.adapters.trl does without TRL: which task a row is, which rows are a group, and what it says is missing.
 tests/client/trainers/test_trl.py has the rest."""
+import types
 import unittest
 
+import numpy as np
 import python_world  # noqa: F401
 from sluice import BadArgument  # noqa: E402
 from sluice.adapters import trl as adapter  # noqa: E402
+from sluice.adapters.parts.responses import output_items  # noqa: E402
 from sluice.adapters.trl_async import WeightTransfer  # noqa: E402
+from sluice.trajectory import Turn  # noqa: E402
 
 
 def chat(word):
@@ -34,6 +38,14 @@ class Rows(unittest.TestCase):
     def test_a_task_of_several_traces_is_refused(self):
         with self.assertRaisesRegex(BadArgument, "'t' may make several traces .*set agent.max_traces to 1"):
             adapter.RolloutFunction(None, [{"task": "t", "prompt": "Do it.", "agent": {"kind": "bash"}}])
+
+
+class Unread(unittest.TestCase):
+    def test_a_reply_that_nobody_read_is_no_generation(self):
+        turns = [Turn(0, 2, "prompt"), Turn(2, 2, "assistant"), Turn(4, 1, "assistant")]
+        trace = types.SimpleNamespace(turns=turns, mask=np.array([0, 0, 1, 1, 0]), token_ids=np.arange(5), logprobs=np.zeros(5))
+        t = types.SimpleNamespace(traces=[trace], messages=[], rollout="a/0", detail="")
+        self.assertEqual([item["generation_token_ids"] for item in output_items(t)], [[2, 3]])
 
 
 class Without(unittest.TestCase):

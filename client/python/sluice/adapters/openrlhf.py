@@ -20,6 +20,7 @@ from .parts.tries import run_wanted
 from .parts.sampling import require_ratio
 from .parts.versions import require
 from .rollouts import Rollouts, only_trace, task_of
+from .tasks import learnt_turns
 
 require("sluice.adapters.openrlhf", "openrlhf", "0.10", "0.12", "openrlhf")
 from openrlhf.utils.agent import AgentExecutorBase  # noqa: E402
@@ -38,7 +39,7 @@ def response(trajectory: Trajectory, prompt: Any, label: Any) -> Dict[str, Any]:
         raise SluiceError(f"{trajectory.rollout} has no reward to learn from ({trajectory.outcome}: {trajectory.detail})")
     trace = only_trace(trajectory)
     require_ratio(trajectory, trace)
-    ranges = [(turn.offset, turn.offset + turn.length) for turn in trace.turns if turn.role == "assistant" and turn.length]
+    ranges = [(turn.offset, turn.offset + turn.length) for turn in learnt_turns(trace)]
     if not ranges:
         raise SluiceError(f"{trajectory.rollout} has no sampled token ({trajectory.detail})")
     logs = {**trajectory.metrics, **trajectory.rewards, "turns": float(len(ranges))}

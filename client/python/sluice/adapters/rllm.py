@@ -11,6 +11,7 @@ from .parts.shared import shared_rollouts
 from .parts.sampling import require_ratio
 from .parts.versions import require
 from .rollouts import task_of
+from .tasks import learnt_turns
 
 require("sluice.adapters.rllm", "rllm", "0.3.0", "0.4", "rllm.types")
 from rllm.types import Episode, Step  # noqa: E402
@@ -48,7 +49,7 @@ def episode(trajectory: Trajectory, uid: str, task: Any, name: str = "sluice") -
         raise SluiceError(f"{trajectory.rollout} has no reward to learn from ({trajectory.outcome}: {trajectory.detail})")
     for trace in trajectory.traces:
         require_ratio(trajectory, trace)
-    turns = [(trace, turn) for trace in trajectory.traces for turn in trace.turns if turn.role == "assistant" and turn.length]
+    turns = [(trace, turn) for trace in trajectory.traces for turn in learnt_turns(trace)]
     if not turns:
         raise SluiceError(f"{trajectory.rollout} has no sampled token ({trajectory.detail})")
     said = conversations(trajectory)

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Mapping
 
 from ..arguments import shown
 from ..errors import BadArgument
-from ..trajectory import Trace, Trajectory
+from ..trajectory import Trace, Trajectory, Turn
 
 PLACES = ("extra_info", "metadata", "env_extras")  # where trainers keep a row's further columns
 
@@ -85,6 +85,11 @@ def prompt_of(task: Mapping[str, Any]) -> List[Dict[str, str]]:
 def sampled(trajectory: Trajectory) -> int:
     """How many of its tokens the policy sampled."""
     return sum(int(trace.mask.sum()) for trace in trajectory.traces)
+
+
+def learnt_turns(trace: Trace) -> List[Turn]:
+    """Those that the policy sampled and that are learned from: a reply that nobody read has mask 0 (docs/harnesses.md)."""
+    return [turn for turn in trace.turns if trace.mask[turn.offset:turn.offset + turn.length].any()]
 
 
 def is_learnable(trajectory: Trajectory) -> bool:

@@ -6,7 +6,7 @@ from typing import Any, Dict, List
 
 from ...errors import BadArgument
 from ...trajectory import Trace, Trajectory, Turn
-from ..tasks import only_trace
+from ..tasks import learnt_turns, only_trace
 from .sampling import require_ratio
 
 
@@ -25,7 +25,7 @@ def output_items(trajectory: Trajectory) -> List[Dict[str, Any]]:
     BadArgument: the rollout has several traces, which NeMo RL does not take, or no sampled token.
     """
     trace = only_trace(trajectory)
-    turns = [turn for turn in trace.turns if turn.role == "assistant" and turn.length]
+    turns = learnt_turns(trace)
     if not turns:
         raise BadArgument(f"{trajectory.rollout} has no sampled token ({trajectory.detail})", "trajectory")
     said = [message.content for message in trajectory.messages if message.sampled]
