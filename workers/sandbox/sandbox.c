@@ -1,6 +1,7 @@
 #include "workers/sandbox/sandbox.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -136,6 +137,11 @@ int sandbox_take_listener(struct sandbox *sandbox, size_t i)
     int taken = sandbox->listeners[i];
     sandbox->listeners[i] = -1;
     return taken;
+}
+
+int sandbox_copy_listener(const struct sandbox *sandbox, size_t i)
+{
+    return fcntl(sandbox->listeners[i], F_DUPFD_CLOEXEC, 0);
 }
 
 uint64_t sandbox_touched(const struct sandbox *sandbox) { return sandbox->touched_count; }

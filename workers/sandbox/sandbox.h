@@ -65,6 +65,8 @@ enum { SANDBOX_FILE_MIB_MAX = 1 << 20 };
 int sandbox_open(struct spawner *spawner, const struct sandbox_plan *plan, struct sandbox **ret, struct fail *fail);
 /* The listening socket of plan->listeners[i], the caller's from now on; -1 when it was taken. */
 int sandbox_take_listener(struct sandbox *sandbox, size_t i);
+/* Another descriptor of it, the caller's, as often as there are steps; -1 when there is none. */
+int sandbox_copy_listener(const struct sandbox *sandbox, size_t i);
 /* Kills it and all its processes and files; does not wait for the kernel. NULL-safe. Any context. */
 void sandbox_close(struct sandbox **sandbox);
 /* "memory" once a limit of the plan killed the sandbox, else NULL. */

@@ -117,7 +117,7 @@ static int put_files(struct agent_run *run, const struct task_file *files, size_
 static int take_listener(struct agent_run *run)
 {
     const struct stage_sandbox *stage = run->open_arg;
-    return sandbox_take_listener(stage->sandbox, stage->forward_count);
+    return sandbox_copy_listener(stage->sandbox, stage->forward_count);
 }
 
 static bool open_run_sandbox(struct job *job, struct stage_sandbox *stage)

@@ -167,6 +167,35 @@ class Attacks(unittest.TestCase):
         t, = self.service.finish(waiting, out, timeout=200)
         self.assertEqual((t["outcome"], t["reward"]), ("ok", 1.0), t["detail"])
 
+    def test_a_pause_in_mid_call_is_waited_out_and_its_time_given_back(self):
+        for calls in ("abort", "finish"):
+            with self.subTest(calls):
+                slow = task("one", "say(text=[chat([user(f'slow {k}')])['content'] for k in range(3)])", limits={"run_s": 12})
+                waiting, out = self.service.submit([slow], f"paused-{calls}", wait=False)
+                self.wait_for_call()
+                self.service.run("policy", "pause", "--calls", calls)
+                time.sleep(10)
+                self.service.run("policy", "resume")
+                t, = self.service.finish(waiting, out, timeout=100)
+                self.assertEqual(t["outcome"], "ok", t["detail"])
+                self.assertEqual(said(t), {"text": ["at last"] * 3})
+
+    def test_a_broker_that_dies_in_mid_call_costs_a_try_at_most(self):
+        waiting, out = self.service.submit([task("one", "say(text=[chat([user(f'slow {k}')])['content'] for k in range(3)])")], "down", wait=False)
+        self.wait_for_call()
+        self.service.kill("sluice-broker")
+        t, = self.service.finish(waiting, out, timeout=200)
+        self.assertEqual((t["outcome"], said(t)), ("ok", {"text": ["at last"] * 3}), t["detail"])
+
+    def test_each_step_starts_the_harness_anew(self):
+        loop = "say(text=chat([user(open(os.environ['SLUICE_PROMPT']).read())])['content'])"
+        of = task("steps", loop, steps=[{"name": "a", "prompt": "slow a"}, {"name": "b", "prompt": "b"}])
+        del of["prompt"]
+        t, = self.service.submit([of], "steps")
+        self.assertEqual((t["outcome"], t["reward"]), ("ok", 1.0), t["detail"])
+        self.assertEqual(sum(m["role"] == "note" for m in t["messages"]), 2)
+        test_service.WithEngine.check_tokens(self, [t], self.engine)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/cleanup.h"
 #include "workers/agents/ends.h"
@@ -55,7 +56,9 @@ static int write_files(struct harness *harness, struct fail *fail)
     harness->script = buffer_take_str(&script);
     if (!harness->script || prompt.failed)
         return fail_memory(fail);
-    return file_give(sandbox_commands_dir(harness->run->sandbox), PROGRAM_PROMPT, 0444, buffer_peek(&prompt), fail);
+    const int dir = sandbox_commands_dir(harness->run->sandbox);
+    unlinkat(dir, PROGRAM_PROMPT, 0); /* of the step before */
+    return file_give(dir, PROGRAM_PROMPT, 0444, buffer_peek(&prompt), fail);
 }
 
 /* ---- until it ends ---------------------------------------------------------------------------------- */

@@ -416,6 +416,14 @@ static struct MHD_Daemon *start_daemon(struct server *server, int listener)
                             MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
 }
 
+/* Whoever waits there already is of the step before, and gone. */
+static void turn_away(int listener)
+{
+    fcntl(listener, F_SETFL, O_NONBLOCK);
+    for (int fd; (fd = accept(listener, NULL, NULL)) >= 0;)
+        close(fd);
+}
+
 struct server *server_open(int listener, struct proxy *proxy, void (*changed)(void *arg), void *arg)
 {
     AUTO_CLOSE int fd = listener;
@@ -428,7 +436,7 @@ struct server *server_open(int listener, struct proxy *proxy, void (*changed)(vo
                               .changed = changed,
                               .changed_arg = arg,
                               .soon = {.run = run_daemon, .arg = server}};
-    fcntl(listener, F_SETFL, O_NONBLOCK);
+    turn_away(listener);
     server->daemon = start_daemon(server, listener);
     if (!server->daemon) {
         free(server);
