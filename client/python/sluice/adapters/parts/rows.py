@@ -10,7 +10,7 @@ from ...advantages import Estimator, rewards_of
 from ...batch import split
 from ...errors import SluiceError
 from ...trajectory import Trace, Trajectory
-from ..tasks import is_learnable, is_scored, only_trace
+from ..tasks import is_learnable, is_scored, learnt_turns, only_trace
 from .sampling import FILTERS, require_ratio, require_same
 
 
@@ -27,8 +27,7 @@ class Row(NamedTuple):
 
 def _is_cut(trajectory: Trajectory, trace: Trace) -> bool:
     """Whether a limit on tokens ended it."""
-    replies = [turn for turn in trace.turns if turn.role == "assistant"]
-    return replies[-1].finish == "length" or (trajectory.truncated and trace is trajectory.traces[-1])
+    return learnt_turns(trace)[-1].finish == "length" or (trajectory.truncated and trace is trajectory.traces[-1])
 
 
 def rows(trajectory: Trajectory, end: int, step_wise: bool = False, unscored: bool = False) -> List[Row]:
