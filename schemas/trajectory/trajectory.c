@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/base/cleanup.h"
 #include "common/base/text.h"
 #include "common/base/utf8.h"
 #include "schemas/trajectory/trajectory_wire.h"
@@ -99,10 +100,10 @@ bool record_field_is_optional(const struct record_field *field)
 
 void record_init(struct record *record) { *record = (struct record){.version = RECORD_VERSION}; }
 
-static void turn_finish(struct record_turn *turn)
+void record_turn_finish(struct record_turn *turn)
 {
-    free(turn->sampling);
-    free(turn->versions);
+    free(take_ptr(&turn->sampling));
+    free(take_ptr(&turn->versions));
 }
 
 static void extra_finish(struct record_extra *column)
@@ -114,7 +115,7 @@ static void extra_finish(struct record_extra *column)
 static void trace_finish(struct record_trace *trace)
 {
     for (size_t i = 0; i < trace->turn_count; i++)
-        turn_finish(&trace->turns[i]);
+        record_turn_finish(&trace->turns[i]);
     for (size_t i = 0; i < trace->column_count; i++)
         extra_finish(&trace->columns[i]);
     free(trace->token_ids);
@@ -211,15 +212,14 @@ static bool has_room(const struct record *record, size_t count)
     return record->trace_count > 0 && count <= RECORD_TOKENS_MAX - tokens && turns < RECORD_TURNS_MAX;
 }
 
-/* With copies of what it points to; false when out of memory. */
-static bool turn_copy(struct record_turn *to, const struct record_turn *from)
+bool record_turn_copy(struct record_turn *to, const struct record_turn *from)
 {
     *to = *from;
     to->version_capacity = from->version_count;
     to->sampling = from->sampling ? malloc(sizeof(*to->sampling)) : NULL;
     to->versions = from->version_count ? calloc(from->version_count, sizeof(*to->versions)) : NULL;
     if ((from->sampling && !to->sampling) || (from->version_count && !to->versions)) {
-        turn_finish(to);
+        record_turn_finish(to);
         return false;
     }
     if (from->sampling)
@@ -242,7 +242,7 @@ bool record_append(struct record *record, const struct record_turn *turn, const 
     if (!added)
         return false;
     size_t at = trace->token_count;
-    if (!turn_copy(added, turn)) {
+    if (!record_turn_copy(added, turn)) {
         trace->turn_count--;
         return false;
     }

@@ -195,6 +195,11 @@ bool record_say(struct record *record, const char *role, struct slice content, c
 /* What the policy said, as the assistant. */
 bool record_say_sampled(struct record *record, struct slice content);
 
+/* With copies of what it points to; false when out of memory. record_turn_finish frees these, and is
+ * idempotent. */
+bool record_turn_copy(struct record_turn *to, const struct record_turn *from);
+void record_turn_finish(struct record_turn *turn);
+
 /* What was sampled in all traces together: turns of the assistant's, and their tokens. */
 struct record_sampled {
     uint64_t turns, tokens;

@@ -1,5 +1,6 @@
 #include "workers/agents/ends.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,6 +24,8 @@ enum outcome agent_end_by(struct agent_run *run, enum end end, const char *forma
     va_end(args);
     return row->outcome;
 }
+
+int agent_record_full(struct fail *fail) { return fail_set(fail, -ENOMEM, "out of memory, or the record is full"); }
 
 /* ---- by itself, and by what went wrong ------------------------------------------------------------ */
 

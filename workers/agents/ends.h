@@ -24,6 +24,9 @@ extern const struct end_row end_rows[END_COUNT];
 enum outcome agent_end_by(struct agent_run *run, enum end end, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* -ENOMEM: the record takes no more, or there is no memory. */
+int agent_record_full(struct fail *fail);
+
 /* What an error means in a run: as blame_what, but out of time only when the run is. */
 enum blame_what agent_what(const struct agent_run *run, int error);
 /* The outcome that blame.h gives it; run->detail and run->fault. */

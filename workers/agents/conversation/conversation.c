@@ -4,20 +4,12 @@
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
+#include "workers/agents/conversation/prompt.h"
+#include "workers/agents/ends.h"
 #include "workers/runtime/loop_now.h"
 #include "common/base/text.h"
 
 /* ---- opening ----------------------------------------------------------------------------- */
-
-static int out_of_memory(struct fail *fail) { return fail_set(fail, -ENOMEM, "out of memory, or the record is full"); }
-
-static int say_messages(struct record *record, const struct task_message *messages, size_t count, struct fail *fail)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!record_say(record, messages[i].role, slice_from_str(messages[i].content), NULL, 0))
-            return out_of_memory(fail);
-    return 0;
-}
 
 static int record_prompt(struct conversation *conversation, const char *reason, double seconds, struct fail *fail)
 {
@@ -26,7 +18,7 @@ static int record_prompt(struct conversation *conversation, const char *reason, 
                    record_append(conversation->model.run->record, &turn, conversation->ids.ids, NULL,
                                  conversation->ids.count, false)
                ? 0
-               : out_of_memory(fail);
+               : agent_record_full(fail);
 }
 
 static bool has_system(const struct task *task)
@@ -38,28 +30,22 @@ static bool has_system(const struct task *task)
 static int take_messages(struct conversation *conversation, const struct task_message *messages, size_t count,
                          size_t text_from, struct fail *fail)
 {
-    int error = say_messages(conversation->model.run->record, messages, count, fail);
+    int error = prompt_say_messages(conversation->model.run->record, messages, count) ? 0 : agent_record_full(fail);
     for (size_t i = 0; i < count && error == 0; i++)
         if (!history_add(&conversation->history, messages[i].role, slice_from_str(messages[i].content)))
-            error = out_of_memory(fail);
+            error = agent_record_full(fail);
     conversation->history.text_from = text_from;
     return error;
 }
 
-/* What one more trace would be beyond, if anything. */
+/* As model_check_room, behind the traces of the record. */
 static int check_room(const struct conversation *conversation, const char *reason, size_t count, struct fail *fail)
 {
     const struct record *record = conversation->model.run->record;
-    const uint64_t most = conversation->model.run->task->max_traces;
     size_t tokens = count;
     for (size_t i = 0; i < record->trace_count; i++)
         tokens += record->traces[i].token_count;
-    if (record->trace_count >= most)
-        return fail_set(fail, -E2BIG, "agent.max_traces is %llu, and another would start: %s", (unsigned long long)most,
-                        reason);
-    return tokens < RECORD_TOKENS_MAX
-               ? 0
-               : fail_set(fail, -E2BIG, "the traces would hold more than %d tokens together", RECORD_TOKENS_MAX);
+    return model_check_room(&conversation->model, record->trace_count, tokens, reason, fail);
 }
 
 static int open_with(struct conversation *conversation, const struct task_message *messages, size_t count,
@@ -126,7 +112,7 @@ int conversation_open_with(struct conversation *conversation, struct agent_run *
     AUTO_FREE struct task_message *messages = calloc(rest + 1, sizeof(*messages));
     AUTO_FREE char *words = system_words(run, system, block);
     if (!messages || !words)
-        return out_of_memory(fail);
+        return agent_record_full(fail);
     messages[0] = (struct task_message){(char *)"system", words};
     if (rest > 0)
         memcpy(messages + added, task->messages + own, rest * sizeof(*messages));
@@ -168,7 +154,7 @@ static int record_turn(struct conversation *conversation, const struct model_tur
                    history_add(&conversation->history, "assistant", text) &&
                    tokens_append(&conversation->ids, sampled->ids, sampled->count)
                ? 0
-               : out_of_memory(fail);
+               : agent_record_full(fail);
 }
 
 int conversation_sample(struct conversation *conversation, struct fail *fail)
@@ -237,7 +223,7 @@ static int extend_trace(struct conversation *conversation, enum tell_role role, 
     return record_append(conversation->model.run->record, &turn, bridge->ids, NULL, bridge->count, false) &&
                    tokens_append(&conversation->ids, bridge->ids, bridge->count)
                ? 0
-               : out_of_memory(fail);
+               : agent_record_full(fail);
 }
 
 static int go_on(struct conversation *conversation, const struct telling *telling, double seconds, struct fail *fail)
@@ -264,11 +250,11 @@ int conversation_bridge(struct conversation *conversation, enum tell_role role, 
     struct telling telling = {
         .role = role, .last = conversation->ids.ids[conversation->ids.count - 1], .contents = contents, .count = count};
     if (!history_replies(&conversation->history, tell_role_word(role), &replies, &telling.reply_count))
-        return out_of_memory(fail);
+        return agent_record_full(fail);
     telling.replies = replies;
     for (size_t i = 0; i < count; i++)
         if (!history_add(&conversation->history, tell_role_word(role), contents[i]))
-            return out_of_memory(fail);
+            return agent_record_full(fail);
     conversation->model.call_start_ms = loop_now_ms();
     int error = go_on(conversation, &telling, seconds, fail);
     if (error == 0)
@@ -280,7 +266,7 @@ int conversation_tell(struct conversation *conversation, struct slice content, c
                       double seconds, struct fail *fail)
 {
     if (!record_say(conversation->model.run->record, tool ? "tool" : "user", content, tool, exit_status))
-        return out_of_memory(fail);
+        return agent_record_full(fail);
     return conversation_bridge(conversation, TELL_USER, &content, 1, seconds, fail);
 }
 

@@ -75,6 +75,23 @@ void model_close(struct model *model) { engine_stay(&model->stay, NULL, 0); }
 
 /* ---- a turn ------------------------------------------------------------------------------ */
 
+bool model_is_spent(const struct model *model)
+{
+    const uint64_t limit = model->run->task->limits.sampled_tokens;
+    return limit > 0 && model->sampled >= limit;
+}
+
+int model_check_room(const struct model *model, size_t traces, size_t tokens, const char *reason, struct fail *fail)
+{
+    const uint64_t most = model->run->task->max_traces;
+    if (traces >= most)
+        return fail_set(fail, -E2BIG, "agent.max_traces is %llu, and another would start: %s", (unsigned long long)most,
+                        reason);
+    return tokens < RECORD_TOKENS_MAX
+               ? 0
+               : fail_set(fail, -E2BIG, "the traces would hold more than %d tokens together", RECORD_TOKENS_MAX);
+}
+
 /* How many tokens the next turn may have. -E2BIG: none. */
 static int find_room(const struct model *model, uint64_t prompt, uint64_t *ret, struct fail *fail)
 {

@@ -1,10 +1,14 @@
 #include "workers/agents/conversation/prompt.h"
 
-bool prompt_say(struct agent_run *run)
+bool prompt_say_messages(struct record *record, const struct task_message *messages, size_t count)
 {
-    const struct task *task = run->task;
-    for (size_t i = 0; i < task->message_count; i++)
-        if (!record_say(run->record, task->messages[i].role, slice_from_str(task->messages[i].content), NULL, 0))
+    for (size_t i = 0; i < count; i++)
+        if (!record_say(record, messages[i].role, slice_from_str(messages[i].content), NULL, 0))
             return false;
     return true;
+}
+
+bool prompt_say(struct agent_run *run)
+{
+    return prompt_say_messages(run->record, run->task->messages, run->task->message_count);
 }

@@ -34,3 +34,13 @@ int tool_telling_find_role(struct model *model, struct tool_telling *ret, struct
     ret->role = ret->is_framed || strcmp(wanted, "tool") == 0 ? TELL_TOOL : TELL_USER;
     return 0;
 }
+
+void tool_telling_say(const struct tool_telling *telling, const char *name, const struct tool_result *result,
+                      struct buffer *out)
+{
+    const bool has_line = result->len > 0 && result->text[result->len - 1] == '\n';
+    if (telling->is_framed)
+        buffer_append(out, result->text, result->len - has_line);
+    else
+        telling->format->tell(name, result, out);
+}

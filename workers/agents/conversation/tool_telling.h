@@ -18,5 +18,8 @@ struct tool_telling {
 int tool_telling_find_format(struct model *model, struct tool_telling *ret, struct fail *fail);
 /* agent.tool_role of the task, or tool where the template has such turns and can be extended; the format is known. */
 int tool_telling_find_role(struct model *model, struct tool_telling *ret, struct fail *fail);
+/* Appends one result as the model is told it, of several in one turn behind those before. */
+void tool_telling_say(const struct tool_telling *telling, const char *name, const struct tool_result *result,
+                      struct buffer *out);
 
 #endif

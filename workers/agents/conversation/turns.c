@@ -31,13 +31,6 @@ enum step turns_notice(struct turns *turns, const char *name, struct slice call,
 
 /* ---- until it ends ------------------------------------------------------------------------- */
 
-/* Whether all tokens of limits.sampled_tokens are sampled. */
-static bool is_spent(const struct turns *turns)
-{
-    const uint64_t limit = turns->run->task->limits.sampled_tokens;
-    return limit > 0 && turns->conversation.model.sampled >= limit;
-}
-
 static enum outcome end_step(struct turns *turns, enum step step)
 {
     struct agent_run *run = turns->run;
@@ -59,14 +52,14 @@ enum outcome turns_run(struct turns *turns, int (*step)(void *agent, enum step *
     for (uint64_t turn = 1; turn <= task->max_turns; turn++) {
         enum step end = STEP_MORE;
         int error = conversation_sample(&turns->conversation, &fail);
-        turns->is_last = turn == task->max_turns || is_spent(turns);
+        turns->is_last = turn == task->max_turns || model_is_spent(&turns->conversation.model);
         if (error == 0)
             error = step(agent, &end, &fail);
         if (error < 0)
             return conversation_end(&turns->conversation, error, &fail);
         if (end != STEP_MORE)
             return end_step(turns, end);
-        if (is_spent(turns))
+        if (model_is_spent(&turns->conversation.model))
             return agent_end_by(run, END_TOKENS, "all %llu of limits.sampled_tokens are used up",
                                 (unsigned long long)task->limits.sampled_tokens);
     }

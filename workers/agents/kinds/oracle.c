@@ -39,7 +39,7 @@ static int say_command(struct oracle *oracle, const char *command, const struct 
     const bool good = record_say(oracle->run->record, "tool", slice_of(output->text, output->len), tool,
                                  output->status);
     free(tool);
-    return good ? 0 : fail_set(fail, -ENOMEM, "out of memory, or the record is full");
+    return good ? 0 : agent_record_full(fail);
 }
 
 static void end_badly(struct oracle *oracle, const struct sandbox_output *output)
@@ -110,7 +110,7 @@ static int answer(struct agent_run *run, struct fail *fail)
     run->answer = buffer_take_str(&words);
     return run->answer && record_say(run->record, "assistant", slice_from_str(run->answer), NULL, 0)
                ? 0
-               : fail_set(fail, -ENOMEM, "out of memory, or the record is full");
+               : agent_record_full(fail);
 }
 
 static enum outcome oracle_run(struct agent_run *run)

@@ -88,7 +88,7 @@ static int say_difference(struct replay *replay, const struct task_call *call, c
     struct slice said = buffer_peek(&words);
     return !words.failed && record_say(replay->run->record, "user", slice_of(said.data, said.len - 1), NULL, 0)
                ? 0
-               : fail_set(fail, -ENOMEM, "out of memory, or the record is full");
+               : agent_record_full(fail);
 }
 
 /* The record's last message is the call's. */

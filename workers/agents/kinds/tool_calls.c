@@ -32,7 +32,7 @@ static int say_call(struct agent_run *run, const char *name, const json_t *argum
     AUTO_FREE char *tool = buffer_take_str(&words);
     return json && tool && record_say(run->record, "tool", slice_of(result->text, result->len), tool, result->status)
                ? 0
-               : fail_set(fail, -ENOMEM, "out of memory, or the record is full");
+               : agent_record_full(fail);
 }
 
 /* A refusal, and then how a call is written. */

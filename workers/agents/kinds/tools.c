@@ -51,12 +51,7 @@ static void tell_result(const struct tools_agent *agent, const char *name, const
 {
     if (agent->telling.role == TELL_TOOL || told->count == 0)
         told->count++;
-    struct buffer *text = &told->texts[told->count - 1];
-    const bool has_line = result->len > 0 && result->text[result->len - 1] == '\n';
-    if (agent->telling.is_framed)
-        buffer_append(text, result->text, result->len - has_line);
-    else
-        agent->telling.format->tell(name, result, text);
+    tool_telling_say(&agent->telling, name, result, &told->texts[told->count - 1]);
 }
 
 /* Whether calls go in circles, by what this one says and gave. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/text.h"
 #include "workers/agents/ends.h"
 #include "workers/agents/kinds/agents.h"
 #include "workers/files/file_give.h"
@@ -18,7 +19,7 @@
 #include "workers/runtime/loop_now.h"
 #include "workers/sandbox/command.h"
 
-enum { GRACE_MS = 5000, OUTPUT_MAX = 256 << 10 };
+enum { GRACE_MS = 5000, OUTPUT_MAX = 256 << 10, TAIL_MAX = 400 };
 
 struct harness {
     struct agent_run *run;
@@ -140,11 +141,10 @@ static enum outcome end_program(const struct harness *harness)
 {
     struct agent_run *run = harness->run;
     const int status = harness->output.status;
-    const char *text = harness->output.text ? harness->output.text : "";
-    const size_t len = strlen(text), tail = len > 400 ? len - 400 : 0;
+    const struct slice tail = text_tail_slice(slice_from_str(harness->output.text), TAIL_MAX);
     if (harness->proxy.requests == 0 && status != 0)
-        return agent_end(run, OUTCOME_TASK, "the harness %s ended with %d and never asked its model: %s",
-                         run->task->agent_harness, status, text + tail);
+        return agent_end(run, OUTCOME_TASK, "the harness %s ended with %d and never asked its model: %.*s",
+                         run->task->agent_harness, status, SLICE_ARG(tail));
     return agent_end(run, OUTCOME_OK, "the harness ended with %d after %zu turns", status, harness->proxy.model.turns);
 }
 

@@ -1,3 +1,4 @@
+#include "workers/agents/ends.h"
 #include "workers/agents/proxy/prompt.h"
 
 #include <errno.h>
@@ -5,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "workers/agents/conversation/prompt.h"
 #include "workers/engines/engine.h"
 
 /* ---- the whole conversation anew ------------------------------------------------------------------ */
@@ -34,18 +36,6 @@ static size_t count_roots(const struct tree *tree)
     return count;
 }
 
-/* What one more trace would be beyond, if anything. */
-static int check_room(const struct proxy *proxy, const char *reason, size_t tokens, struct fail *fail)
-{
-    const uint64_t most = proxy->model.run->task->max_traces;
-    if (count_roots(&proxy->tree) >= most)
-        return fail_set(fail, -E2BIG, "agent.max_traces is %llu, and another would start: %s", (unsigned long long)most,
-                        reason);
-    return tree_record_tokens(&proxy->tree) + tokens < RECORD_TOKENS_MAX
-               ? 0
-               : fail_set(fail, -E2BIG, "the traces would hold more than %d tokens together", RECORD_TOKENS_MAX);
-}
-
 static const char another_conversation[] = "branch: the harness began another conversation";
 
 /* Why the conversation has a root of its own; "": it is the first. */
@@ -58,29 +48,22 @@ static const char *root_reason(const struct tree *tree, const struct tree_match 
     return match->has_history ? "history: the harness tells other words than before" : another_conversation;
 }
 
-static int say_new(struct record *record, const struct said *messages, size_t count, struct fail *fail)
+static bool say_new(struct record *record, const struct said *messages, size_t count)
 {
     static const char *const roles[] = {"system", "user", "assistant", "tool"};
     for (size_t i = 0; i < count; i++)
         if (!record_say(record, roles[messages[i].role], slice_from_str(messages[i].text), messages[i].name, 0))
-            return fail_set(fail, -ENOMEM, "out of memory, or the record is full");
-    return 0;
-}
-
-/* As the template took them, so that the prompt can be made again from the record (sluice verify). */
-static int say_words(struct record *record, const struct words *words, struct fail *fail)
-{
-    for (size_t i = 0; i < words->count; i++)
-        if (!record_say(record, words->messages[i].role, slice_from_str(words->messages[i].content), NULL, 0))
-            return fail_set(fail, -ENOMEM, "out of memory, or the record is full");
-    return 0;
+            return false;
+    return true;
 }
 
 /* Shows messages [from, count); the record has those before `said_from` already. */
 struct addition {
     size_t parent, from, said_from;
     const char *reason;
-    const struct words *words; /* what the record is to say instead; NULL: the messages */
+    /* What the record is to say instead, as the template took them, so that the prompt can be made again from it
+     * (sluice verify); NULL: the messages. */
+    const struct words *words;
 };
 
 static int add_node(struct proxy *proxy, struct said_request *request, const struct addition *addition,
@@ -96,8 +79,11 @@ static int add_node(struct proxy *proxy, struct said_request *request, const str
         return tree_drop_last(&proxy->tree), fail_memory(fail);
     node->ids = *ids;
     *ids = (struct tokens){0};
-    return addition->words ? say_words(proxy->model.run->record, addition->words, fail)
-                           : say_new(proxy->model.run->record, node->messages + known, node->count - known, fail);
+    struct record *record = proxy->model.run->record;
+    const bool is_said = addition->words
+                             ? prompt_say_messages(record, addition->words->messages, addition->words->count)
+                             : say_new(record, node->messages + known, node->count - known);
+    return is_said ? 0 : agent_record_full(fail);
 }
 
 /* `reason` "" is of the first: while it was rendered another request may have come to be that. */
@@ -115,7 +101,8 @@ static int add_root(struct proxy *proxy, struct said_request *request, const str
                                       .reason = is_first || *reason ? reason : another_conversation,
                                       .words = is_first ? &words : NULL};
     if (error == 0)
-        error = check_room(proxy, addition.reason, ids.count, fail);
+        error = model_check_room(&proxy->model, count_roots(&proxy->tree), tree_record_tokens(&proxy->tree) + ids.count,
+                                 addition.reason, fail);
     if (error == 0)
         error = add_node(proxy, request, &addition, &ids, ret, fail);
     words_finish(&words);

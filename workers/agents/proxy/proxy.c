@@ -1,3 +1,4 @@
+#include "workers/agents/ends.h"
 #include "workers/agents/proxy/proxy.h"
 
 #include <errno.h>
@@ -9,7 +10,6 @@
 
 #include "common/base/cleanup.h"
 #include "workers/agents/proxy/prompt.h"
-#include "workers/runtime/loop_now.h"
 
 /* ---- handles: nobody inside can guess one of another turn's ------------------------------------------ */
 
@@ -74,30 +74,16 @@ static bool fill_said(const struct reply *reply, struct said *ret)
 static bool is_used_up(struct proxy *proxy)
 {
     const struct task *task = proxy->model.run->task;
-    const uint64_t limit = task->limits.sampled_tokens;
     if (proxy->over != PROXY_OVER_TOKENS && proxy->model.turns >= task->max_turns) {
         proxy->over = PROXY_OVER_TURNS;
         fail_set(&proxy->fail, -E2BIG, "all %llu turns are used up", (unsigned long long)task->max_turns);
     }
-    if (proxy->over != PROXY_OVER_TURNS && limit > 0 && proxy->model.sampled >= limit) {
+    if (proxy->over != PROXY_OVER_TURNS && model_is_spent(&proxy->model)) {
         proxy->over = PROXY_OVER_TOKENS;
-        fail_set(&proxy->fail, -E2BIG, "all %llu of limits.sampled_tokens are used up", (unsigned long long)limit);
+        fail_set(&proxy->fail, -E2BIG, "all %llu of limits.sampled_tokens are used up",
+                 (unsigned long long)task->limits.sampled_tokens);
     }
     return proxy->over == PROXY_OVER_TURNS || proxy->over == PROXY_OVER_TOKENS;
-}
-
-static bool owns_spans(struct record_turn *turn)
-{
-    const struct record_span *spans = turn->versions;
-    const struct record_sampling *sampling = turn->sampling;
-    turn->versions = calloc(turn->version_count + 1, sizeof(*turn->versions));
-    turn->sampling = malloc(sizeof(*turn->sampling));
-    turn->version_capacity = turn->version_count;
-    if (turn->versions && turn->version_count > 0)
-        memcpy(turn->versions, spans, turn->version_count * sizeof(*spans));
-    if (turn->sampling)
-        *turn->sampling = *sampling;
-    return turn->versions && turn->sampling;
 }
 
 /* Adds what was sampled behind `shown`; takes it out of `sampled`. */
@@ -109,9 +95,8 @@ static int add_sampled(struct proxy *proxy, size_t shown, struct model_turn *sam
     if (!node)
         return fail_memory(fail);
     node->is_sampled = true;
-    node->turn = sampled->turn;
     node->messages = calloc(1, sizeof(*node->messages));
-    if (!owns_spans(&node->turn) || !node->messages)
+    if (!record_turn_copy(&node->turn, &sampled->turn) || !node->messages)
         return tree_drop_last(&proxy->tree), fail_memory(fail);
     node->count = 1;
     node->ids = generation->sampled;
@@ -121,7 +106,7 @@ static int add_sampled(struct proxy *proxy, size_t shown, struct model_turn *sam
     return fill_said(reply, &node->messages[0]) &&
                    record_say_sampled(proxy->model.run->record, slice_from_str(node->text))
                ? 0
-               : fail_set(fail, -ENOMEM, "out of memory, or the record is full");
+               : agent_record_full(fail);
 }
 
 static int take_answer(struct proxy *proxy, const struct proxy_turn *turn, struct fail *fail)

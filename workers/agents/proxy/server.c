@@ -213,10 +213,9 @@ static bool start_call(struct call *call)
 
 /* ---- a request ------------------------------------------------------------------------------------------ */
 
-static enum MHD_Result say(struct client *client, int status, const char *type, const char *text)
+/* Takes the response; NULL: there was no memory for it. */
+static enum MHD_Result respond(struct client *client, int status, const char *type, struct MHD_Response *response)
 {
-    struct MHD_Response *response = MHD_create_response_from_buffer(strlen(text), (void *)(uintptr_t)text,
-                                                                    MHD_RESPMEM_MUST_COPY);
     if (!response)
         return MHD_NO;
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
@@ -227,13 +226,19 @@ static enum MHD_Result say(struct client *client, int status, const char *type, 
     return done;
 }
 
+static enum MHD_Result say(struct client *client, int status, const char *json)
+{
+    return respond(client, status, "application/json",
+                   MHD_create_response_from_buffer(strlen(json), (void *)(uintptr_t)json, MHD_RESPMEM_MUST_COPY));
+}
+
 static enum MHD_Result refuse_with(struct client *client, const struct dialect *dialect, enum reply_error error,
                                    const char *words)
 {
     AUTO_BUFFER text = {0};
     (dialect ? dialect : &dialect_chat)->write_error(error, words, &text);
     AUTO_FREE char *json = buffer_take_str(&text);
-    return json ? say(client, reply_error_status(error), "application/json", json) : MHD_NO;
+    return json ? say(client, reply_error_status(error), json) : MHD_NO;
 }
 
 /* The next bytes of the answer; none yet: the connection sleeps. */
@@ -258,16 +263,9 @@ static enum MHD_Result answer(struct client *client)
     const uint64_t size = call->is_done ? call->out.len : MHD_SIZE_UNKNOWN;
     struct MHD_Response *response = MHD_create_response_from_callback(size, CONNECTION_BYTES / 2, read_answer, client,
                                                                       NULL);
-    if (!response)
-        return MHD_NO;
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
-                            call->is_events ? "text/event-stream" : "application/json");
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-    if (call->status == 503)
-        MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "2");
-    const enum MHD_Result done = MHD_queue_response(client->connection, (unsigned)call->status, response);
-    MHD_destroy_response(response);
-    return done;
+    if (response)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    return respond(client, call->status, call->is_events ? "text/event-stream" : "application/json", response);
 }
 
 static enum MHD_Result join(struct client *client, struct call *call)
@@ -294,7 +292,7 @@ static enum MHD_Result ask(struct client *client, const char *method, const char
     struct call as = {.status = 0};
     client->is_asked = true;
     if (strcmp(url, "/") == 0)
-        return say(client, 200, "application/json", "{\"status\":\"ok\"}");
+        return say(client, 200, "{\"status\":\"ok\"}");
     as.dialect = dialect_find(method, url, &as.ask, &as.is_stream, &model);
     if (!as.dialect)
         return refuse_with(client, NULL, REPLY_UNKNOWN,

@@ -234,8 +234,7 @@ static void node_finish(struct tree_node *node)
     said_request_finish(&owner);
     tokens_finish(&node->ids);
     free(node->logprobs);
-    free(node->turn.versions);
-    free(node->turn.sampling);
+    record_turn_finish(&node->turn);
     free(node->reason);
     free(node->text);
 }

@@ -30,17 +30,23 @@ static void append_assistant(const struct said *said, const struct tool_format *
         append_call(&said->calls[i], format, out);
 }
 
-static void append_result(const struct said *said, const struct tool_format *format, struct buffer *out)
+static void append_result(const struct said *said, const struct tool_telling *telling, struct buffer *out)
 {
     const struct tool_result result = {.text = said->text, .len = strlen(said->text), .is_error = said->is_error};
-    format->tell(said->name ? said->name : "", &result, out);
+    tool_telling_say(telling, said->name ? said->name : "", &result, out);
 }
 
-/* As the template frames it: without its last line end. */
-static void append_framed(const struct said *said, struct buffer *out)
+/* Results as the form writes them, and words apart from each other. */
+static void append_user(const struct said *messages, size_t count, const struct tool_telling *telling,
+                        struct buffer *out)
 {
-    const size_t len = strlen(said->text);
-    buffer_append(out, said->text, len - (len > 0 && said->text[len - 1] == '\n'));
+    const struct tool_telling unframed = {.format = telling->format};
+    for (size_t i = 0; i < count; i++) {
+        if (messages[i].role == SAID_TOOL)
+            append_result(&messages[i], &unframed, out);
+        else
+            append_apart(out, messages[i].text);
+    }
 }
 
 /* ---- a whole conversation -------------------------------------------------------------------------- */
@@ -56,19 +62,17 @@ static const char *role_of(const struct said *said, const struct tool_telling *t
 static size_t append_run(const struct said_request *request, size_t from, const struct tool_telling *telling,
                          struct buffer *out)
 {
-    const char *role = role_of(&request->messages[from], telling);
-    size_t i = from;
+    const struct said *first = &request->messages[from];
+    const char *role = role_of(first, telling);
+    size_t to = from + 1;
     if (strcmp(role, "assistant") == 0)
-        return append_assistant(&request->messages[i], telling->format, out), i + 1;
+        return append_assistant(first, telling->format, out), to;
     if (strcmp(role, "tool") == 0)
-        return append_framed(&request->messages[i], out), i + 1;
-    for (; i < request->count && strcmp(role_of(&request->messages[i], telling), role) == 0; i++) {
-        if (request->messages[i].role == SAID_TOOL)
-            append_result(&request->messages[i], telling->format, out);
-        else
-            append_apart(out, request->messages[i].text);
-    }
-    return i;
+        return append_result(first, telling, out), to;
+    while (to < request->count && strcmp(role_of(&request->messages[to], telling), role) == 0)
+        to++;
+    append_user(first, to - from, telling, out);
+    return to;
 }
 
 static bool add(struct words *words, const char *role, struct buffer *text)
@@ -134,16 +138,6 @@ static bool are_results(const struct said *messages, size_t count)
     return true;
 }
 
-static void append_user(const struct said *messages, size_t count, const struct tool_format *format, struct buffer *out)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (messages[i].role == SAID_TOOL)
-            append_result(&messages[i], format, out);
-        else
-            append_apart(out, messages[i].text);
-    }
-}
-
 bool told_make(const struct said *messages, size_t count, const struct tool_telling *telling, struct told *ret)
 {
     const bool is_tools = telling->is_framed && are_results(messages, count);
@@ -153,9 +147,9 @@ bool told_make(const struct said *messages, size_t count, const struct tool_tell
     bool done = ret->texts && ret->contents;
     if (done && is_tools)
         for (size_t i = 0; i < count; i++)
-            append_framed(&messages[i], &ret->texts[i]);
+            append_result(&messages[i], telling, &ret->texts[i]);
     else if (done)
-        append_user(messages, count, telling->format, &ret->texts[0]);
+        append_user(messages, count, telling, &ret->texts[0]);
     for (size_t i = 0; i < ret->count && done; i++) {
         done = !ret->texts[i].failed;
         ret->contents[i] = buffer_peek(&ret->texts[i]);

@@ -108,12 +108,9 @@ static int open_prompt(struct agent_turns *turns, struct handler_messages *messa
 static void tell_result(const struct agent_turns *turns, const struct handler_messages *messages, size_t i,
                         struct buffer *out)
 {
-    const struct slice content = slice_from_str(messages->list[i].content);
-    struct tool_result result = {.text = messages->list[i].content, .len = content.len};
-    if (turns->telling.is_framed)
-        buffer_append(out, content.data, content.len - (content.len > 0 && content.data[content.len - 1] == '\n'));
-    else
-        turns->telling.format->tell(messages->names[i], &result, out);
+    char *content = messages->list[i].content;
+    const struct tool_result result = {.text = content, .len = strlen(content)};
+    tool_telling_say(&turns->telling, messages->names[i], &result, out);
 }
 
 static int add_results(struct agent_turns *turns, const struct handler_messages *messages, struct fail *fail)
@@ -208,10 +205,9 @@ static int reply_turn(struct agent_turns *turns, struct handler_job *job, uint64
 static bool is_over(struct agent_turns *turns)
 {
     const struct task *task = turns->run->task;
-    const uint64_t limit = task->limits.sampled_tokens;
     if (turns->over == OVER_NONE && turns->conversation.model.turns >= task->max_turns)
         turns->over = OVER_TURNS;
-    if (turns->over == OVER_NONE && limit > 0 && turns->conversation.model.sampled >= limit)
+    if (turns->over == OVER_NONE && model_is_spent(&turns->conversation.model))
         turns->over = OVER_TOKENS;
     return turns->over != OVER_NONE;
 }
