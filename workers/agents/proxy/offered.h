@@ -9,10 +9,14 @@
 #include "workers/tools/schema_rows.h"
 #include "workers/tools/toolbox.h"
 
+struct offered_tool {
+    struct tool tool;
+    struct schema_rows rows;
+};
+
 struct offered {
     struct toolbox box;
-    struct tool tools[SAID_TOOLS_MAX];
-    struct schema_rows rows[SAID_TOOLS_MAX];
+    struct offered_tool each[]; /* box.count of them */
 };
 
 /* Borrows the tools. NULL: out of memory. */
