@@ -1,56 +1,49 @@
 #include "workers/agents/proxy/dialects/google_reply.h"
 
+#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/utf8.h"
+#include "schemas/task/json/base64.h"
 #include "workers/agents/proxy/dialects/events.h"
 
 /* ---- signatures -------------------------------------------------------------------------------- */
 
 /* Clients take a signature for bytes in base64, and give it back encoded anew, by either alphabet, padded or not. */
-static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
 static json_t *signature_of(const char *handle)
 {
-    AUTO_BUFFER out = {0};
-    const uint8_t *from = (const uint8_t *)(handle ? handle : "");
-    for (size_t len = strlen((const char *)from); len > 0; from += len < 3 ? len : 3, len -= len < 3 ? len : 3) {
-        const unsigned bits = (unsigned)from[0] << 16 | (len > 1 ? from[1] << 8 : 0) | (len > 2 ? from[2] : 0);
-        const char four[] = {digits[bits >> 18], digits[bits >> 12 & 63], len > 1 ? digits[bits >> 6 & 63] : '=',
-                             len > 2 ? digits[bits & 63] : '='};
-        buffer_append(&out, four, sizeof(four));
-    }
-    return out.failed ? NULL : event_text(buffer_peek(&out));
+    const size_t len = strlen(handle);
+    AUTO_FREE char *digits = malloc((len + 2) / 3 * 4 + 1);
+    if (!digits)
+        return NULL;
+    EVP_EncodeBlock((uint8_t *)digits, (const uint8_t *)handle, (int)len);
+    return event_str(digits);
 }
 
-static int digit_of(char c)
+/* By the one alphabet, and padded; what is no base64 stays none. */
+static void put_digits(const char *signature, struct buffer *out)
 {
-    const char *found = c ? strchr(digits, c == '-' ? '+' : c == '_' ? '/' : c) : NULL;
-    return found ? (int)(found - digits) : -1;
+    for (const char *at = signature; *at && *at != '='; at++)
+        buffer_append(out, *at == '-' ? "+" : *at == '_' ? "/" : at, 1);
+    for (size_t len = out->len; len % 4; len++)
+        buffer_append_str(out, "=");
 }
 
 char *google_handle(const char *signature)
 {
-    AUTO_BUFFER out = {0};
-    unsigned bits = 0, held = 0;
-    const size_t len = strcspn(signature, "=");
-    bool is_ours = len > 0;
-    for (size_t i = 0; i < len; i++) {
-        const int digit = digit_of(signature[i]);
-        is_ours = is_ours && digit >= 0;
-        bits = (bits << 6 | (unsigned)(digit & 63)) & 0xffff;
-        held += 6;
-        if (held >= 8) {
-            held -= 8;
-            const uint8_t byte = (uint8_t)(bits >> held);
-            buffer_append(&out, &byte, 1);
-        }
-    }
-    if (!is_ours || !utf8_is_valid(buffer_peek(&out)))
+    size_t len = 0;
+    AUTO_BUFFER digits = {0};
+    put_digits(signature, &digits);
+    AUTO_FREE char *handle = digits.failed ? NULL : malloc(base64_room(digits.len) + 1);
+    if (!handle)
+        return NULL;
+    const bool is_base64 = base64_decode(buffer_peek(&digits), (uint8_t *)handle, &len);
+    if (!is_base64 || len == 0 || !utf8_is_valid(slice_of(handle, len)))
         return strdup(signature);
-    return buffer_take_str(&out);
+    handle[len] = '\0';
+    return take_ptr(&handle);
 }
 
 /* ---- parts ------------------------------------------------------------------------------------- */
