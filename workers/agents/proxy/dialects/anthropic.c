@@ -83,12 +83,6 @@ static bool read_call(struct body *body, const struct body_place *block)
            body_arguments(body, block, "input", call);
 }
 
-static bool is_type(const struct body_place *block, const char *word)
-{
-    const char *type = json_string_value(json_object_get(block->value, "type"));
-    return type && strcmp(type, word) == 0;
-}
-
 static bool refuse_type(struct body *body, const struct body_place *block)
 {
     const struct body_place type = body_in(block, "type");
@@ -97,9 +91,9 @@ static bool refuse_type(struct body *body, const struct body_place *block)
 
 static bool read_result_block(struct body *body, const struct body_place *block)
 {
-    if (is_type(block, "tool_reference"))
+    if (body_says(block, "type", "tool_reference"))
         return anthropic_unfold_tool(body, block);
-    return is_type(block, "text") ? read_text(body, block) : refuse_type(body, block);
+    return body_says(block, "type", "text") ? read_text(body, block) : refuse_type(body, block);
 }
 
 static bool read_result(struct body *body, const struct body_place *block)
@@ -116,20 +110,20 @@ static bool read_result(struct body *body, const struct body_place *block)
 
 static bool read_assistant_block(struct body *body, const struct body_place *block)
 {
-    if (is_type(block, "text"))
+    if (body_says(block, "type", "text"))
         return read_text(body, block);
-    if (is_type(block, "thinking"))
+    if (body_says(block, "type", "thinking"))
         return read_thinking(body, block);
-    return is_type(block, "tool_use") ? read_call(body, block) : refuse_type(body, block);
+    return body_says(block, "type", "tool_use") ? read_call(body, block) : refuse_type(body, block);
 }
 
 /* A result is a message of its own; what is said around it is the user's. */
 static bool read_user_block(struct body *body, const struct body_place *block)
 {
     const struct said *message = body_message(body);
-    if (is_type(block, "tool_result"))
+    if (body_says(block, "type", "tool_result"))
         return read_result(body, block);
-    if (!is_type(block, "text"))
+    if (!body_says(block, "type", "text"))
         return refuse_type(body, block);
     return ((message && message->role == SAID_USER) || body_begin(body, block, SAID_USER)) && read_text(body, block);
 }
@@ -165,8 +159,7 @@ static bool read_messages(struct body *body, const struct body_place *root)
     if (!body_each(body, &messages, read_message))
         return false;
     const struct body_place last = body_at(&messages, count - 1);
-    const char *role = json_string_value(json_object_get(last.value, "role"));
-    return !role || strcmp(role, "assistant") != 0 ||
+    return !body_says(&last, "role", "assistant") ||
            body_refuse(body, &last,
                        "the last message is the assistant's: a turn that is begun for it is not supported");
 }

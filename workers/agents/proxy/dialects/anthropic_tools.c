@@ -49,16 +49,15 @@ static char *function_line(const char *name, const json_t *tool)
     return buffer_take_str(&line);
 }
 
-static bool is_reference(const json_t *list, size_t at)
+static bool is_reference(const struct body_place *list, size_t at)
 {
-    const char *type = json_string_value(json_object_get(json_array_get(list, at), "type"));
-    return type && strcmp(type, "tool_reference") == 0;
+    const struct body_place block = body_at(list, at);
+    return body_says(&block, "type", "tool_reference");
 }
 
 /* References in a row are lines of one <functions>, which is how the harness tells the model that they will come. */
 bool anthropic_unfold_tool(struct body *body, const struct body_place *reference)
 {
-    const json_t *list = reference->in->value;
     const char *name = NULL;
     if (!body_needed_word(body, reference, "tool_name", &name))
         return false;
@@ -69,7 +68,7 @@ bool anthropic_unfold_tool(struct body *body, const struct body_place *reference
     if (body->unfolded > ANTHROPIC_UNFOLDED_MAX)
         return body_refuse(body, reference, "the tools that were found come to more than %d bytes",
                            ANTHROPIC_UNFOLDED_MAX);
-    const bool is_first = reference->at == 0 || !is_reference(list, reference->at - 1);
+    const bool is_first = reference->at == 0 || !is_reference(reference->in, reference->at - 1);
     return (!is_first || body_add_words(body, "<functions>")) && body_add_words(body, line) &&
-           (is_reference(list, reference->at + 1) || body_add_words(body, "</functions>"));
+           (is_reference(reference->in, reference->at + 1) || body_add_words(body, "</functions>"));
 }

@@ -25,6 +25,12 @@ struct body_place body_at(const struct body_place *list, size_t at)
     return (struct body_place){.in = list, .at = at, .value = json_is_null(value) ? NULL : value};
 }
 
+bool body_says(const struct body_place *in, const char *key, const char *word)
+{
+    const char *said = json_string_value(json_object_get(in->value, key));
+    return said && strcmp(said, word) == 0;
+}
+
 /* ---- refusals --------------------------------------------------------------------------------- */
 
 static void put_path(const struct body_place *place, struct buffer *out)
@@ -96,6 +102,22 @@ bool body_refuse_word(struct body *body, const struct body_place *word)
         return body_refuse_kind(body, word, "a string");
     const struct slice shown = text_cut(text, WORD_SHOWN);
     return body_refuse(body, word, "\"%.*s\": %s", SLICE_ARG(shown), medium_of(text));
+}
+
+bool body_one_of(struct body *body, const struct body_place *word, const char *words)
+{
+    const char *text = json_string_value(word->value);
+    return (text && text_is_one_of(text, words)) || body_refuse_word(body, word);
+}
+
+bool body_each_one_of(struct body *body, const struct body_place *list, const char *words)
+{
+    for (size_t i = 0; i < json_array_size(list->value); i++) {
+        const struct body_place word = body_at(list, i);
+        if (!body_one_of(body, &word, words))
+            return false;
+    }
+    return true;
 }
 
 bool body_out_of_memory(struct body *body)
@@ -209,17 +231,30 @@ bool body_list(struct body *body, const struct body_place *place)
     return !place->value || json_is_array(place->value) || body_refuse_kind(body, place, "a list");
 }
 
+static bool is_object(struct body *body, const struct body_place *element)
+{
+    return json_is_object(element->value) || body_refuse_kind(body, element, "an object");
+}
+
 bool body_each(struct body *body, const struct body_place *list,
                bool (*read)(struct body *body, const struct body_place *element))
 {
-    if (!body_list(body, list))
-        return false;
     for (size_t i = 0; i < json_array_size(list->value); i++) {
         const struct body_place element = body_at(list, i);
-        if (!json_is_object(element.value))
-            return body_refuse_kind(body, &element, "an object");
-        if (!read(body, &element))
+        if (!is_object(body, &element) || !read(body, &element))
             return false;
     }
-    return true;
+    return body_list(body, list);
+}
+
+bool body_each_with(struct body *body, const struct body_place *list,
+                    bool (*read)(struct body *body, const struct body_place *element, const char *word),
+                    const char *word)
+{
+    for (size_t i = 0; i < json_array_size(list->value); i++) {
+        const struct body_place element = body_at(list, i);
+        if (!is_object(body, &element) || !read(body, &element, word))
+            return false;
+    }
+    return body_list(body, list);
 }

@@ -30,6 +30,8 @@ struct body_place {
 
 struct body_place body_in(const struct body_place *in, const char *key);
 struct body_place body_at(const struct body_place *list, size_t at);
+/* Whether that word is what is there; nothing is refused. */
+bool body_says(const struct body_place *in, const char *key, const char *word);
 
 /* ---- refusals; all return false ---- */
 bool body_refuse(struct body *body, const struct body_place *place, const char *format, ...)
@@ -38,6 +40,10 @@ bool body_refuse(struct body *body, const struct body_place *place, const char *
 bool body_refuse_kind(struct body *body, const struct body_place *place, const char *expected);
 /* A word that is not known there, such as a type: images and other media by name. */
 bool body_refuse_word(struct body *body, const struct body_place *word);
+/* ... but where it is one of "these|words". */
+bool body_one_of(struct body *body, const struct body_place *word, const char *words);
+/* The same of each word of a list. */
+bool body_each_one_of(struct body *body, const struct body_place *list, const char *words);
 bool body_out_of_memory(struct body *body);
 
 /* ---- what must not be there ---- */
@@ -58,6 +64,10 @@ bool body_list(struct body *body, const struct body_place *place);
 /* Each element of a list, in order; of none, if it is not there. */
 bool body_each(struct body *body, const struct body_place *list,
                bool (*read)(struct body *body, const struct body_place *element));
+/* The same with a word for all of them. */
+bool body_each_with(struct body *body, const struct body_place *list,
+                    bool (*read)(struct body *body, const struct body_place *element, const char *word),
+                    const char *word);
 /* A string's own copy, repaired; NULL: out of memory. */
 char *body_copy(const json_t *string);
 

@@ -118,11 +118,9 @@ bool body_add_thinking(struct body *body, const struct body_place *in, const cha
 static bool add_part(struct body *body, const struct body_place *part, const char *types)
 {
     const struct body_place type = body_in(part, "type");
-    if (!json_is_object(part->value))
-        return body_refuse_kind(body, part, "an object");
-    if (!json_is_string(type.value) || !text_is_one_of(json_string_value(type.value), types))
-        return body_refuse_word(body, &type);
-    const char *key = strcmp(json_string_value(type.value), "refusal") == 0 ? "refusal" : "text";
+    if (!body_one_of(body, &type, types))
+        return false;
+    const char *key = body_says(part, "type", "refusal") ? "refusal" : "text";
     const struct body_place text = body_in(part, key);
     return text.value ? body_add_text(body, part, key) : body_refuse_kind(body, &text, "a string");
 }
@@ -135,12 +133,7 @@ bool body_add_content(struct body *body, const struct body_place *content, const
         return body_add_text(body, content->in, content->key);
     if (!json_is_array(content->value))
         return body_refuse_kind(body, content, "a string or a list of parts");
-    for (size_t i = 0; i < json_array_size(content->value); i++) {
-        const struct body_place part = body_at(content, i);
-        if (!add_part(body, &part, types))
-            return false;
-    }
-    return true;
+    return body_each_with(body, content, add_part, types);
 }
 
 bool body_add_handle(struct body *body, const char *handle, const char *prefix)

@@ -70,8 +70,8 @@ static bool read_message(struct body *body, const struct body_place *message)
 static bool read_tool(struct body *body, const struct body_place *tool)
 {
     const struct body_place type = body_in(tool, "type"), function = body_in(tool, "function");
-    if (!json_is_string(type.value) || strcmp(json_string_value(type.value), "function") != 0)
-        return body_refuse_word(body, &type);
+    if (!body_one_of(body, &type, "function"))
+        return false;
     if (!json_is_object(function.value))
         return body_refuse_kind(body, &function, "an object");
     return body_add_tool(body, &function, NULL, "parameters");
@@ -94,12 +94,8 @@ static bool read_constraints(struct body *body, const struct body_place *root)
     for (size_t i = 0; i < sizeof(guides) / sizeof(*guides); i++)
         if (!body_lacks(body, root, guides[i], "this is not supported"))
             return false;
-    for (size_t i = 0; i < json_array_size(modalities.value); i++) {
-        const struct body_place modality = body_at(&modalities, i);
-        if (!json_is_string(modality.value) || strcmp(json_string_value(modality.value), "text") != 0)
-            return body_refuse_word(body, &modality);
-    }
-    return openai_format_is_text(body, &format) && body_wants_one(body, root, "n") &&
+    return body_each_one_of(body, &modalities, "text") && openai_format_is_text(body, &format) &&
+           body_wants_one(body, root, "n") &&
            body_lacks(body, root, "stop", "sequences that end a turn are not supported");
 }
 

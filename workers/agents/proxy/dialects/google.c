@@ -186,13 +186,19 @@ static bool take_turn(struct body *body, const struct body_place *content, const
     return goes_on || body_begin(body, content, SAID_ASSISTANT);
 }
 
+/* NULL: there is none. */
+static const char *first_key(const struct body_place *place)
+{
+    return json_object_iter_key(json_object_iter((json_t *)(uintptr_t)place->value));
+}
+
 static bool refuse_part(struct body *body, const struct body_place *part)
 {
     static const char *const media[] = {"inlineData", "fileData", "inline_data", "file_data"};
     for (size_t i = 0; i < sizeof(media) / sizeof(*media); i++)
         if (json_object_get(part->value, media[i]))
             return body_refuse(body, part, "%s: images and other media are not supported", media[i]);
-    const char *key = json_object_iter_key(json_object_iter((json_t *)(uintptr_t)part->value));
+    const char *key = first_key(part);
     return body_refuse(body, part, "\"%.64s\": this is not supported here", key ? key : "");
 }
 
@@ -293,7 +299,7 @@ static bool read_tool(struct body *body, const struct body_place *tool)
     const struct body_place functions = either(tool, "functionDeclarations");
     if (functions.value)
         return body_each(body, &functions, read_function);
-    const char *key = json_object_iter_key(json_object_iter((json_t *)(uintptr_t)tool->value));
+    const char *key = first_key(tool);
     return !key || body_refuse(body, tool, "\"%.64s\": tools of the provider's are not supported", key);
 }
 
@@ -317,12 +323,8 @@ static bool read_config(struct body *body, const struct body_place *root)
         return false;
     if (format.value && strcmp(json_is_string(format.value) ? json_string_value(format.value) : "", "text/plain") != 0)
         return body_refuse(body, &format, forced);
-    for (size_t i = 0; i < json_array_size(kinds.value); i++) {
-        const struct body_place kind = body_at(&kinds, i);
-        if (!json_is_string(kind.value) || !text_is_one_of(json_string_value(kind.value), "TEXT|text"))
-            return body_refuse_word(body, &kind);
-    }
-    return lacks(body, &config, "responseSchema", forced) && lacks(body, &config, "responseJsonSchema", forced) &&
+    return body_each_one_of(body, &kinds, "TEXT|text") && lacks(body, &config, "responseSchema", forced) &&
+           lacks(body, &config, "responseJsonSchema", forced) &&
            lacks(body, &config, "stopSequences", "sequences that end a turn are not supported") &&
            body_wants_one(body, &config, key_of(&config, "candidateCount", other)) &&
            body_number(body, &config, key_of(&config, "maxOutputTokens", other), &body->request->max_tokens);

@@ -52,18 +52,10 @@ static bool read_message(struct body *body, const struct body_place *item)
     return body_begin(body, item, role) && body_add_content(body, &content, "input_text|output_text|text");
 }
 
-static bool read_thoughts(struct body *body, const struct body_place *list, const char *types)
+static bool read_thought(struct body *body, const struct body_place *part, const char *types)
 {
-    for (size_t i = 0; i < json_array_size(list->value); i++) {
-        const struct body_place part = body_at(list, i), type = body_in(&part, "type");
-        if (!json_is_object(part.value))
-            return body_refuse_kind(body, &part, "an object");
-        if (!json_is_string(type.value) || strcmp(json_string_value(type.value), types) != 0)
-            return body_refuse_word(body, &type);
-        if (!body_add_thinking(body, &part, "text"))
-            return false;
-    }
-    return body_list(body, list);
+    const struct body_place type = body_in(part, "type");
+    return body_one_of(body, &type, types) && body_add_thinking(body, part, "text");
 }
 
 /* Its content is the thinking itself, where there is some, and the summary is what was made of it. */
@@ -75,8 +67,8 @@ static bool read_reasoning(struct body *body, const struct body_place *item)
         !body_add_handle(body, handle, ""))
         return false;
     if (json_array_size(content.value) > 0)
-        return read_thoughts(body, &content, "reasoning_text");
-    return body_list(body, &content) && read_thoughts(body, &summary, "summary_text");
+        return body_each_with(body, &content, read_thought, "reasoning_text");
+    return body_list(body, &content) && body_each_with(body, &summary, read_thought, "summary_text");
 }
 
 static bool read_call(struct body *body, const struct body_place *item)
@@ -151,23 +143,13 @@ static bool read_namespace(struct body *body, const struct body_place *tool)
 {
     const struct body_place tools = body_in(tool, "tools");
     const char *space = NULL;
-    if (!body_needed_word(body, tool, "name", &space) || !name_is_whole(body, tool) || !body_list(body, &tools))
-        return false;
-    for (size_t i = 0; i < json_array_size(tools.value); i++) {
-        const struct body_place inner = body_at(&tools, i);
-        if (!json_is_object(inner.value))
-            return body_refuse_kind(body, &inner, "an object");
-        if (!read_function(body, &inner, space))
-            return false;
-    }
-    return true;
+    return body_needed_word(body, tool, "name", &space) && name_is_whole(body, tool) &&
+           body_each_with(body, &tools, read_function, space);
 }
 
 static bool read_tool(struct body *body, const struct body_place *tool)
 {
-    const json_t *type = json_object_get(tool->value, "type");
-    const bool is_space = json_is_string(type) && strcmp(json_string_value(type), "namespace") == 0;
-    return is_space ? read_namespace(body, tool) : read_function(body, tool, NULL);
+    return body_says(tool, "type", "namespace") ? read_namespace(body, tool) : read_function(body, tool, NULL);
 }
 
 /* ---- a request --------------------------------------------------------------------------------- */
