@@ -23,11 +23,6 @@ static json_t *call_block(const struct reply_call *call, json_t *input)
 
 static json_t *text_block(const char *text) { return json_pack("{s:s, s:o}", "type", "text", "text", event_str(text)); }
 
-static json_t *input_of(const struct reply_call *call)
-{
-    return call->arguments ? json_incref((json_t *)(uintptr_t)call->arguments) : json_object();
-}
-
 static json_t *all_blocks(const struct reply *reply, struct buffer *out)
 {
     json_t *blocks = json_array();
@@ -36,7 +31,7 @@ static json_t *all_blocks(const struct reply *reply, struct buffer *out)
     if (event_has_text(reply))
         event_append(blocks, text_block(reply->text), out);
     for (size_t i = 0; i < reply->call_count; i++)
-        event_append(blocks, call_block(&reply->calls[i], input_of(&reply->calls[i])), out);
+        event_append(blocks, call_block(&reply->calls[i], event_object(reply->calls[i].arguments)), out);
     return blocks;
 }
 

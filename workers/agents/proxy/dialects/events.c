@@ -33,6 +33,11 @@ json_t *event_arguments(const json_t *arguments)
     return text ? event_str(text) : NULL;
 }
 
+json_t *event_object(const json_t *arguments)
+{
+    return arguments ? json_incref((json_t *)(uintptr_t)arguments) : json_object();
+}
+
 json_t *event_number(uint64_t number) { return json_integer(number > INT64_MAX ? INT64_MAX : (json_int_t)number); }
 
 static int put(const char *bytes, size_t len, void *out) { return buffer_append(out, bytes, len) ? 0 : -1; }

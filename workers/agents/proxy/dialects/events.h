@@ -11,8 +11,9 @@
 json_t *event_text(struct slice text);
 json_t *event_str(const char *text); /* NULL: "" */
 json_t *event_id(const char *prefix, const char *id);
-/* An object as a string of JSON, which most dialects want a call's arguments to be. */
+/* A call's arguments as a string of JSON, or as the object they are; NULL: {}. */
 json_t *event_arguments(const json_t *arguments);
+json_t *event_object(const json_t *arguments);
 json_t *event_number(uint64_t number);
 
 void event_append(json_t *list, json_t *value, struct buffer *out);

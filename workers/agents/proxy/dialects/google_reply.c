@@ -56,9 +56,8 @@ static json_t *text_part(struct slice text, const char *handle)
 
 static json_t *call_part(const struct reply_call *call, const char *handle)
 {
-    json_t *arguments = call->arguments ? json_incref((json_t *)(uintptr_t)call->arguments) : json_object();
     return json_pack("{s:{s:o, s:o, s:o}, s:o*}", "functionCall", "id", event_str(call->id), "name",
-                     event_str(call->name), "args", arguments, "thoughtSignature",
+                     event_str(call->name), "args", event_object(call->arguments), "thoughtSignature",
                      handle ? signature_of(handle) : NULL);
 }
 
