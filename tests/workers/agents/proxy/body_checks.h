@@ -12,10 +12,8 @@
 #include "common/base/text.h"
 #include "common/base/utf8.h"
 #include "tests/fuzz.h"
+#include "tests/workers/agents/proxy/dialect_names.h"
 #include "workers/agents/proxy/dialects/dialects.h"
-
-static const char *const dialect_names[] = {"chat", "responses", "anthropic", "google"};
-enum { DIALECT_NAMES = 4 };
 
 /* ---- what holds -------------------------------------------------------------------------------- */
 

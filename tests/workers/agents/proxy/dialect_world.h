@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "common/base/cleanup.h"
+#include "tests/workers/agents/proxy/dialect_names.h"
 #include "workers/agents/proxy/dialects/dialects.h"
 
 /* Line ends within a text are "\n", so that a message is a line. */
@@ -112,6 +113,25 @@ static inline char *read_table(const char *name)
     for (int c; (c = getc(file)) != EOF;)
         buffer_append(&text, &(char){(char)c}, 1);
     return buffer_take_str(&text);
+}
+
+static inline char *read_requests(const char *dialect)
+{
+    char file[64];
+    snprintf(file, sizeof(file), "requests_%s.txt", dialect);
+    return read_table(file);
+}
+
+/* The next whole body of a table of requests behind `at`; NULL: there is none. */
+static inline json_t *next_body(const char **at)
+{
+    while ((*at = strstr(*at, "== ")) && strncmp(*at, "== and ", 7) == 0)
+        *at += 3;
+    if (!*at)
+        return NULL;
+    const char *text = strchr(*at, '\n') + 1, *end = strstr(text, "\n--\n");
+    *at = end;
+    return parse_json(text, (size_t)(end - text));
 }
 
 #endif

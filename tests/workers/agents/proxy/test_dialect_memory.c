@@ -28,18 +28,6 @@ char *__wrap_strdup(const char *text) { return may_allocate() ? __real_strdup(te
 
 /* ---- bodies ------------------------------------------------------------------------------------ */
 
-/* The next of the table's whole bodies behind `at`; NULL: there is none. */
-static json_t *next_body(const char **at)
-{
-    while ((*at = strstr(*at, "== ")) && strncmp(*at, "== and ", 7) == 0)
-        *at += 3;
-    if (!*at)
-        return NULL;
-    const char *text = strchr(*at, '\n') + 1, *end = strstr(text, "\n--\n");
-    *at = end;
-    return parse_json(text, (size_t)(end - text));
-}
-
 /* How many allocations it took. */
 static size_t read_with(const struct dialect *dialect, const json_t *body, size_t allocations, bool *ret_done)
 {
@@ -58,18 +46,15 @@ static size_t read_with(const struct dialect *dialect, const json_t *body, size_
 static void bodies_are_read_or_there_is_no_memory(void **state)
 {
     (void)state;
-    static const char *const names[] = {"chat", "responses", "anthropic", "google"};
-    for (size_t i = 0; i < 4; i++) {
-        char file[64];
-        snprintf(file, sizeof(file), "requests_%s.txt", names[i]);
-        AUTO_FREE char *table = read_table(file);
+    for (size_t i = 0; i < DIALECT_NAMES; i++) {
+        AUTO_FREE char *table = read_requests(dialect_names[i]);
         const char *at = table;
         for (json_t *body; (body = next_body(&at)); json_decref(body)) {
             bool is_done;
-            const size_t all = read_with(dialect_named(names[i]), body, 1000000, &is_done);
+            const size_t all = read_with(dialect_named(dialect_names[i]), body, 1000000, &is_done);
             assert_true(is_done);
             for (size_t allocations = 1; json_is_object(body) && allocations <= all; allocations++) {
-                read_with(dialect_named(names[i]), body, allocations, &is_done);
+                read_with(dialect_named(dialect_names[i]), body, allocations, &is_done);
                 assert_false(is_done);
             }
         }
@@ -97,16 +82,15 @@ static bool tell_with(const struct dialect *dialect, const struct reply *reply, 
 static void turns_are_told_or_there_is_no_memory(void **state)
 {
     (void)state;
-    static const char *const names[] = {"chat", "responses", "anthropic", "google"};
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < DIALECT_NAMES; i++) {
         AUTO_BUFFER whole = {0};
         struct told told;
         told_init(&turns[0], &told);
-        assert_true(tell_with(dialect_named(names[i]), &told.reply, 1000000, &whole));
+        assert_true(tell_with(dialect_named(dialect_names[i]), &told.reply, 1000000, &whole));
         size_t allocations = 1;
         for (bool is_told = false; !is_told; allocations++) {
             AUTO_BUFFER out = {0};
-            is_told = tell_with(dialect_named(names[i]), &told.reply, allocations, &out);
+            is_told = tell_with(dialect_named(dialect_names[i]), &told.reply, allocations, &out);
             assert_true(!is_told || slice_equal(buffer_peek(&out), buffer_peek(&whole)));
         }
         assert_true(allocations > 100);

@@ -1,8 +1,6 @@
 /* What harnesses are told, in each dialect, byte by byte: replies.txt; and which paths are whose. */
 #include "tests/workers/agents/proxy/dialect_replies.h"
 
-static const char *const names[] = {"chat", "responses", "anthropic", "google"};
-
 /* ---- turns ------------------------------------------------------------------------------------- */
 
 static void put_turn(const char *name, const struct told *turn, bool is_stream, struct buffer *out)
@@ -32,16 +30,16 @@ static void put_error_of(const char *name, enum reply_error error, struct buffer
 static char *all_replies(void)
 {
     struct buffer out = {0};
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < DIALECT_NAMES; i++) {
         for (size_t k = 0; k < TURN_COUNT; k++) {
-            put_turn(names[i], &turns[k], false, &out);
+            put_turn(dialect_names[i], &turns[k], false, &out);
             if (k == 0 || k + 1 == TURN_COUNT)
-                put_turn(names[i], &turns[k], true, &out);
+                put_turn(dialect_names[i], &turns[k], true, &out);
         }
         for (int error = REPLY_INVALID; error <= REPLY_BROKEN; error++)
-            put_error_of(names[i], (enum reply_error)error, &out);
-        buffer_printf(&out, "== %s, a count\n", names[i]);
-        dialect_named(names[i])->write_count(12, &out);
+            put_error_of(dialect_names[i], (enum reply_error)error, &out);
+        buffer_printf(&out, "== %s, a count\n", dialect_names[i]);
+        dialect_named(dialect_names[i])->write_count(12, &out);
         buffer_append_str(&out, "\n\n");
     }
     buffer_append_str(&out, "== models\n");
@@ -76,16 +74,16 @@ static void odd_replies_are_told(void **state)
     const struct reply odd = {
         .id = "i", .model = "\xff", .text = "\xff", .thinking = "\xff", .calls = &call, .call_count = 1};
     const struct reply bare = {.text = NULL};
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < DIALECT_NAMES; i++) {
         AUTO_BUFFER out = {0};
         struct reply_stream stream = {0};
-        dialect_named(names[i])->write(&odd, &out);
+        dialect_named(dialect_names[i])->write(&odd, &out);
         json_decref(parse_json((char *)out.data, out.len));
-        dialect_named(names[i])->stream_begin(&stream, &odd, &out);
-        dialect_named(names[i])->stream_text(&stream, &odd, slice_of("\xff", 1), &out);
-        dialect_named(names[i])->stream_end(&stream, &odd, false, &out);
+        dialect_named(dialect_names[i])->stream_begin(&stream, &odd, &out);
+        dialect_named(dialect_names[i])->stream_text(&stream, &odd, slice_of("\xff", 1), &out);
+        dialect_named(dialect_names[i])->stream_end(&stream, &odd, false, &out);
         buffer_clear(&out);
-        dialect_named(names[i])->write(&bare, &out);
+        dialect_named(dialect_names[i])->write(&bare, &out);
         assert_false(out.failed);
         json_decref(parse_json((char *)out.data, out.len));
     }

@@ -47,9 +47,7 @@ static json_t *changed(const json_t *before, char *lines)
 
 static void check_table(const char *name)
 {
-    char file[64];
-    snprintf(file, sizeof(file), "requests_%s.txt", name);
-    AUTO_FREE char *table = read_table(file);
+    AUTO_FREE char *table = read_requests(name);
     json_t *before = NULL;
     size_t wrong = 0, count = 0;
     for (char *at = strstr(table, "== "); at; count++) {
@@ -192,10 +190,9 @@ static void without_words_a_refusal_is_a_code(void **state)
 {
     (void)state;
     json_t *body = json_array();
-    for (size_t i = 0; i < 4; i++) {
-        const char *const names[] = {"chat", "responses", "anthropic", "google"};
+    for (size_t i = 0; i < DIALECT_NAMES; i++) {
         struct said_request request = {0};
-        assert_int_equal(dialect_named(names[i])->read(body, &request, NULL), -EINVAL);
+        assert_int_equal(dialect_named(dialect_names[i])->read(body, &request, NULL), -EINVAL);
         said_request_finish(&request);
         said_request_finish(&request);
     }
@@ -206,14 +203,10 @@ static void without_words_a_refusal_is_a_code(void **state)
 static void mutate_table(const char *name, uint64_t chance)
 {
     enum { STEPS = 1500, NEW_EVERY = 40 };
-    char file[64];
-    snprintf(file, sizeof(file), "requests_%s.txt", name);
-    AUTO_FREE char *table = read_table(file);
-    for (char *at = strstr(table, "== "); at; at = strstr(at + 3, "\n== ")) {
-        const char *text = strchr(at + 1, '\n') + 1, *end = strstr(text, "\n--\n");
-        if (strncmp(at, "\n== and ", 8) == 0)
-            continue;
-        json_t *whole = parse_json(text, (size_t)(end - text)), *body = json_deep_copy(whole);
+    AUTO_FREE char *table = read_requests(name);
+    const char *at = table;
+    for (json_t *whole; (whole = next_body(&at)); json_decref(whole)) {
+        json_t *body = json_deep_copy(whole);
         for (int i = 0; i < STEPS; i++) {
             if (i % NEW_EVERY == 0) {
                 json_decref(body);
@@ -222,7 +215,6 @@ static void mutate_table(const char *name, uint64_t chance)
             body = mutate_value(body, &chance);
             check_body(dialect_named(i % 5 ? name : dialect_names[i / 5 % DIALECT_NAMES]), body);
         }
-        json_decref(whole);
         json_decref(body);
     }
 }
