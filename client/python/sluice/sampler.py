@@ -104,23 +104,12 @@ class Pool:
         self.submit: Optional[Submit] = None
         self.again = 0.0        # when a full broker is to be asked again
 
-    def _is_known(self, number: int) -> Steps[bool]:
-        try:
-            yield from self.session.ask("rollout.get", {"rollout": f"{self.prefix}.{number}/0"})
-        except Forgotten:
-            return True
-        except Refused as why:
-            if why.reason != "unknown-rollout":
-                raise
-            return False
-        return True
-
     def _own(self, submitted: int) -> Steps[int]:
         """Of the groups that were ever submitted to the sampler, how many are of this pool; at most a window off."""
         least, most = 0, submitted
         middle = most  # most likely there are no others
         while least < most:
-            if (yield from self._is_known(middle)):
+            if (yield from self.session.is_known(f"{self.prefix}.{middle}/0")):
                 least = middle
             else:
                 most = middle - 1

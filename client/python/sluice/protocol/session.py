@@ -14,7 +14,7 @@ from typing import Any, Dict, Generator, Iterator, List, Optional, Sequence, Tup
 import zmq
 
 from ..arguments import feed_of
-from ..errors import Refused, SluiceError, refusal
+from ..errors import Forgotten, Refused, SluiceError, refusal
 from . import messages
 from .link import AGAIN, Link
 from .sockets import Sockets
@@ -208,6 +208,18 @@ class Session:
     def count(self, wire: str, **fields: Any) -> Steps[int]:
         """What a `done` counts."""
         return int((yield from self.call(wire, **fields))["count"])
+
+    def is_known(self, rollout: str) -> Steps[bool]:
+        """Whether the broker has it, or had it and has forgotten it."""
+        try:
+            yield from self.ask("rollout.get", {"rollout": rollout})
+        except Forgotten:
+            return True
+        except Refused as why:
+            if why.reason != "unknown-rollout":
+                raise
+            return False
+        return True
 
     def head(self, stream: str) -> Steps[Optional[Fields]]:
         """Where a stream stands; None: the broker does not know it."""

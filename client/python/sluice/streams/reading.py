@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional, Protocol, TypeVar
 
 from .. import arguments
 from ..arguments import Path
-from ..errors import Forgotten, OtherTokens, Refused
+from ..errors import Forgotten, OtherTokens
 from ..groups import Gatherer, Group
 from ..protocol.messages import MessageError
 from ..protocol.session import FAR, Session, Steps
@@ -137,25 +137,14 @@ class GroupReading:
 
     # ---- asking -------------------------------------------------------------------------------------
 
-    def _exists(self, group: str, sample: int) -> Steps[bool]:
-        try:
-            yield from self.session.ask("rollout.get", {"rollout": f"{group}/{sample}"})
-        except Forgotten:
-            return True
-        except Refused as why:
-            if why.reason != "unknown-rollout":
-                raise
-            return False
-        return True
-
     def _ask_size(self, group: str, least: int) -> Steps[int]:
         """How many rollouts it has, of which there are at least so many."""
         most = least
-        while most < SIZE_MAX and (yield from self._exists(group, most)):
+        while most < SIZE_MAX and (yield from self.session.is_known(f"{group}/{most}")):
             least, most = most + 1, min(2 * most, SIZE_MAX)
         while least < most:
             middle = (least + most) // 2
-            if (yield from self._exists(group, middle)):
+            if (yield from self.session.is_known(f"{group}/{middle}")):
                 least = middle + 1
             else:
                 most = middle
