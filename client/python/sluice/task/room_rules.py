@@ -29,7 +29,7 @@ def is_apart(told: Told, step: Told) -> bool:
 
 
 def _check_own_image(told: Told) -> None:
-    given = [field for field in ("eval.image", "eval.build.dockerfile") if field in told]
+    given = [field for field in BASE if field in told]
     if len(given) > 1:
         raise TaskError("ambiguous", "eval.build.dockerfile", "only one of eval.image and eval.build may be given")
     if given and "eval.artifacts" not in told:
