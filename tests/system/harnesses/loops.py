@@ -1,8 +1,9 @@
 """What stands in for harnesses in these tests: small loops that run inside a sandbox and speak to their model over HTTP."""
+import json
 
 # A module for them, in the sandbox.
 SAID = '''
-import json, os, sys, threading, urllib.error, urllib.request
+import json, os, socket, sys, threading, time, urllib.error, urllib.request
 
 URL = os.environ["SLUICE_MODEL_URL"]
 BASH = {"type": "function", "function": {"name": "bash", "description": "Runs a command.", "parameters": {
@@ -24,6 +25,15 @@ def post(path, body, raw=None):
 def chat(messages, **more):
     status, answer = post("/v1/chat/completions", dict({"model": "any", "messages": messages}, **more))
     return answer["choices"][0]["message"] if status == 200 else (status, answer)
+
+
+def hang_up(messages):
+    """Asks, and is gone before the answer comes."""
+    body = json.dumps({"model": "any", "messages": messages}).encode()
+    host, port = URL[7:].split(":")
+    with socket.create_connection((host, int(port))) as gone:
+        gone.sendall(b"POST /v1/chat/completions HTTP/1.1\\r\\nHost: m\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(body) + body)
+        time.sleep(0.3)
 
 
 def user(text):
@@ -48,7 +58,6 @@ def task(name, loop, **more):
 
 def said(trajectory):
     """What its loop said last."""
-    import json
     notes = [m["content"] for m in trajectory["messages"] if m["role"] == "note"]
     lines = [line for line in notes[-1].splitlines() if line.startswith("SAID ")]
     assert lines, notes[-1]

@@ -120,12 +120,7 @@ say(answers=len({json.dumps(a) for a in answers}))
 
     def test_who_hung_up_and_asks_again_is_given_the_turn_that_was_sampled(self):
         t = self.run_one(loop='''
-import socket
-body = json.dumps({"model": "any", "messages": [user("slow")]}).encode()
-host, port = URL[7:].split(":")
-with socket.create_connection((host, int(port))) as gone:
-    gone.sendall(b"POST /v1/chat/completions HTTP/1.1\\r\\nHost: m\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(body) + body)
-    import time; time.sleep(0.3)
+hang_up([user("slow")])
 say(answer=chat([user("slow")])["content"])
 ''')
         self.assertEqual(said(t), {"answer": "at last"})
@@ -134,14 +129,9 @@ say(answer=chat([user("slow")])["content"])
     def test_a_turn_that_nobody_read_is_recorded_and_not_learnt(self):
         with Engine(SCRIPT) as engine, Service(engines=[engine.url], options=["--tries", "1"]) as service:
             t, = service.submit([task("one", """
-import socket, time
 messages = [user("go")]
 messages += [chat(messages), user("slow")]
-body = json.dumps({"model": "any", "messages": messages}).encode()
-host, port = URL[7:].split(":")
-with socket.create_connection((host, int(port))) as gone:
-    gone.sendall(b"POST /v1/chat/completions HTTP/1.1\\r\\nHost: m\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(body) + body)
-    time.sleep(0.3)
+hang_up(messages)
 time.sleep(5)
 """)], "train")
         self.assertEqual(shape(t), [("", ["prompt", "assistant", "user", "assistant"])])
