@@ -196,7 +196,7 @@ def sglang_detokenize(engine, request, reply_ids):
 
 
 def sglang_server(engine, request, reply_ids):
-    return 200, {"random_seed": engine.start(engine.seed)}
+    return 200, {"random_seed": engine.start(engine.seed), "incremental_streaming_output": engine.script.get("streams", True) is True}
 
 
 SGLANG = {"/server_info": sglang_server, "/model_info": sglang_info, "/get_model_info": sglang_info, "/v1/models": vllm_models, "/tokenize": tokenize,

@@ -33,7 +33,7 @@ A script's "model" is the model_path it says it serves. "{version}" in a
 reply stands for what the file "version_path" of the script holds, when the request came and when it is answered: two,
 joined by a '+', if that differs; "{verdict}" for the last label of a verdict that a judge was asked for. With "cleans" /detokenize drops blanks before full stops and commas.
 A script beside --proxy may have a "grammar": the real server samples by it, "{label}" in it is the last label of a verdict in the
-prompt, and the log has the prompt's "words". With a "dialect" it speaks as another server does (scripted_dialects.py); a rule without
+prompt, and the log has the prompt's "words". With a "dialect" it speaks as another server does (scripted_dialects.py), and streams where it is asked to (scripted_streams.py); a rule without
 a "path" is then of whichever route samples.
 With "credentials", "user:password", whoever does not give them (Basic) gets 401, and the log a line with path "denied".
 While the file "hold_path" is there, answers stop in mid-sequence. With "other_tokenizer", a and b are each other's ids; with
@@ -58,6 +58,7 @@ import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import scripted_dialects
+import scripted_streams
 
 SPECIALS = {"<|im_start|>": 256, "<|im_end|>": 257, "<|endoftext|>": 258, "<s>": 259}
 NAMES = {id: name for name, id in SPECIALS.items()}
@@ -372,7 +373,9 @@ class Engine:
         """(status, body) when nothing is to break."""
         context = self.context
         if self.script.get("dialect"):
-            return scripted_dialects.answer(self, path, request, self.reply(rule, turn))
+            prompt = scripted_dialects.prompt_of(request)
+            reply = self.reply(rule, turn)
+            return scripted_dialects.answer(self, path, request, scripted_streams.rest_of(self, prompt, reply) if prompt else reply)
         if path == "/health":
             return 200, {"status": "ok"}
         if path == "/props" and not self.script.get("other_server"):
@@ -507,6 +510,9 @@ class Handler(BaseHTTPRequestHandler):
         if "version_path" in engine.script:
             rule["now"] = engine.version_unheld()
         status, answer = engine.answer(self.path, request, rule, turn)
+        is_stream = scripted_streams.wants_stream(request) and engine.script.get("streams", True) != "whole"
+        if is_stream and engine.script.get("streams", True) is False:
+            status, answer = scripted_streams.REFUSAL
         if fault in self.LINGERING:
             return self.linger(engine, fault, request, json.dumps(answer).encode())
         if fault in STATUSES:
@@ -519,6 +525,8 @@ class Handler(BaseHTTPRequestHandler):
         if fault in TWICE:
             body = TWICE[fault](body)
         engine.note(path=self.path, request=request, status=status, answer=answer)
+        if is_stream and status == 200 and (not fault or fault in scripted_dialects.FAULTS):
+            return scripted_streams.send(self, engine, rule, answer)
         if fault == "down":
             os._exit(1)
         if fault == "cut":

@@ -135,7 +135,7 @@ bool engine_call_end(struct engine *engine, struct engine_call *call, int error,
     struct engine_policy *policy = &engine->policy;
     LIST_REMOVE(call, links);
     engine->use.calls--;
-    if (error == 0)
+    if (error == 0 || ret->sampled.count > 0)
         mark(call, policy->version, ret);
     ret->policy_number = call->number;
     return error < 0 && error != -ECANCELED && call->aborts != policy->aborts;

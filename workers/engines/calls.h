@@ -35,7 +35,7 @@ int engine_call_begin(struct engine *engine, struct engine_call *call, struct fa
 /*
  * It ended with `error`. True: it was aborted by a pause, and is to be made again. Else
  * ret->version, where the engine did not say, is what the broker says; two joined by '+' if that
- * changed while it was in flight.
+ * changed while it was in flight; of what was sampled before it failed, too.
  */
 bool engine_call_end(struct engine *engine, struct engine_call *call, int error, struct generation *ret);
 

@@ -2,7 +2,6 @@
 #include <errno.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/clock.h"
 #include "workers/engines/template/encoding.h"
 #include "workers/engines/template/turn_template_learn.h"
 #include "workers/engines/dialects/sampled_check.h"
@@ -12,6 +11,7 @@
 #include "workers/engines/template/turn_templates.h"
 #include "workers/engines/calls.h"
 #include "workers/runtime/http_login.h"
+#include "workers/tokenizer/tokenizer.h"
 
 struct action {
     struct engine *engine;
@@ -19,13 +19,11 @@ struct action {
     size_t message_count, text_from;
     const struct telling *telling;
     struct fail unfit; /* of bridge: not "" when it cannot be */
-    const struct tokens *prompt;
-    const struct task_sampling *sampling;
-    uint64_t max_tokens, seed_offset;
+    const struct tokens *to_say;
+    struct buffer said;
     struct tokens ids; /* of render and bridge */
     const char *mark;  /* of marks_tools */
     bool is_marked;
-    struct generation generation; /* of generate */
 };
 
 static void tell_about(const struct engine_info *info, struct engine_about *ret)
@@ -161,60 +159,35 @@ int engine_bridge(struct engine *engine, const struct telling *telling, struct t
     return take_ids(&action, error, ret, fail);
 }
 
+static int act_say(void *arg, struct fail *fail)
+{
+    struct action *action = arg;
+    struct engine *engine = action->engine;
+    buffer_clear(&action->said);
+    int error = engine_learn_tokenizer(engine, fail);
+    if (error < 0)
+        return error;
+    if (engine->tokenizer && tokenizer_decode(engine->tokenizer, action->to_say, &action->said))
+        return 0;
+    buffer_clear(&action->said);
+    return engine->dialect->say(engine, action->to_say, action->to_say->count, &action->said, fail);
+}
+
+int engine_say(struct engine *engine, const struct tokens *ids, struct buffer *ret, struct fail *fail)
+{
+    struct action action = {.engine = engine, .to_say = ids};
+    int error = engine_try(engine, act_say, &action, fail);
+    if (error == 0 && !buffer_append(ret, action.said.data, action.said.len))
+        error = fail_memory(fail);
+    buffer_finish(&action.said);
+    return error;
+}
+
 int engine_marks_tools(struct engine *engine, const char *mark, bool *ret, struct fail *fail)
 {
     struct action action = {.engine = engine, .mark = mark};
     int error = engine_try(engine, act_marks_tools, &action, fail);
     *ret = action.is_marked;
-    return error;
-}
-
-/* The call, and again if a pause aborted it. */
-static int sample(struct action *action, uint64_t max_tokens, struct fail *fail)
-{
-    struct engine *engine = action->engine;
-    struct engine_call call;
-    int64_t start_us;
-    int error;
-    do {
-        generation_finish(&action->generation);
-        error = engine_call_begin(engine, &call, fail);
-        if (error < 0)
-            return error;
-        start_us = clock_us();
-        error = engine->dialect->generate(engine, action->prompt, action->sampling, max_tokens, action->seed_offset,
-                                          &action->generation, fail);
-        if (error == 0)
-            error = sampled_check_ids(engine, action->prompt, &action->generation.sampled, fail);
-    } while (engine_call_end(engine, &call, error, &action->generation));
-    action->generation.seconds = (double)(clock_us() - start_us) / 1e6;
-    return error;
-}
-
-static int act_generate(void *arg, struct fail *fail)
-{
-    struct action *action = arg;
-    struct engine *engine = action->engine;
-    generation_finish(&action->generation);
-    uint64_t context = engine->info.context_tokens, prompt = action->prompt->count;
-    if (prompt >= context)
-        return fail_set(fail, -E2BIG, "a prompt of %llu tokens leaves no room in a context of %llu",
-                        (unsigned long long)prompt, (unsigned long long)context);
-    uint64_t room = context - prompt;
-    return sample(action, action->max_tokens < room ? action->max_tokens : room, fail);
-}
-
-int engine_generate(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
-                    uint64_t max_tokens, uint64_t seed_offset, struct generation *ret, struct fail *fail)
-{
-    if (prompt->count == 0 || max_tokens == 0)
-        return fail_set(fail, -EINVAL, "nothing to sample: an empty prompt, or no token asked for");
-    struct action action = {
-        .engine = engine, .prompt = prompt, .sampling = sampling, .max_tokens = max_tokens, .seed_offset = seed_offset};
-    int error = engine_try(engine, act_generate, &action, fail);
-    if (error < 0)
-        generation_finish(&action.generation);
-    *ret = action.generation;
     return error;
 }
 

@@ -78,9 +78,8 @@ int engine_bridge(struct engine *engine, const struct telling *telling, struct t
  */
 int engine_marks_tools(struct engine *engine, const char *mark, bool *ret, struct fail *fail);
 
-/* Counts, ids and log-probabilities of the answer are checked against each other: else -EPROTO. */
-int engine_generate(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
-                    uint64_t max_tokens, uint64_t seed_offset, struct generation *ret, struct fail *fail);
+/* What these ids say, special tokens by their names, appended. */
+int engine_say(struct engine *engine, const struct tokens *ids, struct buffer *ret, struct fail *fail);
 
 /*
  * Tokens that were sampled before, scored as the engine is now: for each ids[i] with wanted[i], i > 0,

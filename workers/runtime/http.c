@@ -22,8 +22,9 @@ struct http_line {
 
 /* What is asked for. */
 struct asked {
-    const char *url, *header, *body; /* header, body: NULL: none */
-    struct http_line *line;          /* NULL: any connection */
+    const char *url, *header, *body;  /* header, body: NULL: none */
+    struct http_line *line;           /* NULL: any connection */
+    const struct http_hearer *hearer; /* NULL: the reply has the body */
 };
 
 /* One request in flight; on its fiber's stack, or in the list of those that no fiber waits for. */
@@ -35,7 +36,8 @@ struct request {
     CURL *easy;
     struct curl_slist *headers; /* its own; NULL: those of all */
     struct buffer body;
-    size_t body_max;
+    size_t body_max, body_len; /* that came */
+    const struct http_hearer *hearer;
     int64_t heard_ms; /* the last byte of the answer; 0: none yet */
     bool done, too_large;
     CURLcode code;
@@ -127,16 +129,25 @@ static size_t on_header(char *bytes, size_t one, size_t len, void *arg)
     return len;
 }
 
+static bool take_body(struct request *request, struct slice bytes)
+{
+    long status = 0;
+    if (request->hearer)
+        curl_easy_getinfo(request->easy, CURLINFO_RESPONSE_CODE, &status);
+    return status == 200 ? request->hearer->hear(request->hearer->arg, bytes)
+                         : buffer_append(&request->body, bytes.data, bytes.len);
+}
+
 static size_t on_body(char *bytes, size_t one, size_t len, void *arg)
 {
     (void)one;
     struct request *request = arg;
     note_byte(request);
-    if (len > request->body_max - request->body.len) {
-        request->too_large = true;
+    request->too_large = len > request->body_max - request->body_len;
+    if (request->too_large)
         return 0;
-    }
-    return buffer_append(&request->body, bytes, len) ? len : 0;
+    request->body_len += len;
+    return take_body(request, slice_of(bytes, len)) ? len : 0;
 }
 
 /* Those of all and one more. */
@@ -212,10 +223,10 @@ static int request_result(const struct request *request, struct fail *fail)
     return fail_set(fail, error, "%s", request->words[0] ? request->words : curl_easy_strerror(request->code));
 }
 
-/* Until an answer that has begun counts as broken off; -1: it has not begun. */
+/* Until an answer that has begun counts as broken off; -1: it has not begun, or may fall silent. */
 static int64_t silence_left_ms(const struct request *request, const struct http_limits *limits)
 {
-    if (request->heard_ms == 0)
+    if (request->heard_ms == 0 || request->hearer)
         return -1;
     int64_t left_ms = request->heard_ms + limits->silence_ms - loop_now_ms();
     return left_ms > 0 ? left_ms : 0;
@@ -257,7 +268,7 @@ static void note_line(struct http_line *line, CURL *easy)
 static int request_run(struct http *http, const struct asked *asked, size_t body_max, struct http_reply *reply,
                        struct fail *fail)
 {
-    struct request request = {.fiber = fiber_current(), .body_max = body_max};
+    struct request request = {.fiber = fiber_current(), .body_max = body_max, .hearer = asked->hearer};
     *reply = (struct http_reply){0};
     int error = -ENOMEM;
     if (!request_init(&request, http, asked) || curl_multi_add_handle(http->multi, request.easy) != CURLM_OK)
@@ -299,6 +310,13 @@ int http_request_on(struct http *http, struct http_line *line, const char *url, 
                     struct http_reply *reply, struct fail *fail)
 {
     const struct asked asked = {.url = url, .body = body, .line = line};
+    return request_run(http, &asked, body_max, reply, fail);
+}
+
+int http_request_heard(struct http *http, struct http_line *line, const char *url, const char *body, size_t body_max,
+                       const struct http_hearer *hearer, struct http_reply *reply, struct fail *fail)
+{
+    const struct asked asked = {.url = url, .body = body, .line = line, .hearer = hearer};
     return request_run(http, &asked, body_max, reply, fail);
 }
 

@@ -60,6 +60,17 @@ int http_request_on(struct http *http, struct http_line *line, const char *url, 
                     struct http_reply *reply, struct fail *fail);
 
 /*
+ * Who hears the body of an answer of status 200 as it comes, which the reply does not have then: on the loop's stack.
+ * False: it is enough, and the request ends with -EIO. Such an answer may fall silent, as one may that has not begun.
+ */
+struct http_hearer {
+    bool (*hear)(void *arg, struct slice bytes);
+    void *arg;
+};
+int http_request_heard(struct http *http, struct http_line *line, const char *url, const char *body, size_t body_max,
+                       const struct http_hearer *hearer, struct http_reply *reply, struct fail *fail);
+
+/*
  * POSTs `body` and forgets it: for what is said to a server on the way out of a fiber that was
  * cancelled. Does not await; works on a fiber and off it. What comes of it nobody learns; it is
  * given up after HTTP_FORGET_MS, and not even begun when HTTP_FORGET_MAX of its kind are under way.

@@ -7,6 +7,7 @@
 
 #include "tests/workers/engines/engine_world.h"
 #include "workers/engines/engine.h"
+#include "workers/engines/generate.h"
 #include "workers/runtime/loop_now.h"
 
 static struct world world;

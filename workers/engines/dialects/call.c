@@ -69,7 +69,7 @@ static int request(const struct call *call, const char *body, struct http_reply 
         return fail_memory(fail);
     size_t answer_max = call->answer_max ? call->answer_max : CALL_ANSWER_MAX;
     fiber_push_deadline(loop_now_ms() + call->timeout_ms);
-    int error = http_request_on(call->http, call->line, text, body, answer_max, reply, fail);
+    int error = http_request_heard(call->http, call->line, text, body, answer_max, call->hearer, reply, fail);
     fiber_pop_deadline();
     return error == -EMSGSIZE ? fail_set(fail, -EPROTO, "%s%s: the engine's answer is longer than %zu bytes",
                                          call->base, call->path, answer_max)

@@ -19,11 +19,12 @@ struct call {
     struct http *http;
     struct http_line *line; /* NULL: any connection */
     const char *base, *path;
-    json_t *body;          /* NULL: `text` */
-    const char *text;      /* JSON that is written already; NULL too: GET */
-    int64_t timeout_ms;    /* of this call; the fiber's deadline still holds */
-    size_t answer_max;     /* bytes; 0: CALL_ANSWER_MAX */
-    int64_t *ret_pause_ms; /* set when a refusal says when to come back (Retry-After); or NULL */
+    json_t *body;                     /* NULL: `text` */
+    const char *text;                 /* JSON that is written already; NULL too: GET */
+    int64_t timeout_ms;               /* of this call; the fiber's deadline still holds */
+    size_t answer_max;                /* bytes; 0: CALL_ANSWER_MAX */
+    int64_t *ret_pause_ms;            /* set when a refusal says when to come back (Retry-After); or NULL */
+    const struct http_hearer *hearer; /* of an answer as it comes, which is not returned then; or NULL */
 };
 
 /*

@@ -67,21 +67,33 @@ enum {
     ANSWER_TOKENS_MAX = 1 << 18
 };
 
+static struct call call_of(struct engine *engine, const struct http_api_call *sampling)
+{
+    const uint64_t tokens = sampling->tokens < ANSWER_TOKENS_MAX ? sampling->tokens : ANSWER_TOKENS_MAX;
+    return (struct call){.http = engine->http,
+                         .line = engine_connection_http(engine),
+                         .base = engine->url,
+                         .path = sampling->path,
+                         .text = sampling->text,
+                         .timeout_ms = GENERATION_TIMEOUT_MS + (int64_t)tokens * GENERATION_TOKEN_MS,
+                         .ret_pause_ms = &engine->pause_ms,
+                         .answer_max = ANSWER_BYTES + tokens * sampling->token_bytes + sampling->prompt_bytes};
+}
+
 int http_api_sample(struct engine *engine, const struct http_api_call *sampling, struct call_answer *ret,
                     struct fail *fail)
 {
-    const uint64_t tokens = sampling->tokens < ANSWER_TOKENS_MAX ? sampling->tokens : ANSWER_TOKENS_MAX;
-    if (!sampling->text)
-        return fail_memory(fail);
-    struct call call = {.http = engine->http,
-                        .line = engine_connection_http(engine),
-                        .base = engine->url,
-                        .path = sampling->path,
-                        .text = sampling->text,
-                        .timeout_ms = GENERATION_TIMEOUT_MS + (int64_t)tokens * GENERATION_TOKEN_MS,
-                        .ret_pause_ms = &engine->pause_ms,
-                        .answer_max = ANSWER_BYTES + tokens * sampling->token_bytes + sampling->prompt_bytes};
-    return call_tree(&call, ret, fail);
+    const struct call call = call_of(engine, sampling);
+    return sampling->text ? call_tree(&call, ret, fail) : fail_memory(fail);
+}
+
+int http_api_hear(struct engine *engine, const struct http_api_call *sampling, const struct http_hearer *hearer,
+                  struct fail *fail)
+{
+    AUTO_BUFFER unused = {0};
+    struct call call = call_of(engine, sampling);
+    call.hearer = hearer;
+    return sampling->text ? call_text(&call, &unused, fail) : fail_memory(fail);
 }
 
 /* ---- what is served ---------------------------------------------------------------------- */

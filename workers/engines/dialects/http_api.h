@@ -29,6 +29,9 @@ struct http_api_call {
 };
 int http_api_sample(struct engine *engine, const struct http_api_call *call, struct call_answer *ret,
                     struct fail *fail);
+/* The same, with an answer that is heard as it comes. */
+int http_api_hear(struct engine *engine, const struct http_api_call *call, const struct http_hearer *hearer,
+                  struct fail *fail);
 
 /*
  * info->model and context_tokens (0: it does not say); and, unless NULL, the digest (80 bytes) of

@@ -111,7 +111,7 @@ static int take_asked(struct engine *engine, const struct tokens *spoken, struct
     return 0;
 }
 
-int sampled_check_text(struct engine *engine, struct generation *generation, struct fail *fail)
+static int check_text(struct engine *engine, struct generation *generation, struct fail *fail)
 {
     struct tokens spoken = generation->sampled; /* borrowed */
     spoken.count -= strcmp(generation->finish, "stop") == 0;
@@ -119,6 +119,15 @@ int sampled_check_text(struct engine *engine, struct generation *generation, str
     if (error < 0 || (generation->text && say_here(engine, &spoken, generation)))
         return error;
     return take_asked(engine, &spoken, generation, fail);
+}
+
+int sampled_check_turn(struct engine *engine, struct generation *generation, struct fail *fail)
+{
+    const int ended = sampled_check_end(engine, generation, fail);
+    const int error = ended < 0 ? ended : check_text(engine, generation, fail);
+    if (ended < 0 || error == -EPROTO)
+        generation_finish(generation);
+    return error;
 }
 
 /* ---- the ids ----------------------------------------------------------------------------------- */

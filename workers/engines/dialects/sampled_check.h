@@ -15,11 +15,12 @@
 int sampled_check_end(struct engine *engine, struct generation *generation, struct fail *fail);
 
 /*
- * For the dialects whose answers do not tell the bytes of each token: sets the text, without the end token; where there
- * is one, of the answer, it must be what the ids say: by a tokenizer of the worker's that agrees with the engine's,
- * else by its /detokenize. Where that drops blanks (info.drops_blanks), the answer's count. -EPROTO.
+ * And its text, for the dialects whose answers do not tell the bytes of each token: it is set, without the end token;
+ * where there is one, of the answer, it must be what the ids say: by a tokenizer of the worker's that agrees with the
+ * engine's, else by its /detokenize. Where that drops blanks (info.drops_blanks), the answer's count. Negative
+ * (-EPROTO): the turn is emptied, unless it is only that the engine could not be asked what it says.
  */
-int sampled_check_text(struct engine *engine, struct generation *generation, struct fail *fail);
+int sampled_check_turn(struct engine *engine, struct generation *generation, struct fail *fail);
 
 /*
  * Of an answer to this prompt. Some engines say how large their vocabulary is (info.vocabulary); to the others an id

@@ -12,6 +12,7 @@
 #include "workers/engines/server/turn.h"
 
 struct engine;
+struct teller;
 
 /* An engine may be slow: ten tokens a second are no fault. */
 enum { METADATA_TIMEOUT_MS = 30000, GENERATION_TIMEOUT_MS = 600000, GENERATION_TOKEN_MS = 100 };
@@ -50,6 +51,8 @@ struct engine_info {
     char note[256];            /* how it is spoken to, for people: its version, the route */
     bool has_generate;         /* vllm: /inference/v1/generate */
     bool drops_blanks;         /* what it says of ids lacks some of their blanks */
+    bool streams;              /* sglang: each event of a stream has its own tokens alone */
+    bool refuses_streams;      /* vllm: it was asked for one */
     struct tokens prefix;      /* what the tokenizer puts in front of every text (BOS) */
     struct tokens ends;        /* ids known to end a turn; grows as they are seen */
     uint64_t vocabulary;       /* ids are below; 0: it does not say */
@@ -80,6 +83,10 @@ struct dialect {
     /* max_tokens fits the context. *ret is empty before. */
     int (*generate)(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
                     uint64_t max_tokens, uint64_t seed_offset, struct generation *ret, struct fail *fail);
+    /* NULL, or the same, and its text is told as it comes. Negative: *ret is what was sampled before it broke off. */
+    int (*stream)(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
+                  uint64_t max_tokens, uint64_t seed_offset, struct teller *teller, struct generation *ret,
+                  struct fail *fail);
     /* NULL, or what ids[from..] are worth, each after all before it; from > 0. -ENOTSUP: this server does not tell. */
     int (*score)(struct engine *engine, const struct tokens *ids, size_t from, const struct token_scores *ret,
                  struct fail *fail);

@@ -14,6 +14,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
 #include "workers/engines/engines.h"
+#include "workers/engines/generate.h"
 #include "workers/evaluators/evaluator_files.h"
 #include "workers/evaluators/evaluator_sandbox.h"
 #include "workers/evaluators/evaluators.h"

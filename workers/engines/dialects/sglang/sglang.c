@@ -11,6 +11,8 @@
  * - An abort names a call by the start of its rid: ours are random and of one length, so that none
  *   is the start of another. A call that is cancelled closes its connection, which the server
  *   notices within seconds, and is aborted by name, which it does at once.
+ * - An event of a stream has all tokens so far, as many bytes as their number's square, unless the server runs with
+ *   --incremental-streaming-output (--stream-output): only then it is streamed. Counts in it are of all so far.
  */
 #include <errno.h>
 #include <math.h>
@@ -26,11 +28,14 @@
 #include "workers/engines/dialects/http_api.h"
 #include "workers/engines/dialects/sglang/sglang_reply.h"
 #include "workers/engines/dialects/special_token_escape.h"
+#include "workers/engines/dialects/streamed.h"
+#include "workers/engines/template/encoding.h"
 #include "workers/runtime/loop_now.h"
 
 enum {
     ANSWER_TOKEN_BYTES = 1 << 9,
-    ANSWER_PROMPT_BYTES = 128 /* a token of the prompt that is scored, or one of its likeliest */
+    STREAM_TOKEN_BYTES = 1 << 12, /* an event says all that an answer says once */
+    ANSWER_PROMPT_BYTES = 128     /* a token of the prompt that is scored, or one of its likeliest */
 };
 
 /* ---- requests ---------------------------------------------------------------------------- */
@@ -40,8 +45,22 @@ struct asking {
     const struct task_sampling *sampling;
     uint64_t max_tokens, seed_offset;
     bool scores_prompt;
-    uint32_t tops; /* of the likeliest tokens to tell */
+    uint32_t tops;         /* of the likeliest tokens to tell */
+    struct teller *teller; /* who is told of a stream; NULL: it is none */
 };
+
+static const struct fold_form stream_form = {
+    .rows = {{FOLD_TEXT, "\"text\":\"", "\",", {"text"}},
+             {FOLD_IDS, "\"output_ids\":[", "],", {"output_ids"}},
+             {FOLD_WORDS, "\"meta_info\":{"},
+             {FOLD_FINISH, "\"finish_reason\":", ",", {"meta_info", "finish_reason"}},
+             {FOLD_LAST, "\"prompt_tokens\":", ",", {"meta_info", "prompt_tokens"}},
+             {FOLD_LAST, "\"completion_tokens\":", ",", {"meta_info", "completion_tokens"}},
+             {FOLD_LAST, "\"cached_tokens\":", ",", {"meta_info", "cached_tokens"}},
+             {FOLD_LAST, "\"weight_version\":", ",", {"meta_info", "weight_version"}},
+             {FOLD_LAST, "\"weight_versions\":", ",", {"meta_info", "weight_versions"}},
+             {FOLD_LIST, "\"output_token_logprobs\":[", "]}}", {"meta_info", "output_token_logprobs"}}},
+    .cut = "{\"type\":\"length\"}"};
 
 struct rid {
     char text[40];
@@ -62,7 +81,7 @@ static void write_request(const struct asking *asking, const struct engine_info 
 {
     const struct task_sampling *sampling = asking->sampling;
     buffer_printf(ret,
-                  "{\"rid\":\"%s\",\"stream\":false,\"return_logprob\":true,"
+                  "{\"rid\":\"%s\",\"stream\":%s,\"return_logprob\":true,"
                   "\"logprob_start_len\":%d,\"top_logprobs_num\":%u,\"sampling_params\":{"
                   "\"max_new_tokens\":%llu,\"temperature\":%.17g,\"top_p\":%.17g,"
                   "\"min_p\":%.17g,\"top_k\":%lld,\"presence_penalty\":0,"
@@ -70,8 +89,8 @@ static void write_request(const struct asking *asking, const struct engine_info 
                   "\"n\":1,\"ignore_eos\":false,\"skip_special_tokens\":false,"
                   "\"spaces_between_special_tokens\":false,\"no_stop_trim\":false,"
                   "\"stop_token_ids\":",
-                  rid->text, asking->scores_prompt ? 0 : -1, asking->tops, (unsigned long long)asking->max_tokens,
-                  sampling->temperature, sampling->top_p, sampling->min_p,
+                  rid->text, asking->teller ? "true" : "false", asking->scores_prompt ? 0 : -1, asking->tops,
+                  (unsigned long long)asking->max_tokens, sampling->temperature, sampling->top_p, sampling->min_p,
                   sampling->top_k ? (long long)sampling->top_k : -1);
     tokens_write(&info->ends, ret);
     if (sampling->seed >= 0)
@@ -107,10 +126,11 @@ static int ask(struct engine *engine, const struct engine_info *info, const stru
     const struct http_api_call call = {.path = "/generate",
                                        .text = text,
                                        .tokens = asking->max_tokens,
-                                       .token_bytes = ANSWER_TOKEN_BYTES,
+                                       .token_bytes = asking->teller ? STREAM_TOKEN_BYTES : ANSWER_TOKEN_BYTES,
                                        .prompt_bytes = asking->prompt->count * ANSWER_PROMPT_BYTES *
                                                        ((size_t)asking->tops + 1)};
-    error = http_api_sample(engine, &call, ret, fail);
+    error = asking->teller ? streamed_sample(engine, &call, &stream_form, asking->teller, ret, fail)
+                           : http_api_sample(engine, &call, ret, fail);
     if (error == -ECANCELED || error == -ETIMEDOUT)
         abort_call(engine, &rid);
     return error;
@@ -136,13 +156,18 @@ static int digest_info(const json_t *info, char model_digest[80], struct fail *f
     return digest_members(info, names, 2, model_digest, fail);
 }
 
+/* Under its newer name, or the older one. -ENOTSUP: neither. */
+static int get_server_info(struct engine *engine, json_t **ret, struct fail *fail)
+{
+    int error = http_api_get(engine, "/server_info", ret, fail);
+    return error == -ENOTSUP ? http_api_get(engine, "/get_server_info", ret, fail) : error;
+}
+
 /* The seed that a server draws at its start, unless it was given one. */
 static int ask_start(struct engine *engine, struct engine_start *ret, struct fail *fail)
 {
     AUTO_JSON json_t *info = NULL;
-    int error = http_api_get(engine, "/server_info", &info, fail);
-    if (error == -ENOTSUP)
-        error = http_api_get(engine, "/get_server_info", &info, fail);
+    int error = get_server_info(engine, &info, fail);
     if (error < 0 && error != -ENOTSUP)
         return error;
     const json_t *seed = json_object_get(info, "random_seed");
@@ -197,6 +222,16 @@ static int learn_mode(struct engine *engine, struct engine_info *info, struct fa
     return error;
 }
 
+/* Whether the events of its streams have their own tokens alone; by its name now, or before. */
+static int learn_stream(struct engine *engine, struct engine_info *ret, struct fail *fail)
+{
+    AUTO_JSON json_t *info = NULL;
+    int error = get_server_info(engine, &info, fail);
+    ret->streams = json_is_true(json_object_get(info, "incremental_streaming_output")) ||
+                   json_is_true(json_object_get(info, "stream_output"));
+    return error == -ENOTSUP ? 0 : error;
+}
+
 static int sglang_describe(struct engine *engine, struct engine_info *ret, struct fail *fail)
 {
     AUTO_JSON json_t *info = NULL;
@@ -210,7 +245,10 @@ static int sglang_describe(struct engine *engine, struct engine_info *ret, struc
     if (error < 0)
         return error;
     ret->context_tokens--;
-    snprintf(ret->note, sizeof(ret->note), "/generate");
+    error = learn_stream(engine, ret, fail);
+    if (error < 0)
+        return error;
+    snprintf(ret->note, sizeof(ret->note), "/generate%s", ret->streams ? ", streamed" : "");
     error = special_escape_learn(engine, ret, fail);
     if (error == -EPROTO || error == -EINVAL) {
         fail_wrap(fail, "this SGLang does not offer its tokenizer and chat template by POST "
@@ -222,18 +260,41 @@ static int sglang_describe(struct engine *engine, struct engine_info *ret, struc
 
 /* ---- sampling ---------------------------------------------------------------------------- */
 
+static int sample(struct engine *engine, const struct asking *asking, struct generation *ret, struct fail *fail)
+{
+    AUTO_CALL_ANSWER answer = {0};
+    struct fail unread;
+    int error = ask(engine, &engine->info, asking, &answer, fail);
+    if (error < 0 && answer.text.len > 0 &&
+        sglang_reply_read(&answer.doc, asking->prompt, asking->max_tokens, ret, &unread) < 0)
+        generation_finish(ret);
+    if (error < 0)
+        return error;
+    error = sglang_reply_read(&answer.doc, asking->prompt, asking->max_tokens, ret, fail);
+    if (error < 0)
+        generation_finish(ret);
+    return error < 0 ? error : sampled_check_turn(engine, ret, fail);
+}
+
 static int sglang_generate(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
                            uint64_t max_tokens, uint64_t seed_offset, struct generation *ret, struct fail *fail)
 {
-    AUTO_CALL_ANSWER answer = {0};
-    struct asking asking = {
+    const struct asking asking = {
         .prompt = prompt, .sampling = sampling, .max_tokens = max_tokens, .seed_offset = seed_offset};
-    int error = ask(engine, &engine->info, &asking, &answer, fail);
-    if (error == 0)
-        error = sglang_reply_read(&answer.doc, prompt, max_tokens, ret, fail);
-    if (error == 0)
-        error = sampled_check_end(engine, ret, fail);
-    return error < 0 ? error : sampled_check_text(engine, ret, fail);
+    return sample(engine, &asking, ret, fail);
+}
+
+static int sglang_stream(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
+                         uint64_t max_tokens, uint64_t seed_offset, struct teller *teller, struct generation *ret,
+                         struct fail *fail)
+{
+    const int error = engine_learn_tokenizer(engine, fail);
+    const struct asking asking = {.prompt = prompt,
+                                  .sampling = sampling,
+                                  .max_tokens = max_tokens,
+                                  .seed_offset = seed_offset,
+                                  .teller = engine->info.streams ? teller : NULL};
+    return error < 0 ? error : sample(engine, &asking, ret, fail);
 }
 
 static int sglang_score(struct engine *engine, const struct tokens *ids, size_t from, const struct token_scores *ret,
@@ -258,6 +319,7 @@ const struct dialect dialect_sglang = {
     .detokenize = special_escape_detokenize,
     .say = special_escape_say,
     .generate = sglang_generate,
+    .stream = sglang_stream,
     .score = sglang_score,
     .scores_at_once = true,
 };

@@ -56,6 +56,7 @@ const struct dialect dialect_openai = {
     .detokenize = special_escape_detokenize,
     .say = special_escape_say,
     .generate = vllm_generate,
+    .stream = vllm_stream,
     .score = vllm_score,
     .scores_at_once = true,
 };

@@ -12,6 +12,9 @@
  * - A sampled end of turn stands among the ids of a turn that stopped, never in one cut by length.
  * - prompt + max_tokens beyond max_model_len is refused, so we ask only for what fits.
  * - A call whose connection closes is aborted.
+ * - A stream tells of each event's own tokens, of its prompt's ids in the first one alone, of versions in the last one,
+ *   and of how many tokens there were in one more. The route for ids tells no text: without a tokenizer of the
+ *   worker's it is not streamed.
  * - The policy's version is the salt of its prefix cache (cache_salt, not empty), so that what older weights computed
  *   is not taken for the newer ones'. Servers that have none ignore it, as any member that they do not know.
  */
@@ -29,12 +32,14 @@
 #include "workers/engines/dialects/metrics.h"
 #include "workers/engines/dialects/http_api.h"
 #include "workers/engines/dialects/special_token_escape.h"
+#include "workers/engines/dialects/streamed.h"
 #include "workers/engines/dialects/vllm/vllm_reply.h"
 #include "workers/engines/server/identity.h"
+#include "workers/engines/template/encoding.h"
 #include "workers/runtime/loop_now.h"
 
 enum {
-    ANSWER_TOKEN_BYTES = 1 << 10, /* a token of the answer with its entry; usually 130 */
+    ANSWER_TOKEN_BYTES = 1 << 10, /* a token of the answer with its entry; usually 130, in a stream 350 */
     ANSWER_PROMPT_BYTES = 256 /* a token of the prompt, which may come back with its entry, or one of its likeliest */
 };
 
@@ -47,9 +52,30 @@ struct asking {
     const struct task_sampling *sampling;
     uint64_t max_tokens, seed_offset;
     bool has_prompt_logprobs;
-    uint32_t prompt_tops; /* of these, too, the likeliest tokens to tell */
-    int tops;             /* of the likeliest tokens to tell; the first of them is the sampled one */
+    uint32_t prompt_tops;  /* of these, too, the likeliest tokens to tell */
+    int tops;              /* of the likeliest tokens to tell; the first of them is the sampled one */
+    struct teller *teller; /* who is told of a stream; NULL: it is none */
 };
+
+static const struct fold_form stream_generate = {
+    .rows = {{FOLD_LAST, "\"usage\":", ",", {"usage"}},
+             {FOLD_WORDS, "\"choices\":[{"},
+             {FOLD_FINISH, "\"finish_reason\":", ",", {"choices", "finish_reason"}},
+             {FOLD_LAST, "\"weight_versions\":", ",", {"choices", "weight_versions"}},
+             {FOLD_IDS, "\"token_ids\":[", "],", {"choices", "token_ids"}},
+             {FOLD_LIST, "\"logprobs\":{\"content\":[", "]}}]}", {"choices", "logprobs", "content"}}},
+    .cut = "\"length\""};
+
+static const struct fold_form stream_complete = {
+    .rows = {{FOLD_LAST, "\"usage\":", ",", {"usage"}},
+             {FOLD_WORDS, "\"choices\":[{"},
+             {FOLD_FINISH, "\"finish_reason\":", ",", {"choices", "finish_reason"}},
+             {FOLD_FIRST, "\"prompt_token_ids\":", ",", {"choices", "prompt_token_ids"}},
+             {FOLD_IDS, "\"token_ids\":[", "],", {"choices", "token_ids"}},
+             {FOLD_TEXT, "\"text\":\"", "\",", {"choices", "text"}},
+             {FOLD_LIST, "\"logprobs\":{\"tokens\":[", "],", {"choices", "logprobs", "tokens"}},
+             {FOLD_LIST, "\"token_logprobs\":[", "]}}]}", {"choices", "logprobs", "token_logprobs"}}},
+    .cut = "\"length\""};
 
 /* Members of both routes, the stop ids' among them. */
 static void write_sampling(const struct asking *asking, const struct engine_info *info, struct buffer *ret)
@@ -80,9 +106,16 @@ static void write_text(const char *name, const char *text, struct buffer *ret)
         buffer_printf(ret, "\"%s\":%s,", name, escaped ? escaped : "\"\"");
 }
 
+static void write_stream(const struct asking *asking, struct buffer *ret)
+{
+    buffer_append_str(ret, asking->teller ? "\"stream\":true,\"stream_options\":{\"include_usage\":true},"
+                                          : "\"stream\":false,");
+}
+
 static void write_generate(const struct asking *asking, const struct engine_info *info, struct buffer *ret)
 {
-    buffer_append_str(ret, "\"stream\":false,\"sampling_params\":{\"detokenize\":false,");
+    write_stream(asking, ret);
+    buffer_append_str(ret, "\"sampling_params\":{\"detokenize\":false,");
     write_sampling(asking, info, ret);
     buffer_append_str(ret, "},\"token_ids\":");
     tokens_write(asking->prompt, ret);
@@ -91,7 +124,8 @@ static void write_generate(const struct asking *asking, const struct engine_info
 
 static void write_complete(const struct asking *asking, const struct engine_info *info, struct buffer *ret)
 {
-    buffer_append_str(ret, "\"stream\":false,\"echo\":false,\"return_token_ids\":true,"
+    write_stream(asking, ret);
+    buffer_append_str(ret, "\"echo\":false,\"return_token_ids\":true,"
                            "\"return_tokens_as_token_ids\":true,\"add_special_tokens\":false,");
     write_sampling(asking, info, ret);
     buffer_append_str(ret, ",\"prompt\":");
@@ -114,7 +148,9 @@ static int ask(struct engine *engine, const struct engine_info *info, const stru
                                        .token_bytes = ANSWER_TOKEN_BYTES,
                                        .prompt_bytes = asking->prompt->count * ANSWER_PROMPT_BYTES *
                                                        ((size_t)asking->prompt_tops + 1)};
-    return http_api_sample(engine, &call, ret, fail);
+    return asking->teller ? streamed_sample(engine, &call, info->has_generate ? &stream_generate : &stream_complete,
+                                            asking->teller, ret, fail)
+                          : http_api_sample(engine, &call, ret, fail);
 }
 
 /* ---- what kind of server it is ----------------------------------------------------------- */
@@ -261,20 +297,57 @@ static int vllm_describe(struct engine *engine, struct engine_info *ret, struct 
 
 /* ---- sampling ---------------------------------------------------------------------------- */
 
+static int read_answer(const struct engine *engine, const struct asking *asking, const struct call_answer *answer,
+                       struct generation *ret, struct fail *fail)
+{
+    return (engine->info.has_generate ? vllm_reply_generate : vllm_reply_complete)(&answer->doc, asking->prompt,
+                                                                                   asking->max_tokens, ret, fail);
+}
+
+static int sample(struct engine *engine, const struct asking *asking, struct generation *ret, struct fail *fail)
+{
+    AUTO_CALL_ANSWER answer = {0};
+    struct fail unread;
+    int error = ask(engine, &engine->info, asking, &answer, fail);
+    if (error < 0 && answer.text.len > 0 && read_answer(engine, asking, &answer, ret, &unread) < 0)
+        generation_finish(ret);
+    if (error < 0)
+        return error;
+    error = read_answer(engine, asking, &answer, ret, fail);
+    if (error < 0)
+        generation_finish(ret);
+    return error < 0 ? error : sampled_check_turn(engine, ret, fail);
+}
+
 int vllm_generate(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
                   uint64_t max_tokens, uint64_t seed_offset, struct generation *ret, struct fail *fail)
 {
-    AUTO_CALL_ANSWER answer = {0};
-    struct asking asking = {
+    const struct asking asking = {
         .prompt = prompt, .sampling = sampling, .max_tokens = max_tokens, .seed_offset = seed_offset};
-    int error = ask(engine, &engine->info, &asking, &answer, fail);
+    return sample(engine, &asking, ret, fail);
+}
+
+int vllm_stream(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
+                uint64_t max_tokens, uint64_t seed_offset, struct teller *teller, struct generation *ret,
+                struct fail *fail)
+{
+    const int error = engine_learn_tokenizer(engine, fail);
+    const bool has_text = !engine->info.refuses_streams && (!engine->info.has_generate || engine->tokenizer);
+    const struct asking asking = {.prompt = prompt,
+                                  .sampling = sampling,
+                                  .max_tokens = max_tokens,
+                                  .seed_offset = seed_offset,
+                                  .teller = has_text ? teller : NULL};
     if (error < 0)
         return error;
-    error = (engine->info.has_generate ? vllm_reply_generate : vllm_reply_complete)(&answer.doc, prompt, max_tokens,
-                                                                                    ret, fail);
-    if (error == 0)
-        error = sampled_check_end(engine, ret, fail);
-    return error < 0 ? error : sampled_check_text(engine, ret, fail);
+    struct fail why = {0};
+    const size_t told = teller->told.len;
+    const int code = sample(engine, &asking, ret, &why);
+    if (code != -EINVAL || !asking.teller || ret->sampled.count > 0 || teller->told.len > told)
+        return code < 0 ? fail_set(fail, code, "%s", why.text) : 0;
+    const int whole = vllm_generate(engine, prompt, sampling, max_tokens, seed_offset, ret, fail);
+    engine->info.refuses_streams = whole == 0;
+    return whole;
 }
 
 /* ---- given tokens ------------------------------------------------------------------------ */
@@ -317,6 +390,7 @@ const struct dialect dialect_vllm = {
     .detokenize = special_escape_detokenize,
     .say = special_escape_say,
     .generate = vllm_generate,
+    .stream = vllm_stream,
     .score = vllm_score,
     .scores_at_once = true,
     .count_calls = vllm_count_calls,

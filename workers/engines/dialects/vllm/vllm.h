@@ -9,6 +9,9 @@ int vllm_learn_route(struct engine *engine, struct engine_info *info, bool may_g
 /* Slots. */
 int vllm_generate(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
                   uint64_t max_tokens, uint64_t seed_offset, struct generation *ret, struct fail *fail);
+int vllm_stream(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
+                uint64_t max_tokens, uint64_t seed_offset, struct teller *teller, struct generation *ret,
+                struct fail *fail);
 int vllm_score(struct engine *engine, const struct tokens *ids, size_t from, const struct token_scores *ret,
                struct fail *fail);
 

@@ -1,0 +1,183 @@
+/* one act that may be tried again, and that may take more than one call. */
+#include "workers/engines/generate.h"
+
+#include <errno.h>
+
+#include "common/base/clock.h"
+#include "workers/engines/calls.h"
+#include "workers/engines/dialects/sampled_check.h"
+#include "workers/engines/dialects/teller.h"
+#include "workers/engines/resumed.h"
+
+struct turn {
+    struct engine *engine;
+    const struct tokens *prompt;
+    const struct task_sampling *sampling;
+    uint64_t max_tokens, seed_offset;
+    struct generation generation; /* of the last call, and then of all */
+    struct teller teller;         /* listener NULL: it is not told of */
+    struct resumed resumed;
+    char identity[80];  /* of who was asked last */
+    struct fail broken; /* not "": what was told cannot stand */
+};
+
+/* ---- calls --------------------------------------------------------------------------------------- */
+
+static int ask(struct turn *turn, const struct tokens *prompt, uint64_t max_tokens, struct fail *fail)
+{
+    struct engine *engine = turn->engine;
+    const struct dialect *dialect = engine->dialect;
+    const uint64_t seed_offset = turn->seed_offset + turn->resumed.before.sampled.count;
+    return turn->teller.listener && dialect->stream
+               ? dialect->stream(engine, prompt, turn->sampling, max_tokens, seed_offset, &turn->teller,
+                                 &turn->generation, fail)
+               : dialect->generate(engine, prompt, turn->sampling, max_tokens, seed_offset, &turn->generation, fail);
+}
+
+/* It broke off: what was told stands, or there is no turn. */
+static int take_part(struct turn *turn, size_t told, const struct fail *why, struct fail *fail)
+{
+    const bool has_part = turn->teller.listener && turn->generation.sampled.count > 0;
+    if (has_part && !resumed_add(&turn->resumed, turn->prompt, &turn->generation))
+        return fail_memory(fail);
+    generation_finish(&turn->generation);
+    if (!has_part && turn->teller.told.len > told)
+        fail_set(&turn->broken, -EPROTO, "%s", why->text);
+    return fail_set(fail, why->code, "%s", why->text);
+}
+
+/* Whether the calls that broke off sampled all of it. */
+static bool is_sampled(const struct turn *turn, uint64_t max_tokens)
+{
+    const struct tokens *sampled = &turn->resumed.before.sampled;
+    return sampled->count >= max_tokens ||
+           (sampled->count > 0 && tokens_have(&turn->engine->info.ends, sampled->ids[sampled->count - 1]));
+}
+
+static int call_once(struct turn *turn, uint64_t max_tokens, bool *again, struct fail *fail)
+{
+    struct engine *engine = turn->engine;
+    const size_t told = turn->teller.told.len, before = turn->resumed.before.sampled.count;
+    const struct tokens *prompt = before ? &turn->resumed.prompt : turn->prompt;
+    struct engine_call call;
+    struct fail why = {0};
+    int error = engine_call_begin(engine, &call, fail);
+    if (error < 0)
+        return error;
+    const int64_t start_us = clock_us();
+    error = ask(turn, prompt, max_tokens - before, &why);
+    if (error == 0 && (error = sampled_check_ids(engine, prompt, &turn->generation.sampled, &why)) < 0)
+        generation_finish(&turn->generation);
+    turn->generation.seconds = (double)(clock_us() - start_us) / 1e6;
+    *again = engine_call_end(engine, &call, error, &turn->generation);
+    why.code = error;
+    return error < 0 ? take_part(turn, told, &why, fail) : 0;
+}
+
+/* The call, and again if a pause aborted it. */
+static int sample(struct turn *turn, uint64_t max_tokens, struct fail *fail)
+{
+    int error = 0;
+    bool again = true;
+    while (again && error != -ENOMEM && turn->broken.code == 0 && !is_sampled(turn, max_tokens)) {
+        again = false;
+        generation_finish(&turn->generation);
+        error = call_once(turn, max_tokens, &again, fail);
+    }
+    return error < 0 && is_sampled(turn, max_tokens) ? 0 : error;
+}
+
+/* ---- the turn ------------------------------------------------------------------------------------ */
+
+/* Of what several calls sampled, in a row. */
+static int check_joined(struct turn *turn, struct fail *fail)
+{
+    struct generation *all = &turn->generation;
+    int error = sampled_check_ids(turn->engine, turn->prompt, &all->sampled, fail);
+    if (error == 0)
+        error = sampled_check_turn(turn->engine, all, fail);
+    if (error == 0 || error == -EPROTO)
+        return error;
+    turn->resumed.before = *all; /* to be checked again */
+    *all = (struct generation){0};
+    return error;
+}
+
+static int check_told(const struct turn *turn, struct fail *fail)
+{
+    const struct slice told = buffer_peek(&turn->teller.told), text = slice_from_str(turn->generation.text);
+    return told.len <= text.len && slice_equal(told, slice_of(text.data, told.len))
+               ? 0
+               : fail_set(fail, -EPROTO, "the engine's stream said another text than its ids");
+}
+
+static int finish_turn(struct turn *turn, struct fail *fail)
+{
+    const bool is_joined = turn->resumed.before.sampled.count > 0;
+    struct fail why = {0};
+    if (!resumed_join(&turn->resumed, turn->prompt, &turn->generation))
+        return fail_memory(fail);
+    int error = is_joined ? check_joined(turn, &why) : 0;
+    if (error == 0)
+        error = check_told(turn, &why);
+    if (error == -EPROTO && turn->teller.told.len > 0)
+        turn->broken = why;
+    return error < 0 ? fail_set(fail, error, "%s", why.text) : 0;
+}
+
+static int generate(struct turn *turn, struct fail *fail)
+{
+    struct engine *engine = turn->engine;
+    uint64_t context = engine->info.context_tokens, prompt = turn->prompt->count;
+    if (prompt >= context)
+        return fail_set(fail, -E2BIG, "a prompt of %llu tokens leaves no room in a context of %llu",
+                        (unsigned long long)prompt, (unsigned long long)context);
+    uint64_t room = context - prompt;
+    int error = sample(turn, turn->max_tokens < room ? turn->max_tokens : room, fail);
+    return error < 0 ? error : finish_turn(turn, fail);
+}
+
+/* Where what was told cannot stand, another try would be of no use: that is an answer, too. */
+static int act_generate(void *arg, struct fail *fail)
+{
+    struct turn *turn = arg;
+    const bool is_another = turn->resumed.prompt.count > 0 && strcmp(turn->identity, turn->engine->info.identity) != 0;
+    if (turn->teller.told.len > 0 && (is_another || turn->generation.sampled.count > 0))
+        fail_set(&turn->broken, -ESTALE, "%s became another while it sampled a turn that was told of",
+                 turn->engine->url);
+    if (is_another)
+        resumed_finish(&turn->resumed);
+    generation_finish(&turn->generation);
+    memcpy(turn->identity, turn->engine->info.identity, sizeof(turn->identity));
+    const int error = turn->broken.code ? 0 : generate(turn, fail);
+    return turn->broken.code ? 0 : error;
+}
+
+int engine_generate_heard(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
+                          uint64_t max_tokens, uint64_t seed_offset, const struct engine_listener *listener,
+                          struct generation *ret, struct fail *fail)
+{
+    if (prompt->count == 0 || max_tokens == 0)
+        return fail_set(fail, -EINVAL, "nothing to sample: an empty prompt, or no token asked for");
+    struct turn turn = {.engine = engine,
+                        .prompt = prompt,
+                        .sampling = sampling,
+                        .max_tokens = max_tokens,
+                        .seed_offset = seed_offset,
+                        .teller = {.listener = listener}};
+    int error = engine_try(engine, act_generate, &turn, fail);
+    if (error == 0 && turn.broken.code < 0)
+        error = fail_set(fail, turn.broken.code, "%s", turn.broken.text);
+    if (error < 0)
+        generation_finish(&turn.generation);
+    *ret = turn.generation;
+    resumed_finish(&turn.resumed);
+    teller_finish(&turn.teller);
+    return error;
+}
+
+int engine_generate(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
+                    uint64_t max_tokens, uint64_t seed_offset, struct generation *ret, struct fail *fail)
+{
+    return engine_generate_heard(engine, prompt, sampling, max_tokens, seed_offset, NULL, ret, fail);
+}

@@ -1,0 +1,20 @@
+/* generate.h - a turn is sampled: in one call or, where it is told of meanwhile, in several (resumed.h). */
+#ifndef SLUICE_WORKERS_ENGINES_GENERATE_H
+#define SLUICE_WORKERS_ENGINES_GENERATE_H
+
+#include "workers/engines/engine.h"
+#include "workers/engines/server/listener.h"
+
+/* Counts, ids and log-probabilities of the answer are checked against each other: else -EPROTO. */
+int engine_generate(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
+                    uint64_t max_tokens, uint64_t seed_offset, struct generation *ret, struct fail *fail);
+/*
+ * The same, and whoever listens hears its text as it is sampled, where the engine streams (server/dialect.h): what is
+ * heard stands. A call that breaks off, or that a pause aborts, goes on behind what it sampled (resumed.h); where that
+ * cannot be, there is no other try: -EPROTO, or -ESTALE.
+ */
+int engine_generate_heard(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
+                          uint64_t max_tokens, uint64_t seed_offset, const struct engine_listener *listener,
+                          struct generation *ret, struct fail *fail);
+
+#endif
