@@ -12,11 +12,12 @@ from loops import said, task  # noqa: E402
 
 SCRIPT = {"template": "qwen", "context": 1 << 16, "rules": [
     {"if": "slow", "reply": "at last", "delay_ms": 1000},
+    {"if": "patient", "reply": "at last", "delay_ms": 40000},
     {"if": "never", "reply": "late", "delay_ms": 60000},
     {"reply": "fine"}]}
 
 RAW = '''
-import gzip, socket, struct, time
+import gzip, socket, struct, time, zlib
 HOST, PORT = URL[7:].split(":")
 
 def connect():
@@ -60,11 +61,23 @@ def status(got):
 '''
 
 FORMS = RAW + '''
+def encoded(coding, data):
+    return ask(head(Content_Length=len(data), Content_Encoding=coding) + data)
+
 text = body("a")
 half = len(text) // 2
 got = {
     "chunked": ask(head(Transfer_Encoding="chunked") + b"%x\\r\\n%s\\r\\n%x\\r\\n%s\\r\\n0\\r\\n\\r\\n" % (half, text[:half], len(text) - half, text[half:])),
-    "gzip": ask(head(Content_Length=len(gzip.compress(body("b"), mtime=0)), Content_Encoding="gzip") + gzip.compress(body("b"), mtime=0)),
+    "gzip": encoded("gzip", gzip.compress(body("b"), mtime=0)),
+    "members": encoded("GZip", b"".join(gzip.compress(part, mtime=0) for part in (body("m")[:20], body("m")[20:]))),
+    "deflate": encoded("deflate", zlib.compress(body("z"))),
+    "bare": encoded("deflate", zlib.compress(body("w"), wbits=-15)),
+    "bomb": encoded("gzip", gzip.compress(b" " * (33 << 20), mtime=0)),
+    "short": encoded("gzip", gzip.compress(body("s"), mtime=0)[:-9]),
+    "more": encoded("deflate", zlib.compress(body("n")) + b"x"),
+    "false": encoded("gzip", body("b")),
+    "brotli": encoded("br", body("b")),
+    "both": encoded("gzip, gzip", gzip.compress(gzip.compress(body("b")))),
     "expect": ask(head(Content_Length=len(body("c")), Expect="100-continue"), body("c")).replace(b"HTTP/1.1 100 Continue\\r\\n\\r\\n", b""),
     "head": ask(head("HEAD", "/", Connection="close")),
     "options": ask(head("OPTIONS", "/v1/chat/completions", Connection="close")),
@@ -81,7 +94,8 @@ with connect() as one:
         if not part:
             break
         pipelined += part
-say(pipelined=pipelined.count(b'"fine"'), **{name: status(one) for name, one in got.items()})
+say(words={name: json.loads(got[name].split(b"\\r\\n\\r\\n", 1)[1])["error"]["message"] for name in ("bomb", "short", "more", "brotli")},
+    pipelined=pipelined.count(b'"fine"'), **{name: status(one) for name, one in got.items()})
 '''
 
 HANGUPS = RAW + '''
@@ -114,6 +128,32 @@ stream.sendall(head(Content_Length=len(body("slow"))) + body("slow"))
 say(many=len(many), fine=set(many) == {"fine"}, slow=chat([user("slow")])["content"])
 '''
 
+# 62 that never send a whole request, in three ways, and one that waits for its answer all the while.
+IDLERS = RAW + '''
+patient = connect()
+patient.settimeout(90)
+patient.sendall(head(Content_Length=len(body("patient"))) + body("patient"))
+held = [connect() for _ in range(62)]
+for k, one in enumerate(held):
+    one.sendall([b"", b"POST /v1/chat/completions HTTP/1.1\\r\\nX", head(Content_Length=100) + b"{"][k % 3])
+
+def trickle():
+    try:
+        for _ in range(90):
+            held[1].sendall(b"y")
+            time.sleep(0.5)
+    except OSError:
+        pass
+
+threading.Thread(target=trickle, daemon=True).start()
+began = time.monotonic()
+first = connect()
+time.sleep(0.5)
+late = chat([user("late")])["content"]
+waited = time.monotonic() - began
+say(late=late, soon=20 < waited < 45, patient=b"at last" in answer(patient))
+'''
+
 LEAVES = '''
 import subprocess
 subprocess.Popen(["setsid", "sh", "-c", "sleep 300"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -133,8 +173,15 @@ class Attacks(unittest.TestCase):
     def test_each_form_of_a_request_is_answered(self):
         t, = self.service.submit([task("forms", FORMS)], "train")
         self.assertEqual(t["outcome"], "ok", (t["detail"], t["messages"][-1]))
-        self.assertEqual(said(t), {"chunked": 200, "gzip": 400, "expect": 200, "head": 200, "options": 404, "put": 404, "get": 404,
-                                   "headers": 431, "noise": "", "pipelined": 3})
+        got = said(t)
+        words = got.pop("words")
+        self.assertEqual(got, {"chunked": 200, "gzip": 200, "members": 200, "deflate": 200, "bare": 200, "bomb": 413, "short": 400, "more": 400,
+                               "false": 400, "brotli": 400, "both": 400, "expect": 200, "head": 200, "options": 404, "put": 404, "get": 404,
+                               "headers": 431, "noise": "", "pipelined": 3})
+        self.assertEqual(words["bomb"], "Content-Encoding: the body was larger than 32 MiB")
+        self.assertIn("it ends too soon", words["short"])
+        self.assertIn("something follows", words["more"])
+        self.assertEqual(words["brotli"], "Content-Encoding: br is not read; send the body as gzip, deflate or as it is")
         test_service.WithEngine.check_tokens(self, [t], self.engine)
 
     def test_who_hangs_up_floods_or_leaves_something_behind_costs_nobody_anything(self):
@@ -148,6 +195,11 @@ class Attacks(unittest.TestCase):
                          [{"many": 40, "fine": True, "slow": "at last"}, {"text": "fine"}])
         wait_until(lambda: files_of(worker) <= before + 2, 20, "the worker's files are closed")
         self.assertEqual(self.service.processes("sluice-worker", "run"), [worker])
+
+    def test_connections_that_ask_nothing_are_closed_and_those_that_wait_are_not(self):
+        t, = self.service.submit([task("idlers", IDLERS)], "train")
+        self.assertEqual(t["outcome"], "ok", (t["detail"], t["messages"][-1]))
+        self.assertEqual(said(t), {"late": "fine", "soon": True, "patient": True})
 
     def wait_for_call(self, count=1):
         wait_until(lambda: self.service.status()["stages"]["run"]["leased"] >= count, 60, "it runs")

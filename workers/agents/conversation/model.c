@@ -7,6 +7,7 @@
 #include "workers/agents/conversation/migration.h"
 #include "workers/agents/ends.h"
 #include "workers/engines/calls.h"
+#include "workers/engines/generate.h"
 #include "workers/runtime/activity.h"
 #include "workers/runtime/loop_now.h"
 
@@ -110,17 +111,18 @@ static int find_room(const struct model *model, uint64_t prompt, uint64_t *ret, 
     return 0;
 }
 
-static int generate(struct model *model, const struct tokens *prompt, uint64_t max_tokens, struct generation *ret,
-                    struct fail *fail)
+static int generate(struct model *model, const struct tokens *prompt, uint64_t max_tokens,
+                    const struct engine_listener *listener, struct generation *ret, struct fail *fail)
 {
     struct agent_run *run = model->run;
     int error = model_refuse_another(model, 0, fail); /* it is known already, sometimes */
     if (error == 0)
         error = staleness_check(&run->age, run->task, engine_policy_number(run->engine), fail);
     if (error == 0)
-        error = model_refuse_another(
-            model, engine_generate(run->engine, prompt, &run->task->sampling, max_tokens, run->sample, ret, fail),
-            fail);
+        error = model_refuse_another(model,
+                                     engine_generate_heard(run->engine, prompt, &run->task->sampling, max_tokens,
+                                                           run->sample, listener, ret, fail),
+                                     fail);
     if (error == 0) /* it may have waited for a new version */
         error = staleness_check(&run->age, run->task, ret->policy_number, fail);
     return error;
@@ -176,7 +178,7 @@ int model_sample(struct model *model, const struct tokens *prompt, struct model_
     model_migrate(model, prompt->count);
     int error = find_room(model, prompt->count, &max_tokens, fail);
     if (error == 0)
-        error = generate(model, prompt, max_tokens, &ret->generation, fail);
+        error = generate(model, prompt, max_tokens, ret->listener, &ret->generation, fail);
     if (error == 0) {
         describe_turn(run, max_tokens, ret);
         count_turn(model, &ret->generation);

@@ -9,6 +9,7 @@
 
 #include "workers/agents/agent.h"
 #include "workers/engines/engines.h"
+#include "workers/engines/server/listener.h"
 #include "workers/jobs/blame.h"
 
 struct model {
@@ -33,8 +34,12 @@ void model_close(struct model *model);
  */
 int model_refuse_another(const struct model *model, int error, struct fail *fail);
 
-/* Samples a turn behind the prompt within what is left. `ret` is zeroed; generation_finish it in any case. */
+/*
+ * Samples a turn behind the prompt within what is left. `ret` is zeroed but for its listener; generation_finish it in
+ * any case.
+ */
 struct model_turn {
+    const struct engine_listener *listener; /* hears the text as it is sampled; NULL: nobody does */
     struct generation generation;
     struct record_turn turn;         /* as the record has it; borrows from the other two */
     struct record_sampling sampling; /* as the engine was asked */

@@ -79,8 +79,16 @@ static void read_reply(const struct toolbox *box, const char *text, struct tool_
         if (bare)
             json_read_calls(&reading, bare, 0);
     }
+    if (tag)
+        reading_note_begin(&reading, tag);
     while (tag && read_block(&reading, tag + strlen(CALL_TAG)))
         tag = reading_find(&reading, CALL_TAG);
+}
+
+static enum call_start starts(const char *text, const char *at)
+{
+    const enum call_start tag = tag_starts(at, CALL_TAG);
+    return tag == CALL_NOT ? json_starts_bare(text, at) : tag;
 }
 
 const struct tool_format tool_format_hermes = {
@@ -91,5 +99,6 @@ const struct tool_format tool_format_hermes = {
     .describe = describe,
     .say = say,
     .read = read_reply,
+    .starts = starts,
     .tell = tell,
 };

@@ -192,7 +192,7 @@ const char *json_find_bare(struct reading *reading)
 {
     const char *first = behind_fence(reading->at), *from = reading->at;
     if (*first == '{' && opens_call(first))
-        return first;
+        return reading_note_begin(reading, from), first;
     for (const char *at; (at = reading_find(reading, "{")); reading->at = at + 1) {
         const char *line = at;
         if (reading->at > from) /* thinking was passed */
@@ -200,9 +200,74 @@ const char *json_find_bare(struct reading *reading)
         while (line > reading->text && (line[-1] == ' ' || line[-1] == '\t'))
             line--;
         if ((line == reading->text || line[-1] == '\n') && opens_call(at) && has_arguments(at))
-            return at;
+            return reading_note_begin(reading, at), at;
     }
     return NULL;
+}
+
+/* ---- and of a text that goes on ------------------------------------------------------------ */
+
+/* Behind the word in quotes; NULL: it is another, or, with *ret CALL_MAYBE, not whole yet. */
+static const char *behind_quoted(const char *at, const char *word, enum call_start *ret)
+{
+    const char quoted[] = {*at, '\0'};
+    const bool is_quote = *at == '"' || *at == '\'';
+    const enum call_start inner = is_quote ? tag_starts(at + 1, word) : *at ? CALL_NOT : CALL_MAYBE;
+    const char *end = at + 1 + strlen(word);
+    *ret = inner == CALL_STARTS ? tag_starts(end, quoted) : inner;
+    return *ret == CALL_STARTS ? end + 1 : NULL;
+}
+
+/* As opens_call. */
+static enum call_start may_open_call(const char *at)
+{
+    const char *inner = skip_blanks(at + 1);
+    enum call_start name, type;
+    behind_quoted(inner, "name", &name);
+    inner = behind_quoted(inner, "type", &type);
+    if (!inner)
+        return name == CALL_NOT ? type : name;
+    inner = skip_blanks(inner);
+    if (*inner != ':')
+        return *inner ? CALL_NOT : CALL_MAYBE;
+    behind_quoted(skip_blanks(inner + 1), "function", &type);
+    return type;
+}
+
+/* Whether nothing is before it, or thinking. */
+static bool is_first(const char *text, const char *at)
+{
+    const size_t len = strlen(THINK_END);
+    while (at > text && isspace((unsigned char)at[-1]))
+        at--;
+    return at == text || ((size_t)(at - text) >= len && memcmp(at - len, THINK_END, len) == 0);
+}
+
+static bool is_at_line_start(const char *text, const char *at)
+{
+    while (at > text && (at[-1] == ' ' || at[-1] == '\t'))
+        at--;
+    return at == text || at[-1] == '\n';
+}
+
+/* As behind_fence. */
+static enum call_start may_be_behind_fence(const char *at)
+{
+    const enum call_start fence = tag_starts(at, "```");
+    const char *line = strchr(at, '\n');
+    if (fence != CALL_STARTS || !line)
+        return fence == CALL_NOT ? CALL_NOT : CALL_MAYBE;
+    at = skip_blanks(line);
+    return *at == '{' ? may_open_call(at) : *at ? CALL_NOT : CALL_MAYBE;
+}
+
+enum call_start json_starts_bare(const char *text, const char *at)
+{
+    if (*at == '`')
+        return is_first(text, at) ? may_be_behind_fence(at) : CALL_NOT;
+    if (*at != '{' || (!is_first(text, at) && !is_at_line_start(text, at)))
+        return CALL_NOT;
+    return may_open_call(at);
 }
 
 /* ---- saying ------------------------------------------------------------------------------- */

@@ -17,9 +17,12 @@ const char *json_read_calls(struct reading *reading, const char *from, char sepa
 /*
  * Where calls without a tag start, reading->at or later: a line that opens an object whose first name
  * is "name" (or "type" of value "function"), and which has arguments or parameters; or all there is.
- * NULL: nowhere.
+ * NULL: nowhere. The first is noted as the reply's.
  */
 const char *json_find_bare(struct reading *reading);
+
+/* Whether json_find_bare may find that place of a text that goes on, or the code fence before it. */
+enum call_start json_starts_bare(const char *text, const char *at);
 
 /* {"name": NAME, KEY: ARGUMENTS} */
 void json_say_call(const char *name, const char *key, const json_t *arguments, struct buffer *out);

@@ -73,8 +73,16 @@ static void read_reply(const struct toolbox *box, const char *text, struct tool_
     const char *tag = reading_find(&reading, PYTHON_TAG);
     if (!tag && !ret->is_thinking)
         read_bare(&reading);
+    if (tag)
+        reading_note_begin(&reading, tag);
     while (tag && read_tagged(&reading, tag + strlen(PYTHON_TAG)))
         tag = reading_find(&reading, PYTHON_TAG);
+}
+
+static enum call_start starts(const char *text, const char *at)
+{
+    const enum call_start tag = tag_starts(at, PYTHON_TAG);
+    return tag == CALL_NOT ? json_starts_bare(text, at) : tag;
 }
 
 const struct tool_format tool_format_llama = {
@@ -86,5 +94,6 @@ const struct tool_format tool_format_llama = {
     .describe = describe,
     .say = say,
     .read = read_reply,
+    .starts = starts,
     .tell = tell,
 };

@@ -65,9 +65,17 @@ static void read_reply(const struct toolbox *box, const char *text, struct tool_
 {
     struct reading reading = reading_start(box, text, ret);
     const char *call = reading_find(&reading, XML_FUNCTION);
+    if (call)
+        reading_note_begin(&reading, call);
     const char *end = call ? xml_read_call(&reading, call, XML_BOTH) : NULL;
     if (end && strstr(end, XML_FUNCTION))
         ret->note = only_one;
+}
+
+static enum call_start starts(const char *text, const char *at)
+{
+    (void)text;
+    return tag_starts(at, XML_FUNCTION);
 }
 
 static void tell(const char *name, const struct tool_result *result, struct buffer *out)
@@ -83,5 +91,6 @@ const struct tool_format tool_format_openhands = {
     .describe = describe,
     .say = say,
     .read = read_reply,
+    .starts = starts,
     .tell = tell,
 };

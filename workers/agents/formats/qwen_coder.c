@@ -120,8 +120,17 @@ static void read_reply(const struct toolbox *box, const char *text, struct tool_
 {
     struct reading reading = reading_start(box, text, ret);
     const char *call = find_call(&reading);
+    if (call)
+        reading_note_begin(&reading, call);
     while (call && read_call(&reading, call))
         call = find_call(&reading);
+}
+
+static enum call_start starts(const char *text, const char *at)
+{
+    (void)text;
+    const enum call_start tag = tag_starts(at, CALL_TAG);
+    return tag == CALL_NOT ? tag_starts(at, XML_FUNCTION) : tag;
 }
 
 static void tell(const char *name, const struct tool_result *result, struct buffer *out)
@@ -138,5 +147,6 @@ const struct tool_format tool_format_qwen_coder = {
     .describe = describe,
     .say = say,
     .read = read_reply,
+    .starts = starts,
     .tell = tell,
 };

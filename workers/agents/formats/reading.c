@@ -8,9 +8,6 @@
 #include "common/base/text.h"
 #include "workers/tools/toolbox.h"
 
-#define THINK "<think>"
-#define THINK_END "</think>"
-
 /* ---- text -------------------------------------------------------------------------------- */
 
 const char *skip_blanks(const char *at)
@@ -34,7 +31,7 @@ static bool is_line_end(const char *at)
 /* Where the prompt opened the block, the reply has its end alone. */
 const char *skip_open_thinking(const char *text)
 {
-    const char *end = strstr(text, THINK_END), *start = strstr(text, THINK);
+    const char *end = strstr(text, THINK_END), *start = strstr(text, THINK_TAG);
     return end && (!start || end < start) && is_line_end(end + strlen(THINK_END)) ? end + strlen(THINK_END) : text;
 }
 
@@ -55,7 +52,7 @@ static bool is_at_line_start(const struct reading *reading, const char *at)
 static const char *find_thinking(const struct reading *reading, const char *limit)
 {
     const char *at = reading->at;
-    for (const char *start; (start = memmem(at, (size_t)(limit - at), THINK, strlen(THINK))); at = start + 1)
+    for (const char *start; (start = memmem(at, (size_t)(limit - at), THINK_TAG, strlen(THINK_TAG))); at = start + 1)
         if (is_at_line_start(reading, start))
             return start;
     return NULL;
@@ -81,6 +78,21 @@ const char *reading_find(struct reading *reading, const char *marker)
         }
         reading->at = end + strlen(THINK_END);
     }
+}
+
+void reading_note_begin(struct reading *reading, const char *at)
+{
+    if (reading->reply->count == 0)
+        reading->reply->begin = (size_t)(at - reading->text);
+}
+
+enum call_start tag_starts(const char *at, const char *tag)
+{
+    while (*at && *at == *tag) {
+        at++;
+        tag++;
+    }
+    return !*tag ? CALL_STARTS : !*at ? CALL_MAYBE : CALL_NOT;
 }
 
 /* ---- what is read -------------------------------------------------------------------------- */

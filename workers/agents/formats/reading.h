@@ -10,6 +10,8 @@
 
 #define CALL_TAG "<tool_call>" /* of the forms of Hermes and Qwen */
 #define CALL_END "</tool_call>"
+#define THINK_TAG "<think>"
+#define THINK_END "</think>"
 
 /* A reply on its way through a reader. */
 struct reading {
@@ -26,6 +28,11 @@ struct reading reading_start(const struct toolbox *box, const char *text, struct
  * reading->at is where the last text outside of thinking starts.
  */
 const char *reading_find(struct reading *reading, const char *marker);
+
+/* The first call begins there; of those behind it nothing is noted. */
+void reading_note_begin(struct reading *reading, const char *at);
+/* Whether a tag, or what may become it, stands there. */
+enum call_start tag_starts(const char *at, const char *tag);
 
 /* Takes name and arguments (its own references). False with reply->wrong, which ends the reading. */
 bool reading_add(struct reading *reading, struct slice name, json_t *arguments);

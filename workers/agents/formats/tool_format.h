@@ -26,11 +26,15 @@ struct tool_format_call {
 struct tool_reply {
     struct tool_format_call calls[FORM_CALLS_MAX];
     size_t count;
+    size_t begin;     /* where in the text the first call begins, and nothing else is said behind */
     bool is_open;     /* the last call was not closed: more of it may have been cut off */
     bool is_thinking; /* it ends within <think> */
     const char *note; /* told beside the results: what was passed over; NULL: nothing */
     char wrong[1536]; /* not "": it cannot be read, and why, for the model; no calls then */
 };
+
+/* Whether a call begins at a place of a text that goes on. */
+enum call_start { CALL_NOT, CALL_MAYBE, CALL_STARTS };
 
 struct tool_format {
     const char *name, *doc;
@@ -41,6 +45,8 @@ struct tool_format {
     void (*say)(const char *name, const json_t *arguments, struct buffer *out);
     /* Any text is a reply; without calls in it, count is 0. The box says what types values have. */
     void (*read)(const struct toolbox *box, const char *text, struct tool_reply *ret);
+    /* Whether one that `read` will find may begin there, whatever follows; CALL_MAYBE: what follows decides. */
+    enum call_start (*starts)(const char *text, const char *at);
     /* What templates of its models write around a turn of the role tool; NULL: none do. */
     const char *tool_mark;
     /* One result of several, in the order of the calls, where no template writes what is around it. */

@@ -23,17 +23,43 @@ static void refuse_with(struct call *call, enum reply_error error, const char *w
     answer(call, call->is_events ? 200 : reply_error_status(error));
 }
 
+/* A stream has one id from its beginning on, whatever is known of its turn by then. */
+static void begin_events(struct call *call, const struct reply *known)
+{
+    call->is_events = true;
+    call->status = 200;
+    proxy_mint("turn_", call->id);
+    call->told = *known;
+    call->told.id = call->id;
+    call->told.model = call->asked_model;
+    call->dialect->stream_begin(&call->stream, &call->told, &call->out);
+}
+
+static void on_heard(void *arg, const struct reply *reply, struct slice thinking, struct slice text)
+{
+    struct call *call = arg;
+    if (!call->is_events)
+        begin_events(call, reply);
+    const int64_t created = call->told.created;
+    call->told = *reply;
+    call->told.id = call->id;
+    call->told.model = call->asked_model;
+    call->told.created = created;
+    if (thinking.len > 0)
+        call->dialect->stream_thinking(&call->stream, &call->told, thinking, &call->out);
+    if (text.len > 0)
+        call->dialect->stream_text(&call->stream, &call->told, text, &call->out);
+    call->more(call->more_arg);
+}
+
 bool call_keep_alive(struct call *call)
 {
     if (call->is_done || !call->is_stream)
         return false;
     if (call->is_events)
         return buffer_append_str(&call->out, call->dialect->keep_alive);
-    call->is_events = true;
-    call->status = 200;
-    proxy_mint("turn_", call->id);
-    call->told = (struct reply){.id = call->id, .model = call->asked_model, .created = time(NULL)};
-    call->dialect->stream_begin(&call->stream, &call->told, &call->out);
+    const struct reply nothing = {.created = time(NULL)};
+    begin_events(call, &nothing);
     return true;
 }
 
@@ -45,11 +71,10 @@ static void tell_turn(struct call *call, const struct said_request *request, str
     if (!call->is_stream) {
         call->dialect->write(&turn->reply, &call->out);
     } else {
-        if (call->is_events)
-            turn->reply.id = call->id; /* as its beginning said */
-        else
-            call->dialect->stream_begin(&call->stream, &turn->reply, &call->out);
-        call->is_events = true;
+        if (!call->is_events)
+            begin_events(call, &turn->reply);
+        turn->reply.id = call->id; /* as its beginning said */
+        turn->reply.created = call->told.created;
         call->dialect->stream_end(&call->stream, &turn->reply, request->wants_usage, &call->out);
     }
     answer(call, 200);
@@ -60,7 +85,8 @@ static void take_turn(struct call *call, struct said_request *request)
     struct proxy_turn turn = {0};
     struct fail fail = {0};
     enum reply_error why = REPLY_BROKEN;
-    if (proxy_take_turn(call->proxy, request, &turn, &why, &fail)) {
+    const struct proxy_listener listener = {.heard = on_heard, .arg = call};
+    if (proxy_take_turn(call->proxy, request, call->is_stream ? &listener : NULL, &turn, &why, &fail)) {
         call->node = turn.node;
         tell_turn(call, request, &turn);
     } else {
@@ -105,17 +131,30 @@ static void serve(struct call *call, struct said_request *request, const json_t 
         take_turn(call, request);
 }
 
+/* The body is not needed from then on. */
+static json_t *parse_body(struct call *call, struct fail *fail)
+{
+    const int error = coding_undo(call->coding, &call->body, CALL_BODY_MAX, fail);
+    json_t *json = error < 0 ? NULL : json_body_parse(buffer_peek(&call->body), fail);
+    buffer_finish(&call->body);
+    return json;
+}
+
 void call_work(struct call *call, void (*more)(void *arg), void *arg)
 {
     struct said_request request = {0};
     struct fail fail = {0};
     json_t *json = NULL;
+    call->more = more;
+    call->more_arg = arg;
     if (call->ask == ASK_MODELS)
         list_models(call);
-    else if ((json = json_body_parse(buffer_peek(&call->body), &fail)))
-        buffer_finish(&call->body);
-    else
-        refuse_with(call, fail.code == -ENOMEM ? REPLY_BROKEN : REPLY_INVALID, fail.text);
+    else if (!(json = parse_body(call, &fail)))
+        refuse_with(call,
+                    fail.code == -ENOMEM  ? REPLY_BROKEN
+                    : fail.code == -E2BIG ? REPLY_TOO_LARGE
+                                          : REPLY_INVALID,
+                    fail.text);
     if (json)
         serve(call, &request, json);
     json_decref(json);

@@ -6,10 +6,13 @@
 #define SLUICE_WORKERS_AGENTS_PROXY_CALL_H
 
 #include "common/digest/digest.h"
+#include "workers/agents/proxy/coding.h"
 #include "workers/agents/proxy/proxy.h"
 #include "workers/runtime/fiber.h"
 
 struct server;
+
+enum { CALL_BODY_MAX = 32 << 20 }; /* bytes, encoded and not */
 
 struct call {
     struct call *next; /* this and the next two are the server's */
@@ -21,6 +24,7 @@ struct call {
     bool is_stream;        /* by its path or body */
     char model[128];       /* by its path; "" */
     char key[DIGEST_SIZE]; /* of its path and body */
+    enum coding coding;    /* of the body */
     struct buffer body;    /* until it is read */
     struct fiber *fiber;   /* NULL: it has ended */
     /* The answer. */
@@ -29,7 +33,9 @@ struct call {
     bool is_done;   /* all of it is there */
     struct buffer out;
     struct reply_stream stream;
-    struct reply told; /* of a stream, before the turn is there: what its beginning says; borrows from these */
+    struct reply told; /* of a stream, before the turn is there: what is known of it; borrows from these, and of it */
+    void (*more)(void *arg); /* while it is worked on */
+    void *more_arg;
     char id[HANDLE_SIZE];
     char asked_model[128];
     size_t node;                /* that it sampled; TREE_NONE */
@@ -38,7 +44,7 @@ struct call {
     int64_t began_ms, ended_ms; /* its fiber */
 };
 
-/* Runs in its fiber; `more` is told whenever there is more of the answer. */
+/* Runs in its fiber; `more` is told whenever there is more of the answer, on the loop's stack, too. */
 void call_work(struct call *call, void (*more)(void *arg), void *arg);
 /* Begins the stream of one that is not answered yet; later, a comment that keeps it alive. False: it is no stream. */
 bool call_keep_alive(struct call *call);

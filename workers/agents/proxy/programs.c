@@ -2,14 +2,18 @@
 
 #include <string.h>
 
-/* Any model's name and any key will do: the listener is this rollout's alone. */
+/*
+ * Any model's name and any key will do: the listener is this rollout's alone. No proxy of the image's can be reached,
+ * and the model is no further than the loopback.
+ */
 static const char variables[] =
     "model=\"http://$SLUICE_GRANT_MODEL\"\n"
     "export SLUICE_PROMPT=/run/sluice/" PROGRAM_PROMPT " SLUICE_MODEL_URL=\"$model\"\n"
     "export OPENAI_BASE_URL=\"$model/v1\" OPENAI_API_BASE=\"$model/v1\" OPENAI_API_KEY=sluice\n"
     "export ANTHROPIC_BASE_URL=\"$model\" ANTHROPIC_API_KEY=sluice\n"
     "export GOOGLE_GEMINI_BASE_URL=\"$model\" GEMINI_API_KEY=sluice\n"
-    "export NO_PROXY=127.0.0.1 no_proxy=127.0.0.1\n"
+    "unset HTTP_PROXY HTTPS_PROXY ALL_PROXY http_proxy https_proxy all_proxy npm_config_proxy npm_config_https_proxy\n"
+    "export NO_PROXY=127.0.0.1,localhost no_proxy=127.0.0.1,localhost\n"
     "exec </dev/null\n";
 
 /* Their own files stay out of the task's. */

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "common/base/cleanup.h"
+#include "workers/agents/proxy/ear.h"
 #include "workers/agents/proxy/prompt.h"
 
 /* ---- handles: nobody inside can guess one of another turn's ------------------------------------------ */
@@ -34,8 +35,6 @@ static enum reply_finish finish_of(const struct heard *heard, const struct recor
 static void describe_reply(const struct record_turn *turn, size_t sampled, struct proxy_turn *ret)
 {
     const struct heard *heard = &ret->heard;
-    proxy_mint("turn_", ret->id);
-    proxy_mint("", ret->handle);
     for (size_t i = 0; i < heard->reply.count; i++) {
         proxy_mint("call_", ret->call_ids[i]);
         ret->calls[i] = (struct reply_call){
@@ -43,6 +42,7 @@ static void describe_reply(const struct record_turn *turn, size_t sampled, struc
     }
     ret->reply = (struct reply){.id = ret->id,
                                 .handle = ret->handle,
+                                .created = ret->reply.created,
                                 .text = heard->text,
                                 .thinking = heard->thinking,
                                 .calls = ret->calls,
@@ -50,8 +50,16 @@ static void describe_reply(const struct record_turn *turn, size_t sampled, struc
                                 .finish = finish_of(heard, turn),
                                 .prompt_tokens = turn->prompt_tokens,
                                 .cached_tokens = turn->cached_tokens,
-                                .sampled_tokens = sampled,
-                                .created = time(NULL)};
+                                .sampled_tokens = sampled};
+}
+
+/* What is known of it before it is sampled. */
+static void begin_reply(size_t prompt_tokens, struct proxy_turn *ret)
+{
+    proxy_mint("turn_", ret->id);
+    proxy_mint("", ret->handle);
+    ret->reply = (struct reply){
+        .id = ret->id, .handle = ret->handle, .text = "", .prompt_tokens = prompt_tokens, .created = time(NULL)};
 }
 
 /* The same as the message that the harness will give back. */
@@ -119,16 +127,21 @@ static int take_answer(struct proxy *proxy, const struct proxy_turn *turn, struc
     return 0;
 }
 
-static int sample(struct proxy *proxy, size_t shown, const struct toolbox *box, struct proxy_turn *ret,
-                  struct fail *fail)
+static int sample(struct proxy *proxy, size_t shown, const struct toolbox *box, const struct proxy_listener *listener,
+                  struct proxy_turn *ret, struct fail *fail)
 {
     struct tokens prompt = {0};
     struct model_turn sampled = {0};
+    bool is_opened = false;
     int error = tree_path(&proxy->tree, shown, &prompt) ? 0 : fail_memory(fail);
     if (error == 0)
-        error = model_sample(&proxy->model, &prompt, &sampled, fail);
+        error = ear_look_at_prompt(proxy, &prompt, &is_opened, fail);
+    begin_reply(prompt.count, ret);
+    const struct ear_turn turn = {&prompt, is_opened, box, &ret->reply, listener};
+    if (error == 0)
+        error = ear_sample(proxy, &turn, &sampled, fail);
     const bool is_cut = strcmp(sampled.generation.finish, "length") == 0;
-    if (error == 0 && !heard_make(sampled.generation.text, is_cut, proxy->telling.format, box, &ret->heard))
+    if (error == 0 && !heard_make(sampled.generation.text, is_opened, is_cut, proxy->telling.format, box, &ret->heard))
         error = fail_memory(fail);
     if (error == 0) {
         describe_reply(&sampled.turn, sampled.generation.sampled.count, ret);
@@ -164,8 +177,8 @@ static bool refuse_over(struct proxy *proxy, enum reply_error *why, struct fail 
     return false;
 }
 
-bool proxy_take_turn(struct proxy *proxy, struct said_request *request, struct proxy_turn *ret, enum reply_error *why,
-                     struct fail *fail)
+bool proxy_take_turn(struct proxy *proxy, struct said_request *request, const struct proxy_listener *listener,
+                     struct proxy_turn *ret, enum reply_error *why, struct fail *fail)
 {
     size_t shown;
     if (proxy->error != 0 || is_used_up(proxy))
@@ -174,7 +187,7 @@ bool proxy_take_turn(struct proxy *proxy, struct said_request *request, struct p
     struct offered *offered = offered_create(request->tools, request->tool_count);
     int error = offered ? prompt_find(proxy, request, &offered->box, &shown, fail) : fail_memory(fail);
     if (error == 0)
-        error = sample(proxy, shown, &offered->box, ret, fail);
+        error = sample(proxy, shown, &offered->box, listener, ret, fail);
     offered_destroy(&offered);
     if (error < 0)
         *why = take_error(proxy, error, fail);

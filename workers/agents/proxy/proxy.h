@@ -15,6 +15,14 @@
 
 enum { HANDLE_SIZE = 48 };
 
+/* How the newest prompt ended, and whether that began a thought (ear.h): most prompts end alike. */
+enum { PROMPT_END_TOKENS = 6 };
+struct prompt_end {
+    uint32_t ids[PROMPT_END_TOKENS];
+    size_t count; /* 0: there was none */
+    bool is_opened;
+};
+
 /* What of the task is used up: no more turns from then on, but where a shorter prompt fits the context. */
 enum proxy_over { PROXY_GOES_ON, PROXY_OVER_TURNS, PROXY_OVER_TOKENS, PROXY_OVER_CONTEXT };
 
@@ -22,6 +30,7 @@ struct proxy {
     struct model model;
     struct tool_telling telling;
     struct tree tree;
+    struct prompt_end end;
     uint64_t requests; /* for turns that were taken up */
     enum proxy_over over;
     int error;        /* of the engine or the node: the rollout cannot go on; 0: none */
@@ -47,11 +56,20 @@ struct proxy_turn {
 void proxy_mint(const char *prefix, char ret[HANDLE_SIZE]);
 
 /*
- * Awaits. Takes from the request what it needs. False: there is no turn, and *why with the words in `fail`; the proxy
- * is over or has failed where that was its end.
+ * Who hears a turn while it is sampled: of `reply` what is known by then, and what is new of its thinking, then of its
+ * text, which stands whatever follows. On the loop's stack.
  */
-bool proxy_take_turn(struct proxy *proxy, struct said_request *request, struct proxy_turn *ret, enum reply_error *why,
-                     struct fail *fail);
+struct proxy_listener {
+    void (*heard)(void *arg, const struct reply *reply, struct slice thinking, struct slice text);
+    void *arg;
+};
+
+/*
+ * Awaits. Takes from the request what it needs. `listener`: NULL for nobody. False: there is no turn, and *why with the
+ * words in `fail`; the proxy is over or has failed where that was its end.
+ */
+bool proxy_take_turn(struct proxy *proxy, struct said_request *request, const struct proxy_listener *listener,
+                     struct proxy_turn *ret, enum reply_error *why, struct fail *fail);
 /* Somebody has read what was sampled there. */
 void proxy_note_delivered(struct proxy *proxy, size_t node);
 void proxy_turn_finish(struct proxy_turn *turn);

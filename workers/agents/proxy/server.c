@@ -5,13 +5,13 @@
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
 #include "common/digest/digest.h"
 #include "workers/agents/proxy/call.h"
+#include "workers/agents/proxy/connections.h"
 #include "workers/runtime/fiber.h"
 #include "workers/runtime/loop_now.h"
 
@@ -41,6 +41,7 @@ struct server {
     struct loop_watch *watch;
     struct loop_soon soon; /* MHD has more to do without any event */
     struct loop_timer *tick;
+    struct connections connections;
     struct client *clients;
     struct call *calls;
     size_t held;     /* bytes of bodies and answers */
@@ -153,11 +154,15 @@ static void on_end(void *arg)
         fiber_wake(server->owner);
 }
 
-/* Every SERVER_QUIET_MS: streams are kept alive, and what nobody will ask for again is dropped. */
+/*
+ * Every SERVER_QUIET_MS: streams are kept alive, who only keeps others out is sent away, and what nobody will ask for
+ * again is dropped.
+ */
 static void on_tick(void *arg)
 {
     struct server *server = arg;
     server->tick = loop_after(server->loop, SERVER_QUIET_MS, on_tick, server);
+    connections_end_idle(&server->connections, SERVER_IDLE_MS);
     for (struct call *call = server->calls, *next; call; call = next) {
         next = call->next;
         if (call->fiber && loop_now_ms() - call->began_ms >= SERVER_QUIET_MS && call_keep_alive(call))
@@ -278,11 +283,17 @@ static enum MHD_Result join(struct client *client, struct call *call)
     return MHD_YES;
 }
 
-static bool is_encoded(const struct client *client)
+static const char *encoding_of(const struct client *client)
 {
-    const char *encoding = MHD_lookup_connection_value(client->connection, MHD_HEADER_KIND,
-                                                       MHD_HTTP_HEADER_CONTENT_ENCODING);
-    return encoding && *encoding && strcasecmp(encoding, "identity") != 0;
+    return MHD_lookup_connection_value(client->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_ENCODING);
+}
+
+static enum MHD_Result refuse_encoding(struct client *client, const struct dialect *dialect, const char *encoding)
+{
+    char words[160];
+    snprintf(words, sizeof(words), "Content-Encoding: %.40s is not read; send the body as gzip, deflate or as it is",
+             encoding);
+    return refuse_with(client, dialect, REPLY_INVALID, words);
 }
 
 static enum MHD_Result ask(struct client *client, const char *method, const char *url)
@@ -291,6 +302,7 @@ static enum MHD_Result ask(struct client *client, const char *method, const char
     struct slice model = {0};
     struct call as = {.status = 0};
     client->is_asked = true;
+    connections_note_asking(client->connection, true);
     if (strcmp(url, "/") == 0)
         return say(client, 200, "{\"status\":\"ok\"}");
     as.dialect = dialect_find(method, url, &as.ask, &as.is_stream, &model);
@@ -298,9 +310,9 @@ static enum MHD_Result ask(struct client *client, const char *method, const char
         return refuse_with(client, NULL, REPLY_UNKNOWN,
                            "there is nothing at this path; a model is at /v1/chat/completions, "
                            "/v1/responses, /v1/messages and /v1beta/models/NAME:generateContent");
-    if (is_encoded(client))
-        return refuse_with(client, as.dialect, REPLY_INVALID,
-                           "Content-Encoding: the body is read as it comes; send it without an encoding");
+    as.coding = coding_of(encoding_of(client));
+    if (as.coding == CODING_OTHER)
+        return refuse_encoding(client, as.dialect, encoding_of(client));
     if (client->is_too_large)
         return refuse_with(client, as.dialect, REPLY_TOO_LARGE, "the body is larger than 32 MiB");
     if (!make_key(url, buffer_peek(&client->body), as.key))
@@ -323,7 +335,7 @@ static enum MHD_Result ask(struct client *client, const char *method, const char
 
 static enum MHD_Result take_body(struct client *client, const char *data, size_t *len)
 {
-    client->is_too_large = client->is_too_large || client->body.len + *len > SERVER_BODY_MAX;
+    client->is_too_large = client->is_too_large || client->body.len + *len > CALL_BODY_MAX;
     if (client->is_too_large)
         buffer_finish(&client->body);
     else if (!buffer_append(&client->body, data, *len))
@@ -371,7 +383,7 @@ static void on_completed(void *arg, struct MHD_Connection *connection, void **sl
 {
     struct server *server = arg;
     struct client *client = take_ptr((struct client **)slot);
-    (void)connection;
+    connections_note_asking(connection, false);
     (void)code; /* many close a stream behind its last event */
     if (!client)
         return;
@@ -397,8 +409,7 @@ static void on_connection(void *arg, struct MHD_Connection *connection, void **s
                           enum MHD_ConnectionNotificationCode what)
 {
     struct server *server = arg;
-    (void)connection;
-    (void)slot;
+    connections_note(&server->connections, connection, slot, what);
     if (what == MHD_CONNECTION_NOTIFY_CLOSED)
         loop_post(server->loop, &server->soon);
 }

@@ -5,6 +5,9 @@
  * A request whose path and body are those of one that is at work, or that was answered and not delivered a little while
  * ago, is a client's second try: it is given the same answer. A stream's first event waits for SERVER_QUIET_MS, so that
  * a refusal can be an HTTP status; from then on comments keep the connection alive until there is a turn.
+ *
+ * A connection that waits for no answer and has sent no whole request for SERVER_IDLE_MS is closed, whatever it sends
+ * meanwhile: else a few of them would keep all others out.
  */
 #ifndef SLUICE_WORKERS_AGENTS_PROXY_SERVER_H
 #define SLUICE_WORKERS_AGENTS_PROXY_SERVER_H
@@ -14,9 +17,9 @@
 
 enum {
     SERVER_CONNECTIONS_MAX = 64,
-    SERVER_BODY_MAX = 32 << 20, /* of one request */
     SERVER_HELD_MAX = 64 << 20, /* bodies and answers of all requests together */
     SERVER_QUIET_MS = 5000,
+    SERVER_IDLE_MS = 30000,
     SERVER_AGAIN_MS = 30000 /* an answer that was not delivered is kept so long */
 };
 

@@ -168,7 +168,7 @@ void told_finish(struct told *told)
 
 /* ---- a reply -------------------------------------------------------------------------------------------- */
 
-static bool is_blank(char c) { return strchr(" \t\r\n", c) != NULL; }
+static bool is_blank(char c) { return strchr(WORDS_BLANKS, c) != NULL; }
 
 static char *trimmed(const char *from, const char *to)
 {
@@ -182,43 +182,37 @@ static char *trimmed(const char *from, const char *to)
 /* What it thought before it spoke; where that ends. */
 static const char *take_thinking(const char *text, char **ret)
 {
-    static const char start[] = "<think>", end[] = "</think>";
-    const char *from = skip_blanks(text), *to = skip_open_thinking(text);
-    if (to == text && starts_with(from, start)) {
-        const char *closed = strstr(from, end);
-        to = closed ? closed + strlen(end) : text + strlen(text);
-    }
-    if (to == text)
+    const char *from = text + strspn(text, WORDS_BLANKS);
+    if (!starts_with(from, THINK_TAG))
         return text;
-    from += starts_with(from, start) ? strlen(start) : 0;
-    const char *before = to - text >= (ptrdiff_t)strlen(end) && starts_with(to - strlen(end), end) ? to - strlen(end)
-                                                                                                   : to;
-    *ret = trimmed(from, before);
-    return to;
+    from += strlen(THINK_TAG);
+    const char *end = strstr(from, THINK_END), *to = end ? end : from + strlen(from);
+    *ret = trimmed(from, to);
+    return end ? end + strlen(THINK_END) : to;
 }
 
-/* Where the first call begins; where it has no tag, at the beginning. */
-static const char *find_calls(const char *text, const struct tool_format *format)
+static bool hear(const char *text, bool is_cut, const struct tool_format *format, const struct toolbox *box,
+                 struct heard *ret)
 {
-    struct tool_reply unused;
-    struct reading reading = reading_start(NULL, text, &unused);
-    const char *at = reading_find(&reading, format->marker);
-    return at ? at : text;
-}
-
-bool heard_make(const char *text, bool is_cut, const struct tool_format *format, const struct toolbox *box,
-                struct heard *ret)
-{
-    *ret = (struct heard){0};
     if (box->count > 0 && !is_cut)
         tool_format_read(format, box, text, &ret->reply);
     const char *from = take_thinking(text, &ret->thinking), *to = from + strlen(from);
-    if (ret->reply.count > 0) {
-        to = find_calls(text, format);
-        to = to < from ? from : to;
-    }
+    if (ret->reply.count > 0)
+        to = text + ret->reply.begin < from ? from : text + ret->reply.begin;
     ret->text = trimmed(from, to);
     return ret->text != NULL;
+}
+
+bool heard_make(const char *text, bool is_opened, bool is_cut, const struct tool_format *format,
+                const struct toolbox *box, struct heard *ret)
+{
+    *ret = (struct heard){0};
+    if (!is_opened)
+        return hear(text, is_cut, format, box, ret);
+    AUTO_BUFFER whole = {0};
+    buffer_printf(&whole, "%s%s", THINK_TAG, text);
+    AUTO_FREE char *opened = buffer_take_str(&whole);
+    return opened && hear(opened, is_cut, format, box, ret);
 }
 
 void heard_finish(struct heard *heard)

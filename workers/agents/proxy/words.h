@@ -41,15 +41,20 @@ void told_finish(struct told *told);
 
 /* ---- a reply ------------------------------------------------------------------------------------------ */
 
+#define WORDS_BLANKS " \t\r\n" /* at the ends of a text, which are not told */
+
 /* As the harness is to be told it: no text stands in two of these. */
 struct heard {      /* heard_finish it */
     char *thinking; /* NULL: none */
     char *text;     /* before the first call; where a call cannot be read, all of it */
     struct tool_reply reply;
 };
-/* `is_cut`: it ended by its length, and no call in it may be made. False: out of memory. */
-bool heard_make(const char *text, bool is_cut, const struct tool_format *format, const struct toolbox *box,
-                struct heard *ret);
+/*
+ * `is_opened`: its prompt ends with the beginning of its thinking. `is_cut`: it ended by its length, and no call in it
+ * may be made. False: out of memory.
+ */
+bool heard_make(const char *text, bool is_opened, bool is_cut, const struct tool_format *format,
+                const struct toolbox *box, struct heard *ret);
 void heard_finish(struct heard *heard);
 
 #endif

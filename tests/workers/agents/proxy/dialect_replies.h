@@ -49,7 +49,24 @@ static inline void told_finish(struct told *told)
         json_decref((json_t *)(uintptr_t)told->calls[i].arguments);
 }
 
-/* The whole stream, its text in pieces of `step` bytes or so at first; 0: all at the end. */
+enum { STREAM_THINKING, STREAM_TEXT };
+
+/* The first two pieces of `step` bytes or so of its thinking or text. */
+static inline void stream_pieces(const struct dialect *dialect, const struct reply *reply, int which, size_t step,
+                                 struct reply_stream *stream, struct buffer *out)
+{
+    const char *all = which == STREAM_THINKING ? reply->thinking : reply->text;
+    const size_t len = all ? strlen(all) : 0;
+    for (size_t at = 0, end; step > 0 && at < len && at < 2 * step; at = end) {
+        end = at + step < len ? at + step : len;
+        while ((all[end] & 0xc0) == 0x80)
+            end++;
+        (which == STREAM_THINKING ? dialect->stream_thinking : dialect->stream_text)(stream, reply,
+                                                                                     slice_of(all + at, end - at), out);
+    }
+}
+
+/* The whole stream, its thinking and text in pieces of `step` bytes or so at first; 0: all at the end. */
 static inline void stream_reply(const struct dialect *dialect, const struct reply *reply, size_t step,
                                 struct buffer *out)
 {
@@ -57,13 +74,8 @@ static inline void stream_reply(const struct dialect *dialect, const struct repl
     const struct reply begun = {
         .id = reply->id, .model = reply->model, .created = reply->created, .prompt_tokens = reply->prompt_tokens};
     dialect->stream_begin(&stream, &begun, out);
-    const size_t len = strlen(reply->text);
-    for (size_t at = 0, end; step > 0 && at < len && at < 2 * step; at = end) {
-        end = at + step < len ? at + step : len;
-        while ((reply->text[end] & 0xc0) == 0x80)
-            end++;
-        dialect->stream_text(&stream, reply, slice_of(reply->text + at, end - at), out);
-    }
+    stream_pieces(dialect, reply, STREAM_THINKING, step, &stream, out);
+    stream_pieces(dialect, reply, STREAM_TEXT, step, &stream, out);
     dialect->stream_end(&stream, reply, true, out);
     assert_false(out->failed);
 }

@@ -69,6 +69,8 @@ static bool tell_with(const struct dialect *dialect, const struct reply *reply, 
     left = allocations;
     dialect->write(reply, out);
     dialect->stream_begin(&stream, reply, out);
+    if (reply->thinking)
+        dialect->stream_thinking(&stream, reply, slice_of(reply->thinking, 1), out);
     dialect->stream_text(&stream, reply, slice_of(reply->text, 2), out);
     dialect->stream_end(&stream, reply, true, out);
     dialect->write_error(REPLY_TOO_LONG, "words", out);

@@ -69,6 +69,10 @@ static void add_responses(json_t *turn, const json_t *event)
     json_object_set_new(turn, "count", json_integer(json_integer_value(json_object_get(turn, "count")) + 1));
     if (strcmp(type, "response.output_text.delta") == 0)
         join_text(turn, "text", word(event, "delta"));
+    if (strcmp(type, "response.reasoning_summary_text.delta") == 0)
+        join_text(turn, "thinking", word(event, "delta"));
+    if (strcmp(type, "response.reasoning_summary_text.done") == 0)
+        assert_string_equal(word(event, "text"), word(turn, "thinking"));
     if (strcmp(type, "response.output_text.done") == 0)
         assert_string_equal(word(event, "text"), word(turn, "text") ? word(turn, "text") : "");
     if (strcmp(type, "response.output_item.added") == 0)
@@ -86,7 +90,8 @@ static void add_google(json_t *turn, const json_t *event)
     json_array_foreach(json_object_get(json_object_get(candidate, "content"), "parts"), at, part)
     {
         json_t *last = json_array_get(parts, json_array_size(parts) - 1);
-        if (word(part, "text") && last && word(last, "text") && !json_object_get(last, "thought"))
+        const bool is_same = last && !json_object_get(part, "thought") == !json_object_get(last, "thought");
+        if (word(part, "text") && is_same && word(last, "text"))
             join_text(last, "text", word(part, "text"));
         else
             json_array_append_new(parts, json_deep_copy(part));

@@ -204,6 +204,7 @@ const struct dialect dialect_anthropic = {
     .read = read_body,
     .write = anthropic_write,
     .stream_begin = anthropic_stream_begin,
+    .stream_thinking = anthropic_stream_thinking,
     .stream_text = anthropic_stream_text,
     .stream_end = anthropic_stream_end,
     .keep_alive = ": keep-alive\n\n",

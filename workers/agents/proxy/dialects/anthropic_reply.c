@@ -94,20 +94,34 @@ static void end_block(const struct reply_stream *stream, struct buffer *out)
     put("content_block_stop", "index", json_integer(index_of(stream)), out);
 }
 
-static void put_thinking_once(struct reply_stream *stream, const struct reply *reply, struct buffer *out)
+void anthropic_stream_thinking(struct reply_stream *stream, const struct reply *reply, struct slice piece,
+                               struct buffer *out)
 {
-    if (stream->blocks > 0 || !reply->thinking)
+    (void)reply;
+    if (!stream->is_thinking)
+        begin_block(stream, thinking_block("", ""), out);
+    stream->is_thinking = true;
+    put_delta(stream, "thinking_delta", "thinking", event_text(piece), out);
+    stream->thought += piece.len;
+}
+
+/* An empty one is told, too. */
+static void end_thinking(struct reply_stream *stream, const struct reply *reply, struct buffer *out)
+{
+    const struct slice rest = event_rest_of_thinking(stream, reply);
+    if (rest.len > 0 || (stream->blocks == 0 && reply->thinking))
+        anthropic_stream_thinking(stream, reply, rest, out);
+    if (!stream->is_thinking)
         return;
-    begin_block(stream, thinking_block("", ""), out);
-    put_delta(stream, "thinking_delta", "thinking", event_str(reply->thinking), out);
     put_delta(stream, "signature_delta", "signature", event_str(reply->handle), out);
     end_block(stream, out);
+    stream->is_thinking = false;
 }
 
 void anthropic_stream_text(struct reply_stream *stream, const struct reply *reply, struct slice piece,
                            struct buffer *out)
 {
-    put_thinking_once(stream, reply, out);
+    end_thinking(stream, reply, out);
     if (piece.len == 0)
         return;
     if (!stream->is_open)

@@ -6,6 +6,8 @@
 
 void anthropic_write(const struct reply *reply, struct buffer *out);
 void anthropic_stream_begin(struct reply_stream *stream, const struct reply *reply, struct buffer *out);
+void anthropic_stream_thinking(struct reply_stream *stream, const struct reply *reply, struct slice piece,
+                               struct buffer *out);
 void anthropic_stream_text(struct reply_stream *stream, const struct reply *reply, struct slice piece,
                            struct buffer *out);
 void anthropic_stream_end(struct reply_stream *stream, const struct reply *reply, bool wants_usage, struct buffer *out);

@@ -115,6 +115,11 @@ bool body_add_thinking(struct body *body, const struct body_place *in, const cha
     return add(body, &body->thinking, "\n", in, key);
 }
 
+bool body_append_thinking(struct body *body, const struct body_place *in, const char *key)
+{
+    return add(body, &body->thinking, "", in, key);
+}
+
 static bool add_part(struct body *body, const struct body_place *part, const char *types)
 {
     const struct body_place type = body_in(part, "type");

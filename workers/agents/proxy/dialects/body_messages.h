@@ -28,6 +28,7 @@ bool body_add_text(struct body *body, const struct body_place *in, const char *k
 bool body_add_words(struct body *body, const char *words);
 bool body_append_text(struct body *body, const struct body_place *in, const char *key); /* without a line end */
 bool body_add_thinking(struct body *body, const struct body_place *in, const char *key);
+bool body_append_thinking(struct body *body, const struct body_place *in, const char *key); /* without a line end */
 /* A string, or a list of parts of which each has a type among "these|words" and a text. */
 bool body_add_content(struct body *body, const struct body_place *content, const char *types);
 /* A handle without the prefix that it was given back with; the first of a message stays. */

@@ -180,15 +180,24 @@ static void stream_begin(struct reply_stream *stream, const struct reply *reply,
     put_delta(reply, json_pack("{s:s, s:s}", "role", "assistant", "content", ""), NULL, out);
 }
 
-static void put_thinking_once(struct reply_stream *stream, const struct reply *reply, struct buffer *out)
+static void stream_thinking(struct reply_stream *stream, const struct reply *reply, struct slice piece,
+                            struct buffer *out)
 {
-    if (stream->blocks++ == 0 && reply->thinking)
-        put_delta(reply, json_pack("{s:o}", "reasoning_content", event_str(reply->thinking)), NULL, out);
+    put_delta(reply, json_pack("{s:o}", "reasoning_content", event_text(piece)), NULL, out);
+    stream->thought += piece.len;
+}
+
+/* An empty one is told, too. */
+static void end_thinking(struct reply_stream *stream, const struct reply *reply, struct buffer *out)
+{
+    const struct slice rest = event_rest_of_thinking(stream, reply);
+    if (stream->blocks++ == 0 && reply->thinking && (rest.len > 0 || stream->thought == 0))
+        stream_thinking(stream, reply, rest, out);
 }
 
 static void stream_text(struct reply_stream *stream, const struct reply *reply, struct slice piece, struct buffer *out)
 {
-    put_thinking_once(stream, reply, out);
+    end_thinking(stream, reply, out);
     if (piece.len > 0)
         put_delta(reply, json_pack("{s:o}", "content", event_text(piece)), NULL, out);
     stream->said += piece.len;
@@ -226,6 +235,7 @@ const struct dialect dialect_chat = {
     .read = read_body,
     .write = write_reply,
     .stream_begin = stream_begin,
+    .stream_thinking = stream_thinking,
     .stream_text = stream_text,
     .stream_end = stream_end,
     .keep_alive = ": keep-alive\n\n",

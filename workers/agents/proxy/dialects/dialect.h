@@ -46,10 +46,12 @@ struct reply {
 
 /* Where a stream of events is. */
 struct reply_stream {
-    size_t said;     /* bytes of the text that were told */
-    size_t blocks;   /* that were begun: content blocks, output items */
-    bool is_open;    /* the last of them, the text's, was not ended */
-    size_t sequence; /* of the next event, where they are numbered */
+    size_t thought;   /* bytes of the thinking that were told */
+    size_t said;      /* and of the text */
+    size_t blocks;    /* that were begun: content blocks, output items */
+    bool is_open;     /* the last of them, the text's, was not ended */
+    bool is_thinking; /* ... or the thinking's */
+    size_t sequence;  /* of the next event, where they are numbered */
 };
 
 /* Why a request gets no turn; each dialect has its own words for them, and an HTTP status. */
@@ -82,11 +84,14 @@ struct dialect {
     void (*write)(const struct reply *reply, struct buffer *out);
     /*
      * The same as events: `begin` when the call is taken up (of the reply only id, model, created and prompt_tokens are
-     * known, the last perhaps not: 0); `text` with each next piece of reply->text while it is sampled (whole
-     * characters; may never be called; from the first on the handle and the whole thinking are known: they go before
-     * the text); `end` with all that was not said yet, the last event included. A stream begins as zero bytes.
+     * known, the last perhaps not: 0); `thinking` with each next piece of reply->thinking while it is sampled, `text`
+     * with those of reply->text behind it (whole characters; may never be called; the handle is known from the first
+     * on, the whole thinking from that of the text on: what was not told of it goes before the text); `end` with all
+     * that was not said yet, the last event included. A stream begins as zero bytes.
      */
     void (*stream_begin)(struct reply_stream *stream, const struct reply *reply, struct buffer *out);
+    void (*stream_thinking)(struct reply_stream *stream, const struct reply *reply, struct slice piece,
+                            struct buffer *out);
     void (*stream_text)(struct reply_stream *stream, const struct reply *reply, struct slice piece, struct buffer *out);
     void (*stream_end)(struct reply_stream *stream, const struct reply *reply, bool wants_usage, struct buffer *out);
     const char *keep_alive; /* what may be said between two events of a stream, and means nothing */

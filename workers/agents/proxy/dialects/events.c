@@ -64,10 +64,20 @@ void event_put(struct buffer *out, const char *name, json_t *json)
     buffer_append_str(out, "\n\n");
 }
 
+static struct slice rest_of(const char *text, size_t told)
+{
+    const struct slice all = slice_from_str(text);
+    return told < all.len ? slice_of(all.data + told, all.len - told) : slice_of(NULL, 0);
+}
+
 struct slice event_rest(const struct reply_stream *stream, const struct reply *reply)
 {
-    const struct slice text = slice_from_str(reply->text);
-    return stream->said < text.len ? slice_of(text.data + stream->said, text.len - stream->said) : slice_of(NULL, 0);
+    return rest_of(reply->text, stream->said);
+}
+
+struct slice event_rest_of_thinking(const struct reply_stream *stream, const struct reply *reply)
+{
+    return rest_of(reply->thinking, stream->thought);
 }
 
 bool event_has_text(const struct reply *reply) { return reply->text && reply->text[0]; }

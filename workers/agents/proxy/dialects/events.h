@@ -23,6 +23,7 @@ void event_put(struct buffer *out, const char *name, json_t *json);
 
 /* What of the reply's text was not told yet. */
 struct slice event_rest(const struct reply_stream *stream, const struct reply *reply);
+struct slice event_rest_of_thinking(const struct reply_stream *stream, const struct reply *reply);
 bool event_has_text(const struct reply *reply);
 
 #endif

@@ -212,7 +212,7 @@ static bool read_model_part(struct body *body, const struct body_place *part)
         return body_object(body, &call) && read_call(body, &call);
     if (!json_object_get(part->value, "text"))
         return refuse_part(body, part);
-    return is_thought ? body_add_thinking(body, part, "text") : body_append_text(body, part, "text");
+    return is_thought ? body_append_thinking(body, part, "text") : body_append_text(body, part, "text");
 }
 
 /* A result is a message of its own; what is said around it is the user's. */
@@ -352,6 +352,7 @@ const struct dialect dialect_google = {
     .read = read_body,
     .write = google_write,
     .stream_begin = google_stream_begin,
+    .stream_thinking = google_stream_thinking,
     .stream_text = google_stream_text,
     .stream_end = google_stream_end,
     .keep_alive = "\n", /* its Python client takes a comment for data */

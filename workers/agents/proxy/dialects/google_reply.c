@@ -61,12 +61,23 @@ static json_t *call_part(const struct reply_call *call, const char *handle)
                      handle ? signature_of(handle) : NULL);
 }
 
-/* The first part of text and the first call hold the handle: clients join parts of text, and keep the first's. */
-static json_t *all_parts(const struct reply *reply, struct slice text, bool is_first, struct buffer *out)
+static json_t *thought_part(struct slice thinking)
+{
+    return json_pack("{s:o, s:b}", "text", event_text(thinking), "thought", 1);
+}
+
+/*
+ * What was not told of the thinking, and this text. The first part of text and the first call hold the handle: clients
+ * join parts of text, and keep the first's.
+ */
+static json_t *all_parts(const struct reply_stream *stream, const struct reply *reply, struct slice text,
+                         struct buffer *out)
 {
     json_t *parts = json_array();
-    if (is_first && reply->thinking)
-        event_append(parts, json_pack("{s:o, s:b}", "text", event_str(reply->thinking), "thought", 1), out);
+    const bool is_first = stream->blocks == 0;
+    const struct slice thinking = event_rest_of_thinking(stream, reply);
+    if (is_first && reply->thinking && (thinking.len > 0 || stream->thought == 0))
+        event_append(parts, thought_part(thinking), out);
     if (text.len > 0 || (is_first && reply->call_count == 0))
         event_append(parts, text_part(text, is_first ? reply->handle : NULL), out);
     return parts;
@@ -99,22 +110,31 @@ static json_t *whole(const struct reply *reply, json_t *parts)
 
 void google_write(const struct reply *reply, struct buffer *out)
 {
-    json_t *parts = all_parts(reply, slice_from_str(reply->text), true, out);
+    const struct reply_stream none = {0};
+    json_t *parts = all_parts(&none, reply, slice_from_str(reply->text), out);
     add_calls(reply, parts, out);
     event_json(out, whole(reply, parts));
 }
 
-/* A stream begins with its first text. */
+/* A stream begins with what is said first. */
 void google_stream_begin(struct reply_stream *stream, const struct reply *reply, struct buffer *out)
 {
     (void)stream, (void)reply, (void)out;
+}
+
+void google_stream_thinking(struct reply_stream *stream, const struct reply *reply, struct slice piece,
+                            struct buffer *out)
+{
+    event_put(out, NULL, response(reply, json_pack("[o]", thought_part(piece)), NULL, NULL));
+    stream->thought += piece.len;
 }
 
 void google_stream_text(struct reply_stream *stream, const struct reply *reply, struct slice piece, struct buffer *out)
 {
     if (piece.len == 0)
         return;
-    json_t *parts = all_parts(reply, piece, stream->blocks++ == 0, out);
+    json_t *parts = all_parts(stream, reply, piece, out);
+    stream->blocks++;
     event_put(out, NULL, response(reply, parts, NULL, NULL));
     stream->said += piece.len;
 }
@@ -122,7 +142,7 @@ void google_stream_text(struct reply_stream *stream, const struct reply *reply, 
 void google_stream_end(struct reply_stream *stream, const struct reply *reply, bool wants_usage, struct buffer *out)
 {
     (void)wants_usage;
-    json_t *parts = all_parts(reply, event_rest(stream, reply), stream->blocks == 0, out);
+    json_t *parts = all_parts(stream, reply, event_rest(stream, reply), out);
     add_calls(reply, parts, out);
     if (json_array_size(parts) == 0)
         event_append(parts, text_part(slice_of(NULL, 0), NULL), out);

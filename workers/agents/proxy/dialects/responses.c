@@ -203,6 +203,7 @@ const struct dialect dialect_responses = {
     .read = read_body,
     .write = responses_write,
     .stream_begin = responses_stream_begin,
+    .stream_thinking = responses_stream_thinking,
     .stream_text = responses_stream_text,
     .stream_end = responses_stream_end,
     .keep_alive = ": keep-alive\n\n",

@@ -7,11 +7,23 @@
 
 /* ---- items ------------------------------------------------------------------------------------- */
 
-static json_t *reasoning_item(const struct reply *reply)
+static json_t *reasoning_id(const struct reply *reply) { return event_id("rs_", reply->id); }
+
+static json_t *summary_part(const char *thinking)
 {
-    return json_pack("{s:o, s:s, s:[{s:s, s:o}], s:o, s:s}", "id", event_id("rs_", reply->id), "type", "reasoning",
-                     "summary", "type", "summary_text", "text", event_str(reply->thinking), "encrypted_content",
-                     event_str(reply->handle), "status", "completed");
+    return json_pack("{s:s, s:o}", "type", "summary_text", "text", event_str(thinking));
+}
+
+/* `summary`: a list of parts. */
+static json_t *reasoning_item(const struct reply *reply, json_t *summary, const char *status)
+{
+    return json_pack("{s:o, s:s, s:o, s:o, s:s}", "id", reasoning_id(reply), "type", "reasoning", "summary", summary,
+                     "encrypted_content", event_str(reply->handle), "status", status);
+}
+
+static json_t *whole_reasoning(const struct reply *reply)
+{
+    return reasoning_item(reply, json_pack("[o]", summary_part(reply->thinking)), "completed");
 }
 
 static json_t *text_part(const char *text)
@@ -50,7 +62,7 @@ static json_t *all_items(const struct reply *reply, bool has_text, struct buffer
 {
     json_t *items = json_array();
     if (reply->thinking)
-        event_append(items, reasoning_item(reply), out);
+        event_append(items, whole_reasoning(reply), out);
     if (has_text)
         event_append(items, message_item(reply, json_pack("[o]", text_part(reply->text)), text_status(reply)), out);
     for (size_t i = 0; i < reply->call_count; i++) {
@@ -162,18 +174,50 @@ static void end_text(struct reply_stream *stream, const struct reply *reply, str
     stream->is_open = false;
 }
 
-static void put_thinking_once(struct reply_stream *stream, const struct reply *reply, struct buffer *out)
+static void put_summary(struct reply_stream *stream, const struct reply *reply, const char *type, const char *key,
+                        json_t *value, struct buffer *out)
 {
-    if (stream->blocks > 0 || !reply->thinking)
+    put(stream, type,
+        json_pack("{s:o, s:I, s:i, s:o}", "item_id", reasoning_id(reply), "output_index", item_index(stream),
+                  "summary_index", 0, key, value),
+        out);
+}
+
+static void begin_thinking(struct reply_stream *stream, const struct reply *reply, struct buffer *out)
+{
+    put_added(stream, reasoning_item(reply, json_array(), "in_progress"), out);
+    put_summary(stream, reply, "response.reasoning_summary_part.added", "part", summary_part(""), out);
+    stream->is_thinking = true;
+}
+
+void responses_stream_thinking(struct reply_stream *stream, const struct reply *reply, struct slice piece,
+                               struct buffer *out)
+{
+    if (!stream->is_thinking)
+        begin_thinking(stream, reply, out);
+    if (piece.len > 0)
+        put_summary(stream, reply, "response.reasoning_summary_text.delta", "delta", event_text(piece), out);
+    stream->thought += piece.len;
+}
+
+/* An empty one is told, too. */
+static void end_thinking(struct reply_stream *stream, const struct reply *reply, struct buffer *out)
+{
+    const struct slice rest = event_rest_of_thinking(stream, reply);
+    if (rest.len > 0 || (stream->blocks == 0 && reply->thinking))
+        responses_stream_thinking(stream, reply, rest, out);
+    if (!stream->is_thinking)
         return;
-    put_added(stream, reasoning_item(reply), out);
-    put_done(stream, reasoning_item(reply), out);
+    put_summary(stream, reply, "response.reasoning_summary_text.done", "text", event_str(reply->thinking), out);
+    put_summary(stream, reply, "response.reasoning_summary_part.done", "part", summary_part(reply->thinking), out);
+    put_done(stream, whole_reasoning(reply), out);
+    stream->is_thinking = false;
 }
 
 void responses_stream_text(struct reply_stream *stream, const struct reply *reply, struct slice piece,
                            struct buffer *out)
 {
-    put_thinking_once(stream, reply, out);
+    end_thinking(stream, reply, out);
     if (!stream->is_open)
         begin_text(stream, reply, out);
     if (piece.len > 0)
@@ -199,7 +243,7 @@ void responses_stream_end(struct reply_stream *stream, const struct reply *reply
 {
     const bool has_text = stream->is_open || has_message(reply);
     (void)wants_usage;
-    put_thinking_once(stream, reply, out);
+    end_thinking(stream, reply, out);
     if (has_text) {
         responses_stream_text(stream, reply, event_rest(stream, reply), out);
         end_text(stream, reply, out);

@@ -9,6 +9,8 @@
 
 void responses_write(const struct reply *reply, struct buffer *out);
 void responses_stream_begin(struct reply_stream *stream, const struct reply *reply, struct buffer *out);
+void responses_stream_thinking(struct reply_stream *stream, const struct reply *reply, struct slice piece,
+                               struct buffer *out);
 void responses_stream_text(struct reply_stream *stream, const struct reply *reply, struct slice piece,
                            struct buffer *out);
 void responses_stream_end(struct reply_stream *stream, const struct reply *reply, bool wants_usage, struct buffer *out);
