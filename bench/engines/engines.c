@@ -21,6 +21,7 @@
 #include "common/base/clock.h"
 #include "schemas/trajectory/trajectory.h"
 #include "workers/engines/engines.h"
+#include "workers/engines/generate.h"
 #include "workers/runtime/fiber.h"
 
 enum { TURN = 2000, SHORT = 100, LATENCY_MS = 1000 };
