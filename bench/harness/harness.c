@@ -31,6 +31,8 @@
 
 struct shared *shared;
 static struct loop *loop;
+static struct http *http;
+static struct engines *engines;
 static struct engine *engine;
 static struct task *task;
 
@@ -267,12 +269,20 @@ static void open_worker(const char *url)
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
     loop = loop_create();
-    struct http *http = loop ? http_create(loop, &limits, &fail) : NULL;
-    struct engines *engines = http ? engines_create(http) : NULL;
+    http = loop ? http_create(loop, &limits, &fail) : NULL;
+    engines = http ? engines_create(http) : NULL;
     engine = engines ? engines_get(engines, url) : NULL;
     task = task_parse(slice_from_str(json), &no);
     if (!engine || !task)
         give_up("the worker", task ? fail.text : no.text);
+}
+
+static void close_worker(void)
+{
+    engines_destroy(&engines);
+    http_destroy(&http);
+    loop_destroy(&loop);
+    task_destroy(task);
 }
 
 int main(int argc, char **argv)
@@ -288,6 +298,7 @@ int main(int argc, char **argv)
         measure_sessions(count);
     else
         measure_calls(atoi(strrchr(url, ':') + 1), count, argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 0);
+    close_worker();
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     return 0;

@@ -7,7 +7,7 @@ PACE_US = 1000  # between two tokens of a stream at its pace
 def measure(build, quick):
     """The part's text."""
     program = f"{build}/bench/bench_harness"
-    rounds, calls, paced, sessions = (1, 16, 8, 50) if quick else (5, 400, 40, 1000)
+    rounds, calls, paced, sessions = (1, 16, 8, 50) if quick else (5, 200, 24, 1000)
     values = page.Values()
     for number in range(1, rounds + 1):
         values.begin(number, rounds)

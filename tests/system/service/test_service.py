@@ -29,6 +29,8 @@ def sampled_by(engine):
             answer = line["answer"] if isinstance(line["answer"], dict) else json.loads(line["answer"])
             calls.add((tuple(line["request"]["prompt"] if isinstance(line["request"], dict)
                              else json.loads(line["request"])["prompt"]), tuple(answer["tokens"])))
+        if line["path"] == "/v1/completions" and line["status"] == 200:
+            calls.add((tuple(line["request"]["prompt"]), tuple(line["answer"]["choices"][0]["token_ids"])))
     return calls
 
 

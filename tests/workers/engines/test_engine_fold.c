@@ -142,7 +142,9 @@ static void assert_teller(const char *bytes, size_t len, const char *told, bool 
         const struct engine_listener listener = {.heard = on_text, .arg = &got};
         struct teller teller = {.listener = &listener};
         teller_take(&teller, slice_of(bytes, cut));
+        teller_tell(&teller);
         teller_take(&teller, slice_of(bytes + cut, len - cut));
+        teller_tell(&teller);
         if (!slice_is(buffer_peek(&got), told) || !slice_is(buffer_peek(&teller.told), told) ||
             teller.is_held != is_held)
             fail_msg("of %s, cut at %zu, was told '%.*s'", bytes, cut, SLICE_ARG(buffer_peek(&got)));

@@ -26,6 +26,7 @@ struct client {
     struct buffer body; /* as it comes in */
     bool is_too_large;
     bool is_suspended;
+    bool is_gone;  /* it hung up while it was not suspended */
     bool is_asked; /* its body is all there */
     size_t sent;   /* bytes of the call's answer */
     struct loop_watch *hangup;
@@ -71,26 +72,30 @@ static void resume(struct client *client)
     if (!client->is_suspended)
         return;
     client->is_suspended = false;
-    loop_unwatch(client->server->loop, &client->hangup);
     MHD_resume_connection(client->connection);
     loop_post(client->server->loop, &client->server->soon);
 }
 
 static void on_hangup(void *arg, uint32_t events)
 {
+    struct client *client = arg;
+    client->is_gone = !client->is_suspended;
     if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
-        resume(arg);
+        resume(client);
 }
 
-/* Until there is more to tell. It does not notice itself then that its client is gone. */
+/* Until there is more to tell. It does not notice itself then that its client is gone; of that it hears once. */
 static void suspend(struct client *client)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(client->connection,
                                                                    MHD_CONNECTION_INFO_CONNECTION_FD);
     client->is_suspended = true;
     MHD_suspend_connection(client->connection);
-    if (info)
-        client->hangup = loop_watch(client->server->loop, info->connect_fd, EPOLLRDHUP, on_hangup, client);
+    if (info && !client->hangup)
+        client->hangup = loop_watch(client->server->loop, info->connect_fd, EPOLLRDHUP | EPOLLET, on_hangup, client);
+    if (client->is_gone)
+        resume(client);
+    client->is_gone = false;
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------- */

@@ -27,8 +27,10 @@ static void on_event(void *arg, const struct fold_event *event)
     const struct tokenizer *tokenizer = streamed->engine->tokenizer;
     AUTO_BUFFER said = {0};
     if (event->is_end || has_end(streamed, &event->ids) ||
-        (tokenizer && !tokenizer_decode(tokenizer, &event->ids, &said)))
+        (tokenizer && !tokenizer_decode(tokenizer, &event->ids, &said))) {
+        teller_tell(streamed->teller);
         streamed->teller->is_held = true;
+    }
     teller_take(streamed->teller, tokenizer ? buffer_peek(&said) : event->text);
 }
 
@@ -36,6 +38,7 @@ static bool on_bytes(void *arg, struct slice bytes)
 {
     struct streamed *streamed = arg;
     streamed->error = fold_take(&streamed->fold, bytes, on_event, streamed, &streamed->fail);
+    teller_tell(streamed->teller); /* of events that came together at once */
     return streamed->error == 0;
 }
 

@@ -44,9 +44,14 @@ static size_t certain(struct slice bytes, bool *is_held)
 
 void teller_take(struct teller *teller, struct slice bytes)
 {
-    if (teller->is_held)
+    if (!teller->is_held)
+        buffer_append(&teller->pending, bytes.data, bytes.len);
+}
+
+void teller_tell(struct teller *teller)
+{
+    if (teller->is_held || teller->pending.len == 0)
         return;
-    buffer_append(&teller->pending, bytes.data, bytes.len);
     const struct slice pending = buffer_peek(&teller->pending);
     const struct slice text = slice_of(pending.data, certain(pending, &teller->is_held));
     teller->is_held |= teller->pending.failed || !buffer_append(&teller->told, text.data, text.len);

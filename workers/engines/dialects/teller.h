@@ -17,7 +17,9 @@ struct teller { /* teller_finish it */
     unsigned calls;        /* that told of it */
 };
 
+/* What comes next; told with the next teller_tell. */
 void teller_take(struct teller *teller, struct slice bytes);
+void teller_tell(struct teller *teller);
 void teller_finish(struct teller *teller);
 
 #endif

@@ -25,8 +25,7 @@ struct container_plan {
     uint32_t id;
     const char *image; /* a directory or "host" */
     const char *layers[CONTAINER_LAYERS_MAX];
-    size_t layer_count;                     /* lowest first */
-    const char *harness_name, *harness_dir; /* NULL: none */
+    size_t layer_count; /* lowest first */
     struct wire_container wanted;
     struct usage *usage;
     int brought[CONTAINER_BROUGHT_MAX];
