@@ -19,6 +19,11 @@ def call(tool, **arguments):
     return "I do it.\n<tool_call>\n" + json.dumps({"name": tool, "arguments": arguments}) + "\n</tool_call>"
 
 
+def typed(*keys):
+    """What Terminus' model says: no call, but JSON; without keys, that it is done."""
+    return json.dumps({"analysis": "I do it.", "plan": "Count.", "commands": [{"keystrokes": one, "duration": 1.0} for one in keys], "task_complete": not keys})
+
+
 # Of each harness what its model says, turn by turn. Claude Code gives back a command without its cd, an edit with replace_all and
 # without blanks at the ends of lines.
 REPLIES = {
@@ -30,6 +35,9 @@ REPLIES = {
     "opencode": [call("bash", command=COUNT, description="Count"), call("read", filePath="/workspace/count.txt"), "There are 3."],
     "qwen-code": [call("run_shell_command", command=COUNT, is_background=False, description="Count"),
                   call("read_file", file_path="/workspace/count.txt"), "There are 3."],
+    "openhands": [call("terminal", command=COUNT), call("file_editor", command="view", path="/workspace/count.txt"), call("finish", message="There are 3.")],
+    "terminus-2": [typed(COUNT + "\n"), typed(), typed()],
+    "pi": [call("bash", command=COUNT), call("read", path="/workspace/count.txt"), "There are 3."],
 }
 
 
@@ -70,10 +78,10 @@ class Programs(unittest.TestCase):
             streams = {line["request"].get("stream") for line in engine.log() if line["path"] == "/v1/completions" and len(line["request"]["prompt"]) > 9}
             self.assertEqual(streams, {name != "mini-swe-agent"})
 
-    def check_linear(self, name):
+    def check_linear(self, name, result="tool"):
         t = self.solve(name)
         more = len(REPLIES[name]) - 1
-        self.assertEqual(traces(t), [("", ["prompt", "assistant"] + ["tool", "assistant"] * more)])
+        self.assertEqual(traces(t), [("", ["prompt", "assistant"] + [result, "assistant"] * more)])
         self.assertEqual(t["messages"][-1]["exit_status"], 0)
 
     def test_mini_swe_agent(self):
@@ -90,6 +98,15 @@ class Programs(unittest.TestCase):
 
     def test_qwen_code(self):
         self.check_linear("qwen-code")
+
+    def test_openhands(self):
+        self.check_linear("openhands")
+
+    def test_terminus_2(self):
+        self.check_linear("terminus-2", result="user")
+
+    def test_pi(self):
+        self.check_linear("pi")
 
 
 if __name__ == "__main__":

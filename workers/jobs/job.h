@@ -34,6 +34,7 @@ struct cache_watch;
 struct handlers;
 struct stage_sandbox;
 struct task_dirs;
+struct harness_dirs;
 struct image_names;
 struct parents;
 
@@ -45,12 +46,13 @@ struct job_context {
     struct spawner *spawner;
     struct images *images;
     struct layers layers;
-    const struct cache_watch *cache_watch; /* NULL: nobody looks */
-    struct search *search;                 /* NULL: none */
-    const struct task_dirs *task_dirs;     /* whose files tasks may name; NULL: none */
-    const struct image_names *image_names; /* what Dockerfiles call images; NULL: none is known */
-    const struct grants *grants;           /* what tasks may reach; NULL: nothing */
-    struct handlers *handlers;             /* the worker's; NULL: none */
+    const struct cache_watch *cache_watch;   /* NULL: nobody looks */
+    struct search *search;                   /* NULL: none */
+    const struct task_dirs *task_dirs;       /* whose files tasks may name; NULL: none */
+    const struct harness_dirs *harness_dirs; /* what works on tasks; NULL: what their images have */
+    const struct image_names *image_names;   /* what Dockerfiles call images; NULL: none is known */
+    const struct grants *grants;             /* what tasks may reach; NULL: nothing */
+    struct handlers *handlers;               /* the worker's; NULL: none */
 };
 
 /* Of a run: the evaluation that followed in the agent's own sandbox, whose verdict is job_result's. */

@@ -115,8 +115,10 @@ static int read_lists(struct worker_plan *plan, struct fail *fail)
     return error;
 }
 
-static int check_handlers(const struct worker_plan *plan, struct fail *fail)
+static int check_stage(const struct worker_plan *plan, struct fail *fail)
 {
+    if (plan->given.harness.count > 0 && plan->stage != STAGE_RUN)
+        return fail_set(fail, -EINVAL, "--harness goes with run");
     const struct texts *given = &plan->given.handler;
     struct handler_spec spec;
     if (given->count > 0 && plan->stage == STAGE_INIT)
@@ -200,7 +202,7 @@ static int read_all(const struct cmdline_values *values, struct options *ret, st
     take_environment(given);
     if ((error = check_words(given, fail)) || (error = read_ports(&ret->plan, fail)) ||
         (error = read_lists(&ret->plan, fail)) || (error = read_stage(values, ret, fail)) ||
-        (error = check_handlers(&ret->plan, fail)) || (error = read_key(ret, fail)) || (error = read_search(ret, fail)))
+        (error = check_stage(&ret->plan, fail)) || (error = read_key(ret, fail)) || (error = read_search(ret, fail)))
         return error;
     ret->store = choose_directory(given->store, given->data, "store");
     ret->cache = choose_directory(given->cache, given->data, "cache");
@@ -232,6 +234,7 @@ void options_finish(struct options *options)
     tokenizers_finish(&options->plan.tokenizers);
     image_names_finish(&options->plan.image_names);
     task_dirs_finish(&options->plan.task_dirs);
+    harness_dirs_finish(&options->plan.harness_dirs);
     image_list_finish(&options->plan.images);
 }
 
@@ -316,6 +319,8 @@ static int keep_own(struct options *options, struct fail *fail)
     options->plan.task_dirs.own = &options->plan.images;
     for (size_t i = 0; i < given->task_dir.count && code == 0; i++)
         code = task_dirs_add(&options->plan.task_dirs, given->task_dir.items[i], fail);
+    for (size_t i = 0; i < given->harness.count && code == 0; i++)
+        code = harness_dirs_add(&options->plan.harness_dirs, &options->plan.images, given->harness.items[i], fail);
     return code;
 }
 

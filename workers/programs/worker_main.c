@@ -119,6 +119,16 @@ static int choose_tier(struct options *options, const struct cgroups *cgroups, e
     return 0;
 }
 
+/* Where sandboxes have mounts, those that are installed are had too. */
+static void find_harnesses(struct worker_plan *plan, enum tier tier)
+{
+    struct harness_dirs *dirs = &plan->harness_dirs;
+    if (plan->stage == STAGE_RUN && tier_has_namespaces(tier))
+        harness_dirs_find(dirs, &plan->images);
+    for (size_t i = 0; i < dirs->count; i++)
+        log_event(LOG_INFO, "worker.harness", "name=%s dir=\"%s\"", dirs->each[i].name, dirs->each[i].path);
+}
+
 /* Which limits the kernel holds: where it cannot, they are watched, which is no fault. */
 static void open_cgroups(const struct options *options, struct cgroups *ret)
 {
@@ -141,6 +151,7 @@ static int run(struct options *options, const struct cgroups *cgroups)
     enum tier tier;
     if (choose_tier(options, cgroups, &tier, &fail) < 0)
         return complain(END_NO_SPAWNER, &fail);
+    find_harnesses(&options->plan, tier);
     struct spawner *spawner = spawner_start_bounded(options->mount_point, tier, options->disks, cgroups, &fail);
     int status = spawner ? work(&options->plan, spawner, &is_clean) : complain(END_NO_SPAWNER, &fail);
     if (!is_clean && status != BEGINS_ANEW)

@@ -217,6 +217,11 @@ static int check_variables(const char *const *variables, size_t count, struct fa
     return 0;
 }
 
+static bool is_harness(const struct sandbox_harness *harness)
+{
+    return harness->name[0] && harness->name[0] != '.' && !strchr(harness->name, '/') && harness->dir[0] == '/';
+}
+
 static int check_plan(const struct sandbox_plan *plan, struct fail *fail)
 {
     const struct {
@@ -240,6 +245,8 @@ static int check_plan(const struct sandbox_plan *plan, struct fail *fail)
         return fail_set(fail, -EINVAL, "more than %d listeners", LISTENERS_MAX);
     if (plan->workdir && plan->workdir[0] != '/')
         return fail_set(fail, -EINVAL, "the working directory is not an absolute path");
+    if (plan->harness && !is_harness(plan->harness))
+        return fail_set(fail, -EINVAL, "the harness is no name with an absolute path");
     return check_variables(plan->variables, plan->variable_count, fail);
 }
 
@@ -286,11 +293,16 @@ static int ask_spawner(struct spawner *spawner, const struct sandbox_plan *plan,
                                     .is_sealed = plan->is_sealed,
                                     .uid = plan->user ? plan->user->uid : CONTAINER_UID,
                                     .gid = plan->user ? plan->user->gid : CONTAINER_UID,
+                                    .has_harness = plan->harness != NULL,
                                     .listener_count = plan->listener_count};
     if (plan->listener_count > 0)
         memcpy(wanted.listeners, plan->listeners, plan->listener_count * sizeof(*plan->listeners));
     buffer_append(&text, &wanted, sizeof(wanted));
     add_string(&text, plan->image);
+    if (plan->harness) {
+        add_string(&text, plan->harness->name);
+        add_string(&text, plan->harness->dir);
+    }
     for (size_t i = 0; i < plan->layer_count; i++)
         add_string(&text, plan->layers[i]);
     if (text.failed)

@@ -35,6 +35,11 @@ struct sandbox_user {
     uint32_t uid, gid; /* uid 0: what changes owners and identities is answered as done (seccomp_root.h) */
 };
 
+/* A directory of the host's, seen read-only at /opt/harness/NAME: one for any number of sandboxes. */
+struct sandbox_harness {
+    const char *name, *dir; /* absolute */
+};
+
 struct sandbox_plan {
     const char *image;   /* a directory, or "host": /usr /bin /sbin /lib* /etc /opt of this host, read-only */
     const char **layers; /* directories, lowest first, over the image; may be none */
@@ -51,7 +56,8 @@ struct sandbox_plan {
     const char *workdir;             /* where processes start, made if it is not there; NULL: /workspace */
     const char *const *variables;    /* "NAME=VALUE", over the usual ones; copied, as the workdir is */
     size_t variable_count;
-    const struct listener *listeners; /* made inside; see sandbox_take_listener */
+    const struct sandbox_harness *harness; /* NULL: none */
+    const struct listener *listeners;      /* made inside; see sandbox_take_listener */
     size_t listener_count;
 };
 

@@ -300,6 +300,7 @@ static int make_context(struct worker *worker, struct fail *fail)
         engines_set_tokenizers(context->engines, &worker->plan.tokenizers);
     context->image_names = &worker->plan.image_names;
     context->task_dirs = &worker->plan.task_dirs;
+    context->harness_dirs = &worker->plan.harness_dirs;
     context->images = images_create(context->loop, worker->plan.cache, worker->plan.given.images_max_bytes,
                                     &worker->plan.images);
     return context->engines && context->images ? make_handlers(worker, fail) : fail_memory(fail);

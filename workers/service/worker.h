@@ -18,6 +18,7 @@
 #include "common/cmdline/option.h"
 #include "common/net/keys.h"
 #include "schemas/messages/message.h"
+#include "workers/agents/harnesses/harness_dirs.h"
 #include "workers/engines/template/encoding.h"
 #include "workers/images/list.h"
 #include "workers/images/names.h"
@@ -44,12 +45,13 @@ struct worker_plan {
     uint64_t cache_bytes;      /* what unpacked layers may take; 0: no limit */
     struct image_list images;  /* which ones tasks may name */
     struct image_names image_names;
-    struct task_dirs task_dirs;   /* where they may take files from */
-    struct grants grants;         /* what tasks may reach */
-    struct tokenizers tokenizers; /* for engines that they agree with */
-    const char *sandbox;          /* the tier's word, or "none" */
-    char sandbox_why[256];        /* in a sentence, why it is not the best; or "" */
-    const char *search_key;       /* as in search_create */
+    struct task_dirs task_dirs;       /* where they may take files from */
+    struct harness_dirs harness_dirs; /* what works on tasks */
+    struct grants grants;             /* what tasks may reach */
+    struct tokenizers tokenizers;     /* for engines that they agree with */
+    const char *sandbox;              /* the tier's word, or "none" */
+    char sandbox_why[256];            /* in a sentence, why it is not the best; or "" */
+    const char *search_key;           /* as in search_create */
 };
 
 struct worker;

@@ -110,6 +110,7 @@ static void plan_stages(struct up *up)
 }
 
 static bool has_handlers(const struct up_stage *stage) { return strcmp(stage->name, "init") != 0; }
+static bool has_harnesses(const struct up_stage *stage) { return strcmp(stage->name, "run") == 0; }
 
 static void plan_workers(struct up *up, const struct up_stage *stage)
 {
@@ -134,6 +135,8 @@ static void plan_workers(struct up *up, const struct up_stage *stage)
             add_option(worker, "--task-dir", up->options->task_dirs.items[k]);
         for (size_t k = 0; has_handlers(stage) && k < up->options->handlers.count; k++)
             add_option(worker, "--handler", up->options->handlers.items[k]);
+        for (size_t k = 0; has_harnesses(stage) && k < up->options->harnesses.count; k++)
+            add_option(worker, "--harness", up->options->harnesses.items[k]);
         add_option(worker, "--search", up->options->search);
         add_option(worker, "--search-key", up->options->search ? up->options->search_key : NULL);
         add_option(worker, "--sandbox", up->options->sandbox);
@@ -303,6 +306,11 @@ static const struct option options[] = {
     {"handler", OPTION_LIST, offsetof(struct up_options, handlers), "NAME=COMMAND",
      "A handler of the run and eval workers, whose agents, tools and evaluators tasks may name: "
      "mine='python3 -m sluice.handlers mine.py'."},
+    {"harness", OPTION_LIST, offsetof(struct up_options, harnesses), "NAME=DIR",
+     "A harness of the run workers, seen read-only at /opt/harness/NAME by its rollouts: a directory with its program "
+     "in "
+     "bin/ (docs/harnesses.md).",
+     .standard = "those that `sluice harness install` installed for this user"},
     {"grant", OPTION_LIST, offsetof(struct up_options, grants), "NAME=TO",
      "An endpoint that tasks may reach by NAME: unix:/path/of/a/socket or tcp:HOST:PORT."},
     {"images", OPTION_LIST, offsetof(struct up_options, images), "DIR",

@@ -10,7 +10,7 @@
 #include "client/cli/command.h"
 
 struct up_options {
-    struct texts engines, judges, teachers, grants, images, image_names, task_dirs, handlers;
+    struct texts engines, judges, teachers, grants, images, image_names, task_dirs, handlers, harnesses;
     const char *data, *bind, *ipc, *ready_file, *keys, *search, *search_key, *sandbox;
     bool with_parent;
     uint64_t front, init, run, eval, slots, init_slots, run_slots, eval_slots, grace_ms, tries;

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-import warnings
 from typing import Any, Callable, Dict, List, Optional, Union
 
 from . import arguments
 from .arguments import GROUP_BYTES, LEASE_MAX, WORKER_BYTES
-from .errors import BadArgument, Refused, refusal
+from .errors import BadArgument, Refused, refusal, warn
 from .protocol.session import FAR, Fields, Pause, Session, Steps
 from .task.tasks import Tasks, limited, name_groups, read_tasks
 from .trajectory import Trajectory, read_trajectory
@@ -112,7 +111,7 @@ class Submit:
             self.waiting += waiting[at:]
             self._expect_more()
             if warning:
-                warnings.warn(warning, stacklevel=2)
+                warn(warning)
         return None
 
 

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import Any, Dict, List, Optional, Tuple, Type
+
+
+def warn(text: str) -> None:
+    """A UserWarning at the line that called into this package, however deep it has come."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith(f"{__package__}."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, stacklevel=level)
 
 
 class SluiceError(Exception):

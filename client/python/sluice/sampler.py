@@ -13,12 +13,11 @@ import os
 import secrets
 import socket
 import time
-import warnings
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence
 
 from . import arguments
 from .calls import SAMPLES_MAX, WINDOW, Submit
-from .errors import BadArgument, Forgotten, Refused, SluiceError, refusal
+from .errors import BadArgument, Forgotten, Refused, SluiceError, refusal, warn
 from .protocol.session import FAR, Fields, Session, Steps
 from .trajectory import Trajectory, read_trajectory
 
@@ -229,8 +228,7 @@ class BatchReading:
                 return None
             if now - warned >= SILENT:
                 # With the time no two are alike: of those that are, Python shows only the first.
-                warnings.warn(f"batch {self.number} of {self.stream} is not there after {now - begun:.0f} s: "
-                              f"{fields['why']}", stacklevel=2)
+                warn(f"batch {self.number} of {self.stream} is not there after {now - begun:.0f} s: {fields['why']}")
                 warned = now
         batch = yield from self._fetch(json.loads(fields["json"]))
         self.number += 1

@@ -14,13 +14,12 @@ import subprocess
 import sysconfig
 import tempfile
 import time
-import warnings
 import weakref
 from typing import Any, List, Optional, Sequence, Union
 
 from .arguments import Path, optional_number, path, refuse, seconds
 from .client import Client
-from .errors import ServiceError
+from .errors import ServiceError, warn
 
 NAME = "sluice-local-"
 SOCKETS_MAX = 64   # bytes of the path of a directory of Unix sockets
@@ -186,8 +185,8 @@ class LocalClient(Client):
 def warn_of_sandboxes(client: Client) -> None:
     for worker in client.status()["workers"]:
         if worker.get("sandbox", "none") == "none":
-            warnings.warn(f"this machine makes no sandboxes, and tasks that need one will end as infra: "
-                          f"{worker.get('sandbox_why', '')}; `sluice doctor` names the cure", stacklevel=3)
+            warn(f"this machine makes no sandboxes, and tasks that need one will end as infra: "
+                 f"{worker.get('sandbox_why', '')}; `sluice doctor` names the cure")
             return
 
 

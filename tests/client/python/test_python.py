@@ -261,8 +261,9 @@ class Requests(Case):
 
     def test_a_warning_is_a_python_warning(self):
         self.broker("warn")
-        with self.assertWarnsRegex(UserWarning, "nearly full"):
+        with self.assertWarnsRegex(UserWarning, "nearly full") as told:
             self.client.submit([NOOP], stream="train")
+        self.assertEqual(told.filename, __file__)  # its line is the caller's, wherever in the package it arose
 
     def test_patience_ends_and_what_can_never_fit_does_not_wait(self):
         self.client.patience = 0.1
@@ -432,8 +433,9 @@ class Words(Case):
             self.client.status()
 
     def test_a_stream_of_which_nobody_knows_is_warned_of(self):
-        with self.assertWarnsRegex(UserWarning, "nothing has been submitted to the stream nostream yet"):
+        with self.assertWarnsRegex(UserWarning, "nothing has been submitted to the stream nostream yet") as told:
             self.assertEqual(list(self.client.trajectories("nostream", until_idle=True)), [])
+        self.assertEqual(told.filename, __file__)
 
 
 if __name__ == "__main__":

@@ -62,8 +62,8 @@ class Troubles(unittest.TestCase):
 # Of other programs, and of scripts of the repository.
 OTHERS = """--admin-api-key --allow-auto-truncate --auth-type --bare --batched --build --cgroupns --chmod --chown
 --dangerously-bypass-approvals-and-sandbox --dangerously-skip-permissions --dev --enable-metrics --enable-scale-out --exit-immediately
---format --help-markdown --image-template --incremental-streaming-output --install --json --link --list --logprobs-mode --metrics --mount --noconftest --output-format
---platform --quick --rollouts --scope --security-opt --signal --skip-tokenizer-init --target --threads --ubatch-size --user --yolo""".split()
+--format --help-markdown --image-template --incremental-streaming-output --install --json --link --list --logprobs-mode --metrics --mode --mount --noconftest
+--output-format --platform --print --quick --rollouts --scope --security-opt --signal --skip-tokenizer-init --target --threads --ubatch-size --user --yolo""".split()
 
 
 class Options(unittest.TestCase):

@@ -28,7 +28,7 @@ enum {
     INODES_MIN = 8192,
     INODES_MAX = 1 << 20,
     INODES_OWN = 64, /* of the container's own directories */
-    OPTIONS_SIZE = 128 + (CONTAINER_LAYERS_MAX + 1) * (int)sizeof("/proc/self/fd/4294967295:")
+    OPTIONS_SIZE = 192 + (CONTAINER_LAYERS_MAX + 1) * (int)sizeof("/proc/self/fd/4294967295:")
 };
 
 /* The kernel counts ptys for the whole machine, 4096 of them, and whose they are only here. */
@@ -166,6 +166,8 @@ static int add_lowers(const struct container_plan *plan, struct overlay *overlay
         code = add_image(plan, overlay, fail);
     if (plan->wanted.uid == 0)
         add(overlay, FROM_ROOT_TO_BASE_MOUNTS "root_skeleton:");
+    if (plan->harness_dir)
+        add(overlay, FROM_ROOT_TO_BASE_MOUNTS "harness_skeleton:");
     add(overlay, FROM_ROOT_TO_BASE_MOUNTS "skeleton");
     return code;
 }
@@ -290,6 +292,29 @@ static int make_fixed(int root, struct fail *fail)
         if (need_dir(root, needed_dirs[i].path, needed_dirs[i].may_be_link) < 0)
             return refuse(fail, needed_dirs[i].path);
     return 0;
+}
+
+/*
+ * On the stage first, and then all of /opt/harness: whatever an image has there is covered, and nothing is made in it.
+ * The skeleton has the place, and the host's /opt (host_image.c), but where that has mounts of its own.
+ */
+static int attach_harness(const struct container_plan *plan, const struct container *container, int root,
+                          struct fail *fail)
+{
+    const uint64_t attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+    int made = mkdirat(container->stage, "harness", 0755);
+    AUTO_CLOSE int dirs = made < 0 ? -1 : open_in_root(container->stage, "harness", O_PATH | O_DIRECTORY, 0);
+    if (dirs < 0 || mkdirat(dirs, plan->harness_name, 0755) < 0 ||
+        container_attach_clone(AT_FDCWD, plan->harness_dir, attributes, dirs, plan->harness_name) < 0)
+        return fail_set(fail, -errno, "the harness %s in %.400s: %s", plan->harness_name, plan->harness_dir,
+                        strerror(errno));
+    if (need_dir(root, "opt/harness", true) < 0)
+        return host_image_is(plan->image)
+                   ? fail_set(fail, -errno, "the host's /opt has no directory harness (%s): make it", strerror(errno))
+                   : blame_image(plan, refuse(fail, "/opt/harness"), fail);
+    return container_attach_clone(container->stage, "harness", attributes, root, "opt/harness") < 0
+               ? refuse(fail, "/opt/harness")
+               : 0;
 }
 
 /* ---- the namespaces' own settings --------------------------------------------------- */
@@ -425,10 +450,14 @@ static int furnish(const struct container_plan *plan, struct container *containe
     container->upper = container->disk = open_written(plan, container->stage, "upper", O_RDONLY);
     if (container->upper < 0)
         return refuse(fail, "the disk");
-    if (host_image_is(plan->image))
-        return host_image_attach(container->base, root, fail);
-    int hidden = image_mask_paths(plan->image, container->base, root, fail);
-    return hidden == 0 && plan->wanted.is_sealed ? blame_image(plan, system_names_seal(root, fail), fail) : hidden;
+    const bool is_host = host_image_is(plan->image);
+    code = is_host ? host_image_attach(container->base, root, fail)
+                   : image_mask_paths(plan->image, container->base, root, fail);
+    if (code == 0 && plan->harness_dir)
+        code = attach_harness(plan, container, root, fail);
+    if (code == 0 && plan->wanted.is_sealed && !is_host)
+        code = blame_image(plan, system_names_seal(root, fail), fail);
+    return code;
 }
 
 int container_build(const struct container_plan *plan, struct container *container, struct fail *fail)

@@ -135,15 +135,21 @@ static bool has_mounts_in(const char *host)
     return false;
 }
 
-/*
- * As an overlay of nothing over it, whose files are not the host's own: who locks one, or asks to be told of what is
- * opened there, has to do with sandboxes alone. That shows nothing of what is mounted in the directory, so one with
- * mounts in it is shown itself.
- */
-static bool mount_apart(int base, const char *host, const char *place)
+/* Below all of it. */
+static const char *what_is_below(const char *name)
 {
-    char options[64];
-    snprintf(options, sizeof(options), "lowerdir=%s:empty,userxattr", host);
+    return strcmp(name, "opt") == 0 ? "harness_skeleton/opt" : "empty";
+}
+
+/*
+ * As an overlay of it and of nothing, or as good as nothing, whose files are not the host's own: who locks one, or asks
+ * to be told of what is opened there, has to do with sandboxes alone. That shows nothing of what is mounted in the
+ * directory, so one with mounts in it is shown itself.
+ */
+static bool mount_apart(int base, const char *host, const char *below, const char *place)
+{
+    char options[96];
+    snprintf(options, sizeof(options), "lowerdir=%s:%s,userxattr", host, below);
     return !has_mounts_in(host) && fchdir(base) == 0 &&
            mount("overlay", place, "overlay", MS_RDONLY | MS_NOSUID | MS_NODEV, options) == 0;
 }
@@ -160,7 +166,9 @@ static int mount_one(int base, int tree, const char *name)
         return 0;
     if (mkdirat(tree, name, 0755) < 0)
         return -1;
-    return mount_apart(base, host, place) ? 0 : container_attach_clone(AT_FDCWD, host, attributes, tree, name);
+    return mount_apart(base, host, what_is_below(name), place)
+               ? 0
+               : container_attach_clone(AT_FDCWD, host, attributes, tree, name);
 }
 
 int host_image_mount(int base, struct fail *fail)

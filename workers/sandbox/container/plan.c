@@ -19,13 +19,15 @@ bool plan_read(struct container_plan *ret, const struct wire_message *message, c
     memcpy(&ret->wanted, message->text, sizeof(ret->wanted));
     ret->usage = &setup->usages[ret->wanted.usage];
     ret->wanted.kernels &= setup->has_namespaces;
+    ret->harness_name = ret->wanted.has_harness ? wire_next_string(message, &from) : NULL;
+    ret->harness_dir = ret->wanted.has_harness ? wire_next_string(message, &from) : NULL;
     const char *layer;
     while ((layer = wire_next_string(message, &from))) {
         if (ret->layer_count == CONTAINER_LAYERS_MAX)
             return false;
         ret->layers[ret->layer_count++] = layer;
     }
-    return ret->image != NULL;
+    return ret->image != NULL && (!ret->wanted.has_harness || ret->harness_dir != NULL);
 }
 
 const char *plan_disk_path(const char *disks, uint32_t id, char path[PLAN_DISK_PATH_MAX])

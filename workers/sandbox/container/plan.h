@@ -25,7 +25,8 @@ struct container_plan {
     uint32_t id;
     const char *image; /* a directory or "host" */
     const char *layers[CONTAINER_LAYERS_MAX];
-    size_t layer_count; /* lowest first */
+    size_t layer_count;                     /* lowest first */
+    const char *harness_name, *harness_dir; /* NULL: none */
     struct wire_container wanted;
     struct usage *usage;
     int brought[CONTAINER_BROUGHT_MAX];

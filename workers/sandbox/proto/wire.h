@@ -19,7 +19,8 @@ enum { SANDBOX_VARIABLES_MAX = 256, SANDBOX_VARIABLES_BYTES_MAX = 16384 };
 enum wire_verb {
     WIRE_SETUP = 1, /* worker -> spawner, before all else: text a struct spawner_setup, then masked_paths_list(); see
                        there for descriptors */
-    WIRE_CONTAINER, /* worker -> spawner: text a struct wire_container, then image\0layer\0... */
+    WIRE_CONTAINER, /* worker -> spawner: text a struct wire_container, then image\0, with
+                       has_harness name\0dir\0, and layer\0... */
     WIRE_KERNEL,    /* worker -> spawner: number[0] the `id` of a container; a kernel's channel, its output, then what
                        WIRE_INSIDE gave */
     WIRE_START,     /* worker -> pid 1: numbers arguments, variables; text int32 targets[fds], then
@@ -68,11 +69,12 @@ enum { WIRE_READY_ID = 1 };
 
 struct wire_container {
     uint64_t memory_mib, disk_mib, processes, inodes, file_mib;
-    uint64_t cpus;      /* to be bound to; 0: all */
-    uint64_t usage;     /* its place among all */
-    uint64_t kernels;   /* 1: it is to share a zygote (zygote.h), where one can be had */
-    uint64_t is_sealed; /* 1: sandbox_plan's */
-    uint64_t uid, gid;  /* who those inside are, as they see it */
+    uint64_t cpus;        /* to be bound to; 0: all */
+    uint64_t usage;       /* its place among all */
+    uint64_t kernels;     /* 1: it is to share a zygote (zygote.h), where one can be had */
+    uint64_t is_sealed;   /* 1: sandbox_plan's */
+    uint64_t uid, gid;    /* who those inside are, as they see it */
+    uint64_t has_harness; /* 1: sandbox_plan's */
     uint64_t listener_count;
     struct listener listeners[LISTENERS_MAX];
 };

@@ -24,8 +24,17 @@ struct dir {
 };
 
 static const struct dir base_mounts_dirs[] = {
-    {"skeleton", 0755}, {"top", 0755},       {"dev", 0755},   {"empty", 0555},
-    {"tree", 0755},     {"container", 0755}, {"disks", 0700}, {"root_skeleton", 0755},
+    {"skeleton", 0755},
+    {"top", 0755},
+    {"dev", 0755},
+    {"empty", 0555},
+    {"tree", 0755},
+    {"container", 0755},
+    {"disks", 0700},
+    {"root_skeleton", 0755},
+    {"harness_skeleton", 0755},
+    {"harness_skeleton/opt", 0755},
+    {"harness_skeleton/opt/harness", 0755},
 };
 
 static const struct dir skeleton_dirs[] = {

@@ -5,6 +5,7 @@
  *
  *   skeleton/  what every root has, under whatever the image has
  *   top/       the host's links and mount points for the image "host", over whatever layers have
+ *   harness_skeleton/  /opt/harness, where a harness is mounted: under what has one, and under the host's /opt
  *   dev/       /dev but for its ptys and shared memory: the host's device nodes, links
  *   empty/     to cover directories with, and
  *   nothing    to cover files with

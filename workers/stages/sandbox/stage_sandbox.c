@@ -7,6 +7,7 @@
 #include "common/base/cleanup.h"
 #include "common/digest/digest.h"
 #include "schemas/limits.h"
+#include "workers/agents/harnesses/harness_dirs.h"
 #include "workers/runtime/fiber.h"
 #include "workers/network/forward.h"
 #include "workers/stages/sandbox/artifacts.h"
@@ -249,12 +250,20 @@ static size_t list_layers(const struct stage_sandbox *stage, const char *ret[STA
     return count;
 }
 
+/* Of those that the node has, the one at work in it. */
+static const struct harness_dir *find_harness(const struct stage_sandbox *stage, const struct job *job)
+{
+    return stage->has_model ? harness_dirs_get(job->context->harness_dirs, job->task->agent_harness) : NULL;
+}
+
 static int open_with(struct stage_sandbox *stage, const struct job *job, struct reach *reach,
                      const struct environment *environment, struct fail *fail)
 {
     const struct task *task = job->task;
     const char *layers[STAGE_LAYERS_MAX];
     const size_t layer_count = list_layers(stage, layers);
+    const struct harness_dir *dir = find_harness(stage, job);
+    const struct sandbox_harness harness = {dir ? dir->name : NULL, dir ? dir->path : NULL};
     struct sandbox_plan plan = {.image = stage->image.path,
                                 .layers = layers,
                                 .layer_count = layer_count,
@@ -270,6 +279,7 @@ static int open_with(struct stage_sandbox *stage, const struct job *job, struct 
                                 .workdir = environment->workdir,
                                 .variables = (const char *const *)environment->values.variables,
                                 .variable_count = environment->values.variable_count,
+                                .harness = dir ? &harness : NULL,
                                 .listeners = reach->listeners,
                                 .listener_count = add_model(stage, reach)};
     int code = sandbox_open(job->context->spawner, &plan, &stage->sandbox, fail);

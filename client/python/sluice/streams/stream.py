@@ -13,13 +13,12 @@ start it is fetched too, and must be the one that was given out.
 from __future__ import annotations
 
 import time
-import warnings
 from typing import List, Optional, Tuple
 
 import zmq
 
 from ..arguments import Path
-from ..errors import Forgotten, OtherLedger, SluiceError, refusal
+from ..errors import Forgotten, OtherLedger, SluiceError, refusal, warn
 from ..protocol import messages
 from ..protocol.link import AGAIN
 from ..protocol.session import FAR, STOPPED, Ear, Fields, Pause, Reader, Request, Session, Steps
@@ -82,8 +81,7 @@ class Stream(Reader):
             self.head, self.last = saved["next"] - 1, (saved["rollout"], saved["ended_ms"])
         head = yield from self.session.head(self.name)
         if head is None or not head["head"] and not head["pending"]:  # or who listens made it known
-            warnings.warn(f"nothing has been submitted to the stream {self.name} yet (status()[\"streams\"] lists the streams)",
-                          stacklevel=2)
+            warn(f"nothing has been submitted to the stream {self.name} yet (status()[\"streams\"] lists the streams)")
         head = head or {"first": 1, "head": 0, "pending": 0, "epoch": self.epoch}
         self.wanted_seq = self.wanted_seq or from_seq or head["first"]
         self._end_fetch(head)

@@ -206,6 +206,12 @@ int apptainer_container_build(const struct container_plan *plan, struct containe
             "sandboxes of the tier apptainer run as the worker's own user, not as uid %lu; workers with user "
             "namespaces do (sluice doctor)",
             (unsigned long)plan->wanted.uid);
+    if (plan->harness_dir)
+        return fail_set(
+            fail, -ENOTSUP,
+            "sandboxes of the tier apptainer do not mount a harness, and %s was named (--harness): install it "
+            "in the image; workers with user namespaces do (sluice doctor)",
+            plan->harness_name);
     static struct site site;
     *ret = (struct container){.upper = -1, .disk = -1, .commands = -1, .outputs = -1, .proc = -1};
     site = (struct site){.plan = plan, .disk = -1, .root = -1};

@@ -44,6 +44,8 @@ static char *list_options(const struct container_plan *plan, const char *scratch
         add_lower(&options, plan->layers[i]);
     if (!host_image_is(plan->image))
         add_lower(&options, plan->image);
+    if (plan->harness_dir)
+        add_base_mounts(&options, scratch, "harness_skeleton");
     add_base_mounts(&options, scratch, "skeleton");
     buffer_append_str(&options, ",upperdir=upper,workdir=work");
     return buffer_take_str(&options);

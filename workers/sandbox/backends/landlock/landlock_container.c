@@ -44,6 +44,9 @@ static int check_plan(const struct container_plan *plan, struct fail *fail)
         return fail_set(fail, -ENOTSUP,
                         "sandboxes of the tier landlock run as the worker's own user, not as uid %lu; %s",
                         (unsigned long)plan->wanted.uid, cure);
+    if (plan->harness_dir)
+        return fail_set(fail, -ENOTSUP, "sandboxes of the tier landlock mount nothing, so not the harness %s; %s",
+                        plan->harness_name, cure);
     if (plan->wanted.listener_count > 0)
         return fail_set(fail, -ENOTSUP, "sandboxes of the tier landlock have no network, so not \"%s\"; %s",
                         plan->wanted.listeners[0].name, cure);

@@ -1,0 +1,2 @@
+export OPENAI_MODEL=model
+exec qwen --auth-type openai --yolo -p "$(cat "$SLUICE_PROMPT")"
