@@ -7,6 +7,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/utf8.h"
 #include "common/base/text.h"
+#include "workers/tokenizer/nfc.h"
 #include "workers/tokenizer/tokenizer_file.h"
 #include "workers/tokenizer/tokenizer_inside.h"
 
@@ -110,6 +111,7 @@ static bool is_nfc_for_sure(struct slice text)
 struct encoding {
     struct tokenizer *tokenizer;
     struct tokens *ids;
+    bool normalizes; /* what stands between added tokens, as it is cut */
 };
 
 static int take_piece(void *arg, struct slice piece)
@@ -136,38 +138,63 @@ static size_t find_added(const struct tokenizer *tokenizer, struct slice text, b
     return at;
 }
 
-static int encode(struct tokenizer *tokenizer, struct slice text, bool specials, struct tokens *ret)
+static int encode_plain(struct encoding *encoding, struct slice text)
 {
-    struct encoding encoding = {tokenizer, ret};
+    AUTO_BUFFER normal = {0};
+    if (!encoding->normalizes || is_nfc_for_sure(text))
+        return splits_run(&encoding->tokenizer->splits, text, take_piece, encoding);
+    return nfc_append(&normal, text)
+               ? splits_run(&encoding->tokenizer->splits, buffer_peek(&normal), take_piece, encoding)
+               : -ENOTSUP;
+}
+
+static int encode(struct encoding *encoding, struct slice text, bool specials)
+{
     int code = 0;
     while (code == 0 && text.len > 0) {
         size_t len;
         uint32_t id = 0;
-        const size_t before = find_added(tokenizer, text, specials, &len, &id);
-        code = splits_run(&tokenizer->splits, slice_of(text.data, before), take_piece, &encoding);
-        if (code == 0 && len > 0 && !tokens_append(ret, &id, 1))
+        const size_t before = find_added(encoding->tokenizer, text, specials, &len, &id);
+        code = encode_plain(encoding, slice_of(text.data, before));
+        if (code == 0 && len > 0 && !tokens_append(encoding->ids, &id, 1))
             code = -ENOMEM;
         text = slice_of(text.data + before + len, text.len - before - len);
     }
     return code;
 }
 
-int tokenizer_encode(struct tokenizer *tokenizer, struct slice text, bool specials, struct tokens *ret,
-                     struct fail *fail)
+static int encode_or_refuse(struct tokenizer *tokenizer, struct slice text, bool specials, bool normalizes,
+                            struct tokens *ret, struct fail *fail)
 {
     const size_t count = ret->count;
+    struct encoding encoding = {tokenizer, ret, normalizes};
     if (text.len > TOKENIZER_TEXT_MAX)
         return fail_set(fail, -ENOTSUP, "a text of more than %d bytes", TOKENIZER_TEXT_MAX);
     if (!utf8_is_valid(text))
         return fail_set(fail, -ENOTSUP, "a text that is not UTF-8");
-    if (tokenizer->normalizes && !is_nfc_for_sure(text))
+    if (tokenizer->normalizes && !normalizes && !is_nfc_for_sure(text))
         return fail_set(fail, -ENOTSUP, "a text that may have to be normalized");
-    int code = encode(tokenizer, text, specials, ret);
+    int code = encode(&encoding, text, specials);
     if (code < 0)
         ret->count = count;
     return code == 0 ? 0
                      : fail_set(fail, code, "%s", code == -ENOMEM ? "out of memory" : "a text that is beyond limits");
 }
+
+int tokenizer_encode(struct tokenizer *tokenizer, struct slice text, bool specials, struct tokens *ret,
+                     struct fail *fail)
+{
+    return encode_or_refuse(tokenizer, text, specials, false, ret, fail);
+}
+
+int tokenizer_encode_alone(struct tokenizer *tokenizer, struct slice text, bool specials, struct tokens *ret,
+                           struct fail *fail)
+{
+    return encode_or_refuse(tokenizer, text, specials, tokenizer->normalizes && !tokenizer->normalizes_names, ret,
+                            fail);
+}
+
+uint64_t tokenizer_id_end(const struct tokenizer *tokenizer) { return tokenizer->id_end; }
 
 bool tokenizer_decode(const struct tokenizer *tokenizer, const struct tokens *ids, struct buffer *ret)
 {

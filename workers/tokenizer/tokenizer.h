@@ -38,6 +38,13 @@ void tokenizer_destroy(struct tokenizer **tokenizer);
  */
 int tokenizer_encode(struct tokenizer *tokenizer, struct slice text, bool specials, struct tokens *ret,
                      struct fail *fail);
+/*
+ * The same for who has no engine to ask: a text that has to be normalized is. What an engine does with such a text,
+ * which need not be what its tokenizer.json says, is what tokenizer_encode leaves to it.
+ */
+int tokenizer_encode_alone(struct tokenizer *tokenizer, struct slice text, bool specials, struct tokens *ret,
+                           struct fail *fail);
+uint64_t tokenizer_id_end(const struct tokenizer *tokenizer); /* ids are below it */
 /* Bytes, which need not be whole characters. False for an id that there is not, or no memory. */
 bool tokenizer_decode(const struct tokenizer *tokenizer, const struct tokens *ids, struct buffer *ret);
 

@@ -125,6 +125,7 @@ static int read_added_token(struct tokenizer *tokenizer, const json_t *token, st
     for (size_t i = 0; i < sizeof(unknown) / sizeof(*unknown); i++)
         if (json_is_true(json_object_get(token, unknown[i])))
             return fail_set(fail, -EINVAL, "added token %u has %s", id, unknown[i]);
+    tokenizer->normalizes_names |= json_is_true(json_object_get(token, "normalized"));
     return vocabulary_add(&tokenizer->names, id, name) &&
                    added_put(&tokenizer->added, name, id, json_is_true(json_object_get(token, "special")))
                ? 0
@@ -208,6 +209,7 @@ static int read_tokens(struct tokenizer *tokenizer, const json_t *model, const j
         return fail_set(fail, -EINVAL, "more than %d tokens or merges, or %d added tokens", TOKENIZER_TOKENS_MAX,
                         TOKENIZER_ADDED_MAX);
     int error = find_id_end(vocab, added, &id_end, fail);
+    tokenizer->id_end = error == 0 ? id_end : 0;
     if (error == 0 &&
         (!vocabulary_init(&tokenizer->vocabulary, id_end, json_object_size(vocab), json_array_size(merges)) ||
          !vocabulary_init(&tokenizer->names, id_end, json_array_size(added), 0)))

@@ -14,9 +14,11 @@ struct tokenizer {
     struct added added;
     struct splits splits;
     struct bpe bpe;
-    uint32_t bytes[256]; /* the token of each byte; UINT32_MAX: there is none */
-    bool ignores_merges; /* a piece that is a token as a whole becomes it */
-    bool normalizes;     /* to NFC */
+    uint32_t bytes[256];   /* the token of each byte; UINT32_MAX: there is none */
+    bool ignores_merges;   /* a piece that is a token as a whole becomes it */
+    bool normalizes;       /* to NFC */
+    bool normalizes_names; /* names of added tokens are looked for in what was normalized */
+    size_t id_end;
 };
 
 #endif
