@@ -388,7 +388,7 @@ bool task_criterion_is_number(const struct task_criterion *criterion);
 bool handler_name_is_valid(struct slice name);
 
 /* What a handler can be to a task (docs/handlers.md). */
-enum handler_role { HANDLER_AGENT, HANDLER_TOOL, HANDLER_EVALUATOR, HANDLER_ROLE_COUNT };
+enum handler_role { HANDLER_AGENT, HANDLER_TOOL, HANDLER_EVALUATOR, HANDLER_HOOK, HANDLER_ROLE_COUNT };
 const char *handler_role_wire(enum handler_role role);
 bool handler_role_parse(struct slice wire, enum handler_role *ret);
 

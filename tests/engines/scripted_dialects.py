@@ -1,11 +1,12 @@
-"""The interfaces of vLLM, SGLang and a plain server of OpenAI's protocol, over a scripted engine's model.
+"""The interfaces of vLLM, SGLang, a plain server of OpenAI's protocol and verl's, over a scripted engine's model.
 
 Forms read in the sources of vLLM 0.32.0 (entrypoints/scale_out/token_in_token_out, entrypoints/openai/completion,
-entrypoints/serve/tokenize) and SGLang 0.5.23 (srt/entrypoints/http_server.py, srt/managers/tokenizer_manager.py).
+entrypoints/serve/tokenize), SGLang 0.5.23 (srt/entrypoints/http_server.py, srt/managers/tokenizer_manager.py) and of verl's
+server as ProRL's trainers have it (rollout/vllm_async_server.py): "generate", which has POST /generate alone.
 
 A script's "dialect" is one of DIALECTS. Besides "context", "template" and "rules" these read
     "generate": false     vllm: without --enable-scale-out
-    "logprobs_mode"       "raw" (vllm's default) or "processed" (sglang's)
+    "logprobs_mode"       "raw" (vllm's default), "processed" (sglang's), or "filtered": of what top_k leaves
     "version": "v7"       what the weights are called
     "lacks": [PATH, ...]  routes that are not there
     "ids": false          vllm, openai: return_token_ids is ignored
@@ -45,6 +46,8 @@ def sample(engine, request, prompt, limit, sampling, reply_ids):
     """[(id, logprob, logprob of the likeliest)], finish: what the script says at this temperature."""
     mode = engine.script.get("logprobs_mode", "processed" if engine.script["dialect"] == "sglang" else "raw")
     scale = sampling.get("temperature", 1) if mode == "processed" else 1
+    off = 0 if mode == "filtered" and sampling.get("top_k") == 1 else 1
+    scale *= off
     ids = reply_ids[:limit]
     stops = engine.model.ENDS
     if engine.breaks("too_long"):
@@ -205,7 +208,22 @@ SGLANG = {"/server_info": sglang_server, "/model_info": sglang_info, "/get_model
 # A router in front of a vLLM, or another server of the protocol.
 OPENAI = {path: VLLM[path] for path in ("/v1/models", "/tokenize", "/detokenize", "/v1/completions")}
 
-DIALECTS = {"vllm": VLLM, "sglang": SGLANG, "openai": OPENAI}
+# ---- verl ----------------------------------------------------------------------------------
+
+
+def verl_generate(engine, request, reply_ids):
+    """Whatever it trips over is a 500 of Starlette's."""
+    prompt = request.get("prompt_ids")
+    if not prompt or len(prompt) > engine.context or max(prompt) >= engine.model.VOCABULARY:
+        return 500, {"detail": "Internal Server Error"}
+    limit = min(request["max_tokens"], engine.context - len(prompt))
+    tokens, _ = sample(engine, request, prompt, limit, request, reply_ids)
+    return 200, {"response_ids": [id for id, _, _ in tokens], "logprobs": [p for _, p, _ in tokens]}
+
+
+GENERATE = {"/generate": verl_generate}
+
+DIALECTS = {"vllm": VLLM, "sglang": SGLANG, "openai": OPENAI, "generate": GENERATE}
 
 
 # ---- what all have alike -------------------------------------------------------------------
@@ -213,7 +231,7 @@ DIALECTS = {"vllm": VLLM, "sglang": SGLANG, "openai": OPENAI}
 
 def prompt_of(request):
     """The ids that a request asks to go on from; None when it asks nothing of the kind."""
-    for name in ("token_ids", "input_ids", "prompt"):
+    for name in ("token_ids", "input_ids", "prompt", "prompt_ids"):
         if isinstance((request or {}).get(name), list):
             return request[name]
     return None
@@ -341,6 +359,16 @@ FAULTS = {
     "no_blanks": lambda a: change(choice(a), text=choice(a)["text"].replace(" ", "")),
     "sgl_other_text": lambda a: change(a, text="EVIL"),
     "sgl_end_in_text": lambda a: change(a, text=a["text"] + "<|im_end|>"),
+    "verl_no_ids": lambda a: a.pop("response_ids"),
+    "verl_empty": lambda a: change(a, response_ids=[], logprobs=[]),
+    "verl_null": lambda a: change(a, logprobs=None),
+    "verl_no_logprobs": lambda a: a.pop("logprobs"),
+    "verl_one_less": lambda a: a["logprobs"].pop(),
+    "verl_one_null": lambda a: a["logprobs"].__setitem__(0, None),
+    "verl_positive": lambda a: a["logprobs"].__setitem__(0, 0.5),
+    "verl_text_for_id": lambda a: a["response_ids"].__setitem__(0, "x"),
+    "verl_too_many": lambda a: (a["response_ids"].extend(a["response_ids"] * 100), a["logprobs"].extend(a["logprobs"] * 100)),
+    "verl_part": lambda a: (a["response_ids"].pop(), a["logprobs"].pop()),
     "not_an_object": lambda a: None,
 }
 

@@ -12,6 +12,7 @@
 #include "workers/sandbox/sandbox.h"
 
 struct engine_migration;
+struct hook_source;
 struct search;
 struct job;
 struct tool_source;
@@ -24,6 +25,7 @@ struct agent_run {
     struct sandbox *sandbox;            /* NULL for agents without tools */
     struct search *search;              /* the worker's web search; NULL: it has none */
     struct tool_source *tools;          /* of tools that are not built in; NULL: there are none */
+    struct hook_source *hooks;          /* between harnesses and their model (hook.h); NULL: there are none */
     const struct job *job;              /* for agents of handlers; else it may be NULL */
     /* Opens the sandbox of one that began without; 0 and `sandbox`, else `open_fault` is to blame, if that is known. */
     int (*open_sandbox)(struct agent_run *run, struct fail *fail);

@@ -17,6 +17,7 @@
 struct engines {
     struct http *http;
     const struct tokenizers *tokenizers;
+    const struct model_dirs *model_dirs;
     struct engine *first;
     void (*probed)(void *arg);
     void *probed_arg;
@@ -33,6 +34,11 @@ struct engines *engines_create(struct http *http)
 void engines_set_tokenizers(struct engines *engines, const struct tokenizers *tokenizers)
 {
     engines->tokenizers = tokenizers;
+}
+
+void engines_set_model_dirs(struct engines *engines, const struct model_dirs *model_dirs)
+{
+    engines->model_dirs = model_dirs;
 }
 
 static void engine_destroy(struct engine *engine)
@@ -66,6 +72,7 @@ static struct engine *engine_create(const struct engines *engines, const char *u
     engine->http = engines->http;
     engine->dialects = engine_dialects;
     engine->tokenizers = engines->tokenizers;
+    engine->model_dirs = engines->model_dirs;
     TAILQ_INIT(&engine->busy);
     TAILQ_INIT(&engine->idle);
     engine->probed = engines->probed;

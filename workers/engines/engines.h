@@ -14,12 +14,15 @@
 struct engine;
 struct engines;
 struct http;
+struct model_dirs;
 struct tokenizers;
 
 struct engines *engines_create(struct http *http);
 void engines_destroy(struct engines **engines);
 /* Tokenizers to use where they agree with an engine (encoding.h); borrowed, set before first use. */
 void engines_set_tokenizers(struct engines *engines, const struct tokenizers *tokenizers);
+/* Models of engines that know ids alone (models/model_dir.h); likewise. */
+void engines_set_model_dirs(struct engines *engines, const struct model_dirs *model_dirs);
 /* Finds or makes the worker's engine for a base URL; probed at first use. NULL: out of memory. */
 struct engine *engines_get(struct engines *engines, const char *url);
 /* The same for a URL that a person gave, which may have credentials: they are kept apart. NULL with fail. */

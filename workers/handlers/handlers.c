@@ -19,7 +19,8 @@ struct handlers {
     struct handler_spec *specs;
     size_t spec_count;
     struct handler_process *processes;
-    size_t process_count;
+    size_t process_count, hook_count; /* the last specs are those of hooks */
+    int64_t hook_ms;
     char offers[HANDLERS_OFFERS_MAX + 1], error[256];
     bool is_over_bound; /* not all that is offered fits there */
     void (*changed)(void *arg);
@@ -28,8 +29,10 @@ struct handlers {
 
 /* ---- what is offered ------------------------------------------------------------------------ */
 
-static bool is_of_stage(const struct handlers *handlers, enum handler_role role)
+static bool is_of_stage(const struct handlers *handlers, const struct handler_process *process, enum handler_role role)
 {
+    if (role == HANDLER_HOOK)
+        return process->spec->is_hook;
     return handlers->stage == STAGE_RUN ||
            role == HANDLER_EVALUATOR; /* some tasks are evaluated where the agent worked */
 }
@@ -68,7 +71,7 @@ static void list_offers(struct handlers *handlers)
         const struct handler_process *process = &handlers->processes[i];
         const struct offers *offers = &process->peer.offers;
         for (size_t k = 0; is_ready(process) && k < offers->count; k++)
-            if (is_of_stage(handlers, offers->list[k].role) && !is_told(handlers, i, &offers->list[k]))
+            if (is_of_stage(handlers, process, offers->list[k].role) && !is_told(handlers, i, &offers->list[k]))
                 left_out += !add_offer(&offers->list[k], handlers->offers, sizeof(handlers->offers), &len);
     }
     if (left_out && !handlers->is_over_bound)
@@ -145,21 +148,92 @@ int handlers_find(struct handlers *handlers, enum handler_role role, const char 
     }
 }
 
+/* ---- hooks ------------------------------------------------------------------------------------ */
+
+size_t handlers_count_hooks(const struct handlers *handlers) { return handlers ? handlers->hook_count : 0; }
+
+int64_t handlers_hook_ms(const struct handlers *handlers) { return handlers->hook_ms; }
+
+static const struct handler_spec *hook_spec(const struct handlers *handlers, size_t which)
+{
+    return &handlers->specs[handlers->spec_count - handlers->hook_count + which];
+}
+
+const char *handlers_hook_name(const struct handlers *handlers, size_t which)
+{
+    return hook_spec(handlers, which)->name;
+}
+
+static const char *offered_hook(const struct handler_peer *peer)
+{
+    for (size_t i = 0; i < peer->offers.count; i++)
+        if (peer->offers.list[i].role == HANDLER_HOOK)
+            return peer->offers.list[i].name;
+    return NULL;
+}
+
+/* The ready one of it with the fewest jobs; `why` none is. */
+static struct handler_process *find_hook(struct handlers *handlers, const struct handler_spec *spec, const char **why)
+{
+    struct handler_process *best = NULL;
+    *why = "it is not ready";
+    for (size_t i = 0; i < handlers->process_count; i++) {
+        struct handler_process *process = &handlers->processes[i];
+        if (process->spec != spec || (!is_ready(process) && !process->why[0]))
+            continue;
+        if (!is_ready(process))
+            *why = process->why;
+        else if (!offered_hook(&process->peer))
+            *why = "it offers no hook";
+        else if (process->peer.jobs.count < PEER_JOBS_MAX &&
+                 (!best || process->peer.jobs.count < best->peer.jobs.count))
+            best = process;
+    }
+    return best;
+}
+
+int handlers_find_hook(struct handlers *handlers, size_t which, struct handler_peer **ret, const char **ret_name,
+                       struct fail *fail)
+{
+    const char *why;
+    for (;;) {
+        struct handler_process *process = find_hook(handlers, hook_spec(handlers, which), &why);
+        if (process) {
+            *ret = &process->peer;
+            *ret_name = offered_hook(&process->peer);
+            return 0;
+        }
+        int code = await_until(loop_now_ms() + FULL_MS, fail);
+        if (code < 0)
+            return fail_set(fail, code, "%.200s", why);
+    }
+}
+
 /* ---- life ------------------------------------------------------------------------------------- */
+
+static int read_spec(struct handlers *handlers, const char *text, bool is_hook, struct fail *fail)
+{
+    struct handler_spec *spec = &handlers->specs[handlers->spec_count];
+    int code = handler_spec_parse(text, spec, fail);
+    if (code < 0)
+        return code;
+    for (size_t k = 0; k < handlers->spec_count; k++)
+        if (strcmp(handlers->specs[k].name, spec->name) == 0)
+            return fail_set(fail, -EINVAL, "--handler or --hook %s is given twice", spec->name);
+    spec->is_hook = is_hook;
+    handlers->spec_count++;
+    handlers->hook_count += is_hook;
+    return 0;
+}
 
 static int read_specs(struct handlers *handlers, const struct handlers_plan *plan, struct fail *fail)
 {
-    for (size_t i = 0; i < plan->count; i++) {
-        struct handler_spec *spec = &handlers->specs[handlers->spec_count];
-        int code = handler_spec_parse(plan->texts[i], spec, fail);
-        if (code < 0)
-            return code;
-        for (size_t k = 0; k < handlers->spec_count; k++)
-            if (strcmp(handlers->specs[k].name, spec->name) == 0)
-                return fail_set(fail, -EINVAL, "--handler %s is given twice", spec->name);
-        handlers->spec_count++;
-    }
-    return 0;
+    int code = 0;
+    for (size_t i = 0; i < plan->count && code == 0; i++)
+        code = read_spec(handlers, plan->texts[i], false, fail);
+    for (size_t i = 0; i < plan->hook_count && code == 0; i++)
+        code = read_spec(handlers, plan->hooks[i], true, fail);
+    return code;
 }
 
 static void start_all(struct handlers *handlers, const struct handlers_plan *plan)
@@ -184,10 +258,15 @@ struct handlers *handlers_create(struct loop *loop, const struct handlers_plan *
         fail_memory(fail);
         return NULL;
     }
-    *handlers = (struct handlers){
-        .loop = loop, .stage = plan->stage, .program = -1, .changed = plan->changed, .arg = plan->arg};
-    handlers->specs = calloc(plan->count + 1, sizeof(*handlers->specs));
-    handlers->processes = calloc(plan->count * plan->processes + 1, sizeof(*handlers->processes));
+    const size_t count = plan->count + plan->hook_count;
+    *handlers = (struct handlers){.loop = loop,
+                                  .stage = plan->stage,
+                                  .program = -1,
+                                  .hook_ms = plan->hook_ms,
+                                  .changed = plan->changed,
+                                  .arg = plan->arg};
+    handlers->specs = calloc(count + 1, sizeof(*handlers->specs));
+    handlers->processes = calloc(count * plan->processes + 1, sizeof(*handlers->processes));
     if (!handlers->specs || !handlers->processes)
         fail_memory(fail);
     else if (read_specs(handlers, plan, fail) == 0)
@@ -196,7 +275,7 @@ struct handlers *handlers_create(struct loop *loop, const struct handlers_plan *
         handlers_destroy(&handlers);
         return NULL;
     }
-    handlers->process_count = plan->count * plan->processes;
+    handlers->process_count = count * plan->processes;
     start_all(handlers, plan);
     return handlers;
 }

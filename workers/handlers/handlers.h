@@ -2,7 +2,8 @@
  * handlers.h - the handlers beside a worker (--handler): their processes, what they offer together, and which of them
  * gets a job: of those that are ready and offer the name, the one with the fewest.
  *
- * A run worker offers agents and tools, an eval worker evaluators; what else a handler offers is passed over.
+ * A run worker offers agents and tools, an eval worker evaluators; what else a handler offers is passed over, and so
+ * are hooks but of those that were named as such: what passes must not go by one that is not there yet.
  */
 #ifndef SLUICE_WORKERS_HANDLERS_HANDLERS_H
 #define SLUICE_WORKERS_HANDLERS_HANDLERS_H
@@ -17,6 +18,9 @@ struct handlers_plan {
     enum stage stage;
     const char *const *texts; /* as --handler says them; borrowed as long as the handlers live */
     size_t count;
+    const char *const *hooks; /* as --hook says them, likewise */
+    size_t hook_count;
+    int64_t hook_ms;            /* how long one may take to answer */
     uint64_t processes;         /* of each */
     const char *scratch;        /* a private directory: program_open */
     void (*changed)(void *arg); /* what is offered changed, or the last process ended; may be NULL */
@@ -44,6 +48,17 @@ const char *handlers_error(const struct handlers *handlers);
  */
 int handlers_find(struct handlers *handlers, enum handler_role role, const char *name, struct handler_peer **ret,
                   struct fail *fail);
+/* How many --hook there are, and how long each may take to answer. NULL-safe. */
+size_t handlers_count_hooks(const struct handlers *handlers);
+int64_t handlers_hook_ms(const struct handlers *handlers);
+/* The name of that one's handler, as --hook says it. */
+const char *handlers_hook_name(const struct handlers *handlers, size_t which);
+/*
+ * A process of it that is ready, with room for a job, and the name of the hook that it offers; awaits until there is
+ * one: the fiber's deadline bounds it. -ETIMEDOUT or -ECANCELED with a sentence, where it is known why it is not.
+ */
+int handlers_find_hook(struct handlers *handlers, size_t which, struct handler_peer **ret, const char **ret_name,
+                       struct fail *fail);
 /* Its offer, at any process that is ready; NULL: none. NULL-safe. */
 const struct offer *handlers_find_offer(const struct handlers *handlers, enum handler_role role, const char *name);
 

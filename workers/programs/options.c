@@ -112,6 +112,8 @@ static int read_lists(struct worker_plan *plan, struct fail *fail)
         error = grants_add(&plan->grants, given->grant.items[i], fail);
     for (size_t i = 0; i < given->tokenizer.count && error == 0; i++)
         error = tokenizers_add(&plan->tokenizers, given->tokenizer.items[i], fail);
+    for (size_t i = 0; i < given->model_dir.count && error == 0; i++)
+        error = model_dirs_add(&plan->model_dirs, given->model_dir.items[i], given->model_context, fail);
     return error;
 }
 
@@ -119,10 +121,15 @@ static int check_stage(const struct worker_plan *plan, struct fail *fail)
 {
     if (plan->given.harness.count > 0 && plan->stage != STAGE_RUN)
         return fail_set(fail, -EINVAL, "--harness goes with run");
-    const struct texts *given = &plan->given.handler;
+    const struct texts *given = &plan->given.handler, *hooks = &plan->given.hook;
     struct handler_spec spec;
     if (given->count > 0 && plan->stage == STAGE_INIT)
         return fail_set(fail, -EINVAL, "--handler goes with run and eval");
+    if (hooks->count > 0 && plan->stage != STAGE_RUN)
+        return fail_set(fail, -EINVAL, "--hook goes with run");
+    for (size_t i = 0; i < hooks->count; i++)
+        if (handler_spec_parse(hooks->items[i], &spec, fail) < 0)
+            return fail->code;
     for (size_t i = 0; i < given->count; i++)
         if (handler_spec_parse(given->items[i], &spec, fail) < 0)
             return fail->code;
@@ -232,6 +239,7 @@ void options_finish(struct options *options)
         explicit_bzero(options->search_key, strlen(options->search_key));
     free(take_ptr(&options->search_key));
     tokenizers_finish(&options->plan.tokenizers);
+    model_dirs_finish(&options->plan.model_dirs);
     image_names_finish(&options->plan.image_names);
     task_dirs_finish(&options->plan.task_dirs);
     harness_dirs_finish(&options->plan.harness_dirs);

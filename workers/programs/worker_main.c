@@ -168,7 +168,7 @@ int main(int argc, char **argv)
     log_open("worker", LOG_INFO);
     int status = options_begin(argc - 1, argv + 1, &options);
     if (status < 0 && given->engine_check) {
-        status = (int)engine_check(given->engine_check, given->json, stdout);
+        status = (int)engine_check(given->engine_check, &options.plan.model_dirs, given->json, stdout);
     } else if (status < 0 && given->doctor) {
         open_cgroups(&options, &cgroups);
         status = (int)doctor_run(options.cache, given->sandbox, &cgroups, given->json, stdout);

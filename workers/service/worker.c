@@ -261,13 +261,17 @@ static int make_handlers(struct worker *worker, struct fail *fail)
     const struct handlers_plan handlers = {.stage = plan->stage,
                                            .texts = plan->given.handler.items,
                                            .count = plan->given.handler.count,
+                                           .hooks = plan->given.hook.items,
+                                           .hook_count = plan->given.hook.count,
+                                           .hook_ms = (int64_t)plan->given.hook_timeout_ms,
                                            .processes = plan->given.handler_processes,
                                            .scratch = plan->cache,
                                            .changed = offers_changed,
                                            .arg = worker};
-    if (handlers.count > 0)
+    const size_t count = handlers.count + handlers.hook_count;
+    if (count > 0)
         worker->context.handlers = handlers_create(worker->context.loop, &handlers, fail);
-    return handlers.count == 0 || worker->context.handlers ? 0 : fail->code;
+    return count == 0 || worker->context.handlers ? 0 : fail->code;
 }
 
 static int make_context(struct worker *worker, struct fail *fail)
@@ -296,8 +300,10 @@ static int make_context(struct worker *worker, struct fail *fail)
     context->engines = engines_create(context->http);
     if (context->engines)
         engines_on_probe(context->engines, probe_ended, worker);
-    if (context->engines)
+    if (context->engines) {
         engines_set_tokenizers(context->engines, &worker->plan.tokenizers);
+        engines_set_model_dirs(context->engines, &worker->plan.model_dirs);
+    }
     context->image_names = &worker->plan.image_names;
     context->task_dirs = &worker->plan.task_dirs;
     context->harness_dirs = &worker->plan.harness_dirs;

@@ -19,6 +19,7 @@
 #include "common/net/keys.h"
 #include "schemas/messages/message.h"
 #include "workers/agents/harnesses/harness_dirs.h"
+#include "workers/engines/models/model_dir.h"
 #include "workers/engines/template/encoding.h"
 #include "workers/images/list.h"
 #include "workers/images/names.h"
@@ -49,6 +50,7 @@ struct worker_plan {
     struct harness_dirs harness_dirs; /* what works on tasks */
     struct grants grants;             /* what tasks may reach */
     struct tokenizers tokenizers;     /* for engines that they agree with */
+    struct model_dirs model_dirs;     /* for engines that know ids alone */
     const char *sandbox;              /* the tier's word, or "none" */
     char sandbox_why[256];            /* in a sentence, why it is not the best; or "" */
     const char *search_key;           /* as in search_create */

@@ -69,11 +69,12 @@ static void read_offer(struct reading *reading, struct slice offer, enum stage s
     const size_t role_len = colon ? (size_t)(colon - offer.data) : 0, end = name_end(offer);
     enum handler_role role;
     if (!colon || !handler_role_parse(slice_of(offer.data, role_len), &role))
-        refuse_offer(reading, offer, "an offer is agent, tool or evaluator, a ':', a name, '@' and a version");
+        refuse_offer(reading, offer, "an offer is agent, tool, evaluator or hook, a ':', a name, '@' and a version");
     else if (end <= role_len || !handler_name_is_valid(slice_of(colon + 1, end - role_len - 1)))
         refuse_offer(reading, offer, "a name is 1 to 64 letters, digits, '_', '.' and '-', beginning with a letter");
     else if ((role != HANDLER_EVALUATOR && stage == STAGE_EVAL) || stage == STAGE_INIT)
-        refuse_offer(reading, offer, "run workers offer agents, tools and evaluators, and eval workers evaluators");
+        refuse_offer(reading, offer,
+                     "run workers offer agents, tools, evaluators and hooks, and eval workers evaluators");
     else if (reading->count == OFFERED_MAX)
         refuse_offer(reading, offer, "a worker offers at most 64 names");
     else

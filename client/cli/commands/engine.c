@@ -16,8 +16,8 @@
 enum { PROBE_MS = 2000, LOOK_MS = 500, PROBE_WAIT_MS = 8000, PROBE_WAIT_STEP_MS = 50 };
 
 struct engine_options {
-    uint64_t runs_max, patience_ms;
-    const char *policy;
+    uint64_t runs_max, patience_ms, model_context;
+    const char *policy, *model_dir;
     bool wait, json;
 };
 
@@ -239,10 +239,21 @@ static int check_engine(const struct invocation *in)
     int status = parse_url(in->arguments[0], &url);
     if (status != EXITS_OK)
         return status;
-    char *arguments[] = {(char *)(uintptr_t) "--engine-check", in->arguments[0], (char *)(uintptr_t) "--json"};
+    char context[32];
+    const char *arguments[7] = {"--engine-check", in->arguments[0]};
+    size_t count = 2;
+    snprintf(context, sizeof(context), "--model-context=%llu", (unsigned long long)given->model_context);
+    if (given->json)
+        arguments[count++] = "--json";
+    if (given->model_context)
+        arguments[count++] = context;
+    if (given->model_dir) {
+        arguments[count++] = "--model-dir";
+        arguments[count++] = given->model_dir;
+    }
     struct invocation with = *in;
-    with.arguments = arguments;
-    with.argument_count = given->json ? 3 : 2;
+    with.arguments = (char **)(uintptr_t)arguments;
+    with.argument_count = count;
     return exec_sibling(&with, "sluice-worker", "workers");
 }
 
@@ -261,6 +272,12 @@ static const struct option options[] = {
     {"patience", OPTION_DURATION, offsetof(struct engine_options, patience_ms), "TIME",
      "With --wait: give up after this long, with exit status 1; the engine goes on draining.",
      .preset = PATIENCE_PRESET_MS, .min = 1000, .max = DURATION_FOREVER, .of = "drain"},
+    {"model-dir", OPTION_TEXT, offsetof(struct engine_options, model_dir), "DIR",
+     "The model's directory, for an engine that offers POST /generate alone, as the option of sluice-worker.",
+     .standard = "none", .of = "check"},
+    {"model-context", OPTION_NUMBER, offsetof(struct engine_options, model_context), "N",
+     "Tokens of prompt and reply together that such an engine takes.", .min = 2, .max = 1 << 26,
+     .standard = "what the directory says", .of = "check"},
     {"json", OPTION_FLAG, offsetof(struct engine_options, json), NULL, "Print JSON, one object a line.",
      .of = "add check list"},
 };

@@ -15,7 +15,7 @@
 
 #include "common/base/fail.h"
 
-enum { CHILD_ARGUMENTS_MAX = 848 };
+enum { CHILD_ARGUMENTS_MAX = 1112 };
 
 struct child {
     char title[32];                        /* "broker", "run worker 2" */

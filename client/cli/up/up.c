@@ -109,8 +109,28 @@ static void plan_stages(struct up *up)
                  (unsigned long long)stages[i].slots);
 }
 
+static void plan_texts(struct up *up)
+{
+    snprintf(up->model_context, sizeof(up->model_context), "%llu", (unsigned long long)up->options->model_context);
+    snprintf(up->hook_timeout, sizeof(up->hook_timeout), "%llums", (unsigned long long)up->options->hook_ms);
+}
+
 static bool has_handlers(const struct up_stage *stage) { return strcmp(stage->name, "init") != 0; }
 static bool has_harnesses(const struct up_stage *stage) { return strcmp(stage->name, "run") == 0; }
+
+/* What only run workers have. */
+static void plan_run_worker(const struct up *up, const struct up_stage *stage, struct child *worker)
+{
+    const struct up_options *options = up->options;
+    if (strcmp(stage->name, "run") != 0)
+        return;
+    for (size_t k = 0; k < options->model_dirs.count; k++)
+        add_option(worker, "--model-dir", options->model_dirs.items[k]);
+    for (size_t k = 0; k < options->hooks.count; k++)
+        add_option(worker, "--hook", options->hooks.items[k]);
+    add_option(worker, "--model-context", options->model_context ? up->model_context : NULL);
+    add_option(worker, "--hook-timeout", options->hooks.count ? up->hook_timeout : NULL);
+}
 
 static void plan_workers(struct up *up, const struct up_stage *stage)
 {
@@ -137,6 +157,7 @@ static void plan_workers(struct up *up, const struct up_stage *stage)
             add_option(worker, "--handler", up->options->handlers.items[k]);
         for (size_t k = 0; has_harnesses(stage) && k < up->options->harnesses.count; k++)
             add_option(worker, "--harness", up->options->harnesses.items[k]);
+        plan_run_worker(up, stage, worker);
         add_option(worker, "--search", up->options->search);
         add_option(worker, "--search-key", up->options->search ? up->options->search_key : NULL);
         add_option(worker, "--sandbox", up->options->sandbox);
@@ -252,6 +273,7 @@ static int run_up(const struct invocation *in)
     plan_store(&up);
     plan_broker(&up);
     plan_stages(&up);
+    plan_texts(&up);
     for (size_t i = 0; i < ROWS(up.stages); i++)
         plan_workers(&up, &up.stages[i]);
     status = up_run(&up);
@@ -311,6 +333,17 @@ static const struct option options[] = {
      "in "
      "bin/ (docs/harnesses.md).",
      .standard = "those that `sluice harness install` installed for this user"},
+    {"hook", OPTION_LIST, offsetof(struct up_options, hooks), "NAME=COMMAND",
+     "A handler of the run workers that every turn between a harness and its model passes (docs/handlers.md)."},
+    {"hook-timeout", OPTION_DURATION, offsetof(struct up_options, hook_ms), "TIME",
+     "How long a hook may take to answer; then the rollout is tried again.", .preset = 60000, .min = 100,
+     .max = 86400000},
+    {"model-dir", OPTION_LIST, offsetof(struct up_options, model_dirs), "[URL=]DIR",
+     "A model's directory for engines that offer POST /generate alone, or for the one at URL (docs/engines.md).",
+     .standard = "none: such engines are refused"},
+    {"model-context", OPTION_NUMBER, offsetof(struct up_options, model_context), "N",
+     "Tokens of prompt and reply together that such engines take.", .min = 2, .max = 1 << 26,
+     .standard = "what the directory says"},
     {"grant", OPTION_LIST, offsetof(struct up_options, grants), "NAME=TO",
      "An endpoint that tasks may reach by NAME: unix:/path/of/a/socket or tcp:HOST:PORT."},
     {"images", OPTION_LIST, offsetof(struct up_options, images), "DIR",

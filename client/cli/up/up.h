@@ -11,9 +11,11 @@
 
 struct up_options {
     struct texts engines, judges, teachers, grants, images, image_names, task_dirs, handlers, harnesses;
+    struct texts model_dirs, hooks; /* of run workers */
     const char *data, *bind, *ipc, *ready_file, *keys, *search, *search_key, *sandbox;
     bool with_parent;
     uint64_t front, init, run, eval, slots, init_slots, run_slots, eval_slots, grace_ms, tries;
+    uint64_t model_context, hook_ms;
 };
 
 struct up_stage {
@@ -35,6 +37,7 @@ struct up {
     char worker_key[4096], admin_key[4096]; /* --keys: two keys of its own */
     bool allow_plaintext;
     char bind[256], url[300], front[8], sink[8], feed[8], grace[64], tries[24]; /* arguments of children */
+    char model_context[24], hook_timeout[40];                                   /* likewise */
     struct up_stage stages[3];
     struct child *children; /* the broker, then the workers */
     size_t child_count;

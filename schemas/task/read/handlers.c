@@ -6,7 +6,7 @@
 #include "schemas/task/read/task_read.h"
 
 static const char *const role_wires[HANDLER_ROLE_COUNT] = {
-    [HANDLER_AGENT] = "agent", [HANDLER_TOOL] = "tool", [HANDLER_EVALUATOR] = "evaluator"};
+    [HANDLER_AGENT] = "agent", [HANDLER_TOOL] = "tool", [HANDLER_EVALUATOR] = "evaluator", [HANDLER_HOOK] = "hook"};
 
 const char *handler_role_wire(enum handler_role role) { return role_wires[role]; }
 

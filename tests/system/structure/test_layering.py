@@ -33,15 +33,22 @@ SANDBOX_MAY_INCLUDE = {
 # Folder -> the other folders of its program that its own files may include; the folders below it have rows of their own.
 ENGINE_SERVER = {"workers/runtime", "workers/tokenizer"}
 ENGINE_TEMPLATE = ENGINE_SERVER | {"workers/engines/server"}
-ENGINE_DIALECTS = ENGINE_TEMPLATE | {"workers/engines/template"}
+ENGINE_DIALECTS = ENGINE_TEMPLATE | {"workers/engines/template", "workers/engines/models"}
+JINJA = {"workers/engines/jinja/values"}
 ENGINES = ENGINE_DIALECTS | {"workers/engines/dialects"}
 TOOLS = {"workers/files", "workers/inside", "workers/runtime", "workers/sandbox", "workers/tools"}
 INNER_MAY_INCLUDE = {
     "workers/runtime": set(),
     "workers/tokenizer": set(),
+    "workers/engines/jinja/values": set(),
+    "workers/engines/jinja/reading": JINJA,
+    "workers/engines/jinja/calls": JINJA,
+    "workers/engines/jinja": JINJA | {"workers/engines/jinja/reading", "workers/engines/jinja/calls"},
+    "workers/engines/models": {"workers/engines/jinja", "workers/tokenizer"},
     "workers/engines/server": ENGINE_SERVER,
     "workers/engines/template": ENGINE_TEMPLATE,
     "workers/engines/dialects": ENGINE_DIALECTS,
+    "workers/engines/dialects/generate": ENGINES,
     "workers/engines/dialects/llama": ENGINES,
     "workers/engines/dialects/sglang": ENGINES,
     "workers/engines/dialects/vllm": ENGINES,
@@ -57,9 +64,10 @@ INNER_MAY_INCLUDE = {
     "workers/handlers": {"workers/handlers/processes", "workers/handlers/wire", "workers/runtime", "workers/sandbox/embedded"},
     "workers/inside": {"workers/runtime", "workers/sandbox"},
     "workers/agents/proxy/dialects": {"workers/agents/proxy"},
+    "workers/agents/proxy/hooks": {"workers/agents", "workers/agents/formats", "workers/agents/proxy", "workers/agents/proxy/dialects"},
     "workers/agents/harnesses": {"workers/images", "workers/inside"},
     "workers/agents/proxy": {"workers/agents", "workers/agents/conversation", "workers/agents/formats", "workers/agents/harnesses", "workers/agents/kinds",
-                             "workers/agents/proxy/dialects", "workers/engines", "workers/engines/server", "workers/files",
+                             "workers/agents/proxy/dialects", "workers/agents/proxy/hooks", "workers/engines", "workers/engines/server", "workers/files",
                              "workers/runtime", "workers/sandbox", "workers/tools"},
     "workers/tools": TOOLS,
     "workers/tools/bash": TOOLS,

@@ -12,7 +12,7 @@ static json_t *check(const char *url, enum check_status expected)
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
     assert_non_null(out);
-    enum check_status status = engine_check(url, true, out);
+    enum check_status status = engine_check(url, NULL, true, out);
     fclose(out);
     json_t *report = json_loads(text, 0, NULL);
     assert_non_null(report);

@@ -95,7 +95,7 @@ static void take_turn(struct call *call, struct said_request *request)
     proxy_turn_finish(&turn);
 }
 
-static void count_tokens(struct call *call, const struct said_request *request)
+static void count_tokens(struct call *call, struct said_request *request)
 {
     uint64_t tokens;
     struct fail fail = {0};

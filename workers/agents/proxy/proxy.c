@@ -94,6 +94,24 @@ static bool is_used_up(struct proxy *proxy)
     return proxy->over == PROXY_OVER_TURNS || proxy->over == PROXY_OVER_TOKENS;
 }
 
+/* What a hook made of it, in place of what was said. */
+static void retell(struct proxy_turn *turn)
+{
+    const struct said *told = &turn->told.messages[0];
+    turn->reply.text = told->text;
+    turn->reply.thinking = told->thinking;
+    turn->reply.call_count = told->call_count;
+    for (size_t i = 0; i < told->call_count; i++) {
+        proxy_mint("call_", turn->call_ids[i]);
+        turn->calls[i] = (struct reply_call){
+            .id = turn->call_ids[i], .name = told->calls[i].name, .arguments = told->calls[i].arguments};
+    }
+    if (told->call_count > 0)
+        turn->reply.finish = REPLY_CALLS;
+    else if (turn->reply.finish == REPLY_CALLS)
+        turn->reply.finish = REPLY_STOP;
+}
+
 /* Adds what was sampled behind `shown`; takes it out of `sampled`. */
 static int add_sampled(struct proxy *proxy, size_t shown, struct model_turn *sampled, const struct reply *reply,
                        struct fail *fail)
@@ -119,12 +137,32 @@ static int add_sampled(struct proxy *proxy, size_t shown, struct model_turn *sam
 
 static int take_answer(struct proxy *proxy, const struct proxy_turn *turn, struct fail *fail)
 {
-    char *answer = strdup(turn->heard.text);
+    char *answer = strdup(turn->reply.text);
     if (!answer)
         return fail_memory(fail);
     free(proxy->model.run->answer);
     proxy->model.run->answer = answer;
     return 0;
+}
+
+/* What a hook refuses was sampled all the same, and nobody is told of it. */
+static int tell(struct proxy *proxy, size_t shown, struct model_turn *sampled, struct proxy_turn *ret,
+                struct fail *fail)
+{
+    struct fail full = {0};
+    describe_reply(&sampled->turn, sampled->generation.sampled.count, ret);
+    const int error = hooks_ask_reply(proxy->model.run, proxy->model.turns, &ret->reply, &ret->told, fail);
+    if (error < 0 && error != -EPERM)
+        return error;
+    const bool is_retold = error == 0 && ret->told.count > 0;
+    if (is_retold)
+        retell(ret);
+    const int added = add_sampled(proxy, shown, sampled, &ret->reply, &full);
+    if (added < 0)
+        return fail_set(fail, added, "%s", full.text);
+    ret->node = proxy->tree.count - 1;
+    proxy->tree.nodes[ret->node].is_retold = is_retold;
+    return error;
 }
 
 static int sample(struct proxy *proxy, size_t shown, const struct toolbox *box, const struct proxy_listener *listener,
@@ -143,11 +181,8 @@ static int sample(struct proxy *proxy, size_t shown, const struct toolbox *box, 
     const bool is_cut = strcmp(sampled.generation.finish, "length") == 0;
     if (error == 0 && !heard_make(sampled.generation.text, is_opened, is_cut, proxy->telling.format, box, &ret->heard))
         error = fail_memory(fail);
-    if (error == 0) {
-        describe_reply(&sampled.turn, sampled.generation.sampled.count, ret);
-        error = add_sampled(proxy, shown, &sampled, &ret->reply, fail);
-        ret->node = proxy->tree.count - 1;
-    }
+    if (error == 0)
+        error = tell(proxy, shown, &sampled, ret, fail);
     if (error == 0)
         error = take_answer(proxy, ret, fail);
     if (error == 0)
@@ -163,11 +198,14 @@ static enum reply_error take_error(struct proxy *proxy, int error, const struct 
     if (error == -E2BIG && proxy->model.turns > 0) {
         proxy->over = PROXY_OVER_CONTEXT;
         proxy->fail = *fail;
-    } else if (error != -ECANCELED && proxy->error == 0) {
+    } else if (error != -ECANCELED && error != -EPERM && proxy->error == 0) {
         proxy->error = error;
         proxy->fail = *fail;
     }
-    return error == -E2BIG ? REPLY_TOO_LONG : error == -ECANCELED ? REPLY_ENDED : REPLY_BROKEN;
+    return error == -E2BIG       ? REPLY_TOO_LONG
+           : error == -ECANCELED ? REPLY_ENDED
+           : error == -EPERM     ? REPLY_INVALID /* a hook's refusal */
+                                 : REPLY_BROKEN;
 }
 
 static bool refuse_over(struct proxy *proxy, enum reply_error *why, struct fail *fail)
@@ -185,9 +223,12 @@ bool proxy_take_turn(struct proxy *proxy, struct said_request *request, const st
         return refuse_over(proxy, why, fail);
     proxy->requests++;
     struct offered *offered = offered_create(request->tools, request->tool_count);
-    int error = offered ? prompt_find(proxy, request, &offered->box, &shown, fail) : fail_memory(fail);
+    int error = offered ? hooks_ask_request(&proxy->hooks, proxy->model.run, proxy->model.turns + 1, request, fail)
+                        : fail_memory(fail);
     if (error == 0)
-        error = sample(proxy, shown, &offered->box, listener, ret, fail);
+        error = prompt_find(proxy, request, &offered->box, &shown, fail);
+    if (error == 0)
+        error = sample(proxy, shown, &offered->box, hooks_are_there(proxy->model.run) ? NULL : listener, ret, fail);
     offered_destroy(&offered);
     if (error < 0)
         *why = take_error(proxy, error, fail);
@@ -196,14 +237,19 @@ bool proxy_take_turn(struct proxy *proxy, struct said_request *request, const st
 
 void proxy_note_delivered(struct proxy *proxy, size_t node) { proxy->tree.nodes[node].is_delivered = true; }
 
-void proxy_turn_finish(struct proxy_turn *turn) { heard_finish(&turn->heard); }
+void proxy_turn_finish(struct proxy_turn *turn)
+{
+    heard_finish(&turn->heard);
+    said_request_finish(&turn->told);
+}
 
-bool proxy_count_tokens(struct proxy *proxy, const struct said_request *request, uint64_t *ret, enum reply_error *why,
+bool proxy_count_tokens(struct proxy *proxy, struct said_request *request, uint64_t *ret, enum reply_error *why,
                         struct fail *fail)
 {
     struct tokens ids = {0};
     struct offered *offered = offered_create(request->tools, request->tool_count);
-    int error = offered ? prompt_render(proxy, request, &offered->box, &ids, fail) : fail_memory(fail);
+    const bool is_ready = offered && hooks_repeat(&proxy->hooks, request);
+    int error = is_ready ? prompt_render(proxy, request, &offered->box, &ids, fail) : fail_memory(fail);
     offered_destroy(&offered);
     *ret = ids.count;
     tokens_finish(&ids);
@@ -231,4 +277,5 @@ void proxy_close(struct proxy *proxy)
 {
     model_close(&proxy->model);
     tree_finish(&proxy->tree);
+    hooks_finish(&proxy->hooks);
 }

@@ -10,6 +10,7 @@
 
 #include "workers/agents/conversation/tool_telling.h"
 #include "workers/agents/proxy/dialects/dialects.h"
+#include "workers/agents/proxy/hooks/hooks.h"
 #include "workers/agents/proxy/tree.h"
 #include "workers/agents/proxy/words.h"
 
@@ -31,6 +32,7 @@ struct proxy {
     struct tool_telling telling;
     struct tree tree;
     struct prompt_end end;
+    struct hooks hooks;
     uint64_t requests; /* for turns that were taken up */
     enum proxy_over over;
     int error;        /* of the engine or the node: the rollout cannot go on; 0: none */
@@ -48,6 +50,7 @@ struct proxy_turn {
     struct reply reply;
     size_t node; /* of the tree */
     struct heard heard;
+    struct said_request told; /* what a hook made of it; empty: it is told as it was said */
     struct reply_call calls[FORM_CALLS_MAX];
     char id[HANDLE_SIZE], handle[HANDLE_SIZE], call_ids[FORM_CALLS_MAX][HANDLE_SIZE];
 };
@@ -75,7 +78,7 @@ void proxy_note_delivered(struct proxy *proxy, size_t node);
 void proxy_turn_finish(struct proxy_turn *turn);
 
 /* Awaits. Tokens of the prompt that the request would be, rendered by the template. False as above. */
-bool proxy_count_tokens(struct proxy *proxy, const struct said_request *request, uint64_t *ret, enum reply_error *why,
+bool proxy_count_tokens(struct proxy *proxy, struct said_request *request, uint64_t *ret, enum reply_error *why,
                         struct fail *fail);
 
 #endif

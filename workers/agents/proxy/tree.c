@@ -174,7 +174,8 @@ static const char *shown_role(const struct tree_node *node)
     return node->parent == TREE_NONE ? "prompt" : node->messages[0].role == SAID_TOOL ? "tool" : "user";
 }
 
-/* What the harness never read led to nothing that is rewarded: `is_learnt` is false, and the mask 0. */
+/* What the harness never read, or read in a hook's words, led to nothing that is rewarded: `is_learnt` is false, and
+ * the mask 0. */
 static bool write_node(const struct tree_node *node, bool is_learnt, struct record *record)
 {
     struct record_turn turn = node->turn;
@@ -210,7 +211,7 @@ static bool write_trace(const struct tree *tree, size_t leaf, bool *written, str
         done = write_known(tree, path, known, record);
     for (size_t i = known; i < count && done; i++) {
         const struct tree_node *node = &tree->nodes[path[i]];
-        done = write_node(node, node->is_sampled && (node->is_delivered || i + 1 < count), record);
+        done = write_node(node, node->is_sampled && !node->is_retold && (node->is_delivered || i + 1 < count), record);
         written[path[i]] = true;
     }
     return done;

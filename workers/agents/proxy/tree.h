@@ -27,6 +27,7 @@ struct tree_node {
     float *logprobs;         /* sampled: ids.count */
     struct record_turn turn; /* sampled: as the record has it, but for offset and length */
     bool is_delivered;       /* sampled: somebody has read it */
+    bool is_retold;          /* sampled: a hook told the harness something else */
     char *reason;            /* of a root: why its trace starts; "" for the first. Owned */
     struct said_tool *tools; /* of a root: what its prompt describes. Owned */
     size_t tool_count;

@@ -85,7 +85,7 @@ static void stop(void *arg)
     loop_stop(report->run.loop);
 }
 
-enum check_status engine_check(const char *url, bool is_json, FILE *out)
+enum check_status engine_check(const char *url, const struct model_dirs *model_dirs, bool is_json, FILE *out)
 {
     const struct http_limits limits = {
         .connections_max = 8, .connect_ms = HTTP_CONNECT_MS, .silence_ms = HTTP_SILENCE_MS};
@@ -94,6 +94,8 @@ enum check_status engine_check(const char *url, bool is_json, FILE *out)
     report.run.loop = loop_create();
     struct http *http = report.run.loop ? http_create(report.run.loop, &limits, &fail) : NULL;
     struct engines *engines = http ? engines_create(http) : NULL;
+    if (engines)
+        engines_set_model_dirs(engines, model_dirs);
     report.run.engine = engines ? engines_get_given(engines, url, &fail) : NULL;
     report.status = ENGINE_CHECK_STATUS_WELL;
     if (report.run.engine && fiber_start(report.run.loop, run_all, stop, &report))

@@ -42,7 +42,7 @@ struct check_run {
 /* One check; awaits. An error is a failed check with the error's sentence. */
 typedef void check_run_one(struct check_run *run, struct check_result *ret);
 
-/* All of them to `out`, as lines or as JSON. */
-enum check_status engine_check(const char *url, bool is_json, FILE *out);
+/* All of them to `out`, as lines or as JSON. model_dirs: as a worker has them (models/model_dir.h), or NULL. */
+enum check_status engine_check(const char *url, const struct model_dirs *model_dirs, bool is_json, FILE *out);
 
 #endif

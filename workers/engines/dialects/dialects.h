@@ -4,7 +4,7 @@
 
 #include "workers/engines/server/dialect.h"
 
-extern const struct dialect dialect_llama, dialect_sglang, dialect_vllm, dialect_openai;
+extern const struct dialect dialect_llama, dialect_sglang, dialect_vllm, dialect_openai, dialect_generate;
 
 extern const struct dialect *const engine_dialects[]; /* NULL ends them */
 

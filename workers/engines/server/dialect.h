@@ -65,7 +65,8 @@ void engine_info_finish(struct engine_info *info);
 
 struct dialect {
     const char *name, *doc;
-    /* -ENOTSUP: some other kind of server. *ret is empty before, engine_info_finish after. */
+    /* -ENOTSUP: some other kind of server; without a sentence where this dialect has nothing to say of it. *ret is
+     * empty before, engine_info_finish after. */
     int (*describe)(struct engine *engine, struct engine_info *ret, struct fail *fail);
     /* Who is there now; before describe, too. Never of engine->info. -ENOTSUP as describe. */
     int (*identify)(struct engine *engine, struct engine_mark *ret, struct fail *fail);

@@ -46,7 +46,10 @@ static int portray_as(struct engine *engine, const struct dialect *dialect, stru
 static int portray(struct engine *engine, struct portrait *ret, struct fail *fail)
 {
     for (size_t i = 0; engine->dialects[i]; i++) {
-        int error = portray_as(engine, engine->dialects[i], ret, fail);
+        struct fail why = {0};
+        int error = portray_as(engine, engine->dialects[i], ret, &why);
+        if (why.text[0]) /* the last that had something to say */
+            fail_set(fail, error, "%s", why.text);
         if (error != -ENOTSUP)
             return error;
     }

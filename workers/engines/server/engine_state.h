@@ -26,6 +26,8 @@ struct engine_connection {
 };
 TAILQ_HEAD(engine_connections, engine_connection);
 
+struct model_dirs;
+
 struct engine {
     struct engine *next;
     char *url; /* without a slash at the end */
@@ -54,6 +56,7 @@ struct engine {
     void *probed_arg;
     struct engine_policy policy;
     const struct tokenizers *tokenizers; /* the worker's; NULL: none */
+    const struct model_dirs *model_dirs; /* likewise, for those that know ids alone */
     struct tokenizer *tokenizer;         /* that of them that agrees; NULL: none does, or not known */
     struct single_flight compared;
     struct turn_template *turn_templates; /* the newest first; older ones live while fibers use them */

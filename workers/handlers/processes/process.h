@@ -33,6 +33,7 @@ struct handler_spec {
     char name[HANDLER_NAME_MAX + 1];
     const char *command; /* borrowed */
     bool is_lines;
+    bool is_hook; /* of --hook: it must offer one */
 };
 /* -EINVAL with a sentence. */
 int handler_spec_parse(const char *text, struct handler_spec *ret, struct fail *fail);

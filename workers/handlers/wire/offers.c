@@ -19,6 +19,7 @@ static bool is_built_in(enum handler_role role, char *name)
     switch (role) {
     case HANDLER_AGENT: return task_agent_is_built_in(&task);
     case HANDLER_TOOL: return task_tool_is_built_in(name);
+    case HANDLER_HOOK: return false;
     default: return task_evaluator_is_built_in(&task);
     }
 }
@@ -63,7 +64,7 @@ static bool take(const json_t *json, struct offers *offers, struct refusal *no)
     const char *name = json_string_value(json_object_get(json, "name"));
     enum handler_role parsed;
     if (!role || !handler_role_parse(slice_from_str(role), &parsed))
-        return wrong(no, at, "has no role%s: agent, tool or evaluator", "");
+        return wrong(no, at, "has no role%s: agent, tool, evaluator or hook", "");
     if (!name || !handler_name_is_valid(slice_from_str(name)))
         return wrong(no, at, "has no name: 1 to 64 of letters, digits, '_', '.' and '-', beginning with a letter%s",
                      "");

@@ -1,6 +1,6 @@
 /*
- * offers.h - what a handler offers, as its handler.hello says it: agents, tools and evaluators by name and version.
- * Names that are built in are refused, for a task that says one means that one.
+ * offers.h - what a handler offers, as its handler.hello says it: agents, tools, evaluators and hooks by name and
+ * version. Names that are built in are refused, for a task that says one means that one.
  */
 #ifndef SLUICE_WORKERS_HANDLERS_WIRE_OFFERS_H
 #define SLUICE_WORKERS_HANDLERS_WIRE_OFFERS_H

@@ -31,6 +31,7 @@ static const struct turn {
     ANSWER(handler_end, 1 << HANDLER_AGENT),
     ANSWER(handler_score, 1 << HANDLER_EVALUATOR),
     ANSWER(handler_output, 1 << HANDLER_TOOL),
+    ANSWER(handler_decision, 1 << HANDLER_HOOK),
     ANSWER(handler_failed, ~0U),
 };
 

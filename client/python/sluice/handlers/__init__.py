@@ -1,4 +1,4 @@
-"""Your own evaluators, agents and tools, as Python functions (docs/handlers.md).
+"""Your own evaluators, agents, tools and hooks, as Python functions (docs/handlers.md).
 
     from sluice.handlers import agent, evaluator, tool
 
@@ -20,10 +20,11 @@ Save it as mine.py and start a worker with --handler mine='python3 -m sluice.han
 async; many jobs run at once. An exception ends the job as the task's fault, with its traceback and without a reward.
 """
 
-from .jobs import (AgentJob, BlockingAgentJob, BlockingEvaluatorJob, BlockingToolJob, Cancelled, EvaluatorJob, Output, Over,
-                   Refused, Reply, ToolCall, ToolJob)
-from .offers import agent, evaluator, tool
-from .results import Answer, Part, Score, Test
+from .jobs import (AgentJob, BlockingAgentJob, BlockingEvaluatorJob, BlockingHookJob, BlockingToolJob, Cancelled, EvaluatorJob,
+                   HookJob, Output, Over, Refused, Reply, ToolCall, ToolJob)
+from .offers import agent, evaluator, hook, tool
+from .results import Answer, Change, Part, Refuse, Score, Test
 
-__all__ = ["agent", "evaluator", "tool", "Score", "Part", "Test", "Answer", "Reply", "ToolCall", "Output", "AgentJob",
-           "EvaluatorJob", "ToolJob", "BlockingAgentJob", "BlockingEvaluatorJob", "BlockingToolJob", "Over", "Refused", "Cancelled"]
+__all__ = ["agent", "evaluator", "tool", "hook", "Score", "Part", "Test", "Answer", "Change", "Refuse", "Reply", "ToolCall", "Output",
+           "AgentJob", "EvaluatorJob", "ToolJob", "HookJob", "BlockingAgentJob", "BlockingEvaluatorJob", "BlockingToolJob",
+           "BlockingHookJob", "Over", "Refused", "Cancelled"]

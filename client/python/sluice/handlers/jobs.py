@@ -106,6 +106,7 @@ class Job:
         self.config: Dict[str, Any] = self.task.get(part, {}).get("config", {})
         self.answer: str = begin.get("answer", "")
         self.messages: List[Dict[str, Any]] = json.loads(begin.get("messages", "[]"))
+        self.reply: Optional[Dict[str, Any]] = json.loads(begin["reply"]) if "reply" in begin else None
 
     @property
     def prompt(self) -> str:
@@ -162,6 +163,18 @@ class ToolJob(Job):
     def __init__(self, connection: Connection, begin: Dict[str, Any]) -> None:
         super().__init__(connection, begin)
         self.arguments: Dict[str, Any] = json.loads(begin.get("arguments", "{}"))
+
+
+class HookJob(Job):
+    """What passes between a harness and its model.
+
+    turn: which of the rollout's turns, from 1 on; messages, tools: of a request; reply: of a turn, else None.
+    """
+
+    def __init__(self, connection: Connection, begin: Dict[str, Any]) -> None:
+        super().__init__(connection, begin)
+        self.turn: int = begin.get("turn", 1)
+        self.tools: List[Dict[str, Any]] = json.loads(begin.get("tools", "[]"))
 
 
 class AgentJob(Job):
@@ -232,6 +245,10 @@ class BlockingToolJob(BlockingJob):
     """As ToolJob, for plain functions."""
 
 
+class BlockingHookJob(BlockingJob):
+    """As HookJob, for plain functions."""
+
+
 class BlockingAgentJob(BlockingJob):
     """As AgentJob, for plain functions."""
 
@@ -250,5 +267,6 @@ class BlockingAgentJob(BlockingJob):
         return self._wait(self._job.tool(name, **arguments))
 
 
-JOBS = {"agent": AgentJob, "tool": ToolJob, "evaluator": EvaluatorJob}
-BLOCKING = {"agent": BlockingAgentJob, "tool": BlockingToolJob, "evaluator": BlockingEvaluatorJob}
+JOBS = {"agent": AgentJob, "tool": ToolJob, "evaluator": EvaluatorJob, "hook": HookJob}
+BLOCKING = {"agent": BlockingAgentJob, "tool": BlockingToolJob, "evaluator": BlockingEvaluatorJob,
+            "hook": BlockingHookJob}

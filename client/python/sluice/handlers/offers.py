@@ -10,11 +10,12 @@ from typing import Any, Callable, Dict, List, Optional, TypeVar, Union, overload
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-ROLES = ("agent", "tool", "evaluator")
+ROLES = ("agent", "tool", "evaluator", "hook")
 OFFERS_MAX = 64
 # What a function of each role may name as a parameter.
 GIVEN = {"evaluator": ("job", "task", "metadata", "config", "prompt", "answer", "messages"),
-         "agent": ("job", "task", "metadata", "config", "prompt"), "tool": ("job",)}
+         "agent": ("job", "task", "metadata", "config", "prompt"), "tool": ("job",),
+         "hook": ("job", "task", "metadata", "turn", "messages", "tools", "reply")}
 _JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object", list: "array"}
 
 
@@ -178,3 +179,19 @@ def tool(name: Any = None, *, version: str = "0", doc: Optional[str] = None) -> 
     Answer, which ends the rollout.
     """
     return _decorate("tool", name, version, doc)
+
+
+@overload
+def hook(name: Function) -> Function: ...
+@overload
+def hook(name: Optional[str] = None, *, version: str = "0") -> Callable[[Function], Function]: ...
+
+
+def hook(name: Any = None, *, version: str = "0") -> Any:
+    """Offers a function as a hook, which every turn between a harness and its model passes (sluice-worker run --hook).
+
+    It is called before a turn is sampled, with reply None, and before it is told, with what the harness is to be told. The function
+    may have parameters of these names: job, task, metadata, turn (from 1 on), messages and tools (dicts; empty at a reply), reply
+    (a dict of text, calls and, where the model thought, thinking; or None). It returns None (it passes), a Change, or a Refuse.
+    """
+    return _decorate("hook", name, version, None)

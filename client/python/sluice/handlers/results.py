@@ -56,6 +56,26 @@ class Answer:
     text: str = "The answer was submitted."
 
 
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """What a hook makes of what passes it; what is not given stays.
+
+    messages: of a request, all that the model is to be shown. text, thinking, calls: of a turn, what the harness is told.
+    """
+
+    messages: Optional[List[Dict[str, Any]]] = None
+    text: Optional[str] = None
+    thinking: Optional[str] = None
+    calls: Optional[List[Dict[str, Any]]] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Refuse:
+    """A hook lets it not pass: the harness is told an error. words: why, for the harness and the record."""
+
+    words: str
+
+
 def number(name: str, value: Any) -> float:
     """A finite number, or an exception that names it. Numbers of numpy and torch, with one element, are numbers."""
     if not isinstance(value, numbers.Real) and hasattr(value, "item"):
@@ -141,6 +161,22 @@ def output_fields(result: Any) -> Dict[str, Any]:
     if result is None:
         return {"text": ""}
     return {"text": result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)}
+
+
+def decision_fields(result: Any, reply: Optional[Dict[str, Any]]) -> Dict[str, Any]:
+    """The fields of handler.decision, but the job's id. reply: what the hook was asked of; None: a request."""
+    if result is None:
+        return {"action": "pass"}
+    if isinstance(result, Refuse):
+        return {"action": "refuse", "words": str(result.words)[:500] or "no reason given"}
+    if not isinstance(result, Change):
+        raise TypeError(f"a hook returns None, a Change or a Refuse, not {type(result).__name__}")
+    told = {name: value for name in ("text", "thinking", "calls") if (value := getattr(result, name)) is not None}
+    if (reply is None) == bool(told) or (reply is None) == (result.messages is None):
+        raise TypeError("a hook changes the messages of a request, and text, thinking and calls of a reply")
+    if reply is None:
+        return {"action": "change", "messages": json.dumps(result.messages)}
+    return {"action": "change", "reply": json.dumps({**reply, **told})}
 
 
 def end_fields(result: Any) -> Dict[str, Any]:

@@ -44,8 +44,10 @@ def _arguments(offer: Offer, job: Any) -> Dict[str, Any]:
     return {**job.arguments, **given} if offer.role == "tool" else given
 
 
-def _ending(role: str, result: Any) -> Any:
-    """(wire name, fields) of what a function returned."""
+def _ending(role: str, result: Any, asked: Optional[Dict[str, Any]]) -> Any:
+    """(wire name, fields) of what a function returned. asked: the reply that a hook was asked of."""
+    if role == "hook":
+        return "handler.decision", results.decision_fields(result, asked)
     if role == "evaluator":
         return "handler.score", results.score_fields(results.score_of(result))
     return ("handler.output", results.output_fields(result)) if role == "tool" else ("handler.end", results.end_fields(result))
@@ -69,7 +71,7 @@ class Runner:
 
     async def _work(self, offer: Offer, job: Any, id: int) -> None:
         try:
-            wire, fields = _ending(offer.role, await self._call(offer, job))
+            wire, fields = _ending(offer.role, await self._call(offer, job), job.reply)
         except Over as over:
             if offer.role != "agent":
                 raise

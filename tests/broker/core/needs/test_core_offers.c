@@ -358,14 +358,15 @@ static void what_is_no_offer_is_named_and_the_rest_is_kept(void **state)
     static const struct {
         const char *offer, *words;
     } bad[] = {
-        {"grade", "grade: an offer is agent, tool or evaluator, a ':', a name, '@' and a version"},
+        {"grade", "grade: an offer is agent, tool, evaluator or hook, a ':', a name, '@' and a version"},
         {"judge:x@1", "judge:x@1: an offer is"},
         {"evaluator:", "evaluator:: a name is 1 to 64 letters"},
         {"evaluator:@1", "evaluator:@1: a name is"},
         {"evaluator:9x", "evaluator:9x: a name is"},
         {"evaluator:a/b@1", "evaluator:a/b@1: a name is"},
         {"x@evaluator:y", "x@evaluator:y: an offer is"},
-        {"agent:mine@1", "agent:mine@1: run workers offer agents, tools and evaluators, and eval workers evaluators"},
+        {"agent:mine@1",
+         "agent:mine@1: run workers offer agents, tools, evaluators and hooks, and eval workers evaluators"},
     };
     struct world *world = world_of("evaluator:grade");
     reach_eval(world, "g", sizeof(bad) / sizeof(*bad));
@@ -403,7 +404,7 @@ static void an_init_worker_offers_nothing(void **state)
     (void)state;
     struct world *world = world_open();
     offer(world, "i1", "init", 1, "tool:sum@1");
-    expect_status(world, "\"offers_error\":\"tool:sum@1: run workers offer agents, tools and evaluators");
+    expect_status(world, "\"offers_error\":\"tool:sum@1: run workers offer agents, tools, evaluators and hooks");
     world_close(world);
 }
 
