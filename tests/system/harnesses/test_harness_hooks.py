@@ -136,6 +136,14 @@ def guard(reply):
         self.assertIn("rm -rf /", [m["content"] for m in t["messages"] if m["role"] == "assistant"][0])
         self.assertIn("changed by hook guard: the reply of turn 1", notes(t))
 
+    def test_a_stream_tells_nothing_before_it_has_passed(self):
+        t = self.run_with("@hook\ndef guard(reply):\n    return reply and Change(text='[redacted]')\n", loop='''
+status, events = post("/v1/chat/completions", {"model": "any", "stream": True, "messages": [user("hi")]})
+say(status=status, told="[redacted]" in events, leaks="fine" in events, ends=events.rstrip().endswith("[DONE]"))
+''', checks=False)
+        self.assertEqual(said(t), {"status": 200, "told": True, "leaks": False, "ends": True})
+        self.assertEqual(learnt(t), [False])
+
     # ---- what is refused --------------------------------------------------------------------------------
 
     def test_a_refused_request_is_an_error_in_the_dialects_own_form_and_samples_nothing(self):
