@@ -3,11 +3,11 @@
 #
 # Runs tests/harnesses/test_sdks.py with each SDK named, else with all: the package itself, unmodified, in a sandbox, with a
 # real service and a scripted model. By hand: tests/run.sh does without. Installs them, from npm and PyPI, each in sdk-NAME of
-# SLUICE_SDKS_DIR (/opt/harness), where a sandbox finds them. The programs of Sluice are those of SLUICE_BINARY_DIR, else
+# SLUICE_SDKS_DIR (/opt/sluice-sdks), where a sandbox finds them. The programs of Sluice are those of SLUICE_BINARY_DIR, else
 # build/release, which is built. Exit status 1 if one failed or could not be installed.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
-into=${SLUICE_SDKS_DIR:-/opt/harness}
+into=${SLUICE_SDKS_DIR:-/opt/sluice-sdks}
 declare -A packages=([openai]=openai@7.57.0 [anthropic]=@anthropic-ai/sdk@1.14.0 [google]=@google/genai@3.3.0
     [openai-python]=openai==3.57.0 [anthropic-python]=anthropic==2.14.0 [google-python]=google-genai==3.6.1)
 

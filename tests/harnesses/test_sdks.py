@@ -13,7 +13,7 @@ from harness import Engine, Service  # noqa: E402
 from loops import said  # noqa: E402
 
 NAMES = os.environ.get("SLUICE_SDKS", "").split()
-WHERE = os.environ.get("SLUICE_SDKS_DIR", "/opt/harness")
+WHERE = os.environ.get("SLUICE_SDKS_DIR", "/opt/sluice-sdks")
 CALL = 'I look.\n<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>'
 SCRIPT = {"template": "qwen", "context": 1 << 16, "rules": [
     {"if": "tool_response", "reply": "It is there."}, {"if": "do call", "reply": CALL}, {"reply": "fine"}]}
@@ -28,7 +28,7 @@ class Sdks(unittest.TestCase):
     def run_sdk(self, name, command):
         if name not in NAMES:
             self.skipTest(f"{name} is not in SLUICE_SDKS")
-        program = f"{name}.mjs" if command.startswith("node") else name.replace("-", "_") + ".py"
+        program = f"{name}.mjs" if "node" in command else name.replace("-", "_") + ".py"
         with open(os.path.join(HERE, "sdks", program), encoding="utf-8") as file:
             text = file.read()
         task = {"task": "one", "prompt": "do it", "agent": {"kind": "harness", "form": "hermes", "max_turns": 20, "command":
