@@ -131,6 +131,7 @@ struct sluice_turn {
     uint32_t offset, length; /* tokens, within its trace */
     const char *role;        /* "prompt", "assistant", "user" or "tool" */
     const char *finish, *engine, *version;
+    const char *masked; /* assistant: the label for which its mask is 0; "": none */
     uint32_t prompt_tokens, cached_tokens;
     double seconds;
     double queue_seconds, prefill_seconds, decode_seconds; /* as the engine said; -1: it did not */
@@ -148,6 +149,9 @@ struct sluice_column {       /* of a trace, by name: a row for each token from `
     const void *values;
     size_t value_bytes;
 };
+struct sluice_stretch { /* a run of the trajectory's messages */
+    uint32_t offset, length;
+};
 struct sluice_trace {
     const uint32_t *token_ids;
     const uint8_t *mask;   /* 1: sampled by the policy */
@@ -157,7 +161,10 @@ struct sluice_trace {
     size_t turn_count;
     const struct sluice_column *columns;
     size_t column_count;
+    const struct sluice_stretch *messages; /* a harness's: what was said in it, in order; else none */
+    size_t stretch_count;
     const char *reason;                             /* why this trace started, "" for the first */
+    const char *label;                              /* a harness's: what it is ("main", "auxiliary" ...); else "" */
     const char *template_digest, *tokenizer_digest; /* of its engine; "": not known */
 };
 struct sluice_message {

@@ -58,6 +58,7 @@ static const char *const task_type_names[TASK_TYPE_COUNT] = {
     [TASK_CRITERIA] = "CRITERIA",
     [TASK_CHOICES] = "CHOICES",
     [TASK_TOOLS] = "TOOLS",
+    [TASK_TRAIN] = "TRAIN",
     [TASK_SCRIPT] = "SCRIPT",
     [TASK_RECORDED] = "RECORDED",
     [TASK_ARGUMENTS] = "ARGUMENTS",

@@ -283,6 +283,7 @@ static const char *task_type_words(enum task_type type)
         [TASK_CRITERIA] = "list",
         [TASK_CHOICES] = "list of strings",
         [TASK_TOOLS] = "list of strings",
+        [TASK_TRAIN] = "list of strings",
         [TASK_SCRIPT] = "list",
         [TASK_RECORDED] = "list",
         [TASK_ARGUMENTS] = "object",

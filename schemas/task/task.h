@@ -297,6 +297,7 @@ struct task {
     const char *agent_tool_role; /* "auto", "user" or "tool" */
     const char *agent_harness;   /* harness: a program by its name, or "command" */
     const char *agent_command;   /* of the latter; else NULL */
+    uint32_t trained;            /* harness: the labels of the traces that are learned from (schemas/labels.h) */
     uint64_t max_turns, max_traces;
     uint64_t max_format_errors; /* in a row */
     uint64_t max_repeats;       /* of a call, in a row; 0: any number */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "common/base/utf8.h"
+#include "schemas/labels.h"
 #include "schemas/limits.h"
 #include "schemas/trajectory/metric.h"
 #include "schemas/trajectory/trajectory_wire.h"
@@ -35,8 +36,9 @@ bool record_texts_check(enum record_map_id id, const void *base, const char **re
     for (size_t i = 0; i < map->field_count; i++) {
         const struct record_field *field = &map->fields[i];
         const char *text = (const char *)base + field->offset;
-        size_t len = field->type == RECORD_TEXT ? strnlen(text, field->size) : 0;
-        bool is_long = field->type == RECORD_TEXT && len == field->size;
+        bool is_text = field->type == RECORD_TEXT || field->type == RECORD_OPTIONAL_TEXT;
+        size_t len = is_text ? strnlen(text, field->size) : 0;
+        bool is_long = is_text && len == field->size;
         if (!is_long && utf8_is_valid(slice_of(text, len)))
             continue;
         *ret_key = field->key;
@@ -53,6 +55,9 @@ static bool check_texts(const struct spot *spot, enum record_map_id id, const vo
     return record_texts_check(id, base, &key, &reason) ||
            refuse_at(spot, key, reason, reason == REFUSAL_TOO_LARGE ? "is too long" : "is not UTF-8 text");
 }
+
+/* A word of labels.def, or none. */
+static bool is_label(const char *text) { return !*text || label_find(text) != LABEL_COUNT; }
 
 /* Times are finite, and where an engine told them, no less than 0. */
 static bool check_times(const struct spot *spot, const struct record_turn *turn)
@@ -112,19 +117,21 @@ static bool check_turn(const struct spot *spot, const struct record_turn *turn)
     if (said ? !is_one_of(turn->finish, finishes) : turn->finish[0] != '\0')
         return refuse_at(spot, "finish", REFUSAL_WRONG_TYPE,
                          "is not stop, length or abort for the assistant, and empty for others");
+    if (!is_label(turn->masked) || (turn->masked[0] && !said))
+        return refuse_at(spot, "masked", REFUSAL_WRONG_TYPE, "is not a known label, or not of the assistant's turn");
     return check_times(spot, turn) && check_sampling(spot, turn->sampling, said) && check_versions(spot, turn, said);
 }
 
 /* What a turn covers: only the assistant's tokens may be sampled. */
 static bool check_tokens(const struct spot *spot, const struct record_trace *trace, const struct record_turn *turn)
 {
-    bool said = strcmp(turn->role, "assistant") == 0;
+    bool said = strcmp(turn->role, "assistant") == 0 && !turn->masked[0];
     for (size_t i = turn->offset; i < turn->offset + (size_t)turn->length; i++) {
         if (trace->mask[i] > said)
             return refuse_at(spot, "mask", REFUSAL_TOO_LARGE,
                              said ? "is not 0 or 1"
                                   : "marks a token as sampled outside the "
-                                    "assistant's turns");
+                                    "assistant's turns, or in one that is masked");
         if (!isfinite(trace->logprobs[i]))
             return refuse_at(spot, "logprobs", REFUSAL_NOT_FINITE, "holds a number that is not finite");
         if (!trace->mask[i] && trace->logprobs[i] != 0)
@@ -133,11 +140,28 @@ static bool check_tokens(const struct spot *spot, const struct record_trace *tra
     return true;
 }
 
-static bool check_trace(const struct spot *spot, const struct record_trace *trace)
+/* Runs of the record's messages, each behind the one before. */
+static bool check_stretches(const struct spot *spot, const struct record_trace *trace, size_t message_count)
+{
+    size_t end = 0;
+    for (size_t i = 0; i < trace->messages.count; i++) {
+        const struct record_stretch *stretch = &trace->messages.runs[i];
+        if (stretch->offset < end || stretch->offset > message_count || stretch->length == 0 ||
+            stretch->length > message_count - stretch->offset)
+            return refuse_at(spot, "messages", REFUSAL_WRONG_TYPE,
+                             "are not runs of the record's messages, each behind the one before");
+        end = (size_t)stretch->offset + stretch->length;
+    }
+    return true;
+}
+
+static bool check_trace(const struct spot *spot, const struct record_trace *trace, size_t message_count)
 {
     size_t covered = 0;
-    if (!check_texts(spot, MAP_record_trace, trace))
+    if (!check_texts(spot, MAP_record_trace, trace) || !check_stretches(spot, trace, message_count))
         return false;
+    if (!is_label(trace->label))
+        return refuse_at(spot, "label", REFUSAL_WRONG_TYPE, "is not a known label");
     for (size_t i = 0; i < trace->turn_count; i++) {
         const struct record_turn *turn = &trace->turns[i];
         struct spot at = {.no = spot->no};
@@ -240,7 +264,7 @@ bool record_check(const struct record *record, struct refusal *no)
     for (size_t i = 0; i < record->trace_count; i++) {
         struct spot at = {.no = no};
         snprintf(at.path, sizeof(at.path), "traces[%zu].", i);
-        if (!check_trace(&at, &record->traces[i]))
+        if (!check_trace(&at, &record->traces[i], record->message_count))
             return false;
     }
     for (size_t i = 0; i < record->message_count; i++) {

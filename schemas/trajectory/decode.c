@@ -254,7 +254,8 @@ static bool decode_value(struct decoder *decoder, const struct record_field *fie
 {
     void *value = (char *)base + field->offset;
     switch (field->type) {
-    case RECORD_TEXT: return decode_fixed_text(decoder, field->size, value);
+    case RECORD_TEXT:
+    case RECORD_OPTIONAL_TEXT: return decode_fixed_text(decoder, field->size, value);
     case RECORD_STRING:
     case RECORD_OPTIONAL_STRING: return decode_string(decoder, value);
     case RECORD_BIN: return decode_bin(decoder, value);
@@ -269,7 +270,8 @@ static bool decode_value(struct decoder *decoder, const struct record_field *fie
     case RECORD_VALUES:
     case RECORD_OPTIONAL_VALUES: return decode_values(decoder, value);
     case RECORD_COLUMN: return decode_column(decoder, field, base);
-    case RECORD_LIST: return decode_list(decoder, field, base);
+    case RECORD_LIST:
+    case RECORD_OPTIONAL_LIST: return decode_list(decoder, field, base);
     case RECORD_OPTIONAL: return decode_optional(decoder, field, value);
     }
     return false;

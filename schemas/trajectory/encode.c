@@ -64,7 +64,8 @@ static bool encode_value(struct buffer *out, const struct record_field *field, c
     msgpack_packer packer;
     packer_init(&packer, out);
     switch (field->type) {
-    case RECORD_TEXT: packer_str(&packer, slice_from_str(value)); break;
+    case RECORD_TEXT:
+    case RECORD_OPTIONAL_TEXT: packer_str(&packer, slice_from_str(value)); break;
     case RECORD_STRING:
     case RECORD_OPTIONAL_STRING: packer_str(&packer, slice_from_str(*(char *const *)value)); break;
     case RECORD_BIN: packer_bin(&packer, *(const struct slice *)value); break;
@@ -79,7 +80,8 @@ static bool encode_value(struct buffer *out, const struct record_field *field, c
     case RECORD_VALUES:
     case RECORD_OPTIONAL_VALUES: return encode_values(out, value);
     case RECORD_COLUMN: return encode_column(out, field, base);
-    case RECORD_LIST: return encode_list(out, field, base);
+    case RECORD_LIST:
+    case RECORD_OPTIONAL_LIST: return encode_list(out, field, base);
     case RECORD_OPTIONAL: return encode_map(out, field->element, *(void *const *)value);
     }
     return !out->failed;
@@ -88,6 +90,10 @@ static bool encode_value(struct buffer *out, const struct record_field *field, c
 static bool is_absent(const struct record_field *field, const void *base)
 {
     const void *value = (const char *)base + field->offset;
+    if (field->type == RECORD_OPTIONAL_TEXT)
+        return !*(const char *)value;
+    if (field->type == RECORD_OPTIONAL_LIST)
+        return *(const size_t *)((const char *)base + field->count_offset) == 0;
     if (field->type == RECORD_OPTIONAL_REAL)
         return !((const struct record_seconds *)value)->is_known;
     if (field->type == RECORD_OPTIONAL_I64)

@@ -11,6 +11,7 @@
 /* ---- the tables ---------------------------------------------------------------------- */
 
 #define SIZE_TEXT(owner, key) sizeof(((struct owner *)0)->key)
+#define SIZE_OPTIONAL_TEXT(owner, key) SIZE_TEXT(owner, key)
 #define SIZE_COLUMN(owner, key) sizeof(*((struct owner *)0)->key)
 #define SIZE_STRING(owner, key) 0
 #define SIZE_OPTIONAL_STRING(owner, key) 0
@@ -41,9 +42,13 @@
 #define RECORD_LIST(owner, key_, element_, count_, capacity_, max_)                                                    \
     RECORD_ADDED_LIST(1, owner, key_, element_, count_, capacity_, max_)
 #define RECORD_ADDED_LIST(since_, owner, key_, element_, count_, capacity_, max_)                                      \
+    RECORD_ANY_LIST(since_, RECORD_LIST, owner, key_, element_, count_, capacity_, max_)
+#define RECORD_OPTIONAL_LIST(owner, key_, element_, count_, capacity_, max_)                                           \
+    RECORD_ANY_LIST(1, RECORD_OPTIONAL_LIST, owner, key_, element_, count_, capacity_, max_)
+#define RECORD_ANY_LIST(since_, type_, owner, key_, element_, count_, capacity_, max_)                                 \
     {.key = #key_,                                                                                                     \
      .since = since_,                                                                                                  \
-     .type = RECORD_LIST,                                                                                              \
+     .type = type_,                                                                                                    \
      .offset = offsetof(self, key_),                                                                                   \
      .element = MAP_##element_,                                                                                        \
      .count_offset = offsetof(self, count_),                                                                           \
@@ -64,6 +69,7 @@
 #undef RECORD_ADDED
 #undef RECORD_LIST
 #undef RECORD_ADDED_LIST
+#undef RECORD_OPTIONAL_LIST
 #undef RECORD_OPTIONAL
 #undef RECORD_MAP_END
 
@@ -75,6 +81,7 @@ const struct record_map *record_map_get(enum record_map_id id)
 #define RECORD_ADDED(version, owner, type, key)
 #define RECORD_LIST(owner, key, element, count, capacity, max)
 #define RECORD_ADDED_LIST(version, owner, key, element, count, capacity, max)
+#define RECORD_OPTIONAL_LIST(owner, key, element, count, capacity, max)
 #define RECORD_OPTIONAL(owner, key, element)
 #define RECORD_MAP_END(owner)
 #include "schemas/trajectory/trajectory.def"
@@ -83,6 +90,7 @@ const struct record_map *record_map_get(enum record_map_id id)
 #undef RECORD_ADDED
 #undef RECORD_LIST
 #undef RECORD_ADDED_LIST
+#undef RECORD_OPTIONAL_LIST
 #undef RECORD_OPTIONAL
 #undef RECORD_MAP_END
     };
@@ -91,8 +99,9 @@ const struct record_map *record_map_get(enum record_map_id id)
 
 bool record_field_is_optional(const struct record_field *field)
 {
-    return field->type == RECORD_OPTIONAL_STRING || field->type == RECORD_OPTIONAL_REAL ||
-           field->type == RECORD_OPTIONAL_I64 || field->type == RECORD_OPTIONAL_VALUES ||
+    return field->type == RECORD_OPTIONAL_TEXT || field->type == RECORD_OPTIONAL_STRING ||
+           field->type == RECORD_OPTIONAL_REAL || field->type == RECORD_OPTIONAL_I64 ||
+           field->type == RECORD_OPTIONAL_VALUES || field->type == RECORD_OPTIONAL_LIST ||
            field->type == RECORD_OPTIONAL;
 }
 
@@ -123,6 +132,7 @@ static void trace_finish(struct record_trace *trace)
     free(trace->logprobs);
     free(trace->turns);
     free(trace->columns);
+    free(trace->messages.runs);
 }
 
 void record_finish(struct record *record)
@@ -297,18 +307,38 @@ bool record_say_sampled(struct record *record, struct slice content)
     return say(record, "assistant", content, NULL, 0, true);
 }
 
+bool record_stretches_add(struct record_stretches *stretches, size_t offset, size_t length)
+{
+    struct record_stretch *last = stretches->count > 0 ? &stretches->runs[stretches->count - 1] : NULL;
+    if (length == 0)
+        return true;
+    if (last && last->offset + last->length == offset) {
+        last->length += (uint32_t)length;
+        return true;
+    }
+    struct record_stretch *added = record_list_add(&stretches->runs, &stretches->count, &stretches->capacity,
+                                                   sizeof(*added), RECORD_MESSAGES_MAX);
+    if (added)
+        *added = (struct record_stretch){(uint32_t)offset, (uint32_t)length};
+    return added != NULL;
+}
+
 struct record_sampled record_sampled(const struct record *record)
 {
     struct record_sampled ret = {0};
-    for (size_t i = 0; i < record->trace_count; i++)
+    for (size_t i = 0; i < record->trace_count; i++) {
+        const char *label = record->traces[i].label;
+        const bool is_main = !*label || label_find(label) == LABEL_MAIN;
         for (size_t k = 0; k < record->traces[i].turn_count; k++) {
             const struct record_turn *turn = &record->traces[i].turns[k];
             if (strcmp(turn->role, "assistant") != 0)
                 continue;
             ret.turns++;
             ret.tokens += turn->length;
-            ret.last = turn;
+            if (!ret.last || is_main)
+                ret.last = turn;
         }
+    }
     return ret;
 }
 

@@ -18,6 +18,7 @@
 #ifndef SLUICE_SCHEMAS_TRAJECTORY_TRAJECTORY_H
 #define SLUICE_SCHEMAS_TRAJECTORY_TRAJECTORY_H
 
+#include "schemas/labels.h"
 #include "schemas/messages/message.h"
 
 /* Of one record, all its traces together. */
@@ -59,6 +60,7 @@ struct record_turn {
     uint32_t offset, length;               /* in tokens, within its trace */
     char role[16];                         /* "prompt", "assistant", "user" or "tool" */
     char finish[16];                       /* assistant: "stop", "length", "abort"; else "" */
+    char masked[LABEL_SIZE];               /* assistant: the label (labels.def) for which its mask is 0; "": none */
     char engine[256];                      /* assistant: who sampled it; else "" */
     char version[64];                      /* assistant: the policy version, "" when unknown */
     uint32_t prompt_tokens, cached_tokens; /* assistant: as the engine reported */
@@ -92,6 +94,15 @@ struct record_extra {
     struct record_values values;
 };
 
+/* Runs of the record's messages, each behind the one before. */
+struct record_stretch {
+    uint32_t offset, length;
+};
+struct record_stretches {
+    struct record_stretch *runs;
+    size_t count, capacity;
+};
+
 struct record_trace {
     uint32_t *token_ids;
     uint8_t *mask;
@@ -101,7 +112,9 @@ struct record_trace {
     size_t turn_count, turn_capacity;
     struct record_extra *columns;
     size_t column_count, column_capacity;
-    char reason[128];                               /* why this trace started, "" for the first */
+    struct record_stretches messages; /* a harness's: what was said in it, its replies included; else none */
+    char reason[128];                 /* why this trace started, "" for the first */
+    char label[LABEL_SIZE];           /* a harness's: what it is (labels.def); else "" */
     char template_digest[80], tokenizer_digest[80]; /* of the engine that it started on */
 };
 
@@ -195,6 +208,9 @@ bool record_say(struct record *record, const char *role, struct slice content, c
 /* What the policy said, as the assistant. */
 bool record_say_sampled(struct record *record, struct slice content);
 
+/* Behind those that are there, joined where they continue them; false when out of memory. Nothing for a length of 0. */
+bool record_stretches_add(struct record_stretches *stretches, size_t offset, size_t length);
+
 /* With copies of what it points to; false when out of memory. record_turn_finish frees these, and is
  * idempotent. */
 bool record_turn_copy(struct record_turn *to, const struct record_turn *from);
@@ -203,7 +219,7 @@ void record_turn_finish(struct record_turn *turn);
 /* What was sampled in all traces together: turns of the assistant's, and their tokens. */
 struct record_sampled {
     uint64_t turns, tokens;
-    const struct record_turn *last; /* NULL: there is none */
+    const struct record_turn *last; /* of the main conversation, where traces have labels; NULL: there is none */
 };
 struct record_sampled record_sampled(const struct record *record);
 

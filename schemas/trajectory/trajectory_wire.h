@@ -19,6 +19,7 @@ struct record_column {
 
 enum record_type {
     RECORD_TEXT,            /* char[size] */
+    RECORD_OPTIONAL_TEXT,   /* the same, absent where it is empty */
     RECORD_STRING,          /* char *, owned */
     RECORD_OPTIONAL_STRING, /* the same, NULL when absent */
     RECORD_BIN,             /* struct slice, borrowed */
@@ -34,6 +35,7 @@ enum record_type {
     RECORD_OPTIONAL_VALUES, /* the same, absent where there are none */
     RECORD_COLUMN,          /* of values of `size` bytes, token_count of them */
     RECORD_LIST,            /* of elements, each a map */
+    RECORD_OPTIONAL_LIST,   /* the same, absent where it is empty */
     RECORD_OPTIONAL         /* a map, owned; NULL when absent */
 };
 
@@ -43,6 +45,7 @@ enum record_map_id {
 #define RECORD_ADDED(version, owner, type, key)
 #define RECORD_LIST(owner, key, element, count, capacity, max)
 #define RECORD_ADDED_LIST(version, owner, key, element, count, capacity, max)
+#define RECORD_OPTIONAL_LIST(owner, key, element, count, capacity, max)
 #define RECORD_OPTIONAL(owner, key, element)
 #define RECORD_MAP_END(owner)
 #include "schemas/trajectory/trajectory.def"
@@ -51,6 +54,7 @@ enum record_map_id {
 #undef RECORD_ADDED
 #undef RECORD_LIST
 #undef RECORD_ADDED_LIST
+#undef RECORD_OPTIONAL_LIST
 #undef RECORD_OPTIONAL
 #undef RECORD_MAP_END
     RECORD_MAP_COUNT

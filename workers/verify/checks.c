@@ -74,7 +74,11 @@ static void check_said(const struct verify_engine *engine, const struct record_t
         left_out += !trace->mask[i];
         above += trace->logprobs[i] > 0;
     }
-    NOTE(place, not_in_mask, left_out, "%llu sampled tokens are not in the mask", (unsigned long long)left_out);
+    if (!turn->masked[0])
+        NOTE(place, not_in_mask, left_out, "%llu sampled tokens are not in the mask", (unsigned long long)left_out);
+    else
+        NOTE(place, not_sampled, turn->length - left_out, "%llu tokens are in the mask, and the turn is masked as %s",
+             (unsigned long long)(turn->length - left_out), turn->masked);
     NOTE(place, values, above, "%llu log-probabilities are above 0", (unsigned long long)above);
     if (turn->prompt_tokens != turn->offset)
         NOTE(place, counts, 1, "the engine read a prompt of %u tokens", turn->prompt_tokens);

@@ -9,9 +9,12 @@
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
+#include "workers/agents/proxy/words.h"
 #include "workers/engines/template/bridge.h"
+#include "workers/engines/template/special_tokens.h"
 #include "workers/engines/server/engine_state.h"
 #include "workers/verify/checks.h"
+#include "workers/verify/dialogue.h"
 
 /* One turn that was given. */
 struct remaking {
@@ -24,6 +27,7 @@ struct remaking {
     size_t off_at;      /* the furthest place where all before is as it was made again */
     uint32_t off_wanted;
     bool is_off;
+    bool is_exact; /* the messages are those that the template took */
 };
 
 /* That it cannot be made so is an answer; that nobody answers is none. */
@@ -76,20 +80,21 @@ static bool holds_messages(const struct remaking *turn, struct slice text)
 
 /* ---- what stands between two replies --------------------------------------------------------- */
 
-static int bridge(struct remaking *turn, enum tell_role role, struct slice content, struct tokens *ret,
-                  struct fail *fail)
+static int bridge(struct remaking *turn, enum tell_role role, const struct slice *contents, size_t count,
+                  struct tokens *ret, struct fail *fail)
 {
     struct fail why = {0};
     const struct telling telling = {
-        .role = role, .last = turn->ids[turn->offset - 1], .contents = &content, .count = 1};
+        .role = role, .last = turn->ids[turn->offset - 1], .contents = contents, .count = count};
     int error = unless_impossible(engine_bridge(turn->engine, &telling, ret, &why));
     return error < 0 ? fail_set(fail, error, "%s", why.text) : 0;
 }
 
-static int is_bridge_of(struct remaking *turn, enum tell_role role, struct slice content, bool *ret, struct fail *fail)
+static int is_bridge_of(struct remaking *turn, enum tell_role role, const struct slice *contents, size_t count,
+                        bool *ret, struct fail *fail)
 {
     struct tokens made = {0};
-    int error = bridge(turn, role, content, &made, fail);
+    int error = bridge(turn, role, contents, count, &made, fail);
     *ret = error == 0 && is_same(turn, &made);
     tokens_finish(&made);
     return error;
@@ -102,7 +107,8 @@ static int find_content(struct remaking *turn, enum tell_role role, struct slice
     AUTO_BUFFER text = {0};
     struct tokens made = {0};
     *ret = (struct slice){0};
-    int error = bridge(turn, role, slice_from_str(mark), &made, fail);
+    const struct slice marked = slice_from_str(mark);
+    int error = bridge(turn, role, &marked, 1, &made, fail);
     if (error == 0 && made.count > 0)
         error = turn->engine->dialect->say(turn->engine, &made, made.count, &text, fail);
     tokens_finish(&made);
@@ -121,8 +127,10 @@ static int is_bridge(struct remaking *turn, enum tell_role role, bool *ret, stru
 {
     struct slice content;
     int error = 0;
-    if (turn->end - turn->from == 1)
-        error = is_bridge_of(turn, role, slice_from_str(turn->messages[turn->from].content), ret, fail);
+    if (turn->end - turn->from == 1) {
+        content = slice_from_str(turn->messages[turn->from].content);
+        error = is_bridge_of(turn, role, &content, 1, ret, fail);
+    }
     if (error < 0 || *ret)
         return error;
     error = say(turn, fail); /* an agent may put words of its own around what it records */
@@ -130,7 +138,7 @@ static int is_bridge(struct remaking *turn, enum tell_role role, bool *ret, stru
         error = find_content(turn, role, &content, fail);
     if (error < 0 || !content.data || !holds_messages(turn, content))
         return error;
-    return is_bridge_of(turn, role, content, ret, fail);
+    return is_bridge_of(turn, role, &content, 1, ret, fail);
 }
 
 /* Several answers in a row, or nobody knows: the ids are at least the tokenizer's own of their text. */
@@ -146,8 +154,41 @@ static int is_special_escape(struct remaking *turn, bool *ret, struct fail *fail
     return unless_impossible(error);
 }
 
+/* As a harness's model was told it: in some form, whose words or the template's are around results. */
+static int is_told(struct remaking *turn, const struct tool_telling *telling, const struct said *messages, bool *ret,
+                   struct fail *fail)
+{
+    struct told told;
+    int error = told_make(messages, turn->end - turn->from, telling, &told) ? 0 : fail_memory(fail);
+    if (error == 0)
+        error = is_bridge_of(turn, told.role, told.contents, told.count, ret, fail);
+    told_finish(&told);
+    return error;
+}
+
+static int check_told(struct remaking *turn, bool *ret, struct fail *fail)
+{
+    const size_t count = turn->end - turn->from;
+    AUTO_FREE struct said *messages = calloc(count + 1, sizeof(*messages));
+    const struct tool_format *format;
+    int error = messages ? 0 : fail_memory(fail);
+    for (size_t i = 0; i < count && messages; i++) {
+        const struct record_message *message = &turn->messages[turn->from + i];
+        const bool is_tool = strcmp(message->role, "tool") == 0;
+        messages[i] = (struct said){
+            .role = is_tool ? SAID_TOOL : SAID_USER, .text = message->content, .name = message->tool};
+    }
+    for (size_t i = 0; error == 0 && count > 0 && !*ret && (format = tool_format_at(i / 2)); i++) {
+        const struct tool_telling telling = {.format = format, .is_framed = i % 2 == 0};
+        error = is_told(turn, &telling, messages, ret, fail);
+    }
+    return error;
+}
+
 static int check_bridge(struct remaking *turn, bool *ret, struct fail *fail)
 {
+    if (turn->is_exact)
+        return check_told(turn, ret, fail);
     int error = is_bridge(turn, TELL_USER, ret, fail);
     if (error == 0 && !*ret)
         error = is_bridge(turn, TELL_TOOL, ret, fail);
@@ -228,6 +269,8 @@ static int check_rendered(struct remaking *turn, bool tools_are_users, bool *ret
 static int check_prompt(struct remaking *turn, bool *ret, struct fail *fail)
 {
     const bool is_first = turn->end == turn->own;
+    if (turn->is_exact)
+        return check_rendered(turn, false, ret, fail);
     int error = turn->end > 0 ? check_rendered(turn, true, ret, fail) : 0;
     if (error == 0 && !*ret && !is_first)
         error = check_rendered(turn, false, ret, fail);
@@ -236,49 +279,54 @@ static int check_prompt(struct remaking *turn, bool *ret, struct fail *fail)
     return error;
 }
 
-/* ---- a trace --------------------------------------------------------------------------------------- */
+/* ---- what was said in a trace ---------------------------------------------------------------------- */
 
-static bool is_said(const struct record_turn *turn) { return strcmp(turn->role, "assistant") == 0; }
-
-/* The record's message of the `which`-th reply that was sampled, or their end; false: they are not told. */
-static bool find_reply(const struct record *record, size_t which, size_t *ret)
+/* Behind the last reply before `end`. */
+static size_t behind_reply(const struct dialogue *in, size_t end)
 {
-    const size_t sampled = record_sampled(record).turns;
-    size_t replies = 0;
-    for (size_t i = 0; i < record->message_count; i++)
-        replies += strcmp(record->messages[i].role, "assistant") == 0;
-    size_t wanted = replies - sampled + which, at = 0;
-    if (replies < sampled)
-        return false;
-    for (; at < record->message_count; at++)
-        if (strcmp(record->messages[at].role, "assistant") == 0 && wanted-- == 0)
-            break;
-    *ret = at;
-    return true;
+    while (end > 0 && strcmp(in->messages[end - 1].role, "assistant") != 0)
+        end--;
+    return end;
 }
 
 /* What was said before the reply `which`, and behind the one before. Without messages all is empty. */
-static void take_messages(const struct record *record, size_t which, struct remaking *ret)
+static void take_messages(const struct dialogue *in, size_t which, struct remaking *ret)
 {
     size_t before = 0;
-    ret->messages = record->messages;
-    if (!find_reply(record, 0, &ret->own) || !find_reply(record, which, &ret->end) ||
-        (which > 0 && !find_reply(record, which - 1, &before))) {
+    ret->messages = in->messages;
+    ret->is_exact = in->is_listed;
+    if (!dialogue_find_reply(in, 0, &ret->own) || !dialogue_find_reply(in, which, &ret->end) ||
+        (which > 0 && !dialogue_find_reply(in, which - 1, &before))) {
         ret->own = ret->from = ret->end = 0;
         return;
     }
     ret->from = which > 0 ? before + 1 : 0;
+    if (in->is_listed)
+        ret->own = 0;
 }
 
-static int check_turn(struct remaking *turn, const struct sample *given, size_t trace, bool is_prompt,
-                      struct report *ret, struct fail *fail)
+/* Of a branch: the ids are those of an earlier trace in which the same was said. */
+static int check_branch(struct remaking *turn, const struct dialogue *here, const struct sample *given, size_t trace,
+                        bool *ret, struct fail *fail)
 {
-    bool is_made = false;
+    const bool is_branch = here->is_listed && strncmp(given->record.traces[trace].reason, "branch", 6) == 0;
+    for (size_t i = 0; i < trace && is_branch && !*ret; i++) {
+        const struct record_trace *earlier = &given->record.traces[i];
+        struct dialogue there;
+        if (!dialogue_make(&given->record, i, &there))
+            return fail_memory(fail);
+        if (there.is_listed && earlier->token_count > turn->count && dialogue_says_the_same(&there, here, turn->end))
+            *ret = is_same(turn, &(struct tokens){.ids = earlier->token_ids, .count = turn->count});
+        dialogue_finish(&there);
+    }
+    return 0;
+}
+
+/* ---- a trace --------------------------------------------------------------------------------------- */
+
+static void note_altered(const struct remaking *turn, const struct sample *given, size_t trace, struct report *ret)
+{
     char wanted[32] = "nothing";
-    int error = (is_prompt ? check_prompt : check_bridge)(turn, &is_made, fail);
-    buffer_finish(&turn->said);
-    if (error < 0 || is_made)
-        return error;
     if (turn->off_wanted != UINT32_MAX)
         snprintf(wanted, sizeof(wanted), "%u", turn->off_wanted);
     if (turn->is_off)
@@ -288,35 +336,88 @@ static int check_turn(struct remaking *turn, const struct sample *given, size_t 
     else
         report_note(ret, &ret->altered, 1, "%s, trace %zu, turn at %zu: its ids do not say what its messages say",
                     given->rollout, trace, turn->offset);
-    return 0;
+}
+
+/* What the ids say without special tokens, which an engine may leave out of a reply's text. */
+static int say_plain(struct remaking *turn, struct fail *fail)
+{
+    struct tokens plain = {0};
+    int error = 0;
+    for (size_t i = 0; i < turn->count && error == 0; i++) {
+        bool is_special = false;
+        error = engine_is_special(turn->engine, turn->ids[turn->offset + i], &is_special, fail);
+        if (error == 0 && !is_special && !tokens_append(&plain, &turn->ids[turn->offset + i], 1))
+            error = fail_memory(fail);
+    }
+    buffer_finish(&turn->said);
+    if (error == 0 && plain.count > 0)
+        error = turn->engine->dialect->say(turn->engine, &plain, plain.count, &turn->said, fail);
+    tokens_finish(&plain);
+    return error;
+}
+
+/* What was sampled and cannot be scored: its ids say at least what its message says. */
+static int check_masked(struct remaking *turn, bool *ret, struct fail *fail)
+{
+    static const char repaired[] = "\xef\xbf\xbd"; /* bytes that were no UTF-8, such as half a character */
+    *ret = turn->end == 0 || strstr(turn->messages[turn->end].content, repaired) != NULL;
+    if (*ret)
+        return 0;
+    turn->from = turn->end++;
+    int error = say(turn, fail);
+    *ret = error == 0 && holds_messages(turn, buffer_peek(&turn->said));
+    if (error < 0 || *ret)
+        return error;
+    error = say_plain(turn, fail);
+    *ret = error == 0 && holds_messages(turn, buffer_peek(&turn->said));
+    return error;
+}
+
+/* The `k`-th turn of the trace, which was given or is masked, behind `which` replies. */
+static int check_turn(struct engine *engine, const struct sample *given, size_t trace, size_t k,
+                      const struct dialogue *here, size_t which, struct report *ret, struct fail *fail)
+{
+    const struct record_trace *of = &given->record.traces[trace];
+    struct remaking turn = {.engine = engine,
+                            .ids = of->token_ids,
+                            .offset = of->turns[k].offset,
+                            .count = of->turns[k].length,
+                            .off_wanted = UINT32_MAX};
+    bool is_made = false;
+    take_messages(here, which, &turn);
+    if (here->is_listed && k > 0)
+        turn.from = behind_reply(here, turn.end);
+    if (here->is_listed && k == 0 && of->turn_count > 1 && !dialogue_is_said(&of->turns[1]))
+        turn.end = behind_reply(here, turn.end); /* it ends with a reply of another trace's */
+    int error = k == 0 ? check_branch(&turn, here, given, trace, &is_made, fail) : 0;
+    if (error == 0 && dialogue_is_said(&of->turns[k]))
+        error = check_masked(&turn, &is_made, fail);
+    else if (error == 0 && !is_made)
+        error = (k == 0 ? check_prompt : check_bridge)(&turn, &is_made, fail);
+    buffer_finish(&turn.said);
+    if (error == 0 && !is_made)
+        note_altered(&turn, given, trace, ret);
+    return error;
 }
 
 int remaking_run(struct verify_engine *engine, const struct sample *given, size_t trace, struct report *ret,
                  struct fail *fail)
 {
-    const struct record *record = &given->record;
-    const struct record_trace *here = &record->traces[trace];
-    size_t which = 0;
+    const struct record_trace *here = &given->record.traces[trace];
+    struct dialogue dialogue;
+    if (!dialogue_make(&given->record, trace, &dialogue))
+        return fail_memory(fail);
+    size_t which = dialogue.before;
     int error = 0;
-    for (size_t i = 0; i < trace; i++)
-        for (size_t k = 0; k < record->traces[i].turn_count; k++)
-            which += is_said(&record->traces[i].turns[k]);
     for (size_t k = 0; k < here->turn_count && error == 0; k++) {
         const struct record_turn *turn = &here->turns[k];
-        const bool is_prompt = k == 0;
         if ((uint64_t)turn->offset + turn->length > here->token_count)
-            return 0; /* counted already */
-        if (is_said(turn)) {
-            which++;
-        } else if (turn->length > 0 && (is_prompt || turn->offset > 0)) {
-            struct remaking remaking = {.engine = engine->engine,
-                                        .ids = here->token_ids,
-                                        .offset = turn->offset,
-                                        .count = turn->length,
-                                        .off_wanted = UINT32_MAX};
-            take_messages(record, which, &remaking);
-            error = check_turn(&remaking, given, trace, is_prompt, ret, fail);
-        }
+            break; /* counted already */
+        const bool is_given = !dialogue_is_said(turn) && turn->length > 0 && (k == 0 || turn->offset > 0);
+        if (is_given || (turn->masked[0] && dialogue.is_listed))
+            error = check_turn(engine->engine, given, trace, k, &dialogue, which, ret, fail);
+        which += dialogue_is_said(turn);
     }
+    dialogue_finish(&dialogue);
     return error;
 }

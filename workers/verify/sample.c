@@ -98,6 +98,7 @@ static bool read_turn(const json_t *json, struct record_turn *ret)
            read_u32(json_object_get(json, "prompt_tokens"), &ret->prompt_tokens) &&
            read_u32(json_object_get(json, "cached_tokens"), &ret->cached_tokens) &&
            read_text(json, "role", sizeof(ret->role), ret->role) &&
+           read_text(json, "masked", sizeof(ret->masked), ret->masked) &&
            read_text(json, "finish", sizeof(ret->finish), ret->finish);
 }
 
@@ -116,16 +117,38 @@ static int read_turns(const json_t *list, struct record_trace *ret, struct fail 
     return 0;
 }
 
+/* Runs of the messages that were read, each behind the one before; absent where the file does not say. */
+static int read_stretches(const json_t *list, size_t message_count, struct record_stretches *ret, struct fail *fail)
+{
+    size_t i, end = 0;
+    const json_t *run;
+    if (list && !json_is_array(list))
+        return refuse_line(fail, "a trace's messages is not a list");
+    json_array_foreach(list, i, run)
+    {
+        uint32_t offset, length;
+        if (!read_u32(json_object_get(run, "offset"), &offset) || !read_u32(json_object_get(run, "length"), &length) ||
+            offset < end || offset > message_count || length > message_count - offset ||
+            !record_stretches_add(ret, offset, length))
+            return refuse_line(fail, "a trace's messages are not runs of the trajectory's, one behind the other");
+        end = (size_t)offset + length;
+    }
+    return 0;
+}
+
 static int read_trace(const json_t *json, struct record *record, struct fail *fail)
 {
     if (!record_start_trace(record, ""))
         return refuse_line(fail, "more traces than a record may have");
     struct record_trace *trace = &record->traces[record->trace_count - 1];
     if (!read_text(json, "reason", sizeof(trace->reason), trace->reason) ||
+        !read_text(json, "label", sizeof(trace->label), trace->label) ||
         !read_text(json, "template_digest", sizeof(trace->template_digest), trace->template_digest) ||
         !read_text(json, "tokenizer_digest", sizeof(trace->tokenizer_digest), trace->tokenizer_digest))
-        return refuse_line(fail, "a trace's reason or digest is not a text, or is too long");
-    int error = read_arrays(json, trace, fail);
+        return refuse_line(fail, "a trace's reason, label or digest is not a text, or is too long");
+    int error = read_stretches(json_object_get(json, "messages"), record->message_count, &trace->messages, fail);
+    if (error == 0)
+        error = read_arrays(json, trace, fail);
     return error < 0 ? error : read_turns(json_object_get(json, "turns"), trace, fail);
 }
 
@@ -139,9 +162,10 @@ static int read_messages(const json_t *list, struct record *record, struct fail 
     json_array_foreach(list, i, message)
     {
         const json_t *role = json_object_get(message, "role"), *content = json_object_get(message, "content");
+        const char *tool = json_string_value(json_object_get(message, "tool"));
         if (!json_is_string(role) || !json_is_string(content) ||
             !record_say(record, json_string_value(role),
-                        slice_of(json_string_value(content), json_string_length(content)), NULL, 0))
+                        slice_of(json_string_value(content), json_string_length(content)), tool, 0))
             return refuse_line(fail, "a message lacks its role or content, or there are too many");
     }
     return 0;

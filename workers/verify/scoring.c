@@ -157,14 +157,14 @@ static int score_trace(struct verify_engine *engine, const struct sample *given,
     return error < 0 ? error : judge(&scores, given, trace, ret, fail);
 }
 
-/* What was given, and what was sampled after it. */
+/* What was given, and what was sampled after it; where all of it is masked, `wanted` is NULL. */
 static int check_trace(struct verify_engine *engine, const struct sample *given, size_t trace, const uint8_t *wanted,
                        const struct verify_options *options, uint64_t *done, struct report *ret, struct fail *fail)
 {
     if (!checks_are_ours(engine, given, trace, ret))
         return fail_set(fail, -EINVAL, "it is of another model");
     int error = remaking_run(engine, given, trace, ret, fail);
-    return error < 0 ? error : score_trace(engine, given, trace, wanted, options, done, ret, fail);
+    return error < 0 || !wanted ? error : score_trace(engine, given, trace, wanted, options, done, ret, fail);
 }
 
 /* Ends what is told of one trace: it counts as unscored. Negative where the engine is at fault. */
@@ -186,9 +186,9 @@ int scoring_run(struct verify_engine *engine, const struct sample *given, const 
             return fail_memory(fail);
         uint64_t tokens = choose(trace, options->tokens, wanted);
         struct fail why = {0};
-        if (tokens == 0)
+        if (tokens == 0 && (!trace->label[0] || trace->token_count == 0))
             continue;
-        int code = check_trace(engine, given, i, wanted, options, done, ret, &why);
+        int code = check_trace(engine, given, i, tokens > 0 ? wanted : NULL, options, done, ret, &why);
         if (code < 0)
             error = pass_over(given, i, tokens, code, &why, ret, fail);
     }

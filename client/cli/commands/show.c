@@ -163,6 +163,8 @@ static void print_turn(const struct sluice_turn *turn)
         sanitize_print(stdout, "  %.2f s, finish %s, %u in the prompt, %u of them cached%s%s", turn->seconds,
                        turn->finish, turn->prompt_tokens, turn->cached_tokens, *turn->version ? ", version " : "",
                        turn->version);
+    if (*turn->masked)
+        sanitize_print(stdout, ", masked as %s", turn->masked);
     print_part("queue", turn->queue_seconds);
     print_part("prefill", turn->prefill_seconds);
     print_part("decode", turn->decode_seconds);
@@ -187,8 +189,8 @@ static void print_traces(const struct sluice_trajectory *t, bool tokens, const s
 {
     for (size_t i = 0; i < t->trace_count; i++) {
         const struct sluice_trace *trace = &t->traces[i];
-        sanitize_print(stdout, "\ntrace %zu: %zu tokens%s%s\n", i, trace->token_count, *trace->reason ? "; " : "",
-                       trace->reason);
+        sanitize_print(stdout, "\ntrace %zu: %zu tokens%s%s%s%s\n", i, trace->token_count, *trace->label ? ", " : "",
+                       trace->label, *trace->reason ? "; " : "", trace->reason);
         for (size_t k = 0; k < trace->turn_count; k++) {
             print_turn(&trace->turns[k]);
             if (tokens)

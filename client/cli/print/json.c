@@ -74,6 +74,13 @@ static void count_member(FILE *out, const char *name, uint64_t count)
     fprintf(out, ", \"%s\": %llu", name, (unsigned long long)count);
 }
 
+/* Only where there is one. */
+static void optional_member(FILE *out, const char *name, const char *text)
+{
+    if (text && *text)
+        member(out, name, text);
+}
+
 static void number_member(FILE *out, const char *name, double number)
 {
     fprintf(out, ", \"%s\": ", name);
@@ -130,6 +137,7 @@ static void write_turn(FILE *out, const struct sluice_turn *turn)
     count_member(out, "offset", turn->offset);
     count_member(out, "length", turn->length);
     member(out, "finish", turn->finish);
+    optional_member(out, "masked", turn->masked);
     member(out, "engine", turn->engine);
     member(out, "version", turn->version);
     count_member(out, "prompt_tokens", turn->prompt_tokens);
@@ -197,6 +205,15 @@ static void write_column(FILE *out, const struct sluice_column *column)
 
 /* ---- traces ---------------------------------------------------------------------------------- */
 
+static void write_stretches(FILE *out, const struct sluice_trace *trace)
+{
+    fputs(", \"messages\": [", out);
+    for (size_t i = 0; i < trace->stretch_count; i++)
+        fprintf(out, "%s{\"offset\": %u, \"length\": %u}", i ? ", " : "", trace->messages[i].offset,
+                trace->messages[i].length);
+    putc(']', out);
+}
+
 static void write_trace(FILE *out, const struct sluice_trace *trace)
 {
     putc('{', out);
@@ -214,7 +231,10 @@ static void write_trace(FILE *out, const struct sluice_trace *trace)
         write_column(out, &trace->columns[i]);
     }
     putc(']', out);
+    if (trace->stretch_count)
+        write_stretches(out, trace);
     member(out, "reason", trace->reason);
+    optional_member(out, "label", trace->label);
     member(out, "template_digest", trace->template_digest);
     member(out, "tokenizer_digest", trace->tokenizer_digest);
     putc('}', out);

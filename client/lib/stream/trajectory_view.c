@@ -10,6 +10,7 @@ void trajectory_view_finish(struct trajectory_view *view)
     free(view->samplings);
     free(view->spans);
     free(view->columns);
+    free(view->stretches);
     free(view->messages);
     free(view->breaches);
     free(view->touched);
@@ -68,8 +69,11 @@ static void copy_numbers(struct sluice_trajectory *out, const struct msg_traject
 
 static double show_seconds(struct record_seconds seconds) { return seconds.is_known ? seconds.value : -1; }
 
-/* What turns point to, one array for each kind; `at` moves on. */
+/* What turns and traces point to, one array for each kind; `at` moves on. */
 struct room {
+    struct sluice_turn *turn;
+    struct sluice_column *column;
+    struct sluice_stretch *stretch;
     struct sluice_sampling *sampling;
     struct sluice_span *span;
 };
@@ -102,6 +106,7 @@ static struct sluice_turn show_turn(const struct record_turn *turn, struct room 
                                 .length = turn->length,
                                 .role = turn->role,
                                 .finish = turn->finish,
+                                .masked = turn->masked,
                                 .engine = turn->engine,
                                 .version = turn->version,
                                 .prompt_tokens = turn->prompt_tokens,
@@ -128,18 +133,20 @@ static struct sluice_column show_column(const struct record_extra *column)
                                   .value_bytes = column->values.bytes};
 }
 
-static struct sluice_trace show_trace(const struct record_trace *trace, const struct sluice_turn *turns,
-                                      const struct sluice_column *columns)
+static struct sluice_trace show_trace(const struct record_trace *trace, const struct room *at)
 {
     return (struct sluice_trace){.token_ids = trace->token_ids,
                                  .mask = trace->mask,
                                  .logprobs = trace->logprobs,
                                  .token_count = trace->token_count,
-                                 .turns = turns,
+                                 .turns = at->turn,
                                  .turn_count = trace->turn_count,
-                                 .columns = columns,
+                                 .columns = at->column,
                                  .column_count = trace->column_count,
+                                 .messages = at->stretch,
+                                 .stretch_count = trace->messages.count,
                                  .reason = trace->reason,
+                                 .label = trace->label,
                                  .template_digest = trace->template_digest,
                                  .tokenizer_digest = trace->tokenizer_digest};
 }
@@ -213,11 +220,12 @@ static bool add_noted(struct trajectory_view *view)
 static bool make_room(struct trajectory_view *view)
 {
     const struct record *record = &view->record;
-    size_t turns = 0, spans = 0, columns = 0;
+    size_t turns = 0, spans = 0, columns = 0, stretches = 0;
     for (size_t i = 0; i < record->trace_count; i++) {
         const struct record_trace *trace = &record->traces[i];
         turns += trace->turn_count;
         columns += trace->column_count;
+        stretches += trace->messages.count;
         for (size_t k = 0; k < trace->turn_count; k++)
             spans += trace->turns[k].version_count;
     }
@@ -226,22 +234,24 @@ static bool make_room(struct trajectory_view *view)
     view->samplings = calloc(turns + 1, sizeof(*view->samplings));
     view->spans = calloc(spans + 1, sizeof(*view->spans));
     view->columns = calloc(columns + 1, sizeof(*view->columns));
+    view->stretches = calloc(stretches + 1, sizeof(*view->stretches));
     view->messages = calloc(record->message_count + 1, sizeof(*view->messages));
-    return view->traces && view->turns && view->samplings && view->spans && view->columns && view->messages;
+    return view->traces && view->turns && view->samplings && view->spans && view->columns && view->stretches &&
+           view->messages;
 }
 
 static void show_traces(struct trajectory_view *view)
 {
-    struct room room = {view->samplings, view->spans};
-    struct sluice_turn *turn = view->turns;
-    struct sluice_column *column = view->columns;
+    struct room at = {view->turns, view->columns, view->stretches, view->samplings, view->spans};
     for (size_t i = 0; i < view->record.trace_count; i++) {
         const struct record_trace *trace = &view->record.traces[i];
-        view->traces[i] = show_trace(trace, turn, column);
+        view->traces[i] = show_trace(trace, &at);
         for (size_t k = 0; k < trace->turn_count; k++)
-            *turn++ = show_turn(&trace->turns[k], &room);
+            *at.turn++ = show_turn(&trace->turns[k], &at);
         for (size_t k = 0; k < trace->column_count; k++)
-            *column++ = show_column(&trace->columns[k]);
+            *at.column++ = show_column(&trace->columns[k]);
+        for (size_t k = 0; k < trace->messages.count; k++)
+            *at.stretch++ = (struct sluice_stretch){trace->messages.runs[k].offset, trace->messages.runs[k].length};
     }
 }
 

@@ -19,6 +19,7 @@ struct trajectory_view {
     struct sluice_sampling *samplings; /* of all turns, likewise */
     struct sluice_span *spans;         /* likewise */
     struct sluice_column *columns;     /* of all traces, likewise */
+    struct sluice_stretch *stretches;  /* likewise */
     struct sluice_message *messages;
     struct sluice_sandbox sandbox;
     struct sluice_breach *breaches;

@@ -76,6 +76,7 @@ class Turn:
     length: int   # its number of tokens
     role: str     # "prompt", "assistant", "user" or "tool"
     finish: str = ""         # of the assistant's: "stop", "length" or "abort"
+    masked: str = ""         # of the assistant's: the label for which its mask is 0 (agent.train); "": none
     engine: str = ""         # of the assistant's: the engine's URL
     version: str = ""        # of the assistant's: the policy's version
     prompt_tokens: int = 0   # as the engine counted them
@@ -100,6 +101,8 @@ class Trace:
     template_digest: str = ""   # of the engine it started on; "": not known
     tokenizer_digest: str = ""  # likewise
     columns: Dict[str, Column] = dataclasses.field(default_factory=dict)  # values by name, where there are any
+    label: str = ""  # of a harness's: "main", "sub-agent", "branch", "auxiliary" or "undelivered" (docs/trajectory.md)
+    messages: List[Message] = dataclasses.field(default_factory=list)  # of a harness's: what was said in it; of others none
 
     def versions(self) -> npt.NDArray[np.object_]:
         """The version of the policy that sampled each token, as an array of str; "" where mask is 0.
@@ -133,7 +136,7 @@ class Trace:
 
     def __repr__(self) -> str:
         turns = sum(turn.role == "assistant" for turn in self.turns)
-        why = f", {self.reason}" if self.reason else ""
+        why = "".join(f", {text}" for text in (self.label, self.reason) if text)
         return f"Trace({len(self.token_ids)} tokens, {int(self.mask.sum())} of them sampled, in {turns} turns{why})"
 
 
@@ -342,7 +345,21 @@ def _trace(fields: Dict[str, Any]) -> Trace:
         raise MessageError("record: arrays of one trace differ in length")
     columns = [_column(column, len(trace.token_ids)) for column in fields.get("columns", ())]
     trace.columns = {column.name: column for column in columns}
+    trace.label = fields.get("label", "")
     return trace
+
+
+def _conversation(fields: Dict[str, Any], messages: List[Message]) -> List[Message]:
+    """What was said in a trace: runs of the record's messages, each behind the one before."""
+    told: List[Message] = []
+    end = 0
+    for run in fields.get("messages", ()):
+        offset, length = run["offset"], run["length"]
+        if not end <= offset < offset + length <= len(messages):
+            raise MessageError("record: a trace's messages are not runs of the record's")
+        end = offset + length
+        told += messages[offset:end]
+    return told
 
 
 def _sandbox(fields: Dict[str, Any]) -> Sandbox:
@@ -396,6 +413,8 @@ def _read_record(data: bytes, trajectory: Trajectory) -> None:
     trajectory.logprobs_mode = record.get("logprobs_mode", "")
     trajectory.traces = [_trace(trace) for trace in record["traces"]]
     trajectory.messages = [_known(Message, message) for message in record["messages"]]
+    for trace, told in zip(trajectory.traces, record["traces"]):
+        trace.messages = _conversation(told, trajectory.messages)
     if "sandbox" in record:
         trajectory.sandbox = _sandbox(record["sandbox"])
     if "tamper" in record:

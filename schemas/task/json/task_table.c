@@ -1,5 +1,6 @@
 #include "schemas/task/json/task_table.h"
 
+#include "schemas/labels.h"
 #include "schemas/task/evaluators.h"
 
 #define OPTIONAL false

@@ -60,6 +60,7 @@ enum task_type {
     TASK_CRITERIA,
     TASK_CHOICES, /* texts */
     TASK_TOOLS,
+    TASK_TRAIN, /* labels */
     TASK_SCRIPT,
     TASK_RECORDED,  /* a trajectory's messages */
     TASK_ARGUMENTS, /* an object, kept as JSON text */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "schemas/labels.h"
 #include "schemas/task/evaluators.h"
 #include "schemas/task/read/task_read.h"
 
@@ -64,6 +65,34 @@ static bool add_tools(struct task *task, const char *const names[], size_t count
     for (size_t i = 0; i < count; i++)
         if (!has_tool(task, names[i]))
             tools[task->tool_count++] = names[i];
+    return true;
+}
+
+/* ---- what is learned from ----------------------------------------------------------------- */
+
+static bool read_label(const struct task_place *place, const json_t *value, uint32_t *labels)
+{
+    if (!json_is_string(value))
+        return place_wrong_type(place, "a string");
+    const enum label label = label_find(json_string_value(value));
+    if (label == LABEL_COUNT)
+        return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s must be one of %s", place->shown, label_words());
+    if (labels_have(*labels, label))
+        return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s is given twice", place->shown);
+    *labels |= label_bit(label);
+    return true;
+}
+
+bool task_read_train(const struct task_place *place, const json_t *value)
+{
+    struct task *task = place->base;
+    if (!place_check_list(place, value))
+        return false;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        const struct task_place element = place_of_element(place, i);
+        if (!read_label(&element, json_array_get(value, i), &task->trained))
+            return false;
+    }
     return true;
 }
 
@@ -169,6 +198,16 @@ static bool settle_harness(const struct task *task, struct refusal *no)
     return true;
 }
 
+static bool settle_train(struct task *task, struct refusal *no)
+{
+    if (task->trained && strcmp(task->agent_kind, "harness") != 0)
+        return refuse(no, REFUSAL_BAD_TASK, "agent.train",
+                      "agent.train goes with agent.kind harness, and this task's is %s", task->agent_kind);
+    if (!task->trained)
+        task->trained = labels_trained();
+    return true;
+}
+
 bool task_settle_agent(struct task *task, struct refusal *no)
 {
     if (!task->agent_kind)
@@ -181,5 +220,5 @@ bool task_settle_agent(struct task *task, struct refusal *no)
     if (!is_replay && task->script)
         return refuse(no, REFUSAL_BAD_TASK, "agent.script",
                       "agent.script goes with agent.kind replay, and this task's is %s", task->agent_kind);
-    return settle_form(task, no) && settle_harness(task, no) && settle_tools(task, no);
+    return settle_form(task, no) && settle_harness(task, no) && settle_train(task, no) && settle_tools(task, no);
 }

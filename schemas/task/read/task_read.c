@@ -314,6 +314,7 @@ bool task_read_value(const struct task_place *place, const json_t *value)
         [TASK_CRITERIA] = task_read_criteria,
         [TASK_CHOICES] = task_read_choices,
         [TASK_TOOLS] = task_read_tools,
+        [TASK_TRAIN] = task_read_train,
         [TASK_SCRIPT] = task_read_script,
         [TASK_RECORDED] = task_read_recorded,
         [TASK_ARGUMENTS] = task_read_arguments,

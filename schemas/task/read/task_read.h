@@ -86,6 +86,7 @@ bool task_read_exclude(const struct task_place *place, const json_t *value);
 bool task_read_collect(const struct task_place *place, const json_t *value);
 bool task_read_statuses(const struct task_place *place, const json_t *value);
 bool task_read_tools(const struct task_place *place, const json_t *value);
+bool task_read_train(const struct task_place *place, const json_t *value);
 bool task_read_script(const struct task_place *place, const json_t *value);
 bool task_read_recorded(const struct task_place *place, const json_t *value);
 bool task_read_arguments(const struct task_place *place, const json_t *value);

@@ -4,14 +4,14 @@ import numpy as np
 from sluice import Group, Trace, Trajectory
 
 
-def trace(mask, first_id=1, columns=(), logprob=-0.5):
+def trace(mask, first_id=1, columns=(), logprob=-0.5, label=""):
     """Ids count up from first_id; its arrays are read-only, as those of a record. mask: "0011"."""
     sampled = np.array([int(one) for one in mask], np.uint8)
     ids = np.arange(first_id, first_id + len(mask), dtype=np.uint32)
     logprobs = (sampled * np.float32(logprob)).astype(np.float32)
     for array in (ids, sampled, logprobs):
         array.flags.writeable = False
-    return Trace(ids, sampled, logprobs, [], "", columns={column.name: column for column in columns})
+    return Trace(ids, sampled, logprobs, [], "", columns={column.name: column for column in columns}, label=label)
 
 
 def rollout(reward, traces=(), sample=0, trainable=True, raw=None):

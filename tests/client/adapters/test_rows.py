@@ -41,7 +41,7 @@ class Rows(unittest.TestCase):
         told = rows(several, END, step_wise=True)
         self.assertEqual([(row.response_ids, row.stop_reason, row.is_last) for row in told],
                          [([2], "length", False), ([6, 7], "stop", True)])
-        with self.assertRaisesRegex(BadArgument, "g/0 has 3 traces .*agent.max_traces to 1"):
+        with self.assertRaisesRegex(BadArgument, "g/0 has 2 traces .*agent.max_traces to 1"):
             rows(several, END)
 
     def test_a_limit_on_tokens_between_turns_cuts_the_last_trace(self):

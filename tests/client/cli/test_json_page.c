@@ -67,9 +67,11 @@ static const uint8_t mask[] = {1};
 static const float logprobs[] = {-0.5f};
 static const struct sluice_sampling sampling = {.temperature = 1, .top_p = 1, .max_tokens = 1, .seed = 7};
 static const struct sluice_span span = {.length = 1, .version = "v"};
+static const struct sluice_stretch stretch = {.length = 1};
 static const struct sluice_turn full_turn = {.role = "assistant",
                                              .length = 1,
                                              .finish = "stop",
+                                             .masked = "auxiliary",
                                              .engine = "http://e",
                                              .version = "v",
                                              .sampling = &sampling,
@@ -111,7 +113,10 @@ static void make_keys(struct keys *keys, bool is_full)
                                        .turn_count = 1,
                                        .columns = is_full ? &full_column : &bare_column,
                                        .column_count = 1,
+                                       .messages = is_full ? &stretch : NULL,
+                                       .stretch_count = is_full,
                                        .reason = "",
+                                       .label = is_full ? "main" : "",
                                        .template_digest = "",
                                        .tokenizer_digest = ""};
     const struct sluice_trajectory trajectory = {.stream = "s",
@@ -166,7 +171,7 @@ static void read_page(struct keys *all, struct keys *optional)
         add(all, name);
         const bool is_within = strncmp(name, "sandbox.", 8) == 0 || strncmp(name, "tamper.", 7) == 0 ||
                                strncmp(name, "tests.", 6) == 0 || strstr(name, ".sampling.") ||
-                               strstr(name, ".versions[]");
+                               strstr(name, ".versions[]") || strncmp(name, "traces[].messages[]", 19) == 0;
         if (is_within || strstr(row, "*optional*"))
             add(optional, name);
     }

@@ -214,6 +214,8 @@ static void an_agents_kind_that_does_not_fit_its_tools_or_script_is_refused(void
         {"{\"kind\":\"harness\",\"harness\":\"codex\",\"command\":\"true\"}", REFUSAL_BAD_TASK, "agent.command"},
         {"{\"command\":\"true\"}", REFUSAL_BAD_TASK, "agent.command"},
         {"{\"harness\":\"codex\"}", REFUSAL_BAD_TASK, "agent.harness"},
+        {"{\"train\":[\"main\"]}", REFUSAL_BAD_TASK, "agent.train"},
+        {"{\"train\":[\"title\"]}", REFUSAL_BAD_TASK, "agent.train[0]"},
         {"{\"kind\":\"chat\",\"form\":\"hermes\"}", REFUSAL_BAD_TASK, "agent.form"},
         {"{\"kind\":\"bash\",\"tool_role\":\"tool\"}", REFUSAL_BAD_TASK, "agent.tool_role"},
         {"{\"recorded\":[{\"role\":\"user\",\"content\":\"x\"}]}", REFUSAL_BAD_TASK, "agent.recorded"},

@@ -77,15 +77,15 @@ static void put_measure(struct buffer *out, const struct task_row *row, double n
 {
     bool is_number = row->type == TASK_UINT || row->type == TASK_INT || row->type == TASK_REAL;
     bool is_list = row->type == TASK_FILES || row->type == TASK_EVAL_FILES || row->type == TASK_SETUP ||
-                   row->type == TASK_TOOLS || row->type == TASK_SCRIPT || row->type == TASK_RECORDED ||
-                   row->type == TASK_GRANTS || row->type == TASK_INIT_GRANTS || row->type == TASK_BUILD_GRANTS ||
-                   row->type == TASK_EVAL_GRANTS || row->type == TASK_STATUSES || row->type == TASK_HANDLERS ||
-                   row->type == TASK_ANSWERS || row->type == TASK_FAIL_TO_PASS || row->type == TASK_PASS_TO_PASS ||
-                   row->type == TASK_PROTECTED || row->type == TASK_HIDDEN || row->type == TASK_JUDGE_FILES ||
-                   row->type == TASK_CRITERIA || row->type == TASK_CHOICES || row->type == TASK_SOLUTION_FILES ||
-                   row->type == TASK_SOLUTION_COMMANDS || row->type == TASK_STEPS || row->type == TASK_FILE_LIST ||
-                   row->type == TASK_COMMANDS || row->type == TASK_ARTIFACTS || row->type == TASK_EXCLUDE ||
-                   row->type == TASK_COLLECT;
+                   row->type == TASK_TOOLS || row->type == TASK_TRAIN || row->type == TASK_SCRIPT ||
+                   row->type == TASK_RECORDED || row->type == TASK_GRANTS || row->type == TASK_INIT_GRANTS ||
+                   row->type == TASK_BUILD_GRANTS || row->type == TASK_EVAL_GRANTS || row->type == TASK_STATUSES ||
+                   row->type == TASK_HANDLERS || row->type == TASK_ANSWERS || row->type == TASK_FAIL_TO_PASS ||
+                   row->type == TASK_PASS_TO_PASS || row->type == TASK_PROTECTED || row->type == TASK_HIDDEN ||
+                   row->type == TASK_JUDGE_FILES || row->type == TASK_CRITERIA || row->type == TASK_CHOICES ||
+                   row->type == TASK_SOLUTION_FILES || row->type == TASK_SOLUTION_COMMANDS || row->type == TASK_STEPS ||
+                   row->type == TASK_FILE_LIST || row->type == TASK_COMMANDS || row->type == TASK_ARTIFACTS ||
+                   row->type == TASK_EXCLUDE || row->type == TASK_COLLECT;
     if (row->type == TASK_VARIABLES || row->type == TASK_EXPECTED_TESTS || row->type == TASK_REWARDS ||
         row->type == TASK_OPTIONS) {
         buffer_append_str(out, "{");

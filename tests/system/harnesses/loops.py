@@ -27,9 +27,9 @@ def chat(messages, **more):
     return answer["choices"][0]["message"] if status == 200 else (status, answer)
 
 
-def hang_up(messages):
+def hang_up(messages, **more):
     """Asks, and is gone before the answer comes."""
-    body = json.dumps({"model": "any", "messages": messages}).encode()
+    body = json.dumps(dict({"model": "any", "messages": messages}, **more)).encode()
     host, port = URL[7:].split(":")
     with socket.create_connection((host, int(port))) as gone:
         gone.sendall(b"POST /v1/chat/completions HTTP/1.1\\r\\nHost: m\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(body) + body)

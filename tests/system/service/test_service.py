@@ -46,7 +46,7 @@ class WithEngine(unittest.TestCase):
                     mask = set(trace["mask"][turn["offset"]:turn["offset"] + turn["length"]])
                     if turn["role"] == "assistant":
                         turns += 1
-                        self.assertEqual(mask, {1})
+                        self.assertEqual(mask, {0} if turn.get("masked") else {1})
                         self.assertIn((tuple(trace["token_ids"][:turn["offset"]]), tuple(ids)), calls)
                     elif ids:
                         self.assertEqual(mask, {0})

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
-#include "workers/agents/conversation/prompt.h"
+#include "workers/agents/proxy/traces/labels.h"
+#include "workers/agents/proxy/traces/saying.h"
+#include "workers/agents/proxy/traces/traces.h"
 #include "workers/engines/engine.h"
 
 /* ---- the whole conversation anew ------------------------------------------------------------------ */
@@ -28,48 +30,61 @@ int prompt_render(struct proxy *proxy, const struct said_request *request, const
     return error;
 }
 
-static size_t count_roots(const struct tree *tree)
+/* A conversation without tools, where others have some, is none of agent.max_traces unless it is learned from. */
+static bool counts(const struct proxy *proxy, size_t tool_count, bool has_tools)
 {
+    return tool_count > 0 || !has_tools || labels_have(proxy->model.run->task->trained, LABEL_AUXILIARY);
+}
+
+/* How many of agent.max_traces there are already beside one that shows so many tools. */
+static size_t count_roots(const struct proxy *proxy, size_t tool_count)
+{
+    const struct tree *tree = &proxy->tree;
+    const size_t main_root = labels_find_main(tree);
+    const bool has_tools = tool_count > 0 || (main_root != TREE_NONE && tree->nodes[main_root].tool_count > 0);
     size_t count = 0;
     for (size_t i = 0; i < tree->count; i++)
-        count += tree->nodes[i].parent == TREE_NONE;
-    return count;
+        count += tree->nodes[i].parent == TREE_NONE && counts(proxy, tree->nodes[i].tool_count, has_tools);
+    return counts(proxy, tool_count, has_tools) ? count : 0;
+}
+
+/* That another turn behind the node fits what a record holds, whichever traces it makes. */
+static int check_record(const struct proxy *proxy, size_t shown, struct fail *fail)
+{
+    const struct tree *tree = &proxy->tree;
+    const uint64_t most = proxy->model.run->task->sampling.max_tokens, context = proxy->model.context_tokens;
+    const size_t traces = traces_count(tree);
+    size_t tokens = traces_tokens(tree) + (most < context ? most : context);
+    for (size_t at = shown; at != TREE_NONE; at = tree->nodes[at].parent)
+        tokens += tree->nodes[at].ids.count;
+    if (traces >= RECORD_TRACES_MAX || tree->count + traces + 2 > RECORD_TURNS_MAX || tokens > RECORD_TOKENS_MAX)
+        return fail_set(fail, -E2BIG, "the record is full: it holds %d traces, %d turns and %d tokens",
+                        RECORD_TRACES_MAX, RECORD_TURNS_MAX, RECORD_TOKENS_MAX);
+    return 0;
 }
 
 static const char another_conversation[] = "branch: the harness began another conversation";
 
-/* Why the conversation has a root of its own; "": it is the first. */
-static const char *root_reason(const struct tree *tree, const struct tree_match *match)
+/* Why the conversation has a root of its own; "": it is the first of all. */
+static const char *root_reason(const struct proxy *proxy, const struct tree_match *match)
 {
-    if (tree->count == 0)
-        return "";
+    if (proxy->tree.count == 0)
+        return proxy->model.run->reason ? proxy->model.run->reason : "";
     if (match->is_rewrite)
         return "rewrite: the harness gives back a reply in other words than it was told";
     return match->has_history ? "history: the harness tells other words than before" : another_conversation;
 }
 
-static bool say_new(struct record *record, const struct said *messages, size_t count)
-{
-    static const char *const roles[] = {"system", "user", "assistant", "tool"};
-    for (size_t i = 0; i < count; i++)
-        if (!record_say(record, roles[messages[i].role], slice_from_str(messages[i].text), messages[i].name, 0))
-            return false;
-    return true;
-}
-
-/* Shows messages [from, count); the record has those before `said_from` already. */
+/* Shows messages from `from` on. */
 struct addition {
-    size_t parent, from, said_from;
+    size_t parent, from;
     const char *reason;
-    /* What the record is to say instead, as the template took them, so that the prompt can be made again from it
-     * (sluice verify); NULL: the messages. */
-    const struct words *words;
+    const struct words *words; /* of a root: all of them as the template took them */
 };
 
 static int add_node(struct proxy *proxy, struct said_request *request, const struct addition *addition,
                     struct tokens *ids, size_t *ret, struct fail *fail)
 {
-    const size_t known = addition->said_from - addition->from;
     struct tree_node *node = tree_add(&proxy->tree, addition->parent);
     if (!node)
         return fail_memory(fail);
@@ -80,15 +95,14 @@ static int add_node(struct proxy *proxy, struct said_request *request, const str
     node->ids = *ids;
     *ids = (struct tokens){0};
     struct record *record = proxy->model.run->record;
-    const bool is_said = addition->words
-                             ? prompt_say_messages(record, addition->words->messages, addition->words->count)
-                             : say_new(record, node->messages + known, node->count - known);
+    const bool is_said = addition->words ? saying_add_words(&proxy->tree, *ret, addition->words, record)
+                                         : saying_add_messages(node, record);
     return is_said ? 0 : agent_record_full(fail);
 }
 
 /* `reason` "" is of the first: while it was rendered another request may have come to be that. */
 static int add_root(struct proxy *proxy, struct said_request *request, const struct toolbox *box, const char *reason,
-                    size_t said_from, size_t *ret, struct fail *fail)
+                    size_t *ret, struct fail *fail)
 {
     struct words words;
     struct tokens ids = {0};
@@ -96,13 +110,11 @@ static int add_root(struct proxy *proxy, struct said_request *request, const str
     if (error == 0)
         error = render_words(proxy, &words, &ids, fail);
     const bool is_first = proxy->tree.count == 0;
-    const struct addition addition = {.parent = TREE_NONE,
-                                      .said_from = said_from,
-                                      .reason = is_first || *reason ? reason : another_conversation,
-                                      .words = is_first ? &words : NULL};
+    const struct addition addition = {
+        .parent = TREE_NONE, .reason = is_first || *reason ? reason : another_conversation, .words = &words};
     if (error == 0)
-        error = model_check_room(&proxy->model, count_roots(&proxy->tree), tree_record_tokens(&proxy->tree) + ids.count,
-                                 addition.reason, fail);
+        error = model_check_room(&proxy->model, count_roots(proxy, request->tool_count),
+                                 traces_tokens(&proxy->tree) + ids.count, addition.reason, fail);
     if (error == 0)
         error = add_node(proxy, request, &addition, &ids, ret, fail);
     words_finish(&words);
@@ -150,8 +162,7 @@ static int make_bridge(struct proxy *proxy, size_t node, const struct told *told
 static int extend(struct proxy *proxy, struct said_request *request, const struct tree_match *match, size_t *ret,
                   struct fail *fail)
 {
-    const struct addition addition = {
-        .parent = match->node, .from = match->taken, .said_from = match->taken, .reason = ""};
+    const struct addition addition = {.parent = match->node, .from = match->taken, .reason = ""};
     struct told told;
     struct tokens ids = {0};
     const struct said *added = request->messages + match->taken;
@@ -168,13 +179,13 @@ static int extend(struct proxy *proxy, struct said_request *request, const struc
     return error;
 }
 
-int prompt_find(struct proxy *proxy, struct said_request *request, const struct toolbox *box, size_t *ret,
+static int find(struct proxy *proxy, struct said_request *request, const struct toolbox *box, size_t *ret,
                 struct fail *fail)
 {
     struct tree_match match;
     tree_match(&proxy->tree, request, &match);
     if (match.node == TREE_NONE)
-        return add_root(proxy, request, box, root_reason(&proxy->tree, &match), 0, ret, fail);
+        return add_root(proxy, request, box, root_reason(proxy, &match), ret, fail);
     *ret = match.node;
     if (!proxy->tree.nodes[match.node].is_sampled)
         return 0;
@@ -182,5 +193,12 @@ int prompt_find(struct proxy *proxy, struct said_request *request, const struct 
     if (error != -ENOTSUP)
         return error;
     const struct fail why = *fail;
-    return add_root(proxy, request, box, why.text, match.taken, ret, fail);
+    return add_root(proxy, request, box, why.text, ret, fail);
+}
+
+int prompt_find(struct proxy *proxy, struct said_request *request, const struct toolbox *box, size_t *ret,
+                struct fail *fail)
+{
+    const int error = find(proxy, request, box, ret, fail);
+    return error == 0 ? check_record(proxy, *ret, fail) : error;
 }

@@ -11,6 +11,8 @@
 #include "common/base/cleanup.h"
 #include "workers/agents/proxy/ear.h"
 #include "workers/agents/proxy/prompt.h"
+#include "workers/agents/proxy/traces/saying.h"
+#include "workers/agents/proxy/traces/traces.h"
 
 /* ---- handles: nobody inside can guess one of another turn's ------------------------------------------ */
 
@@ -129,8 +131,7 @@ static int add_sampled(struct proxy *proxy, size_t shown, struct model_turn *sam
     generation->sampled = (struct tokens){0};
     node->logprobs = take_ptr(&generation->logprobs);
     node->text = take_ptr(&generation->text);
-    return fill_said(reply, &node->messages[0]) &&
-                   record_say_sampled(proxy->model.run->record, slice_from_str(node->text))
+    return fill_said(reply, &node->messages[0]) && saying_add_reply(node, proxy->model.run->record)
                ? 0
                : agent_record_full(fail);
 }
@@ -271,7 +272,11 @@ int proxy_open(struct proxy *proxy, struct agent_run *run, struct fail *fail)
     return error;
 }
 
-bool proxy_record(struct proxy *proxy) { return tree_write(&proxy->tree, proxy->model.run->record); }
+bool proxy_record(struct proxy *proxy)
+{
+    const struct agent_run *run = proxy->model.run;
+    return traces_write(&proxy->tree, run->task->trained, run->record);
+}
 
 void proxy_close(struct proxy *proxy)
 {

@@ -113,8 +113,7 @@ bool tree_take_messages(struct tree_node *node, struct said_request *request, si
 
 /* ---- paths -------------------------------------------------------------------------------------- */
 
-/* The path's nodes from its root on, into `ret`; how many. */
-static size_t list_path(const struct tree *tree, size_t node, size_t *ret)
+size_t tree_list_path(const struct tree *tree, size_t node, size_t *ret)
 {
     size_t count = 0;
     for (size_t at = node; at != TREE_NONE; at = tree->nodes[at].parent)
@@ -130,103 +129,14 @@ static size_t list_path(const struct tree *tree, size_t node, size_t *ret)
 bool tree_path(const struct tree *tree, size_t node, struct tokens *ret)
 {
     AUTO_FREE size_t *path = calloc(tree->count, sizeof(*path));
-    const size_t count = path ? list_path(tree, node, path) : 0;
+    const size_t count = path ? tree_list_path(tree, node, path) : 0;
     bool done = path != NULL;
     for (size_t i = 0; i < count && done; i++)
         done = tokens_append(ret, tree->nodes[path[i]].ids.ids, tree->nodes[path[i]].ids.count);
     return done;
 }
 
-/* ---- the record ----------------------------------------------------------------------------------- */
-
-/*
- * Where paths end: at turns that nothing sampled follows. What was shown and never answered has nothing to learn from,
- * but where there is nothing else.
- */
-static bool *find_leaves(const struct tree *tree)
-{
-    bool *leaves = calloc(tree->count + 1, sizeof(*leaves));
-    bool is_any = false;
-    for (size_t i = 0; leaves && i < tree->count; i++) {
-        const size_t shown = tree->nodes[i].parent;
-        leaves[i] = tree->nodes[i].is_sampled;
-        is_any = is_any || leaves[i];
-        if (leaves[i] && tree->nodes[shown].parent != TREE_NONE)
-            leaves[tree->nodes[shown].parent] = false;
-    }
-    if (leaves && tree->count > 0 && !is_any)
-        leaves[0] = true;
-    return leaves;
-}
-
-size_t tree_record_tokens(const struct tree *tree)
-{
-    AUTO_FREE bool *leaves = find_leaves(tree);
-    size_t tokens = 0;
-    for (size_t i = 0; leaves && i < tree->count; i++)
-        for (size_t at = leaves[i] ? i : TREE_NONE; at != TREE_NONE; at = tree->nodes[at].parent)
-            tokens += tree->nodes[at].ids.count;
-    return tokens;
-}
-
-static const char *shown_role(const struct tree_node *node)
-{
-    return node->parent == TREE_NONE ? "prompt" : node->messages[0].role == SAID_TOOL ? "tool" : "user";
-}
-
-/* What the harness never read, or read in a hook's words, led to nothing that is rewarded: `is_learnt` is false, and
- * the mask 0. */
-static bool write_node(const struct tree_node *node, bool is_learnt, struct record *record)
-{
-    struct record_turn turn = node->turn;
-    if (!node->is_sampled)
-        strcpy(turn.role, shown_role(node));
-    return record_append(record, &turn, node->ids.ids, is_learnt ? node->logprobs : NULL, node->ids.count, is_learnt);
-}
-
-/* What other traces have is this one's prompt. */
-static bool write_known(const struct tree *tree, const size_t *path, size_t count, struct record *record)
-{
-    struct tokens ids = {0};
-    struct record_turn turn = {.role = "prompt"};
-    bool done = tree_path(tree, path[count - 1], &ids) && record_append(record, &turn, ids.ids, NULL, ids.count, false);
-    tokens_finish(&ids);
-    return done;
-}
-
-static const char *trace_reason(const struct tree *tree, const size_t *path, size_t known)
-{
-    return known > 0 ? "branch: another turn follows what was sampled" : tree->nodes[path[0]].reason;
-}
-
-static bool write_trace(const struct tree *tree, size_t leaf, bool *written, struct record *record)
-{
-    AUTO_FREE size_t *path = calloc(tree->count, sizeof(*path));
-    const size_t count = path ? list_path(tree, leaf, path) : 0;
-    size_t known = 0;
-    while (known < count && written[path[known]])
-        known++;
-    bool done = path && record_start_trace(record, trace_reason(tree, path, known));
-    if (done && known > 0)
-        done = write_known(tree, path, known, record);
-    for (size_t i = known; i < count && done; i++) {
-        const struct tree_node *node = &tree->nodes[path[i]];
-        done = write_node(node, node->is_sampled && !node->is_retold && (node->is_delivered || i + 1 < count), record);
-        written[path[i]] = true;
-    }
-    return done;
-}
-
-bool tree_write(const struct tree *tree, struct record *record)
-{
-    AUTO_FREE bool *leaves = find_leaves(tree);
-    AUTO_FREE bool *written = calloc(tree->count + 1, sizeof(*written));
-    bool done = leaves && written;
-    for (size_t i = 0; i < tree->count && done; i++)
-        if (leaves[i])
-            done = write_trace(tree, i, written, record);
-    return done;
-}
+/* ---- its end -------------------------------------------------------------------------------------- */
 
 static void node_finish(struct tree_node *node)
 {
@@ -235,6 +145,7 @@ static void node_finish(struct tree_node *node)
     said_request_finish(&owner);
     tokens_finish(&node->ids);
     free(node->logprobs);
+    free(node->said.runs);
     record_turn_finish(&node->turn);
     free(node->reason);
     free(node->text);

@@ -2,10 +2,7 @@
  * tree.h - all that the model of one rollout was shown and said, as a tree of turns. A *shown* node has messages of the
  * harness and the ids that they became; a *sampled* one has a turn of the model. They take turns down each path, whose
  * ids in a row are the prompt of whatever is sampled at its end. A path that could not be extended id for id has a
- * root of its own, which shows the whole conversation anew.
- *
- * Each path from a root to a leaf becomes a trace of the record; a sampled token has mask 1 in the first trace that
- * holds it, and is prompt in others. Pure.
+ * root of its own, which shows the whole conversation anew. What becomes of it in the record: traces/traces.h. Pure.
  */
 #ifndef SLUICE_WORKERS_AGENTS_PROXY_TREE_H
 #define SLUICE_WORKERS_AGENTS_PROXY_TREE_H
@@ -21,6 +18,7 @@ struct tree_node {
     bool is_sampled;
     struct said *messages; /* owned; shown: at least one; sampled: the one that the harness was told */
     size_t count;
+    struct record_stretches said; /* the record's messages that say so, as the model was told and said it; owned */
     struct tokens ids;
     enum tell_role role;     /* shown, but at a root: whose turn the model was told it in */
     char *text;              /* sampled: all that it said, thinking and calls as it wrote them; owned */
@@ -58,12 +56,10 @@ struct tree_node *tree_add(struct tree *tree, size_t parent);
 bool tree_take_messages(struct tree_node *node, struct said_request *request, size_t from);
 /* Takes the last node off again. */
 void tree_drop_last(struct tree *tree);
+/* The path's nodes from its root on, into room for all of the tree's; how many. */
+size_t tree_list_path(const struct tree *tree, size_t node, size_t *ret);
 /* The ids of the path to the node, itself included, appended. False: out of memory. */
 bool tree_path(const struct tree *tree, size_t node, struct tokens *ret);
-/* Tokens of all traces as the record would have them now. */
-size_t tree_record_tokens(const struct tree *tree);
-/* Writes all traces. False: out of memory, or beyond what a record holds. */
-bool tree_write(const struct tree *tree, struct record *record);
 void tree_finish(struct tree *tree);
 
 #endif

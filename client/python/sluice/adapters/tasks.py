@@ -109,16 +109,17 @@ def may_have_several_traces(task: Mapping[str, Any]) -> bool:
 
 
 def only_trace(trajectory: Trajectory) -> Trace:
-    """The one trace of a rollout, for trainers that take no more. BadArgument: it has several, or none, and what to
-    do."""
-    count = len(trajectory.traces)
+    """The one trace of a rollout that is learned from, for trainers that take no more; of one without any its only one.
+    BadArgument: it has several, or none, and what to do."""
+    learnt = [trace for trace in trajectory.traces if trace.mask.any()] or trajectory.traces
+    count = len(learnt)
     if count == 1:
-        return trajectory.traces[0]
+        return learnt[0]
     if count == 0:
         raise BadArgument(f"{trajectory.rollout} has no tokens (outcome {trajectory.outcome}"
                           f"{': ' + trajectory.detail if trajectory.detail else ''}): ask whether it is trainable, and "
                           "has traces, before it is learned from", "trajectory")
-    reasons = ", ".join(trace.reason or "?" for trace in trajectory.traces[1:])
+    reasons = ", ".join(trace.reason or "?" for trace in learnt[1:])
     raise BadArgument(f"{trajectory.rollout} has {count} traces ({reasons}), and this trainer takes one sequence of a "
                       "rollout: set agent.max_traces to 1 in its task; it then ends where a second would begin",
                       "trajectory")

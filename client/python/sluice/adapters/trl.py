@@ -233,10 +233,11 @@ class RolloutFunction:
         """TOKENS of it; an end token with mask 0 for what may not be learned from."""
         if not is_learnable(t):
             return [end], [end], [0.0], [0]
-        if len(t.traces) > 1:
-            raise SluiceError(f"{t.rollout} has {len(t.traces)} traces ({t.traces[1].reason}), and GRPOTrainer takes one: "
+        learnt = [trace for trace in t.traces if trace.mask.any()]
+        if len(learnt) > 1:
+            raise SluiceError(f"{t.rollout} has {len(learnt)} traces ({learnt[1].reason}), and GRPOTrainer takes one: "
                               "set agent.max_traces of its task to 1")
-        trace = t.traces[0]
+        trace, = learnt
         self._check_trace(t, trace, args)
         prompt, completion, mask, logprobs = (part.tolist() for part in split(trace))
         return prompt, completion, logprobs, mask

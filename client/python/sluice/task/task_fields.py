@@ -458,6 +458,22 @@ def _read_tools(row: Row, value: Any, shown: str, told: Told) -> None:
     told["tools"] = tools
 
 
+_LABELS = ("main", "sub-agent", "branch", "auxiliary", "retold", "undelivered")
+
+
+def _read_train(row: Row, value: Any, shown: str, told: Told) -> None:
+    labels: List[str] = []
+    for i, label in enumerate(_list(row, value, shown)):
+        if not isinstance(label, str):
+            raise _type(f"{shown}[{i}]", "a string")
+        if label not in _LABELS:
+            raise TaskError("bad-task", f"{shown}[{i}]", f"{shown}[{i}] must be one of {'|'.join(_LABELS)}")
+        if label in labels:
+            raise TaskError("bad-task", f"{shown}[{i}]", f"{shown}[{i}] is given twice")
+        labels.append(label)
+    told[row.path] = labels
+
+
 def _levels(value: Any, most: int) -> bool:
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
     return inner is None or (most > 0 and all(_levels(one, most - 1) for one in inner))
@@ -637,7 +653,7 @@ _READERS: Dict[str, Reader] = {
     "INIT_GRANTS": _read_grants, "BUILD_GRANTS": _read_grants, "SOURCE": _read_source,
     "STEPS": _read_steps, "FILE_LIST": _read_files, "COMMANDS": _read_setup, "REWARDS": _read_rewards,
     "STATUSES": _read_statuses, "ANSWERS": _read_setup, "OPTIONS": _read_options, "FAIL_TO_PASS": _read_names, "PASS_TO_PASS": _read_names, "PROTECTED": _read_names,
-    "EXPECTED_TESTS": _read_expected, "HIDDEN": _read_hidden, "ARTIFACTS": _read_artifacts, "EXCLUDE": _read_names, "COLLECT": _read_collect, "TESTS": _read_tests, "HANDLERS": _read_handlers, "TOOLS": _read_tools,
+    "EXPECTED_TESTS": _read_expected, "HIDDEN": _read_hidden, "ARTIFACTS": _read_artifacts, "EXCLUDE": _read_names, "COLLECT": _read_collect, "TESTS": _read_tests, "HANDLERS": _read_handlers, "TOOLS": _read_tools, "TRAIN": _read_train,
     "JUDGE_FILES": _read_judge_files, "CRITERIA": _read_criteria, "CHOICES": _read_choices,
     "SCRIPT": _read_script,
     "RECORDED": _read_recorded, "ARGUMENTS": _read_arguments, "METADATA": _read_metadata,

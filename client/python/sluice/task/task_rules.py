@@ -53,6 +53,11 @@ def _check_harness(kind: str, told: Told) -> None:
         raise TaskError("bad-task", "agent.command", "agent.command goes with agent.kind harness and agent.harness command")
 
 
+def _check_train(kind: str, told: Told) -> None:
+    if "agent.train" in told and kind != "harness":
+        raise TaskError("bad-task", "agent.train", f"agent.train goes with agent.kind harness, and this task's is {kind}")
+
+
 def _check_agent(kind: str, told: Told) -> None:
     if kind == "replay" and "script" not in told:
         raise TaskError("missing-field", "agent.script", "agent.script is missing; give it or agent.recorded: "
@@ -66,6 +71,7 @@ def _check_agent(kind: str, told: Told) -> None:
         raise TaskError("bad-task", "agent.engine",
                         f"agent.engine goes with an agent of a handler, and this task's is {kind}")
     _check_harness(kind, told)
+    _check_train(kind, told)
     _check_tools(kind, told)
 
 

@@ -9,7 +9,8 @@
 
 #include <cmocka.h>
 
-#include "workers/agents/proxy/tree.h"
+#include "schemas/labels.h"
+#include "workers/agents/proxy/traces/traces.h"
 
 enum { WALKS = 200, STEPS = 40, LINES_MAX = 2 * STEPS + 8, IDS_MAX = 1 << 16 };
 
@@ -155,7 +156,7 @@ static void assert_record(const struct walk *walk)
     struct refusal no;
     size_t tokens = 0;
     record_init(&record);
-    assert_true(tree_write(&walk->tree, &record));
+    assert_true(traces_write(&walk->tree, labels_trained(), &record));
     if (!record_check(&record, &no))
         fail_msg("%s", no.text);
     assert_masks(walk, &record);
@@ -166,7 +167,7 @@ static void assert_record(const struct walk *walk)
         assert_true(at < walk->tree.count && walk->tree.nodes[at].is_sampled);
         tokens += record.traces[i].token_count;
     }
-    assert_int_equal(tokens, tree_record_tokens(&walk->tree));
+    assert_int_equal(tokens, traces_tokens(&walk->tree));
     record_finish(&record);
 }
 

@@ -27,7 +27,8 @@ class Row(NamedTuple):
 
 def _is_cut(trajectory: Trajectory, trace: Trace) -> bool:
     """Whether a limit on tokens ended it."""
-    return learnt_turns(trace)[-1].finish == "length" or (trajectory.truncated and trace is trajectory.traces[-1])
+    last = ([one for one in trajectory.traces if one.label in ("", "main")] or trajectory.traces)[-1]
+    return learnt_turns(trace)[-1].finish == "length" or (trajectory.truncated and trace is last)
 
 
 def rows(trajectory: Trajectory, end: int, step_wise: bool = False, unscored: bool = False) -> List[Row]:
