@@ -14,13 +14,19 @@ static struct jinja_arguments arguments_from(const struct jinja_arguments *given
     return rest;
 }
 
+/* Of what is false, None too, there are none: so Jinja has it for these. */
+static struct jinja_list *items_or_none(struct jinja_run *run, const struct jinja_value *of)
+{
+    return jinja_is_true(of) ? jinja_items(run, of) : jinja_list_new(run);
+}
+
 static struct jinja_value choose(struct jinja_run *run, const struct jinja_value *of,
                                  const struct jinja_arguments *given, bool is_by_attribute, bool wanted)
 {
     const struct slice *attribute = is_by_attribute ? jinja_argument_text(run, given, 0, "") : NULL;
     const struct slice *test = jinja_argument_text(run, given, is_by_attribute, "");
     const struct jinja_arguments rest = arguments_from(given, is_by_attribute + 1u);
-    const struct jinja_list *items = jinja_items(run, of);
+    const struct jinja_list *items = items_or_none(run, of);
     struct jinja_list *list = jinja_list_new(run);
     if (is_by_attribute && !attribute)
         jinja_fail(run, "selectattr and rejectattr want an attribute");
@@ -43,7 +49,7 @@ static JINJA_FILTER(map)
     const struct jinja_value *otherwise = jinja_argument(given, JINJA_ARGUMENTS_MAX, "default");
     const struct slice *filter = jinja_argument_text(run, given, 0, "");
     const struct jinja_arguments rest = arguments_from(given, 1);
-    const struct jinja_list *items = jinja_items(run, of);
+    const struct jinja_list *items = items_or_none(run, of);
     struct jinja_list *list = jinja_list_new(run);
     if (!filter == !attribute || (attribute && attribute->kind != JINJA_STRING))
         jinja_fail(run, "map wants a filter, or an attribute");

@@ -101,6 +101,27 @@ METHOD(join)
     return items ? jinja_filter_join(run, items, &separator) : *of;
 }
 
+/* "{}" alone, one for each argument. */
+METHOD(format)
+{
+    struct slice text = of->text;
+    struct buffer out = {0};
+    const uint8_t *found;
+    for (size_t i = 0; run->code == 0 && text.len && (found = memchr(text.data, '{', text.len)); i++) {
+        const size_t before = (size_t)(found - text.data);
+        if (before + 1 == text.len || found[1] != '}' || i >= given->count || memchr(text.data, '}', before))
+            jinja_fail(run, "format is known here with {} alone, one for each argument");
+        buffer_append(&out, text.data, before);
+        if (run->code == 0)
+            jinja_write(run, &given->list[i], &out);
+        text = run->code == 0 ? slice_of(found + 2, text.len - before - 2) : slice_of("", 0);
+    }
+    if (text.len && memchr(text.data, '}', text.len))
+        jinja_fail(run, "format is known here with {} alone, one for each argument");
+    buffer_append(&out, text.data, text.len);
+    return jinja_string_of(run, &out);
+}
+
 METHOD(is_digits)
 {
     bool is_so = of->text.len > 0;
@@ -130,6 +151,7 @@ static const struct jinja_callable of_texts[] = {
     {"count", count, 1, NULL},
     {"endswith", ends_with, 1, NULL},
     {"find", find, 1, NULL},
+    {"format", format, JINJA_ARGUMENTS_MAX, NULL},
     {"isdigit", is_digits, 0, NULL},
     {"join", join, 1, NULL},
     {"lower", jinja_filter_lower, 0, NULL},
