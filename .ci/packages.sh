@@ -8,7 +8,7 @@ packages=(
     libzmq3-dev libczmq-dev libmsgpack-dev libcurl4-openssl-dev liblz4-dev libcmocka-dev
     libsqlite3-dev libjansson-dev libarchive-dev libssl-dev libsquashfs-dev libpcre2-dev libmicrohttpd-dev zlib1g-dev
     libfaketime fuse-overlayfs bubblewrap
-    python3 python3-pip python3-zmq python3-msgpack python3-numpy python3-lz4 python3-pytest unzip curl squashfs-tools-ng
+    python3 python3-pip python3-venv python3-zmq python3-msgpack python3-numpy python3-lz4 python3-pytest unzip curl squashfs-tools-ng
     python3-ipython python3-ipykernel
     groff-base zsh
     "$@"

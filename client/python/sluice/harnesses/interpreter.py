@@ -18,10 +18,10 @@ from typing import Iterable, List, NamedTuple, Optional, Set, Tuple
 from .recipes import HarnessError
 
 _ASK = """
-import json, os, sys, sysconfig
+import importlib.util, json, os, sys, sysconfig
 base = getattr(sys, "_base_executable", None) or sys.executable
 print(json.dumps([sys.version_info[:3], os.path.realpath(base), sysconfig.get_path("stdlib", vars={"installed_base": sys.base_prefix}),
-                  sys.executable, sys.implementation.name]))
+                  sys.executable, sys.implementation.name, importlib.util.find_spec("ensurepip") is not None]))
 """
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "site-packages", "dist-packages", "test", "tests", "idlelib", "tkinter", "turtledemo", "ensurepip",
                                    "lib2to3", "config-3*", "_tkinter*", "EXTERNALLY-MANAGED", "sitecustomize.py", "*.a")
@@ -32,8 +32,11 @@ site.addsitedir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "site-p
 """
 _WRAPPER = """#!/bin/sh
 here=${{0%/*}}
-exec "$here/../libexec/{loader}" --argv0 "$here/{program}" --library-path "$here/../libexec" "$here/../libexec/{name}" "$@"
+{setting}exec "$here/../libexec/{loader}" --argv0 "$here/{program}" --library-path "$here/../libexec" "$here/../libexec/{name}" "$@"
 """
+# A program that wants UTF-8 finds it in any image.
+_LOCALES = ("/usr/lib/locale/C.utf8", "/usr/lib/locale/C.UTF-8")
+_WITH_LOCALE = 'LOCPATH="$here/../libexec/locale" '
 _LIBRARY = re.compile(r"^\s*(?:\S+ => )?(/\S+) \(0x[0-9a-f]+\)$", re.MULTILINE)
 
 
@@ -42,6 +45,7 @@ class Interpreter(NamedTuple):
     real: str           # the program itself
     stdlib: str
     executable: str     # as it is called
+    has_pip: bool       # can make environments with pip in them
 
     @property
     def name(self) -> str:
@@ -52,15 +56,21 @@ def ask(path: str) -> Optional[Interpreter]:
     """None: it does not start, or is another than CPython."""
     try:
         done = subprocess.run([path, "-I", "-c", _ASK], capture_output=True, text=True, timeout=60, check=True)
-        version, real, stdlib, executable, kind = json.loads(done.stdout)
+        version, real, stdlib, executable, kind, has_pip = json.loads(done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError):
         return None
-    return Interpreter((version[0], version[1], version[2]), real, stdlib, executable) if kind == "cpython" else None
+    return Interpreter((version[0], version[1], version[2]), real, stdlib, executable, has_pip) if kind == "cpython" else None
 
 
 def _candidates() -> List[str]:
     names = ["/usr/bin/python3", "python3", *(f"python3.{minor}" for minor in range(14, 10, -1))]
     return [path for path in (shutil.which(name) for name in names) if path]
+
+
+def _lack(found: Optional[Interpreter], least: Tuple[int, int]) -> str:
+    if not found:
+        return "does not start"
+    return f"is {'.'.join(map(str, found.version))}" if found.version[:2] < least else "has no ensurepip (Debian: python3-venv)"
 
 
 def choose(harness: str, least: Tuple[int, int], wanted: Optional[str]) -> Interpreter:
@@ -69,9 +79,9 @@ def choose(harness: str, least: Tuple[int, int], wanted: Optional[str]) -> Inter
     seen = []
     for path in [wanted] if wanted else _candidates():
         found = ask(path)
-        if found and found.version[:2] >= least:
+        if found and found.version[:2] >= least and found.has_pip:
             return found
-        seen.append(f"{path} is {'.'.join(map(str, found.version))}" if found else f"{path} does not start")
+        seen.append(f"{path} {_lack(found, least)}")
     raise HarnessError(f"{words}: {', '.join(dict.fromkeys(seen)) or 'there is none on the PATH'}; name one with --python")
 
 
@@ -105,15 +115,23 @@ def _copy_libraries(paths: Iterable[str], into: str) -> None:
             shutil.copy2(os.path.realpath(path), target)
 
 
-def _copy_program(real: str, program: str, name: str, into: str) -> None:
+def _copy_program(real: str, program: str, name: str, into: str, setting: str = "") -> None:
     """bin/PROGRAM, which starts libexec/NAME."""
     loader = _loader(real)
     shutil.copy2(real, os.path.join(into, "libexec", name))
     _copy_libraries([loader], into)
     wrapper = os.path.join(into, "bin", program)
     with open(wrapper, "w", encoding="utf-8") as file:
-        file.write(_WRAPPER.format(loader=os.path.basename(loader), name=name, program=program))
+        file.write(_WRAPPER.format(loader=os.path.basename(loader), name=name, program=program, setting=setting))
     os.chmod(wrapper, 0o755)
+
+
+def _copy_locale(into: str) -> str:
+    """How the wrapper names it."""
+    found = next((path for path in _LOCALES if os.path.isdir(path)), None)
+    if found:
+        shutil.copytree(found, os.path.join(into, "libexec", "locale", os.path.basename(found)))
+    return _WITH_LOCALE if found else ""
 
 
 def copy_beside(harness: str, program: str, into: str) -> None:
@@ -121,7 +139,7 @@ def copy_beside(harness: str, program: str, into: str) -> None:
     found = shutil.which(program)
     if not found:
         raise HarnessError(f"{harness} needs {program}, which is not on the PATH")
-    _copy_program(os.path.realpath(found), program, program, into)
+    _copy_program(os.path.realpath(found), program, program, into, _copy_locale(into))
     _copy_libraries(_linked([found]), into)
 
 

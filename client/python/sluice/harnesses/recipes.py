@@ -20,7 +20,10 @@ class Npm(NamedTuple):
     packages: Tuple[str, ...]
     links: Dict[str, str]
     probe: Tuple[str, ...] = ("--version",)
-    source = "npm"
+
+    @property
+    def source(self) -> str:
+        return "npm"
 
 
 class Pypi(NamedTuple):
@@ -34,7 +37,10 @@ class Pypi(NamedTuple):
     bare: Tuple[str, ...] = ()
     links: Dict[str, str] = {}   # more names in bin/
     beside: Tuple[str, ...] = ()   # programs of this node that are copied, too
-    source = "pypi"
+
+    @property
+    def source(self) -> str:
+        return "pypi"
 
 
 Recipe = Union[Npm, Pypi]
