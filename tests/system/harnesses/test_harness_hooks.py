@@ -170,7 +170,7 @@ def guard(reply):
         return Refuse("no looking")
 ''', loop='''
 status, answer = chat([user("do call")], tools=[BASH])
-say(status=status, words=answer["error"]["message"], after=chat([user("hi")])["content"])
+say(status=status, words=answer["error"]["message"], after=chat([user("hi")], tools=[BASH])["content"])
 ''', checks=False)
         self.assertEqual(said(t), {"status": 400, "words": "refused by hook guard: no looking", "after": "fine"})
         self.assertEqual(learnt(t), [False, True])
