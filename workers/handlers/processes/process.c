@@ -23,16 +23,17 @@ int handler_spec_parse(const char *text, struct handler_spec *ret, struct fail *
     const char *equals = strchr(text, '=');
     const struct slice name = slice_of(text, equals ? (size_t)(equals - text) : 0);
     if (!handler_name_is_valid(name))
-        return fail_set(fail, -EINVAL,
-                        "--handler wants NAME=COMMAND with a name of letters, digits, '_', '.' and '-', not '%.100s'",
-                        text);
+        return fail_set(
+            fail, -EINVAL,
+            "--handler and --hook want NAME=COMMAND with a name of letters, digits, '_', '.' and '-', not '%.100s'",
+            text);
     *ret = (struct handler_spec){.command = equals + 1};
     snprintf(ret->name, sizeof(ret->name), "%.*s", SLICE_ARG(name));
     if (strncmp(ret->command, json, strlen(json)) == 0) {
         ret->is_lines = true;
         ret->command += strlen(json);
     }
-    return ret->command[0] ? 0 : fail_set(fail, -EINVAL, "--handler %s= wants a command", ret->name);
+    return ret->command[0] ? 0 : fail_set(fail, -EINVAL, "--handler or --hook %s= wants a command", ret->name);
 }
 
 /* ---- its end -------------------------------------------------------------------------------- */
