@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #include "schemas/task/task.h"
-#include "workers/agents/proxy/server.h"
+#include "workers/agents/proxy/http/server.h"
 #include "workers/engines/engines.h"
 #include "workers/runtime/fiber.h"
 
@@ -49,6 +49,7 @@ struct session {
     struct record record;
     struct proxy proxy;
     struct fiber *fiber;
+    struct server *server;
     int port;
     bool is_over;
 };
@@ -71,6 +72,13 @@ static int listen_at(int *ret_port)
 
 static void ignore(void *arg) { (void)arg; }
 
+static void find_server(void *arg, const char *url, struct listener_found *ret)
+{
+    const struct session *session = arg;
+    (void)url;
+    ret->server = session->server;
+}
+
 static void count_tokens(const struct tree *tree)
 {
     for (size_t i = 0; i < tree->count; i++) {
@@ -89,14 +97,23 @@ static void be_open(void *arg)
     record_init(&session->record);
     if (proxy_open(&session->proxy, &session->run, &fail) < 0)
         give_up("a proxy", fail.text);
-    struct server *server = server_open(listen_at(&session->port), &session->proxy, ignore, NULL);
-    if (!server)
+    struct http_listener *listener = listener_open(loop, &(struct listener_plan){.fd = listen_at(&session->port),
+                                                                                 .connections_max = SERVER_CLIENTS_MAX,
+                                                                                 .held_max = SERVER_HELD_MAX,
+                                                                                 .find = find_server,
+                                                                                 .arg = session});
+    if (!listener)
+        give_up("a listener", "out of memory");
+    session->server = server_open(
+        &(struct server_plan){.listener = listener, .proxy = &session->proxy, .changed = ignore});
+    if (!session->server)
         give_up("a server", "out of memory");
     if (++opened == session_count)
         loop_stop(loop);
     while (!session->is_over)
         await_wake(-1);
-    server_close(&server);
+    server_close(&session->server);
+    listener_close(&listener);
     count_tokens(&session->proxy.tree);
     proxy_close(&session->proxy);
     record_finish(&session->record);

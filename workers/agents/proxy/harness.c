@@ -14,17 +14,19 @@
 #include "workers/agents/harnesses/programs.h"
 #include "workers/agents/kinds/agents.h"
 #include "workers/files/file_give.h"
-#include "workers/agents/proxy/server.h"
+#include "workers/agents/proxy/http/server.h"
 #include "workers/runtime/fiber.h"
 #include "workers/runtime/loop_now.h"
 #include "workers/sandbox/command.h"
 
-enum { GRACE_MS = 5000, OUTPUT_MAX = 256 << 10, TAIL_MAX = 400 };
+enum { GRACE_MS = 5000, OUTPUT_MAX = 256 << 10, TAIL_MAX = 400, LISTENER_HELD_MAX = 2 * SERVER_HELD_MAX };
 
 struct harness {
     struct agent_run *run;
     struct fiber *fiber; /* the agent's */
     struct proxy proxy;
+    struct http_listener *listener; /* in the sandbox */
+    struct server *server;
     char *script;
     struct fiber *program; /* NULL: it has ended */
     struct sandbox_output output;
@@ -110,19 +112,39 @@ static void on_turn(void *arg)
     fiber_wake(harness->fiber);
 }
 
-static int work(struct harness *harness, struct fail *fail)
+/* Who connects is this rollout. */
+static void find_server(void *arg, const char *url, struct listener_found *ret)
+{
+    const struct harness *harness = arg;
+    (void)url;
+    ret->server = harness->server;
+}
+
+static bool listen_inside(struct harness *harness)
 {
     struct agent_run *run = harness->run;
+    harness->listener = listener_open(fiber_loop(), &(struct listener_plan){.fd = run->take_listener(run),
+                                                                            .connections_max = SERVER_CLIENTS_MAX,
+                                                                            .held_max = LISTENER_HELD_MAX,
+                                                                            .find = find_server,
+                                                                            .arg = harness});
+    if (harness->listener)
+        harness->server = server_open(&(struct server_plan){
+            .listener = harness->listener, .proxy = &harness->proxy, .changed = on_turn, .arg = harness});
+    return harness->server != NULL;
+}
+
+static int work(struct harness *harness, struct fail *fail)
+{
     int error = write_files(harness, fail);
     if (error < 0)
         return error;
-    struct server *server = server_open(run->take_listener(run), &harness->proxy, on_turn, harness);
-    if (!server)
-        return fail_memory(fail);
-    harness->program = fiber_start(fiber_loop(), run_program, on_end, harness);
+    if (listen_inside(harness))
+        harness->program = fiber_start(fiber_loop(), run_program, on_end, harness);
     error = harness->program ? await_program(harness) : fail_memory(fail);
     kill_program(harness);
-    server_close(&server);
+    server_close(&harness->server);
+    listener_close(&harness->listener);
     return error;
 }
 

@@ -264,6 +264,7 @@ bool proxy_count_tokens(struct proxy *proxy, struct said_request *request, uint6
 int proxy_open(struct proxy *proxy, struct agent_run *run, struct fail *fail)
 {
     *proxy = (struct proxy){0};
+    snprintf(run->record->agent, sizeof(run->record->agent), "%s", run->task->agent_kind);
     int error = model_open(&proxy->model, run, fail);
     if (error == 0)
         error = tool_telling_find_format(&proxy->model, &proxy->telling, fail);

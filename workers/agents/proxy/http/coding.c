@@ -1,4 +1,4 @@
-#include "workers/agents/proxy/coding.h"
+#include "workers/agents/proxy/http/coding.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -2,11 +2,11 @@
  * call.h - one request as it is worked on, apart from who waits for it: its body is read and answered in a fiber, and
  * the bytes of the answer lie here until all who asked have them. Owned by the server.
  */
-#ifndef SLUICE_WORKERS_AGENTS_PROXY_CALL_H
-#define SLUICE_WORKERS_AGENTS_PROXY_CALL_H
+#ifndef SLUICE_WORKERS_AGENTS_PROXY_HTTP_CALL_H
+#define SLUICE_WORKERS_AGENTS_PROXY_HTTP_CALL_H
 
 #include "common/digest/digest.h"
-#include "workers/agents/proxy/coding.h"
+#include "workers/agents/proxy/http/coding.h"
 #include "workers/agents/proxy/proxy.h"
 #include "workers/runtime/fiber.h"
 
@@ -15,9 +15,9 @@ struct server;
 enum { CALL_BODY_MAX = 32 << 20 }; /* bytes, encoded and not */
 
 struct call {
-    struct call *next; /* this and the next two are the server's */
-    struct server *server;
-    size_t held; /* bytes that it was counted with */
+    struct call *next;     /* this and the next two are the server's */
+    struct server *server; /* NULL: its rollout has ended */
+    size_t held;           /* bytes that it was counted with */
     struct proxy *proxy;
     const struct dialect *dialect;
     enum dialect_ask ask;

@@ -1,4 +1,4 @@
-#include "workers/agents/proxy/connections.h"
+#include "workers/agents/proxy/http/connections.h"
 
 #include <stdlib.h>
 #include <sys/socket.h>

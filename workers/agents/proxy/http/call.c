@@ -1,4 +1,4 @@
-#include "workers/agents/proxy/call.h"
+#include "workers/agents/proxy/http/call.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
  * connections.h - those of a server, and which of them wait for no answer: a few that never send a whole request would
  * keep all others out.
  */
-#ifndef SLUICE_WORKERS_AGENTS_PROXY_CONNECTIONS_H
-#define SLUICE_WORKERS_AGENTS_PROXY_CONNECTIONS_H
+#ifndef SLUICE_WORKERS_AGENTS_PROXY_HTTP_CONNECTIONS_H
+#define SLUICE_WORKERS_AGENTS_PROXY_HTTP_CONNECTIONS_H
 
 #include <microhttpd.h>
 #include <stdbool.h>
