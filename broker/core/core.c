@@ -4,6 +4,7 @@
 #include "broker/core/clients/delivery.h"
 #include "broker/core/clients/early_cancel.h"
 #include "broker/core/clients/get.h"
+#include "broker/core/clients/session.h"
 #include "broker/core/streams/owners.h"
 #include "broker/core/clients/submit.h"
 #include "broker/core/engines/images.h"
@@ -20,6 +21,7 @@
 #include "broker/core/sampled/sampled.h"
 #include "broker/core/sampler/requests.h"
 #include "broker/core/sampler/sampling.h"
+#include "broker/core/sessions/sessions.h"
 #include "broker/core/settle.h"
 #include "broker/core/state/effects.h"
 #include "broker/core/state/state.h"
@@ -71,7 +73,7 @@ struct core *core_create(const struct core_settings *settings, uint64_t epoch, i
     list_init(&core->engines);
     list_init(&core->policies);
     core->random = core->groups.seed;
-    core->claims.seed = core->progress.seed = core->images.seed = core->early_cancels.seed =
+    core->claims.seed = core->progress.seed = core->sessions.seed = core->images.seed = core->early_cancels.seed =
         core->early_cancel_owners.seed = core->groups.seed;
     list_init(&core->idle_images);
     list_init(&core->failed_images);
@@ -125,6 +127,7 @@ void core_destroy(struct core **pointer)
     needs_finish(core);
     early_cancels_finish(core);
     job_progress_finish(core);
+    sessions_finish(core);
     heap_finish(&core->expiries);
     heap_finish(&core->breakers);
     heap_finish(&core->probes);
@@ -174,7 +177,8 @@ static void (*const handlers[MESSAGE_COUNT])(struct core *, const struct call *)
     [MSG_job_result] = handle_job_result,         [MSG_job_migrated] = handle_job_migrated,
     [MSG_job_progress] = handle_job_progress,     [MSG_sampler_open] = handle_sampler_open,
     [MSG_sampler_get] = handle_sampler_get,       [MSG_sampler_next] = handle_sampler_next,
-    [MSG_sampler_close] = handle_sampler_close,
+    [MSG_sampler_close] = handle_sampler_close,   [MSG_session_get] = handle_session_get,
+    [MSG_session_open] = handle_session_open,
 };
 
 static uint64_t tag_of(enum message_id id, const void *in)
@@ -237,7 +241,8 @@ static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t next_due(const struct core *core)
 {
     int64_t due = earlier(earlier(core->heads_ms, versions_due(core)), samplers_due(core));
-    const struct heap *const heaps[] = {&core->timers, &core->expiries, &core->breakers, &core->early_cancel_times};
+    const struct heap *const heaps[] = {&core->timers, &core->expiries, &core->breakers, &core->early_cancel_times,
+                                        &core->session_waits};
     for (size_t i = 0; i < sizeof(heaps) / sizeof(*heaps); i++) {
         const struct heap_node *first = heap_peek(heaps[i]);
         if (first)
@@ -268,6 +273,7 @@ int64_t core_tick(struct core *core, int64_t now_ms, int64_t wall_ms)
     early_cancels_tick(core);
     sweeps_tick(core);
     samplers_tick(core);
+    sessions_tick(core);
     if (core->adopting && core->now_ms >= core->adopt_until_ms)
         end_adoption(core);
     streams_tick(core);

@@ -38,7 +38,7 @@ static const struct {
     {REFUSAL_UNKNOWN_ROLLOUT, -ENOENT}, {REFUSAL_UNKNOWN_STREAM, -ENOENT}, {REFUSAL_UNKNOWN_ENGINE, -ENOENT},
     {REFUSAL_NO_ENGINE, -EHOSTUNREACH}, {REFUSAL_FORGOTTEN, -ENODATA},     {REFUSAL_UNKNOWN_MESSAGE, -EPROTO},
     {REFUSAL_NOT_ALLOWED, -EACCES},     {REFUSAL_DISK_LOW, -EAGAIN},       {REFUSAL_UNKNOWN_WORKER, -ENOENT},
-    {REFUSAL_BACKUP_FAILED, -EIO},
+    {REFUSAL_BACKUP_FAILED, -EIO},      {REFUSAL_NO_SESSION, -ENODATA},
 };
 
 /*
@@ -54,6 +54,13 @@ int refused_errno(const struct msg_refused *refused)
         if (slice_is(reason, refusal_wire(refusal_errnos[i].reason)))
             return refusal_errnos[i].code;
     return -EINVAL;
+}
+
+const char *client_keep(struct sluice_client *client, struct slice text)
+{
+    buffer_clear(&client->text);
+    const bool is_whole = buffer_append(&client->text, text.data, text.len) && buffer_append(&client->text, "", 1);
+    return is_whole ? (const char *)client->text.data : NULL;
 }
 
 int client_refused(struct sluice_client *client, const struct msg_refused *refused)

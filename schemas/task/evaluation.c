@@ -5,6 +5,8 @@
 
 bool task_has_verifier(const struct task *task) { return strcmp(task->eval_kind, "verifier") == 0; }
 
+bool task_is_posted(const struct task *task) { return strcmp(task->eval_kind, "posted") == 0; }
+
 bool task_is_evaluated_there(const struct task *task) { return strcmp(task->eval_sandbox, "agent") == 0; }
 
 bool task_is_evaluated_by_run(const struct task *task) { return task->step_count > 0 || task_is_evaluated_there(task); }

@@ -174,6 +174,14 @@ static bool check_rule(const struct task *task, const struct task_eval_rule *rul
                   rule->evaluators, task->eval_kind);
 }
 
+/* By a loop that has been there. */
+static bool check_posted(const struct task *task, struct refusal *no)
+{
+    return !task_is_posted(task) || strcmp(task->agent_kind, TASK_SESSION) == 0 ||
+           refuse(no, REFUSAL_BAD_TASK, "eval.kind",
+                  "eval.kind posted goes with agent.kind session, and this task's is %s", task->agent_kind);
+}
+
 bool task_check_evaluator(const struct task *task, struct refusal *no)
 {
     const bool given[] = {
@@ -188,5 +196,5 @@ bool task_check_evaluator(const struct task *task, struct refusal *no)
                       "only one of eval.reward_file and eval.verdict_statuses may be given: where "
                       "there is a reward file, "
                       "status 0 alone is a verdict");
-    return task_check_room(task, no) && check_checker(task, no) && check_answers(task, no);
+    return task_check_room(task, no) && check_checker(task, no) && check_answers(task, no) && check_posted(task, no);
 }

@@ -298,6 +298,7 @@ struct task {
     const char *agent_harness;   /* harness: a program by its name, or "command" */
     const char *agent_command;   /* of the latter; else NULL */
     uint32_t trained;            /* harness: the labels of the traces that are learned from (schemas/labels.h) */
+    uint64_t idle_s;             /* session: of silence, and it ends */
     uint64_t max_turns, max_traces;
     uint64_t max_format_errors; /* in a row */
     uint64_t max_repeats;       /* of a call, in a row; 0: any number */
@@ -399,6 +400,9 @@ struct task_need {
     const char *name; /* the task's */
 };
 enum { TASK_NEEDS_MAX = TASK_TOOLS_MAX + 2 };
+/* Of a session, which is built in: only some workers take them. As the broker says needs. */
+#define TASK_SESSION "session"
+#define TASK_SESSION_NEED "agent:" TASK_SESSION
 size_t task_needs(const struct task *task, enum stage stage, struct task_need ret[TASK_NEEDS_MAX]);
 /* The handler of that name that comes with the task; NULL: none does. */
 const struct task_handler *task_handler_find(const struct task *task, const char *name);
@@ -409,6 +413,8 @@ struct slice handler_built_in(enum handler_role role, size_t n);
 bool task_eval_reads_record(const struct task *task);
 /* Whether it is evaluated where the agent worked (eval.sandbox agent). */
 bool task_is_evaluated_there(const struct task *task);
+/* By what is posted to its session, as its run ends. */
+bool task_is_posted(const struct task *task);
 /* Whether the run worker evaluates it, so that no eval job follows: there, or step by step. */
 bool task_is_evaluated_by_run(const struct task *task);
 /* Seconds that these may take, one after the other. */

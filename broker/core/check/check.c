@@ -210,6 +210,13 @@ static void count_engine(const struct core *core, const struct engine *engine, u
         }
 }
 
+static verdict check_sessions(const struct core *core)
+{
+    if (core->sessions.count > core->leased[STAGE_RUN])
+        return "more sessions are open than runs are leased";
+    return heap_is_sound(&core->session_waits) ? NULL : "the order of those who wait for sessions is broken";
+}
+
 static verdict check_engines(const struct core *core)
 {
     size_t count = 0, registered = 0;
@@ -268,6 +275,8 @@ const char *core_check(const struct core *core)
         bad = check_queues(core, &census);
     if (!bad)
         bad = check_workers(core, &census);
+    if (!bad)
+        bad = check_sessions(core);
     if (!bad)
         bad = check_engines(core);
     if (!bad)

@@ -69,10 +69,17 @@ static void find_nearest(const struct core *core, enum stage stage, struct slice
             nearest_offer(nearest, name);
 }
 
+/* The option of a worker's by which it is offered. */
+static const char *option_of(struct slice name)
+{
+    return slice_is(name, TASK_SESSION_NEED) ? "--sessions HOST:PORT" : "--handler";
+}
+
 struct slice missing_of(const struct core *core, const struct need *need, struct missing *ret)
 {
     struct slice name, role, rest;
     struct nearest nearest = {0};
+    const char *option = "--handler";
     char meant[NEAREST_TEXT_SIZE] = "";
     const char *stage = stage_wire(need->stage);
     size_t count = 0;
@@ -86,7 +93,10 @@ struct slice missing_of(const struct core *core, const struct need *need, struct
         if (strlen(ret->text) < sizeof(ret->text) / 2)
             add(ret->text, sizeof(ret->text), "%sthe %.*s %.*s", count ? " and " : "", SLICE_ARG(role),
                 SLICE_ARG(rest));
-        if (count++ == 0)
+        if (count++ > 0)
+            continue;
+        option = option_of(name);
+        if (!slice_is(name, TASK_SESSION_NEED))
             find_nearest(core, need->stage, name, &nearest);
     }
     if (!count) {
@@ -94,7 +104,7 @@ struct slice missing_of(const struct core *core, const struct need *need, struct
         add(ret->text, sizeof(ret->text), ", which no one %s worker offers together: start one with --handler", stage);
         return slice_from_str(ret->text);
     }
-    add(ret->text, sizeof(ret->text), ", which no %s worker offers: start one with --handler%s", stage,
+    add(ret->text, sizeof(ret->text), ", which no %s worker offers: start one with %s%s", stage, option,
         nearest_text(&nearest, "", meant));
     return slice_from_str(ret->text);
 }

@@ -6,6 +6,7 @@
 #include "broker/core/queue/history.h"
 #include "broker/core/queue/jobs.h"
 #include "broker/core/sampled/sampled.h"
+#include "broker/core/sessions/sessions.h"
 #include "broker/core/state/effects.h"
 #include "broker/core/state/state.h"
 #include "broker/core/streams/quotas.h"
@@ -264,6 +265,7 @@ void rollout_end(struct core *core, struct rollout *rollout, const struct ending
     emit_end(core, &end, ending);
     tell_sampler(core, rollout, ending);
     rollout_leave_engines(core, rollout);
+    session_waits_wake(core, &rollout->job);
     job_clear(&rollout->job);
     group->work->live--;
     group_close(core, group);

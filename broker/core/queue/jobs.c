@@ -5,6 +5,7 @@
 #include "broker/core/queue/free_workers.h"
 #include "broker/core/queue/history.h"
 #include "broker/core/queue/job_progress.h"
+#include "broker/core/sessions/sessions.h"
 #include "broker/core/state/effects.h"
 #include "broker/core/state/state.h"
 
@@ -76,6 +77,7 @@ static void end_lease(struct core *core, struct job *job)
     struct worker *worker = job->worker;
     core->leased[job->stage]--;
     job_progress_forget(core, job);
+    session_forget(core, job);
     fair_queue_release(core, job);
     if (engine)
         engine->live--;

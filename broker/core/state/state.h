@@ -94,6 +94,8 @@ struct core {
     struct lost_workers lost_workers;
     struct id_conflicts id_conflicts;
     struct table progress;         /* of leased jobs, by the tokens of their dispatches (core/queue/job_progress.h) */
+    struct table sessions;         /* of leased jobs, likewise (core/sessions/sessions.h); ... */
+    struct heap session_waits;     /* ... and who waits to be told of one, by when they are answered */
     struct table claims;           /* ids of workers and their keys from before the start, until the end of adoption */
     struct heap timers;            /* jobs leased and delayed */
     struct heap free[STAGE_COUNT]; /* workers that may be given jobs, the freest first */

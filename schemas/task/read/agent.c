@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/base/text.h"
 #include "schemas/labels.h"
 #include "schemas/task/evaluators.h"
 #include "schemas/task/read/task_read.h"
@@ -157,10 +158,7 @@ static bool settle_tools(struct task *task, struct refusal *no)
     return add_tools(task, standard, 1, no);
 }
 
-static bool makes_calls(const struct task *task)
-{
-    return strcmp(task->agent_kind, "tools") == 0 || strcmp(task->agent_kind, "harness") == 0;
-}
+static bool makes_calls(const struct task *task) { return text_is_one_of(task->agent_kind, "tools|harness|session"); }
 
 /* How calls are written and answered, which only an agent that makes them may be told;
  * and what only a handler's may. */
@@ -173,7 +171,7 @@ static bool settle_form(const struct task *task, struct refusal *no)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (strcmp(rows[i].word, "auto") != 0 && !makes_calls(task) && !is_handlers)
             return refuse(no, REFUSAL_BAD_TASK, rows[i].field,
-                          "%s goes with agent.kind tools or harness, and this task's is %s", rows[i].field,
+                          "%s goes with agent.kind tools, harness or session, and this task's is %s", rows[i].field,
                           task->agent_kind);
     if (strcmp(task->agent_engine, "auto") != 0 && !is_handlers)
         return refuse(no, REFUSAL_BAD_TASK, "agent.engine",
@@ -200,12 +198,21 @@ static bool settle_harness(const struct task *task, struct refusal *no)
 
 static bool settle_train(struct task *task, struct refusal *no)
 {
-    if (task->trained && strcmp(task->agent_kind, "harness") != 0)
+    if (task->trained && !text_is_one_of(task->agent_kind, "harness|session"))
         return refuse(no, REFUSAL_BAD_TASK, "agent.train",
-                      "agent.train goes with agent.kind harness, and this task's is %s", task->agent_kind);
+                      "agent.train goes with agent.kind harness or session, and this task's is %s", task->agent_kind);
     if (!task->trained)
         task->trained = labels_trained();
     return true;
+}
+
+/* Whose loop is elsewhere. */
+static bool settle_session(const struct task *task, struct refusal *no)
+{
+    enum { IDLE_S = 300 };
+    return task->idle_s == IDLE_S || strcmp(task->agent_kind, TASK_SESSION) == 0 ||
+           refuse(no, REFUSAL_BAD_TASK, "agent.idle_s",
+                  "agent.idle_s goes with agent.kind session, and this task's is %s", task->agent_kind);
 }
 
 bool task_settle_agent(struct task *task, struct refusal *no)
@@ -220,5 +227,6 @@ bool task_settle_agent(struct task *task, struct refusal *no)
     if (!is_replay && task->script)
         return refuse(no, REFUSAL_BAD_TASK, "agent.script",
                       "agent.script goes with agent.kind replay, and this task's is %s", task->agent_kind);
-    return settle_form(task, no) && settle_harness(task, no) && settle_train(task, no) && settle_tools(task, no);
+    return settle_form(task, no) && settle_harness(task, no) && settle_train(task, no) && settle_session(task, no) &&
+           settle_tools(task, no);
 }

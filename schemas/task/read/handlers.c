@@ -86,6 +86,8 @@ size_t task_needs(const struct task *task, enum stage stage, struct task_need re
         add_need(task, HANDLER_EVALUATOR, task->eval_kind, ret, &count);
     if (stage != STAGE_RUN)
         return count;
+    if (strcmp(task->agent_kind, TASK_SESSION) == 0)
+        ret[count++] = (struct task_need){HANDLER_AGENT, TASK_SESSION};
     if (!task_agent_is_built_in(task))
         add_need(task, HANDLER_AGENT, task->agent_kind, ret, &count);
     for (size_t i = 0; i < task->tool_count; i++)

@@ -22,6 +22,11 @@ static bool check_stage(const struct task *task, struct refusal *no)
     if (task->step_count > 0)
         return refuse(no, REFUSAL_BAD_TASK, field, "%s does not go with steps: a teacher scores in the eval stage",
                       field);
+    if (task_is_posted(task))
+        return refuse(no, REFUSAL_BAD_TASK, field,
+                      "%s does not go with eval.kind posted: a teacher scores in the eval stage, and what is posted "
+                      "ends the rollout in its run",
+                      field);
     return !task_is_evaluated_there(task) || refuse(no, REFUSAL_BAD_TASK, field,
                                                     "%s goes with eval.sandbox fresh: a teacher scores in the eval "
                                                     "stage, and the agent's own sandbox is evaluated in its run",

@@ -73,6 +73,9 @@ static bool check_alone(const struct task *task, struct refusal *no)
     if (task->solution_answer || task->solution_command_count || task->solution_file_count || task->solution_env.count)
         return refuse(no, REFUSAL_AMBIGUOUS, "solution",
                       "solution does not go with steps: each step has its own, steps[].solution");
+    if (strcmp(task->agent_kind, TASK_SESSION) == 0)
+        return refuse(no, REFUSAL_BAD_TASK, "agent.kind",
+                      "agent.kind session does not go with steps: its loop is not told when one begins");
     return strcmp(task->agent_kind, "replay") != 0 ||
            refuse(no, REFUSAL_BAD_TASK, "agent.kind",
                   "agent.kind replay does not go with steps: nothing says which step a call belongs to");

@@ -32,7 +32,7 @@ bool task_is_shaped(const struct task *task)
 static bool check_messages(const struct task *task, struct refusal *no)
 {
     if (task->message_count == 0)
-        return task->step_count > 0 || samples_nothing(task) ||
+        return task->step_count > 0 || samples_nothing(task) || strcmp(task->agent_kind, TASK_SESSION) == 0 ||
                refuse(no, REFUSAL_MISSING_FIELD, "prompt", "prompt is missing: give one of prompt, messages and steps");
     if (strcmp(task->messages[task->message_count - 1].role, "user") != 0)
         return refuse(no, REFUSAL_BAD_TASK, "messages", "the last of messages must be the user's");

@@ -86,7 +86,7 @@ static inline void send_result(struct model *model, struct sim_worker *worker, s
 /* Those of its offers that are good, sorted, without versions. */
 static inline struct slice said_names(const struct sim_worker *worker, char *ret, size_t size)
 {
-    static const char *const good[] = {"agent:a", "evaluator:e", "evaluator:f", "tool:t", "tool:u"};
+    static const char *const good[] = {"agent:a", "agent:session", "evaluator:e", "evaluator:f", "tool:t", "tool:u"};
     ret[0] = '\0';
     for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
         const bool is_of_stage = good[i][0] == 'e' || worker->stage[0] == 'r';
@@ -181,6 +181,23 @@ static inline void hear(struct model *model, struct sim_worker *worker, struct s
     }
 }
 
+/* Each request is answered once, and a URL is of a dispatch that was. */
+static inline void hear_session(struct model *model, struct slice bytes, enum message_id id)
+{
+    struct msg_session_state state;
+    struct msg_refused refused;
+    if (id == MSG_session_state) {
+        assert_true(message_decode(id, bytes, &state, NULL));
+        assert_true(!state.has_url || slice_is(slice_of(state.url.data, 11), "http://w/s/"));
+        assert_true(!state.has_url || !state.has_why);
+        model->session_urls += state.has_url;
+        model->session_told++;
+    } else if (id == MSG_refused) {
+        assert_true(message_decode(id, bytes, &refused, NULL));
+        model->session_told += slice_is(refused.request, "session.get");
+    }
+}
+
 static inline void deliver(struct model *model, const struct effect *effect)
 {
     if (effect->kind == HEALTH_CHANGED)
@@ -197,6 +214,7 @@ static inline void deliver(struct model *model, const struct effect *effect)
             hear_batch(&model->samplers[stream_number(batch.stream)], effect->bytes);
             model->batches++;
         }
+        hear_session(model, effect->bytes, id);
         if (id != MSG_group_accepted)
             return;
         assert_true(message_decode(id, effect->bytes, &in, NULL));
@@ -294,6 +312,23 @@ static inline void send_migrations(struct model *model, struct sim_worker *worke
     }
 }
 
+/* Of what it holds, and now and then of what it does not. */
+static inline void send_sessions(struct model *model, struct sim_worker *worker)
+{
+    char url[64];
+    for (size_t i = 0; i < worker->count; i++) {
+        const struct held *held = &worker->held[i];
+        const uint64_t token = held->token + (prng(model, 20) ? 1 : 0);
+        snprintf(url, sizeof(url), "http://w/s/%llu", (unsigned long long)token);
+        struct msg_session_open in = {.worker = slice_from_str(worker->id),
+                                      .job = slice_from_str(held->job),
+                                      .token = token,
+                                      .url = slice_from_str(url)};
+        core_handle(model->core, model->now_ms, wall_of(model),
+                    &(struct caller){.name = slice_from_str(key_of(worker->id))}, MSG_session_open, &in, NULL, 0);
+    }
+}
+
 static inline void work(struct model *model, struct sim_worker *worker)
 {
     if (!worker->alive)
@@ -311,6 +346,7 @@ static inline void work(struct model *model, struct sim_worker *worker)
         send_load(model, worker);
         send_migrations(model, worker);
         send_beat(model, worker);
+        send_sessions(model, worker);
     }
 }
 

@@ -138,6 +138,7 @@ struct model {
     uint64_t offered, withheld;      /* jobs that went to who offers what they need; changes of offers */
     uint64_t again, crossed, forged; /* runs done again; results of one that came in the next; made-up ones */
     uint64_t there;                  /* runs that came with their evaluation */
+    uint64_t session_tag, session_asked, session_told, session_urls; /* session.get: sent, answered, by a URL */
     unsigned marks;
     char records[WIRE_MAX][12]; /* of the runs that ended in this cycle: effects borrow them */
     size_t record_count;
@@ -206,11 +207,11 @@ static inline unsigned stream_of(struct slice group) { return (unsigned)number_o
 static inline const char *owner_of(struct slice group) { return stream_owners[stream_of(group)]; }
 
 /* What some tasks need of handlers, and what these may offer: the last is all there is. */
-static const char *const run_needs[] = {"agent:a", "tool:t", "agent:a tool:t"};
+static const char *const run_needs[] = {"agent:a", "tool:t", "agent:a tool:t", "agent:session"};
 static const char *const eval_needs[] = {"evaluator:e", "evaluator:f"};
 enum { OFFER_CHOICES = 4 };
 static const char *const run_offers[OFFER_CHOICES] = {NULL, "agent:a@1", "tool:t@2 tool:u",
-                                                      "tool:t@2 agent:a@1 agent:a"};
+                                                      "agent:session@1 tool:t@2 agent:a@1 agent:a"};
 static const char *const eval_offers[OFFER_CHOICES] = {NULL, "evaluator:f@3", "evaluator:e@1 agent:a evaluator:-",
                                                        "evaluator:f evaluator:e"};
 
@@ -222,7 +223,7 @@ static inline struct core_task task_of(struct slice id)
     return (struct core_task){.id = slice_from_str("t"),
                               .image = slice_from_str(number % 4 ? NULL : images[number / 4 % IMAGES]),
                               .needs_engine = number % 3 == 0,
-                              .needs = {[STAGE_RUN] = slice_from_str(number % 6 < 4 ? NULL : run_needs[number % 3]),
+                              .needs = {[STAGE_RUN] = slice_from_str(number % 6 < 4 ? NULL : run_needs[number % 4]),
                                         [STAGE_EVAL] = slice_from_str(number % 8 < 5 ? NULL : eval_needs[number % 2])},
                               .judge = slice_from_str(number % 5 == 2   ? "other"
                                                       : number % 5 == 4 ? "default"

@@ -62,6 +62,7 @@ static inline void world_read_client(struct seen *seen, struct slice bytes)
         struct msg_sampler_state sampler;
         struct msg_sampler_batch batch;
         struct msg_sampler_waits waits;
+        struct msg_session_state session;
     } in;
     struct refusal no;
     assert_true(message_peek(bytes, &seen->message, &no));
@@ -122,6 +123,13 @@ static inline void world_read_client(struct seen *seen, struct slice bytes)
         seen->held = in.waits.held;
         seen->submitted = in.waits.submitted;
         COPY(text, in.waits.why);
+        break;
+    case MSG_session_state:
+        seen->tag = in.session.tag;
+        seen->attempt = in.session.attempt;
+        COPY(rollout, in.session.rollout);
+        COPY(endpoint, in.session.url);
+        COPY(text, in.session.why);
         break;
     default: assert_int_equal(seen->message, MSG_status);
     }

@@ -126,6 +126,7 @@ static void settle(struct model *model, unsigned seed)
     model->record_count = 0;
     if (crash) {
         model->restarts++;
+        model->session_told = model->session_asked; /* whoever waited asks again */
         start_broker(model);
     }
     for (unsigned s = 0; crash && committed && s < STREAMS; s++) {
@@ -437,9 +438,29 @@ static void sample(struct model *model)
         ask_for_batch(model, stream);
 }
 
+/* Where a rollout's session is; the same request again is no other one. */
+static void ask_for_session(struct model *model)
+{
+    char rollout[40];
+    const unsigned number = roll(model, 4) ? 12 * roll(model, 25) + 11 : roll(model, 300); /* those need one */
+    snprintf(rollout, sizeof(rollout), "g%u/%u", number, roll(model, SAMPLES));
+    struct msg_session_get in = {.tag = ++model->session_tag,
+                                 .rollout = slice_from_str(rollout),
+                                 .has_after = roll(model, 4) == 0,
+                                 .after = roll(model, 3),
+                                 .has_wait_ms = true,
+                                 .wait_ms = 1 + roll(model, 30000)};
+    const char *owner = stream_owners[number % STREAMS];
+    const uint64_t told = core_effects(model->core).count;
+    model->session_asked++;
+    say(model, owner, MSG_session_get, &in);
+    if (core_effects(model->core).count == told) /* it waits */
+        say(model, owner, MSG_session_get, &in);
+}
+
 static void (*const events[])(struct model *) = {
-    sample,        sample,      submit, submit, submit, hire,          hire,  harm,        harm,         cancel,
-    change_engine, read_stream, renew,  spoil,  drain,  change_policy, forge, swap_engine, change_offers};
+    ask_for_session, sample,      sample, submit, submit, submit,        hire,  hire,        harm,         harm, cancel,
+    change_engine,   read_stream, renew,  spoil,  drain,  change_policy, forge, swap_engine, change_offers};
 
 static void step(struct model *model, unsigned seed)
 {
@@ -551,6 +572,8 @@ static void live_through(unsigned seed, struct model *model)
     if (count_open(model))
         fail_msg("seed %u: %llu rollouts never ended", seed, (unsigned long long)count_open(model));
     check_numbers(model);
+    step(model, seed);
+    assert_int_equal(model->session_told, model->session_asked);
     for (unsigned s = 0; s < STREAMS; s++)
         forget_sampler(&model->samplers[s]);
     core_destroy(&model->core);
@@ -566,6 +589,7 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
     uint64_t again = 0, crossed = 0, forged = 0, offered = 0, withheld = 0, judged = 0, there = 0, taught = 0;
     uint64_t doomed = 0, overtime = 0, abandoned = 0, set_aside = 0;
     uint64_t sampled = 0, batches = 0, replaced = 0, closed = 0;
+    uint64_t session_asked = 0, session_urls = 0;
     unsigned first = only ? (unsigned)atoi(only) : 1, last = only ? first : many ? (unsigned)atoi(many) : SEEDS;
     for (unsigned seed = first; seed <= last; seed++) {
         live_through(seed, model);
@@ -593,6 +617,8 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
         batches += model->batches;
         replaced += model->replaced;
         closed += model->closed;
+        session_asked += model->session_asked;
+        session_urls += model->session_urls;
     }
     free(model);
     print_message("%llu rollouts ended, %llu restarts of the broker, %llu deaths of workers\n",
@@ -616,6 +642,9 @@ static void whatever_happens_each_accepted_rollout_ends_exactly_once(void **stat
                   "another tokenizer\n",
                   (unsigned long long)foreign, (unsigned long long)drained, (unsigned long long)migrations,
                   (unsigned long long)mixed);
+    print_message("%llu sessions were asked for, of %llu the URL was told\n", (unsigned long long)session_asked,
+                  (unsigned long long)session_urls);
+    assert_true(only || (session_asked > 1000 && session_urls > 10));
     print_message("%llu groups of samplers, %llu batches told, %llu rollouts replaced, %llu samplers closed\n",
                   (unsigned long long)sampled, (unsigned long long)batches, (unsigned long long)replaced,
                   (unsigned long long)closed);

@@ -72,6 +72,7 @@ INNER_MAY_INCLUDE = {
                              "workers/engines", "workers/engines/server", "workers/files",
                              "workers/runtime", "workers/sandbox", "workers/tools"},
     "workers/agents/proxy/http": {"workers/agents/proxy", "workers/agents/proxy/dialects", "workers/runtime"},
+    "workers/agents/sessions": {"workers/agents", "workers/agents/kinds", "workers/agents/proxy/http", "workers/jobs", "workers/runtime"},
     "workers/tools": TOOLS,
     "workers/tools/bash": TOOLS,
     "workers/tools/edit": TOOLS,

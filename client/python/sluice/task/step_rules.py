@@ -26,6 +26,8 @@ def _check_alone(kind: str, told: Told) -> None:
                         "only one of prompt, messages and steps may be given: each step has a prompt of its own")
     if any(told.get(f"solution.{of}") for of in ("files", "commands", "env", "answer")):
         raise TaskError("ambiguous", "solution", "solution does not go with steps: each step has its own, steps[].solution")
+    if kind == "session":
+        raise TaskError("bad-task", "agent.kind", "agent.kind session does not go with steps: its loop is not told when one begins")
     if kind == "replay":
         raise TaskError("bad-task", "agent.kind",
                         "agent.kind replay does not go with steps: nothing says which step a call belongs to")

@@ -54,8 +54,8 @@ def _check_harness(kind: str, told: Told) -> None:
 
 
 def _check_train(kind: str, told: Told) -> None:
-    if "agent.train" in told and kind != "harness":
-        raise TaskError("bad-task", "agent.train", f"agent.train goes with agent.kind harness, and this task's is {kind}")
+    if "agent.train" in told and kind not in ("harness", "session"):
+        raise TaskError("bad-task", "agent.train", f"agent.train goes with agent.kind harness or session, and this task's is {kind}")
 
 
 def _check_agent(kind: str, told: Told) -> None:
@@ -65,20 +65,22 @@ def _check_agent(kind: str, told: Told) -> None:
     if kind != "replay" and "script" in told:
         raise TaskError("bad-task", "agent.script", f"agent.script goes with agent.kind replay, and this task's is {kind}")
     for field in ("agent.form", "agent.tool_role"):
-        if told.get(field, "auto") != "auto" and kind not in ("tools", "harness") and kind in _AGENTS:
-            raise TaskError("bad-task", field, f"{field} goes with agent.kind tools or harness, and this task's is {kind}")
+        if told.get(field, "auto") != "auto" and kind not in ("tools", "harness", "session") and kind in _AGENTS:
+            raise TaskError("bad-task", field, f"{field} goes with agent.kind tools, harness or session, and this task's is {kind}")
     if told.get("agent.engine", "auto") != "auto" and kind in _AGENTS:
         raise TaskError("bad-task", "agent.engine",
                         f"agent.engine goes with an agent of a handler, and this task's is {kind}")
     _check_harness(kind, told)
     _check_train(kind, told)
+    if told.get("agent.idle_s", 300) != 300 and kind != "session":
+        raise TaskError("bad-task", "agent.idle_s", f"agent.idle_s goes with agent.kind session, and this task's is {kind}")
     _check_tools(kind, told)
 
 
 def _check_messages(kind: str, told: Told) -> None:
     messages = told.get("messages")
     if not messages:
-        if told.get("steps") or told.get("kind") == "noop" or kind in ("none", "replay", "oracle") or told.get("agent.engine") == "none":
+        if told.get("steps") or told.get("kind") == "noop" or kind in ("none", "replay", "oracle", "session") or told.get("agent.engine") == "none":
             return
         raise TaskError("missing-field", "prompt", "prompt is missing: give one of prompt, messages and steps")
     if messages[-1] != "user":
@@ -120,7 +122,7 @@ def _check_checker(kind: str, told: Told) -> None:
         raise TaskError("bad-task", "eval.tests", "eval.tests must have outputs for eval.checker program to judge")
 
 
-def _check_eval(told: Told) -> None:
+def _check_eval(agent: str, told: Told) -> None:
     kind = told.get("eval.kind", "none")
     for rule in EVAL_RULES:
         field, of = rule.field, rule.evaluators
@@ -141,6 +143,8 @@ def _check_eval(told: Told) -> None:
     if EVALUATORS.get(kind, False) and not told.get("eval.answer") and not told.get("eval.answers"):
         raise TaskError("missing-field", "eval.answer",
                         f"eval.answer is missing; eval.kind {kind} requires it, or eval.answers")
+    if kind == "posted" and agent != "session":
+        raise TaskError("bad-task", "eval.kind", f"eval.kind posted goes with agent.kind session, and this task's is {agent}")
 
 
 def _check_judge(kind: str, told: Told) -> None:
@@ -254,6 +258,9 @@ def _check_score(told: Told) -> None:
         raise TaskError("bad-task", field, f"{field} goes with kind sandbox: kind noop samples nothing")
     if told.get("steps"):
         raise TaskError("bad-task", field, f"{field} does not go with steps: a teacher scores in the eval stage")
+    if told.get("eval.kind") == "posted":
+        raise TaskError("bad-task", field, f"{field} does not go with eval.kind posted: a teacher scores in the eval stage, "
+                        "and what is posted ends the rollout in its run")
     if told.get("eval.sandbox") == "agent":
         raise TaskError("bad-task", field, f"{field} goes with eval.sandbox fresh: a teacher scores in the eval stage, "
                         "and the agent's own sandbox is evaluated in its run")
@@ -293,7 +300,7 @@ def check_task(text: str, value: Any) -> None:
     kind = told.get("agent.kind") or _kind_of(told)
     _check_agent(kind, told)
     _check_messages(kind, told)
-    _check_eval(told)
+    _check_eval(kind, told)
     _check_judge(kind, told)
     _check_swe(told)
     check_steps(kind, told)
