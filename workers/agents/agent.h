@@ -9,11 +9,13 @@
 #include "schemas/trajectory/trajectory.h"
 #include "workers/agents/staleness.h"
 #include "workers/engines/engine.h"
+#include "workers/jobs/job_session.h"
 #include "workers/sandbox/sandbox.h"
 
 struct engine_migration;
 struct hook_source;
 struct search;
+struct sessions;
 struct job;
 struct tool_source;
 
@@ -24,6 +26,8 @@ struct agent_run {
     struct engine_migration *migration; /* asks for that; NULL: nobody does */
     struct sandbox *sandbox;            /* NULL for agents without tools */
     struct search *search;              /* the worker's web search; NULL: it has none */
+    struct sessions *sessions;          /* the worker's; NULL: it takes none */
+    struct job_session *session;        /* of an agent that is one: filled in */
     struct tool_source *tools;          /* of tools that are not built in; NULL: there are none */
     struct hook_source *hooks;          /* between harnesses and their model (hook.h); NULL: there are none */
     const struct job *job;              /* for agents of handlers; else it may be NULL */

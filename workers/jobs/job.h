@@ -23,6 +23,7 @@
 #include "workers/engines/engine.h"
 #include "workers/engines/migration.h"
 #include "workers/images/images.h"
+#include "workers/jobs/job_session.h"
 #include "workers/layers/layer.h"
 #include "workers/network/grants.h"
 #include "workers/sandbox/sandbox.h"
@@ -30,6 +31,7 @@
 enum { JOB_PREPARE_MS = 8000, JOB_PACK_MS = 20000, JOB_OVERDUE_MS = 1000 };
 
 struct search;
+struct sessions;
 struct cache_watch;
 struct handlers;
 struct stage_sandbox;
@@ -48,6 +50,7 @@ struct job_context {
     struct layers layers;
     const struct cache_watch *cache_watch;   /* NULL: nobody looks */
     struct search *search;                   /* NULL: none */
+    struct sessions *sessions;               /* NULL: it takes none */
     const struct task_dirs *task_dirs;       /* whose files tasks may name; NULL: none */
     const struct harness_dirs *harness_dirs; /* what works on tasks; NULL: what their images have */
     const struct image_names *image_names;   /* what Dockerfiles call images; NULL: none is known */
@@ -88,6 +91,7 @@ struct job {
     struct task *task;
     struct job_result result;
     struct engine_migration migration; /* run */
+    struct job_session session;        /* run */
     int64_t prepared_by_ms, limit_ms;  /* the stage's clock */
     const struct parents *built;       /* eval: the layers of eval.build; NULL: it has none */
     bool agent_goes_on;                /* ... and has it back then */

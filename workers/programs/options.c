@@ -136,6 +136,14 @@ static int check_stage(const struct worker_plan *plan, struct fail *fail)
     return 0;
 }
 
+static int check_sessions(const struct worker_plan *plan, struct fail *fail)
+{
+    const struct worker_options *given = &plan->given;
+    if (given->sessions && plan->stage != STAGE_RUN)
+        return fail_set(fail, -EINVAL, "--sessions goes with run");
+    return !given->sessions_url || given->sessions ? 0 : fail_set(fail, -EINVAL, "--sessions-url goes with --sessions");
+}
+
 static int read_key(struct options *ret, struct fail *fail)
 {
     const char *path = ret->plan.given.key;
@@ -209,7 +217,8 @@ static int read_all(const struct cmdline_values *values, struct options *ret, st
     take_environment(given);
     if ((error = check_words(given, fail)) || (error = read_ports(&ret->plan, fail)) ||
         (error = read_lists(&ret->plan, fail)) || (error = read_stage(values, ret, fail)) ||
-        (error = check_stage(&ret->plan, fail)) || (error = read_key(ret, fail)) || (error = read_search(ret, fail)))
+        (error = check_stage(&ret->plan, fail)) || (error = check_sessions(&ret->plan, fail)) ||
+        (error = read_key(ret, fail)) || (error = read_search(ret, fail)))
         return error;
     ret->store = choose_directory(given->store, given->data, "store");
     ret->cache = choose_directory(given->cache, given->data, "cache");

@@ -6,6 +6,7 @@
 #include "workers/engines/engines.h"
 #include "workers/service/leave.h"
 #include "workers/service/load_reports.h"
+#include "workers/service/session_reports.h"
 #include "schemas/messages/message_max.h"
 
 enum { LEAVING_MAX = 64 }; /* cancelled jobs that still clean up, beyond as many as there are slots */
@@ -21,6 +22,7 @@ static void handle_hello(struct worker *worker, const struct msg_lane_hello *hel
     }
     engines_tell_again(worker->context.engines);
     worker_report_migrations_again(worker);
+    worker_report_sessions_again(worker);
     outbox_resend_all(&worker->outbox);
 }
 

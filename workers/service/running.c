@@ -101,6 +101,7 @@ static void work(void *arg)
 static void running_job_destroy(struct running_job *self)
 {
     result_finish(&self->job.result);
+    verdict_finish(&self->job.session.posted);
     task_destroy(self->job.task);
     buffer_finish(&self->job.bytes);
     free(self);

@@ -9,6 +9,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "workers/agents/sessions/sessions.h"
 #include "workers/engines/engines.h"
 #include "workers/handlers/handlers.h"
 #include "workers/runtime/loop_now.h"
@@ -17,6 +18,7 @@
 #include "workers/service/leave.h"
 #include "workers/service/load_reports.h"
 #include "workers/service/orders.h"
+#include "workers/service/session_reports.h"
 #include "workers/jobs/result.h"
 #include "common/base/text.h"
 #include "workers/service/worker_inside.h"
@@ -42,7 +44,7 @@ static uint64_t slots_to_say(const struct worker *worker)
 }
 
 /* What an operator wants to know of the node; as much of it as the message takes. */
-static void say_node(const struct worker *worker, struct msg_worker_beat *beat)
+static void say_node(struct worker *worker, struct msg_worker_beat *beat)
 {
     const struct worker_plan *plan = &worker->plan;
     beat->sandbox = slice_from_str(plan->sandbox);
@@ -56,7 +58,7 @@ static void say_node(const struct worker *worker, struct msg_worker_beat *beat)
     const bool has_own = worker->node_error[0] && loop_now_ms() < worker->node_error_until_ms;
     beat->node_error = slice_from_str(has_own ? worker->node_error : handlers_error(worker->context.handlers));
     beat->has_node_error = beat->node_error.len > 0;
-    beat->offers = slice_from_str(handlers_offers(worker->context.handlers));
+    beat->offers = worker_say_offers(worker);
     beat->has_offers = beat->offers.len > 0;
 }
 
@@ -132,6 +134,7 @@ static void beat_due(void *arg)
     if (!worker->beat_timer)
         abort(); /* a worker that cannot beat is dead; better seen at once */
     worker->beat_wanted = true;
+    worker_remind_of_sessions(worker);
     worker_watch_cache(worker);
     say_malformed(worker);
     say_unreached(worker);
@@ -177,6 +180,7 @@ static void pump(void *arg)
         }
     worker->beat_wanted |= engines_are_awaited(worker->context.engines);
     send_wanted_beat(worker);
+    worker_send_sessions(worker);
     outbox_flush(&worker->outbox, &worker->lane, loop_now_ms());
 }
 
@@ -309,7 +313,10 @@ static int make_context(struct worker *worker, struct fail *fail)
     context->harness_dirs = &worker->plan.harness_dirs;
     context->images = images_create(context->loop, worker->plan.cache, worker->plan.given.images_max_bytes,
                                     &worker->plan.images);
-    return context->engines && context->images ? make_handlers(worker, fail) : fail_memory(fail);
+    if (!context->engines || !context->images)
+        return fail_memory(fail);
+    const int code = make_handlers(worker, fail);
+    return code < 0 ? code : worker_take_sessions(worker, fail);
 }
 
 static int open_lane(struct worker *worker, struct fail *fail)
@@ -381,6 +388,7 @@ bool worker_close(struct worker **worker)
         return false;
     for (int i = 0; old->context.loop && i < 3; i++)
         loop_unwatch(old->context.loop, &old->watches[i]);
+    sessions_destroy(&old->context.sessions);
     handlers_destroy(&old->context.handlers);
     outbox_finish(&old->outbox);
     running_finish(&old->running);

@@ -50,7 +50,7 @@ void agents_evaluate(struct job *job, struct stage_sandbox *stage)
     agents_evaluation_tell(job);
     if (stage->sandbox && sandbox_breach(stage->sandbox))
         job_set_outcome(job, OUTCOME_AGENT, "what the agent left is not known, and nothing was scored");
-    else if (has_sandbox(job, stage))
+    else if (task_is_posted(job->task) || has_sandbox(job, stage))
         evaluate(job, stage);
 }
 
@@ -87,5 +87,5 @@ void agents_evaluation(struct job *job, struct stage_sandbox *stage)
         agents_evaluate(job, stage);
     else
         job_set_fault(job, OUTCOME_INFRA, FAULT_NODE, "out of memory");
-    agents_evaluation_end(job, &run, true, (uint64_t)(clock_ms() - began_ms));
+    agents_evaluation_end(job, &run, !task_is_posted(job->task), (uint64_t)(clock_ms() - began_ms));
 }

@@ -1,8 +1,8 @@
 /*
- * agents_evaluation.h - a rollout evaluated in the agent's own sandbox, at the end of its run job (eval.sandbox agent):
- * with its files as they are, its processes alive, in limits.eval_s of its own. How it ends is as in an eval job, but
- * that it is tried once: the sandbox is gone then. What is to blame on the node, the image or a handler is the run's
- * end: it begins again, agent and all.
+ * agents_evaluation.h - a rollout evaluated at the end of its run job: by what was posted to its session (eval.kind
+ * posted), or in the agent's own sandbox (eval.sandbox agent): with its files as they are, its processes alive, in
+ * limits.eval_s of its own. How it ends is as in an eval job, but that it is tried once: the sandbox is gone then. What
+ * is to blame on the node, the image or a handler is the run's end: it begins again, agent and all.
  */
 #ifndef SLUICE_WORKERS_STAGES_AGENTS_EVALUATION_H
 #define SLUICE_WORKERS_STAGES_AGENTS_EVALUATION_H

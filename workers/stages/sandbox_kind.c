@@ -145,7 +145,7 @@ static void run_once(struct job *job, struct agent_run *run, const struct agent 
     if (is_collected(job, outcome) && !collect_run(job, stage, run))
         return;
     run_end(job, stage, run, outcome, is_late);
-    if (task_is_evaluated_there(job->task) && has_worked(job->result.outcome))
+    if ((task_is_evaluated_there(job->task) || task_is_posted(job->task)) && has_worked(job->result.outcome))
         agents_evaluation(job, stage);
 }
 
@@ -159,6 +159,8 @@ static void run_agent(struct job *job, const struct agent *agent, struct engine 
                             .migration = &job->migration,
                             .sandbox = stage->sandbox,
                             .search = job->context->search,
+                            .sessions = job->context->sessions,
+                            .session = &job->session,
                             .open_sandbox = open_later,
                             .open_arg = stage,
                             .put_files = put_files,

@@ -1,8 +1,8 @@
 /* agents.c - the table of agents. */
 #include "workers/agents/kinds/agents.h"
 
-static const struct agent *const agents[] = {&agent_bash,   &agent_tools,  &agent_chat, &agent_harness,
-                                             &agent_replay, &agent_oracle, &agent_none};
+static const struct agent *const agents[] = {&agent_bash,    &agent_tools,  &agent_chat,   &agent_harness,
+                                             &agent_session, &agent_replay, &agent_oracle, &agent_none};
 
 const struct agent *agent_at(size_t i) { return i < sizeof(agents) / sizeof(*agents) ? agents[i] : NULL; }
 
