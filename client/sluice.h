@@ -371,6 +371,18 @@ int sluice_sampler_next(struct sluice_client *client, const char *stream, const 
 /* Groups that it holds are cancelled, with `cancel` those at work too. *count, if wanted: rollouts cancelled. */
 int sluice_sampler_close(struct sluice_client *client, const char *stream, bool cancel, uint64_t *count);
 /*
+ * Where the loop of a rollout speaks to it (agent.kind session, docs/sessions.md): only the session of a later attempt
+ * than `after`; 0: any. It waits for at most wait_ms, and half of the client's timeout, for one to be open: ask again.
+ * -ENODATA: it has no session, or has ended. Texts are good until the next call.
+ */
+struct sluice_session {
+    const char *url; /* a secret: who knows it samples as this rollout; NULL: it is not open yet, ... */
+    const char *why; /* ... and waits for that; "": its worker is opening it */
+    uint64_t attempt;
+};
+int sluice_session_get(struct sluice_client *client, const char *rollout, uint64_t after, uint64_t wait_ms,
+                       struct sluice_session *ret);
+/*
  * Exactly one of the two is not NULL: the worker, or every worker of the host, takes no new job,
  * finishes or gives back what it has, and ends. grace_s: jobs that run get so many seconds, then
  * they are given back; -1: the worker's own --grace. *count: workers told. -ENOENT no such one.

@@ -1,6 +1,7 @@
 /*
  * command.h - the `sluice` command's commands, as tables (common/cmdline): from one row come its parsing, its --help
- * and its part of docs/cli.md; main.c lists them. A command is a file of commands/, or a folder: submit/, grade/, up/.
+ * and its part of docs/cli.md; main.c lists them. A command is a file of commands/, or a folder: submit/, session/,
+ * grade/, up/.
  */
 #ifndef SLUICE_CLIENT_CLI_COMMAND_H
 #define SLUICE_CLIENT_CLI_COMMAND_H
@@ -48,7 +49,7 @@ extern const struct option common_options[COMMON_OPTIONS];
 extern const struct command command_up, command_broker, command_worker, command_submit, command_watch, command_show,
     command_list, command_status, command_cancel, command_engine, command_ack, command_drain, command_policy,
     command_backup, command_keys, command_doctor, command_image, command_verify, command_grade, command_simulate,
-    command_task, command_sampler, command_harness;
+    command_task, command_sampler, command_harness, command_session;
 
 /* "10m" as what sluice_set_patience wants. */
 static inline int64_t cli_patience(uint64_t ms) { return ms > INT64_MAX - 1 ? -1 : (int64_t)ms; }

@@ -41,6 +41,8 @@ struct sluice_client {
 int client_fail(struct sluice_client *client, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* The broker's refusal as negative errno, its words as the sentence. */
 int client_refused(struct sluice_client *client, const struct msg_refused *refused);
+/* A copy that is good until the next call; NULL when out of memory. */
+const char *client_keep(struct sluice_client *client, struct slice text);
 int refused_errno(const struct msg_refused *refused);
 
 #endif

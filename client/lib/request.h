@@ -27,6 +27,7 @@ struct answer {
         struct msg_sampler_state sampler_state;
         struct msg_sampler_batch sampler_batch;
         struct msg_sampler_waits sampler_waits;
+        struct msg_session_state session_state;
         struct msg_trajectory trajectory;
     } as;
 };

@@ -4,21 +4,13 @@
 
 #include <errno.h>
 
-/* A copy that is good until the next call; NULL when out of memory. */
-static const char *keep(struct sluice_client *client, struct slice text)
-{
-    buffer_clear(&client->text);
-    const bool is_whole = buffer_append(&client->text, text.data, text.len) && buffer_append(&client->text, "", 1);
-    return is_whole ? (const char *)client->text.data : NULL;
-}
-
 static int take_state(struct sluice_client *client, const struct answer *answer, struct sluice_sampler_state *ret)
 {
     if (answer->id != MSG_sampler_state)
         return client_unexpected(client, answer);
     const struct msg_sampler_state *in = &answer->as.sampler_state;
     *ret = (struct sluice_sampler_state){
-        .batch = in->batch, .submitted = in->submitted, .json = keep(client, in->json)};
+        .batch = in->batch, .submitted = in->submitted, .json = client_keep(client, in->json)};
     return ret->json ? 0 : client_fail(client, -ENOMEM, "out of memory");
 }
 
@@ -76,9 +68,9 @@ int sluice_sampler_next(struct sluice_client *client, const char *stream, const 
     if (failed)
         return failed;
     if (answer.id == MSG_sampler_batch)
-        *json = keep(client, answer.as.sampler_batch.json);
+        *json = client_keep(client, answer.as.sampler_batch.json);
     else if (answer.id == MSG_sampler_waits)
-        *why = keep(client, answer.as.sampler_waits.why);
+        *why = client_keep(client, answer.as.sampler_waits.why);
     else
         return client_unexpected(client, &answer);
     return *json || *why ? 0 : client_fail(client, -ENOMEM, "out of memory");

@@ -128,8 +128,21 @@ static void plan_run_worker(const struct up *up, const struct up_stage *stage, s
         add_option(worker, "--model-dir", options->model_dirs.items[k]);
     for (size_t k = 0; k < options->hooks.count; k++)
         add_option(worker, "--hook", options->hooks.items[k]);
+    add_option(worker, "--sessions", options->sessions);
     add_option(worker, "--model-context", options->model_context ? up->model_context : NULL);
     add_option(worker, "--hook-timeout", options->hooks.count ? up->hook_timeout : NULL);
+}
+
+/* Each worker listens at a port of its own. */
+static int check_sessions(const struct invocation *in, const struct up_options *options)
+{
+    const char *colon = options->sessions ? strrchr(options->sessions, ':') : NULL;
+    const char *port = colon ? colon + 1 : options->sessions;
+    return !port || options->run <= 1 || strcmp(port, "0") == 0
+               ? EXITS_OK
+               : cli_usage(in->command,
+                           "--sessions wants port 0 where there are several run workers, so that each takes "
+                           "one that is free");
 }
 
 static void plan_workers(struct up *up, const struct up_stage *stage)
@@ -248,7 +261,8 @@ static int check_use(const struct invocation *in)
     if (options->ipc && strlen(options->ipc) > IPC_DIRECTORY_MAX)
         return cli_usage(in->command, "--ipc: a socket's path must be shorter: at most %d characters, not %zu",
                          IPC_DIRECTORY_MAX, strlen(options->ipc));
-    return check_engines(in, options);
+    const int status = check_sessions(in, options);
+    return status == EXITS_OK ? check_engines(in, options) : status;
 }
 
 static int run_up(const struct invocation *in)
@@ -344,6 +358,10 @@ static const struct option options[] = {
     {"model-context", OPTION_NUMBER, offsetof(struct up_options, model_context), "N",
      "Tokens of prompt and reply together that such engines take.", .min = 2, .max = 1 << 26,
      .standard = "what the directory says"},
+    {"sessions", OPTION_TEXT, offsetof(struct up_options, sessions), "HOST:PORT",
+     "Where the run workers take sessions, loops of anyone's that run elsewhere: PORT alone is of 127.0.0.1, 0 any "
+     "port (docs/sessions.md, which says who may reach it).",
+     .standard = "none is taken"},
     {"grant", OPTION_LIST, offsetof(struct up_options, grants), "NAME=TO",
      "An endpoint that tasks may reach by NAME: unix:/path/of/a/socket or tcp:HOST:PORT."},
     {"images", OPTION_LIST, offsetof(struct up_options, images), "DIR",

@@ -12,7 +12,7 @@
 struct up_options {
     struct texts engines, judges, teachers, grants, images, image_names, task_dirs, handlers, harnesses;
     struct texts model_dirs, hooks; /* of run workers */
-    const char *data, *bind, *ipc, *ready_file, *keys, *search, *search_key, *sandbox;
+    const char *data, *bind, *ipc, *ready_file, *keys, *search, *search_key, *sandbox, *sessions;
     bool with_parent;
     uint64_t front, init, run, eval, slots, init_slots, run_slots, eval_slots, grace_ms, tries;
     uint64_t model_context, hook_ms;
