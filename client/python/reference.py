@@ -40,7 +40,7 @@ MODULES = (  # page, or title of a section below
 ERRORS = """
 ## Errors
 
-`TimeoutError` of `policy_pause`, and `OSError` of a file of tasks that cannot be read, are Python's own.
+`TimeoutError` of `policy_pause` and of sessions, and `OSError` of a file of tasks that cannot be read, are Python's own.
 """
 
 
@@ -107,6 +107,16 @@ def put_async_client():
           "    async for group in client.groups(\"train\", until_idle=True):\n        print(group)\n```")
 
 
+def put_session():
+    """As of the clients, those for asyncio are the same."""
+    print(f"\n## `Session`\n\n{words(sluice.Session)}")
+    for name, thing in vars(sluice.Session).items():
+        if inspect.isfunction(thing) and name[0] != "_":
+            assert signature(name, thing) == signature(name, getattr(sluice.AsyncSession, name)), name
+            put_method(name, thing)
+    print(f"\n## `AsyncSession`\n\n{words(sluice.AsyncSession)}")
+
+
 def put_data(kind):
     print(f"\n### `{kind.__name__}`\n\n{words(kind)}\n\n| field | type | meaning |\n|---|---|---|")
     said = comments(kind)
@@ -150,12 +160,13 @@ def main():
     errors = [kind for kind in public if inspect.isclass(kind) and issubclass(kind, Exception)]
     data = [kind for kind in public if inspect.isclass(kind) and dataclasses.is_dataclass(kind)]
     functions = [thing for thing in public if inspect.isfunction(thing)]
-    assert len(errors) + len(data) + len(functions) + 2 == len(public)
+    assert len(errors) + len(data) + len(functions) + 4 == len(public)
     print(INTRO, end="")
     for name, use, place in MODULES:
         print(f"| `{name}` | [{use}]({place}) |")
     put_client()
     put_async_client()
+    put_session()
     print("\n## What `trajectories`, `groups` and `get` give")
     for kind in data:
         put_data(kind)

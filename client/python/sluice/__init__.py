@@ -13,11 +13,12 @@
 from .aio import AsyncClient
 from .client import Client
 from .errors import (AuthRefused, BadArgument, BadTask, BrokerSilent, Forgotten, Full, NotAllowed, OtherLedger,
-                     OtherTokens, Refused, ServiceError, SluiceError)
+                     OtherTokens, Refused, ServiceError, SessionLost, SluiceError)
 from .groups import Group
 from .protocol.messages import MessageError
 from .sampler import Batch, SampledGroup
 from .service import local
+from .sessions import AsyncSession, Session
 from .tokenizer import tokenizer_digest
 from .trajectory import (Column, Message, Sampling, Sandbox, Tamper, Test, Tests, Trace, Trajectory, Turn,
                          VersionSpan)
@@ -26,4 +27,4 @@ __version__ = "0.1.0"
 __all__ = ["Client", "AsyncClient", "Trajectory", "Group", "Batch", "SampledGroup", "Trace", "Turn", "Sampling", "VersionSpan", "Column",
            "Tests", "Test", "Message", "Sandbox", "Tamper", "SluiceError",
            "BadArgument", "Refused", "BadTask", "BrokerSilent", "AuthRefused", "NotAllowed", "Full", "Forgotten",
-           "OtherLedger", "OtherTokens", "MessageError", "ServiceError", "local", "tokenizer_digest"]
+           "OtherLedger", "OtherTokens", "MessageError", "ServiceError", "SessionLost", "Session", "AsyncSession", "local", "tokenizer_digest"]

@@ -12,6 +12,7 @@ import zmq
 
 from . import calls as _calls
 from . import sampler as _sampler
+from . import sessions as _sessions
 from .arguments import Path
 from .client import Base
 from .errors import SluiceError
@@ -142,6 +143,11 @@ class AsyncClient(Base):
     async def sampler_close(self, stream: str, cancel: bool = False) -> int:
         """As Client.sampler_close()."""
         return await self._run(_sampler.close(self._session, stream, cancel))
+
+    def session(self, task: Optional[Mapping[str, Any]] = None, *, stream: str = "sessions", group: Optional[str] = None,
+                wait: float = 600.0) -> _sessions.AsyncSession:
+        """As Client.session(), with `async with`; the calls of the session are awaited."""
+        return _sessions.AsyncSession(self, task, stream, group, wait)
 
     def save_cursor(self) -> None:
         """As Client.save_cursor()."""

@@ -71,9 +71,13 @@ def optional_number(field: str, value: Any, least: int, most: int) -> Optional[i
 
 def real(field: str, value: Any, least: float, most: float = FOREVER, what: str = "a number") -> float:
     good = (is_whole(value) or hasattr(value, "__float__")) and not isinstance(value, (bool, str))
-    if not good or not math.isfinite(float(value)) or not least <= float(value) <= most:
+    try:
+        number = float(value) if good else math.nan
+    except OverflowError:  # of an int that is larger than any float
+        number = math.inf
+    if not math.isfinite(number) or not least <= number <= most:
         raise refuse(field, f"{what} from {least:g}" + (f" to {most:.9g}" if most < FOREVER else " on"), value)
-    return float(value)
+    return number
 
 
 def seconds(field: str, value: Any, least: float, most: float = FOREVER) -> float:

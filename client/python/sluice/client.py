@@ -13,6 +13,7 @@ import zmq
 
 from . import calls as _calls
 from . import sampler as _sampler
+from . import sessions as _sessions
 from .arguments import Path, flag, optional_seconds, path, seconds
 from .errors import SluiceError
 from .groups import Group
@@ -228,6 +229,25 @@ class Client(Base):
         The stream is an ordinary one again, with the trajectories that are still kept.
         """
         return self._run(_sampler.close(self._session, stream, cancel))
+
+    def session(self, task: Optional[Mapping[str, Any]] = None, *, stream: str = "sessions", group: Optional[str] = None,
+                wait: float = 600.0) -> _sessions.Session:
+        """A rollout whose loop is yours (docs/sessions.md): `with client.session(task) as s:`, and s.url is its model.
+
+            with client.session({"task": "count", "eval": {"kind": "posted"}}) as s:
+                openai = OpenAI(base_url=s.url + "/v1", api_key="any")
+                ...                                    # whatever is said there is recorded, id for id
+                s.end(reward=1.0)
+            trajectory = s.trajectory()
+
+        task: a dict as for submit(); agent.kind is "session", and eval.kind "posted" where it says no other. stream: where
+        the trajectory goes. group: the name of its group, of this one rollout; None: a new one. wait: seconds until a run
+        worker (--sessions) must have opened it; then it is cancelled, and TimeoutError raised.
+
+        At the end of the block it is ended, without a reward unless end() gave one; where the block raises, it is
+        cancelled, and SessionLost raised where the reason was that the session is gone.
+        """
+        return _sessions.Session(self, task, stream, group, wait)
 
     def save_cursor(self) -> None:
         """Moves the cursor of the stream being read past the last trajectory that was yielded."""

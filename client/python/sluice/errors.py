@@ -85,6 +85,17 @@ class Forgotten(Refused):
         self.oldest = oldest
 
 
+class SessionLost(SluiceError):
+    """A session's loop has nobody to speak to any more: its worker died, or the rollout has ended. rollout: its name.
+
+    What was said in it is gone, and only the loop itself can begin again: Session.reopen() waits for the next attempt.
+    """
+
+    def __init__(self, text: str, rollout: str) -> None:
+        super().__init__(text)
+        self.rollout = rollout
+
+
 class OtherTokens(SluiceError):
     """A trajectory's tokens are not of the expected chat template or tokenizer. seq: its number."""
 
