@@ -135,6 +135,39 @@ class Npm(Case):
         self.assertEqual(self.call("install", "codex@2.0.0", "--lock", f"{self.root}/lock", status=1),
                          f"sluice: {self.root}/lock is of codex 1.0.0, not of codex 2.0.0\n")
 
+    def test_names_that_would_end_a_line_are_listed_whole(self):
+        names = ["a\rb", "a\r\nb", "a\nfile x\tb", "a\u2028b", "a\\nb"]
+        archive = {"vendor/any/bin/codex": program("hello"), **{name: name for name in names}}
+        self.registry.add_npm(CODEX, "1.0.0", archive)
+        self.call("install", "codex@1.0.0")
+        there = f"{self.place}/codex/1.0.0"
+        for name in names:
+            self.assertTrue(os.path.exists(f"{there}/node_modules/{CODEX}/{name}"), name)
+        self.assertIn("is installed", self.call("install", "codex@1.0.0"))
+        self.assertIn("as it was installed", self.call("check", "codex"))
+        os.remove(f"{there}/node_modules/{CODEX}/a\rb")
+        self.assertIn(f"codex: node_modules/{CODEX}/a\\u000db is gone\n", self.call("check", status=1))
+
+    def test_a_broken_lock_is_refused_by_its_field_and_nothing_is_left(self):
+        self.call("install", "codex@1.0.0", "--dir", f"{self.root}/one")
+        whole, path = json.dumps(self.manifest(f"{self.root}/one")), f"{self.root}/lock"
+        at = f"lock.packages['node_modules/{CODEX}']"
+        for break_, words in (
+                (lambda m, row: row.update(link=True, resolved="/etc"), f"{at}.link is there: a link leads to what has no digest"),
+                (lambda m, row: row.update(resolved="file:/etc"), f"{at}.resolved is 'file:/etc', which is no resolved of a package"),
+                (lambda m, row: row.pop("version"), f"{at}.version is missing"),
+                (lambda m, row: m["lock"]["packages"].update({"../x": {}}), "lock.packages['../x'] is no place of a package"),
+                (lambda m, row: m["lock"].pop("packages"), "lock.packages is None, not an object"),
+                (lambda m, row: m["lock"].update(lockfileVersion=1), "lock.lockfileVersion is 1, not 2 or 3"),
+                (lambda m, row: m.pop("lock"), "lock is None, not an object")):
+            made = json.loads(whole)
+            break_(made, made["lock"]["packages"][f"node_modules/{CODEX}"])
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(made, file)
+            said = self.call("install", "codex@1.0.0", "--dir", f"{self.root}/two", "--lock", path, status=1)
+            self.assertEqual(said, f"sluice: {path}: {words}\n")
+            self.assertFalse(os.path.exists(f"{self.root}/two"))
+
     def test_a_registry_that_is_away_or_has_it_not_is_said_and_nothing_is_left(self):
         self.assertRegex(self.call("install", "codex@4.0.0", status=1), r"the registry of npm has no such version \(.*4\.0\.0")
         self.use(AWAY)
@@ -219,6 +252,21 @@ class Pypi(Case):
         said = self.call("install", "mini-swe-agent@1.0.0", status=1)
         self.assertRegex(said, r"a digest is not the one that is recorded \(.*mcp.*\); recorded in " + re.escape(f"{there}.json"))
         self.assertEqual(self.entries("mini-swe-agent"), ["1.0.0.json", "current"])
+
+    def test_a_broken_lock_is_refused_by_its_field(self):
+        row, path = {"name": "mcp", "version": "3.0", "digest": f"sha256:{self.digest}"}, f"{self.root}/lock"
+        for change, words in (({"name": "mcp\n--index-url http://elsewhere"}, "packages[0].name is 'mcp\\n--index-url http://elsewhere', which is no name"),
+                              ({"version": "3.0\n-r /etc/passwd"}, "packages[0].version is '3.0\\n-r /etc/passwd', which is no version"),
+                              ({"version": "3.0\n"}, "packages[0].version is '3.0\\n', which is no version"),
+                              ({"digest": "sha256:1 -e /tmp"}, "packages[0].digest is 'sha256:1 -e /tmp', which is no digest"),
+                              ({"name": None}, "packages[0].name is None, which is no name")):
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump({"harness": "mini-swe-agent", "version": "1.0.0", "packages": [dict(row, **change)]}, file)
+            self.assertEqual(self.call("install", "mini-swe-agent@1.0.0", "--lock", path, status=1), f"sluice: {path}: {words} of a package\n")
+        for rows, words in (([{"name": "mcp"}], "packages[0].version is missing"), (["mcp"], "packages[0] is 'mcp', not an object")):
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump({"harness": "mini-swe-agent", "version": "1.0.0", "packages": rows}, file)
+            self.assertEqual(self.call("install", "mini-swe-agent@1.0.0", "--lock", path, status=1), f"sluice: {path}: {words}\n")
 
     def test_what_is_in_the_way_is_said_and_nothing_is_left(self):
         self.assertEqual(self.call("install", "mini-swe-agent", "--python", "/bin/false", status=1),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 from typing import Dict, Iterator, List
 
@@ -37,9 +38,14 @@ def _line(root: str, below: str) -> str:
     return f"{'program' if it.st_mode & 0o100 else 'file'} {_digest(path)}" if stat.S_ISREG(it.st_mode) else "other"
 
 
+def _quoted(name: str) -> str:
+    """As it is, but for what would end a line or a field of it, and the sign that says so."""
+    return re.sub(r"[\\\x00-\x1f\x7f\x85\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", name)
+
+
 def listing(root: str) -> str:
     """A line each: its kind, its digest or where it leads, its name."""
-    return "".join(f"{_line(root, below)}\t{below}\n" for below in sorted(_entries(root)))
+    return "".join(f"{_quoted(_line(root, below))}\t{_quoted(below)}\n" for below in sorted(_entries(root)))
 
 
 def digest_of(text: str) -> str:
@@ -49,19 +55,19 @@ def digest_of(text: str) -> str:
 def write(root: str) -> str:
     """Lists what lies in it; the list's digest."""
     text = listing(root)
-    with open(os.path.join(root, LISTED), "w", encoding="utf-8", errors="surrogateescape") as file:
+    with open(os.path.join(root, LISTED), "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
         file.write(text)
     return digest_of(text)
 
 
 def _rows(text: str) -> Dict[str, str]:
-    return {below: what for what, _, below in (line.partition("\t") for line in text.splitlines())}
+    return {below: what for what, _, below in (line.partition("\t") for line in text.split("\n") if line)}
 
 
 def differing(root: str, digest: str) -> List[str]:
     """What is not as it was when it was listed, each in words."""
     try:
-        with open(os.path.join(root, LISTED), encoding="utf-8", errors="surrogateescape") as file:
+        with open(os.path.join(root, LISTED), encoding="utf-8", errors="surrogateescape", newline="") as file:
             text = file.read()
     except OSError as why:
         return [f"{LISTED} cannot be read: {why.strerror}"]

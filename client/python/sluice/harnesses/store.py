@@ -19,7 +19,7 @@ import shutil
 import tempfile
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
-from . import files
+from . import files, locks
 from .recipes import RECIPES, HarnessError, find
 
 Make = Callable[[str, Optional[Dict[str, Any]]], Dict[str, Any]]   # into, a lock: what to record
@@ -177,6 +177,7 @@ def _locked(place: Place, given: Optional[str]) -> Optional[Dict[str, Any]]:
         raise HarnessError(f"there is no {given}")
     if lock is not None:
         _check_lock(place, lock, str(path))
+        locks.check(find(place.name).source, str(path), lock)
     return lock
 
 
