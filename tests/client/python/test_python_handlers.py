@@ -12,6 +12,7 @@ import unittest
 
 from python_world import ENVIRONMENT  # before all that it finds
 
+from sluice.handlers import results
 from sluice.protocol.messages import MESSAGES, decode, encode
 
 TASK = {"task": "add", "prompt": "1+1?", "metadata": {"gold": "2"}, "eval": {"kind": "grade", "config": {"strict": True}}}
@@ -75,6 +76,19 @@ class Lines:
     def close(self):
         out, err = self.process.communicate(timeout=20)
         return self.process.returncode, out, err
+
+
+class Decisions(unittest.TestCase):
+    def test_what_is_given_back_is_no_longer_than_what_was_asked(self):
+        messages = [{"role": "user", "content": "\u00e4\u4e2d\U0001f600"}]
+        asked = json.dumps(messages, ensure_ascii=False, separators=(",", ":"))
+        self.assertEqual(results.decision_fields(results.Change(messages=messages), None)["messages"], asked)
+        reply = {"text": "\u4e2d", "calls": []}
+        self.assertEqual(results.decision_fields(results.Change(text="\u00e4"), reply)["reply"], '{"text":"\u00e4","calls":[]}')
+
+    def test_half_a_surrogate_is_an_error_of_the_hook(self):
+        with self.assertRaises(UnicodeEncodeError):
+            results.decision_fields(results.Change(text="\ud800"), {"text": "", "calls": []})
 
 
 class Handlers(unittest.TestCase):

@@ -49,7 +49,7 @@ class Hooks(unittest.TestCase):
             with open(path, "w", encoding="utf-8") as file:
                 file.write("import os, sys, time\nfrom sluice.handlers import Change, Refuse, hook\n" + hook)
             service.environment["PYTHONPATH"] = os.path.join(SOURCE, "client", "python")
-            service.arguments += ["--tries", tries, "--hook", "guard=" + (command or f"{PYTHON} -m sluice.handlers {path}"),
+            service.arguments += ["--tries", tries, "--hook", "guard=" + (command.replace("MINE", path) if command else f"{PYTHON} -m sluice.handlers {path}"),
                                   "--hook-timeout", timeout]
             with service:
                 t, = service.submit([task("one", loop=loop)], "train")
@@ -119,6 +119,86 @@ say(first=first["content"], second=second["content"])
         self.assertEqual(said(t), {"first": "Hello, other.", "second": "fine"})
         self.assertEqual(shape(t), [("", ["prompt", "assistant", "user", "assistant"])])
         self.assertEqual(sum("changed by hook" in note for note in notes(t)), 1)
+
+    def test_a_system_message_put_in_front_of_one_conversation_is_in_front_of_no_other(self):
+        t = self.run_with('''
+@hook
+def guard(messages, tools, reply):
+    if reply is None and len(tools) == 1 and "main" in messages[0]["content"]:
+        return Change(messages=[{"role": "system", "content": "PRIVATE"}] + messages)
+''', loop='''
+first = chat([user("main")], tools=[BASH])
+title = chat([user("a title")])
+same = chat([user("main")])
+agent = chat([user("a sub-agent")], tools=[BASH])
+second = chat([user("main"), first, user("go on")], tools=[BASH])
+say(told=[m["content"] for m in (first, title, same, agent, second)])
+''')
+        self.assertEqual(said(t), {"told": ["fine"] * 5})
+        prompts = [bytes(i for i in trace["token_ids"][:trace["turns"][0]["length"]] if i < 256).decode() for trace in t["traces"]]
+        self.assertEqual(["PRIVATE" in prompt for prompt in prompts], [True, False, False, False], prompts)
+        self.assertEqual(len(t["traces"][0]["turns"]), 4)
+        self.assertEqual(sum("changed by hook" in note for note in notes(t)), 1)
+
+    def test_what_is_put_at_the_end_is_where_a_turn_or_nothing_follows(self):
+        t = self.run_with('''
+@hook
+def guard(messages, reply, turn):
+    if reply is None and turn == 1:
+        return Change(messages=messages + [{"role": "user", "content": "and the other user"}])
+''', loop='''
+first = chat([user("hi")])
+again = chat([user("hi")])
+other = chat([user("hi"), user("you")])
+say(first=first["content"], again=again["content"], other=other["content"])
+''')
+        self.assertEqual(said(t), {"first": "Hello, other.", "again": "Hello, other.", "other": "fine"})
+
+    def test_what_is_the_same_in_other_words_is_not_changed(self):
+        t = self.run_with('''
+@hook
+def guard(messages, reply):
+    if reply is None:
+        return Change(messages=[dict(message, mine=1) for message in messages])
+    return Change(text=reply["text"], thinking="", calls=[dict(call, mine=1) for call in reply["calls"]])
+''')
+        self.assertEqual((said(t)["second"], learnt(t)), ("I saw it.", [True] * 3))
+        self.assertEqual([note for note in notes(t) if "hook" in note], [])
+
+    def test_what_an_answer_in_lines_leaves_out_stays(self):
+        t = self.run_with(r"""
+import json
+print(json.dumps({"type": "handler.hello", "protocol": 1, "offers": [{"role": "hook", "name": "guard"}]}), flush=True)
+for line in sys.stdin:
+    told = json.loads(line)
+    if told["type"] == "handler.begin":
+        answer = {"action": "change", "reply": {"text": "hi"}} if "reply" in told else {"action": "pass"}
+        print(json.dumps(dict({"type": "handler.decision", "id": told["id"]}, **answer)), flush=True)
+""", command=f"json:{PYTHON} MINE", checks=False)
+        self.assertEqual((said(t)["first"], said(t)["command"]), ("hi", "rm -rf /"))
+
+    def test_a_request_that_is_too_large_for_a_hook_is_too_long_and_the_hook_is_not_to_blame(self):
+        t = self.run_with("@hook\ndef guard():\n    pass\n", loop='''
+first = chat([user("hi")])["content"]
+status, answer = chat([user("x" * (17 << 20))])
+say(first=first, status=status, code=answer["error"]["code"], words=answer["error"]["message"])
+''')
+        self.assertEqual((said(t)["first"], said(t)["status"], said(t)["code"]), ("fine", 400, "context_length_exceeded"))
+        self.assertRegex(said(t)["words"], r"it has \d+ bytes of messages and tools; at most 16777216 pass a hook")
+        self.assertNotEqual(t["outcome"], "infra", t["detail"])
+
+    def test_more_messages_than_there_may_be_are_said_to_be_that(self):
+        t = self.run_with('''
+@hook
+def guard(messages, reply, turn):
+    if reply is None and turn == 1:
+        return Change(messages=[{"role": "system", "content": "x"}] + messages)
+''', loop='''
+first = chat([user("hi")])
+status, answer = chat([user("hi"), first] + [user("y")] * 4094)
+say(status=status, words=answer["error"]["message"])
+''', checks=False)
+        self.assertEqual(said(t), {"status": 400, "words": "4097 messages with those of hooks, of at most 4096"})
 
     def test_a_reply_that_is_changed_is_what_the_harness_gives_back_and_is_not_learned_from(self):
         t = self.run_with('''

@@ -224,7 +224,7 @@ bool proxy_take_turn(struct proxy *proxy, struct said_request *request, const st
         return refuse_over(proxy, why, fail);
     proxy->requests++;
     struct offered *offered = offered_create(request->tools, request->tool_count);
-    int error = offered ? hooks_ask_request(&proxy->hooks, proxy->model.run, proxy->model.turns + 1, request, fail)
+    int error = offered ? hooks_ask_request(&proxy->edits, proxy->model.run, proxy->model.turns + 1, request, fail)
                         : fail_memory(fail);
     if (error == 0)
         error = prompt_find(proxy, request, &offered->box, &shown, fail);
@@ -249,8 +249,9 @@ bool proxy_count_tokens(struct proxy *proxy, struct said_request *request, uint6
 {
     struct tokens ids = {0};
     struct offered *offered = offered_create(request->tools, request->tool_count);
-    const bool is_ready = offered && hooks_repeat(&proxy->hooks, request);
-    int error = is_ready ? prompt_render(proxy, request, &offered->box, &ids, fail) : fail_memory(fail);
+    int error = offered ? hook_edits_repeat(&proxy->edits, request, fail) : fail_memory(fail);
+    if (error == 0)
+        error = prompt_render(proxy, request, &offered->box, &ids, fail);
     offered_destroy(&offered);
     *ret = ids.count;
     tokens_finish(&ids);
@@ -283,5 +284,5 @@ void proxy_close(struct proxy *proxy)
 {
     model_close(&proxy->model);
     tree_finish(&proxy->tree);
-    hooks_finish(&proxy->hooks);
+    hook_edits_finish(&proxy->edits);
 }

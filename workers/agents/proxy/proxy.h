@@ -32,8 +32,8 @@ struct proxy {
     struct tool_telling telling;
     struct tree tree;
     struct prompt_end end;
-    struct hooks hooks;
-    uint64_t requests; /* for turns that were taken up */
+    struct hook_edits edits; /* of hooks */
+    uint64_t requests;       /* for turns that were taken up */
     enum proxy_over over;
     int error;        /* of the engine or the node: the rollout cannot go on; 0: none */
     struct fail fail; /* of `error`, or why it is over, in words */

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "schemas/messages/message_max.h"
 #include "workers/handlers/handlers.h"
 #include "workers/handlers/roles/begin.h"
 #include "workers/handlers/roles/requests.h"
@@ -88,6 +89,16 @@ static int ask_it(struct handler_hooks *hooks, size_t which, const struct hook_a
     return code;
 }
 
+/* Of what is too large for a message no hook can be asked: that is nobody's fault, as a prompt that is too long. */
+static int check_size(const struct hook_asking *asking, struct fail *fail)
+{
+    const size_t size = asking->messages.len + asking->tools.len + asking->reply.len;
+    return size <= MESSAGE_MAX(handler_begin, messages)
+               ? 0
+               : fail_set(fail, -E2BIG, "it has %zu bytes of messages and tools; at most %d pass a hook", size,
+                          (int)MESSAGE_MAX(handler_begin, messages));
+}
+
 /* What it cannot be asked or does not answer in time is its own fault, not the task's. */
 static int ask(struct hook_source *source, size_t which, const struct hook_asking *asking, struct hook_answer *ret,
                struct fail *fail)
@@ -95,6 +106,8 @@ static int ask(struct hook_source *source, size_t which, const struct hook_askin
     struct handler_hooks *hooks = (struct handler_hooks *)((char *)source - offsetof(struct handler_hooks, source));
     const int64_t bound_ms = handlers_hook_ms(hooks->job->context->handlers);
     struct fail why = {0};
+    if (check_size(asking, fail) < 0)
+        return fail->code;
     fiber_push_deadline(loop_now_ms() + bound_ms);
     int code = ask_it(hooks, which, asking, ret, &why);
     fiber_pop_deadline();

@@ -163,6 +163,13 @@ def output_fields(result: Any) -> Dict[str, Any]:
     return {"text": result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)}
 
 
+def _dump_told(value: Any) -> str:
+    """No longer than it was when it was asked of, for the same bound holds."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text.encode()  # half a surrogate is no text: an exception here is the hook's
+    return text
+
+
 def decision_fields(result: Any, reply: Optional[Dict[str, Any]]) -> Dict[str, Any]:
     """The fields of handler.decision, but the job's id. reply: what the hook was asked of; None: a request."""
     if result is None:
@@ -175,8 +182,8 @@ def decision_fields(result: Any, reply: Optional[Dict[str, Any]]) -> Dict[str, A
     if (reply is None) == bool(told) or (reply is None) == (result.messages is None):
         raise TypeError("a hook changes the messages of a request, and text, thinking and calls of a reply")
     if reply is None:
-        return {"action": "change", "messages": json.dumps(result.messages)}
-    return {"action": "change", "reply": json.dumps({**reply, **told})}
+        return {"action": "change", "messages": _dump_told(result.messages)}
+    return {"action": "change", "reply": _dump_told({**reply, **told})}
 
 
 def end_fields(result: Any) -> Dict[str, Any]:

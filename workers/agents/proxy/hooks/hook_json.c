@@ -80,17 +80,38 @@ json_t *hook_json_tools(const struct said_tool *tools, size_t count)
     return NULL;
 }
 
-json_t *hook_json_reply(const struct reply *reply)
+static json_t *told_json(const char *text, const char *thinking)
 {
-    json_t *json = json_pack("{s:s, s:[]}", "text", reply->text, "calls");
-    bool done = json && put(json, "thinking", reply->thinking);
-    for (size_t i = 0; i < reply->call_count && done; i++)
-        done = json_array_append_new(json_object_get(json, "calls"),
-                                     call_json(NULL, reply->calls[i].name, reply->calls[i].arguments, NULL)) == 0;
-    if (done)
+    json_t *json = json_pack("{s:s, s:[]}", "text", text, "calls");
+    if (json && put(json, "thinking", thinking && *thinking ? thinking : NULL))
         return json;
     json_decref(json);
     return NULL;
+}
+
+/* NULL: no memory. */
+static json_t *add_call(json_t *told, const char *name, const json_t *arguments)
+{
+    if (told && json_array_append_new(json_object_get(told, "calls"), call_json(NULL, name, arguments, NULL)) == 0)
+        return told;
+    json_decref(told);
+    return NULL;
+}
+
+json_t *hook_json_reply(const struct reply *reply)
+{
+    json_t *told = told_json(reply->text, reply->thinking);
+    for (size_t i = 0; i < reply->call_count; i++)
+        told = add_call(told, reply->calls[i].name, reply->calls[i].arguments);
+    return told;
+}
+
+json_t *hook_json_told(const struct said *message)
+{
+    json_t *told = told_json(message->text, message->thinking);
+    for (size_t i = 0; i < message->call_count; i++)
+        told = add_call(told, message->calls[i].name, message->calls[i].arguments);
+    return told;
 }
 
 /* ---- read ------------------------------------------------------------------------------------------------ */
@@ -103,14 +124,18 @@ json_t *hook_json_parse(struct slice text)
 }
 
 /* A text, or none: *ret stays NULL, where it may be left out. False: it is something else, or there is no memory. */
-static bool take(const json_t *object, const char *name, bool is_wanted, char **ret)
+static bool take_text(const json_t *value, bool is_wanted, char **ret)
 {
-    const json_t *value = json_object_get(object, name);
     if (!value || json_is_null(value))
         return !is_wanted;
     const char *text = json_string_value(value);
     *ret = text && strlen(text) == json_string_length(value) ? strdup(text) : NULL;
     return *ret != NULL;
+}
+
+static bool take(const json_t *object, const char *name, bool is_wanted, char **ret)
+{
+    return take_text(json_object_get(object, name), is_wanted, ret);
 }
 
 static bool take_call(const json_t *json, struct said *message)
@@ -179,20 +204,33 @@ int hook_json_read_messages(const json_t *list, struct said_request *ret, struct
     return 0;
 }
 
-int hook_json_read_reply(const json_t *reply, struct said_request *ret, struct fail *fail)
+/* What the answer does not give stays as it is. */
+static const json_t *given(const json_t *reply, const json_t *now, const char *name)
 {
-    struct said *message = said_add(ret, SAID_ASSISTANT);
-    const json_t *calls = json_object_get(reply, "calls");
-    if (!message)
-        return fail_memory(fail);
-    bool done = take(reply, "text", true, &message->text) && take(reply, "thinking", false, &message->thinking) &&
+    const json_t *value = json_object_get(reply, name);
+    return value && !json_is_null(value) ? value : json_object_get(now, name);
+}
+
+static bool take_reply(const json_t *reply, const json_t *now, struct said *message)
+{
+    const json_t *calls = given(reply, now, "calls");
+    bool done = json_is_object(reply) && take_text(given(reply, now, "text"), true, &message->text) &&
+                take_text(given(reply, now, "thinking"), false, &message->thinking) &&
                 json_array_size(calls) <= FORM_CALLS_MAX && take_calls(calls, message);
     for (size_t n = 0; n < message->call_count; n++)
         done = done && message->calls[n].arguments;
-    if (!done)
+    return done;
+}
+
+int hook_json_read_reply(const json_t *reply, const json_t *now, struct said_request *ret, struct fail *fail)
+{
+    struct said *message = said_add(ret, SAID_ASSISTANT);
+    if (!message)
+        return fail_memory(fail);
+    if (!take_reply(reply, now, message))
         return fail_set(fail, -EINVAL,
-                        "the reply is none: an object of text and calls, a list of at most %d objects of name and "
-                        "arguments",
+                        "the reply is none: an object of text, thinking and calls, a list of at most %d objects of "
+                        "name and arguments",
                         FORM_CALLS_MAX);
     return 0;
 }
