@@ -157,7 +157,7 @@ static bool note_place(struct hook_edit *edit, const struct said_request *reques
 int hook_edits_make(struct hook_edits *edits, struct said_request *request, size_t at, size_t count,
                     const struct said_request *becomes, struct fail *fail)
 {
-    struct hook_edit *edit;
+    struct hook_edit *edit = NULL;
     const int error = add(edits, &edit, fail);
     if (error < 0)
         return error;

@@ -2,8 +2,8 @@
  * hooks.h - an operator's hooks (agents/hook.h) on their way between a harness and its model. Each is asked of every
  * request before its prompt is made, and of every turn before it is told. What a hook makes of a conversation stands
  * from then on: the harness, which does not know of it, gives back its own words, and these become the hook's again
- * before anything is compared (hook_edits.h). What it makes of a turn is what the harness is told; the ids stay those that were
- * sampled. The record says who changed or refused what, in notes.
+ * before anything is compared (hook_edits.h). What it makes of a turn is what the harness is told; the ids stay those
+ * that were sampled. The record says who changed or refused what, in notes.
  */
 #ifndef SLUICE_WORKERS_AGENTS_PROXY_HOOKS_HOOKS_H
 #define SLUICE_WORKERS_AGENTS_PROXY_HOOKS_HOOKS_H
