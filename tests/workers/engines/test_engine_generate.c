@@ -2,6 +2,8 @@
 #include "tests/workers/engines/asking.h"
 #include "tests/workers/engines/model_dir_world.h"
 
+#include <sys/stat.h>
+
 #include "workers/engines/check/check.h"
 #include "workers/engines/server/engine_state.h"
 
@@ -236,6 +238,25 @@ static void what_a_directory_lacks_is_named(void **state)
     assert_dir_refused("generation_config.json", "{\"eos_token_id\": 60000}", "an eos_token_id that is no id");
 }
 
+/* Who opens a pipe that nobody writes to waits for ever. */
+static void a_pipe_in_place_of_a_file_is_refused(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"tokenizer.json", "chat_template.jinja", "config.json"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        char path[128];
+        struct fail fail = {0};
+        folder_open(&folder);
+        folder_remove(&folder, names[i]);
+        snprintf(path, sizeof(path), "%s/%s", folder.path, names[i]);
+        assert_int_equal(mkfifo(path, 0600), 0);
+        assert_int_not_equal(model_dirs_add(&dirs, folder.path, 0, &fail), 0);
+        assert_non_null(strstr(fail.text, names[i]));
+        assert_non_null(strstr(fail.text, "it is no regular file"));
+        folder_close(&folder);
+    }
+}
+
 static void a_directory_is_for_the_engine_that_is_named_before_it(void **state)
 {
     (void)state;
@@ -268,6 +289,7 @@ int main(void)
         cmocka_unit_test(another_server_is_not_taken_for_one),
         cmocka_unit_test(the_checks_of_an_engine_pass),
         cmocka_unit_test(what_a_directory_lacks_is_named),
+        cmocka_unit_test(a_pipe_in_place_of_a_file_is_refused),
         cmocka_unit_test(a_directory_is_for_the_engine_that_is_named_before_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
@@ -20,17 +21,27 @@ enum {
 
 /* ---- files ------------------------------------------------------------------------------------------------- */
 
+/* A pipe would keep the start waiting for who writes to it. What is not there is for who opens it. */
+static int refuse_irregular(const char *path, struct fail *fail)
+{
+    struct stat info;
+    if (stat(path, &info) != 0 || S_ISREG(info.st_mode))
+        return 0;
+    return fail_set(fail, -EINVAL, "%s: it is no regular file: put the model's own there", path);
+}
+
 /* -ENOENT: there is none. */
 static int read_file(const struct model_dir *model, const char *name, struct buffer *ret, struct fail *fail)
 {
     AUTO_BUFFER path = {0};
     buffer_printf(&path, "%s/%s", model->path, name);
     AUTO_FREE char *text = buffer_take_str(&path);
-    AUTO_FCLOSE FILE *file = text ? fopen(text, "re") : NULL;
     char chunk[16384];
     size_t len;
-    if (!text)
-        return fail_memory(fail);
+    const int error = text ? refuse_irregular(text, fail) : fail_memory(fail);
+    if (error < 0)
+        return error;
+    AUTO_FCLOSE FILE *file = fopen(text, "re");
     if (!file)
         return fail_set(fail, -errno, "%s: %s", text, strerror(errno));
     while (ret->len <= FILE_MAX && (len = fread(chunk, 1, sizeof(chunk), file)) > 0)
@@ -200,7 +211,9 @@ static int read_tokenizer(struct model_dir *model, struct fail *fail)
     struct tokens ids = {0};
     buffer_printf(&path, "%s/tokenizer.json", model->path);
     AUTO_FREE char *file = buffer_take_str(&path);
-    int error = file ? tokenizer_load(file, &model->tokenizer, fail) : fail_memory(fail);
+    int error = file ? refuse_irregular(file, fail) : fail_memory(fail);
+    if (error == 0)
+        error = tokenizer_load(file, &model->tokenizer, fail);
     if (error == 0)
         error = tokenizer_encode_alone(model->tokenizer, slice_from_str(tokenizer_sample), false, &ids, fail);
     if (error == 0 && !digest_of(slice_of(ids.ids, ids.count * sizeof(*ids.ids)), model->tokenizer_digest))
