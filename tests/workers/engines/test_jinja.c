@@ -14,6 +14,12 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
+/* Lists that hold themselves twice over: little memory, and 2^50 elements. */
+#define DOUBLED                                                                                                        \
+    "{% set ns = namespace(a=[1], b=[1]) %}"                                                                           \
+    "{% for i in range(50) %}{% set ns.a = [ns.a, ns.a] %}"                                                            \
+    "{% set ns.b = [ns.b, ns.b] %}{% endfor %}"
+
 static json_t *file;
 
 static int open_cases(void **state)
@@ -98,6 +104,23 @@ static void what_is_not_known_is_refused_by_name(void **state)
         {"{% for a, b in [[1]] %}{% endfor %}", "fewer values than names"},
         {"{% break %}", "break or continue outside of a loop"},
         {"{% macro f(a) %}{% endmacro %}{{ f(1, 2) }}", "the macro f takes no such argument"},
+        {"{{ {[1]: 1} }}", "a list is no key: it is unhashable"},
+        {"{{ {{}: 1} }}", "a dict is no key: it is unhashable"},
+        {"{{ {(1, [2]): 1} }}", "no key: it is unhashable"},
+        {"\n{{ range(4) }}", "line 2: a range is not written here"},
+        {"{{ range(4) | tojson }}", "a range is not written here"},
+        {"{{ {'a': 1}.items() }}", "what a dict shows is not written here"},
+        {"{{ 'a' ~ {'a': 1}.keys() }}", "what a dict shows is not written here"},
+        {"{{ [1] | map('string') }}", "a generator is not written here"},
+        {"{{ range(2) + range(2) }}", "list + list is not known here"},
+        {"{{ [{}] | map(attribute='f.n') | list }}", "f is undefined, and so has no n"},
+        {"{{ [{}] | sort(attribute='a,b') }}", "sort by more than one attribute"},
+        {"{{ (-9223372036854775807 - 1) // -1 }}", "a number that is too large"},
+        {"{{ (-9223372036854775807 - 1) | abs }}", "a number that is too large"},
+        {"{{ 1e300 | int }}", "a whole number that is too large"},
+        {"{{ '99999999999999999999' | int }}", "a whole number that is too large"},
+        {"{{ '1_000' | int }}", "int is known here of ASCII digits alone"},
+        {"{% for i in [1] %}{{ loop.changed(i) }}{% endfor %}", "no method \"changed\""},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         AUTO_BUFFER out = {0};
@@ -125,6 +148,32 @@ static void a_rendering_is_bounded(void **state)
          "a list of more than"},
         {"{{ 'aaaaaaaa' * 999999999 }}", "too long"},
         {"{{ range(99999999) }}", "a range of more than"},
+        {"{% set ns = namespace(d=1) %}{% for i in range(2000) %}{% set ns.d = {ns.d: 1} %}{% endfor %}{{ ns.d }}",
+         "unhashable"},
+        {"{% set ns = namespace(d=1) %}{% for i in range(2000) %}{% set ns.d = {(ns.d,): 1} %}{% endfor %}{{ ns.d }}",
+         "unhashable"},
+        {"{% set ns = namespace(d=1) %}{% for i in range(2000) %}{% set ns.d = (ns.d,) %}{% endfor %}{{ {ns.d: 1} }}",
+         "a list of more than"},
+        {DOUBLED "{{ ns.a == ns.b }}", "more than"},
+        {DOUBLED "{{ ns.a in [ns.b] }}", "more than"},
+        {DOUBLED "{{ ns.a | tojson }}", "more than"},
+        {DOUBLED "{{ ns.a | string }}", "more than"},
+        {DOUBLED "{{ 'x' ~ ns.a }}", "more than"},
+        {DOUBLED "{{ '{}'.format(ns.a) }}", "more than"},
+        {"{% set x = 'x' * 1000000 %}{{ range(3000) | join(x) }}", "more than"},
+        {"{% set x = 'x' * 1000000 %}{{ x | replace('x', x) }}", "more than"},
+        {"{% set x = '\\n' * 1000000 %}{{ x | indent(1000, blank=true) }}", "more than"},
+        {"{% set x = 'x' * 9000000 %}{% for i in range(1000) %}{% if 'xy' in x %}{% endif %}{% endfor %}", "steps"},
+        {"{% set x = 'x' * 9000000 %}{% for i in range(1000) %}{{ x.find('xy') }}{% endfor %}", "steps"},
+        {"{% set x = 'x' * 9000000 %}{% for i in range(1000) %}{{ x.count('xy') }}{% endfor %}", "steps"},
+        {"{% set x = 'x' * 9000000 %}{% for i in range(1000) %}{{ x[-1] }}{% endfor %}", "steps"},
+        {"{% set x = 'x' * 9000000 %}{% for i in range(1000) %}{{ x | length }}{% endfor %}", "steps"},
+        {"{% set x = 'x' * 900000 %}{% for i in range(1000) %}{{ x[:1] }}{% endfor %}", "more than"},
+        {"{% set x = range(100000) | list %}{% for i in range(1000) %}{{ 'y' in x }}{% endfor %}", "steps"},
+        {"{% set x = 'x' * 9000000 %}{% set y = 'x' * 8999999 ~ 'y' %}{% for i in range(1000) %}{{ x == y }}{% endfor "
+         "%}",
+         "steps"},
+        {"{% macro f(n) %}{{ 'x' * 9000000 }}{{ f(n - 1) if n }}{% endmacro %}{{ f(40) }}", "more than"},
     };
     json_t *globals = json_object();
     for (size_t i = 0; i < COUNT(cases); i++) {

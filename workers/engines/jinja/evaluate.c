@@ -13,7 +13,7 @@
 static struct jinja_value evaluate_name(struct jinja_run *run, const struct jinja_node *node)
 {
     for (const struct jinja_frame *frame = run->frame; frame; frame = frame->outer) {
-        const struct jinja_value *found = jinja_dict_named(frame->names, node->text);
+        const struct jinja_value *found = jinja_dict_named(run, frame->names, node->text);
         if (found)
             return *found;
     }
@@ -48,7 +48,7 @@ static struct jinja_value evaluate_attribute(struct jinja_run *run, const struct
         jinja_fail(run, "%.*s is undefined, and so has no %.*s", SLICE_ARG(of.text), SLICE_ARG(node->text));
     if (jinja_has_method(&of, node->text))
         return (struct jinja_value){.kind = JINJA_CALLABLE, .text = node->text};
-    return jinja_attribute(&of, node->text);
+    return jinja_attribute(run, &of, node->text);
 }
 
 static struct jinja_value evaluate_item(struct jinja_run *run, const struct jinja_node *node)
@@ -91,14 +91,14 @@ static struct jinja_value evaluate_slice(struct jinja_run *run, const struct jin
     const int64_t to = bound(run, node->c, step < 0 ? -1 : count, least, count);
     for (int64_t i = from; run->code == 0 && (step > 0 ? i < to : i > to); i += step)
         if (of.kind == JINJA_STRING)
-            buffer_append(&text, items->items[i].text.data, items->items[i].text.len);
+            jinja_append(run, &text, items->items[i].text.data, items->items[i].text.len);
         else
             jinja_list_add(run, list, items->items[i]);
     if (of.kind == JINJA_STRING)
         return jinja_string_of(run, &text);
     if (run->code == 0)
         list->is_tuple = of.list->is_tuple;
-    return jinja_list_value(list);
+    return jinja_view_value(list, of.list->view);
 }
 
 /* ---- calls --------------------------------------------------------------------------------------------- */
@@ -128,7 +128,7 @@ static struct jinja_value call_value(struct jinja_run *run, const struct jinja_n
     if (run->code < 0)
         return of;
     if (of.kind == JINJA_CALLABLE && of.macro)
-        return run->call_macro(run, of.macro, given);
+        return run->call_macro(run, &of, given);
     if (of.kind == JINJA_CALLABLE && jinja_has_function(of.text))
         return jinja_function(run, of.text, given);
     jinja_fail(run, "%.*s is not called: it is %s",
@@ -144,7 +144,7 @@ static struct jinja_value evaluate_call(struct jinja_run *run, const struct jinj
         return call_value(run, node);
     const struct jinja_value of = jinja_evaluate(run, node->a->a);
     if (run->code < 0 || !jinja_has_method(&of, node->a->text)) {
-        const bool is_member = of.kind == JINJA_DICT && jinja_dict_named(of.dict, node->a->text);
+        const bool is_member = of.kind == JINJA_DICT && jinja_dict_named(run, of.dict, node->a->text);
         if (!is_member)
             jinja_fail(run, "%s has no method \"%.*s\" that is known here", jinja_kind_word(&of),
                        SLICE_ARG(node->a->text));

@@ -6,7 +6,7 @@
 #include "workers/engines/jinja/reading/tree.h"
 
 /* Names set in one place: those further out are seen as well. */
-struct jinja_frame {
+struct jinja_frame {           /* the rendering's memory: a macro keeps the one that it is made in */
     struct jinja_frame *outer; /* NULL: the template's own */
     struct jinja_dict *names;
 };

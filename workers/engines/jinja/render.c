@@ -40,9 +40,13 @@ static void set_target(struct jinja_run *run, const struct jinja_node *target, s
         jinja_fail(run, "there are more values than names");
 }
 
-static struct jinja_frame frame_in(struct jinja_run *run, struct jinja_frame *outer)
+static struct jinja_frame *frame_in(struct jinja_run *run, struct jinja_frame *outer)
 {
-    return (struct jinja_frame){.outer = outer, .names = jinja_dict_new(run)};
+    struct jinja_frame *frame = jinja_alloc(run, sizeof(*frame));
+    if (!frame)
+        return outer;
+    *frame = (struct jinja_frame){.outer = outer, .names = jinja_dict_new(run)};
+    return frame;
 }
 
 /* The body's words, in a frame of its own within `outer`, with what `frame` has already. */
@@ -87,15 +91,15 @@ static void bind(struct jinja_run *run, const struct jinja_node *macro, const st
         jinja_fail(run, "the macro %.*s takes no such argument", SLICE_ARG(macro->text));
 }
 
-struct jinja_value jinja_call_macro(struct jinja_run *run, const struct jinja_node *macro,
+struct jinja_value jinja_call_macro(struct jinja_run *run, const struct jinja_value *macro,
                                     const struct jinja_arguments *given)
 {
-    struct jinja_frame frame = frame_in(run, run->globals), *before = run->frame;
+    struct jinja_frame *frame = frame_in(run, macro->frame), *before = run->frame;
     if (run->code < 0)
         return jinja_undefined("");
-    run->frame = &frame;
-    bind(run, macro, given);
-    const struct jinja_value said = capture(run, macro->body, &frame);
+    run->frame = frame;
+    bind(run, macro->macro, given);
+    const struct jinja_value said = capture(run, macro->macro->body, frame);
     run->frame = before;
     return said;
 }
@@ -110,9 +114,9 @@ static const struct jinja_list *choose_items(struct jinja_run *run, const struct
     if (!node->c)
         return items;
     struct jinja_list *chosen = jinja_list_new(run);
-    struct jinja_frame frame = frame_in(run, run->frame), *before = run->frame;
+    struct jinja_frame *frame = frame_in(run, run->frame), *before = run->frame;
     for (size_t i = 0; i < items->count && run->code == 0; i++) {
-        run->frame = &frame;
+        run->frame = frame;
         set_target(run, node->a, items->items[i]);
         const struct jinja_value condition = jinja_evaluate(run, node->c);
         run->frame = before;
@@ -138,6 +142,8 @@ static struct jinja_value loop_of(struct jinja_run *run, const struct jinja_list
     jinja_dict_put(run, loop, "first", jinja_bool(at == 0));
     jinja_dict_put(run, loop, "last", jinja_bool(place + 1 == count));
     jinja_dict_put(run, loop, "length", jinja_integer(count));
+    jinja_dict_put(run, loop, "depth", jinja_integer(1)); /* of loops that call themselves, which there are not here */
+    jinja_dict_put(run, loop, "depth0", jinja_integer(0));
     jinja_dict_put(run, loop, "previtem", at ? items->items[at - 1] : jinja_undefined("loop.previtem"));
     jinja_dict_put(run, loop, "nextitem", neighbour(items, at + 1, "loop.nextitem"));
     return jinja_dict_value(loop);
@@ -146,15 +152,15 @@ static struct jinja_value loop_of(struct jinja_run *run, const struct jinja_list
 static enum flow write_turn(struct jinja_run *run, const struct jinja_node *node, const struct jinja_list *items,
                             size_t at)
 {
-    struct jinja_frame frame = frame_in(run, run->frame);
+    struct jinja_frame *frame = frame_in(run, run->frame);
     const struct jinja_value loop = loop_of(run, items, at);
     if (run->code < 0)
         return FLOW_BREAK;
-    run->frame = &frame;
-    jinja_dict_put(run, frame.names, "loop", loop);
+    run->frame = frame;
+    jinja_dict_put(run, frame->names, "loop", loop);
     set_target(run, node->a, items->items[at]);
     const enum flow flow = write_body(run, node->body);
-    run->frame = frame.outer;
+    run->frame = frame->outer;
     return flow;
 }
 
@@ -193,21 +199,21 @@ static enum flow do_set(struct jinja_run *run, const struct jinja_node *node)
 
 static enum flow do_set_block(struct jinja_run *run, const struct jinja_node *node)
 {
-    struct jinja_frame frame = frame_in(run, run->frame);
-    set_target(run, node->a, capture(run, node->body, &frame));
+    struct jinja_frame *frame = frame_in(run, run->frame);
+    set_target(run, node->a, capture(run, node->body, frame));
     return FLOW_ON;
 }
 
 static enum flow do_macro(struct jinja_run *run, const struct jinja_node *node)
 {
-    const struct jinja_value macro = {.kind = JINJA_CALLABLE, .text = node->text, .macro = node};
+    const struct jinja_value macro = {.kind = JINJA_CALLABLE, .frame = run->frame, .macro = node};
     jinja_dict_set(run, run->frame->names, jinja_string(node->text), macro);
     return FLOW_ON;
 }
 
 static enum flow write_text(struct jinja_run *run, const struct jinja_node *node)
 {
-    buffer_append(run->out, node->text.data, node->text.len);
+    jinja_append(run, run->out, node->text.data, node->text.len);
     return FLOW_ON;
 }
 
@@ -236,8 +242,6 @@ static enum flow write_body(struct jinja_run *run, const struct jinja_node *node
         if (jinja_enter(run, node->line))
             flow = writers[node->kind](run, node);
         jinja_leave(run);
-        if (run->out->failed || run->out->len > JINJA_BYTES_MAX)
-            jinja_fail(run, "it writes more than there is room for");
     }
     return flow;
 }

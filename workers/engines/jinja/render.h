@@ -7,7 +7,7 @@
 /* Writes to run->out, which is set, as are its frames. What went wrong is in run. */
 void jinja_write_all(struct jinja_run *run, const struct jinja_node *statements);
 /* For run->call_macro. */
-struct jinja_value jinja_call_macro(struct jinja_run *run, const struct jinja_node *macro,
+struct jinja_value jinja_call_macro(struct jinja_run *run, const struct jinja_value *macro,
                                     const struct jinja_arguments *given);
 
 #endif

@@ -86,10 +86,38 @@ struct jinja_value jinja_call_named(struct jinja_run *run, const struct jinja_ca
 
 /* ---- parts ------------------------------------------------------------------------------------------- */
 
-struct jinja_value jinja_attribute(const struct jinja_value *of, struct slice name)
+struct jinja_value jinja_attribute(struct jinja_run *run, const struct jinja_value *of, struct slice name)
 {
-    const struct jinja_value *found = of->kind == JINJA_DICT ? jinja_dict_named(of->dict, name) : NULL;
+    const struct jinja_value *found = of->kind == JINJA_DICT ? jinja_dict_named(run, of->dict, name) : NULL;
     return found ? *found : (struct jinja_value){.kind = JINJA_UNDEFINED, .text = name};
+}
+
+/* One part of a path: a name, or a place. */
+static struct jinja_value part_of(struct jinja_run *run, const struct jinja_value *of, struct slice name)
+{
+    size_t digits = 0;
+    struct jinja_value place = jinja_integer(0);
+    for (; digits < name.len && digits < 9 && name.data[digits] >= '0' && name.data[digits] <= '9'; digits++)
+        place.integer = place.integer * 10 + name.data[digits] - '0';
+    if (of->kind == JINJA_UNDEFINED)
+        jinja_fail(run, "%.*s is undefined, and so has no %.*s", SLICE_ARG(of->text), SLICE_ARG(name));
+    return digits && digits == name.len ? jinja_item(run, of, &place) : jinja_attribute(run, of, name);
+}
+
+struct jinja_value jinja_path(struct jinja_run *run, const struct jinja_value *of, struct slice path,
+                              const struct jinja_value *otherwise)
+{
+    struct jinja_value value = *of;
+    for (bool is_last = false; !is_last && run->code == 0;) {
+        const uint8_t *dot = path.len ? memchr(path.data, '.', path.len) : NULL;
+        const size_t len = dot ? (size_t)(dot - path.data) : path.len;
+        value = part_of(run, &value, slice_of(path.data, len));
+        if (value.kind == JINJA_UNDEFINED && otherwise)
+            value = *otherwise;
+        path = slice_of(path.data + len + !!dot, path.len - len - !!dot);
+        is_last = !dot;
+    }
+    return value;
 }
 
 /* From the end where it is below 0; -1: there is none. */
@@ -117,12 +145,12 @@ struct jinja_value jinja_item(struct jinja_run *run, const struct jinja_value *o
         jinja_fail(run, "%.*s is %s and has no members", SLICE_ARG(of->kind ? slice_from_str("it") : of->text),
                    jinja_kind_word(of));
     if (of->kind == JINJA_DICT) {
-        const struct jinja_value *found = jinja_dict_find(of->dict, key);
+        const struct jinja_value *found = jinja_dict_find(run, of->dict, key);
         return found ? *found : (struct jinja_value){.kind = JINJA_UNDEFINED, .text = slice_from_str("a member")};
     }
     if (!jinja_is_whole(key))
         return jinja_undefined("a member");
-    if (of->kind == JINJA_STRING)
+    if (of->kind == JINJA_STRING && jinja_spend(run, of->text.len * 4))
         return character_at(of->text, jinja_whole(key));
     const int64_t place = of->kind == JINJA_LIST ? place_of(jinja_whole(key), of->list->count) : -1;
     return place >= 0 ? of->list->items[place] : jinja_undefined("an item");
@@ -131,13 +159,13 @@ struct jinja_value jinja_item(struct jinja_run *run, const struct jinja_value *o
 bool jinja_contains(struct jinja_run *run, const struct jinja_value *in, const struct jinja_value *what)
 {
     if (in->kind == JINJA_STRING && what->kind == JINJA_STRING)
-        return jinja_find(in->text, what->text) != NULL;
+        return jinja_spend(run, in->text.len) && jinja_find(in->text, what->text) != NULL;
     if (in->kind == JINJA_DICT)
-        return jinja_dict_find(in->dict, what) != NULL;
+        return jinja_dict_find(run, in->dict, what) != NULL;
     if (in->kind == JINJA_STRING || (in->kind != JINJA_LIST && in->kind != JINJA_UNDEFINED))
         jinja_fail(run, "%s is not looked for in %s", jinja_kind_word(what), jinja_kind_word(in));
-    for (size_t i = 0; in->kind == JINJA_LIST && i < in->list->count; i++)
-        if (jinja_equal(&in->list->items[i], what))
+    for (size_t i = 0; in->kind == JINJA_LIST && i < in->list->count && run->code == 0; i++)
+        if (jinja_equal(run, &in->list->items[i], what))
             return true;
     return false;
 }
@@ -148,7 +176,7 @@ struct jinja_list *jinja_items(struct jinja_run *run, const struct jinja_value *
         return of->list;
     struct jinja_list *list = jinja_list_new(run);
     if (of->kind == JINJA_DICT)
-        for (size_t i = 0; i < of->dict->count; i++)
+        for (size_t i = 0; i < of->dict->count && run->code == 0; i++)
             jinja_list_add(run, list, of->dict->pairs[i].key);
     else if (of->kind == JINJA_STRING)
         for (size_t at = 0, len; at < of->text.len && run->code == 0; at += len) {

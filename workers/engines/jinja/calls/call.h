@@ -42,7 +42,10 @@ struct jinja_value jinja_call_named(struct jinja_run *run, const struct jinja_ca
                                     const struct jinja_arguments *given);
 
 /* a.name as a member; undefined: there is none. */
-struct jinja_value jinja_attribute(const struct jinja_value *of, struct slice name);
+struct jinja_value jinja_attribute(struct jinja_run *run, const struct jinja_value *of, struct slice name);
+/* The same of "a.b.0", as filters have it; `otherwise`, unless it is NULL, in place of what is not there. */
+struct jinja_value jinja_path(struct jinja_run *run, const struct jinja_value *of, struct slice path,
+                              const struct jinja_value *otherwise);
 struct jinja_value jinja_item(struct jinja_run *run, const struct jinja_value *of, const struct jinja_value *key);
 /* Whether it is in it, as `in` has it. */
 bool jinja_contains(struct jinja_run *run, const struct jinja_value *in, const struct jinja_value *what);

@@ -31,11 +31,12 @@ static struct jinja_value choose(struct jinja_run *run, const struct jinja_value
     if (is_by_attribute && !attribute)
         jinja_fail(run, "selectattr and rejectattr want an attribute");
     for (size_t i = 0; i < items->count && run->code == 0; i++) {
-        const struct jinja_value item = attribute ? jinja_attribute(&items->items[i], *attribute) : items->items[i];
+        const struct jinja_value item = attribute ? jinja_path(run, &items->items[i], *attribute, NULL)
+                                                  : items->items[i];
         if ((test ? jinja_test(run, *test, &item, &rest) : jinja_is_true(&item)) == wanted)
             jinja_list_add(run, list, items->items[i]);
     }
-    return jinja_list_value(list);
+    return jinja_view_value(list, JINJA_GENERATOR);
 }
 
 static JINJA_FILTER(choose_those) { return choose(run, of, given, false, true); }
@@ -54,11 +55,11 @@ static JINJA_FILTER(map)
     if (!filter == !attribute || (attribute && attribute->kind != JINJA_STRING))
         jinja_fail(run, "map wants a filter, or an attribute");
     for (size_t i = 0; i < items->count && run->code == 0; i++) {
-        struct jinja_value item = attribute ? jinja_attribute(&items->items[i], attribute->text)
+        struct jinja_value item = attribute ? jinja_path(run, &items->items[i], attribute->text, otherwise)
                                             : jinja_filter(run, *filter, &items->items[i], &rest);
-        jinja_list_add(run, list, item.kind == JINJA_UNDEFINED && otherwise ? *otherwise : item);
+        jinja_list_add(run, list, item);
     }
-    return jinja_list_value(list);
+    return jinja_view_value(list, JINJA_GENERATOR);
 }
 
 static const struct jinja_callable filters[] = {
@@ -79,8 +80,8 @@ static const struct jinja_callable filters[] = {
     {"list", jinja_filter_to_list, 0, NULL},
     {"lower", jinja_filter_lower, 0, NULL},
     {"map", jinja_filter_map, JINJA_ARGUMENTS_MAX, "attribute|default"},
-    {"max", jinja_filter_most, 0, NULL},
-    {"min", jinja_filter_least, 0, NULL},
+    {"max", jinja_filter_most, 2, "case_sensitive|attribute"},
+    {"min", jinja_filter_least, 2, "case_sensitive|attribute"},
     {"reject", jinja_filter_reject, JINJA_ARGUMENTS_MAX, NULL},
     {"rejectattr", jinja_filter_rejectattr, JINJA_ARGUMENTS_MAX, NULL},
     {"replace", jinja_filter_replace, 3, "old|new|count"},

@@ -1,4 +1,7 @@
 #include "workers/engines/jinja/calls/filters.h"
+
+#include <string.h>
+
 #include "workers/engines/jinja/values/strings.h"
 #include "workers/engines/jinja/values/text.h"
 #include "workers/engines/jinja/values/value_look.h"
@@ -8,7 +11,7 @@
 JINJA_FILTER(length)
 {
     if (of->kind == JINJA_STRING)
-        return jinja_integer((int64_t)jinja_length(of->text));
+        return jinja_integer(jinja_spend(run, of->text.len * 2) ? (int64_t)jinja_length(of->text) : 0);
     if (of->kind == JINJA_NONE || jinja_is_number(of))
         jinja_fail(run, "%s has no length", jinja_kind_word(of));
     return (void)given, jinja_integer((int64_t)jinja_items(run, of)->count);
@@ -31,7 +34,7 @@ JINJA_FILTER(items_of)
         jinja_fail(run, "items wants a mapping, not %s", jinja_kind_word(of));
     for (size_t i = 0; of->kind == JINJA_DICT && i < of->dict->count && run->code == 0; i++)
         jinja_list_add(run, list, jinja_tuple_of(run, of->dict->pairs[i].key, of->dict->pairs[i].value));
-    return (void)given, jinja_list_value(list);
+    return (void)given, jinja_view_value(list, JINJA_DICT_VIEW);
 }
 
 JINJA_FILTER(first)
@@ -62,10 +65,11 @@ JINJA_FILTER(reverse)
     struct buffer text = {0};
     for (size_t i = items->count; i > 0 && run->code == 0; i--)
         if (of->kind == JINJA_STRING)
-            buffer_append(&text, items->items[i - 1].text.data, items->items[i - 1].text.len);
+            jinja_append(run, &text, items->items[i - 1].text.data, items->items[i - 1].text.len);
         else
             jinja_list_add(run, list, items->items[i - 1]);
-    return (void)given, of->kind == JINJA_STRING ? jinja_string_of(run, &text) : jinja_list_value(list);
+    return (void)given,
+           of->kind == JINJA_STRING ? jinja_string_of(run, &text) : jinja_view_value(list, JINJA_GENERATOR);
 }
 
 /* ---- in order --------------------------------------------------------------------------------------- */
@@ -74,7 +78,7 @@ JINJA_FILTER(reverse)
 static struct jinja_value sort_key(struct jinja_run *run, const struct jinja_value *item, const struct slice *attribute,
                                    bool has_cases)
 {
-    const struct jinja_value key = attribute ? jinja_attribute(item, *attribute) : *item;
+    const struct jinja_value key = attribute ? jinja_path(run, item, *attribute, NULL) : *item;
     return key.kind == JINJA_STRING && !has_cases ? jinja_recase(run, key.text, JINJA_LOWER) : key;
 }
 
@@ -84,7 +88,7 @@ static void sort_pairs(struct jinja_run *run, struct jinja_pair *pairs, size_t c
     for (size_t i = 1; i < count && run->code == 0; i++) {
         const struct jinja_pair pair = pairs[i];
         size_t at = i;
-        for (; at > 0; at--, run->steps++) {
+        for (; at > 0 && run->code == 0; at--, run->steps++) {
             const int order = jinja_compare(run, &pairs[at - 1].key, &pair.key);
             if (is_reverse ? order >= 0 : order <= 0)
                 break;
@@ -105,6 +109,8 @@ JINJA_FILTER(sort)
     const struct jinja_list *items = jinja_items(run, of);
     struct jinja_list *list = jinja_list_new(run);
     struct jinja_pair *pairs = jinja_alloc(run, (items->count + 1) * sizeof(*pairs));
+    if (attribute && memchr(attribute->data, ',', attribute->len))
+        jinja_fail(run, "sort by more than one attribute is not known here");
     for (size_t i = 0; i < items->count && run->code == 0; i++)
         pairs[i] = (struct jinja_pair){sort_key(run, &items->items[i], attribute, has_cases), items->items[i]};
     if (run->code == 0)
@@ -133,18 +139,26 @@ JINJA_FILTER(dictsort)
     return jinja_list_value(list);
 }
 
-static struct jinja_value extreme(struct jinja_run *run, const struct jinja_value *of, int sign)
+static struct jinja_value extreme(struct jinja_run *run, const struct jinja_value *of,
+                                  const struct jinja_arguments *given, int sign)
 {
+    const bool has_cases = jinja_argument_true(given, 0, "case_sensitive");
+    const struct slice *attribute = jinja_argument_text(run, given, 1, "attribute");
     const struct jinja_list *items = jinja_items(run, of);
     struct jinja_value best = items->count ? items->items[0] : jinja_undefined("the least of nothing");
-    for (size_t i = 1; i < items->count && run->code == 0; i++)
-        if (sign * jinja_compare(run, &items->items[i], &best) > 0)
-            best = items->items[i];
+    struct jinja_value least = items->count ? sort_key(run, &best, attribute, has_cases) : best;
+    for (size_t i = 1; i < items->count && run->code == 0; i++) {
+        const struct jinja_value key = sort_key(run, &items->items[i], attribute, has_cases);
+        if (sign * jinja_compare(run, &key, &least) <= 0)
+            continue;
+        best = items->items[i];
+        least = key;
+    }
     return best;
 }
 
-JINJA_FILTER(least) { return (void)given, extreme(run, of, -1); }
-JINJA_FILTER(most) { return (void)given, extreme(run, of, 1); }
+JINJA_FILTER(least) { return extreme(run, of, given, -1); }
+JINJA_FILTER(most) { return extreme(run, of, given, 1); }
 
 JINJA_FILTER(sum)
 {
@@ -152,7 +166,8 @@ JINJA_FILTER(sum)
     const struct jinja_list *items = jinja_items(run, of);
     int64_t total = jinja_argument_whole(run, given, 1, "start", 0);
     for (size_t i = 0; i < items->count && run->code == 0; i++) {
-        const struct jinja_value item = attribute ? jinja_attribute(&items->items[i], *attribute) : items->items[i];
+        const struct jinja_value item = attribute ? jinja_path(run, &items->items[i], *attribute, NULL)
+                                                  : items->items[i];
         if (!jinja_is_whole(&item) || __builtin_add_overflow(total, jinja_whole(&item), &total))
             jinja_fail(run, "sum is of whole numbers here, not of %s", jinja_kind_word(&item));
     }

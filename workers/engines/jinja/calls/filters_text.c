@@ -20,7 +20,7 @@ JINJA_FILTER(trim)
 JINJA_FILTER(upper) { return (void)given, jinja_recase(run, jinja_str(run, of).text, JINJA_UPPER); }
 JINJA_FILTER(lower) { return (void)given, jinja_recase(run, jinja_str(run, of).text, JINJA_LOWER); }
 JINJA_FILTER(capitalize) { return (void)given, jinja_recase(run, jinja_str(run, of).text, JINJA_CAPITAL); }
-JINJA_FILTER(title) { return (void)given, jinja_recase(run, jinja_str(run, of).text, JINJA_TITLE); }
+JINJA_FILTER(title) { return (void)given, jinja_recase(run, jinja_str(run, of).text, JINJA_WORDS); }
 JINJA_FILTER(string) { return (void)given, jinja_str(run, of); }
 JINJA_FILTER(safe) { return (void)run, (void)given, *of; }
 
@@ -35,21 +35,34 @@ JINJA_FILTER(replace)
                           : *of;
 }
 
+/* The lines of a text that ends with one more of them: so Jinja has it for this. */
+static struct jinja_value lines_of(struct jinja_run *run, const struct jinja_value *of)
+{
+    const struct slice text = jinja_str(run, of).text;
+    struct buffer ended = {0};
+    jinja_append(run, &ended, text.data, text.len);
+    jinja_append_str(run, &ended, "\n");
+    return jinja_split_lines(run, jinja_string_of(run, &ended).text, false);
+}
+
 /* Each line but the first, and no empty one. */
 JINJA_FILTER(indent)
 {
     const int64_t width = jinja_argument_whole(run, given, 0, "width", 4);
-    bool indents = jinja_argument_true(given, 1, "first");
-    const bool indents_blank = jinja_argument_true(given, 2, "blank");
-    struct jinja_value lines = jinja_split_lines(run, jinja_str(run, of).text, true);
+    const bool is_first_too = jinja_argument_true(given, 1, "first");
+    const bool has_blank = jinja_argument_true(given, 2, "blank");
+    const struct jinja_value lines = lines_of(run, of);
     struct buffer out = {0};
+    char blanks[1001];
     if (width < 0 || width > 1000)
         jinja_fail(run, "indent wants a width of 0 to 1000");
-    for (size_t i = 0; i < lines.list->count && run->code == 0; i++, indents = true) {
+    memset(blanks, ' ', sizeof(blanks));
+    for (size_t i = 0; i < lines.list->count && run->code == 0; i++) {
         const struct slice line = lines.list->items[i].text;
-        if (indents && (indents_blank || !slice_is(line, "\n")))
-            buffer_printf(&out, "%*s", (int)width, "");
-        buffer_append(&out, line.data, line.len);
+        jinja_append_str(run, &out, i ? "\n" : "");
+        if (i ? has_blank || line.len : is_first_too)
+            jinja_append(run, &out, blanks, (size_t)width);
+        jinja_append(run, &out, line.data, line.len);
     }
     return jinja_string_of(run, &out);
 }
@@ -73,9 +86,10 @@ JINJA_FILTER(join)
     const struct jinja_list *items = jinja_items(run, of);
     struct buffer out = {0};
     for (size_t i = 0; i < items->count && run->code == 0; i++) {
-        const struct jinja_value item = attribute ? jinja_attribute(&items->items[i], *attribute) : items->items[i];
+        const struct jinja_value item = attribute ? jinja_path(run, &items->items[i], *attribute, NULL)
+                                                  : items->items[i];
         if (i && separator)
-            buffer_append(&out, separator->data, separator->len);
+            jinja_append(run, &out, separator->data, separator->len);
         jinja_write(run, &item, &out);
     }
     return jinja_string_of(run, &out);
@@ -83,20 +97,50 @@ JINJA_FILTER(join)
 
 /* ---- numbers ---------------------------------------------------------------------------------------- */
 
+/* Towards 0; Python's whole numbers have no end, and those here do. */
+static struct jinja_value whole_of(struct jinja_run *run, double real)
+{
+    const bool fits = real > -9.2e18 && real < 9.2e18;
+    if (!fits)
+        jinja_fail(run, "a whole number that is too large");
+    return jinja_integer(fits ? (int64_t)real : 0);
+}
+
+/* "3" and "3.7" are numbers; false: it is none. */
+static bool take_whole(struct jinja_run *run, struct slice text, struct jinja_value *ret)
+{
+    char digits[64], *end;
+    if (!jinja_is_ascii(text) || (text.len && memchr(text.data, '_', text.len)))
+        jinja_fail(run, "int is known here of ASCII digits alone");
+    if (text.len >= sizeof(digits))
+        jinja_fail(run, "int is known here of less than %zu characters", sizeof(digits));
+    for (size_t i = 0; run->code == 0 && i < text.len; i++)
+        if (!text.data[i] || !strchr("0123456789+-.eE", text.data[i]))
+            return false;
+    if (run->code < 0 || text.len == 0)
+        return false;
+    memcpy(digits, text.data, text.len);
+    digits[text.len] = '\0';
+    errno = 0;
+    *ret = jinja_integer(strtoll(digits, &end, 10));
+    if (*end || errno) {
+        const double real = strtod(digits, &end);
+        if (*end)
+            return false;
+        *ret = whole_of(run, real);
+    }
+    return true;
+}
+
 JINJA_FILTER(to_int)
 {
-    const struct jinja_value text = of->kind == JINJA_STRING ? jinja_string(text_strip(of->text)) : *of;
-    char digits[32], *end;
+    struct jinja_value whole;
+    if (of->kind == JINJA_REAL)
+        return whole_of(run, of->real);
     if (jinja_is_number(of))
-        return jinja_integer(of->kind == JINJA_REAL ? (int64_t)of->real : jinja_whole(of));
-    if (text.kind == JINJA_STRING && text.text.len > 0 && text.text.len < sizeof(digits)) {
-        memcpy(digits, text.text.data, text.text.len);
-        digits[text.text.len] = '\0';
-        errno = 0;
-        const int64_t value = strtoll(digits, &end, 10);
-        if (!*end && !errno)
-            return jinja_integer(value);
-    }
+        return jinja_integer(jinja_whole(of));
+    if (of->kind == JINJA_STRING && jinja_spend(run, of->text.len) && take_whole(run, text_strip(of->text), &whole))
+        return whole;
     return jinja_integer(jinja_argument_whole(run, given, 0, "default", 0));
 }
 
@@ -111,6 +155,10 @@ JINJA_FILTER(absolute)
 {
     if (!jinja_is_number(of))
         jinja_fail(run, "abs of %s", jinja_kind_word(of));
+    if (of->kind == JINJA_INTEGER && of->integer == INT64_MIN)
+        jinja_fail(run, "a number that is too large");
+    if (run->code < 0)
+        return *of;
     return (void)given, of->kind == JINJA_REAL ? jinja_real(of->real < 0 ? -of->real : of->real)
                         : jinja_is_whole(of)   ? jinja_integer(jinja_whole(of) < 0 ? -jinja_whole(of) : jinja_whole(of))
                                                : *of;

@@ -59,7 +59,7 @@ FUNCTION(range)
             jinja_fail(run, "a range of more than %d", RANGE_MAX);
         jinja_list_add(run, list, jinja_integer(i));
     }
-    return jinja_list_value(list);
+    return jinja_view_value(list, JINJA_RANGE);
 }
 
 FUNCTION(strftime_now)
@@ -78,7 +78,7 @@ FUNCTION(strftime_now)
     wanted[format->len] = '\0';
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    buffer_append(&out, text, strftime(text, sizeof(text), wanted, &when));
+    jinja_append(run, &out, text, strftime(text, sizeof(text), wanted, &when));
 #pragma GCC diagnostic pop
     return jinja_string_of(run, &out);
 }

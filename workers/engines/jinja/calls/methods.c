@@ -74,6 +74,7 @@ METHOD(find)
 {
     const struct slice *what = jinja_argument_text(run, given, 0, "");
     const uint8_t *found = what ? jinja_find(of->text, *what) : NULL;
+    jinja_spend(run, of->text.len);
     if (!what)
         jinja_fail(run, "find wants a text");
     return jinja_integer(found ? (int64_t)jinja_length(slice_of(of->text.data, (size_t)(found - of->text.data))) : -1);
@@ -87,6 +88,7 @@ METHOD(count)
     int64_t count = 0;
     if (!what || !what->len)
         jinja_fail(run, "count wants a text");
+    jinja_spend(run, text.len);
     for (; run->code == 0 && (found = memmem(text.data, text.len, what->data, what->len)); count++)
         text = slice_of(found + what->len, text.len - (size_t)(found - text.data) - what->len);
     return jinja_integer(count);
@@ -111,21 +113,23 @@ METHOD(format)
         const size_t before = (size_t)(found - text.data);
         if (before + 1 == text.len || found[1] != '}' || i >= given->count || memchr(text.data, '}', before))
             jinja_fail(run, "format is known here with {} alone, one for each argument");
-        buffer_append(&out, text.data, before);
+        jinja_append(run, &out, text.data, before);
         if (run->code == 0)
             jinja_write(run, &given->list[i], &out);
         text = run->code == 0 ? slice_of(found + 2, text.len - before - 2) : slice_of("", 0);
     }
     if (text.len && memchr(text.data, '}', text.len))
         jinja_fail(run, "format is known here with {} alone, one for each argument");
-    buffer_append(&out, text.data, text.len);
+    jinja_append(run, &out, text.data, text.len);
     return jinja_string_of(run, &out);
 }
+
+METHOD(title) { return (void)given, jinja_recase(run, of->text, JINJA_TITLE); }
 
 METHOD(is_digits)
 {
     bool is_so = of->text.len > 0;
-    if (!jinja_is_ascii(of->text))
+    if (jinja_spend(run, of->text.len) && !jinja_is_ascii(of->text))
         jinja_fail(run, "isdigit beyond ASCII is not known here");
     for (size_t i = 0; i < of->text.len; i++)
         is_so &= isdigit(of->text.data[i]) != 0;
@@ -165,7 +169,7 @@ static const struct jinja_callable of_texts[] = {
     {"splitlines", split_lines, 1, "keepends"},
     {"startswith", starts_with, 1, NULL},
     {"strip", strip_both, 1, NULL},
-    {"title", jinja_filter_title, 0, NULL},
+    {"title", title, 0, NULL},
     {"upper", jinja_filter_upper, 0, NULL},
     {0},
 };
@@ -177,18 +181,18 @@ METHOD(get)
     const struct jinja_value *key = jinja_argument(given, 0, ""), *otherwise = jinja_argument(given, 1, "");
     if (!key)
         jinja_fail(run, "get wants a name");
-    const struct jinja_value *found = key ? jinja_dict_find(of->dict, key) : NULL;
+    const struct jinja_value *found = key ? jinja_dict_find(run, of->dict, key) : NULL;
     return found ? *found : otherwise ? *otherwise : jinja_none();
 }
 
-METHOD(keys) { return (void)given, jinja_list_value(jinja_items(run, of)); }
+METHOD(keys) { return (void)given, jinja_view_value(jinja_items(run, of), JINJA_DICT_VIEW); }
 
 METHOD(values)
 {
     struct jinja_list *list = jinja_list_new(run);
     for (size_t i = 0; i < of->dict->count; i++)
         jinja_list_add(run, list, of->dict->pairs[i].value);
-    return (void)given, jinja_list_value(list);
+    return (void)given, jinja_view_value(list, JINJA_DICT_VIEW);
 }
 
 static const struct jinja_callable of_dicts[] = {
@@ -204,8 +208,8 @@ static const struct jinja_callable of_dicts[] = {
 METHOD(place)
 {
     const struct jinja_value *what = jinja_argument(given, 0, "");
-    for (size_t i = 0; what && i < of->list->count; i++)
-        if (jinja_equal(&of->list->items[i], what))
+    for (size_t i = 0; what && i < of->list->count && run->code == 0; i++)
+        if (jinja_equal(run, &of->list->items[i], what))
             return jinja_integer((int64_t)i);
     jinja_fail(run, "it is not in the list");
     return jinja_none();
@@ -215,8 +219,8 @@ METHOD(count_items)
 {
     const struct jinja_value *what = jinja_argument(given, 0, "");
     int64_t count = 0;
-    for (size_t i = 0; what && i < of->list->count; i++)
-        count += jinja_equal(&of->list->items[i], what);
+    for (size_t i = 0; what && i < of->list->count && run->code == 0; i++)
+        count += jinja_equal(run, &of->list->items[i], what);
     return (void)run, jinja_integer(count);
 }
 

@@ -25,13 +25,24 @@ static struct jinja_value lists_joined(struct jinja_run *run, const struct jinja
     return jinja_list_value(list);
 }
 
+enum { SOME_BYTES = 4096 }; /* are written at once */
+
 static struct jinja_value repeated(struct jinja_run *run, const struct jinja_value *text, int64_t times)
 {
-    struct buffer out = {0};
-    if (times > 0 && (int64_t)text->text.len > JINJA_BYTES_MAX / times)
+    struct buffer out = {0}, some = {0};
+    const struct slice one = text->text;
+    if (times > 0 && (int64_t)one.len > JINJA_BYTES_MAX / times)
         jinja_fail(run, "a text that is too long");
-    for (int64_t i = 0; i < times && run->code == 0 && text->text.len; i++)
-        buffer_append(&out, text->text.data, text->text.len);
+    const int64_t at_once = one.len && one.len < SOME_BYTES ? (int64_t)(SOME_BYTES / one.len) : 1;
+    for (int64_t i = 0; i < at_once && i < times && run->code == 0 && one.len; i++)
+        buffer_append(&some, one.data, one.len);
+    for (int64_t left = times, count; left > 0 && run->code == 0 && some.len; left -= count) {
+        count = left < at_once ? left : at_once;
+        jinja_append(run, &out, some.data, (size_t)count * one.len);
+    }
+    if (some.failed)
+        jinja_fail(run, "out of memory");
+    buffer_finish(&some);
     return jinja_string_of(run, &out);
 }
 
@@ -48,8 +59,10 @@ static struct jinja_value whole_operation(struct jinja_run *run, int64_t a, char
         is_too_large = __builtin_sub_overflow(a, b, &result);
     else if (operator== '*')
         is_too_large = __builtin_mul_overflow(a, b, &result);
-    else if (b == 0 || b == -1)
-        result = operator== '/' && b && a != INT64_MIN ? -a : 0;
+    else if (b == -1)
+        is_too_large = operator== '/' && __builtin_sub_overflow(0, a, &result);
+    else if (b == 0)
+        result = 0;
     else
         result = operator== '/' ? floor_divide(a, b) : a - floor_divide(a, b) * b;
     if (is_too_large || (b == 0 && strchr("/%", operator)))
@@ -84,7 +97,8 @@ static struct jinja_value arithmetic(struct jinja_run *run, const struct jinja_v
         return number_operation(run, a, operator, b);
     if (is_plus && a->kind == b->kind && a->kind == JINJA_STRING)
         return joined(run, a, b);
-    if (is_plus && a->kind == b->kind && a->kind == JINJA_LIST && a->list->is_tuple == b->list->is_tuple)
+    if (is_plus && a->kind == b->kind && a->kind == JINJA_LIST && a->list->is_tuple == b->list->is_tuple &&
+        !a->list->view && !b->list->view)
         return lists_joined(run, a, b);
     if (slice_is(operator, "*") && a->kind == JINJA_STRING && jinja_is_whole(b))
         return repeated(run, a, jinja_whole(b));
@@ -96,9 +110,9 @@ static struct jinja_value comparison(struct jinja_run *run, const struct jinja_v
                                      const struct jinja_value * b)
 {
     if (slice_is(operator, "=="))
-        return jinja_bool(jinja_equal(a, b));
+        return jinja_bool(jinja_equal(run, a, b));
     if (slice_is(operator, "!="))
-        return jinja_bool(!jinja_equal(a, b));
+        return jinja_bool(!jinja_equal(run, a, b));
     if (slice_is(operator, "in"))
         return jinja_bool(jinja_contains(run, b, a));
     if (slice_is(operator, "not in"))

@@ -33,13 +33,13 @@ static struct jinja_value other(struct jinja_run *run, const struct jinja_argume
 TEST(is_equal)
 {
     const struct jinja_value to = other(run, given);
-    return jinja_bool(jinja_equal(of, &to));
+    return jinja_bool(jinja_equal(run, of, &to));
 }
 
 TEST(is_unequal)
 {
     const struct jinja_value to = other(run, given);
-    return jinja_bool(!jinja_equal(of, &to));
+    return jinja_bool(!jinja_equal(run, of, &to));
 }
 
 TEST(is_in)

@@ -11,7 +11,8 @@ enum jinja_sides { JINJA_LEFT = 1, JINJA_RIGHT = 2, JINJA_BOTH = 3 };
 /* Without blanks at these ends, or without any of these characters. */
 struct slice jinja_strip(struct slice text, const struct slice *characters, enum jinja_sides sides);
 
-enum jinja_case { JINJA_UPPER, JINJA_LOWER, JINJA_CAPITAL, JINJA_TITLE };
+/* TITLE: as str.title has it; WORDS: as the filter has it. */
+enum jinja_case { JINJA_UPPER, JINJA_LOWER, JINJA_CAPITAL, JINJA_TITLE, JINJA_WORDS };
 struct jinja_value jinja_recase(struct jinja_run *run, struct slice text, enum jinja_case to);
 
 /* most < 0: all of them. */

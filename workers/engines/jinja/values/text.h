@@ -13,6 +13,8 @@ bool jinja_is_ascii(struct slice text);
 /* Where `what` stands in it first; NULL: nowhere. */
 const uint8_t *jinja_find(struct slice text, struct slice what);
 
+/* A failure where Python has no list for it, and writes no list. */
+void jinja_refuse_view(struct jinja_run *run, const struct jinja_list *list);
 /* str() and repr() of it. */
 void jinja_write(struct jinja_run *run, const struct jinja_value *value, struct buffer *out);
 void jinja_write_repr(struct jinja_run *run, const struct jinja_value *value, struct buffer *out);

@@ -29,6 +29,13 @@ static void raise_levels(struct jinja_run *run, unsigned *levels, const struct j
         jinja_fail(run, "a list of more than %d levels", LEVELS_MAX);
 }
 
+/* Such a value is no key: Python calls it unhashable. */
+static bool is_mutable(const struct jinja_value *value)
+{
+    return value->kind == JINJA_DICT ||
+           (value->kind == JINJA_LIST && (!value->list->is_tuple || value->list->is_mutable));
+}
+
 /* Room for one more of `size` bytes; NULL: none. */
 static void *grow(struct jinja_run *run, void *items, size_t count, size_t *capacity, size_t size)
 {
@@ -59,12 +66,20 @@ void jinja_list_add(struct jinja_run *run, struct jinja_list *list, struct jinja
         return;
     list->items = items;
     list->items[list->count++] = value;
+    list->is_mutable |= is_mutable(&value);
     raise_levels(run, &list->levels, &value);
 }
 
 struct jinja_value jinja_list_value(struct jinja_list *list)
 {
     return (struct jinja_value){.kind = JINJA_LIST, .list = list};
+}
+
+struct jinja_value jinja_view_value(struct jinja_list *list, enum jinja_view view)
+{
+    if (list != &no_list)
+        list->view = view;
+    return jinja_list_value(list);
 }
 
 struct jinja_value jinja_tuple_of(struct jinja_run *run, struct jinja_value first, struct jinja_value second)
@@ -85,9 +100,13 @@ struct jinja_dict *jinja_dict_new(struct jinja_run *run)
 
 void jinja_dict_set(struct jinja_run *run, struct jinja_dict *dict, struct jinja_value key, struct jinja_value value)
 {
-    struct jinja_value *there = (struct jinja_value *)(uintptr_t)jinja_dict_find(dict, &key);
-    if (dict != &no_dict && !dict->is_namespace)
+    struct jinja_value *there = (struct jinja_value *)(uintptr_t)jinja_dict_find(run, dict, &key);
+    if (is_mutable(&key))
+        jinja_fail(run, "a %s is no key: it is unhashable", jinja_kind_word(&key));
+    if (dict != &no_dict && !dict->is_namespace) {
+        raise_levels(run, &dict->levels, &key);
         raise_levels(run, &dict->levels, &value);
+    }
     if (there)
         *there = value;
     if (there || dict == &no_dict)
@@ -113,6 +132,7 @@ struct jinja_value jinja_dict_value(struct jinja_dict *dict)
 
 struct jinja_value jinja_string_of(struct jinja_run *run, struct buffer *text)
 {
+    run->bytes -= text->len < run->bytes ? text->len : run->bytes;
     char *copy = text->failed ? NULL : jinja_alloc(run, text->len + 1);
     if (text->failed)
         jinja_fail(run, "out of memory");

@@ -31,15 +31,20 @@ struct jinja_value {
         struct slice text; /* string; undefined: the name that is; callable: of a function, where `macro` is NULL */
         struct jinja_list *list;
         struct jinja_dict *dict;
+        struct jinja_frame *frame; /* callable: what a macro sees */
     };
     const struct jinja_node *macro;
 };
 
+/* What Python has no list for, and so writes otherwise. */
+enum jinja_view { JINJA_NO_VIEW, JINJA_RANGE, JINJA_DICT_VIEW, JINJA_GENERATOR };
+
 struct jinja_list {
     struct jinja_value *items;
     size_t count, capacity;
-    bool is_tuple;
-    unsigned levels; /* of what it holds, and itself */
+    enum jinja_view view;
+    bool is_tuple, is_mutable; /* mutable: what it holds, or some of it; no dict has it as a key */
+    unsigned levels;           /* of what it holds, and itself */
 };
 
 struct jinja_pair {
@@ -75,13 +80,14 @@ static inline struct jinja_value jinja_string(struct slice text)
 {
     return (struct jinja_value){.kind = JINJA_STRING, .text = text};
 }
-/* A copy; the buffer is finished. */
+/* A copy; the buffer, which jinja_append filled, is finished. */
 struct jinja_value jinja_string_of(struct jinja_run *run, struct buffer *text);
 
 /* Never NULL: after a failure something empty, which nobody else has. */
 struct jinja_list *jinja_list_new(struct jinja_run *run);
 void jinja_list_add(struct jinja_run *run, struct jinja_list *list, struct jinja_value value);
 struct jinja_value jinja_list_value(struct jinja_list *list);
+struct jinja_value jinja_view_value(struct jinja_list *list, enum jinja_view view);
 struct jinja_value jinja_tuple_of(struct jinja_run *run, struct jinja_value first, struct jinja_value second);
 struct jinja_dict *jinja_dict_new(struct jinja_run *run);
 void jinja_dict_set(struct jinja_run *run, struct jinja_dict *dict, struct jinja_value key, struct jinja_value value);
