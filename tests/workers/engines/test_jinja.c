@@ -173,6 +173,11 @@ static void a_rendering_is_bounded(void **state)
         {"{% set x = 'x' * 9000000 %}{% set y = 'x' * 8999999 ~ 'y' %}{% for i in range(1000) %}{{ x == y }}{% endfor "
          "%}",
          "steps"},
+        {"{% set x = 'x' * 9000000 %}{% for i in range(1000) %}{{ x.startswith(x) }}{% endfor %}", "steps"},
+        {"{% set x = ' ' * 9000000 %}{% for i in range(1000) %}{{ x | trim }}{{ x.strip() }}{% endfor %}", "steps"},
+        {"{% set x = range(1, 100001) | list %}{% for i in range(1000) %}{% set y = x | reject | list %}{% endfor %}",
+         "steps"},
+        {"{% set x = range(100000) | list %}{% for i in range(1000) %}{{ x | sum }}{% endfor %}", "steps"},
         {"{% macro f(n) %}{{ 'x' * 9000000 }}{{ f(n - 1) if n }}{% endmacro %}{{ f(40) }}", "more than"},
     };
     json_t *globals = json_object();

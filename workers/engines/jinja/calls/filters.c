@@ -30,7 +30,7 @@ static struct jinja_value choose(struct jinja_run *run, const struct jinja_value
     struct jinja_list *list = jinja_list_new(run);
     if (is_by_attribute && !attribute)
         jinja_fail(run, "selectattr and rejectattr want an attribute");
-    for (size_t i = 0; i < items->count && run->code == 0; i++) {
+    for (size_t i = 0; i < items->count && jinja_spend(run, 0); i++) {
         const struct jinja_value item = attribute ? jinja_path(run, &items->items[i], *attribute, NULL)
                                                   : items->items[i];
         if ((test ? jinja_test(run, *test, &item, &rest) : jinja_is_true(&item)) == wanted)
@@ -54,7 +54,7 @@ static JINJA_FILTER(map)
     struct jinja_list *list = jinja_list_new(run);
     if (!filter == !attribute || (attribute && attribute->kind != JINJA_STRING))
         jinja_fail(run, "map wants a filter, or an attribute");
-    for (size_t i = 0; i < items->count && run->code == 0; i++) {
+    for (size_t i = 0; i < items->count && jinja_spend(run, 0); i++) {
         struct jinja_value item = attribute ? jinja_path(run, &items->items[i], attribute->text, otherwise)
                                             : jinja_filter(run, *filter, &items->items[i], &rest);
         jinja_list_add(run, list, item);

@@ -165,7 +165,7 @@ JINJA_FILTER(sum)
     const struct slice *attribute = jinja_argument_text(run, given, 0, "attribute");
     const struct jinja_list *items = jinja_items(run, of);
     int64_t total = jinja_argument_whole(run, given, 1, "start", 0);
-    for (size_t i = 0; i < items->count && run->code == 0; i++) {
+    for (size_t i = 0; i < items->count && jinja_spend(run, 0); i++) {
         const struct jinja_value item = attribute ? jinja_path(run, &items->items[i], *attribute, NULL)
                                                   : items->items[i];
         if (!jinja_is_whole(&item) || __builtin_add_overflow(total, jinja_whole(&item), &total))

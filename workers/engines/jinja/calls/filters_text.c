@@ -14,7 +14,9 @@
 JINJA_FILTER(trim)
 {
     const struct slice *characters = jinja_argument_text(run, given, 0, "chars");
-    return jinja_string(jinja_strip(jinja_str(run, of).text, characters, JINJA_BOTH));
+    const struct slice text = jinja_str(run, of).text;
+    jinja_spend(run, text.len);
+    return jinja_string(jinja_strip(text, characters, JINJA_BOTH));
 }
 
 JINJA_FILTER(upper) { return (void)given, jinja_recase(run, jinja_str(run, of).text, JINJA_UPPER); }
@@ -85,7 +87,7 @@ JINJA_FILTER(join)
     const struct slice *attribute = jinja_argument_text(run, given, 1, "attribute");
     const struct jinja_list *items = jinja_items(run, of);
     struct buffer out = {0};
-    for (size_t i = 0; i < items->count && run->code == 0; i++) {
+    for (size_t i = 0; i < items->count && jinja_spend(run, 0); i++) {
         const struct jinja_value item = attribute ? jinja_path(run, &items->items[i], *attribute, NULL)
                                                   : items->items[i];
         if (i && separator)

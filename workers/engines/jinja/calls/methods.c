@@ -17,6 +17,7 @@
 static struct jinja_value strip(struct jinja_run *run, const struct jinja_value *of,
                                 const struct jinja_arguments *given, enum jinja_sides sides)
 {
+    jinja_spend(run, of->text.len);
     return jinja_string(jinja_strip(of->text, jinja_argument_text(run, given, 0, ""), sides));
 }
 
@@ -36,9 +37,9 @@ METHOD(split_right) { return split(run, of, given, true); }
 
 METHOD(split_lines) { return jinja_split_lines(run, of->text, jinja_argument_true(given, 0, "keepends")); }
 
-static bool begins(struct slice text, struct slice with, bool is_end)
+static bool begins(struct jinja_run *run, struct slice text, struct slice with, bool is_end)
 {
-    return text.len >= with.len &&
+    return text.len >= with.len && jinja_spend(run, with.len) &&
            slice_equal(slice_of(text.data + (is_end ? text.len - with.len : 0), with.len), with);
 }
 
@@ -50,10 +51,10 @@ static struct jinja_value begins_with(struct jinja_run *run, const struct jinja_
     if (!with || (with->kind != JINJA_STRING && with->kind != JINJA_LIST))
         jinja_fail(run, "startswith and endswith want a text, or a tuple of them");
     if (run->code < 0 || with->kind == JINJA_STRING)
-        return jinja_bool(run->code == 0 && begins(of->text, with->text, is_end));
+        return jinja_bool(run->code == 0 && begins(run, of->text, with->text, is_end));
     bool does = false;
-    for (size_t i = 0; i < with->list->count && !does; i++)
-        does = with->list->items[i].kind == JINJA_STRING && begins(of->text, with->list->items[i].text, is_end);
+    for (size_t i = 0; i < with->list->count && !does && jinja_spend(run, 0); i++)
+        does = with->list->items[i].kind == JINJA_STRING && begins(run, of->text, with->list->items[i].text, is_end);
     return jinja_bool(does);
 }
 
@@ -142,7 +143,7 @@ static struct jinja_value without(struct jinja_run *run, const struct jinja_valu
     const struct slice *what = jinja_argument_text(run, given, 0, "");
     if (!what)
         jinja_fail(run, "removeprefix and removesuffix want a text");
-    if (!what || !begins(of->text, *what, is_end))
+    if (!what || !begins(run, of->text, *what, is_end))
         return *of;
     return jinja_string(slice_of(of->text.data + (is_end ? 0 : what->len), of->text.len - what->len));
 }
