@@ -191,6 +191,32 @@ static void a_rendering_is_bounded(void **state)
     json_decref(globals);
 }
 
+/* 400 turns of 10 KB: the bounds are for those that do harm. */
+static void a_long_conversation_is_within_the_bounds(void **state)
+{
+    (void)state;
+    static const char template[] =
+        "{% for m in messages %}{% set c = m.content | trim %}{% if '</think>' in c %}{% set c = "
+        "c.split('</think>')[-1].lstrip('\\n') %}{% endif %}{% if c.startswith('<tool') or c | length == 0 %}{% endif "
+        "%}"
+        "<{{ m.role }}>{{ c }}{{ m.content | tojson }}{% endfor %}";
+    char content[10240];
+    memset(content, 'x', sizeof(content) - 1);
+    content[sizeof(content) - 1] = '\0';
+    memcpy(content + 100, "</think>", 8);
+    json_t *list = json_array();
+    for (int i = 0; i < 400; i++)
+        json_array_append_new(list, json_pack("{s:s, s:s}", "role", i % 2 ? "assistant" : "user", "content", content));
+    json_t *globals = json_pack("{s:o}", "messages", list);
+    AUTO_BUFFER out = {0};
+    struct fail fail = {0};
+    const int error = render(template, globals, &out, &fail);
+    json_decref(globals);
+    if (error < 0)
+        fail_msg("%s", fail.text);
+    assert_true(out.len > 400 * 2 * 10000);
+}
+
 static void brackets_within_brackets_are_bounded(void **state)
 {
     (void)state;
@@ -228,6 +254,7 @@ int main(void)
         cmocka_unit_test(each_case_comes_out_as_jinja_has_it),
         cmocka_unit_test(what_is_not_known_is_refused_by_name),
         cmocka_unit_test(a_rendering_is_bounded),
+        cmocka_unit_test(a_long_conversation_is_within_the_bounds),
         cmocka_unit_test(brackets_within_brackets_are_bounded),
         cmocka_unit_test(a_template_is_rendered_as_often_as_wanted),
     };
