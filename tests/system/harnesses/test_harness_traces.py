@@ -82,7 +82,7 @@ class Traces(unittest.TestCase):
 
     def test_each_trace_of_a_tree_says_what_it_is_and_is_made_again(self):
         t = self.run_one(LOOP, "tree", train=["main", "sub-agent", "branch"])
-        self.assertEqual(sorted(labels(t)), sorted(["auxiliary"] * 2 + ["main"] * 3 + ["sub-agent"] * 2 + ["branch"] * 1 + ["undelivered"]), learnt(t))
+        self.assertEqual(sorted(labels(t)), sorted(["auxiliary"] * 1 + ["main"] * 4 + ["sub-agent"] * 2 + ["branch"] * 1 + ["undelivered"]), learnt(t))
         for label, masked in learnt(t):
             self.assertEqual(set(masked), {label} if label in ("auxiliary", "undelivered") else {""}, learnt(t))
         totals = self.verify(t, status=0)[-1]
@@ -144,6 +144,44 @@ chat([{"role": "system", "content": "T"}, user("count to 3")], tools=[BASH])
             for trace in t["traces"]:
                 self.assertEqual(any(trace["mask"]), trace["label"] not in masked, (agent, trace["label"]))
             self.verify(t, status=0)
+
+    def test_a_loop_without_tools_is_learned_from_though_one_request_has_some(self):
+        t = self.run_one('''
+chat([{"role": "system", "content": "Route."}, user("hello")], tools=[BASH])
+messages = [{"role": "system", "content": "S"}, user("hello")]
+for _ in range(3):
+    messages += [chat(messages), user("and?")]
+''', "routed", train=["main"])
+        self.assertEqual(learnt(t), [("sub-agent", ["sub-agent"]), ("main", ["", "", ""])])
+        self.verify(t, status=0)
+
+    def test_of_max_traces_is_what_is_not_auxiliary(self):
+        loop = '''
+title = [{"role": "system", "content": "Titles."}, user("a title")]
+messages = [{"role": "system", "content": "S"}, user("hello")]
+chat(title)
+messages += [chat(messages, tools=[BASH]), user("and?")]
+chat(title[:1] + [user("a title again")])
+chat(messages, tools=[BASH])
+'''
+        t = self.run_one(loop, "bounded", max_traces=1)
+        self.assertEqual(sorted(labels(t)), ["auxiliary", "auxiliary", "main"])
+        of = task("beyond", loop + 'chat(title[:1] + [user("hello")], tools=[BASH])', agent={"max_traces": 1})
+        t, = self.service.submit([of], "beyond")
+        self.assertEqual(t["outcome"], "agent", t["detail"])
+        self.assertIn("agent.max_traces is 1", t["detail"])
+
+    def test_branches_of_a_sub_agent_are_the_sub_agents(self):
+        t = self.run_one('''
+main, sub = ([{"role": "system", "content": name}, user("hello")] for name in "ST")
+main += [chat(main, tools=[BASH]), user("and?")]
+sub.append(chat(sub, tools=[BASH]))
+for way in ("one way", "another"):
+    chat(sub + [user(way)], tools=[BASH])
+chat(main, tools=[BASH])
+''', "branches", train=["main", "branch"])
+        self.assertEqual(learnt(t), [("main", ["", ""]), ("sub-agent", ["sub-agent"] * 2), ("sub-agent", ["sub-agent"])])
+        self.verify(t, status=0)
 
     def test_a_loop_without_tools_is_the_main_conversation(self):
         t = self.run_one('say(text=chat([user("hello")])["content"])', "bare")

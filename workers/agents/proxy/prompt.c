@@ -30,22 +30,44 @@ int prompt_render(struct proxy *proxy, const struct said_request *request, const
     return error;
 }
 
-/* A conversation without tools, where others have some, is none of agent.max_traces unless it is learned from. */
-static bool counts(const struct proxy *proxy, size_t tool_count, bool has_tools)
+/* How many of the tree's roots there are; with `labels` those of them that agent.max_traces has. */
+static size_t count_roots(const struct proxy *proxy, const enum label *labels)
 {
-    return tool_count > 0 || !has_tools || labels_have(proxy->model.run->task->trained, LABEL_AUXILIARY);
+    const bool has_all = !labels || labels_have(proxy->model.run->task->trained, LABEL_AUXILIARY);
+    size_t count = 0;
+    for (size_t i = 0; i < proxy->tree.count; i++)
+        count += proxy->tree.nodes[i].parent == TREE_NONE && (has_all || labels[i] != LABEL_AUXILIARY);
+    return count;
 }
 
-/* How many of agent.max_traces there are already beside one that shows so many tools. */
-static size_t count_roots(const struct proxy *proxy, size_t tool_count)
+/* What is auxiliary is none of agent.max_traces unless it is learned from. NULL: out of memory. */
+static enum label *label_with(struct tree *tree, const struct said_request *request)
 {
-    const struct tree *tree = &proxy->tree;
-    const size_t main_root = labels_find_main(tree);
-    const bool has_tools = tool_count > 0 || (main_root != TREE_NONE && tree->nodes[main_root].tool_count > 0);
-    size_t count = 0;
-    for (size_t i = 0; i < tree->count; i++)
-        count += tree->nodes[i].parent == TREE_NONE && counts(proxy, tree->nodes[i].tool_count, has_tools);
-    return counts(proxy, tool_count, has_tools) ? count : 0;
+    struct tree_node *node = tree_add(tree, TREE_NONE);
+    if (!node)
+        return NULL;
+    node->messages = request->messages;
+    node->count = request->count;
+    node->tools = request->tools;
+    node->tool_count = request->tool_count;
+    enum label *labels = labels_of_roots(tree);
+    tree->nodes[--tree->count] = (struct tree_node){0}; /* they are the request's */
+    return labels;
+}
+
+static int check_room(struct proxy *proxy, const struct said_request *request, size_t tokens, const char *reason,
+                      struct fail *fail)
+{
+    size_t count = count_roots(proxy, NULL);
+    if (count >= proxy->model.run->task->max_traces) {
+        AUTO_FREE enum label *labels = label_with(&proxy->tree, request);
+        if (!labels)
+            return fail_memory(fail);
+        const bool is_aside = labels[proxy->tree.count] == LABEL_AUXILIARY;
+        const bool is_learnt = labels_have(proxy->model.run->task->trained, LABEL_AUXILIARY);
+        count = is_aside && !is_learnt ? 0 : count_roots(proxy, labels);
+    }
+    return model_check_room(&proxy->model, count, traces_tokens(&proxy->tree) + tokens, reason, fail);
 }
 
 /* That another turn behind the node fits what a record holds, whichever traces it makes. */
@@ -113,8 +135,7 @@ static int add_root(struct proxy *proxy, struct said_request *request, const str
     const struct addition addition = {
         .parent = TREE_NONE, .reason = is_first || *reason ? reason : another_conversation, .words = &words};
     if (error == 0)
-        error = model_check_room(&proxy->model, count_roots(proxy, request->tool_count),
-                                 traces_tokens(&proxy->tree) + ids.count, addition.reason, fail);
+        error = check_room(proxy, request, ids.count, addition.reason, fail);
     if (error == 0)
         error = add_node(proxy, request, &addition, &ids, ret, fail);
     words_finish(&words);

@@ -5,11 +5,11 @@
 #include "workers/agents/proxy/traces/traces.h"
 
 enum { NODES_MAX = 12 };
-enum { TOOLS = 1, UNREAD = 2 };
+enum { TOOLS = 1, UNREAD = 2, BEHIND = 4 };
 
 /*
  * A node of a tree: a root, by its system prompt; what was shown behind the sampled node `parent`; or what was sampled
- * behind the shown one. One without a kind ends the list.
+ * behind the shown one. One without a kind ends the list. A root that is BEHIND shows a reply in words of its own.
  */
 struct plan {
     enum { ROOT = 1, SHOWN, SAMPLED } kind;
@@ -20,8 +20,12 @@ struct plan {
 static void grow(struct tree *tree, const struct plan *plan, uint32_t id)
 {
     struct said_request request;
-    const struct line root[LINES_MAX] = {{SAID_SYSTEM, plan->system ? plan->system : ""}, {SAID_USER, "go"}};
+    struct line root[LINES_MAX] = {{SAID_SYSTEM, plan->system ? plan->system : ""}, {SAID_USER, "go"}};
     const struct line shown[LINES_MAX] = {{SAID_USER, "go on"}}, said[LINES_MAX] = {{SAID_ASSISTANT, "yes"}};
+    if (plan->traits & BEHIND) {
+        root[2] = (struct line){SAID_ASSISTANT, "well"};
+        root[3] = (struct line){SAID_USER, "go on"};
+    }
     make_request(plan->kind == ROOT ? root : plan->kind == SHOWN ? shown : said, &request);
     if (plan->traits & TOOLS)
         offer_bash(&request);
@@ -71,7 +75,115 @@ static const struct {
     {"one without tools under the main prompt, as a summary is",
      DEFAULT,
      {{ROOT, 0, TOOLS, "S"}, {SAMPLED, 0}, {ROOT, 0, 0, "S"}, {SAMPLED, 2}, {ROOT, 0, TOOLS, "S"}, {SAMPLED, 4}},
-     "main: p a+; auxiliary: p aauxiliary; main: p a+"},
+     "main: p a+; main: p a+; main: p a+"},
+    {"a summary under a prompt of its own, and what goes on from it",
+     DEFAULT,
+     {{ROOT, 0, TOOLS, "S"},
+      {SAMPLED, 0},
+      {SHOWN, 1},
+      {SAMPLED, 2},
+      {ROOT, 0, BEHIND, "Sum up."},
+      {SAMPLED, 4},
+      {ROOT, 0, TOOLS, "S"},
+      {SAMPLED, 6}},
+     "main: p a+ u a+; auxiliary: p aauxiliary; main: p a+"},
+    {"a loop without tools, and one request that has some",
+     DEFAULT,
+     {{ROOT, 0, 0, "S"}, {SAMPLED, 0}, {ROOT, 0, TOOLS, "Extract."}, {SAMPLED, 2}, {SHOWN, 1}, {SAMPLED, 4}},
+     "main: p a+ u a+; sub-agent: p a+"},
+    {"a loop without tools behind a request that has some",
+     1u << LABEL_MAIN,
+     {{ROOT, 0, TOOLS, "Route."}, {SAMPLED, 0}, {ROOT, 0, 0, "S"}, {SAMPLED, 2}, {SHOWN, 3}, {SAMPLED, 4}},
+     "sub-agent: p asub-agent; main: p a+ u a+"},
+    {"a loop without tools whose replies it changes, and one request that has some",
+     DEFAULT,
+     {{ROOT, 0, TOOLS, "Route."}, {SAMPLED, 0}, {ROOT, 0, 0, "S"}, {SAMPLED, 2}, {ROOT, 0, BEHIND, "S"}, {SAMPLED, 4}},
+     "sub-agent: p a+; main: p a+; main: p a+"},
+    {"a loop that asks anew each time, and one request that has tools",
+     DEFAULT,
+     {{ROOT, 0, TOOLS, "Route."}, {SAMPLED, 0}, {ROOT, 0, 0, "S"}, {SAMPLED, 2}, {ROOT, 0, 0, "S"}, {SAMPLED, 4}},
+     "sub-agent: p a+; main: p a+; main: p a+"},
+    {"a main conversation that gets its tools later",
+     DEFAULT,
+     {{ROOT, 0, 0, "S"},
+      {SAMPLED, 0},
+      {ROOT, 0, TOOLS | BEHIND, "S"},
+      {SAMPLED, 2},
+      {ROOT, 0, 0, "Titles."},
+      {SAMPLED, 4}},
+     "main: p a+; main: p a+; auxiliary: p aauxiliary"},
+    {"one without tools that goes on, beside a main one with tools",
+     DEFAULT,
+     {{ROOT, 0, TOOLS, "S"},
+      {SAMPLED, 0},
+      {ROOT, 0, 0, "Plan."},
+      {SAMPLED, 2},
+      {SHOWN, 3},
+      {SAMPLED, 4},
+      {SHOWN, 1},
+      {SAMPLED, 6}},
+     "main: p a+ u a+; sub-agent: p a+ u a+"},
+    {"a title that is called for by a tool",
+     1u << LABEL_MAIN,
+     {{ROOT, 0, TOOLS, "Titles."}, {SAMPLED, 0}, {ROOT, 0, TOOLS, "S"}, {SAMPLED, 2}, {SHOWN, 3}, {SAMPLED, 4}},
+     "sub-agent: p asub-agent; main: p a+ u a+"},
+    {"topics, more often than the main conversation had turns",
+     DEFAULT,
+     {{ROOT, 0, 0, "Topics."},
+      {SAMPLED, 0},
+      {ROOT, 0, 0, "Topics."},
+      {SAMPLED, 2},
+      {ROOT, 0, 0, "Topics."},
+      {SAMPLED, 4},
+      {ROOT, 0, TOOLS, "S"},
+      {SAMPLED, 6},
+      {SHOWN, 7},
+      {SAMPLED, 8}},
+     "auxiliary: p aauxiliary; auxiliary: p aauxiliary; auxiliary: p aauxiliary; main: p a+ u a+"},
+    {"a sub-agent that takes more turns than the main conversation",
+     DEFAULT,
+     {{ROOT, 0, TOOLS, "S"},
+      {SAMPLED, 0},
+      {ROOT, 0, TOOLS, "T"},
+      {SAMPLED, 2},
+      {SHOWN, 3},
+      {SAMPLED, 4},
+      {SHOWN, 5},
+      {SAMPLED, 6},
+      {SHOWN, 1},
+      {SAMPLED, 8}},
+     "main: p a+ u a+; sub-agent: p a+ u a+ u a+"},
+    {"a branch of a sub-agent is the sub-agent's",
+     1u << LABEL_MAIN | 1u << LABEL_BRANCH,
+     {{ROOT, 0, TOOLS, "S"},
+      {SAMPLED, 0},
+      {SHOWN, 1},
+      {SAMPLED, 2},
+      {ROOT, 0, TOOLS, "T"},
+      {SAMPLED, 4},
+      {SHOWN, 5},
+      {SAMPLED, 6},
+      {SHOWN, 5},
+      {SAMPLED, 8}},
+     "main: p a+ u a+; sub-agent: p asub-agent u asub-agent; sub-agent: p u asub-agent"},
+    {"a history that was edited",
+     DEFAULT,
+     {{ROOT, 0, 0, "Titles."},
+      {SAMPLED, 0},
+      {ROOT, 0, TOOLS, "S"},
+      {SAMPLED, 2},
+      {ROOT, 0, TOOLS | BEHIND, "S"},
+      {SAMPLED, 4}},
+     "auxiliary: p aauxiliary; main: p a+; main: p a+"},
+    {"a system prompt that is another each time",
+     DEFAULT,
+     {{ROOT, 0, 0, "Titles."},
+      {SAMPLED, 0},
+      {ROOT, 0, TOOLS, "It is one."},
+      {SAMPLED, 2},
+      {ROOT, 0, TOOLS | BEHIND, "It is two."},
+      {SAMPLED, 4}},
+     "auxiliary: p aauxiliary; main: p a+; sub-agent: p a+"},
     {"where nobody has tools the first is the main one",
      DEFAULT,
      {{ROOT, 0, 0, "S"}, {SAMPLED, 0}, {ROOT, 0, 0, "T"}, {SAMPLED, 2}},

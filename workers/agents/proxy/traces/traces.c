@@ -74,7 +74,7 @@ struct writing {
     struct record *record;
     bool *leaves, *written;
     size_t *roots;
-    size_t main_root;
+    enum label *labels;
 };
 
 /* The nodes from a root to a leaf; the first `known` are other traces' already. */
@@ -95,7 +95,7 @@ static bool is_read(const struct writing *writing, const struct path *path, size
 
 static enum label label_of(const struct writing *writing, const struct path *path)
 {
-    const enum label whole = labels_of_root(writing->tree, path->nodes[0], writing->main_root);
+    const enum label whole = writing->labels[path->nodes[0]];
     size_t sampled = 0, read = 0;
     for (size_t i = path->known; i < path->count; i++) {
         sampled += node_at(writing, path, i)->is_sampled;
@@ -105,7 +105,7 @@ static enum label label_of(const struct writing *writing, const struct path *pat
         return whole;
     if (sampled > 0 && read == 0)
         return LABEL_UNDELIVERED;
-    return path->known > 0 ? LABEL_BRANCH : whole;
+    return path->known > 0 && whole == LABEL_MAIN ? LABEL_BRANCH : whole;
 }
 
 static const char *shown_role(const struct tree_node *node)
@@ -218,14 +218,15 @@ bool traces_write(const struct tree *tree, uint32_t trained, struct record *reco
     AUTO_FREE bool *leaves = find_leaves(tree);
     AUTO_FREE bool *written = calloc(tree->count + 1, sizeof(*written));
     AUTO_FREE size_t *roots = find_roots(tree);
+    AUTO_FREE enum label *labels = labels_of_roots(tree);
     struct writing writing = {.tree = tree,
                               .trained = trained,
                               .record = record,
                               .leaves = leaves,
                               .written = written,
                               .roots = roots,
-                              .main_root = labels_find_main(tree)};
-    bool done = leaves && written && roots;
+                              .labels = labels};
+    bool done = leaves && written && roots && labels;
     for (size_t i = 0; i < tree->count && done; i++)
         if (tree->nodes[i].parent == TREE_NONE)
             done = write_root(&writing, i);
