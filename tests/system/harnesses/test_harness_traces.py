@@ -156,20 +156,18 @@ for _ in range(3):
         self.verify(t, status=0)
 
     def test_of_max_traces_is_what_is_not_auxiliary(self):
-        loop = '''
+        t, = self.service.submit([task("bounded", '''
 title = [{"role": "system", "content": "Titles."}, user("a title")]
 messages = [{"role": "system", "content": "S"}, user("hello")]
 chat(title)
 messages += [chat(messages, tools=[BASH]), user("and?")]
 chat(title[:1] + [user("a title again")])
 chat(messages, tools=[BASH])
-'''
-        t = self.run_one(loop, "bounded", max_traces=1)
-        self.assertEqual(sorted(labels(t)), ["auxiliary", "auxiliary", "main"])
-        of = task("beyond", loop + 'chat(title[:1] + [user("hello")], tools=[BASH])', agent={"max_traces": 1})
-        t, = self.service.submit([of], "beyond")
-        self.assertEqual(t["outcome"], "agent", t["detail"])
-        self.assertIn("agent.max_traces is 1", t["detail"])
+say(beyond=chat([{"role": "system", "content": "T"}, user("hello")], tools=[BASH])[1])
+''', agent={"max_traces": 1})], "bounded")
+        self.assertEqual((t["outcome"], t["end"]), ("agent", "context"), t["detail"])
+        self.assertEqual(labels(t), ["auxiliary", "main", "auxiliary"])
+        self.assertIn("agent.max_traces is 1", json.dumps(said(t)["beyond"]))
 
     def test_branches_of_a_sub_agent_are_the_sub_agents(self):
         t = self.run_one('''

@@ -50,7 +50,7 @@ static enum label *label_with(struct tree *tree, const struct said_request *requ
     node->count = request->count;
     node->tools = request->tools;
     node->tool_count = request->tool_count;
-    enum label *labels = labels_of_roots(tree);
+    enum label *labels = labels_of_roots(tree, true);
     tree->nodes[--tree->count] = (struct tree_node){0}; /* they are the request's */
     return labels;
 }

@@ -74,7 +74,7 @@ static bool is_behind_any(const struct tree *tree, const size_t *firsts, size_t 
     return false;
 }
 
-static struct conversation *list_conversations(const struct tree *tree, const size_t *firsts)
+static struct conversation *list_conversations(const struct tree *tree, const size_t *firsts, bool is_growing)
 {
     struct conversation *all = calloc(tree->count + 1, sizeof(*all));
     for (size_t i = 0; all && i < tree->count; i++) {
@@ -84,7 +84,8 @@ static struct conversation *list_conversations(const struct tree *tree, const si
             continue;
         its->asked++;
         its->has_tools = its->has_tools || node->tool_count > 0;
-        its->goes_on = its->goes_on || node->parent != TREE_NONE || is_behind_any(tree, firsts, i);
+        its->goes_on = its->goes_on || (is_growing && its->has_tools) || node->parent != TREE_NONE ||
+                       is_behind_any(tree, firsts, i);
     }
     return all;
 }
@@ -115,10 +116,10 @@ static enum label label_of(const struct conversation *it, const struct conversat
     return main->has_tools && !it->has_tools && !it->goes_on ? LABEL_AUXILIARY : LABEL_SUB_AGENT;
 }
 
-enum label *labels_of_roots(const struct tree *tree)
+enum label *labels_of_roots(const struct tree *tree, bool is_growing)
 {
     AUTO_FREE size_t *firsts = find_firsts(tree);
-    AUTO_FREE struct conversation *all = firsts ? list_conversations(tree, firsts) : NULL;
+    AUTO_FREE struct conversation *all = firsts ? list_conversations(tree, firsts, is_growing) : NULL;
     enum label *labels = all ? calloc(tree->count + 1, sizeof(*labels)) : NULL;
     const struct conversation *main = labels ? find_main(all, tree->count) : NULL;
     for (size_t i = 0; labels && i < tree->count; i++)

@@ -5,7 +5,10 @@
 #include "schemas/labels.h"
 #include "workers/agents/proxy/tree.h"
 
-/* Of each root, by its node: main, sub-agent or auxiliary. NULL: out of memory. The caller frees it. */
-enum label *labels_of_roots(const struct tree *tree);
+/*
+ * Of each root, by its node: main, sub-agent or auxiliary. While the tree still grows, what has tools is taken to go
+ * on. NULL: out of memory. The caller frees it.
+ */
+enum label *labels_of_roots(const struct tree *tree, bool is_growing);
 
 #endif

@@ -218,7 +218,7 @@ bool traces_write(const struct tree *tree, uint32_t trained, struct record *reco
     AUTO_FREE bool *leaves = find_leaves(tree);
     AUTO_FREE bool *written = calloc(tree->count + 1, sizeof(*written));
     AUTO_FREE size_t *roots = find_roots(tree);
-    AUTO_FREE enum label *labels = labels_of_roots(tree);
+    AUTO_FREE enum label *labels = labels_of_roots(tree, false);
     struct writing writing = {.tree = tree,
                               .trained = trained,
                               .record = record,
