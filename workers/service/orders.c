@@ -48,6 +48,7 @@ static void handle_start(struct worker *worker, const struct msg_job_start *star
     struct running_job *known = running_find(&worker->running, start->job);
     if (known) {
         known->token = start->token > known->token ? start->token : known->token;
+        worker_report_sessions_again(worker);
         return;
     }
     if (outbox_has(&worker->outbox, start->job)) {

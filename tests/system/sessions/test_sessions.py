@@ -2,10 +2,12 @@
 import importlib.util
 import json
 import os
+import socket
 import subprocess
 import threading
 import time
 import unittest
+import urllib.parse
 
 from session_world import POSTED, World, ask, chat, roles, user  # noqa: E402
 import test_service  # noqa: E402
@@ -13,6 +15,16 @@ from harness import SLUICE, wait_until  # noqa: E402
 from sluice import BadArgument, SessionLost  # noqa: E402
 
 MESSAGES = {"max_tokens": 100, "model": "any", "messages": [user("go")]}
+
+
+def begin(url, body):
+    """A connection that has sent half of its request, and the rest of it."""
+    to = urllib.parse.urlsplit(url)
+    data = json.dumps(body).encode()
+    head = f"POST {to.path}/v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(data)}\r\n\r\n".encode()
+    connection = socket.create_connection((to.hostname, to.port), timeout=30)
+    connection.sendall(head + data[:10])
+    return connection, data[10:]
 
 
 def with_agent(**agent):
@@ -142,6 +154,38 @@ class Sessions(unittest.TestCase):
         self.assertEqual(said[0][0], 403, said)
         t = s.trajectory()
         self.assertEqual((t.outcome, t.reward), ("ok", 1.0), t.detail)
+
+    def test_what_is_half_asked_at_the_end_is_not_sampled(self):
+        with self.world.session() as s:
+            working = threading.Thread(target=ask, args=(s.url, "/v1/chat/completions", {"messages": [user("very long")]}))
+            working.start()
+            time.sleep(1)
+            half = [begin(s.url, {"messages": [user(f"slow {k}")]}) for k in range(8)]
+            s.end(reward=1.0)
+            for connection, rest in half:
+                connection.sendall(rest)
+            said = [connection.makefile("rb").readline() for connection, _ in half]
+            for connection, _ in half:
+                connection.close()
+            working.join(30)
+        self.assertEqual(said, [b"HTTP/1.1 403 Forbidden\r\n"] * len(half))
+        t = s.trajectory()
+        self.assertEqual((t.outcome, t.reward, roles(t)), ("ok", 1.0, [["prompt"]]), t.detail)  # the prompt that was at work
+
+    def test_who_asks_and_never_reads_keeps_nobody_out(self):
+        with self.world.session() as s:
+            to = urllib.parse.urlsplit(s.url)
+            deaf = socket.create_connection((to.hostname, to.port))
+            deaf.settimeout(2)
+            with self.assertRaises(TimeoutError):
+                while True:
+                    deaf.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 100)
+            deaf.settimeout(60)
+            with self.assertRaises(ConnectionError):  # is closed, with what nobody read
+                while True:
+                    deaf.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 100)
+            deaf.close()
+            chat(s.url, [user("go")])
 
     def test_a_wrong_secret_and_anothers_path_lead_nowhere(self):
         with self.world.session() as s, self.world.session() as other:

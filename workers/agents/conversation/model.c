@@ -93,13 +93,21 @@ int model_check_room(const struct model *model, size_t traces, size_t tokens, co
                : fail_set(fail, -E2BIG, "the traces would hold more than %d tokens together", RECORD_TOKENS_MAX);
 }
 
+int model_check_fits(const struct model *model, uint64_t prompt, struct fail *fail)
+{
+    return prompt < model->context_tokens
+               ? 0
+               : fail_set(fail, -E2BIG, "a prompt of %llu tokens leaves no room in %llu", (unsigned long long)prompt,
+                          (unsigned long long)model->context_tokens);
+}
+
 /* How many tokens the next turn may have. -E2BIG: none. */
 static int find_room(const struct model *model, uint64_t prompt, uint64_t *ret, struct fail *fail)
 {
     const struct task *task = model->run->task;
-    if (prompt >= model->context_tokens)
-        return fail_set(fail, -E2BIG, "a prompt of %llu tokens leaves no room in %llu", (unsigned long long)prompt,
-                        (unsigned long long)model->context_tokens);
+    const int error = model_check_fits(model, prompt, fail);
+    if (error < 0)
+        return error;
     uint64_t room = model->context_tokens - prompt, most = task->sampling.max_tokens;
     if (model->turn_tokens > 0 && model->turn_tokens < most)
         most = model->turn_tokens;

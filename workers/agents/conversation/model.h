@@ -50,6 +50,8 @@ int model_sample(struct model *model, const struct tokens *prompt, struct model_
 bool model_is_spent(const struct model *model);
 /* What one more trace, of so many tokens behind those of the others, would be beyond, if anything: -E2BIG. */
 int model_check_room(const struct model *model, size_t traces, size_t tokens, const char *reason, struct fail *fail);
+/* -E2BIG: a prompt of so many tokens leaves no room in the context. */
+int model_check_fits(const struct model *model, uint64_t prompt, struct fail *fail);
 
 /* The outcome of an error (or 0: OK), and run->detail. */
 enum outcome model_end(const struct model *model, int error, const struct fail *fail);

@@ -70,16 +70,21 @@ static int check_room(struct proxy *proxy, const struct said_request *request, s
     return model_check_room(&proxy->model, count, traces_tokens(&proxy->tree) + tokens, reason, fail);
 }
 
-/* That another turn behind the node fits what a record holds, whichever traces it makes. */
-static int check_record(const struct proxy *proxy, size_t shown, struct fail *fail)
+/* That a turn behind the node and so many more tokens fits the context, and what a record holds, whichever traces it
+ * makes. Before anything is added: what is refused may come again and again. */
+static int check_room(const struct proxy *proxy, size_t node, size_t added, struct fail *fail)
 {
     const struct tree *tree = &proxy->tree;
     const uint64_t most = proxy->model.run->task->sampling.max_tokens, context = proxy->model.context_tokens;
     const size_t traces = traces_count(tree);
-    size_t tokens = traces_tokens(tree) + (most < context ? most : context);
-    for (size_t at = shown; at != TREE_NONE; at = tree->nodes[at].parent)
-        tokens += tree->nodes[at].ids.count;
-    if (traces >= RECORD_TRACES_MAX || tree->count + traces + 2 > RECORD_TURNS_MAX || tokens > RECORD_TOKENS_MAX)
+    size_t prompt = added;
+    for (size_t at = node; at != TREE_NONE; at = tree->nodes[at].parent)
+        prompt += tree->nodes[at].ids.count;
+    const int error = model_check_fits(&proxy->model, prompt, fail);
+    if (error < 0)
+        return error;
+    const size_t tokens = traces_tokens(tree) + prompt + (most < context ? most : context);
+    if (traces >= RECORD_TRACES_MAX || tree->count + traces + 3 > RECORD_TURNS_MAX || tokens > RECORD_TOKENS_MAX)
         return fail_set(fail, -E2BIG, "the record is full: it holds %d traces, %d turns and %d tokens",
                         RECORD_TRACES_MAX, RECORD_TURNS_MAX, RECORD_TOKENS_MAX);
     return 0;
@@ -107,6 +112,9 @@ struct addition {
 static int add_node(struct proxy *proxy, struct said_request *request, const struct addition *addition,
                     struct tokens *ids, size_t *ret, struct fail *fail)
 {
+    const int error = check_room(proxy, addition->parent, ids->count, fail);
+    if (error < 0)
+        return error;
     struct tree_node *node = tree_add(&proxy->tree, addition->parent);
     if (!node)
         return fail_memory(fail);
@@ -200,7 +208,7 @@ static int extend(struct proxy *proxy, struct said_request *request, const struc
     return error;
 }
 
-static int find(struct proxy *proxy, struct said_request *request, const struct toolbox *box, size_t *ret,
+int prompt_find(struct proxy *proxy, struct said_request *request, const struct toolbox *box, size_t *ret,
                 struct fail *fail)
 {
     struct tree_match match;
@@ -209,17 +217,10 @@ static int find(struct proxy *proxy, struct said_request *request, const struct 
         return add_root(proxy, request, box, root_reason(proxy, &match), ret, fail);
     *ret = match.node;
     if (!proxy->tree.nodes[match.node].is_sampled)
-        return 0;
+        return check_room(proxy, match.node, 0, fail);
     int error = extend(proxy, request, &match, ret, fail);
     if (error != -ENOTSUP)
         return error;
     const struct fail why = *fail;
     return add_root(proxy, request, box, why.text, ret, fail);
-}
-
-int prompt_find(struct proxy *proxy, struct said_request *request, const struct toolbox *box, size_t *ret,
-                struct fail *fail)
-{
-    const int error = find(proxy, request, box, ret, fail);
-    return error == 0 ? check_record(proxy, *ret, fail) : error;
 }

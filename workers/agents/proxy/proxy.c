@@ -196,7 +196,7 @@ static int sample(struct proxy *proxy, size_t shown, const struct toolbox *box, 
 /* What the harness is told of an error; what cannot get better is the proxy's from then on. */
 static enum reply_error take_error(struct proxy *proxy, int error, const struct fail *fail)
 {
-    if (error == -E2BIG && proxy->model.turns > 0) {
+    if (error == -E2BIG) {
         proxy->over = PROXY_OVER_CONTEXT;
         proxy->fail = *fail;
     } else if (error != -ECANCELED && error != -EPERM && proxy->error == 0) {

@@ -129,6 +129,7 @@ static int work(struct session *session, struct fail *fail)
     const int error = session->place ? await_end(session) : fail_memory(fail);
     sessions_close(&session->place, reward_of(session));
     run->session->url[0] = '\0'; /* nobody is to be told of it any more */
+    run->session->is_new = false;
     server_close(&session->server);
     return error;
 }

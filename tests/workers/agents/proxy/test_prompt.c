@@ -25,6 +25,10 @@ struct walk {
                               "\\\"bash\\\", \\\"arguments\\\": {\\\"command\\\": \\\"ls\\\"}}\\n</tool_call>'}, "     \
                               "{'if': 'think', 'reply': '<think>\\nhm\\n</think>\\n\\nThought.'}, {'reply': 'fine'}]}"
 #define PLAIN SCRIPT("qwen")
+#define SHORT "{'context': 2000, 'template': 'qwen', 'rules': [{'reply': 'fine'}]}"
+#define WORDS "word word word word word word word word word word "
+#define MORE WORDS WORDS WORDS WORDS WORDS WORDS WORDS WORDS WORDS WORDS
+#define TOO_LONG MORE MORE MORE MORE MORE
 
 static struct walk walks[] = {
     {"the first request is a prompt", PLAIN, "", {{{SAID_USER, "hi"}}}, ": p a"},
@@ -93,6 +97,18 @@ static struct walk walks[] = {
      {{{SAID_USER, "hi"}}, {{SAID_USER, "a title"}}},
      NULL,
      "agent.max_traces is 1"},
+    {"a prompt that is too long leaves nothing behind",
+     SHORT,
+     "",
+     {{{SAID_USER, "hi"}}, {{SAID_USER, TOO_LONG}}},
+     ": p a",
+     "leaves no room in 2000"},
+    {"so does what is too long behind a reply",
+     SHORT,
+     "",
+     {{{SAID_USER, "hi"}}, {{SAID_USER, "hi"}, {SAID_ASSISTANT, "@1"}, {SAID_USER, TOO_LONG}}},
+     ": p a",
+     "leaves no room in 2000"},
     {"what the template refuses", PLAIN, "", {{{SAID_USER, "template raises"}}}, NULL, "refuses"},
 };
 

@@ -16,6 +16,7 @@ void client_resume(struct client *client)
     if (!client->is_suspended)
         return;
     client->is_suspended = false;
+    connections_note_step(client->connection, false);
     MHD_resume_connection(client->connection);
     loop_post(client->listener->loop, &client->listener->soon);
 }
@@ -33,6 +34,7 @@ void client_suspend(struct client *client)
 {
     const int fd = socket_of(client);
     client->is_suspended = true;
+    connections_note_step(client->connection, true);
     MHD_suspend_connection(client->connection);
     if (fd >= 0 && !client->hangup)
         client->hangup = loop_watch(client->listener->loop, fd, EPOLLRDHUP | EPOLLET, on_hangup, client);

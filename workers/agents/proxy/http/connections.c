@@ -9,8 +9,8 @@
 struct connection {
     struct connection *next;
     struct MHD_Connection *of;
-    bool is_asking;
-    int64_t since_ms; /* it is not */
+    bool waits;
+    int64_t since_ms; /* its last step */
 };
 
 static void add(struct connections *connections, struct MHD_Connection *of, void **slot)
@@ -41,13 +41,13 @@ void connections_note(struct connections *connections, struct MHD_Connection *of
         drop(connections, slot);
 }
 
-void connections_note_asking(struct MHD_Connection *of, bool is_asking)
+void connections_note_step(struct MHD_Connection *of, bool waits)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(of, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct connection *it = info ? info->socket_context : NULL;
     if (!it)
         return;
-    it->is_asking = is_asking;
+    it->waits = waits;
     it->since_ms = loop_now_ms();
 }
 
@@ -55,7 +55,7 @@ void connections_end_idle(const struct connections *connections, int64_t idle_ms
 {
     for (const struct connection *it = connections->list; it; it = it->next) {
         const union MHD_ConnectionInfo *info = MHD_get_connection_info(it->of, MHD_CONNECTION_INFO_CONNECTION_FD);
-        if (info && !it->is_asking && loop_now_ms() - it->since_ms >= idle_ms)
+        if (info && !it->waits && loop_now_ms() - it->since_ms >= idle_ms)
             shutdown(info->connect_fd, SHUT_RDWR);
     }
 }

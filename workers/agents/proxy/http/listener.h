@@ -3,8 +3,8 @@
  * alone, or the worker's own, for all that are told apart by their paths. libmicrohttpd parses; what is asked at a path
  * is for the server (server.h) that the path leads to.
  *
- * A connection that waits for no answer and has sent no whole request for LISTENER_IDLE_MS is closed, whatever it sends
- * meanwhile: else a few of them would keep all others out.
+ * A connection that waits for no answer, and for LISTENER_IDLE_MS has neither sent a whole request, whatever it sends
+ * meanwhile, nor taken any of an answer, is closed: else a few of them would keep all others out.
  */
 #ifndef SLUICE_WORKERS_AGENTS_PROXY_HTTP_LISTENER_H
 #define SLUICE_WORKERS_AGENTS_PROXY_HTTP_LISTENER_H

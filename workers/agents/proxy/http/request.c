@@ -49,6 +49,7 @@ static ssize_t read_answer(void *arg, uint64_t at, char *into, size_t max)
     const size_t len = left < max ? left : max;
     memcpy(into, call->out.data + at, len);
     client->sent = (size_t)at + len;
+    connections_note_step(client->connection, false);
     return (ssize_t)len;
 }
 
@@ -164,7 +165,7 @@ static enum MHD_Result ask(struct client *client, const char *method, const char
     struct call as = {.status = 0};
     struct http_answer own = {0};
     client->is_asked = true;
-    connections_note_asking(client->connection, true);
+    connections_note_step(client->connection, false);
     as.dialect = dialect_find(method, path, &as.ask, &as.is_stream, &model);
     const struct obstacle obstacle = find_obstacle(client);
     if (obstacle.words)
@@ -248,7 +249,7 @@ void request_end(void *listener, struct MHD_Connection *connection, void **slot,
     struct client *client = take_ptr((struct client **)slot);
     (void)listener;
     (void)code;
-    connections_note_asking(connection, false);
+    connections_note_step(connection, false);
     if (!client)
         return;
     loop_unwatch(client->listener->loop, &client->hangup);

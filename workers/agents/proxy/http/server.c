@@ -165,7 +165,7 @@ struct call *server_call(struct server *server, const struct call *as, struct bu
 
 bool server_join(struct server *server, struct client *client)
 {
-    if (server->client_count == SERVER_CLIENTS_MAX)
+    if (server->client_count == SERVER_CLIENTS_MAX || server->is_awaited)
         return false;
     client->server = server;
     client->next = server->clients;
@@ -177,7 +177,7 @@ bool server_join(struct server *server, struct client *client)
 
 static void leave(struct client *client)
 {
-    struct server *server = client->server;
+    struct server *server = take_ptr(&client->server);
     struct client **at = &server->clients;
     while (*at != client)
         at = &(*at)->next;
@@ -217,12 +217,21 @@ struct server *server_open(const struct server_plan *plan)
     return server;
 }
 
+/* Who has not asked yet is told that it has ended. */
+static void let_go_of_askers(struct server *server)
+{
+    for (struct client *client = server->clients, *next; client; client = next) {
+        next = client->next;
+        if (!client->call)
+            leave(client);
+    }
+}
+
 static void end_fibers(struct server *server)
 {
     for (struct call *call = server->calls; call; call = call->next)
         if (call->fiber)
             fiber_cancel(call->fiber);
-    server->is_awaited = true;
     fiber_shield(true);
     fiber_lift_deadline(0);
     while (server->working > 0)
@@ -253,6 +262,8 @@ void server_close(struct server **server)
     if (!it)
         return;
     loop_cancel(it->loop, &it->tick);
+    it->is_awaited = true;
+    let_go_of_askers(it);
     end_fibers(it);
     let_go(it);
     free(it);
