@@ -72,7 +72,7 @@ static int check_room(struct proxy *proxy, const struct said_request *request, s
 
 /* That a turn behind the node and so many more tokens fits the context, and what a record holds, whichever traces it
  * makes. Before anything is added: what is refused may come again and again. */
-static int check_room(const struct proxy *proxy, size_t node, size_t added, struct fail *fail)
+static int check_fits(const struct proxy *proxy, size_t node, size_t added, struct fail *fail)
 {
     const struct tree *tree = &proxy->tree;
     const uint64_t most = proxy->model.run->task->sampling.max_tokens, context = proxy->model.context_tokens;
@@ -112,7 +112,7 @@ struct addition {
 static int add_node(struct proxy *proxy, struct said_request *request, const struct addition *addition,
                     struct tokens *ids, size_t *ret, struct fail *fail)
 {
-    const int error = check_room(proxy, addition->parent, ids->count, fail);
+    const int error = check_fits(proxy, addition->parent, ids->count, fail);
     if (error < 0)
         return error;
     struct tree_node *node = tree_add(&proxy->tree, addition->parent);
@@ -217,7 +217,7 @@ int prompt_find(struct proxy *proxy, struct said_request *request, const struct 
         return add_root(proxy, request, box, root_reason(proxy, &match), ret, fail);
     *ret = match.node;
     if (!proxy->tree.nodes[match.node].is_sampled)
-        return check_room(proxy, match.node, 0, fail);
+        return check_fits(proxy, match.node, 0, fail);
     int error = extend(proxy, request, &match, ret, fail);
     if (error != -ENOTSUP)
         return error;
