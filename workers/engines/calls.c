@@ -11,7 +11,7 @@
 #include "workers/engines/server/identity.h"
 #include "workers/runtime/activity.h"
 #include "workers/runtime/fiber.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 
 enum {
     SLICE_MS = 500, /* of waiting, after which its time is given back */

@@ -8,7 +8,7 @@
 #include "workers/engines/engine.h"
 #include "workers/engines/server/engine_state.h"
 #include "workers/runtime/fiber.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 
 enum { HEALTH_MAX = 1 << 16 /* bytes of its answer */ };
 

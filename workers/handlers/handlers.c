@@ -7,7 +7,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
 #include "workers/handlers/processes/supervisor_program.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 #include "workers/sandbox/embedded/program.h"
 
 enum { FULL_MS = 20 }; /* until a full handler is looked at again */

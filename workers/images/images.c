@@ -11,7 +11,7 @@
 #include "workers/runtime/fiber.h"
 #include "workers/files/locked_dir.h"
 #include "workers/images/making.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 #include "workers/runtime/offload.h"
 #include "workers/files/tree_index.h"
 #include "workers/files/dirtree.h"

@@ -15,7 +15,7 @@
 #include "common/base/fail.h"
 #include "workers/images/config.h"
 #include "workers/images/list.h"
-#include "workers/runtime/loop.h"
+#include "common/loop/loop.h"
 
 enum { IMAGES_FRESH_MS = 1000, IMAGES_REMEMBERED = 256 };
 

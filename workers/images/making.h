@@ -7,7 +7,7 @@
 #define SLUICE_WORKERS_IMAGES_MAKING_H
 
 #include "common/base/fail.h"
-#include "workers/runtime/loop.h"
+#include "common/loop/loop.h"
 
 enum { IMAGE_MAKING_MAX_S = 3600 };
 

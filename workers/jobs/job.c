@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "workers/runtime/fiber.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 #include "common/base/text.h"
 
 /* ---- the clock -------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/runtime/fiber.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 #include "workers/runtime/offload.h"
 
 enum { ADDRESSES_MAX = 8, RETRY_MS = 20 };

@@ -6,7 +6,7 @@
 #ifndef SLUICE_WORKERS_NETWORK_FORWARD_H
 #define SLUICE_WORKERS_NETWORK_FORWARD_H
 
-#include "workers/runtime/loop.h"
+#include "common/loop/loop.h"
 #include "workers/network/grants.h"
 
 enum { FORWARD_CONNECTIONS_MAX = 64 };

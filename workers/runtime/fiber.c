@@ -11,7 +11,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/runtime/fiber_sanitize.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 
 enum {
     STACK_BYTES = 256 * 1024,

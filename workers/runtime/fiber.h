@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "common/base/fail.h"
-#include "workers/runtime/loop.h"
+#include "common/loop/loop.h"
 
 struct activity;
 struct fiber;

@@ -7,7 +7,7 @@
 #include "workers/runtime/fiber.h"
 #include "workers/runtime/http_login.h"
 #include "workers/runtime/http_loop.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 
 enum {
     IDLE_S = 4, /* engines close a kept connection after 5 s */

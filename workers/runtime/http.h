@@ -11,7 +11,7 @@
 
 #include "common/base/buffer.h"
 #include "common/base/fail.h"
-#include "workers/runtime/loop.h"
+#include "common/loop/loop.h"
 
 struct http;
 

@@ -7,7 +7,7 @@
 #define SLUICE_WORKERS_SANDBOX_CHANNEL_H
 
 #include "common/base/fail.h"
-#include "workers/runtime/loop.h"
+#include "common/loop/loop.h"
 #include "workers/sandbox/proto/wire.h"
 
 enum { CHANNEL_FDS_MAX = 2 + LISTENERS_MAX > 7 ? 2 + LISTENERS_MAX : 7 }; /* of WIRE_READY_ID, WIRE_INSIDE */

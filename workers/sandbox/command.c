@@ -11,7 +11,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "workers/runtime/fiber.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 #include "workers/sandbox/output.h"
 #include "workers/sandbox/sandbox.h"
 #include "workers/sandbox/requests.h"

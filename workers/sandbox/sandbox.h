@@ -22,7 +22,7 @@
 
 #include "common/base/fail.h"
 #include "schemas/limits.h"
-#include "workers/runtime/loop.h"
+#include "common/loop/loop.h"
 #include "workers/sandbox/proto/listener.h"
 #include "workers/sandbox/proto/tier.h"
 

@@ -13,7 +13,7 @@
 #include "common/base/text.h"
 #include "workers/engines/engines.h"
 #include "workers/handlers/handlers.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 #include "workers/sandbox/spawner_start.h"
 #include "workers/service/cancel.h"
 

@@ -12,7 +12,7 @@
 #include "workers/agents/sessions/sessions.h"
 #include "workers/engines/engines.h"
 #include "workers/handlers/handlers.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 #include "workers/sandbox/spawner_start.h"
 #include "workers/service/cancel.h"
 #include "workers/service/leave.h"

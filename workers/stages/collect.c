@@ -7,7 +7,7 @@
 #include "common/base/cleanup.h"
 #include "workers/runtime/activity.h"
 #include "workers/runtime/fiber.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 #include "workers/stages/sandbox/stage_environment.h"
 #include "workers/tools/bash/shell.h"
 

@@ -6,7 +6,7 @@
 #include "workers/evaluators/evaluators.h"
 #include "workers/handlers/roles/evaluator.h"
 #include "workers/runtime/fiber.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 #include "workers/stages/build/build.h"
 
 /* The limit of the evaluation begins behind it. */

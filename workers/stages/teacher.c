@@ -13,7 +13,7 @@
 #include "workers/jobs/job_engine.h"
 #include "workers/runtime/activity.h"
 #include "workers/runtime/fiber.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 #include "workers/runtime/offload.h"
 
 enum { AT_ONCE_MAX = 65536 /* bytes of a record that are read and written without a thread */ };

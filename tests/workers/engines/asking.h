@@ -8,7 +8,7 @@
 #include "tests/workers/engines/engine_world.h"
 #include "workers/engines/engine.h"
 #include "workers/engines/generate.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 
 static struct world world;
 static const struct task_sampling asked_with; /* each file's own */

@@ -8,7 +8,7 @@
 #include "tests/workers/stages/kinds_world.h"
 
 #include "workers/handlers/handlers.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 
 enum { WORLD_WAIT_MS = 20000 };
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
-#include "workers/runtime/loop.h"
+#include "common/loop/loop.h"
 
 enum { LOOK_MS = 5 };
 

@@ -1,7 +1,7 @@
 /* Jupyter kernels and the driver beside them in the sandbox: a real one of Python, and some that misbehave. */
 #include "tests/workers/tools/shell_world.h"
 
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 #include "workers/tools/ipython/ipython.h"
 
 enum { CELL_MS = 30000, OUTPUT_MAX = 65536 };

@@ -6,7 +6,7 @@
 #include "common/base/cleanup.h"
 #include "workers/agents/conversation/prompt.h"
 #include "workers/agents/ends.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 #include "common/base/text.h"
 
 /* ---- opening ----------------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
 #include "workers/engines/migration.h"
 #include "workers/engines/calls.h"
 #include "workers/engines/server/identity.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 
 enum { MIGRATE_ASK_MS = 5000 }; /* an engine that does not say within it what it serves is not gone to */
 

@@ -9,7 +9,7 @@
 #include "workers/engines/calls.h"
 #include "workers/engines/generate.h"
 #include "workers/runtime/activity.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 
 /* A call that outlasts the longest answered one this many times is the engine's fault. */
 enum { STALL_FACTOR = 4, STALL_SLACK_S = 1 };

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "workers/agents/formats/models.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 
 int tool_telling_find_format(struct model *model, struct tool_telling *ret, struct fail *fail)
 {

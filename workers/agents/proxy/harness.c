@@ -16,7 +16,7 @@
 #include "workers/files/file_give.h"
 #include "workers/agents/proxy/http/server.h"
 #include "workers/runtime/fiber.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 #include "workers/sandbox/command.h"
 
 enum { GRACE_MS = 5000, OUTPUT_MAX = 256 << 10, TAIL_MAX = 400, LISTENER_HELD_MAX = 2 * SERVER_HELD_MAX };

@@ -18,7 +18,7 @@
 #include "workers/agents/sessions/sessions.h"
 #include "workers/runtime/activity.h"
 #include "workers/runtime/fiber.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 
 enum { OVER_MS = 30000 };
 

@@ -11,7 +11,7 @@
 
 #include "common/base/fail.h"
 #include "workers/jobs/job_session.h"
-#include "workers/runtime/loop.h"
+#include "common/loop/loop.h"
 
 /* What a worker that has them tells the broker that it offers. */
 #define SESSIONS_OFFER "agent:session@1"

@@ -8,7 +8,7 @@
 #include "workers/engines/dialects/call.h"
 #include "workers/engines/check/checks.h"
 #include "workers/engines/engines.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 #include "common/base/text.h"
 
 enum { ENGINE_CHECK_TIMEOUT_MS = 120000 }; /* one check; engines that warm up take long over their first */

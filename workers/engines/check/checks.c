@@ -12,7 +12,7 @@
 #include "workers/engines/template/rendering.h"
 #include "workers/engines/template/special_tokens.h"
 #include "workers/engines/template/turn_templates.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 
 enum {
     STOP_TRIES = 4,

@@ -6,7 +6,7 @@
 #include "common/base/cleanup.h"
 #include "workers/engines/server/discovery.h"
 #include "workers/runtime/fiber.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 
 enum { PROVE_TRIES = 4, LINE_IDLE_MS = 5000 };
 

@@ -19,7 +19,7 @@
 #include "workers/evaluators/evaluators.h"
 #include "workers/inside/driver.h"
 #include "workers/inside/inside.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 #include "workers/sandbox/requests.h"
 #include "workers/stages/sandbox/stage_confirm.h"
 #include "workers/stages/sandbox/stage_sandbox.h"

@@ -10,7 +10,7 @@
 #include "common/base/text.h"
 #include "workers/files/dirtree.h"
 #include "workers/handlers/processes/process.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 #include "workers/sandbox/requests.h"
 
 static void greeted(void *arg) { fiber_wake(((struct own_handler *)arg)->fiber); }

@@ -13,7 +13,7 @@
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "workers/handlers/processes/launch.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 
 static void start(void *arg);
 

@@ -7,7 +7,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 
 enum { CHUNK_BYTES = 4096, CHUNKS_A_TURN = 16 };
 

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "workers/runtime/loop.h"
+#include "common/loop/loop.h"
 
 enum { SAID_LINE_MAX = 500, SAID_BURST = 200, SAID_RATE = 20 };
 

@@ -6,7 +6,7 @@
 #include "workers/handlers/handlers.h"
 #include "workers/handlers/roles/begin.h"
 #include "workers/handlers/roles/requests.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 
 static int open_sandbox(void *arg, struct sandbox **ret, struct fail *fail)
 {

@@ -10,7 +10,7 @@
 #include "common/base/text.h"
 #include "common/base/utf8.h"
 #include "schemas/trajectory/trajectory.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 #include "workers/sandbox/command.h"
 #include "workers/sandbox/requests.h"
 #include "workers/stages/sandbox/stage_sandbox.h"

@@ -11,7 +11,7 @@
 #include "workers/handlers/processes/own.h"
 #include "workers/handlers/roles/requests.h"
 #include "workers/tools/schema_rows.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 #include "workers/sandbox/output.h"
 
 struct handler_tool {

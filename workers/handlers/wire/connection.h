@@ -11,7 +11,7 @@
 
 #include "common/base/fail.h"
 #include "schemas/messages/message.h"
-#include "workers/runtime/loop.h"
+#include "common/loop/loop.h"
 
 enum {
     HANDLER_MESSAGE_MAX = 32 << 20, /* bytes of a frame or a line */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 #include "workers/stages/build/build_merge.h"
 #include "workers/stages/build/build_room.h"
 #include "workers/stages/build/copy_step.h"

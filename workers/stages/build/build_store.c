@@ -13,7 +13,7 @@
 #include "common/base/clock.h"
 #include "workers/files/dirtree.h"
 #include "workers/runtime/fiber.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 #include "workers/runtime/offload.h"
 #include "workers/stages/sandbox/parents.h"
 

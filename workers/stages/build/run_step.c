@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 
 #define SCRIPT "/tmp/.sluice-run"
 enum { OUTPUT_MAX = 16384, TAIL_MAX = 1200 };

@@ -13,7 +13,7 @@
 #include "workers/stages/sandbox/artifacts.h"
 #include "workers/stages/sandbox/base.h"
 #include "workers/stages/sandbox/stage_environment.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 #include "workers/runtime/offload.h"
 
 enum { COMMAND_RESERVE_MS = 500 };

@@ -11,7 +11,7 @@
 #include "workers/agents/ends.h"
 #include "workers/evaluators/evaluator_sandbox.h"
 #include "workers/runtime/fiber.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 #include "workers/sandbox/sandbox.h"
 #include "workers/stages/agents_evaluation.h"
 #include "workers/stages/collect.h"

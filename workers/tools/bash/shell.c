@@ -10,7 +10,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 #include "workers/sandbox/requests.h"
 #include "workers/tools/bash/shell_driver.h"
 #include "workers/tools/bash/shell_inside.h"

@@ -10,7 +10,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/runtime/fiber.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 #include "workers/sandbox/requests.h"
 #include "workers/tools/bash/shell_inside.h"
 

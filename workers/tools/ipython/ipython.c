@@ -8,7 +8,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "workers/runtime/fiber.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 #include "workers/sandbox/sandbox.h"
 #include "common/base/text.h"
 #include "workers/sandbox/requests.h"

@@ -6,7 +6,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
 #include "workers/inside/inside.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 #include "workers/sandbox/requests.h"
 
 enum {

@@ -4,7 +4,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/runtime/fiber.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 #include "workers/sandbox/output.h"
 #include "workers/tools/arguments.h"
 #include "workers/tools/search/search_service.h"

@@ -1,7 +1,7 @@
 /* Dockerfiles in the init stage: what they make, that it is made once, and what ends them. */
 #include "tests/workers/stages/build/build_world.h"
 
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 
 /* ---- what it makes ---------------------------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 
 #include "common/base/cleanup.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 
 struct connection {
     struct connection *next;

@@ -12,7 +12,7 @@
 #include "common/base/buffer.h"
 #include "workers/agents/proxy/dialects/dialect.h"
 #include "workers/agents/proxy/http/connections.h"
-#include "workers/runtime/loop.h"
+#include "common/loop/loop.h"
 
 enum {
     LISTENER_HEADER_BYTES = 32 << 10, /* of one connection: Codex sends 2 KB */

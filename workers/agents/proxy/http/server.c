@@ -5,7 +5,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/runtime/fiber.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 
 struct server {
     struct server_plan plan;

@@ -30,7 +30,7 @@
 #include "workers/engines/dialects/special_token_escape.h"
 #include "workers/engines/dialects/streamed.h"
 #include "workers/engines/template/encoding.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 
 enum {
     ANSWER_TOKEN_BYTES = 1 << 9,

@@ -36,7 +36,7 @@
 #include "workers/engines/dialects/vllm/vllm_reply.h"
 #include "workers/engines/server/identity.h"
 #include "workers/engines/template/encoding.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 
 enum {
     ANSWER_TOKEN_BYTES = 1 << 10, /* a token of the answer with its entry; usually 130, in a stream 350 */

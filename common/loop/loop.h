@@ -3,8 +3,8 @@
  * Callbacks run inside loop_run, one at a time, and never block. Fibers (fiber.h)
  * are what most code uses; callbacks are for what has no straight line (curl, ZeroMQ).
  */
-#ifndef SLUICE_WORKERS_RUNTIME_LOOP_H
-#define SLUICE_WORKERS_RUNTIME_LOOP_H
+#ifndef SLUICE_COMMON_LOOP_LOOP_H
+#define SLUICE_COMMON_LOOP_LOOP_H
 
 #include <stdbool.h>
 #include <stdint.h>

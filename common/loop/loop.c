@@ -1,4 +1,4 @@
-#include "workers/runtime/loop.h"
+#include "common/loop/loop.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
-#include "workers/runtime/loop_now.h"
+#include "common/loop/loop_now.h"
 
 enum { EVENTS_A_TURN = 128, HEAP_FIRST = 64 };
 

@@ -1,6 +1,6 @@
 /* loop_now.h - the time of a loop. */
-#ifndef SLUICE_WORKERS_RUNTIME_LOOP_NOW_H
-#define SLUICE_WORKERS_RUNTIME_LOOP_NOW_H
+#ifndef SLUICE_COMMON_LOOP_LOOP_NOW_H
+#define SLUICE_COMMON_LOOP_LOOP_NOW_H
 
 #include <stdint.h>
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
-#include "workers/runtime/loop.h"
+#include "common/loop/loop.h"
 
 static struct loop *loop;
 
