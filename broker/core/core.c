@@ -7,6 +7,7 @@
 #include "broker/core/clients/session.h"
 #include "broker/core/streams/owners.h"
 #include "broker/core/clients/submit.h"
+#include "broker/core/clients/watch.h"
 #include "broker/core/engines/images.h"
 #include "broker/core/engines/versions.h"
 #include "broker/core/engines/register.h"
@@ -28,6 +29,7 @@
 #include "broker/core/status/rollout_list.h"
 #include "broker/core/status/status.h"
 #include "broker/core/streams/streams.h"
+#include "broker/core/watches/watches.h"
 #include "broker/core/workers/drain.h"
 #include "broker/core/workers/engine_load.h"
 #include "broker/core/workers/job_reports.h"
@@ -74,7 +76,7 @@ struct core *core_create(const struct core_settings *settings, uint64_t epoch, i
     list_init(&core->policies);
     core->random = core->groups.seed;
     core->claims.seed = core->progress.seed = core->sessions.seed = core->images.seed = core->early_cancels.seed =
-        core->early_cancel_owners.seed = core->groups.seed;
+        core->early_cancel_owners.seed = core->watches.seed = core->groups.seed;
     list_init(&core->idle_images);
     list_init(&core->failed_images);
     list_init(&core->noted_engines);
@@ -128,6 +130,7 @@ void core_destroy(struct core **pointer)
     early_cancels_finish(core);
     job_progress_finish(core);
     sessions_finish(core);
+    watches_finish(core);
     heap_finish(&core->expiries);
     heap_finish(&core->breakers);
     heap_finish(&core->probes);
@@ -178,7 +181,8 @@ static void (*const handlers[MESSAGE_COUNT])(struct core *, const struct call *)
     [MSG_job_progress] = handle_job_progress,     [MSG_sampler_open] = handle_sampler_open,
     [MSG_sampler_get] = handle_sampler_get,       [MSG_sampler_next] = handle_sampler_next,
     [MSG_sampler_close] = handle_sampler_close,   [MSG_session_get] = handle_session_get,
-    [MSG_session_open] = handle_session_open,
+    [MSG_session_open] = handle_session_open,     [MSG_rollout_watch] = handle_rollout_watch,
+    [MSG_rollout_live] = handle_rollout_live,
 };
 
 static uint64_t tag_of(enum message_id id, const void *in)
@@ -348,6 +352,8 @@ void core_tell_unread(struct core *core, int64_t now_ms, struct slice from, stru
     snprintf(core->unread.why, sizeof(core->unread.why), "%.*s", (int)(why.len < 256 ? why.len : 256),
              (const char *)why.data);
 }
+
+void core_tell_live_dropped(struct core *core, uint64_t count) { core->counters.live_dropped += count; }
 
 void core_tell_store(struct core *core, const struct core_store *store) { core->store = *store; }
 

@@ -122,6 +122,9 @@ void core_tell_store(struct core *core, const struct core_store *store);
 /* A message of a worker, `from` by its key's name or "", could not be read, and why. */
 void core_tell_unread(struct core *core, int64_t now_ms, struct slice from, struct slice why);
 
+/* So many batches of events, for so many viewers, were dropped. */
+void core_tell_live_dropped(struct core *core, uint64_t count);
+
 /*
  * A lane's connection broke (socket monitor): the worker is lost at once. False where nothing is lost: it had
  * drained, or is not known.

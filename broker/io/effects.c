@@ -203,6 +203,7 @@ static int send_all(struct io *io, struct effects effects, struct fail *fail)
 {
     static int (*const performers[])(struct io *, const struct effect *, struct fail *) = {
         [SEND_CLIENT] = do_send_client,
+        [SEND_EVENTS] = io_send_events,
         [SEND_TRAJECTORY] = do_send_trajectory,
         [SEND_LIST] = io_send_list,
         [SEND_RANGE] = do_send_range,

@@ -26,6 +26,7 @@ enum {
     TURN_US = 10000,              /* ... and the time that a socket's messages take, beyond the last */
     RANGE_BYTES_MAX = 8 << 20,    /* of one stream.fetch's answer, beyond the first */
     FRONT_HELD_MAX = 256 << 20,   /* trajectories that clients have asked for and not read */
+    LIVE_WAITING_MAX = 512,       /* messages of workers: with so many, rollout.live is dropped */
     FEED_HELD_MAX = 128 << 20     /* trajectories published that a subscriber has not read */
 };
 
@@ -77,6 +78,8 @@ struct io {
     struct buffer backup_client;
     uint64_t backup_tag;
 
+    struct viewers *viewers; /* who watches rollouts */
+
     struct layer_gc *layer_gc; /* NULL: nothing is deleted from it */
     struct layer_gc_view layer_gc_seen;
     int64_t layer_gc_look_ms;
@@ -107,6 +110,14 @@ bool io_has_waiting(const struct io *io);
 void io_drop_inbound(struct io *io);
 /* At the end. */
 void io_drop_waiting(struct io *io);
+
+/* ---- io/live.c ----------------------------------------------------------------------- */
+
+/* NULL when out of memory. */
+struct viewers *viewers_create(void);
+void viewers_destroy(struct viewers **viewers);
+/* Sends a client events of a rollout, unless it has not read those before: then they are dropped, and counted. */
+int io_send_events(struct io *io, const struct effect *effect, struct fail *fail);
 
 /* ---- io/answer.c --------------------------------------------------------------------- */
 

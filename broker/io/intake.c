@@ -185,6 +185,11 @@ static bool look_back(struct io *io, struct slice group, struct core_task *task)
     return found >= 0;
 }
 
+static struct slice rollout_of(enum message_id id, const union any_message *message)
+{
+    return id == MSG_rollout_get ? message->rollout_get.rollout : message->rollout_watch.rollout;
+}
+
 /* Of a rollout's name, GROUP/NUMBER; all of what is none. */
 static struct slice group_of(struct slice rollout)
 {
@@ -211,10 +216,11 @@ static bool handle_inbound(struct io *io, struct inbound *inbound, bool alone, b
         caller.lane_refused = slice_from_str(why.text);
     caller.lane_connects = true;
     struct core_task past = {0};
-    if (id == MSG_rollout_get && !look_back(io, group_of(message.rollout_get.rollout), &past))
+    const bool is_of_past = id == MSG_rollout_get || id == MSG_rollout_watch;
+    if (is_of_past && !look_back(io, group_of(rollout_of(id, &message)), &past))
         return false;
     if (id != MSG_group_submit) {
-        core_handle(io->core, now_ms, wall_ms, &caller, id, &message, id == MSG_rollout_get ? &past : NULL, 0);
+        core_handle(io->core, now_ms, wall_ms, &caller, id, &message, is_of_past ? &past : NULL, 0);
         return true;
     }
     const struct msg_group_submit *submit = &message.group_submit;
@@ -234,11 +240,19 @@ static struct slice peer_of(const struct io *io, zmq_msg_t *body)
     return slice_from_str(name ? name : "");
 }
 
-static bool is_beat(struct waiting *waiting)
+/* MESSAGE_COUNT: it is none. */
+static enum message_id peek_id(struct waiting *waiting)
 {
     enum message_id id;
     struct refusal no;
-    return message_peek(zmq_frame_peek(&waiting->body), &id, &no) && id == MSG_worker_beat;
+    return message_peek(zmq_frame_peek(&waiting->body), &id, &no) ? id : MESSAGE_COUNT;
+}
+
+/* What people look at makes room for all else. */
+static void drop_live(struct io *io, struct waiting *waiting)
+{
+    core_tell_live_dropped(io->core, 1);
+    drop_waiting(waiting);
 }
 
 /* As much of its peer waits as may. A client is told; a worker's next beat says all that this one does. */
@@ -270,7 +284,15 @@ static bool read_round(struct io *io, struct turns *turns, void *socket, bool is
         conn_limit_heard(io->conns, &waiting->body);
         struct slice peer = peer_of(io, &waiting->body);
         int fd = zmq_msg_get(&waiting->body, ZMQ_SRCFD);
-        if (!turns_add(turns, peer, fd, &waiting->turn, !is_client && !is_beat(waiting)))
+        enum message_id id = is_client ? MESSAGE_COUNT : peek_id(waiting);
+        bool is_live = id == MSG_rollout_live;
+        if (is_live && turns_count(turns) >= LIVE_WAITING_MAX)
+            drop_live(io, waiting);
+        else if (turns_add(turns, peer, fd, &waiting->turn, !is_client && !is_live && id != MSG_worker_beat))
+            continue;
+        else if (is_live)
+            drop_live(io, waiting);
+        else
             turn_away(io, waiting, is_client);
     }
     return false;

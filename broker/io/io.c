@@ -82,7 +82,8 @@ int io_open(struct io **ret, const struct io_options *options, struct fail *fail
     io->inbound = calloc(INBOUND_MAX, sizeof(*io->inbound));
     io->turns[PLACE_FRONT] = turns_create();
     io->turns[PLACE_SINK] = turns_create();
-    bool has_memory = io->inbound && io->turns[PLACE_FRONT] && io->turns[PLACE_SINK];
+    io->viewers = viewers_create();
+    bool has_memory = io->inbound && io->turns[PLACE_FRONT] && io->turns[PLACE_SINK] && io->viewers;
     int code = has_memory ? 0 : fail_set(fail, -ENOMEM, "out of memory");
     if (code == 0)
         code = open_signals(io, fail);
@@ -118,6 +119,7 @@ void io_close(struct io **closing)
         zmq_ctx_term(io->context);
     core_destroy(&io->core);
     ledger_close(&io->ledger);
+    viewers_destroy(&io->viewers);
     buffer_finish(&io->out);
     buffer_finish(&io->backup_client);
     if (io->signal_fd >= 0)

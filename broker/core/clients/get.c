@@ -7,7 +7,8 @@
 #include "broker/core/status/rollout_why.h"
 #include "broker/core/streams/retention.h"
 
-static void send_state(struct core *core, const struct call *call, const struct group *group, uint32_t sample)
+void send_rollout_state(struct core *core, const struct call *call, struct slice rollout, const struct group *group,
+                        uint32_t sample)
 {
     static const char *const states[] = {
 #define X(name, wire) wire,
@@ -20,7 +21,7 @@ static void send_state(struct core *core, const struct call *call, const struct 
     struct why why;
     struct msg_rollout_state state = {
         .tag = call->tag,
-        .rollout = ((const struct msg_rollout_get *)call->in)->rollout,
+        .rollout = rollout,
         .stage = slice_from_str(stage_wire(job->stage)),
         .state = slice_from_str(states[job->place]),
         .attempt = job->attempt,
@@ -61,7 +62,7 @@ void handle_rollout_get(struct core *core, const struct call *call)
     stream_heard(core, call, group->stream);
     uint64_t seq = group->work ? group->work->rollouts[sample].seq : group->seqs ? group->seqs[sample] : 0;
     if (group->work && !group->work->rollouts[sample].ended) {
-        send_state(core, call, group, sample);
+        send_rollout_state(core, call, in->rollout, group, sample);
         return;
     }
     if (seq < group->stream->first) {

@@ -17,6 +17,7 @@
 #include "broker/core/queue/jobs.h"
 #include "broker/core/state/effects.h"
 #include "broker/core/state/state.h"
+#include "broker/core/watches/watches.h"
 
 static void emit_job(struct core *core, const struct job *job)
 {
@@ -52,6 +53,7 @@ static void hand_out(struct core *core, struct job *job, struct worker *worker)
     job_lease(core, job, worker, fencing_token_newest(core));
     fencing_token_issue(core, job);
     emit_job(core, job);
+    watch_tell(core, job, false);
 }
 
 static struct job *first_job(struct core *core, enum place place, enum stage stage)

@@ -92,7 +92,7 @@ static void drop_chunks(struct core *core, size_t keep)
 
 void effects_clear(struct core *core)
 {
-    core->effect_count = 0;
+    core->effect_count = core->live_bytes = 0;
     if (core->effect_capacity > EFFECTS_KEPT) {
         free(core->effects);
         core->effects = NULL;

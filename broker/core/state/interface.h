@@ -146,6 +146,7 @@ enum effect_kind {
     PERSIST_EPOCH,        /* this start's epoch */
     /* then */
     SEND_CLIENT,        /* message bytes to a client */
+    SEND_EVENTS,        /* message bytes to a client, unless it is behind with reading such, or the broker is */
     SEND_TRAJECTORY,    /* load stream/seq from the ledger, send to a client with tag */
     SEND_LIST,          /* rollout.list: what `list` asks for of the ledger, as one message */
     SEND_RANGE,         /* stream.fetch: load from..limit, send each with tag, then `bytes` (the stream.head) */
@@ -259,7 +260,8 @@ struct effect {
             struct slice client;               /* SEND_*, BACK_UP: ROUTER identity */
             struct slice worker;               /* LANE_*: worker id */
             struct slice endpoint, peer;       /* LANE_OPEN; peer: where the worker's connection comes from */
-            struct slice bytes;                /* SEND_CLIENT, LANE_SEND, PUBLISH_HEAD, SEND_RANGE: encoded message */
+            /* Encoded message: SEND_CLIENT, SEND_EVENTS, LANE_SEND, PUBLISH_HEAD, SEND_RANGE. */
+            struct slice bytes;
             uint64_t tag, limit, attempt;
         };
     };

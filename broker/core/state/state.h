@@ -96,6 +96,7 @@ struct core {
     struct table progress;         /* of leased jobs, by the tokens of their dispatches (core/queue/job_progress.h) */
     struct table sessions;         /* of leased jobs, likewise (core/sessions/sessions.h); ... */
     struct heap session_waits;     /* ... and who waits to be told of one, by when they are answered */
+    struct table watches;          /* rollouts that somebody watches (core/watches/watches.h) */
     struct table claims;           /* ids of workers and their keys from before the start, until the end of adoption */
     struct heap timers;            /* jobs leased and delayed */
     struct heap free[STAGE_COUNT]; /* workers that may be given jobs, the freest first */
@@ -131,6 +132,7 @@ struct core {
     size_t effect_count, effect_capacity;
     struct effect discarded; /* where effects go when memory is out */
     struct chunk *chunks;
+    size_t live_bytes; /* of SEND_EVENTS, in these effects */
     struct buffer scratch;
 };
 

@@ -2,6 +2,7 @@
 #include "broker/core/queue/job_progress.h"
 #include "broker/core/sessions/sessions.h"
 #include "broker/core/state/state.h"
+#include "broker/core/watches/watches.h"
 #include "broker/core/workers/worker_ids.h"
 
 /* The job of that dispatch; NULL: it ended meanwhile, or is another's. */
@@ -22,6 +23,14 @@ void handle_job_progress(struct core *core, const struct call *call)
     const struct job *job = find(core, call, in->worker, in->job, in->token);
     if (job)
         job_progress_set(core, job, in->turn, in->tool, in->why);
+}
+
+void handle_rollout_live(struct core *core, const struct call *call)
+{
+    const struct msg_rollout_live *in = call->in;
+    const struct job *job = find(core, call, in->worker, in->job, in->token);
+    if (job)
+        watch_publish(core, job, in);
 }
 
 void handle_session_open(struct core *core, const struct call *call)

@@ -6,6 +6,7 @@ struct call;
 struct core;
 
 void handle_job_progress(struct core *core, const struct call *call);
+void handle_rollout_live(struct core *core, const struct call *call);
 void handle_session_open(struct core *core, const struct call *call);
 
 #endif

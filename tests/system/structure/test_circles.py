@@ -30,13 +30,13 @@ FLOORS = [
     ("effects", "state/effects"),
     ("records", "streams/streams streams/quotas clients/admission streams/retention engines/breaker engines/engines engines/images engines/blame "
                 "engines/probes engines/placing engines/policies engines/versions queue/fencing_tokens queue/history "
-                "queue/job_progress sessions/sessions "
+                "queue/job_progress sessions/sessions watches/watches "
                 "workers/lost_workers workers/worker_ids streams/owners "
                 "sampled/sampled sampled/samplers sampled/verdict sampled/rows"),
     ("places", "queue/jobs"),
     ("ends", "queue/groups queue/failures queue/forgetting"),
     ("settle, dispatch", "queue/blocked settle queue/dispatch sampler/sampling sampler/release sampler/batch sampler/account sampler/why"),
-    ("messages, times", "clients/backup clients/delivery clients/get clients/session clients/submit workers/engine_load workers/migration "
+    ("messages, times", "clients/backup clients/delivery clients/get clients/session clients/submit clients/watch workers/engine_load workers/migration "
                         "engines/register clients/cancel clients/early_cancel queue/expiry workers/results workers/drain "
                         "workers/workers workers/job_reports sampler/requests status/rollout_why status/bottleneck status/service_health status/lists status/rollout_list status/status"),
     ("entries", "restore core check/check check/check_faults check/check_fair_queues check/check_needs check/check_samplers"),
