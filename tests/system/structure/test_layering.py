@@ -73,6 +73,7 @@ INNER_MAY_INCLUDE = {
                              "workers/runtime", "workers/sandbox", "workers/tools"},
     "workers/agents/proxy/http": {"workers/agents/proxy", "workers/agents/proxy/dialects", "workers/runtime"},
     "workers/agents/sessions": {"workers/agents", "workers/agents/kinds", "workers/agents/proxy/http", "workers/jobs", "workers/runtime"},
+    "client/cli/top": {"client", "client/cli", "client/cli/print"},
     "workers/tools": TOOLS,
     "workers/tools/bash": TOOLS,
     "workers/tools/edit": TOOLS,

@@ -1,0 +1,57 @@
+/* glyphs.c - widths by ranges: those that terminals agree on. */
+#include "client/cli/top/glyphs.h"
+
+#include "common/base/utf8.h"
+
+#define LENGTH(table) (sizeof(table) / sizeof(*(table)))
+
+struct range {
+    uint32_t first, last;
+};
+
+static const struct range joining[] = {
+    {0x300, 0x36f},   {0x483, 0x489},   {0x591, 0x5bd},   {0x610, 0x61a},   {0x64b, 0x65f},     {0x6d6, 0x6dc},
+    {0x900, 0x902},   {0x93a, 0x93a},   {0x93c, 0x93c},   {0x941, 0x948},   {0xe31, 0xe31},     {0xe34, 0xe3a},
+    {0xe47, 0xe4e},   {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff}, {0x200b, 0x200d}, {0x20d0, 0x20ff},   {0x302a, 0x302d},
+    {0x3099, 0x309a}, {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}, {0xfeff, 0xfeff}, {0xe0100, 0xe01ef},
+};
+
+static const struct range wide[] = {
+    {0x1100, 0x115f},   {0x231a, 0x231b},   {0x23e9, 0x23ec},   {0x2614, 0x2615},   {0x2648, 0x2653},
+    {0x26a1, 0x26a1},   {0x26bd, 0x26be},   {0x26c4, 0x26c5},   {0x26d4, 0x26d4},   {0x26ea, 0x26ea},
+    {0x2705, 0x2705},   {0x270a, 0x270b},   {0x2728, 0x2728},   {0x274c, 0x274c},   {0x2753, 0x2755},
+    {0x2e80, 0x303e},   {0x3041, 0x33ff},   {0x3400, 0x4dbf},   {0x4e00, 0x9fff},   {0xa000, 0xa4cf},
+    {0xa960, 0xa97f},   {0xac00, 0xd7a3},   {0xf900, 0xfaff},   {0xfe30, 0xfe6f},   {0xff00, 0xff60},
+    {0xffe0, 0xffe6},   {0x1f004, 0x1f004}, {0x1f18e, 0x1f18e}, {0x1f191, 0x1f19a}, {0x1f300, 0x1f64f},
+    {0x1f680, 0x1f6ff}, {0x1f900, 0x1f9ff}, {0x20000, 0x3fffd},
+};
+
+static bool is_among(const struct range *ranges, size_t count, uint32_t character)
+{
+    for (size_t i = 0; i < count && ranges[i].first <= character; i++)
+        if (character <= ranges[i].last)
+            return true;
+    return false;
+}
+
+uint32_t glyph_next(struct slice text, size_t *ret_len)
+{
+    static const uint8_t first_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    const size_t len = utf8_sequence(text);
+    *ret_len = len ? len : 1;
+    if (!len)
+        return 0xfffd;
+    uint32_t character = text.data[0] & first_bits[len];
+    for (size_t i = 1; i < len; i++)
+        character = character << 6 | (text.data[i] & 0x3f);
+    return character;
+}
+
+unsigned glyph_width(uint32_t character)
+{
+    if (character < 0x300)
+        return 1;
+    if (is_among(joining, LENGTH(joining), character))
+        return 0;
+    return is_among(wide, LENGTH(wide), character) ? 2 : 1;
+}

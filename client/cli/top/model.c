@@ -1,0 +1,90 @@
+#include "client/cli/top/model.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *const model_outcomes[MODEL_OUTCOMES] = {"ok", "agent", "task", "infra", "cancelled"};
+const char *const model_stages[3] = {"init", "run", "eval"};
+
+const json_t *model_part(const struct model *model, const char *key) { return json_object_get(model->status, key); }
+
+const char *model_word(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+int64_t model_number(const json_t *object, const char *key)
+{
+    return (int64_t)json_integer_value(json_object_get(object, key));
+}
+
+static struct model_sample sample_of(const json_t *status)
+{
+    struct model_sample sample = {.uptime_ms = model_number(status, "uptime_ms")};
+    for (size_t i = 0; i < MODEL_OUTCOMES; i++)
+        sample.ended[i] = model_number(json_object_get(status, "rollouts"), model_outcomes[i]);
+    return sample;
+}
+
+/* A start later nothing counted before compares. */
+static void keep_sample(struct model *model, const json_t *status)
+{
+    const struct model_sample sample = sample_of(status);
+    const int64_t epoch = model_number(status, "epoch");
+    const struct model_sample *last = model->sample_count ? &model->samples[model->sample_count - 1] : NULL;
+    if (last && (epoch != model->epoch || sample.uptime_ms < last->uptime_ms))
+        model->sample_count = 0;
+    model->epoch = epoch;
+    if (model->sample_count == MODEL_SAMPLES)
+        memmove(model->samples, model->samples + 1, --model->sample_count * sizeof(*model->samples));
+    model->samples[model->sample_count++] = sample;
+}
+
+void model_hear(struct model *model, json_t *status, json_t *list, int64_t now_ms)
+{
+    if (!json_is_object(status)) {
+        json_decref(status);
+        json_decref(list);
+        model_miss(model, "the broker's status is not a JSON object");
+        return;
+    }
+    json_decref(model->status);
+    json_decref(model->list);
+    model->status = status;
+    model->list = list;
+    model->heard_ms = now_ms;
+    model->away[0] = '\0';
+    keep_sample(model, status);
+}
+
+void model_miss(struct model *model, const char *why) { snprintf(model->away, sizeof(model->away), "%s", why); }
+
+void model_finish(struct model *model)
+{
+    json_decref(model->status);
+    json_decref(model->list);
+    *model = (struct model){0};
+}
+
+double model_rate(const struct model *model, size_t outcome)
+{
+    if (model->sample_count < 2)
+        return -1;
+    const struct model_sample *first = model->samples, *last = &model->samples[model->sample_count - 1];
+    const int64_t passed_ms = last->uptime_ms - first->uptime_ms;
+    const int64_t ended = last->ended[outcome] - first->ended[outcome];
+    return passed_ms > 0 && ended >= 0 ? (double)ended * 1000 / (double)passed_ms : -1;
+}
+
+double model_rate_of_all(const struct model *model)
+{
+    double sum = 0;
+    for (size_t i = 0; i < MODEL_OUTCOMES; i++) {
+        const double rate = model_rate(model, i);
+        if (rate < 0)
+            return -1;
+        sum += rate;
+    }
+    return sum;
+}

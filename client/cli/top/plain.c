@@ -1,0 +1,56 @@
+#include "client/cli/top/plain.h"
+
+#include "common/base/sanitize.h"
+
+static void add_stage(struct buffer *line, const char *name, const json_t *stage)
+{
+    buffer_printf(line, "  %s %lld queued", name, (long long)model_number(stage, "queued"));
+    if (json_object_get(stage, "slots"))
+        buffer_printf(line, " %lld/%lld", (long long)(model_number(stage, "slots") - model_number(stage, "free")),
+                      (long long)model_number(stage, "slots"));
+    else
+        buffer_printf(line, " %lld at work", (long long)model_number(stage, "leased"));
+}
+
+static void add_rates(struct buffer *line, const struct model *model)
+{
+    const json_t *rollouts = model_part(model, "rollouts");
+    const double all = model_rate_of_all(model);
+    buffer_append_str(line, "  ended");
+    for (size_t i = 0; i < MODEL_OUTCOMES; i++)
+        buffer_printf(line, " %lld %s", (long long)model_number(rollouts, model_outcomes[i]), model_outcomes[i]);
+    if (all >= 0)
+        buffer_printf(line, "  %.1f/s", all);
+}
+
+static void add_engines(struct buffer *line, const json_t *engines)
+{
+    size_t healthy = 0, at;
+    const json_t *engine;
+    json_array_foreach(engines, at, engine) healthy += strcmp(model_word(engine, "state"), "healthy") == 0;
+    if (json_array_size(engines))
+        buffer_printf(line, "  engines %zu/%zu", healthy, json_array_size(engines));
+}
+
+void plain_line(const struct model *model, const char *time_of_day, struct buffer *ret)
+{
+    const json_t *bottleneck = model_part(model, "bottleneck"), *reasons = model_part(model, "reasons"), *reason;
+    size_t at;
+    buffer_printf(ret, "%s  ", time_of_day);
+    if (*model->away) {
+        buffer_append_str(ret, model->away);
+    } else {
+        buffer_printf(ret, "%s  %lld live", model_word(model->status, "health"),
+                      (long long)model_number(model_part(model, "rollouts"), "live"));
+        for (size_t i = 0; i < 3; i++)
+            add_stage(ret, model_stages[i], json_object_get(model_part(model, "stages"), model_stages[i]));
+        add_rates(ret, model);
+        add_engines(ret, model_part(model, "engines"));
+        if (json_is_object(bottleneck))
+            buffer_printf(ret, "  waits for %s: %s", model_word(bottleneck, "part"), model_word(bottleneck, "why"));
+        json_array_foreach(reasons, at, reason)
+            buffer_printf(ret, "  ! %s", json_is_string(reason) ? json_string_value(reason) : "?");
+    }
+    if (ret->data)
+        ret->len = sanitize((char *)ret->data, ret->len, false);
+}
