@@ -303,6 +303,21 @@ int sluice_get(struct sluice_client *client, const char *rollout, const struct s
                const char **state);
 
 /*
+ * Watches a rollout while it works (docs/live.md), from its beginning; at most 256 at once. Errors as those of
+ * sluice_get. It goes on until the rollout has ended, or sluice_unwatch; watching one twice is watching it once.
+ */
+int sluice_watch(struct sluice_client *client, const char *rollout);
+/*
+ * What is heard next of any rollout that is watched: one JSON object, a batch of docs/live.md, good until the next
+ * call. Nothing is lost by not calling this for a while, but for what is dropped and then told anew; after 15 s nothing
+ * more is sent until the next call. The last batch of a rollout has the event "ended".
+ * -EAGAIN: none came within timeout_ms (-1: no bound); -ENOENT: nothing is watched any more; -EINTR: a signal came;
+ * -ETIMEDOUT: no broker answered for the client's patience.
+ */
+int sluice_watch_next(struct sluice_client *client, int64_t timeout_ms, const char **json);
+void sluice_unwatch(struct sluice_client *client, const char *rollout);
+
+/*
  * Exactly one of the three is not NULL. *count: rollouts stopped. A group or rollout that is not
  * known is 0 stopped, and remembered for a while: should its submit still come, it ends cancelled.
  */

@@ -20,6 +20,12 @@ void sluice_set_patience(struct sluice_client *client, int64_t patience_ms)
 
 const char *sluice_url(const struct sluice_client *client) { return client->front_url; }
 
+bool client_offer(struct sluice_client *client, struct answer *answer)
+{
+    return (client->offer_watching && client->offer_watching(client, answer)) ||
+           (client->offer_stream && client->offer_stream(client, answer));
+}
+
 int client_fail(struct sluice_client *client, int code, const char *format, ...)
 {
     va_list args;

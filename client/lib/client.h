@@ -16,6 +16,7 @@
 struct answer;
 struct sluice_client;
 struct stream;
+struct watching;
 
 /* True if the answer was somebody's; it may have been taken over. */
 typedef bool answer_offer(struct sluice_client *client, struct answer *answer);
@@ -32,11 +33,15 @@ struct sluice_client {
     bool is_silent;                                         /* the last failure is that no broker answered */
     char warning[MESSAGE_MAX(group_accepted, warning) + 1]; /* of the last submit or subscribe, "" for none */
     struct stream *stream;                                  /* NULL until sluice_subscribe */
-    answer_offer *offer;        /* takes what no request waits for; NULL until sluice_subscribe */
+    struct watching *watching;                              /* NULL until sluice_watch */
+    /* They take what no request waits for; NULL until sluice_subscribe, sluice_watch. */
+    answer_offer *offer_stream, *offer_watching;
     struct trajectory_view got; /* of sluice_get */
     struct buffer text;         /* what sluice_status and sluice_get return */
 };
 
+/* To whoever takes what no request waits for. */
+bool client_offer(struct sluice_client *client, struct answer *answer);
 /* Sets the sentence and returns code; for `return client_fail(...)`. */
 int client_fail(struct sluice_client *client, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* The broker's refusal as negative errno, its words as the sentence. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "client/lib/client.h"
+#include "client/lib/live/watch.h"
 #include "client/lib/stream/stream.h"
 
 enum { TIMEOUT_MS = 10000, PATIENCE_MS = 600000 };
@@ -51,6 +52,7 @@ void sluice_close(struct sluice_client **handle)
         return;
     *handle = NULL;
     stream_close(&client->stream);
+    watch_close(&client->watching);
     trajectory_view_finish(&client->got);
     buffer_finish(&client->text);
     link_close_front(client);

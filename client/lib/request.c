@@ -11,7 +11,8 @@ static bool is_answer(enum message_id id)
 {
     return id == MSG_refused || id == MSG_done || id == MSG_group_accepted || id == MSG_stream_head ||
            id == MSG_rollout_state || id == MSG_status || id == MSG_rollouts || id == MSG_trajectory ||
-           id == MSG_sampler_state || id == MSG_sampler_batch || id == MSG_sampler_waits || id == MSG_session_state;
+           id == MSG_sampler_state || id == MSG_sampler_batch || id == MSG_sampler_waits || id == MSG_session_state ||
+           id == MSG_rollout_events;
 }
 
 uint64_t answer_tag(const struct answer *answer)
@@ -28,6 +29,7 @@ uint64_t answer_tag(const struct answer *answer)
     case MSG_sampler_batch: return answer->as.sampler_batch.tag;
     case MSG_sampler_waits: return answer->as.sampler_waits.tag;
     case MSG_session_state: return answer->as.session_state.tag;
+    case MSG_rollout_events: return answer->as.rollout_events.tag;
     case MSG_trajectory: return answer->as.trajectory.has_tag ? answer->as.trajectory.tag : 0;
     default: return 0;
     }
@@ -137,14 +139,16 @@ static size_t take_answers(struct sluice_client *client, struct request *request
     while (front_read(client, &answer)) {
         uint64_t tag = answer_tag(&answer);
         size_t i = 0;
+        if (answer.id == MSG_rollout_events) /* of a watch, whose tag it has: no answer */
+            i = count;
         while (i < count && (requests[i].answered || requests[i].tag != tag))
             i++;
         if (i < count) {
             requests[i].answered = true;
             taken++;
             take(arg, i, &answer);
-        } else if (client->offer) {
-            client->offer(client, &answer);
+        } else {
+            client_offer(client, &answer);
         }
         answer_finish(&answer);
     }

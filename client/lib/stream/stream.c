@@ -264,7 +264,7 @@ static int64_t work(struct sluice_client *client, int64_t now_ms, bool *away)
     struct stream *stream = client->stream;
     AUTO_ANSWER answer = {0};
     while (front_read(client, &answer))
-        stream_offer(client, &answer);
+        client_offer(client, &answer);
     if (stream->made != client->link.made)
         stream_open_feed(client);
     if (!stream->fetching && !stream->wanted && stream->ready_at == stream->ready_end)

@@ -74,7 +74,7 @@ void stream_end_fetch(struct sluice_client *client, const struct msg_stream_head
 /* FEED, or FEED again: what was not read of the old socket is fetched. */
 int stream_open_feed(struct sluice_client *client);
 
-/* The client's `offer`: takes the answers to the stream's fetch. */
+/* The client's `offer_stream`: takes the answers to the stream's fetch. */
 answer_offer stream_offer;
 void stream_close(struct stream **stream);
 

@@ -18,7 +18,7 @@ static int stream_open(struct sluice_client *client, const char *name)
     snprintf(stream->name, sizeof(stream->name), "%s", name);
     snprintf(stream->topic, sizeof(stream->topic), "t/%s/", name);
     stream->first = 1;
-    client->offer = stream_offer;
+    client->offer_stream = stream_offer;
     int failed = front_open(client);
     return failed ? failed : stream_open_feed(client);
 }
