@@ -26,6 +26,7 @@
 #include "broker/core/settle.h"
 #include "broker/core/state/effects.h"
 #include "broker/core/state/state.h"
+#include "broker/core/status/metrics_text.h"
 #include "broker/core/status/rollout_list.h"
 #include "broker/core/status/status.h"
 #include "broker/core/streams/streams.h"
@@ -182,7 +183,7 @@ static void (*const handlers[MESSAGE_COUNT])(struct core *, const struct call *)
     [MSG_sampler_get] = handle_sampler_get,       [MSG_sampler_next] = handle_sampler_next,
     [MSG_sampler_close] = handle_sampler_close,   [MSG_session_get] = handle_session_get,
     [MSG_session_open] = handle_session_open,     [MSG_rollout_watch] = handle_rollout_watch,
-    [MSG_rollout_live] = handle_rollout_live,
+    [MSG_rollout_live] = handle_rollout_live,     [MSG_metrics_get] = handle_metrics_get,
 };
 
 static uint64_t tag_of(enum message_id id, const void *in)
@@ -357,9 +358,17 @@ void core_tell_live_dropped(struct core *core, uint64_t count) { core->counters.
 
 void core_tell_store(struct core *core, const struct core_store *store) { core->store = *store; }
 
+void core_tell_process(struct core *core, const struct core_process *process) { core->process = *process; }
+
 void core_disk_is_low(struct core *core, bool is_low) { core->is_disk_low = is_low; }
 
 bool core_status(const struct core *core, int64_t now_ms, struct buffer *out)
 {
     return status_whole(core, now_ms, out);
+}
+
+bool core_metrics(const struct core *core, bool is_openmetrics, struct buffer *out)
+{
+    metrics_write(core, is_openmetrics, out);
+    return !out->failed;
 }

@@ -117,6 +117,9 @@ void core_nobody_reads(struct core *core, struct slice stream);
 /* The disk of the ledger is nearly full (or no longer): submits are refused meanwhile. */
 void core_disk_is_low(struct core *core, bool is_low);
 
+/* To be told before each metrics.get. */
+void core_tell_process(struct core *core, const struct core_process *process);
+
 void core_tell_store(struct core *core, const struct core_store *store);
 
 /* A message of a worker, `from` by its key's name or "", could not be read, and why. */
@@ -156,5 +159,7 @@ const char *core_check(const struct core *core);
 
 /* The status message's JSON appended to `out`. */
 bool core_status(const struct core *core, int64_t now_ms, struct buffer *out);
+/* The metrics message's text appended to `out`. */
+bool core_metrics(const struct core *core, bool is_openmetrics, struct buffer *out);
 
 #endif

@@ -84,6 +84,9 @@ struct io {
     struct layer_gc_view layer_gc_seen;
     int64_t layer_gc_look_ms;
 
+    struct core_process process; /* as it was told last */
+    int64_t fds_counted_ms;
+
     struct complaint bad_worker_message, turned_away, undeliverable;
     struct line_budget task_lines, infra_lines, health_lines;
 };
@@ -143,7 +146,7 @@ int io_log_health(struct io *io, const struct effect *effect, struct fail *fail)
 /* Persists, commits, sends. Negative when the ledger failed, or the core ran out of memory. */
 int io_carry_out(struct io *io, struct fail *fail);
 
-/* ---- io/list.c, io/backup.c, io/layer_gc.c, io/disk.c ---------------------------------------------------- */
+/* ---- io/list.c, io/backup.c, io/layer_gc.c, io/disk.c, io/process.c -------------------------- */
 
 /* Carries out SEND_LIST. */
 int io_send_list(struct io *io, const struct effect *effect, struct fail *fail);
@@ -157,6 +160,10 @@ void io_cancel_backup(struct io *io);
 int io_start_layer_gc(struct io *io, const struct io_options *options, struct fail *fail);
 /* Once a second tells the core, and the log, what became of it. */
 void io_watch_layer_gc(struct io *io, int64_t now_ms);
+
+/* Of io/process.c: once, at the start; and before metrics.get is handled. */
+void io_note_start(struct io *io);
+void io_tell_process(struct io *io, int64_t now_ms);
 
 /* Looks once a second. Negative when the ledger cannot go on. */
 int io_watch_disk(struct io *io, int64_t now_ms, struct fail *fail);

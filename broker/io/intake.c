@@ -215,6 +215,8 @@ static bool handle_inbound(struct io *io, struct inbound *inbound, bool alone, b
     if (id == MSG_worker_beat && lanes_judge(io->lanes, message.worker_beat.lane, caller.peer, &why) != 0)
         caller.lane_refused = slice_from_str(why.text);
     caller.lane_connects = true;
+    if (id == MSG_metrics_get)
+        io_tell_process(io, now_ms);
     struct core_task past = {0};
     const bool is_of_past = id == MSG_rollout_get || id == MSG_rollout_watch;
     if (is_of_past && !look_back(io, group_of(rollout_of(id, &message)), &past))

@@ -1,7 +1,7 @@
 /*
- * sluice-describe messages-md|messages-json|tasks-md|tasks-json|limits-md - writes what the tables say, for
- * people (docs/contributing/messages.md, docs/tasks.md, a part of docs/sandbox.md) and for other languages
- * (messages.json, tasks.json).
+ * sluice-describe messages-md|messages-json|tasks-md|tasks-json|limits-md|metrics-md - writes what the tables say, for
+ * people (docs/contributing/messages.md, docs/tasks.md, parts of docs/sandbox.md and docs/metrics.md) and for other
+ * languages (messages.json, tasks.json).
  */
 #include <inttypes.h>
 #include <jansson.h>
@@ -13,6 +13,7 @@
 #include "schemas/describe/tasks_page.h"
 #include "schemas/messages/example.h"
 #include "schemas/limits.h"
+#include "schemas/metrics/metrics.h"
 
 static const char *const type_words[] = {"str", "bin", "uint", "real", "bool", "jobs"};
 static const char *const sender_articles[] = {"a", "an", "a", "the", "a", "a"};
@@ -180,6 +181,23 @@ static bool describe_limits_md(void)
     return true;
 }
 
+/* ---- docs/metrics.md, its table ---------------------------------------------------------------- */
+
+static bool describe_metrics_md(void)
+{
+    static const char *const kinds[] = {[FAMILY_COUNTER] = "counter",
+                                        [FAMILY_GAUGE] = "gauge",
+                                        [FAMILY_HISTOGRAM] = "histogram",
+                                        [FAMILY_INFO] = "info"};
+    printf("| metric | kind | labels | |\n|---|---|---|---|\n");
+    for (enum metric_id id = 0; id < METRIC_COUNT; id++) {
+        const struct metric *metric = metric_get(id);
+        printf("| `%s` | %s | %s |", metric->family.name, kinds[metric->family.kind], metric->labels);
+        put_last_cell(metric->family.help);
+    }
+    return true;
+}
+
 /* ---- the program ------------------------------------------------------------------------------ */
 
 int main(int argc, char **argv)
@@ -190,11 +208,11 @@ int main(int argc, char **argv)
     } pages[] = {
         {"messages-md", describe_messages_md}, {"messages-json", describe_messages_json},
         {"tasks-md", describe_tasks_md},       {"tasks-json", describe_tasks_json},
-        {"limits-md", describe_limits_md},
+        {"limits-md", describe_limits_md},     {"metrics-md", describe_metrics_md},
     };
     for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++)
         if (argc == 2 && strcmp(argv[1], pages[i].name) == 0)
             return pages[i].describe() && fflush(stdout) == 0 ? 0 : 1;
-    fprintf(stderr, "usage: sluice-describe messages-md|messages-json|tasks-md|tasks-json|limits-md\n");
+    fprintf(stderr, "usage: sluice-describe messages-md|messages-json|tasks-md|tasks-json|limits-md|metrics-md\n");
     return 2;
 }

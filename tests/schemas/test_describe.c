@@ -81,6 +81,16 @@ static void the_page_of_sandboxes_has_the_table_of_limits(void **state)
         fail_msg("docs/sandbox.md is behind its table: see sluice-describe limits-md");
 }
 
+static void the_page_of_metrics_has_their_table(void **state)
+{
+    (void)state;
+    AUTO_BUFFER page = {0}, printed = {0};
+    read_page("docs/metrics.md", &page);
+    assert_int_equal(describe("metrics-md", &printed), 0);
+    if (!memmem(page.data, page.len, printed.data, printed.len))
+        fail_msg("docs/metrics.md is behind its table: see sluice-describe metrics-md");
+}
+
 static void the_page_of_tasks_is_what_the_table_says(void **state)
 {
     (void)state;
@@ -165,6 +175,7 @@ int main(void)
         cmocka_unit_test(the_page_of_messages_is_what_the_table_says),
         cmocka_unit_test(the_messages_for_other_languages_are_what_the_table_says),
         cmocka_unit_test(the_page_of_sandboxes_has_the_table_of_limits),
+        cmocka_unit_test(the_page_of_metrics_has_their_table),
         cmocka_unit_test(the_page_of_tasks_is_what_the_table_says),
         cmocka_unit_test(what_it_does_not_know_it_says_with_its_status),
         cmocka_unit_test(every_task_shown_on_a_page_is_a_good_one),

@@ -18,7 +18,7 @@
 
 struct census {
     size_t jobs[PLACE_COUNT][STAGE_COUNT]; /* as the groups say */
-    uint64_t live;
+    uint64_t live, live_by_init[PLACE_COUNT];
     size_t timers;
 };
 
@@ -83,6 +83,7 @@ static verdict check_work(const struct core *core, const struct group *group, st
     if (live != work->live || live == 0)
         return "a live group's count of rollouts is wrong";
     census->live += live;
+    census->live_by_init[work->init.place] += live;
     return check_job(core, &work->init, census);
 }
 
@@ -108,6 +109,8 @@ static verdict check_groups(const struct core *core, struct census *census)
     }
     if (census->live != core->usage[QUOTA_ROLLOUTS].used)
         return "the count of live rollouts is wrong";
+    if (memcmp(census->live_by_init, core->live_by_init, sizeof(census->live_by_init)) != 0)
+        return "rollouts are counted wrong by where their groups' init jobs are";
     return census->live > core->settings.rollouts_max && core->accepted ? "more rollouts are live than the limit"
                                                                         : NULL;
 }

@@ -1,6 +1,7 @@
 /* Whether a failure is an engine's or an image's, and not the job's that reports it. */
 #include "broker/core/engines/blame.h"
 #include "broker/core/engines/breaker.h"
+#include "broker/core/metrics/counting.h"
 #include "broker/core/state/effects.h"
 #include "broker/core/state/state.h"
 
@@ -43,6 +44,7 @@ static bool blames_engine(struct core *core, const struct job *job, struct engin
     uint64_t blamer = job->group->work->serial << 10 | job->sample;
     bool is_same = engine->blamer == blamer;
     engine->blamer = blamer;
+    counting_engine_error(engine, ENGINE_ERROR_CALL);
     return breaker_fault(core, &engine->breaker, job->token, why) != BREAKER_COUNTED && !is_same;
 }
 

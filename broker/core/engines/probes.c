@@ -12,6 +12,7 @@
 #include "broker/core/engines/probes.h"
 #include "broker/core/engines/breaker.h"
 #include "broker/core/engines/identity.h"
+#include "broker/core/metrics/counting.h"
 #include "broker/core/state/effects.h"
 #include "broker/core/state/state.h"
 
@@ -76,6 +77,7 @@ void engine_works(struct core *core, struct engine *engine)
 static void note_silence(struct core *core, struct engine *engine, struct slice error)
 {
     struct probe *probe = &engine->probe;
+    counting_engine_error(engine, ENGINE_ERROR_PROBE);
     snprintf(probe->error, sizeof(probe->error), "%.*s", SLICE_ARG(error));
     if (probe->unanswered == PROBES_SILENT)
         return;

@@ -1,4 +1,5 @@
 #include "broker/core/queue/failures.h"
+#include "broker/core/metrics/counting.h"
 #include "broker/core/queue/fencing_tokens.h"
 #include "broker/core/queue/groups.h"
 #include "broker/core/queue/history.h"
@@ -37,6 +38,7 @@ static void set_aside(struct core *core, struct job *job, const struct failure *
 {
     if (failure->outcome == OUTCOME_INFRA && sampled_replaces(core, job->group)) {
         begin_anew(core, job);
+        counting_again(core, job, AGAIN_REPLACED);
         return;
     }
     job_end(core, job,
@@ -89,6 +91,7 @@ static void run_again(struct core *core, struct job *job)
 {
     core->counters.run_again++;
     begin_anew(core, job);
+    counting_again(core, job, AGAIN_STORE);
 }
 
 void job_fail(struct core *core, struct job *job, const struct failure *failure)
@@ -107,14 +110,17 @@ void job_fail(struct core *core, struct job *job, const struct failure *failure)
         return;
     }
     history_persist(core, job);
+    counting_again(core, job, is_task ? AGAIN_TASK : AGAIN_INFRA);
     job_delay(core, job, back_off_ms(core, *count));
 }
 
 void job_fail_uncounted(struct core *core, struct job *job, const struct failure *failure)
 {
     core->counters.uncounted++;
-    if (take_failed(core, job, failure))
-        job_queue(core, job, false); /* others try first what it has failed at */
+    if (!take_failed(core, job, failure))
+        return;
+    counting_again(core, job, AGAIN_UNCOUNTED);
+    job_queue(core, job, false); /* others try first what it has failed at */
 }
 
 void job_go_missing(struct core *core, struct job *job)
@@ -134,11 +140,13 @@ void job_go_missing(struct core *core, struct job *job)
     job_leave(core, job);
     fence(job);
     history_persist(core, job);
+    counting_again(core, job, AGAIN_MISSING);
     job_queue(core, job, true);
 }
 
-static void hand_back(struct core *core, struct job *job)
+static void hand_back(struct core *core, struct job *job, enum again_why why)
 {
+    counting_again(core, job, why);
     job_leave(core, job);
     fence(job);
     job_queue(core, job, true);
@@ -147,20 +155,20 @@ static void hand_back(struct core *core, struct job *job)
 void job_return(struct core *core, struct job *job)
 {
     core->counters.returned++;
-    hand_back(core, job);
+    hand_back(core, job, AGAIN_RETURNED);
 }
 
 void job_evict(struct core *core, struct job *job)
 {
     core->counters.mixed++;
     job_withdraw(core, job);
-    hand_back(core, job);
+    hand_back(core, job, AGAIN_MIXED);
 }
 
 void job_refresh(struct core *core, struct job *job)
 {
     core->counters.refreshed++;
-    hand_back(core, job);
+    hand_back(core, job, AGAIN_STALE);
 }
 
 void job_lose_worker(struct core *core, struct job *job, struct slice worker, bool alone)
@@ -179,6 +187,7 @@ void job_lose_worker(struct core *core, struct job *job, struct slice worker, bo
     }
     if (failures->blames < core->settings.blame_budget) {
         history_persist(core, job);
+        counting_again(core, job, AGAIN_LOST);
         job_queue(core, job, true);
         return;
     }

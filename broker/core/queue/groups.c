@@ -2,6 +2,7 @@
 #include "broker/core/engines/engines.h"
 #include "broker/core/engines/images.h"
 #include "broker/core/engines/policies.h"
+#include "broker/core/metrics/counting.h"
 #include "broker/core/needs/needs.h"
 #include "broker/core/queue/history.h"
 #include "broker/core/queue/jobs.h"
@@ -93,6 +94,8 @@ struct group *group_create(struct core *core, struct slice id, struct stream *st
 void group_count(struct core *core, struct group *group, uint32_t rollouts)
 {
     group->work->live += rollouts;
+    core->live_by_init[group->work->init.place] += rollouts;
+    counting_stream(core, group->stream);
     group->stream->pending += rollouts;
     quota_take(core, group->stream->owner, QUOTA_ROLLOUTS, rollouts);
     if (group->work->lease_ms)
@@ -261,6 +264,7 @@ void rollout_end(struct core *core, struct rollout *rollout, const struct ending
         stream->under_lease--;
     core->ended[ending->outcome]++;
     stream->owner->ended[ending->outcome]++;
+    counting_end(core, stream, ending->outcome, ending->trainable, ending->has_reward ? &ending->reward : NULL);
     struct core_end end = describe_end(core, rollout, ending);
     emit_end(core, &end, ending);
     tell_sampler(core, rollout, ending);
@@ -268,6 +272,7 @@ void rollout_end(struct core *core, struct rollout *rollout, const struct ending
     session_waits_wake(core, &rollout->job);
     job_clear(&rollout->job);
     group->work->live--;
+    core->live_by_init[group->work->init.place]--;
     group_close(core, group);
 }
 

@@ -1,5 +1,6 @@
 #include "broker/core/queue/jobs.h"
 #include "broker/core/engines/breaker.h"
+#include "broker/core/metrics/counting.h"
 #include "broker/core/needs/lines.h"
 #include "broker/core/queue/fair_queue.h"
 #include "broker/core/queue/free_workers.h"
@@ -38,9 +39,26 @@ static void count_queued(const struct core *core, const struct job *job, uint64_
         need->queued += by;
 }
 
+/* A group's rollouts are where its init job is, as long as that has a place. */
+static void move_live(struct core *core, const struct job *job, enum place from, enum place to)
+{
+    if (job->stage != STAGE_INIT)
+        return;
+    core->live_by_init[from] -= job->group->work->live;
+    core->live_by_init[to] += job->group->work->live;
+}
+
+static bool is_wait(enum place place)
+{
+    return place == PLACE_QUEUED || place == PLACE_ISOLATED || place == PLACE_BLOCKED || place == PLACE_UNOFFERED;
+}
+
 static void enter(struct core *core, struct job *job, enum place place, bool front)
 {
     job->place = (uint8_t)place;
+    move_live(core, job, PLACE_NONE, place);
+    if (is_wait(place) && !job->timer.key)
+        job->timer.key = core->now_ms;
     job->since_ms = core->now_ms;
     struct queue *queue = queue_of(core, job);
     if (place == PLACE_QUEUED)
@@ -63,8 +81,7 @@ static void set_timer(struct core *core, struct job *job, int64_t due_ms)
 
 static void count_wait(struct core *core, struct job *job)
 {
-    if (job->place != PLACE_QUEUED && job->place != PLACE_ISOLATED && job->place != PLACE_BLOCKED &&
-        job->place != PLACE_UNOFFERED)
+    if (!is_wait((enum place)job->place))
         return;
     struct rollout *rollout = job_rollout(job);
     uint32_t *wait_ms = rollout ? &rollout->wait_ms : &job->group->work->init_wait_ms;
@@ -106,6 +123,9 @@ void job_leave(struct core *core, struct job *job)
     else
         list_remove(&job->link);
     heap_remove(&core->timers, &job->timer);
+    if (!is_wait((enum place)job->place))
+        job->timer.key = 0;
+    move_live(core, job, (enum place)job->place, PLACE_NONE);
     if (job->place == PLACE_LEASED)
         end_lease(core, job);
     job->place = PLACE_NONE;
@@ -166,6 +186,8 @@ void job_lease(struct core *core, struct job *job, struct worker *worker, uint64
     struct rollout *rollout = job_rollout(job);
     bool isolated = job->place == PLACE_ISOLATED;
     int64_t limit_ms = job->group->work->limit_ms[job->stage];
+    if (is_wait((enum place)job->place))
+        counting_wait(core, job, core->now_ms - job->timer.key);
     job_leave(core, job);
     job->worker = worker;
     job->token = token;

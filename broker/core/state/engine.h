@@ -7,6 +7,7 @@
 #include "broker/core/state/job.h"
 #include "common/containers/heap.h"
 #include "common/containers/list.h"
+#include "broker/core/state/metrics.h"
 #include "common/base/url.h"
 #include "schemas/messages/message_max.h"
 
@@ -99,6 +100,8 @@ struct engine {
     bool is_other;            /* than its policy's */
     bool has_answered;        /* it has answered a probe */
     struct breaker breaker;
+    struct engine_spent spent;
+    uint64_t errors[ENGINE_ERROR_COUNT];
     char credentials[URL_MAX + 1]; /* for run workers alone; never shown. "": none */
     uint32_t url_len;
     char url[];

@@ -274,6 +274,13 @@ struct effects {
     size_t count;
 };
 
+/* What the I/O side knows of the process and its disk; all zero before it said so. */
+struct core_process {
+    const char *version, *commit; /* that last; NULL: not known */
+    uint64_t resident_bytes, open_fds, ledger_bytes, disk_free_bytes;
+    double cpu_seconds, started_s; /* started_s: since 1970 */
+};
+
 /* What is known of the store of layers, for status.get; at first nothing is deleted from it. */
 struct core_store {
     const char *state;                  /* a word that lasts: "off", "silent", "refused" or "tended" */

@@ -48,7 +48,8 @@ enum place {
 /* One stage of one rollout, or a group's init. */
 struct job {
     struct list link;       /* in the queue of its place */
-    struct heap_node timer; /* leased: its deadline; delayed: the end of its back-off */
+    struct heap_node timer; /* leased: its deadline; delayed: the end of its back-off; its key alone, while it waits in
+                               other places: since when, without a break, 0 for not at all */
     uint32_t seen;          /* leased: the worker's last beat that listed it */
     struct group *group;
     struct worker *worker;         /* leased: who has it */

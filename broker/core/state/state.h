@@ -20,6 +20,7 @@
 #include "broker/core/state/engine.h"
 #include "broker/core/state/interface.h"
 #include "broker/core/state/job.h"
+#include "broker/core/state/metrics.h"
 #include "broker/core/state/need.h"
 #include "broker/core/state/sampler.h"
 #include "broker/core/state/settings.h"
@@ -79,9 +80,10 @@ struct core {
     struct queue queues[PLACE_COUNT][STAGE_COUNT];
     struct fair_queue fair_queues[STAGE_COUNT]; /* of clients with QUEUED jobs */
     size_t leased[STAGE_COUNT];
-    struct heap expiries; /* live groups */
-    struct heap breakers; /* open ones, by when something is let go to try them */
-    struct heap probes;   /* engines, by when they are probed next */
+    uint64_t live_by_init[PLACE_COUNT]; /* rollouts that have not ended, by where their groups' init jobs are */
+    struct heap expiries;               /* live groups */
+    struct heap breakers;               /* open ones, by when something is let go to try them */
+    struct heap probes;                 /* engines, by when they are probed next */
     struct table images, early_cancels, early_cancel_owners;
     struct list idle_images, failed_images;    /* images */
     struct list noted_engines, working_images; /* what core/settle.c has to do */
@@ -127,6 +129,8 @@ struct core {
         char from[WORKER_NAME_MAX + 1], why[257]; /* of the last one */
     } unread;                                     /* messages of workers */
     struct counters counters;
+    struct metrics metrics;
+    struct core_process process;
 
     struct effect *effects;
     size_t effect_count, effect_capacity;

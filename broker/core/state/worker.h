@@ -69,16 +69,18 @@ enum {
 };
 enum { WORKER_KEY_MAX = 64 /* as in common/net/keys.h */, ID_CONFLICTS_MAX = 64 };
 
+/* In words, and as a label of metrics. */
 #define LOSS_WHYS(X)                                                                                                   \
-    X(NO_BEAT, "no beat")                                                                                              \
-    X(LANE_BROKE, "its lane broke")                                                                                    \
-    X(NO_PROGRESS, "no progress")                                                                                      \
-    X(OTHER_STAGE, "it came back for another stage")
+    X(NO_BEAT, "no beat", "no-beat")                                                                                   \
+    X(LANE_BROKE, "its lane broke", "lane-broke")                                                                      \
+    X(NO_PROGRESS, "no progress", "no-progress")                                                                       \
+    X(OTHER_STAGE, "it came back for another stage", "other-stage")
 
 enum loss_why {
-#define X(name, words) LOSS_##name,
+#define X(name, words, label) LOSS_##name,
     LOSS_WHYS(X)
 #undef X
+        LOSS_COUNT
 };
 
 struct lost_worker {

@@ -10,6 +10,7 @@
 #include "broker/core/needs/offers.h"
 #include "broker/core/sampler/sampling.h"
 #include "broker/core/state/state.h"
+#include "broker/core/status/stages.h"
 #include "broker/core/status/view.h"
 #include "broker/core/workers/lost_workers.h"
 #include "broker/core/workers/worker_ids.h"
@@ -59,15 +60,11 @@ json_t *status_workers(const struct core *core)
     LIST_EACH(worker, &core->workers, link) {
         if (json_array_size(array) == LISTED_MAX)
             break;
-        const char *state = worker->hung        ? "hung"
-                            : worker->unreached ? "unreached"
-                            : worker->draining  ? "draining"
-                                                : "ready";
         json_t *part = json_object();
         json_object_set_new(part, "worker", status_text(worker_id(worker)));
         json_object_set_new(part, "stage", json_string(stage_wire(worker->stage)));
         json_object_set_new(part, "host", status_text(slice_from_str(worker->host)));
-        json_object_set_new(part, "state", json_string(state));
+        json_object_set_new(part, "state", json_string(worker_state_word(worker_state_of(worker))));
         json_object_set_new(part, "slots", status_number(worker->slots));
         json_object_set_new(part, "jobs", status_number(worker->jobs.count));
         json_object_set_new(part, "beat_ago_ms", json_integer(core->now_ms - worker->beat_ms));

@@ -27,3 +27,21 @@ struct stage_workers stage_workers_of(const struct core *core, enum stage stage)
     }
     return stage_workers;
 }
+
+enum worker_state worker_state_of(const struct worker *worker)
+{
+    return worker->hung        ? WORKER_HUNG
+           : worker->unreached ? WORKER_UNREACHED
+           : worker->draining  ? WORKER_DRAINING
+                               : WORKER_READY;
+}
+
+const char *worker_state_word(enum worker_state state)
+{
+    static const char *const words[] = {
+#define X(name, word) word,
+        WORKER_STATES(X)
+#undef X
+    };
+    return words[state];
+}

@@ -1,5 +1,6 @@
 /* The workers lost of late, for status.get: a ring, so that there are never more than so many. */
 #include "broker/core/workers/lost_workers.h"
+#include "broker/core/metrics/counting.h"
 #include "broker/core/state/state.h"
 
 static void set_text(char *to, size_t size, struct slice from)
@@ -15,6 +16,7 @@ void lost_worker_note(struct core *core, const struct worker *worker, enum loss_
     struct lost_workers *all = &core->lost_workers;
     if (worker->draining && !worker->jobs.count)
         return;
+    counting_loss(core, worker, why);
     if (!all->ring)
         all->ring = core_alloc(core, LOST_WORKERS_MAX, sizeof(*all->ring));
     if (!all->ring)
@@ -42,7 +44,7 @@ const struct lost_worker *lost_worker_nth(const struct core *core, uint64_t n)
 const char *loss_words(enum loss_why why)
 {
     static const char *const words[] = {
-#define X(name, words) words,
+#define X(name, words, label) words,
         LOSS_WHYS(X)
 #undef X
     };

@@ -9,6 +9,7 @@
 #include "broker/core/engines/blame.h"
 #include "broker/core/engines/images.h"
 #include "broker/core/engines/policies.h"
+#include "broker/core/metrics/counting.h"
 #include "broker/core/queue/failures.h"
 #include "broker/core/queue/fencing_tokens.h"
 #include "broker/core/queue/free_workers.h"
@@ -50,6 +51,8 @@ static void run_mixed(struct core *core, struct job *job, const struct msg_job_r
                                     job->group->work->policy->name, SLICE_ARG(in->tokenizer_digest),
                                     SLICE_ARG(in->template_digest));
     core->counters.mixed++;
+    if (job_engine(job))
+        counting_engine_error(job_engine(job), ENGINE_ERROR_IDENTITY);
     job_fail(core, job,
              &(struct failure){.outcome = OUTCOME_INFRA, .fault = FAULT_ENGINE, .worker = in->worker, .detail = why});
 }
@@ -281,5 +284,6 @@ void handle_job_result(struct core *core, const struct call *call)
         job_leave(core, job);
     take_note(core, job, in);
     job->token = in->token;
+    counting_result(core, job, in);
     transitions[job->stage][outcome](core, job, in);
 }

@@ -59,6 +59,7 @@ static inline void world_read_client(struct seen *seen, struct slice bytes)
         struct msg_rollout_state state;
         struct msg_stream_head head;
         struct msg_status status;
+        struct msg_metrics metrics;
         struct msg_sampler_state sampler;
         struct msg_sampler_batch batch;
         struct msg_sampler_waits waits;
@@ -130,6 +131,11 @@ static inline void world_read_client(struct seen *seen, struct slice bytes)
         COPY(rollout, in.session.rollout);
         COPY(endpoint, in.session.url);
         COPY(text, in.session.why);
+        break;
+    case MSG_metrics:
+        seen->tag = in.metrics.tag;
+        in.metrics.text.len = in.metrics.text.len < sizeof(seen->text) ? in.metrics.text.len : sizeof(seen->text) - 1;
+        COPY(text, in.metrics.text);
         break;
     default: assert_int_equal(seen->message, MSG_status);
     }

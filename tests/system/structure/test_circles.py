@@ -26,7 +26,7 @@ MAY_CIRCLE = [
 # The core's floors, the lowest first (docs/contributing/design.md has the picture): no file calls one of a floor above
 # its own.
 FLOORS = [
-    ("state", "state/state engines/identity engines/load_sums queue/free_workers needs/offers needs/needs needs/lines needs/missing workers/stall queue/fair_queue status/stages"),
+    ("state", "state/state engines/identity engines/load_sums queue/free_workers needs/offers needs/needs needs/lines needs/missing workers/stall queue/fair_queue status/stages metrics/named metrics/counting"),
     ("effects", "state/effects"),
     ("records", "streams/streams streams/quotas clients/admission streams/retention engines/breaker engines/engines engines/images engines/blame "
                 "engines/probes engines/placing engines/policies engines/versions queue/fencing_tokens queue/history "
@@ -38,7 +38,7 @@ FLOORS = [
     ("settle, dispatch", "queue/blocked settle queue/dispatch sampler/sampling sampler/release sampler/batch sampler/account sampler/why"),
     ("messages, times", "clients/backup clients/delivery clients/get clients/session clients/submit clients/watch workers/engine_load workers/migration "
                         "engines/register clients/cancel clients/early_cancel queue/expiry workers/results workers/drain "
-                        "workers/workers workers/job_reports sampler/requests status/rollout_why status/bottleneck status/service_health status/lists status/rollout_list status/status"),
+                        "workers/workers workers/job_reports sampler/requests status/rollout_why status/bottleneck status/service_health status/lists status/rollout_list status/status status/scrape status/engine_metrics status/metrics_text"),
     ("entries", "restore core check/check check/check_faults check/check_fair_queues check/check_needs check/check_samplers"),
 ]
 
