@@ -8,6 +8,7 @@
 #include "workers/engines/dialects/sampled_check.h"
 #include "workers/engines/dialects/teller.h"
 #include "workers/engines/resumed.h"
+#include "workers/runtime/spent.h"
 
 struct turn {
     struct engine *engine;
@@ -70,6 +71,8 @@ static int call_once(struct turn *turn, uint64_t max_tokens, bool *again, struct
         generation_finish(&turn->generation);
     turn->generation.seconds = (double)(clock_us() - start_us) / 1e6;
     *again = engine_call_end(engine, &call, error, &turn->generation);
+    if (error == 0)
+        spent_engine_call(turn->generation.seconds, prompt->count, turn->generation.cached_tokens);
     why.code = error;
     return error < 0 ? take_part(turn, told, &why, fail) : 0;
 }

@@ -76,7 +76,9 @@ struct job_result {
     double raw_reward;  /* eval: the evaluator's, where has_raw_reward: the task's shaping made another of it */
     bool has_raw_reward, filtered;                  /* eval; filtered: shaping leaves the rollout out */
     struct job_evaluation evaluation;               /* run */
-    uint64_t sampled_tokens;                        /* run */
+    uint64_t sampled_tokens, turns;                 /* run */
+    struct buffer traces;                           /* run: how many, by why they began; may be empty */
+    const struct spent *spent;                      /* of its fiber; NULL: it is not counted */
     uint64_t oldest_version;                        /* run: the lowest number of a version of a turn; 0: none had one */
     bool truncated;                                 /* run: a limit on tokens cut it off */
     char *answer;                                   /* run; may be NULL; cut to 65,536 bytes of UTF-8 when sent */

@@ -6,6 +6,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
 #include "schemas/messages/message_max.h"
+#include "workers/runtime/spent.h"
 
 enum { ANSWER_MAX = 65536 };
 
@@ -54,6 +55,25 @@ static void put_sampled(struct msg_job_result *message, const struct job *job)
     message->sampled_tokens = result->sampled_tokens < TOKENS_MAX ? result->sampled_tokens : TOKENS_MAX;
     message->has_oldest_version = message->has_sampled_tokens && result->oldest_version > 0;
     message->oldest_version = result->oldest_version;
+}
+
+/* What it took, for metrics: only what there was. */
+static void put_spent(struct msg_job_result *message, const struct job_result *result, struct buffer *times)
+{
+    const struct spent *spent = result->spent;
+    message->turns = result->turns;
+    message->has_turns = message->turns > 0;
+    message->traces = buffer_peek(&result->traces);
+    message->has_traces = message->traces.len > 0;
+    if (!spent)
+        return;
+    message->prompt_tokens = spent->prompt_tokens;
+    message->has_prompt_tokens = message->prompt_tokens > 0;
+    message->cached_tokens = spent->cached_tokens;
+    message->has_cached_tokens = message->cached_tokens > 0;
+    spent_write(spent, times);
+    message->times = buffer_peek(times);
+    message->has_times = message->times.len > 0;
 }
 
 /* What the task's shaping asks of a run, and what it made of an evaluation. */
@@ -119,11 +139,13 @@ bool result_encode(struct job *job, const char *worker, uint64_t token, uint64_t
     result_fit_answer(result);
     put_products(&message, result);
     AUTO_BUFFER verdict = {0};
+    AUTO_BUFFER times = {0};
     struct refusal no;
     bool fits = put_verdict(&message, result, &verdict, &no);
     put_evaluation(&message, &result->evaluation);
     put_sampled(&message, job);
     put_shaping(&message, job);
+    put_spent(&message, result, &times);
     if (fits && message_encode(MSG_job_result, &message, out, &no))
         return !out->failed;
     job_set_outcome(job, OUTCOME_INFRA, "the result cannot be sent: %s: %s", no.field, no.text);
@@ -143,6 +165,7 @@ void result_finish(struct job_result *result)
 {
     layer_finish(&result->layer);
     buffer_finish(&result->record);
+    buffer_finish(&result->traces);
     verdict_finish(&result->verdict);
     free(result->answer);
     result->answer = NULL;

@@ -7,7 +7,7 @@
 #include "common/base/text.h"
 #include "workers/runtime/fiber.h"
 
-static struct activity *current(void)
+struct activity *activity_current(void)
 {
     struct fiber *fiber = fiber_current();
     return fiber ? fiber_activity(fiber) : NULL;
@@ -26,7 +26,7 @@ static void set_text(struct activity *activity, char *field, size_t max, char *t
 
 void activity_turn(uint64_t turn)
 {
-    struct activity *activity = current();
+    struct activity *activity = activity_current();
     if (!activity || activity->turn == turn)
         return;
     activity->turn = turn < UINT32_MAX ? (uint32_t)turn : UINT32_MAX;
@@ -35,7 +35,7 @@ void activity_turn(uint64_t turn)
 
 void activity_tool(const char *name)
 {
-    struct activity *activity = current();
+    struct activity *activity = activity_current();
     char text[2 * ACTIVITY_TOOL_MAX];
     snprintf(text, sizeof(text), "%s", name);
     if (activity)
@@ -44,7 +44,7 @@ void activity_tool(const char *name)
 
 void activity_wait(const char *format, ...)
 {
-    struct activity *activity = current();
+    struct activity *activity = activity_current();
     char text[2 * ACTIVITY_WHY_MAX];
     va_list args;
     va_start(args, format);
@@ -56,7 +56,7 @@ void activity_wait(const char *format, ...)
 
 void activity_go_on(void)
 {
-    struct activity *activity = current();
+    struct activity *activity = activity_current();
     if (!activity || !activity->why[0])
         return;
     activity->why[0] = '\0';

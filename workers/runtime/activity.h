@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "schemas/messages/message_max.h"
+#include "workers/runtime/spent.h"
 
 enum { ACTIVITY_TOOL_MAX = MESSAGE_MAX(job_progress, tool), ACTIVITY_WHY_MAX = MESSAGE_MAX(job_progress, why) };
 
@@ -17,9 +18,12 @@ struct activity { /* all zero at first */
     uint32_t turn;                    /* from 1; 0: before the first */
     char tool[ACTIVITY_TOOL_MAX + 1]; /* the last one called; "": none yet */
     char why[ACTIVITY_WHY_MAX + 1];   /* why it does not get on; "": it does */
+    struct spent spent;               /* its owner finishes it */
 };
 
-/* Of the current fiber. */
+/* Of the current fiber; NULL: it has none. */
+struct activity *activity_current(void);
+
 void activity_turn(uint64_t turn);
 void activity_tool(const char *name);
 void activity_wait(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -104,6 +104,7 @@ static void running_job_destroy(struct running_job *self)
     verdict_finish(&self->job.session.posted);
     task_destroy(self->job.task);
     buffer_finish(&self->job.bytes);
+    spent_finish(&self->activity.spent);
     free(self);
 }
 
@@ -132,6 +133,7 @@ bool running_start(struct running *running, struct slice bytes)
     self->running = running;
     self->started_ms = clock_ms();
     self->job.context = running->context;
+    self->job.result.spent = &self->activity.spent;
     if (!buffer_append(&self->job.bytes, bytes.data, bytes.len) ||
         !message_decode(MSG_job_start, buffer_peek(&self->job.bytes), &self->job.start, NULL) ||
         !live_add(running, self)) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "schemas/limits.h"
+#include "workers/jobs/trace_counts.h"
 #include "workers/runtime/fiber.h"
 
 bool run_end_pack(struct job *job, struct stage_sandbox *stage, enum blame_who who, bool goes_on)
@@ -53,6 +54,9 @@ static void keep_end(struct job *job, const struct agent_run *run, const char *e
     const struct record_sampled sampled = record_sampled(record);
     const char *finish = sampled.last ? sampled.last->finish : "";
     result->sampled_tokens = sampled.tokens;
+    result->turns = sampled.turns;
+    buffer_clear(&result->traces);
+    trace_counts_write(record, &result->traces);
     result->oldest_version = run->age.oldest;
     snprintf(record->end, sizeof(record->end), "%s", end);
     record->truncated = strcmp(finish, "length") == 0 || strcmp(end, "context") == 0;

@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/base/nearest.h"
 #include "workers/runtime/activity.h"
+#include "workers/runtime/spent.h"
 #include "workers/tools/arguments.h"
 #include "workers/tools/tools.h"
 
@@ -105,6 +106,7 @@ int toolbox_call(struct toolbox *box, const char *name, const json_t *arguments,
         code = box->tools[at]->call(box, box->states[at], arguments, ret, fail);
     box->has_acted |= code == 0 && box->tools[at]->needs_sandbox;
     ret->seconds = (double)(clock_us() - began_us) / 1e6;
+    spent_tool_call(name, ret->seconds);
     if (code < 0)
         tool_result_finish(ret);
     else if (ret->total < ret->len)

@@ -9,6 +9,7 @@
 
 #include "common/base/cleanup.h"
 #include "workers/jobs/result.h"
+#include "workers/runtime/spent.h"
 
 static struct job job;
 static struct buffer bytes;
@@ -64,6 +65,24 @@ static void what_it_did_not_leave_is_absent(void **state)
     encode();
     assert_false(sent.has_layer_digest || sent.has_layer || sent.has_answer || sent.has_record || sent.has_reward ||
                  sent.has_verdict);
+}
+
+/* So a job of another kind is no larger than it was. */
+static void what_it_took_is_sent_where_there_was_any(void **state)
+{
+    (void)state;
+    struct spent spent = {.prompt_tokens = 900};
+    encode();
+    assert_false(sent.has_turns || sent.has_prompt_tokens || sent.has_cached_tokens || sent.has_times ||
+                 sent.has_traces);
+    buffer_clear(&bytes);
+    job.result.spent = &spent;
+    job.result.turns = 3;
+    observed_add(&spent.engine, &observed_seconds, 1.5);
+    assert_true(buffer_append_str(&job.result.traces, "first=1"));
+    encode();
+    assert_true(sent.turns == 3 && sent.prompt_tokens == 900 && !sent.has_cached_tokens);
+    assert_true(slice_is(sent.times, "engine=1500:6x1") && slice_is(sent.traces, "first=1"));
 }
 
 static void only_ok_has_a_reward(void **state)
@@ -207,6 +226,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(what_the_stage_left_is_sent),
         TEST(what_it_did_not_leave_is_absent),
+        TEST(what_it_took_is_sent_where_there_was_any),
         TEST(only_ok_has_a_reward),
         TEST(parts_metrics_and_tests_are_sent_of_a_broken_evaluator_too),
         TEST(a_fault_goes_with_task_and_infra_and_with_nothing_else),

@@ -15,6 +15,7 @@
 #include "workers/agents/conversation/turns.h"
 #include "workers/runtime/activity.h"
 #include "workers/runtime/fiber.h"
+#include "workers/runtime/spent.h"
 #include "workers/tools/bash/shell.h"
 
 enum { NO_SHELL = 127 /* as a shell says of a program it does not find */ };
@@ -129,6 +130,8 @@ static int run_command(struct bash_agent *agent, struct slice command, enum step
     int error = agent->shell ? 0 : shell_open(agent->run->sandbox, &agent->shell, fail);
     if (error == 0)
         error = shell_run(agent->shell, text, (int64_t)limits->command_s * 1000, limits->output_bytes, &output, fail);
+    if (error == 0)
+        spent_tool_call("bash", output.seconds);
     if (error == -ENOEXEC && agent->commands > 0)
         error = say_no_shell(&output, fail);
     error = blame_inside(error, fail);

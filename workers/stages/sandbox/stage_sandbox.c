@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/clock.h"
 #include "common/digest/digest.h"
 #include "schemas/limits.h"
 #include "workers/agents/harnesses/harness_dirs.h"
@@ -15,6 +16,7 @@
 #include "workers/stages/sandbox/stage_environment.h"
 #include "common/loop/loop_now.h"
 #include "workers/runtime/offload.h"
+#include "workers/runtime/spent.h"
 
 enum { COMMAND_RESERVE_MS = 500 };
 
@@ -282,9 +284,12 @@ static int open_with(struct stage_sandbox *stage, const struct job *job, struct 
                                 .harness = dir ? &harness : NULL,
                                 .listeners = reach->listeners,
                                 .listener_count = add_model(stage, reach)};
+    const int64_t began_us = clock_us();
     int code = sandbox_open(job->context->spawner, &plan, &stage->sandbox, fail);
     if (code < 0)
         stage->fault = image_fault(code);
+    else
+        spent_sandbox_start((double)(clock_us() - began_us) / 1e6);
     return code < 0 ? code : open_forwards(stage, job, reach, fail);
 }
 
