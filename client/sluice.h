@@ -411,6 +411,11 @@ int sluice_drain(struct sluice_client *client, const char *worker, const char *h
 int sluice_backup(struct sluice_client *client, const char *name, uint64_t *size_bytes);
 /* The broker's status, one JSON object. */
 int sluice_status(struct sluice_client *client, const char **json);
+/*
+ * The service's metrics as Prometheus reads them (docs/metrics.md): its text format 0.0.4, or OpenMetrics 1.0. They
+ * are of all clients together, so that an admin's key is needed; -EACCES with another.
+ */
+int sluice_metrics(struct sluice_client *client, bool openmetrics, const char **text);
 
 #ifdef __cplusplus
 }

@@ -124,6 +124,19 @@ int sluice_status(struct sluice_client *client, const char **json)
     return keep_text(client, answer.as.status.json, json);
 }
 
+int sluice_metrics(struct sluice_client *client, bool openmetrics, const char **text)
+{
+    struct msg_metrics_get message = {
+        .tag = ++client->last_tag, .openmetrics = openmetrics, .has_openmetrics = openmetrics};
+    AUTO_ANSWER answer = {0};
+    int failed = request_call(client, MSG_metrics_get, &message, message.tag, &answer);
+    if (failed)
+        return failed;
+    if (answer.id != MSG_metrics)
+        return client_unexpected(client, &answer);
+    return keep_text(client, answer.as.metrics.text, text);
+}
+
 int sluice_list(struct sluice_client *client, const struct sluice_filter *filter, const char **json)
 {
 #define TEXT_FIELD(name) .name = slice_from_str(filter->name), .has_##name = filter->name != NULL

@@ -12,7 +12,7 @@ static bool is_answer(enum message_id id)
     return id == MSG_refused || id == MSG_done || id == MSG_group_accepted || id == MSG_stream_head ||
            id == MSG_rollout_state || id == MSG_status || id == MSG_rollouts || id == MSG_trajectory ||
            id == MSG_sampler_state || id == MSG_sampler_batch || id == MSG_sampler_waits || id == MSG_session_state ||
-           id == MSG_rollout_events;
+           id == MSG_rollout_events || id == MSG_metrics;
 }
 
 uint64_t answer_tag(const struct answer *answer)
@@ -28,6 +28,7 @@ uint64_t answer_tag(const struct answer *answer)
     case MSG_sampler_state: return answer->as.sampler_state.tag;
     case MSG_sampler_batch: return answer->as.sampler_batch.tag;
     case MSG_sampler_waits: return answer->as.sampler_waits.tag;
+    case MSG_metrics: return answer->as.metrics.tag;
     case MSG_session_state: return answer->as.session_state.tag;
     case MSG_rollout_events: return answer->as.rollout_events.tag;
     case MSG_trajectory: return answer->as.trajectory.has_tag ? answer->as.trajectory.tag : 0;

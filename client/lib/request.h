@@ -29,6 +29,7 @@ struct answer {
         struct msg_sampler_waits sampler_waits;
         struct msg_session_state session_state;
         struct msg_rollout_events rollout_events;
+        struct msg_metrics metrics;
         struct msg_trajectory trajectory;
     } as;
 };

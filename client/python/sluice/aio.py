@@ -183,6 +183,10 @@ class AsyncClient(Base):
         """As Client.status()."""
         return await self._run(_calls.status(self._session))
 
+    async def metrics(self, openmetrics: bool = False) -> str:
+        """As Client.metrics()."""
+        return await self._run(_calls.metrics(self._session, openmetrics))
+
     async def engines(self) -> List[Dict[str, Any]]:
         """As Client.engines()."""
         return await self._run(_calls.engines(self._session))

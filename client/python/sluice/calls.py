@@ -177,6 +177,11 @@ def status(session: Session) -> Steps[Dict[str, Any]]:
     return told
 
 
+def metrics(session: Session, openmetrics: bool) -> Steps[str]:
+    text: str = (yield from session.call("metrics.get", openmetrics=openmetrics))["text"]
+    return text
+
+
 def engines(session: Session) -> Steps[List[Dict[str, Any]]]:
     listed: List[Dict[str, Any]] = (yield from status(session)).get("engines", [])
     return listed

@@ -301,6 +301,13 @@ class Client(Base):
         """The broker's status (docs/operations.md); "health" is "healthy", "degraded" or "down"."""
         return self._run(_calls.status(self._session))
 
+    def metrics(self, openmetrics: bool = False) -> str:
+        """The service's metrics as Prometheus reads them (docs/metrics.md): its text format 0.0.4, or OpenMetrics 1.0.
+
+        They are of all clients together: without an admin's key, NotAllowed is raised.
+        """
+        return self._run(_calls.metrics(self._session, openmetrics))
+
     def engines(self) -> List[Dict[str, Any]]:
         """The registered engines: [{"url": ..., "live": rollouts, "state": ...}] (docs/operations.md)."""
         return self._run(_calls.engines(self._session))
