@@ -12,8 +12,8 @@
 #include "common/base/url.h"
 #include "common/containers/table.h"
 #include "common/digest/digest.h"
+#include "common/net/listen_address.h"
 #include "workers/agents/proxy/http/server.h"
-#include "workers/agents/sessions/address.h"
 
 enum { SECRET_BYTES = 32, HELD_MAX = 1 << 30 };
 
@@ -157,7 +157,7 @@ void sessions_close(struct session_place **place, const double *reward)
 struct http_listener *sessions_listener(struct sessions *sessions) { return sessions->listener; }
 
 /* What the world calls it. */
-static int find_base(struct sessions *sessions, const struct sessions_address *address, struct fail *fail)
+static int find_base(struct sessions *sessions, const struct listen_address *address, struct fail *fail)
 {
     const char *given = sessions->plan.url;
     struct url url;
@@ -168,7 +168,7 @@ static int find_base(struct sessions *sessions, const struct sessions_address *a
                         sessions->plan.address);
     if (given && (url_parse(slice_from_str(given), &url, &why) < 0 || url.credentials[0]))
         return fail_set(fail, -EINVAL, "--sessions-url: %s", why.text[0] ? why.text : "it must not hold credentials");
-    snprintf(sessions->base, sizeof(sessions->base), "%s", given ? url.base : address->base);
+    snprintf(sessions->base, sizeof(sessions->base), "%s%s", given ? "" : "http://", given ? url.base : address->base);
     return 0;
 }
 
@@ -180,8 +180,14 @@ static unsigned connections_of(const struct sessions_plan *plan)
 
 static int open_listener(struct sessions *sessions, struct loop *loop, struct fail *fail)
 {
-    struct sessions_address address;
-    int code = sessions_listen(sessions->plan.address, &address, fail);
+    struct listen_address address;
+    int code = listen_address_open("--sessions", sessions->plan.address, &address, fail);
+    if (code == -EADDRINUSE)
+        fail_set(fail, code, "--sessions %.200s: %s; each worker of a node needs a port of its own, and 0 takes any",
+                 sessions->plan.address, strerror(EADDRINUSE));
+    if (code == 0 && address.is_unix)
+        code = fail_set(fail, -EINVAL, "--sessions %.200s: loops elsewhere reach no Unix socket: say HOST:PORT",
+                        sessions->plan.address);
     if (code == 0)
         code = find_base(sessions, &address, fail);
     if (code < 0) {

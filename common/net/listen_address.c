@@ -1,4 +1,4 @@
-#include "workers/agents/sessions/address.h"
+#include "common/net/listen_address.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -8,15 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
 
 enum { HOST_MAX = 253, BACKLOG = 1024 };
 
-static int reject(struct fail *fail, const char *text)
+static int reject(struct fail *fail, const char *option, const char *text)
 {
-    return fail_set(fail, -EINVAL, "--sessions %.200s: not HOST:PORT, or a port of 127.0.0.1, with a port in 0-65535",
+    return fail_set(fail, -EINVAL, "%s %.200s: not HOST:PORT, or a port of 127.0.0.1, with a port in 0-65535", option,
                     text);
 }
 
@@ -68,7 +70,7 @@ static int listen_at(const struct addrinfo *at)
     return take_fd(&fd);
 }
 
-static int say_base(const char *host, struct sessions_address *ret)
+static int say_base(const char *host, struct listen_address *ret)
 {
     struct sockaddr_storage bound = {0};
     socklen_t size = sizeof(bound);
@@ -79,28 +81,68 @@ static int say_base(const char *host, struct sessions_address *ret)
     const bool is_bracketed = strchr(host, ':') != NULL;
     ret->is_loopback = is_loopback((struct sockaddr *)&bound);
     ret->is_any = is_any((struct sockaddr *)&bound);
-    snprintf(ret->base, sizeof(ret->base), "http://%s%s%s:%u", is_bracketed ? "[" : "", host, is_bracketed ? "]" : "",
+    snprintf(ret->base, sizeof(ret->base), "%s%s%s:%u", is_bracketed ? "[" : "", host, is_bracketed ? "]" : "",
              ntohs(port));
     return 0;
 }
 
-int sessions_listen(const char *text, struct sessions_address *ret, struct fail *fail)
+/* ---- Unix sockets ------------------------------------------------------------------------------ */
+
+/* One that a program left behind, which nobody listens at any more. */
+static void remove_dead(const struct sockaddr_un *address)
+{
+    struct stat at;
+    AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && lstat(address->sun_path, &at) == 0 && S_ISSOCK(at.st_mode) &&
+        connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 && errno == ECONNREFUSED)
+        unlink(address->sun_path);
+}
+
+static int listen_unix(const char *path, struct listen_address *ret)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (snprintf(address.sun_path, sizeof(address.sun_path), "%s", path) >= (int)sizeof(address.sun_path))
+        return -ENAMETOOLONG;
+    remove_dead(&address);
+    AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const mode_t mask = umask(0177);
+    const bool is_bound = fd >= 0 && bind(fd, (const struct sockaddr *)&address, sizeof(address)) == 0;
+    const int error = errno;
+    umask(mask);
+    if (!is_bound)
+        return -error;
+    if (listen(fd, BACKLOG) < 0)
+        return -errno;
+    ret->is_unix = true;
+    snprintf(ret->base, sizeof(ret->base), "unix:%s", path);
+    ret->fd = take_fd(&fd);
+    return 0;
+}
+
+/* ---- all ------------------------------------------------------------------------------------------ */
+
+static int listen_inet(const char *option, const char *text, struct listen_address *ret, struct fail *fail)
 {
     char host[HOST_MAX + 1];
     const char *port;
     struct addrinfo *found = NULL;
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    *ret = (struct sessions_address){.fd = -1};
     if (!split(text, host, &port) || !is_port(port))
-        return reject(fail, text);
+        return reject(fail, option, text);
     const int why = getaddrinfo(host, port, &hints, &found);
     if (why)
-        return fail_set(fail, -EINVAL, "--sessions %.200s: %s", text, gai_strerror(why));
+        return fail_set(fail, -EINVAL, "%s %.200s: %s", option, text, gai_strerror(why));
     ret->fd = listen_at(found);
     freeaddrinfo(found);
     const int code = ret->fd < 0 ? ret->fd : say_base(host, ret);
-    if (code == 0)
-        return 0;
-    return fail_set(fail, code, "--sessions %.200s: %s%s", text, strerror(-code),
-                    code == -EADDRINUSE ? "; each worker of a node needs a port of its own, and 0 takes any" : "");
+    return code == 0 ? 0 : fail_set(fail, code, "%s %.200s: %s", option, text, strerror(-code));
+}
+
+int listen_address_open(const char *option, const char *text, struct listen_address *ret, struct fail *fail)
+{
+    *ret = (struct listen_address){.fd = -1};
+    if (strncmp(text, "unix:", 5) != 0)
+        return listen_inet(option, text, ret, fail);
+    const int code = listen_unix(text + 5, ret);
+    return code == 0 ? 0 : fail_set(fail, code, "%s %.200s: %s", option, text, strerror(-code));
 }
