@@ -49,7 +49,8 @@ extern const struct option common_options[COMMON_OPTIONS];
 extern const struct command command_up, command_broker, command_worker, command_submit, command_watch, command_show,
     command_list, command_status, command_cancel, command_engine, command_ack, command_drain, command_policy,
     command_backup, command_keys, command_doctor, command_image, command_verify, command_grade, command_simulate,
-    command_task, command_sampler, command_harness, command_session, command_top, command_metrics, command_trace;
+    command_task, command_sampler, command_harness, command_session, command_gateway, command_top, command_metrics,
+    command_trace;
 
 /* "10m" as what sluice_set_patience wants. */
 static inline int64_t cli_patience(uint64_t ms) { return ms > INT64_MAX - 1 ? -1 : (int64_t)ms; }

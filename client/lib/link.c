@@ -47,6 +47,16 @@ void link_init(struct link *link)
 
 void link_finish(struct link *link) { key_wipe(&link->key); }
 
+void link_set_key(struct link *link, const struct key *key)
+{
+    key_wipe(&link->key);
+    link->bad_key = 0;
+    link->error[0] = '\0';
+    snprintf(link->key_path, sizeof(link->key_path), "%s", key ? "its token" : "");
+    if (key)
+        link->key = *key;
+}
+
 int sluice_set_key(struct sluice_client *client, const char *path)
 {
     struct link *link = &client->link;

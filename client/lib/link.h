@@ -30,6 +30,8 @@ struct link {
 /* From the environment: SLUICE_KEY, SLUICE_ALLOW_PLAINTEXT. */
 void link_init(struct link *link);
 void link_finish(struct link *link);
+/* In place of a file's; NULL: none. Before the first socket. */
+void link_set_key(struct link *link, const struct key *key);
 
 /* A socket of the client's context, connected to url with its key, limits and keepalive; NULL with a sentence and
  * errno. */

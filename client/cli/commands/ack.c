@@ -3,7 +3,7 @@
 
 #include "client/cli/command.h"
 #include "client/cli/connect.h"
-#include "client/cli/print/json.h"
+#include "client/json/json.h"
 
 struct ack_options {
     bool json;

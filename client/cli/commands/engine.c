@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "client/cli/command.h"
-#include "client/cli/print/json.h"
+#include "client/json/json.h"
 #include "client/cli/commands/engine_probe.h"
 #include "client/cli/connect.h"
 #include "client/cli/programs/siblings.h"

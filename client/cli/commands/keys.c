@@ -11,8 +11,9 @@
 
 #include "client/cli/command.h"
 #include "client/cli/connect.h"
-#include "client/cli/print/json.h"
+#include "client/json/json.h"
 #include "common/base/sanitize.h"
+#include "common/net/token.h"
 
 struct keys_options {
     const char *dir;
@@ -253,13 +254,34 @@ static int run_remove(const struct invocation *in)
     return EXITS_OK;
 }
 
+/* ---- token -------------------------------------------------------------------------------------- */
+
+static int run_token(const struct invocation *in)
+{
+    const struct keys_options *options = in->options;
+    char token[TOKEN_SIZE];
+    struct key key;
+    struct fail fail;
+    if (options->dir)
+        return cli_usage(in->command, "token takes a key file, and no --dir");
+    int code = key_read_own(in->arguments[0], &key, &fail);
+    if (!code)
+        code = token_format(&key, token, &fail);
+    key_wipe(&key);
+    if (code)
+        cli_say("%s", fail.text);
+    else
+        puts(token);
+    explicit_bzero(token, sizeof(token));
+    return code ? EXITS_FAILED : EXITS_OK;
+}
+
 /* ---- the command ---------------------------------------------------------------------------- */
 
 static const struct cmdline_verb verbs[] = {
-    {"init", "[DIR]", run_init},
-    {"add", "trainer|worker|admin NAME [DIR]", run_add},
-    {"list", "[DIR]", run_list},
-    {"remove", "NAME [DIR]", run_remove},
+    {"init", "[DIR]", run_init},  {"add", "trainer|worker|admin NAME [DIR]", run_add},
+    {"list", "[DIR]", run_list},  {"remove", "NAME [DIR]", run_remove},
+    {"token", "FILE", run_token},
 };
 
 static const struct option options[] = {
@@ -279,7 +301,9 @@ const struct command command_keys = {
                 "DIR/trusted/ROLE/NAME.pub, by which the broker knows it. `remove` takes both "
                 "away: what NAME sends\n"
                 "is refused within a second, on open connections, too. The broker need not be "
-                "started again.\n",
+                "started again.\n"
+                "`token` prints a key file as one word, for the gateway (Authorization: Bearer TOKEN): keep it as you\n"
+                "keep the file.\n",
     .line.example = "sluice keys init keys\n"
                     "sluice keys add trainer alice --dir keys\n"
                     "sluice keys add worker node7 --dir keys\n"

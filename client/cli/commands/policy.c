@@ -3,7 +3,7 @@
 
 #include "client/cli/command.h"
 #include "client/cli/connect.h"
-#include "client/cli/print/json.h"
+#include "client/json/json.h"
 
 struct policy_options {
     struct texts engines;

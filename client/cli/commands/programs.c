@@ -11,6 +11,8 @@ static int run_broker(const struct invocation *in) { return exec_sibling(in, "sl
 
 static int run_worker(const struct invocation *in) { return exec_sibling(in, "sluice-worker", "workers"); }
 
+static int run_gateway(const struct invocation *in) { return exec_sibling(in, "sluice-gateway", "client"); }
+
 static int run_image(const struct invocation *in) { return exec_sibling(in, "sluice-image", "workers"); }
 
 static int run_verify(const struct invocation *in) { return exec_sibling(in, "sluice-verify", "workers"); }
@@ -108,6 +110,18 @@ const struct command command_worker = {
                     "    --store /shared/sluice/store --cache /var/tmp/sluice\n",
     .passes_on = true,
     .run = run_worker,
+};
+
+const struct command command_gateway = {
+    COMMAND_LINE("gateway"),
+    .line.arguments = "...",
+    .line.brief = "Speaks HTTP for a broker (the program sluice-gateway)",
+    .line.doc = "A REST API, the page, metrics, and the APIs of other systems; docs/gateway.md says more. All that\n"
+                "follows goes to sluice-gateway; 'sluice gateway --help' is its help.\n",
+    .line.example = "sluice gateway --listen 5780\n"
+                    "curl http://127.0.0.1:5780/api/v1/status\n",
+    .passes_on = true,
+    .run = run_gateway,
 };
 
 const struct command command_image = {

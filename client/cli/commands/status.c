@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "client/cli/connect.h"
-#include "client/cli/print/json.h"
+#include "client/json/json.h"
 
 struct status_options {
     uint64_t watch_ms;

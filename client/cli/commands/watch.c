@@ -3,7 +3,7 @@
 
 #include "client/cli/command.h"
 #include "client/cli/connect.h"
-#include "client/cli/print/json.h"
+#include "client/json/json.h"
 #include "client/cli/print/print.h"
 #include "common/base/sanitize.h"
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "client/cli/print/json.h"
+#include "client/json/json.h"
 #include "common/base/cleanup.h"
 #include "common/base/sanitize.h"
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "client/cli/print/json.h"
+#include "client/json/json.h"
 #include "client/cli/print/print.h"
 #include "common/cmdline/cmdline.h"
 #include "common/base/buffer.h"

@@ -10,7 +10,7 @@
 #include "client/cli/command.h"
 #include "client/cli/session/session_post.h"
 #include "client/cli/connect.h"
-#include "client/cli/print/json.h"
+#include "client/json/json.h"
 #include "client/cli/print/print.h"
 #include "client/cli/submit/tasks_file.h"
 #include "common/base/cleanup.h"

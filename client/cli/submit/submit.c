@@ -6,7 +6,7 @@
 #include "client/cli/command.h"
 #include "client/cli/submit/wait_print.h"
 #include "client/cli/connect.h"
-#include "client/cli/print/json.h"
+#include "client/json/json.h"
 #include "client/cli/submit/wait.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "client/cli/connect.h"
-#include "client/cli/print/json.h"
+#include "client/json/json.h"
 #include "common/base/cleanup.h"
 #include "common/digest/digest.h"
 #include "common/base/sanitize.h"

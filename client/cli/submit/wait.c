@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "client/cli/connect.h"
-#include "client/cli/print/json.h"
+#include "client/json/json.h"
 #include "common/base/clock.h"
 
 enum {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/print/json.h"
+#include "client/json/json.h"
 #include "client/cli/print/print.h"
 #include "client/cli/submit/wait.h"
 #include "common/base/cleanup.h"

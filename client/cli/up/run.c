@@ -188,7 +188,8 @@ static bool start(struct up *up)
     if (!start_children(up, 0, 1) || !register_engines(up) || !start_children(up, 1, up->child_count) ||
         !write_ready_file(up))
         return false;
-    printf("up front=%s data=%s workers=%zu\n", up->url, up->options->data, up->child_count - 1);
+    printf("up front=%s data=%s workers=%zu", up->url, up->options->data, up->worker_count);
+    printf(up->options->gateway ? " gateway=%s\n" : "\n", up->options->gateway);
     fflush(stdout);
     return true;
 }

@@ -178,11 +178,30 @@ static void plan_workers(struct up *up, const struct up_stage *stage)
     }
 }
 
+/* Its callers bring tokens where keys are asked for. */
+static void plan_gateway(struct up *up)
+{
+    struct child *gateway = &up->children[up->child_count];
+    up->worker_count = up->child_count - 1;
+    if (!up->options->gateway)
+        return;
+    up->child_count++;
+    *gateway = (struct child){.title = "gateway", .out = -1};
+    child_add(gateway, up->gateway_path);
+    add_option(gateway, "--listen", up->options->gateway);
+    add_option(gateway, "--broker", up->url);
+    add_option(gateway, "--key", up->options->keys ? up->admin_key : NULL);
+    if (up->allow_plaintext)
+        child_add(gateway, "--allow-plaintext");
+}
+
 static bool find_programs(struct up *up)
 {
     struct fail fail;
     if (!sibling_find("sluice-broker", "broker", up->broker_path, sizeof(up->broker_path), &fail) &&
-        !sibling_find("sluice-worker", "workers", up->worker_path, sizeof(up->worker_path), &fail))
+        !sibling_find("sluice-worker", "workers", up->worker_path, sizeof(up->worker_path), &fail) &&
+        (!up->options->gateway ||
+         !sibling_find("sluice-gateway", "client", up->gateway_path, sizeof(up->gateway_path), &fail)))
         return true;
     cli_say("%s", fail.text);
     return false;
@@ -278,7 +297,7 @@ static int run_up(const struct invocation *in)
         (options->ipc && !make_directory("ipc", options->ipc, ipc_mode)) || !find_programs(&up) ||
         (options->keys && !find_keys(&up)))
         return EXITS_FAILED;
-    up.children = calloc(1 + options->init + options->run + options->eval, sizeof(*up.children));
+    up.children = calloc(2 + options->init + options->run + options->eval, sizeof(*up.children));
     if (!up.children) {
         cli_say("out of memory");
         return EXITS_FAILED;
@@ -290,6 +309,7 @@ static int run_up(const struct invocation *in)
     plan_texts(&up);
     for (size_t i = 0; i < ROWS(up.stages); i++)
         plan_workers(&up, &up.stages[i]);
+    plan_gateway(&up);
     status = up_run(&up);
     free(up.children);
     return status;
@@ -374,6 +394,10 @@ static const struct option options[] = {
      "The web search behind the tool search: tavily=https://api.tavily.com or searxng=URL."},
     {"search-key", OPTION_TEXT, offsetof(struct up_options, search_key), "FILE",
      "A file with the key of the web search.", .standard = "$SLUICE_SEARCH_KEY"},
+    {"gateway", OPTION_TEXT, offsetof(struct up_options, gateway), "ADDRESS",
+     "Speak HTTP there, too: the page, the REST API, metrics (docs/gateway.md). HOST:PORT, PORT of 127.0.0.1, or "
+     "unix:PATH.",
+     .standard = "none"},
     {"ready-file", OPTION_TEXT, offsetof(struct up_options, ready_file), "FILE",
      "Write the broker's URL to FILE once everything is up."},
 };

@@ -12,7 +12,7 @@
 struct up_options {
     struct texts engines, judges, teachers, grants, images, image_names, task_dirs, handlers, harnesses;
     struct texts model_dirs, hooks; /* of run workers */
-    const char *data, *bind, *ipc, *ready_file, *keys, *search, *search_key, *sandbox, *sessions;
+    const char *data, *bind, *ipc, *ready_file, *keys, *search, *search_key, *sandbox, *sessions, *gateway;
     bool with_parent;
     uint64_t front, init, run, eval, slots, init_slots, run_slots, eval_slots, grace_ms, tries;
     uint64_t model_context, hook_ms;
@@ -32,15 +32,15 @@ struct registrar {
 
 struct up {
     const struct up_options *options;
-    char broker_path[4096], worker_path[4096];
+    char broker_path[4096], worker_path[4096], gateway_path[4096];
     char store_path[4200];                  /* where the workers find it too, and the broker tidies up */
     char worker_key[4096], admin_key[4096]; /* --keys: two keys of its own */
     bool allow_plaintext;
     char bind[256], url[300], front[8], sink[8], feed[8], grace[64], tries[24]; /* arguments of children */
     char model_context[24], hook_timeout[40];                                   /* likewise */
     struct up_stage stages[3];
-    struct child *children; /* the broker, then the workers */
-    size_t child_count;
+    struct child *children; /* the broker, the workers, the gateway if there is one */
+    size_t child_count, worker_count;
     struct registrar registrar;
     int signal_fd, parent_fd; /* a pidfd of who started us, with --with-parent; else -1 */
     int failed;               /* the exit status of a broker that must not be started again, else 0 */

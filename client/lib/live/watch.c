@@ -37,36 +37,18 @@ static int fail_refused(struct sluice_client *client)
 
 /* ---- asking ------------------------------------------------------------------------------- */
 
-static struct msg_rollout_watch message_of(const struct watch *watch)
-{
-    return (struct msg_rollout_watch){.tag = watch->tag,
-                                      .rollout = slice_from_str(watch->rollout),
-                                      .has_anew = watch->wants_anew,
-                                      .anew = watch->wants_anew};
-}
-
-static void note_asked(struct watch *watch, int64_t now_ms)
-{
-    if (watch->wants_anew)
-        watch->anew_ms = now_ms;
-    watch->wants_anew = false;
-    watch->ask_ms = now_ms + (watch->unheard_ms ? ASK_UNHEARD_MS : ASK_MS);
-    if (!watch->unheard_ms)
-        watch->unheard_ms = now_ms;
-}
-
 /* False: it could not be sent, as the broker is away. */
 static bool ask(struct sluice_client *client, struct watch *watch, int64_t now_ms)
 {
     AUTO_BUFFER bytes = {0};
     struct refusal no;
     watch->wants_anew |= watch->unheard_ms != 0; /* whoever answers may be another broker, whose worker is asked anew */
-    const struct msg_rollout_watch message = message_of(watch);
+    const struct msg_rollout_watch message = watching_message(watch);
     if (message_encode(MSG_rollout_watch, &message, &bytes, &no) && !front_try_send(client, buffer_peek(&bytes))) {
         watch->unheard_ms = watch->unheard_ms ? watch->unheard_ms : now_ms;
         return false;
     }
-    note_asked(watch, now_ms);
+    watching_note_asked(watch, now_ms);
     return true;
 }
 
@@ -98,11 +80,11 @@ static int begin(struct sluice_client *client, struct watch *watch)
 {
     AUTO_ANSWER answer = {0};
     watch->wants_anew = true;
-    const struct msg_rollout_watch message = message_of(watch);
+    const struct msg_rollout_watch message = watching_message(watch);
     int failed = request_call(client, MSG_rollout_watch, &message, watch->tag, &answer);
     if (failed)
         return failed;
-    note_asked(watch, clock_ms());
+    watching_note_asked(watch, clock_ms());
     return watching_hear(client->watching, &answer, clock_ms()) &&
                    (answer.id == MSG_rollout_state || answer.id == MSG_done)
                ? 0

@@ -252,3 +252,23 @@ bool watching_hear(struct watching *watching, const struct answer *answer, int64
         hear_refusal(watching, watch, &answer->as.refused);
     return true;
 }
+
+/* ---- asking ------------------------------------------------------------------------------ */
+
+struct msg_rollout_watch watching_message(const struct watch *watch)
+{
+    return (struct msg_rollout_watch){.tag = watch->tag,
+                                      .rollout = slice_from_str(watch->rollout),
+                                      .has_anew = watch->wants_anew,
+                                      .anew = watch->wants_anew};
+}
+
+void watching_note_asked(struct watch *watch, int64_t now_ms)
+{
+    if (watch->wants_anew)
+        watch->anew_ms = now_ms;
+    watch->wants_anew = false;
+    watch->ask_ms = now_ms + (watch->unheard_ms ? ASK_UNHEARD_MS : ASK_MS);
+    if (!watch->unheard_ms)
+        watch->unheard_ms = now_ms;
+}

@@ -49,6 +49,9 @@ struct watch *watching_add(struct watching *watching, const char *rollout);
 void watching_remove(struct watching *watching, struct watch *watch);
 void watching_finish(struct watching *watching);
 
+/* What asks for it, and that it was asked now: `ask_ms` is when to ask again. */
+struct msg_rollout_watch watching_message(const struct watch *watch);
+void watching_note_asked(struct watch *watch, int64_t now_ms);
 /* What came with a watch's tag, which is one of ours: false. Takes nothing over. */
 bool watching_hear(struct watching *watching, const struct answer *answer, int64_t now_ms);
 /* The next batch, good until the next call; NULL: none waits. A rollout that has ended is watched no more then. */

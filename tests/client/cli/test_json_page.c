@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/print/json.h"
+#include "client/json/json.h"
 #include "common/base/buffer.h"
 #include "common/base/cleanup.h"
 

@@ -8,7 +8,7 @@ from objects import OWN, symbols
 from texts import PROGRAMS
 
 # Functions of libc in whose place a source puts its own.
-OF_LIBC = {"clock_gettime", "recv"}
+OF_LIBC = {"clock_gettime", "connect", "recv"}
 # Circles inside one folder: an object in a list in an object; sides of a relation, and brackets, that hold anything again; an image's variables and
 # the script that exports them; what a sandbox's first process ends and answers; checks that
 # look for a program; the spawner and what it makes.

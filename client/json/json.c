@@ -1,4 +1,4 @@
-#include "client/cli/print/json.h"
+#include "client/json/json.h"
 
 #include <math.h>
 #include <stdlib.h>

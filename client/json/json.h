@@ -2,8 +2,8 @@
  * json.h - trajectories and other answers as JSON, written as they are read: no tree is built.
  * One object is one line (JSONL). Numbers keep their value: 9 digits for a float, 17 for a double.
  */
-#ifndef SLUICE_CLIENT_CLI_PRINT_JSON_H
-#define SLUICE_CLIENT_CLI_PRINT_JSON_H
+#ifndef SLUICE_CLIENT_JSON_JSON_H
+#define SLUICE_CLIENT_JSON_JSON_H
 
 #include <stdio.h>
 

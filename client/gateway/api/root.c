@@ -1,0 +1,34 @@
+#include "client/gateway/api/root.h"
+
+#include "client/gateway/http_call.h"
+
+static void answer_ok(struct http_call *call)
+{
+    struct buffer body = {0};
+    buffer_append_str(&body, "{\"status\":\"ok\"}");
+    http_call_answer_json(call, 200, &body);
+}
+
+static void on_ready(struct http_call *call, const struct answer *answer)
+{
+    (void)answer;
+    answer_ok(call);
+}
+
+/* The broker answers the gateway itself. */
+static void run_ready(struct http_call *call)
+{
+    struct msg_status_get in = {0};
+    call->identity = identities_own(call->gateway->identities);
+    call->identity->uses++;
+    http_call_ask(call, MSG_status_get, &in, on_ready);
+}
+
+static const struct route routes[] = {
+    {.method = "GET", .pattern = "/", .run = answer_ok, .access = ROUTE_OPEN, .message = MESSAGE_COUNT},
+    {.method = "GET", .pattern = "/healthz", .run = answer_ok, .access = ROUTE_OPEN, .message = MESSAGE_COUNT},
+    {.method = "GET", .pattern = "/readyz", .run = run_ready, .access = ROUTE_OPEN, .message = MESSAGE_COUNT},
+};
+
+const struct route_family root_family = {
+    .name = "root", .routes = routes, .count = sizeof(routes) / sizeof(*routes), .write_trouble = route_write_detail};

@@ -1,0 +1,70 @@
+#include "client/gateway/api/sessions.h"
+
+#include <stdlib.h>
+
+#include "client/gateway/api/message_json.h"
+#include "client/gateway/api/names.h"
+#include "client/gateway/http_call.h"
+
+enum { SESSION_WAIT_MS = 8000 };
+
+struct opening {
+    char rollout[160];
+};
+
+static void end(struct http_call *call) { free(call->state); }
+
+static void on_state(struct http_call *call, const struct answer *answer)
+{
+    struct buffer body = {0};
+    buffer_append_str(&body, "{");
+    message_append_members(message_get(answer->id), &answer->as, &body);
+    buffer_append_str(&body, "}");
+    http_call_answer_json(call, answer->id == MSG_session_state && answer->as.session_state.has_url ? 201 : 202, &body);
+}
+
+static void on_accepted(struct http_call *call, const struct answer *answer)
+{
+    struct opening *opening = call->state;
+    (void)answer;
+    struct msg_session_get in = {
+        .rollout = slice_from_str(opening->rollout), .wait_ms = SESSION_WAIT_MS, .has_wait_ms = true};
+    http_call_ask(call, MSG_session_get, &in, on_state);
+}
+
+/* agent.kind and eval.kind, where the task does not say them, as client.session() sets them. */
+static void complete_task(json_t *task)
+{
+    static const char *const kinds[][2] = {{"agent", "session"}, {"eval", "posted"}};
+    for (size_t i = 0; i < 2; i++) {
+        json_t *part = json_object_get(task, kinds[i][0]);
+        if (!part)
+            json_object_set_new(task, kinds[i][0], part = json_object());
+        if (json_is_object(part) && !json_object_get(part, "kind"))
+            json_object_set_new(part, "kind", json_string(kinds[i][1]));
+    }
+}
+
+void session_open_run(struct http_call *call)
+{
+    const struct message *message = message_get(MSG_group_submit);
+    struct msg_group_submit in = {.samples = 1, .has_samples = true};
+    struct kept_texts kept = {0};
+    struct refusal no;
+    struct opening *opening = call->state = calloc(1, sizeof(*opening));
+    call->end = end;
+    complete_task(json_object_get(call->body, "task"));
+    if (!opening || !message_from_json(message, call->body, &kept, &in, &no) ||
+        (!in.has_group && !names_make("session", &kept, &in.group))) {
+        http_call_refuse(call, opening ? 400 : 503, opening ? refusal_wire(no.reason) : "queue-full",
+                         opening ? no.field : "", "%s", opening ? no.text : "out of memory");
+    } else if (in.samples != 1) {
+        http_call_refuse(call, 400, refusal_wire(REFUSAL_TOO_LARGE), "samples", "a session is a group of one");
+    } else {
+        if (!in.has_stream)
+            in.stream = slice_from_str("sessions");
+        snprintf(opening->rollout, sizeof(opening->rollout), "%.*s/0", SLICE_ARG(in.group));
+        http_call_ask(call, MSG_group_submit, &in, on_accepted);
+    }
+    kept_texts_finish(&kept);
+}

@@ -1,0 +1,60 @@
+/*
+ * gateway.h - HTTP's way to the broker: one loop, one listening socket, a connection to the broker for each key that
+ * comes in, and nothing that would be lost with it. A client of the broker like any other: killed and started again, it
+ * answers with the same rollouts.
+ */
+#ifndef SLUICE_CLIENT_GATEWAY_GATEWAY_H
+#define SLUICE_CLIENT_GATEWAY_GATEWAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "client/gateway/broker/identities.h"
+#include "client/gateway/gateway_counts.h"
+#include "common/base/fail.h"
+#include "common/loop/loop.h"
+
+struct http_server;
+struct route_family;
+
+enum { GATEWAY_FAMILIES_MAX = 16 };
+
+struct gateway_settings {
+    int fd; /* listens; taken */
+    struct identities_plan broker;
+    const char *certificate_path, *key_path; /* of TLS; NULL: none */
+    const char *const *hosts;                /* names that Host may say beside what is this machine's; ended by NULL */
+    bool is_local;                           /* only this machine can reach it */
+    const char *stream;                      /* where rollouts go whose API knows no streams */
+    const char *const *engines;              /* what may be registered as an engine (door/engines.h) */
+    const char *state_path;                  /* of the file of ids whose answers were had */
+    size_t body_max;
+    unsigned connections_max;
+    bool access_log;
+};
+
+struct gateway {
+    const struct gateway_settings *settings;
+    struct loop *loop;
+    struct http_server *server;
+    struct identities *identities;
+    const struct route_family *families[GATEWAY_FAMILIES_MAX];
+    void *kept[GATEWAY_FAMILIES_MAX]; /* by each family */
+    size_t family_count;
+    struct gateway_counts counts;
+};
+
+/* With these families, in the order in which paths are looked up. NULL with a sentence. */
+struct gateway *gateway_open(const struct gateway_settings *settings, const struct route_family *const *families,
+                             size_t count, struct fail *fail);
+/* Until gateway_stop. */
+void gateway_run(struct gateway *gateway);
+void gateway_stop(struct gateway *gateway);
+void gateway_close(struct gateway **gateway);
+/* What a family keeps; NULL where it is not on offer. */
+void *gateway_kept(const struct gateway *gateway, const char *family);
+/* Its certificate is read again. */
+int gateway_renew(struct gateway *gateway, struct fail *fail);
+
+#endif

@@ -1,0 +1,32 @@
+#include "client/gateway/runs/run_place.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/base/clock.h"
+
+
+struct run_place *run_place_add(struct runs_of *of, const char *name)
+{
+    struct run_place *place = calloc(1, sizeof(*place));
+    if (!place)
+        return NULL;
+    place->of = of;
+    place->alone_ms = clock_ms();
+    list_init(&place->ended);
+    snprintf(place->name, sizeof(place->name), "%s", name);
+    if (table_put(&of->places, slice_from_str(place->name), place))
+        return place;
+    free(place);
+    return NULL;
+}
+
+void run_place_drop(struct run_place *place)
+{
+    table_take(&place->of->places, slice_from_str(place->name));
+    list_remove(&place->ended);
+    caller_forget(&place->ask);
+    buffer_finish(&place->id);
+    buffer_finish(&place->task);
+    free(place);
+}
