@@ -40,6 +40,8 @@ static void on_gone(void *arg, struct exchange *exchange, bool is_whole)
     struct gateway *gateway = arg;
     struct http_call *call = exchange_user(exchange);
     access_log_note(gateway, exchange, call, is_whole);
+    if (call)
+        call->is_delivered = is_whole;
     http_call_finish(call);
 }
 

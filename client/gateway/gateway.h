@@ -17,6 +17,7 @@
 
 struct http_server;
 struct route_family;
+struct runs;
 
 enum { GATEWAY_FAMILIES_MAX = 16 };
 
@@ -42,6 +43,7 @@ struct gateway {
     const struct route_family *families[GATEWAY_FAMILIES_MAX];
     void *kept[GATEWAY_FAMILIES_MAX]; /* by each family */
     size_t family_count;
+    struct runs *runs; /* of all families that want it (runs/runs.h); NULL: of none */
     struct gateway_counts counts;
 };
 

@@ -43,6 +43,7 @@ struct runs_of {
 
 struct runs {
     struct gateway *gateway;
+    size_t users;
     struct tails *tails;
     struct had *had;
     struct list each;

@@ -338,16 +338,22 @@ static void on_sweep(void *arg)
 
 struct runs *runs_open(struct gateway *gateway, struct fail *fail)
 {
+    if (gateway->runs) {
+        gateway->runs->users++;
+        return gateway->runs;
+    }
     struct runs *runs = calloc(1, sizeof(*runs));
     if (!runs) {
         fail_memory(fail);
         return NULL;
     }
     runs->gateway = gateway;
+    runs->users = 1;
     list_init(&runs->each);
     runs->had = had_open(gateway->settings->state_path, fail);
     runs->tails = runs->had ? tails_open(gateway->loop) : NULL;
     runs->sweep = runs->tails ? loop_after(gateway->loop, SWEEP_MS, on_sweep, runs) : NULL;
+    gateway->runs = runs;
     if (!runs->sweep)
         runs_close(&runs);
     return runs;
@@ -357,8 +363,9 @@ void runs_close(struct runs **handle)
 {
     struct runs *runs = take_ptr(handle);
     struct runs_of *of;
-    if (!runs)
+    if (!runs || --runs->users > 0)
         return;
+    runs->gateway->runs = NULL;
     LIST_EACH(of, &runs->each, link)
         drop_of(of);
     loop_cancel(runs->gateway->loop, &runs->sweep);

@@ -38,6 +38,7 @@ struct run_plan {
     bool takes_over;          /* false: always one of its own that nobody waits for yet, nor had */
 };
 
+/* The same for each family that opens it; each closes it. */
 struct runs *runs_open(struct gateway *gateway, struct fail *fail);
 void runs_close(struct runs **runs);
 /* False: out of memory. */
