@@ -1,0 +1,208 @@
+/* One rollout, live or ended: why it is as it is, where its time went, what is said in it, its tokens. */
+function rolloutView(parts) {
+  const name = parts[1] + "/" + parts[2];
+  const shown = { live: newLive(), state: null, trajectory: null, model: null, mode: "text", error: "" };
+  let stream = null;
+  let isOver = false;
+  let clockTimer = 0;
+
+  const mark = el("span.chip");
+  const words = el("div.words");
+  const where = gantt("Where its time went");
+  const inside = gantt("The run alone");
+  const insideBox = el("div", { hidden: true }, el("h3.gantt-title", null, "The run alone, turn by turn"), inside);
+  const said = conversation();
+  const tokens = tokenTraces();
+  const side = el("div.side");
+  const siblings = el("div");
+  const modes = segments("Text or tokens", [["text", "Text"], ["tokens", "Tokens"]], "text", (value) => {
+    shown.mode = value;
+    modes.update(value);
+    drawSaid();
+  });
+  const legend = tokenLegend();
+  const nothing = el("div");
+  const timing = card("Where its time went", {}, where, insideBox);
+  const talk = card("What was said", { aside: modes, className: "talk" }, legend, said, tokens, nothing);
+  const node = el("div.panel.one", null,
+    el("nav.crumbs", { "aria-label": "Where this is" }, el("a", { href: "#/rollouts" }, "Rollouts"), " / ", el("a", { href: path("group", parts[1]) }, parts[1]), " / " + parts[2]),
+    el("div.one-head", null, el("h1", null, name), mark, siblings),
+    el("section.card.why", { "aria-label": "Why" }, words), timing, el("div.columns", null, talk, side));
+
+  async function load() {
+    try {
+      const answer = await ask(rolloutUrl(name));
+      if (isOver) return;
+      shown.error = "";
+      if (answer.outcome) takeTrajectory(answer);
+      else takeState(answer);
+    } catch (error) {
+      if (isOver) return;
+      shown.error = error.status === 404 || error.reason === "forgotten" || error.reason === "not-found" ? "Nobody knows this rollout: it was never submitted, or its trajectory was acknowledged and is no longer kept." : "It could not be fetched: " + error.message;
+      if (!error.status || error.status >= 500) setTimeout(() => isOver || load(), 2000);
+    }
+    draw();
+  }
+
+  function takeTrajectory(t) {
+    closeStream();
+    shown.trajectory = t;
+    shown.model = modelOf(t);
+    noteRepetition(t.rollout, t.stream, shown.model.messages.filter(isSampled).map((one) => one.content).join("\n"));
+    fetchGroup(t.group);
+  }
+
+  function takeState(state) {
+    shown.state = { ...state };
+    if (stream) return;
+    stream = events(rolloutUrl(name) + "/events", {
+      message: takeEvents, live: takeEvents, events: takeEvents,
+      state: (data) => takeEvents({ events: [{ event: "state", ...data }] }),
+      dropped: (data) => takeEvents({ events: [{ event: "dropped", ...data }] }),
+      ended: () => takeEvents({ events: [{ event: "ended" }] }),
+    }, () => {
+      closeStream();
+      setTimeout(() => isOver || shown.trajectory || load(), 1500);
+    });
+  }
+
+  function takeEvents(batch) {
+    if (!batch) return;
+    takeBatch(shown.live, batch);
+    if (shown.live.state) shown.state = { ...shown.live.state };
+    if (shown.live.ended) {
+      shown.live.ended = false;
+      closeStream();
+      load();
+    }
+    changed("rollout");
+  }
+
+  function closeStream() {
+    if (stream) stream.close();
+    stream = null;
+  }
+
+  async function fetchGroup(group) {
+    try {
+      const answer = await ask(withQuery("/rollouts", { ended: "true", group, limit: 64 }));
+      const list = (answer.rollouts || []).map((one) => ({ ...one, sample: Number(one.rollout.slice(one.rollout.lastIndexOf("/") + 1)) }));
+      if (!isOver && list.length > 1) fill(siblings, el("span.quiet", null, "its group "), sampleDots(list, list.length));
+    } catch (error) {
+      // The group's other samples are an extra.
+    }
+  }
+
+  function draw() {
+    if (shown.error && !shown.trajectory && !shown.state) return drawError();
+    if (shown.trajectory) drawEndedOne(shown, { mark, words, where, inside, insideBox, side });
+    else if (shown.state) drawLiveOne(shown, { mark, words, where, insideBox, side });
+    drawSaid();
+  }
+
+  function drawError() {
+    setChip(mark, "not found", "bad");
+    fill(words, el("p.lead", null, shown.error));
+    for (const one of [timing, talk]) show(one, false);
+  }
+
+  function drawSaid() {
+    const model = shown.trajectory ? shown.model : modelOfLive(shown.live);
+    const isText = shown.mode === "text";
+    const atEnd = !shown.trajectory && innerHeight + scrollY >= document.documentElement.scrollHeight - 60 && scrollY > 0;
+    show(said, isText);
+    show(tokens, !isText);
+    show(legend, model.turns.some((turn) => turn.ids.length));
+    if (isText) said.update(model);
+    else tokens.update(model);
+    const isEmpty = isText ? !model.messages.length && !(model.samplings || []).length : !model.turns.length;
+    show(nothing, isEmpty);
+    if (isEmpty) fill(nothing, empty("Nothing was said yet", shown.trajectory ? "Its agent never asked the model." : "What is said appears here as it is said."));
+    if (atEnd) scrollTo(0, document.documentElement.scrollHeight);
+  }
+
+  addEventListener("pagehide", closeStream);
+  fill(words, el("p.lead", null, "Looking it up…"));
+  load();
+  clockTimer = setInterval(() => {
+    if (!shown.trajectory && shown.state && !document.hidden) draw();
+  }, 500);
+  return { node, title: name, update(changes) {
+    if (changes.has("rollout")) draw();
+    if (changes.has("live") && !shown.trajectory && shown.state) refreshState(shown, name);
+  }, stop() {
+    isOver = true;
+    closeStream();
+    removeEventListener("pagehide", closeStream);
+    clearInterval(clockTimer);
+  } };
+}
+
+/* The list knows how long it has been where it is, which a state does not say. */
+function refreshState(shown, name) {
+  const one = store.live.rollouts.find((other) => other.rollout === name);
+  if (one) shown.listed = { ...one, at: Date.now() };
+}
+
+function drawLiveOne(shown, nodes) {
+  const state = { ...(shown.listed && shown.listed.stage === shown.state.stage && shown.listed.state === shown.state.state ? { for_ms: shown.listed.for_ms + Date.now() - shown.listed.at } : {}), ...shown.state };
+  setChip(nodes.mark, state.stage + (state.state === "leased" ? ", live" : " " + state.state), state.state === "leased" ? state.stage : "wait");
+  const lines = [explainLive(state, phaseNow(shown.live))];
+  if (state.why) lines.push("Why it does not get on: " + sentence(state.why).replace(/^It waits/, "it waits"));
+  else if (state.state === "queued" && store.status && store.status.bottleneck) lines.push("The fleet: " + sentence(store.status.bottleneck.why));
+  if (shown.live.dropped) lines.push(plural(shown.live.dropped, "event was", "events were") + " dropped on the way here and told anew; the trajectory will have all.");
+  paragraphs(nodes.words, lines);
+  const spans = spansOfLive(shown.live);
+  nodes.where.update(spans, 0);
+  show(nodes.where.parentNode, spans.length > 0);
+  if (!nodes.side.isLive) {
+    nodes.side.isLive = true;
+    fill(nodes.side, card("Where it is", {}, el("div")));
+  }
+  const model = modelOfLive(shown.live);
+  fill(nodes.side.firstChild.lastChild, facts(["stage", state.stage], ["state", state.state === "leased" ? "at work" : state.state], ["attempt", state.attempt], ["worker", state.worker],
+    ["turn", state.turn], ["last tool", state.tool], ["sampled", plural(sum(model.traces.map((one) => one.sampled)), "token")], ["traces", model.traces.length]), traceList(model));
+}
+
+function drawEndedOne(shown, nodes) {
+  const t = shown.trajectory;
+  if (nodes.isDrawn === t) return;
+  nodes.isDrawn = t;
+  setChip(nodes.mark, t.outcome, t.outcome, OUTCOMES[t.outcome]);
+  const spans = spansOf(t, shown.model);
+  const total = totalMs(t);
+  paragraphs(nodes.words, [explainEnd(t), explainTime(total, partsOf(spans), longestOf(spans)), explainPeers(t, peers(t.stream)), explainTalk(t, shown.model)].filter(Boolean));
+  show(nodes.where.parentNode, true);
+  nodes.where.update(spans, total);
+  const run = runSpans(shown.model);
+  const worthIt = run.length > 1 && t.run_ms < 0.8 * total;
+  show(nodes.insideBox, worthIt);
+  if (worthIt) {
+    let at = 0;
+    for (const one of run) {
+      one.start = at;
+      at += one.ms;
+    }
+    nodes.inside.update(run, at);
+  }
+  nodes.side.isLive = false;
+  fill(nodes.side, endedFacts(t, shown.model));
+}
+
+function paragraphs(node, lines) {
+  keyed(node, lines.map((text, k) => ({ text, k })), (one) => "p" + one.k, (one) => el(one.k ? "p" : "p.lead"), (child, one) => say(child, one.text));
+  for (const child of [...node.children]) if (child.textContent === "Looking it up…") child.remove();
+}
+
+function explainTalk(t, model) {
+  const replies = model.turns.filter((turn) => turn.role === "assistant");
+  if (!replies.length) return "";
+  const cut = replies.filter((turn) => turn.finish === "length").length;
+  const failed = model.messages.filter((one) => one.role === "tool" && one.exit_status).length;
+  const more = model.traces.filter((one) => one.reason && one.label !== "sub-agent");
+  const repeats = repetition(model.messages.filter(isSampled).map((one) => one.content).join("\n"));
+  return plural(replies.length, "turn") + ", " + plural(sum(model.traces.map((one) => one.sampled)), "token") + " sampled" +
+    (cut ? ", " + plural(cut, "reply was", "replies were") + " cut off" : "") + (failed ? ", " + plural(failed, "tool call") + " failed" : "") +
+    (more.length ? ". A new trace began " + (more.length === 1 ? "once" : more.length + " times") + ": " + reasonSentence(more[0].reason) : "") + "." +
+    (repeats > 0.3 ? " The model repeats itself: " + percent(repeats, 1) + " of what it says it has said before." : "");
+}
