@@ -1,12 +1,36 @@
 #include "client/gateway/api/root.h"
 
+#include <string.h>
+
 #include "client/gateway/http_call.h"
+#include "client/gateway/page/page.h"
 
 static void answer_ok(struct http_call *call)
 {
     struct buffer body = {0};
     buffer_append_str(&body, "{\"status\":\"ok\"}");
     http_call_answer_json(call, 200, &body);
+}
+
+static void answer_page(struct http_call *call)
+{
+    const struct slice page = page_html();
+    struct buffer body = {0};
+    buffer_append(&body, page.data, page.len);
+    exchange_set_header(call->exchange, "Content-Security-Policy", page_policy());
+    exchange_set_header(call->exchange, "Cache-Control", "no-cache");
+    http_call_answer(call, 200, "text/html; charset=utf-8", &body);
+}
+
+/* A browser is shown the page; programs ask whether anybody is there. */
+static void answer_root(struct http_call *call)
+{
+    const char *accept = exchange_header(call->exchange, "Accept");
+    exchange_set_header(call->exchange, "Vary", "Accept");
+    if (accept && strstr(accept, "text/html"))
+        answer_page(call);
+    else
+        answer_ok(call);
 }
 
 static void on_ready(struct http_call *call, const struct answer *answer)
@@ -25,7 +49,7 @@ static void run_ready(struct http_call *call)
 }
 
 static const struct route routes[] = {
-    {.method = "GET", .pattern = "/", .run = answer_ok, .access = ROUTE_OPEN, .message = MESSAGE_COUNT},
+    {.method = "GET", .pattern = "/", .run = answer_root, .access = ROUTE_OPEN, .message = MESSAGE_COUNT},
     {.method = "GET", .pattern = "/healthz", .run = answer_ok, .access = ROUTE_OPEN, .message = MESSAGE_COUNT},
     {.method = "GET", .pattern = "/readyz", .run = run_ready, .access = ROUTE_OPEN, .message = MESSAGE_COUNT},
 };

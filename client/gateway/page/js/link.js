@@ -88,6 +88,10 @@ async function connect() {
       heard();
       takeStatus(data);
     },
+    away: (data) => {
+      store.trouble = (data && data.text) || "";
+      changed("link");
+    },
     live: (data) => takeLive(data),
     ended: (data) => takeEnded(data, false),
     history: (data) => {

@@ -27,9 +27,10 @@ function nextTheme() {
 
 function drawLink() {
   const node = document.getElementById("link");
-  const isSilent = store.link === "live" && store.status && Date.now() - store.statusAt > 6000;
+  const isSilent = store.link === "live" && store.status && (store.trouble || Date.now() - store.statusAt > 6000);
   node.className = "link is-" + (isSilent ? "away" : store.link);
-  say(document.getElementById("link-text"), isSilent ? "no word from the broker for " + duration(Date.now() - store.statusAt) : LINKS[store.link]);
+  say(document.getElementById("link-text"), isSilent ? "no broker for " + duration(Date.now() - store.statusAt) : LINKS[store.link]);
+  set(node, { title: isSilent ? store.trouble : null });
   show(document.getElementById("login"), store.link === "login");
   document.body.classList.toggle("is-stale", store.link !== "live" || Boolean(isSilent));
   const me = store.me;

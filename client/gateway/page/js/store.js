@@ -7,6 +7,7 @@ const FRAME_MS = 100;
 const store = {
   me: null,
   link: "connecting",
+  trouble: "", // why the broker says nothing
   status: null,
   statusAt: 0,
   live: { rollouts: [], matched: 0 },
@@ -89,6 +90,7 @@ function takeStatus(status) {
   const before = store.status;
   store.status = status;
   store.statusAt = Date.now();
+  store.trouble = "";
   const one = bin(now());
   one.live = (status.rollouts || {}).live;
   if (before && before.epoch === status.epoch) one.ended += Math.max(0, endedCount(status) - endedCount(before));
