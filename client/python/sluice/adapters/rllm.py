@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Optional
 from ..errors import SluiceError
 from ..trajectory import Trace, Trajectory, Turn
 from .parts.numbered import number_of
+from .parts.said import conversations
 from .parts.shared import shared_rollouts
 from .parts.sampling import require_ratio
 from .parts.versions import require
@@ -30,30 +31,18 @@ def step(trace: Trace, turn: Turn, messages: List[Dict[str, str]]) -> Any:
                 model_response=messages[-1]["content"] if messages else "", weight_version=number_of(turn.version))
 
 
-def conversations(trajectory: Trajectory) -> List[List[Dict[str, str]]]:
-    """The conversation up to each sampled reply, that reply the last."""
-    so_far: List[Dict[str, str]] = []
-    told: List[List[Dict[str, str]]] = []
-    for message in trajectory.messages:
-        if message.role == "note":
-            continue
-        so_far.append({"role": message.role, "content": message.content})
-        if message.sampled:
-            told.append(list(so_far))
-    return told
-
-
 def episode(trajectory: Trajectory, uid: str, task: Any, name: str = "sluice") -> Any:
     """The rllm.types.Episode of a rollout. SluiceError: it has no reward to learn from, or no sampled token."""
     if not trajectory.trainable or trajectory.reward is None:
         raise SluiceError(f"{trajectory.rollout} has no reward to learn from ({trajectory.outcome}: {trajectory.detail})")
     for trace in trajectory.traces:
         require_ratio(trajectory, trace)
-    turns = [(trace, turn) for trace in trajectory.traces for turn in learnt_turns(trace)]
-    if not turns:
+    steps: List[Any] = []
+    for trace in trajectory.traces:
+        said = conversations(trajectory, trace)
+        steps += [step(trace, turn, said.get(turn.offset, [])) for turn in learnt_turns(trace)]
+    if not steps:
         raise SluiceError(f"{trajectory.rollout} has no sampled token ({trajectory.detail})")
-    said = conversations(trajectory)
-    steps = [step(trace, turn, said[k] if len(said) == len(turns) else []) for k, (trace, turn) in enumerate(turns)]
     steps[-1].reward, steps[-1].done = trajectory.reward, True
     return Episode(id=uid, task=task, is_correct=trajectory.reward >= 1,
                    termination_reason=TerminationReason[REASONS.get(trajectory.end, "UNKNOWN")],

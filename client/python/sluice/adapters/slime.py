@@ -22,6 +22,7 @@ from ..advantages import dr_grpo, grpo
 from ..errors import BadArgument
 from ..trajectory import Trajectory
 from .parts.rows import Row, rows, stand_ins
+from .parts.said import texts
 from .parts.sampling import asked_of, require_ratio, sampled_as
 from .parts.shared import shared_rollouts
 from .parts.versions import require
@@ -54,7 +55,7 @@ def _filled(sample: Any, trajectory: Trajectory, row: Row, place: int) -> Any:
     made.tokens, made.response_length = row.prompt_ids + row.response_ids, len(row.response_ids)
     made.loss_mask, made.rollout_log_probs = row.loss_mask, row.logprobs
     made.status, made.rollout_id = STATUS[row.stop_reason], sample.index
-    made.response = "\n".join(message.content for message in trajectory.messages if message.sampled)
+    made.response = "\n".join(text for trace in trajectory.traces[place:place + 1] for text in texts(trajectory, trace).values())
     made.reward = trajectory.reward if trajectory.trainable else None
     made.remove_sample = row.stop_reason == "abort"
     turns = [] if made.remove_sample else trajectory.traces[place].turns

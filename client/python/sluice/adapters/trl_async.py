@@ -25,6 +25,7 @@ from ..client import Client
 from ..errors import BadArgument, SluiceError
 from ..sampler import Batch, SampledGroup
 from ..trajectory import Trace, Trajectory
+from .parts.said import as_chat, replies_in, said_in
 from .parts.sampling import require_ratio
 from .tasks import is_scored
 from .trl import require_trl
@@ -220,7 +221,7 @@ class RolloutWorker:
                     self.metrics_queue.put({"sluice/foreign_samples_total": 1.0})
                     continue
                 require_ratio(t, trace)
-                prompt, completion = _conversation(t)
+                prompt, completion = _conversation(t, trace)
                 made.append(RolloutSample(
                     prompt=prompt, completion=completion, input_ids=trace.token_ids.astype(np.int64),
                     completion_mask=trace.mask.astype(np.int64),
@@ -239,9 +240,7 @@ class RolloutWorker:
         return None if None in numbers else min(number for number in numbers if number is not None)
 
 
-def _conversation(t: Trajectory) -> Tuple[List[Dict[str, str]], List[Dict[str, str]]]:
-    """Its messages before the first that the policy said, and those from there on; for logs."""
-    said = [message for message in t.messages if message.role != "note"]
-    first = next((k for k, message in enumerate(said) if message.sampled), len(said))
-    told = [{"role": message.role, "content": message.content} for message in said]
-    return told[:first], told[first:]
+def _conversation(t: Trajectory, trace: Trace) -> Tuple[List[Dict[str, str]], List[Dict[str, str]]]:
+    """A trace's messages before the first that the policy said in it, and those from there to the last; for logs."""
+    said, places = as_chat(said_in(t, trace)), [place for _, place in replies_in(t, trace)]
+    return (said[:places[0]], said[places[0]:places[-1] + 1]) if places else (said, [])

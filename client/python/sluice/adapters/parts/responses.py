@@ -7,6 +7,7 @@ from typing import Any, Dict, List
 from ...errors import BadArgument
 from ...trajectory import Trace, Trajectory, Turn
 from ..tasks import learnt_turns, only_trace
+from .said import texts
 from .sampling import require_ratio
 
 
@@ -28,9 +29,8 @@ def output_items(trajectory: Trajectory) -> List[Dict[str, Any]]:
     turns = learnt_turns(trace)
     if not turns:
         raise BadArgument(f"{trajectory.rollout} has no sampled token ({trajectory.detail})", "trajectory")
-    said = [message.content for message in trajectory.messages if message.sampled]
-    texts = said if len(said) == len(turns) else [""] * len(turns)
-    return [_item(trajectory, trace, turn, number, text) for number, (turn, text) in enumerate(zip(turns, texts))]
+    said = texts(trajectory, trace)
+    return [_item(trajectory, trace, turn, number, said.get(turn.offset, "")) for number, turn in enumerate(turns)]
 
 
 def response_of(trajectory: Trajectory) -> Dict[str, Any]:
