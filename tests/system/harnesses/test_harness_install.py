@@ -1,4 +1,5 @@
 """`sluice harness`: installed whole or not at all, from a registry on this machine, and the same version again has the same digests."""
+import fcntl
 import json
 import os
 import platform
@@ -121,6 +122,35 @@ class Npm(Case):
         said = self.call("install", "codex@1.0.0", status=1)
         self.assertRegex(said, r"a digest is not the one that is recorded \(.*\); recorded in " + re.escape(f"{self.place}/codex/1.0.0.json"))
         self.assertEqual(self.entries("codex"), ["1.0.0.json", "current"])
+
+    def test_what_is_removed_is_gone_and_the_same_again_has_the_same_digests(self):
+        self.publish("2.0.0")
+        self.call("install", "codex@1.0.0", "codex@2.0.0")
+        self.assertEqual(self.call("remove", "codex@2.0.0"), f"codex 2.0.0 was removed from {self.place}/codex/2.0.0\n")
+        self.assertEqual(self.entries("codex"), ["1.0.0", "1.0.0.json", "2.0.0.json"])
+        self.call("install", "codex@2.0.0")
+        self.call("remove", "codex@1.0.0")
+        self.assertEqual(os.readlink(f"{self.place}/codex/current"), "2.0.0")
+        self.call("install", "codex@1.0.0")
+        self.assertEqual(len(self.call("remove", "codex").splitlines()), 2)
+        self.assertEqual(self.entries("codex"), ["1.0.0.json", "2.0.0.json"])
+        for word in ("codex", "codex@1.0.0"):
+            self.assertEqual(self.call("remove", word, status=1), f"sluice: {word} is not installed in {self.place}/codex\n")
+        shutil.rmtree(os.path.join(self.root, "npm"))
+        self.publish("1.0.0", "something else")
+        self.assertIn("a digest is not the one that is recorded", self.call("install", "codex@1.0.0", status=1))
+
+    def test_what_a_worker_holds_is_not_removed(self):
+        self.call("install", "codex@1.0.0")
+        there = f"{self.place}/codex/1.0.0"
+        held = os.open(there, os.O_RDONLY | os.O_DIRECTORY)
+        fcntl.flock(held, fcntl.LOCK_SH)
+        self.assertEqual(self.call("remove", "codex", status=1),
+                         "sluice: codex 1.0.0 is in use: a run worker that found it when it started still runs\n")
+        self.assertIn("as it was installed", self.call("check", "codex"))
+        os.close(held)
+        self.call("remove", "codex")
+        self.assertFalse(os.path.exists(there))
 
     def test_the_lock_of_another_node_makes_the_same(self):
         self.call("install", "codex@1.0.0", "--dir", f"{self.root}/one")

@@ -1,10 +1,12 @@
 #include "workers/agents/harnesses/harness_dirs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,8 +15,12 @@
 
 void harness_dirs_finish(struct harness_dirs *dirs)
 {
-    while (dirs->count > 0)
-        free(dirs->each[--dirs->count].path);
+    while (dirs->count > 0) {
+        struct harness_dir *last = &dirs->each[--dirs->count];
+        free(last->path);
+        if (last->fd >= 0)
+            close(last->fd);
+    }
 }
 
 const struct harness_dir *harness_dirs_get(const struct harness_dirs *dirs, const char *name)
@@ -66,9 +72,31 @@ static int check_dir(const struct program *program, const struct image_list *own
     return check_program(program, text, real, fail);
 }
 
-static void keep(struct harness_dirs *dirs, const struct program *program, char *real)
+/* False: it is being removed, or was. */
+static bool hold(const char *real, int *ret)
 {
-    dirs->each[dirs->count++] = (struct harness_dir){program->name, real};
+    struct stat opened, there;
+    AUTO_CLOSE int fd = open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    *ret = -1;
+    if (fd < 0)
+        return true;
+    if (flock(fd, LOCK_SH | LOCK_NB) < 0)
+        return errno != EWOULDBLOCK;
+    if (fstat(fd, &opened) < 0 || stat(real, &there) < 0 || opened.st_ino != there.st_ino ||
+        opened.st_dev != there.st_dev)
+        return false;
+    *ret = take_fd(&fd);
+    return true;
+}
+
+/* Takes the path. False: as hold. */
+static bool keep(struct harness_dirs *dirs, const struct program *program, char **real)
+{
+    int fd;
+    if (!hold(*real, &fd))
+        return false;
+    dirs->each[dirs->count++] = (struct harness_dir){program->name, take_ptr(real), fd};
+    return true;
 }
 
 int harness_dirs_add(struct harness_dirs *dirs, const struct image_list *own, const char *text, struct fail *fail)
@@ -85,9 +113,7 @@ int harness_dirs_add(struct harness_dirs *dirs, const struct image_list *own, co
     if (!real)
         return refuse_given(fail, text, strerror(errno));
     int code = check_dir(program, own, text, real, fail);
-    if (code == 0)
-        keep(dirs, program, take_ptr(&real));
-    return code;
+    return code < 0 || keep(dirs, program, &real) ? code : refuse_given(fail, text, "it is being removed");
 }
 
 /* ---- what is installed -------------------------------------------------------------------------- */
@@ -114,6 +140,6 @@ void harness_dirs_find(struct harness_dirs *dirs, const struct image_list *own)
             continue;
         AUTO_FREE char *real = realpath(path, NULL);
         if (real && check_dir(program, own, path, real, &fail) == 0)
-            keep(dirs, program, take_ptr(&real));
+            keep(dirs, program, &real);
     }
 }

@@ -4,7 +4,8 @@
  *
  *     ${SLUICE_CACHE:-${XDG_CACHE_HOME:-~/.cache}/sluice}/harness/NAME/current -> VERSION
  *
- * A sandbox sees one, that of its task's harness, read-only at /opt/harness/NAME.
+ * A sandbox sees one, that of its task's harness, read-only at /opt/harness/NAME. Each is held by a shared lock (flock of
+ * the directory) while the worker lives, so that `sluice harness remove` knows that it is in use.
  */
 #ifndef SLUICE_WORKERS_AGENTS_HARNESSES_HARNESS_DIRS_H
 #define SLUICE_WORKERS_AGENTS_HARNESSES_HARNESS_DIRS_H
@@ -17,6 +18,7 @@ struct image_list;
 struct harness_dir {
     const char *name; /* the program's */
     char *path;       /* real: a newer version that is installed meanwhile is the next worker's */
+    int fd;           /* that holds it; -1: where it lies nothing can be held */
 };
 
 /* Zero it first. It owns the paths. */

@@ -1,4 +1,4 @@
-"""python -m sluice.harnesses install|list|check ...: harnesses on this node (`sluice harness`, docs/harnesses.md)."""
+"""python -m sluice.harnesses install|list|check|remove ...: harnesses on this node (`sluice harness`, docs/harnesses.md)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import tempfile
 from typing import Any, Dict, List, NoReturn, Optional
 
-from . import npm, pypi, running, store
+from . import npm, pypi, removing, running, store
 from .recipes import HarnessError, Npm, find
 
 ABOUT = """\
@@ -20,13 +20,13 @@ digests, and --lock takes those of another node. A version that is there is comp
 STATUS = """\
 exit status
   0   it is done; check: all is as it was installed
-  1   it could not be; check: something is not
+  1   it could not be; check: something is not; remove: it is in use
   2   the command line is wrong"""
 
 
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="sluice harness", description=ABOUT, epilog=STATUS, formatter_class=argparse.RawDescriptionHelpFormatter)
-    verbs = made.add_subparsers(dest="verb", metavar="install|list|check", required=True)
+    verbs = made.add_subparsers(dest="verb", metavar="install|list|check|remove", required=True)
     one = verbs.add_parser("install", help="fetch harnesses", description=ABOUT, epilog=STATUS, formatter_class=argparse.RawDescriptionHelpFormatter)
     one.add_argument("names", nargs="+", metavar="NAME[@VERSION]")
     one.add_argument("--dir", metavar="DIR", help="make DIR itself the harness's directory, for --harness NAME=DIR or an image")
@@ -37,6 +37,8 @@ def parser() -> argparse.ArgumentParser:
     one = verbs.add_parser("check", help="compare what is installed with what was recorded, and start it")
     one.add_argument("names", nargs="*", metavar="NAME[@VERSION]", help="if absent, all that workers find")
     one.add_argument("--dir", metavar="DIR", help="of one that was installed there")
+    one = verbs.add_parser("remove", help="take away what is installed and no run worker holds")
+    one.add_argument("names", nargs="+", metavar="NAME[@VERSION]", help="NAME: all of its versions")
     return made
 
 
@@ -108,6 +110,13 @@ def _check(given: argparse.Namespace) -> int:
     return status
 
 
+def _remove(given: argparse.Namespace) -> int:
+    for place in [place for word in given.names for place in removing.places_of(word)]:
+        removing.remove(place)
+        print(f"{place.name} {place.version} was removed from {place.path}", flush=True)
+    return 0
+
+
 def _end(number: int, frame: Any) -> NoReturn:
     raise SystemExit(128 + number)   # what was begun is removed on the way
 
@@ -116,7 +125,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     given = parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _end)
     try:
-        return {"install": _install, "list": _list, "check": _check}[given.verb](given)
+        return {"install": _install, "list": _list, "check": _check, "remove": _remove}[given.verb](given)
     except HarnessError as why:
         print(f"sluice: {why}", file=sys.stderr)
         return 1

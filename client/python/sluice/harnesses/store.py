@@ -106,20 +106,20 @@ def _write_whole(path: str, value: Any) -> None:
             os.remove(temporary)
 
 
-def _unfinished(place: Place) -> str:
+def unfinished(place: Place) -> str:
     return f".{os.path.basename(place.path)}{_NEW}"
 
 
 @contextlib.contextmanager
-def _alone(place: Place) -> Iterator[None]:
-    """One installs at a time; what one that was killed left is removed."""
+def alone(place: Place) -> Iterator[None]:
+    """One installs or removes at a time; what one that was killed left is removed."""
     folder = os.path.dirname(place.path)
     os.makedirs(folder, exist_ok=True)
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
         for name in os.listdir(folder):
-            if name.startswith(_unfinished(place)):
+            if name.startswith(unfinished(place)):
                 shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
         yield
     finally:
@@ -144,7 +144,7 @@ def _finish(place: Place, into: str, made: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def _put(place: Place, lock: Optional[Dict[str, Any]], make: Make) -> None:
-    into = tempfile.mkdtemp(prefix=_unfinished(place), dir=os.path.dirname(place.path))
+    into = tempfile.mkdtemp(prefix=unfinished(place), dir=os.path.dirname(place.path))
     try:
         manifest = _finish(place, into, make(into, lock))
         if place.lock is not None and not os.path.exists(place.lock):
@@ -193,7 +193,7 @@ def install(place: Place, lock: Optional[str], make: Make) -> bool:
     """False: it was there, and is what was installed. What cannot be done is said in one sentence."""
     folder = os.path.dirname(place.path)
     try:
-        with _alone(place):
+        with alone(place):
             is_there = os.path.lexists(place.path)
             if is_there:
                 _check_there(place)

@@ -6,9 +6,12 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "workers/agents/harnesses/harness_dirs.h"
 #include "workers/images/list.h"
@@ -165,6 +168,32 @@ static void one_that_is_given_comes_before_one_that_is_installed(void **state)
     expect_path("codex", "codex");
 }
 
+/* As `sluice harness remove` has it while it takes one away; -1: it is held. */
+static int take_alone(const char *below)
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s/%s", directory, below);
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return fd;
+    assert_int_equal(errno, EWOULDBLOCK);
+    close(fd);
+    return -1;
+}
+
+static void one_is_held_while_the_worker_lives_and_one_that_is_being_removed_is_not_taken(void **state)
+{
+    (void)state;
+    assert_int_equal(add("codex", "codex"), 0);
+    assert_int_equal(take_alone("codex"), -1);
+    harness_dirs_finish(&dirs);
+    const int fd = take_alone("codex");
+    assert_true(fd >= 0);
+    expect_refused("codex", "codex", "it is being removed");
+    close(fd);
+    assert_int_equal(add("codex", "codex"), 0);
+}
+
 static void without_a_home_nothing_is_installed(void **state)
 {
     (void)state;
@@ -184,6 +213,7 @@ int main(void)
         TEST(one_is_given_once),
         TEST(what_is_installed_is_found_where_the_environment_says),
         TEST(one_that_is_given_comes_before_one_that_is_installed),
+        TEST(one_is_held_while_the_worker_lives_and_one_that_is_being_removed_is_not_taken),
         TEST(without_a_home_nothing_is_installed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
