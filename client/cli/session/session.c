@@ -19,7 +19,7 @@
 enum { LOOK_MS = 1000 };
 
 struct session_options {
-    const char *stream, *group, *reward, *detail;
+    const char *stream, *group, *reward, *detail, *cacert;
     bool json;
 };
 
@@ -186,7 +186,8 @@ static int run_end(const struct invocation *in)
     if (options->reward && !read_reward(options->reward, &reward))
         return cli_usage(in->command, "--reward wants a number, not '%s'", options->reward);
     AUTO_FREE char *body = body_of(options, reward);
-    const int status = body ? session_post(in->arguments[0], "/end", body, &said, &fail) : fail_memory(&fail);
+    const struct session_posted posted = {in->arguments[0], "/end", body, options->cacert};
+    const int status = body ? session_post(&posted, &said, &fail) : fail_memory(&fail);
     json_t *answer = said.len ? json_loadb((const char *)said.data, said.len, 0, NULL) : NULL;
     const json_t *counts = json_object_get(answer, "reward");
     int code = EXITS_FAILED;
@@ -215,6 +216,9 @@ static const struct option options[] = {
     {"reward", OPTION_TEXT, PLACE(reward), "NUMBER", "The reward, where the task's eval.kind is posted.",
      .standard = "none", .of = "end"},
     {"detail", OPTION_TEXT, PLACE(detail), "TEXT", "Why, in words.", .of = "end"},
+    {"cacert", OPTION_TEXT, PLACE(cacert), "FILE",
+     "The certificates of authorities, in PEM, that a server of https may be known by.",
+     .standard = "$SSL_CERT_FILE, else the system's", .of = "end"},
     {"json", OPTION_FLAG, PLACE(json), NULL,
      "Print JSON: of open a line with the URL, and the trajectory; of end what is answered."},
 };

@@ -1,104 +1,87 @@
 #include "client/cli/session/session_post.h"
 
+#include <curl/curl.h>
 #include <errno.h>
-#include <netdb.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/url.h"
 
-enum { QUIET_S = 10, ANSWER_MAX = 65536 };
+enum { CONNECT_S = 10, QUIET_S = 10, ALL_S = 60, ANSWER_MAX = 65536 };
 
-static int refuse_errno(struct fail *fail, const struct url *url)
+struct post {
+    CURL *easy;
+    struct curl_slist *headers;
+    struct buffer *answer;
+    char words[CURL_ERROR_SIZE];
+};
+
+static size_t on_body(char *data, size_t size, size_t count, void *arg)
 {
-    const int code = errno == EAGAIN ? ETIMEDOUT : errno;
-    return fail_set(fail, -code, "%s: %s", url->host, strerror(code));
+    const struct post *post = arg;
+    const size_t len = size * count;
+    return post->answer->len + len <= ANSWER_MAX && buffer_append(post->answer, data, len) ? len : 0;
 }
 
-static int connect_to(const struct url *url, struct fail *fail)
+/* curl's own program knows the variable, its library does not. */
+static const char *authorities(const char *cacert)
 {
-    char port[16];
-    const struct timeval quiet = {.tv_sec = QUIET_S};
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    struct addrinfo *addresses = NULL;
-    snprintf(port, sizeof(port), "%u", url->port);
-    const int why = getaddrinfo(url->host, port, &hints, &addresses);
-    if (why)
-        return fail_set(fail, -EHOSTUNREACH, "%s: %s", url->host, gai_strerror(why));
-    int fd = -1;
-    for (const struct addrinfo *at = addresses; at && fd < 0; at = at->ai_next) {
-        fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &quiet, sizeof(quiet)) < 0 ||
-            setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &quiet, sizeof(quiet)) < 0 ||
-            connect(fd, at->ai_addr, at->ai_addrlen) < 0) {
-            refuse_errno(fail, url);
-            if (fd >= 0)
-                close(fd);
-            fd = -1;
-        }
-    }
-    freeaddrinfo(addresses);
-    return fd < 0 ? fail->code : fd;
+    const char *set = getenv("SSL_CERT_FILE");
+    return cacert ? cacert : set && *set ? set : NULL;
 }
 
-static bool send_all(int fd, struct slice bytes)
+static bool set_up(struct post *post, const char *url, const char *json, const char *cacert)
 {
-    while (bytes.len > 0) {
-        const ssize_t sent = send(fd, bytes.data, bytes.len, MSG_NOSIGNAL);
-        if (sent < 0)
-            return false;
-        bytes = slice_of(bytes.data + sent, bytes.len - (size_t)sent);
-    }
-    return true;
+    CURL *easy = post->easy;
+    const char *bundle = authorities(cacert);
+    post->headers = curl_slist_append(NULL, "Content-Type: application/json");
+    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, post->headers);
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, json);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, post);
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, post->words);
+    curl_easy_setopt(easy, CURLOPT_PROXY, "");
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_S);
+    curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)QUIET_S);
+    curl_easy_setopt(easy, CURLOPT_TIMEOUT, (long)ALL_S);
+    return post->headers && curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
+           (!bundle || curl_easy_setopt(easy, CURLOPT_CAINFO, bundle) == CURLE_OK) &&
+           curl_easy_setopt(easy, CURLOPT_URL, url) == CURLE_OK;
 }
 
-static bool read_all(int fd, struct buffer *ret)
+static int perform(struct post *post, const struct url *to, struct fail *fail)
 {
-    char bytes[4096];
-    ssize_t len = 0;
-    while (ret->len < ANSWER_MAX && (len = recv(fd, bytes, sizeof(bytes), 0)) > 0)
-        buffer_append(ret, bytes, (size_t)len);
-    return ret->len > 0 && len >= 0;
+    long status = 0;
+    const CURLcode code = curl_easy_perform(post->easy);
+    if (code == CURLE_OUT_OF_MEMORY || post->answer->failed)
+        return fail_memory(fail);
+    if (code == CURLE_WRITE_ERROR)
+        return fail_set(fail, -EPROTO, "%s: the answer is longer than %d bytes", to->host, ANSWER_MAX);
+    if (code != CURLE_OK)
+        return fail_set(fail, -EIO, "%s: %s", to->host, post->words[0] ? post->words : curl_easy_strerror(code));
+    curl_easy_getinfo(post->easy, CURLINFO_RESPONSE_CODE, &status);
+    return (int)status;
 }
 
-/* The connection is closed behind it, so that its end is the body's. */
-static bool write_request(struct buffer *ret, const struct url *url, const char *path, const char *json)
-{
-    const char *own = strchr(strstr(url->base, "://") + 3, '/');
-    return buffer_printf(ret,
-                         "POST %s%s HTTP/1.1\r\nHost: %s:%u\r\nConnection: close\r\nContent-Type: application/json\r\n"
-                         "Content-Length: %zu\r\n\r\n%s",
-                         own ? own : "", path, url->host, url->port, strlen(json), json);
-}
-
-static int take_answer(struct buffer *raw, struct buffer *answer, struct fail *fail)
-{
-    int status;
-    buffer_append(raw, "", 1);
-    const char *text = (const char *)raw->data, *body = raw->failed ? NULL : strstr(text, "\r\n\r\n");
-    if (!body || sscanf(text, "HTTP/1.%*d %d", &status) != 1)
-        return fail_set(fail, -EPROTO, "what answers there speaks no HTTP");
-    return buffer_append_str(answer, body + 4) ? status : fail_memory(fail);
-}
-
-int session_post(const char *url, const char *path, const char *json, struct buffer *answer, struct fail *fail)
+int session_post(const struct session_posted *posted, struct buffer *answer, struct fail *fail)
 {
     struct url to;
-    AUTO_BUFFER request = {0}, raw = {0};
-    if (url_parse(slice_from_str(url), &to, fail) < 0)
+    char url[URL_MAX + 64];
+    struct post post = {.answer = answer};
+    if (url_parse(slice_from_str(posted->url), &to, fail) < 0)
         return fail->code;
-    if (strncmp(to.base, "https:", 6) == 0)
-        return fail_set(fail, -EPROTONOSUPPORT, "this command speaks no TLS: curl -d '%s' URL%s does", json, path);
-    AUTO_CLOSE int fd = connect_to(&to, fail);
-    if (fd < 0)
-        return fail->code;
-    if (!write_request(&request, &to, path, json))
-        return fail_memory(fail);
-    if (!send_all(fd, buffer_peek(&request)) || !read_all(fd, &raw))
-        return refuse_errno(fail, &to);
-    return take_answer(&raw, answer, fail);
+    snprintf(url, sizeof(url), "%s%s", to.base, posted->path);
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        return fail_set(fail, -EIO, "libcurl does not start");
+    post.easy = curl_easy_init();
+    const int status = post.easy && set_up(&post, url, posted->json, posted->cacert) ? perform(&post, &to, fail)
+                                                                                     : fail_memory(fail);
+    curl_slist_free_all(post.headers);
+    curl_easy_cleanup(post.easy);
+    curl_global_cleanup();
+    return status;
 }
