@@ -1,4 +1,4 @@
-/* engine.c - the engine: /v1/completions of ids, byte tokens, a reply of TURN tokens, each an event of a stream. */
+/* engine.c - the engine, as vLLM's: /v1/completions of ids, byte tokens, a reply of TURN tokens, each an event. */
 #include <jansson.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -199,6 +199,7 @@ static bool stream(int fd, const char *body)
 static bool answer(int fd, const char *path, const char *body)
 {
     AUTO_BUFFER json = {0}, out = {0};
+    shared->requests++;
     if (strcmp(path, "/v1/completions") == 0 && strstr(body, "\"stream\":true"))
         return stream(fd, body);
     if (strcmp(path, "/v1/completions") == 0)
@@ -209,6 +210,10 @@ static bool answer(int fd, const char *path, const char *body)
         answer_detokenize(body, &json);
     else if (strcmp(path, "/v1/models") == 0)
         buffer_append_str(&json, "{\"data\":[{\"id\":\"bench\",\"root\":\"bench\",\"max_model_len\":1048576}]}");
+    else if (strcmp(path, "/version") == 0)
+        buffer_append_str(&json, "{\"version\":\"0.32.0\"}");
+    else if (strcmp(path, "/metrics") == 0)
+        buffer_append_str(&json, "process_start_time_seconds 1.7e9\n");
     buffer_printf(&out, "HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
                   json.len ? "200 OK" : "404 Not Found", json.len);
     buffer_append(&out, json.data, json.len);

@@ -235,11 +235,14 @@ static void measure_proxy(size_t count, bool is_stream, const char *what)
 {
     open_sessions(count / TURNS + 1);
     shared->calls = prompted = made = 0;
+    const size_t requests = shared->requests;
     const double began_ms = cpu_ms();
     run_beside(start_client(session_count, TURNS, is_stream));
     const double used_ms = cpu_ms() - began_ms;
     print_calls(what, is_stream);
     printf("%.4g %s: CPU of the worker a call, ms\n", used_ms / (double)shared->calls, what);
+    printf("%.4g %s: requests of its engine a call\n", (double)(shared->requests - requests) / (double)shared->calls,
+           what);
     close_sessions();
     printf("%.4g %s: prompt tokens that stood already, %%\n", 100 - 100 * (double)made / (double)prompted, what);
 }

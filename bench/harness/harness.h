@@ -1,11 +1,12 @@
 /*
- * harness.h - what bench_harness is made of: an engine of OpenAI's protocol that is never the bottleneck, clients that
+ * harness.h - what bench_harness is made of: an engine as vLLM's that is never the bottleneck, clients that
  * speak to it or to proxies of harnesses in front of it, and what these processes tell each other.
  */
 #ifndef SLUICE_BENCH_HARNESS_H
 #define SLUICE_BENCH_HARNESS_H
 
 #include <stdbool.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -16,6 +17,7 @@ enum { TURN = 500, PROMPT = 4000, TURNS = 8, CALLS_MAX = 1 << 14 };
 struct shared {
     int64_t first_us;            /* when the engine sent the first event of its last stream */
     uint32_t token_us;           /* between two events of a stream */
+    atomic_size_t requests;      /* that the engine was asked */
     size_t calls;                /* of the client's that are measured */
     uint32_t call_us[CALLS_MAX]; /* from the request to the end of the answer */
     uint32_t lag_us[CALLS_MAX];  /* from the engine's first event to the client's first text; streams alone */

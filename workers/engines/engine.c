@@ -10,6 +10,7 @@
 #include "workers/engines/template/history_rewrite.h"
 #include "workers/engines/template/turn_templates.h"
 #include "workers/engines/calls.h"
+#include "workers/engines/server/identity.h"
 #include "workers/runtime/http_login.h"
 #include "workers/tokenizer/tokenizer.h"
 
@@ -124,6 +125,8 @@ static int act_bridge(void *arg, struct fail *fail)
     struct action *action = arg;
     const struct turn_template *turn_template;
     action->ids.count = 0;
+    if (action->telling->trusts)
+        engine_trust(action->engine);
     int error = find_turn_template(action, action->telling->role, &turn_template, fail);
     if (error < 0 || !turn_template)
         return error;

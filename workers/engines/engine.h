@@ -62,6 +62,7 @@ struct telling {
     size_t reply_count;
     const struct slice *contents;
     size_t count;
+    bool trusts; /* engine_trust (server/identity.h); engine_settle it */
 };
 
 /*

@@ -8,13 +8,12 @@
 #include "workers/engines/dialects/sampled_check.h"
 #include "workers/engines/dialects/teller.h"
 #include "workers/engines/resumed.h"
+#include "workers/engines/server/identity.h"
 #include "workers/runtime/spent.h"
 
 struct turn {
     struct engine *engine;
-    const struct tokens *prompt;
-    const struct task_sampling *sampling;
-    uint64_t max_tokens, seed_offset;
+    const struct engine_turn *asked;
     struct generation generation; /* of the last call, and then of all */
     struct teller teller;         /* listener NULL: it is not told of */
     struct resumed resumed;
@@ -28,18 +27,19 @@ static int ask(struct turn *turn, const struct tokens *prompt, uint64_t max_toke
 {
     struct engine *engine = turn->engine;
     const struct dialect *dialect = engine->dialect;
-    const uint64_t seed_offset = turn->seed_offset + turn->resumed.before.sampled.count;
+    const uint64_t seed_offset = turn->asked->seed_offset + turn->resumed.before.sampled.count;
     return turn->teller.listener && dialect->stream
-               ? dialect->stream(engine, prompt, turn->sampling, max_tokens, seed_offset, &turn->teller,
+               ? dialect->stream(engine, prompt, turn->asked->sampling, max_tokens, seed_offset, &turn->teller,
                                  &turn->generation, fail)
-               : dialect->generate(engine, prompt, turn->sampling, max_tokens, seed_offset, &turn->generation, fail);
+               : dialect->generate(engine, prompt, turn->asked->sampling, max_tokens, seed_offset, &turn->generation,
+                                   fail);
 }
 
 /* It broke off: what was told stands, or there is no turn. */
 static int take_part(struct turn *turn, size_t told, const struct fail *why, struct fail *fail)
 {
     const bool has_part = turn->teller.listener && turn->generation.sampled.count > 0;
-    if (has_part && !resumed_add(&turn->resumed, turn->prompt, &turn->generation))
+    if (has_part && !resumed_add(&turn->resumed, turn->asked->prompt, &turn->generation))
         return fail_memory(fail);
     generation_finish(&turn->generation);
     if (!has_part && turn->teller.told.len > told)
@@ -59,7 +59,7 @@ static int call_once(struct turn *turn, uint64_t max_tokens, bool *again, struct
 {
     struct engine *engine = turn->engine;
     const size_t told = turn->teller.told.len, before = turn->resumed.before.sampled.count;
-    const struct tokens *prompt = before ? &turn->resumed.prompt : turn->prompt;
+    const struct tokens *prompt = before ? &turn->resumed.prompt : turn->asked->prompt;
     struct engine_call call;
     struct fail why = {0};
     int error = engine_call_begin(engine, &call, fail);
@@ -96,7 +96,7 @@ static int sample(struct turn *turn, uint64_t max_tokens, struct fail *fail)
 static int check_joined(struct turn *turn, struct fail *fail)
 {
     struct generation *all = &turn->generation;
-    int error = sampled_check_ids(turn->engine, turn->prompt, &all->sampled, fail);
+    int error = sampled_check_ids(turn->engine, turn->asked->prompt, &all->sampled, fail);
     if (error == 0)
         error = sampled_check_turn(turn->engine, all, fail);
     if (error == 0 || error == -EPROTO)
@@ -118,7 +118,7 @@ static int finish_turn(struct turn *turn, struct fail *fail)
 {
     const bool is_joined = turn->resumed.before.sampled.count > 0;
     struct fail why = {0};
-    if (!resumed_join(&turn->resumed, turn->prompt, &turn->generation))
+    if (!resumed_join(&turn->resumed, turn->asked->prompt, &turn->generation))
         return fail_memory(fail);
     int error = is_joined ? check_joined(turn, &why) : 0;
     if (error == 0)
@@ -131,12 +131,12 @@ static int finish_turn(struct turn *turn, struct fail *fail)
 static int generate(struct turn *turn, struct fail *fail)
 {
     struct engine *engine = turn->engine;
-    uint64_t context = engine->info.context_tokens, prompt = turn->prompt->count;
+    uint64_t context = engine->info.context_tokens, prompt = turn->asked->prompt->count;
     if (prompt >= context)
         return fail_set(fail, -E2BIG, "a prompt of %llu tokens leaves no room in a context of %llu",
                         (unsigned long long)prompt, (unsigned long long)context);
     uint64_t room = context - prompt;
-    int error = sample(turn, turn->max_tokens < room ? turn->max_tokens : room, fail);
+    int error = sample(turn, turn->asked->max_tokens < room ? turn->asked->max_tokens : room, fail);
     return error < 0 ? error : finish_turn(turn, fail);
 }
 
@@ -144,6 +144,8 @@ static int generate(struct turn *turn, struct fail *fail)
 static int act_generate(void *arg, struct fail *fail)
 {
     struct turn *turn = arg;
+    if (turn->asked->trusts)
+        engine_trust(turn->engine);
     const bool is_another = turn->resumed.prompt.count > 0 && strcmp(turn->identity, turn->engine->info.identity) != 0;
     if (turn->teller.told.len > 0 && (is_another || turn->generation.sampled.count > 0))
         fail_set(&turn->broken, -ESTALE, "%s became another while it sampled a turn that was told of",
@@ -156,18 +158,12 @@ static int act_generate(void *arg, struct fail *fail)
     return turn->broken.code ? 0 : error;
 }
 
-int engine_generate_heard(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
-                          uint64_t max_tokens, uint64_t seed_offset, const struct engine_listener *listener,
-                          struct generation *ret, struct fail *fail)
+int engine_generate_turn(struct engine *engine, const struct engine_turn *asked, struct generation *ret,
+                         struct fail *fail)
 {
-    if (prompt->count == 0 || max_tokens == 0)
+    if (asked->prompt->count == 0 || asked->max_tokens == 0)
         return fail_set(fail, -EINVAL, "nothing to sample: an empty prompt, or no token asked for");
-    struct turn turn = {.engine = engine,
-                        .prompt = prompt,
-                        .sampling = sampling,
-                        .max_tokens = max_tokens,
-                        .seed_offset = seed_offset,
-                        .teller = {.listener = listener}};
+    struct turn turn = {.engine = engine, .asked = asked, .teller = {.listener = asked->listener}};
     int error = engine_try(engine, act_generate, &turn, fail);
     if (error == 0 && turn.broken.code < 0)
         error = fail_set(fail, turn.broken.code, "%s", turn.broken.text);
@@ -182,5 +178,7 @@ int engine_generate_heard(struct engine *engine, const struct tokens *prompt, co
 int engine_generate(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
                     uint64_t max_tokens, uint64_t seed_offset, struct generation *ret, struct fail *fail)
 {
-    return engine_generate_heard(engine, prompt, sampling, max_tokens, seed_offset, NULL, ret, fail);
+    const struct engine_turn turn = {
+        .prompt = prompt, .sampling = sampling, .max_tokens = max_tokens, .seed_offset = seed_offset};
+    return engine_generate_turn(engine, &turn, ret, fail);
 }

@@ -8,13 +8,19 @@
 /* Counts, ids and log-probabilities of the answer are checked against each other: else -EPROTO. */
 int engine_generate(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
                     uint64_t max_tokens, uint64_t seed_offset, struct generation *ret, struct fail *fail);
+struct engine_turn {
+    const struct tokens *prompt;
+    const struct task_sampling *sampling;
+    uint64_t max_tokens, seed_offset;
+    const struct engine_listener *listener; /* NULL: nobody listens */
+    bool trusts;                            /* engine_trust (server/identity.h); engine_settle it */
+};
 /*
  * The same, and whoever listens hears its text as it is sampled, where the engine streams (server/dialect.h): what is
  * heard stands. A call that breaks off, or that a pause aborts, goes on behind what it sampled (resumed.h); where that
  * cannot be, there is no other try: -EPROTO, or -ESTALE.
  */
-int engine_generate_heard(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
-                          uint64_t max_tokens, uint64_t seed_offset, const struct engine_listener *listener,
-                          struct generation *ret, struct fail *fail);
+int engine_generate_turn(struct engine *engine, const struct engine_turn *turn, struct generation *ret,
+                         struct fail *fail);
 
 #endif

@@ -10,12 +10,13 @@
 static struct world world;
 
 #define RULES "'rules': [{'replies': ['a first', 'a second', 'a third']}]"
-enum { TURNS = 3 };
+enum { TURNS = 3, TRUSTING_TURNS = 16 };
 
 /* ---- a rollout ------------------------------------------------------------------------------ */
 
 struct rollout {
     void (*between)(void); /* before its second turn is told; NULL: nothing */
+    bool trusts;           /* and has more turns */
     struct task *task;
     struct record record;
     struct agent_run run;
@@ -41,6 +42,21 @@ static int converse(struct conversation *conversation, void (*between)(void), st
     return error;
 }
 
+/* As a proxy does. */
+static int converse_trusting(struct conversation *conversation, struct fail *fail)
+{
+    static const struct slice told = {.data = (const uint8_t *)" a cab, 44", .len = 10};
+    int error = 0;
+    conversation->model.trusts = true;
+    for (int turn = 0; error == 0 && turn < TRUSTING_TURNS; turn++) {
+        if (turn > 0)
+            error = conversation_tell(conversation, told, "bash: x", 0, 0, fail);
+        if (error == 0)
+            error = conversation_sample(conversation, fail);
+    }
+    return error < 0 ? error : model_settle(&conversation->model, fail);
+}
+
 static void rollout_fiber(void *arg)
 {
     struct rollout *rollout = arg;
@@ -49,20 +65,22 @@ static void rollout_fiber(void *arg)
         .task = rollout->task, .engine = world_engine(fiber_world), .record = &rollout->record};
     rollout->code = conversation_open(&conversation, &rollout->run, NULL, &rollout->fail);
     if (rollout->code == 0)
-        rollout->code = converse(&conversation, rollout->between, &rollout->fail);
+        rollout->code = rollout->trusts ? converse_trusting(&conversation, &rollout->fail)
+                                        : converse(&conversation, rollout->between, &rollout->fail);
     conversation_close(&conversation);
 }
 
-static void rollout_run_with(struct rollout *rollout, void (*between)(void))
+static void rollout_run_with(struct rollout *rollout, bool trusts, void (*between)(void))
 {
     *rollout = (struct rollout){
         .between = between,
+        .trusts = trusts,
         .task = parse_task("{\"task\": \"t\", \"prompt\": \"a b, 4\", \"sampling\": {\"seed\": 7}}")};
     record_init(&rollout->record);
     world_run(&world, rollout_fiber, rollout, 0, 1);
 }
 
-static void rollout_run(struct rollout *rollout) { rollout_run_with(rollout, NULL); }
+static void rollout_run(struct rollout *rollout) { rollout_run_with(rollout, false, NULL); }
 
 static void rollout_finish(struct rollout *rollout)
 {
@@ -94,6 +112,7 @@ static bool is_same(const struct rollout *a, const struct rollout *b)
 struct change {
     const char *both, *green; /* of the scripts: what both have, and what is another */
     const char *words;        /* of the refusal, at least once */
+    bool trusts;
 };
 
 static size_t count_requests(void)
@@ -105,12 +124,12 @@ static size_t count_requests(void)
 }
 
 /* As it is with one server alone; returns how many requests it took. */
-static size_t run_alone(const char *both, const char *more, struct rollout *ret)
+static size_t run_alone(const char *both, const char *more, bool trusts, struct rollout *ret)
 {
     char script[512];
     snprintf(script, sizeof(script), "{" RULES "%s%s}", both, more);
     world_open_on(&world, loop, script, NULL);
-    rollout_run(ret);
+    rollout_run_with(ret, trusts, NULL);
     if (ret->code < 0)
         fail_msg("%s: %s", script, ret->fail.text);
     size_t count = count_requests();
@@ -127,11 +146,11 @@ static bool switch_after(const struct change *change, size_t requests, const str
     snprintf(script, sizeof(script), "{" RULES "%s, 'green_after': %zu, 'green': {" RULES "%s%s}}", change->both,
              requests, change->both, change->green);
     world_open_on(&world, loop, script, NULL);
-    rollout_run(&rollout);
+    rollout_run_with(&rollout, change->trusts, NULL);
     if (rollout.code == 0 ? !is_same(&rollout, blue) && !is_same(&rollout, green) : rollout.code != -ESTALE)
         fail_msg("%s after %zu requests: %d, %s", change->green, requests, rollout.code,
                  rollout.code ? rollout.fail.text : "mixed");
-    rollout_run(&next);
+    rollout_run_with(&next, change->trusts, NULL);
     if (next.code < 0 || !is_same(&next, green))
         fail_msg("%s after %zu requests: the next rollout is not the new one's: %s", change->green, requests,
                  next.fail.text);
@@ -147,8 +166,8 @@ enum { POINTS = 6 }; /* of a rollout at which a switch is tried; all of its requ
 static void switch_everywhere(const struct change *change)
 {
     struct rollout blue, green;
-    const size_t count = run_alone(change->both, "", &blue);
-    run_alone(change->both, change->green, &green);
+    const size_t count = run_alone(change->both, "", change->trusts, &blue);
+    run_alone(change->both, change->green, change->trusts, &green);
     assert_false(is_same(&blue, &green));
     size_t refused = 0;
     const size_t step = getenv("SLUICE_TEST_ALL") ? 1 : (count + POINTS - 1) / POINTS;
@@ -209,6 +228,40 @@ static void whenever_a_routers_tokenizer_changes_nothing_is_mixed(void **state)
         &(struct change){", 'dialect': 'openai'", ", 'other_tokenizer': true", "its tokenizer is another"});
 }
 
+/* ---- trust --------------------------------------------------------------------------------------- */
+
+static void whenever_a_trusted_engine_changes_nothing_is_mixed(void **state)
+{
+    (void)state;
+    switch_everywhere(&(struct change){"", ", 'other_tokenizer': true", "its tokenizer is another", true});
+    switch_everywhere(&(struct change){", 'dialect': 'vllm'", ", 'other_tokenizer': true", "is another", true});
+}
+
+static size_t count_asked(const char *script)
+{
+    struct rollout rollout;
+    world_open_on(&world, loop, script, NULL);
+    rollout_run_with(&rollout, true, NULL);
+    assert_int_equal(rollout.code, 0);
+    rollout_finish(&rollout);
+    json_t *log = world_log(&world), *one;
+    size_t count = 0, i;
+    json_array_foreach(log, i, one) count += strcmp(json_string_value(json_object_get(one, "path")), "/props") == 0;
+    json_decref(log);
+    world_close(&world);
+    return count;
+}
+
+static void an_engine_that_was_the_same_all_along_is_trusted_for_a_while_and_one_that_tells_no_start_is_not(
+    void **state)
+{
+    (void)state;
+    const size_t trusted = count_asked("{" RULES "}");
+    const size_t untrusted = count_asked("{" RULES ", 'start': null}");
+    if (trusted + TRUSTING_TURNS / 2 > untrusted)
+        fail_msg("asked %zu times, and %zu times where it tells no start", trusted, untrusted);
+}
+
 /* ---- a pause ---------------------------------------------------------------------------------- */
 
 /* The green server differs in two words of no sample, and neither says that it was started. */
@@ -242,7 +295,7 @@ static void after_a_pause_an_engine_that_tells_no_start_is_asked_everything_anew
     struct rollout rollout;
     char path[128];
     open_before_a_pause(green_folder);
-    rollout_run_with(&rollout, appear_in_a_pause);
+    rollout_run_with(&rollout, false, appear_in_a_pause);
     assert_int_equal(rollout.code, -ESTALE);
     assert_non_null(strstr(rollout.fail.text, "its name, path or vocabulary is another"));
     assert_int_equal(rollout.record.traces[0].turn_count, 2);
@@ -290,8 +343,8 @@ static void of_servers_that_are_not_alike_behind_one_address_no_rollout_is_mixed
     struct rollout blue, green;
     struct world other;
     char url[64];
-    run_alone("", "", &blue);
-    run_alone("", ", 'other_tokenizer': true", &green);
+    run_alone("", "", false, &blue);
+    run_alone("", ", 'other_tokenizer': true", false, &green);
     world_open_on(&other, loop, "{" RULES ", 'other_tokenizer': true}", NULL);
     world_open_on(&world, loop, "{" RULES "}", NULL);
     pid_t turns = open_turns(world.url, other.url, url);
@@ -310,7 +363,7 @@ static void servers_that_are_alike_may_stand_behind_one_address(void **state)
     struct rollout alone, rollout;
     struct world other;
     char url[64];
-    run_alone("", "", &alone);
+    run_alone("", "", false, &alone);
     world_open_on(&other, loop, "{" RULES "}", NULL);
     world_open_on(&world, loop, "{" RULES "}", NULL);
     pid_t turns = open_turns(world.url, other.url, url);
@@ -339,6 +392,8 @@ static int group(void)
         TEST(whenever_vllms_tokenizer_changes_nothing_is_mixed),
         TEST(whenever_sglangs_tokenizer_changes_nothing_is_mixed),
         TEST(whenever_a_routers_tokenizer_changes_nothing_is_mixed),
+        TEST(whenever_a_trusted_engine_changes_nothing_is_mixed),
+        TEST(an_engine_that_was_the_same_all_along_is_trusted_for_a_while_and_one_that_tells_no_start_is_not),
         TEST(of_servers_that_are_not_alike_behind_one_address_no_rollout_is_mixed),
         TEST(servers_that_are_alike_may_stand_behind_one_address),
         TEST(after_a_pause_an_engine_that_tells_no_start_is_asked_everything_anew),

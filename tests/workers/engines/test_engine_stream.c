@@ -38,9 +38,12 @@ static void listen(void *arg)
     struct asking *asking = &listening->asking;
     struct tokens prompt = prompt_of(asking->user);
     const struct engine_listener listener = {.heard = on_heard, .arg = listening};
-    asking->code = engine_generate_heard(world_engine(fiber_world), &prompt, &asked_with,
-                                         asking->max_tokens ? asking->max_tokens : 64, 1, &listener,
-                                         &asking->generation, &asking->fail);
+    const struct engine_turn turn = {.prompt = &prompt,
+                                     .sampling = &asked_with,
+                                     .max_tokens = asking->max_tokens ? asking->max_tokens : 64,
+                                     .seed_offset = 1,
+                                     .listener = &listener};
+    asking->code = engine_generate_turn(world_engine(fiber_world), &turn, &asking->generation, &asking->fail);
     listening->end_ms = loop_now_ms();
     tokens_finish(&prompt);
 }

@@ -29,13 +29,23 @@ static bool serves_alike(const struct model *model, struct engine *to)
            staleness_lets(&model->run->age, model->run->task, engine_policy_number(to));
 }
 
+/* What was sampled so far was the engine's that it began with. */
+static bool is_settled(const struct model *model)
+{
+    const struct engine *from = model->run->engine;
+    fiber_push_deadline(loop_now_ms() + MIGRATE_ASK_MS);
+    const int error = engine_settle(model->run->engine, NULL);
+    fiber_pop_deadline();
+    return error == 0 && engine_serves(from, model->identity);
+}
+
 void model_migrate(struct model *model, uint64_t tokens)
 {
     struct agent_run *run = model->run;
     struct engine *to = run->migration ? take_ptr(&run->migration->to) : NULL;
     if (!to)
         return;
-    if (to != run->engine && serves_alike(model, to)) {
+    if (to != run->engine && is_settled(model) && serves_alike(model, to)) {
         run->engine = to;
         engine_stay(&model->stay, to, tokens);
     }

@@ -8,11 +8,15 @@
 #include "workers/agents/ends.h"
 #include "workers/engines/calls.h"
 #include "workers/engines/generate.h"
+#include "workers/engines/server/identity.h"
 #include "workers/runtime/activity.h"
+#include "workers/runtime/fiber.h"
 #include "common/loop/loop_now.h"
 
 /* A call that outlasts the longest answered one this many times is the engine's fault. */
 enum { STALL_FACTOR = 4, STALL_SLACK_S = 1 };
+
+enum { SETTLE_MS = 5000 }; /* an engine that does not say within it who it is, is not waited for */
 
 /* ---- who it began with ------------------------------------------------------------------- */
 
@@ -119,18 +123,31 @@ static int find_room(const struct model *model, uint64_t prompt, uint64_t *ret, 
     return 0;
 }
 
+int model_settle(const struct model *model, struct fail *fail)
+{
+    if (!model->trusts || model->turns == 0)
+        return 0;
+    fiber_lift_deadline(loop_now_ms() + SETTLE_MS);
+    const int error = engine_settle(model->run->engine, fail);
+    fiber_pop_deadline();
+    return model_refuse_another(model, error, fail);
+}
+
 static int generate(struct model *model, const struct tokens *prompt, uint64_t max_tokens,
                     const struct engine_listener *listener, struct generation *ret, struct fail *fail)
 {
     struct agent_run *run = model->run;
+    const struct engine_turn turn = {.prompt = prompt,
+                                     .sampling = &run->task->sampling,
+                                     .max_tokens = max_tokens,
+                                     .seed_offset = run->sample,
+                                     .listener = listener,
+                                     .trusts = model->trusts};
     int error = model_refuse_another(model, 0, fail); /* it is known already, sometimes */
     if (error == 0)
         error = staleness_check(&run->age, run->task, engine_policy_number(run->engine), fail);
     if (error == 0)
-        error = model_refuse_another(model,
-                                     engine_generate_heard(run->engine, prompt, &run->task->sampling, max_tokens,
-                                                           run->sample, listener, ret, fail),
-                                     fail);
+        error = model_refuse_another(model, engine_generate_turn(run->engine, &turn, ret, fail), fail);
     if (error == 0) /* it may have waited for a new version */
         error = staleness_check(&run->age, run->task, ret->policy_number, fail);
     return error;

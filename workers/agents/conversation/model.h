@@ -22,6 +22,7 @@ struct model {
     double longest_call_s;   /* of those that were answered */
     int64_t call_start_ms;   /* 0: no call in hand */
     struct engine_stay stay; /* what it holds on its engine */
+    bool trusts;             /* who answers is not asked behind each call: model_settle before the record counts */
 };
 
 /* Asks the engine what it serves; the record says so from now on. */
@@ -45,6 +46,12 @@ struct model_turn {
     struct record_sampling sampling; /* as the engine was asked */
 };
 int model_sample(struct model *model, const struct tokens *prompt, struct model_turn *ret, struct fail *fail);
+
+/*
+ * At the end, and before another engine is gone to: -ESTALE where it is not the one that it began with that answered.
+ * Nobody waits for an engine that does not answer, and a pause is not waited for.
+ */
+int model_settle(const struct model *model, struct fail *fail);
 
 /* Whether all tokens of limits.sampled_tokens are sampled. */
 bool model_is_spent(const struct model *model);

@@ -4,8 +4,8 @@
  *
  *     ${SLUICE_CACHE:-${XDG_CACHE_HOME:-~/.cache}/sluice}/harness/NAME/current -> VERSION
  *
- * A sandbox sees one, that of its task's harness, read-only at /opt/harness/NAME. Each is held by a shared lock (flock of
- * the directory) while the worker lives, so that `sluice harness remove` knows that it is in use.
+ * A sandbox sees one, that of its task's harness, read-only at /opt/harness/NAME. Each is held by a shared lock (flock
+ * of the directory) while the worker lives, so that `sluice harness remove` knows that it is in use.
  */
 #ifndef SLUICE_WORKERS_AGENTS_HARNESSES_HARNESS_DIRS_H
 #define SLUICE_WORKERS_AGENTS_HARNESSES_HARNESS_DIRS_H

@@ -202,6 +202,7 @@ static enum outcome harness_run(struct agent_run *run)
     int error = proxy_open(&harness->proxy, run, &fail);
     if (error == 0)
         error = work(harness, &fail);
+    error = proxy_settle(&harness->proxy, error, &fail);
     enum outcome outcome = end(harness, error, &fail);
     if (!proxy_record(&harness->proxy) || !keep_output(harness))
         outcome = agent_end(run, OUTCOME_INFRA, "out of memory, or the record is full");

@@ -180,7 +180,8 @@ static int make_bridge(struct proxy *proxy, size_t node, const struct told *told
     struct telling telling = {.role = told->role,
                               .last = reply->ids.ids[reply->ids.count - 1],
                               .contents = told->contents,
-                              .count = told->count};
+                              .count = told->count,
+                              .trusts = proxy->model.trusts};
     AUTO_FREE const char **replies = list_replies(&proxy->tree, node, told->role, &telling.reply_count);
     if (!replies)
         return fail_memory(fail);

@@ -267,11 +267,19 @@ int proxy_open(struct proxy *proxy, struct agent_run *run, struct fail *fail)
     *proxy = (struct proxy){0};
     snprintf(run->record->agent, sizeof(run->record->agent), "%s", run->task->agent_kind);
     int error = model_open(&proxy->model, run, fail);
+    proxy->model.trusts = true;
     if (error == 0)
         error = tool_telling_find_format(&proxy->model, &proxy->telling, fail);
     if (error == 0)
         error = tool_telling_find_role(&proxy->model, &proxy->telling, fail);
     return error;
+}
+
+int proxy_settle(const struct proxy *proxy, int error, struct fail *fail)
+{
+    struct fail why = {0};
+    const int settled = error == -ECANCELED ? 0 : model_settle(&proxy->model, &why);
+    return settled < 0 ? fail_set(fail, settled, "%s", why.text) : error;
 }
 
 bool proxy_record(struct proxy *proxy)

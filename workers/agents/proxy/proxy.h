@@ -41,6 +41,11 @@ struct proxy {
 
 /* Awaits: asks the engine what it serves. -E...: as engine.h. */
 int proxy_open(struct proxy *proxy, struct agent_run *run, struct fail *fail);
+/*
+ * Awaits. What became of the rollout, `error` and its words, once no request is at work any more: -ESTALE where it was
+ * not its engine that answered all of them (model_settle).
+ */
+int proxy_settle(const struct proxy *proxy, int error, struct fail *fail);
 /* Writes the tree into the record. False: it does not fit, or there is no memory. */
 bool proxy_record(struct proxy *proxy);
 void proxy_close(struct proxy *proxy);

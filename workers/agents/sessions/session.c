@@ -177,6 +177,7 @@ static enum outcome session_run(struct agent_run *run)
     int error = proxy_open(&session.proxy, run, &fail);
     if (error == 0)
         error = work(&session, &fail);
+    error = proxy_settle(&session.proxy, error, &fail);
     enum outcome outcome = end(&session, error, &fail);
     if (!proxy_record(&session.proxy))
         outcome = agent_end(run, OUTCOME_INFRA, "out of memory, or the record is full");

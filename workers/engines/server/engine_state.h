@@ -11,6 +11,8 @@
 struct engine_connection_proof {
     uint64_t info; /* the facts' number; 0: nothing is proven */
     uint64_t doubts, connects, requests;
+    uint64_t policy; /* the number of the version that it served */
+    int64_t at_ms;
 };
 
 /*
@@ -22,7 +24,15 @@ struct engine_connection {
     struct fiber *fiber; /* whose act it serves; NULL: nobody's */
     struct http_line *http;
     struct engine_connection_proof proof;
+    bool trusts; /* the act in hand does, see engine_trust */
     int64_t used_ms;
+};
+
+/* How often in a row it gave the same mark, one that tells one start from another. */
+struct engine_steadiness {
+    char mark[80];
+    unsigned proofs;
+    bool is_owed; /* an act was trusted since */
 };
 TAILQ_HEAD(engine_connections, engine_connection);
 
@@ -43,6 +53,7 @@ struct engine {
     size_t mark_count;
     bool has_start; /* its marks tell one start from another */
     struct engine_start start;
+    struct engine_steadiness steady;
     unsigned sketch; /* special_token_escape.h: the conversation that its template takes */
     struct engine_connections busy, idle;
     int64_t refusal_said_ms;     /* when the log was told of one last; 0: never ... */

@@ -37,6 +37,7 @@ static struct engine_connection *connection_take(struct engine *engine)
     TAILQ_REMOVE(&engine->idle, line, links);
     TAILQ_INSERT_HEAD(&engine->busy, line, links);
     line->fiber = fiber_current();
+    line->trusts = false;
     return line;
 }
 
@@ -85,7 +86,9 @@ static struct engine_connection_proof proof_now(const struct engine *engine, con
     return (struct engine_connection_proof){.info = engine->number,
                                             .doubts = engine->doubts,
                                             .connects = http_line_connects(line->http),
-                                            .requests = http_line_requests(line->http)};
+                                            .requests = http_line_requests(line->http),
+                                            .policy = engine->policy.number,
+                                            .at_ms = loop_now_ms()};
 }
 
 /* The current line's other end is proven to be who the facts tell of. */
@@ -94,6 +97,7 @@ static void note_proof(struct engine *engine)
     struct engine_connection *line = connection_current(engine);
     if (line)
         line->proof = proof_now(engine, line);
+    engine->steady.is_owed = false;
 }
 
 /* Who was there then is there still, for all that is known without asking. */
@@ -108,11 +112,20 @@ static bool is_proven(const struct engine *engine, const struct engine_connectio
 /* Whoever refuses to say who it is, is at fault itself, not who asked. */
 static int as_fault(int error) { return error == -EINVAL || error == -E2BIG ? -EPROTO : error; }
 
+static void count_mark(struct engine_steadiness *steady, const struct engine_mark *mark)
+{
+    const bool is_same = mark->has_start && strcmp(steady->mark, mark->text) == 0;
+    steady->proofs = is_same ? steady->proofs + 1 : 0;
+    memcpy(steady->mark, mark->text, sizeof(steady->mark));
+}
+
 /* 0 and *ret, whether who is there gave a mark that is known. */
 static int recognize(struct engine *engine, bool *ret, struct fail *fail)
 {
     struct engine_mark mark = {0};
     int error = engine->dialect->identify(engine, &mark, fail);
+    if (error == 0)
+        count_mark(&engine->steady, &mark);
     *ret = error == 0 && engine_has_mark(engine, &mark);
     return error == -ENOTSUP ? 0 : as_fault(error); /* some other kind of server */
 }
@@ -163,12 +176,28 @@ void engine_doubt(struct engine *engine)
 
 /* ---- acts -------------------------------------------------------------------------------- */
 
+void engine_trust(struct engine *engine)
+{
+    struct engine_connection *line = connection_current(engine);
+    if (line)
+        line->trusts = true;
+}
+
+static bool is_trusted(const struct engine *engine, const struct engine_connection *line)
+{
+    return line->trusts && engine->has_start && engine->steady.proofs >= STEADY_PROOFS && is_proven(engine, line) &&
+           line->proof.policy == engine->policy.number && loop_now_ms() - line->proof.at_ms < TRUST_MS;
+}
+
 /* What was heard since is of those facts still. */
-static int confirm(struct engine *engine, uint64_t number, const char *identity, struct fail *fail)
+static int confirm(struct engine *engine, uint64_t number, const char *identity, bool succeeded, struct fail *fail)
 {
     const struct engine_connection *line = connection_current(engine);
+    const bool has_heard = line && http_line_requests(line->http) != line->proof.requests;
     int error = 0;
-    if (line && http_line_requests(line->http) != line->proof.requests)
+    if (has_heard && succeeded && is_trusted(engine, line))
+        engine->steady.is_owed = true;
+    else if (has_heard)
         error = prove(engine, true, fail);
     if (error < 0 || engine->number == number)
         return error;
@@ -191,7 +220,7 @@ static int run_act(struct engine *engine, int (*act)(void *arg, struct fail *fai
     const int code = act(arg, fail);
     if (!is_verdict(code))
         return code;
-    const int error = confirm(engine, number, identity, &unproven);
+    const int error = confirm(engine, number, identity, code == 0, &unproven);
     return error < 0 ? fail_set(fail, error, "%s", unproven.text) : code;
 }
 
@@ -205,6 +234,17 @@ int engine_act(struct engine *engine, int (*act)(void *arg, struct fail *fail), 
         error = run_act(engine, act, arg, fail);
     connection_give_back(engine, line);
     return error;
+}
+
+int engine_settle(struct engine *engine, struct fail *fail)
+{
+    struct fail why = {0};
+    const bool is_owed = engine->steady.is_owed && !engine->policy.is_paused;
+    const int error = is_owed ? engine_act(engine, NULL, NULL, &why) : 0;
+    const bool is_known = engine->described.state == SINGLE_FLIGHT_DONE;
+    return error == 0 || is_known
+               ? 0
+               : fail_set(fail, -ESTALE, "%s is not who it was, and does not say who it is: %s", engine->url, why.text);
 }
 
 /* ---- what is learnt ---------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
  *
  *   - Before an act that is proven by a mark (dialect.h), unless the line's connection is still the one over which it
  *     was asked last, nothing was doubted since, and nothing else was learnt of the engine.
- *   - After an act that sent anything, it is asked again.
+ *   - After an act that sent anything, it is asked again. An act that trusts it may leave that to those behind it.
  *   - A mark that is not among those known makes everything be learnt anew (discovery.h). If that is somebody
  *     else, the facts get another number, and acts that began under the old one end with -ESTALE.
  *
@@ -28,6 +28,19 @@ int engine_learn_once(struct engine *engine, struct single_flight *once, int (*m
                       void *arg, struct fail *fail);
 /* Who is there is not proven any more: a call failed, or a pause ended. */
 void engine_doubt(struct engine *engine);
+
+/*
+ * The act in hand trusts who is there, if it succeeds: nobody is asked behind it while the same connection was proven
+ * within TRUST_MS and under the same version of the policy, and the engine gave the same mark, that of one start,
+ * STEADY_PROOFS times in a row. Whoever keeps what it brought has it confirmed before that counts (engine_settle).
+ */
+enum { TRUST_MS = 2000, STEADY_PROOFS = 8 };
+void engine_trust(struct engine *engine);
+/*
+ * Asks who is there if an act has trusted it and nobody has asked since. Where it does not answer, or is paused, what
+ * it said last stands: 0. -ESTALE: somebody else is there who does not say who. Else the facts are those of who is.
+ */
+int engine_settle(struct engine *engine, struct fail *fail);
 
 /* What the current fiber's requests go over; NULL: any connection. */
 struct http_line *engine_connection_http(const struct engine *engine);
