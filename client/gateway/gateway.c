@@ -10,6 +10,7 @@
 #include "client/gateway/door/access_log.h"
 #include "client/gateway/door/door.h"
 #include "common/base/cleanup.h"
+#include "common/base/clock.h"
 #include "common/http/http_server.h"
 
 enum {
@@ -35,6 +36,15 @@ static void on_asked(void *arg, struct exchange *exchange)
     http_call_run(exchange_user(exchange));
 }
 
+/* A stream of events takes as long as somebody looks: that is no time of an answer. */
+static void note_request(struct gateway *gateway, const struct exchange *exchange, const struct http_call *call)
+{
+    const int status = exchange_status(exchange);
+    gateway_counts_note(&gateway->counts, call && call->route ? call->route->pattern : "", status);
+    if (call && !call->is_stream)
+        observed_add(&gateway->counts.seconds, &observed_seconds, (double)(clock_us() - call->began_us) / 1e6);
+}
+
 static void on_gone(void *arg, struct exchange *exchange, bool is_whole)
 {
     struct gateway *gateway = arg;
@@ -42,6 +52,7 @@ static void on_gone(void *arg, struct exchange *exchange, bool is_whole)
     access_log_note(gateway, exchange, call, is_whole);
     if (call)
         call->is_delivered = is_whole;
+    note_request(gateway, exchange, call);
     http_call_finish(call);
 }
 

@@ -193,6 +193,14 @@ static int run(const struct gateway_settings *settings, const struct told *told,
     return EXIT_SUCCESS;
 }
 
+/* Ended by NULL. */
+static const char *const *list_of(const struct texts *texts, const char *ret[TEXTS_MAX + 1])
+{
+    memcpy(ret, texts->items, texts->count * sizeof(*ret));
+    ret[texts->count] = NULL;
+    return ret;
+}
+
 static int start(struct told *told)
 {
     static const char *const loopback[] = {"loopback", NULL}, *const nowhere[] = {NULL};
@@ -200,10 +208,11 @@ static int start(struct told *told)
     struct key own, anonymous;
     struct fail fail;
     char state[4096];
+    const char *hosts[TEXTS_MAX + 1], *engines[TEXTS_MAX + 1];
     struct gateway_settings settings = {.certificate_path = told->tls_cert,
                                         .key_path = told->tls_key,
                                         .stream = told->stream,
-                                        .hosts = told->host.items,
+                                        .hosts = list_of(&told->host, hosts),
                                         .body_max = told->body_max_bytes,
                                         .connections_max = (unsigned)told->connections_max,
                                         .access_log = told->access_log};
@@ -225,7 +234,7 @@ static int start(struct told *told)
     settings.fd = address.fd;
     settings.is_local = address.is_loopback;
     settings.state_path = state;
-    settings.engines = told->engine.count                       ? told->engine.items
+    settings.engines = told->engine.count                       ? list_of(&told->engine, engines)
                        : address.is_loopback || address.is_unix ? loopback
                                                                 : nowhere;
     settings.broker.url = told->broker;

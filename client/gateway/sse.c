@@ -26,6 +26,7 @@ void sse_begin(struct sse *sse, struct http_call *call)
     char retry[32];
     *sse = (struct sse){.call = call};
     call->gateway->counts.sse_clients++;
+    call->is_stream = true;
     exchange_set_header(call->exchange, "Cache-Control", "no-store");
     exchange_set_header(call->exchange, "X-Accel-Buffering", "no");
     exchange_stream(call->exchange, 200, "text/event-stream");

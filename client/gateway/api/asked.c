@@ -35,16 +35,23 @@ static bool read_query(struct http_call *call, const struct message *message, st
 /* What a message wants and a request may leave out. */
 static void preset(const struct message *message, void *out)
 {
-    if (message == message_get(MSG_group_submit))
-        ((struct msg_group_submit *)out)->samples = 1;
+    struct msg_group_submit *submit = out;
+    if (message == message_get(MSG_group_submit)) {
+        submit->samples = 1;
+        submit->has_samples = true;
+    } else if (message == message_get(MSG_rollout_list))
+        ((struct msg_rollout_list *)out)->has_ended = true;
 }
 
 static bool complete(const struct message *message, struct kept_texts *kept, void *out, struct refusal *no)
 {
     struct msg_group_submit *submit = out;
-    if (message != message_get(MSG_group_submit) || submit->has_group || names_make("group", kept, &submit->group))
-        return true;
-    return refuse(no, REFUSAL_QUEUE_FULL, "group", "out of memory");
+    if (message == message_get(MSG_group_submit) && !submit->has_group) {
+        submit->has_group = names_make("group", kept, &submit->group);
+        if (!submit->has_group)
+            return refuse(no, REFUSAL_QUEUE_FULL, "group", "out of memory");
+    }
+    return message_is_complete(message, out, no);
 }
 
 static bool read_message(struct http_call *call, const struct message *message, struct kept_texts *kept, void *out,

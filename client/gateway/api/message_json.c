@@ -166,6 +166,17 @@ bool message_from_json(const struct message *message, const json_t *object, stru
     return true;
 }
 
+bool message_is_complete(const struct message *message, const void *in, struct refusal *no)
+{
+    for (size_t i = 0; i < message->field_count; i++) {
+        const struct field *field = &message->fields[i];
+        const bool has = *(const bool *)((const char *)in + field->has_offset);
+        if (field->need == FIELD_REQUIRED && !has && strcmp(field->name, "tag") != 0)
+            return refuse(no, REFUSAL_MISSING_FIELD, field->name, "%s is missing", field->name);
+    }
+    return true;
+}
+
 /* ---- the other way --------------------------------------------------------------------------------- */
 
 static void append_field(const struct field *field, const void *at, struct buffer *ret)

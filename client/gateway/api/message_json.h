@@ -24,6 +24,8 @@ bool message_field_from_text(const struct message *message, const char *name, co
 /* Sets the fields that the object has; texts are borrowed. Bounds are the encoder's to check. False: a refusal. */
 bool message_from_json(const struct message *message, const json_t *object, struct kept_texts *kept, void *out,
                        struct refusal *no);
+/* Whether it has all that it must have, but the tag. False with a refusal. */
+bool message_is_complete(const struct message *message, const void *in, struct refusal *no);
 /* Appends the members of an object, after a comma where `ret` does not end in a brace. No bodies of bytes. */
 void message_append_members(const struct message *message, const void *in, struct buffer *ret);
 

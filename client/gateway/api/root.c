@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "client/gateway/api/metrics.h"
 #include "client/gateway/http_call.h"
 #include "client/gateway/page/page.h"
 
@@ -51,6 +52,7 @@ static void run_ready(struct http_call *call)
 static const struct route routes[] = {
     {.method = "GET", .pattern = "/", .run = answer_root, .access = ROUTE_OPEN, .message = MESSAGE_COUNT},
     {.method = "GET", .pattern = "/healthz", .run = answer_ok, .access = ROUTE_OPEN, .message = MESSAGE_COUNT},
+    {.method = "GET", .pattern = "/metrics", .run = metrics_run, .message = MESSAGE_COUNT},
     {.method = "GET", .pattern = "/readyz", .run = run_ready, .access = ROUTE_OPEN, .message = MESSAGE_COUNT},
 };
 

@@ -55,7 +55,7 @@ void session_open_run(struct http_call *call)
     call->end = end;
     complete_task(json_object_get(call->body, "task"));
     if (!opening || !message_from_json(message, call->body, &kept, &in, &no) ||
-        (!in.has_group && !names_make("session", &kept, &in.group))) {
+        (!in.has_group && !(in.has_group = names_make("session", &kept, &in.group)))) {
         http_call_refuse(call, opening ? 400 : 503, opening ? refusal_wire(no.reason) : "queue-full",
                          opening ? no.field : "", "%s", opening ? no.text : "out of memory");
     } else if (in.samples != 1) {

@@ -5,7 +5,6 @@
 
 #include "common/base/clock.h"
 
-
 struct run_place *run_place_add(struct runs_of *of, const char *name)
 {
     struct run_place *place = calloc(1, sizeof(*place));
