@@ -1,7 +1,7 @@
 /*
- * exchange.h - one request, as it came; how it is answered is exchange_answer.h's. It is the server's, and is there from
- * `heard` to the end of `gone` (http_server.h); so is whatever its functions return. While it waits for its answer its
- * connection sleeps, and costs no more than its head.
+ * exchange.h - one request, as it came; how it is answered is exchange_answer.h's. It is the server's, and is there
+ * from `heard` to the end of `gone` (http_server.h); so is whatever its functions return. While it waits for its answer
+ * its connection sleeps, and costs no more than its head.
  */
 #ifndef SLUICE_COMMON_HTTP_EXCHANGE_H
 #define SLUICE_COMMON_HTTP_EXCHANGE_H
