@@ -1,7 +1,7 @@
 /*
- * http_call.h - one HTTP request as the gateway works on it: who asks, what for, the one thing it asks the broker about at a
- * time, and its answer. It begins with the request's head and ends when the client has its answer, or is gone: a
- * handler's callbacks are never called after `end`.
+ * http_call.h - one HTTP request as the gateway works on it: who asks, what for, the one thing it asks the broker
+ * about at a time, and its answer. It begins with the request's head and ends when the client has its answer, or is
+ * gone: a handler's callbacks are never called after `end`.
  */
 #ifndef SLUICE_CLIENT_GATEWAY_HTTP_CALL_H
 #define SLUICE_CLIENT_GATEWAY_HTTP_CALL_H

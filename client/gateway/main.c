@@ -253,7 +253,7 @@ static void read_environment(struct told *told)
 
 int main(int argc, char **argv)
 {
-    struct told told;
+    struct told told = {0};
     struct cmdline_values values = {.into = {&told}};
     int status = cmdline_begin(&line, argc - 1, argv + 1, &values);
     if (status < 0) {

@@ -48,7 +48,7 @@ enum option_kind {
 
 enum { TEXTS_MAX = 64 };
 struct texts {
-    const char *items[TEXTS_MAX];
+    const char *items[TEXTS_MAX + 1]; /* NULL behind the last, where all were zero at first */
     size_t count;
 };
 

@@ -1,6 +1,6 @@
 /*
- * page.h - the page of the gateway: one HTML document with its styles and its script inside, made from
- * the sources in this folder when Sluice is built (embed.cmake). It asks nothing of anybody but the server that it came from.
+ * page.h - the page of the gateway: one HTML document with its styles and its script inside, made from the sources in
+ * this folder when Sluice is built (embed.cmake). It asks nothing of anybody but the server that it came from.
  */
 #ifndef SLUICE_CLIENT_GATEWAY_PAGE_PAGE_H
 #define SLUICE_CLIENT_GATEWAY_PAGE_PAGE_H

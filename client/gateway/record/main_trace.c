@@ -1,0 +1,92 @@
+#include "client/gateway/record/main_trace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool turn_is_sampled(const struct sluice_turn *turn) { return strcmp(turn->role, "assistant") == 0; }
+
+bool turn_is_learnt(const struct sluice_trace *trace, const struct sluice_turn *turn)
+{
+    return turn_is_sampled(turn) && turn->length > 0 && memchr(trace->mask + turn->offset, 1, turn->length) != NULL;
+}
+
+static bool is_learnt(const struct sluice_trace *trace)
+{
+    return trace->token_count > 0 && memchr(trace->mask, 1, trace->token_count) != NULL;
+}
+
+static bool is_main(const struct sluice_trace *trace)
+{
+    return trace->label[0] == '\0' || strcmp(trace->label, "main") == 0;
+}
+
+const struct sluice_trace *main_trace(const struct sluice_trajectory *trajectory)
+{
+    const struct sluice_trace *main = NULL, *learnt = NULL;
+    for (size_t i = 0; i < trajectory->trace_count; i++) {
+        const struct sluice_trace *trace = &trajectory->traces[i];
+        if (is_learnt(trace))
+            learnt = trace;
+        if (is_learnt(trace) && is_main(trace))
+            main = trace;
+    }
+    return main ? main : learnt ? learnt : trajectory->trace_count > 0 ? trajectory->traces : NULL;
+}
+
+/* ---- words ------------------------------------------------------------------------------------------- */
+
+static void add_run(const struct sluice_trajectory *trajectory, size_t offset, size_t length, struct trace_words *ret)
+{
+    for (size_t i = offset; i < offset + length && i < trajectory->message_count; i++)
+        if (strcmp(trajectory->messages[i].role, "note") != 0)
+            ret->list[ret->count++] = &trajectory->messages[i];
+}
+
+static size_t sampled_turns(const struct sluice_trace *trace)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < trace->turn_count; i++)
+        count += turn_is_sampled(&trace->turns[i]);
+    return count;
+}
+
+static size_t sampled_messages(const struct trace_words *words)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < words->count; i++)
+        count += words->list[i]->sampled;
+    return count;
+}
+
+bool trace_words_read(const struct sluice_trajectory *trajectory, const struct sluice_trace *trace,
+                      struct trace_words *ret)
+{
+    size_t room = trajectory->message_count + 1;
+    for (size_t i = 0; i < trace->stretch_count; i++)
+        room += trace->messages[i].length;
+    *ret = (struct trace_words){.list = calloc(room, sizeof(*ret->list))};
+    if (!ret->list)
+        return false;
+    for (size_t i = 0; i < trace->stretch_count; i++)
+        add_run(trajectory, trace->messages[i].offset, trace->messages[i].length, ret);
+    if (trace->stretch_count == 0)
+        add_run(trajectory, 0, trajectory->message_count, ret);
+    const size_t said = sampled_messages(ret), turns = sampled_turns(trace);
+    ret->skipped = said > turns ? said - turns : 0;
+    return true;
+}
+
+void trace_words_finish(struct trace_words *words)
+{
+    free((void *)words->list);
+    *words = (struct trace_words){0};
+}
+
+size_t trace_words_of(const struct trace_words *words, size_t number)
+{
+    size_t seen = 0;
+    for (size_t i = 0; i < words->count; i++)
+        if (words->list[i]->sampled && seen++ == number + words->skipped)
+            return i;
+    return words->count;
+}
