@@ -186,6 +186,16 @@ class Browser:
     def move(self, x, y):
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
+    def hover(self, selector):
+        """The pointer over the first of it, once the page lies still."""
+        place = "(() => { const box = document.querySelector(%s).getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; })()" % json.dumps(selector)
+        self.value(f"document.querySelector({json.dumps(selector)}).scrollIntoView({{block: 'center'}})")
+        before = None
+        while before != (now := self.value(place)):
+            before = now
+            self.value("new Promise((done) => setTimeout(done, 150))")
+        self.move(*before)
+
     def picture(self, path, whole=False):
         done = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         with open(path, "wb") as file:

@@ -61,10 +61,12 @@ function explainTime(total, parts, longest) {
   return text;
 }
 
+const PEERS_MIN = 8;
+
 /* Against others of its stream; "" where it is like them. */
 function explainPeers(t, others) {
   const total = totalMs(t);
-  if (others.count < 8 || !others.total || total < 1.5 * others.total) return "";
+  if (others.count < PEERS_MIN || !others.total || total < 1.5 * others.total) return "";
   const names = { wait: "its waiting", init: "its set-up", run: "its run", eval: "its scoring" };
   const part = Object.keys(names).map((name) => ({ name, more: (t[name + "_ms"] || 0) - (others[name] || 0) })).sort((a, b) => b.more - a.more)[0];
   const usual = others[part.name] || 0;

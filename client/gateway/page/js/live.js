@@ -53,7 +53,7 @@ const TAKE = {
     if (part.phases.length > 4000) part.phases.shift();
   },
   message: (part, event) => {
-    part.messages.set(event.index, event);
+    part.messages.set(event.index, { ...event, content: event.content || "" });
     if (event.role === "assistant") for (const [key, one] of part.samplings) if (one.isComplete) part.samplings.delete(key);
   },
   trace: (part, event) => {

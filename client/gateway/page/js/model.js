@@ -2,7 +2,7 @@
 
 /* Of a trajectory (docs/trajectory.md). */
 function modelOf(t) {
-  const model = { messages: (t.messages || []).map((one, index) => ({ ...one, index })), turns: [], traces: [] };
+  const model = { messages: (t.messages || []).map((one, index) => ({ ...one, content: one.content || "", index })), turns: [], traces: [] };
   for (const trace of t.traces || []) addTrace(model, trace);
   (t.traces || []).forEach((trace, k) => trace.messages && linkRuns(model, k, trace.messages));
   linkInOrder(model);

@@ -1,6 +1,6 @@
 /* What the words of the service mean, in a sentence each. */
 const STAGES = {
-  init: { name: "Set-up", verb: "being set up", says: "prepares the image, the files and the sandbox" },
+  init: { name: "Set-up", verb: "being set up", says: "prepares image, files and sandbox" },
   run: { name: "Agent", verb: "at work", says: "the agent asks the model and calls tools" },
   eval: { name: "Scoring", verb: "being scored", says: "the evaluator gives the reward" },
 };

@@ -80,5 +80,5 @@ function updateFailure(child, kind, most, all) {
   if (examples.stamp === stamp) return;
   examples.stamp = stamp;
   fill(examples, el("span.quiet", null, "For example"), shown.map((one) => el("a", { href: rolloutPath(one.rollout) }, one.rollout)),
-    el("a", { href: withQuery("#/rollouts", { view: "ended", outcome: kind.outcome, like: sameness(last.detail) }) }, "all that failed alike"));
+    el("a", { href: withQuery("#/rollouts", { view: "ended", outcome: kind.outcome, ...(kind.outcome === "agent" && last.end ? { end: last.end } : { like: sameness(last.detail) }) }) }, "all that failed alike"));
 }

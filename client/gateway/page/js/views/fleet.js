@@ -33,13 +33,24 @@ function fleetView() {
   return { node, title: "Fleet", update: (changes) => changes.has("status") && draw() };
 }
 
+function meterRow(label) {
+  const bar = meter(label);
+  const value = el("b");
+  const node = el("div.bar-row", null, el("span.quiet", null, label), value, bar);
+  node.update = (part, kind, text) => {
+    bar.update(part, kind);
+    say(value, text);
+  };
+  return node;
+}
+
 function lines(node, texts, otherwise) {
   keyed(node, texts.length ? texts.slice(0, 50) : otherwise ? [otherwise] : [], (text) => text, (text) => el("li", null, text));
 }
 
 function drawEngineCards(node, status) {
   const list = (status.engines || []).slice(0, 200);
-  keyed(node, list.length ? list : [null], (one) => (one ? one.url : "none"), (one) => (one ? el("article.card.engine", null, el("div.card-head", null, el("h3"), el("span.chip")), el("p.error"), meter("Rollouts"), meter("Cache"), el("div"))
+  keyed(node, list.length ? list : [null], (one) => (one ? one.url : "none"), (one) => (one ? el("article.card.engine", null, el("div.card-head", null, el("h3"), el("span.chip")), el("p.error"), meterRow("rollouts"), meterRow("cache"), el("div"))
     : card("", {}, empty("No engine is registered", "sluice engine add URL"))), (child, one) => {
     if (!one) return;
     const [head, error, rollouts, cache, table] = child.children;
@@ -47,10 +58,9 @@ function drawEngineCards(node, status) {
     setChip(head.children[1], one.state, { healthy: "ok", failing: "bad", silent: "bad", other: "bad" }[one.state] || "warn", FLEET_STATES[one.state]);
     say(error, one.error || (one.state !== "healthy" ? sentence(FLEET_STATES[one.state] || one.state) : ""));
     show(error, Boolean(error.textContent));
-    rollouts.update(one.limit ? one.live / one.limit : 0, one.limit && one.live >= one.limit ? "warn" : "");
-    show(rollouts, Boolean(one.limit));
-    cache.update((one.cache_permille || 0) / 1000, one.cache_permille > 950 ? "warn" : "");
-    fill(table, facts(["rollouts", count(one.live) + (one.limit ? " of " + count(one.limit) : "")], ["calls in flight", count(one.calls)], ["cache", isNumber(one.cache_permille) ? percent(one.cache_permille, 1000) : ""], ["context", plural(one.tokens, "token")],
+    rollouts.update(one.limit ? one.live / one.limit : 0, one.limit && one.live >= one.limit ? "warn" : "", count(one.live) + (one.limit ? " of " + count(one.limit) : ""));
+    show(cache, isNumber(one.cache_permille)).update((one.cache_permille || 0) / 1000, one.cache_permille > 950 ? "warn" : "", percent(one.cache_permille, 1000));
+    fill(table, facts(["calls in flight", count(one.calls)], ["context", plural(one.tokens, "token")],
       ["policy", one.policy], ["version", one.version], ["faults in a row", one.faults || ""], ["tried again in", one.retry_in_ms ? duration(one.retry_in_ms) : ""], ["resumes in", one.resume_in_ms ? duration(one.resume_in_ms) : ""]));
   });
 }

@@ -61,7 +61,7 @@ function groupView(parts) {
 
   async function load() {
     try {
-      const [live, ended] = await Promise.all([ask(withQuery("/rollouts", { group, limit: 1000 })), ask(withQuery("/rollouts", { ended: "true", group, limit: 1000 }))]);
+      const [live, ended] = await Promise.all([ask(withQuery("/rollouts", { ended: "false", group, limit: 1000 })), ask(withQuery("/rollouts", { ended: "true", group, limit: 1000 }))]);
       if (isOver) return;
       for (const one of [...(live.rollouts || []), ...(ended.rollouts || [])]) known.set(one.rollout, { ...known.get(one.rollout), ...one, isEnded: Boolean(one.outcome) });
     } catch (error) {

@@ -31,12 +31,13 @@ function stageBox(stage) {
   const slotsText = el("span");
   const cells = el("div.slots", { role: "img" });
   const waits = el("div.waits");
+  const times = el("p.stage-times");
   const badge = el("span.chip.is-warn", { hidden: true }, "what work waits for");
   const node = el("a.stage.s-" + stage, { href: withQuery("#/rollouts", { stage }) },
     el("div.stage-head", null, el("span.stage-name", null, words.name), el("code", null, stage), badge),
     el("p.quiet.stage-says", null, words.says),
     el("div.stage-queue", null, el("span", null, queued, " in the queue"), queue),
-    el("div.stage-slots", null, slotsText, cells), waits);
+    el("div.stage-slots", null, slotsText, cells), waits, times);
   return { node, stage, update(jobs, bottleneck) {
     const isShort = bottleneck === stage || (stage === "run" && bottleneck === "engines");
     node.classList.toggle("is-short", isShort);
@@ -46,11 +47,18 @@ function stageBox(stage) {
     const busy = Math.max(0, (jobs.slots || 0) - (jobs.free || 0));
     say(slotsText, jobs.slots ? count(busy) + " of " + plural(jobs.slots, "slot") + " at work, " + plural(jobs.workers || 0, "worker") : "no worker is ready");
     set(cells, { "aria-label": count(busy) + " of " + count(jobs.slots || 0) + " slots at work" });
+    say(times, timesOf(stage));
     drawCells(cells, jobs.slots || 0, busy);
     const list = [["delayed", "being tried again"], ["alone", "wait for an idle worker"], ["no_engine", "without an engine"], ["no_offer", "without a handler"]]
       .filter(([key]) => jobs[key]);
     keyed(waits, list, ([key]) => key, () => el("span.chip.is-warn"), (child, [key, text]) => say(child, count(jobs[key]) + " " + text));
   } };
+}
+
+/* How long this stage took the last 300. */
+function timesOf(stage) {
+  const taken = newest(() => true, 300).map((one) => one[stage + "_ms"]).filter((ms) => ms > 0).sort((a, b) => a - b);
+  return taken.length > 4 ? duration(quantile(taken, 0.5)) + " each, one in ten over " + duration(quantile(taken, 0.9)) : "";
 }
 
 /* One cell a slot, or where there are many one for so many. */

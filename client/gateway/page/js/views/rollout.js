@@ -129,6 +129,7 @@ function rolloutView(parts) {
   }, 500);
   return { node, title: name, update(changes) {
     if (changes.has("rollout")) draw();
+    if (changes.has("ended") && shown.trajectory && shown.peers < PEERS_MIN) drawEndedWords(shown, words);
     if (changes.has("live") && !shown.trajectory && shown.state) refreshState(shown, name);
   }, stop() {
     isOver = true;
@@ -166,12 +167,12 @@ function drawLiveOne(shown, nodes) {
 
 function drawEndedOne(shown, nodes) {
   const t = shown.trajectory;
-  if (nodes.isDrawn === t) return;
-  nodes.isDrawn = t;
+  if (shown.drawn === t) return;
+  shown.drawn = t;
   setChip(nodes.mark, t.outcome, t.outcome, OUTCOMES[t.outcome]);
   const spans = spansOf(t, shown.model);
   const total = totalMs(t);
-  paragraphs(nodes.words, [explainEnd(t), explainTime(total, partsOf(spans), longestOf(spans)), explainPeers(t, peers(t.stream)), explainTalk(t, shown.model)].filter(Boolean));
+  drawEndedWords(shown, nodes.words);
   show(nodes.where.parentNode, true);
   nodes.where.update(spans, total);
   const run = runSpans(shown.model);
@@ -187,6 +188,15 @@ function drawEndedOne(shown, nodes) {
   }
   nodes.side.isLive = false;
   fill(nodes.side, endedFacts(t, shown.model));
+}
+
+/* Again when the page has come to know more of its stream. */
+function drawEndedWords(shown, node) {
+  const t = shown.trajectory;
+  const spans = spansOf(t, shown.model);
+  const others = peers(t.stream);
+  shown.peers = others.count;
+  paragraphs(node, [explainEnd(t), explainTime(totalMs(t), partsOf(spans), longestOf(spans)), explainPeers(t, others), explainTalk(t, shown.model)].filter(Boolean));
 }
 
 function paragraphs(node, lines) {

@@ -25,7 +25,7 @@ function rank(value) {
 }
 
 function rolloutsView(parts, query) {
-  const state = { view: "live", stage: "", state: "", stream: "", outcome: "", q: "", sort: "", like: "", ...query };
+  const state = { view: "live", stage: "", state: "", stream: "", outcome: "", q: "", sort: "", like: "", end: "", ...query };
   const isEnded = () => state.view === "ended";
   const fetched = { key: "", rollouts: [], matched: 0, error: "" };
   let timer = 0;
@@ -58,7 +58,7 @@ function rolloutsView(parts, query) {
   async function fetchMore() {
     const asked = isEnded()
       ? state.stream && { ended: "true", stream: state.stream, outcome: state.outcome, limit: LIST_MAX }
-      : store.live.matched > store.live.rollouts.length && { stream: state.stream, stage: state.stage, state: state.state, limit: LIST_MAX };
+      : store.live.matched > store.live.rollouts.length && { ended: "false", stream: state.stream, stage: state.stage, state: state.state, limit: LIST_MAX };
     const key = asked ? withQuery("/rollouts", asked) : "";
     if (fetched.key !== key) Object.assign(fetched, { key, rollouts: [], matched: 0, error: "" });
     if (!key || store.link !== "live" || document.hidden) return;
@@ -82,6 +82,7 @@ function rolloutsView(parts, query) {
   function wanted(one) {
     if (state.stream && one.stream !== state.stream) return false;
     if (isEnded() ? state.outcome && one.outcome !== state.outcome : (state.stage && one.stage !== state.stage) || (state.state && one.state !== state.state)) return false;
+    if (state.end && one.end !== state.end) return false;
     if (state.like && sameness(one.detail) !== state.like) return false;
     if (!state.q) return true;
     const text = [one.rollout, one.task, one.stream, one.worker, one.engine, one.image, one.tool, one.why, one.detail, one.outcome, one.end, one.state].join(" ").toLowerCase();
@@ -108,7 +109,7 @@ function rolloutsView(parts, query) {
     const matched = isEnded() ? fetched.matched : Math.max(fetched.matched, store.live.matched);
     if (!isEnded()) return of + (matched > all ? "; the oldest " + count(all) + " of " + count(matched) + " live ones are looked at" : " live");
     const skipped = store.skipped ? "; " + plural(store.skipped, "one was", "were") + " not told as too many ended at once" : "";
-    return of + (state.like ? " that failed alike" : "") + (state.stream ? "" : "; choose a stream to see older ones") + skipped;
+    return of + (state.like || state.end ? " that failed alike" : "") + (state.stream ? "" : "; choose a stream to see older ones") + skipped;
   }
 
   timer = setInterval(fetchMore, LIST_MS);

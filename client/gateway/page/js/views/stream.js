@@ -56,10 +56,10 @@ function streamView(parts) {
   }
 
   function drawOutcomes(list) {
-    const counts = Object.keys(OUTCOMES).map((outcome) => ({ kind: outcome, ms: list.filter((one) => one.outcome === outcome).length }))
-      .map((one) => ({ ...one, text: one.kind + " " + count(one.ms) + ", " + percent(one.ms, list.length) }));
+    const counts = Object.keys(OUTCOMES).map((outcome) => ({ outcome, kind: "end-" + outcome, ms: list.filter((one) => one.outcome === outcome).length }))
+      .map((one) => ({ ...one, text: one.outcome + " " + count(one.ms) + ", " + percent(one.ms, list.length) }));
     outcomes.update(counts, ["The last " + plural(list.length, "rollout"), ...counts.filter((one) => one.ms).map((one) => one.text)]);
-    fill(outcomeText, list.length ? counts.filter((one) => one.ms).map((one) => el("a.outcome-link", { href: withQuery("#/rollouts", { view: "ended", stream: name, outcome: one.kind }) }, el("i.dot.is-" + one.kind), one.text)) : "None has ended yet.");
+    fill(outcomeText, list.length ? counts.filter((one) => one.ms).map((one) => el("a.outcome-link", { href: withQuery("#/rollouts", { view: "ended", stream: name, outcome: one.outcome }) }, el("i.dot.is-" + one.outcome), one.text)) : "None has ended yet.");
   }
 
   const redraw = throttled(1000, draw);
@@ -69,16 +69,40 @@ function streamView(parts) {
   } };
 }
 
+const VERDICT_KINDS = { kept: "end-ok", uniform_0: "wait", uniform_1: "queue", uniform_other: "agent", no_reward: "end-task", stale: "waiting", forgotten: "end-infra" };
+
+/* In thousandths, or a share. */
+function acceptanceOf(sampler) {
+  return sampler.acceptance > 1 ? sampler.acceptance / 1000 : sampler.acceptance;
+}
+
+/* What there is of each kind, as one bar with its names: `list` has [name, kind, count]. */
+function stockRow(label) {
+  const bar = stackBar(label);
+  const names = el("ul.legend");
+  const more = el("span.quiet");
+  const node = el("div.stock", null, el("div.stock-head", null, el("b", null, label), more), bar, names);
+  node.update = (list, text) => {
+    const known = list.filter(([, , value]) => value);
+    const total = sum(known.map(([, , value]) => value));
+    bar.update(known.map(([name, kind, value]) => ({ kind, ms: value, text: name + " " + count(value) })), [label, ...known.map(([name, , value]) => name + ": " + count(value) + ", " + percent(value, total))]);
+    keyed(names, known, ([name]) => name, ([name, kind]) => el("li", null, el("i.swatch.k-" + kind), el("span.legend-name", null, name), el("b")), (child, [, , value]) => say(child.lastChild, count(value)));
+    say(more, text);
+  };
+  return node;
+}
+
 /* A sampler and its accounting: where all groups that were submitted are. */
 function drawSampler(node, one) {
   if (!one) {
     if (node.firstChild) fill(node);
     return;
   }
-  if (!node.firstChild) node.append(card("Sampler", {}, el("p.lead"), el("div.grid.two", null, el("div"), el("div"))));
-  const [, lead, tables] = node.firstChild.children;
+  if (!node.firstChild) node.append(card("Sampler", {}, el("p.lead"), stockRow("Groups on their way"), stockRow("Verdicts so far"), el("div.grid.two", null, el("div"), el("div"))));
+  const [, lead, stock, verdicts, tables] = node.firstChild.children;
   say(lead, one.why ? "Why the next batch is not there: " + sentence(one.why) : "Batch " + count(one.batch) + (one.told ? " was told, and the next is being made." : " is there."));
-  fill(tables.children[0], facts(["trainer", one.trainer], ["batch", count(one.batch)], ["submitted", plural(one.submitted, "group")], ["held", count(one.held)], ["at work", count(one.live)], ["ready", count(one.ready)],
-    ["wanted", count(one.wanted)], ["kept of late", isNumber(one.acceptance) ? percent(one.acceptance > 1 ? one.acceptance / 1000 : one.acceptance, 1) : ""], ["closing", one.closing ? "yes" : ""]));
+  stock.update([["held", "wait", one.held], ["at work", "sampling", one.live], ["ready", "end-ok", one.ready]], one.wanted ? "of " + count(one.wanted) + " wanted at once" : "");
+  verdicts.update(Object.entries(one.total || {}).map(([key, value]) => [key.replace(/_/g, " "), VERDICT_KINDS[key] || "wait", value]), isNumber(one.acceptance) ? percent(acceptanceOf(one), 1) + " kept of late" : "");
+  fill(tables.children[0], facts(["trainer", one.trainer], ["batch", count(one.batch)], ["submitted", plural(one.submitted, "group")], ["closing", one.closing ? "yes" : ""]));
   fill(tables.children[1], el("h3", null, "Verdicts, since the last batch and ever"), facts(...Object.keys(one.total || {}).map((key) => [key.replace(/_/g, " "), count((one.account || {})[key] || 0) + " · " + count(one.total[key])])));
 }
