@@ -192,6 +192,27 @@ say(statuses={name: got[0] if isinstance(got, (list, tuple)) else 200 for name, 
         self.assertEqual((got["kind"], got["fine"]), ("error", "fine"))
         self.assertIn("no JSON", got["words"])
 
+    def test_what_the_models_template_refuses_is_told_in_its_words_in_each_form_and_the_rollout_goes_on(self):
+        t = self.run_one(loop='''
+raises = user("template raises")
+told = [chat([raises]), post("/v1/messages", {"model": "m", "max_tokens": 9, "messages": [raises]}), post("/v1/responses", {"input": [raises]}),
+        post("/v1beta/models/m:generateContent", {"contents": [{"role": "user", "parts": [{"text": "template raises"}]}]}),
+        post("/v1/messages/count_tokens", {"model": "m", "messages": [raises]})]
+say(statuses=[status for status, _ in told], words=[answer["error"]["message"] for _, answer in told], kind=told[1][1]["error"]["type"],
+    fine=chat([user("x")])["content"])
+''')
+        self.assertEqual(t["outcome"], "ok", t["detail"])
+        got = said(t)
+        self.assertEqual((got["statuses"], got["kind"], got["fine"]), ([400] * 5, "invalid_request_error", "fine"))
+        self.assertEqual(set(got["words"]), {"the model's chat template refuses the conversation: no such thing"})
+        self.assertEqual(shape(t), [("", ["prompt", "assistant"])])
+
+    def test_a_harness_of_which_the_template_takes_nothing_does_not_go_with_the_model_and_is_the_tasks_fault(self):
+        with Engine(SCRIPT) as engine, Service(engines=[engine.url], options=["--tries", "1"]) as service:
+            t, = service.submit([task("one", "chat([user('template raises')]); sys.exit(1)")], "train")
+        self.assertEqual((t["outcome"], t["reward"]), ("task", None), t["detail"])
+        self.assertIn("ended with 1 without a turn: the model's chat template refuses the conversation: no such thing", t["detail"])
+
     def test_a_budget_that_is_used_up_ends_the_rollout(self):
         loop = '''
 messages = [user("go")]

@@ -320,6 +320,32 @@ static void no_value_of_an_answer_can_be_odd_enough_to_crash_or_to_pass_for_a_lo
     }
 }
 
+static void what_a_template_raises_is_no_failure_of_the_server(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *message;
+        int code;
+        const char *words; /* the last ones */
+    } cases[] = {
+        {"\n------------\nWhile executing CallExpression at line 19, column 27 in source:\n...\nError: Jinja "
+         "Exception: "
+         "Conversation roles must alternate",
+         -EINVAL, "the engine refuses the request (500): Conversation roles must alternate"},
+        {"Only user roles at row 4, column 28:\n{{ raise_exception(\"Only user roles\") }}", -EINVAL, "}}"},
+        {"it broke", -EIO, "it broke"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        AUTO_JSON json_t *body = json_pack("{s:{s:i, s:s, s:s}}", "error", "code", 500, "message", cases[i].message,
+                                           "type", "server_error");
+        struct fail fail = {0};
+        assert_int_equal(call_refusal(500, body, &fail), cases[i].code);
+        const size_t len = strlen(fail.text), most = strlen(cases[i].words);
+        assert_true(len >= most);
+        assert_string_equal(fail.text + len - most, cases[i].words);
+    }
+}
+
 static void recorded_refusals_get_the_promised_codes(void **state)
 {
     (void)state;
@@ -363,6 +389,7 @@ int main(void)
         cmocka_unit_test(probabilities_after_the_samplers_are_not_taken_for_logprobs),
         cmocka_unit_test(no_value_of_an_answer_can_be_odd_enough_to_crash_or_to_pass_for_a_logprob),
         cmocka_unit_test(recorded_refusals_get_the_promised_codes),
+        cmocka_unit_test(what_a_template_raises_is_no_failure_of_the_server),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -158,7 +158,8 @@ static enum outcome end_over(const struct harness *harness)
                                              : agent_end_by(harness->run, ends[proxy->over], "%s", proxy->fail.text);
 }
 
-/* A program that never asked its model has not worked: it is not there, or does not start. */
+/* A program that never asked its model has not worked: it is not there, or does not start. One of which the model's
+ * template takes nothing does not go with that model. */
 static enum outcome end_program(const struct harness *harness)
 {
     struct agent_run *run = harness->run;
@@ -167,6 +168,9 @@ static enum outcome end_program(const struct harness *harness)
     if (harness->proxy.requests == 0 && status != 0)
         return agent_end(run, OUTCOME_TASK, "the harness %s ended with %d and never asked its model: %.*s",
                          run->task->agent_harness, status, SLICE_ARG(tail));
+    if (harness->proxy.model.turns == 0 && harness->proxy.refused.code < 0)
+        return agent_end(run, OUTCOME_TASK, "the harness %s ended with %d without a turn: %s", run->task->agent_harness,
+                         status, harness->proxy.refused.text);
     return agent_end(run, OUTCOME_OK, "the harness ended with %d after %zu turns", status, harness->proxy.model.turns);
 }
 

@@ -13,10 +13,20 @@
 
 /* ---- the whole conversation anew ------------------------------------------------------------------ */
 
+/* What the template, or its engine, says of it, without what that was asked and how. */
+static int refuse_conversation(struct fail *fail)
+{
+    const char *words = strstr(fail->text, "): ");
+    const struct fail why = *fail;
+    words = words ? why.text + (words - fail->text) + strlen("): ") : why.text;
+    return fail_set(fail, -EBADMSG, "the model's chat template refuses the conversation: %s", words);
+}
+
 static int render_words(struct proxy *proxy, const struct words *words, struct tokens *ret, struct fail *fail)
 {
-    return model_refuse_another(
+    const int error = model_refuse_another(
         &proxy->model, engine_render(proxy->model.run->engine, words->messages, words->count, 0, ret, fail), fail);
+    return error == -EINVAL ? refuse_conversation(fail) : error;
 }
 
 int prompt_render(struct proxy *proxy, const struct said_request *request, const struct toolbox *box,

@@ -199,14 +199,16 @@ static enum reply_error take_error(struct proxy *proxy, int error, const struct 
     if (error == -E2BIG) {
         proxy->over = PROXY_OVER_CONTEXT;
         proxy->fail = *fail;
+    } else if (error == -EBADMSG) {
+        proxy->refused = *fail;
     } else if (error != -ECANCELED && error != -EPERM && proxy->error == 0) {
         proxy->error = error;
         proxy->fail = *fail;
     }
-    return error == -E2BIG       ? REPLY_TOO_LONG
-           : error == -ECANCELED ? REPLY_ENDED
-           : error == -EPERM     ? REPLY_INVALID /* a hook's refusal */
-                                 : REPLY_BROKEN;
+    return error == -E2BIG                        ? REPLY_TOO_LONG
+           : error == -ECANCELED                  ? REPLY_ENDED
+           : error == -EPERM || error == -EBADMSG ? REPLY_INVALID /* a hook's refusal, or the template's */
+                                                  : REPLY_BROKEN;
 }
 
 static bool refuse_over(struct proxy *proxy, enum reply_error *why, struct fail *fail)

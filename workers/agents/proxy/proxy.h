@@ -35,8 +35,9 @@ struct proxy {
     struct hook_edits edits; /* of hooks */
     uint64_t requests;       /* for turns that were taken up */
     enum proxy_over over;
-    int error;        /* of the engine or the node: the rollout cannot go on; 0: none */
-    struct fail fail; /* of `error`, or why it is over, in words */
+    int error;           /* of the engine or the node: the rollout cannot go on; 0: none */
+    struct fail fail;    /* of `error`, or why it is over, in words */
+    struct fail refused; /* by the model's chat template, last: such a request gets no turn, and the rollout goes on */
 };
 
 /* Awaits: asks the engine what it serves. -E...: as engine.h. */

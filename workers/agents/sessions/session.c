@@ -151,6 +151,8 @@ static enum outcome end_idle(const struct session *session)
     const unsigned long long idle_s = (unsigned long long)run->task->idle_s;
     if (session->proxy.requests == 0)
         return agent_end(run, OUTCOME_TASK, "nobody spoke to the session within agent.idle_s, %llu s", idle_s);
+    if (session->proxy.model.turns == 0 && session->proxy.refused.code < 0)
+        return agent_end(run, OUTCOME_TASK, "the session has no turn: %s", session->proxy.refused.text);
     return agent_end_by(run, END_IDLE, "nobody spoke to the session for agent.idle_s, %llu s", idle_s);
 }
 

@@ -47,8 +47,21 @@ static bool says_too_long(const json_t *body)
     return false;
 }
 
+/* llama.cpp's server fails at a conversation that its chat template raises an exception at; NULL: it is none of these. */
+static const char *template_words(const json_t *body)
+{
+    static const char mark[] = "Jinja Exception: ";
+    const char *words = words_of(body), *at = strstr(words, mark);
+    if (at)
+        return at + sizeof(mark) - 1;
+    return strstr(words, "raise_exception(") ? words : NULL;
+}
+
 int call_refusal(long status, const json_t *body, struct fail *fail)
 {
+    const char *raised = status == 500 ? template_words(body) : NULL;
+    if (raised)
+        return fail_set(fail, -EINVAL, "the engine refuses the request (%ld): %.300s", status, raised);
     for (size_t i = 0; i < sizeof(statuses) / sizeof(*statuses); i++)
         if (status >= statuses[i].first && status <= statuses[i].last) {
             bool long_request = statuses[i].code == -EINVAL && says_too_long(body);

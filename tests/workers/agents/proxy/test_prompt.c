@@ -109,7 +109,12 @@ static struct walk walks[] = {
      {{{SAID_USER, "hi"}}, {{SAID_USER, "hi"}, {SAID_ASSISTANT, "@1"}, {SAID_USER, TOO_LONG}}},
      ": p a",
      "leaves no room in 2000"},
-    {"what the template refuses", PLAIN, "", {{{SAID_USER, "template raises"}}}, NULL, "refuses"},
+    {"what the template refuses",
+     PLAIN,
+     "",
+     {{{SAID_USER, "template raises"}}},
+     NULL,
+     "the model's chat template refuses the conversation: no such thing"},
 };
 
 static const struct said *turn_of(const struct tree *tree, size_t which)
