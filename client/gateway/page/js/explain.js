@@ -6,14 +6,14 @@ function explainFleet(status) {
   const stages = status.stages || {};
   const rollouts = status.rollouts || {};
   const part = status.bottleneck && status.bottleneck.part;
-  if (status.health === "down") return { head: "Work stands still", why: sentence((status.reasons || [])[0]), hint: (status.advice || [])[0] || "" };
+  if (status.health === "down") return { head: "Work stands still", why: sentence((status.reasons || [])[0]), hint: sentence((status.advice || [])[0]) };
   if (part) {
     const name = part === "engines" ? "engines" : STAGES[part] ? part + " slots" : part;
     return { head: "Rollouts wait for " + name, why: sentence(status.bottleneck.why), hint: bottleneckHint(part) };
   }
   if (!rollouts.live) return { head: "Nothing to do", why: "No rollout is live: all that was submitted has ended.", hint: "Submit tasks, and they begin at once." };
   const waits = Object.entries(stages).map(([stage, jobs]) => waitOf(stage, jobs)).filter(Boolean);
-  if (waits.length) return { head: waits[0].head, why: waits[0].why, hint: (status.advice || [])[0] || "" };
+  if (waits.length) return { head: waits[0].head, why: waits[0].why, hint: sentence((status.advice || [])[0]) };
   const run = stages.run || {};
   return { head: "Nothing holds it up",
     why: run.free ? plural(run.free, "run slot is", "run slots are") + " free: more rollouts could be at work." : "Slots are taken, and next to nothing waits.",
@@ -57,7 +57,7 @@ function explainTime(total, parts, longest) {
     { wait: "waiting in queues", sampling: "the model's sampling", queue: "waiting in the engine's own queue", tool: "tools at work",
       evaluating: "scoring", sandbox: "preparing its sandbox", engine: "waiting for the engine", agent: "the agent's own program and what is between",
       waiting: "waiting for others", packing: "packing files" }[first.kind] + ".";
-  if (longest && longest.ms > 0.15 * total && longest.kind !== "wait") text += " The longest single step: " + longest.label + ", " + duration(longest.ms) + ".";
+  if (longest && longest.ms > 0.15 * total && longest.kind !== "wait" && longest.ms < first.ms) text += " The longest single step: " + longest.label + ", " + duration(longest.ms) + ".";
   return text;
 }
 
@@ -86,7 +86,7 @@ function explainLive(state, phase) {
   } else if (state.state === "delayed") {
     text = "It waits to be tried again" + times + ".";
   } else {
-    text = "It waits for " + (stage ? stage.name.toLowerCase() : "its turn") + times + (isNumber(state.for_ms) ? ", for " + duration(state.for_ms) : "") + ".";
+    text = "It waits for " + (stage ? stage.wants : "its turn") + times + (isNumber(state.for_ms) ? ", for " + duration(state.for_ms) : "") + ".";
   }
   return text;
 }

@@ -1,8 +1,8 @@
 /* What the words of the service mean, in a sentence each. */
 const STAGES = {
-  init: { name: "Set-up", verb: "being set up", says: "prepares image, files and sandbox" },
-  run: { name: "Agent", verb: "at work", says: "the agent asks the model and calls tools" },
-  eval: { name: "Scoring", verb: "being scored", says: "the evaluator gives the reward" },
+  init: { name: "Set-up", verb: "being set up", wants: "a slot for its set-up", says: "prepares image, files and sandbox" },
+  run: { name: "Agent", verb: "at work", wants: "a slot for its run", says: "the agent asks the model and calls tools" },
+  eval: { name: "Scoring", verb: "being scored", wants: "a slot for its scoring", says: "the evaluator gives the reward" },
 };
 
 const STATES = {

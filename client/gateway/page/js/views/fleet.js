@@ -51,7 +51,7 @@ function lines(node, texts, otherwise) {
 function drawEngineCards(node, status) {
   const list = (status.engines || []).slice(0, 200);
   keyed(node, list.length ? list : [null], (one) => (one ? one.url : "none"), (one) => (one ? el("article.card.engine", null, el("div.card-head", null, el("h3"), el("span.chip")), el("p.error"), meterRow("rollouts"), meterRow("cache"), el("div"))
-    : card("", {}, empty("No engine is registered", "sluice engine add URL"))), (child, one) => {
+    : card("", {}, noneOf("engines", "No engine is registered", "Add one: sluice engine add URL"))), (child, one) => {
     if (!one) return;
     const [head, error, rollouts, cache, table] = child.children;
     say(head.children[0], host(one.url));
@@ -68,7 +68,7 @@ function drawEngineCards(node, status) {
 function drawHostCards(node, status) {
   const list = hostsOf(status).slice(0, 200);
   keyed(node, list.length ? list : [null], (one) => (one ? one.host : "none"), (one) => (one ? el("article.card.host", null, el("div.card-head", null, el("h3", null, one.host), el("span.quiet")), meter("Slots in use"), el("ul.workers"))
-    : card("", {}, empty("No worker is connected", "sluice worker run --broker URL"))), (child, one) => {
+    : card("", {}, noneOf("workers", "No worker is connected", "Start one: sluice worker run --broker URL"))), (child, one) => {
     if (!one) return;
     const [head, bar, workers] = child.children;
     say(head.children[1], count(one.jobs) + " of " + plural(one.slots, "slot"));

@@ -31,8 +31,8 @@ function overview() {
     say(why, words.why);
     say(hint, words.hint);
     health.className = "health is-" + (status ? status.health : "none");
-    say(health.lastChild, status ? sentence(status.health).slice(0, -1) + ", up " + duration(status.uptime_ms) : "no word yet");
-    const list = status ? status.reasons || [] : [];
+    say(health.lastChild, status ? sentence(status.health).slice(0, -1) + " · the broker is up for " + duration(status.uptime_ms) : "no word yet");
+    const list = (status ? status.reasons || [] : []).filter((one) => sentence(one) !== words.why);
     keyed(reasons, list.slice(0, 6), (one) => one, (one) => el("li", null, sentence(one)));
     const told = status ? (status.advice || []).slice(0, 5) : [];
     keyed(advice, told, (one) => one, (one) => el("li", null, sentence(one)));
@@ -87,7 +87,7 @@ function briefRow(withBar) {
 
 function drawSlow(list) {
   const items = [...store.live.rollouts].sort((a, b) => (b.for_ms || 0) - (a.for_ms || 0)).slice(0, 7);
-  keyed(list, items.length ? items : [null], (one) => (one ? one.rollout : "none"), (one) => (one ? briefRow(false) : el("li", null, empty("Nothing is live"))), (child, one) => {
+  keyed(list, items.length ? items : [null], (one) => (one ? one.rollout : "none"), (one) => (one ? briefRow(false) : el("li", null, empty("Nothing is live", "Rollouts appear here as soon as they are submitted."))), (child, one) => {
     if (!one) return;
     const row = child.firstChild;
     set(row, { href: rolloutPath(one.rollout), title: one.why || null });
@@ -125,7 +125,7 @@ function drawEnded(list) {
 
 function drawEngines(list) {
   const items = (store.status.engines || []).slice(0, 6);
-  keyed(list, items.length ? items : [null], (one) => (one ? one.url : "none"), (one) => (one ? el("li", null, el("i.dot"), el("span.brief-name"), el("span.brief-number"), meter("In use"), el("small.quiet")) : el("li", null, empty("No engine is registered"))), (child, one) => {
+  keyed(list, items.length ? items : [null], (one) => (one ? one.url : "none"), (one) => (one ? el("li", null, el("i.dot"), el("span.brief-name"), el("span.brief-number"), meter("In use"), el("small.quiet")) : el("li.none", null, noneOf("engines", "No engine is registered", "Add one: sluice engine add URL"))), (child, one) => {
     if (!one) return;
     const [dot, name, number, bar, more] = child.children;
     dot.className = "dot is-" + one.state;
@@ -135,6 +135,12 @@ function drawEngines(list) {
     bar.update(part, part >= 1 ? "warn" : "");
     say(more, (FLEET_STATES[one.state] || one.state) + (one.version ? ", version " + one.version : "") + (one.error ? ": " + one.error : ""));
   });
+}
+
+/* An empty list of what only admins are told is not an empty fleet. */
+function noneOf(kind, head, text) {
+  const total = ((store.status || {}).totals || {})[kind];
+  return total ? empty(plural(total, kind.slice(0, -1)), "Only admins see their names and how they are.") : empty(head, text);
 }
 
 /* Workers by host: [{host, slots, jobs, workers, states, until}]. */
@@ -154,7 +160,7 @@ function hostsOf(status) {
 
 function drawHosts(list) {
   const items = hostsOf(store.status).slice(0, 6);
-  keyed(list, items.length ? items : [null], (one) => (one ? one.host : "none"), (one) => (one ? el("li", null, el("i.dot"), el("span.brief-name"), el("span.brief-number"), meter("Slots in use"), el("small.quiet")) : el("li", null, empty("No worker is connected"))), (child, one) => {
+  keyed(list, items.length ? items : [null], (one) => (one ? one.host : "none"), (one) => (one ? el("li", null, el("i.dot"), el("span.brief-name"), el("span.brief-number"), meter("Slots in use"), el("small.quiet")) : el("li.none", null, noneOf("workers", "No worker is connected", "Start one: sluice worker run --broker URL"))), (child, one) => {
     if (!one) return;
     const [dot, name, number, bar, more] = child.children;
     dot.className = "dot is-" + (one.unwell ? "failing" : "healthy");
