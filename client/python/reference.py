@@ -35,6 +35,7 @@ MODULES = (  # page, or title of a section below
     ("sluice.adapters.NAME", "one trainer's adapter each; `rollouts` is what they stand on", "trainers.md"),
     ("sluice.bridge", "a trainer's own generate as an engine", "trainers/bridge.md"),
     ("sluice.handlers", "evaluators, agents and tools as functions", "handlers.md"),
+    ("sluice.export", "trajectories as files: parquet, JSON lines, pairs for SFT and DPO", "export.md"),
     ("sluice.importers", "tasks out of rows of data sets and of task folders", "tasks/importers.md"),
 )
 ERRORS = """
