@@ -38,6 +38,8 @@ JINJA = {"workers/engines/jinja/values"}
 ENGINES = ENGINE_DIALECTS | {"workers/engines/dialects"}
 TOOLS = {"workers/files", "workers/inside", "workers/runtime", "workers/sandbox", "workers/tools"}
 INNER_MAY_INCLUDE = {
+    "common/loop": {"common/base"},
+    "common/http": {"common/base", "common/loop"},
     "workers/runtime": set(),
     "workers/tokenizer": set(),
     "workers/engines/jinja/values": set(),

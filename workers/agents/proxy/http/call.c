@@ -134,8 +134,7 @@ static void serve(struct call *call, struct said_request *request, const json_t 
 /* The body is not needed from then on. */
 static json_t *parse_body(struct call *call, struct fail *fail)
 {
-    const int error = coding_undo(call->coding, &call->body, CALL_BODY_MAX, fail);
-    json_t *json = error < 0 ? NULL : json_body_parse(buffer_peek(&call->body), fail);
+    json_t *json = json_body_parse(buffer_peek(&call->body), fail);
     buffer_finish(&call->body);
     return json;
 }
@@ -150,11 +149,7 @@ void call_work(struct call *call, void (*more)(void *arg), void *arg)
     if (call->ask == ASK_MODELS)
         list_models(call);
     else if (!(json = parse_body(call, &fail)))
-        refuse_with(call,
-                    fail.code == -ENOMEM  ? REPLY_BROKEN
-                    : fail.code == -E2BIG ? REPLY_TOO_LARGE
-                                          : REPLY_INVALID,
-                    fail.text);
+        refuse_with(call, fail.code == -ENOMEM ? REPLY_BROKEN : REPLY_INVALID, fail.text);
     if (json)
         serve(call, &request, json);
     json_decref(json);

@@ -6,13 +6,10 @@
 #define SLUICE_WORKERS_AGENTS_PROXY_HTTP_CALL_H
 
 #include "common/digest/digest.h"
-#include "workers/agents/proxy/http/coding.h"
 #include "workers/agents/proxy/proxy.h"
 #include "workers/runtime/fiber.h"
 
 struct server;
-
-enum { CALL_BODY_MAX = 32 << 20 }; /* bytes, encoded and not */
 
 struct call {
     struct call *next;     /* this and the next two are the server's */
@@ -24,7 +21,6 @@ struct call {
     bool is_stream;        /* by its path or body */
     char model[128];       /* by its path; "" */
     char key[DIGEST_SIZE]; /* of its path and body */
-    enum coding coding;    /* of the body */
     struct buffer body;    /* until it is read */
     struct fiber *fiber;   /* NULL: it has ended */
     /* The answer. */

@@ -1,51 +1,37 @@
 #include "workers/agents/proxy/http/client.h"
 
-#include <microhttpd.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
+#include <string.h>
 
-static int socket_of(const struct client *client)
-{
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(client->connection,
-                                                                   MHD_CONNECTION_INFO_CONNECTION_FD);
-    return info ? info->connect_fd : -1;
-}
+#include "common/http/exchange_answer.h"
+#include "workers/agents/proxy/http/call.h"
 
-void client_resume(struct client *client)
-{
-    if (!client->is_suspended)
-        return;
-    client->is_suspended = false;
-    connections_note_step(client->connection, false);
-    MHD_resume_connection(client->connection);
-    loop_post(client->listener->loop, &client->listener->soon);
-}
-
-static void on_hangup(void *arg, uint32_t events)
+/* The next bytes of the answer; none yet: it is asked again. */
+static ssize_t read_answer(void *arg, uint64_t at, char *into, size_t max)
 {
     struct client *client = arg;
-    client->is_gone = !client->is_suspended;
-    if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
-        client_resume(client);
+    const struct call *call = client->call;
+    const size_t left = call->out.len - (size_t)at, len = left < max ? left : max;
+    if (left == 0)
+        return call->is_done ? EXCHANGE_READ_END : 0;
+    memcpy(into, call->out.data + at, len);
+    client->sent = (size_t)at + len;
+    return (ssize_t)len;
 }
 
-/* MHD does not notice itself then that its client is gone; of that it hears once. */
-void client_suspend(struct client *client)
+static void answer(struct client *client)
 {
-    const int fd = socket_of(client);
-    client->is_suspended = true;
-    connections_note_step(client->connection, true);
-    MHD_suspend_connection(client->connection);
-    if (fd >= 0 && !client->hangup)
-        client->hangup = loop_watch(client->listener->loop, fd, EPOLLRDHUP | EPOLLET, on_hangup, client);
-    if (client->is_gone)
-        client_resume(client);
-    client->is_gone = false;
+    const struct call *call = client->call;
+    exchange_set_header(client->exchange, "Cache-Control", "no-store");
+    exchange_source(client->exchange, call->status, call->is_events ? "text/event-stream" : "application/json",
+                    call->is_done ? call->out.len : EXCHANGE_SIZE_UNKNOWN, read_answer, client);
 }
 
-bool client_hung_up(const struct client *client)
+void client_go_on(struct client *client)
 {
-    char byte;
-    const int fd = socket_of(client);
-    return fd >= 0 && recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+    if (exchange_is_answered(client->exchange))
+        exchange_more(client->exchange);
+    else if (client->call->status != 0)
+        answer(client);
+    else if (!client->server)
+        exchange_drop(client->exchange);
 }

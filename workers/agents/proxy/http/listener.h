@@ -1,25 +1,22 @@
 /*
  * listener.h - one listening socket that speaks HTTP, on the worker's loop: in a rollout's sandbox, for that rollout
- * alone, or the worker's own, for all that are told apart by their paths. libmicrohttpd parses; what is asked at a path
- * is for the server (server.h) that the path leads to.
- *
- * A connection that waits for no answer, and for LISTENER_IDLE_MS has neither sent a whole request, whatever it sends
- * meanwhile, nor taken any of an answer, is closed: else a few of them would keep all others out.
+ * alone, or the worker's own, for all that are told apart by their paths. What is asked at a path is for the server
+ * (server.h) that the path leads to. Who may say what, and for how long, is common/http/http_server.h's.
  */
 #ifndef SLUICE_WORKERS_AGENTS_PROXY_HTTP_LISTENER_H
 #define SLUICE_WORKERS_AGENTS_PROXY_HTTP_LISTENER_H
 
 #include "common/base/buffer.h"
-#include "workers/agents/proxy/dialects/dialect.h"
-#include "workers/agents/proxy/http/connections.h"
 #include "common/loop/loop.h"
+#include "workers/agents/proxy/dialects/dialect.h"
 
 enum {
     LISTENER_HEADER_BYTES = 32 << 10, /* of one connection: Codex sends 2 KB */
-    LISTENER_IDLE_MS = 30000
+    LISTENER_IDLE_MS = 30000,
+    LISTENER_BODY_MAX = 32 << 20 /* bytes, encoded and not */
 };
 
-struct MHD_Daemon;
+struct http_server;
 struct server;
 
 /* Whose a path is. */
@@ -48,13 +45,7 @@ struct listener_plan {
 
 struct http_listener {
     struct listener_plan plan;
-    struct loop *loop;
-    struct MHD_Daemon *daemon;
-    struct loop_watch *watch;
-    struct loop_soon soon; /* MHD has more to do without any event */
-    struct loop_timer *tick;
-    struct connections connections;
-    size_t held;
+    struct http_server *http;
 };
 
 /* NULL: it does not start. */

@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
-#include "workers/runtime/fiber.h"
+#include "common/http/http_server.h"
 #include "common/loop/loop_now.h"
+#include "workers/runtime/fiber.h"
 
 struct server {
     struct server_plan plan;
@@ -32,7 +33,7 @@ int64_t server_silent_ms(const struct server *server)
 
 static void free_call(struct http_listener *listener, struct call *call)
 {
-    listener->held -= call->held;
+    http_server_count(listener->http, call->held, 0);
     call_finish(call);
     free(call);
 }
@@ -58,14 +59,14 @@ static void wake_clients(struct server *server, const struct call *call)
 {
     for (struct client *client = server->clients; client; client = client->next)
         if (client->call == call)
-            client_resume(client);
+            client_go_on(client);
 }
 
 static void count_held(struct call *call)
 {
     const size_t now = call->body.capacity + call->out.capacity;
     call->server->held += now - call->held;
-    call->server->plan.listener->held += now - call->held;
+    http_server_count(call->server->plan.listener->http, call->held, now);
     call->held = now;
 }
 
@@ -246,7 +247,8 @@ static void let_go(struct server *server)
     for (struct client *client; (client = server->clients);) {
         server->clients = client->next;
         client->server = NULL;
-        client_resume(client);
+        if (client->call)
+            client_go_on(client);
     }
     for (struct call *call; (call = server->calls);) {
         server->calls = call->next;

@@ -11,6 +11,7 @@
 
 #include "workers/agents/proxy/http/call.h"
 #include "workers/agents/proxy/http/client.h"
+#include "workers/agents/proxy/http/listener.h"
 #include "workers/agents/proxy/proxy.h"
 
 enum {

@@ -2,8 +2,8 @@
  * coding.h - a request's body as it was before its Content-Encoding: gzip or deflate, as clients send them. Bounded,
  * also while it grows. Pure.
  */
-#ifndef SLUICE_WORKERS_AGENTS_PROXY_HTTP_CODING_H
-#define SLUICE_WORKERS_AGENTS_PROXY_HTTP_CODING_H
+#ifndef SLUICE_COMMON_HTTP_CODING_H
+#define SLUICE_COMMON_HTTP_CODING_H
 
 #include "common/base/buffer.h"
 #include "common/base/fail.h"

@@ -1,4 +1,4 @@
-#include "workers/agents/proxy/http/coding.h"
+#include "common/http/coding.h"
 
 #include <errno.h>
 #include <limits.h>

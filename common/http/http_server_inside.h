@@ -1,0 +1,35 @@
+/* http_server_inside.h - what a server is made of, for its own files. */
+#ifndef SLUICE_COMMON_HTTP_HTTP_SERVER_INSIDE_H
+#define SLUICE_COMMON_HTTP_HTTP_SERVER_INSIDE_H
+
+#include "common/http/http_connections.h"
+#include "common/http/http_server.h"
+
+struct MHD_Daemon;
+
+/* One of MHD's: the one that takes connections, or one of an earlier certificate whose connections go on. */
+struct http_daemon {
+    LIST_ENTRY(http_daemon) link;
+    struct http_server *server;
+    struct MHD_Daemon *mhd;
+    struct loop_watch *watch;
+    struct loop_soon soon; /* it has more to do without any event */
+    struct fail *starting; /* hears why it does not start; NULL: it has started */
+};
+
+struct http_server {
+    struct http_server_plan plan; /* without the texts of certificate and key */
+    struct loop *loop;
+    struct http_daemon *daemon;        /* takes connections */
+    LIST_HEAD(, http_daemon) replaced; /* take none any more, the latest first */
+    struct http_connections connections;
+    struct loop_timer *tick;
+    size_t held; /* bytes of bodies and answers */
+};
+
+static inline void http_server_recount(struct http_server *server, size_t before, size_t now)
+{
+    server->held += now - before;
+}
+
+#endif
