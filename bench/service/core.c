@@ -1,6 +1,6 @@
 /*
  * The broker's core by itself, without sockets and disk: bytes per queued rollout, and
- * rollouts a second through all three stages.
+ * rollouts a second through all three stages, and what a scrape of the metrics takes.
  *
  *   bench_core [ROLLOUTS]      one million, if not given
  */
@@ -223,12 +223,77 @@ static void measure_speed(unsigned clients, unsigned streams, unsigned samplers)
     core_destroy(&core);
 }
 
+/* ---- metrics ------------------------------------------------------------------------- */
+
+/* A fleet of so many workers, a few engines, and jobs of which each worker has some. */
+static struct core *create_fleet(unsigned workers)
+{
+    enum { FLEET_SLOTS = 8 };
+    static const char *const stages[] = {"init", "run", "eval"};
+    struct core *core = create();
+    for (unsigned i = 0; i < workers; i++) {
+        char id[32];
+        snprintf(id, sizeof(id), "node%u-w%u", i / 16, i);
+        struct msg_worker_beat in = {.worker = slice_from_str(id),
+                                     .stage = slice_from_str(stages[i % 3]),
+                                     .slots = FLEET_SLOTS,
+                                     .lane = slice_from_str("tcp://h:1"),
+                                     .host = slice_from_str("h"),
+                                     .progress = 1};
+        say(core, "", "", MSG_worker_beat, &in);
+    }
+    for (unsigned i = 0; i < 64; i++) {
+        char url[64];
+        snprintf(url, sizeof(url), "http://engine-%u.example:8080", i);
+        struct msg_engine_add in = {.tag = ++tag, .url = slice_from_str(url)};
+        core_handle(core, 1, 1, &(struct caller){.route = slice_from_str("route"), .is_admin = true}, MSG_engine_add,
+                    &in, NULL, 0);
+    }
+    core_effects_clear(core);
+    submit_all(core, 8, 4, 16);
+    core_dispatch(core, 1);
+    core_effects_clear(core);
+    return core;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double *one = a, *other = b;
+    return (*one > *other) - (*one < *other);
+}
+
+static void measure_scrapes(unsigned workers, bool is_openmetrics)
+{
+    enum { SCRAPES = 100 };
+    double took[SCRAPES];
+    struct buffer text = {0};
+    struct core *core = create_fleet(workers);
+    for (int i = 0; i < SCRAPES; i++) {
+        const double begin = seconds();
+        buffer_clear(&text);
+        if (!core_metrics(core, is_openmetrics, &text))
+            exit(1);
+        took[i] = 1e3 * (seconds() - begin);
+    }
+    qsort(took, SCRAPES, sizeof(*took), compare);
+    printf(
+        "metrics of %u workers, %s: %.2f ms each at the median, %.2f ms at most, %zu KiB; one a second is %.2f %% of a "
+        "core\n",
+        workers, is_openmetrics ? "OpenMetrics" : "text", took[SCRAPES / 2], took[SCRAPES - 1], text.len >> 10,
+        took[SCRAPES / 2] / 10);
+    buffer_finish(&text);
+    core_destroy(&core);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1)
         rollouts = strtoull(argv[1], NULL, 10) / 8 * 8;
     if (!rollouts)
         return 2;
+    measure_scrapes(10, false);
+    measure_scrapes(10000, false);
+    measure_scrapes(10000, true);
     measure_memory(1);
     measure_memory(8);
     measure_speed(1, 1, 0);

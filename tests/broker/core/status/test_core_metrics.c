@@ -246,6 +246,37 @@ static void each_family_of_the_table_is_written_once_and_each_line_is_whole(void
     world_close(world);
 }
 
+/* So what is written stays as small, and as quick, as it was. */
+static void ten_thousand_workers_are_counted_and_not_listed(void **state)
+{
+    (void)state;
+    enum { WORKERS = 10002 };
+    static const char *const stages[] = {"init", "run", "eval"};
+    struct world *world = world_open();
+    const struct caller caller = {.lane_connects = false};
+    const size_t before = strlen(metrics_of(world));
+    for (int i = 0; i < WORKERS; i++) {
+        char id[16];
+        snprintf(id, sizeof(id), "w%d", i);
+        struct msg_worker_beat in = {.worker = TEXT(id),
+                                     .stage = TEXT(stages[i % 3]),
+                                     .slots = 4,
+                                     .lane = TEXT("tcp://10.0.0.7:20417"),
+                                     .host = TEXT("node7"),
+                                     .progress = 1,
+                                     .draining = i % 6 == 0};
+        core_handle(world->core, world->now_ms, WALL_MS, &caller, MSG_worker_beat, &in, NULL, 0);
+        core_effects_clear(world->core);
+    }
+    assert_true(sum_of(world, "sluice_workers") == WORKERS);
+    assert_true(value(world, "sluice_workers{stage=\"init\",state=\"draining\"}") == WORKERS / 6);
+    assert_true(value(world, "sluice_slots{stage=\"init\"}") == WORKERS / 6 * 4);
+    assert_true(value(world, "sluice_slots{stage=\"run\"}") == WORKERS / 3 * 4);
+    assert_true(value(world, "sluice_slots_free{stage=\"run\"}") == WORKERS / 3 * 4);
+    assert_true(strlen(metrics_of(world)) < before + 64); /* numbers have more digits */
+    world_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +287,7 @@ int main(void)
         cmocka_unit_test(waits_are_counted_from_the_queue_to_the_worker),
         cmocka_unit_test(rewards_are_by_stream_and_more_streams_than_fit_are_the_others),
         cmocka_unit_test(an_admin_alone_is_answered),
+        cmocka_unit_test(ten_thousand_workers_are_counted_and_not_listed),
         cmocka_unit_test(each_family_of_the_table_is_written_once_and_each_line_is_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
