@@ -185,7 +185,7 @@ int program_main(int argc, char **argv)
     cmdline_finish(&values);
     if (status >= 0)
         return status;
-    log_open("broker", (enum log_level)told.log);
+    log_open("broker", (enum log_level)told.log, (enum log_format)told.log_format);
     if ((status = read_told(&told, &io_options)) || (status = check_reach(&told)))
         return status;
     return serve(&io_options);

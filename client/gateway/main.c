@@ -257,7 +257,7 @@ int main(int argc, char **argv)
     struct cmdline_values values = {.into = {&told}};
     int status = cmdline_begin(&line, argc - 1, argv + 1, &values);
     if (status < 0) {
-        log_open("gateway", (enum log_level)told.log);
+        log_open("gateway", (enum log_level)told.log, (enum log_format)told.log_format);
         raise_descriptor_limit();
         read_environment(&told);
         if (told.with_parent)

@@ -58,9 +58,10 @@ int main(int argc, char **argv)
     struct grading_options options = {0};
     struct grade_options how;
     signal(SIGPIPE, SIG_IGN);
-    log_open("grade", LOG_WARN);
+    log_open("grade", LOG_WARN, LOG_TEXT);
     bool is_swe = false;
     int status = begin(argc - 1, argv + 1, &options, &how, &is_swe);
+    log_open("grade", LOG_WARN, (enum log_format)options.log_format);
     if (status >= 0)
         return status;
     status = (int)(is_swe ? grading_swe(&options, stdout) : grading_run(&options, &how, stdout));

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/log.h"
 #include "common/base/url.h"
 #include "common/cmdline/cmdline.h"
 #include "workers/files/dirtree.h"

@@ -61,8 +61,8 @@ int main(int argc, char **argv)
 {
     struct verify_options options = {0};
     signal(SIGPIPE, SIG_IGN);
-    log_open("verify", LOG_WARN);
     int status = begin(argc - 1, argv + 1, &options);
+    log_open("verify", LOG_WARN, (enum log_format)options.log_format);
     if (status >= 0)
         return status;
     status = (int)verify_run(&options, stdout);

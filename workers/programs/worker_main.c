@@ -165,8 +165,10 @@ int main(int argc, char **argv)
     const struct worker_options *given = &options.plan.given;
     struct cgroups cgroups;
     cgroups_refuse(&cgroups, "not asked for");
-    log_open("worker", LOG_INFO);
+    log_open("worker", LOG_INFO, LOG_TEXT);
     int status = options_begin(argc - 1, argv + 1, &options);
+    if (status < 0)
+        log_open("worker", LOG_INFO, (enum log_format)given->log_format);
     if (status < 0 && given->engine_check) {
         status = (int)engine_check(given->engine_check, &options.plan.model_dirs, given->json, stdout);
     } else if (status < 0 && given->doctor) {

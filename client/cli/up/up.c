@@ -9,6 +9,7 @@
 #include "client/cli/commands/keys.h"
 #include "client/cli/up/run.h"
 #include "client/cli/programs/siblings.h"
+#include "common/base/log.h"
 #include "common/base/url.h"
 
 #define NO_BREAKER "1000000" /* faults: as good as never */
@@ -291,6 +292,8 @@ static int run_up(const struct invocation *in)
     int status = check_use(in);
     if (status != EXITS_OK)
         return status;
+    if (options->log_format == LOG_JSON)
+        setenv("SLUICE_LOG_FORMAT", "json", 1);     /* of all children */
     unsetenv("SLUICE_KEY");                         /* of whoever calls this, perhaps for another broker */
     const mode_t data_mode = 0750, ipc_mode = 0700; /* rollouts are nobody else's to read, nor the sockets to use */
     if (!make_directory("data", options->data, data_mode) ||
@@ -398,6 +401,9 @@ static const struct option options[] = {
      "Speak HTTP there, too: the page, the REST API, metrics (docs/gateway.md). HOST:PORT, PORT of 127.0.0.1, or "
      "unix:PATH.",
      .standard = "none"},
+    {"log-format", OPTION_WORD, offsetof(struct up_options, log_format), LOG_FORMAT_WORDS,
+     "How the broker and the workers write their log lines: text, or json, one object a line (docs/logs.md).",
+     .preset = LOG_TEXT},
     {"ready-file", OPTION_TEXT, offsetof(struct up_options, ready_file), "FILE",
      "Write the broker's URL to FILE once everything is up."},
 };

@@ -15,7 +15,7 @@ struct up_options {
     const char *data, *bind, *ipc, *ready_file, *keys, *search, *search_key, *sandbox, *sessions, *gateway;
     bool with_parent;
     uint64_t front, init, run, eval, slots, init_slots, run_slots, eval_slots, grace_ms, tries;
-    uint64_t model_context, hook_ms;
+    uint64_t model_context, hook_ms, log_format;
 };
 
 struct up_stage {

@@ -73,6 +73,17 @@ class Start(unittest.TestCase):
             self.assertIn(tier, said)
             self.assertIn(os.uname().release, said)
 
+    def test_with_log_format_json_every_event_of_all_programs_is_an_object(self):
+        with Service(options=["--log-format", "json"]) as service:
+            wait_until(lambda: "lane-connected" in service.read_log(), 30, "a worker is connected to")
+            lines = service.read_log().splitlines()
+        events = [json.loads(line) for line in lines if line.startswith("{")]
+        self.assertEqual({event["program"] for event in events}, {"broker", "worker"})
+        for event in events:
+            self.assertEqual(list(event)[:4], ["time", "level", "program", "id"])
+            self.assertTrue(all(isinstance(value, str) for value in event.values()), event)
+        self.assertEqual([line for line in lines if line.startswith("20")], [])  # no event as text
+
     def test_ctrl_c_stops_all_and_leaves_nothing(self):
         with Service() as service:
             service.stop(signal.SIGINT)

@@ -40,6 +40,20 @@ class Logs(unittest.TestCase):
             self.assertLessEqual(levels, found[name][1], name)
 
 
+    def test_no_pair_of_an_event_is_called_as_what_each_line_has(self):
+        """Nor twice within an event: a line of JSON has each name once."""
+        seen = 0
+        for _, text in sources(*PROGRAMS, ends=C):
+            for call in re.findall(r"\blog_event\(([^;]*);", text):
+                said = re.sub(r'"\s*"', "", call).split('",', 1)[-1]  # without the id
+                outside = re.sub(r'\\"(?:[^"\\]|\\[^"])*\\"', "", said)
+                names = re.findall(r'(?<=["\s])([a-z_]+)=', outside)
+                seen += len(names)
+                self.assertEqual(len(names), len(set(names)), call)
+                self.assertFalse({"time", "level", "program", "id"} & set(names), call)
+        self.assertGreater(seen, 100)
+
+
 def said_by(text, is_python):
     """The program with each literal in one piece, and "..." for what is filled in."""
     text = re.sub(r'"\s*(?:\\\s*)?f?"', "", text)
