@@ -6,8 +6,9 @@
 #include "client/gateway/api/native.h"
 #include "client/gateway/api/root.h"
 #include "client/gateway/gym/gym.h"
+#include "client/gateway/prorl/prorl.h"
 
-static const struct route_family *const all[] = {&native_family, &gym_family};
+static const struct route_family *const all[] = {&native_family, &prorl_family, &gym_family};
 enum { ALL = sizeof(all) / sizeof(*all) };
 
 static bool is_among(const char *name, const char *const *names, size_t count)

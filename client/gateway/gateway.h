@@ -33,6 +33,12 @@ struct gateway_settings {
     size_t body_max;
     unsigned connections_max;
     bool access_log;
+    int64_t orphan_ms; /* in which a rollout whose caller is gone may be asked for again, before it is cancelled */
+    struct {
+        bool no_input_ids;  /* replies come without their prompts */
+        int64_t timeout_ms; /* of a job that says none */
+        const char *images; /* where prepared images are; NULL: where instances say */
+    } prorl;
 };
 
 struct gateway {

@@ -215,7 +215,11 @@ static int start(struct told *told)
                                         .hosts = list_of(&told->host, hosts),
                                         .body_max = told->body_max_bytes,
                                         .connections_max = (unsigned)told->connections_max,
-                                        .access_log = told->access_log};
+                                        .access_log = told->access_log,
+                                        .orphan_ms = (int64_t)told->orphan_ms,
+                                        .prorl = {.no_input_ids = told->prorl_input_ids == 1,
+                                                  .timeout_ms = (int64_t)told->prorl_timeout_ms,
+                                                  .images = told->prorl_images}};
     int status = check(told);
     if (!status)
         status = read_key(told->key, &own, &settings.broker.own);

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
 #include "client/gateway/runs/run_ends.h"
 #include "common/base/cleanup.h"
@@ -43,14 +44,14 @@ static void fail(struct run_place *place, const struct msg_refused *refused)
 
 /* ---- asking the broker ----------------------------------------------------------------------------------- */
 
-/* Another one of that name has the answer of this: the next number. */
+/* Somebody has the answer of this: the next number. Should the stream still tell of it, its name is known as had. */
 static void pass_over(struct run_place *place)
 {
     struct run_wait *wait = place->wait;
-    place->is_had = true;
     detach(place);
     if (wait)
         go_on(wait, place);
+    run_place_drop(place);
 }
 
 static void on_got(void *arg, const struct answer *answer)
@@ -224,7 +225,7 @@ static struct runs_of *find_of(struct runs *runs, struct identity *identity)
     const char *stream = runs->gateway->settings->stream, *name = caller_name(identity->caller);
     LIST_EACH(of, &runs->each, link)
         if (of->identity == identity)
-            return of;
+            return of->reader.tail || run_ends_follow(of) ? of : NULL;
     of = calloc(1, sizeof(*of));
     if (!of)
         return NULL;
@@ -241,9 +242,19 @@ static struct runs_of *find_of(struct runs *runs, struct identity *identity)
     return NULL;
 }
 
+/* Of one that nobody can take over: no other is of its name. */
+static bool add_chance(struct digest *digest)
+{
+    uint8_t bits[16];
+    const bool is_random = getrandom(bits, sizeof(bits), 0) == (ssize_t)sizeof(bits);
+    digest_add(digest, slice_of(bits, sizeof(bits)));
+    return is_random;
+}
+
 static bool base_of(const struct run_plan *plan, char ret[HAD_NAME_SIZE])
 {
     char text[DIGEST_SIZE];
+    bool is_made = true;
     struct digest *digest = digest_begin();
     if (!digest)
         return false;
@@ -251,7 +262,9 @@ static bool base_of(const struct run_plan *plan, char ret[HAD_NAME_SIZE])
     digest_add_number(digest, plan->id.len);
     digest_add(digest, plan->id);
     digest_add(digest, plan->content);
-    if (!digest_end(&digest, text))
+    if (!plan->takes_over)
+        is_made = add_chance(digest);
+    if (!digest_end(&digest, text) || !is_made)
         return false;
     snprintf(ret, HAD_NAME_SIZE, "%s-%.*s", plan->prefix, BASE_DIGITS, text + strlen("sha256:"));
     return true;
@@ -312,7 +325,7 @@ size_t runs_waiting(const struct runs *runs) { return runs->waiting; }
 static void sweep_place(struct run_place *place, int64_t now_ms)
 {
     const int64_t alone_ms = place->wait ? 0 : now_ms - place->alone_ms;
-    if (place->state == PLACE_LIVE && !place->is_cancelled && alone_ms > RUNS_ORPHAN_MS)
+    if (place->state == PLACE_LIVE && !place->is_cancelled && alone_ms > place->of->runs->gateway->settings->orphan_ms)
         cancel(place);
     if (place->state == PLACE_ENDED && !place->is_had && !place->wait &&
         (place->is_cancelled || alone_ms > RUNS_UNCLAIMED_MS))

@@ -4,7 +4,7 @@
  *
  * What is asked (an id and a content) may be asked by several callers at once, who then get a rollout each: the names
  * are numbered. A caller takes over a rollout of that name whose own caller is gone and never had the answer, or begins
- * one. A rollout whose caller is gone is cancelled after RUNS_ORPHAN_MS, unless somebody takes it over.
+ * one. A rollout whose caller is gone is cancelled after settings->orphan_ms, unless somebody takes it over.
  *
  * They are in a stream of their own for each identity, and trajectories are acknowledged in order as their answers are
  * delivered; those that nobody asked for, from before the gateway's start, after RUNS_UNCLAIMED_MS.
@@ -14,7 +14,7 @@
 
 #include "client/gateway/http_call.h"
 
-enum { RUNS_ORPHAN_MS = 60000, RUNS_UNCLAIMED_MS = 600000, RUNS_KEY_MAX = 64 };
+enum { RUNS_UNCLAIMED_MS = 600000 };
 
 struct runs;
 struct run_place;

@@ -1,0 +1,143 @@
+"""A fleet with a gateway, spoken to as ProRL's clients do: blocking calls, each on a connection of its own."""
+import http.client
+import json
+import os
+import socket
+import sys
+import threading
+
+sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
+from case import Case, Fleet, script  # noqa: E402,F401
+from harness import BINARY, free_ports, memory_bound, wait_until  # noqa: E402,F401
+
+GATEWAY = os.path.join(BINARY, "client", "sluice-gateway")
+PARAMS = {"model": "hosted_vllm/Qwen/Qwen3-8B", "api_key": "mykey", "modify_params": False, "log_completions": False,
+          "native_tool_calling": True, "temperature": 0.6, "top_p": 0.9, "max_iterations": 4}
+KEYS = {"instance_id", "trajectory_id", "git_patch", "success", "finish", "messages", "tools", "end_properly", "resolved",
+        "critical_error", "error", "filter", "timing"}
+
+
+def add_gateway(fleet, *options, name="gateway"):
+    """A member of the fleet on a port of its own, which it keeps across restarts."""
+    port = free_ports(1)
+    gateway = fleet.add(name, [GATEWAY, "--broker", fleet.url, "--listen", str(port), "--state",
+                               os.path.join(fleet.root, "state", f"{name}.ids"), *options], ready="gateway ready")
+    gateway.port = port
+    return gateway
+
+
+class Answer:
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+
+    def __repr__(self):
+        return f"{self.status} {self.body[:700]!r}"
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+
+def ask(port, method, path, body=None, timeout=120):
+    """body: bytes, or what is said as Python's json says it."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+    data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+    try:
+        connection.request(method, path, data, {"Content-Type": "application/json"} if data is not None else {})
+        answer = connection.getresponse()
+        return Answer(answer.status, answer.headers, answer.read())
+    finally:
+        connection.close()
+
+
+class Asking(threading.Thread):
+    """The same on a thread of its own."""
+
+    def __init__(self, *arguments, **keywords):
+        super().__init__(daemon=True)
+        self.arguments, self.keywords, self.answer, self.error = arguments, keywords, None, None
+        self.start()
+
+    def run(self):
+        try:
+            self.answer = ask(*self.arguments, **self.keywords)
+        except (OSError, http.client.HTTPException) as error:
+            self.error = error
+
+    def get(self, seconds=120):
+        self.join(seconds)
+        assert self.answer is not None, self.error or f"no answer within {seconds} s"
+        return self.answer
+
+
+def send(port, path, body):
+    """A request whose answer is not read yet: its socket."""
+    data = json.dumps(body).encode()
+    connection = socket.create_connection(("127.0.0.1", port), timeout=60)
+    connection.sendall(f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
+                       f"Content-Length: {len(data)}\r\n\r\n".encode() + data)
+    return connection
+
+
+def math(number=1, answer="2", **more):
+    """An instance of mathematics, as data frames hold them."""
+    return dict({"data_source": "deepscaler", "instance_id": f"math-{number}", "trajectory_id": number,
+                 "prompt": [{"role": "user", "content": "What is 1+1? Answer in \\boxed{}."}],
+                 "reward_model": {"ground_truth": answer, "style": "rule"}, "extra_info": {"split": "train", "index": number}},
+                **more)
+
+
+def job(instance, job_id=None, **params):
+    body = {"instance": instance, "sampling_params": dict(PARAMS, **params)}
+    return dict(body, job_id=job_id) if job_id else body
+
+
+class World(Case):
+    """One fleet for all tests of a class, each with a gateway of its own, which is new."""
+
+    options = ()
+    slots = 32
+    workers = 1
+    rules = ()
+
+    @classmethod
+    def setUpClass(cls):
+        fleet = Fleet(slots=cls.slots, workers=cls.workers)
+        cls.engine = fleet.add_engine(dict(script(0, *cls.rules), context=16384))
+        cls.fleet = fleet.__enter__()
+        cls.addClassCleanup(cls.fleet.__exit__, None, None, None)
+        cls.fleet.run("engine", "remove", cls.engine.url)
+        cls.number = 0
+
+    def setUp(self):
+        type(self).number += 1
+        self.gateway = self.open(*self.options)
+
+    def open(self, *options):
+        gateway = add_gateway(self.fleet, "--stream", f"prorl-{self.number}", *options, name=f"gateway-{self.number}").start()
+        self.addCleanup(gateway.end)
+        return gateway
+
+    def post(self, path, body=None, **keywords):
+        return ask(self.gateway.port, "POST", path, body, **keywords)
+
+    def get(self, path):
+        return ask(self.gateway.port, "GET", path)
+
+    def begin(self, body):
+        return Asking(self.gateway.port, "POST", "/process", body)
+
+    def up(self, address=None):
+        """Started, with an engine."""
+        self.assertEqual(self.post("/add_llm_server", {"address": address or self.engine.url + "/v1"}).status, 200)
+        answer = self.post("/start")
+        self.assertEqual(answer.status, 200, answer)
+
+    def wait_running(self, count):
+        """So many rollouts are at work."""
+        self.fleet.wait_for(lambda status: status["stages"]["run"]["leased"] == count, 30, f"{count} runs")
+
+    def trajectories(self):
+        """All of this gateway's stream that are kept, by rollout."""
+        done = self.fleet.run("list", "--stream", f"prorl-{self.number}", "--ended", "--json", check=False)
+        return [json.loads(line) for line in done.stdout.splitlines()]
