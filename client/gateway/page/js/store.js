@@ -139,11 +139,12 @@ function series() {
   const list = [];
   for (let key = last - BINS; key < last; key++) list.push(bins.get(key) || null);
   const per = 1000 / BIN_MS;
+  const first = list.findIndex((one) => one);
   const scale = (one) => (one.told ? Math.max(1, one.ended / one.told) : 1);
   return {
     seconds: BINS * BIN_MS / 1000,
-    rollouts: list.map((one) => (one ? one.ended * per : 0)),
-    tokens: list.map((one) => (one ? one.tokens * scale(one) * per : 0)),
+    rollouts: list.map((one, k) => (one ? one.ended * per : k < first || first < 0 ? null : 0)),
+    tokens: list.map((one, k) => (one ? one.tokens * scale(one) * per : k < first || first < 0 ? null : 0)),
     reward: list.map((one) => (one && one.rewarded ? one.rewards / one.rewarded : null)),
     failed: list.map((one) => (one && one.told ? one.failed / one.told : null)),
     live: list.map((one) => (one ? one.live : null)),

@@ -38,7 +38,7 @@ function meterRow(label) {
   const value = el("b");
   const node = el("div.bar-row", null, el("span.quiet", null, label), value, bar);
   node.update = (part, kind, text) => {
-    bar.update(part, kind);
+    show(bar, part !== null).update(part, kind);
     say(value, text);
   };
   return node;
@@ -58,7 +58,7 @@ function drawEngineCards(node, status) {
     setChip(head.children[1], one.state, { healthy: "ok", failing: "bad", silent: "bad", other: "bad" }[one.state] || "warn", FLEET_STATES[one.state]);
     say(error, one.error || (one.state !== "healthy" ? sentence(FLEET_STATES[one.state] || one.state) : ""));
     show(error, Boolean(error.textContent));
-    rollouts.update(one.limit ? one.live / one.limit : 0, one.limit && one.live >= one.limit ? "warn" : "", count(one.live) + (one.limit ? " of " + count(one.limit) : ""));
+    rollouts.update(one.limit ? one.live / one.limit : null, one.limit && one.live >= one.limit ? "warn" : "", count(one.live) + (one.limit ? " of " + count(one.limit) : ""));
     show(cache, isNumber(one.cache_permille)).update((one.cache_permille || 0) / 1000, one.cache_permille > 950 ? "warn" : "", percent(one.cache_permille, 1000));
     fill(table, facts(["calls in flight", count(one.calls)], ["context", plural(one.tokens, "token")],
       ["policy", one.policy], ["version", one.version], ["faults in a row", one.faults || ""], ["tried again in", one.retry_in_ms ? duration(one.retry_in_ms) : ""], ["resumes in", one.resume_in_ms ? duration(one.resume_in_ms) : ""]));
@@ -73,8 +73,13 @@ function drawHostCards(node, status) {
     const [head, bar, workers] = child.children;
     say(head.children[1], count(one.jobs) + " of " + plural(one.slots, "slot"));
     bar.update(one.slots ? one.jobs / one.slots : 0);
-    keyed(workers, one.workers.slice(0, 64), (worker) => worker.worker, () => el("li", null, el("i.dot"), el("b"), el("span"), el("span.quiet"), el("small.quiet")), updateWorker);
+    keyed(workers, [...one.workers].sort(byStage).slice(0, 64), (worker) => worker.worker, () => el("li", null, el("i.dot"), el("b"), el("span"), el("span.quiet"), el("small.quiet")), updateWorker);
   });
+}
+
+function byStage(a, b) {
+  const order = Object.keys(STAGES);
+  return order.indexOf(a.stage) - order.indexOf(b.stage) || (a.worker < b.worker ? -1 : 1);
 }
 
 function updateWorker(child, worker) {

@@ -4,6 +4,7 @@ function rolloutView(parts) {
   const shown = { live: newLive(), state: null, trajectory: null, model: null, mode: "text", error: "" };
   let stream = null;
   let isOver = false;
+  let isLoading = false;
   let clockTimer = 0;
 
   const mark = el("span.chip");
@@ -30,9 +31,11 @@ function rolloutView(parts) {
     el("section.card.why", { "aria-label": "Why" }, words), timing, el("div.columns", null, talk, side));
 
   async function load() {
+    if (isLoading) return;
+    isLoading = true;
     try {
       const answer = await ask(rolloutUrl(name));
-      if (isOver) return;
+      if (isOver || shown.trajectory) return;
       shown.error = "";
       if (answer.outcome) takeTrajectory(answer);
       else takeState(answer);
@@ -40,6 +43,8 @@ function rolloutView(parts) {
       if (isOver) return;
       shown.error = error.status === 404 || error.reason === "forgotten" || error.reason === "not-found" ? "Nobody knows this rollout: it was never submitted, or its trajectory was acknowledged and is no longer kept." : "It could not be fetched: " + error.message;
       if (!error.status || error.status >= 500) setTimeout(() => isOver || load(), 2000);
+    } finally {
+      isLoading = false;
     }
     draw();
   }
@@ -129,6 +134,7 @@ function rolloutView(parts) {
   }, 500);
   return { node, title: name, update(changes) {
     if (changes.has("rollout")) draw();
+    if (changes.has("ended") && shown.state && !shown.trajectory && newest((one) => one.rollout === name, 1).length) load();
     if (changes.has("ended") && shown.trajectory && shown.peers < PEERS_MIN) drawEndedWords(shown, words);
     if (changes.has("live") && !shown.trajectory && shown.state) refreshState(shown, name);
   }, stop() {
