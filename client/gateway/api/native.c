@@ -34,6 +34,26 @@ static void add_engine(struct http_call *call)
         asked_run(call);
 }
 
+static void on_engines(struct http_call *call, const struct answer *answer)
+{
+    const struct slice text = answer->as.status.json;
+    json_t *status = json_loadb((const char *)text.data, text.len, 0, NULL);
+    const json_t *engines = json_object_get(status, "engines");
+    struct buffer body = {0};
+    buffer_append_str(&body, "{\"engines\":");
+    if (engines)
+        json_text_append_value(&body, engines);
+    buffer_append_str(&body, engines ? "}" : "[]}");
+    json_decref(status);
+    http_call_answer_json(call, 200, &body);
+}
+
+static void list_engines(struct http_call *call)
+{
+    struct msg_status_get in = {0};
+    http_call_ask(call, MSG_status_get, &in, on_engines);
+}
+
 static const struct route routes[] = {
     ASKS(group_submit, "POST", "/groups", ROUTE_OBJECT, "Ask for the rollouts of one task."),
     ASKS(rollout_cancel, "DELETE", "/groups/{group}", ROUTE_NO_BODY, "Cancel a group."),
@@ -47,6 +67,7 @@ static const struct route routes[] = {
     ASKS(stream_ack, "POST", "/streams/{stream}/ack", ROUTE_OBJECT, "Let trajectories up to a number be forgotten."),
     ASKS(stream_renew, "POST", "/streams/{stream}/renew", ROUTE_NO_BODY, "Renew the leases of a stream's groups."),
     ASKS(rollout_cancel, "DELETE", "/streams/{stream}", ROUTE_NO_BODY, "Cancel all rollouts of a stream."),
+    RUNS(list_engines, "GET", "/engines", ROUTE_NO_BODY, ROUTE_KEYED, "The engines that are registered."),
     {.method = "POST",
      .pattern = API "/engines",
      .run = add_engine,

@@ -8,7 +8,7 @@ import sys
 
 sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
 from case import Case, Client, Fleet, chat, noop, sandbox, script  # noqa: E402,F401
-from harness import BINARY, SLUICE, free_ports, wait_until  # noqa: E402,F401
+from harness import BINARY, SLUICE, SOURCE, free_ports, wait_until  # noqa: E402,F401
 
 GATEWAY = os.path.join(BINARY, "client", "sluice-gateway")
 

@@ -1,9 +1,11 @@
 """The gateway's own API: what libsluice can do, over HTTP; streams that resume, rollouts that are watched, kill -9 of it."""
 import json
+import os
+import re
 import threading
 import unittest
 
-from gateway_world import Case, Client, Events, Fleet, add_gateway, ask, chat, noop, sandbox, script, wait_until  # noqa: F401
+from gateway_world import SOURCE, Case, Client, Events, Fleet, add_gateway, ask, chat, noop, sandbox, script, wait_until  # noqa: F401
 
 API = "/api/v1"
 
@@ -144,6 +146,14 @@ class Gateway(Case):
         self.assertIn("samples", about["paths"][f"{API}/groups"]["post"]["requestBody"]["content"]["application/json"]["schema"]["properties"])
         self.assertEqual([p["name"] for p in about["paths"][f"{API}/rollouts/{{group}}/{{sample}}"]["get"]["parameters"]], ["group", "sample"])
         self.assertEqual((ask(self.gateway, "/healthz").status, ask(self.gateway, "/readyz").status), (200, 200))
+
+    def test_the_page_of_the_docs_has_each_path_and_no_other(self):
+        with open(os.path.join(SOURCE, "docs", "gateway.md"), encoding="utf-8") as page:
+            rows = re.findall(r"^\| ([A-Z, ]+) \| (`/.*?`) \|", page.read(), re.M)
+        told = {(method, API + path) for methods, paths in rows for method in methods.split(", ") for path in re.findall("`([^`]+)`", paths)}
+        paths = ask(self.gateway, f"{API}/openapi.json").json["paths"]
+        self.assertEqual(told, {(method.upper(), path) for path, item in paths.items() for method in item})
+        self.assertEqual([one["url"] for one in ask(self.gateway, f"{API}/engines").json["engines"]], [self.engine.url])
 
     def test_the_page_is_told_of_what_there_is_and_what_ends(self):
         self.submit(noop(1), "page", group="page-1")

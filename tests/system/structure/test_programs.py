@@ -9,13 +9,14 @@ from harness import BINARY  # noqa: E402
 from texts import ROOT, read  # noqa: E402
 
 FOLDERS = {"sluice-broker": "broker", "sluice-worker": "workers", "sluice-verify": "workers", "sluice-grade": "workers", "sluice-simulate": "broker",
-           "sluice-image": "workers"}
+           "sluice-image": "workers",
+           "sluice-gateway": "client"}
 PAGE = [name for name in FOLDERS if name != "sluice-image"]  # which is in docs/images.md
 HEAD = """# The programs
 
 <!-- Each section is what `PROGRAM --help-markdown` prints; a test compares. -->
 
-What `sluice up` starts, and what `sluice broker`, `sluice worker`, `sluice verify`, `sluice grade` and `sluice simulate` hand their arguments to, each
+What `sluice up` starts, and what `sluice broker`, `sluice worker`, `sluice verify`, `sluice grade`, `sluice simulate` and `sluice gateway` hand their arguments to, each
 with all of its options. `sluice` itself: [cli.md](cli.md); `sluice image`: [images.md](images.md).
 
 A TIME is a number with its unit: 500ms, 90s, 10m, 1h30m, 2d. A SIZE is one, too: 512MiB, 64M (the same), 8GiB, 1000B. A value may
@@ -37,7 +38,7 @@ class Programs(unittest.TestCase):
         for name in FOLDERS:
             for word, said in (("--no-such", "there is no option --no-such"), ("--json=yes", "--json takes no value"),
                                ("--help=me", "--help takes no value")):
-                if word == "--json=yes" and name == "sluice-broker":
+                if word == "--json=yes" and name in ("sluice-broker", "sluice-gateway"):
                     continue
                 done = run(name, word)
                 self.assertEqual((done.returncode, done.stdout), (2, ""), name)
