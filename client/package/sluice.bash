@@ -38,4 +38,4 @@ _sluice() {
     fi
 }
 
-complete -F _sluice sluice sluice-broker sluice-worker sluice-image sluice-verify sluice-grade sluice-simulate
+complete -F _sluice sluice sluice-broker sluice-worker sluice-image sluice-verify sluice-grade sluice-simulate sluice-gateway
