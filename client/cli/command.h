@@ -47,10 +47,10 @@ extern const struct option common_options[COMMON_OPTIONS];
     .line.program = "sluice", .line.command = name, .line.tables[1] = {.rows = common_options, .count = COMMON_OPTIONS}
 
 extern const struct command command_up, command_broker, command_worker, command_submit, command_watch, command_show,
-    command_list, command_status, command_cancel, command_engine, command_ack, command_drain, command_policy,
-    command_backup, command_keys, command_doctor, command_image, command_verify, command_grade, command_simulate,
-    command_task, command_sampler, command_harness, command_session, command_gateway, command_top, command_metrics,
-    command_trace, command_export;
+    command_logs, command_list, command_status, command_cancel, command_engine, command_ack, command_drain,
+    command_policy, command_backup, command_keys, command_doctor, command_image, command_verify, command_grade,
+    command_simulate, command_task, command_sampler, command_harness, command_session, command_gateway, command_top,
+    command_metrics, command_trace, command_export;
 
 /* "10m" as what sluice_set_patience wants. */
 static inline int64_t cli_patience(uint64_t ms) { return ms > INT64_MAX - 1 ? -1 : (int64_t)ms; }

@@ -9,11 +9,11 @@
 #include "common/cmdline/help.h"
 
 static const struct command *const commands[] = {
-    &command_up,     &command_task,   &command_submit, &command_session,  &command_watch,   &command_show,
-    &command_list,   &command_status, &command_top,    &command_trace,    &command_export,  &command_metrics,
-    &command_ack,    &command_cancel, &command_engine, &command_policy,   &command_sampler, &command_drain,
-    &command_backup, &command_keys,   &command_broker, &command_worker,   &command_gateway, &command_doctor,
-    &command_image,  &command_verify, &command_grade,  &command_simulate, &command_harness,
+    &command_up,      &command_task,   &command_submit, &command_session, &command_watch,    &command_show,
+    &command_logs,    &command_list,   &command_status, &command_top,     &command_trace,    &command_export,
+    &command_metrics, &command_ack,    &command_cancel, &command_engine,  &command_policy,   &command_sampler,
+    &command_drain,   &command_backup, &command_keys,   &command_broker,  &command_worker,   &command_gateway,
+    &command_doctor,  &command_image,  &command_verify, &command_grade,   &command_simulate, &command_harness,
 };
 
 static const struct command *find_command(const char *name)

@@ -97,9 +97,11 @@ static int await_resume(struct engine *engine, struct fail *fail)
     int code = 0;
     policy->waiters = &waiter;
     activity_wait("%s is paused", engine->url);
+    activity_enter(PHASE_ENGINE);
     while (code == 0 && is_paused(engine))
         code = wait_a_slice(policy->resume_ms);
     forget_waiter(policy, &waiter);
+    activity_leave(PHASE_ENGINE);
     activity_go_on();
     return code == 0 ? 0 : fail_set(fail, code, "while %s was paused", engine->url);
 }
@@ -197,7 +199,9 @@ static int try_until(struct engine *engine, int (*act)(void *arg, struct fail *f
         if (tries + 1 == ENGINE_TRIES)
             return fail_set(fail, code, "%s (tried %d times)", now.text, ENGINE_TRIES);
         note_refusal(engine, tries + 1, now.text);
+        activity_enter(PHASE_ENGINE);
         int slept = await_sleep(backoff_ms(engine, tries));
+        activity_leave(PHASE_ENGINE);
         if (slept == -ETIMEDOUT)
             return fail_set(fail, why.code, "%s", why.text);
         if (slept < 0)

@@ -21,24 +21,56 @@ struct turn {
     struct fail broken; /* not "": what was told cannot stand */
 };
 
+/* ---- who only looks --------------------------------------------------------------------------------- */
+
+static bool is_looked_at(const struct turn *turn) { return turn->teller.listener && turn->teller.listener->taken_back; }
+
+/* Who only looks forgets what it was told, and what comes next is told from its beginning. */
+static void take_back(struct turn *turn)
+{
+    struct teller *teller = &turn->teller;
+    if (!is_looked_at(turn))
+        return;
+    if (teller->told.len > 0)
+        teller->listener->taken_back(teller->listener->arg);
+    teller_finish(teller);
+    *teller = (struct teller){.listener = teller->listener};
+}
+
 /* ---- calls --------------------------------------------------------------------------------------- */
 
-static int ask(struct turn *turn, const struct tokens *prompt, uint64_t max_tokens, struct fail *fail)
+static int ask_once(struct turn *turn, const struct tokens *prompt, uint64_t max_tokens, bool as_stream,
+                    struct fail *fail)
 {
     struct engine *engine = turn->engine;
     const struct dialect *dialect = engine->dialect;
     const uint64_t seed_offset = turn->asked->seed_offset + turn->resumed.before.sampled.count;
-    return turn->teller.listener && dialect->stream
-               ? dialect->stream(engine, prompt, turn->asked->sampling, max_tokens, seed_offset, &turn->teller,
-                                 &turn->generation, fail)
-               : dialect->generate(engine, prompt, turn->asked->sampling, max_tokens, seed_offset, &turn->generation,
-                                   fail);
+    return as_stream ? dialect->stream(engine, prompt, turn->asked->sampling, max_tokens, seed_offset, &turn->teller,
+                                       &turn->generation, fail)
+                     : dialect->generate(engine, prompt, turn->asked->sampling, max_tokens, seed_offset,
+                                         &turn->generation, fail);
+}
+
+/* What is wrong with a stream that is only looked at is nothing wrong with the turn: it is asked for as ever. */
+static int ask(struct turn *turn, const struct tokens *prompt, uint64_t max_tokens, struct fail *fail)
+{
+    struct engine *engine = turn->engine;
+    const bool only_looks = is_looked_at(turn);
+    const bool as_stream = turn->teller.listener && engine->dialect->stream && !(only_looks && engine->info.is_deaf);
+    const int error = ask_once(turn, prompt, max_tokens, as_stream, fail);
+    if (!as_stream || !only_looks || (error != -EPROTO && error != -EINVAL && error != -ENOTSUP))
+        return error;
+    engine->info.is_deaf = true;
+    take_back(turn);
+    generation_finish(&turn->generation);
+    return ask_once(turn, prompt, max_tokens, false, fail);
 }
 
 /* It broke off: what was told stands, or there is no turn. */
 static int take_part(struct turn *turn, size_t told, const struct fail *why, struct fail *fail)
 {
-    const bool has_part = turn->teller.listener && turn->generation.sampled.count > 0;
+    take_back(turn);
+    const bool has_part = turn->teller.listener && !is_looked_at(turn) && turn->generation.sampled.count > 0;
     if (has_part && !resumed_add(&turn->resumed, turn->asked->prompt, &turn->generation))
         return fail_memory(fail);
     generation_finish(&turn->generation);
@@ -121,9 +153,9 @@ static int finish_turn(struct turn *turn, struct fail *fail)
     if (!resumed_join(&turn->resumed, turn->asked->prompt, &turn->generation))
         return fail_memory(fail);
     int error = is_joined ? check_joined(turn, &why) : 0;
-    if (error == 0)
+    if (error == 0 && !is_looked_at(turn))
         error = check_told(turn, &why);
-    if (error == -EPROTO && turn->teller.told.len > 0)
+    if (error == -EPROTO && turn->teller.told.len > 0 && !is_looked_at(turn))
         turn->broken = why;
     return error < 0 ? fail_set(fail, error, "%s", why.text) : 0;
 }
@@ -146,6 +178,7 @@ static int act_generate(void *arg, struct fail *fail)
     struct turn *turn = arg;
     if (turn->asked->trusts)
         engine_trust(turn->engine);
+    take_back(turn);
     const bool is_another = turn->resumed.prompt.count > 0 && strcmp(turn->identity, turn->engine->info.identity) != 0;
     if (turn->teller.told.len > 0 && (is_another || turn->generation.sampled.count > 0))
         fail_set(&turn->broken, -ESTALE, "%s became another while it sampled a turn that was told of",

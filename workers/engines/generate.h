@@ -18,7 +18,8 @@ struct engine_turn {
 /*
  * The same, and whoever listens hears its text as it is sampled, where the engine streams (server/dialect.h): what is
  * heard stands. A call that breaks off, or that a pause aborts, goes on behind what it sampled (resumed.h); where that
- * cannot be, there is no other try: -EPROTO, or -ESTALE.
+ * cannot be, there is no other try: -EPROTO, or -ESTALE. For whoever only looks (listener.h) none of that is so: the
+ * turn is tried again as if nobody listened, and where the stream was at fault, without one.
  */
 int engine_generate_turn(struct engine *engine, const struct engine_turn *turn, struct generation *ret,
                          struct fail *fail);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/text.h"
+#include "common/loop/loop_now.h"
 #include "workers/runtime/fiber.h"
 
 struct activity *activity_current(void)
@@ -61,4 +62,76 @@ void activity_go_on(void)
         return;
     activity->why[0] = '\0';
     activity->changes++;
+}
+
+void activity_evaluator(const char *name)
+{
+    struct activity *activity = activity_current();
+    if (activity)
+        activity->evaluator = name;
+}
+
+/* ---- phases -------------------------------------------------------------------------------- */
+
+void activity_begin(struct activity *activity, int64_t now_ms) { activity->began_ms = activity->since_ms = now_ms; }
+
+const char *activity_phase_word(enum activity_phase phase)
+{
+    static const char *const words[] = {
+#define X(name, word) word,
+        ACTIVITY_PHASES(X)
+#undef X
+    };
+    return words[phase];
+}
+
+const char *activity_phase_of(const struct activity *activity)
+{
+    switch (activity->phase) {
+    case PHASE_TOOL: return activity->tool;
+    case PHASE_ENGINE:
+    case PHASE_WAITING: return activity->why;
+    case PHASE_EVALUATING: return activity->evaluator ? activity->evaluator : "";
+    default: return "";
+    }
+}
+
+static enum activity_phase innermost(const struct activity *activity)
+{
+    enum activity_phase phase = PHASE_COUNT - 1;
+    while (phase > 0 && (activity->within[phase] == 0 ||
+                         (phase == PHASE_ENGINE && activity->within[PHASE_SAMPLING] > activity->within[PHASE_ENGINE])))
+        phase--;
+    return phase;
+}
+
+static void change_phase(struct activity *activity)
+{
+    const enum activity_phase phase = innermost(activity);
+    if (phase == activity->phase)
+        return;
+    const int64_t now_ms = loop_now_ms();
+    activity->spent_ms[activity->phase] += now_ms - activity->since_ms;
+    activity->since_ms = now_ms;
+    activity->phase = phase;
+    if (activity->phase_changed)
+        activity->phase_changed(activity->live, activity);
+}
+
+void activity_enter(enum activity_phase phase)
+{
+    struct activity *activity = activity_current();
+    if (!activity)
+        return;
+    activity->within[phase]++;
+    change_phase(activity);
+}
+
+void activity_leave(enum activity_phase phase)
+{
+    struct activity *activity = activity_current();
+    if (!activity)
+        return;
+    activity->within[phase]--;
+    change_phase(activity);
 }

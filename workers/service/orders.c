@@ -5,6 +5,7 @@
 #include "workers/engines/calls.h"
 #include "workers/engines/engines.h"
 #include "workers/service/leave.h"
+#include "workers/service/live_reports.h"
 #include "workers/service/load_reports.h"
 #include "workers/service/session_reports.h"
 #include "schemas/messages/message_max.h"
@@ -125,7 +126,8 @@ static void handle_probe(struct worker *worker, const struct msg_engine_probe *p
 static bool is_for_lane(enum message_id id)
 {
     return id == MSG_lane_hello || id == MSG_lane_engine || id == MSG_engine_probe || id == MSG_lane_drain ||
-           id == MSG_job_start || id == MSG_job_cancel || id == MSG_job_migrate || id == MSG_result_ack;
+           id == MSG_job_start || id == MSG_job_cancel || id == MSG_job_migrate || id == MSG_result_ack ||
+           id == MSG_lane_watch;
 }
 
 bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no)
@@ -150,6 +152,8 @@ bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no)
         handle_start(worker, &message.job_start, bytes);
     else if (id == MSG_job_cancel)
         handle_cancel(worker, &message.job_cancel);
+    else if (id == MSG_lane_watch)
+        worker_watch_job(worker, &message.lane_watch);
     else if (id == MSG_job_migrate)
         handle_migrate(worker, &message.job_migrate);
     else

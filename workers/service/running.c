@@ -8,6 +8,7 @@
 #include "common/loop/loop_now.h"
 #include "workers/jobs/result.h"
 #include "workers/jobs/shaping.h"
+#include "workers/live/live.h"
 #include "workers/stages/kinds.h"
 
 enum { STUCK_MS = 5000 };
@@ -100,6 +101,7 @@ static void work(void *arg)
 
 static void running_job_destroy(struct running_job *self)
 {
+    live_end(&self->activity);
     result_finish(&self->job.result);
     verdict_finish(&self->job.session.posted);
     task_destroy(self->job.task);
@@ -146,6 +148,7 @@ bool running_start(struct running *running, struct slice bytes)
         running_job_destroy(self);
         return false;
     }
+    activity_begin(&self->activity, loop_now_ms());
     fiber_set_activity(self->fiber, &self->activity);
     self->token = self->job.start.token;
     return true;

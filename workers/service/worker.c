@@ -16,6 +16,7 @@
 #include "workers/sandbox/spawner_start.h"
 #include "workers/service/cancel.h"
 #include "workers/service/leave.h"
+#include "workers/service/live_reports.h"
 #include "workers/service/load_reports.h"
 #include "workers/service/orders.h"
 #include "workers/service/session_reports.h"
@@ -197,6 +198,8 @@ static void job_ended(void *arg, struct running_job *ended)
               ended->is_cancelled ? " cancelled=1" : "");
     if (!ended->is_cancelled)
         worker_report_migration(worker, ended); /* before the result, which is then of the right engine */
+    if (!ended->is_cancelled)
+        worker_tell_last(worker, ended);
     if (!ended->is_cancelled && (!result_encode(&ended->job, worker->id, ended->token, ms, &bytes) ||
                                  !outbox_push(&worker->outbox, job, ended->token, &bytes)))
         log_event(LOG_ERROR, "result.lost", "job=%.*s why=\"out of memory\" action=given-back", SLICE_ARG(job));

@@ -1,10 +1,12 @@
 /*
  * worker_inside.h - a worker's insides, shared by worker.c (its life and beat), orders.c (what the broker tells it),
- * cancel.c (jobs that it ends itself), leave.c (signals and the way out), load_reports.c and session_reports.c.
+ * cancel.c (jobs that it ends itself), leave.c (signals and the way out), load_reports.c, live_reports.c and
+ * session_reports.c.
  */
 #ifndef SLUICE_WORKERS_SERVICE_WORKER_INSIDE_H
 #define SLUICE_WORKERS_SERVICE_WORKER_INSIDE_H
 
+#include <stdatomic.h>
 #include <sys/utsname.h>
 
 #include "schemas/messages/message_max.h"
@@ -38,7 +40,9 @@ struct worker {
     struct loop_soon more; /* the lane holds more than was read this turn */
     int64_t first_beat_ms; /* when it was sent; 0: not yet */
     bool beat_wanted, said_full, said_unreached;
-    bool sessions_wanted; /* one is to be told of */
+    bool sessions_wanted;          /* one is to be told of */
+    struct loop_timer *live_timer; /* NULL: no job is watched */
+    atomic_size_t live_bytes;      /* of rollout.live, on their way */
     unsigned beats;
     char offers[MESSAGE_MAX(worker_beat, offers) + 1];
     uint64_t malformed, malformed_said;

@@ -10,6 +10,7 @@
 #include "workers/handlers/roles/evaluator.h"
 #include "workers/jobs/result.h"
 #include "workers/jobs/shaping.h"
+#include "workers/runtime/activity.h"
 #include "workers/runtime/fiber.h"
 
 void agents_evaluation_tell(struct job *job)
@@ -48,10 +49,13 @@ void agents_evaluate(struct job *job, struct stage_sandbox *stage)
 {
     job_begin(job, STAGE_EVAL);
     agents_evaluation_tell(job);
+    activity_evaluator(job->task->eval_kind);
+    activity_enter(PHASE_EVALUATING);
     if (stage->sandbox && sandbox_breach(stage->sandbox))
         job_set_outcome(job, OUTCOME_AGENT, "what the agent left is not known, and nothing was scored");
     else if (task_is_posted(job->task) || has_sandbox(job, stage))
         evaluate(job, stage);
+    activity_leave(PHASE_EVALUATING);
 }
 
 bool agents_run_keep(const struct job *job, struct agents_run *ret)

@@ -98,9 +98,11 @@ bool collect_run(struct job *job, struct stage_sandbox *stage, struct agent_run 
     struct collecting collecting = {.job = job, .stage = stage, .record = run->record};
     fiber_lift_deadline(loop_now_ms() + (int64_t)task_collect_s(&job->task->collect) * 1000);
     activity_tool("eval.collect");
+    activity_enter(PHASE_TOOL);
     const bool is_open = has_sandbox(job, stage, run);
     if (is_open)
         run_all(&collecting);
+    activity_leave(PHASE_TOOL);
     fiber_pop_deadline();
     return is_open;
 }

@@ -5,6 +5,7 @@
 #include "common/base/cleanup.h"
 #include "workers/evaluators/evaluators.h"
 #include "workers/handlers/roles/evaluator.h"
+#include "workers/runtime/activity.h"
 #include "workers/runtime/fiber.h"
 #include "common/loop/loop_now.h"
 #include "workers/stages/build/build.h"
@@ -27,9 +28,12 @@ void fresh_evaluation(struct job *job)
 {
     const struct evaluator *evaluator = evaluator_find(job->task->eval_kind);
     AUTO_FREE struct parents *built = calloc(1, sizeof(*built));
+    activity_evaluator(job->task->eval_kind);
+    activity_enter(PHASE_EVALUATING);
     if (!built)
         job_set_fault(job, OUTCOME_INFRA, FAULT_NODE, "out of memory");
     else if (!job->task->eval_build.dockerfile || build_own(job, built))
         (evaluator ? evaluator : &evaluator_handler)->run(job);
+    activity_leave(PHASE_EVALUATING);
     job->built = NULL;
 }

@@ -6,15 +6,18 @@
 
 #include "schemas/limits.h"
 #include "workers/jobs/trace_counts.h"
+#include "workers/runtime/activity.h"
 #include "workers/runtime/fiber.h"
 
 bool run_end_pack(struct job *job, struct stage_sandbox *stage, enum blame_who who, bool goes_on)
 {
     struct fail fail = {0};
+    activity_enter(PHASE_PACKING);
     fiber_lift_deadline(stage_closing_by(stage));
     int code = (goes_on ? layer_snapshot : layer_pack)(&job->context->layers, stage->sandbox, &job->result.layer,
                                                        &fail);
     fiber_pop_deadline();
+    activity_leave(PHASE_PACKING);
     stage->fault = job->result.layer.fault;
     if (code == -ENAMETOOLONG || code == -EFBIG || code == -EBUSY)
         job_set_outcome(job, blame_get(who, BLAME_TREE).outcome, "the files cannot be packed: %s", fail.text);

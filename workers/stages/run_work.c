@@ -2,6 +2,7 @@
 
 #include "workers/handlers/roles/hook.h"
 #include "workers/handlers/roles/tool.h"
+#include "workers/runtime/activity.h"
 
 enum outcome run_work(struct agent_run *run, const struct agent *agent)
 {
@@ -12,7 +13,9 @@ enum outcome run_work(struct agent_run *run, const struct agent *agent)
     tools.run = run;
     run->tools = &tools.source;
     run->hooks = &hooks.source;
+    activity_enter(PHASE_AGENT);
     const enum outcome outcome = agent->run(run);
+    activity_leave(PHASE_AGENT);
     run->tools = NULL;
     run->hooks = NULL;
     handler_tools_finish(&tools);

@@ -13,6 +13,7 @@
 #include "workers/runtime/fiber.h"
 #include "workers/handlers/roles/agent.h"
 #include "workers/jobs/job_engine.h"
+#include "workers/live/live.h"
 #include "workers/sandbox/requests.h"
 #include "workers/stages/agents_evaluation.h"
 #include "workers/stages/build/build.h"
@@ -167,11 +168,13 @@ static void run_agent(struct job *job, const struct agent *agent, struct engine 
                             .take_listener = take_listener,
                             .job = job,
                             .record = &record};
+    live_show(&record);
     job_begin_work(job);
     if (job->task->step_count > 0)
         steps_run(job, &run, agent, stage);
     else
         run_once(job, &run, agent, stage);
+    live_hide();
     record_finish(&record);
 }
 

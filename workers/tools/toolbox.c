@@ -99,11 +99,13 @@ int toolbox_call(struct toolbox *box, const char *name, const json_t *arguments,
     }
     int64_t began_us = clock_us();
     activity_tool(name);
+    activity_enter(PHASE_TOOL);
     int code = open_one(box, at, fail);
     if (code == -ENOEXEC && box->has_acted)
         code = refuse_open(box->tools[at], ret, fail);
     else if (code == 0)
         code = box->tools[at]->call(box, box->states[at], arguments, ret, fail);
+    activity_leave(PHASE_TOOL);
     box->has_acted |= code == 0 && box->tools[at]->needs_sandbox;
     ret->seconds = (double)(clock_us() - began_us) / 1e6;
     spent_tool_call(name, ret->seconds);

@@ -176,7 +176,7 @@ static bool is_stage(struct slice stage)
 static void hear_events(struct watching *watching, struct watch *watch, const struct msg_rollout_events *in,
                         int64_t now_ms)
 {
-    if (!is_stage(in->stage))
+    if (!is_stage(in->stage) || (!watch->stage[0] && in->number > 1 && now_ms < watch->begin_by_ms))
         return;
     if (!slice_is(in->stage, watch->stage) || in->attempt != watch->attempt || in->number == 1) {
         snprintf(watch->stage, sizeof(watch->stage), "%.*s", SLICE_ARG(in->stage));
@@ -267,6 +267,8 @@ void watching_note_asked(struct watch *watch, int64_t now_ms)
 {
     if (watch->wants_anew)
         watch->anew_ms = now_ms;
+    if (!watch->begin_by_ms)
+        watch->begin_by_ms = now_ms + BEGIN_MS;
     watch->wants_anew = false;
     watch->ask_ms = now_ms + (watch->unheard_ms ? ASK_UNHEARD_MS : ASK_MS);
     if (!watch->unheard_ms)

@@ -17,15 +17,17 @@ enum {
     ASK_MS = 5000,         /* how often a watch is renewed, ... */
     ASK_SOON_MS = 500,     /* ... while no worker has it, or it may have ended, ... */
     ASK_UNHEARD_MS = 2000, /* ... and while no answer comes */
+    BEGIN_MS = 2000,       /* for so long what was told to others is passed over: the beginning comes */
     ANEW_MS = 1000         /* between two wishes to be told anew */
 };
 
 struct watch {
     struct watch *next;
     uint64_t tag;
-    int64_t ask_ms;     /* when to ask next */
-    int64_t unheard_ms; /* since when no answer has come; 0: none is awaited */
-    int64_t anew_ms;    /* when it was last asked anew */
+    int64_t ask_ms;      /* when to ask next */
+    int64_t unheard_ms;  /* since when no answer has come; 0: none is awaited */
+    int64_t begin_by_ms; /* it is told from its beginning by then */
+    int64_t anew_ms;     /* when it was last asked anew */
     bool wants_anew, is_ended;
     char stage[MESSAGE_MAX(rollout_events, stage) + 1]; /* the part that is heard; "": none yet */
     uint64_t attempt, expected;                         /* the next number */

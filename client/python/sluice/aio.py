@@ -20,6 +20,7 @@ from .groups import Group
 from .protocol.session import Pause, Steps
 from .sampler import Batch
 from .streams.reading import GroupReading, Readable, Reading
+from .streams.watching import Watching
 from .task.tasks import Tasks
 from .trajectory import Trajectory
 
@@ -165,6 +166,10 @@ class AsyncClient(Base):
     async def get(self, rollout: str) -> Union[Trajectory, Dict[str, Any]]:
         """As Client.get()."""
         return await self._run(_calls.get(self._session, rollout))
+
+    def watch(self, rollout: str, timeout: Optional[float] = None) -> AsyncIteration[Dict[str, Any]]:
+        """As Client.watch()."""
+        return AsyncIteration(self, Watching(self._session, rollout, timeout))
 
     async def cancel(self, rollout: Optional[str] = None, *, group: Optional[str] = None,
                      stream: Optional[str] = None) -> int:

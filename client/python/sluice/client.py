@@ -21,6 +21,7 @@ from .protocol.session import Pause, Session, Steps
 from .protocol.sockets import Sockets
 from .sampler import Batch
 from .streams.reading import GroupReading, Readable, Reading
+from .streams.watching import Watching
 from .task.tasks import Tasks
 from .trajectory import Trajectory
 
@@ -269,6 +270,17 @@ class Client(Base):
     def get(self, rollout: str) -> Union[Trajectory, Dict[str, Any]]:
         """The Trajectory of one rollout, "GROUP/NUMBER"; if it has not ended, its state as a dict."""
         return self._run(_calls.get(self._session, rollout))
+
+    def watch(self, rollout: str, timeout: Optional[float] = None) -> Iterator[Dict[str, Any]]:
+        """Yields what a rollout does while it works, as dicts: the events of docs/live.md, the last of which is "ended".
+
+        Each has `rollout`, and what its worker says `stage`, `attempt` and `number`, too: number 1 begins that stage's
+        attempt anew, as after an event "dropped". A rollout that has ended yields "ended" alone. timeout: ends after that
+        many seconds without an event. Looking costs the rollout nothing, and renews no lease; restarts do not matter.
+
+        Raises Refused for a rollout that is not known, and BrokerSilent when no broker answered for the client's patience.
+        """
+        return self._iterate(Watching(self._session, rollout, timeout))
 
     def cancel(self, rollout: Optional[str] = None, *, group: Optional[str] = None,
                stream: Optional[str] = None) -> int:

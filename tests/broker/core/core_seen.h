@@ -18,7 +18,7 @@
 /* One effect, in strings and numbers that stay. */
 struct seen {
     enum effect_kind kind;
-    enum message_id message; /* SEND_CLIENT, LANE_SEND, PUBLISH_HEAD, SEND_RANGE */
+    enum message_id message; /* SEND_CLIENT, SEND_EVENTS, LANE_SEND, PUBLISH_HEAD, SEND_RANGE */
     char client[64], worker[160], endpoint[256], job[160], group[128], rollout[160], stream[80];
     char engine[280], detail[512], record[64], reason[64], field[64], text[1100], tool[80];
     char state[32], stage[16], owner[80];
@@ -64,6 +64,7 @@ static inline void world_read_client(struct seen *seen, struct slice bytes)
         struct msg_sampler_batch batch;
         struct msg_sampler_waits waits;
         struct msg_session_state session;
+        struct msg_rollout_events events;
     } in;
     struct refusal no;
     assert_true(message_peek(bytes, &seen->message, &no));
@@ -137,6 +138,15 @@ static inline void world_read_client(struct seen *seen, struct slice bytes)
         in.metrics.text.len = in.metrics.text.len < sizeof(seen->text) ? in.metrics.text.len : sizeof(seen->text) - 1;
         COPY(text, in.metrics.text);
         break;
+    case MSG_rollout_events:
+        seen->tag = in.events.tag;
+        seen->seq = in.events.number;
+        seen->count = in.events.count;
+        seen->attempt = in.events.attempt;
+        COPY(rollout, in.events.rollout);
+        COPY(stage, in.events.stage);
+        COPY(text, slice_of(in.events.events.data, in.events.events.len < 1000 ? in.events.events.len : 1000));
+        break;
     default: assert_int_equal(seen->message, MSG_status);
     }
 }
@@ -167,6 +177,11 @@ static inline void world_read_lane(struct seen *seen, struct slice bytes)
         COPY(job, in.job_migrate.job);
         COPY(engine, in.job_migrate.engine);
         seen->token = in.job_migrate.token;
+    } else if (seen->message == MSG_lane_watch) {
+        COPY(job, in.lane_watch.job);
+        seen->token = in.lane_watch.token;
+        seen->ms = in.lane_watch.watch_ms;
+        seen->known = in.lane_watch.anew;
     } else if (seen->message == MSG_engine_probe) {
         COPY(engine, in.engine_probe.url);
     } else {

@@ -195,6 +195,7 @@ static inline void carry_out(struct world *world, const struct effect *effect)
     TELL("  effect %d to %.*s%.*s %.*s%.*s%.*s\n", effect->kind, SLICE_ARG(effect->client), SLICE_ARG(effect->worker),
          SLICE_ARG(effect->stream), SLICE_ARG(effect->job), SLICE_ARG(effect->bytes));
     switch (effect->kind) {
+    case SEND_EVENTS: break; /* nothing hangs on them */
     case SEND_CLIENT: to_client(world, effect); break;
     case SEND_TRAJECTORY:
     case SEND_RANGE: to_reader(world, effect); break;

@@ -9,6 +9,7 @@
 #include "workers/engines/calls.h"
 #include "workers/engines/generate.h"
 #include "workers/engines/server/identity.h"
+#include "workers/live/ear.h"
 #include "workers/runtime/activity.h"
 #include "workers/runtime/fiber.h"
 #include "common/loop/loop_now.h"
@@ -198,12 +199,16 @@ int model_sample(struct model *model, const struct tokens *prompt, struct model_
 {
     struct agent_run *run = model->run;
     uint64_t max_tokens = 0;
+    struct live_ear ear = {0};
     activity_turn(model->turns + 1);
+    activity_enter(PHASE_SAMPLING);
     model->call_start_ms = loop_now_ms();
     model_migrate(model, prompt->count);
     int error = find_room(model, prompt->count, &max_tokens, fail);
     if (error == 0)
-        error = generate(model, prompt, max_tokens, ret->listener, &ret->generation, fail);
+        error = generate(model, prompt, max_tokens, live_ear_open(&ear, ret->listener), &ret->generation, fail);
+    live_ear_close(&ear, error == 0);
+    activity_leave(PHASE_SAMPLING);
     if (error == 0) {
         describe_turn(run, max_tokens, ret);
         count_turn(model, &ret->generation);

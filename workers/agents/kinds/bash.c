@@ -127,9 +127,11 @@ static int run_command(struct bash_agent *agent, struct slice command, enum step
         return fail_memory(fail);
     struct sandbox_output output = {0};
     activity_tool("bash");
+    activity_enter(PHASE_TOOL);
     int error = agent->shell ? 0 : shell_open(agent->run->sandbox, &agent->shell, fail);
     if (error == 0)
         error = shell_run(agent->shell, text, (int64_t)limits->command_s * 1000, limits->output_bytes, &output, fail);
+    activity_leave(PHASE_TOOL);
     if (error == 0)
         spent_tool_call("bash", output.seconds);
     if (error == -ENOEXEC && agent->commands > 0)

@@ -70,8 +70,10 @@ static int run_command(struct oracle *oracle, const char *command, struct fail *
     if (!line)
         return fail_memory(fail);
     activity_tool("bash");
+    activity_enter(PHASE_TOOL);
     oracle->made++;
     int error = shell_run(oracle->shell, line, (int64_t)limits->run_s * 1000, limits->output_bytes, &output, fail);
+    activity_leave(PHASE_TOOL);
     if (error == 0 && output.timed_out)
         error = -ETIMEDOUT;
     if (error == 0)

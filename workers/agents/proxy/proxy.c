@@ -12,7 +12,9 @@
 #include "workers/agents/proxy/ear.h"
 #include "workers/agents/proxy/prompt.h"
 #include "workers/agents/proxy/traces/saying.h"
+#include "workers/agents/proxy/tree_shown.h"
 #include "workers/agents/proxy/traces/traces.h"
+#include "workers/live/live.h"
 
 /* ---- handles: nobody inside can guess one of another turn's ------------------------------------------ */
 
@@ -268,6 +270,8 @@ int proxy_open(struct proxy *proxy, struct agent_run *run, struct fail *fail)
 {
     *proxy = (struct proxy){0};
     snprintf(run->record->agent, sizeof(run->record->agent), "%s", run->task->agent_kind);
+    proxy->shown = tree_shown(&proxy->tree);
+    live_show_turns(&proxy->shown);
     int error = model_open(&proxy->model, run, fail);
     proxy->model.trusts = true;
     if (error == 0)
@@ -292,6 +296,7 @@ bool proxy_record(struct proxy *proxy)
 
 void proxy_close(struct proxy *proxy)
 {
+    live_show_turns(NULL);
     model_close(&proxy->model);
     tree_finish(&proxy->tree);
     hook_edits_finish(&proxy->edits);

@@ -13,6 +13,7 @@
 #include "workers/agents/proxy/hooks/hooks.h"
 #include "workers/agents/proxy/tree.h"
 #include "workers/agents/proxy/words.h"
+#include "workers/live/turns.h"
 
 enum { HANDLE_SIZE = 48 };
 
@@ -33,6 +34,7 @@ struct proxy {
     struct tree tree;
     struct prompt_end end;
     struct hook_edits edits; /* of hooks */
+    struct live_turns shown; /* to who watches */
     uint64_t requests;       /* for turns that were taken up */
     enum proxy_over over;
     int error;           /* of the engine or the node: the rollout cannot go on; 0: none */

@@ -30,6 +30,7 @@ struct session {
     struct session_place *place;
     bool is_ended; /* by a POST, ... */
     bool is_idle;  /* ... or by silence */
+    bool is_unheard;
 };
 
 static const double *reward_of(const struct session *session)
@@ -96,13 +97,20 @@ static int64_t left_ms(const struct session *session)
     return most_ms - server_silent_ms(session->server);
 }
 
+static void note_heard(struct session *session)
+{
+    if (session->is_unheard)
+        activity_leave(PHASE_WAITING);
+    session->is_unheard = false;
+    activity_go_on();
+}
+
 /*
  * Its own deadline may have moved while it slept: time in which an engine was paused is given back. While a request is
  * at work nothing is silent, and its end wakes this.
  */
 static int await_end(struct session *session)
 {
-    activity_wait("nobody has spoken to its session yet");
     while (!session->is_ended && session->proxy.error == 0) {
         const int64_t left = left_ms(session);
         session->is_idle = left <= 0;
@@ -112,9 +120,20 @@ static int await_end(struct session *session)
         if (error == -ECANCELED || (error == -ETIMEDOUT && fiber_is_late()))
             return error;
         if (session->proxy.requests > 0)
-            activity_go_on();
+            note_heard(session);
     }
     return 0;
+}
+
+/* Until somebody has spoken to it, it waits for that. */
+static int await_end_of(struct session *session)
+{
+    session->is_unheard = true;
+    activity_wait("nobody has spoken to its session yet");
+    activity_enter(PHASE_WAITING);
+    const int error = await_end(session);
+    note_heard(session);
+    return error;
 }
 
 static int work(struct session *session, struct fail *fail)
@@ -126,7 +145,7 @@ static int work(struct session *session, struct fail *fail)
                                                         .answer = on_other,
                                                         .arg = session});
     session->place = session->server ? sessions_open(run->sessions, session->server, run->session) : NULL;
-    const int error = session->place ? await_end(session) : fail_memory(fail);
+    const int error = session->place ? await_end_of(session) : fail_memory(fail);
     sessions_close(&session->place, reward_of(session));
     run->session->url[0] = '\0'; /* nobody is to be told of it any more */
     run->session->is_new = false;

@@ -52,6 +52,7 @@ struct engine_info {
     bool has_generate;         /* vllm: /inference/v1/generate */
     bool drops_blanks;         /* what it says of ids lacks some of their blanks */
     bool streams;              /* sglang: each event of a stream has its own tokens alone */
+    bool is_deaf;              /* a stream went wrong: turns are streamed for nobody who only looks (listener.h) */
     bool refuses_streams;      /* vllm: it was asked for one */
     struct tokens prefix;      /* what the tokenizer puts in front of every text (BOS) */
     struct tokens ends;        /* ids known to end a turn; grows as they are seen */

@@ -9,7 +9,7 @@ nothing behind but a request that the broker may have carried out.
 from __future__ import annotations
 
 import time
-from typing import Any, Dict, Generator, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union
+from typing import Any, Dict, Generator, Iterator, List, Optional, Protocol, Sequence, Tuple, TypeVar, Union
 
 import zmq
 
@@ -86,6 +86,12 @@ class Reader:
         raise NotImplementedError
 
 
+class Watch(Protocol):
+    """Who is offered what comes with its tag and answers no request: a Watching."""
+
+    def offer(self, wire: str, fields: Fields) -> None: ...
+
+
 class Session:
     def __init__(self, sockets: Sockets, url: str, timeout: float, patience: Optional[float], key: Optional[str],
                  allow_plaintext: bool) -> None:
@@ -94,6 +100,7 @@ class Session:
         self.reader: Optional[Reader] = None
         self.lease: Optional[float] = None  # the shortest that was submitted with, in seconds
         self.sizes: Dict[str, int] = {}     # of groups that were submitted here and have not been read whole
+        self.watches: Dict[int, Watch] = {}  # by their tags
         self._tag = 0
         self._open: Dict[int, Request] = {}
         self.link = Link(sockets, url, key, allow_plaintext)
@@ -149,11 +156,14 @@ class Session:
     def read(self) -> None:
         """Hands out what is there, each to who waits for it."""
         for wire, fields in self._frames():
-            request = self._open.pop(fields.get("tag", 0), None)
+            tag = fields.get("tag", 0)
+            request = None if wire == "rollout.events" else self._open.pop(tag, None)
             if request:
                 request.answer = (wire, fields)
                 if request.ear:
                     request.ear.heard = True
+            elif tag in self.watches:
+                self.watches[tag].offer(wire, fields)
             elif self.reader:
                 self.reader.offer(wire, fields)
 
