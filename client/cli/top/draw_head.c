@@ -78,7 +78,7 @@ static void draw_outcomes(struct screen *screen, const struct model *model, cons
 void draw_rates(struct screen *screen, const struct model *model)
 {
     const json_t *rollouts = model_part(model, "rollouts");
-    const double all = model_rate_of_all(model);
+    const double all = model_rate_of_all(model), tokens = model_token_rate(model);
     long long ended = 0;
     for (size_t i = 0; i < MODEL_OUTCOMES; i++)
         ended += (long long)model_number(rollouts, model_outcomes[i]);
@@ -87,6 +87,8 @@ void draw_rates(struct screen *screen, const struct model *model)
                (long long)model_number(rollouts, "limit"), ended);
     if (all >= 0)
         screen_put(screen, ", %.1f a second", all);
+    if (tokens >= 0)
+        screen_put(screen, "; %.0f tokens/s", tokens);
     screen_next(screen);
     draw_outcomes(screen, model, rollouts);
 }
@@ -129,7 +131,8 @@ static void draw_stage(struct screen *screen, const char *name, const json_t *st
         if (model_number(stage, waits[i]))
             screen_put(screen, ", %lld %s", (long long)model_number(stage, waits[i]), words[i]);
     if (json_object_get(stage, "workers"))
-        screen_put(screen, "; %lld workers", (long long)model_number(stage, "workers"));
+        screen_put(screen, "; %lld worker%s", (long long)model_number(stage, "workers"),
+                   model_number(stage, "workers") == 1 ? "" : "s");
     screen_next(screen);
 }
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { GAP = 1, LAST_LEAST = 16, KEY_WIDTH = 16 };
+enum { GAP = 1, LAST_LEAST = 32, KEY_WIDTH = 20 };
 
 /* Of each column; 0: it is left out. */
 struct layout {
@@ -132,7 +132,7 @@ static void add_value(struct scroll *scroll, const char *key, const json_t *valu
         if (*at == '_')
             *at = ' ';
     if (json_is_string(value)) {
-        details_row(scroll, title, json_string_value(value));
+        details_row(scroll, title, json_string_length(value) ? json_string_value(value) : "-");
         return;
     }
     if (json_is_integer(value) && is_ms)
@@ -150,7 +150,7 @@ static void add_value(struct scroll *scroll, const char *key, const json_t *valu
 static void add_related(struct scroll *scroll, const struct model *model, const char *key, const char *name)
 {
     const json_t *list = json_object_get(model->list, "rollouts"), *rollout;
-    char doing[CELL_SIZE], since[32], line[CELL_SIZE + 128];
+    char doing[CELL_SIZE], since[32], line[2 * CELL_SIZE];
     size_t at;
     json_array_foreach(list, at, rollout)
     {
@@ -158,9 +158,9 @@ static void add_related(struct scroll *scroll, const struct model *model, const 
             continue;
         cell_format(rollout, "why", CELL_DOING, doing);
         cell_age(model_number(rollout, "for_ms"), since, sizeof(since));
-        snprintf(line, sizeof(line), "%s %s for %s: %s", model_word(rollout, "stage"), model_word(rollout, "state"),
-                 since, doing);
-        details_row(scroll, model_word(rollout, "rollout"), line);
+        snprintf(line, sizeof(line), "%s: %s %s for %s: %s", model_word(rollout, "rollout"),
+                 model_word(rollout, "stage"), model_word(rollout, "state"), since, doing);
+        details_row(scroll, "rollout", line);
     }
 }
 

@@ -1,6 +1,7 @@
 #include "client/cli/top/model.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *const model_outcomes[MODEL_OUTCOMES] = {"ok", "agent", "task", "infra", "cancelled"};
@@ -21,7 +22,7 @@ int64_t model_number(const json_t *object, const char *key)
 
 static struct model_sample sample_of(const json_t *status)
 {
-    struct model_sample sample = {.uptime_ms = model_number(status, "uptime_ms")};
+    struct model_sample sample = {.uptime_ms = model_number(status, "uptime_ms"), .tokens = -1};
     for (size_t i = 0; i < MODEL_OUTCOMES; i++)
         sample.ended[i] = model_number(json_object_get(status, "rollouts"), model_outcomes[i]);
     return sample;
@@ -58,6 +59,23 @@ void model_hear(struct model *model, json_t *status, json_t *list, int64_t now_m
     keep_sample(model, status);
 }
 
+/* One line for each engine: the name, labels in braces, the number. */
+void model_hear_metrics(struct model *model, const char *metrics)
+{
+    static const char name[] = "sluice_sampled_tokens_total";
+    double sum = 0;
+    for (const char *line = metrics; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        if (strncmp(line, name, sizeof(name) - 1) != 0)
+            continue;
+        const char *end = line + strcspn(line, "\n"), *number = end;
+        while (number > line && number[-1] != ' ')
+            number--;
+        sum += strtod(number, NULL);
+    }
+    if (model->sample_count && sum < 9e18)
+        model->samples[model->sample_count - 1].tokens = (int64_t)sum;
+}
+
 void model_miss(struct model *model, const char *why) { snprintf(model->away, sizeof(model->away), "%s", why); }
 
 void model_finish(struct model *model)
@@ -75,6 +93,17 @@ double model_rate(const struct model *model, size_t outcome)
     const int64_t passed_ms = last->uptime_ms - first->uptime_ms;
     const int64_t ended = last->ended[outcome] - first->ended[outcome];
     return passed_ms > 0 && ended >= 0 ? (double)ended * 1000 / (double)passed_ms : -1;
+}
+
+double model_token_rate(const struct model *model)
+{
+    if (model->sample_count < 2)
+        return -1;
+    const struct model_sample *first = model->samples, *last = &model->samples[model->sample_count - 1];
+    const int64_t passed_ms = last->uptime_ms - first->uptime_ms;
+    if (first->tokens < 0 || last->tokens < first->tokens || passed_ms <= 0)
+        return -1;
+    return (double)(last->tokens - first->tokens) * 1000 / (double)passed_ms;
 }
 
 double model_rate_of_all(const struct model *model)

@@ -19,6 +19,7 @@ extern const char *const model_stages[3];
 struct model_sample {
     int64_t uptime_ms;
     int64_t ended[MODEL_OUTCOMES];
+    int64_t tokens; /* sampled; -1: not told */
 };
 
 struct model {                                  /* all zero at first */
@@ -32,6 +33,8 @@ struct model {                                  /* all zero at first */
 
 /* Answers of status.get and rollout.list (NULL: not asked), which the model owns then. What is no object is as none. */
 void model_hear(struct model *model, json_t *status, json_t *list, int64_t now_ms);
+/* After it: what the broker's metrics (docs/metrics.md) say of tokens. */
+void model_hear_metrics(struct model *model, const char *metrics);
 /* No answer; what was heard before stays. */
 void model_miss(struct model *model, const char *why);
 void model_finish(struct model *model);
@@ -39,6 +42,8 @@ void model_finish(struct model *model);
 /* Rollouts a second over the last samples: of an outcome, or of all. -1: not known yet. */
 double model_rate(const struct model *model, size_t outcome);
 double model_rate_of_all(const struct model *model);
+/* Tokens that were sampled, a second, as runs end; -1: not known. */
+double model_token_rate(const struct model *model);
 
 /* Parts of the answers; NULL, "" and 0 where the broker did not tell. */
 const json_t *model_part(const struct model *model, const char *key);

@@ -21,6 +21,8 @@ static void add_rates(struct buffer *line, const struct model *model)
         buffer_printf(line, " %lld %s", (long long)model_number(rollouts, model_outcomes[i]), model_outcomes[i]);
     if (all >= 0)
         buffer_printf(line, "  %.1f/s", all);
+    if (model_token_rate(model) >= 0)
+        buffer_printf(line, "  %.0f tokens/s", model_token_rate(model));
 }
 
 static void add_engines(struct buffer *line, const json_t *engines)

@@ -3,12 +3,21 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "client/cli/command.h"
+#include "common/base/cleanup.h"
 #include "common/base/clock.h"
+
+/* Of one round of questions. */
+struct answers {
+    json_t *status, *list; /* status NULL: none, and why */
+    char *metrics;         /* NULL: not for this key */
+    char why[MODEL_AWAY_SIZE];
+};
 
 struct source {
     struct sluice_client *client;
@@ -17,52 +26,62 @@ struct source {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     bool ends, is_paused, is_new; /* under the mutex, as all below */
-    json_t *status, *list;
-    char why[MODEL_AWAY_SIZE];
+    struct answers answers;
     int event;
 };
 
-/* Answers, or NULL and why. */
-static json_t *ask(struct sluice_client *client, json_t **ret_list, char why[MODEL_AWAY_SIZE])
+static void drop(struct answers *answers)
 {
-    const char *text;
-    json_t *status = NULL;
-    *ret_list = NULL;
-    if (sluice_status(client, &text) == 0)
-        status = json_loads(text, 0, NULL);
-    if (status && sluice_list(client, &(struct sluice_filter){.limit = SOURCE_ROLLOUTS}, &text) == 0)
-        *ret_list = json_loads(text, 0, NULL);
-    const char *error = sluice_error(client);
-    snprintf(why, MODEL_AWAY_SIZE, "%s", status ? "" : *error ? error : "the broker's status is not JSON");
-    return status;
+    json_decref(answers->status);
+    json_decref(answers->list);
+    free(answers->metrics);
+    *answers = (struct answers){0};
 }
 
-static void give(struct model *model, json_t *status, json_t *list, const char *why)
+static void ask(struct sluice_client *client, struct answers *ret)
 {
-    if (status)
-        model_hear(model, status, list, clock_ms());
+    const char *text;
+    *ret = (struct answers){0};
+    if (sluice_status(client, &text) == 0)
+        ret->status = json_loads(text, 0, NULL);
+    if (!ret->status) {
+        const char *error = sluice_error(client);
+        snprintf(ret->why, sizeof(ret->why), "%s", *error ? error : "the broker's status is not JSON");
+        return;
+    }
+    if (sluice_list(client, &(struct sluice_filter){.limit = SOURCE_ROLLOUTS}, &text) == 0)
+        ret->list = json_loads(text, 0, NULL);
+    if (sluice_metrics(client, false, &text) == 0)
+        ret->metrics = strdup(text);
+}
+
+/* The model owns the answers then. */
+static void give(struct model *model, struct answers *answers)
+{
+    if (answers->status)
+        model_hear(model, take_ptr(&answers->status), take_ptr(&answers->list), clock_ms());
     else
-        model_miss(model, why);
+        model_miss(model, answers->why);
+    if (answers->metrics)
+        model_hear_metrics(model, answers->metrics);
+    drop(answers);
 }
 
 void source_ask(struct sluice_client *client, struct model *model)
 {
-    char why[MODEL_AWAY_SIZE];
-    json_t *list, *status = ask(client, &list, why);
-    give(model, status, list, why);
+    struct answers answers;
+    ask(client, &answers);
+    give(model, &answers);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------------- */
 
-/* Under the mutex: an answer that nobody took makes room for this one. */
-static void keep(struct source *source, json_t *status, json_t *list, const char *why)
+/* Under the mutex: answers that nobody took make room for these. */
+static void keep(struct source *source, const struct answers *answers)
 {
     const uint64_t one = 1;
-    json_decref(source->status);
-    json_decref(source->list);
-    source->status = status;
-    source->list = list;
-    snprintf(source->why, sizeof(source->why), "%s", why);
+    drop(&source->answers);
+    source->answers = *answers;
     source->is_new = true;
     if (write(source->event, &one, sizeof(one)) < 0)
         source->is_new = true; /* the counter is full: the descriptor is readable anyway */
@@ -85,13 +104,12 @@ static void *run(void *arg)
     struct source *source = arg;
     pthread_mutex_lock(&source->mutex);
     while (!source->ends) {
-        char why[MODEL_AWAY_SIZE];
-        json_t *list;
+        struct answers answers;
         pthread_mutex_unlock(&source->mutex);
         const int64_t asked_ms = clock_ms();
-        json_t *status = ask(source->client, &list, why);
+        ask(source->client, &answers);
         pthread_mutex_lock(&source->mutex);
-        keep(source, status, list, why);
+        keep(source, &answers);
         rest(source, asked_ms + source->interval_ms);
     }
     pthread_mutex_unlock(&source->mutex);
@@ -102,8 +120,7 @@ static void free_source(struct source *source)
 {
     if (source->event >= 0)
         close(source->event);
-    json_decref(source->status);
-    json_decref(source->list);
+    drop(&source->answers);
     pthread_cond_destroy(&source->changed);
     pthread_mutex_destroy(&source->mutex);
     free(source);
@@ -152,9 +169,7 @@ bool source_take(struct source *source, struct model *model)
     pthread_mutex_lock(&source->mutex);
     const bool is_new = source->is_new && read(source->event, &count, sizeof(count)) == sizeof(count);
     if (is_new)
-        give(model, source->status, source->list, source->why);
-    if (is_new)
-        source->status = source->list = NULL;
+        give(model, &source->answers);
     source->is_new = false;
     pthread_mutex_unlock(&source->mutex);
     return is_new;

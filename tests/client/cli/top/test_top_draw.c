@@ -18,7 +18,7 @@ static void at_80_by_24_all_that_matters_is_there(void **state)
     expect_row(world, "waits for run: all 32 run slots are taken, and 120 jobs wait");
     expect_row(world, "rollouts  214 live of at most 100000; 607 have ended");
     expect_row(world, "ended     500 ok, 100 agent, 6 task, 1 infra, 0 cancelled");
-    expect_row(world, "init      [##........] 2 of 8 slots        4 queued; 1 workers");
+    expect_row(world, "init      [##........] 2 of 8 slots        4 queued; 1 worker");
     expect_row(world, "run       [##########] 32 of 32 slots      120 queued, 3 delayed; 2 workers");
     expect_row(world, " Rollouts 3  Workers  Engines  Streams  Notices");
     expect_row(world, "Tab panel  Enter details  s sort: for  f filter  p pause  ? help  q quit");
@@ -64,11 +64,27 @@ static void rates_come_from_what_the_broker_counted(void **state)
     look(world, 80, 24);
     expect_row(world, "732 have ended, 12.5 a second");
     expect_row(world, "ended/s   12.0 ok, 0.0 agent, 0.0 task, 0.5 infra, 0.0 cancelled");
+    model_hear_metrics(&world->model, "# TYPE sluice_sampled_tokens_total counter\n"
+                                      "sluice_sampled_tokens_total{engine=\"a b\"} 1000\nother 7\n");
+    assert_true(model_token_rate(&world->model) < 0); /* the samples before had none */
     json_t *restarted = parse(busy_status);
     json_object_set_new(restarted, "epoch", json_integer(4));
     json_object_set_new(restarted, "uptime_ms", json_integer(1000));
     model_hear(&world->model, restarted, NULL, 80000);
     assert_true(model_rate_of_all(&world->model) < 0);
+}
+
+static void tokens_are_those_of_all_engines(void **state)
+{
+    struct world *world = *state;
+    json_t *later = parse(busy_status);
+    model_hear_metrics(&world->model, "sluice_sampled_tokens_total{engine=\"a\"} 1000\n");
+    json_object_set_new(later, "uptime_ms", json_integer(4002000));
+    model_hear(&world->model, later, NULL, 62000);
+    model_hear_metrics(&world->model, "sluice_sampled_tokens_total{engine=\"a\"} 1500\n"
+                                      "sluice_sampled_tokens_total{engine=\"b 9\"} 1e3");
+    look(world, 80, 24);
+    expect_row(world, "have ended, 0.0 a second; 750 tokens/s");
 }
 
 static void a_broker_that_is_away_is_said_and_what_was_heard_stays(void **state)
@@ -148,6 +164,7 @@ int main(void)
         CASE(rollouts_stand_by_age_with_what_each_waits_for),
         CASE(larger_windows_show_more_columns),
         CASE(rates_come_from_what_the_broker_counted),
+        CASE(tokens_are_those_of_all_engines),
         CASE(a_broker_that_is_away_is_said_and_what_was_heard_stays),
         CASE(text_of_others_is_tame),
         CASE(without_a_terminal_it_is_one_line),
