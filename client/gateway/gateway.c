@@ -9,6 +9,7 @@
 #include "client/gateway/http_call.h"
 #include "client/gateway/door/access_log.h"
 #include "client/gateway/door/door.h"
+#include "client/gateway/exporting.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/http/http_server.h"
@@ -162,6 +163,10 @@ struct gateway *gateway_open(const struct gateway_settings *settings, const stru
         failed = open_server(gateway, fail);
     if (!failed && !open_families(gateway, families, count))
         failed = fail_set(fail, -EIO, "cannot start the API %s", families[gateway->family_count]->name);
+    if (!failed && settings->otlp_url) {
+        gateway->exporting = exporting_open(gateway->loop, gateway->identities, settings->otlp_url, fail);
+        failed = gateway->exporting ? 0 : fail->code;
+    }
     if (failed)
         gateway_close(&gateway);
     return gateway;
@@ -177,6 +182,7 @@ void gateway_close(struct gateway **handle)
     if (!gateway)
         return;
     http_server_close(&gateway->server);
+    exporting_close(&gateway->exporting);
     while (gateway->family_count > 0) {
         const size_t i = --gateway->family_count;
         if (gateway->families[i]->close)

@@ -16,6 +16,7 @@
 #include "common/loop/loop.h"
 
 struct http_server;
+struct exporting;
 struct route_family;
 struct runs;
 
@@ -32,6 +33,7 @@ struct gateway_settings {
     const char *state_path;                  /* of the file of ids whose answers were had */
     size_t body_max;
     unsigned connections_max;
+    const char *otlp_url; /* NULL: spans go nowhere */
     bool access_log;
     int64_t orphan_ms; /* in which a rollout whose caller is gone may be asked for again, before it is cancelled */
     struct {
@@ -49,7 +51,8 @@ struct gateway {
     const struct route_family *families[GATEWAY_FAMILIES_MAX];
     void *kept[GATEWAY_FAMILIES_MAX]; /* by each family */
     size_t family_count;
-    struct runs *runs; /* of all families that want it (runs/runs.h); NULL: of none */
+    struct runs *runs;           /* of all families that want it (runs/runs.h); NULL: of none */
+    struct exporting *exporting; /* NULL: spans go nowhere */
     struct gateway_counts counts;
 };
 

@@ -215,6 +215,7 @@ static int start(struct told *told)
                                         .hosts = list_of(&told->host, hosts),
                                         .body_max = told->body_max_bytes,
                                         .connections_max = (unsigned)told->connections_max,
+                                        .otlp_url = told->otlp,
                                         .access_log = told->access_log,
                                         .orphan_ms = (int64_t)told->orphan_ms,
                                         .prorl = {.no_input_ids = told->prorl_input_ids == 1,

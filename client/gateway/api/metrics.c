@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "client/gateway/exporting.h"
 #include "client/gateway/http_call.h"
 #include "common/http/http_server.h"
 #include "schemas/metrics/metrics.h"
@@ -32,6 +33,17 @@ static void write_one(struct exposition *to, enum metric_id id, uint64_t value)
     exposition_count(to, NULL, 0, value);
 }
 
+static void write_spans(struct exposition *to, struct exporting *exporting)
+{
+    struct otlp_counts counts = {0};
+    if (exporting)
+        exporting_counts(exporting, &counts);
+    const struct metric_label sent = {"state", slice_from_str("sent")}, dropped = {"state", slice_from_str("dropped")};
+    exposition_begin(to, &metric_get(METRIC_OTLP_SPANS)->family);
+    exposition_count(to, &sent, 1, counts.sent);
+    exposition_count(to, &dropped, 1, counts.dropped_full + counts.dropped_failed);
+}
+
 static void write_own(struct exposition *to, const struct gateway *gateway)
 {
     write_requests(to, &gateway->counts);
@@ -39,6 +51,7 @@ static void write_own(struct exposition *to, const struct gateway *gateway)
     write_one(to, METRIC_SSE_CLIENTS, gateway->counts.sse_clients);
     write_one(to, METRIC_SSE_DROPPED, gateway->counts.sse_dropped);
     write_one(to, METRIC_HTTP_HELD, http_server_held(gateway->server));
+    write_spans(to, gateway->exporting);
     exposition_end(to);
 }
 

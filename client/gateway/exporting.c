@@ -1,0 +1,170 @@
+#include "client/gateway/exporting.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "client/gateway/api/tail.h"
+#include "client/lib/stream/trajectory_view.h"
+#include "common/base/cleanup.h"
+
+enum { LOOK_MS = 2000, WAIT_MS = 5000, STREAMS_MAX = 1024 };
+
+struct exported_stream {
+    struct list link;
+    struct exporting *exporting;
+    char name[80];
+    struct tail_reader reader;
+};
+
+struct exporting {
+    struct loop *loop;
+    struct identity *identity;
+    struct tails *tails;
+    struct otlp_exporter *exporter;
+    struct loop_timer *look;
+    struct caller_ask ask;
+    struct list streams;
+    size_t stream_count;
+    bool has_looked; /* streams that appear from then on are told from their beginning */
+};
+
+/* ---- what ends ----------------------------------------------------------------------------------- */
+
+static void on_end(void *arg, struct told *told)
+{
+    struct exported_stream *stream = arg;
+    struct trajectory_view view = {0};
+    struct refusal no;
+    if (trajectory_view_read(&view, told->message, &no))
+        otlp_exporter_add(stream->exporting->exporter, &view.out);
+    trajectory_view_finish(&view);
+}
+
+static void on_head(void *arg, const struct msg_stream_head *head)
+{
+    (void)arg;
+    (void)head;
+}
+
+static void drop(struct exported_stream *stream)
+{
+    tail_leave(&stream->reader);
+    list_remove(&stream->link);
+    stream->exporting->stream_count--;
+    free(stream);
+}
+
+/* It is found again by the next look. */
+static void on_failed(void *arg, const struct msg_refused *refused)
+{
+    (void)refused;
+    drop(arg);
+}
+
+static bool has_room(void *arg)
+{
+    (void)arg;
+    return true;
+}
+
+/* ---- which streams there are --------------------------------------------------------------------------- */
+
+static bool follows(const struct exporting *exporting, const char *name)
+{
+    const struct exported_stream *stream;
+    LIST_EACH(stream, &exporting->streams, link)
+        if (strcmp(stream->name, name) == 0)
+            return true;
+    return false;
+}
+
+static void follow(struct exporting *exporting, const char *name, uint64_t from)
+{
+    struct exported_stream *stream = NULL;
+    if (exporting->stream_count == STREAMS_MAX || strlen(name) >= sizeof(stream->name) || follows(exporting, name) ||
+        !(stream = calloc(1, sizeof(*stream))))
+        return;
+    const struct reader_plan plan = {on_end, on_head, on_failed, has_room, stream};
+    stream->exporting = exporting;
+    snprintf(stream->name, sizeof(stream->name), "%s", name);
+    list_push_back(&exporting->streams, &stream->link);
+    exporting->stream_count++;
+    if (!tail_read(exporting->tails, exporting->identity, name, from, &plan, &stream->reader))
+        drop(stream);
+}
+
+static void on_status(void *arg, const struct answer *answer)
+{
+    struct exporting *exporting = arg;
+    if (!answer || answer->id != MSG_status)
+        return;
+    const struct slice text = answer->as.status.json;
+    json_t *status = json_loadb((const char *)text.data, text.len, 0, NULL);
+    const json_t *streams = json_object_get(status, "streams");
+    for (size_t i = 0; i < json_array_size(streams); i++) {
+        const json_t *one = json_array_get(streams, i);
+        const char *name = json_string_value(json_object_get(one, "name"));
+        const uint64_t head = (uint64_t)json_integer_value(json_object_get(one, "head"));
+        if (name)
+            follow(exporting, name, exporting->has_looked ? 0 : head + 1);
+    }
+    exporting->has_looked = true;
+    json_decref(status);
+}
+
+static void on_look(void *arg)
+{
+    struct exporting *exporting = arg;
+    struct caller *caller = exporting->identity->caller;
+    struct refusal no;
+    exporting->look = loop_after(exporting->loop, LOOK_MS, on_look, exporting);
+    if (exporting->ask.caller)
+        return;
+    const struct msg_status_get in = {.tag = caller_next_tag(caller)};
+    exporting->ask.answered = on_status;
+    exporting->ask.arg = exporting;
+    caller_ask(caller, &exporting->ask, MSG_status_get, &in, in.tag, WAIT_MS, &no);
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------- */
+
+struct exporting *exporting_open(struct loop *loop, struct identities *identities, const char *url, struct fail *fail)
+{
+    struct exporting *exporting = calloc(1, sizeof(*exporting));
+    if (!exporting) {
+        fail_memory(fail);
+        return NULL;
+    }
+    exporting->loop = loop;
+    exporting->identity = identities_own(identities);
+    list_init(&exporting->streams);
+    exporting->exporter = otlp_exporter_create(url, fail);
+    exporting->tails = exporting->exporter ? tails_open(loop) : NULL;
+    if (!exporting->tails)
+        exporting_close(&exporting);
+    else
+        on_look(exporting);
+    return exporting;
+}
+
+void exporting_close(struct exporting **handle)
+{
+    struct exporting *exporting = take_ptr(handle);
+    struct exported_stream *stream;
+    if (!exporting)
+        return;
+    loop_cancel(exporting->loop, &exporting->look);
+    caller_forget(&exporting->ask);
+    LIST_EACH(stream, &exporting->streams, link)
+        drop(stream);
+    if (exporting->tails)
+        tails_close(&exporting->tails);
+    otlp_exporter_destroy(&exporting->exporter);
+    free(exporting);
+}
+
+void exporting_counts(struct exporting *exporting, struct otlp_counts *ret)
+{
+    otlp_exporter_counts(exporting->exporter, ret);
+}
