@@ -2,10 +2,13 @@
 import json
 import os
 import re
+import sys
 import threading
 import unittest
 
-from gateway_world import SOURCE, Case, Client, Events, Fleet, add_gateway, ask, chat, noop, sandbox, script, wait_until  # noqa: F401
+sys.path.append(__file__.rsplit("/", 2)[0] + "/service")
+from gateway_world import SOURCE, Case, Client, Events, Fleet, add_gateway, ask, chat, noop, sandbox, script, wait_until  # noqa: E402,F401
+from test_trace import Collector  # noqa: E402
 
 API = "/api/v1"
 
@@ -168,6 +171,24 @@ class Gateway(Case):
             self.submit(noop(2), "page", group="page-2")
             ended = next(data for event, _, data in events if event == "ended")
         self.assertEqual((ended["rollout"], ended["stream"], ended["outcome"]), ("page-2/0", "page", "ok"))
+
+
+class Spans(Case):
+    def test_every_rollout_that_ends_is_told_to_a_collector_and_one_that_is_gone_costs_nothing(self):
+        collector = Collector()
+        fleet = Fleet(slots=16)
+        gateway = add_gateway(fleet, "--otlp", collector.url)
+        self.enter(fleet)
+        for stream in ("a", "b"):
+            ask(gateway, f"{API}/groups", {"stream": stream, "group": f"of-{stream}", "samples": 3, "task": noop(1)})
+
+        def told():
+            return [one for one in collector.spans if one["name"].startswith("invoke_agent") or one.get("parentSpanId", "") == ""]
+        wait_until(lambda: len({one["traceId"] for one in told()}) == 6, 30, "six rollouts told")
+        self.assertIn(b'sluice_otlp_spans_total{state="dropped"} 0', ask(gateway, "/metrics").body)
+        collector.close()
+        ask(gateway, f"{API}/groups", {"stream": "a", "group": "later", "samples": 3, "task": noop(2)})
+        wait_until(lambda: all("outcome" in ask(gateway, f"{API}/rollouts/later/{k}").json for k in range(3)), 30, "ended")
 
 
 class Deaths(Case):
