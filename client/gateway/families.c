@@ -7,8 +7,9 @@
 #include "client/gateway/api/root.h"
 #include "client/gateway/gym/gym.h"
 #include "client/gateway/prorl/prorl.h"
+#include "client/gateway/sandboxfusion/sandboxfusion.h"
 
-static const struct route_family *const all[] = {&native_family, &prorl_family, &gym_family};
+static const struct route_family *const all[] = {&native_family, &prorl_family, &gym_family, &sandboxfusion_family};
 enum { ALL = sizeof(all) / sizeof(*all) };
 
 static bool is_among(const char *name, const char *const *names, size_t count)

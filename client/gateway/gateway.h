@@ -41,6 +41,7 @@ struct gateway_settings {
         int64_t timeout_ms; /* of a job that says none */
         const char *images; /* where prepared images are; NULL: where instances say */
     } prorl;
+    const char *run_code_image; /* of SandboxFusion's code; NULL: the workers' own root */
 };
 
 struct gateway {

@@ -220,7 +220,8 @@ static int start(struct told *told)
                                         .orphan_ms = (int64_t)told->orphan_ms,
                                         .prorl = {.no_input_ids = told->prorl_input_ids == 1,
                                                   .timeout_ms = (int64_t)told->prorl_timeout_ms,
-                                                  .images = told->prorl_images}};
+                                                  .images = told->prorl_images},
+                                        .run_code_image = told->run_code_image};
     int status = check(told);
     if (!status)
         status = read_key(told->key, &own, &settings.broker.own);

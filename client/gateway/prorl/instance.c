@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "client/gateway/prorl/loose_json.h"
+#include "client/gateway/bodies/loose_json.h"
 
 enum { NAME_MAX_BYTES = 128 };
 

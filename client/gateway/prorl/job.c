@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "client/gateway/prorl/models.h"
+#include "client/gateway/bodies/models.h"
 #include "client/gateway/prorl/prorl.h"
 #include "client/gateway/prorl/result.h"
 #include "client/gateway/prorl/task.h"
@@ -10,7 +10,7 @@
 #include "common/base/cleanup.h"
 
 struct job {
-    struct steps steps; /* first: what is asked before it begins, as call->state has it */
+    struct engine_steps steps; /* first: what is asked before it begins, as call->state has it */
     struct http_call *call;
     struct trainer *trainer;
     struct list link;
@@ -192,7 +192,7 @@ static void on_status(struct http_call *call, const struct answer *answer)
         http_call_refuse(call, 400, "unknown-source", "instance.data_source",
                          "Data source %.200s is not registered: no worker offers an evaluator of this name", name);
     else
-        steps_run(call);
+        engine_steps_run(call);
 }
 
 static void go_on(struct http_call *call, const json_t *body)
@@ -205,7 +205,7 @@ static void go_on(struct http_call *call, const json_t *body)
         trainers_save(job->trainer->trainers);
     job->steps.done = begin;
     if (source_kind_of(source) != SOURCE_HANDLER) {
-        steps_run(call);
+        engine_steps_run(call);
         return;
     }
     job->steps.user = strdup(source);

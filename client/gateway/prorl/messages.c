@@ -16,7 +16,8 @@ static size_t count_replies(const struct sluice_trace *trace)
     return count;
 }
 
-const struct sluice_trace *messages_main(const struct sluice_trajectory *trajectory)
+/* Of the main conversation the trace that ends last; NULL: nothing was sampled. */
+static const struct sluice_trace *main_of(const struct sluice_trajectory *trajectory)
 {
     for (size_t i = trajectory->trace_count; i-- > 0;) {
         const struct sluice_trace *trace = &trajectory->traces[i];
@@ -184,7 +185,7 @@ static void write_all(struct talk *talk)
 void messages_write(const struct sluice_trajectory *trajectory, bool with_input_ids, struct buffer *ret)
 {
     struct talk talk = {
-        .trajectory = trajectory, .trace = messages_main(trajectory), .with_input_ids = with_input_ids, .out = ret};
+        .trajectory = trajectory, .trace = main_of(trajectory), .with_input_ids = with_input_ids, .out = ret};
     buffer_append_str(ret, "[");
     if (talk.trace && listen(&talk)) {
         talk.replies = count_replies(talk.trace);
@@ -196,7 +197,7 @@ void messages_write(const struct sluice_trajectory *trajectory, bool with_input_
 
 void messages_write_others(const struct sluice_trajectory *trajectory, struct buffer *ret)
 {
-    const struct sluice_trace *main = messages_main(trajectory);
+    const struct sluice_trace *main = main_of(trajectory);
     const char *joint = "";
     buffer_append_str(ret, "[");
     for (size_t i = 0; i < trajectory->trace_count; i++) {

@@ -12,8 +12,6 @@
 #include "client/sluice.h"
 #include "common/base/buffer.h"
 
-/* Of the main conversation the trace that ends last; NULL: nothing was sampled. */
-const struct sluice_trace *messages_main(const struct sluice_trajectory *trajectory);
 /* A JSON array; [] where nothing was sampled. with_input_ids: each reply has its whole prompt; else null. */
 void messages_write(const struct sluice_trajectory *trajectory, bool with_input_ids, struct buffer *ret);
 /* All other traces: label, reason, token_ids, mask, logprobs. */

@@ -4,7 +4,7 @@
 
 #include "client/gateway/door/engines.h"
 #include "client/gateway/prorl/job.h"
-#include "client/gateway/prorl/models.h"
+#include "client/gateway/bodies/models.h"
 #include "client/gateway/runs/runs.h"
 #include "common/base/log.h"
 
@@ -31,7 +31,7 @@ static void answer_status(struct http_call *call, const char *words, const char 
 
 static void on_started(struct http_call *call)
 {
-    const struct steps *steps = call->state;
+    const struct engine_steps *steps = call->state;
     struct trainer *trainer = steps->user;
     trainer_told(trainer, steps);
     trainer->is_started = true;
@@ -46,11 +46,11 @@ static void start(struct http_call *call)
         http_call_refuse(call, 400, "running", "", "Server is already running");
         return;
     }
-    struct steps *steps = trainer ? steps_begin(call, on_started, trainer) : NULL;
+    struct engine_steps *steps = trainer ? engine_steps_begin(call, on_started, trainer) : NULL;
     if (!steps)
         return;
     trainer_tell_all(trainer, steps);
-    steps_run(call);
+    engine_steps_run(call);
 }
 
 static void stop(struct http_call *call)
@@ -105,7 +105,7 @@ static void status(struct http_call *call)
 
 static void on_added(struct http_call *call)
 {
-    const struct steps *steps = call->state;
+    const struct engine_steps *steps = call->state;
     trainer_told(steps->user, steps);
     trainers_save(call->kept);
     answer_status(call, "Added LLM server address: ", steps->count ? steps->of[0].url : "");
@@ -131,11 +131,11 @@ static void add(struct http_call *call, const char *address)
         answer_status(call,
                       trainer->is_started ? "Added LLM server address: " : "Buffered LLM server address: ", address);
     } else {
-        struct steps *steps = steps_begin(call, on_added, trainer);
+        struct engine_steps *steps = engine_steps_begin(call, on_added, trainer);
         if (!steps)
             return;
         trainer_tell(trainer, engine, steps);
-        steps_run(call);
+        engine_steps_run(call);
     }
 }
 
@@ -150,7 +150,7 @@ static void add_llm_server(struct http_call *call)
 
 static void on_cleared(struct http_call *call)
 {
-    const struct steps *steps = call->state;
+    const struct engine_steps *steps = call->state;
     const struct trainer *trainer = steps->user;
     answer_status(
         call, trainer->is_started ? "Cleared all LLM server addresses" : "Cleared buffered LLM server addresses", "");
@@ -159,14 +159,14 @@ static void on_cleared(struct http_call *call)
 static void clear_llm_server(struct http_call *call)
 {
     struct trainer *trainer = trainer_of(call);
-    struct steps *steps = trainer ? steps_begin(call, on_cleared, trainer) : NULL;
+    struct engine_steps *steps = trainer ? engine_steps_begin(call, on_cleared, trainer) : NULL;
     if (!steps)
         return;
     trainer_clear(trainer);
     trainers_save(call->kept);
     for (size_t i = 0; i < trainer->count; i++)
-        steps_add(steps, MSG_policy_pause, trainer->engines[i].url, "");
-    steps_run(call);
+        engine_steps_add(steps, MSG_policy_pause, trainer->engines[i].url, "");
+    engine_steps_run(call);
 }
 
 /* ---- the family -------------------------------------------------------------------------------------------- */

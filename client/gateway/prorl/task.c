@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/gateway/prorl/task_code.h"
+#include "client/gateway/prorl/task_swe.h"
+
 enum { TURNS_DEFAULT = 2 /* ProRL's own */, TURNS_MAX = 1000, SMALL_BYTES = 1024, TOKENS_MAX = 1 << 20 };
 
 const char *task_source(const json_t *instance)
@@ -157,10 +160,10 @@ static bool judge_by_handler(const struct task_plan *plan, json_t *truth, json_t
 static bool judge(const struct task_plan *plan, enum source_kind kind, json_t *task, char why[WHY_SIZE])
 {
     if (kind == SOURCE_SWE)
-        return task_judge_swe(plan, task, why);
+        return task_swe_judge(plan, task, why);
     json_t *truth = instance_truth(plan->instance);
     const char *image = instance_text(plan->instance, "docker_image");
-    const bool is_judged = kind == SOURCE_CODE      ? task_judge_code(truth, task, why)
+    const bool is_judged = kind == SOURCE_CODE      ? task_code_judge(truth, task, why)
                            : kind == SOURCE_HANDLER ? judge_by_handler(plan, truth, task)
                                                     : judge_answer(truth, kind, task, why);
     json_decref(truth);

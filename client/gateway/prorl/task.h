@@ -19,9 +19,4 @@ const char *task_source(const json_t *instance);
 /* The caller's; NULL: why, a sentence. */
 json_t *task_make(const struct task_plan *plan, char why[WHY_SIZE]);
 
-/* Of task_code.c: `eval` and limits of programs and their tests. */
-bool task_judge_code(const json_t *truth, json_t *task, char why[WHY_SIZE]);
-/* Of task_swe.c: image, set-up, `eval` and limits of a repository. */
-bool task_judge_swe(const struct task_plan *plan, json_t *task, char why[WHY_SIZE]);
-
 #endif

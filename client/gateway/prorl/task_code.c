@@ -1,9 +1,10 @@
+#include "client/gateway/prorl/task_code.h"
+
 #include "client/gateway/gym/row_tests.h"
-#include "client/gateway/prorl/task.h"
 
 enum { EVAL_S = 120, TEST_S = 7, MORE_S = 5 };
 
-bool task_judge_code(const json_t *truth, json_t *task, char why[WHY_SIZE])
+bool task_code_judge(const json_t *truth, json_t *task, char why[WHY_SIZE])
 {
     struct fail fail = {0};
     size_t count = 0;

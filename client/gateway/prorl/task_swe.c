@@ -1,8 +1,9 @@
+#include "client/gateway/prorl/task_swe.h"
+
 #include <string.h>
 
 #include "client/gateway/prorl/swe_patch.h"
 #include "client/gateway/prorl/swe_scrub.h"
-#include "client/gateway/prorl/task.h"
 
 #define SWE_PYTEST "pytest -rA --color=no"
 #define REPOSITORY "/testbed"
@@ -230,7 +231,7 @@ static void add_prompt(const json_t *instance, json_t *task)
     json_object_del(task, "messages");
 }
 
-bool task_judge_swe(const struct task_plan *plan, json_t *task, char why[WHY_SIZE])
+bool task_swe_judge(const struct task_plan *plan, json_t *task, char why[WHY_SIZE])
 {
     json_t *swe = json_pack("{s:s}", "repository", REPOSITORY),
            *expected = instance_part(plan->instance, "expected_output_json");

@@ -77,23 +77,23 @@ void trainer_clear(struct trainer *trainer)
     }
 }
 
-void trainer_tell(struct trainer *trainer, const struct trainer_engine *engine, struct steps *ret)
+void trainer_tell(struct trainer *trainer, const struct trainer_engine *engine, struct engine_steps *ret)
 {
-    steps_add(ret, MSG_engine_add, engine->url, "");
+    engine_steps_add(ret, MSG_engine_add, engine->url, "");
     if (!*trainer->version)
         return;
-    steps_add(ret, MSG_policy_set, engine->url, trainer->version);
-    steps_add(ret, MSG_policy_resume, engine->url, "");
+    engine_steps_add(ret, MSG_policy_set, engine->url, trainer->version);
+    engine_steps_add(ret, MSG_policy_resume, engine->url, "");
 }
 
-void trainer_tell_all(struct trainer *trainer, struct steps *ret)
+void trainer_tell_all(struct trainer *trainer, struct engine_steps *ret)
 {
     for (size_t i = 0; i < trainer->count; i++)
         if (!trainer->engines[i].is_known)
             trainer_tell(trainer, &trainer->engines[i], ret);
 }
 
-void trainer_told(struct trainer *trainer, const struct steps *steps)
+void trainer_told(struct trainer *trainer, const struct engine_steps *steps)
 {
     for (size_t i = 0; i < steps->at; i++) {
         struct trainer_engine *engine = find_engine(trainer, steps->of[i].url);
@@ -102,14 +102,14 @@ void trainer_told(struct trainer *trainer, const struct steps *steps)
     }
 }
 
-void trainer_drop_cleared(struct trainer *trainer, struct steps *ret)
+void trainer_drop_cleared(struct trainer *trainer, struct engine_steps *ret)
 {
     bool is_awaited = clock_ms() - trainer->cleared_ms < CLEARED_MS;
     for (size_t i = 0; i < trainer->count; i++)
         is_awaited &= trainer->engines[i].is_cleared;
     for (size_t i = trainer->count; i-- > 0 && !is_awaited;)
         if (trainer->engines[i].is_cleared) {
-            steps_add(ret, MSG_engine_remove, trainer->engines[i].url, "");
+            engine_steps_add(ret, MSG_engine_remove, trainer->engines[i].url, "");
             remove_engine(trainer, i);
         }
 }

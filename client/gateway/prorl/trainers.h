@@ -11,7 +11,7 @@
 #ifndef SLUICE_CLIENT_GATEWAY_PRORL_TRAINERS_H
 #define SLUICE_CLIENT_GATEWAY_PRORL_TRAINERS_H
 
-#include "client/gateway/prorl/steps.h"
+#include "client/gateway/prorl/engine_steps.h"
 #include "common/containers/list.h"
 
 enum { TRAINER_ENGINES_MAX = 1024, CLEARED_MS = 30000 /* in which jobs wait for engines to be added again */ };
@@ -50,11 +50,11 @@ struct trainer_engine *trainer_add(struct trainer *trainer, const char *url);
 /* All are cleared; those that the broker does not know are forgotten. */
 void trainer_clear(struct trainer *trainer);
 /* What makes the broker know this engine, or all that it does not. */
-void trainer_tell(struct trainer *trainer, const struct trainer_engine *engine, struct steps *ret);
-void trainer_tell_all(struct trainer *trainer, struct steps *ret);
+void trainer_tell(struct trainer *trainer, const struct trainer_engine *engine, struct engine_steps *ret);
+void trainer_tell_all(struct trainer *trainer, struct engine_steps *ret);
 /* Those that were told are known; steps: what was done. */
-void trainer_told(struct trainer *trainer, const struct steps *steps);
+void trainer_told(struct trainer *trainer, const struct engine_steps *steps);
 /* Engines that were cleared, and are not awaited any more, are forgotten, and go. */
-void trainer_drop_cleared(struct trainer *trainer, struct steps *ret);
+void trainer_drop_cleared(struct trainer *trainer, struct engine_steps *ret);
 
 #endif

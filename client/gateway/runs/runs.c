@@ -289,7 +289,8 @@ void run_had(struct run_wait *wait)
     if (!place)
         return;
     place->is_had = true;
-    had_add(wait->runs->had, place->name);
+    if (place->takes_over)
+        had_add(wait->runs->had, place->name);
     detach(place);
     run_ends_ack(place->of);
 }

@@ -2,8 +2,8 @@
  * loose_json.h - JSON as Python's json.dumps writes it and its json.loads reads it: NaN, Infinity and -Infinity, which
  * stand for what a data frame lacks, are null, and of a key given twice the last counts.
  */
-#ifndef SLUICE_CLIENT_GATEWAY_PRORL_LOOSE_JSON_H
-#define SLUICE_CLIENT_GATEWAY_PRORL_LOOSE_JSON_H
+#ifndef SLUICE_CLIENT_GATEWAY_BODIES_LOOSE_JSON_H
+#define SLUICE_CLIENT_GATEWAY_BODIES_LOOSE_JSON_H
 
 #include <jansson.h>
 

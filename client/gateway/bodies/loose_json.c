@@ -1,4 +1,4 @@
-#include "client/gateway/prorl/loose_json.h"
+#include "client/gateway/bodies/loose_json.h"
 
 #include "common/base/cleanup.h"
 

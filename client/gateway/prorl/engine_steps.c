@@ -1,4 +1,4 @@
-#include "client/gateway/prorl/steps.h"
+#include "client/gateway/prorl/engine_steps.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,31 +7,31 @@ enum { PAUSE_MS = 600000 /* of engines that were cleared: an update of weights t
 
 static void end(struct http_call *call)
 {
-    struct steps *steps = call->state;
+    struct engine_steps *steps = call->state;
     free(steps->of);
     free(steps);
 }
 
-struct steps *steps_begin(struct http_call *call, void (*done)(struct http_call *call), void *user)
+struct engine_steps *engine_steps_begin(struct http_call *call, void (*done)(struct http_call *call), void *user)
 {
-    struct steps *steps = calloc(1, sizeof(*steps));
+    struct engine_steps *steps = calloc(1, sizeof(*steps));
     if (!steps) {
         http_call_refuse(call, 503, "queue-full", "", "out of memory");
         return NULL;
     }
-    *steps = (struct steps){.done = done, .user = user};
+    *steps = (struct engine_steps){.done = done, .user = user};
     call->state = steps;
     call->end = end;
     return steps;
 }
 
-void steps_add(struct steps *steps, enum message_id id, const char *url, const char *version)
+void engine_steps_add(struct engine_steps *steps, enum message_id id, const char *url, const char *version)
 {
-    struct step *more = realloc(steps->of, (steps->count + 1) * sizeof(*more));
+    struct engine_step *more = realloc(steps->of, (steps->count + 1) * sizeof(*more));
     if (!more)
         return;
     steps->of = more;
-    struct step *step = &steps->of[steps->count++];
+    struct engine_step *step = &steps->of[steps->count++];
     step->id = id;
     snprintf(step->url, sizeof(step->url), "%s", url);
     snprintf(step->version, sizeof(step->version), "%s", version);
@@ -39,16 +39,16 @@ void steps_add(struct steps *steps, enum message_id id, const char *url, const c
 
 static void on_answer(struct http_call *call, const struct answer *answer)
 {
-    struct steps *steps = call->state;
+    struct engine_steps *steps = call->state;
     if (answer->id == MSG_refused && !slice_is(answer->as.refused.reason, refusal_wire(REFUSAL_UNKNOWN_ENGINE))) {
         http_call_refuse_as(call, &answer->as.refused);
         return;
     }
     steps->at++;
-    steps_run(call);
+    engine_steps_run(call);
 }
 
-static void ask(struct http_call *call, const struct step *step)
+static void ask(struct http_call *call, const struct engine_step *step)
 {
     union any_message in;
     const struct slice url = slice_from_str(step->url);
@@ -69,9 +69,9 @@ static void ask(struct http_call *call, const struct step *step)
     http_call_ask(call, step->id, &in, on_answer);
 }
 
-void steps_run(struct http_call *call)
+void engine_steps_run(struct http_call *call)
 {
-    struct steps *steps = call->state;
+    struct engine_steps *steps = call->state;
     call->takes_refusals = steps->at < steps->count;
     if (steps->at < steps->count)
         ask(call, &steps->of[steps->at]);

@@ -2,8 +2,8 @@
  * models.h - bodies as FastAPI reads them into its models, and its answer to those that are none: 422 with a list of
  * what is wrong. Members that no model has are ignored.
  */
-#ifndef SLUICE_CLIENT_GATEWAY_PRORL_MODELS_H
-#define SLUICE_CLIENT_GATEWAY_PRORL_MODELS_H
+#ifndef SLUICE_CLIENT_GATEWAY_BODIES_MODELS_H
+#define SLUICE_CLIENT_GATEWAY_BODIES_MODELS_H
 
 #include "client/gateway/http_call.h"
 

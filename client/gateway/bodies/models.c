@@ -1,6 +1,6 @@
-#include "client/gateway/prorl/models.h"
+#include "client/gateway/bodies/models.h"
 
-#include "client/gateway/prorl/loose_json.h"
+#include "client/gateway/bodies/loose_json.h"
 
 enum { INPUT_MAX = 1024 /* bytes of what was given that are told again */ };
 

@@ -1,33 +1,33 @@
 /*
- * steps.h - several requests to the broker one after the other for one call: engines are added, paused, given a
+ * engine_steps.h - several requests to the broker one after the other for one call: engines are added, paused, given a
  * version. One that is refused ends them, and is the call's answer; an engine that the broker does not know is passed
  * over.
  */
-#ifndef SLUICE_CLIENT_GATEWAY_PRORL_STEPS_H
-#define SLUICE_CLIENT_GATEWAY_PRORL_STEPS_H
+#ifndef SLUICE_CLIENT_GATEWAY_PRORL_ENGINE_STEPS_H
+#define SLUICE_CLIENT_GATEWAY_PRORL_ENGINE_STEPS_H
 
 #include "client/gateway/http_call.h"
 #include "common/base/url.h"
 
 enum { STEP_VERSION_SIZE = 31 };
 
-struct step {
+struct engine_step {
     enum message_id id; /* engine_add, engine_remove, policy_pause, policy_set or policy_resume */
     char url[URL_MAX + 1];
     char version[STEP_VERSION_SIZE]; /* policy_set's */
 };
 
-struct steps {
-    struct step *of;
+struct engine_steps {
+    struct engine_step *of;
     size_t count, at;
     void (*done)(struct http_call *call);
     void *user; /* the caller's */
 };
 
 /* Whose call->state it is from then on; freed with the call. NULL: out of memory, which is answered. */
-struct steps *steps_begin(struct http_call *call, void (*done)(struct http_call *call), void *user);
-void steps_add(struct steps *steps, enum message_id id, const char *url, const char *version);
+struct engine_steps *engine_steps_begin(struct http_call *call, void (*done)(struct http_call *call), void *user);
+void engine_steps_add(struct engine_steps *steps, enum message_id id, const char *url, const char *version);
 /* `done` is called at once where there is none. */
-void steps_run(struct http_call *call);
+void engine_steps_run(struct http_call *call);
 
 #endif
