@@ -28,16 +28,13 @@ struct numbers {
 /* --name TEXT; nothing where there is none. */
 static bool add(struct python_call *call, const char *name, const char *text)
 {
-    return !text || !*text || (python_add(call, name) && python_add(call, text));
+    return !text || (python_add(call, name) && python_add(call, text));
 }
 
 static void write_numbers(const struct export_options *options, struct numbers *ret)
 {
-    *ret = (struct numbers){0};
-    if (options->from)
-        snprintf(ret->from, NUMBER_SIZE, "%llu", (unsigned long long)options->from);
-    if (options->to)
-        snprintf(ret->to, NUMBER_SIZE, "%llu", (unsigned long long)options->to);
+    snprintf(ret->from, NUMBER_SIZE, "%llu", (unsigned long long)options->from);
+    snprintf(ret->to, NUMBER_SIZE, "%llu", (unsigned long long)options->to);
     snprintf(ret->shard, NUMBER_SIZE, "%llu", (unsigned long long)options->shard);
     snprintf(ret->margin, NUMBER_SIZE, "%.17g", options->margin);
 }
@@ -65,8 +62,9 @@ static int run_export(const struct invocation *in)
     snprintf(least, sizeof(least), "--min-reward=%s", options->min_reward); /* -1 is no option */
     write_numbers(options, &numbers);
     bool fits = python_add(&call, in->arguments[0]) && add(&call, "--output", options->output) &&
-                add(&call, "--format", formats[options->format]) && add(&call, "--from", numbers.from) &&
-                add(&call, "--to", numbers.to) && add(&call, "--shard", numbers.shard) &&
+                add(&call, "--format", formats[options->format]) &&
+                (!options->from || add(&call, "--from", numbers.from)) &&
+                (!options->to || add(&call, "--to", numbers.to)) && add(&call, "--shard", numbers.shard) &&
                 add(&call, "--margin", numbers.margin) && python_add(&call, least) &&
                 add(&call, "--columns", options->columns) && add(&call, "--broker", in->broker) &&
                 add(&call, "--key", in->key);

@@ -19,6 +19,8 @@ static int check(const struct invocation *in)
     const bool is_rollout = strchr(name, '/');
     if (!(is_rollout ? cli_is_rollout(in->command, name) : cli_is_name(in->command, "STREAM", name)))
         return EXITS_USAGE;
+    if (options->output && !*options->output)
+        return cli_usage(in->command, "--output wants the path of a file, not ''");
     if (options->collector && options->output)
         return cli_usage(in->command, "--otlp sends, --output writes: say one of the two");
     if (options->collector && options->format == TRACE_PERFETTO)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, BinaryIO, Dict, List, Optional, Protocol, Sequence
+from typing import Any, BinaryIO, Dict, List, Protocol, Sequence
 
 from .columns import BYTES, FLAG, IDS, INT, LOGPROBS, MASK, REAL, TEXT, UINT, Row
 from .folder import ExportError
@@ -124,7 +124,7 @@ def join(ending: str, paths: Sequence[str], file: BinaryIO, kinds: Dict[str, Any
                     file.write(piece)
         return
     arrow = _arrow()
-    writer: Optional[Any] = arrow.parquet.ParquetWriter(file, arrow_schema(kinds), compression="zstd")
+    writer: Any = arrow.parquet.ParquetWriter(file, arrow_schema(kinds), compression="zstd")
     for path in paths:
         with arrow.parquet.ParquetFile(path) as part:
             for number in range(part.num_row_groups):
