@@ -12,6 +12,7 @@ import traceback
 import page
 from engines import engines
 from evaluators import evaluators
+from gateway import gateway
 from harness import harness
 from nodes import nodes
 from peer_systems import peers
@@ -21,9 +22,9 @@ from service import service
 from tools import tools
 from trajectories import trajectories
 
-PARTS = {"service": service, "sandbox": sandbox, "tools": tools, "evaluators": evaluators, "engines": engines, "harness": harness, "nodes": nodes, "peers": peers,
+PARTS = {"service": service, "sandbox": sandbox, "tools": tools, "evaluators": evaluators, "engines": engines, "harness": harness, "gateway": gateway, "nodes": nodes, "peers": peers,
          "trajectories": trajectories, "sampling": sampling}
-MINUTES = {"service": 7, "sandbox": 2, "tools": 3, "evaluators": 1, "engines": 2, "harness": 2, "nodes": 11, "peers": 11,
+MINUTES = {"service": 7, "sandbox": 2, "tools": 3, "evaluators": 1, "engines": 2, "harness": 2, "gateway": 3, "nodes": 11, "peers": 11,
            "trajectories": 1, "sampling": 1}  # of a full run, on a quiet machine
 
 

@@ -15,6 +15,7 @@
 #             for each dialect
 #   harness   model calls through the proxy of a harness beside the same engine's own: latency, CPU, how soon a stream's text
 #             comes, and the memory of 1,000 open proxies
+#   gateway   what HTTP adds to a submit and how many a second it carries, and the memory of event streams and of calls that wait
 #   nodes     1 to 32 nodes as network namespaces: throughput, what is short, nodes that die, join, are cut off or slow,
 #             10,000 live rollouts in one worker; beside what sluice simulate says of the same fleets
 #   peers     the service's pipeline on Redis, RabbitMQ, NATS JetStream, beanstalkd, the env server of verifiers and Ray
@@ -39,7 +40,7 @@ bash .ci/packages.sh
 bash bench/peer_systems/packages.sh
 cmake --preset release >/dev/null
 cmake --build --preset release --target sluice-broker sluice-worker bench_ceiling bench_rollouts bench_sandbox \
-    bench_layers bench_tools bench_programs bench_handlers bench_engines bench_harness bench_nodes_engine sluice-simulate \
+    bench_layers bench_tools bench_programs bench_handlers bench_engines bench_harness bench_gateway sluice-gateway bench_nodes_engine sluice-simulate \
     bench_peers bench_trajectories | tail -n 1
 # Debian's own python3 comes first: its packages are what .ci/packages.sh installs.
 python=/usr/bin/python3
