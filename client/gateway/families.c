@@ -6,10 +6,12 @@
 #include "client/gateway/api/native.h"
 #include "client/gateway/api/root.h"
 #include "client/gateway/gym/gym.h"
+#include "client/gateway/polar/polar.h"
 #include "client/gateway/prorl/prorl.h"
 #include "client/gateway/sandboxfusion/sandboxfusion.h"
 
-static const struct route_family *const all[] = {&native_family, &prorl_family, &gym_family, &sandboxfusion_family};
+static const struct route_family *const all[] = {&native_family, &prorl_family, &gym_family, &polar_family,
+                                                 &sandboxfusion_family};
 enum { ALL = sizeof(all) / sizeof(*all) };
 
 static bool is_among(const char *name, const char *const *names, size_t count)

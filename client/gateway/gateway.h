@@ -30,6 +30,7 @@ struct gateway_settings {
     bool is_local;                           /* only this machine can reach it */
     const char *stream;                      /* where rollouts go whose API knows no streams */
     const char *const *engines;              /* what may be registered as an engine (door/engines.h) */
+    const char *const *callbacks;            /* where results may be posted; likewise */
     const char *state_path;                  /* of the file of ids whose answers were had */
     size_t body_max;
     unsigned connections_max;

@@ -84,6 +84,9 @@ static int check(const struct told *told)
     for (size_t i = 0; i < told->engine.count; i++)
         if (engines_rule_check(told->engine.items[i], &fail) < 0)
             return cmdline_wrong(&line, "--engine: %s", fail.text);
+    for (size_t i = 0; i < told->callback.count; i++)
+        if (engines_rule_check(told->callback.items[i], &fail) < 0)
+            return cmdline_wrong(&line, "--callback: %s", fail.text);
     for (size_t i = 0; i < told->api.count; i++)
         if (!family_is_known(told->api.items[i]))
             return cmdline_wrong(&line, "--api: there is no '%.50s': %s", told->api.items[i], family_names());
@@ -243,6 +246,7 @@ static int start(struct told *told)
     settings.engines = told->engine.count                       ? list_of(&told->engine, engines)
                        : address.is_loopback || address.is_unix ? loopback
                                                                 : nowhere;
+    settings.callbacks = told->callback.count ? told->callback.items : loopback;
     settings.broker.url = told->broker;
     settings.broker.allow_plaintext = told->allow_plaintext;
     return run(&settings, told, address.base);

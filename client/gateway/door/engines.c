@@ -111,7 +111,7 @@ static bool is_loopback(const struct url *url)
     return false;
 }
 
-bool engines_allow(const char *const *rules, const char *text, struct fail *fail)
+bool address_allow(const char *const *rules, const char *text, const char *option, struct fail *fail)
 {
     struct url url;
     struct rule rule;
@@ -120,9 +120,17 @@ bool engines_allow(const char *const *rules, const char *text, struct fail *fail
     for (; *rules; rules++)
         if (strcmp(*rules, "loopback") == 0 ? is_loopback(&url) : read_rule(*rules, &rule) && fits(&rule, &url))
             return true;
-    fail_set(fail, -EACCES,
-             "engines at %s may not be registered over HTTP: its operator allows addresses by --engine HOST[:PORT]",
-             url.host);
+    fail_set(fail, -EACCES, "%s is not where the operator lets the gateway send anything: that is %s HOST[:PORT]",
+             url.host, option);
+    return false;
+}
+
+bool engines_allow(const char *const *rules, const char *text, struct fail *fail)
+{
+    if (address_allow(rules, text, "--engine", fail))
+        return true;
+    if (fail->code == -EACCES)
+        fail_wrap(fail, "no engine may be registered there over HTTP");
     return false;
 }
 

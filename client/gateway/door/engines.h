@@ -9,7 +9,12 @@
 
 #include "common/base/fail.h"
 
-/* rules: HOST, HOST:PORT, ADDRESS/BITS; ended by NULL. "loopback" stands for this machine's own. */
+/*
+ * Whether anything may be sent to the URL's host. rules: HOST, HOST:PORT, ADDRESS/BITS; ended by NULL. "loopback"
+ * stands for this machine. `option` is the one that allows others, for the sentence: -EACCES, or -EINVAL for no URL.
+ */
+bool address_allow(const char *const *rules, const char *url, const char *option, struct fail *fail);
+/* The same of an engine. */
 bool engines_allow(const char *const *rules, const char *url, struct fail *fail);
 /* -EINVAL: it is no rule. */
 int engines_rule_check(const char *rule, struct fail *fail);

@@ -58,6 +58,19 @@ static size_t sampled_messages(const struct trace_words *words)
     return count;
 }
 
+/* Where each turn has its message the traces before it say how many there are; else the last ones are taken. */
+static size_t said_before(const struct sluice_trajectory *trajectory, const struct sluice_trace *trace,
+                          const struct trace_words *words)
+{
+    const size_t said = sampled_messages(words), turns = sampled_turns(trace);
+    size_t before = 0, all = 0;
+    for (size_t i = 0; i < trajectory->trace_count; i++) {
+        before = &trajectory->traces[i] == trace ? all : before;
+        all += sampled_turns(&trajectory->traces[i]);
+    }
+    return all == said ? before : said > turns ? said - turns : 0;
+}
+
 bool trace_words_read(const struct sluice_trajectory *trajectory, const struct sluice_trace *trace,
                       struct trace_words *ret)
 {
@@ -71,8 +84,7 @@ bool trace_words_read(const struct sluice_trajectory *trajectory, const struct s
         add_run(trajectory, trace->messages[i].offset, trace->messages[i].length, ret);
     if (trace->stretch_count == 0)
         add_run(trajectory, 0, trajectory->message_count, ret);
-    const size_t said = sampled_messages(ret), turns = sampled_turns(trace);
-    ret->skipped = said > turns ? said - turns : 0;
+    ret->skipped = trace->stretch_count > 0 ? 0 : said_before(trajectory, trace, ret);
     return true;
 }
 

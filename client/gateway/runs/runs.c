@@ -319,6 +319,12 @@ size_t runs_cancel(struct runs *runs, const struct identity *identity, struct sl
     return count;
 }
 
+bool runs_note(struct runs *runs, const char *name) { return had_add(runs->had, name); }
+
+bool runs_has_noted(const struct runs *runs, const char *name) { return had_has(runs->had, name); }
+
+void runs_remove_note(struct runs *runs, const char *name) { had_remove(runs->had, name); }
+
 size_t runs_waiting(const struct runs *runs) { return runs->waiting; }
 
 /* ---- all of them ----------------------------------------------------------------------------------------- */

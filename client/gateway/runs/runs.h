@@ -51,6 +51,10 @@ void run_had(struct run_wait *wait);
 void run_leave(struct run_wait *wait, bool cancel);
 /* How many wait of that identity, whose rollout's id is that one: for cancelling; each is told by its own `ended`. */
 size_t runs_cancel(struct runs *runs, const struct identity *identity, struct slice id);
+/* Names of a family's own, kept on disk as those of answers that were had are, until they are removed. */
+bool runs_note(struct runs *runs, const char *name);
+bool runs_has_noted(const struct runs *runs, const char *name);
+void runs_remove_note(struct runs *runs, const char *name);
 /* Rollouts that callers wait for. */
 size_t runs_waiting(const struct runs *runs);
 

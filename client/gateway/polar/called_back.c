@@ -1,0 +1,68 @@
+#include "client/gateway/polar/called_back.h"
+
+#include <stdlib.h>
+
+#include "client/gateway/outgoing/outgoing.h"
+#include "client/gateway/polar/results.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+
+struct calling {
+    struct results results;
+    struct loop_soon soon; /* frees it outside of what it hears */
+};
+
+static void on_soon(void *arg)
+{
+    struct calling *calling = arg;
+    calling->results.of->users--;
+    results_finish(&calling->results);
+    free(calling);
+}
+
+static void finish(struct calling *calling)
+{
+    calling->soon = (struct loop_soon){.run = on_soon, .arg = calling};
+    loop_post(calling->results.of->book->gateway->loop, &calling->soon);
+}
+
+static void on_posted(void *arg, int status, const char *why)
+{
+    struct calling *calling = arg;
+    struct polar_task *task = results_task(&calling->results);
+    const bool is_taken = status >= 200 && status < 300;
+    if (task && is_taken && !task->had_ms)
+        task->had_ms = clock_ms();
+    if (!is_taken)
+        log_event(LOG_WARN, "gateway.callback", "group=%s-%u status=%d error=\"%s\" action=given-up",
+                  calling->results.base, calling->results.number, status, why);
+    finish(calling);
+}
+
+static void on_results(void *arg, bool is_whole)
+{
+    struct calling *calling = arg;
+    struct polar_task *task = results_task(&calling->results);
+    struct buffer body = {0};
+    if (!task || !is_whole || !task->callback_url) {
+        finish(calling);
+        return;
+    }
+    results_append_status(task, task->group, &calling->results.text, &body);
+    runs_note(task->of->book->runs, task->group);
+    if (!outgoing_post(task->of->book->outgoing, task->callback_url, &body, on_posted, calling)) {
+        buffer_finish(&body);
+        on_posted(calling, 0, "too much is under way");
+    }
+}
+
+void called_back(struct polar_task *task)
+{
+    if (!task->callback_url || runs_has_noted(task->of->book->runs, task->group))
+        return;
+    struct calling *calling = calloc(1, sizeof(*calling));
+    if (!calling)
+        return;
+    task->of->users++;
+    results_begin(&calling->results, task, on_results, calling);
+}

@@ -1,0 +1,87 @@
+#include "client/gateway/polar/results.h"
+
+#include <stdio.h>
+
+#include "client/gateway/polar/session_result.h"
+#include "client/lib/stream/trajectory_view.h"
+
+static void go_on(struct results *results);
+
+struct polar_task *results_task(const struct results *results)
+{
+    struct polar_task *task = tasks_find(results->of, results->base);
+    return task && task->number == results->number ? task : NULL;
+}
+
+static void append(struct results *results, const struct msg_trajectory *trajectory, unsigned early_stop)
+{
+    struct trajectory_view view = {0};
+    struct refusal no;
+    json_t *metadata = json_loadb((const char *)trajectory->metadata.data, trajectory->metadata.len, 0, NULL);
+    if (trajectory_view_read(&view, trajectory, &no)) {
+        buffer_append_str(&results->text, results->count++ > 0 ? "," : "");
+        session_result_append(&view.out, json_object_get(metadata, "polar"), early_stop, &results->text);
+    }
+    json_decref(metadata);
+    trajectory_view_finish(&view);
+}
+
+static void on_got(void *arg, const struct answer *answer)
+{
+    struct results *results = arg;
+    const struct polar_task *task = results_task(results);
+    if (!task || !answer) {
+        results->ended(results->arg, false);
+        return;
+    }
+    if (answer->id == MSG_trajectory)
+        append(results, &answer->as.trajectory, task->is_early ? task->early_stop : 0);
+    results->next++;
+    go_on(results);
+}
+
+static void go_on(struct results *results)
+{
+    const struct polar_task *task = results_task(results);
+    struct caller *caller = results->of->identity->caller;
+    char rollout[BOOK_GROUP_SIZE + 16];
+    struct refusal no;
+    while (task && results->next < task->total && !task->sessions[results->next].has_ended)
+        results->next++;
+    if (!task || results->next >= task->total) {
+        results->ended(results->arg, task != NULL && !results->text.failed);
+        return;
+    }
+    snprintf(rollout, sizeof(rollout), "%s/%u", task->group, results->next);
+    const struct msg_rollout_get in = {.tag = caller_next_tag(caller), .rollout = slice_from_str(rollout)};
+    results->ask.answered = on_got;
+    results->ask.arg = results;
+    if (!caller_ask(caller, &results->ask, MSG_rollout_get, &in, in.tag, HTTP_CALL_WAIT_MS, &no))
+        results->ended(results->arg, false);
+}
+
+void results_begin(struct results *results, const struct polar_task *task, void (*ended)(void *, bool), void *arg)
+{
+    results->of = task->of;
+    snprintf(results->base, sizeof(results->base), "%s", task->base);
+    results->number = task->number;
+    results->ended = ended;
+    results->arg = arg;
+    go_on(results);
+}
+
+void results_finish(struct results *results)
+{
+    caller_forget(&results->ask);
+    buffer_finish(&results->text);
+}
+
+void results_append_status(const struct polar_task *task, const char *id, const struct buffer *results,
+                           struct buffer *out)
+{
+    json_text_printf(out, "{\"task_id\":%s,\"status\":%s,\"total_sessions\":%u,\"completed_sessions\":%u,\"results\":[",
+                     task->id ? task->id : id, task_status_word(task), (uint64_t)task->total,
+                     (uint64_t)task->completed);
+    buffer_append(out, results->data, results->len);
+    buffer_append_str(out, "],\"result_paths\":[]}");
+}
