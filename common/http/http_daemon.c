@@ -1,14 +1,12 @@
 #include "common/http/http_daemon.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <microhttpd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include "common/base/cleanup.h"
 #include "common/http/request.h"
@@ -30,15 +28,17 @@ static void on_event(void *arg, uint32_t events)
     run(arg);
 }
 
-/* MHD listens again, where it had as many as it takes, when it is run next. */
 static void on_connection(void *arg, struct MHD_Connection *of, void **slot, enum MHD_ConnectionNotificationCode what)
 {
     struct http_daemon *daemon = arg;
+    struct http_server *server = daemon->server;
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        *slot = http_connections_add(&daemon->server->connections, daemon, of);
+        *slot = http_connections_add(&server->connections, daemon, of);
+        daemon->count += *slot != NULL;
     } else {
-        http_connections_drop(&daemon->server->connections, take_ptr((struct http_connection **)slot));
-        loop_post(daemon->server->loop, &daemon->soon);
+        daemon->count -= *slot != NULL;
+        http_connections_drop(&server->connections, take_ptr((struct http_connection **)slot));
+        loop_post(server->loop, &server->left);
     }
 }
 
@@ -61,7 +61,7 @@ static __attribute__((format(printf, 2, 0))) void hear_mhd(void *arg, const char
     fail->text[strcspn(fail->text, "\n")] = '\0';
 }
 
-static struct MHD_Daemon *start(struct http_daemon *daemon, int fd, const char *certificate, const char *key)
+static struct MHD_Daemon *start(struct http_daemon *daemon, const char *certificate, const char *key)
 {
     const struct http_server_plan *plan = &daemon->server->plan;
     const struct MHD_OptionItem tls[] = {
@@ -71,77 +71,52 @@ static struct MHD_Daemon *start(struct http_daemon *daemon, int fd, const char *
         {MHD_OPTION_END, 0, NULL},
     };
     const struct MHD_OptionItem none = {MHD_OPTION_END, 0, NULL};
-    return MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG | (certificate ? MHD_USE_TLS : 0), 0,
-        NULL, NULL, request_take, daemon, MHD_OPTION_EXTERNAL_LOGGER, hear_mhd, daemon, MHD_OPTION_LISTEN_SOCKET,
-        (MHD_socket)fd, MHD_OPTION_CONNECTION_LIMIT, plan->connections_max, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        plan->header_bytes, MHD_OPTION_NOTIFY_COMPLETED, request_end, daemon, MHD_OPTION_NOTIFY_CONNECTION,
-        on_connection, daemon, MHD_OPTION_URI_LOG_CALLBACK, request_begin, daemon, MHD_OPTION_UNESCAPE_CALLBACK,
-        leave_escaped, NULL, MHD_OPTION_ARRAY, certificate ? tls : &none, MHD_OPTION_END);
+    return MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC |
+                                MHD_USE_ERROR_LOG | (certificate ? MHD_USE_TLS : 0),
+                            0, NULL, NULL, request_take, daemon, MHD_OPTION_EXTERNAL_LOGGER, hear_mhd, daemon,
+                            MHD_OPTION_CONNECTION_LIMIT, plan->connections_max, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                            plan->header_bytes, MHD_OPTION_NOTIFY_COMPLETED, request_end, daemon,
+                            MHD_OPTION_NOTIFY_CONNECTION, on_connection, daemon, MHD_OPTION_URI_LOG_CALLBACK,
+                            request_begin, daemon, MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, NULL, MHD_OPTION_ARRAY,
+                            certificate ? tls : &none, MHD_OPTION_END);
 }
 
-/* MHD closes the descriptor itself where it fails over a certificate, but not otherwise. */
-static int start_with(struct http_daemon *daemon, int *fd, const char *certificate, const char *key, struct fail *fail)
+static int start_with(struct http_daemon *daemon, const char *certificate, const char *key, struct fail *fail)
 {
     struct fail why = {0};
     if (certificate && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
         return fail_set(fail, -ENOTSUP, "TLS: this program was built without it");
-    const int own = certificate ? fcntl(*fd, F_DUPFD_CLOEXEC, 0) : *fd;
-    if (own < 0)
-        return fail_set(fail, -errno, "TLS: %s", strerror(errno));
     daemon->starting = &why;
-    daemon->mhd = start(daemon, own, certificate, key);
+    daemon->mhd = start(daemon, certificate, key);
     daemon->starting = NULL;
     if (!daemon->mhd)
         return fail_set(fail, certificate ? -EINVAL : -ENOMEM, "%s: %s", certificate ? "TLS" : "HTTP",
                         why.text[0] ? why.text : "the server does not start");
-    if (!certificate)
-        take_fd(fd);
-    return 0;
-}
-
-static int open_with(struct http_daemon *daemon, int fd, const char *certificate, const char *key, struct fail *fail)
-{
-    AUTO_CLOSE int owned = fd;
-    const int code = start_with(daemon, &owned, certificate, key, fail);
-    if (code < 0)
-        return code;
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon->mhd, MHD_DAEMON_INFO_EPOLL_FD);
     daemon->watch = loop_watch(daemon->server->loop, info->epoll_fd, EPOLLIN, on_event, daemon);
     return daemon->watch ? 0 : fail_memory(fail);
 }
 
-struct http_daemon *http_daemon_open(struct http_server *server, int fd, const char *certificate, const char *key,
+struct http_daemon *http_daemon_open(struct http_server *server, const char *certificate, const char *key,
                                      struct fail *fail)
 {
     struct http_daemon *daemon = calloc(1, sizeof(*daemon));
     if (!daemon) {
-        close(fd);
         fail_memory(fail);
         return NULL;
     }
     daemon->server = server;
+    daemon->renewals = server->renewals;
     daemon->soon = (struct loop_soon){.run = run, .arg = daemon};
-    if (open_with(daemon, fd, certificate, key, fail) < 0)
+    if (start_with(daemon, certificate, key, fail) < 0)
         http_daemon_close(&daemon);
     return daemon;
 }
 
-int http_daemon_fd(const struct http_daemon *daemon)
+/* MHD closes it where it does not take it. */
+void http_daemon_add(struct http_daemon *daemon, int fd, const struct sockaddr *address, socklen_t len)
 {
-    return MHD_get_daemon_info(daemon->mhd, MHD_DAEMON_INFO_LISTEN_FD)->listen_fd;
-}
-
-void http_daemon_quiesce(struct http_daemon *daemon)
-{
-    const int fd = MHD_quiesce_daemon(daemon->mhd);
-    if (fd >= 0)
-        close(fd);
-}
-
-bool http_daemon_is_idle(const struct http_daemon *daemon)
-{
-    return MHD_get_daemon_info(daemon->mhd, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)->num_connections == 0;
+    MHD_add_connection(daemon->mhd, fd, address, len);
 }
 
 void http_daemon_close(struct http_daemon **daemon)

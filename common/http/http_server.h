@@ -67,8 +67,8 @@ struct http_server *http_server_open(struct loop *loop, const struct http_server
 void http_server_close(struct http_server **server);
 
 /*
- * New connections get this certificate; those that there are go on as they are. Fails as http_server_open does, and
- * all stays as it was. Not from a callback of its own.
+ * New connections get this certificate; those that there are go on as they are, for the next eight renewals. Fails as
+ * http_server_open does, and all stays as it was. Not from a callback of its own.
  */
 int http_server_renew_tls(struct http_server *server, const char *certificate, const char *key, struct fail *fail);
 

@@ -1,6 +1,8 @@
 /* Requests and whole answers: each form is answered as it should be, at once or later, and bounds hold. */
 #include "tests/common/http/http_world.h"
 
+#include <sys/resource.h>
+#include <sys/un.h>
 #include <zlib.h>
 
 #define HOST "Host: h\r\n"
@@ -334,6 +336,76 @@ static void connections_beyond_the_bound_wait_until_others_end(void **state)
     await_count("all have gone", &owner.gone, 11);
 }
 
+/* Nothing spins meanwhile, and who waits comes in when there is room. */
+static void without_descriptors_others_wait_until_there_are_some(void **state)
+{
+    (void)state;
+    struct client inside[4], outside;
+    struct rlimit before, none;
+    for (size_t i = 0; i < 4; i++) {
+        client_open(&inside[i]);
+        client_say(&inside[i], "GET /wait HTTP/1.1\r\n" HOST "\r\n");
+    }
+    await_count("four wait", &owner.waiting_count, 4);
+    client_open(&outside);
+    getrlimit(RLIMIT_NOFILE, &before);
+    none = before;
+    none.rlim_cur = (rlim_t)outside.fd + 1;
+    setrlimit(RLIMIT_NOFILE, &none);
+    client_say(&outside, "GET / HTTP/1.1\r\n" HOST "\r\n");
+    answer_text(owner.waiting[0], 200, "later");
+    await_count("one is answered", &owner.whole, 1);
+    const uint64_t turns = loop_progress(loop);
+    for (size_t i = 0; i < 3; i++)
+        answer_text(owner.waiting[0], 200, "later"), await_count("it is answered", &owner.whole, i + 2);
+    assert_true(loop_progress(loop) - turns < 1000);
+    assert_int_equal(owner.asked, 4);
+    setrlimit(RLIMIT_NOFILE, &before);
+    client_close(&inside[0]);
+    client_await(&outside, "fine");
+    for (size_t i = 1; i < 4; i++)
+        client_close(&inside[i]);
+    client_close(&outside);
+}
+
+/* ---- a Unix socket --------------------------------------------------------------------------------------- */
+
+static void tell_address(struct exchange *exchange)
+{
+    char address[EXCHANGE_ADDRESS_SIZE];
+    exchange_peer_address(exchange, address);
+    answer_text(exchange, 200, address);
+}
+
+static void a_unix_socket_is_served_alike(void **state)
+{
+    (void)state;
+    const struct sockaddr_un address = {.sun_family = AF_UNIX}; /* bound to a name of the kernel's choice */
+    struct sockaddr_un bound = {0};
+    socklen_t len = sizeof(bound);
+    struct http_server_plan plan = usual_plan();
+    close(plan.fd);
+    plan.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(plan.fd, (const struct sockaddr *)&address, sizeof(sa_family_t)), 0);
+    assert_int_equal(listen(plan.fd, 8), 0);
+    assert_int_equal(getsockname(plan.fd, (struct sockaddr *)&bound, &len), 0);
+    open_server(&plan);
+    on_other = tell_address;
+    struct client client = {.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    assert_int_equal(connect(client.fd, (struct sockaddr *)&bound, len), 0);
+    client.watch = loop_watch(loop, client.fd, EPOLLIN, on_client, &client);
+    client_say(&client, "GET /wait HTTP/1.1\r\n" HOST "\r\n");
+    await_count("it waits", &owner.waiting_count, 1);
+    answer_text(owner.waiting[0], 200, "later");
+    client_await(&client, "later");
+    client_say(&client, "GET / HTTP/1.1\r\n" HOST "\r\n");
+    client_await(&client, "\r\n\r\nunix");
+    client_say(&client, "GET /wait HTTP/1.1\r\n" HOST "\r\n");
+    await_count("it waits again", &owner.waiting_count, 1);
+    client_close(&client);
+    await_count("it is gone", &owner.gone, 3);
+}
+
 /* ---- an owner's own errors -------------------------------------------------------------------------------- */
 
 static const char *write_own(void *arg, struct exchange *exchange, int status, const char *words, struct buffer *ret)
@@ -380,6 +452,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(encoded_bodies_are_decoded_within_bounds, open_usual, close_server),
         cmocka_unit_test_setup_teardown(as_many_bytes_as_may_be_held_are_and_no_more, open_small, close_server),
         cmocka_unit_test_setup_teardown(connections_beyond_the_bound_wait_until_others_end, open_small, close_server),
+        cmocka_unit_test_setup_teardown(without_descriptors_others_wait_until_there_are_some, open_usual, close_server),
+        cmocka_unit_test_teardown(a_unix_socket_is_served_alike, close_server),
         cmocka_unit_test_setup_teardown(errors_are_written_in_the_owners_form, open_own_errors, close_server),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
