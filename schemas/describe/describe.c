@@ -192,7 +192,7 @@ static bool describe_metrics_md(void)
     printf("| metric | kind | labels | |\n|---|---|---|---|\n");
     for (enum metric_id id = 0; id < METRIC_COUNT; id++) {
         const struct metric *metric = metric_get(id);
-        printf("| `%s` | %s | %s |", metric->family.name, kinds[metric->family.kind], metric->labels);
+        printf("| `%s` | %s | %s ", metric->family.name, kinds[metric->family.kind], metric->labels);
         put_last_cell(metric->family.help);
     }
     return true;

@@ -452,6 +452,11 @@ static void answer(struct fake_broker *broker, zmq_msg_t *client, enum message_i
         if (*broker->next_status)
             memcpy(broker->status, broker->next_status, sizeof(broker->status));
         broker->next_status[0] = '\0';
+    } else if (id == MSG_metrics_get) {
+        const bool is_openmetrics = ((const struct msg_metrics_get *)in)->openmetrics;
+        struct msg_metrics message = {
+            .tag = tag_of(in), .text = slice_from_str(is_openmetrics ? "sluice_epoch 1\n# EOF\n" : "sluice_epoch 1\n")};
+        encode(MSG_metrics, &message, &out);
     } else if (id == MSG_rollout_list) {
         answer_list(broker, in, &out);
     } else if (id == MSG_sampler_open) {

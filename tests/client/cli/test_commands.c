@@ -85,6 +85,10 @@ static void the_small_commands_do_what_they_say(void **state)
     expect(f, "engine list", 0, "no engine is registered");
     expect(f, "status --json", 0, "{\"epoch\":3}\n");
     expect(f, "status", 0, "start number 3");
+    expect(f, "metrics --openmetrics", 0, "sluice_epoch 1\n# EOF\n");
+    expect(f, "metrics", 0, "sluice_epoch 1\n");
+    assert_null(strstr(said(f), "EOF"));
+    expect(f, "metrics now", 2, "now");
 }
 
 static void watch_goes_on_where_its_cursor_says(void **state)

@@ -51,6 +51,19 @@ static void a_submit_repeated_is_the_same_group(void **state)
     assert_string_equal(sluice_error(f->client), "the name is taken");
 }
 
+static void metrics_come_in_both_formats_or_with_why_not(void **state)
+{
+    struct fixture *f = *state;
+    const char *text;
+    assert_int_equal(sluice_metrics(f->client, false, &text), 0);
+    assert_string_equal(text, "sluice_epoch 1\n");
+    assert_int_equal(sluice_metrics(f->client, true, &text), 0);
+    assert_string_equal(text, "sluice_epoch 1\n# EOF\n");
+    fake_refuse_one(f->broker, MSG_metrics_get, REFUSAL_NOT_ALLOWED, "only an admin may send metrics.get");
+    assert_int_equal(sluice_metrics(f->client, false, &text), -EACCES);
+    assert_string_equal(sluice_error(f->client), "only an admin may send metrics.get");
+}
+
 static void a_submit_whose_answer_was_lost_is_sent_again(void **state)
 {
     struct fixture *f = *state;
@@ -415,6 +428,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         CASE(a_submit_repeated_is_the_same_group),
+        CASE(metrics_come_in_both_formats_or_with_why_not),
         CASE(a_submit_whose_answer_was_lost_is_sent_again),
         CASE(no_samples_means_the_tasks_own),
         CASE(many_submits_each_have_their_result),

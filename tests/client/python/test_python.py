@@ -169,6 +169,8 @@ class Streams(Case):
         self.expect(trajectories, 1, 1)
         self.broker("garbage")
         self.assertEqual(self.client.status(), {"epoch": 3})
+        self.assertEqual(self.client.metrics(), "sluice_epoch 1\n")
+        self.assertEqual(self.client.metrics(openmetrics=True), "sluice_epoch 1\n# EOF\n")
         self.broker("add", 1)
         self.expect(trajectories, 2, 2)
 

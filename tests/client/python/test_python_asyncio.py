@@ -32,6 +32,7 @@ class Asyncio(Case):
             self.assertEqual((await client.get("g/0")).seq, 1)
             self.assertEqual((await client.get("waiting/0"))["state"], "leased")
             self.assertEqual(await client.status(), {"epoch": 3})
+            self.assertEqual(await client.metrics(openmetrics=True), "sluice_epoch 1\n# EOF\n")
             self.assertEqual(await client.engines(), [])
             self.assertEqual((await client.renew("train"), await client.ack("train", 1), await client.cancel(group="g")), (3, 3, 3))
             await client.engine_add("http://127.0.0.1:9", runs_max=64)

@@ -9,11 +9,10 @@ import subprocess
 import sys
 import tempfile
 import unittest
-import urllib.error
 import urllib.request
 
 sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
-from harness import BINARY, PYTHON, SOURCE, Engine, Service, free_ports, wait_until  # noqa: E402
+from harness import BINARY, SOURCE, Engine, Service, free_ports, wait_until  # noqa: E402
 
 SCRIPT = {"rules": [
     {"path": "/completion", "if": "write hello", "replies": ["I write it.\n```bash\necho hello >answer.txt\n```\n", "TASK_DONE"]},
@@ -133,7 +132,8 @@ class Busy(unittest.TestCase):
         self.assertGreater(metrics.sum("sluice_sandbox_start_seconds_count"), 0)
 
     def test_O1_names_labels_and_sums_of_a_busy_service(self):
-        with Engine(SCRIPT) as engine, Service(engines=[engine.url]) as service:
+        port = free_ports(1)
+        with Engine(SCRIPT) as engine, Service(engines=[engine.url], options=["--gateway", str(port)]) as service:
             trajectories = service.submit([MATH, WRONG, SHELL], "train", samples=4)
             self.check_counts(read_metrics(service), trajectories)
             waiting = service.submit([SLOW, SLOW | {"task": "slower"}], "held", samples=24, wait=False)
@@ -145,7 +145,7 @@ class Busy(unittest.TestCase):
             self.check_sums(metrics, status)
             self.assertEqual(metrics.sum("sluice_rollouts_ended_total", trainable="true"), 60)
             self.check_formats(service)
-            self.check_example(service)
+            self.check_gateway(port)
 
     def read_at_work(self, service):
         metrics, status = read_both(service)
@@ -165,33 +165,30 @@ class Busy(unittest.TestCase):
             self.assertIn(kind, ("counter", "gauge", "histogram", "info"))
         for unit in re.findall(r"^# UNIT (\S+ \S+)$", openmetrics, re.M):
             self.assertTrue(unit.split()[0].endswith("_" + unit.split()[1]), unit)
+        self.check_by_promtool(text)
+
+    def check_gateway(self, port):
+        """The broker's metrics and the gateway's own, as Prometheus asks for them."""
+        def ask(accept):
+            asked = urllib.request.Request(f"http://127.0.0.1:{port}/metrics", headers={"Accept": accept})
+            with urllib.request.urlopen(asked, timeout=30) as answer:
+                return answer.headers["Content-Type"], answer.read().decode()
+        kind, text = ask("*/*")
+        self.assertEqual(kind, "text/plain; version=0.0.4; charset=utf-8")
+        kind, openmetrics = ask("application/openmetrics-text;version=1.0.0,text/plain;q=0.5")
+        self.assertEqual(kind, "application/openmetrics-text; version=1.0.0; charset=utf-8")
+        self.assertTrue(openmetrics.endswith("\n# EOF\n"))
+        self.assertEqual(openmetrics.count("# EOF"), 1)
+        for told in (Metrics(text), Metrics(openmetrics)):
+            self.assertEqual(told.sum("sluice_rollouts_accepted_total"), 60)
+            self.assertGreater(told.sum("sluice_http_connections"), 0)
+        self.assertEqual({name for name in Metrics(text).samples if name not in documented()}, set())
+        self.check_by_promtool(text)
+
+    def check_by_promtool(self, text):
         if shutil.which("promtool"):
             done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=60)
             self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
-
-    def check_example(self, service):
-        """The server of docs/examples, as Prometheus asks it."""
-        port = free_ports(1)
-        program = os.path.join(SOURCE, "docs", "examples", "metrics_server.py")
-        environment = dict(service.environment, PYTHONPATH=os.path.join(SOURCE, "client", "python"), PYTHONDONTWRITEBYTECODE="1")
-        with subprocess.Popen([PYTHON, program, "--port", str(port)], env=environment, stderr=subprocess.PIPE, text=True) as server:
-            def ask(accept):
-                try:
-                    asked = urllib.request.Request(f"http://127.0.0.1:{port}/metrics", headers={"Accept": accept})
-                    with urllib.request.urlopen(asked, timeout=30) as answer:
-                        return answer.headers["Content-Type"], answer.read().decode()
-                except urllib.error.URLError:
-                    self.assertIsNone(server.poll(), "the example ended")
-                    return None
-            try:
-                kind, text = wait_until(lambda: ask("*/*"), 30, "the example answers")
-                self.assertEqual(kind, "text/plain; version=0.0.4; charset=utf-8")
-                self.assertIn("sluice_rollouts_accepted_total", Metrics(text).samples)
-                kind, text = ask("application/openmetrics-text;version=1.0.0,text/plain;q=0.5")
-                self.assertEqual(kind, "application/openmetrics-text; version=1.0.0; charset=utf-8")
-                self.assertTrue(text.endswith("# EOF\n"))
-            finally:
-                server.terminate()
 
 
 def documented():
