@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# bash client/demo.sh [--engine URL] [--samples N]
+# bash client/demo.sh [--engine URL] [--samples N] [--keep]
 #
 # The whole of Sluice on this machine: installs what is missing, builds, starts a real llama.cpp
 # server with a small real model (or uses yours: --engine URL), brings up broker and workers,
@@ -7,19 +7,22 @@
 # sandboxes on this machine's own files, on a directory image and on a SIF image, scored by commands) and
 # client/demo/handlers.jsonl (an agent, a tool and an evaluator in Python: those of docs/handlers.md) and
 # client/demo/harness.py's (a program that knows nothing of Sluice, as an agent), shows progress, then rewards per task, two
-# rollouts in full, and where the trajectories are.
-# Everything it starts, it stops; what it leaves is the folder ./sluice-demo.
+# rollouts in full, where the trajectories are, and the address of the page.
+# Everything it starts, it stops; what it leaves is the folder ./sluice-demo. With --keep it stays up until Ctrl-C, so that
+# there is something to see on the page.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 out=$PWD/sluice-demo
 
 engine=
 samples=4
+keep=
 while [ $# -gt 0 ]; do
     case $1 in
     --engine) engine=${2:?--engine needs a URL}; shift 2 ;;
     --samples) samples=${2:?--samples needs a number}; shift 2 ;;
-    -h | --help) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --keep) keep=yes; shift ;;
+    -h | --help) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "demo: unknown option $1 (see --help)" >&2; exit 2 ;;
     esac
 done
@@ -30,7 +33,7 @@ say "installing what is missing, building"
 bash "$here/.ci/packages.sh"
 (cd "$here" && cmake --preset release >/dev/null &&
     cmake --build --preset release --target sluice sluice-broker sluice-worker sluice-image sluice-verify \
-        sluice-simulate | tail -n 1)
+        sluice-simulate sluice-gateway | tail -n 1)
 sluice=$here/build/release/client/sluice
 
 mkdir -p "$out"
@@ -68,8 +71,9 @@ cat "$out/mine.py"
 
 say "broker and workers"
 front=$(free_port 5750)
+page=$(free_port 5780)
 export SLUICE_BROKER=tcp://127.0.0.1:$front
-"$sluice" up --front "$front" --engine "$engine" --data "$out/data" \
+"$sluice" up --front "$front" --gateway "$page" --engine "$engine" --data "$out/data" \
     --handler "mine=PYTHONPATH='$here/client/python' exec /usr/bin/python3 -m sluice.handlers '$out/mine.py'" \
     --images "$SLUICE_IMAGE_DIR" --images "$SLUICE_IMAGE_SIF" >"$out/sluice.log" 2>&1 &
 pids+=($!)
@@ -78,7 +82,7 @@ wait_for 60 "$sluice" status || {
     tail -n 5 "$out/sluice.log" >&2
     exit 1
 }
-echo "up at $SLUICE_BROKER; log in $out/sluice.log"
+echo "up at $SLUICE_BROKER, with a page at http://127.0.0.1:$page; log in $out/sluice.log"
 
 say "$(wc -l <"$out/tasks.jsonl") tasks x $samples samples"
 status=0
@@ -104,4 +108,10 @@ What to try next, with an engine of your own ($here/build/release/client is wher
   sluice submit mine.jsonl --stream mine --samples 4 --wait
 docs/tasks.md has every field of a task, docs/trainers.md the loop of a trainer.
 EOF
+if [ -n "$keep" ]; then
+    echo "the page: http://127.0.0.1:$page (until Ctrl-C)"
+    wait "${pids[-1]}"
+else
+    echo "the page was http://127.0.0.1:$page; with --keep it stays up"
+fi
 exit $status
