@@ -11,8 +11,8 @@ if not CHROMIUM:
     sys.exit(77)
 
 IMAGE = "<img src=x onerror=document.title='hurt'>"
-SCRIPT = {"dialect": "vllm", "context": 1 << 13, "rules": [
-    {"if": "slowly", "delay_ms": 4000, "token_ms": 20, "reply": "It took me long: \\boxed{2}."},
+SCRIPT = {"dialect": "openai", "template": "qwen", "context": 1 << 13, "rules": [
+    {"if": "slowly", "delay_ms": 2000, "token_ms": 150, "reply": "It took me long: \\boxed{2}."},
     {"if": "1+1", "delay_ms": 30, "reply": "It is \\boxed{2}."},
     {"if": "<returncode>", "delay_ms": 30, "reply": "It is done.\n```bash\necho COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT\n```\n"},
     {"delay_ms": 30, "reply": "I write it.\n```bash\necho hello >answer.txt; sleep 1.2\n```\n"}]}
@@ -81,10 +81,16 @@ class Service(Case):
         self.assert_quiet()
 
     def test_a_live_rollout_says_what_it_is_at_and_then_how_it_ended(self):
-        self.submit("live", "live-1", dict(chat(1), prompt="Say slowly what 1+1 is."), samples=1)
+        self.submit("live", "live-1", dict(chat(1), prompt="Say slowly what 1+1 is.", setup=["sleep 2"]), samples=1)  # streamed is what is looked at when it begins
         self.open("#/rollout/live-1/0")
+        self.browser.wait_text("It is being set up")
         self.browser.wait_text("It is at work")
+        self.browser.wait_text("Right now: sampling")
+        self.browser.wait("/^It took/.test((document.querySelector('.msg.is-live .text') || {}).textContent)")
+        self.browser.wait_text("Say slowly what 1+1 is.")
+        self.browser.wait("document.querySelectorAll('.gantt rect.k-sampling').length > 0")
         self.browser.wait_text("It ran to its end", 60)
+        self.browser.wait("document.querySelectorAll('.msg.is-live').length === 0 && document.querySelectorAll('.msg.assistant').length === 1")
         self.assert_quiet()
 
     def test_why_one_failed_and_what_the_fleet_waits_for(self):

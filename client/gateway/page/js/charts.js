@@ -120,7 +120,8 @@ function trend(label, text) {
     const smooth = moving(values, window);
     const to = (list, key) => list.map((one, k) => xOf(k).toFixed(2) + "," + yOf(one[key]).toFixed(2));
     line.setAttribute("d", smooth.length > 1 ? "M" + to(smooth, "mean").join("L") : "");
-    band.setAttribute("d", smooth.length > 1 ? "M" + to(smooth, "high").join("L") + "L" + to(smooth, "low").reverse().join("L") + "Z" : "");
+    const isCoarse = new Set(values).size < 5; // of two values it would tell nothing
+    band.setAttribute("d", smooth.length > 1 && !isCoarse ? "M" + to(smooth, "high").join("L") + "L" + to(smooth, "low").reverse().join("L") + "Z" : "");
     say(low, list.length ? list[0].when() : NONE);
     say(middleText, list.length ? "mean of the last " + Math.min(values.length, 2 * window) + ": " + text(mean(values.slice(-2 * window))) : "no values yet");
     say(high, list.length > 1 ? list[list.length - 1].when() : "");

@@ -2,6 +2,7 @@
 const ENDED_MAX = 5000;
 const BIN_MS = 5000;
 const BINS = 60;
+const BINS_MIN = 12;
 const FRAME_MS = 100;
 
 const store = {
@@ -133,21 +134,23 @@ function takeHistory(summaries) {
   store.ended.sort((a, b) => a.ended_ms - b.ended_ms);
 }
 
-/* The last five minutes as arrays of equal length, the bin that is not over left out. */
+/* The last five minutes, or as much of them as is known but a minute at least, as arrays of equal length. The bin that is not over
+   is left out. */
 function series() {
   const last = Math.floor(now() / BIN_MS);
+  let first = last - BINS;
+  while (first < last - BINS_MIN && !bins.has(first)) first++;
   const list = [];
-  for (let key = last - BINS; key < last; key++) list.push(bins.get(key) || null);
+  for (let key = first; key < last; key++) list.push(bins.get(key) || null);
   const per = 1000 / BIN_MS;
-  const first = list.findIndex((one) => one);
   const scale = (one) => (one.told ? Math.max(1, one.ended / one.told) : 1);
+  const isBefore = (k) => !list.slice(0, k + 1).some((one) => one);
+  const rate = (of) => list.map((one, k) => (one ? of(one) * per : isBefore(k) ? null : 0));
   return {
-    seconds: BINS * BIN_MS / 1000,
-    rollouts: list.map((one, k) => (one ? one.ended * per : k < first || first < 0 ? null : 0)),
-    tokens: list.map((one, k) => (one ? one.tokens * scale(one) * per : k < first || first < 0 ? null : 0)),
+    rollouts: rate((one) => one.ended),
+    tokens: rate((one) => one.tokens * scale(one)),
     reward: list.map((one) => (one && one.rewarded ? one.rewards / one.rewarded : null)),
     failed: list.map((one) => (one && one.told ? one.failed / one.told : null)),
-    live: list.map((one) => (one ? one.live : null)),
   };
 }
 

@@ -69,7 +69,7 @@ function statRow() {
   const node = el("div.stats", null, rollouts, tokens, rewards, failed);
   return { node, update() {
     const data = series();
-    const when = (k) => duration((BINS - k) * BIN_MS) + " ago";
+    const when = (k) => duration((data.rollouts.length - k) * BIN_MS) + " ago";
     rollouts.update(short(recent(data.rollouts)), "/s", data.rollouts, 0, (k, values) => [short(values[k]) + " rollouts/s", when(k)]);
     tokens.update(short(recent(data.tokens)), "/s", data.tokens, 0, (k, values) => [short(values[k]) + " tokens/s", when(k)]);
     const least = Math.min(0, ...data.reward.filter((one) => one !== null));
@@ -86,7 +86,8 @@ function briefRow(withBar) {
 }
 
 function drawSlow(list) {
-  const items = [...store.live.rollouts].sort((a, b) => (b.for_ms || 0) - (a.for_ms || 0)).slice(0, 7);
+  const atWork = (one) => Number(one.state === "leased");
+  const items = [...store.live.rollouts].sort((a, b) => atWork(b) - atWork(a) || (b.for_ms || 0) - (a.for_ms || 0)).slice(0, 7);
   keyed(list, items.length ? items : [null], (one) => (one ? one.rollout : "none"), (one) => (one ? briefRow(false) : el("li", null, empty("Nothing is live", "Rollouts appear here as soon as they are submitted."))), (child, one) => {
     if (!one) return;
     const row = child.firstChild;

@@ -122,7 +122,7 @@ function rolloutView(parts) {
     else tokens.update(model);
     const isEmpty = isText ? !model.messages.length && !(model.samplings || []).length : !model.turns.length;
     show(nothing, isEmpty);
-    if (isEmpty) fill(nothing, empty("Nothing was said yet", shown.trajectory ? "Its agent never asked the model." : "What is said appears here as it is said."));
+    if (isEmpty) fill(nothing, shown.trajectory ? empty("Nothing was said", "Its agent never asked the model.") : empty("Nothing is heard yet", "What is said appears here as it is said."));
     if (atEnd) scrollTo(0, document.documentElement.scrollHeight);
   }
 
