@@ -11,43 +11,75 @@ enum { SPAN_ID_BYTES = 8, KIND_INTERNAL = 1, KIND_CLIENT = 3, STATUS_OK = 1, STA
 
 /* ---- attributes -------------------------------------------------------------------------------- */
 
-/* {"key": ..., "value": {"stringValue": ...}}; takes the value. */
-static void add(json_t *attributes, const char *key, const char *type, json_t *value)
+/* A list of them, as text. */
+struct attributes {
+    struct buffer *out;
+    bool has_any;
+};
+
+/* {"key":...,"value":{"stringValue": up to the value, which `end` follows. */
+static void begin(struct attributes *attributes, const char *key, const char *type)
 {
-    if (value)
-        json_array_append_new(attributes, json_pack("{s:s, s:{s:o}}", "key", key, "value", type, value));
+    struct buffer *out = attributes->out;
+    buffer_append_str(out, attributes->has_any ? ",{\"key\":\"" : "{\"key\":\"");
+    buffer_append_str(out, key);
+    buffer_append_str(out, "\",\"value\":{\"");
+    buffer_append_str(out, type);
+    buffer_append_str(out, "\":");
+    attributes->has_any = true;
 }
 
-static void add_text(json_t *attributes, const char *key, const char *text)
+static void end(const struct attributes *attributes) { buffer_append_str(attributes->out, "}}"); }
+
+static void add_text(struct attributes *attributes, const char *key, const char *text)
 {
-    if (text && *text)
-        add(attributes, key, "stringValue", value_text(text));
+    if (!text || !*text)
+        return;
+    begin(attributes, key, "stringValue");
+    value_put_text(attributes->out, text);
+    end(attributes);
 }
 
 /* 64 bits are text in OTLP's JSON. */
-static void add_number(json_t *attributes, const char *key, uint64_t number)
+static void add_number(struct attributes *attributes, const char *key, int64_t number)
 {
-    add(attributes, key, "intValue", json_sprintf("%" PRIu64, number));
+    begin(attributes, key, "intValue");
+    buffer_printf(attributes->out, "\"%" PRId64 "\"", number);
+    end(attributes);
 }
 
-static void add_real(json_t *attributes, const char *key, double number)
+static void add_real(struct attributes *attributes, const char *key, double number)
 {
-    add(attributes, key, "doubleValue", json_real(number));
+    begin(attributes, key, "doubleValue");
+    value_put_real(attributes->out, number);
+    end(attributes);
 }
 
 /* Only what the engine told. */
-static void add_told(json_t *attributes, const char *key, double seconds)
+static void add_told(struct attributes *attributes, const char *key, double seconds)
 {
     if (seconds >= 0)
         add_real(attributes, key, seconds);
 }
 
-static void add_flag(json_t *attributes, const char *key, bool flag)
+static void add_flag(struct attributes *attributes, const char *key, bool flag)
 {
-    add(attributes, key, "boolValue", json_boolean(flag));
+    begin(attributes, key, "boolValue");
+    buffer_append_str(attributes->out, flag ? "true" : "false");
+    end(attributes);
 }
 
-static void describe_rollout(json_t *a, const struct sluice_trajectory *t)
+/* A list of one text. */
+static void add_one(struct attributes *attributes, const char *key, const char *text)
+{
+    begin(attributes, key, "arrayValue");
+    buffer_append_str(attributes->out, "{\"values\":[{\"stringValue\":");
+    value_put_text(attributes->out, text);
+    buffer_append_str(attributes->out, "}]}");
+    end(attributes);
+}
+
+static void describe_rollout(struct attributes *a, const struct sluice_trajectory *t)
 {
     add_text(a, "gen_ai.operation.name", "invoke_agent");
     add_text(a, "gen_ai.agent.name", t->agent);
@@ -55,7 +87,7 @@ static void describe_rollout(json_t *a, const struct sluice_trajectory *t)
     add_text(a, "sluice.group", t->group);
     add_text(a, "sluice.stream", t->stream);
     add_text(a, "sluice.task", t->task);
-    add_number(a, "sluice.seq", t->seq);
+    add_number(a, "sluice.seq", (int64_t)t->seq);
     add_number(a, "sluice.sample", t->sample);
     add_number(a, "sluice.attempt", t->attempt);
     add_text(a, "sluice.outcome", t->outcome);
@@ -66,7 +98,7 @@ static void describe_rollout(json_t *a, const struct sluice_trajectory *t)
         add_real(a, "sluice.reward", t->reward);
 }
 
-static void describe_sampling(json_t *a, const struct sluice_sampling *sampling)
+static void describe_sampling(struct attributes *a, const struct sluice_sampling *sampling)
 {
     if (!sampling)
         return;
@@ -76,10 +108,10 @@ static void describe_sampling(json_t *a, const struct sluice_sampling *sampling)
     if (sampling->top_k)
         add_number(a, "gen_ai.request.top_k", sampling->top_k);
     if (sampling->seed >= 0)
-        add_number(a, "gen_ai.request.seed", (uint64_t)sampling->seed);
+        add_number(a, "gen_ai.request.seed", sampling->seed);
 }
 
-static void describe_call(json_t *a, const struct sluice_turn *turn)
+static void describe_call(struct attributes *a, const struct sluice_turn *turn)
 {
     add_text(a, "gen_ai.operation.name", "chat");
     add_number(a, "gen_ai.usage.input_tokens", turn->prompt_tokens);
@@ -88,26 +120,24 @@ static void describe_call(json_t *a, const struct sluice_turn *turn)
     add_text(a, "server.address", turn->engine);
     add_text(a, "sluice.policy.version", turn->version);
     if (*turn->finish)
-        add(a, "gen_ai.response.finish_reasons", "arrayValue",
-            json_pack("{s:[{s:o}]}", "values", "stringValue", value_text(turn->finish)));
+        add_one(a, "gen_ai.response.finish_reasons", turn->finish);
     add_told(a, "sluice.engine.queue_seconds", turn->queue_seconds);
     add_told(a, "sluice.engine.prefill_seconds", turn->prefill_seconds);
     add_told(a, "sluice.engine.decode_seconds", turn->decode_seconds);
     describe_sampling(a, turn->sampling);
 }
 
-static void describe_tool(json_t *a, const struct span *span)
+static void describe_tool(struct attributes *a, const struct span *span)
 {
     add_text(a, "gen_ai.operation.name", "execute_tool");
     add_text(a, "gen_ai.tool.name", span->name);
     add_number(a, "sluice.tool.calls", span->calls);
     if (span->calls == 1)
-        add(a, "sluice.tool.exit_status", "intValue", json_sprintf("%d", span->exit_status));
+        add_number(a, "sluice.tool.exit_status", span->exit_status);
 }
 
-static json_t *attributes_of(const struct span_list *spans, const struct span *span)
+static void describe(struct attributes *a, const struct span_list *spans, const struct span *span)
 {
-    json_t *a = json_array();
     switch (span->kind) {
     case SPAN_ROLLOUT: describe_rollout(a, spans->of); break;
     case SPAN_ENGINE: describe_call(a, span->call); break;
@@ -121,29 +151,34 @@ static json_t *attributes_of(const struct span_list *spans, const struct span *s
     }
     if (!span->is_timed)
         add_flag(a, "sluice.time_not_recorded", true);
-    return a;
 }
 
 /* ---- spans ---------------------------------------------------------------------------------------- */
 
-static json_t *name_of(const struct span_list *spans, const struct span *span)
+static void put_name(struct buffer *out, const struct span_list *spans, const struct span *span)
 {
+    char name[128];
     const char *agent = spans->of->agent;
     if (span->kind == SPAN_ROLLOUT)
-        return *agent ? json_sprintf("invoke_agent %s", agent) : json_string("invoke_agent");
-    return span->kind == SPAN_TOOL ? json_sprintf("execute_tool %s", span->name) : value_text(span->name);
+        snprintf(name, sizeof(name), "invoke_agent%s%.64s", *agent ? " " : "", agent);
+    else
+        snprintf(name, sizeof(name), "%s%s", span->kind == SPAN_TOOL ? "execute_tool " : "", span->name);
+    value_put_text(out, name);
 }
 
-static json_t *status_of(const struct span_list *spans, const struct span *span)
+/* Of a rollout alone: what else is wrong, it says. */
+static void put_status(struct buffer *out, const struct span_list *spans, const struct span *span)
 {
     const struct sluice_trajectory *t = spans->of;
-    if (span->kind != SPAN_ROLLOUT)
-        return json_object();
-    const bool is_ok = strcmp(t->outcome, "ok") == 0;
-    json_t *status = json_pack("{s:i}", "code", is_ok ? STATUS_OK : STATUS_ERROR);
-    if (!is_ok)
-        value_set_text(status, "message", t->outcome);
-    return status;
+    if (span->kind != SPAN_ROLLOUT) {
+        buffer_append_str(out, "{}");
+    } else if (strcmp(t->outcome, "ok") == 0) {
+        buffer_printf(out, "{\"code\":%d}", STATUS_OK);
+    } else {
+        buffer_printf(out, "{\"code\":%d,\"message\":", STATUS_ERROR);
+        value_put_text(out, t->outcome);
+        buffer_append_str(out, "}");
+    }
 }
 
 /* Of the trace's id and the span's place, so that each program gives the same; never zero, which stands for none. */
@@ -161,37 +196,38 @@ static void make_span_id(const struct span_list *spans, size_t at, char ret[2 * 
 bool otlp_append_span(const struct span_list *spans, size_t at, struct buffer *out)
 {
     const struct span *span = &spans->items[at];
-    char trace_id[2 * SPAN_LIST_ID + 1], id[2 * SPAN_ID_BYTES + 1], parent[2 * SPAN_ID_BYTES + 1] = "";
-    const int64_t end_us = span->start_us + span->duration_us;
+    struct attributes attributes = {.out = out};
+    char trace_id[2 * SPAN_LIST_ID + 1], id[2 * SPAN_ID_BYTES + 1];
     value_hex(spans->id, SPAN_LIST_ID, trace_id);
     make_span_id(spans, at, id);
-    if (span->parent >= 0)
-        make_span_id(spans, (size_t)span->parent, parent);
-    json_t *object = json_pack("{s:s, s:s, s:o, s:i, s:o, s:o, s:o, s:o}", "traceId", trace_id, "spanId", id, "name",
-                               name_of(spans, span), "kind", span->kind == SPAN_ENGINE ? KIND_CLIENT : KIND_INTERNAL,
-                               "startTimeUnixNano", json_sprintf("%" PRId64 "000", span->start_us), "endTimeUnixNano",
-                               json_sprintf("%" PRId64 "000", end_us), "attributes", attributes_of(spans, span),
-                               "status", status_of(spans, span));
-    if (object)
-        value_set_text(object, "parentSpanId", parent);
-    return value_append(out, object);
+    buffer_printf(out, "{\"traceId\":\"%s\",\"spanId\":\"%s\",", trace_id, id);
+    if (span->parent >= 0) {
+        make_span_id(spans, (size_t)span->parent, id);
+        buffer_printf(out, "\"parentSpanId\":\"%s\",", id);
+    }
+    buffer_append_str(out, "\"name\":");
+    put_name(out, spans, span);
+    buffer_printf(out, ",\"kind\":%d,\"startTimeUnixNano\":\"%" PRId64 "000\",\"endTimeUnixNano\":\"%" PRId64 "000\",",
+                  span->kind == SPAN_ENGINE ? KIND_CLIENT : KIND_INTERNAL, span->start_us,
+                  span->start_us + span->duration_us);
+    buffer_append_str(out, "\"attributes\":[");
+    describe(&attributes, spans, span);
+    buffer_append_str(out, "],\"status\":");
+    put_status(out, spans, span);
+    return buffer_append_str(out, "}");
 }
 
 bool otlp_append_head(struct buffer *out)
 {
     char host[256] = "";
-    json_t *resource = json_array(), *scope = json_object();
+    struct attributes resource = {.out = out};
     gethostname(host, sizeof(host) - 1);
-    add_text(resource, "service.name", "sluice");
-    add_text(resource, "service.version", SLUICE_VERSION);
-    add_text(resource, "host.name", host);
-    value_set_text(scope, "name", "sluice");
-    value_set_text(scope, "version", SLUICE_VERSION);
-    buffer_append_str(out, "{\"resourceSpans\":[{\"resource\":{\"attributes\":");
-    const bool has_resource = value_append(out, resource);
-    buffer_append_str(out, "},\"scopeSpans\":[{\"schemaUrl\":\"" OTLP_SCHEMA "\",\"scope\":");
-    const bool has_scope = value_append(out, scope);
-    return buffer_append_str(out, ",\"spans\":[") && has_resource && has_scope;
+    buffer_append_str(out, "{\"resourceSpans\":[{\"resource\":{\"attributes\":[");
+    add_text(&resource, "service.name", "sluice");
+    add_text(&resource, "service.version", SLUICE_VERSION);
+    add_text(&resource, "host.name", host);
+    return buffer_append_str(out, "]},\"scopeSpans\":[{\"schemaUrl\":\"" OTLP_SCHEMA
+                                  "\",\"scope\":{\"name\":\"sluice\",\"version\":\"" SLUICE_VERSION "\"},\"spans\":[");
 }
 
 bool otlp_append_tail(struct buffer *out) { return buffer_append_str(out, "]}]}]}"); }

@@ -191,23 +191,46 @@ static bool queue_items(struct otlp_exporter *exporter, const struct item *items
     return true;
 }
 
+/* Before anything is encoded: what is certain to be dropped costs no more than its counting. */
+static bool has_room(struct otlp_exporter *exporter, size_t count)
+{
+    pthread_mutex_lock(&exporter->mutex);
+    const bool has = exporter->count + count <= OTLP_QUEUE_SPANS && exporter->bytes < OTLP_QUEUE_BYTES;
+    pthread_mutex_unlock(&exporter->mutex);
+    return has;
+}
+
+static bool take_spans(struct otlp_exporter *exporter, const struct span_list *spans, const char **ret_why)
+{
+    size_t bytes = 0;
+    *ret_why = "the queue is full";
+    if (!has_room(exporter, spans->count))
+        return false;
+    AUTO_FREE struct item *items = calloc(spans->count + 1, sizeof(*items));
+    if (!items || !make_items(spans, items, &bytes)) {
+        *ret_why = "out of memory";
+        return false;
+    }
+    pthread_mutex_lock(&exporter->mutex);
+    const bool is_queued = queue_items(exporter, items, spans->count, bytes);
+    pthread_mutex_unlock(&exporter->mutex);
+    for (size_t i = 0; !is_queued && i < spans->count; i++)
+        free(items[i].json);
+    return is_queued;
+}
+
 bool otlp_exporter_add(struct otlp_exporter *exporter, const struct sluice_trajectory *trajectory)
 {
     AUTO_SPANS spans = {0};
-    size_t bytes = 0;
-    AUTO_FREE struct item *items = span_list_make(&spans, trajectory) ? calloc(spans.count + 1, sizeof(*items)) : NULL;
-    const bool is_made = items && make_items(&spans, items, &bytes);
+    const char *why = "out of memory";
+    const bool is_taken = span_list_make(&spans, trajectory) && take_spans(exporter, &spans, &why);
     pthread_mutex_lock(&exporter->mutex);
-    const bool is_queued = is_made && queue_items(exporter, items, spans.count, bytes);
     exporter->counts.taken += spans.count;
-    exporter->counts.dropped_full += is_queued ? 0 : spans.count;
-    if (!is_queued)
-        snprintf(exporter->counts.why, sizeof(exporter->counts.why), "%s",
-                 is_made ? "the queue is full" : "out of memory");
+    exporter->counts.dropped_full += is_taken ? 0 : spans.count;
+    if (!is_taken)
+        snprintf(exporter->counts.why, sizeof(exporter->counts.why), "%s", why);
     pthread_mutex_unlock(&exporter->mutex);
-    for (size_t i = 0; is_made && !is_queued && i < spans.count; i++)
-        free(items[i].json);
-    return is_queued;
+    return is_taken;
 }
 
 bool otlp_exporter_await(struct otlp_exporter *exporter, size_t left, int64_t timeout_ms)

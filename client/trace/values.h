@@ -13,6 +13,10 @@ void value_set(json_t *object, const char *key, json_t *value);
 void value_set_text(json_t *object, const char *key, const char *text);
 /* Takes the value and appends it, compact and in ASCII, so that it steers no terminal. */
 bool value_append(struct buffer *out, json_t *value);
+/* The same, straight into a buffer: a string in quotes, in ASCII. */
+void value_put_text(struct buffer *out, const char *text);
+/* A finite double, in the digits that say which it is. */
+void value_put_real(struct buffer *out, double number);
 /* Two hexadecimal digits a byte, and a NUL. */
 void value_hex(const uint8_t *bytes, size_t count, char *ret);
 
