@@ -5,6 +5,7 @@
  */
 #include "broker/io/inner.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "common/base/clock.h"
@@ -139,7 +140,7 @@ int io_send_events(struct io *io, const struct effect *effect, struct fail *fail
         zmq_frame_send(io->front, &body, 0);
         return 0;
     }
+    core_tell_live_dropped(io->core, errno != EHOSTUNREACH); /* who has gone misses nothing */
     zmq_msg_close(&body);
-    core_tell_live_dropped(io->core, 1);
     return 0;
 }

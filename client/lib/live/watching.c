@@ -135,12 +135,18 @@ static void want_anew(struct watch *watch, int64_t now_ms)
         watch->ask_ms = ask_ms;
 }
 
-static void note_dropped(struct watching *watching, struct watch *watch, uint64_t count, int64_t now_ms)
+static void note_dropped(struct watch *watch, uint64_t count, int64_t now_ms)
+{
+    watch->dropped += count;
+    want_anew(watch, now_ms);
+}
+
+static void tell_dropped(struct watching *watching, struct watch *watch)
 {
     char event[64];
-    snprintf(event, sizeof(event), "{\"event\":\"dropped\",\"count\":%llu}", (unsigned long long)count);
-    add_own(watching, watch, event);
-    want_anew(watch, now_ms);
+    snprintf(event, sizeof(event), "{\"event\":\"dropped\",\"count\":%llu}", (unsigned long long)watch->dropped);
+    if (watch->dropped > 0 && add_own(watching, watch, event))
+        watch->dropped = 0;
 }
 
 /* Workers are not ours: what they say is a list of so many objects, or not told. */
@@ -184,8 +190,11 @@ static void hear_events(struct watching *watching, struct watch *watch, const st
         watch->expected = 1;
     }
     if (in->number > watch->expected)
-        note_dropped(watching, watch, in->number - watch->expected, now_ms);
-    watch->expected = in->number + (add_heard(watching, watch, in) ? in->count : 0);
+        note_dropped(watch, in->number - watch->expected, now_ms);
+    tell_dropped(watching, watch);
+    if (!add_heard(watching, watch, in))
+        note_dropped(watch, in->count, now_ms);
+    watch->expected = in->number + in->count;
     if (memmem(in->events.data, in->events.len, "{\"event\":\"end\"", strlen("{\"event\":\"end\"")) &&
         watch->ask_ms > now_ms + ASK_SOON_MS)
         watch->ask_ms = now_ms + ASK_SOON_MS / 4; /* it may have ended, or is somewhere else */

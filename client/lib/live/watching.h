@@ -31,6 +31,7 @@ struct watch {
     bool wants_anew, is_ended;
     char stage[MESSAGE_MAX(rollout_events, stage) + 1]; /* the part that is heard; "": none yet */
     uint64_t attempt, expected;                         /* the next number */
+    uint64_t dropped;                                   /* events, and not told of yet */
     char *state;                                        /* as it was told last; NULL: not yet */
     char rollout[];
 };

@@ -48,6 +48,7 @@ struct fake {
     struct held held[HELD_MAX];
     size_t held_count;
     uint64_t started, allowance;
+    unsigned watches; /* times it was told that somebody watches */
     size_t record_bytes; /* of what a run leaves; 0: its name */
 };
 
@@ -356,6 +357,7 @@ static inline void fake_read(struct fake *fake, zmq_msg_t *frame)
     struct msg_job_start start;
     struct msg_job_cancel cancel;
     struct msg_result_ack ack;
+    struct msg_lane_watch watch;
     if (world_decode(frame, MSG_lane_hello, &hello))
         fake->epoch = hello.epoch;
     else if (world_decode(frame, MSG_job_start, &start))
@@ -364,6 +366,8 @@ static inline void fake_read(struct fake *fake, zmq_msg_t *frame)
         fake_forget(fake, cancel.job);
     else if (world_decode(frame, MSG_result_ack, &ack))
         fake_forget(fake, ack.job);
+    else if (world_decode(frame, MSG_lane_watch, &watch))
+        fake->watches++;
     else
         fail_msg("a lane carried something else");
 }

@@ -10,6 +10,8 @@ static const struct task_sampling asked_with = {.temperature = 1, .top_p = 1, .m
 struct listening {
     struct asking asking;
     bool is_aborted; /* by a pause, once something is heard; then it is another version */
+    bool only_looks;
+    size_t taken_back;
     struct buffer heard;
     int64_t first_ms, end_ms;
 };
@@ -26,10 +28,18 @@ static void on_heard(void *arg, struct slice text)
     if (listening->heard.len == 0)
         listening->first_ms = loop_now_ms();
     if (listening->heard.len == 0 && listening->is_aborted) {
+        listening->is_aborted = false;
         engine_told(world_engine(&world), slice_from_str("v1"), 1, slice_from_str("abort"), 1000);
         assert_non_null(loop_after(world.loop, 50, set_version, NULL));
     }
     buffer_append(&listening->heard, text.data, text.len);
+}
+
+static void on_taken_back(void *arg)
+{
+    struct listening *listening = arg;
+    listening->taken_back++;
+    buffer_clear(&listening->heard);
 }
 
 static void listen(void *arg)
@@ -37,7 +47,8 @@ static void listen(void *arg)
     struct listening *listening = arg;
     struct asking *asking = &listening->asking;
     struct tokens prompt = prompt_of(asking->user);
-    const struct engine_listener listener = {.heard = on_heard, .arg = listening};
+    const struct engine_listener listener = {
+        .heard = on_heard, .taken_back = listening->only_looks ? on_taken_back : NULL, .arg = listening};
     const struct engine_turn turn = {.prompt = &prompt,
                                      .sampling = &asked_with,
                                      .max_tokens = asking->max_tokens ? asking->max_tokens : 64,
@@ -266,6 +277,72 @@ static void an_engine_that_is_gone_ends_it_after_its_tries(void **state)
     world_close(&world);
 }
 
+/* ---- who only looks --------------------------------------------------------------------------------- */
+
+/* The turn is what it would be without a listener: another try, and as many of them. */
+static void for_who_only_looks_a_call_that_breaks_off_is_made_again(void **state)
+{
+    (void)state;
+    world_open(&world,
+               "{'dialect': 'openai', 'rules': [{'if': 'hi', 'reply': 'hello', 'cut_after': 3, 'times': 1}, {'reply': "
+               "'hello'}]}",
+               NULL);
+    struct listening one = {.asking = {.user = "hi"}, .only_looks = true};
+    listen_to(&one);
+    assert_as_one(&one, "hello");
+    assert_int_equal(one.taken_back, 1);
+    assert_true(has_heard(&one, "hello"));
+    assert_int_equal(one.asking.generation.span_count, 0);
+    finish(&one);
+    world_close(&world);
+    world_open(&world, "{'dialect': 'openai', 'rules': [{'reply': 'hell', 'cut_after': 1}]}", NULL);
+    struct listening other = {.asking = {.user = "hi", .expected = -EIO, .words = "(tried 5 times)"},
+                              .only_looks = true};
+    listen_to(&other);
+    assert_int_equal(other.taken_back, 5);
+    assert_int_equal(other.heard.len, 0);
+    finish(&other);
+    world_close(&world);
+}
+
+static void for_who_only_looks_a_pause_begins_the_turn_again(void **state)
+{
+    (void)state;
+    world_open(&world, "{'dialect': 'openai', 'rules': [{'reply': 'hello there', 'token_ms': 30}]}", NULL);
+    struct listening one = {.asking = {.user = "hi"}, .is_aborted = true, .only_looks = true};
+    engine_told(world_engine(&world), slice_from_str("v1"), 1, slice_from_str(""), 0);
+    listen_to(&one);
+    assert_as_one(&one, "hello there");
+    assert_string_equal(one.asking.generation.version, "v2");
+    assert_int_equal(one.asking.generation.span_count, 0);
+    assert_true(one.taken_back > 0);
+    finish(&one);
+    world_close(&world);
+}
+
+static void a_stream_that_cannot_be_believed_is_asked_for_no_more_and_fails_no_turn(void **state)
+{
+    (void)state;
+    world_open(&world,
+               "{'dialect': 'openai', 'rules': [{'if': 'hi', 'reply': 'hello', 'fault': 'prompt_length', 'times': 1}, "
+               "{'reply': 'hello', 'token_ms': 1}]}",
+               NULL);
+    struct listening one = {.asking = {.user = "hi"}, .only_looks = true},
+                     next = {.asking = {.user = "hi"}, .only_looks = true};
+    listen_to(&one);
+    assert_as_one(&one, "hello");
+    assert_int_equal(one.taken_back, 1);
+    assert_int_equal(one.heard.len, 0);
+    const size_t requests = requests_to("/v1/completions");
+    listen_to(&next);
+    assert_as_one(&next, "hello");
+    assert_int_equal(next.heard.len, 0);
+    assert_int_equal(requests_to("/v1/completions"), requests + 1);
+    finish(&one);
+    finish(&next);
+    world_close(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -278,6 +355,9 @@ int main(void)
         cmocka_unit_test(where_what_was_told_cannot_stand_there_is_no_other_try),
         cmocka_unit_test(a_call_that_the_engine_aborts_itself_goes_on),
         cmocka_unit_test(an_engine_that_is_gone_ends_it_after_its_tries),
+        cmocka_unit_test(for_who_only_looks_a_call_that_breaks_off_is_made_again),
+        cmocka_unit_test(for_who_only_looks_a_pause_begins_the_turn_again),
+        cmocka_unit_test(a_stream_that_cannot_be_believed_is_asked_for_no_more_and_fails_no_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

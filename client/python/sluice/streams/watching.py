@@ -50,6 +50,7 @@ class Watching:
         self.events: Deque[Event] = collections.deque()  # of the batch that is being read
         self.part: Any = None           # (stage, attempt)
         self.expected = 1
+        self.dropped = 0                # events, and not told of yet
         self.state: Optional[Event] = None
         self.failed: Optional[Refused] = None
         self.ask_at = self.anew_at = self.begin_by = 0.0
@@ -78,20 +79,27 @@ class Watching:
         self.ready.append([{"rollout": self.rollout, **about, **event} for event in events])
         return True
 
+    def _drop(self, count: int, now: float) -> None:
+        if count:
+            self.dropped += count
+            self.wants_anew = True
+            self.ask_at = min(self.ask_at, max(now, self.anew_at + ANEW))
+
     def _hear(self, fields: Fields, now: float) -> None:
         part, number = (fields["stage"], fields["attempt"]), fields["number"]
         if self.part is None and number > 1 and now < self.begin_by:
             return
         if part != self.part or number == 1:
             self.part, self.expected = part, 1
-        if number > self.expected:
-            self._add([{"event": "dropped", "count": number - self.expected}], {})
-            self.wants_anew = True
-            self.ask_at = min(self.ask_at, max(now, self.anew_at + ANEW))
+        self._drop(max(0, number - self.expected), now)
+        if self.dropped and self._add([{"event": "dropped", "count": self.dropped}], {}):
+            self.dropped = 0
         events = _read(fields)
         about = {"stage": part[0], "attempt": part[1]}
         numbered = None if events is None else [{"number": number + i, **event} for i, event in enumerate(events)]
-        self.expected = number + (len(numbered) if numbered is not None and self._add(numbered, about) else 0)
+        self.expected = number + fields["count"]
+        if numbered is None or not self._add(numbered, about):
+            self._drop(fields["count"], now)
         if events and any(event.get("event") == "end" for event in events):
             self.ask_at = min(self.ask_at, now + ASK_SOON / 4)
 
