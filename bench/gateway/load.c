@@ -1,5 +1,5 @@
 /*
- * load.c - what asks a gateway, as fast or as many at a time as is told, over plain HTTP/1.1 connections that stay open:
+ * load.c - asks a gateway, as fast or as many at a time as is told, over plain HTTP/1.1 connections that stay open:
  *
  *     bench_gateway submits PORT CONNECTIONS COUNT       submits of groups of one, each connection one after the other
  *     bench_gateway direct FRONT COUNT                   the same by libsluice, one after the other

@@ -1,6 +1,6 @@
 /*
- * http_daemon.h - one daemon of libmicrohttpd on the server's loop, with a certificate or none, for connections that the
- * server gives it. A server has several: with each that wakes, MHD looks at all that sleep beside it.
+ * http_daemon.h - one daemon of libmicrohttpd on the server's loop, with a certificate or none, for connections that
+ * the server gives it. A server has several: with each that wakes, MHD looks at all that sleep beside it.
  */
 #ifndef SLUICE_COMMON_HTTP_HTTP_DAEMON_H
 #define SLUICE_COMMON_HTTP_HTTP_DAEMON_H

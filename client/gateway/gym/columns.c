@@ -39,7 +39,7 @@ static bool is_among(const char *name, const char *const *names)
     return false;
 }
 
-bool columns_add(struct columns *columns, const json_t *object, const char *const *but)
+bool row_columns_add(struct columns *columns, const json_t *object, const char *const *but)
 {
     const char *name;
     json_t *value;

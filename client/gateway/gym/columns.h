@@ -19,7 +19,7 @@ struct columns {
 };
 
 /* All numbers of an object, true and false as 1 and 0, but those whose names are among `but`. False: out of memory. */
-bool columns_add(struct columns *columns, const json_t *object, const char *const *but);
+bool row_columns_add(struct columns *columns, const json_t *object, const char *const *but);
 /* "mean/NAME": ..., as members with a comma between. only_means: nothing else. */
 void columns_append(struct columns *columns, bool only_means, struct buffer *out);
 void columns_clear(struct columns *columns);

@@ -53,7 +53,8 @@ static const json_t *usage_of(const json_t *answer)
 static bool add_all(struct columns *columns, const struct answer_of *list, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (!columns_add(columns, list[i].answer, indices) || !columns_add(columns, usage_of(list[i].answer), indices))
+        if (!row_columns_add(columns, list[i].answer, indices) ||
+            !row_columns_add(columns, usage_of(list[i].answer), indices))
             return false;
     return true;
 }

@@ -54,7 +54,7 @@ static void unbury(struct book *book, int64_t now_ms)
 
 static void drop_of(struct polar_of *of)
 {
-    tasks_finish(of);
+    polar_tasks_finish(of);
     tail_leave(&of->reader);
     caller_forget(&of->list_ask);
     caller_forget(&of->ack);

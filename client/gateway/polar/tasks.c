@@ -180,7 +180,7 @@ void task_cancel(struct polar_task *task)
 
 /* ---- all of them ------------------------------------------------------------------------------------------- */
 
-void tasks_finish(struct polar_of *of)
+void polar_tasks_finish(struct polar_of *of)
 {
     struct polar_ended *ended;
     struct polar_task *task;

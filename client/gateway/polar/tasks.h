@@ -105,6 +105,6 @@ bool task_is_over(const struct polar_task *task);
 void session_id_of(const char *group, unsigned sample, char ret[48]);
 
 /* All of an identity's. */
-void tasks_finish(struct polar_of *of);
+void polar_tasks_finish(struct polar_of *of);
 
 #endif

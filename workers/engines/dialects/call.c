@@ -47,7 +47,7 @@ static bool says_too_long(const json_t *body)
     return false;
 }
 
-/* llama.cpp's server fails at a conversation that its chat template raises an exception at; NULL: it is none of these. */
+/* llama.cpp's server fails at a conversation that its chat template raises an exception at; NULL: none of these. */
 static const char *template_words(const json_t *body)
 {
     static const char mark[] = "Jinja Exception: ";
