@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "client/trace/values.h"
+#include "common/cmdline/cmdline.h"
 
 enum { SPAN_ID_BYTES = 8, KIND_INTERNAL = 1, KIND_CLIENT = 3, STATUS_OK = 1, STATUS_ERROR = 2 };
 
@@ -193,6 +194,34 @@ static void make_span_id(const struct span_list *spans, size_t at, char ret[2 * 
     snprintf(ret, 2 * SPAN_ID_BYTES + 1, "%016" PRIx64, mixed ? mixed : 1);
 }
 
+enum { VERSION_DIGITS = 2, TRACE_DIGITS = 32, SPAN_DIGITS = 16, FLAG_DIGITS = 2 };
+
+/* "00-TRACE-SPAN-FLAGS", as W3C's Trace Context has it: whether it is one of these digits at these places. */
+static bool is_traceparent(const char *text)
+{
+    static const struct {
+        size_t at, digits;
+    } parts[] = {{0, VERSION_DIGITS}, {3, TRACE_DIGITS}, {36, SPAN_DIGITS}, {53, FLAG_DIGITS}};
+    for (size_t i = 0; i < ROWS(parts); i++)
+        if (strlen(text) != 55 || strspn(text + parts[i].at, "0123456789abcdef") < parts[i].digits ||
+            (i > 0 && text[parts[i].at - 1] != '-'))
+            return false;
+    return true;
+}
+
+/* The span of whoever submitted the task, where its metadata names one. */
+static void put_link(struct buffer *out, const struct sluice_trajectory *t)
+{
+    if (!t->metadata || !strstr(t->metadata, "\"traceparent\""))
+        return;
+    json_t *metadata = json_loads(t->metadata, 0, NULL);
+    const char *parent = json_string_value(json_object_get(metadata, "traceparent"));
+    if (parent && is_traceparent(parent))
+        buffer_printf(out, "\"links\":[{\"traceId\":\"%.*s\",\"spanId\":\"%.*s\"}],", TRACE_DIGITS, parent + 3,
+                      SPAN_DIGITS, parent + 36);
+    json_decref(metadata);
+}
+
 bool otlp_append_span(const struct span_list *spans, size_t at, struct buffer *out)
 {
     const struct span *span = &spans->items[at];
@@ -205,6 +234,8 @@ bool otlp_append_span(const struct span_list *spans, size_t at, struct buffer *o
         make_span_id(spans, (size_t)span->parent, id);
         buffer_printf(out, "\"parentSpanId\":\"%s\",", id);
     }
+    if (span->kind == SPAN_ROLLOUT)
+        put_link(out, spans->of);
     buffer_append_str(out, "\"name\":");
     put_name(out, spans, span);
     buffer_printf(out, ",\"kind\":%d,\"startTimeUnixNano\":\"%" PRId64 "000\",\"endTimeUnixNano\":\"%" PRId64 "000\",",

@@ -118,11 +118,34 @@ static void a_span_has_its_parent_and_the_trace_its_rollouts_id(void **state)
     json_decref(request);
 }
 
+static void a_submitters_span_is_linked_where_its_metadata_names_one(void **state)
+{
+    static const char *const none[] = {
+        "", "{\"traceparent\": 7}", "{\"traceparent\": \"00-x\"}", "{\"traceparent\"",
+        "{\"traceparent\": \"00-4bf92f3577b34da6a3ce929d0e0e473G-00f067aa0ba902b7-01\"}"};
+    struct sluice_trajectory t = trajectory_of(NULL, 0, NULL, 0);
+    (void)state;
+    for (size_t i = 0; i <= COUNT(none); i++) {
+        AUTO_BUFFER line = {0};
+        AUTO_SPANS list = {0};
+        t.metadata = i < COUNT(none) ? none[i]
+                                     : "{\"traceparent\": \"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\"}";
+        assert_true(span_list_make(&list, &t) && otlp_append_span(&list, 0, &line));
+        json_t *span = parse(&line);
+        const json_t *link = json_array_get(json_object_get(span, "links"), 0);
+        assert_int_equal(link != NULL, i == COUNT(none));
+        if (link)
+            assert_string_equal(text_at(link, "traceId"), "4bf92f3577b34da6a3ce929d0e0e4736");
+        json_decref(span);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(there_are_as_many_lanes_as_were_busy_at_once),
         cmocka_unit_test(names_of_any_bytes_are_json),
+        cmocka_unit_test(a_submitters_span_is_linked_where_its_metadata_names_one),
         cmocka_unit_test(a_span_has_its_parent_and_the_trace_its_rollouts_id),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

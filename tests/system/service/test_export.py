@@ -161,6 +161,17 @@ class Lines(ExportCase):
         with self.assertRaisesRegex(ExportError, "holds thesis.tex"):
             self.export("mine", format="jsonl")
 
+    def test_what_is_no_longer_kept_is_said_with_what_is(self):
+        self.reader.submit([{"task": f"noop-{k}", "kind": "noop"} for k in range(30)], stream="short")
+        for _ in self.reader.trajectories("short", timeout=60, until_idle=True):
+            pass
+        export(self.reader, "short", self.at("out"), format="jsonl", columns=["seq"], to_seq=10)
+        self.reader.ack("short", 20)
+        with self.assertRaisesRegex(ExportError, "number 11 of stream short is no longer kept: the oldest is 21"):
+            export(self.reader, "short", self.at("out"), format="jsonl", columns=["seq"])
+        export(self.reader, "short", self.at("rest.jsonl"), format="jsonl", columns=["seq"])
+        self.assertEqual([row["seq"] for row in self.lines("rest.jsonl")], list(range(21, 31)))
+
     def test_what_is_wrong_is_refused_before_anything_is_written(self):
         for options, words in (({"format": "xml"}, "format wants one of"), ({"columns": ["nothing"]}, "there is none named nothing"),
                                ({"filter": "reward~1"}, "filter wants FIELD=VALUE"), ({"filter": "reward>much"}, "with a number"),

@@ -179,6 +179,24 @@ class Traces(TraceCase):
         self.assertEqual(len(json.loads(lines[0])["resourceSpans"][0]["scopeSpans"][0]["spans"]),
                          len([e for e in one if e["ph"] == "X"]))
 
+    def test_o6_a_file_that_follows_is_whole_when_it_is_told_to_end(self):
+        client, _ = self.service(12)
+        path = os.path.join(self.fleet.root, "follow.json")
+        process = subprocess.Popen([SLUICE, "trace", "train", "--follow", "--output", path], env=self.fleet.environment)
+
+        def written():
+            if not os.path.exists(path + ".part"):
+                return 0
+            with open(path + ".part", encoding="utf-8") as file:
+                return file.read().count('"cat":"rollout"')
+        wait_until(lambda: written() == 12, 60, "what was there is written")
+        client.submit([noop(0)], stream="train", samples=3)
+        wait_until(lambda: written() == 15, 60, "what came is written")
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(60), 0)
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(len(self.of_rollouts(json.load(file)["traceEvents"], "rollout")), 15)
+
     def test_o6_what_is_wrong_is_said(self):
         self.service(12)
         for arguments, status, words in ((("none",), 1, "none"), (("none/0",), 1, "none/0"), (("a/b",), 2, "GROUP/NUMBER"),
