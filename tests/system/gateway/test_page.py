@@ -166,6 +166,25 @@ class Page(unittest.TestCase):
         self.server.hold.set()
         self.browser.wait_text("It ran to its end")
 
+    def test_a_rollout_of_a_million_tokens_is_no_trouble(self):
+        self.start()
+        one = self.first(outcome="ok")
+        length = 5000
+        turns = [{"role": "assistant" if k % 2 else "prompt", "offset": k * length, "length": length, "finish": "stop", "engine": "", "version": "v1", "prompt_tokens": 1, "cached_tokens": 0, "seconds": 1} for k in range(200)]
+        self.server.world.trajectories[one["rollout"]] = {
+            "traces": [{"token_ids": [7] * length * 200, "mask": ([0] * length + [1] * length) * 100, "logprobs": [-0.25] * length * 200, "turns": turns, "columns": [], "reason": ""}],
+            "messages": [{"role": "assistant", "content": "word " * 1000, "sampled": True} if k % 2 else {"role": "tool", "tool": "bash: ls", "content": "x" * 9000, "exit_status": 0} for k in range(200)]}
+        self.show("#/rollout/" + one["rollout"], "100 turns, 500,000 tokens sampled")
+        self.browser.wait("document.querySelectorAll('.msg').length === 120")
+        self.browser.value("document.querySelector('.msg.assistant .lazy').scrollIntoView()")
+        self.browser.wait("document.querySelectorAll('.cells i').length >= 600")
+        self.assertLess(self.browser.value("document.querySelectorAll('.cells i').length"), 20_000)
+        self.browser.value("[...document.querySelectorAll('.segments button')].find((one) => one.textContent === 'Tokens').click()")
+        self.browser.wait("document.querySelectorAll('.turn').length === 200 && document.querySelectorAll('.tok').length > 100")
+        self.assertLess(self.browser.value("document.querySelectorAll('.tok').length"), 20_000)
+        self.browser.value("scrollTo(0, document.documentElement.scrollHeight)")
+        self.browser.wait("[...document.querySelectorAll('.turn')].pop().querySelectorAll('.tok').length === 400")
+
     def test_why_a_queued_rollout_waits(self):
         self.start()
         one = next(one for one in self.server.world.live if one["state"] == "queued")

@@ -55,7 +55,7 @@ function updateMessage(node, message) {
     say(body.firstChild, message.content);
     return;
   }
-  fill(body, message.tool && message.tool.includes("\n") ? el("pre.call", null, message.tool) : null, textNode(message), message.turn && message.turn.ids.length ? tokenCells(message.turn) : null);
+  fill(body, message.tool && message.tool.includes("\n") ? el("pre.call", null, message.tool) : null, textNode(message), message.turn && message.turn.ids.length ? lazily(20, () => tokenCells(message.turn)) : null);
 }
 
 function titleOf(message) {

@@ -1,6 +1,25 @@
 /* Tokens of a turn: cells or ids, coloured by who said them and how likely they were. */
 const CELLS_MAX = 600;
 const IDS_MAX = 400;
+const TURNS_MAX = 1000;
+
+/* What is only made when it comes into sight: a rollout may have a million tokens. `height` keeps its place until then. */
+const sight = new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) {
+    if (!isIntersecting) continue;
+    sight.unobserve(target);
+    target.style.minHeight = "";
+    target.append(target.make());
+  }
+}, { rootMargin: "400px" });
+
+function lazily(height, make) {
+  const node = el("div.lazy");
+  node.style.minHeight = height + "px";
+  node.make = make;
+  sight.observe(node);
+  return node;
+}
 
 /* The class of a token: given, or sampled with one of five ranges of probability. */
 function tokenClass(turn, k) {
@@ -74,8 +93,11 @@ function tokenTraces() {
     keyed(node, model.traces, (one) => one.number, (one) => el("section.trace", null, el("h3"), el("div")), (child, trace) => {
       say(child.firstChild, "Trace " + (trace.number + 1) + ": " + reasonSentence(trace.reason) + " · " + plural(trace.length, "token") + ", " + count(trace.sampled) + " sampled");
       const turns = model.turns.filter((one) => one.trace === trace.number);
-      keyed(child.lastChild, turns, (one) => turns.indexOf(one) + ":" + one.ids.length, (turn) => el("div.turn." + turn.role, null,
-        el("div.turn-head", null, turnTitle(turn)), tokenIds(turn)));
+      turns.forEach((one, k) => {
+        one.place = k;
+      });
+      keyed(child.lastChild, turns.slice(0, TURNS_MAX), (one) => one.place + ":" + one.ids.length, (turn) => el("div.turn." + turn.role, null,
+        el("div.turn-head", null, turnTitle(turn)), lazily(20 * Math.ceil(Math.min(turn.ids.length, IDS_MAX) / 14), () => tokenIds(turn))));
     });
   };
   return node;

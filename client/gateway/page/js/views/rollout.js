@@ -5,6 +5,7 @@ function rolloutView(parts) {
   let stream = null;
   let isOver = false;
   let isLoading = false;
+  let tries = 0;
   let clockTimer = 0;
 
   const mark = el("span.chip");
@@ -64,16 +65,25 @@ function rolloutView(parts) {
       message: takeEvents, live: takeEvents, events: takeEvents,
       state: (data) => takeEvents({ events: [{ event: "state", ...data }] }),
       dropped: (data) => takeEvents({ events: [{ event: "dropped", ...data }] }),
+      failed: (data) => {
+        shown.trouble = (data && data.text) || "";
+        closeStream();
+        changed("rollout");
+      },
       ended: () => takeEvents({ events: [{ event: "ended" }] }),
     }, () => {
       closeStream();
-      setTimeout(() => isOver || shown.trajectory || load(), 1500);
+      setTimeout(() => isOver || shown.trajectory || load(), Math.min(15000, 1000 * 2 ** tries++));
     });
+    stream.onopen = () => {
+      tries = 0;
+    };
   }
 
   function takeEvents(batch) {
     if (!batch) return;
     takeBatch(shown.live, batch);
+    shown.trouble = "";
     if (shown.live.state) shown.state = { ...shown.live.state };
     if (shown.live.ended) {
       shown.live.ended = false;
@@ -157,6 +167,7 @@ function drawLiveOne(shown, nodes) {
   const lines = [explainLive(state, phaseNow(shown.live))];
   if (state.why) lines.push("Why it does not get on: " + sentence(state.why).replace(/^It waits/, "it waits"));
   else if (state.state === "queued" && store.status && store.status.bottleneck) lines.push("The fleet: " + sentence(store.status.bottleneck.why));
+  if (shown.trouble) lines.push("It cannot be watched just now: " + shown.trouble);
   if (shown.live.dropped) lines.push(plural(shown.live.dropped, "event was", "events were") + " dropped on the way here and told anew; the trajectory will have all.");
   paragraphs(nodes.words, lines);
   const spans = spansOfLive(shown.live);
