@@ -182,8 +182,7 @@ class Page(unittest.TestCase):
         self.browser.value("[...document.querySelectorAll('.segments button')].find((one) => one.textContent === 'Tokens').click()")
         self.browser.wait("document.querySelectorAll('.turn').length === 200 && document.querySelectorAll('.tok').length > 100")
         self.assertLess(self.browser.value("document.querySelectorAll('.tok').length"), 20_000)
-        self.browser.value("scrollTo(0, document.documentElement.scrollHeight)")
-        self.browser.wait("[...document.querySelectorAll('.turn')].pop().querySelectorAll('.tok').length === 400")
+        self.browser.wait("(() => { const last = [...document.querySelectorAll('.turn')].pop(); last.scrollIntoView(); return last.querySelectorAll('.tok').length === 400; })()")
 
     def test_why_a_queued_rollout_waits(self):
         self.start()
