@@ -193,11 +193,3 @@ void gateway_close(struct gateway **handle)
     loop_destroy(&gateway->loop);
     free(gateway);
 }
-
-void *gateway_kept(const struct gateway *gateway, const char *family)
-{
-    for (size_t i = 0; i < gateway->family_count; i++)
-        if (strcmp(gateway->families[i]->name, family) == 0)
-            return gateway->kept[i];
-    return NULL;
-}

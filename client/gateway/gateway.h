@@ -65,8 +65,6 @@ struct gateway *gateway_open(const struct gateway_settings *settings, const stru
 void gateway_run(struct gateway *gateway);
 void gateway_stop(struct gateway *gateway);
 void gateway_close(struct gateway **gateway);
-/* What a family keeps; NULL where it is not on offer. */
-void *gateway_kept(const struct gateway *gateway, const char *family);
 /* Its certificate is read again. */
 int gateway_renew(struct gateway *gateway, struct fail *fail);
 

@@ -96,7 +96,7 @@ static int status_of(const struct answer *answer)
                                                                                 : 200;
 }
 
-void asked_answer(struct http_call *call, const struct answer *answer)
+static void asked_answer(struct http_call *call, const struct answer *answer)
 {
     struct buffer body = {0};
     struct slice whole;

@@ -10,7 +10,5 @@
 
 /* The handler of all routes that have a message. */
 void asked_run(struct http_call *call);
-/* The answer as JSON, and its status. */
-void asked_answer(struct http_call *call, const struct answer *answer);
 
 #endif

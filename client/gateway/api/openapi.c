@@ -134,7 +134,7 @@ static void append_path_item(const struct route_family *family, size_t place, st
     buffer_append_str(ret, "}");
 }
 
-void openapi_write(const struct route_family *family, struct buffer *ret)
+static void openapi_write(const struct route_family *family, struct buffer *ret)
 {
     const char *joint = "";
     json_text_printf(

@@ -2,11 +2,8 @@
 #ifndef SLUICE_CLIENT_GATEWAY_API_OPENAPI_H
 #define SLUICE_CLIENT_GATEWAY_API_OPENAPI_H
 
-#include "client/gateway/route.h"
-
 struct http_call;
 
 void openapi_run(struct http_call *call);
-void openapi_write(const struct route_family *family, struct buffer *ret);
 
 #endif

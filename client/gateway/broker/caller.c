@@ -82,8 +82,6 @@ void caller_forget(struct caller_ask *ask)
 
 uint64_t caller_next_tag(struct caller *caller) { return ++caller->client->last_tag; }
 
-size_t caller_asks(const struct caller *caller) { return caller->asks.count; }
-
 /* Encoding refuses by name what a client's own sentence would only tell. */
 static bool encode(struct request *request, enum message_id id, const void *in, int64_t again_ms, struct refusal *no)
 {

@@ -56,7 +56,6 @@ bool caller_watch(struct caller *caller, struct caller_ask *ask, enum message_id
                   struct refusal *no);
 /* `answered` is not called any more. May be called twice. */
 void caller_forget(struct caller_ask *ask);
-size_t caller_asks(const struct caller *caller); /* under way */
 
 /* Once before each wait of the loop: reads what came and sends what is due. */
 void caller_work(struct caller *caller);

@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "client/gateway/polar/task_part.h"
+#include "client/gateway/polar/task_request_agent.h"
+#include "client/gateway/polar/task_request_evaluator.h"
+#include "client/gateway/polar/task_request_runtime.h"
 
 enum { NAME_BYTES = 128, SECONDS_MAX = 86400, RUN_SECONDS_MAX = 604800, PRIORITY_MAX = 100, OUR_PRIORITIES = 10 };
 

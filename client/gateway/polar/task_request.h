@@ -22,9 +22,4 @@ struct task_request {
 bool task_request_read(const json_t *body, int64_t now_ms, struct task_request *ret, struct problem *problem);
 void task_request_finish(struct task_request *request);
 
-/* The parts, each of which puts what it says into the task. */
-bool task_request_runtime(const json_t *body, json_t *task, struct problem *problem);
-bool task_request_agent(const json_t *body, json_t *task, struct problem *problem);
-bool task_request_evaluator(const json_t *body, json_t *task, struct problem *problem);
-
 #endif

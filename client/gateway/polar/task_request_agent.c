@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "client/gateway/polar/task_part.h"
-#include "client/gateway/polar/task_request.h"
+#include "client/gateway/polar/task_request_agent.h"
 #include "common/base/cleanup.h"
 
 static const struct {

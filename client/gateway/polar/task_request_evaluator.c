@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "client/gateway/polar/task_part.h"
-#include "client/gateway/polar/task_request.h"
+#include "client/gateway/polar/task_request_evaluator.h"
 
 enum { SECONDS_MAX = 86400 };
 

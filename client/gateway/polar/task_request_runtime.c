@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "client/gateway/polar/task_part.h"
-#include "client/gateway/polar/task_request.h"
+#include "client/gateway/polar/task_request_runtime.h"
 #include "common/base/cleanup.h"
 
 enum { ATTEMPTS_MAX = 10 };

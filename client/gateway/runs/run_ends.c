@@ -95,7 +95,6 @@ static void on_failed(void *arg, const struct msg_refused *refused)
             continue;
         place->wait = NULL;
         wait->place = NULL;
-        of->runs->waiting--;
         wait->failed(wait->arg, refused);
     }
 }

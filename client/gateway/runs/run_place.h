@@ -48,7 +48,6 @@ struct runs {
     struct had *had;
     struct list each;
     struct loop_timer *sweep;
-    size_t waiting;
 };
 
 /* One of that name, which is not there yet. NULL: out of memory. */

@@ -20,7 +20,6 @@ static void attach(struct run_place *place, struct run_wait *wait)
     place->wait = wait;
     place->is_told = false;
     wait->place = place;
-    place->of->runs->waiting++;
 }
 
 static void detach(struct run_place *place)
@@ -31,7 +30,6 @@ static void detach(struct run_place *place)
     place->wait = NULL;
     place->alone_ms = clock_ms();
     wait->place = NULL;
-    place->of->runs->waiting--;
 }
 
 static void fail(struct run_place *place, const struct msg_refused *refused)
@@ -281,8 +279,6 @@ bool run_begin(struct runs *runs, const struct run_plan *plan, struct run_wait *
     return is_begun;
 }
 
-const char *run_name(const struct run_wait *wait) { return wait->place ? wait->place->name : ""; }
-
 void run_had(struct run_wait *wait)
 {
     struct run_place *place = wait->place;
@@ -324,8 +320,6 @@ bool runs_note(struct runs *runs, const char *name) { return had_add(runs->had, 
 bool runs_has_noted(const struct runs *runs, const char *name) { return had_has(runs->had, name); }
 
 void runs_remove_note(struct runs *runs, const char *name) { had_remove(runs->had, name); }
-
-size_t runs_waiting(const struct runs *runs) { return runs->waiting; }
 
 /* ---- all of them ----------------------------------------------------------------------------------------- */
 

@@ -43,8 +43,6 @@ struct runs *runs_open(struct gateway *gateway, struct fail *fail);
 void runs_close(struct runs **runs);
 /* False: out of memory. */
 bool run_begin(struct runs *runs, const struct run_plan *plan, struct run_wait *wait);
-/* Its rollout's name, once there is one; "" before. */
-const char *run_name(const struct run_wait *wait);
 /* The caller has the answer. */
 void run_had(struct run_wait *wait);
 /* The caller is gone without it: may be taken over. cancel: at once ended. May be called twice. */
@@ -55,7 +53,5 @@ size_t runs_cancel(struct runs *runs, const struct identity *identity, struct sl
 bool runs_note(struct runs *runs, const char *name);
 bool runs_has_noted(const struct runs *runs, const char *name);
 void runs_remove_note(struct runs *runs, const char *name);
-/* Rollouts that callers wait for. */
-size_t runs_waiting(const struct runs *runs);
 
 #endif
