@@ -8,13 +8,16 @@
 
 static struct column *find(struct columns *columns, const char *name)
 {
-    for (size_t i = 0; i < columns->count; i++)
-        if (strcmp(columns->list[i].name, name) == 0)
-            return &columns->list[i];
-    if (columns->count == COLUMNS_MAX)
+    size_t at = columns->next;
+    if (at >= columns->count || strcmp(columns->list[at].name, name) != 0)
+        for (at = 0; at < columns->count && strcmp(columns->list[at].name, name) != 0;)
+            at++;
+    if (at == COLUMNS_MAX)
         return NULL;
-    columns->list[columns->count].name = name;
-    return &columns->list[columns->count++];
+    if (at == columns->count)
+        columns->list[columns->count++].name = name;
+    columns->next = at + 1 < columns->count ? at + 1 : 0;
+    return &columns->list[at];
 }
 
 static bool add(struct column *column, double value)

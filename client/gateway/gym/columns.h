@@ -15,7 +15,7 @@ struct column {
 };
 struct columns {
     struct column list[COLUMNS_MAX];
-    size_t count;
+    size_t count, next; /* where the next name likely is, as rows have theirs in one order */
 };
 
 /* All numbers of an object, true and false as 1 and 0, but those whose names are among `but`. False: out of memory. */

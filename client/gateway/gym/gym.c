@@ -18,7 +18,7 @@ static const struct route routes[] = {
     ROUTE("GET", "/global_config_dict_yaml", head_server_config, ROUTE_OPEN, ROUTE_NO_BODY, "Where the agent is."),
     ROUTE("GET", "/server_instances", head_server_instances, ROUTE_OPEN, ROUTE_NO_BODY, "Which servers there are."),
     ROUTE("POST", "/run", run_row, ROUTE_KEYED, ROUTE_OBJECT, "A rollout of a row."),
-    ROUTE("POST", "/aggregate_metrics", metrics_aggregate, ROUTE_OPEN, ROUTE_OBJECT, "Numbers of many answers."),
+    ROUTE("POST", "/aggregate_metrics", metrics_aggregate, ROUTE_KEYED, ROUTE_OBJECT, "Numbers of many answers."),
     ROUTE("POST", "/v1/responses", responses_run, ROUTE_KEYED, ROUTE_OBJECT, "A rollout of a request."),
     ROUTE("POST", "/ng-rollout/{id}/v1/responses", responses_run, ROUTE_KEYED, ROUTE_OBJECT, "The same, by an id."),
     ROUTE("POST", "/ng-rollout/{id}/training-token-capture/v1/responses", responses_run, ROUTE_KEYED, ROUTE_OBJECT,

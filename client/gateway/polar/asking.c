@@ -21,7 +21,7 @@ static void end(struct http_call *call)
 static void on_again(void *arg)
 {
     struct asking *asking = arg;
-    const bool is_late = clock_ms() > asking->ends_ms;
+    const bool is_late = clock_ms() > asking->ends_ms || caller_refused(asking->of->identity->caller);
     asking->again = NULL;
     if (book_is_ready(asking->of) && asking->go(asking))
         return;

@@ -13,8 +13,8 @@ struct asking {
     struct polar_of *of;
     struct loop_timer *again;
     int64_t ends_ms;
-    bool (*go)(struct asking *asking);  /* false: not yet */
-    char id[257], base[BOOK_BASE_SIZE]; /* of the task that it is about */
+    bool (*go)(struct asking *asking);              /* false: not yet */
+    char id[TASK_ID_MAX + 1], base[BOOK_BASE_SIZE]; /* of the task that it is about */
     unsigned number;
     struct task_request request; /* of a submit */
     struct results results;

@@ -48,7 +48,7 @@ static void on_results(void *arg, bool is_whole)
         finish(calling);
         return;
     }
-    results_append_status(task, task->group, &calling->results.text, &body);
+    results_append_status(&calling->results, task, task->group, &body);
     runs_note(task->of->book->runs, task->group);
     if (!outgoing_post(task->of->book->outgoing, task->callback_url, &body, on_posted, calling)) {
         buffer_finish(&body);

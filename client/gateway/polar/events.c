@@ -62,6 +62,7 @@ void events_task_completed(const struct polar_task *task)
 static void end(struct http_call *call)
 {
     struct hearing *hearing = call->state;
+    hearing->of->users--;
     list_remove(&hearing->link);
     sse_finish(&hearing->sse);
     free(hearing);
@@ -73,6 +74,7 @@ bool events_begin(struct polar_of *of, struct http_call *call)
     if (!hearing)
         return false;
     hearing->of = of;
+    of->users++;
     call->state = hearing;
     call->end = end;
     list_push_back(&of->book->clients, &hearing->link);

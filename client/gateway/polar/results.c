@@ -7,6 +7,14 @@
 
 static void go_on(struct results *results);
 
+static void begin(struct results *results, const struct polar_task *task)
+{
+    results->was_over = task_is_over(task);
+    results->next = results->count = 0;
+    buffer_clear(&results->text);
+    go_on(results);
+}
+
 struct polar_task *results_task(const struct results *results)
 {
     struct polar_task *task = tasks_find(results->of, results->base);
@@ -48,6 +56,10 @@ static void go_on(struct results *results)
     struct refusal no;
     while (task && results->next < task->total && !task->sessions[results->next].has_ended)
         results->next++;
+    if (task && results->next >= task->total && task_is_over(task) && !results->was_over) {
+        begin(results, task);
+        return;
+    }
     if (!task || results->next >= task->total) {
         results->ended(results->arg, task != NULL && !results->text.failed);
         return;
@@ -67,7 +79,7 @@ void results_begin(struct results *results, const struct polar_task *task, void 
     results->number = task->number;
     results->ended = ended;
     results->arg = arg;
-    go_on(results);
+    begin(results, task);
 }
 
 void results_finish(struct results *results)
@@ -76,12 +88,11 @@ void results_finish(struct results *results)
     buffer_finish(&results->text);
 }
 
-void results_append_status(const struct polar_task *task, const char *id, const struct buffer *results,
+void results_append_status(const struct results *results, const struct polar_task *task, const char *id,
                            struct buffer *out)
 {
     json_text_printf(out, "{\"task_id\":%s,\"status\":%s,\"total_sessions\":%u,\"completed_sessions\":%u,\"results\":[",
-                     task->id ? task->id : id, task_status_word(task), (uint64_t)task->total,
-                     (uint64_t)task->completed);
-    buffer_append(out, results->data, results->len);
+                     task->id ? task->id : id, task_status_word(task), (uint64_t)task->total, (uint64_t)results->count);
+    buffer_append(out, results->text.data, results->text.len);
     buffer_append_str(out, "],\"result_paths\":[]}");
 }

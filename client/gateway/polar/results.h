@@ -9,6 +9,7 @@ struct results {
     struct polar_of *of;
     char base[BOOK_BASE_SIZE];
     unsigned number, next, count; /* of the task; the next session; of those that are there */
+    bool was_over;                /* the task, when it began: one that ends meanwhile is told from its beginning */
     struct buffer text;
     struct caller_ask ask;
     /* text holds them, with commas between; false: the task is gone, or the broker silent. */
@@ -23,7 +24,7 @@ struct polar_task *results_task(const struct results *results);
 void results_finish(struct results *results);
 
 /* {task_id, status, total_sessions, completed_sessions, results, result_paths}. id: where it is not known otherwise. */
-void results_append_status(const struct polar_task *task, const char *id, const struct buffer *results,
+void results_append_status(const struct results *results, const struct polar_task *task, const char *id,
                            struct buffer *out);
 
 #endif

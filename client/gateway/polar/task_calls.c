@@ -22,7 +22,7 @@ static void on_results(void *arg, bool is_whole)
                          task ? "the broker does not tell the results" : "Task not found");
         return;
     }
-    results_append_status(task, asking->id, &asking->results.text, &body);
+    results_append_status(&asking->results, task, asking->id, &body);
     if (task_is_over(task) && !task->had_ms)
         task->had_ms = clock_ms();
     http_call_answer_json(asking->call, 200, &body);

@@ -125,6 +125,8 @@ static bool read_head(const json_t *body, struct task_request *ret, struct probl
         return false;
     if (!id || json_string_length(id) == 0)
         return problem_set(problem, "task_id", "must be given");
+    if (json_string_length(id) > TASK_ID_MAX)
+        return problem_set(problem, "task_id", "must be at most %d bytes", TASK_ID_MAX);
     if (!instruction || json_string_length(instruction) == 0)
         return problem_set(problem, "instruction", "must be given");
     json_object_set(ret->task, "prompt", instruction);

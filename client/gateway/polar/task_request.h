@@ -10,7 +10,7 @@
 
 #include "client/gateway/polar/problem.h"
 
-enum { TASK_SAMPLES_MAX = 1024 };
+enum { TASK_SAMPLES_MAX = 1024, TASK_ID_MAX = 256 /* bytes */ };
 
 struct task_request {
     json_t *task;                       /* owned */

@@ -9,6 +9,7 @@ import unittest
 from gym_world import Events, GatewayCase, wait_until
 
 SCRIPT = {"rules": [
+    {"path": "/completion", "if": "Be broken", "fault": "500"},
     {"path": "/completion", "if": "take your time", "reply": "It is \\boxed{2}.", "delay_ms": 4000},
     {"path": "/completion", "if": "forever", "reply": "It is \\boxed{2}.", "delay_ms": 60000},
     {"path": "/completion", "if": "write hello", "replies": ["I write it.\n```bash\necho hello >answer.txt\n```\n", "TASK_DONE"]},
@@ -37,6 +38,7 @@ def with_tokens(answer):
 
 class Gym(GatewayCase):
     script = SCRIPT
+    extra = {"settings": {"infra_budget": 2, "retry_first": "50ms", "retry_last": "100ms", "beat_timeout": "2000ms", "breaker_faults": 100}}
 
     def run_row(self, body, **more):
         answer = self.ask("POST", "/run", body, **more)
@@ -99,6 +101,21 @@ class Gym(GatewayCase):
         self.assertEqual(answer.status, 200)
         self.assertEqual((answer.json["_ng_failure_class"], answer.json["_ng_no_persist"]), ("sluice:cancelled", True))
 
+    def test_g4_an_engine_that_fails_for_good_is_a_failure_that_may_be_tried_again(self):
+        answer = self.run_row(row(41, "Be broken."))
+        self.assertEqual((answer["_ng_failure_class"], answer["outcome"], answer["mask_sample"]), ("sluice:infra", "infra", True))
+        self.assertNotIn("_ng_failure_terminal", answer)
+        self.assertNotIn("_ng_no_persist", answer)
+
+    def test_g4_a_worker_that_is_drained_or_lost_ends_nothing(self):
+        waiting = self.later("POST", "/run", row(42, "Please take your time: 1+1?"))
+        self.wait_running()
+        self.fleet["run-1"].kill()
+        self.fleet["run-1"].start()
+        answer = waiting.get().json
+        self.assertEqual((answer["reward"], answer["outcome"]), (1.0, "ok"))
+        self.assertNotIn("_ng_no_persist", answer)
+
     def test_g5_a_gateway_that_was_killed_answers_with_the_same_rollout(self):
         body = row(5, "Please take your time: 1+1?", _ng_rollout_id="g5", _ng_attempt_index=1)
         first = self.later("POST", "/run", body)
@@ -157,6 +174,7 @@ class Gym(GatewayCase):
     def test_g7_a_request_as_a_stream(self):
         events = Events(self.gateway.port, "/v1/responses", body={"input": "What is 1+1?", "stream": True})
         told = [(name, data) for name, data, _ in events if name]
+        events.close()
         self.assertEqual([name for name, _ in told], ["response.created", "response.output_item.added", "response.output_item.done",
                                                       "response.completed"])
         self.assertEqual(told[-1][1]["response"]["output"], [told[1][1]["item"]])

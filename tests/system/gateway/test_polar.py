@@ -8,7 +8,7 @@ import threading
 import time
 import unittest
 
-from gym_world import Events, GatewayCase, wait_until
+from gym_world import Case, Events, Fleet, GatewayCase, add_gateway, ask, wait_until
 
 sys.path.append(os.path.join(__file__.rsplit("/", 2)[0], "harnesses"))
 from loops import SAID  # noqa: E402
@@ -241,7 +241,7 @@ class Polar(GatewayCase):
         shell = {"harness": "shell", "custom_shell": "true"}
         exec_, upload = {"type": "exec", "command": "true"}, {"type": "upload_file", "source": "/a", "target": "/b"}
         for more, place in (
-                ({"task_id": ""}, ["task_id"]), ({"instruction": None}, ["instruction"]), ({"num_samples": 0}, ["num_samples"]),
+                ({"task_id": ""}, ["task_id"]), ({"task_id": "x" * 257}, ["task_id"]), ({"instruction": None}, ["instruction"]), ({"num_samples": 0}, ["num_samples"]),
                 ({"num_samples": "2"}, ["num_samples"]), ({"dispatch_priority": 101}, ["dispatch_priority"]),
                 ({"early_stop_min_usable_sessions": 2}, ["early_stop_min_usable_sessions"]), ({"timeout_seconds": 0}, ["timeout_seconds"]),
                 ({"agent": dict(shell, harness="vanillux2")}, ["agent", "custom_shell"]), ({"agent": {"harness": "vanillux2"}}, ["agent", "harness"]),
@@ -277,6 +277,10 @@ class Polar(GatewayCase):
     @unittest.skipUnless(POLAR, "SLUICE_POLAR names no folder that has Polar's package")
     def test_polar_s_own_models_take_what_is_answered(self):
         sys.path.insert(0, POLAR)
+        try:
+            import pydantic  # noqa: F401
+        except ImportError:
+            self.skipTest("this Python has no pydantic, which Polar's models are made of")
         from polar.rollout.models import GatewayNodeInfo, TaskRequest, TaskStatus
         body = task("models", num_samples=2)
         self.submit(TaskRequest.model_validate(dict(body, agent={"harness": "shell", "custom_shell": body["agent"]["custom_shell"]})).model_dump(mode="json"))
@@ -285,6 +289,31 @@ class Polar(GatewayCase):
         self.assertEqual([str(one.status) for one in told.results], ["COMPLETED"] * 2)
         for node in self.ask("GET", "/nodes").json:
             GatewayNodeInfo.model_validate(node)
+
+
+class Keys(Case):
+    """With keys a task is its owner's, by its id, too."""
+
+    def test_each_key_has_tasks_of_its_own(self):
+        fleet = Fleet(keys=True, slots=4)
+        fleet.add_engine(SCRIPT)
+        gateway = add_gateway(fleet, "--key", fleet.add_key("admin", "gate"))
+        tokens = {name: fleet.run("keys", "token", fleet.add_key("trainer", name)).stdout.strip() for name in ("alice", "bob")}
+
+        def ask_as(name, method, path, body=None):
+            return ask(gateway.port, method, path, body, headers={"Authorization": f"Bearer {tokens[name]}"} if name else {})
+        with fleet:
+            self.assertEqual(ask_as(None, "POST", "/rollout/task/submit", task("same")).status, 401)
+            self.assertEqual(ask_as(None, "GET", "/health").status, 200)
+            self.assertEqual(ask_as("alice", "POST", "/rollout/task/submit", task("same", "take your time")).status, 200)
+            self.assertEqual(ask_as("bob", "GET", "/rollout/task/same").status, 404)
+            self.assertEqual(ask_as("bob", "POST", "/rollout/task/submit", task("same")).status, 200)
+            gateway.kill()
+            gateway.start()
+            for name in tokens:
+                wait_until(lambda n=name: ask_as(n, "GET", "/rollout/task/same").json["status"] == "completed", 60, f"{name}'s is over")
+            sessions = {ask_as(name, "GET", "/rollout/task/same").json["results"][0]["session_id"] for name in tokens}
+            self.assertEqual(len(sessions), 2)
 
 
 if __name__ == "__main__":
