@@ -7,6 +7,15 @@
 static const char *const no_tests[] = {".json", ".png", ".csv", ".txt",  ".md",  ".jpg",
                                        ".jpeg", ".pkl", ".yml", ".yaml", ".toml"};
 
+void swe_append_word(struct buffer *ret, const char *word)
+{
+    static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./-_";
+    if (*word && strspn(word, safe) == strlen(word))
+        buffer_append_str(ret, word);
+    else
+        buffer_append_quoted(ret, word);
+}
+
 static bool has(const json_t *list, struct slice name)
 {
     for (size_t i = 0; i < json_array_size(list); i++) {
@@ -87,7 +96,7 @@ void swe_patch_tests(const char *repository, const char *patch, struct buffer *r
         if (strcmp(repository, "django/django") == 0)
             as_module(name);
         buffer_append_str(ret, " ");
-        buffer_append_quoted(ret, name);
+        swe_append_word(ret, name);
     }
     json_decref(files);
 }

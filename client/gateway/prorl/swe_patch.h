@@ -6,6 +6,8 @@
 
 #include "common/base/buffer.h"
 
+/* A word of bash, in quotes where it needs them, as Python's shlex has it. */
+void swe_append_word(struct buffer *ret, const char *word);
 /* Their paths after it, each once; the caller's. */
 json_t *swe_patch_files(const char *patch);
 /* The end of a test command: the files of a test patch that are tests, each a word of bash behind a blank. */

@@ -1,5 +1,7 @@
 #include "client/gateway/prorl/swe_scrub.h"
 
+#include "client/gateway/prorl/swe_patch.h"
+
 static const char to_repository[] =
     "set -e\n"
     "g() { git -c safe.directory='*' -c core.hooksPath=/dev/null -c core.fsmonitor=false -c user.name=sluice -c "
@@ -28,11 +30,11 @@ static const char to_base[] =
 void swe_scrub(const char *repository, const char *base, struct buffer *ret)
 {
     buffer_append_str(ret, to_repository);
-    buffer_append_quoted(ret, repository);
+    swe_append_word(ret, repository);
     buffer_append_str(ret, "\n");
     if (strcmp(base, "HEAD") != 0) {
         buffer_append_str(ret, "g reset -q --soft ");
-        buffer_append_quoted(ret, base);
+        swe_append_word(ret, base);
     }
     buffer_append_str(ret, "\n");
     buffer_append_str(ret, to_base);

@@ -110,7 +110,7 @@ static json_t *protected_files(const json_t *instance)
     static const char *const names[] = {"conftest.py",      "pytest.ini",       ".pytest.ini",
                                         "tox.ini",          "setup.cfg",        "pyproject.toml",
                                         "sitecustomize.py", "usercustomize.py", "*.pth"};
-    const char *gold = instance_text(instance, "patch");
+    const char *gold = instance ? instance_text(instance, "patch") : NULL;
     json_t *kept = json_array(), *changed = swe_patch_files(gold ? gold : "");
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
         bool is_changed = false;
@@ -189,9 +189,11 @@ static void judge_r2e(const json_t *expected, json_t *task, json_t *swe)
     json_object_set_new(swe, "prepare",
                         json_string("export PATH=" REPOSITORY "/.venv/bin:$PATH; ln -sfn /r2e_tests r2e_tests"));
     json_object_set_new(swe, "test_command", json_string("bash run_tests.sh"));
-    json_object_set_new(swe, "protected",
-                        json_pack("[s,s,s,s,s,s]", "conftest.py", "pytest.ini", "setup.cfg", "run_tests.sh",
-                                  "r2e_tests", "r2e_tests/*"));
+    json_t *protected = protected_files(NULL);
+    json_array_append_new(protected, json_string("run_tests.sh"));
+    json_array_append_new(protected, json_string("r2e_tests"));
+    json_array_append_new(protected, json_string("r2e_tests/*"));
+    json_object_set_new(swe, "protected", protected);
     json_object_set_new(json_object_get(task, "agent"), "hidden",
                         json_pack("[s,s,s]", "/r2e_tests", REPOSITORY "/r2e_tests", REPOSITORY "/run_tests.sh"));
 }
@@ -218,14 +220,29 @@ static void add_setup(const json_t *swe, json_t *task)
     buffer_finish(&command);
 }
 
+/* What stands between [ISSUE] and [/ISSUE], where it has them and there is something. */
+static struct slice issue_of(const char *text)
+{
+    const char *begin = strstr(text, "[ISSUE]"), *end = begin ? strstr(begin, "[/ISSUE]") : NULL;
+    if (!end)
+        return slice_from_str(text);
+    begin += strlen("[ISSUE]");
+    while (begin < end && strchr(" \t\r\n", *begin))
+        begin++;
+    while (end > begin && strchr(" \t\r\n", end[-1]))
+        end--;
+    return end > begin ? slice_of(begin, (size_t)(end - begin)) : slice_from_str(text);
+}
+
 static void add_prompt(const json_t *instance, json_t *task)
 {
-    const char *issue = instance_text(instance, "problem_statement");
+    const char *text = instance_text(instance, "problem_statement");
     struct buffer prompt = {0};
-    if (!issue)
+    if (!text)
         return;
+    const struct slice issue = issue_of(text);
     buffer_append_str(&prompt, ASK);
-    buffer_append_str(&prompt, issue);
+    buffer_append(&prompt, issue.data, issue.len);
     json_object_set_new(task, "prompt", json_stringn((char *)prompt.data, prompt.len));
     buffer_finish(&prompt);
     json_object_del(task, "messages");
@@ -233,8 +250,7 @@ static void add_prompt(const json_t *instance, json_t *task)
 
 bool task_swe_judge(const struct task_plan *plan, json_t *task, char why[WHY_SIZE])
 {
-    json_t *swe = json_pack("{s:s}", "repository", REPOSITORY),
-           *expected = instance_part(plan->instance, "expected_output_json");
+    json_t *swe = json_object(), *expected = instance_part(plan->instance, "expected_output_json");
     bool is_judged = true;
     if (json_object_size(expected) > 0)
         judge_r2e(expected, task, swe);

@@ -8,7 +8,7 @@ import threading
 
 sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
 from case import Case, Fleet, script  # noqa: E402,F401
-from harness import BINARY, free_ports, memory_bound, wait_until  # noqa: E402,F401
+from harness import BINARY, PYTHON, SOURCE, free_ports, memory_bound, wait_until  # noqa: E402,F401
 
 GATEWAY = os.path.join(BINARY, "client", "sluice-gateway")
 PARAMS = {"model": "hosted_vllm/Qwen/Qwen3-8B", "api_key": "mykey", "modify_params": False, "log_completions": False,
@@ -99,10 +99,13 @@ class World(Case):
     slots = 32
     workers = 1
     rules = ()
+    handler = ()  # options of the workers of run and eval
 
     @classmethod
     def setUpClass(cls):
-        fleet = Fleet(slots=cls.slots, workers=cls.workers)
+        fleet = Fleet(slots=cls.slots, workers={"init": cls.workers})
+        for stage in ("run", "eval"):
+            fleet.add_worker(stage, f"{stage}-1", options=cls.handler)
         cls.engine = fleet.add_engine(dict(script(0, *cls.rules), context=16384))
         cls.fleet = fleet.__enter__()
         cls.addClassCleanup(cls.fleet.__exit__, None, None, None)

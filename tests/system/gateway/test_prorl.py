@@ -1,10 +1,14 @@
 """ProRL's API to the letter: each test is one row of its conformance list, by its number."""
+import json
+import os
 import resource
+import shutil
 import socket
+import tempfile
 import threading
 import unittest
 
-from prorl_world import KEYS, World, ask, job, math, memory_bound, send, wait_until
+from prorl_world import KEYS, PYTHON, SOURCE, World, ask, job, math, memory_bound, send, wait_until
 
 NOT_RUNNING = "Server is not running. Please start the server first."
 SLOW = {"if": "slow", "path": "/completion", "delay_ms": 4000, "reply": "It is \\boxed{2}."}
@@ -163,6 +167,37 @@ class Up(World):
         self.assertTrue(added.json["status"].startswith("Added LLM server address: "), added)
         self.assertTrue(asking.get(20).json["resolved"])
         self.assertTrue(self.fleet.status()["engines"][0]["version"].startswith("prorl-"))
+
+
+class Sources(World):
+    """Each kind of instance, to its reward."""
+
+    rules = ({"if": "their sum", "path": "/completion", "reply": "```python\nprint(sum(map(int, input().split())))\n```"},
+             {"if": "Which part", "path": "/completion", "reply": "The answer is B."},
+             {"if": "my own", "path": "/completion", "reply": "forty-two"})
+    folder = tempfile.mkdtemp(prefix="sluice-handler-")
+
+    @classmethod
+    def setUpClass(cls):
+        path = os.path.join(cls.folder, "mine.py")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("from sluice.handlers import evaluator\n\n@evaluator\ndef mine(answer, config):\n"
+                       "    return float(answer == config['ground_truth'] and config['data_source'] == 'mine')\n")
+        package = os.path.join(SOURCE, "client", "python")
+        cls.handler = ("--handler", f"mine=PYTHONPATH={package} {PYTHON} -m sluice.handlers {path}")
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        super().setUpClass()
+
+    def test_programs_choices_and_handlers(self):
+        self.up()
+        code = {"inputs": ["1 2\n", "20 22\n"], "outputs": ["3\n", "42\n"]}
+        for instance, resolved in ((math(1, "B", data_source="stem", prompt="Which part of a cell?"), True),
+                                   (math(2, "C", data_source="stem", prompt="Which part of a cell?"), False),
+                                   (math(3, json.dumps(code), data_source="taco", prompt="Print their sum."), True),
+                                   (math(4, "forty-two", data_source="mine", prompt="my own"), True),
+                                   (math(5, "other", data_source="mine", prompt="my own"), False)):
+            result = self.post("/process", job(instance)).json
+            self.assertEqual((result.get("resolved"), result.get("critical_error")), (resolved, None), result)
 
 
 class Tokens(World):
