@@ -41,6 +41,8 @@ static void on_answer(struct http_call *call, const struct answer *answer)
 {
     struct engine_steps *steps = call->state;
     if (answer->id == MSG_refused && !slice_is(answer->as.refused.reason, refusal_wire(REFUSAL_UNKNOWN_ENGINE))) {
+        if (steps->refused)
+            steps->refused(call);
         http_call_refuse_as(call, &answer->as.refused);
         return;
     }

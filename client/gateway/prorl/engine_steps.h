@@ -21,7 +21,8 @@ struct engine_steps {
     struct engine_step *of;
     size_t count, at;
     void (*done)(struct http_call *call);
-    void *user; /* the caller's */
+    void (*refused)(struct http_call *call); /* before the call is answered so; may be NULL */
+    void *user;                              /* the caller's */
 };
 
 /* Whose call->state it is from then on; freed with the call. NULL: out of memory, which is answered. */

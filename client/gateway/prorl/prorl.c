@@ -111,6 +111,13 @@ static void on_added(struct http_call *call)
     answer_status(call, "Added LLM server address: ", steps->count ? steps->of[0].url : "");
 }
 
+static void on_refused(struct http_call *call)
+{
+    const struct engine_steps *steps = call->state;
+    trainer_remove(steps->user, steps->of[0].url);
+    trainers_save(call->kept);
+}
+
 static void add(struct http_call *call, const char *address)
 {
     char url[URL_MAX + 1];
@@ -134,6 +141,7 @@ static void add(struct http_call *call, const char *address)
         struct engine_steps *steps = engine_steps_begin(call, on_added, trainer);
         if (!steps)
             return;
+        steps->refused = on_refused;
         trainer_tell(trainer, engine, steps);
         engine_steps_run(call);
     }

@@ -66,6 +66,13 @@ static void remove_engine(struct trainer *trainer, size_t i)
     memmove(&trainer->engines[i], &trainer->engines[i + 1], (--trainer->count - i) * sizeof(*trainer->engines));
 }
 
+void trainer_remove(struct trainer *trainer, const char *url)
+{
+    const struct trainer_engine *engine = find_engine(trainer, url);
+    if (engine)
+        remove_engine(trainer, (size_t)(engine - trainer->engines));
+}
+
 void trainer_clear(struct trainer *trainer)
 {
     trainer->cleared_ms = clock_ms();

@@ -47,6 +47,8 @@ void trainers_save(struct trainers *trainers);
 bool trainer_engine_url(const char *address, char ret[URL_MAX + 1]);
 /* NULL: there are too many, or no memory. */
 struct trainer_engine *trainer_add(struct trainer *trainer, const char *url);
+/* It is not wanted: the broker did not take it. */
+void trainer_remove(struct trainer *trainer, const char *url);
 /* All are cleared; those that the broker does not know are forgotten. */
 void trainer_clear(struct trainer *trainer);
 /* What makes the broker know this engine, or all that it does not. */

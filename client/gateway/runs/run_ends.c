@@ -19,6 +19,8 @@ static void on_ack(void *arg, const struct answer *answer)
         if (place->seq > of->acking)
             break;
         had_remove(of->runs->had, place->name);
+        if (place->takes_over)
+            run_numbers_pass(&of->numbers, place->base, place->number);
         run_place_drop(place);
     }
     run_ends_ack(of);

@@ -4,6 +4,7 @@
 
 #include "client/gateway/api/tail.h"
 #include "client/gateway/runs/had.h"
+#include "client/gateway/runs/run_numbers.h"
 #include "client/gateway/runs/runs.h"
 
 enum place_state {
@@ -35,6 +36,7 @@ struct runs_of {
     char stream[80];
     struct tail_reader reader;
     struct table places; /* by name */
+    struct run_numbers numbers;
     struct list ended, link;
     struct caller_ask ack;
     uint64_t acking; /* the number that is being acknowledged */

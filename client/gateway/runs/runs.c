@@ -46,6 +46,7 @@ static void fail(struct run_place *place, const struct msg_refused *refused)
 static void pass_over(struct run_place *place)
 {
     struct run_wait *wait = place->wait;
+    run_numbers_pass(&place->of->numbers, place->base, place->number);
     detach(place);
     if (wait)
         go_on(wait, place);
@@ -157,13 +158,17 @@ static struct run_place *add_like(const struct run_place *like, unsigned number)
     return place;
 }
 
-static void take_over(struct run_place *place, struct run_wait *wait, const struct run_place *like)
+static void take_over(struct run_place *place, struct run_wait *wait, const struct run_place *like, unsigned number)
 {
     attach(place, wait);
+    place->number = number;
+    place->takes_over = true;
     if (!place->base[0]) { /* from before the start: now it is known what it was */
         snprintf(place->base, sizeof(place->base), "%s", like->base);
         buffer_append(&place->id, like->id.data, like->id.len);
     }
+    if (place->task.len == 0) /* should the broker have forgotten what it came to */
+        buffer_append(&place->task, like->task.data, like->task.len);
     if (place->state == PLACE_ENDED)
         get(place);
 }
@@ -179,7 +184,7 @@ static bool settle(struct run_wait *wait, const struct run_place *like)
         if (place && (!like->takes_over || !is_free_to_take(place)))
             continue;
         if (place) {
-            take_over(place, wait, like);
+            take_over(place, wait, like, number);
             return true;
         }
         place = add_like(like, number);
@@ -209,6 +214,7 @@ static void drop_of(struct runs_of *of)
         run_place_drop(place);
     }
     table_finish(&of->places);
+    run_numbers_finish(&of->numbers);
     tail_leave(&of->reader);
     caller_forget(&of->ack);
     list_remove(&of->link);
@@ -273,7 +279,10 @@ bool run_begin(struct runs *runs, const struct run_plan *plan, struct run_wait *
     struct run_place like = {.of = find_of(runs, plan->identity), .takes_over = plan->takes_over};
     wait->runs = runs;
     bool is_begun = like.of && base_of(plan, like.base) && buffer_append(&like.id, plan->id.data, plan->id.len) &&
-                    buffer_append(&like.task, plan->task.data, plan->task.len) && settle(wait, &like);
+                    buffer_append(&like.task, plan->task.data, plan->task.len);
+    if (is_begun)
+        like.number = run_numbers_first(&like.of->numbers, like.base);
+    is_begun = is_begun && settle(wait, &like);
     buffer_finish(&like.id);
     buffer_finish(&like.task);
     return is_begun;
@@ -328,8 +337,8 @@ static void sweep_place(struct run_place *place, int64_t now_ms)
     const int64_t alone_ms = place->wait ? 0 : now_ms - place->alone_ms;
     if (place->state == PLACE_LIVE && !place->is_cancelled && alone_ms > place->of->runs->gateway->settings->orphan_ms)
         cancel(place);
-    if (place->state == PLACE_ENDED && !place->is_had && !place->wait &&
-        (place->is_cancelled || alone_ms > RUNS_UNCLAIMED_MS))
+    const int64_t kept_ms = place->base[0] ? place->of->runs->gateway->settings->orphan_ms : RUNS_UNCLAIMED_MS;
+    if (place->state == PLACE_ENDED && !place->is_had && !place->wait && (place->is_cancelled || alone_ms > kept_ms))
         place->is_had = true;
 }
 

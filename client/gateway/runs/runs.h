@@ -7,7 +7,8 @@
  * one. A rollout whose caller is gone is cancelled after settings->orphan_ms, unless somebody takes it over.
  *
  * They are in a stream of their own for each identity, and trajectories are acknowledged in order as their answers are
- * delivered; those that nobody asked for, from before the gateway's start, after RUNS_UNCLAIMED_MS.
+ * delivered; those whose callers are gone after orphan_ms, and those that nobody asked for, from before the gateway's
+ * start, after RUNS_UNCLAIMED_MS.
  */
 #ifndef SLUICE_CLIENT_GATEWAY_RUNS_RUNS_H
 #define SLUICE_CLIENT_GATEWAY_RUNS_RUNS_H

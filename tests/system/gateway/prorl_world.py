@@ -38,12 +38,12 @@ class Answer:
         return json.loads(self.body)
 
 
-def ask(port, method, path, body=None, timeout=120):
+def ask(port, method, path, body=None, timeout=120, headers=None):
     """body: bytes, or what is said as Python's json says it."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
     data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
     try:
-        connection.request(method, path, data, {"Content-Type": "application/json"} if data is not None else {})
+        connection.request(method, path, data, dict({"Content-Type": "application/json"} if data is not None else {}, **(headers or {})))
         answer = connection.getresponse()
         return Answer(answer.status, answer.headers, answer.read())
     finally:

@@ -279,6 +279,16 @@ class Orphans(World):
         connection.close()
         self.wait_running(0)
 
+    def test_the_same_again_and_again_is_another_rollout_each_time(self):
+        body = job(math(30, is_reasoning_task=True), "epochs")
+        for number in range(12):
+            if number == 6:
+                self.get("/status")  # by now it is written down that the last answer was had
+                self.gateway.kill()
+                self.gateway.start()
+            result = self.post("/process", body).json
+            self.assertEqual(result["rollout"].split("/")[0].rsplit("-", 1)[1], str(number), result)
+
     def test_p18_kill_9_and_the_one_rollout_is_answered(self):
         body = job(asks("a slow one", 18), "survivor")
         asking = self.begin(body)
