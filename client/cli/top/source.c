@@ -1,5 +1,6 @@
 #include "client/cli/top/source.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@ struct answers {
 struct source {
     struct sluice_client *client;
     int64_t interval_ms;
+    bool skips_metrics; /* the thread's */
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -38,7 +40,8 @@ static void drop(struct answers *answers)
     *answers = (struct answers){0};
 }
 
-static void ask(struct sluice_client *client, struct answers *ret)
+/* *skips_metrics: this key, or this broker, has none; they are not asked for again. */
+static void ask(struct sluice_client *client, bool *skips_metrics, struct answers *ret)
 {
     const char *text;
     *ret = (struct answers){0};
@@ -51,8 +54,12 @@ static void ask(struct sluice_client *client, struct answers *ret)
     }
     if (sluice_list(client, &(struct sluice_filter){.limit = SOURCE_ROLLOUTS}, &text) == 0)
         ret->list = json_loads(text, 0, NULL);
-    if (sluice_metrics(client, false, &text) == 0)
+    if (*skips_metrics)
+        return;
+    const int failed = sluice_metrics(client, false, &text);
+    if (!failed)
         ret->metrics = strdup(text);
+    *skips_metrics = failed && failed != -ETIMEDOUT;
 }
 
 /* The model owns the answers then. */
@@ -67,10 +74,10 @@ static void give(struct model *model, struct answers *answers)
     drop(answers);
 }
 
-void source_ask(struct sluice_client *client, struct model *model)
+void source_ask(struct sluice_client *client, bool *skips_metrics, struct model *model)
 {
     struct answers answers;
-    ask(client, &answers);
+    ask(client, skips_metrics, &answers);
     give(model, &answers);
 }
 
@@ -107,7 +114,7 @@ static void *run(void *arg)
         struct answers answers;
         pthread_mutex_unlock(&source->mutex);
         const int64_t asked_ms = clock_ms();
-        ask(source->client, &answers);
+        ask(source->client, &source->skips_metrics, &answers);
         pthread_mutex_lock(&source->mutex);
         keep(source, &answers);
         rest(source, asked_ms + source->interval_ms);

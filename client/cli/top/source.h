@@ -22,7 +22,7 @@ bool source_take(struct source *source, struct model *model);
 void source_pause(struct source *source, bool yes);
 
 enum { SOURCE_ANSWER_MS = 2000, SOURCE_ROLLOUTS = 500 };
-/* One round of questions by the caller's own thread. */
-void source_ask(struct sluice_client *client, struct model *model);
+/* One round of questions by the caller's own thread. *skips_metrics: false at first, and kept for the next one. */
+void source_ask(struct sluice_client *client, bool *skips_metrics, struct model *model);
 
 #endif

@@ -31,9 +31,9 @@ static int run_plain(struct sluice_client *client, const struct top_options *opt
     const struct timespec pause = {(time_t)(options->interval_ms / 1000),
                                    (long)(options->interval_ms % 1000) * 1000000};
     struct model model = {0};
-    bool is_read = true;
+    bool is_read = true, skips_metrics = false;
     for (uint64_t n = 0; is_read; nanosleep(&pause, NULL)) {
-        source_ask(client, &model);
+        source_ask(client, &skips_metrics, &model);
         print_line(&model);
         is_read = fflush(stdout) == 0;
         if (options->count && ++n == options->count)
