@@ -32,6 +32,7 @@ struct exchange {
     ssize_t (*read)(void *arg, uint64_t at, char *into, size_t max); /* NULL: `out` at once */
     void *read_arg;
     size_t counted;        /* bytes that it is counted with in the server's */
+    bool is_old : 1;       /* of HTTP/1.0, which knows no chunks */
     bool is_heard : 1;     /* its head was there */
     bool is_asked : 1;     /* its body, too */
     bool is_queued : 1;    /* MHD has the answer */

@@ -83,7 +83,7 @@ static const char *check_end(const struct exchange *exchange, const char *method
 
 /* ---- what they say together --------------------------------------------------------------------------- */
 
-static const char *check_length(const struct exchange *exchange, bool is_old)
+static const char *check_length(const struct exchange *exchange)
 {
     const char *coding = exchange_header(exchange, MHD_HTTP_HEADER_TRANSFER_ENCODING);
     const size_t lengths = exchange_header_count(exchange, MHD_HTTP_HEADER_CONTENT_LENGTH);
@@ -93,26 +93,25 @@ static const char *check_length(const struct exchange *exchange, bool is_old)
         return NULL;
     if (lengths > 0)
         return "there are a Content-Length and a Transfer-Encoding";
-    if (is_old || exchange_header_count(exchange, MHD_HTTP_HEADER_TRANSFER_ENCODING) > 1 ||
+    if (exchange->is_old || exchange_header_count(exchange, MHD_HTTP_HEADER_TRANSFER_ENCODING) > 1 ||
         strcasecmp(coding, "chunked") != 0)
         return "the Transfer-Encoding is another than chunked, or more than one";
     return NULL;
 }
 
-static const char *check_host(const struct exchange *exchange, bool is_old)
+static const char *check_host(const struct exchange *exchange)
 {
     const size_t hosts = exchange_header_count(exchange, MHD_HTTP_HEADER_HOST);
-    return hosts > 1 ? "there are two Hosts" : hosts == 0 && !is_old ? "there is no Host" : NULL;
+    return hosts > 1 ? "there are two Hosts" : hosts == 0 && !exchange->is_old ? "there is no Host" : NULL;
 }
 
-const char *head_check(const struct exchange *exchange, const char *method, const char *version)
+const char *head_check(const struct exchange *exchange, const char *method)
 {
-    const bool is_old = strcmp(version, MHD_HTTP_VERSION_1_0) == 0;
-    struct lines lines = {.fault = check_length(exchange, is_old)}; /* as MHD saw them: before they are trimmed */
+    struct lines lines = {.fault = check_length(exchange)}; /* as MHD saw them: before they are trimmed */
     if (!lines.fault)
         MHD_get_connection_values(exchange->connection->of, MHD_HEADER_KIND, check_line, &lines);
     if (!lines.fault)
-        lines.fault = check_host(exchange, is_old);
+        lines.fault = check_host(exchange);
     if (!lines.fault)
         lines.fault = check_end(exchange, method);
     if (!lines.fault && !is_token(method))

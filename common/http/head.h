@@ -10,11 +10,8 @@
 
 #include "common/http/exchange_inside.h"
 
-/*
- * What is wrong with it, in words; NULL: nothing. Method and version are where MHD has them. Values lose the spaces at
- * their ends.
- */
-const char *head_check(const struct exchange *exchange, const char *method, const char *version);
+/* What is wrong with it, in words; NULL: nothing. `method` is where MHD has it. Values lose the spaces behind them. */
+const char *head_check(const struct exchange *exchange, const char *method);
 /*
  * Likewise, of what stands behind a body that came in chunks, where nobody sends any more lines. Of an end that arrives
  * in pieces MHD makes the head's last line once more, and it cannot be told whether there was another: *ret_is_last,

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "common/base/cleanup.h"
 #include "common/http/exchange_wait.h"
@@ -69,10 +68,11 @@ static enum MHD_Result hear(struct exchange *exchange, const char *method, const
 {
     const struct http_server_plan *plan = plan_of(exchange);
     exchange->is_heard = true;
+    exchange->is_old = strcmp(version, MHD_HTTP_VERSION_1_0) == 0;
     /* One that is longer is no method that anybody knows, nor is what is left of it. */
     snprintf(exchange->method, sizeof(exchange->method), "%s",
              strlen(method) < sizeof(exchange->method) ? method : "?");
-    const char *fault = head_check(exchange, method, version);
+    const char *fault = head_check(exchange, method);
     const uint64_t size = fault ? 0 : head_body_size(exchange);
     exchange->is_last = fault != NULL;
     exchange->coding = coding_of(exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_ENCODING));
@@ -134,21 +134,13 @@ static void decode_body(struct exchange *exchange)
 
 /* ---- the answer ------------------------------------------------------------------------------------------ */
 
-/* A client may have gone before anybody watched. */
-static bool is_gone(const struct exchange *exchange)
-{
-    char byte;
-    const int fd = http_connection_fd(exchange->connection);
-    return exchange->is_hung_up || (fd >= 0 && recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0);
-}
-
 static enum MHD_Result go_on(struct exchange *exchange)
 {
     if (exchange->is_dropped)
         return MHD_NO;
     if (exchange_is_answered(exchange))
         return response_queue(exchange) ? MHD_YES : MHD_NO;
-    if (is_gone(exchange))
+    if (exchange->is_hung_up)
         return MHD_NO;
     exchange_sleep(exchange);
     return MHD_YES;

@@ -14,17 +14,35 @@ enum {
 _Static_assert(EXCHANGE_READ_END == MHD_CONTENT_READER_END_OF_STREAM, "MHD's own");
 _Static_assert(EXCHANGE_READ_FAILED == MHD_CONTENT_READER_END_WITH_ERROR, "MHD's own");
 
+/*
+ * MHD forgets a connection that it closes in its reader: no event comes for it any more. But in each run it looks at
+ * all that have a time-out of their own, and then finds it closed.
+ */
+static ssize_t close_with(struct exchange *exchange, ssize_t why)
+{
+    MHD_set_connection_option(exchange->connection->of, MHD_CONNECTION_OPTION_TIMEOUT, 3600U);
+    loop_post(exchange->server->loop, &exchange->connection->daemon->soon);
+    return why;
+}
+
+static bool is_in_chunks(const struct exchange *exchange)
+{
+    return exchange->size == EXCHANGE_SIZE_UNKNOWN && !exchange->is_old;
+}
+
 /* The next bytes of the answer; none yet: the exchange sleeps. */
 static ssize_t read_more(void *arg, uint64_t at, char *into, size_t max)
 {
     struct exchange *exchange = arg;
     if (exchange->is_dropped)
-        return EXCHANGE_READ_FAILED;
+        return close_with(exchange, EXCHANGE_READ_FAILED);
     const ssize_t len = exchange->read(exchange->read_arg, at, into, max);
     exchange->is_all_read = len == EXCHANGE_READ_END || (len > 0 && at + (size_t)len == exchange->size) ||
                             (exchange->is_ended && exchange_unsent(exchange) == 0);
     if (len == 0 && (exchange->is_hung_up || exchange->is_dropped))
-        return EXCHANGE_READ_FAILED;
+        return close_with(exchange, EXCHANGE_READ_FAILED);
+    if (len == EXCHANGE_READ_FAILED || (len == EXCHANGE_READ_END && !is_in_chunks(exchange)))
+        return close_with(exchange, len);
     if (len == 0)
         exchange_sleep(exchange);
     if (len > 0) {

@@ -28,7 +28,7 @@
 #include "common/http/exchange_answer.h"
 #include "common/http/http_server.h"
 
-enum { BOUND_MS = 60000, WAITING_MAX = 4096, BODY_MAX = 1 << 20 };
+enum { BOUND_MS = 60000, WAITING_MAX = 4096, BODY_MAX = 1 << 20, LARGE_MAX = 40000000 };
 
 static struct loop *loop;
 static struct http_server *server;
@@ -98,7 +98,8 @@ static inline void answer_text(struct exchange *exchange, int status, const char
 static inline void answer_large(struct exchange *exchange)
 {
     struct buffer body = {0};
-    const size_t size = strtoul(exchange_query(exchange, "size"), NULL, 10);
+    const char *query = exchange_query(exchange, "size");
+    const size_t asked = query ? strtoul(query, NULL, 10) : 0, size = asked < LARGE_MAX ? asked : LARGE_MAX;
     uint8_t *room = buffer_reserve(&body, size + 1);
     assert_non_null(room);
     for (size_t i = 0; i < size; i++)
@@ -199,10 +200,20 @@ static inline int open_usual(void **state)
     return 0;
 }
 
-/* All that it held is given back. */
+static inline bool is_empty(const void *arg)
+{
+    (void)arg;
+    return http_server_connections(server) == 0;
+}
+
+/* All that it held is given back, also where it goes on. */
 static inline int close_server(void **state)
 {
     (void)state;
+    if (server) {
+        await("the end of all connections", is_empty, NULL);
+        assert_int_equal(http_server_held(server), 0);
+    }
     http_server_close(&server);
     assert_int_equal(owner.waiting_count, 0);
     loop_destroy(&loop);
