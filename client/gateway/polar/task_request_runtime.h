@@ -1,4 +1,4 @@
-/* task_request_runtime.h - of Polar's TaskRequest, where it runs: image, files, set-up, limits; put into a task of ours. */
+/* task_request_runtime.h - of Polar's TaskRequest, where it runs: image, files, set-up, limits; for a task of ours. */
 #ifndef SLUICE_CLIENT_GATEWAY_POLAR_TASK_REQUEST_RUNTIME_H
 #define SLUICE_CLIENT_GATEWAY_POLAR_TASK_REQUEST_RUNTIME_H
 
