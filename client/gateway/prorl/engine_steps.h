@@ -23,6 +23,7 @@ struct engine_steps {
     void (*done)(struct http_call *call);
     void (*refused)(struct http_call *call); /* before the call is answered so; may be NULL */
     void *user;                              /* the caller's */
+    char shown[URL_MAX + 1];                 /* likewise */
 };
 
 /* Whose call->state it is from then on; freed with the call. NULL: out of memory, which is answered. */

@@ -17,6 +17,7 @@ struct job {
     struct run_wait wait;
     struct buffer id, content, task; /* until it has begun */
     json_t *instance_id, *trajectory_id, *tools;
+    char *source;
 };
 
 static void end(struct http_call *call)
@@ -33,6 +34,7 @@ static void end(struct http_call *call)
     json_decref(job->instance_id);
     json_decref(job->trajectory_id);
     json_decref(job->tools);
+    free(job->source);
     free(job->steps.of);
     free(job);
 }
@@ -133,9 +135,12 @@ static bool make_task(struct job *job, const json_t *body)
         return false;
     }
     json_text_append_value(&job->task, task);
+    job->source = strdup(plan.source);
     job->tools = json_incref(json_object_get(json_object_get(task, "agent"), "tools"));
     json_decref(task);
-    return true;
+    if (!job->source)
+        http_call_refuse(job->call, 503, "queue-full", "", "out of memory");
+    return job->source != NULL;
 }
 
 static struct job *make(struct http_call *call, struct trainer *trainer, const json_t *body)
@@ -174,58 +179,53 @@ static void on_status(struct http_call *call, const struct answer *answer)
     json_error_t error;
     json_t *status = json_loadb((const char *)answer->as.status.json.data, answer->as.status.json.len, 0, &error);
     json_t *workers = json_object_get(status, "workers"), *worker;
-    const char *source = (const char *)job->steps.user;
     bool is_known = false;
     size_t i;
     json_array_foreach(workers, i, worker)
     {
         const char *offers = json_string_value(json_object_get(worker, "offers"));
-        is_known |= offers && is_offered(offers, source);
+        is_known |= offers && is_offered(offers, job->source);
     }
     /* Who is no admin is not told of workers: the broker's own answer has to do. */
     is_known |= json_array_size(workers) == 0 && call->identity->role != ROLE_ADMIN &&
                 *caller_name(call->identity->caller);
     json_decref(status);
-    AUTO_FREE char *name = job->steps.user;
-    job->steps.user = NULL;
     if (!is_known)
         http_call_refuse(call, 400, "unknown-source", "instance.data_source",
-                         "Data source %.200s is not registered: no worker offers an evaluator of this name", name);
+                         "Data source %.200s is not registered: no worker offers an evaluator of this name",
+                         job->source);
     else
         engine_steps_run(call);
 }
 
-static void go_on(struct http_call *call, const json_t *body)
+static void on_admitted(struct http_call *call, const struct answer *answer)
 {
     struct job *job = call->state;
-    const char *source = task_source(json_object_get(body, "instance"));
     struct msg_status_get in = {0};
+    (void)answer;
+    call->takes_refusals = false;
     trainer_drop_cleared(job->trainer, &job->steps);
     if (job->steps.count > 0)
         trainers_save(job->trainer->trainers);
     job->steps.done = begin;
-    if (source_kind_of(source) != SOURCE_HANDLER) {
+    if (source_kind_of(job->source) == SOURCE_HANDLER)
+        http_call_ask(call, MSG_status_get, &in, on_status);
+    else
         engine_steps_run(call);
-        return;
-    }
-    job->steps.user = strdup(source);
-    http_call_ask(call, MSG_status_get, &in, on_status);
 }
 
 void job_process(struct http_call *call)
 {
     static const struct model_field fields[] = {
         {"instance", MODEL_OBJECT}, {"sampling_params", MODEL_OBJECT}, {"job_id", MODEL_MAY_STRING}};
-    json_t *body = model_read(call, fields, 3);
-    struct trainer *trainer = body ? trainers_find(call->kept, call->identity) : NULL;
-    if (body && !trainer)
-        http_call_refuse(call, 503, "queue-full", "", "out of memory");
-    else if (body && !trainer->is_started)
+    json_t *body = model_read(call, fields, sizeof(fields) / sizeof(*fields));
+    struct trainer *trainer = trainers_find(call->kept, call->identity);
+    if (body && (!trainer || !trainer->is_started)) {
         http_call_refuse(call, 503, "not-running", "", PRORL_NOT_RUNNING);
-    else if (body) {
+    } else if (body) {
         struct job *job = make(call, trainer, body);
         if (job && make_task(job, body))
-            go_on(call, body);
+            trainers_admit(call, on_admitted);
     }
     json_decref(body);
 }

@@ -1,6 +1,7 @@
 #include "client/gateway/prorl/prorl.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "client/gateway/door/engines.h"
 #include "client/gateway/prorl/job.h"
@@ -8,9 +9,11 @@
 #include "client/gateway/runs/runs.h"
 #include "common/base/log.h"
 
+/* Of one who was admitted. */
 static struct trainer *trainer_of(struct http_call *call)
 {
-    struct trainer *trainer = trainers_find(call->kept, call->identity);
+    struct trainer *trainer = trainers_get(call->kept, call->identity);
+    call->takes_refusals = false;
     if (!trainer)
         http_call_refuse(call, 503, "queue-full", "", "out of memory");
     return trainer;
@@ -39,9 +42,10 @@ static void on_started(struct http_call *call)
     answer_status(call, "Server started successfully", "");
 }
 
-static void start(struct http_call *call)
+static void start_admitted(struct http_call *call, const struct answer *answer)
 {
     struct trainer *trainer = trainer_of(call);
+    (void)answer;
     if (trainer && trainer->is_started) {
         http_call_refuse(call, 400, "running", "", "Server is already running");
         return;
@@ -53,9 +57,12 @@ static void start(struct http_call *call)
     engine_steps_run(call);
 }
 
-static void stop(struct http_call *call)
+static void start(struct http_call *call) { trainers_admit(call, start_admitted); }
+
+static void stop_admitted(struct http_call *call, const struct answer *answer)
 {
     struct trainer *trainer = trainer_of(call);
+    (void)answer;
     if (!trainer)
         return;
     if (!trainer->is_started) {
@@ -67,6 +74,8 @@ static void stop(struct http_call *call)
     jobs_stop(trainer);
     answer_status(call, "Server stopped successfully", "");
 }
+
+static void stop(struct http_call *call) { trainers_admit(call, stop_admitted); }
 
 static json_int_t leased(const json_t *status, const char *stage)
 {
@@ -91,11 +100,9 @@ static void on_status(struct http_call *call, const struct answer *answer)
 
 static void status(struct http_call *call)
 {
-    struct trainer *trainer = trainer_of(call);
+    const struct trainer *trainer = trainers_find(call->kept, call->identity);
     struct msg_status_get in = {0};
-    if (!trainer)
-        return;
-    if (trainer->is_started)
+    if (trainer && trainer->is_started)
         http_call_ask(call, MSG_status_get, &in, on_status);
     else
         http_call_refuse(call, 503, "not-running", "", PRORL_NOT_RUNNING);
@@ -108,7 +115,7 @@ static void on_added(struct http_call *call)
     const struct engine_steps *steps = call->state;
     trainer_told(steps->user, steps);
     trainers_save(call->kept);
-    answer_status(call, "Added LLM server address: ", steps->count ? steps->of[0].url : "");
+    answer_status(call, "Added LLM server address: ", steps->shown);
 }
 
 static void on_refused(struct http_call *call)
@@ -142,19 +149,23 @@ static void add(struct http_call *call, const char *address)
         if (!steps)
             return;
         steps->refused = on_refused;
+        snprintf(steps->shown, sizeof(steps->shown), "%s", address);
         trainer_tell(trainer, engine, steps);
         engine_steps_run(call);
     }
 }
 
-static void add_llm_server(struct http_call *call)
+static void add_admitted(struct http_call *call, const struct answer *answer)
 {
     static const struct model_field fields[] = {{"address", MODEL_STRING}};
     json_t *body = model_read(call, fields, 1);
+    (void)answer;
     if (body)
         add(call, json_string_value(json_object_get(body, "address")));
     json_decref(body);
 }
+
+static void add_llm_server(struct http_call *call) { trainers_admit(call, add_admitted); }
 
 static void on_cleared(struct http_call *call)
 {
@@ -164,9 +175,10 @@ static void on_cleared(struct http_call *call)
         call, trainer->is_started ? "Cleared all LLM server addresses" : "Cleared buffered LLM server addresses", "");
 }
 
-static void clear_llm_server(struct http_call *call)
+static void clear_admitted(struct http_call *call, const struct answer *answer)
 {
     struct trainer *trainer = trainer_of(call);
+    (void)answer;
     struct engine_steps *steps = trainer ? engine_steps_begin(call, on_cleared, trainer) : NULL;
     if (!steps)
         return;
@@ -176,6 +188,8 @@ static void clear_llm_server(struct http_call *call)
         engine_steps_add(steps, MSG_policy_pause, trainer->engines[i].url, "");
     engine_steps_run(call);
 }
+
+static void clear_llm_server(struct http_call *call) { trainers_admit(call, clear_admitted); }
 
 /* ---- the family -------------------------------------------------------------------------------------------- */
 

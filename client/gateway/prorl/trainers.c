@@ -210,12 +210,32 @@ void trainers_close(struct trainers **handle)
     free(trainers);
 }
 
-struct trainer *trainers_find(struct trainers *trainers, const struct identity *identity)
+/* ---- who asks -------------------------------------------------------------------------------------------- */
+
+struct trainer *trainers_find(const struct trainers *trainers, const struct identity *identity)
 {
     const char *name = caller_name(identity->caller);
     struct trainer *trainer;
     LIST_EACH(trainer, &trainers->each, link)
         if (strcmp(trainer->name, name) == 0)
             return trainer;
-    return add(trainers, name);
+    return NULL;
+}
+
+struct trainer *trainers_get(struct trainers *trainers, const struct identity *identity)
+{
+    struct trainer *trainer = trainers_find(trainers, identity);
+    return trainer ? trainer : add(trainers, caller_name(identity->caller));
+}
+
+/* A question that costs the broker nothing: there is no such rollout. */
+void trainers_admit(struct http_call *call, void (*known)(struct http_call *call, const struct answer *answer))
+{
+    struct msg_rollout_get in = {.rollout = slice_from_str("-/0")};
+    if (*caller_name(call->identity->caller)) {
+        call->takes_refusals = true;
+        http_call_ask(call, MSG_rollout_get, &in, known);
+    } else {
+        known(call, NULL);
+    }
 }

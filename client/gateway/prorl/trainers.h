@@ -39,8 +39,14 @@ struct trainer {
 struct trainers *trainers_open(const char *state_path);
 /* In order: it forgets what was on disk. */
 void trainers_close(struct trainers **trainers);
-/* Who asks; NULL: out of memory. */
-struct trainer *trainers_find(struct trainers *trainers, const struct identity *identity);
+/* Who asks; NULL: it is not known. */
+struct trainer *trainers_find(const struct trainers *trainers, const struct identity *identity);
+/*
+ * The same once the broker has answered its key, so that nobody is taken for another by a name; `known` is called then.
+ * A NULL trainer: out of memory.
+ */
+void trainers_admit(struct http_call *call, void (*known)(struct http_call *call, const struct answer *answer));
+struct trainer *trainers_get(struct trainers *trainers, const struct identity *identity);
 void trainers_save(struct trainers *trainers);
 
 /* What of an address of ProRL's is an engine's URL: without /v1, and of http where it says nothing. */

@@ -45,6 +45,14 @@ class Keys(Case):
         waiting.join(10)
         self.assertEqual((answers["alice"].status, answers["alice"].json["filter"]), (200, True))
 
+    def test_a_forged_token_of_a_known_name_stops_nothing(self):
+        self.post("alice", "/start")
+        self.tokens["forged"] = self.tokens["alice"][:-8] + "00000000"
+        for path, body in (("/stop", None), ("/start", None), ("/clear_llm_server", None), ("/process", job(math(3))),
+                           ("/add_llm_server", {"address": self.engine.url})):
+            self.assertEqual(self.post("forged", path, body).status, 401, path)
+        self.assertEqual(self.status("alice").status, 200)
+
     def test_engines_are_an_admins(self):
         self.post("alice", "/start")
         refused = self.post("alice", "/add_llm_server", {"address": "http://127.0.0.1:9/v1"})
