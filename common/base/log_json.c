@@ -17,15 +17,19 @@ void log_json_make_mark(char mark[LOG_JSON_MARK_SIZE])
     snprintf(mark, LOG_JSON_MARK_SIZE, "\x1e%08x\x1f", (unsigned)secret);
 }
 
-static size_t name_length(const char *text)
+static bool is_of_name(uint8_t byte)
 {
-    return strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') ||
+           byte == '_' || byte == '-';
 }
 
-static bool is_pair(const char *text)
+/* Of the name that `text` begins with, which '=' follows; 0: it begins with none. */
+static size_t name_length(struct slice text)
 {
-    const size_t len = name_length(text);
-    return len > 0 && text[len] == '=';
+    size_t len = 0;
+    while (len < text.len && is_of_name(text.data[len]))
+        len++;
+    return len < text.len && text.data[len] == '=' ? len : 0;
 }
 
 void log_json_mark(const char *format, const char *mark, char ret[LOG_JSON_FORMAT_SIZE])
@@ -34,7 +38,7 @@ void log_json_mark(const char *format, const char *mark, char ret[LOG_JSON_FORMA
     size_t len = 0;
     bool is_quoted = false;
     for (const char *at = format; *at && len + mark_len + 2 < LOG_JSON_FORMAT_SIZE; at++) {
-        const bool is_begin = at == format || (at[-1] == ' ' && !is_quoted && is_pair(at));
+        const bool is_begin = at == format || (at[-1] == ' ' && !is_quoted && name_length(slice_from_str(at)) > 0);
         if (is_begin) {
             memcpy(ret + len, mark, mark_len);
             len += mark_len;
@@ -119,31 +123,35 @@ static struct slice trim(struct slice text)
 
 static struct slice after(struct slice text, size_t count) { return slice_of(text.data + count, text.len - count); }
 
-/* The value that `text` begins with: in quotes all of it, as a pair in quotes is the last; else to a blank. */
+/* Where a further pair begins in it, behind a blank; its length where none does. */
+static size_t find_pair(struct slice text)
+{
+    for (size_t i = 1; i < text.len; i++)
+        if (text.data[i - 1] == ' ' && name_length(after(text, i)) > 0)
+            return i;
+    return text.len;
+}
+
+/* The value that `text` begins with: in quotes all of it, as a pair in quotes is the last; else up to another pair. */
 static size_t value_length(struct slice text, struct slice *ret)
 {
     const bool is_quoted = text.len > 0 && text.data[0] == '"';
     const bool is_closed = is_quoted && text.len > 1 && text.data[text.len - 1] == '"';
-    const uint8_t *blank = text.len && !is_quoted ? memchr(text.data, ' ', text.len) : NULL;
-    const size_t len = blank ? (size_t)(blank - text.data) : text.len;
-    *ret = is_quoted ? slice_of(text.data + 1, len - 1 - is_closed) : slice_of(text.data, len);
+    const size_t len = is_quoted ? text.len : find_pair(text);
+    *ret = is_quoted ? slice_of(text.data + 1, len - 1 - is_closed) : trim(slice_of(text.data, len));
     return len;
 }
 
 /* A pair, and what the program has put behind it as text of its own: further ones. */
 static void put_pairs(struct line *line, struct slice text)
 {
-    for (text = trim(text); text.len > 0;) {
-        const uint8_t *equals = memchr(text.data, '=', text.len);
-        if (!equals)
-            return;
-        const struct slice name = slice_of(text.data, (size_t)(equals - text.data));
-        struct slice value, rest = after(text, name.len + 1);
-        rest = after(rest, value_length(rest, &value));
+    size_t len;
+    for (text = trim(text); (len = name_length(text)) > 0;) {
+        const struct slice name = slice_of(text.data, len);
+        struct slice value;
+        text = after(text, len + 1);
+        text = after(text, value_length(text, &value));
         put_pair(line, name, value);
-        while (rest.len > 0 && rest.data[0] == ' ')
-            rest = after(rest, 1);
-        text = rest;
     }
 }
 

@@ -131,6 +131,23 @@ static void what_others_say_stays_within_its_value(void **state)
     }
 }
 
+/* Names have none; what has, has pairs behind it only where they are named as pairs are. */
+static void a_value_without_quotes_may_hold_blanks(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"a b", "   E   M= = \xd3= \xe5=", "", "x level=debug", "x= y=z"};
+    static const char *const jobs[] = {"a b", "   E", "", "x", "x="};
+    log_open("worker", LOG_INFO, LOG_JSON);
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+        log_event(LOG_WARN, "job.failed", "job=%s action=lost", texts[i]);
+        json_t *object = read_object();
+        expect(object, "job", jobs[i]);
+        expect(object, "action", "lost");
+        expect(object, "level", "warn");
+        json_decref(object);
+    }
+}
+
 static void what_is_too_long_is_cut_and_the_object_is_whole(void **state)
 {
     (void)state;
@@ -189,6 +206,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_event_is_a_line_of_text, set_up, tear_down),
         cmocka_unit_test_setup_teardown(as_json_it_is_an_object_of_strings, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_others_say_stays_within_its_value, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_value_without_quotes_may_hold_blanks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_too_long_is_cut_and_the_object_is_whole, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_environment_overrides_the_command_line, set_up, tear_down),
     };
