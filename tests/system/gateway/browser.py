@@ -188,6 +188,7 @@ class Browser:
 
     def hover(self, selector):
         """The pointer over the first of it, once the page lies still."""
+        self.wait(f"document.querySelector({json.dumps(selector)}) !== null")
         place = "(() => { const box = document.querySelector(%s).getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; })()" % json.dumps(selector)
         self.value(f"document.querySelector({json.dumps(selector)}).scrollIntoView({{block: 'center'}})")
         before = None

@@ -151,6 +151,7 @@ class Page(unittest.TestCase):
         self.browser.wait("document.querySelectorAll('.cells i.lp0').length > 5")
         self.browser.value("[...document.querySelectorAll('.segments button')].find((one) => one.textContent === 'Tokens').click()")
         self.browser.wait_text("Trace 2: ")
+        self.browser.value("document.querySelector('.turn.assistant').scrollIntoView({block: 'center'})")
         self.browser.hover(".turn.assistant .tok")
         self.browser.wait("/^id \\d+\\s+log-probability -?\\d\\.\\d+, [\\d.e+-]+ %\\s+version v40/.test(document.getElementById('tip').innerText)")
 

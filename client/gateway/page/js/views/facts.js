@@ -43,8 +43,8 @@ function traceList(model) {
 function sandboxCard(t) {
   const one = t.sandbox;
   if (!one) return null;
-  return card("Sandbox", {}, facts(["CPU time", duration(1000 * one.cpu_seconds)], ["memory, at most", bytes(1024 * one.peak_memory_kib)], ["processes, at most", count(one.peak_processes)],
-    ["disk, at most", bytes(one.peak_disk_bytes)], ["files, at most", count(one.peak_inodes)], ["commands", count(one.commands) + (one.timed_out ? ", " + one.timed_out + " timed out" : "")],
+  return card("Sandbox", {}, facts(["CPU time", duration(1000 * one.cpu_seconds)], ["peak memory", bytes(1024 * one.peak_memory_kib)], ["peak processes", count(one.peak_processes)],
+    ["peak disk", bytes(one.peak_disk_bytes)], ["peak files", count(one.peak_inodes)], ["commands", count(one.commands) + (one.timed_out ? ", " + one.timed_out + " timed out" : "")],
     ["output", bytes(one.output_bytes) + (one.cut_bytes ? ", " + bytes(one.cut_bytes) + " not shown to the agent" : "")]),
     (one.breaches || []).map((breach) => chip("limit reached: " + breach.limit + ", " + plural(breach.count, "time"), "bad")));
 }

@@ -14,6 +14,7 @@ function overview() {
   const nothing = el("p.quiet", null, "Nothing to warn of.");
   const engines = el("ul.brief.fleet");
   const hosts = el("ul.brief.fleet");
+  const streams = el("ul.brief");
   const node = el("div.overview", null,
     el("section.hero", { "aria-label": "Health" }, el("div.hero-words", null, health, head, why, hint, reasons), numbers.node),
     flow.node,
@@ -22,7 +23,8 @@ function overview() {
       card("Just ended", { aside: el("a", { href: "#/rollouts?view=ended" }, "All ended") }, recentList),
       card("Look at this", { aside: el("a", { href: "#/failures" }, "Failures") }, warnings, nothing, advice),
       card("Engines", { aside: el("a", { href: "#/fleet" }, "Fleet") }, engines),
-      card("Hosts", { aside: el("a", { href: "#/fleet" }, "Fleet") }, hosts)));
+      card("Hosts", { aside: el("a", { href: "#/fleet" }, "Fleet") }, hosts),
+      card("Streams", { aside: el("a", { href: "#/streams" }, "All streams") }, streams)));
 
   function drawWords() {
     const status = store.status;
@@ -45,6 +47,7 @@ function overview() {
   }
 
   const warn = throttled(2000, drawWarnings);
+  const briefStreams = throttled(1000, () => drawStreams(streams));
   return { node, title: "Overview", update(changes) {
     if (changes.has("status")) {
       drawWords();
@@ -57,6 +60,7 @@ function overview() {
     if (changes.has("ended")) {
       drawEnded(recentList);
       warn();
+      briefStreams();
     }
   } };
 }
@@ -133,8 +137,23 @@ function drawEngines(list) {
     say(name, host(one.url));
     say(number, count(one.live) + (one.limit ? " of " + count(one.limit) : "") + " rollouts");
     const part = one.limit ? one.live / one.limit : (one.cache_permille || 0) / 1000;
-    bar.update(part, part >= 1 ? "warn" : "");
+    show(bar, Boolean(one.limit || one.cache_permille)).update(part, part >= 1 ? "warn" : "");
     say(more, (FLEET_STATES[one.state] || one.state) + (one.version ? ", version " + one.version : "") + (one.error ? ": " + one.error : ""));
+  });
+}
+
+function drawStreams(list) {
+  const known = new Map(((store.status || {}).streams || []).map((one) => [one.name, one]));
+  const names = streamNames().sort((a, b) => ((known.get(b) || {}).pending || 0) - ((known.get(a) || {}).pending || 0)).slice(0, 5);
+  keyed(list, names.length ? names : [null], (name) => name || "none", (name) => (name ? briefRow(false) : el("li", null, empty("No stream yet"))), (child, name) => {
+    if (!name) return;
+    const row = child.firstChild;
+    const last = newest((one) => one.stream === name && isNumber(one.reward), 100);
+    const one = known.get(name) || {};
+    set(row, { href: path("stream", name) });
+    say(row.children[0], name);
+    say(row.children[1], isNumber(one.pending) ? plural(one.pending, "rollout is", "rollouts are") + " pending, " + count(one.head) + " ended" : "");
+    say(row.children[2], last.length ? "reward " + reward(mean(last.map((other) => other.reward))) : "");
   });
 }
 

@@ -58,7 +58,7 @@ function stageBox(stage) {
 /* How long this stage took the last 300. */
 function timesOf(stage) {
   const taken = newest(() => true, 300).map((one) => one[stage + "_ms"]).filter((ms) => ms > 0).sort((a, b) => a - b);
-  return taken.length > 4 ? duration(quantile(taken, 0.5)) + " each, one in ten over " + duration(quantile(taken, 0.9)) : "";
+  return taken.length > 4 ? "each " + duration(quantile(taken, 0.5)) + ", 1 in 10 over " + duration(quantile(taken, 0.9)) : "";
 }
 
 /* One cell a slot, or where there are many one for so many. */

@@ -74,6 +74,7 @@ function rolloutsView(parts, query) {
 
   function candidates() {
     if (!isEnded()) return fetched.rollouts.length ? fetched.rollouts : store.live.rollouts;
+    if (!fetched.rollouts.length) return store.ended;
     const known = new Map(fetched.rollouts.map((one) => [one.stream + "\n" + one.seq, one]));
     for (const one of store.ended) known.set(keyOf(one), one);
     return [...known.values()];
@@ -112,9 +113,14 @@ function rolloutsView(parts, query) {
     return of + (state.like || state.end ? " that failed alike" : "") + (state.stream ? "" : "; choose a stream to see older ones") + skipped;
   }
 
+  const redrawEnded = throttled(500, draw);
+  const update = (changes) => {
+    if (!isEnded()) draw();
+    else if (changes.has("ended")) redrawEnded();
+  };
   timer = setInterval(fetchMore, LIST_MS);
   fetchMore();
-  return { node, title: "Rollouts", update: draw, stop() {
+  return { node, title: "Rollouts", update, stop() {
     clearInterval(timer);
     list.stop();
   } };
