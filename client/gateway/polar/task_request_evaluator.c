@@ -12,6 +12,23 @@ static const char *text_at(const json_t *config, const char *name)
     return json_string_value(json_object_get(config, name));
 }
 
+/* What a strategy's config may hold, of which type; others are of no effect here. */
+static const struct {
+    const char *name;
+    json_type type;
+} fields[] = {{"test_command", JSON_STRING}, {"repo_dir", JSON_STRING},      {"exclude_patterns", JSON_ARRAY},
+              {"test_timeout", JSON_REAL},   {"tests_dir", JSON_STRING},     {"tests_target", JSON_STRING},
+              {"verifier_dir", JSON_STRING}, {"verifier_timeout", JSON_REAL}};
+
+static bool check_config(const json_t *config, struct problem *problem)
+{
+    json_t *value;
+    for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++)
+        if (!problem_read(problem, config, "evaluator.config", fields[i].name, fields[i].type, &value))
+            return false;
+    return true;
+}
+
 static void copy_text(const json_t *config, const char *theirs, json_t *part, const char *ours, const char *otherwise)
 {
     const char *text = text_at(config, theirs);
@@ -130,6 +147,7 @@ bool task_request_evaluator(const json_t *body, json_t *task, struct problem *pr
     const char *strategy = text_at(evaluator, "strategy");
     for (size_t i = 0; strategy && i < sizeof(strategies) / sizeof(*strategies); i++)
         if (strcmp(strategies[i].strategy, strategy) == 0)
-            return strategies[i].read(config, task, problem) && read_rest(evaluator, strategy, task, problem);
+            return check_config(config, problem) && strategies[i].read(config, task, problem) &&
+                   read_rest(evaluator, strategy, task, problem);
     return problem_set(problem, "evaluator.strategy", "must be session_completed, test_on_output or harbor");
 }

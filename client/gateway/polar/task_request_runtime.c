@@ -106,9 +106,28 @@ static bool execute(const json_t *action, size_t number, json_t *task, struct pr
            set(problem, number, "command", "must be UTF-8");
 }
 
+static const struct {
+    const char *name;
+    json_type type;
+} fields[] = {
+    {"cwd", JSON_STRING}, {"env", JSON_OBJECT}, {"max_attempts", JSON_INTEGER}, {"retry_backoff_seconds", JSON_REAL}};
+
+static bool check_action(const json_t *action, size_t number, struct problem *problem)
+{
+    char place[40];
+    json_t *value;
+    snprintf(place, sizeof(place), "runtime.prepare.%zu", number);
+    for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++)
+        if (!problem_read(problem, action, place, fields[i].name, fields[i].type, &value))
+            return false;
+    return true;
+}
+
 static bool prepare(const json_t *action, size_t number, json_t *task, struct problem *problem)
 {
     const char *type = json_string_value(json_object_get(action, "type"));
+    if (!check_action(action, number, problem))
+        return false;
     if (type && strcmp(type, "exec") == 0)
         return execute(action, number, task, problem);
     if (type && (strcmp(type, "upload_file") == 0 || strcmp(type, "upload_dir") == 0))

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """Polar's rollout API: Q1 to Q8, by their names, what of a request becomes what of a task, and what a restart leaves as it was."""
+import atexit
 import http.server
 import json
 import os
+import shutil
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -57,8 +60,12 @@ class Listener:
         self.server.server_close()
 
 
+SHARED = tempfile.mkdtemp(prefix="sluice-polar-")  # what tasks may take files of
+atexit.register(shutil.rmtree, SHARED, True)
+
+
 class Polar(GatewayCase):
-    script, slots = SCRIPT, 8
+    script, slots, extra = SCRIPT, 8, {"worker_options": ["--task-dir", SHARED]}
 
     def submit(self, body, status=200):
         answer = self.ask("POST", "/rollout/task/submit", body)
@@ -237,6 +244,28 @@ class Polar(GatewayCase):
         self.assertIsNone(one["error"])
         self.assertEqual(one["trajectory"]["traces"][0]["prompt_messages"][-1]["content"], "it's /tmp\nbc/tmpx\nx\nx\n")
 
+    def test_harbor_s_tests_score_in_the_agent_s_sandbox(self):
+        tests = os.path.join(SHARED, "tests")
+        os.makedirs(tests, exist_ok=True)
+        with open(os.path.join(tests, "test.sh"), "w", encoding="utf-8") as file:
+            file.write("grep -qx $WANTED /tmp/said && echo 0.75 >/logs/verifier/reward.txt\n")
+        loop = LOOP + "open('/tmp/said', 'w').write(first['content'])\n"
+        self.submit(task("harbor", loop=loop, evaluator={"strategy": "harbor", "env": {"WANTED": "fine"}, "config": {
+            "tests_dir": tests, "verifier_timeout": 30}}))
+        [one] = self.wait_over("harbor")["results"]
+        self.assertEqual((one["error"], one["trajectory"]["traces"][0]["reward"]), (None, 0.75))
+
+    def test_a_patch_is_judged_by_what_its_tests_print(self):
+        prepare = [{"type": "exec", "cwd": "/workspace", "command": "git init -q . && echo old >a && git add a && "
+                    "git -c user.name=x -c user.email=x@x commit -qm x"}]
+        command = "if grep -qx new a; then echo 'PASSED t.py::a'; else echo 'FAILED t.py::a'; fi; echo 'PASSED t.py::b'"
+        for wanted, reward in (({"t.py::a": "PASSED", "t.py::b": "PASSED"}, 1.0), ({"t.py::a": "FAILED", "t.py::b": "PASSED"}, 0.0)):
+            self.submit(task("patch", loop=LOOP + "open('/workspace/a', 'w').write('new\\n')\n", runtime={"image": "host", "prepare": prepare}, evaluator={
+                "strategy": "test_on_output", "refresh_runtime": True, "config": {
+                    "repo_dir": "/workspace", "test_command": command, "expected_output_json": json.dumps(wanted)}}))
+            [one] = self.wait_over("patch")["results"]
+            self.assertEqual((one["error"], one["trajectory"]["traces"][0]["reward"]), (None, reward))
+
     def test_what_cannot_be_done_is_refused_by_its_field(self):
         shell = {"harness": "shell", "custom_shell": "true"}
         exec_, upload = {"type": "exec", "command": "true"}, {"type": "upload_file", "source": "/a", "target": "/b"}
@@ -255,6 +284,8 @@ class Polar(GatewayCase):
                 ({"runtime": {"image": "host", "prepare": [exec_, upload]}}, ["runtime", "prepare", 1, "type"]),
                 ({"runtime": {"image": "host", "prepare": [{"type": "x"}]}}, ["runtime", "prepare", 0, "type"]),
                 ({"runtime": {"image": "host", "prepare": [dict(exec_, max_attempts=11)]}}, ["runtime", "prepare", 0, "max_attempts"]),
+                ({"runtime": {"image": "host", "prepare": [dict(exec_, cwd=3)]}}, ["runtime", "prepare", 0, "cwd"]),
+                ({"evaluator": {"strategy": "harbor", "config": {"tests_dir": "/a", "tests_target": 1}}}, ["evaluator", "config", "tests_target"]),
                 ({"runtime": {"image": "host", "cpus": "2"}}, ["runtime", "cpus"])):
             [problem] = self.submit(dict(task("bad"), **more), 422)["detail"]
             self.assertEqual(problem["loc"], ["body", *place], problem)
