@@ -3,12 +3,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
 
-enum { AT_ONCE = 32 }; /* who comes in one turn of the loop, so that those who are in are not kept waiting */
+enum {
+    AT_ONCE = 32,  /* who comes in one turn of the loop, so that those who are in are not kept waiting */
+    SILENT_S = 60, /* after which a client that waits is asked whether it is still there, */
+    PROBE_S = 15,  /* how often, */
+    PROBES = 4     /* and how many times in vain before it is not */
+};
 
 /* Where the system has no descriptor left: until another connection ends, or is looked for. */
 static bool is_short_of_room(int error)
@@ -33,11 +39,25 @@ static void on_knock(void *arg, uint32_t events)
     }
 }
 
+/* Of a client whose host or network has failed nothing is heard. Those that come have this of the socket. */
+static void ask_the_silent(int fd)
+{
+    static const struct {
+        int level, name, value;
+    } options[] = {{SOL_SOCKET, SO_KEEPALIVE, 1},
+                   {IPPROTO_TCP, TCP_KEEPIDLE, SILENT_S},
+                   {IPPROTO_TCP, TCP_KEEPINTVL, PROBE_S},
+                   {IPPROTO_TCP, TCP_KEEPCNT, PROBES}};
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+        setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(options[i].value));
+}
+
 bool http_door_open(struct http_door *door)
 {
     const int flags = fcntl(door->fd, F_GETFL);
     if (flags >= 0)
         fcntl(door->fd, F_SETFL, flags | O_NONBLOCK);
+    ask_the_silent(door->fd);
     door->watch = loop_watch(door->loop, door->fd, EPOLLIN, on_knock, door);
     return door->watch != NULL;
 }

@@ -364,10 +364,19 @@ static inline char *ask_bytes(struct slice bytes)
 
 static inline int status_of(const char *answer) { return strncmp(answer, "HTTP/1.1 ", 9) == 0 ? atoi(answer + 9) : 0; }
 
-static inline int ask_status(const char *text)
+static inline char *ask_text(const char *request) { return ask_bytes(slice_from_str(request)); }
+
+static inline int ask_status(const char *request)
 {
-    AUTO_FREE char *answer = ask_bytes(slice_from_str(text));
+    AUTO_FREE char *answer = ask_text(request);
     return status_of(answer);
+}
+
+static inline void check_ask(const char *request, int status, const char *words)
+{
+    AUTO_FREE char *answer = ask_text(request);
+    if (status_of(answer) != status || !strstr(answer, words))
+        fail_msg("%s: %s", request, answer);
 }
 
 #endif
