@@ -67,6 +67,8 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
         if self.path == "/api/v1/login" and body.get("token") == "secret":
             self.answer(204, **{"Set-Cookie": "session=yes; HttpOnly; SameSite=Strict; Path=/"})
+        elif self.path == "/api/v1/logout":
+            self.answer(204, **{"Set-Cookie": "session=; Max-Age=0; HttpOnly; SameSite=Strict; Path=/"})
         else:
             self.refuse(401, "not-allowed", "this token is not known")
 
@@ -155,6 +157,10 @@ class Server(ThreadingHTTPServer):
         self.hold = threading.Event()  # set: a live rollout may end
         self.hold.set()
         self.url = f"http://127.0.0.1:{self.server_address[1]}/"
+
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exc_info()[1], ConnectionError):  # a browser that went away
+            super().handle_error(request, client_address)
 
     def __enter__(self):
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()

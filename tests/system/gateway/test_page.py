@@ -289,6 +289,8 @@ class Page(unittest.TestCase):
         self.browser.value(enter % "'secret'")
         self.browser.wait(DRAWN)
         self.assertNotIn("secret", " ".join(self.server.asked))
+        self.browser.value("document.querySelector('#foot button').click()")
+        self.browser.wait_text("This service asks for a key")
         self.browser.errors = [error for error in self.browser.errors if "401" not in error]
 
     def test_it_comes_back_by_itself_after_its_server_was_killed(self):

@@ -3,7 +3,7 @@ gateway is nothing that anybody has to do something about (O3, O5)."""
 import sys
 import unittest
 
-from gateway_world import Case, Fleet, add_gateway, ask, chat, sandbox
+from gateway_world import Case, Fleet, add_gateway, ask, chat, noop, sandbox
 from browser import CHROMIUM, Browser
 
 if not CHROMIUM:
@@ -126,6 +126,34 @@ class Service(Case):
         self.browser.go("#/rollouts?view=ended&stream=back")
         self.browser.wait("document.querySelectorAll('a.row:not([hidden])').length === 2", 60)
         self.assert_quiet("ERR_CONNECTION", "ERR_INCOMPLETE", "ERR_EMPTY")
+
+
+class Keyed(Case):
+    def test_a_token_opens_the_page_to_what_its_key_may_see(self):
+        fleet = Fleet(keys=True, slots=2)
+        gateway = add_gateway(fleet, "--key", fleet.add_key("admin", "gate"))
+        with fleet:
+            tokens = {name: fleet.run("keys", "token", fleet.add_key("trainer", name)).stdout.strip() for name in ("alice", "bob")}
+            for name, token in tokens.items():
+                answer = ask(gateway, "/api/v1/groups", {"stream": f"of-{name}", "group": f"{name}-1", "samples": 2, "task": noop(1)}, headers={"Authorization": f"Bearer {token}"})
+                self.assertEqual(answer.status, 201, answer)
+            browser = self.enter(Browser())
+            browser.open(f"http://127.0.0.1:{gateway.port}/#/rollouts?view=ended")
+            browser.wait_text("This service asks for a key")
+            browser.value("(() => { document.getElementById('login-token').value = 'sluice-no-such-token'; document.querySelector('#login-form button').click(); })()")
+            browser.wait("document.getElementById('login-error').textContent.length > 5")
+            browser.value("(() => { document.getElementById('login-token').value = %r; document.querySelector('#login-form button').click(); })()" % tokens["alice"])
+            browser.wait_text("alice-1/1", 30)
+            self.assertNotIn("bob-1", browser.text())
+            browser.go("#/")
+            browser.wait_text("Only admins see their names and how they are.")
+            browser.open(f"http://127.0.0.1:{gateway.port}/#/group/alice-1")
+            browser.wait_text("2 samples, all ended.")
+            self.assertEqual([url for url in browser.requests if tokens["alice"] in url], [])
+            self.assertEqual(browser.value("document.cookie"), "")
+            browser.value("document.querySelector('#foot button').click()")
+            browser.wait_text("This service asks for a key")
+            self.assertEqual([error for error in browser.errors if "401" not in error], [])
 
 
 if __name__ == "__main__":

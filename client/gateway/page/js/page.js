@@ -33,8 +33,24 @@ function drawLink() {
   set(node, { title: isSilent ? store.trouble : null });
   show(document.getElementById("login"), store.link === "login");
   document.body.classList.toggle("is-stale", store.link !== "live" || Boolean(isSilent));
-  const me = store.me;
-  say(document.getElementById("foot"), me && me.name ? "You are " + me.name + (me.role ? ", " + me.role : "") : "");
+  drawFoot(store.me);
+}
+
+function drawFoot(me) {
+  const foot = document.getElementById("foot");
+  const text = me && me.name ? "You are " + me.name + (me.role ? ", " + me.role : "") : "";
+  if (foot.said === text) return;
+  foot.said = text;
+  fill(foot, text, text ? el("button.plain", { type: "button", on: { click: logout } }, "Log out") : null);
+}
+
+async function logout() {
+  try {
+    await ask("/logout", { method: "POST" });
+  } catch (error) {
+    // Nobody answers: the cookie stays, and the page says that it is away.
+  }
+  location.reload();
 }
 
 /* What is looked for: a rollout's name opens it, the rest is searched for in the lists. */
