@@ -213,9 +213,9 @@ static int take_lines(struct fold *fold, struct slice bytes, fold_told told, voi
 
 int fold_take(struct fold *fold, struct slice bytes, fold_told told, void *arg, struct fail *fail)
 {
-    const bool is_first = fold->line.len == 0 && fold->ids.count == 0 && !fold->is_finished;
-    if (is_first && bytes.len > 0 && *bytes.data == '{')
-        fold->is_whole = true;
+    if (bytes.len > 0 && !fold->has_begun)
+        fold->is_whole = *bytes.data == '{';
+    fold->has_begun |= bytes.len > 0;
     if (!fold->is_whole)
         return take_lines(fold, bytes, told, arg, fail);
     return buffer_append(&fold->line, bytes.data, bytes.len) ? 0 : fail_memory(fail);

@@ -39,6 +39,7 @@ struct fold { /* fold_finish it */
     struct buffer line; /* that is not whole yet; of an answer that is no stream, all of it */
     struct buffer parts[FOLD_ROWS_MAX];
     struct tokens ids; /* sampled so far */
+    bool has_begun;    /* a byte has come */
     bool is_whole;     /* the answer is no stream */
     bool is_finished;
     bool is_given_up; /* by the server, which says "abort" or "error" for how the turn ended: it has not */

@@ -49,19 +49,6 @@ struct asking {
     struct teller *teller; /* who is told of a stream; NULL: it is none */
 };
 
-static const struct fold_form stream_form = {
-    .rows = {{FOLD_TEXT, "\"text\":\"", "\",", {"text"}},
-             {FOLD_IDS, "\"output_ids\":[", "],", {"output_ids"}},
-             {FOLD_WORDS, "\"meta_info\":{"},
-             {FOLD_FINISH, "\"finish_reason\":", ",", {"meta_info", "finish_reason"}},
-             {FOLD_LAST, "\"prompt_tokens\":", ",", {"meta_info", "prompt_tokens"}},
-             {FOLD_LAST, "\"completion_tokens\":", ",", {"meta_info", "completion_tokens"}},
-             {FOLD_LAST, "\"cached_tokens\":", ",", {"meta_info", "cached_tokens"}},
-             {FOLD_LAST, "\"weight_version\":", ",", {"meta_info", "weight_version"}},
-             {FOLD_LAST, "\"weight_versions\":", ",", {"meta_info", "weight_versions"}},
-             {FOLD_LIST, "\"output_token_logprobs\":[", "]}}", {"meta_info", "output_token_logprobs"}}},
-    .cut = "{\"type\":\"length\"}"};
-
 struct rid {
     char text[40];
 };
@@ -129,7 +116,7 @@ static int ask(struct engine *engine, const struct engine_info *info, const stru
                                        .token_bytes = asking->teller ? STREAM_TOKEN_BYTES : ANSWER_TOKEN_BYTES,
                                        .prompt_bytes = asking->prompt->count * ANSWER_PROMPT_BYTES *
                                                        ((size_t)asking->tops + 1)};
-    error = asking->teller ? streamed_sample(engine, &call, &stream_form, asking->teller, ret, fail)
+    error = asking->teller ? streamed_sample(engine, &call, &sglang_stream_form, asking->teller, ret, fail)
                            : http_api_sample(engine, &call, ret, fail);
     if (error == -ECANCELED || error == -ETIMEDOUT)
         abort_call(engine, &rid);

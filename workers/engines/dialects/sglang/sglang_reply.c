@@ -123,3 +123,18 @@ int sglang_reply_scores(const struct json_doc *doc, const struct tokens *ids, si
     }
     return error < 0 ? error : read_all_tops(doc, ids, from, ret, fail);
 }
+
+/* ---- streams --------------------------------------------------------------------------------- */
+
+const struct fold_form sglang_stream_form = {
+    .rows = {{FOLD_TEXT, "\"text\":\"", "\",", {"text"}},
+             {FOLD_IDS, "\"output_ids\":[", "],", {"output_ids"}},
+             {FOLD_WORDS, "\"meta_info\":{"},
+             {FOLD_FINISH, "\"finish_reason\":", ",", {"meta_info", "finish_reason"}},
+             {FOLD_LAST, "\"prompt_tokens\":", ",", {"meta_info", "prompt_tokens"}},
+             {FOLD_LAST, "\"completion_tokens\":", ",", {"meta_info", "completion_tokens"}},
+             {FOLD_LAST, "\"cached_tokens\":", ",", {"meta_info", "cached_tokens"}},
+             {FOLD_LAST, "\"weight_version\":", ",", {"meta_info", "weight_version"}},
+             {FOLD_LAST, "\"weight_versions\":", ",", {"meta_info", "weight_versions"}},
+             {FOLD_LIST, "\"output_token_logprobs\":[", "]}}", {"meta_info", "output_token_logprobs"}}},
+    .cut = "{\"type\":\"length\"}"};

@@ -2,6 +2,7 @@
 #ifndef SLUICE_WORKERS_ENGINES_DIALECTS_SGLANG_SGLANG_REPLY_H
 #define SLUICE_WORKERS_ENGINES_DIALECTS_SGLANG_SGLANG_REPLY_H
 
+#include "workers/engines/dialects/fold.h"
 #include "workers/engines/dialects/reply_check.h"
 
 /*
@@ -15,5 +16,8 @@ bool sglang_reply_top(const struct json_doc *doc, double *ret);
 /* What input_token_logprobs and, of the likeliest, input_top_logprobs tell of ids[from..], from > 0. */
 int sglang_reply_scores(const struct json_doc *doc, const struct tokens *ids, size_t from,
                         const struct token_scores *ret, struct fail *fail);
+
+/* What an answer is as a stream whose events have their own tokens alone. */
+extern const struct fold_form sglang_stream_form;
 
 #endif

@@ -57,26 +57,6 @@ struct asking {
     struct teller *teller; /* who is told of a stream; NULL: it is none */
 };
 
-static const struct fold_form stream_generate = {
-    .rows = {{FOLD_LAST, "\"usage\":", ",", {"usage"}},
-             {FOLD_WORDS, "\"choices\":[{"},
-             {FOLD_FINISH, "\"finish_reason\":", ",", {"choices", "finish_reason"}},
-             {FOLD_LAST, "\"weight_versions\":", ",", {"choices", "weight_versions"}},
-             {FOLD_IDS, "\"token_ids\":[", "],", {"choices", "token_ids"}},
-             {FOLD_LIST, "\"logprobs\":{\"content\":[", "]}}]}", {"choices", "logprobs", "content"}}},
-    .cut = "\"length\""};
-
-static const struct fold_form stream_complete = {
-    .rows = {{FOLD_LAST, "\"usage\":", ",", {"usage"}},
-             {FOLD_WORDS, "\"choices\":[{"},
-             {FOLD_FINISH, "\"finish_reason\":", ",", {"choices", "finish_reason"}},
-             {FOLD_FIRST, "\"prompt_token_ids\":", ",", {"choices", "prompt_token_ids"}},
-             {FOLD_IDS, "\"token_ids\":[", "],", {"choices", "token_ids"}},
-             {FOLD_TEXT, "\"text\":\"", "\",", {"choices", "text"}},
-             {FOLD_LIST, "\"logprobs\":{\"tokens\":[", "],", {"choices", "logprobs", "tokens"}},
-             {FOLD_LIST, "\"token_logprobs\":[", "]}}]}", {"choices", "logprobs", "token_logprobs"}}},
-    .cut = "\"length\""};
-
 /* Members of both routes, the stop ids' among them. */
 static void write_sampling(const struct asking *asking, const struct engine_info *info, struct buffer *ret)
 {
@@ -148,9 +128,10 @@ static int ask(struct engine *engine, const struct engine_info *info, const stru
                                        .token_bytes = ANSWER_TOKEN_BYTES,
                                        .prompt_bytes = asking->prompt->count * ANSWER_PROMPT_BYTES *
                                                        ((size_t)asking->prompt_tops + 1)};
-    return asking->teller ? streamed_sample(engine, &call, info->has_generate ? &stream_generate : &stream_complete,
-                                            asking->teller, ret, fail)
-                          : http_api_sample(engine, &call, ret, fail);
+    return asking->teller
+               ? streamed_sample(engine, &call, info->has_generate ? &vllm_stream_generate : &vllm_stream_complete,
+                                 asking->teller, ret, fail)
+               : http_api_sample(engine, &call, ret, fail);
 }
 
 /* ---- what kind of server it is ----------------------------------------------------------- */

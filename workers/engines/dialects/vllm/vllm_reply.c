@@ -242,3 +242,25 @@ int vllm_reply_scores(const struct json_doc *doc, const struct tokens *ids, size
     }
     return error;
 }
+
+/* ---- streams --------------------------------------------------------------------------------- */
+
+const struct fold_form vllm_stream_generate = {
+    .rows = {{FOLD_LAST, "\"usage\":", ",", {"usage"}},
+             {FOLD_WORDS, "\"choices\":[{"},
+             {FOLD_FINISH, "\"finish_reason\":", ",", {"choices", "finish_reason"}},
+             {FOLD_LAST, "\"weight_versions\":", ",", {"choices", "weight_versions"}},
+             {FOLD_IDS, "\"token_ids\":[", "],", {"choices", "token_ids"}},
+             {FOLD_LIST, "\"logprobs\":{\"content\":[", "]}}]}", {"choices", "logprobs", "content"}}},
+    .cut = "\"length\""};
+
+const struct fold_form vllm_stream_complete = {
+    .rows = {{FOLD_LAST, "\"usage\":", ",", {"usage"}},
+             {FOLD_WORDS, "\"choices\":[{"},
+             {FOLD_FINISH, "\"finish_reason\":", ",", {"choices", "finish_reason"}},
+             {FOLD_FIRST, "\"prompt_token_ids\":", ",", {"choices", "prompt_token_ids"}},
+             {FOLD_IDS, "\"token_ids\":[", "],", {"choices", "token_ids"}},
+             {FOLD_TEXT, "\"text\":\"", "\",", {"choices", "text"}},
+             {FOLD_LIST, "\"logprobs\":{\"tokens\":[", "],", {"choices", "logprobs", "tokens"}},
+             {FOLD_LIST, "\"token_logprobs\":[", "]}}]}", {"choices", "logprobs", "token_logprobs"}}},
+    .cut = "\"length\""};

@@ -5,6 +5,7 @@
 #ifndef SLUICE_WORKERS_ENGINES_DIALECTS_VLLM_VLLM_REPLY_H
 #define SLUICE_WORKERS_ENGINES_DIALECTS_VLLM_VLLM_REPLY_H
 
+#include "workers/engines/dialects/fold.h"
 #include "workers/engines/dialects/reply_check.h"
 
 /*
@@ -33,5 +34,8 @@ const char *vllm_reply_mode(const struct json_doc *doc);
  */
 int vllm_reply_scores(const struct json_doc *doc, const struct tokens *ids, size_t from, const struct token_scores *ret,
                       struct fail *fail);
+
+/* What an answer of either route is as a stream. */
+extern const struct fold_form vllm_stream_generate, vllm_stream_complete;
 
 #endif
