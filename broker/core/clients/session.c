@@ -81,7 +81,8 @@ void handle_session_get(struct core *core, const struct call *call)
     stream_heard(core, call, asked.group->stream);
     if (!tell(core, call, &asked, wait_ms == 0) && !session_wait_add(core, call, in->rollout, asked.after, wait_ms))
         send_refused(core, call, REFUSAL_QUEUE_FULL, "rollout", RETRY_AFTER_MS,
-                     "as many wait for sessions as may, %d; try again later", SESSION_WAITS_MAX);
+                     "as many wait for sessions as may, %d in all and %zu of one client; try again later",
+                     SESSION_WAITS_MAX, session_waits_max(core, call->caller->name));
 }
 
 /* Whose the rollout is was asked when the wait began. */

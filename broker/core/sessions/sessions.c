@@ -1,6 +1,7 @@
 #include "broker/core/sessions/sessions.h"
 #include "broker/core/state/effects.h"
 #include "broker/core/state/state.h"
+#include "broker/core/streams/quotas.h"
 
 #include <stdlib.h>
 
@@ -73,9 +74,23 @@ static bool waits_already(const struct core *core, const struct call *call)
     return false;
 }
 
+size_t session_waits_max(const struct core *core, struct slice name)
+{
+    return SESSION_WAITS_MAX * quota_share_percent(core, name) / 100;
+}
+
+static bool has_room(const struct core *core, struct slice name)
+{
+    size_t own = 0;
+    for (size_t i = 0; i < core->session_waits.count; i++)
+        own += slice_equal(wait_nth(core, i)->owner, name);
+    return core->session_waits.count < SESSION_WAITS_MAX && own < session_waits_max(core, name);
+}
+
 static struct slice put(uint8_t *at, struct slice text)
 {
-    memcpy(at, text.data, text.len);
+    if (text.len > 0)
+        memcpy(at, text.data, text.len);
     return slice_of(at, text.len);
 }
 
@@ -84,15 +99,17 @@ bool session_wait_add(struct core *core, const struct call *call, struct slice r
 {
     if (waits_already(core, call))
         return true;
-    if (core->session_waits.count >= SESSION_WAITS_MAX)
+    const struct slice owner = call->caller->name;
+    if (!has_room(core, owner))
         return false;
-    struct session_wait *wait = core_alloc(core, 1, sizeof(*wait) + call->client.len + rollout.len);
+    struct session_wait *wait = core_alloc(core, 1, sizeof(*wait) + call->client.len + owner.len + rollout.len);
     if (!wait)
         return true;
     wait->tag = call->tag;
     wait->after = after;
     wait->client = put(wait->text, call->client);
-    wait->rollout = put(wait->text + call->client.len, rollout);
+    wait->owner = put(wait->text + call->client.len, owner);
+    wait->rollout = put(wait->text + call->client.len + owner.len, rollout);
     if (heap_put(&core->session_waits, &wait->due, core->now_ms + (int64_t)wait_ms))
         return true;
     core->failed = true;

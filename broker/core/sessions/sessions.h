@@ -19,7 +19,7 @@ enum { SESSION_WAITS_MAX = 4096 };
 struct session_wait {
     struct heap_node due; /* in core->session_waits */
     uint64_t tag, after;
-    struct slice client, rollout; /* the client's route */
+    struct slice client, owner, rollout; /* the client's route, and its name */
     uint8_t text[];
 };
 
@@ -29,7 +29,9 @@ void session_set(struct core *core, const struct job *job, struct slice url);
 void session_forget(struct core *core, const struct job *job);
 void sessions_finish(struct core *core);
 
-/* False: as many wait as may. One that waits already, by client and tag, goes on. */
+/* How many of a client of this name may wait (quotas.h). */
+size_t session_waits_max(const struct core *core, struct slice name);
+/* False: as many wait as may, of all or of the caller's name. One that waits already, by client and tag, goes on. */
 bool session_wait_add(struct core *core, const struct call *call, struct slice rollout, uint64_t after,
                       uint64_t wait_ms);
 /* Something is to be told of the job's rollout. */

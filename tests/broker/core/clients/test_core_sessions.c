@@ -178,6 +178,27 @@ static void as_many_wait_as_may(void **state)
     world_close(world);
 }
 
+static void one_client_leaves_room_for_others_to_wait(void **state)
+{
+    (void)state;
+    struct world *world = world_create();
+    world->settings.client_percent = 75;
+    world->name = "greedy";
+    world_start(world);
+    world->task.needs[STAGE_RUN] = TEXT("agent:session");
+    world_reach_run(world, "g", 1);
+    for (uint64_t tag = 1; tag <= 3072; tag++)
+        ask(world, tag, "g/0", 0, 60000);
+    assert_int_equal(seen_count(world, SEND_CLIENT), 0);
+    ask(world, 5000, "g/0", 0, 60000);
+    expect_words(expect_refused(world, REFUSAL_QUEUE_FULL), "4096 in all and 3072 of one client");
+    world->name = "modest";
+    world->is_admin = true;
+    ask(world, 5001, "g/0", 0, 60000);
+    assert_int_equal(seen_count(world, SEND_CLIENT), 0);
+    world_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +208,7 @@ int main(void)
         cmocka_unit_test(a_url_goes_with_its_lease_and_the_next_attempt_has_another),
         cmocka_unit_test(only_its_owner_and_admins_are_told),
         cmocka_unit_test(as_many_wait_as_may),
+        cmocka_unit_test(one_client_leaves_room_for_others_to_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
