@@ -42,7 +42,10 @@ def notes(trajectory):
 
 class Hooks(unittest.TestCase):
     def run_with(self, hook, loop=TALK, command=None, timeout="20s", tries="1", checks=True):
-        """The rollout of a loop, and all that the run worker wrote, where `hook` is the file mine.py."""
+        return self.run_all(hook, [task("one", loop=loop)], command, timeout, tries, checks)[0]
+
+    def run_all(self, hook, tasks, command=None, timeout="20s", tries="1", checks=True):
+        """The rollouts of loops, and all that the run worker wrote, where `hook` is the file mine.py."""
         with Engine(SCRIPT) as engine:
             service = Service(engines=[engine.url])
             path = os.path.join(service.root, "mine.py")
@@ -52,11 +55,11 @@ class Hooks(unittest.TestCase):
             service.arguments += ["--tries", tries, "--hook", "guard=" + (command.replace("MINE", path) if command else f"{PYTHON} -m sluice.handlers {path}"),
                                   "--hook-timeout", timeout]
             with service:
-                t, = service.submit([task("one", loop=loop)], "train")
+                ended = service.submit(tasks, "train")
                 if checks:
-                    test_service.WithEngine.check_tokens(self, [t], engine)
+                    test_service.WithEngine.check_tokens(self, ended, engine)
                 self.log = service.read_log()
-        return t
+        return ended
 
     # ---- what passes ------------------------------------------------------------------------------
 
@@ -88,6 +91,29 @@ told = chat([user("hi")])["content"]
 say(told=told, late=time.monotonic() - began >= 1.4)
 ''')
         self.assertEqual(said(t), {"told": "fine", "late": True})
+
+    def test_more_than_a_hook_has_read_waits_and_is_no_fault_of_its(self):
+        loop = '''
+answers, errors = [], []
+def ask(i):
+    try:
+        answers.append(chat([user(f"{i} " + "x" * (6 << 20))])[0])
+    except Exception as error:
+        errors.append(repr(error))
+threads = [threading.Thread(target=ask, args=(i,)) for i in range(4)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+say(refused=answers, errors=errors, told=chat([user("hi")])["content"])
+'''
+        for t in self.run_all('''
+@hook
+async def guard(messages):
+    if len(messages) > 0 and len(messages[0]["content"]) > 1000:
+        time.sleep(0.3)  # and nothing is read
+        return Refuse("too long")
+''', [task(f"n{i}", loop=loop) for i in range(4)], timeout="60s", checks=False):
+            self.assertEqual((t["outcome"], said(t)), ("ok", {"refused": [400] * 4, "errors": [], "told": "fine"}), t["detail"])
+        self.assertNotIn("it does not read", self.log)
 
     # ---- what is changed -----------------------------------------------------------------------------
 

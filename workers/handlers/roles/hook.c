@@ -8,6 +8,8 @@
 #include "workers/handlers/roles/requests.h"
 #include "common/loop/loop_now.h"
 
+enum { ROOM_LOOK_MS = 5 };
+
 static int open_sandbox(void *arg, struct sandbox **ret, struct fail *fail)
 {
     const struct agent_run *run = arg;
@@ -48,13 +50,28 @@ static int take_answer(const struct handler_message *message, bool is_reply, str
 
 /* ---- asking ---------------------------------------------------------------------------------------------- */
 
+/* Questions are long, and as many as there are requests of harnesses: each waits until the hook has read of the others
+ * what makes room for it. */
+static int await_peer(const struct handler_hooks *hooks, size_t which, struct handler_peer **ret, const char **ret_name,
+                      struct fail *fail)
+{
+    for (;;) {
+        int code = handlers_find_hook(hooks->job->context->handlers, which, ret, ret_name, fail);
+        if (code < 0 || connection_has_room(&(*ret)->connection))
+            return code;
+        code = await_sleep(ROOM_LOOK_MS);
+        if (code < 0)
+            return fail_set(fail, code == -ETIMEDOUT ? -EBUSY : code, "no room for the question");
+    }
+}
+
 static int begin(const struct handler_hooks *hooks, size_t which, const struct hook_asking *asking,
                  struct handler_job *call, struct fail *fail)
 {
     struct handler_peer *peer;
     const char *name;
     AUTO_HANDLER_BEGIN opening = {.task = {0}};
-    int code = handlers_find_hook(hooks->job->context->handlers, which, &peer, &name, fail);
+    int code = await_peer(hooks, which, &peer, &name, fail);
     if (code == 0)
         code = handler_begin_make(hooks->job, TASK_VIEWER_AGENT, name, &opening, fail);
     if (code < 0)
@@ -113,6 +130,10 @@ static int ask(struct hook_source *source, size_t which, const struct hook_askin
     fiber_pop_deadline();
     if (code == 0)
         return 0;
+    if (code == -EBUSY) /* it was not asked: nobody's fault but that of so many */
+        return fiber_is_late() ? fail_set(fail, -ETIMEDOUT, "the time is up")
+                               : fail_set(fail, -ENOSYS, "more is to be asked of hooks than they read in %g s",
+                                          (double)bound_ms / 1000);
     if (code == -ETIMEDOUT && !fiber_is_late())
         return fail_set(fail, -EOWNERDEAD, "the hook %s did not answer within %g s: %s", source->name(source, which),
                         (double)bound_ms / 1000, why.text);

@@ -114,6 +114,11 @@ static bool append_message(struct connection *connection, enum message_id id, co
     return true;
 }
 
+bool connection_has_room(const struct connection *connection)
+{
+    return connection->out.len - connection->out_at <= HANDLER_QUEUE_MAX - HANDLER_MESSAGE_MAX;
+}
+
 bool connection_send(struct connection *connection, enum message_id id, const void *message, struct refusal *no)
 {
     if (connection->fd < 0 || connection->why.code)

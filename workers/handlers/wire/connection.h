@@ -58,6 +58,8 @@ void connection_close(struct connection *connection); /* idempotent; nothing is 
 
 /* Takes what is there to be read now: of a handler that has ended. */
 void connection_drain(struct connection *connection);
+/* Whether one more message of any size can be queued, so that who sends it is not taken for one that does not read. */
+bool connection_has_room(const struct connection *connection);
 /* Sends, or queues what the socket does not take. False with a refusal: it is no message; nothing was sent. */
 bool connection_send(struct connection *connection, enum message_id id, const void *message, struct refusal *no);
 
