@@ -92,6 +92,29 @@ def job(instance, job_id=None, **params):
     return dict(body, job_id=job_id) if job_id else body
 
 
+SPECIALS = {"<|im_start|>": 256, "<|im_end|>": 257, "<|endoftext|>": 258, "<s>": 259}
+CHATML = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}{% endfor %}"
+          "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
+
+
+def write_model(folder):
+    """A model's directory for the scripted engine: its tokenizer of bytes, and ChatML."""
+    vocabulary, more = {}, 0
+    for byte in range(256):
+        itself = 0x21 <= byte <= 0x7e or 0xa1 <= byte <= 0xac or byte >= 0xae
+        vocabulary[chr(byte if itself else 256 + more)] = byte
+        more += not itself
+    files = {"tokenizer.json": {"normalizer": None,
+                                "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False},
+                                "added_tokens": [{"id": number, "content": name, "special": True} for name, number in SPECIALS.items()],
+                                "model": {"ignore_merges": False, "vocab": vocabulary, "merges": []}},
+             "tokenizer_config.json": {"eos_token": "<|im_end|>", "chat_template": CHATML},
+             "config.json": {"max_position_embeddings": 16384}, "generation_config.json": {"eos_token_id": [257, 258]}}
+    for name, content in files.items():
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            json.dump(content, file)
+
+
 class World(Case):
     """One fleet for all tests of a class, each with a gateway of its own, which is new."""
 
@@ -99,14 +122,16 @@ class World(Case):
     slots = 32
     workers = 1
     rules = ()
-    handler = ()  # options of the workers of run and eval
+    handler = ()      # options of the workers of run and eval
+    run_options = ()  # of those of run
+    dialect = {}      # of the engine's script
 
     @classmethod
     def setUpClass(cls):
         fleet = Fleet(slots=cls.slots, workers={"init": cls.workers})
         for stage in ("run", "eval"):
-            fleet.add_worker(stage, f"{stage}-1", options=cls.handler)
-        cls.engine = fleet.add_engine(dict(script(0, *cls.rules), context=16384))
+            fleet.add_worker(stage, f"{stage}-1", options=(*cls.handler, *(cls.run_options if stage == "run" else ())))
+        cls.engine = fleet.add_engine(dict(script(0, *cls.rules), context=16384, **cls.dialect))
         cls.fleet = fleet.__enter__()
         cls.addClassCleanup(cls.fleet.__exit__, None, None, None)
         cls.fleet.run("engine", "remove", cls.engine.url)

@@ -8,7 +8,7 @@ import tempfile
 import threading
 import unittest
 
-from prorl_world import KEYS, PYTHON, SOURCE, World, ask, job, math, memory_bound, send, wait_until
+from prorl_world import KEYS, PYTHON, SOURCE, World, write_model, ask, job, math, memory_bound, send, wait_until
 
 NOT_RUNNING = "Server is not running. Please start the server first."
 SLOW = {"if": "slow", "path": "/completion", "delay_ms": 4000, "reply": "It is \\boxed{2}."}
@@ -175,17 +175,17 @@ class Sources(World):
     rules = ({"if": "their sum", "path": "/completion", "reply": "```python\nprint(sum(map(int, input().split())))\n```"},
              {"if": "Which part", "path": "/completion", "reply": "The answer is B."},
              {"if": "my own", "path": "/completion", "reply": "forty-two"})
-    folder = tempfile.mkdtemp(prefix="sluice-handler-")
 
     @classmethod
     def setUpClass(cls):
-        path = os.path.join(cls.folder, "mine.py")
+        folder = tempfile.mkdtemp(prefix="sluice-handler-")
+        cls.addClassCleanup(shutil.rmtree, folder)
+        path = os.path.join(folder, "mine.py")
         with open(path, "w", encoding="utf-8") as file:
             file.write("from sluice.handlers import evaluator\n\n@evaluator\ndef mine(answer, config):\n"
                        "    return float(answer == config['ground_truth'] and config['data_source'] == 'mine')\n")
         package = os.path.join(SOURCE, "client", "python")
         cls.handler = ("--handler", f"mine=PYTHONPATH={package} {PYTHON} -m sluice.handlers {path}")
-        cls.addClassCleanup(shutil.rmtree, cls.folder)
         super().setUpClass()
 
     def test_programs_choices_and_handlers(self):
@@ -201,9 +201,12 @@ class Sources(World):
 
 
 class Tokens(World):
-    """An engine that knows ids alone would need a model's directory; the ids are those of any engine."""
+    """An engine that tells ids and texts."""
 
-    rules = ({"if": "1+1", "path": "/completion", "times": 1000000, "reply": "<tool_call>\n{\"name\": \"think\", \"arguments\": {\"thought\": \"hm\"}}\n</tool_call>"},)
+    address = "/v1"
+    rules = ({"if": "1+1", "delay_ms": 1000,  # in which whoever reads the stream is there
+              "reply": "<tool_call>\n{\"name\": \"think\", \"arguments\": {\"thought\": \"hm\"}}\n</tool_call>"},
+             {"reply": "It is \\boxed{2}."})
 
     def check(self, result, trace):
         messages = result["messages"]
@@ -219,7 +222,7 @@ class Tokens(World):
         return messages
 
     def test_p11_messages_hold_the_trace(self):
-        self.up()
+        self.up(self.engine.url + self.address)
         trajectories = {}
 
         def listen():
@@ -228,7 +231,8 @@ class Tokens(World):
                 return
         listening = threading.Thread(target=listen, daemon=True)
         listening.start()
-        result = self.post("/process", job(math(1))).json
+        result = self.post("/process", job(math(1), token_level_generation=True, custom_tokenizer="Qwen/Qwen3-8B")).json
+        self.assertTrue(result["resolved"], result)
         listening.join(60)
         trace = trajectories[result["rollout"]].traces[-1]
         messages = self.check(result, {"token_ids": trace.token_ids.tolist(), "mask": trace.mask.tolist()})
@@ -248,9 +252,24 @@ class Tokens(World):
         self.gateway.end()
         type(self).number += 1
         self.gateway = self.open("--prorl-input-ids", "null")
-        self.up()
+        self.up(self.engine.url + self.address)
         result = self.post("/process", job(math(2))).json
         self.assertEqual({message["input_ids"] for message in result["messages"]}, {None})
+
+
+class IdsAlone(Tokens):
+    """verl's engine, which has POST /generate alone: tokenizer and template are in a directory of the workers'."""
+
+    address = ""
+    dialect = {"dialect": "generate"}
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.mkdtemp(prefix="sluice-model-")
+        cls.addClassCleanup(shutil.rmtree, folder)
+        write_model(folder)
+        cls.run_options = ("--model-dir", folder)
+        super().setUpClass()
 
 
 class Orphans(World):
