@@ -165,7 +165,7 @@ class Browser:
             self.hear(0.05)
 
     def wait_text(self, text, seconds=20):
-        return self.wait(f"document.body.innerText.includes({json.dumps(text)})", seconds)
+        return self.wait(f"Boolean(document.body) && document.body.innerText.includes({json.dumps(text)})", seconds)
 
     def text(self):
         return self.value("document.body.innerText")
