@@ -48,7 +48,7 @@ struct fake {
     struct held held[HELD_MAX];
     size_t held_count;
     uint64_t started, allowance;
-    unsigned watches; /* times it was told that somebody watches */
+    unsigned watches;    /* times it was told that somebody watches */
     size_t record_bytes; /* of what a run leaves; 0: its name */
 };
 

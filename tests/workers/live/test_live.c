@@ -1,4 +1,4 @@
-/* What a job does, told to who watches it: from its beginning, within bounds, with numbers that tell what was dropped. */
+/* What a job does, told to who watches it: from its beginning, within bounds, and by numbers that miss nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -24,7 +24,6 @@ ASK, ASK_SOON, ASK_UNHEARD = 5.0, 0.5, 2.0  # seconds from one rollout.watch to 
 BEGIN = 2.0                                 # for so long what was told to others is passed over: the beginning comes
 ANEW = 1.0                                  # from one wish to be told anew to the next
 READY_MAX = 64
-ROLLOUT_BYTES = 128
 
 Event = Dict[str, Any]
 
@@ -42,7 +41,7 @@ def _read(fields: Fields) -> Optional[List[Event]]:
 class Watching:
     def __init__(self, session: Session, rollout: str, timeout: Optional[float] = None) -> None:
         self.session = session
-        self.rollout = arguments.text("rollout", rollout, 3, ROLLOUT_BYTES, "GROUP/NUMBER,")
+        self.rollout = arguments.rollout("rollout", rollout)
         self.timeout = arguments.optional_seconds("timeout", timeout, 0)
         self.ear = Ear()
         self.tag = 0                    # 0: it has not begun
