@@ -1,9 +1,13 @@
 #include "client/gateway/gym/gym.h"
 
+#include <stdlib.h>
+
+#include "client/gateway/gym/gym_kept.h"
 #include "client/gateway/gym/head_server.h"
 #include "client/gateway/gym/metrics.h"
 #include "client/gateway/gym/responses.h"
 #include "client/gateway/gym/run.h"
+#include "client/gateway/outgoing/outgoing.h"
 #include "client/gateway/runs/runs.h"
 #include "common/base/log.h"
 
@@ -25,20 +29,31 @@ static const struct route routes[] = {
           "The same, with its tokens."),
 };
 
+static void close_gym(struct gateway *gateway, void *kept)
+{
+    struct gym *gym = kept;
+    (void)gateway;
+    outgoing_close(&gym->outgoing);
+    runs_close(&gym->runs);
+    free(gym);
+}
+
 static bool open_gym(struct gateway *gateway, void **ret)
 {
     struct fail fail;
-    *ret = runs_open(gateway, &fail);
-    if (!*ret)
-        log_event(LOG_ERROR, "gateway.runs", "error=\"%s\"", fail.text);
-    return *ret != NULL;
-}
-
-static void close_gym(struct gateway *gateway, void *kept)
-{
-    struct runs *runs = kept;
-    (void)gateway;
-    runs_close(&runs);
+    struct gym *gym = calloc(1, sizeof(*gym));
+    fail_memory(&fail);
+    if (!gym)
+        return false;
+    gym->runs = runs_open(gateway, &fail);
+    gym->outgoing = gym->runs ? outgoing_open(gateway->loop) : NULL;
+    if (gym->outgoing) {
+        *ret = gym;
+        return true;
+    }
+    log_event(LOG_ERROR, "gateway.runs", "error=\"%s\"", fail.text);
+    close_gym(gateway, gym);
+    return false;
 }
 
 const struct route_family gym_family = {.name = "gym",

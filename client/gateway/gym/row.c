@@ -269,3 +269,13 @@ json_t *row_request_task(const json_t *params, const char *name, struct fail *fa
     json_decref(task);
     return NULL;
 }
+
+json_t *row_session_task(const json_t *params, struct fail *fail)
+{
+    if (!can_be_asked(params, fail))
+        return NULL;
+    json_t *task = json_pack("{s:s,s:{s:s,s:i},s:{s:s}}", "task", "responses", "agent", "kind", "session", "max_turns",
+                             1, "eval", "kind", "none");
+    sample(params, task);
+    return task;
+}

@@ -23,5 +23,7 @@
 json_t *row_task(const json_t *row, struct fail *fail);
 /* The same of a request alone, which nothing judges. `name` is the task's. */
 json_t *row_request_task(const json_t *params, const char *name, struct fail *fail);
+/* One turn of a loop of the caller's, for a session. */
+json_t *row_session_task(const json_t *params, struct fail *fail);
 
 #endif

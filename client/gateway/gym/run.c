@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "client/gateway/gym/answer.h"
+#include "client/gateway/gym/gym_kept.h"
 #include "client/gateway/gym/row.h"
 #include "client/gateway/gym/waiting.h"
 #include "common/base/cleanup.h"
@@ -89,5 +90,5 @@ void run_row(struct http_call *call)
     append_id(call->body, &running->waiting.id);
     json_decref(call->body);
     call->body = NULL;
-    waiting_begin(&running->waiting, call, call->kept);
+    waiting_begin(&running->waiting, call, ((struct gym *)call->kept)->runs);
 }

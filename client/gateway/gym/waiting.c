@@ -59,7 +59,7 @@ static void begin(void *arg)
                                   .id = buffer_peek(&waiting->id),
                                   .content = buffer_peek(&waiting->task),
                                   .task = buffer_peek(&waiting->task),
-                                  .takes_over = true};
+                                  .takes_over = !waiting->is_own};
     if (!run_begin(waiting->runs, &plan, &waiting->wait))
         try_again(waiting, AGAIN_MS);
 }

@@ -16,6 +16,7 @@ struct waiting {
     struct run_wait wait;
     struct loop_timer *again;
     struct buffer id, task; /* what makes it the same, and what is submitted */
+    bool is_own;            /* never one that another began */
     void (*ended)(struct http_call *call, const struct sluice_trajectory *trajectory);
     /* It never will: the broker refused it, or what it recorded cannot be read. */
     void (*failed)(struct http_call *call, const char *reason, const char *field, const char *words);

@@ -16,14 +16,17 @@ struct outgoing {
     struct loop_soon soon; /* looks for what has ended, outside of curl's own calls */
 };
 
-struct post {
+struct outgoing_sent {
     struct outgoing *outgoing;
     CURL *easy;
     struct curl_slist *headers;
     struct buffer body;
     char error[CURL_ERROR_SIZE];
-    void (*ended)(void *arg, int status, const char *why);
+    struct buffer answer;
+    bool keeps_answer;
+    void (*ended)(void *arg, int status, const char *why, struct slice body);
     void *arg;
+    struct outgoing_post *of; /* NULL: nobody hears of it */
     struct list link;
 };
 
@@ -35,15 +38,28 @@ struct watched { /* curl's name for one of its connections */
 
 /* ---- its end --------------------------------------------------------------------------------------------- */
 
-static void drop(struct post *post)
+static void drop(struct outgoing_sent *post)
 {
     curl_multi_remove_handle(post->outgoing->multi, post->easy);
     curl_easy_cleanup(post->easy);
     curl_slist_free_all(post->headers);
     buffer_finish(&post->body);
+    buffer_finish(&post->answer);
     list_remove(&post->link);
     post->outgoing->count--;
     free(post);
+}
+
+static void tell(struct outgoing_sent *post, CURLcode code, int status)
+{
+    struct outgoing_post *of = post->of;
+    if (!of)
+        return;
+    of->sent = NULL;
+    if (code == CURLE_OK)
+        post->ended(post->arg, status, "", buffer_peek(&post->answer));
+    else
+        post->ended(post->arg, 0, post->error[0] ? post->error : curl_easy_strerror(code), slice_of("", 0));
 }
 
 static void on_soon(void *arg)
@@ -51,17 +67,14 @@ static void on_soon(void *arg)
     struct outgoing *outgoing = arg;
     int left;
     for (CURLMsg *told; (told = curl_multi_info_read(outgoing->multi, &left));) {
-        struct post *post = NULL;
+        struct outgoing_sent *post = NULL;
         long status = 0;
         if (told->msg != CURLMSG_DONE)
             continue;
         const CURLcode code = told->data.result;
         curl_easy_getinfo(told->easy_handle, CURLINFO_PRIVATE, (char **)&post);
         curl_easy_getinfo(told->easy_handle, CURLINFO_RESPONSE_CODE, &status);
-        if (code == CURLE_OK)
-            post->ended(post->arg, (int)status, "");
-        else
-            post->ended(post->arg, 0, post->error[0] ? post->error : curl_easy_strerror(code));
+        tell(post, code, (int)status);
         drop(post);
     }
 }
@@ -135,28 +148,30 @@ static int on_timer(CURLM *multi, long delay_ms, void *arg)
 
 /* ---- one of them ---------------------------------------------------------------------------------------------- */
 
-/* What is answered is of no interest. */
 static size_t on_body(char *data, size_t size, size_t count, void *arg)
 {
-    (void)data;
-    (void)arg;
-    return size * count;
+    struct outgoing_sent *post = arg;
+    if (!post->keeps_answer)
+        return size * count;
+    const bool has_room = post->answer.len + size * count <= OUTGOING_ANSWER_MAX;
+    return has_room && buffer_append(&post->answer, data, size * count) ? size * count : 0;
 }
 
-static bool prepare(struct post *post, const char *url)
+static bool prepare(struct outgoing_sent *post, const struct outgoing_plan *plan)
 {
     post->easy = curl_easy_init();
     post->headers = curl_slist_append(NULL, "Content-Type: application/json");
     if (!post->easy || !post->headers)
         return false;
-    curl_easy_setopt(post->easy, CURLOPT_URL, url);
+    curl_easy_setopt(post->easy, CURLOPT_URL, plan->url);
     curl_easy_setopt(post->easy, CURLOPT_PRIVATE, post);
     curl_easy_setopt(post->easy, CURLOPT_ERRORBUFFER, post->error);
     curl_easy_setopt(post->easy, CURLOPT_HTTPHEADER, post->headers);
     curl_easy_setopt(post->easy, CURLOPT_POSTFIELDS, (const char *)post->body.data);
     curl_easy_setopt(post->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)post->body.len);
     curl_easy_setopt(post->easy, CURLOPT_WRITEFUNCTION, on_body);
-    curl_easy_setopt(post->easy, CURLOPT_TIMEOUT_MS, (long)OUTGOING_WAIT_MS);
+    curl_easy_setopt(post->easy, CURLOPT_WRITEDATA, post);
+    curl_easy_setopt(post->easy, CURLOPT_TIMEOUT_MS, (long)plan->wait_ms);
     curl_easy_setopt(post->easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(post->easy, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(post->easy, CURLOPT_PROXY, "");
@@ -164,23 +179,38 @@ static bool prepare(struct post *post, const char *url)
     return curl_multi_add_handle(post->outgoing->multi, post->easy) == CURLM_OK;
 }
 
-bool outgoing_post(struct outgoing *outgoing, const char *url, struct buffer *body,
-                   void (*ended)(void *arg, int status, const char *why), void *arg)
+void outgoing_forget(struct outgoing_post *post)
 {
-    struct post *post = outgoing->count < OUTGOING_MAX && !body->failed ? calloc(1, sizeof(*post)) : NULL;
-    if (!post)
+    struct outgoing_sent *sent = post->sent;
+    post->sent = NULL;
+    if (sent)
+        drop(sent);
+}
+
+bool outgoing_post(struct outgoing *outgoing, const struct outgoing_plan *plan, struct buffer *body,
+                   struct outgoing_post *post)
+{
+    struct outgoing_sent *sent = outgoing->count < OUTGOING_MAX && !body->failed ? calloc(1, sizeof(*sent)) : NULL;
+    if (!sent)
         return false;
-    post->outgoing = outgoing;
-    post->ended = ended;
-    post->arg = arg;
-    post->body = *body;
-    *body = (struct buffer){0};
-    list_push_back(&outgoing->posts, &post->link);
+    *sent = (struct outgoing_sent){.outgoing = outgoing,
+                                   .body = *body,
+                                   .keeps_answer = plan->keeps_answer,
+                                   .ended = plan->ended,
+                                   .arg = plan->arg,
+                                   .of = post};
+    list_push_back(&outgoing->posts, &sent->link);
     outgoing->count++;
-    if (prepare(post, url))
-        return true;
-    drop(post);
-    return false;
+    if (!prepare(sent, plan)) {
+        sent->body = (struct buffer){0}; /* still the caller's */
+        drop(sent);
+        return false;
+    }
+    *body = (struct buffer){0};
+    if (post->sent)
+        post->sent->of = NULL;
+    post->sent = sent;
+    return true;
 }
 
 struct outgoing *outgoing_open(struct loop *loop)
@@ -206,11 +236,14 @@ struct outgoing *outgoing_open(struct loop *loop)
 void outgoing_close(struct outgoing **handle)
 {
     struct outgoing *outgoing = take_ptr(handle);
-    struct post *post;
+    struct outgoing_sent *post;
     if (!outgoing)
         return;
-    LIST_EACH(post, &outgoing->posts, link)
+    LIST_EACH(post, &outgoing->posts, link) {
+        if (post->of)
+            post->of->sent = NULL;
         drop(post);
+    }
     curl_multi_cleanup(outgoing->multi);
     loop_cancel(outgoing->loop, &outgoing->timer);
     loop_unpost(outgoing->loop, &outgoing->soon);

@@ -7,8 +7,11 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 
+enum { CALLBACK_MS = 10000 };
+
 struct calling {
     struct results results;
+    struct outgoing_post post;
     struct loop_soon soon; /* frees it outside of what it hears */
 };
 
@@ -26,8 +29,9 @@ static void finish(struct calling *calling)
     loop_post(calling->results.of->book->gateway->loop, &calling->soon);
 }
 
-static void on_posted(void *arg, int status, const char *why)
+static void on_posted(void *arg, int status, const char *why, struct slice answer)
 {
+    (void)answer;
     struct calling *calling = arg;
     struct polar_task *task = results_task(&calling->results);
     const bool is_taken = status >= 200 && status < 300;
@@ -50,9 +54,11 @@ static void on_results(void *arg, bool is_whole)
     }
     results_append_status(&calling->results, task, task->group, &body);
     runs_note(task->of->book->runs, task->group);
-    if (!outgoing_post(task->of->book->outgoing, task->callback_url, &body, on_posted, calling)) {
+    const struct outgoing_plan plan = {
+        .url = task->callback_url, .wait_ms = CALLBACK_MS, .ended = on_posted, .arg = calling};
+    if (!outgoing_post(task->of->book->outgoing, &plan, &body, &calling->post)) {
         buffer_finish(&body);
-        on_posted(calling, 0, "too much is under way");
+        on_posted(calling, 0, "too much is under way", slice_of("", 0));
     }
 }
 

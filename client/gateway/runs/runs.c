@@ -288,6 +288,8 @@ bool run_begin(struct runs *runs, const struct run_plan *plan, struct run_wait *
     return is_begun;
 }
 
+const char *run_name(const struct run_wait *wait) { return wait->place ? wait->place->name : ""; }
+
 void run_had(struct run_wait *wait)
 {
     struct run_place *place = wait->place;

@@ -44,6 +44,8 @@ struct runs *runs_open(struct gateway *gateway, struct fail *fail);
 void runs_close(struct runs **runs);
 /* False: out of memory. */
 bool run_begin(struct runs *runs, const struct run_plan *plan, struct run_wait *wait);
+/* Its group's name, once there is one; "" before. */
+const char *run_name(const struct run_wait *wait);
 /* The caller has the answer. */
 void run_had(struct run_wait *wait);
 /* The caller is gone without it: may be taken over. cancel: at once ended. May be called twice. */

@@ -94,11 +94,13 @@ class Events:
 
 class GatewayCase(Case):
     """One fleet for a class of tests: an engine, workers, a gateway."""
-    script, options, workers, slots, extra = {}, (), 1, 4, {}
+    script, options, workers, slots, extra, run_options = {}, (), 1, 4, {}, ()
 
     @classmethod
     def setUpClass(cls):
-        cls.fleet = Fleet(workers=cls.workers, slots=cls.slots, **cls.extra)
+        cls.fleet = Fleet(workers={"init": 1, "eval": 1} if cls.run_options else cls.workers, slots=cls.slots, **cls.extra)
+        if cls.run_options:
+            cls.fleet.add_worker("run", "run-1", options=cls.run_options)
         cls.engine = cls.fleet.add_engine(cls.script)
         cls.gateway = add_gateway(cls.fleet, *cls.options)
         cls.fleet.__enter__()

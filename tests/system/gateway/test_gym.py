@@ -257,5 +257,55 @@ class Gym(GatewayCase):
         self.assertTrue([name for name in os.listdir(os.path.join(root, "out")) if "metrics" in name])
 
 
+CALL = '<tool_call>\n{"name": "look_up", "arguments": {"word": "two"}}\n</tool_call>'
+
+
+class Model(GatewayCase):
+    """G7 for a loop of the caller's, whose functions the caller runs: one turn a request."""
+    script = {"template": "qwen", "rules": [
+        {"path": "/completion", "if": "tool_response", "reply": "It is 2."}, {"path": "/completion", "if": "forever", "reply": "never", "delay_ms": 60000},
+        {"path": "/completion", "if": "two", "reply": "I look.\n" + CALL}, {"path": "/completion", "reply": "fine"}]}
+    run_options = ("--sessions", "0")
+    tools = [{"type": "function", "name": "look_up", "parameters": {"type": "object", "properties": {"word": {"type": "string"}}}}]
+
+    def respond(self, path, **body):
+        answer = self.ask("POST", path, dict({"tools": self.tools}, **body))
+        self.assertEqual(answer.status, 200, answer.body)
+        return answer.json
+
+    def test_g7_calls_are_the_caller_s_to_make_and_each_turn_has_its_tokens(self):
+        path, said = "/ng-rollout/7-1/training-token-capture/v1/responses", [{"role": "user", "content": "What is two?"}]
+        first = self.respond(path, input=said, temperature=0.5)
+        self.assertEqual([item["type"] for item in first["output"]], ["message", "function_call"])
+        call = first["output"][-1]
+        self.assertEqual((call["name"], json.loads(call["arguments"])), ("look_up", {"word": "two"}))
+        self.assertEqual([all(name in item for name in TOKENS) for item in first["output"]], [False, True])
+        self.assertEqual(bytes(call["generation_token_ids"][:7]), b"I look.")
+        self.assertEqual(len(call["generation_token_ids"]), len(call["generation_log_probs"]))
+        bare = [{name: value for name, value in item.items() if name not in TOKENS} for item in first["output"]]
+        second = self.respond(path, input=said + bare + [{"type": "function_call_output", "call_id": call["call_id"], "output": "2"}])
+        self.assertEqual(second["output"][-1]["content"][0]["text"], "It is 2.")
+        self.assertIn("prompt_token_ids", second["output"][-1])
+
+    def test_g7_without_capture_there_are_no_tokens_and_it_may_be_streamed(self):
+        plain = self.respond("/v1/responses", input="What is two?")
+        self.assertFalse(any(name in item for item in plain["output"] for name in TOKENS))
+        events = Events(self.gateway.port, "/v1/responses", body={"input": "What is two?", "stream": True, "tools": self.tools})
+        told = [(name, data) for name, data, _ in events if name]
+        events.close()
+        self.assertEqual([name for name, _ in told], ["response.created"] + ["response.output_item.added", "response.output_item.done"] * 2 + ["response.completed"])
+        self.assertEqual([item["type"] for item in told[-1][1]["response"]["output"]], ["message", "function_call"])
+
+    def test_g7_who_hangs_up_has_no_turn_sampled(self):
+        self.assertRaises(AssertionError, self.later("POST", "/v1/responses", {"input": "think forever", "tools": self.tools}, timeout=3).get)
+        wait_until(lambda: not self.rollouts(), 30, "nothing at work")
+
+    def test_g7_what_the_session_refuses_is_told(self):
+        answer = self.ask("POST", "/v1/responses", {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}], "tools": self.tools})
+        self.assertEqual(answer.status, 400, answer.body)
+        self.assertIn("image", answer.json["error"]["message"])
+        wait_until(lambda: not self.rollouts(), 30, "nothing at work")
+
+
 if __name__ == "__main__":
     unittest.main()
