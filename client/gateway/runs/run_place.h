@@ -21,6 +21,7 @@ struct run_place {
     unsigned number;
     enum place_state state;
     bool is_had, is_told, is_cancelled, takes_over;
+    bool is_unsure;        /* its submit was not answered: it may be at the broker, or not */
     struct run_wait *wait; /* NULL: its caller is gone */
     int64_t alone_ms;      /* since when nobody waits */
     uint64_t seq;          /* 0: not ended, or the stream has not told yet */

@@ -62,6 +62,8 @@ static void on_got(void *arg, const struct answer *answer)
         pass_over(place);
     } else if (!answer || answer->id == MSG_refused) {
         fail(place, answer ? &answer->as.refused : NULL);
+        if (answer && !place->seq && http_call_status_of(answer->as.refused.reason) == 404)
+            run_place_drop(place); /* it never came, or the broker has another ledger */
     }
 }
 
@@ -97,7 +99,8 @@ static void on_accepted(void *arg, const struct answer *answer)
 {
     struct run_place *place = arg;
     if (!answer || answer->id != MSG_group_accepted) {
-        place->state = answer ? PLACE_ENDED : PLACE_LIVE; /* a submit that was not answered may have come */
+        place->state = answer ? PLACE_ENDED : PLACE_LIVE;
+        place->is_unsure = !answer;
         fail(place, answer ? &answer->as.refused : NULL);
         if (answer)
             run_place_drop(place);
@@ -169,8 +172,13 @@ static void take_over(struct run_place *place, struct run_wait *wait, const stru
     }
     if (place->task.len == 0) /* should the broker have forgotten what it came to */
         buffer_append(&place->task, like->task.data, like->task.len);
-    if (place->state == PLACE_ENDED)
+    if (place->state == PLACE_ENDED) {
         get(place);
+    } else if (place->is_unsure) {
+        place->is_unsure = false;
+        place->state = PLACE_ASKED;
+        submit(place);
+    }
 }
 
 /* The first of these names that is free, from that one's number on; a new one if none is. */

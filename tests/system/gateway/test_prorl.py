@@ -308,6 +308,26 @@ class Orphans(World):
             result = self.post("/process", body).json
             self.assertEqual(result["rollout"].split("/")[0].rsplit("-", 1)[1], str(number), result)
 
+    def test_the_broker_is_killed_and_the_call_is_answered(self):
+        asking = self.begin(job(asks("a slow one", 40), "patient"))
+        self.wait_running(1)
+        self.fleet.broker.kill()
+        self.fleet.broker.start()
+        result = asking.get(60)
+        self.assertEqual((result.status, result.json.get("resolved")), (200, True), result)
+        self.assertEqual(self.post("/process", job(math(41))).json["resolved"], True)
+
+    def test_while_the_broker_is_away_it_is_503(self):
+        self.fleet.broker.kill()
+        try:
+            away = self.post("/process", job(math(42)))
+            self.assertEqual(away.status, 503, away)
+            self.assertTrue(away.headers["Retry-After"], away)
+        finally:
+            self.fleet.broker.start()
+        self.fleet.wait_for_workers()
+        self.assertEqual(self.post("/process", job(math(42))).json["resolved"], True)
+
     def test_p18_kill_9_and_the_one_rollout_is_answered(self):
         body = job(asks("a slow one", 18), "survivor")
         asking = self.begin(body)
