@@ -54,7 +54,7 @@ class Service(Case):
         self.assertIn("default-src 'none'", page.headers["Content-Security-Policy"])
         self.assertEqual(page.headers["Content-Type"], "text/html; charset=utf-8")
 
-    def test_rollouts_are_seen_from_their_submit_to_their_end(self):
+    def test_o3_rollouts_are_seen_from_their_submit_to_their_end_with_the_network_off(self):
         self.open()
         self.submit("seen", "seen-1", shell(1), samples=3)
         self.submit("seen", "seen-2", dict(chat(2), task="<img>", prompt=f"What is 1+1, {IMAGE}?", metadata={IMAGE: IMAGE}), samples=2)
@@ -116,7 +116,27 @@ class Service(Case):
         self.browser.wait_text("It was cancelled", 30)
         self.assert_quiet()
 
-    def test_the_page_comes_back_after_the_gateway_was_killed(self):
+    def test_an_engine_that_died_is_named_where_its_rollouts_wait(self):
+        self.engine.kill()
+        try:
+            self.submit("dead", "dead-1", chat(1), samples=4)
+            self.open("#/")
+            self.browser.wait_text("1 of 1 engines", 60)
+            self.browser.wait_text("Degraded")
+            self.browser.go("#/fleet")
+            self.browser.wait("document.querySelector('.engine .chip.is-bad')", 60)
+            self.browser.go("#/rollouts?stream=dead")
+            self.browser.wait("document.querySelectorAll('a.row:not([hidden])').length === 4")
+            self.browser.wait("/engine|tried again/.test(document.querySelector('a.row:not([hidden]) .row-main').textContent)")
+            self.browser.value("document.querySelector('a.row:not([hidden])').click()")
+            self.browser.wait_text("Why it does not get on: ")
+            self.browser.wait_text(f"{self.engine.url}")
+        finally:
+            self.engine.start()
+        self.browser.wait_text("It ran to its end", 120)
+        self.assert_quiet()
+
+    def test_o5_the_page_comes_back_after_the_gateway_was_killed(self):
         self.open()
         self.submit("back", "back-1", dict(chat(1), prompt="Say slowly what 1+1 is."), samples=2)
         self.gateway.kill()

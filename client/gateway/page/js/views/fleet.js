@@ -1,6 +1,9 @@
 /* Workers by host, engines, what was lost or set aside, limits, clients. */
+const HOSTS_MAX = 100;
+
 function fleetView() {
   const hosts = el("div.hosts");
+  const more = el("p.quiet", { hidden: true });
   const engines = el("div.engines");
   const lost = el("ul.reasons");
   const aside = el("ul.reasons");
@@ -9,14 +12,14 @@ function fleetView() {
   const needs = el("ul.reasons");
   const counters = el("div");
   const service = el("div");
-  const node = el("div.panel", null, heading("Fleet"), el("h2.part", null, "Engines"), engines, el("h2.part", null, "Workers by host"), hosts,
+  const node = el("div.panel", null, heading("Fleet"), el("h2.part", null, "Engines"), engines, el("h2.part", null, "Workers by host"), hosts, more,
     el("div.grid", null, card("Lost of late", {}, lost), card("Set aside, or missing", {}, aside, needs), card("Limits", {}, limits), card("Clients", {}, clients), card("Broker", {}, service), card("Counters", {}, counters)));
 
   function draw() {
     const status = store.status;
     if (!status) return;
     drawEngineCards(engines, status);
-    drawHostCards(hosts, status);
+    drawHostCards(hosts, more, status);
     lines(lost, (status.lost || []).map((one) => one.worker + " (" + one.stage + ", " + one.host + "), " + ago(one.ago_ms) + ": " + one.why + "; " + plural(one.jobs, "job was", "jobs were") + " handed out again"), "No worker was lost of late.");
     lines(aside, (status.images || []).map((one) => one.image + " is " + one.state + ", " + plural(one.waiting, "group waits", "groups wait") + (one.retry_in_ms ? ", tried again in " + duration(one.retry_in_ms) : ""))
       .concat((status.id_conflicts || []).map((one) => one.worker + " is also spoken for by the key " + one.key)), "No image is set aside.");
@@ -65,8 +68,11 @@ function drawEngineCards(node, status) {
   });
 }
 
-function drawHostCards(node, status) {
-  const list = hostsOf(status).slice(0, 200);
+function drawHostCards(node, note, status) {
+  const all = hostsOf(status);
+  const list = all.slice(0, HOSTS_MAX);
+  show(note, all.length > list.length);
+  say(note, "and " + plural(all.length - list.length, "more host") + (all.slice(HOSTS_MAX).some((one) => one.unwell) ? "" : ", all of whose workers are ready"));
   keyed(node, list.length ? list : [null], (one) => (one ? one.host : "none"), (one) => (one ? el("article.card.host", null, el("div.card-head", null, el("h3", null, one.host), el("span.quiet")), meter("Slots in use"), el("ul.workers"))
     : card("", {}, noneOf("workers", "No worker is connected", "Start one: sluice worker run --broker URL"))), (child, one) => {
     if (!one) return;

@@ -163,7 +163,7 @@ function noneOf(kind, head, text) {
   return total ? empty(plural(total, kind.slice(0, -1)), "Only admins see their names and how they are.") : empty(head, text);
 }
 
-/* Workers by host: [{host, slots, jobs, workers, states, until}]. */
+/* Workers by host, those first that have one that is not ready. */
 function hostsOf(status) {
   const hosts = new Map();
   for (const worker of status.workers || []) {
@@ -175,7 +175,7 @@ function hostsOf(status) {
     if (worker.state !== "ready") one.unwell += 1;
     hosts.set(worker.host, one);
   }
-  return [...hosts.values()].sort((a, b) => (a.host < b.host ? -1 : 1));
+  return [...hosts.values()].sort((a, b) => b.unwell - a.unwell || a.host.localeCompare(b.host, "en", { numeric: true }));
 }
 
 function drawHosts(list) {
