@@ -152,8 +152,8 @@ class Keyed(Case):
     def test_a_token_opens_the_page_to_what_its_key_may_see(self):
         fleet = Fleet(keys=True, slots=2)
         gateway = add_gateway(fleet, "--key", fleet.add_key("admin", "gate"))
+        tokens = {name: fleet.run("keys", "token", fleet.add_key("trainer", name)).stdout.strip() for name in ("alice", "bob")}
         with fleet:
-            tokens = {name: fleet.run("keys", "token", fleet.add_key("trainer", name)).stdout.strip() for name in ("alice", "bob")}
             for name, token in tokens.items():
                 answer = ask(gateway, "/api/v1/groups", {"stream": f"of-{name}", "group": f"{name}-1", "samples": 2, "task": noop(1)}, headers={"Authorization": f"Bearer {token}"})
                 self.assertEqual(answer.status, 201, answer)
