@@ -3,13 +3,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PAUSE_MS = 600000 /* of engines that were cleared: an update of weights takes less */ };
+#include "common/base/clock.h"
+
+enum {
+    PAUSE_MS = 600000, /* of engines that were cleared: an update of weights takes less */
+    AGAIN_MS = 100
+};
 
 static void end(struct http_call *call)
 {
     struct engine_steps *steps = call->state;
-    free(steps->of);
+    engine_steps_finish(steps, call->gateway->loop);
     free(steps);
+}
+
+void engine_steps_finish(struct engine_steps *steps, struct loop *loop)
+{
+    loop_cancel(loop, &steps->again);
+    free(steps->of);
 }
 
 struct engine_steps *engine_steps_begin(struct http_call *call, void (*done)(struct http_call *call), void *user)
@@ -19,7 +30,7 @@ struct engine_steps *engine_steps_begin(struct http_call *call, void (*done)(str
         http_call_refuse(call, 503, "queue-full", "", "out of memory");
         return NULL;
     }
-    *steps = (struct engine_steps){.done = done, .user = user};
+    *steps = (struct engine_steps){.done = done, .user = user, .ends_ms = clock_ms() + STEP_FINISH_MS};
     call->state = steps;
     call->end = end;
     return steps;
@@ -32,9 +43,36 @@ void engine_steps_add(struct engine_steps *steps, enum message_id id, const char
         return;
     steps->of = more;
     struct engine_step *step = &steps->of[steps->count++];
-    step->id = id;
+    *step = (struct engine_step){.id = id};
     snprintf(step->url, sizeof(step->url), "%s", url);
     snprintf(step->version, sizeof(step->version), "%s", version);
+}
+
+void engine_steps_add_wait(struct engine_steps *steps, const char *url)
+{
+    const size_t before = steps->count;
+    engine_steps_add(steps, MSG_policy_pause, url, "");
+    if (steps->count > before)
+        steps->of[before].waits = true;
+}
+
+static void on_again(void *arg)
+{
+    struct http_call *call = arg;
+    struct engine_steps *steps = call->state;
+    steps->again = NULL;
+    engine_steps_run(call);
+}
+
+/* Calls are in flight still, and there is time. */
+static bool asks_again(struct http_call *call, const struct answer *answer)
+{
+    struct engine_steps *steps = call->state;
+    if (!steps->of[steps->at].waits || answer->id != MSG_done || answer->as.done.count == 0 ||
+        clock_ms() > steps->ends_ms)
+        return false;
+    steps->again = loop_after(call->gateway->loop, AGAIN_MS, on_again, call);
+    return steps->again != NULL;
 }
 
 static void on_answer(struct http_call *call, const struct answer *answer)
@@ -46,6 +84,8 @@ static void on_answer(struct http_call *call, const struct answer *answer)
         http_call_refuse_as(call, &answer->as.refused);
         return;
     }
+    if (asks_again(call, answer))
+        return;
     steps->at++;
     engine_steps_run(call);
 }

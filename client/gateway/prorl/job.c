@@ -35,7 +35,7 @@ static void end(struct http_call *call)
     json_decref(job->trajectory_id);
     json_decref(job->tools);
     free(job->source);
-    free(job->steps.of);
+    engine_steps_finish(&job->steps, call->gateway->loop);
     free(job);
 }
 

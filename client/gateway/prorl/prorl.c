@@ -186,6 +186,8 @@ static void clear_admitted(struct http_call *call, const struct answer *answer)
     trainers_save(call->kept);
     for (size_t i = 0; i < trainer->count; i++)
         engine_steps_add(steps, MSG_policy_pause, trainer->engines[i].url, "");
+    for (size_t i = 0; i < trainer->count; i++)
+        engine_steps_add_wait(steps, trainer->engines[i].url);
     engine_steps_run(call);
 }
 
