@@ -73,11 +73,12 @@ static void put_ms(struct live_list *list, const struct activity *activity, int6
     put_number(list, "ms", now_ms > activity->began_ms ? (uint64_t)(now_ms - activity->began_ms) : 0);
 }
 
-void live_put_times(struct live_list *list, const struct activity *activity, int64_t now_ms)
+void live_put_times(struct live_list *list, const struct activity *activity)
 {
+    const struct activity_past *first = activity_past(activity, 0);
     const char *between = "";
     begin(list, "times");
-    put_ms(list, activity, now_ms);
+    put_ms(list, activity, first ? first->since_ms : activity->since_ms);
     buffer_append_str(&list->json, ",\"seconds\":{");
     for (enum activity_phase phase = 0; phase < PHASE_COUNT; phase++) {
         if (activity->spent_ms[phase] == 0)
@@ -90,17 +91,31 @@ void live_put_times(struct live_list *list, const struct activity *activity, int
     end(list);
 }
 
-void live_put_phase(struct live_list *list, const struct activity *activity)
+static void put_phase(struct live_list *list, const struct activity *activity, const struct activity_past *phase,
+                      const char *of)
 {
-    const char *of = activity_phase_of(activity);
     begin(list, "phase");
-    put_ms(list, activity, activity->since_ms);
-    put_str(list, "phase", activity_phase_word(activity->phase));
+    put_ms(list, activity, phase->since_ms);
+    put_str(list, "phase", activity_phase_word(phase->phase));
     if (*of)
         put_str(list, "of", of);
-    if (activity->turn > 0)
-        put_number(list, "turn", activity->turn);
+    if (phase->turn > 0)
+        put_number(list, "turn", phase->turn);
     end(list);
+}
+
+void live_put_phase(struct live_list *list, const struct activity *activity)
+{
+    const struct activity_past now = {
+        .since_ms = activity->since_ms, .turn = activity->turn, .phase = (uint8_t)activity->phase};
+    put_phase(list, activity, &now, activity_phase_of(activity));
+}
+
+void live_put_past(struct live_list *list, const struct activity *activity)
+{
+    const struct activity_past *past;
+    for (size_t i = 0; (past = activity_past(activity, i)); i++)
+        put_phase(list, activity, past, past->of);
 }
 
 void live_put_end(struct live_list *list, const struct activity *activity, int64_t now_ms, const char *outcome,

@@ -24,7 +24,9 @@ struct live_list {
 };
 
 void live_put_left_out(struct live_list *list, size_t messages, size_t turns);
-void live_put_times(struct live_list *list, const struct activity *activity, int64_t now_ms);
+/* Of phases before those that are kept, and these. */
+void live_put_times(struct live_list *list, const struct activity *activity);
+void live_put_past(struct live_list *list, const struct activity *activity);
 void live_put_phase(struct live_list *list, const struct activity *activity);
 void live_put_message(struct live_list *list, size_t index, const struct record_message *message);
 void live_put_trace(struct live_list *list, const struct live_turn *turn);

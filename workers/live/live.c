@@ -156,12 +156,13 @@ static bool fits(struct live_list *list, size_t before, size_t count)
     return false;
 }
 
-static void add_head(struct live *live, const struct activity *activity, struct live_list *list, int64_t now_ms)
+static void add_head(struct live *live, const struct activity *activity, struct live_list *list)
 {
     live->wants_head = false;
     if (live->past_messages > 0 || live->past_turns > 0)
         live_put_left_out(list, live->past_messages, live->past_turns);
-    live_put_times(list, activity, now_ms);
+    live_put_times(list, activity);
+    live_put_past(list, activity);
     live_put_phase(list, activity);
 }
 
@@ -247,10 +248,10 @@ static bool add_deltas(const struct activity *activity, struct live_list *list)
     return true;
 }
 
-static void fill(struct live *live, const struct activity *activity, struct live_list *list, int64_t now_ms)
+static void fill(struct live *live, const struct activity *activity, struct live_list *list)
 {
     if (live->wants_head)
-        add_head(live, activity, list, now_ms);
+        add_head(live, activity, list);
     if (add_messages(live, activity->record, list) && add_turns(live, activity, list) && add_own(live, list))
         add_deltas(activity, list);
 }
@@ -270,11 +271,11 @@ static struct live_batch *seal(struct live *live, struct live_list *list)
     return batch;
 }
 
-static struct live_batch *make(struct live *live, struct activity *activity, int64_t now_ms)
+static struct live_batch *make(struct live *live, struct activity *activity)
 {
     struct live_list list = {0};
     buffer_append_str(&list.json, "[");
-    fill(live, activity, &list, now_ms);
+    fill(live, activity, &list);
     return seal(live, &list);
 }
 
@@ -289,7 +290,7 @@ struct live_batch *live_take(struct activity *activity, int64_t now_ms)
         return NULL;
     struct live_batch *batch = STAILQ_FIRST(&live->rest);
     if (!batch)
-        return make(live, activity, now_ms);
+        return make(live, activity);
     STAILQ_REMOVE_HEAD(&live->rest, links);
     live->rest_bytes -= batch->json.len;
     return batch;

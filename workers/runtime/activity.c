@@ -105,14 +105,32 @@ static enum activity_phase innermost(const struct activity *activity)
     return phase;
 }
 
+const struct activity_past *activity_past(const struct activity *activity, size_t nth)
+{
+    const size_t kept = activity->past_count < ACTIVITY_PAST_MAX ? activity->past_count : ACTIVITY_PAST_MAX;
+    return nth < kept ? &activity->past[(activity->past_count - kept + nth) % ACTIVITY_PAST_MAX] : NULL;
+}
+
+/* The phase at hand is over. In the place of the oldest that is kept, whose time is only counted from then on. */
+static void keep_past(struct activity *activity)
+{
+    struct activity_past *past = &activity->past[activity->past_count % ACTIVITY_PAST_MAX];
+    if (activity->past_count >= ACTIVITY_PAST_MAX)
+        activity->spent_ms[past->phase] += activity_past(activity, 1)->since_ms - past->since_ms;
+    *past = (struct activity_past){
+        .since_ms = activity->since_ms, .turn = activity->turn, .phase = (uint8_t)activity->phase};
+    const struct slice of = text_cut(activity_phase_of(activity), ACTIVITY_OF_MAX);
+    snprintf(past->of, sizeof(past->of), "%.*s", SLICE_ARG(of));
+    activity->past_count++;
+}
+
 static void change_phase(struct activity *activity)
 {
     const enum activity_phase phase = innermost(activity);
     if (phase == activity->phase)
         return;
-    const int64_t now_ms = loop_now_ms();
-    activity->spent_ms[activity->phase] += now_ms - activity->since_ms;
-    activity->since_ms = now_ms;
+    keep_past(activity);
+    activity->since_ms = loop_now_ms();
     activity->phase = phase;
     if (activity->phase_changed)
         activity->phase_changed(activity->live, activity);

@@ -11,6 +11,7 @@
 #define SLUICE_WORKERS_RUNTIME_ACTIVITY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "schemas/messages/message_max.h"
@@ -39,6 +40,16 @@ enum activity_phase {
         PHASE_COUNT
 };
 
+enum { ACTIVITY_PAST_MAX = 64, ACTIVITY_OF_MAX = 31 };
+
+/* A phase that is over. */
+struct activity_past {
+    int64_t since_ms;
+    uint32_t turn;
+    uint8_t phase;
+    char of[ACTIVITY_OF_MAX + 1]; /* cut where it is longer */
+};
+
 enum { ACTIVITY_TOOL_MAX = MESSAGE_MAX(job_progress, tool), ACTIVITY_WHY_MAX = MESSAGE_MAX(job_progress, why) };
 
 struct activity { /* all zero at first */
@@ -49,10 +60,12 @@ struct activity { /* all zero at first */
     struct spent spent;               /* its owner finishes it */
 
     enum activity_phase phase;
-    int64_t began_ms, since_ms; /* the job; this phase */
-    int64_t spent_ms[PHASE_COUNT];
-    uint32_t within[PHASE_COUNT]; /* how many fibers are */
-    const char *evaluator;        /* its name, while it evaluates; borrowed */
+    int64_t began_ms, since_ms;                   /* the job; this phase */
+    int64_t spent_ms[PHASE_COUNT];                /* but for the last phases, which are these: */
+    struct activity_past past[ACTIVITY_PAST_MAX]; /* a ring */
+    uint32_t past_count;                          /* ever */
+    uint32_t within[PHASE_COUNT];                 /* how many fibers are */
+    const char *evaluator;                        /* its name, while it evaluates; borrowed */
     void (*phase_changed)(struct live *live, const struct activity *activity); /* NULL: nobody watches */
 
     /* What there is to see of its work: its own while it is there, else NULL. */
@@ -68,6 +81,9 @@ void activity_begin(struct activity *activity, int64_t now_ms);
 const char *activity_phase_word(enum activity_phase phase);
 /* What there is to say of the phase that it is in: a name, a reason; "": nothing. */
 const char *activity_phase_of(const struct activity *activity);
+
+/* The phases that are over, of those that are kept, from the oldest on; NULL: there are no more. */
+const struct activity_past *activity_past(const struct activity *activity, size_t nth);
 
 /* Of the current fiber; NULL: it has none. */
 struct activity *activity_current(void);

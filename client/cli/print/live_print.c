@@ -48,8 +48,9 @@ static void stop_streaming(struct live_print *print)
 static void on_phase(struct live_print *print, const json_t *event)
 {
     const char *of = text_of(event, "of");
-    if (print->is_line_open)
-        return; /* it would stand in the middle of what is said */
+    if (print->is_line_open || number_of(event, "ms") < print->ms)
+        return; /* it would stand in the middle of what is said; or it was told before */
+    print->ms = number_of(event, "ms");
     begin_note(print);
     sanitize_print(stdout, " %.1f s: %s%s%s", (double)number_of(event, "ms") / 1000, text_of(event, "phase"),
                    *of ? " " : "", of);
@@ -60,7 +61,7 @@ static void on_times(struct live_print *print, const json_t *event)
 {
     const json_t *seconds = json_object_get(event, "seconds"), *value;
     const char *phase;
-    if (json_object_size(seconds) == 0 || print->messages > 0)
+    if (json_object_size(seconds) == 0 || print->messages > 0 || print->ms > 0)
         return;
     begin_note(print);
     printf(" so far:");
@@ -249,6 +250,7 @@ static void change_part(struct live_print *print, const json_t *batch)
     snprintf(print->stage, sizeof(print->stage), "%s", stage);
     print->attempt = number_of(batch, "attempt");
     print->messages = print->turns = print->traces = 0;
+    print->ms = 0;
 }
 
 bool live_print_batch(struct live_print *print, const char *text)

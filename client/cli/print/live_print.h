@@ -15,6 +15,7 @@ struct live_print { /* all zero but for the first two */
     char stage[16]; /* of the part that is printed */
     long long attempt;
     size_t messages, turns, traces; /* of it, printed */
+    long long ms;                   /* of its last phase */
     long long sampling;             /* whose text is being printed; 0: none's */
     bool is_line_open;              /* of that text */
     char *said;                     /* that text */

@@ -394,6 +394,33 @@ static void each_phase_is_told_with_its_reason(void **state)
     json_decref(events);
 }
 
+static void go_round(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 100; i++) {
+        activity_tool("a tool whose name is longer than is kept of it");
+        activity_enter(PHASE_TOOL);
+        activity_leave(PHASE_TOOL);
+    }
+}
+
+static void who_comes_late_is_told_the_last_phases_too(void **state)
+{
+    (void)state;
+    in_fiber(go_round, NULL);
+    watch(true);
+    json_t *events = take();
+    assert_int_equal(count(events, "phase"), ACTIVITY_PAST_MAX + 1);
+    assert_string_equal(text_of(nth(events, "phase", ACTIVITY_PAST_MAX - 1), "phase"), "tool");
+    assert_string_equal(text_of(nth(events, "phase", ACTIVITY_PAST_MAX - 1), "of"), "a tool whose name is longer tha");
+    assert_string_equal(text_of(nth(events, "phase", ACTIVITY_PAST_MAX), "phase"), "sandbox");
+    json_decref(events);
+    int64_t sum_ms = 0; /* no time is lost between what is counted and what is kept */
+    for (enum activity_phase phase = 0; phase < PHASE_COUNT; phase++)
+        sum_ms += activity.spent_ms[phase];
+    assert_int_equal(sum_ms, activity_past(&activity, 0)->since_ms - activity.began_ms);
+}
+
 static void what_is_not_taken_is_bounded_and_its_numbers_are_missed(void **state)
 {
     (void)state;
@@ -452,6 +479,7 @@ int main(void)
         CASE(without_a_watcher_nobody_listens),
         CASE(watching_may_end_in_the_middle_of_a_turn),
         CASE(each_phase_is_told_with_its_reason),
+        CASE(who_comes_late_is_told_the_last_phases_too),
         CASE(what_is_not_taken_is_bounded_and_its_numbers_are_missed),
         CASE(what_was_said_last_is_told_when_the_record_has_gone),
     };
