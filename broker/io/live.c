@@ -1,7 +1,8 @@
 /*
  * Events of rollouts, to those who watch them: for people, and so what is dropped first. What a viewer has not read is
  * counted, and beyond VIEWER_BYTES or VIEWER_COUNT the viewer gets no more before it has read; so one that stands still
- * takes no more than that, and no other viewer is the worse for it.
+ * takes no more than that, and no other viewer is the worse for it. A viewer is a connection, which may look at many
+ * rollouts, as a gateway does.
  */
 #include "broker/io/inner.h"
 
@@ -12,7 +13,13 @@
 #include "common/base/cleanup.h"
 #include "common/containers/table.h"
 
-enum { VIEWER_BYTES = 1 << 20, VIEWER_COUNT = 64, IDLE_MS = 60000, SWEEP_MS = 10000 };
+enum {
+    VIEWER_BYTES = 8 << 20,
+    VIEWER_COUNT = 512, /* below FRONT's send mark, so that answers have room behind them */
+    ALL_BYTES = 64 << 20,
+    IDLE_MS = 60000,
+    SWEEP_MS = 10000
+};
 
 /* Owned by the table and, while it holds one of its frames, by libzmq: on any thread. */
 struct viewer {
@@ -25,6 +32,7 @@ struct viewer {
 
 struct viewers {
     struct table table;
+    atomic_size_t bytes; /* of all */
     int64_t sweep_ms;
 };
 
@@ -94,6 +102,7 @@ static struct viewer *find_viewer(struct viewers *viewers, struct slice client)
 /* ---- frames that are counted until libzmq lets go of them ----------------------------- */
 
 struct counted {
+    struct viewers *viewers;
     struct viewer *viewer;
     size_t len;
     uint8_t bytes[];
@@ -104,15 +113,17 @@ static void counted_let_go(void *data, void *hint)
     struct counted *counted = hint;
     (void)data;
     atomic_fetch_sub(&counted->viewer->bytes, counted->len);
+    atomic_fetch_sub(&counted->viewers->bytes, counted->len);
     viewer_release(counted->viewer);
     free(counted);
 }
 
-static bool counted_init(zmq_msg_t *frame, struct viewer *viewer, struct slice bytes)
+static bool counted_init(zmq_msg_t *frame, struct viewers *viewers, struct viewer *viewer, struct slice bytes)
 {
     struct counted *counted = malloc(sizeof(*counted) + bytes.len);
     if (!counted)
         return false;
+    counted->viewers = viewers;
     counted->viewer = viewer;
     counted->len = bytes.len;
     memcpy(counted->bytes, bytes.data, bytes.len);
@@ -122,6 +133,7 @@ static bool counted_init(zmq_msg_t *frame, struct viewer *viewer, struct slice b
     }
     atomic_fetch_add(&viewer->owners, 1);
     atomic_fetch_add(&viewer->bytes, bytes.len);
+    atomic_fetch_add(&viewers->bytes, bytes.len);
     return true;
 }
 
@@ -131,8 +143,8 @@ int io_send_events(struct io *io, const struct effect *effect, struct fail *fail
     zmq_msg_t body;
     (void)fail;
     const bool has_room = viewer && atomic_load(&viewer->bytes) < VIEWER_BYTES &&
-                          atomic_load(&viewer->owners) <= VIEWER_COUNT;
-    if (!has_room || !counted_init(&body, viewer, effect->bytes)) {
+                          atomic_load(&io->viewers->bytes) < ALL_BYTES && atomic_load(&viewer->owners) <= VIEWER_COUNT;
+    if (!has_room || !counted_init(&body, io->viewers, viewer, effect->bytes)) {
         core_tell_live_dropped(io->core, 1);
         return 0;
     }

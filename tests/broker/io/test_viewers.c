@@ -1,7 +1,7 @@
 /* Who watches a rollout and does not read costs the broker no more than its bound, and other viewers nothing. */
 #include "tests/broker/io/io_world.h"
 
-enum { EVENTS_BYTES = 60000, BATCHES = 400, VIEWER_BATCHES = 64, VIEWER_BYTES = 1 << 20 };
+enum { EVENTS_BYTES = 60000, BATCHES = 400, VIEWER_BYTES = 8 << 20 };
 
 #ifdef __SANITIZE_ADDRESS__
 static const bool is_sanitized = true;
