@@ -2,6 +2,8 @@
 import json
 import os
 import re
+import selectors
+import socket
 import sys
 import threading
 import unittest
@@ -189,6 +191,52 @@ class Spans(Case):
         collector.close()
         ask(gateway, f"{API}/groups", {"stream": "a", "group": "later", "samples": 3, "task": noop(2)})
         wait_until(lambda: all("outcome" in ask(gateway, f"{API}/rollouts/later/{k}").json for k in range(3)), 30, "ended")
+
+
+class Readers(Case):
+    def hold(self, gateway, path, count, receive_bytes=None):
+        """Connections that have asked, and read nothing yet."""
+        held = []
+        for _ in range(count):
+            connection = socket.socket()
+            if receive_bytes:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+            connection.connect(("127.0.0.1", gateway.port))
+            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            self.addCleanup(connection.close)
+            held.append(connection)
+        return held
+
+    def test_o4_readers_that_stand_still_are_sent_away_and_others_hear_all(self):
+        fleet = Fleet(slots=16)
+        gateway = add_gateway(fleet)
+        self.enter(fleet)
+        readers = self.hold(gateway, f"{API}/streams/s/events?view=summary", 450)
+        still = self.hold(gateway, f"{API}/streams/s/events", 50, receive_bytes=4096)
+        wait_until(lambda: b"sluice_sse_clients 500" in ask(gateway, "/metrics").body, 60, "500 read")
+        before, count = gateway.resident_kib(), 24
+        for k in range(count):
+            ask(gateway, f"{API}/groups", {"stream": "s", "group": f"g-{k}", "task": noop(k, metadata={"pad": "x" * 400000})})
+        ears, left = selectors.DefaultSelector(), {}
+        for reader in readers:
+            ears.register(reader, selectors.EVENT_READ)
+            left[reader] = (b"", 0)
+        while left:
+            ready = ears.select(60)
+            self.assertTrue(ready, f"{len(left)} readers hear nothing more")
+            for key, _ in ready:
+                tail, seen = left[key.fileobj]
+                got = key.fileobj.recv(1 << 16)
+                self.assertTrue(got, "a reader was sent away")
+                text = tail + got
+                seen += text.count(b"event: trajectory\n")
+                left[key.fileobj] = (text[-17:] if not text.endswith(b"event: trajectory\n") else b"", seen)
+                if seen >= count:
+                    ears.unregister(key.fileobj)
+                    del left[key.fileobj]
+        wait_until(lambda: b"sluice_sse_dropped_total 50" in ask(gateway, "/metrics").body, 60, "those that stand still sent away")
+        self.assertLess(gateway.resident_kib() - before, 800 << 10)
+        self.assertEqual(len(still), 50)
 
 
 class Deaths(Case):
