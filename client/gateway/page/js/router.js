@@ -45,6 +45,8 @@ function route() {
   document.title = (view.title === "Overview" ? "" : view.title + " · ") + "Sluice";
   const tab = panel ? panel.tab || panel.name : "";
   for (const link of document.getElementById("tabs").children) set(link, { "aria-current": link.textContent === tab ? "page" : null });
+  const current = document.querySelector("#tabs [aria-current]");
+  if (current) current.scrollIntoView({ inline: "nearest", block: "nearest" }); // on a phone the tabs scroll
   scrollTo(0, 0);
   view.update(new Set(["status", "live", "ended", "link"]));
 }

@@ -187,6 +187,6 @@ function drawHosts(list) {
     say(name, one.host);
     say(number, count(one.jobs) + " of " + count(one.slots) + " slots");
     bar.update(one.slots ? one.jobs / one.slots : 0);
-    say(more, plural(one.workers.length, "worker") + " for " + [...one.stages].join(", ") + (one.unwell ? ", " + one.unwell + " not ready" : ""));
+    say(more, plural(one.workers.length, "worker") + " for " + Object.keys(STAGES).filter((stage) => one.stages.has(stage)).join(", ") + (one.unwell ? ", " + one.unwell + " not ready" : ""));
   });
 }
