@@ -122,13 +122,14 @@ class World(Case):
     slots = 32
     workers = 1
     rules = ()
+    worker_options = ()
     handler = ()      # options of the workers of run and eval
     run_options = ()  # of those of run
     dialect = {}      # of the engine's script
 
     @classmethod
     def setUpClass(cls):
-        fleet = Fleet(slots=cls.slots, workers={"init": cls.workers})
+        fleet = Fleet(slots=cls.slots, workers={"init": cls.workers}, worker_options=cls.worker_options)
         for stage in ("run", "eval"):
             fleet.add_worker(stage, f"{stage}-1", options=(*cls.handler, *(cls.run_options if stage == "run" else ())))
         cls.engine = fleet.add_engine(dict(script(0, *cls.rules), context=16384, **cls.dialect))
