@@ -10,6 +10,9 @@ enum { AGAIN_MS = 20 };
 static void end(struct http_call *call)
 {
     struct asking *asking = call->state;
+    struct polar_task *task = asking->of && asking->request.task ? tasks_find(asking->of, asking->base) : NULL;
+    if (task && task->number == asking->number)
+        task->is_lost = task->is_asked;
     loop_cancel(call->gateway->loop, &asking->again);
     results_finish(&asking->results);
     task_request_finish(&asking->request);

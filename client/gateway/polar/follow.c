@@ -163,6 +163,7 @@ static void on_trajectory(void *arg, struct told *told)
     if (!task)
         return;
     task->unacked++;
+    task->is_asked = task->is_lost = false;
     json_t *metadata = json_loadb((const char *)message->metadata.data, message->metadata.len, 0, NULL);
     task_tell(task, json_object_get(metadata, "polar"));
     json_decref(metadata);
@@ -199,6 +200,38 @@ bool follow_begin(struct polar_of *of)
     list(of);
     tail_leave(&of->reader);
     return tail_read(of->book->tails, of->identity, of->stream, last ? last->seq + 1 : 0, &plan, &of->reader);
+}
+
+/* ---- submits that were not answered ------------------------------------------------------------------ */
+
+static void on_came(void *arg, const struct answer *answer)
+{
+    struct polar_task *task = arg;
+    json_t *told = answer && answer->id == MSG_rollouts
+                       ? json_loadb((const char *)answer->as.rollouts.json.data, answer->as.rollouts.json.len, 0, NULL)
+                       : NULL;
+    const bool is_here = json_integer_value(json_object_get(told, "matched")) > 0;
+    json_decref(told);
+    if (!answer || !task->is_lost)
+        return;
+    if (is_here || task->completed > 0)
+        task->is_asked = task->is_lost = false;
+    else
+        task_drop(task);
+}
+
+static void ask_whether_it_came(struct polar_task *task)
+{
+    struct caller *caller = task->of->identity->caller;
+    struct refusal no;
+    const struct msg_rollout_list in = {.tag = caller_next_tag(caller),
+                                        .group = slice_from_str(task->group),
+                                        .has_group = true,
+                                        .limit = 1,
+                                        .has_limit = true};
+    task->ask.answered = on_came;
+    task->ask.arg = task;
+    caller_ask(caller, &task->ask, MSG_rollout_list, &in, in.tag, HTTP_CALL_WAIT_MS, &no);
 }
 
 /* ---- what was had ------------------------------------------------------------------------------------------------ */
@@ -257,8 +290,11 @@ static void acknowledge(struct polar_of *of)
 void follow_sweep(struct polar_of *of, int64_t now_ms)
 {
     size_t at = 0;
-    for (struct polar_task *task; (task = table_next(&of->tasks, &at));)
+    for (struct polar_task *task; (task = table_next(&of->tasks, &at));) {
         let_go(task, now_ms);
+        if (task->is_lost && !task->ask.caller)
+            ask_whether_it_came(task);
+    }
     acknowledge(of);
     if (of->has_failed && !follow_begin(of))
         of->has_failed = true;

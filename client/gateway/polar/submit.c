@@ -108,6 +108,8 @@ static bool go(struct asking *asking)
 {
     struct http_call *call = asking->call;
     const struct polar_task *task = tasks_find(asking->of, asking->base);
+    if (task && task->is_lost)
+        return false; /* it may run, or not */
     if (book_is_buried(call->kept, asking->base))
         http_call_refuse(call, 409, "cancelled", "task_id", "task %.200s was cancelled before submission",
                          asking->request.task_id);

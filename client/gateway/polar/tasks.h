@@ -38,6 +38,7 @@ struct polar_task {
     char *id, *harness, *model, *callback_url, *evaluator; /* owned; NULL: none, or not known yet */
     enum task_status status;
     bool is_asked; /* its submit is not answered yet */
+    bool is_lost;  /* nor will it be: whether it came is asked for */
     bool is_known; /* what was asked with it is */
     bool is_early; /* enough were usable, and the others were cancelled */
     bool is_gone;  /* it may be let go */
@@ -46,7 +47,7 @@ struct polar_task {
     int64_t had_ms;                 /* by the clock that never goes back; 0: nobody had its results */
     size_t unacked;
     struct polar_session *sessions; /* total of them */
-    struct caller_ask ask;          /* for cancelling */
+    struct caller_ask ask;          /* for cancelling, and whether it came */
     struct list older;              /* those of the same id before it, which are let go */
 };
 

@@ -5,6 +5,7 @@ import http.server
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -225,6 +226,17 @@ class Polar(GatewayCase):
             self.assertEqual(len(told["results"]), 2)
             wait_until(lambda: listener.taken, 10, "called back")
             self.assertEqual(listener.taken[0][1], told)
+
+    def test_a_submit_that_the_broker_did_not_answer_is_one_task_or_none(self):
+        self.fleet.broker.send(signal.SIGSTOP)
+        try:
+            self.assertEqual(self.ask("POST", "/rollout/task/submit", task("unanswered")).status, 503)
+        finally:
+            self.fleet.broker.send(signal.SIGCONT)
+        self.assertIn(self.ask("POST", "/rollout/task/submit", task("unanswered")).status, (200, 409))
+        self.assertEqual(len(self.wait_over("unanswered")["results"]), 1)
+        self.submit(task("unanswered"))
+        self.wait_over("unanswered")
 
     def test_a_set_up_that_fails_is_an_error(self):
         self.submit(task("broken", runtime={"image": "host", "prepare": [{"type": "exec", "command": "exit 3"}]}))
