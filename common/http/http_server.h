@@ -10,6 +10,9 @@
  *   held_max is reached                          503 with Retry-After for what comes with a body
  *   connections_max is reached                   others wait until the kernel's queue is full, too
  *   nothing goes on for idle_ms                  the connection is closed
+ *
+ * What is no HTTP, or has no room as its head comes in, libmicrohttpd refuses itself: in a line of HTML, and no exchange
+ * is heard of. All else that is refused is in the owner's form.
  */
 #ifndef SLUICE_COMMON_HTTP_HTTP_SERVER_H
 #define SLUICE_COMMON_HTTP_HTTP_SERVER_H

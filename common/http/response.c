@@ -7,7 +7,7 @@
 
 enum {
     AT_ONCE_MAX = 16 << 10, /* bytes of a whole answer that are written with its head */
-    BLOCK = 64 << 10,       /* of a larger one, at a time */
+    BLOCK = 16 << 10,       /* of a larger one, at a time */
     STREAM_BLOCK = 1 << 10  /* where a stream is not sent in chunks; those are made in the connection's own memory */
 };
 
