@@ -152,6 +152,7 @@ static inline void end_job(struct job *job)
     layer_finish(&job->result.layer);
     verdict_finish(&job->result.verdict);
     buffer_finish(&job->result.record);
+    buffer_finish(&job->result.traces);
     buffer_finish(&job->bytes);
     free(job->result.answer);
 }
