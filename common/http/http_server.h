@@ -3,16 +3,18 @@
  * is asked comes as exchanges (exchange.h), which are answered at once or later (exchange_answer.h). All on the loop's
  * thread. Nothing that a client sends is trusted, and whatever grows has a bound in the plan:
  *
- *   a head that has no room in header_bytes      431 or 414
+ *   a head that has no room in header_bytes       431 or 414
  *   a head that two readers may read differently  400, and the connection ends: two lengths, a length and chunks, two
- *                                                hosts, folded lines, names or values that are none, paths with dots
- *   a body larger than body_max, also as it was  413
- *   held_max is reached                          503 with Retry-After for what comes with a body
- *   connections_max is reached                   others wait until the kernel's queue is full, too
- *   nothing goes on for idle_ms                  the connection is closed
+ *                                                 hosts, folded lines, names or values that are none, paths with dots
+ *   a body larger than body_max, also decoded     413
+ *   held_max is reached                           503 with Retry-After for what comes with a body
+ *   connections_max is reached                    others wait until the kernel's queue is full, too
+ *   nothing goes on for idle_ms                   the connection is closed
  *
- * What is no HTTP, or has no room as its head comes in, libmicrohttpd refuses itself: in a line of HTML, and no exchange
- * is heard of. All else that is refused is in the owner's form.
+ * What is no HTTP, or has no room as its head comes in, libmicrohttpd refuses itself, in a line of HTML, and no exchange
+ * is heard of. All else that is refused is in the owner's form. Two things that libmicrohttpd takes cannot be told from
+ * what is right: lone line feeds between chunks, and what stands behind a NUL in a header. A proxy in front, if there is
+ * one, must not send these on; no usual one does.
  */
 #ifndef SLUICE_COMMON_HTTP_HTTP_SERVER_H
 #define SLUICE_COMMON_HTTP_HTTP_SERVER_H
