@@ -11,10 +11,10 @@
  *   connections_max is reached                    others wait until the kernel's queue is full, too
  *   nothing goes on for idle_ms                   the connection is closed
  *
- * What is no HTTP, or has no room as its head comes in, libmicrohttpd refuses itself, in a line of HTML, and no exchange
- * is heard of. All else that is refused is in the owner's form. Two things that libmicrohttpd takes cannot be told from
- * what is right: lone line feeds between chunks, and what stands behind a NUL in a header. A proxy in front, if there is
- * one, must not send these on; no usual one does.
+ * What is no HTTP, or has no room as its head comes in, libmicrohttpd refuses itself, in a line of HTML, and no
+ * exchange is heard of. All else that is refused is in the owner's form. Two things that libmicrohttpd takes cannot be
+ * told from what is right: lone line feeds between chunks, and what stands behind a NUL in a header. A proxy in front,
+ * if there is one, must not send these on.
  */
 #ifndef SLUICE_COMMON_HTTP_HTTP_SERVER_H
 #define SLUICE_COMMON_HTTP_HTTP_SERVER_H
