@@ -65,6 +65,12 @@ class Page(unittest.TestCase):
             self.assertEqual([one for one in found if one], [], name)
         self.assertGreater(seen, 20)
 
+    def test_every_source_is_put_together(self):
+        with open(os.path.join(SOURCES, "sources.cmake"), encoding="utf-8") as text:
+            listed = re.findall(r"[\w/]+\.(?:js|css)", text.read())
+        there = [os.path.relpath(os.path.join(folder, name), SOURCES) for folder, _, names in os.walk(SOURCES) for name in names if name.endswith((".js", ".css"))]
+        self.assertEqual(sorted(listed), sorted(there))
+
     def test_the_policy_lets_only_its_own_style_and_script_run(self):
         self.assertRegex(PAGE[1], r"^default-src 'none'; style-src 'sha256-[\w+/]{43}='; script-src 'sha256-[\w+/]{43}='; connect-src 'self'; "
                                   r"img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'$")

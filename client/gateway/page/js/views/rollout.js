@@ -1,127 +1,55 @@
 /* One rollout, live or ended: why it is as it is, where its time went, what is said in it, its tokens. */
 function rolloutView(parts) {
   const name = parts[1] + "/" + parts[2];
-  const shown = { live: newLive(), state: null, trajectory: null, model: null, mode: "text", error: "" };
-  let stream = null;
-  let isOver = false;
-  let isLoading = false;
-  let tries = 0;
-  let clockTimer = 0;
+  const source = rolloutSource(name, draw);
+  const { shown } = source;
+  const nodes = { mark: el("span.chip"), words: el("div.words"), where: gantt("Where its time went"), inside: gantt("The run alone"), side: el("div.side"), siblings: el("div") };
+  nodes.insideBox = el("div", { hidden: true }, el("h3.gantt-title", null, "The run alone, turn by turn"), nodes.inside);
+  const talk = talkCard(shown);
+  const timing = card("Where its time went", {}, nodes.where, nodes.insideBox);
+  const node = el("div.panel.one", null,
+    el("nav.crumbs", { "aria-label": "Where this is" }, el("a", { href: "#/rollouts" }, "Rollouts"), " / ", el("a", { href: path("group", parts[1]) }, parts[1]), " / " + parts[2]),
+    el("div.one-head", null, el("h1", null, name), nodes.mark, nodes.siblings),
+    el("section.card.why", { "aria-label": "Why" }, nodes.words), timing, el("div.columns", null, talk, nodes.side));
 
-  const mark = el("span.chip");
-  const words = el("div.words");
-  const where = gantt("Where its time went");
-  const inside = gantt("The run alone");
-  const insideBox = el("div", { hidden: true }, el("h3.gantt-title", null, "The run alone, turn by turn"), inside);
+  function draw() {
+    const isKnown = shown.trajectory || shown.state;
+    for (const one of [timing, talk]) show(one, Boolean(isKnown));
+    if (shown.trajectory) drawEndedOne(shown, nodes);
+    else if (shown.state) drawLiveOne(shown, nodes);
+    else if (shown.error) drawUnknown(shown, nodes);
+    if (isKnown) talk.update();
+  }
+
+  fill(nodes.words, el("p.lead", null, "Looking it up…"));
+  source.load();
+  const clockTimer = setInterval(() => {
+    if (!shown.trajectory && shown.state && !document.hidden) draw();
+  }, 500);
+  return { node, title: name, update(changes) {
+    if (changes.has("rollout")) draw();
+    if (changes.has("ended") && shown.state && !shown.trajectory && newest((one) => one.rollout === name, 1).length) source.load();
+    if (changes.has("ended") && shown.trajectory && shown.peers < PEERS_MIN) drawEndedWords(shown, nodes.words);
+    if (changes.has("live") && !shown.trajectory && shown.state) refreshState(shown, name);
+  }, stop() {
+    source.stop();
+    clearInterval(clockTimer);
+  } };
+}
+
+/* What was said, as text or as tokens. It goes on in sight while the page stands at its end. */
+function talkCard(shown) {
   const said = conversation();
   const tokens = tokenTraces();
-  const side = el("div.side");
-  const siblings = el("div");
+  const legend = tokenLegend();
+  const nothing = el("div");
   const modes = segments("Text or tokens", [["text", "Text"], ["tokens", "Tokens"]], "text", (value) => {
     shown.mode = value;
     modes.update(value);
-    drawSaid();
+    node.update();
   });
-  const legend = tokenLegend();
-  const nothing = el("div");
-  const timing = card("Where its time went", {}, where, insideBox);
-  const talk = card("What was said", { aside: modes, className: "talk" }, legend, said, tokens, nothing);
-  const node = el("div.panel.one", null,
-    el("nav.crumbs", { "aria-label": "Where this is" }, el("a", { href: "#/rollouts" }, "Rollouts"), " / ", el("a", { href: path("group", parts[1]) }, parts[1]), " / " + parts[2]),
-    el("div.one-head", null, el("h1", null, name), mark, siblings),
-    el("section.card.why", { "aria-label": "Why" }, words), timing, el("div.columns", null, talk, side));
-
-  async function load() {
-    if (isLoading) return;
-    isLoading = true;
-    try {
-      const answer = await ask(rolloutUrl(name));
-      if (isOver || shown.trajectory) return;
-      shown.error = "";
-      if (answer.outcome) takeTrajectory(answer);
-      else takeState(answer);
-    } catch (error) {
-      if (isOver) return;
-      shown.error = error.status === 404 || error.reason === "forgotten" || error.reason === "not-found" ? "Nobody knows this rollout: it was never submitted, or its trajectory was acknowledged and is no longer kept." : "It could not be fetched: " + error.message;
-      if (!error.status || error.status >= 500) setTimeout(() => isOver || load(), 2000);
-    } finally {
-      isLoading = false;
-    }
-    draw();
-  }
-
-  function takeTrajectory(t) {
-    closeStream();
-    shown.trajectory = t;
-    shown.model = modelOf(t);
-    noteRepetition(t.rollout, t.stream, shown.model.messages.filter(isSampled).map((one) => one.content).join("\n"));
-    fetchGroup(t.group);
-  }
-
-  function takeState(state) {
-    shown.state = { ...state };
-    if (stream) return;
-    stream = events(rolloutUrl(name) + "/events", {
-      message: takeEvents, live: takeEvents, events: takeEvents,
-      state: (data) => takeEvents({ events: [{ event: "state", ...data }] }),
-      dropped: (data) => takeEvents({ events: [{ event: "dropped", ...data }] }),
-      failed: (data) => {
-        shown.trouble = (data && data.text) || "";
-        closeStream();
-        changed("rollout");
-      },
-      ended: () => takeEvents({ events: [{ event: "ended" }] }),
-    }, () => {
-      closeStream();
-      setTimeout(() => isOver || shown.trajectory || load(), Math.min(15000, 1000 * 2 ** tries++));
-    });
-    stream.onopen = () => {
-      tries = 0;
-    };
-  }
-
-  function takeEvents(batch) {
-    if (!batch) return;
-    takeBatch(shown.live, batch);
-    shown.trouble = "";
-    if (shown.live.state) shown.state = { ...shown.live.state };
-    if (shown.live.ended) {
-      shown.live.ended = false;
-      closeStream();
-      load();
-    }
-    changed("rollout");
-  }
-
-  function closeStream() {
-    if (stream) stream.close();
-    stream = null;
-  }
-
-  async function fetchGroup(group) {
-    try {
-      const answer = await ask(withQuery("/rollouts", { ended: "true", group, limit: 64 }));
-      const list = (answer.rollouts || []).map((one) => ({ ...one, sample: Number(one.rollout.slice(one.rollout.lastIndexOf("/") + 1)) }));
-      if (!isOver && list.length > 1) fill(siblings, el("span.quiet", null, "its group "), sampleDots(list, list.length));
-    } catch (error) {
-      // The group's other samples are an extra.
-    }
-  }
-
-  function draw() {
-    if (shown.error && !shown.trajectory && !shown.state) return drawError();
-    if (shown.trajectory) drawEndedOne(shown, { mark, words, where, inside, insideBox, side });
-    else if (shown.state) drawLiveOne(shown, { mark, words, where, insideBox, side });
-    drawSaid();
-  }
-
-  function drawError() {
-    setChip(mark, "not found", "bad");
-    fill(words, el("p.lead", null, shown.error));
-    for (const one of [timing, talk]) show(one, false);
-  }
-
-  function drawSaid() {
+  const node = card("What was said", { aside: modes, className: "talk" }, legend, said, tokens, nothing);
+  node.update = () => {
     const model = shown.trajectory ? shown.model : modelOfLive(shown.live);
     const isText = shown.mode === "text";
     const atEnd = !shown.trajectory && innerHeight + scrollY >= document.documentElement.scrollHeight - 60 && scrollY > 0;
@@ -134,25 +62,23 @@ function rolloutView(parts) {
     show(nothing, isEmpty);
     if (isEmpty) fill(nothing, shown.trajectory ? empty("Nothing was said", "Its agent never asked the model.") : empty("Nothing is heard yet", "What is said appears here as it is said."));
     if (atEnd) scrollTo(0, document.documentElement.scrollHeight);
-  }
+  };
+  return node;
+}
 
-  addEventListener("pagehide", closeStream);
-  fill(words, el("p.lead", null, "Looking it up…"));
-  load();
-  clockTimer = setInterval(() => {
-    if (!shown.trajectory && shown.state && !document.hidden) draw();
-  }, 500);
-  return { node, title: name, update(changes) {
-    if (changes.has("rollout")) draw();
-    if (changes.has("ended") && shown.state && !shown.trajectory && newest((one) => one.rollout === name, 1).length) load();
-    if (changes.has("ended") && shown.trajectory && shown.peers < PEERS_MIN) drawEndedWords(shown, words);
-    if (changes.has("live") && !shown.trajectory && shown.state) refreshState(shown, name);
-  }, stop() {
-    isOver = true;
-    closeStream();
-    removeEventListener("pagehide", closeStream);
-    clearInterval(clockTimer);
-  } };
+function drawUnknown(shown, nodes) {
+  setChip(nodes.mark, shown.error === UNKNOWN ? "not found" : "no answer", "bad");
+  fill(nodes.words, el("p.lead", null, shown.error));
+}
+
+async function drawGroup(group, node) {
+  try {
+    const answer = await ask(withQuery("/rollouts", { ended: "true", group, limit: 64 }));
+    const list = (answer.rollouts || []).map((one) => ({ ...one, sample: Number(one.rollout.slice(one.rollout.lastIndexOf("/") + 1)) }));
+    if (list.length > 1) fill(node, el("span.quiet", null, "its group "), sampleDots(list, list.length));
+  } catch (error) {
+    // The group's other samples are an extra.
+  }
 }
 
 /* The list knows how long it has been where it is, which a state does not say. */
@@ -190,6 +116,7 @@ function drawEndedOne(shown, nodes) {
   const spans = spansOf(t, shown.model);
   const total = totalMs(t);
   drawEndedWords(shown, nodes.words);
+  drawGroup(t.group, nodes.siblings);
   show(nodes.where.parentNode, true);
   nodes.where.update(spans, total);
   const run = runSpans(shown.model);
@@ -217,8 +144,8 @@ function drawEndedWords(shown, node) {
 }
 
 function paragraphs(node, lines) {
+  if (!made.has(node)) fill(node);
   keyed(node, lines.map((text, k) => ({ text, k })), (one) => "p" + one.k, (one) => el(one.k ? "p" : "p.lead"), (child, one) => say(child, one.text));
-  for (const child of [...node.children]) if (child.textContent === "Looking it up…") child.remove();
 }
 
 function explainTalk(t, model) {
