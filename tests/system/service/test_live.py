@@ -1,4 +1,5 @@
 """A rollout watched while it works: what is said and sampled, tools, tokens, times; whoever comes late, stops, or breaks."""
+import asyncio
 import json
 import os
 import re
@@ -18,7 +19,7 @@ from fleet import Fleet  # noqa: E402
 from harness import SLUICE, Engine, Service, wait_until  # noqa: E402
 from loops import task as harness_task  # noqa: E402
 from session_world import SCRIPT as SESSION_SCRIPT, World, chat, user  # noqa: E402
-from sluice import Client, Refused  # noqa: E402
+from sluice import AsyncClient, Client, Refused  # noqa: E402
 
 COUNT = "I count: one two three four five six seven eight nine ten."
 LOOK = COUNT + "\n```bash\nsleep 0.5; echo hello; exit 3\n```"
@@ -230,6 +231,21 @@ chat([user("other")])
             self.assertIn("I count: ", "".join(event["text"] for event in events if event["event"] == "delta"))
             phases = [event["phase"] for event in of(events, "phase")]
             self.assertEqual(phases.count("sampling"), 3)
+
+    def test_an_async_client_watches_several_at_once(self):
+        async def watch(client, rollout):
+            return [event async for event in client.watch(rollout)]
+
+        async def all_of(url, rollouts):
+            async with AsyncClient(url) as client:
+                return await asyncio.gather(*(watch(client, rollout) for rollout in rollouts))
+
+        with Engine(SCRIPT) as engine, Service(engines=[engine.url]) as service, Client(service.url) as client:
+            group, = client.submit([TASK], stream="train", samples=3)
+            heard = asyncio.run(all_of(service.url, [f"{group}/{k}" for k in range(3)]))
+            for k, events in enumerate(heard):
+                self.assertEqual({event["rollout"] for event in events}, {f"{group}/{k}"})
+                self.check_told(events, client.get(f"{group}/{k}"))
 
     def test_who_is_stopped_costs_nobody_and_is_told_again_when_it_goes_on(self):
         script = dict(SCRIPT, rules=[{"replies": [WRITE] * 12 + [END], "token_ms": 25}])
