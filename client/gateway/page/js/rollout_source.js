@@ -3,6 +3,10 @@
 const RETRY_ROLLOUT_MS = 15000;
 const UNKNOWN = "Nobody knows this rollout: it was never submitted, or its trajectory was acknowledged and is no longer kept.";
 
+function whyUnknown(error) {
+  return [404, 410].includes(error.status) || error.reason === "forgotten" ? UNKNOWN : "It could not be fetched: " + error.message;
+}
+
 function rolloutSource(name, onChange) {
   const shown = { live: newLive(), state: null, trajectory: null, model: null, mode: "text", error: "", trouble: "" };
   let stream = null;
@@ -16,7 +20,7 @@ function rolloutSource(name, onChange) {
     try {
       take(await ask(rolloutUrl(name)));
     } catch (error) {
-      shown.error = [404, 410].includes(error.status) || error.reason === "forgotten" ? UNKNOWN : "It could not be fetched: " + error.message;
+      shown.error = whyUnknown(error);
       if (!error.status || error.status >= 500) later();
     } finally {
       isLoading = false;
@@ -24,9 +28,7 @@ function rolloutSource(name, onChange) {
     if (!isOver) onChange();
   }
 
-  function later() {
-    setTimeout(load, Math.min(RETRY_ROLLOUT_MS, 1000 * 2 ** tries++));
-  }
+  const later = () => setTimeout(load, Math.min(RETRY_ROLLOUT_MS, 1000 * 2 ** tries++));
 
   function take(answer) {
     if (isOver) return;
@@ -57,9 +59,7 @@ function rolloutSource(name, onChange) {
       close();
       later();
     });
-    stream.onopen = () => {
-      tries = 0;
-    };
+    stream.onopen = () => (tries = 0);
   }
 
   function hear(batch) {

@@ -80,16 +80,6 @@ function rolloutsView(parts, query) {
     return [...known.values()];
   }
 
-  function wanted(one) {
-    if (state.stream && one.stream !== state.stream) return false;
-    if (isEnded() ? state.outcome && one.outcome !== state.outcome : (state.stage && one.stage !== state.stage) || (state.state && one.state !== state.state)) return false;
-    if (state.end && one.end !== state.end) return false;
-    if (state.like && sameness(one.detail) !== state.like) return false;
-    if (!state.q) return true;
-    const text = [one.rollout, one.task, one.stream, one.worker, one.engine, one.image, one.tool, one.why, one.detail, one.outcome, one.end, one.state].join(" ").toLowerCase();
-    return state.q.toLowerCase().split(/\s+/).every((word) => text.includes(word));
-  }
-
   function draw() {
     views.update(state.view);
     for (const one of [stage, where]) show(one, !isEnded());
@@ -97,20 +87,11 @@ function rolloutsView(parts, query) {
     sort.update(SORTS[state.view], state.sort || SORTS[state.view][0][0]);
     stream.update([["", "any stream"], ...streamNames().map((one) => [one, one])], state.stream);
     const all = candidates();
-    const items = all.filter(wanted).sort(ORDER[state.sort] || ORDER[SORTS[state.view][0][0]]);
+    const items = all.filter((one) => isWanted(state, one)).sort(ORDER[state.sort] || ORDER[SORTS[state.view][0][0]]);
     list.update(items);
-    say(note, noteOf(items.length, all.length));
+    say(note, noteOf(state, fetched, items.length, all.length));
     show(nothing, !items.length);
     if (!items.length && !nothing.firstChild) nothing.append(empty("No rollout is like that", "Take a filter away, or wait: the list fills by itself."));
-  }
-
-  function noteOf(shown, all) {
-    if (fetched.error) return "The list could not be fetched: " + fetched.error;
-    const of = shown === all ? plural(shown, "rollout") : count(shown) + " of " + plural(all, "rollout");
-    const matched = isEnded() ? fetched.matched : Math.max(fetched.matched, store.live.matched);
-    if (!isEnded()) return of + (matched > all ? "; the oldest " + count(all) + " of " + count(matched) + " live ones are looked at" : " live");
-    const skipped = store.skipped ? "; " + plural(store.skipped, "one was", "were") + " not told as too many ended at once" : "";
-    return of + (state.like || state.end ? " that failed alike" : "") + (state.stream ? "" : "; choose a stream to see older ones") + skipped;
   }
 
   const redrawEnded = throttled(500, draw);
@@ -124,6 +105,28 @@ function rolloutsView(parts, query) {
     clearInterval(timer);
     list.stop();
   } };
+}
+
+/* Whether a rollout passes the filters. */
+function isWanted(state, one) {
+  if (state.stream && one.stream !== state.stream) return false;
+  if (state.view === "ended" ? state.outcome && one.outcome !== state.outcome : (state.stage && one.stage !== state.stage) || (state.state && one.state !== state.state)) return false;
+  if (state.end && one.end !== state.end) return false;
+  if (state.like && sameness(one.detail) !== state.like) return false;
+  if (!state.q) return true;
+  const text = [one.rollout, one.task, one.stream, one.worker, one.engine, one.image, one.tool, one.why, one.detail, one.outcome, one.end, one.state].join(" ").toLowerCase();
+  return state.q.toLowerCase().split(/\s+/).every((word) => text.includes(word));
+}
+
+/* What stands above the list: how many of how many. */
+function noteOf(state, fetched, shown, all) {
+  const isEnded = state.view === "ended";
+  if (fetched.error) return "The list could not be fetched: " + fetched.error;
+  const of = shown === all ? plural(shown, "rollout") : count(shown) + " of " + plural(all, "rollout");
+  const matched = isEnded ? fetched.matched : Math.max(fetched.matched, store.live.matched);
+  if (!isEnded) return of + (matched > all ? "; the oldest " + count(all) + " of " + count(matched) + " live ones are looked at" : " live");
+  const skipped = store.skipped ? "; " + plural(store.skipped, "one was", "were") + " not told as too many ended at once" : "";
+  return of + (state.like || state.end ? " that failed alike" : "") + (state.stream ? "" : "; choose a stream to see older ones") + skipped;
 }
 
 function rolloutRow() {
