@@ -50,7 +50,7 @@ static void end(struct http_call *call)
     if (!call->is_delivered || !turn->response) /* nobody takes it over: its turn is sampled for this call */
         run_leave(&turn->waiting.wait, true);
     waiting_end(&turn->waiting);
-    reply_finish(&turn->reply);
+    gym_reply_finish(&turn->reply);
     json_decref(turn->response);
     free(turn);
 }

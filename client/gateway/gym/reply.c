@@ -93,7 +93,7 @@ void reply_whole(struct reply *reply, struct buffer *response)
     buffer_finish(response);
 }
 
-void reply_finish(struct reply *reply)
+void gym_reply_finish(struct reply *reply)
 {
     sse_finish(&reply->sse);
     json_decref(reply->params);

@@ -19,7 +19,7 @@ struct reply {
 
 /* Takes the call's body; a stream begins. */
 void reply_begin(struct reply *reply, struct http_call *call);
-void reply_finish(struct reply *reply);
+void gym_reply_finish(struct reply *reply);
 /* What a response repeats of the request. */
 struct response_asked reply_asked(const struct reply *reply);
 /* An item of a stream; nothing where it is none. */

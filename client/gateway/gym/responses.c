@@ -19,7 +19,7 @@ static void end(struct http_call *call)
 {
     struct asking *asking = call->state;
     waiting_end(&asking->waiting);
-    reply_finish(&asking->reply);
+    gym_reply_finish(&asking->reply);
     free(asking);
 }
 

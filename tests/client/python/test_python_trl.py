@@ -43,7 +43,7 @@ class Rows(unittest.TestCase):
 class Unread(unittest.TestCase):
     def test_a_reply_that_nobody_read_is_no_generation(self):
         turns = [Turn(0, 2, "prompt"), Turn(2, 2, "assistant"), Turn(4, 1, "assistant")]
-        trace = types.SimpleNamespace(turns=turns, mask=np.array([0, 0, 1, 1, 0]), token_ids=np.arange(5), logprobs=np.zeros(5))
+        trace = types.SimpleNamespace(turns=turns, mask=np.array([0, 0, 1, 1, 0]), token_ids=np.arange(5), logprobs=np.zeros(5), messages=[])
         t = types.SimpleNamespace(traces=[trace], messages=[], rollout="a/0", detail="")
         self.assertEqual([item["generation_token_ids"] for item in output_items(t)], [[2, 3]])
 
