@@ -21,11 +21,14 @@ static bool read_params(struct http_call *call, const struct message *message, s
     return true;
 }
 
+/* Beside a body the query says nothing: whoever looked at the body alone would have looked at something else. */
 static bool read_query(struct http_call *call, const struct message *message, struct kept_texts *kept, void *out,
                        struct refusal *no)
 {
     for (size_t i = 0; i < message->field_count; i++) {
         const char *name = message->fields[i].name, *value = exchange_query(call->exchange, name);
+        if (value && call->body)
+            return refuse(no, REFUSAL_UNKNOWN_FIELD, name, "%s belongs in the body, not in the query", name);
         if (value && !message_field_from_text(message, name, value, kept, out, no))
             return false;
     }

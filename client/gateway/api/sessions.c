@@ -36,6 +36,8 @@ static void on_accepted(struct http_call *call, const struct answer *answer)
 static void complete_task(json_t *task)
 {
     static const char *const kinds[][2] = {{"agent", "session"}, {"eval", "posted"}};
+    if (!json_is_object(task))
+        return; /* it is refused as what it is */
     for (size_t i = 0; i < 2; i++) {
         json_t *part = json_object_get(task, kinds[i][0]);
         if (!part)

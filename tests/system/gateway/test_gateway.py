@@ -68,6 +68,9 @@ class Gateway(Case):
             if field is not None:
                 self.assertEqual(error["field"], field, (body, answer))
             self.assertTrue(error["text"], answer)
+        for task in ("x", None, [], 1, True):
+            answer = ask(self.gateway, f"{API}/sessions", {"stream": "wrong", "task": task})
+            self.assertEqual((answer.status, answer.json["error"]["field"]), (400, "task"), answer)
         for path, status in (("/rollouts/none/0", 404), ("/nothing", 404), ("/rollouts?limit=x", 400), ("/rollouts?limit=2000", 400),
                              ("/streams/none/events?from=x", 400), ("/streams/a%20b/events", 400), ("/samplers/none", 404)):
             self.assertEqual(ask(self.gateway, API + path).status, status, path)
@@ -133,6 +136,9 @@ class Gateway(Case):
     def test_engines_are_only_those_of_addresses_that_the_operator_allows(self):
         refused = ask(self.gateway, f"{API}/engines", {"url": "http://169.254.169.254/latest"})
         self.assertEqual((refused.status, refused.json["error"]["field"]), (403, "url"))
+        for body in ({}, {"url": "http://127.0.0.1:9"}):  # what is looked at is what is asked for
+            refused = ask(self.gateway, f"{API}/engines?url=http://169.254.169.254", body)
+            self.assertEqual((refused.status, refused.json["error"]["field"]), (400, "url"), refused)
         self.assertEqual(ask(self.gateway, f"{API}/engines", {"url": "http://127.0.0.1:9", "policy": "other"}).status, 200)
         self.assertEqual(ask(self.gateway, f"{API}/engines?url=http://127.0.0.1:9", method="DELETE").status, 200)
         self.assertEqual(ask(self.gateway, f"{API}/policy/version", {"version": "step-1"}).json["count"], 1)
