@@ -92,6 +92,30 @@ static void on_sweep(void *arg)
 
 /* ---- finding --------------------------------------------------------------------------------------- */
 
+static bool is_rather_spared(const struct known *known, const struct known *than)
+{
+    if (!known->refused_until_ms != !than->refused_until_ms)
+        return !known->refused_until_ms;
+    return known->used_ms > than->used_ms;
+}
+
+/* Of those that nobody uses now, one that was refused, else the one that was used last the longest ago. */
+static bool make_room(struct identities *identities)
+{
+    struct known *least = NULL;
+    size_t at = 0;
+    if (identities->known.count < IDENTITIES_MAX)
+        return true;
+    for (struct known *known; (known = table_next(&identities->known, &at));) {
+        note_refused(known, clock_ms());
+        if (known->identity.uses == 0 && (!least || is_rather_spared(least, known)))
+            least = known;
+    }
+    if (least)
+        drop(identities, least);
+    return least != NULL;
+}
+
 static struct known *add(struct identities *identities, const char *digest, const struct key *key)
 {
     struct known *known = calloc(1, sizeof(*known));
@@ -126,7 +150,7 @@ static struct known *find_known(struct identities *identities, const char *token
     memcpy(key.broker_text, identities->plan.own->broker_text, sizeof(key.broker_text));
     *status = 503;
     *why = "too many keys are in use at a time";
-    known = identities->known.count < IDENTITIES_MAX ? add(identities, digest, &key) : NULL;
+    known = make_room(identities) ? add(identities, digest, &key) : NULL;
     key_wipe(&key);
     return known;
 }

@@ -4,7 +4,8 @@
  * callers without one, if the operator gave such a key.
  *
  * A token that the broker refused is refused for REFUSED_MS without asking it again, so that guessing costs the broker
- * little. A connection that nobody has used for IDLE_MS is closed.
+ * little. A connection that nobody has used for IDLE_MS is closed; of IDENTITIES_MAX, one that nobody uses makes room
+ * for a token that is new, so that guesses keep nobody out.
  */
 #ifndef SLUICE_CLIENT_GATEWAY_BROKER_IDENTITIES_H
 #define SLUICE_CLIENT_GATEWAY_BROKER_IDENTITIES_H

@@ -96,6 +96,16 @@ class Keys(Case):
         self.assertEqual(after["rollouts"]["accepted"], before["rollouts"]["accepted"])
         self.assertEqual(after["health"], "healthy")
 
+    def test_guesses_keep_nobody_out(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.gateway.port, timeout=60)
+        self.addCleanup(connection.close)
+        for k in range(1, 1200):  # more than identities are kept
+            connection.request("GET", f"{API}/me", headers={"Authorization": f"Bearer slk.trainer.guess.{k + 2 ** 200:064x}"})
+            self.assertEqual(connection.getresponse().read()[:1], b"{")
+        token = self.token("trainer", "dave")
+        answer = ask(self.gateway, f"{API}/status", headers={"Authorization": "Bearer " + token})
+        self.assertEqual(answer.status, 200, answer)
+
 
 class Plain(Case):
     @classmethod
