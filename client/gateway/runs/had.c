@@ -18,6 +18,7 @@ struct had {
     int fd;
     struct table names; /* of each its own text */
     size_t lines;
+    bool is_cut; /* the file's last line has no end: a disk was full, or a kill came in between */
 };
 
 static bool know(struct had *had, const char *name)
@@ -40,18 +41,19 @@ static void make_directories(const char *path)
     }
 }
 
-/* A last line that was cut off is none. */
+/* What is too long, or was cut off, is no name, and hides none that comes after it. */
 static void read_names(struct had *had)
 {
-    char line[HAD_NAME_SIZE + 2];
+    AUTO_FREE char *line = NULL;
+    size_t size = 0;
     FILE *in = fdopen(dup(had->fd), "r");
-    while (in && fgets(line, sizeof(line), in)) {
-        char *end = strchr(line, '\n');
-        if (!end)
+    for (ssize_t len; in && (len = getline(&line, &size, in)) > 0;) {
+        had->is_cut = line[len - 1] != '\n';
+        if (had->is_cut)
             break;
-        *end = '\0';
+        line[len - 1] = '\0';
         had->lines++;
-        if (!had_has(had, line))
+        if (len <= HAD_NAME_SIZE && !had_has(had, line))
             know(had, line);
     }
     if (in)
@@ -101,8 +103,13 @@ bool had_add(struct had *had, const char *name)
         return true;
     know(had, name);
     had->lines++;
-    const int len = snprintf(line, sizeof(line), "%s\n", name);
-    return write(had->fd, line, (size_t)len) == len;
+    const int len = snprintf(line, sizeof(line), "%s%s\n", had->is_cut ? "\n" : "", name);
+    if (len >= (int)sizeof(line))
+        return false;
+    const ssize_t written = write(had->fd, line, (size_t)len);
+    if (written > 0)
+        had->is_cut = written < len;
+    return written == len;
 }
 
 /* In place, as the lock is on this file; what a kill leaves half written are names that are told again at worst. */
@@ -114,7 +121,9 @@ static void rewrite(struct had *had)
         buffer_printf(&all, "%s\n", name);
     if (all.failed || ftruncate(had->fd, 0) < 0)
         return;
-    if (write(had->fd, all.data, all.len) == (ssize_t)all.len)
+    const ssize_t written = write(had->fd, all.data, all.len);
+    had->is_cut = written > 0 && written < (ssize_t)all.len;
+    if (written == (ssize_t)all.len)
         had->lines = had->names.count;
 }
 
