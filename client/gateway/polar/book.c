@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "client/gateway/broker/own_stream.h"
 #include "client/gateway/outgoing/outgoing.h"
 #include "client/gateway/polar/follow.h"
 #include "common/base/cleanup.h"
@@ -80,7 +81,7 @@ struct polar_of *book_of(struct book *book, struct identity *identity)
     list_init(&of->ended);
     list_init(&of->gone);
     list_push_back(&book->each, &of->link);
-    snprintf(of->stream, sizeof(of->stream), *name ? "polar.%.58s" : "polar%s", name);
+    own_stream_name("polar", name, of->stream);
     if (follow_begin(of))
         return of;
     drop_of(of);

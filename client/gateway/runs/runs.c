@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "client/gateway/broker/own_stream.h"
 #include "client/gateway/runs/run_ends.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
@@ -247,7 +248,7 @@ static struct runs_of *find_of(struct runs *runs, struct identity *identity)
     identity->uses++;
     list_init(&of->ended);
     list_push_back(&runs->each, &of->link);
-    snprintf(of->stream, sizeof(of->stream), *name ? "%.30s.%.33s" : "%.64s", stream, name);
+    own_stream_name(stream, name, of->stream);
     if (run_ends_follow(of))
         return of;
     drop_of(of);

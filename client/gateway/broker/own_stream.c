@@ -1,0 +1,19 @@
+#include "client/gateway/broker/own_stream.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/digest/digest.h"
+
+void own_stream_name(const char *prefix, const char *key, char ret[OWN_STREAM_SIZE])
+{
+    char digest[DIGEST_SIZE] = "sha256:";
+    if (!*key) {
+        snprintf(ret, OWN_STREAM_SIZE, "%.64s", prefix);
+    } else if (strlen(prefix) + 1 + strlen(key) < OWN_STREAM_SIZE) {
+        snprintf(ret, OWN_STREAM_SIZE, "%s.%s", prefix, key);
+    } else {
+        digest_of(slice_from_str(key), digest);
+        snprintf(ret, OWN_STREAM_SIZE, "%.24s.%.18s-%.20s", prefix, key, digest + strlen("sha256:"));
+    }
+}
