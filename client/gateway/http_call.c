@@ -33,6 +33,8 @@ void http_call_refuse(struct http_call *call, int status, const char *reason, co
 {
     char words[2304];
     va_list args;
+    if (exchange_is_answered(call->exchange))
+        return; /* a stream, such as of events, whose owner says how it ends */
     va_start(args, format);
     vsnprintf(words, sizeof(words), format, args);
     va_end(args);
@@ -65,7 +67,7 @@ void http_call_refuse_as(struct http_call *call, const struct msg_refused *refus
     char reason[65], field[129], seconds[24];
     snprintf(reason, sizeof(reason), "%.*s", SLICE_ARG(refused->reason));
     snprintf(field, sizeof(field), "%.*s", SLICE_ARG(refused->field));
-    if (refused->has_retry_after_ms) {
+    if (refused->has_retry_after_ms && !exchange_is_answered(call->exchange)) {
         snprintf(seconds, sizeof(seconds), "%llu", (unsigned long long)(refused->retry_after_ms + 999) / 1000);
         exchange_set_header(call->exchange, "Retry-After", seconds);
     }

@@ -5,19 +5,27 @@
 
 enum { ROOM_BYTES = 256 << 10, RETRY_MS = 1000 };
 
-static void send(struct sse *sse, struct slice bytes)
+static void drop(struct sse *sse)
 {
-    if (sse->is_dropped || exchange_send(sse->call->exchange, bytes))
-        return;
     sse->is_dropped = true;
     sse->call->gateway->counts.sse_dropped++;
     exchange_drop(sse->call->exchange);
+}
+
+static void send(struct sse *sse, struct slice bytes)
+{
+    if (!sse->is_dropped && !sse->is_ended && !exchange_send(sse->call->exchange, bytes))
+        drop(sse);
 }
 
 static void on_alive(void *arg)
 {
     struct sse *sse = arg;
     sse->alive = loop_after(sse->call->gateway->loop, SSE_ALIVE_MS, on_alive, sse);
+    const uint64_t sent = exchange_sent(sse->call->exchange);
+    if (!sse->is_dropped && !sse_has_room(sse) && sent == sse->sent_before)
+        drop(sse); /* it has taken nothing of much for so long */
+    sse->sent_before = sent;
     send(sse, slice_from_str(":\n\n"));
 }
 
@@ -77,8 +85,9 @@ bool sse_has_room(const struct sse *sse)
 
 void sse_end(struct sse *sse)
 {
-    if (!sse->is_dropped)
+    if (!sse->is_dropped && !sse->is_ended)
         exchange_end(sse->call->exchange);
+    sse->is_ended = true;
 }
 
 void sse_finish(struct sse *sse)

@@ -12,7 +12,8 @@ enum { SSE_ALIVE_MS = 15000 };
 struct sse {
     struct http_call *call;
     struct loop_timer *alive;
-    bool is_dropped;
+    uint64_t sent_before; /* bytes, when it was last kept alive */
+    bool is_dropped, is_ended;
 };
 
 /* The stream begins. The call must stay until sse_finish. */

@@ -157,11 +157,13 @@ static void move_up(struct exchange *exchange)
     exchange->out_at = 0;
 }
 
+/* Who is nearly up to date gets one piece of any size. */
 static bool has_room(const struct exchange *exchange, size_t len)
 {
     const struct http_server_plan *plan = &exchange->server->plan;
     const size_t max = plan->unsent_max > 0 ? plan->unsent_max : UNSENT_MAX;
-    return len <= max && exchange_unsent(exchange) <= max - len && exchange->server->held < plan->held_max;
+    const size_t unsent = exchange_unsent(exchange);
+    return exchange->server->held < plan->held_max && (unsent < max / 4 || (len <= max && unsent <= max - len));
 }
 
 bool exchange_send(struct exchange *exchange, struct slice piece)

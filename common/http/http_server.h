@@ -36,7 +36,7 @@ struct http_server_plan {
     size_t header_bytes;      /* memory of one connection, of which a head takes a half at most */
     size_t body_max;          /* bytes, as they come and decoded */
     size_t held_max;          /* bytes of bodies and of answers not sent yet, of all exchanges together */
-    size_t unsent_max;        /* bytes of one stream that its client has not taken; 0: 1 MiB */
+    size_t unsent_max;        /* bytes of one stream that its client has not taken, or one piece; 0: 1 MiB */
     /*
      * A connection that waits for no answer, and for so long has neither sent a whole request, whatever it sends
      * meanwhile, nor taken any of an answer, is closed: else a few of them would keep all others out.

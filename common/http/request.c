@@ -105,6 +105,8 @@ static enum MHD_Result pass_over(struct exchange *exchange, size_t len)
     return exchange->forgotten / FORGOTTEN_BODIES > plan_of(exchange)->body_max ? MHD_NO : MHD_YES;
 }
 
+enum { BODY_STEP = 64 << 10 }; /* bytes that show that a client goes on; less would let it trickle */
+
 static enum MHD_Result take_body(struct exchange *exchange, const char *data, size_t len)
 {
     if (exchange_is_answered(exchange))
@@ -117,6 +119,8 @@ static enum MHD_Result take_body(struct exchange *exchange, const char *data, si
         exchange_refuse(exchange, 500, "out of memory");
     if (exchange_is_answered(exchange))
         forget_body(exchange);
+    else if (exchange->body.len / BODY_STEP != (exchange->body.len - len) / BODY_STEP)
+        http_connections_step(&exchange->server->connections, exchange->connection, false);
     exchange_recount(exchange);
     return MHD_YES;
 }

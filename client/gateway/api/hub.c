@@ -122,7 +122,7 @@ static void on_up_to_date(void *arg, const struct msg_stream_head *head)
 static void on_failed(void *arg, const struct msg_refused *refused)
 {
     (void)arg;
-    (void)refused; /* numbers were forgotten while it read, or the stream is another's: it is followed no longer */
+    (void)refused; /* numbers were forgotten while it read, or the stream is another's: the next status tells */
 }
 
 static bool has_room(void *arg)
@@ -131,20 +131,34 @@ static bool has_room(void *arg)
     return true;
 }
 
-static bool follows(const struct hub *hub, const char *name)
+static struct hub_stream *find_stream(const struct hub *hub, const char *name)
 {
     for (size_t i = 0; i < hub->stream_count; i++)
         if (strcmp(hub->streams[i]->name, name) == 0)
-            return true;
-    return false;
+            return hub->streams[i];
+    return NULL;
+}
+
+/* One that could not go on, as its trainer acknowledged what was not fetched yet. */
+static void follow_again(struct hub_stream *stream, uint64_t first, uint64_t head)
+{
+    const struct reader_plan plan = stream->reader.plan;
+    const uint64_t next = stream->reader.next;
+    if (!stream->reader.tail)
+        tail_read(stream->hub->hubs->tails, stream->hub->identity, stream->name,
+                  next > first && next <= head + 1 ? next : first, &plan, &stream->reader);
 }
 
 static void follow(struct hub *hub, const char *name, uint64_t first, uint64_t head)
 {
     const struct reader_plan plan = {
         .took = on_end, .stands = on_up_to_date, .failed = on_failed, .has_room = has_room};
-    struct hub_stream *stream = NULL;
-    if (hub->stream_count == HUB_STREAMS_MAX || strlen(name) >= sizeof(stream->name) || follows(hub, name) ||
+    struct hub_stream *stream = find_stream(hub, name);
+    if (stream) {
+        follow_again(stream, first, head);
+        return;
+    }
+    if (hub->stream_count == HUB_STREAMS_MAX || strlen(name) >= sizeof(stream->name) ||
         !(stream = calloc(1, sizeof(*stream))))
         return;
     const uint64_t back = HUB_HISTORY / 2, from = head > back && head - back > first ? head - back : first;

@@ -7,7 +7,7 @@
 #include "common/base/clock.h"
 
 enum {
-    STEP_MS = 100,    /* who had no room, or no answer, goes on after so long */
+    STEP_MS = 25,     /* who had no room, or no answer, goes on after so long */
     WAIT_MS = 10000,  /* for the broker's answer */
     SILENCE_MS = 5000 /* FEED says where a stream stands each second: without a word it is asked */
 };
@@ -93,6 +93,8 @@ static void on_reader_answer(void *arg, const struct answer *answer)
         fail_reader(reader, &answer->as.refused);
     else if (answer && answer->id == MSG_stream_head)
         go_on(reader);
+    else if (answer && answer->id == MSG_trajectory && !reader->plan.has_room(reader->plan.arg))
+        caller_forget(&reader->ask); /* the rest is asked for again once there is room */
     else if (answer && answer->id == MSG_trajectory) {
         told.message = &answer->as.trajectory;
         tell(reader, &told);
@@ -130,6 +132,13 @@ static void end_telling(struct tail *tail)
 
 static void begin_telling(struct tail *tail) { tail->following = tail->readers.next; }
 
+/* Who has no room falls behind, and fetches by itself what it lacks. */
+static bool can_be_told(struct tail_reader *reader)
+{
+    reader->is_live = reader->is_live && reader->plan.has_room(reader->plan.arg);
+    return reader->is_live;
+}
+
 static void tell_live(struct tail *tail, const struct msg_trajectory *message)
 {
     struct told told = {.message = message};
@@ -138,7 +147,7 @@ static void tell_live(struct tail *tail, const struct msg_trajectory *message)
     tail->next++;
     begin_telling(tail);
     for (struct tail_reader *reader; (reader = next_reader(tail));)
-        if (reader->is_live)
+        if (can_be_told(reader))
             tell(reader, &told);
     told_finish(&told);
     end_telling(tail);

@@ -233,6 +233,8 @@ void caller_close(struct caller **handle)
 
 const char *caller_name(const struct caller *caller) { return caller->client->link.key.name; }
 
+const char *caller_public(const struct caller *caller) { return caller->client->link.key.public_text; }
+
 const char *caller_refused(const struct caller *caller)
 {
     return caller->client->link.error[0] ? caller->client->link.error : NULL;

@@ -9,13 +9,18 @@
 static struct column *find(struct columns *columns, const char *name)
 {
     size_t at = columns->next;
-    if (at >= columns->count || strcmp(columns->list[at].name, name) != 0)
-        for (at = 0; at < columns->count && strcmp(columns->list[at].name, name) != 0;)
-            at++;
+    if (at >= columns->count || strcmp(columns->list[at].name, name) != 0) {
+        const struct column *known = table_find(&columns->by_name, slice_from_str(name));
+        at = known ? (size_t)(known - columns->list) : columns->count;
+    }
     if (at == COLUMNS_MAX)
         return NULL;
-    if (at == columns->count)
-        columns->list[columns->count++].name = name;
+    if (at == columns->count) {
+        columns->list[at].name = name;
+        if (!table_put(&columns->by_name, slice_from_str(name), &columns->list[at]))
+            return NULL;
+        columns->count++;
+    }
     columns->next = at + 1 < columns->count ? at + 1 : 0;
     return &columns->list[at];
 }
@@ -122,5 +127,6 @@ void columns_clear(struct columns *columns)
 {
     for (size_t i = 0; i < columns->count; i++)
         free(columns->list[i].values);
+    table_finish(&columns->by_name);
     memset(columns, 0, sizeof(*columns));
 }

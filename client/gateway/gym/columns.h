@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "common/base/buffer.h"
+#include "common/containers/table.h"
 
 enum { COLUMNS_MAX = 256 /* others are left out */ };
 
@@ -15,7 +16,8 @@ struct column {
 };
 struct columns {
     struct column list[COLUMNS_MAX];
-    size_t count, next; /* where the next name likely is, as rows have theirs in one order */
+    struct table by_name; /* of the list, until it is sorted */
+    size_t count, next;   /* where the next name likely is, as rows have theirs in one order */
 };
 
 /* All numbers of an object, true and false as 1 and 0, but those whose names are among `but`. False: out of memory. */

@@ -35,7 +35,10 @@ static void on_failed(void *arg, const struct msg_refused *refused)
 {
     struct waiting *waiting = arg;
     char reason[65], field[129], words[2100];
-    if (!refused && caller_refused(waiting->call->identity->caller)) {
+    const bool is_unknown = !refused && caller_refused(waiting->call->identity->caller);
+    if (is_unknown && exchange_is_answered(waiting->call->exchange)) {
+        waiting->failed(waiting->call, "unknown-key", "", "the broker does not know the key of this token");
+    } else if (is_unknown) {
         http_call_refuse_silence(waiting->call);
     } else if (!refused || refused->has_retry_after_ms) {
         try_again(waiting, refused ? refused->retry_after_ms : 0);

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "client/gateway/door/engines.h"
 #include "client/gateway/outgoing/outgoing.h"
 #include "client/gateway/polar/results.h"
 #include "common/base/clock.h"
@@ -64,8 +65,14 @@ static void on_results(void *arg, bool is_whole)
 
 void called_back(struct polar_task *task)
 {
+    struct fail fail;
     if (!task->callback_url || runs_has_noted(task->of->book->runs, task->group))
         return;
+    /* It is read from the task's metadata, which its owner may have written by another way. */
+    if (!address_allow(task->of->book->gateway->settings->callbacks, task->callback_url, "--callback", &fail)) {
+        log_event(LOG_WARN, "gateway.callback", "group=%s error=\"%s\" action=given-up", task->group, fail.text);
+        return;
+    }
     struct calling *calling = calloc(1, sizeof(*calling));
     if (!calling)
         return;

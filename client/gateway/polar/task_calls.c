@@ -69,7 +69,7 @@ static bool go_delete(struct asking *asking)
     if (!task && registers && (strcmp(registers, "true") == 0 || strcmp(registers, "1") == 0)) {
         bury(asking);
     } else if (asking_task(asking)) {
-        if (task->status == TASK_RUNNING) {
+        if (task->status == TASK_RUNNING || (task->status == TASK_CANCELLING && !task->ask.caller)) {
             task->status = TASK_CANCELLING;
             task_cancel(task);
         }

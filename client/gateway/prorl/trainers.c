@@ -214,7 +214,7 @@ void trainers_close(struct trainers **handle)
 
 struct trainer *trainers_find(const struct trainers *trainers, const struct identity *identity)
 {
-    const char *name = caller_name(identity->caller);
+    const char *name = caller_public(identity->caller);
     struct trainer *trainer;
     LIST_EACH(trainer, &trainers->each, link)
         if (strcmp(trainer->name, name) == 0)
@@ -225,7 +225,7 @@ struct trainer *trainers_find(const struct trainers *trainers, const struct iden
 struct trainer *trainers_get(struct trainers *trainers, const struct identity *identity)
 {
     struct trainer *trainer = trainers_find(trainers, identity);
-    return trainer ? trainer : add(trainers, caller_name(identity->caller));
+    return trainer ? trainer : add(trainers, caller_public(identity->caller));
 }
 
 /* A question that costs the broker nothing: there is no such rollout. */

@@ -65,6 +65,10 @@ static void on_got(void *arg, const struct answer *answer)
         fail(place, answer ? &answer->as.refused : NULL);
         if (answer && !place->seq && http_call_status_of(answer->as.refused.reason) == 404)
             run_place_drop(place); /* it never came, or the broker has another ledger */
+        else if (!answer && place->is_cancelled && place->state == PLACE_LIVE) {
+            place->is_cancelled = false; /* by a later sweep */
+            place->alone_ms = clock_ms();
+        }
     }
 }
 

@@ -99,6 +99,20 @@ class Gateway(Case):
         self.assertEqual([number for number, _ in seen], list(range(1, 82)))
         self.assertEqual(len({rollout for _, rollout in seen}), 81)
 
+    def test_large_trajectories_come_through_to_who_reads(self):
+        self.submit(noop(1, metadata={"pad": "x" * 60000}), "large", group="large-1", samples=64)
+        self.await_ended("large-1/63")
+        self.submit(noop(1, metadata={"pad": "x" * 900000}), "large", group="large-2", samples=4)
+        seen = []
+        with Events(self.gateway, f"{API}/streams/large/events", timeout=60) as events:
+            for event, number, data in events:
+                if event == "trajectory":
+                    seen.append(number)
+                    self.assertGreater(len(data["metadata"]["pad"]), 50000)
+                if len(seen) == 68:
+                    break
+        self.assertEqual(seen, list(range(1, 69)))
+
     def test_what_was_acknowledged_is_said_to_be_gone(self):
         self.submit(noop(1), "acked", group="acked-1")
         self.await_ended("acked-1/0")

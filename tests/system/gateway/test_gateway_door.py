@@ -67,6 +67,14 @@ class Keys(Case):
         self.assertEqual((in_query.status, in_query.json["error"]["reason"] if "error" in in_query.json else "key-in-query"), (400, "key-in-query"))
         self.assertEqual(ask(self.gateway, "/healthz").status, 200)
 
+    def test_who_takes_anothers_name_has_nothing_of_theirs(self):
+        self.assertEqual(self.ask("bob", "/start", method="POST").status, 200)
+        forged = self.tokens["alice"].replace(".alice.", ".bob.")
+        headers = {"Authorization": "Bearer " + forged}
+        self.assertEqual(ask(self.gateway, "/status", headers=headers).status, 503)
+        ask(self.gateway, "/stop", method="POST", headers=headers)
+        self.assertEqual(self.ask("bob", "/status").status, 200)
+
     def test_a_removed_key_is_refused_at_once(self):
         token = self.token("trainer", "carol")
         headers = {"Authorization": "Bearer " + token}
