@@ -8,11 +8,8 @@
 void own_stream_name(const char *prefix, const char *key, char ret[OWN_STREAM_SIZE])
 {
     char digest[DIGEST_SIZE] = "sha256:";
-    if (!*key) {
-        snprintf(ret, OWN_STREAM_SIZE, "%.64s", prefix);
-    } else if (strlen(prefix) + 1 + strlen(key) < OWN_STREAM_SIZE) {
-        snprintf(ret, OWN_STREAM_SIZE, "%s.%s", prefix, key);
-    } else {
+    const int len = snprintf(ret, OWN_STREAM_SIZE, *key ? "%s.%s" : "%.64s", prefix, key);
+    if (*key && len >= OWN_STREAM_SIZE) {
         digest_of(slice_from_str(key), digest);
         snprintf(ret, OWN_STREAM_SIZE, "%.24s.%.18s-%.20s", prefix, key, digest + strlen("sha256:"));
     }
