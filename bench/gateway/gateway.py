@@ -10,8 +10,6 @@ import time
 import page
 import parts
 
-NEVER = {"instance": {"data_source": "math", "instance_id": "one", "trajectory_id": 0, "prompt": "1+1?", "reward_model": {"ground_truth": "2"}},
-         "sampling_params": {}}
 
 
 def memory_kib(pid):
@@ -68,7 +66,7 @@ def await_connections(pid, count):
 def measure(build, quick):
     """The part's text."""
     values, rounds = page.Values(), 1 if quick else 5
-    count, one_at_a_time, streams, calls, pages = (500, 100, 100, 50, 20) if quick else (20000, 500, 3000, 2000, 500)
+    count, one_at_a_time, streams, pages = (500, 100, 100, 20) if quick else (20000, 500, 3000, 500)
     program, root = f"{build}/bench/bench_gateway", tempfile.mkdtemp(prefix="sluice-bench-gateway-")
     try:
         for number in range(1, rounds + 1):
@@ -86,16 +84,6 @@ def measure(build, quick):
                 with Held(gateway, streams, "/api/v1/streams/none/events"):
                     await_connections(pid, before[1] + streams)
                     values.note(f"memory of the gateway for each of {streams:,} event streams, KiB", (memory_kib(pid) - before[0]) / streams)
-            with parts.Broker(build, f"{root}/{number}-calls") as broker, Gateway(build, f"{root}/{number}-calls") as gateway:
-                pid = gateway.process.pid
-                with Held(gateway, 1, "/start", {}):
-                    pass
-                before = memory_kib(pid), connections(pid)
-                with Held(gateway, calls, "/process", NEVER):
-                    await_connections(pid, before[1] + calls)
-                    while broker.status()["rollouts"]["live"] < calls:
-                        time.sleep(0.05)
-                    values.note(f"memory of the gateway for each of {calls:,} calls of /process that wait, KiB", (memory_kib(pid) - before[0]) / calls)
             with parts.Broker(build, f"{root}/{number}-pages") as broker, Gateway(build, f"{root}/{number}-pages") as gateway:
                 for open_pages in (0, pages):
                     with Held(gateway, open_pages, "/api/v1/live"):
