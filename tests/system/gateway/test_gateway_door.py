@@ -13,6 +13,7 @@ import unittest
 from gateway_world import GATEWAY, SLUICE, Case, Fleet, add_gateway, ask, free_ports, noop, say, wait_until
 
 API = "/api/v1"
+ALIKE = ("k" * 59 + "1", "k" * 59 + "2")
 
 
 def run(*arguments, **more):
@@ -24,20 +25,17 @@ class Keys(Case):
     def setUpClass(cls):
         fleet = Fleet(keys=True, slots=8)
         cls.gateway = add_gateway(fleet, "--key", fleet.add_key("admin", "gate"))
+        cls.tokens = {name: cls.token(fleet, role, name) for role, name in (  # known from the broker's start on
+            ("trainer", "alice"), ("trainer", "bob"), ("trainer", "carol"), *(("trainer", name) for name in ALIKE), ("admin", "root"))}
         cls.fleet = fleet.__enter__()
         cls.addClassCleanup(cls.fleet.__exit__, None, None, None)
-        cls.tokens = {name: cls.token(role, name) for role, name in (("trainer", "alice"), ("trainer", "bob"), ("admin", "root"))}
 
-    @classmethod
-    def token(cls, role, name):
-        return run(SLUICE, "keys", "token", cls.fleet.add_key(role, name)).stdout.strip()
+    @staticmethod
+    def token(fleet, role, name):
+        return run(SLUICE, "keys", "token", fleet.add_key(role, name)).stdout.strip()
 
     def ask(self, name, path, body=None, **more):
         return ask(self.gateway, path, body, headers={"Authorization": f"Bearer {self.tokens[name]}"}, **more)
-
-    def await_known(self, headers):
-        """The broker reads its keys anew in its own time, and who was refused is so for some seconds."""
-        wait_until(lambda: ask(self.gateway, f"{API}/status", headers=headers).status == 200, 20, "the key is known")
 
     def test_each_key_may_what_it_may(self):
         body = {"stream": "of-alice", "group": "alice-1", "task": noop(1)}
@@ -76,11 +74,9 @@ class Keys(Case):
         self.assertEqual(self.ask("bob", "/status").status, 200)
 
     def test_a_removed_key_is_refused_at_once(self):
-        token = self.token("trainer", "carol")
-        headers = {"Authorization": "Bearer " + token}
-        self.assertEqual(ask(self.gateway, f"{API}/status", headers=headers).status, 200)
+        self.assertEqual(self.ask("carol", f"{API}/status").status, 200)
         run(SLUICE, "keys", "remove", "carol", "--dir", self.fleet.keys)
-        wait_until(lambda: ask(self.gateway, f"{API}/status", headers=headers).status in (401, 403), 15, "refused")
+        wait_until(lambda: self.ask("carol", f"{API}/status").status in (401, 403), 15, "refused")
 
     def test_the_page_logs_in_with_a_cookie_that_other_sites_cannot_send(self):
         self.assertEqual(ask(self.gateway, f"{API}/login", {"token": "nonsense"}).status, 401)
@@ -109,10 +105,8 @@ class Keys(Case):
         self.assertEqual(after["health"], "healthy")
 
     def test_keys_whose_long_names_begin_alike_have_streams_of_their_own(self):
-        for name in ("k" * 59 + "1", "k" * 59 + "2"):
-            headers = {"Authorization": "Bearer " + self.token("trainer", name)}
-            self.await_known(headers)
-            answer = ask(self.gateway, "/run_code", {"code": "print(1)", "language": "python"}, headers=headers)
+        for name in ALIKE:
+            answer = self.ask(name, "/run_code", {"code": "print(1)", "language": "python"})
             self.assertEqual((answer.status, answer.json.get("status")), (200, "Success"), answer)
 
     def test_guesses_keep_nobody_out(self):
@@ -121,7 +115,9 @@ class Keys(Case):
         for k in range(1, 1200):  # more than identities are kept
             connection.request("GET", f"{API}/me", headers={"Authorization": f"Bearer slk.trainer.guess.{k + 2 ** 200:064x}"})
             self.assertEqual(connection.getresponse().read()[:1], b"{")
-        self.await_known({"Authorization": "Bearer " + self.token("trainer", "dave")})
+        headers = {"Authorization": "Bearer " + self.token(self.fleet, "trainer", "dave")}
+        # The broker reads its keys anew in its own time, and who was refused is so for some seconds.
+        wait_until(lambda: ask(self.gateway, f"{API}/status", headers=headers).status == 200, 20, "the key is known")
 
 
 class Plain(Case):

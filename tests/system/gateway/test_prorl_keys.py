@@ -15,11 +15,11 @@ class Keys(Case):
         fleet = Fleet(keys=True, slots=8)
         cls.engine = fleet.add_engine(dict(script(0, LONG), context=16384))
         cls.gateway = add_gateway(fleet, "--key", fleet.add_key("admin", "gate"))
+        cls.tokens = {name: subprocess.run([SLUICE, "keys", "token", fleet.add_key(role, name)], capture_output=True, text=True,
+                                           check=True).stdout.strip()
+                      for role, name in (("trainer", "alice"), ("trainer", "bob"), ("admin", "root"))}  # known from the broker's start on
         cls.fleet = fleet.__enter__()
         cls.addClassCleanup(cls.fleet.__exit__, None, None, None)
-        cls.tokens = {name: subprocess.run([SLUICE, "keys", "token", cls.fleet.add_key(role, name)], capture_output=True, text=True,
-                                           check=True).stdout.strip()
-                      for role, name in (("trainer", "alice"), ("trainer", "bob"), ("admin", "root"))}
 
     def post(self, name, path, body=None):
         return ask(self.gateway.port, "POST", path, body, headers={"Authorization": f"Bearer {self.tokens[name]}"})
