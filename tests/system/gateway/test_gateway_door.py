@@ -62,7 +62,8 @@ class Keys(Case):
         as_admin = self.tokens["alice"].replace("slk.trainer.alice", "slk.admin.root")
         self.assertEqual(ask(self.gateway, f"{API}/engines", {"url": "http://127.0.0.1:9"}, headers={"Authorization": "Bearer " + as_admin}).status, 403)
         in_query = ask(self.gateway, f"{API}/status?token={self.tokens['alice']}")
-        self.assertEqual((in_query.status, in_query.json["error"]["reason"] if "error" in in_query.json else "key-in-query"), (400, "key-in-query"))
+        self.assertEqual(in_query.status, 400)
+        self.assertIn("a key in a query string ends up in logs", in_query.json["detail"])
         self.assertEqual(ask(self.gateway, "/healthz").status, 200)
 
     def test_who_takes_anothers_name_has_nothing_of_theirs(self):
@@ -89,7 +90,7 @@ class Keys(Case):
         self.assertEqual(ask(self.gateway, f"{API}/me", headers=headers).json["name"], "alice")
         self.assertEqual(ask(self.gateway, f"{API}/status", headers=headers).status, 200)
         cross = ask(self.gateway, f"{API}/groups", {"stream": "x", "task": noop(1)}, headers=dict(headers, Origin="http://evil.example"))
-        self.assertEqual((cross.status, cross.json["error"]["reason"] if "error" in cross.json else None), (403, cross.json.get("error", {}).get("reason")))
+        self.assertEqual((cross.status, cross.json), (403, {"detail": "pages of other sites may not ask here"}))
         own = ask(self.gateway, f"{API}/groups", {"stream": "of-alice", "task": noop(1)},
                   headers=dict(headers, Origin=f"http://127.0.0.1:{self.gateway.port}"))
         self.assertEqual(own.status, 201)
@@ -245,7 +246,7 @@ class Tls(Case):
         other = self.certificate(fleet.root, "two")[1]
         self.enter(fleet)
         port = str(free_ports(1))
-        for files, words in (((cert, "/nothing"), "/nothing"), (("/nothing", key), "/nothing"), ((key, cert), ""), ((cert, other), "")):
+        for files, words in (((cert, "/nothing"), "/nothing"), (("/nothing", key), "/nothing"), ((key, cert), "TLS: "), ((cert, other), "TLS: ")):
             got = run(GATEWAY, "--listen", port, "--broker", fleet.url, "--tls-cert", files[0], "--tls-key", files[1])
             self.assertIn(got.returncode, (1, 2), files)
             self.assertIn(words, got.stderr)
