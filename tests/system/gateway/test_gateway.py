@@ -213,7 +213,20 @@ class Spans(Case):
         wait_until(lambda: all("outcome" in ask(gateway, f"{API}/rollouts/later/{k}").json for k in range(3)), 30, "ended")
 
 
-class Readers(Case):
+class Alone(Case):
+    """Each with a gateway of its own."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.fleet = Fleet(slots=16)
+        cls.fleet.__enter__()
+        cls.addClassCleanup(cls.fleet.__exit__, None, None, None)
+
+    def open(self, name):
+        gateway = add_gateway(self.fleet, name=name).start()
+        self.addCleanup(gateway.end)
+        return gateway
+
     def hold(self, gateway, path, count, receive_bytes=None):
         """Connections that have asked, and read nothing yet."""
         held = []
@@ -228,15 +241,13 @@ class Readers(Case):
         return held
 
     def test_o4_readers_that_stand_still_are_sent_away_and_others_hear_all(self):
-        fleet = Fleet(slots=16)
-        gateway = add_gateway(fleet)
-        self.enter(fleet)
-        readers = self.hold(gateway, f"{API}/streams/s/events?view=summary", 450)
-        still = self.hold(gateway, f"{API}/streams/s/events", 50, receive_bytes=4096)
+        gateway = self.open("readers")
+        readers = self.hold(gateway, f"{API}/streams/read/events?view=summary", 450)
+        still = self.hold(gateway, f"{API}/streams/read/events", 50, receive_bytes=4096)
         wait_until(lambda: b"sluice_sse_clients 500" in ask(gateway, "/metrics").body, 60, "500 read")
         before, count = gateway.resident_kib(), 24
         for k in range(count):
-            ask(gateway, f"{API}/groups", {"stream": "s", "group": f"g-{k}", "task": noop(k, metadata={"pad": "x" * 400000})})
+            ask(gateway, f"{API}/groups", {"stream": "read", "group": f"read-{k}", "task": noop(k, metadata={"pad": "x" * 400000})})
         ears, left = selectors.DefaultSelector(), {}
         for reader in readers:
             ears.register(reader, selectors.EVENT_READ)
@@ -258,12 +269,8 @@ class Readers(Case):
         self.assertLess(gateway.resident_kib() - before, 800 << 10)
         self.assertEqual(len(still), 50)
 
-
-class Deaths(Case):
     def test_a_gateway_that_is_killed_and_started_again_goes_on_where_its_clients_were(self):
-        fleet = Fleet(slots=16)
-        gateway = add_gateway(fleet)
-        self.enter(fleet)
+        gateway = self.open("killed")
         for k in range(10):
             ask(gateway, f"{API}/groups", {"stream": "s", "group": f"g-{k}", "task": noop(k)})
         seen = []
@@ -282,21 +289,21 @@ class Deaths(Case):
         self.assertEqual(seen, list(range(1, 11)))
 
     def test_a_broker_that_is_away_is_503_and_nothing_waits_for_ever(self):
-        fleet = Fleet()
-        gateway = add_gateway(fleet)
-        self.enter(fleet)
-        fleet.broker.kill()
-        answers = []
-        threads = [threading.Thread(target=lambda: answers.append(ask(gateway, f"{API}/status"))) for _ in range(20)]
-        for thread in threads:
-            thread.start()
-        self.assertEqual(ask(gateway, "/healthz").status, 200)
-        for thread in threads:
-            thread.join()
+        gateway = self.open("waiting")
+        self.fleet.broker.kill()
+        try:
+            answers = []
+            threads = [threading.Thread(target=lambda: answers.append(ask(gateway, f"{API}/status"))) for _ in range(20)]
+            for thread in threads:
+                thread.start()
+            self.assertEqual(ask(gateway, "/healthz").status, 200)
+            for thread in threads:
+                thread.join()
+        finally:
+            self.fleet.broker.start()
         self.assertEqual({answer.status for answer in answers}, {503})
         self.assertTrue(all(answer.headers["Retry-After"] for answer in answers))
         self.assertEqual(answers[0].json["error"]["reason"], "broker-away")
-        fleet.broker.start()
         wait_until(lambda: ask(gateway, "/readyz").status == 200, 30, "ready again")
 
 
