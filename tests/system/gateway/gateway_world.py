@@ -1,10 +1,11 @@
-"""A gateway in tests: in front of a fleet, spoken to by plain http.client or by bytes on a socket."""
+"""A gateway in tests: in front of a fleet, spoken to by plain http.client, on a thread of its own or not, or by bytes on a socket."""
 import contextlib
 import http.client
 import json
 import os
 import socket
 import sys
+import threading
 
 sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
 from case import Case, Client, Fleet, chat, noop, sandbox, script  # noqa: E402,F401
@@ -18,7 +19,7 @@ class Answer:
         self.status, self.headers, self.body = status, headers, body
 
     def __repr__(self):
-        return f"{self.status} {self.body[:500]!r}"
+        return f"{self.status} {self.body[:700]!r}"
 
     @property
     def json(self):
@@ -26,24 +27,48 @@ class Answer:
 
 
 def add_gateway(fleet, *options, name="gateway"):
-    """A member of the fleet; `port` is where it listens."""
+    """A member of the fleet; `port` is where it listens, which it keeps across restarts."""
     port = free_ports(1)
-    member = fleet.add(name, [GATEWAY, "--broker", fleet.url, "--listen", str(port),
-                              "--state", os.path.join(fleet.root, f"{name}.ids"), *options], ready="gateway ready")
+    member = fleet.add(name, [GATEWAY, "--broker", fleet.url, "--listen", str(port), "--state",
+                              os.path.join(fleet.root, "state", f"{name}.ids"), *options], ready="gateway ready")
     member.port = port
     return member
 
 
-def ask(gateway, path, body=None, method=None, headers=None, timeout=60):
-    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=timeout)
+def call(port, method, path, body=None, headers=None, timeout=120):
+    """body: bytes, or what is said as Python's json says it."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
     data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
     try:
-        connection.request(method or ("GET" if data is None else "POST"), path, data,
-                           dict({"Content-Type": "application/json"} if data is not None else {}, **(headers or {})))
+        connection.request(method, path, data, dict({"Content-Type": "application/json"} if data is not None else {}, **(headers or {})))
         answer = connection.getresponse()
         return Answer(answer.status, answer.headers, answer.read())
     finally:
         connection.close()
+
+
+def ask(gateway, path, body=None, method=None, headers=None, timeout=60):
+    return call(gateway.port, method or ("GET" if body is None else "POST"), path, body, headers, timeout)
+
+
+class Calling(threading.Thread):
+    """A call on a thread of its own; its answer, or its error, once it is joined."""
+
+    def __init__(self, *arguments, **keywords):
+        super().__init__(daemon=True)
+        self.arguments, self.keywords, self.answer, self.error = arguments, keywords, None, None
+        self.start()
+
+    def run(self):
+        try:
+            self.answer = call(*self.arguments, **self.keywords)
+        except (OSError, http.client.HTTPException) as error:
+            self.error = error
+
+    def get(self, seconds=120):
+        self.join(seconds)
+        assert self.answer is not None, self.error or f"no answer within {seconds} s"
+        return self.answer
 
 
 def say(gateway, data, timeout=10):

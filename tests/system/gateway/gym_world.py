@@ -1,67 +1,9 @@
-"""What the tests of the gateway's other APIs share: a fleet with a gateway that can be killed, and a client that says what it got."""
+"""What the tests of NeMo Gym's and Polar's APIs share: a fleet with a gateway that can be killed, and streams of events."""
 import http.client
 import json
-import os
 import sys
-import threading
 
-sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
-from case import Case, Fleet, load  # noqa: E402,F401
-from harness import BINARY, free_ports, wait_until  # noqa: E402
-
-GATEWAY = os.path.join(BINARY, "client", "sluice-gateway")
-if not os.path.exists(GATEWAY):
-    print("skipped: sluice-gateway is not built")
-    sys.exit(77)
-
-
-def add_gateway(fleet, *options):
-    """A gateway of the fleet's, on a port that it keeps across restarts."""
-    port = free_ports(1)
-    gateway = fleet.add("gateway", [GATEWAY, "--listen", str(port), "--broker", fleet.url, "--state",
-                                    os.path.join(fleet.root, "gateway.ids"), *options], ready="gateway ready")
-    gateway.port = port
-    return gateway
-
-
-class Answer:
-    def __init__(self, status, headers, body):
-        self.status, self.headers, self.body = status, headers, body
-
-    @property
-    def json(self):
-        return json.loads(self.body)
-
-
-def ask(port, method, path, body=None, headers=None, timeout=120, host="127.0.0.1"):
-    connection = http.client.HTTPConnection(host, port, timeout=timeout)
-    try:
-        data = json.dumps(body).encode() if body is not None and not isinstance(body, bytes) else body
-        connection.request(method, path, data, dict({"Content-Type": "application/json"}, **(headers or {})))
-        answer = connection.getresponse()
-        return Answer(answer.status, dict(answer.getheaders()), answer.read())
-    finally:
-        connection.close()
-
-
-class Asking(threading.Thread):
-    """The same on a thread of its own; its answer, or its error, once it is joined."""
-
-    def __init__(self, *arguments, **keywords):
-        super().__init__(daemon=True)
-        self.arguments, self.keywords, self.answer, self.error = arguments, keywords, None, None
-        self.start()
-
-    def run(self):
-        try:
-            self.answer = ask(*self.arguments, **self.keywords)
-        except (OSError, http.client.HTTPException) as error:
-            self.error = error
-
-    def get(self, seconds=120):
-        self.join(seconds)
-        assert self.answer is not None, self.error or f"no answer within {seconds} s"
-        return self.answer
+from gateway_world import Calling, Case, Fleet, add_gateway, call, wait_until
 
 
 class Events:
@@ -110,10 +52,10 @@ class GatewayCase(Case):
         cls.fleet.__exit__(*sys.exc_info())
 
     def ask(self, method, path, body=None, **keywords):
-        return ask(self.gateway.port, method, path, body, **keywords)
+        return call(self.gateway.port, method, path, body, **keywords)
 
     def later(self, method, path, body=None, **keywords):
-        return Asking(self.gateway.port, method, path, body, **keywords)
+        return Calling(self.gateway.port, method, path, body, **keywords)
 
     def rollouts(self, **query):
         """Those that are at work."""

@@ -1,73 +1,15 @@
 """A fleet with a gateway, spoken to as ProRL's clients do: blocking calls, each on a connection of its own."""
-import http.client
 import json
 import os
 import socket
-import sys
-import threading
 
-sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
-from case import Case, Fleet, script  # noqa: E402,F401
-from harness import BINARY, PYTHON, SOURCE, free_ports, memory_bound, wait_until  # noqa: E402,F401
+from gateway_world import GATEWAY, SOURCE, Calling, Case, Fleet, add_gateway, call, script, wait_until  # noqa: F401
+from harness import PYTHON, memory_bound  # noqa: F401
 
-GATEWAY = os.path.join(BINARY, "client", "sluice-gateway")
 PARAMS = {"model": "hosted_vllm/Qwen/Qwen3-8B", "api_key": "mykey", "modify_params": False, "log_completions": False,
           "native_tool_calling": True, "temperature": 0.6, "top_p": 0.9, "max_iterations": 4}
 KEYS = {"instance_id", "trajectory_id", "git_patch", "success", "finish", "messages", "tools", "end_properly", "resolved",
         "critical_error", "error", "filter", "timing"}
-
-
-def add_gateway(fleet, *options, name="gateway"):
-    """A member of the fleet on a port of its own, which it keeps across restarts."""
-    port = free_ports(1)
-    gateway = fleet.add(name, [GATEWAY, "--broker", fleet.url, "--listen", str(port), "--state",
-                               os.path.join(fleet.root, "state", f"{name}.ids"), *options], ready="gateway ready")
-    gateway.port = port
-    return gateway
-
-
-class Answer:
-    def __init__(self, status, headers, body):
-        self.status, self.headers, self.body = status, headers, body
-
-    def __repr__(self):
-        return f"{self.status} {self.body[:700]!r}"
-
-    @property
-    def json(self):
-        return json.loads(self.body)
-
-
-def ask(port, method, path, body=None, timeout=120, headers=None):
-    """body: bytes, or what is said as Python's json says it."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
-    data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-    try:
-        connection.request(method, path, data, dict({"Content-Type": "application/json"} if data is not None else {}, **(headers or {})))
-        answer = connection.getresponse()
-        return Answer(answer.status, answer.headers, answer.read())
-    finally:
-        connection.close()
-
-
-class Asking(threading.Thread):
-    """The same on a thread of its own."""
-
-    def __init__(self, *arguments, **keywords):
-        super().__init__(daemon=True)
-        self.arguments, self.keywords, self.answer, self.error = arguments, keywords, None, None
-        self.start()
-
-    def run(self):
-        try:
-            self.answer = ask(*self.arguments, **self.keywords)
-        except (OSError, http.client.HTTPException) as error:
-            self.error = error
-
-    def get(self, seconds=120):
-        self.join(seconds)
-        assert self.answer is not None, self.error or f"no answer within {seconds} s"
-        return self.answer
 
 
 def send(port, path, body):
@@ -148,13 +90,13 @@ class World(Case):
         return gateway
 
     def post(self, path, body=None, **keywords):
-        return ask(self.gateway.port, "POST", path, body, **keywords)
+        return call(self.gateway.port, "POST", path, body, **keywords)
 
     def get(self, path):
-        return ask(self.gateway.port, "GET", path)
+        return call(self.gateway.port, "GET", path)
 
     def begin(self, body):
-        return Asking(self.gateway.port, "POST", "/process", body)
+        return Calling(self.gateway.port, "POST", "/process", body)
 
     def up(self, address=None):
         """Started, with an engine."""

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 import unittest
 
 from gym_world import Events, GatewayCase, wait_until

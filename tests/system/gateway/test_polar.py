@@ -12,7 +12,7 @@ import threading
 import time
 import unittest
 
-from gym_world import Case, Events, Fleet, GatewayCase, add_gateway, ask, wait_until
+from gym_world import Case, Events, Fleet, GatewayCase, add_gateway, call, wait_until
 
 sys.path.append(os.path.join(__file__.rsplit("/", 2)[0], "harnesses"))
 from loops import SAID  # noqa: E402
@@ -344,7 +344,7 @@ class Keys(Case):
         tokens = {name: fleet.run("keys", "token", fleet.add_key("trainer", name)).stdout.strip() for name in ("alice", "bob")}
 
         def ask_as(name, method, path, body=None):
-            return ask(gateway.port, method, path, body, headers={"Authorization": f"Bearer {tokens[name]}"} if name else {})
+            return call(gateway.port, method, path, body, headers={"Authorization": f"Bearer {tokens[name]}"} if name else {})
         with fleet:
             self.assertEqual(ask_as(None, "POST", "/rollout/task/submit", task("same")).status, 401)
             self.assertEqual(ask_as(None, "GET", "/health").status, 200)

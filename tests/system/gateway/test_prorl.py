@@ -8,7 +8,7 @@ import tempfile
 import threading
 import unittest
 
-from prorl_world import KEYS, PYTHON, SOURCE, World, write_model, ask, job, math, memory_bound, send, wait_until
+from prorl_world import KEYS, PYTHON, SOURCE, World, call, job, math, memory_bound, send, wait_until, write_model
 
 NOT_RUNNING = "Server is not running. Please start the server first."
 SLOW = {"if": "slow", "path": "/completion", "delay_ms": 4000, "reply": "It is \\boxed{2}."}
@@ -147,10 +147,10 @@ class Up(World):
     def test_p20_bodies_large_and_wrong(self):
         large = self.post("/process", job(math(1, trash="x" * (10 << 20))))
         self.assertEqual((large.status, large.json.get("resolved")), (200, True), large)
-        over = ask(self.gateway.port, "POST", "/process", b'{"instance": "' + b"x" * (33 << 20) + b'"}')
+        over = call(self.gateway.port, "POST", "/process", b'{"instance": "' + b"x" * (33 << 20) + b'"}')
         self.assertEqual(over.status, 413, over)
         for body in (b"{", b"[1]", b"", b"null", b'{"instance": {}, "sampling_params": {}', b"\xff\xfe"):
-            answer = ask(self.gateway.port, "POST", "/process", body)
+            answer = call(self.gateway.port, "POST", "/process", body)
             self.assertIn(answer.status, (400, 422), (body, answer))
             self.assertTrue(answer.json["detail"], body)
 

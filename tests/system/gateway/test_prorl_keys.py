@@ -3,7 +3,7 @@ import subprocess
 import threading
 import unittest
 
-from prorl_world import Case, Fleet, add_gateway, ask, job, math, script, wait_until
+from prorl_world import Case, Fleet, add_gateway, call, job, math, script, wait_until
 from harness import SLUICE
 
 LONG = {"if": "forever", "path": "/completion", "delay_ms": 600000, "reply": "never"}
@@ -22,13 +22,13 @@ class Keys(Case):
         cls.addClassCleanup(cls.fleet.__exit__, None, None, None)
 
     def post(self, name, path, body=None):
-        return ask(self.gateway.port, "POST", path, body, headers={"Authorization": f"Bearer {self.tokens[name]}"})
+        return call(self.gateway.port, "POST", path, body, headers={"Authorization": f"Bearer {self.tokens[name]}"})
 
     def status(self, name):
-        return ask(self.gateway.port, "GET", "/status", headers={"Authorization": f"Bearer {self.tokens[name]}"})
+        return call(self.gateway.port, "GET", "/status", headers={"Authorization": f"Bearer {self.tokens[name]}"})
 
     def test_nobody_stops_anothers_jobs(self):
-        self.assertEqual(ask(self.gateway.port, "POST", "/start").status, 401)
+        self.assertEqual(call(self.gateway.port, "POST", "/start").status, 401)
         for name in ("alice", "bob"):
             self.assertIn(self.post(name, "/start").status, (200, 400), name)
         answers = {}

@@ -6,7 +6,7 @@ import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
-from prorl_world import World, ask
+from prorl_world import World, call
 
 KEYS = {"status", "message", "compile_result", "run_result", "executor_pod_name", "files"}
 
@@ -97,7 +97,7 @@ class RunCode(World):
               f"{1000 * statistics.median(inside for _, inside in times):.0f} ms", flush=True)
 
     def test_ping(self):
-        self.assertEqual(ask(self.gateway.port, "GET", "/v1/ping").json, "pong")
+        self.assertEqual(call(self.gateway.port, "GET", "/v1/ping").json, "pong")
 
 
 if __name__ == "__main__":
