@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 sys.path.append(os.path.join(__file__.rsplit("/", 2)[0], "service"))
-from dask_image import ACTIVATE, PROGRAMS, copy, copy_program, copy_python, git, write  # noqa: E402
+from dask_image import fill_system, git, write  # noqa: E402
 from prorl_world import World, job  # noqa: E402
 
 RUNTESTS = r"""import importlib, sys
@@ -47,22 +47,7 @@ def call(name, **arguments):
 
 def make_image(root):
     """The base commit."""
-    for folder in ("usr/bin", "usr/lib", "usr/lib64", "dev", "proc", "sys", "tmp", "run", "root", "workspace", "etc", "testbed/tests"):
-        os.makedirs(f"{root}/{folder}")
-    for merged in ("bin", "lib", "lib64"):
-        os.symlink(f"usr/{merged}", f"{root}/{merged}")
-    for program in PROGRAMS:
-        found = shutil.which(program, path="/usr/bin:/bin")
-        if found:
-            copy_program(found, root)
-    if os.path.exists("/lib64/ld-linux-x86-64.so.2"):
-        copy("/lib64/ld-linux-x86-64.so.2", root)
-    copy_python(root)
-    os.makedirs(root + "/usr/local/bin")
-    os.symlink(os.path.realpath(sys.executable), root + "/usr/local/bin/python3")
-    write(root + "/opt/miniconda3/bin/activate", ACTIVATE)
-    write(root + "/etc/passwd", "root:x:0:0:root:/root:/bin/bash\nagent:x:1000:1000:agent:/workspace:/bin/bash\n")
-    write(root + "/etc/group", "root:x:0:\nagent:x:1000:\n")
+    fill_system(root)
     write(root + "/testbed/add.py", "def add(a, b):\n    return a + b - 1\n")
     write(root + "/testbed/tests/runtests.py", "#!/usr/local/bin/python3\n" + RUNTESTS, 0o755)
     write(root + "/testbed/tests/__init__.py", "")

@@ -83,7 +83,8 @@ def write(path, text, mode=0o644):
     os.chmod(path, mode)
 
 
-def fill(root, source, gold, install):
+def fill_system(root):
+    """What an image has beside its repository: this machine's programs and Python, and an agent to run them."""
     for folder in ("usr/bin", "usr/lib", "usr/lib64", "dev", "proc", "sys", "tmp", "run", "root", "workspace", "etc"):
         os.makedirs(f"{root}/{folder}")
     for merged in ("bin", "lib", "lib64"):
@@ -95,20 +96,23 @@ def fill(root, source, gold, install):
     if os.path.exists("/lib64/ld-linux-x86-64.so.2"):
         copy("/lib64/ld-linux-x86-64.so.2", root)
     copy_python(root)
+    for name in ("python", "python3"):
+        os.makedirs(root + "/usr/local/bin", exist_ok=True)
+        os.symlink(os.path.realpath(sys.executable), f"{root}/usr/local/bin/{name}")
+    write(root + "/opt/miniconda3/bin/activate", ACTIVATE)
+    write(root + "/etc/passwd", "root:x:0:0:root:/root:/bin/bash\nagent:x:1000:1000:agent:/workspace:/bin/bash\n")
+    write(root + "/etc/group", "root:x:0:\nagent:x:1000:\n")
+
+
+def fill(root, source, gold, install):
+    fill_system(root)
     site = f"{root}/usr/local/lib/python{sys.version_info[0]}.{sys.version_info[1]}/dist-packages"
     install(PACKAGES, site)
     for extension in glob.glob(site + "/**/*.so*", recursive=True):
         for name in libraries(extension):
             if not name.startswith(root):
                 copy(name, root)
-    python = os.path.realpath(sys.executable)
-    for name in ("python", "python3"):
-        os.makedirs(root + "/usr/local/bin", exist_ok=True)
-        os.symlink(python, f"{root}/usr/local/bin/{name}")
-    write(root + "/usr/local/bin/pytest", f"#!{python}\nimport sys\nfrom pytest import main\nsys.exit(main())\n", 0o755)
-    write(root + "/opt/miniconda3/bin/activate", ACTIVATE)
-    write(root + "/etc/passwd", "root:x:0:0:root:/root:/bin/bash\nagent:x:1000:1000:agent:/workspace:/bin/bash\n")
-    write(root + "/etc/group", "root:x:0:\nagent:x:1000:\n")
+    write(root + "/usr/local/bin/pytest", f"#!{os.path.realpath(sys.executable)}\nimport sys\nfrom pytest import main\nsys.exit(main())\n", 0o755)
     base = make_repository(source, root, gold)
     write(root + "/etc/base-commit", base)
 
