@@ -11,7 +11,7 @@ import sys
 import unittest
 
 sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
-from case import Case, Fleet  # noqa: E402
+from case import Case, Client, Fleet  # noqa: E402
 from harness import BINARY, SLUICE, SOURCE  # noqa: E402
 
 sys.path.append(os.path.join(SOURCE, "tests", "client", "python"))
@@ -57,28 +57,23 @@ def sums(number, answers):
             "eval": {"kind": "math", "answer": "2"}, "metadata": {"split": "test" if number % 3 == 0 else "train", "number": number}}
 
 
+def setUpModule():
+    """80 rollouts of chats, whose every fourth reply is wrong, and one that talks to a shell: what all tests read."""
+    ExportCase.fleet = fleet = Fleet(slots=4)
+    fleet.add_engine({"rules": [
+        {"path": "/completion", "if": "Please look", "reply": "```bash\necho hi; echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT\n```"},
+        *({"path": "/completion", "call": call, "reply": "It is \\boxed{3}."} for call in range(2, 200, 4)),
+        {"path": "/completion", "reply": "It is \\boxed{2}."}]})
+    fleet.__enter__()
+    unittest.addModuleCleanup(fleet.__exit__, None, None, None)
+    with Client(fleet.url, allow_plaintext=True, timeout=60) as client:
+        client.submit([sums(k, 4) for k in range(20)], stream="train")
+        client.submit([{"task": "talk", "prompt": "Please look.", "agent": {"kind": "bash"}}], stream="train")
+        ExportCase.all = list(client.trajectories("train", timeout=60, until_idle=True))
+    assert len(ExportCase.all) == 81, len(ExportCase.all)
+
+
 class ExportCase(Case):
-    @classmethod
-    def setUpClass(cls):
-        """80 rollouts of chats, whose every fourth reply is wrong, and one that talks to a shell."""
-        cls.fleet = Fleet(slots=4)
-        cls.fleet.add_engine({"rules": [
-            {"path": "/completion", "if": "Please look", "reply": "```bash\necho hi; echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT\n```"},
-            *({"path": "/completion", "call": call, "reply": "It is \\boxed{3}."} for call in range(2, 200, 4)),
-            {"path": "/completion", "reply": "It is \\boxed{2}."}]})
-        cls.fleet.__enter__()
-        cls.addClassCleanup(cls.fleet.__exit__, None, None, None)
-        with cls.open(timeout=60) as client:
-            client.submit([sums(k, 4) for k in range(20)], stream="train")
-            client.submit([{"task": "talk", "prompt": "Please look.", "agent": {"kind": "bash"}}], stream="train")
-            cls.all = list(client.trajectories("train", timeout=60, until_idle=True))
-        assert len(cls.all) == 81, len(cls.all)
-
-    @classmethod
-    def open(cls, **options):
-        from sluice import Client
-        return Client(cls.fleet.url, allow_plaintext=True, **options)
-
     def setUp(self):
         self.root = os.path.join(self.fleet.root, self._testMethodName)
         os.mkdir(self.root)
@@ -97,10 +92,14 @@ class ExportCase(Case):
                 rows += [json.loads(line) for line in file]
         return rows
 
-    def run_command(self, *arguments, check=True, **environment):
+    def environment(self):
+        """The fleet's, in which a pyarrow that was fetched is found, too."""
         paths = os.pathsep.join([self.fleet.environment["PYTHONPATH"], *(p for p in sys.path if "/packages/pyarrow" in p)])
+        return dict(self.fleet.environment, PYTHONPATH=paths)
+
+    def run_command(self, *arguments, check=True, **environment):
         done = subprocess.run([SLUICE, "export", "train", *arguments], capture_output=True, text=True, timeout=120, check=False,
-                              env=dict(self.fleet.environment, SLUICE_PYTHON=sys.executable, PYTHONPATH=paths, **environment))
+                              env=dict(self.environment(), SLUICE_PYTHON=sys.executable, **environment))
         if check:
             self.assertEqual(done.returncode, 0, done.stderr)
         return done
@@ -258,10 +257,9 @@ class Killed(ExportCase):
                        "left[0] = int(sys.argv[4])\n"
                        "os.replace, os.fsync = dies(os.replace), dies(os.fsync)\n"
                        "export(Client(sys.argv[1], allow_plaintext=True), 'train', sys.argv[2], format=sys.argv[3], shard=20)\n")
-            paths = os.pathsep.join([self.fleet.environment["PYTHONPATH"], *(p for p in sys.path if "/packages/pyarrow" in p)])
             done = subprocess.run([sys.executable, "-c", program, self.fleet.url, self.at(name), format, str(3 + point % 7)],
                                   capture_output=True, text=True, timeout=120, check=False,
-                                  env=dict(self.fleet.environment, PYTHONPATH=paths))
+                                  env=self.environment())
             if done.returncode == 0:
                 break
             self.assertEqual(done.returncode, -signal.SIGKILL, done.stderr)
