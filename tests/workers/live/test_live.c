@@ -252,38 +252,34 @@ static const struct engine_listener *heard_by;
 
 static void hear(const char *text) { heard_by->heard(heard_by->arg, slice_from_str(text)); }
 
-static void listen_in_fiber(void *arg)
+static void (*scenario)(void);
+
+static void run_scenario(void *arg)
 {
+    (void)arg;
     struct live_ear ear = {0};
     open_ear = &ear;
     heard_by = live_ear_open(&ear, NULL);
-    ((void (*)(void))arg)();
+    scenario();
     open_ear = NULL;
 }
 
 static void stop(void *arg) { loop_stop(arg); }
 
-static void in_fiber(void (*run)(void *arg), void *arg)
+static void in_fiber(void (*run)(void *arg))
 {
     struct loop *loop = loop_create();
     assert_non_null(loop);
     struct fiber *fiber = fiber_start(loop, run, stop, loop);
-    (void)arg;
     fiber_set_activity(fiber, &activity);
     loop_run(loop);
     loop_destroy(&loop);
 }
 
-static void (*scenario)(void);
-static void run_scenario(void *arg)
-{
-    (void)arg;
-    listen_in_fiber((void *)scenario);
-}
 static void listening(void (*run)(void))
 {
     scenario = run;
-    in_fiber(run_scenario, NULL);
+    in_fiber(run_scenario);
 }
 
 static void hear_a_turn(void)
@@ -384,7 +380,7 @@ static void each_phase_is_told_with_its_reason(void **state)
                                           {"agent", ""},    {"sandbox", ""}};
     watch(true);
     json_decref(take());
-    in_fiber(go_through_phases, NULL);
+    in_fiber(go_through_phases);
     json_t *events = take();
     assert_int_equal(count(events, "phase"), sizeof(told) / sizeof(*told));
     for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++) {
@@ -407,7 +403,7 @@ static void go_round(void *arg)
 static void who_comes_late_is_told_the_last_phases_too(void **state)
 {
     (void)state;
-    in_fiber(go_round, NULL);
+    in_fiber(go_round);
     watch(true);
     json_t *events = take();
     assert_int_equal(count(events, "phase"), ACTIVITY_PAST_MAX + 1);
@@ -452,7 +448,7 @@ static void what_was_said_last_is_told_when_the_record_has_gone(void **state)
     (void)state;
     watch(true);
     json_decref(take());
-    in_fiber(show_and_hide, NULL);
+    in_fiber(show_and_hide);
     now_ms += LIVE_ANEW_MS;
     watch(true); /* too late: it cannot begin again */
     uint64_t first, behind;
