@@ -8,7 +8,6 @@ import struct
 import subprocess
 import sys
 import threading
-import time
 import unittest
 
 sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
@@ -217,15 +216,17 @@ class Live(unittest.TestCase):
 
     def test_a_harness_is_seen_too(self):
         loop = """
-time.sleep(0.5)
 first = chat([user("count")])
 chat([user("count"), first, user("more")])
 chat([user("other")])
 """
         script = dict(SCRIPT, rules=[{"if": "count", "reply": COUNT, "token_ms": 10}, {"reply": "fine"}])
         with Engine(script) as engine, Service(engines=[engine.url]) as service, Client(service.url) as client:
+            service.run("policy", "pause", "--bound", "60s")
             group, = client.submit([harness_task("one", loop)], stream="train", samples=1)
             watcher = Watcher(service.url, f"{group}/0")
+            wait_until(lambda: watcher.events, 30, "it is watched before it runs")
+            service.run("policy", "resume")
             events = watcher.finish()
             self.check_told(events, client.get(f"{group}/0"))
             self.assertIn("I count: ", "".join(event["text"] for event in events if event["event"] == "delta"))
