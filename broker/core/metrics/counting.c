@@ -8,20 +8,25 @@ const struct observed_bounds counting_lags = {.count = 8, .at = {0, 1, 2, 4, 8, 
 
 /* ---- results ------------------------------------------------------------------------------ */
 
-static void count_times(struct core *core, const struct worker *worker, struct engine_spent *spent, struct slice text)
+static void count_sandboxes(struct core *core, struct slice sender, const struct observed *times)
+{
+    const struct worker *worker = worker_find(core, sender);
+    named_join(core, &core->metrics.sandboxes, slice_from_str(worker && worker->sandbox ? worker->sandbox : ""), times);
+}
+
+static void count_times(struct core *core, struct engine_spent *spent, const struct msg_job_result *in)
 {
     static const char tool[] = TIMES_TOOL;
     const size_t mark = sizeof(tool) - 1;
-    struct metrics *metrics = &core->metrics;
     struct times_entry entry;
-    for (size_t at = 0; times_next(text, &at, &entry);) {
+    for (size_t at = 0; times_next(in->times, &at, &entry);) {
         if (slice_is(entry.name, TIMES_ENGINE))
             observed_join(&spent->calls, &entry.times);
         else if (slice_is(entry.name, TIMES_SANDBOX))
-            named_join(core, &metrics->sandboxes, slice_from_str(worker && worker->sandbox ? worker->sandbox : ""),
-                       &entry.times);
+            count_sandboxes(core, in->worker, &entry.times);
         else if (entry.name.len > mark && memcmp(entry.name.data, tool, mark) == 0)
-            named_join(core, &metrics->tools, slice_of(entry.name.data + mark, entry.name.len - mark), &entry.times);
+            named_join(core, &core->metrics.tools, slice_of(entry.name.data + mark, entry.name.len - mark),
+                       &entry.times);
     }
 }
 
@@ -60,7 +65,7 @@ void counting_result(struct core *core, struct job *job, const struct msg_job_re
     if (in->has_eval_outcome && is_run)
         observed_add(&metrics->stage_seconds[STAGE_EVAL], &observed_seconds, (double)in->eval_ms / 1000);
     count_spent(spent, in, is_run);
-    count_times(core, worker_find(core, in->worker), spent, in->times);
+    count_times(core, spent, in);
     if (!is_run)
         return;
     count_traces(core, in->traces);
