@@ -288,11 +288,10 @@ static bool read_round(struct io *io, struct turns *turns, void *socket, bool is
         int fd = zmq_msg_get(&waiting->body, ZMQ_SRCFD);
         enum message_id id = is_client ? MESSAGE_COUNT : peek_id(waiting);
         bool is_live = id == MSG_rollout_live;
-        if (is_live && turns_count(turns) >= LIVE_WAITING_MAX)
-            drop_live(io, waiting);
-        else if (turns_add(turns, peer, fd, &waiting->turn, !is_client && !is_live && id != MSG_worker_beat))
+        bool has_room = !is_live || turns_count(turns) < LIVE_WAITING_MAX;
+        if (has_room && turns_add(turns, peer, fd, &waiting->turn, !is_client && !is_live && id != MSG_worker_beat))
             continue;
-        else if (is_live)
+        if (is_live)
             drop_live(io, waiting);
         else
             turn_away(io, waiting, is_client);
