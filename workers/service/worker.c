@@ -196,10 +196,10 @@ static void job_ended(void *arg, struct running_job *ended)
     log_event(LOG_DEBUG, "job.ended", "job=%.*s outcome=%s ms=%llu%s", SLICE_ARG(job),
               outcome_wire(ended->job.result.outcome), (unsigned long long)ms,
               ended->is_cancelled ? " cancelled=1" : "");
-    if (!ended->is_cancelled)
+    if (!ended->is_cancelled) {
         worker_report_migration(worker, ended); /* before the result, which is then of the right engine */
-    if (!ended->is_cancelled)
         worker_tell_last(worker, ended);
+    }
     if (!ended->is_cancelled && (!result_encode(&ended->job, worker->id, ended->token, ms, &bytes) ||
                                  !outbox_push(&worker->outbox, job, ended->token, &bytes)))
         log_event(LOG_ERROR, "result.lost", "job=%.*s why=\"out of memory\" action=given-back", SLICE_ARG(job));
