@@ -7,6 +7,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/http/exchange_wait.h"
+#include "common/http/head.h"
 
 enum { UNSENT_MAX = 1 << 20 };
 
@@ -14,19 +15,11 @@ bool exchange_is_answered(const struct exchange *exchange) { return exchange->st
 
 /* ---- its headers ------------------------------------------------------------------------------------- */
 
-static bool may_stand(const char *text)
-{
-    for (const char *c = text; *c; c++)
-        if (((unsigned char)*c < 0x20 && *c != '\t') || *c == 0x7f)
-            return false;
-    return true;
-}
-
 bool exchange_set_header(struct exchange *exchange, const char *name, const char *value)
 {
     assert(!exchange_is_answered(exchange));
     const size_t before = exchange->headers.len;
-    if (!*name || strpbrk(name, " \t:") || !may_stand(name) || !may_stand(value))
+    if (!*name || strpbrk(name, " \t:") || !head_is_text(name) || !head_is_text(value))
         return false;
     if (buffer_append(&exchange->headers, name, strlen(name) + 1) &&
         buffer_append(&exchange->headers, value, strlen(value) + 1))

@@ -21,7 +21,7 @@ static bool is_token(const char *text)
     return c > text && !*c;
 }
 
-static bool is_text(const char *text)
+bool head_is_text(const char *text)
 {
     for (const char *c = text; *c; c++)
         if (((unsigned char)*c < 0x20 && *c != '\t') || *c == 0x7f)
@@ -59,7 +59,7 @@ static enum MHD_Result check_line(void *arg, enum MHD_ValueKind kind, const char
         lines->fault = "a header has a name that is none";
     else if (is_folded(name, value))
         lines->fault = "a header goes on in another line";
-    else if (!is_text(value))
+    else if (!head_is_text(value))
         lines->fault = "a header has a control character";
     else
         trim_right(value);

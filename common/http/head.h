@@ -23,4 +23,7 @@ uint64_t head_body_size(const struct exchange *exchange);
 /* It awaits leave to send its body. */
 bool head_expects(const struct exchange *exchange);
 
+/* Whether it may be a header's value: it has no control character but tabs. */
+bool head_is_text(const char *text);
+
 #endif
