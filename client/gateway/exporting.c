@@ -1,9 +1,9 @@
 #include "client/gateway/exporting.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "client/gateway/api/status_streams.h"
 #include "client/gateway/api/tail.h"
 #include "client/lib/stream/trajectory_view.h"
 #include "common/base/cleanup.h"
@@ -41,12 +41,6 @@ static void on_end(void *arg, struct told *told)
     trajectory_view_finish(&view);
 }
 
-static void on_head(void *arg, const struct msg_stream_head *head)
-{
-    (void)arg;
-    (void)head;
-}
-
 static void drop(struct exported_stream *stream)
 {
     tail_leave(&stream->reader);
@@ -62,12 +56,6 @@ static void on_failed(void *arg, const struct msg_refused *refused)
     drop(arg);
 }
 
-static bool has_room(void *arg)
-{
-    (void)arg;
-    return true;
-}
-
 /* ---- which streams there are --------------------------------------------------------------------------- */
 
 static bool follows(const struct exporting *exporting, const char *name)
@@ -79,13 +67,17 @@ static bool follows(const struct exporting *exporting, const char *name)
     return false;
 }
 
-static void follow(struct exporting *exporting, const char *name, uint64_t from)
+/* Streams that were there before are told from their head on, later ones from their beginning. */
+static void follow(void *arg, const char *name, uint64_t first, uint64_t head)
 {
+    struct exporting *exporting = arg;
+    const uint64_t from = exporting->has_looked ? 0 : head + 1;
+    (void)first;
     struct exported_stream *stream = NULL;
     if (exporting->stream_count == STREAMS_MAX || strlen(name) >= sizeof(stream->name) || follows(exporting, name) ||
         !(stream = calloc(1, sizeof(*stream))))
         return;
-    const struct reader_plan plan = {on_end, on_head, on_failed, has_room, stream};
+    const struct reader_plan plan = {.took = on_end, .failed = on_failed, .arg = stream};
     stream->exporting = exporting;
     snprintf(stream->name, sizeof(stream->name), "%s", name);
     list_push_back(&exporting->streams, &stream->link);
@@ -99,18 +91,8 @@ static void on_status(void *arg, const struct answer *answer)
     struct exporting *exporting = arg;
     if (!answer || answer->id != MSG_status)
         return;
-    const struct slice text = answer->as.status.json;
-    json_t *status = json_loadb((const char *)text.data, text.len, 0, NULL);
-    const json_t *streams = json_object_get(status, "streams");
-    for (size_t i = 0; i < json_array_size(streams); i++) {
-        const json_t *one = json_array_get(streams, i);
-        const char *name = json_string_value(json_object_get(one, "name"));
-        const uint64_t head = (uint64_t)json_integer_value(json_object_get(one, "head"));
-        if (name)
-            follow(exporting, name, exporting->has_looked ? 0 : head + 1);
-    }
+    status_streams_each(answer->as.status.json, follow, exporting);
     exporting->has_looked = true;
-    json_decref(status);
 }
 
 static void on_look(void *arg)

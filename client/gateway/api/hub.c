@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "client/gateway/api/native.h"
+#include "client/gateway/api/status_streams.h"
 #include "client/gateway/api/trajectory_json.h"
 #include "client/gateway/sse.h"
 #include "common/base/cleanup.h"
@@ -125,12 +126,6 @@ static void on_failed(void *arg, const struct msg_refused *refused)
     (void)refused; /* numbers were forgotten while it read, or the stream is another's: the next status tells */
 }
 
-static bool has_room(void *arg)
-{
-    (void)arg;
-    return true;
-}
-
 static struct hub_stream *find_stream(const struct hub *hub, const char *name)
 {
     for (size_t i = 0; i < hub->stream_count; i++)
@@ -149,10 +144,9 @@ static void follow_again(struct hub_stream *stream, uint64_t first, uint64_t hea
                   next > first && next <= head + 1 ? next : first, &plan, &stream->reader);
 }
 
-static void follow(struct hub *hub, const char *name, uint64_t first, uint64_t head)
+static void follow(void *arg, const char *name, uint64_t first, uint64_t head)
 {
-    const struct reader_plan plan = {
-        .took = on_end, .stands = on_up_to_date, .failed = on_failed, .has_room = has_room};
+    struct hub *hub = arg;
     struct hub_stream *stream = find_stream(hub, name);
     if (stream) {
         follow_again(stream, first, head);
@@ -162,28 +156,13 @@ static void follow(struct hub *hub, const char *name, uint64_t first, uint64_t h
         !(stream = calloc(1, sizeof(*stream))))
         return;
     const uint64_t back = HUB_HISTORY / 2, from = head > back && head - back > first ? head - back : first;
-    struct reader_plan own = plan;
-    own.arg = stream;
+    const struct reader_plan plan = {.took = on_end, .stands = on_up_to_date, .failed = on_failed, .arg = stream};
     stream->hub = hub;
     snprintf(stream->name, sizeof(stream->name), "%s", name);
-    if (tail_read(hub->hubs->tails, hub->identity, name, from, &own, &stream->reader))
+    if (tail_read(hub->hubs->tails, hub->identity, name, from, &plan, &stream->reader))
         hub->streams[hub->stream_count++] = stream;
     else
         free(stream);
-}
-
-static void follow_all(struct hub *hub, struct slice status)
-{
-    json_t *json = json_loadb((const char *)status.data, status.len, 0, NULL);
-    const json_t *streams = json_object_get(json, "streams");
-    for (size_t i = 0; i < json_array_size(streams); i++) {
-        const json_t *one = json_array_get(streams, i);
-        const char *name = json_string_value(json_object_get(one, "name"));
-        if (name)
-            follow(hub, name, (uint64_t)json_integer_value(json_object_get(one, "first")),
-                   (uint64_t)json_integer_value(json_object_get(one, "head")));
-    }
-    json_decref(json);
 }
 
 /* ---- asking ------------------------------------------------------------------------------------------------ */
@@ -197,7 +176,7 @@ static void on_status(void *arg, const struct answer *answer)
     }
     keep(&hub->last_status, answer->as.status.json);
     tell(hub, "status", answer->as.status.json);
-    follow_all(hub, answer->as.status.json);
+    status_streams_each(answer->as.status.json, follow, hub);
 }
 
 static void on_list(void *arg, const struct answer *answer)
