@@ -67,17 +67,23 @@ static void told_finish(struct told *told)
     buffer_finish(&told->summary);
 }
 
+static bool has_room(const struct tail_reader *reader)
+{
+    return !reader->plan.has_room || reader->plan.has_room(reader->plan.arg);
+}
+
 /* It lacks what lies between it and the tail: that it fetches by itself. */
 static void go_on(struct tail_reader *reader)
 {
     struct tail *tail = reader->tail;
-    if (reader->is_live || reader->ask.caller || !tail->is_known || !reader->plan.has_room(reader->plan.arg))
+    if (reader->is_live || reader->ask.caller || !tail->is_known || !has_room(reader))
         return;
     if (reader->next == 0)
         reader->next = tail->at.first;
     if (reader->next >= tail->next) {
         reader->is_live = true;
-        reader->plan.stands(reader->plan.arg, &tail->at);
+        if (reader->plan.stands)
+            reader->plan.stands(reader->plan.arg, &tail->at);
     } else {
         send_fetch(tail, &reader->ask, reader->next, TAIL_FETCH);
     }
@@ -93,7 +99,7 @@ static void on_reader_answer(void *arg, const struct answer *answer)
         fail_reader(reader, &answer->as.refused);
     else if (answer && answer->id == MSG_stream_head)
         go_on(reader);
-    else if (answer && answer->id == MSG_trajectory && !reader->plan.has_room(reader->plan.arg))
+    else if (answer && answer->id == MSG_trajectory && !has_room(reader))
         caller_forget(&reader->ask); /* the rest is asked for again once there is room */
     else if (answer && answer->id == MSG_trajectory) {
         told.message = &answer->as.trajectory;
@@ -135,7 +141,7 @@ static void begin_telling(struct tail *tail) { tail->following = tail->readers.n
 /* Who has no room falls behind, and fetches by itself what it lacks. */
 static bool can_be_told(struct tail_reader *reader)
 {
-    reader->is_live = reader->is_live && reader->plan.has_room(reader->plan.arg);
+    reader->is_live = reader->is_live && has_room(reader);
     return reader->is_live;
 }
 

@@ -22,11 +22,11 @@ struct told {
 /* In a struct of who reads; all zero before its first use. */
 struct reader_plan {
     void (*took)(void *arg, struct told *told);
-    /* The stream stands there now, and the reader is up to date. */
+    /* The stream stands there now, and the reader is up to date. NULL: nobody cares. */
     void (*stands)(void *arg, const struct msg_stream_head *head);
     /* It cannot go on: refused by the broker, such as for numbers no longer kept; NULL: the key is not taken. */
     void (*failed)(void *arg, const struct msg_refused *refused);
-    /* Whether it has room for more; asked again a little later. */
+    /* Whether it has room for more; asked again a little later. NULL: always. */
     bool (*has_room)(void *arg);
     void *arg;
 };

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "client/gateway/gym/row_tests.h"
+#include "client/gateway/bodies/program_tests.h"
 #include "client/gateway/json_text.h"
 #include "common/base/cleanup.h"
 
@@ -108,7 +108,7 @@ static json_t *choice_of(const json_t *row, const json_t *list, const json_t *go
 static bool judge_code(const json_t *tests, json_t *task, struct fail *fail)
 {
     size_t count;
-    json_t *read = row_tests(tests, "verifier_metadata.unit_tests", &count, fail);
+    json_t *read = program_tests(tests, "verifier_metadata.unit_tests", &count, fail);
     if (!read)
         return false;
     const size_t wanted = TEST_S * count + MORE_S;

@@ -185,15 +185,9 @@ static void on_failed(void *arg, const struct msg_refused *refused)
     of->is_told = refused && refused->reason.len > 0; /* a stream that does not exist yet has nothing to tell */
 }
 
-static bool has_room(void *arg)
-{
-    (void)arg;
-    return true;
-}
-
 bool follow_begin(struct polar_of *of)
 {
-    const struct reader_plan plan = {on_trajectory, on_stands, on_failed, has_room, of};
+    const struct reader_plan plan = {.took = on_trajectory, .stands = on_stands, .failed = on_failed, .arg = of};
     const struct polar_ended *last = list_is_empty(&of->ended) ? NULL
                                                                : container_of(of->ended.prev, struct polar_ended, link);
     of->has_failed = false;

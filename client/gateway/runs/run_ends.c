@@ -80,12 +80,6 @@ static void on_trajectory(void *arg, struct told *told)
     run_ends_ack(of);
 }
 
-static void on_head(void *arg, const struct msg_stream_head *head)
-{
-    (void)arg;
-    (void)head;
-}
-
 /* It cannot be read: those who wait are told, as nothing would come any more. */
 static void on_failed(void *arg, const struct msg_refused *refused)
 {
@@ -101,14 +95,8 @@ static void on_failed(void *arg, const struct msg_refused *refused)
     }
 }
 
-static bool has_room(void *arg)
-{
-    (void)arg;
-    return true;
-}
-
 bool run_ends_follow(struct runs_of *of)
 {
-    const struct reader_plan plan = {on_trajectory, on_head, on_failed, has_room, of};
+    const struct reader_plan plan = {.took = on_trajectory, .failed = on_failed, .arg = of};
     return tail_read(of->runs->tails, of->identity, of->stream, 0, &plan, &of->reader);
 }

@@ -1,4 +1,4 @@
-#include "client/gateway/gym/row_tests.h"
+#include "client/gateway/bodies/program_tests.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -159,7 +159,7 @@ static json_t *of_value(const struct reading *reading, const json_t *value)
                     json_string_value(json_object_get(value, "fn_name")));
 }
 
-json_t *row_tests(const json_t *value, const char *place, size_t *count, struct fail *fail)
+json_t *program_tests(const json_t *value, const char *place, size_t *count, struct fail *fail)
 {
     const struct reading reading = {place, fail};
     json_t *decoded = NULL;
