@@ -29,6 +29,11 @@ if [ ${#missing[@]} -gt 0 ]; then
         }
         as_root=(sudo)
     fi
+    # promtool comes with a server, which shall not run where nobody asked for it.
+    if [ -d /run/systemd/system ] && [[ " ${missing[*]} " == *" prometheus "* ]]; then
+        echo "masking prometheus.service, as only promtool is wanted: 'systemctl unmask prometheus' undoes it"
+        "${as_root[@]}" systemctl --quiet mask prometheus.service
+    fi
     "${as_root[@]}" apt-get update -qq
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
         apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null

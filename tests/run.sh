@@ -13,18 +13,19 @@ cd "$(dirname "$0")/.."
 
 preset=debug
 engine=yes
+packages=(clang-format chromium prometheus) # the page is tested in Chromium, and metrics with promtool
 only=()
 while [ $# -gt 0 ]; do
     case $1 in
     --preset) preset=${2:?--preset needs a name}; shift 2 ;;
     --no-engine) engine=no; shift ;;
-    --quick) preset=release engine=no only=(-L '^unit$'); shift ;;
+    --quick) preset=release engine=no packages=(clang-format) only=(-L '^unit$'); shift ;;
     -h | --help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) break ;;
     esac
 done
 
-bash .ci/packages.sh clang-format
+bash .ci/packages.sh "${packages[@]}"
 if [ $engine = yes ]; then
     settings=$(bash client/engine.sh) || {
         echo "no real engine: the tests that need one will be skipped" >&2
