@@ -58,17 +58,27 @@ static void append_line(struct buffer *out, struct slice data)
     }
 }
 
+void sse_append(struct buffer *out, const char *event, uint64_t id, struct slice data)
+{
+    if (id)
+        buffer_printf(out, "id: %llu\n", (unsigned long long)id);
+    buffer_printf(out, "event: %s\ndata: ", event);
+    append_line(out, data);
+    buffer_append_str(out, "\n\n");
+}
+
+void sse_send_all(struct sse *sse, struct buffer *events)
+{
+    if (!events->failed)
+        send(sse, buffer_peek(events));
+    buffer_finish(events);
+}
+
 void sse_send(struct sse *sse, const char *event, uint64_t id, struct slice data)
 {
     struct buffer out = {0};
-    if (id)
-        buffer_printf(&out, "id: %llu\n", (unsigned long long)id);
-    buffer_printf(&out, "event: %s\ndata: ", event);
-    append_line(&out, data);
-    buffer_append_str(&out, "\n\n");
-    if (!out.failed)
-        send(sse, buffer_peek(&out));
-    buffer_finish(&out);
+    sse_append(&out, event, id, data);
+    sse_send_all(sse, &out);
 }
 
 void sse_send_text(struct sse *sse, const char *event, struct buffer *data)

@@ -21,6 +21,9 @@ void sse_begin(struct sse *sse, struct http_call *call);
 /* id 0: none. Line ends in the data become blanks, as JSON has none in strings. */
 void sse_send(struct sse *sse, const char *event, uint64_t id, struct slice data);
 void sse_send_text(struct sse *sse, const char *event, struct buffer *data); /* empties it */
+/* One more event behind others that go out together: who is up to date is given them whatever their size. */
+void sse_append(struct buffer *out, const char *event, uint64_t id, struct slice data);
+void sse_send_all(struct sse *sse, struct buffer *events); /* empties it */
 /* Whether its client has taken most of what was sent. */
 bool sse_has_room(const struct sse *sse);
 void sse_end(struct sse *sse);

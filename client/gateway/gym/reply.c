@@ -39,14 +39,15 @@ void reply_refuse(struct reply *reply, int status, const char *code, const char 
 
 /* ---- streams --------------------------------------------------------------------------------------------- */
 
-static void send(struct reply *reply, const char *event, const char *rest, struct slice value)
+static void append(struct reply *reply, const char *event, const char *rest, struct slice value)
 {
-    struct buffer data = {0};
+    AUTO_BUFFER data = {0};
     json_text_printf(&data, "{\"type\":%s,\"sequence_number\":%u", event, reply->number++);
     buffer_append_str(&data, rest);
     buffer_append(&data, value.data, value.len);
     buffer_append_str(&data, "}");
-    sse_send_text(&reply->sse, event, &data);
+    reply->events.failed |= data.failed;
+    sse_append(&reply->events, event, 0, buffer_peek(&data));
 }
 
 void reply_item(struct reply *reply, size_t index, struct slice item)
@@ -55,8 +56,8 @@ void reply_item(struct reply *reply, size_t index, struct slice item)
     if (!reply->is_stream)
         return;
     snprintf(rest, sizeof(rest), ",\"output_index\":%zu,\"item\":", index);
-    send(reply, "response.output_item.added", rest, item);
-    send(reply, "response.output_item.done", rest, item);
+    append(reply, "response.output_item.added", rest, item);
+    append(reply, "response.output_item.done", rest, item);
 }
 
 static void begin_stream(struct reply *reply)
@@ -66,7 +67,8 @@ static void begin_stream(struct reply *reply)
     reply->is_stream = true;
     sse_begin(&reply->sse, reply->call);
     response_append(NULL, &asked, &empty);
-    send(reply, "response.created", ",\"response\":", buffer_peek(&empty));
+    append(reply, "response.created", ",\"response\":", buffer_peek(&empty));
+    sse_send_all(&reply->sse, &reply->events);
 }
 
 /* ---- from its beginning to its end --------------------------------------------------------------------------- */
@@ -82,10 +84,12 @@ void reply_begin(struct reply *reply, struct http_call *call)
 
 void reply_whole(struct reply *reply, struct buffer *response)
 {
-    if (response->failed) {
+    if (reply->is_stream && !response->failed)
+        append(reply, "response.completed", ",\"response\":", buffer_peek(response));
+    if (response->failed || reply->events.failed) {
         reply_refuse(reply, 503, "queue-full", "out of memory");
     } else if (reply->is_stream) {
-        send(reply, "response.completed", ",\"response\":", buffer_peek(response));
+        sse_send_all(&reply->sse, &reply->events);
         sse_end(&reply->sse);
     } else {
         http_call_answer_json(reply->call, 200, response);
@@ -96,5 +100,6 @@ void reply_whole(struct reply *reply, struct buffer *response)
 void gym_reply_finish(struct reply *reply)
 {
     sse_finish(&reply->sse);
+    buffer_finish(&reply->events);
     json_decref(reply->params);
 }

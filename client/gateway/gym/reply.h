@@ -15,6 +15,7 @@ struct reply {
     bool with_tokens, is_stream;
     uint64_t number; /* of the stream's next event */
     struct sse sse;
+    struct buffer events; /* of its end: all go out at once, as each of them repeats what may be large */
 };
 
 /* Takes the call's body; a stream begins. */
@@ -22,7 +23,7 @@ void reply_begin(struct reply *reply, struct http_call *call);
 void gym_reply_finish(struct reply *reply);
 /* What a response repeats of the request. */
 struct response_asked reply_asked(const struct reply *reply);
-/* An item of a stream; nothing where it is none. */
+/* An item of a stream, which goes out with the end; nothing where it is none. */
 void reply_item(struct reply *reply, size_t index, struct slice item);
 /* The end: the response, whose bytes are taken. */
 void reply_whole(struct reply *reply, struct buffer *response);

@@ -7,8 +7,10 @@ import unittest
 
 from gym_world import Events, GatewayCase, wait_until
 
-SCRIPT = {"rules": [
+LONG = "at length, " * 7000
+SCRIPT = {"context": 1 << 17, "rules": [
     {"path": "/completion", "if": "Be broken", "fault": "500"},
+    {"path": "/completion", "if": "Speak at length", "reply": LONG},
     {"path": "/completion", "if": "take your time", "reply": "It is \\boxed{2}.", "delay_ms": 4000},
     {"path": "/completion", "if": "forever", "reply": "It is \\boxed{2}.", "delay_ms": 60000},
     {"path": "/completion", "if": "write hello", "replies": ["I write it.\n```bash\necho hello >answer.txt\n```\n", "TASK_DONE"]},
@@ -178,6 +180,18 @@ class Gym(GatewayCase):
                                                       "response.completed"])
         self.assertEqual(told[-1][1]["response"]["output"], [told[1][1]["item"]])
         self.assertEqual([data["sequence_number"] for _, data in told], [0, 1, 2, 3])
+
+    def test_g7_a_long_reply_comes_whole_as_a_stream_whatever_its_events_repeat(self):
+        body = {"input": "Speak at length.", "max_output_tokens": len(LONG) + 100, "stream": True}
+        events = Events(self.gateway.port, "/ng-rollout/7-9/training-token-capture/v1/responses", body=body)
+        told = [(name, data) for name, data, _ in events if name]
+        events.close()
+        self.assertEqual([name for name, _ in told], ["response.created", "response.output_item.added", "response.output_item.done",
+                                                      "response.completed"])
+        item = told[1][1]["item"]
+        self.assertEqual(item["content"][0]["text"], LONG)
+        self.assertGreater(len(json.dumps(item)), 1 << 20)  # by itself as much as may wait for a client
+        self.assertEqual((told[2][1]["item"], told[3][1]["response"]["output"]), (item, [item]))
 
     def test_g7_what_cannot_be_asked_is_refused_in_the_api_s_own_words(self):
         for more, field in (({"tool_choice": "required"}, "tool_choice"), ({"text": {"format": {"type": "json_object"}}}, "text.format"),
