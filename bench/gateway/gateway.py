@@ -1,4 +1,5 @@
 """The gateway: what HTTP adds to a submit, how many it carries, and what connections that wait cost."""
+import http.client
 import json
 import os
 import re
@@ -9,7 +10,13 @@ import time
 
 import page
 import parts
+import processes
 
+# What ProRL's clients wait for in /process: without a worker it never ends.
+NEVER = {"instance": {"data_source": "math", "instance_id": "one", "trajectory_id": 0, "prompt": "1+1?", "reward_model": {"ground_truth": "2"}},
+         "sampling_params": {}}
+WAIT_S = 120
+IDLE_S = 2
 
 
 def memory_kib(pid):
@@ -37,6 +44,40 @@ class Gateway:
     def cpu_us(self):
         return sum(parts.thread_cpu_us(self.process.pid))
 
+    def cpu_share(self, seconds):
+        """Of one core, while nobody asks it for anything."""
+        before = self.cpu_us()
+        time.sleep(seconds)
+        return (self.cpu_us() - before) / (seconds * 1e6)
+
+    def ask(self, method, path, body=None):
+        connection = http.client.HTTPConnection("127.0.0.1", int(self.port), timeout=60)
+        connection.request(method, path, json.dumps(body) if body is not None else None)
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        assert answer.status == 200, f"{path}: {answer.status} {text}"
+        return text
+
+    def start_prorl(self):
+        """/process is refused without an engine. Nobody will call this one: there is no worker."""
+        self.ask("POST", "/add_llm_server", {"address": f"http://127.0.0.1:{processes.free_port()}/v1"})
+        self.ask("POST", "/start", {})
+
+    def streams(self):
+        return int(re.search(r"^sluice_sse_clients (\d+)", self.ask("GET", "/metrics"), re.M).group(1))
+
+
+class Named:
+    """Notes the one of a program's values whose name has this end, by another name."""
+
+    def __init__(self, values, end, name):
+        self.values, self.end, self.name = values, end, name
+
+    def note(self, what, value):
+        if what.endswith(self.end):
+            self.values.note(self.name, value)
+
 
 class Held:
     """Connections of a process of its own that have asked, and read what comes."""
@@ -54,19 +95,27 @@ class Held:
         self.process.wait(30)
 
 
-def connections(pid):
-    return len(os.listdir(f"/proc/{pid}/fd"))
-
-
-def await_connections(pid, count):
-    while connections(pid) < count:
-        time.sleep(0.01)
+def measure_waiting(values, gateway, broker, calls, streams):
+    """Calls and streams at once, by the memory that each of them adds, and what a gateway with all of them is like."""
+    pid, program = gateway.process.pid, f"{gateway.build}/bench/bench_gateway"
+    gateway.start_prorl()
+    at_first = memory_kib(pid)
+    with Held(gateway, streams, "/api/v1/streams/none/events"):
+        processes.await_that(lambda: gateway.streams() >= streams, WAIT_S, f"{streams} event streams")
+        with_streams = memory_kib(pid)
+        values.note(f"memory of the gateway for each of {streams:,} event streams, KiB", (with_streams - at_first) / streams)
+        with Held(gateway, calls, "/process", NEVER):
+            processes.await_that(lambda: broker.status()["rollouts"]["live"] >= calls, WAIT_S, f"{calls} calls of /process that wait")
+            values.note(f"memory of the gateway for each of {calls:,} calls of /process that wait, KiB", (memory_kib(pid) - with_streams) / calls)
+            values.note("... CPU of the gateway with all of these, of one core", gateway.cpu_share(IDLE_S))
+            page.note_lines(Named(values, "p50 ms", "... submits over HTTP with all of these, 1 at a time, p50 ms"),
+                            [program, "submits", gateway.port, "1", "100"])
 
 
 def measure(build, quick):
     """The part's text."""
     values, rounds = page.Values(), 1 if quick else 5
-    count, one_at_a_time, streams, pages = (500, 100, 100, 20) if quick else (20000, 500, 3000, 500)
+    count, one_at_a_time, streams, calls, pages = (500, 100, 100, 50, 20) if quick else (20000, 500, 3000, 2000, 500)
     program, root = f"{build}/bench/bench_gateway", tempfile.mkdtemp(prefix="sluice-bench-gateway-")
     try:
         for number in range(1, rounds + 1):
@@ -79,16 +128,12 @@ def measure(build, quick):
                 values.note("... CPU of the gateway for each, us", (gateway.cpu_us() - before) / count)
                 values.note("... CPU of the broker for each, us", (sum(broker.cpu_us().values()) - broker_before) / count)
             with parts.Broker(build, f"{root}/{number}-held") as broker, Gateway(build, f"{root}/{number}-held") as gateway:
-                pid = gateway.process.pid
-                before = memory_kib(pid), connections(pid)
-                with Held(gateway, streams, "/api/v1/streams/none/events"):
-                    await_connections(pid, before[1] + streams)
-                    values.note(f"memory of the gateway for each of {streams:,} event streams, KiB", (memory_kib(pid) - before[0]) / streams)
+                measure_waiting(values, gateway, broker, calls, streams)
             with parts.Broker(build, f"{root}/{number}-pages") as broker, Gateway(build, f"{root}/{number}-pages") as gateway:
                 for open_pages in (0, pages):
                     with Held(gateway, open_pages, "/api/v1/live"):
                         before = sum(broker.cpu_us().values()), gateway.cpu_us()
-                        page.note_lines(Quiet(values, f"direct submits with {open_pages} pages open"), [program, "direct", parts.url(parts.FRONT), str(4 * one_at_a_time)])
+                        page.note_lines(Named(values, "a second", f"direct submits with {open_pages} pages open, a second"), [program, "direct", parts.url(parts.FRONT), str(4 * one_at_a_time)])
                         values.note(f"... CPU of the broker with {open_pages} pages open for each, us", (sum(broker.cpu_us().values()) - before[0]) / (4 * one_at_a_time))
             shutil.rmtree(root, ignore_errors=True)
     finally:
@@ -102,14 +147,3 @@ machine. Connections that wait are held by one process that reads whatever comes
 
 {values.rows()}
 """
-
-
-class Quiet:
-    """Notes one of a program's values by another name."""
-
-    def __init__(self, values, name):
-        self.values, self.name = values, name
-
-    def note(self, what, value):
-        if what.endswith("a second"):
-            self.values.note(self.name + ", a second", value)

@@ -5,7 +5,7 @@
  *     bench_gateway direct FRONT COUNT                   the same by libsluice, one after the other
  *     bench_gateway hold PORT CONNECTIONS PATH [BODY]    asks once over each, and reads what comes until stdin ends
  *
- * It prints lines "VALUE WHAT"; `hold` prints "ready" when all have an answer's beginning, or were sent.
+ * It prints lines "VALUE WHAT"; `hold` prints "ready" when all requests were sent.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,10 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "client/sluice.h"
+#include "common/base/cleanup.h"
 #include "common/base/clock.h"
 
 enum { TEXT_SIZE = 4096, EVENTS = 256, PAD = 900 };
@@ -118,10 +120,10 @@ static bool take_answer(struct connection *connection)
 
 static int run_submits(int port, size_t connections, size_t count)
 {
-    struct connection *all = calloc(connections, sizeof(*all));
-    double *ms = calloc(count, sizeof(*ms));
+    AUTO_FREE struct connection *all = calloc(connections, sizeof(*all));
+    AUTO_FREE double *ms = calloc(count, sizeof(*ms));
     struct epoll_event events[EVENTS];
-    const int epoll = epoll_create1(0);
+    AUTO_CLOSE int epoll = epoll_create1(0);
     size_t asked = 0, answered = 0;
     char what[64];
     const int64_t began_us = clock_us();
@@ -152,7 +154,7 @@ static int run_submits(int port, size_t connections, size_t count)
 static int run_direct(const char *front, size_t count)
 {
     struct sluice_client *client = sluice_connect(front);
-    double *ms = calloc(count, sizeof(*ms));
+    AUTO_FREE double *ms = calloc(count, sizeof(*ms));
     const int64_t began_us = clock_us();
     for (size_t i = 0; i < count; i++) {
         char task[TEXT_SIZE], group[64];
@@ -172,12 +174,22 @@ static int run_direct(const char *front, size_t count)
 
 /* ---- connections that are held ------------------------------------------------------------------------- */
 
+static void allow_files(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static int run_hold(int port, size_t connections, const char *path, const char *body)
 {
-    int *fds = calloc(connections, sizeof(*fds));
+    AUTO_FREE int *fds = calloc(connections, sizeof(*fds));
     struct epoll_event events[EVENTS];
     static char ignored[1 << 16];
-    const int epoll = epoll_create1(0);
+    allow_files();
+    AUTO_CLOSE int epoll = epoll_create1(0);
     struct epoll_event end = {.events = EPOLLIN, .data.fd = -1};
     epoll_ctl(epoll, EPOLL_CTL_ADD, 0, &end);
     for (size_t i = 0; i < connections; i++) {
