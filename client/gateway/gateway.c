@@ -8,6 +8,7 @@
 
 #include "client/gateway/http_call.h"
 #include "client/gateway/door/access_log.h"
+#include "client/gateway/door/admission.h"
 #include "client/gateway/door/door.h"
 #include "client/gateway/exporting.h"
 #include "common/base/cleanup.h"
@@ -34,7 +35,7 @@ static void on_heard(void *arg, struct exchange *exchange)
 static void on_asked(void *arg, struct exchange *exchange)
 {
     (void)arg;
-    http_call_run(exchange_user(exchange));
+    admission_run(exchange_user(exchange));
 }
 
 /* A stream of events takes as long as somebody looks: that is no time of an answer. */

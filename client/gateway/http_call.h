@@ -29,11 +29,12 @@ struct http_call {
     int64_t began_us;
     struct caller_ask ask;
     void (*answered)(struct http_call *call, const struct answer *answer);
-    bool is_delivered;                   /* at its end: the client has all of its answer */
-    bool is_stream;                      /* its answer is a stream of events (sse.h) */
-    bool takes_refusals;                 /* `answered` is told of refusals, too */
-    void *state;                         /* its handler's ... */
-    void (*end)(struct http_call *call); /* ... which frees it; NULL: there is nothing to free */
+    void (*admitted)(struct http_call *call); /* what it goes on with (door/admission.h) */
+    bool is_delivered;                        /* at its end: the client has all of its answer */
+    bool is_stream;                           /* its answer is a stream of events (sse.h) */
+    bool takes_refusals;                      /* `answered` is told of refusals, too */
+    void *state;                              /* its handler's ... */
+    void (*end)(struct http_call *call);      /* ... which frees it; NULL: there is nothing to free */
 };
 
 /* The head of a request is there. NULL: out of memory, which is answered. */

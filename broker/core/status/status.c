@@ -131,6 +131,15 @@ static void add_inventory(const struct core *core, json_t *status)
     json_object_set_new(status, "counters", counters(core));
 }
 
+/* As whom the broker takes who asks, whatever they call themselves. */
+static json_t *asker(struct view view)
+{
+    json_t *object = json_object();
+    json_object_set_new(object, "name", status_text(view.name));
+    json_object_set_new(object, "is_admin", json_boolean(view.is_whole));
+    return object;
+}
+
 static bool print(struct view view, int64_t now_ms, struct buffer *out)
 {
     const struct core *core = view.core;
@@ -139,6 +148,7 @@ static bool print(struct view view, int64_t now_ms, struct buffer *out)
     json_object_set_new(status, "reasons", reasons);
     json_object_set_new(status, "epoch", status_number(core->epoch));
     json_object_set_new(status, "uptime_ms", json_integer(now_ms - core->start_ms));
+    json_object_set_new(status, "asker", asker(view));
     json_object_set_new(status, "rollouts", rollouts(view));
     json_object_set_new(status, "stages", stages(view));
     json_object_set_new(status, "limits", quotas(view));

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/gateway/http_call.h"
+#include "client/gateway/door/admission.h"
 #include "client/gateway/door/door.h"
 #include "common/net/token.h"
 
@@ -20,45 +20,58 @@ static void set_cookie(struct http_call *call, const char *token, int age_s)
     http_call_answer(call, 204, NULL, &nothing);
 }
 
-/* The broker has taken the key: it answered. */
-static void on_status(struct http_call *call, const struct answer *answer)
+static void log_in(struct http_call *call)
 {
-    const char *token = json_string_value(json_object_get(call->body, "token"));
-    (void)answer;
-    set_cookie(call, token, 30 * DAY_S);
+    set_cookie(call, json_string_value(json_object_get(call->body, "token")), 30 * DAY_S);
+}
+
+static void refuse_token(struct http_call *call, int status, const char *field, const char *why)
+{
+    http_call_refuse(call, status, status == 401 ? "unknown-key" : "queue-full", field, "%s", why);
 }
 
 void login_run(struct http_call *call)
 {
     const char *token = json_string_value(json_object_get(call->body, "token")), *why;
-    struct msg_status_get in = {0};
     int status;
     if (!token) {
         http_call_refuse(call, 400, refusal_wire(REFUSAL_MISSING_FIELD), "token", "token must be a string");
         return;
     }
     call->identity = identities_find(call->gateway->identities, token, &status, &why);
-    if (!call->identity)
-        http_call_refuse(call, status, status == 401 ? "unknown-key" : "queue-full", "token", "%s", why);
+    if (call->identity)
+        admission_ask(call, log_in);
     else
-        http_call_ask(call, MSG_status_get, &in, on_status);
+        refuse_token(call, status, "token", why);
 }
 
 void logout_run(struct http_call *call) { set_cookie(call, "", 0); }
+
+/* As the broker has it: a token says what it likes. */
+static void tell(struct http_call *call)
+{
+    const struct identity *identity = call->identity;
+    struct buffer body = {0};
+    if (identity)
+        json_text_printf(&body, "{\"name\":%s,\"role\":%s,\"needs_login\":false}", identity->name,
+                         key_role_name(identity->is_admin ? ROLE_ADMIN : ROLE_TRAINER));
+    else
+        buffer_append_str(&body, "{\"name\":null,\"role\":null,\"needs_login\":true}");
+    http_call_answer_json(call, 200, &body);
+}
 
 void me_run(struct http_call *call)
 {
     char token[TOKEN_SIZE];
     const char *why;
     int status;
-    struct buffer body = {0};
-    const bool has_token = door_token(call->exchange, token, sizeof(token));
+    const bool has_token = door_token(call->exchange, token, sizeof(token)) && *token;
     call->identity = identities_find(call->gateway->identities, has_token ? token : NULL, &status, &why);
     explicit_bzero(token, sizeof(token));
-    if (call->identity)
-        json_text_printf(&body, "{\"name\":%s,\"role\":%s,\"needs_login\":false}", caller_name(call->identity->caller),
-                         key_role_name(call->identity->role));
+    if (call->identity && *caller_public(call->identity->caller))
+        admission_ask(call, tell);
+    else if (call->identity || !has_token)
+        tell(call);
     else
-        buffer_append_str(&body, "{\"name\":null,\"role\":null,\"needs_login\":true}");
-    http_call_answer_json(call, 200, &body);
+        refuse_token(call, status, "", why);
 }

@@ -7,6 +7,7 @@
 #include "common/base/clock.h"
 #include "common/containers/list.h"
 #include "common/containers/table.h"
+#include "common/digest/digest.h"
 
 enum {
     ANSWERS_A_TURN = 256, /* others of the loop have their turn, too */
@@ -17,6 +18,7 @@ enum {
 struct caller {
     struct loop *loop;
     struct sluice_client *client;
+    char mark[DIGEST_SIZE];
     struct table asks;     /* by tag */
     struct heap due, ends; /* when to send it again, when it is over */
     uint64_t watched_made; /* FRONT, as it is watched */
@@ -195,6 +197,16 @@ void caller_work(struct caller *caller)
 
 /* ---- the caller -------------------------------------------------------------------------------------- */
 
+static bool make_mark(const struct key *key, char ret[DIGEST_SIZE])
+{
+    struct digest *digest = digest_begin();
+    if (!digest)
+        return false;
+    digest_add_text(digest, "names of sluice-gateway");
+    digest_add_text(digest, key->secret_text);
+    return digest_end(&digest, ret);
+}
+
 struct caller *caller_open(const struct caller_plan *plan)
 {
     struct caller *caller = calloc(1, sizeof(*caller));
@@ -202,7 +214,8 @@ struct caller *caller_open(const struct caller_plan *plan)
         return NULL;
     caller->loop = plan->loop;
     caller->again = (struct loop_soon){.run = run_again};
-    caller->client = sluice_connect(plan->url);
+    const bool is_marked = !plan->key || make_mark(plan->key, caller->mark);
+    caller->client = is_marked ? sluice_connect(plan->url) : NULL;
     if (!caller->client) {
         free(caller);
         return NULL;
@@ -231,9 +244,9 @@ void caller_close(struct caller **handle)
     free(caller);
 }
 
-const char *caller_name(const struct caller *caller) { return caller->client->link.key.name; }
-
 const char *caller_public(const struct caller *caller) { return caller->client->link.key.public_text; }
+
+const char *caller_mark(const struct caller *caller) { return caller->mark; }
 
 const char *caller_refused(const struct caller *caller)
 {

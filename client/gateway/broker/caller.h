@@ -25,9 +25,13 @@ struct caller_plan {
 struct caller *caller_open(const struct caller_plan *plan);
 /* Nothing is under way any more. NULL-safe. */
 void caller_close(struct caller **caller);
-const char *caller_name(const struct caller *caller); /* as its key or token says; "" without one */
 /* Its key's public half, which nobody else can claim; "" without a key. */
 const char *caller_public(const struct caller *caller);
+/*
+ * Digits that only who has its key's secret can tell: a name that they are a part of nobody else can take first. ""
+ * without a key.
+ */
+const char *caller_mark(const struct caller *caller);
 /* The broker does not take its key, or wants one: why, in words; else NULL. */
 const char *caller_refused(const struct caller *caller);
 /* What could not be sent, or was not answered: a sentence for whoever asked. */

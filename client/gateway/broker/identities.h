@@ -3,16 +3,23 @@
  * decides what it may, and the gateway has no right of its own to lend. Who brings no token has the identity of
  * callers without one, if the operator gave such a key.
  *
- * A token that the broker refused is refused for REFUSED_MS without asking it again, so that guessing costs the broker
- * little. A connection that nobody has used for IDLE_MS is closed; of IDENTITIES_MAX, one that nobody uses makes room
- * for a token that is new, so that guesses keep nobody out.
+ * A token is believed nothing. Until the broker has said whose key it is (identities_know), it is one of a few that
+ * are asked about, so that a flood of forged ones costs the broker no more connections than these. One that was
+ * refused has no connection, and is refused for REFUSED_MS without asking again. A connection that nobody has used for
+ * IDLE_MS is closed. Where there are as many of a kind as may be, the one of these that was used last the longest ago,
+ * and is not in use, makes room for a new one: so guesses neither keep others out nor displace any that is known.
  */
 #ifndef SLUICE_CLIENT_GATEWAY_BROKER_IDENTITIES_H
 #define SLUICE_CLIENT_GATEWAY_BROKER_IDENTITIES_H
 
 #include "client/gateway/broker/topics.h"
 
-enum { IDENTITIES_MAX = 1024, IDENTITY_REFUSED_MS = 5000, IDENTITY_IDLE_MS = 60000 };
+enum {
+    IDENTITIES_MAX = 1024,     /* that are known; as many are remembered as refused */
+    IDENTITIES_ASKED_MAX = 64, /* of which the broker has not said anything */
+    IDENTITY_REFUSED_MS = 5000,
+    IDENTITY_IDLE_MS = 60000
+};
 
 struct identities;
 
@@ -27,7 +34,9 @@ struct identities_plan {
 struct identity {
     struct caller *caller;
     struct topics *topics;
-    enum key_role role; /* as its token says: to be shown, not to be relied upon */
+    bool is_known; /* the broker has taken its key, and said: */
+    bool is_admin;
+    char name[KEY_NAME_SIZE]; /* "" where nobody is asked for a key */
     size_t uses;
 };
 
@@ -42,6 +51,8 @@ struct identity *identities_own(struct identities *identities);
  */
 struct identity *identities_find(struct identities *identities, const char *token, int *status, const char **why);
 void identities_give_back(struct identities *identities, struct identity *identity);
+/* The broker has taken the key of one that is in use, and says as whose. */
+void identities_know(struct identities *identities, struct identity *identity, const char *name, bool is_admin);
 /* Once before each wait of the loop. */
 void identities_work(struct identities *identities);
 

@@ -14,5 +14,5 @@ void access_log_note(struct gateway *gateway, const struct exchange *exchange, c
     log_event(LOG_INFO, "http.request", "method=%s path=\"%s\" status=%d bytes=%llu ms=%lld peer=%s client=\"%s\"%s",
               exchange_method(exchange), exchange_path(exchange), exchange_status(exchange),
               (unsigned long long)exchange_sent(exchange), call ? (long long)(clock_us() - call->began_us) / 1000 : 0LL,
-              peer, call && call->identity ? caller_name(call->identity->caller) : "", is_whole ? "" : " cut=1");
+              peer, call && call->identity ? call->identity->name : "", is_whole ? "" : " cut=1");
 }

@@ -67,7 +67,6 @@ static void drop_of(struct polar_of *of)
 struct polar_of *book_of(struct book *book, struct identity *identity)
 {
     struct polar_of *of;
-    const char *name = caller_name(identity->caller);
     LIST_EACH(of, &book->each, link)
         if (of->identity == identity)
             return of;
@@ -81,8 +80,7 @@ struct polar_of *book_of(struct book *book, struct identity *identity)
     list_init(&of->ended);
     list_init(&of->gone);
     list_push_back(&book->each, &of->link);
-    own_stream_name("polar", name, of->stream);
-    if (follow_begin(of))
+    if (own_stream_name("polar", identity, of->stream) && follow_begin(of))
         return of;
     drop_of(of);
     return NULL;

@@ -16,7 +16,7 @@ bool tasks_base(const struct polar_of *of, struct slice task_id, char ret[BOOK_B
     struct digest *digest = digest_begin();
     if (!digest)
         return false;
-    digest_add_text(digest, caller_name(of->identity->caller));
+    digest_add_text(digest, caller_mark(of->identity->caller));
     digest_add(digest, task_id);
     if (!digest_end(&digest, text))
         return false;

@@ -187,8 +187,7 @@ static void on_status(struct http_call *call, const struct answer *answer)
         is_known |= offers && is_offered(offers, job->source);
     }
     /* Who is no admin is not told of workers: the broker's own answer has to do. */
-    is_known |= json_array_size(workers) == 0 && call->identity->role != ROLE_ADMIN &&
-                *caller_name(call->identity->caller);
+    is_known |= json_array_size(workers) == 0 && !call->identity->is_admin;
     json_decref(status);
     if (!is_known)
         http_call_refuse(call, 400, "unknown-source", "instance.data_source",

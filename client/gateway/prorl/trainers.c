@@ -232,7 +232,7 @@ struct trainer *trainers_get(struct trainers *trainers, const struct identity *i
 void trainers_admit(struct http_call *call, void (*known)(struct http_call *call, const struct answer *answer))
 {
     struct msg_rollout_get in = {.rollout = slice_from_str("-/0")};
-    if (*caller_name(call->identity->caller)) {
+    if (*caller_public(call->identity->caller)) {
         call->takes_refusals = true;
         http_call_ask(call, MSG_rollout_get, &in, known);
     } else {

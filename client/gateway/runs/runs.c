@@ -239,7 +239,6 @@ static void drop_of(struct runs_of *of)
 static struct runs_of *find_of(struct runs *runs, struct identity *identity)
 {
     struct runs_of *of;
-    const char *stream = runs->gateway->settings->stream, *name = caller_name(identity->caller);
     LIST_EACH(of, &runs->each, link)
         if (of->identity == identity)
             return of->reader.tail || run_ends_follow(of) ? of : NULL;
@@ -252,8 +251,7 @@ static struct runs_of *find_of(struct runs *runs, struct identity *identity)
     identity->uses++;
     list_init(&of->ended);
     list_push_back(&runs->each, &of->link);
-    own_stream_name(stream, name, of->stream);
-    if (run_ends_follow(of))
+    if (own_stream_name(runs->gateway->settings->stream, identity, of->stream) && run_ends_follow(of))
         return of;
     drop_of(of);
     return NULL;
@@ -275,7 +273,7 @@ static bool base_of(const struct run_plan *plan, char ret[HAD_NAME_SIZE])
     struct digest *digest = digest_begin();
     if (!digest)
         return false;
-    digest_add_text(digest, caller_name(plan->identity->caller));
+    digest_add_text(digest, caller_mark(plan->identity->caller));
     digest_add_number(digest, plan->id.len);
     digest_add(digest, plan->id);
     digest_add(digest, plan->content);
