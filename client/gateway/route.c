@@ -15,12 +15,14 @@ static struct slice next_part(const char **at)
 
 static bool is_name(struct slice part) { return part.len > 3 && part.data[1] == '{'; }
 
+static bool is_rest(struct slice part) { return slice_is(part, "/{rest}"); }
+
 static bool add(struct route_params *params, struct slice part, struct slice value)
 {
-    if (params->count == ROUTE_PARAMS_MAX || value.len < 2)
+    if (params->count == ROUTE_PARAMS_MAX || (value.len < 2 && !is_rest(part)))
         return false;
     params->of[params->count].name = slice_of(part.data + 2, part.len - 3);
-    params->of[params->count++].value = slice_of(value.data + 1, value.len - 1);
+    params->of[params->count++].value = is_rest(part) ? value : slice_of(value.data + 1, value.len - 1);
     return true;
 }
 
@@ -30,7 +32,7 @@ bool route_fits(const struct route *route, const char *path, struct route_params
     *ret = (struct route_params){0};
     while (*pattern) {
         const struct slice part = next_part(&pattern);
-        struct slice value = next_part(&path);
+        struct slice value = is_rest(part) ? slice_from_str(path) : next_part(&path);
         if (!is_name(part)) {
             if (!slice_equal(part, value))
                 return false;
@@ -38,6 +40,8 @@ bool route_fits(const struct route *route, const char *path, struct route_params
         }
         if (slice_is(part, "/{rollout}"))
             value.len += next_part(&path).len;
+        else if (is_rest(part))
+            path += value.len;
         if (!add(ret, part, value))
             return false;
     }

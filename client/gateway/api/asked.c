@@ -117,7 +117,7 @@ static void asked_answer(struct http_call *call, const struct answer *answer)
     http_call_answer_json(call, status_of(answer), &body);
 }
 
-void asked_run(struct http_call *call)
+void asked_run_with(struct http_call *call, void (*answered)(struct http_call *call, const struct answer *answer))
 {
     const struct message *message = message_get(call->route->message);
     union any_message in;
@@ -125,8 +125,10 @@ void asked_run(struct http_call *call)
     struct refusal no;
     memset(&in, 0, sizeof(in));
     if (read_message(call, message, &kept, &in, &no))
-        http_call_ask(call, call->route->message, &in, asked_answer);
+        http_call_ask(call, call->route->message, &in, answered);
     else
         http_call_refuse(call, 400, refusal_wire(no.reason), no.field, "%s", no.text);
     kept_texts_finish(&kept);
 }
+
+void asked_run(struct http_call *call) { asked_run_with(call, asked_answer); }

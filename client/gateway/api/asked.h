@@ -10,5 +10,7 @@
 
 /* The handler of all routes that have a message. */
 void asked_run(struct http_call *call);
+/* The same, whose answer is the caller's to say. */
+void asked_run_with(struct http_call *call, void (*answered)(struct http_call *call, const struct answer *answer));
 
 #endif

@@ -7,9 +7,11 @@
 #include "client/gateway/api/login.h"
 #include "client/gateway/api/openapi.h"
 #include "client/gateway/api/rollout_events.h"
+#include "client/gateway/api/session_calls.h"
 #include "client/gateway/api/sessions.h"
 #include "client/gateway/api/stream_events.h"
 #include "client/gateway/door/engines.h"
+#include "client/gateway/outgoing/relay.h"
 
 #define API "/api/v1"
 #define ASKS(message_, method_, pattern_, body_, summary_)                                                             \
@@ -17,6 +19,7 @@
         .method = method_, .pattern = API pattern_, .run = asked_run, .body = body_, .message = MSG_##message_,        \
         .summary = summary_                                                                                            \
     }
+#define SESSION_CALLS "/sessions/{rollout}/{attempt}/{rest}"
 #define RUNS(function_, method_, pattern_, body_, access_, summary_)                                                   \
     {                                                                                                                  \
         .method = method_, .pattern = API pattern_, .run = function_, .body = body_, .access = access_,                \
@@ -85,7 +88,14 @@ static const struct route routes[] = {
     ASKS(sampler_close, "DELETE", "/samplers/{stream}", ROUTE_NO_BODY, "End a sampler."),
     RUNS(session_open_run, "POST", "/sessions", ROUTE_OBJECT, ROUTE_KEYED,
          "Open a session: a rollout whose loop is yours."),
-    ASKS(session_get, "GET", "/sessions/{rollout}", ROUTE_NO_BODY, "Where a session is spoken to."),
+    {.method = "GET",
+     .pattern = API "/sessions/{rollout}",
+     .run = session_state_run,
+     .body = ROUTE_NO_BODY,
+     .message = MSG_session_get,
+     .summary = "Where a session is spoken to."},
+    RUNS(session_call_run, "GET", SESSION_CALLS, ROUTE_NO_BODY, ROUTE_KEYED, "Ask a session which models there are."),
+    RUNS(session_call_run, "POST", SESSION_CALLS, ROUTE_RAW, ROUTE_KEYED, "Speak to a session, or end it."),
     ASKS(worker_drain, "POST", "/workers/drain", ROUTE_OBJECT, "Drain a worker, or all of a host."),
     ASKS(ledger_backup, "POST", "/backups", ROUTE_OBJECT, "Copy the ledger."),
     ASKS(status_get, "GET", "/status", ROUTE_NO_BODY, "The service's state."),
@@ -111,6 +121,7 @@ static void close_native(struct gateway *gateway, void *kept)
         hubs_close(&native->hubs);
     if (native->tails)
         tails_close(&native->tails);
+    relays_close(&native->relays);
     free(native);
 }
 
@@ -121,8 +132,9 @@ static bool open_native(struct gateway *gateway, void **ret)
         return false;
     native->tails = tails_open(gateway->loop);
     native->hubs = native->tails ? hubs_open(gateway, native->tails) : NULL;
+    native->relays = native->hubs ? relays_open(gateway->loop) : NULL;
     *ret = native;
-    if (native->hubs)
+    if (native->relays)
         return true;
     close_native(gateway, native);
     return false;

@@ -6,11 +6,13 @@
 #include "client/gateway/route.h"
 
 struct hubs;
+struct relays;
 
 /* What it keeps. */
 struct native {
     struct tails *tails;
-    struct hubs *hubs; /* of the page (hub.h) */
+    struct hubs *hubs;     /* of the page (hub.h) */
+    struct relays *relays; /* of sessions (session_calls.h) */
 };
 
 extern const struct route_family native_family;

@@ -48,6 +48,26 @@ static void append_parameter(const char *name, const char *in, bool is_needed, c
     *joint = ",";
 }
 
+/* What stands in paths beside messages' fields. */
+static void append_own_parameters(const struct route *route, struct buffer *ret, const char **joint)
+{
+    static const struct {
+        const char *name, *type, *doc;
+    } own[] = {{"stream", "string", "The stream."},
+               {"attempt", "integer", "Which attempt of its run the session is of."},
+               {"rest", "string",
+                "What a session's own URL has behind it, slashes and all, such as "
+                "v1/chat/completions."}};
+    for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++) {
+        char part[80];
+        snprintf(part, sizeof(part), "{%s}", own[i].name);
+        if (!strstr(route->pattern, part))
+            continue;
+        append_parameter(own[i].name, "path", true, own[i].doc, ret, joint);
+        json_text_printf(ret, "{\"type\":%s}}", own[i].type);
+    }
+}
+
 static void append_parameters(const struct route *route, struct buffer *ret)
 {
     const struct message *message = message_of(route);
@@ -58,10 +78,9 @@ static void append_parameters(const struct route *route, struct buffer *ret)
         buffer_append_str(ret, "{\"type\":\"string\"}}");
         append_parameter("sample", "path", true, "Its number in the group, from 0.", ret, &joint);
         buffer_append_str(ret, "{\"type\":\"integer\"}}");
-    } else if (!message && strstr(route->pattern, "{stream}")) {
-        append_parameter("stream", "path", true, "The stream.", ret, &joint);
-        buffer_append_str(ret, "{\"type\":\"string\"}}");
     }
+    if (!message)
+        append_own_parameters(route, ret, &joint);
     for (size_t i = 0; message && i < message->field_count; i++) {
         const struct field *field = &message->fields[i];
         const bool is_path = is_in_path(route, field);

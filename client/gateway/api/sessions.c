@@ -2,9 +2,12 @@
 
 #include <stdlib.h>
 
+#include "client/gateway/api/asked.h"
 #include "client/gateway/api/message_json.h"
 #include "client/gateway/api/names.h"
+#include "client/gateway/api/session_calls.h"
 #include "client/gateway/http_call.h"
+#include "common/base/cleanup.h"
 
 enum { SESSION_WAIT_MS = 8000 };
 
@@ -14,14 +17,37 @@ struct opening {
 
 static void end(struct http_call *call) { free(call->state); }
 
+/* `url` is here, since who asks by HTTP need not reach the worker, whose own is `worker_url`. */
+static void answer_state(struct http_call *call, int status, const struct msg_session_state *told)
+{
+    struct msg_session_state state = *told;
+    struct buffer body = {0};
+    AUTO_BUFFER url = {0};
+    if (state.has_url) {
+        session_calls_append_url(call, state.rollout, state.attempt, &url);
+        state.url = buffer_peek(&url);
+    }
+    buffer_append_str(&body, "{");
+    message_append_members(message_get(MSG_session_state), &state, &body);
+    if (state.has_url) {
+        buffer_append_str(&body, ",\"worker_url\":");
+        json_text_append(&body, told->url);
+    }
+    buffer_append_str(&body, "}");
+    http_call_answer_json(call, status, &body);
+}
+
 static void on_state(struct http_call *call, const struct answer *answer)
 {
-    struct buffer body = {0};
-    buffer_append_str(&body, "{");
-    message_append_members(message_get(answer->id), &answer->as, &body);
-    buffer_append_str(&body, "}");
-    http_call_answer_json(call, answer->id == MSG_session_state && answer->as.session_state.has_url ? 201 : 202, &body);
+    answer_state(call, answer->as.session_state.has_url ? 201 : 202, &answer->as.session_state);
 }
+
+static void on_known_state(struct http_call *call, const struct answer *answer)
+{
+    answer_state(call, 200, &answer->as.session_state);
+}
+
+void session_state_run(struct http_call *call) { asked_run_with(call, on_known_state); }
 
 static void on_accepted(struct http_call *call, const struct answer *answer)
 {

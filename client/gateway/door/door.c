@@ -7,6 +7,7 @@
 #include "common/net/token.h"
 
 static const char *const key_names[] = {"token", "key", "api_key", "apikey", "access_token"};
+static const char *const key_headers[] = {"x-api-key", "x-goog-api-key"}; /* where clients of models put theirs */
 
 /* ---- which route ---------------------------------------------------------------------------------- */
 
@@ -113,6 +114,11 @@ static bool cookie_token(const char *cookies, char *ret, size_t size)
 bool door_token(const struct exchange *exchange, char *ret, size_t size)
 {
     const char *bearer = exchange_header(exchange, "Authorization");
+    for (size_t i = 0; !bearer && i < sizeof(key_headers) / sizeof(*key_headers); i++) {
+        const char *key = exchange_header(exchange, key_headers[i]);
+        if (key)
+            return snprintf(ret, size, "%s", key) < (int)size;
+    }
     if (!bearer)
         return cookie_token(exchange_header(exchange, "Cookie"), ret, size);
     if (strncasecmp(bearer, "Bearer", 6) != 0 || !isspace((unsigned char)bearer[6]))
@@ -134,6 +140,14 @@ static bool has_key_in_query(struct http_call *call)
     return false;
 }
 
+static bool is_given_twice(struct http_call *call, const char *name)
+{
+    const bool is_twice = exchange_header_count(call->exchange, name) > 1;
+    if (is_twice)
+        http_call_refuse(call, 400, "duplicate-field", name, "%s is given twice", name);
+    return is_twice;
+}
+
 static bool has_identity(struct http_call *call)
 {
     char token[TOKEN_SIZE] = "";
@@ -141,10 +155,9 @@ static bool has_identity(struct http_call *call)
     int status;
     if (call->route->access == ROUTE_OPEN)
         return true;
-    if (exchange_header_count(call->exchange, "Authorization") > 1) {
-        http_call_refuse(call, 400, "duplicate-field", "Authorization", "Authorization is given twice");
+    if (is_given_twice(call, "Authorization") || is_given_twice(call, key_headers[0]) ||
+        is_given_twice(call, key_headers[1]))
         return false;
-    }
     const bool has_token = door_token(call->exchange, token, sizeof(token));
     call->identity = identities_find(call->gateway->identities, has_token ? token : NULL, &status, &why);
     explicit_bzero(token, sizeof(token));

@@ -1,7 +1,8 @@
 /*
  * door.h - who and what comes in, decided on a request's head: which API and route its path means, whether it comes
  * from where a page of another site could have sent it, and who asks. The token comes as `Authorization: Bearer TOKEN`,
- * or in the cookie that /api/v1/login sets for the page. Never in a query string, which ends up in logs and histories.
+ * as clients of models send their keys (x-api-key, x-goog-api-key), or in the cookie that /api/v1/login sets for the
+ * page. Never in a query string, which ends up in logs and histories.
  *
  * A request whose Host is no name of this gateway's, though only this machine can reach it, comes from a page whose
  * name was pointed here (DNS rebinding), and is refused; so is one whose Origin is another than its Host.
