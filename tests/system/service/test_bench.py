@@ -13,7 +13,7 @@ import urllib.request
 sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
 from harness import BINARY, PYTHON, SLUICE, SOURCE, free_ports  # noqa: E402
 
-PARTS = ("service", "sandbox", "tools", "evaluators", "engines", "harness", "peers", "trajectories", "sampling")  # nodes need a machine of their own
+PARTS = ("service", "sandbox", "tools", "evaluators", "engines", "harness", "gateway", "peers", "trajectories", "sampling")  # nodes need a machine of their own
 BOUND_S = 840  # on a busy machine, with sanitizers
 PAGE = os.path.join(SOURCE, "docs", "contributing", "benchmarks.md")
 
