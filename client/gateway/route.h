@@ -2,8 +2,8 @@
  * route.h - what can be asked at which path, as tables: each API is a family with a table of routes, an error form of
  * its own, and what it keeps while the gateway runs. families.c lists them.
  *
- * A pattern's parts are words or {names}; {rollout} stands for two, as a rollout's name is GROUP/NUMBER, and {rest} at the
- * end for all that is left, be it nothing: with its slashes. Of two patterns that a path fits the first is taken.
+ * A pattern's parts are words or {names}; {rollout} stands for two, as a rollout's name is GROUP/NUMBER, and {rest} at
+ * the end for all that is left, with its slashes, be it nothing. Of two patterns that a path fits the first is taken.
  */
 #ifndef SLUICE_CLIENT_GATEWAY_ROUTE_H
 #define SLUICE_CLIENT_GATEWAY_ROUTE_H

@@ -109,27 +109,40 @@ static void pass_on(struct http_call *call, struct slice base)
 
 static void refuse_lost(struct http_call *call, uint64_t attempt)
 {
-    http_call_refuse(call, 410, "session-lost", "attempt",
-                     "the session was lost with its worker, and attempt %llu began anew: ask for its URL, and begin from the "
-                     "first message", (unsigned long long)attempt);
+    http_call_refuse(
+        call, 410, "session-lost", "attempt",
+        "the session was lost with its worker, and attempt %llu began anew: ask for its URL, and begin from the "
+        "first message",
+        (unsigned long long)attempt);
+}
+
+static void answer_ended(struct http_call *call, const struct sluice_trajectory *trajectory)
+{
+    const struct session_call *passed = call->state;
+    struct buffer body = {0};
+    if (trajectory && trajectory->run_attempt > passed->attempt) {
+        refuse_lost(call, trajectory->run_attempt);
+        return;
+    }
+    if (trajectory && trajectory->has_reward)
+        json_text_printf(&body, "{\"ended\":true,\"reward\":%g}", trajectory->raw_reward);
+    else
+        buffer_append_str(&body, "{\"ended\":true,\"reward\":null}");
+    http_call_answer_json(call, 200, &body);
 }
 
 /* Who ends again what has ended is told what counts, as the worker does for a while. */
 static void on_ended(struct http_call *call, const struct answer *answer)
 {
-    struct buffer body = {0};
     struct trajectory_view view = {0};
     struct refusal no;
-    if (answer->id != MSG_trajectory || !trajectory_view_read(&view, &answer->as.trajectory, &no)) {
-        http_call_refuse(call, 409, "no-session", "rollout", "the session has ended, and its rollout is evaluated");
-        return;
-    }
-    if (view.out.has_reward)
-        json_text_printf(&body, "{\"ended\":true,\"reward\":%g}", view.out.raw_reward);
+    if (answer->id != MSG_trajectory)
+        answer_ended(call, NULL); /* it is evaluated */
+    else if (trajectory_view_read(&view, &answer->as.trajectory, &no))
+        answer_ended(call, &view.out);
     else
-        buffer_append_str(&body, "{\"ended\":true,\"reward\":null}");
+        http_call_refuse(call, 500, "bad-record", no.field, "%s", no.text);
     trajectory_view_finish(&view);
-    http_call_answer_json(call, 200, &body);
 }
 
 static void on_refused(struct http_call *call, const struct msg_refused *refused)
@@ -155,8 +168,9 @@ static void on_state(struct http_call *call, const struct answer *answer)
     else if (state->has_url)
         pass_on(call, state->url);
     else
-        http_call_refuse(call, 503, "no-session", "rollout", "the session is not open: %.*s",
-                         SLICE_ARG(state->has_why ? state->why : slice_from_str("its worker does not say where it is")));
+        http_call_refuse(
+            call, 503, "no-session", "rollout", "the session is not open: %.*s",
+            SLICE_ARG(state->has_why ? state->why : slice_from_str("its worker does not say where it is")));
 }
 
 static bool read_attempt(struct http_call *call, uint64_t *ret)

@@ -3,8 +3,8 @@
  * where the loop runs (docs/sessions.md). A session's URL is told by the broker alone, to whom it is told to anyway; so
  * nobody has the gateway call anything else, and the worker's secret stays here.
  *
- * Each path names the attempt: a loop whose session was lost is told so, as it would be at the worker's own URL, and does
- * not go on in the middle of another.
+ * Each path names the attempt: a loop whose session was lost is told so, as it would be at the worker's own URL, and
+ * does not go on in the middle of another.
  */
 #ifndef SLUICE_CLIENT_GATEWAY_API_SESSION_CALLS_H
 #define SLUICE_CLIENT_GATEWAY_API_SESSION_CALLS_H

@@ -18,9 +18,9 @@ struct relay;
 struct relays;
 
 struct relay_plan {
-    struct http_server *server; /* that counts what is held */
-    struct exchange *exchange;  /* all of it is there; its body is taken */
-    const char *url;            /* who asks has seen to it that it may be called */
+    struct http_server *server;                 /* that counts what is held */
+    struct exchange *exchange;                  /* all of it is there; its body is taken */
+    const char *url;                            /* who asks has seen to it that it may be called */
     void (*failed)(void *arg, const char *why); /* nothing was answered, and will not be */
     void *arg;
 };

@@ -1,6 +1,6 @@
 /*
- * transfers.h - libcurl on the gateway's loop. That a transfer has ended is told outside of libcurl's own calls, so that
- * whoever hears it may free what is its own.
+ * transfers.h - libcurl on the gateway's loop. That a transfer has ended is told outside of libcurl's own calls, so
+ * that whoever hears it may free what is its own.
  */
 #ifndef SLUICE_CLIENT_GATEWAY_OUTGOING_TRANSFERS_H
 #define SLUICE_CLIENT_GATEWAY_OUTGOING_TRANSFERS_H

@@ -171,6 +171,7 @@ class Calls(Case):
         self.assertEqual(speak(again["url"], "/end", {"reward": 0.25}).json["reward"], 0.25)
         told = self.await_ended(session["rollout"])
         self.assertEqual((told["outcome"], told["reward"], told["run_attempt"]), ("ok", 0.25, 2))
+        self.assertEqual((speak(session["url"], "/end", {}).status, speak(again["url"], "/end", {}).json["reward"]), (410, 0.25))
 
     def test_a_broker_that_was_restarted_costs_a_session_nothing(self):
         session = self.open()
