@@ -5,7 +5,10 @@
  *
  *   bench_engines calls COUNT SECONDS    so many fibers, each a call after the other, answered after 1 s
  *   bench_engines turns COUNT [ROUTE]    turns of 2,000 sampled tokens, one after the other: CPU of the
- *                                        call (send, receive, parse), of the record, and of its encoding
+ *                                        call (send, receive, parse), of the record, and of its encoding;
+ *                                        beside the floor, in turn: the same request and answer, of which
+ *                                        each byte is looked at once
+ *   bench_engines digits COUNT           a log-probability of 17 digits, read by us and by strtod
  * Prints "VALUE WHAT" lines.
  */
 #include "bench/engines/engines.h"
@@ -19,7 +22,9 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "common/json/json_number.h"
 #include "schemas/trajectory/trajectory.h"
+#include "workers/engines/dialects/call.h"
 #include "workers/engines/engines.h"
 #include "workers/engines/generate.h"
 #include "workers/runtime/fiber.h"
@@ -194,20 +199,38 @@ static void record_turn(struct record *record, const struct generation *got)
         give_up("a record", "it is full");
 }
 
+/* The request's ids and the whole answer, without a word of either understood. */
+static double floor_of_turn(struct engine *engine)
+{
+    AUTO_BUFFER body = {0}, answer = {0};
+    struct fail fail = {0};
+    const double start = cpu_ms();
+    tokens_write(&prompt, &body);
+    AUTO_FREE char *text = buffer_take_str(&body);
+    const struct call call = {
+        .http = http, .base = engine->url, .path = turns.route->path, .text = text, .timeout_ms = 60000};
+    if (!text || call_text(&call, &answer, &fail) < 0)
+        give_up("the floor", fail.text);
+    if (memchr(answer.data, 0, answer.len))
+        give_up("the floor", "there is a NUL in it");
+    return cpu_ms() - start;
+}
+
 static void run_turns(void *arg)
 {
     (void)arg;
     struct engine *engine = open_engine(turns.url, turns.route);
     know_engine(engine);
     AUTO_FREE double *call = calloc(turns.count, sizeof(double)), *keep = calloc(turns.count, sizeof(double)),
-                     *pack = calloc(turns.count, sizeof(double));
-    for (size_t i = 0; call && keep && pack && i < turns.count; i++) {
+                     *pack = calloc(turns.count, sizeof(double)), *floor = calloc(turns.count, sizeof(double));
+    for (size_t i = 0; call && keep && pack && floor && i < turns.count; i++) {
         struct generation got = {0};
         struct record record;
         struct fail fail = {0};
         struct refusal no = {0};
         record_init(&record);
         AUTO_BUFFER bytes = {0};
+        floor[i] = floor_of_turn(engine);
         const double start = cpu_ms();
         if (engine_generate(engine, &prompt, &sampling, TURN, 0, &got, &fail) < 0)
             give_up(turns.route->name, fail.text);
@@ -226,6 +249,9 @@ static void run_turns(void *arg)
     printf("%.3f ms of CPU a turn of %d tokens, %s\n", a + b + c, TURN, turns.route->name);
     printf("%.3f   of it the call, %s\n%.3f   of it the record, %s\n%.3f   of it its encoding, %s\n", a,
            turns.route->name, b, turns.route->name, c, turns.route->name);
+    const double least = median(floor, turns.count);
+    printf("%.3f   floor: its request and answer, looked at once, %s\n%.2f   times that, %s\n", least,
+           turns.route->name, (a + b + c) / least, turns.route->name);
 }
 
 static void measure_turns(size_t count, const char *only)
@@ -246,6 +272,45 @@ static void measure_turns(size_t count, const char *only)
     stop_engine(pid);
 }
 
+/* ---- a log-probability's cost ------------------------------------------------------------------ */
+
+enum { NUMBERS = 1000, NUMBER_SIZE = 32 };
+
+static double read_by_strtod(const char *text) { return strtod(text, NULL); }
+
+static double read_by_us(const char *text)
+{
+    struct json_number number;
+    const uint8_t *at = (const uint8_t *)text;
+    return json_number_read(at, at + strlen(text), &number) ? number.real : 0;
+}
+
+/* ns for each. */
+static double time_numbers(double (*read)(const char *text), char (*texts)[NUMBER_SIZE], double *sum)
+{
+    const double start = cpu_ms();
+    for (size_t i = 0; i < NUMBERS; i++)
+        *sum += read(texts[i]);
+    return (cpu_ms() - start) * 1e6 / NUMBERS;
+}
+
+static void measure_digits(size_t count)
+{
+    static char texts[NUMBERS][NUMBER_SIZE];
+    double sum = 0;
+    AUTO_FREE double *theirs = calloc(count, sizeof(double)), *ours = calloc(count, sizeof(double));
+    for (size_t i = 0; i < NUMBERS; i++)
+        snprintf(texts[i], sizeof(texts[i]), "%.17g", logprob_at(i));
+    for (size_t i = 0; theirs && ours && i < count; i++) {
+        theirs[i] = time_numbers(read_by_strtod, texts, &sum);
+        ours[i] = time_numbers(read_by_us, texts, &sum);
+    }
+    const double a = median(theirs, count), b = median(ours, count);
+    printf("%.1f ns a log-probability of 17 digits by strtod\n%.1f   by us\n%.2f   of strtod's\n", a, b, b / a);
+    if (!(sum < 0))
+        give_up("a log-probability", "they are not below 0");
+}
+
 static void close_worker(void)
 {
     engines_destroy(&engines);
@@ -261,8 +326,10 @@ int main(int argc, char **argv)
         measure_calls(count, atoi(argv[3]));
     else if (argc > 2 && strcmp(argv[1], "turns") == 0 && count > 0)
         measure_turns(count, argc > 3 ? argv[3] : NULL);
+    else if (argc > 2 && strcmp(argv[1], "digits") == 0 && count > 0)
+        measure_digits(count);
     else
-        give_up("usage", "calls COUNT SECONDS | turns COUNT [ROUTE]");
+        give_up("usage", "calls COUNT SECONDS | turns COUNT [ROUTE] | digits COUNT");
     close_worker();
     return 0;
 }

@@ -19,7 +19,8 @@ extern const struct route {
     bool has_generate;
 } routes[ROUTES];
 
-uint32_t id_at(size_t i); /* of the prompt and of what is sampled */
+uint32_t id_at(size_t i);    /* of the prompt and of what is sampled */
+double logprob_at(size_t i); /* of what is sampled */
 
 /* Answers `tokens` sampled ones after so long. Says where it listens; stop_engine ends it. */
 pid_t start_engine(size_t tokens, int answer_after_ms, char *url, size_t size);

@@ -9,6 +9,7 @@ def measure(build, quick):
     for number in range(1, rounds + 1):
         values.begin(number, rounds)
         page.note_lines(values, [f"{build}/bench/bench_engines", "turns", str(turns)])
+        page.note_lines(values, [f"{build}/bench/bench_engines", "digits", str(turns)])
         page.note_lines(values, [f"{build}/bench/bench_engines", "calls", "2048", str(seconds)])
     return f"""## Model calls
 
@@ -16,7 +17,8 @@ def measure(build, quick):
 
 One thread, as a run worker has it, and an engine that is another process and answers with documents made beforehand, each in the
 form of its dialect. A turn: 4,000 tokens of prompt are sent, 2,000 sampled ones come back with their log-probabilities, are checked,
-recorded, and the record is encoded as it is published; CPU of the worker alone.
+recorded, and the record is encoded as it is published; CPU of the worker alone. Its floor, taken in turn with it: the same ids are
+written and sent, and the same answer comes and each of its bytes is looked at once.
 
 {values.rows()}
 """

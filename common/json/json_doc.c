@@ -1,10 +1,9 @@
 #include "common/json/json_doc_names.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 
-enum { NUMBER_MAX = 64 }; /* bytes of one that is not an integer */
+#include "common/json/json_number.h"
 
 struct json_doc_reader {
     struct json_doc *doc;
@@ -22,9 +21,10 @@ static void skip_blanks(struct json_doc_reader *reader)
         reader->at++;
 }
 
-static bool take(struct json_doc_reader *reader, char wanted)
+static inline bool take(struct json_doc_reader *reader, char wanted)
 {
-    skip_blanks(reader);
+    if (reader->at == reader->end || *reader->at != wanted) /* where it stands at once, it is no blank */
+        skip_blanks(reader);
     if (reader->at == reader->end || *reader->at != wanted)
         return false;
     reader->at++;
@@ -40,23 +40,29 @@ static bool take_word(struct json_doc_reader *reader, const char *word)
     return true;
 }
 
-/* A new node, or UINT32_MAX. Nodes move: hold their indices. */
-static uint32_t add_node(struct json_doc_reader *reader, enum json_doc_kind kind)
+static bool grow(struct json_doc_reader *reader)
 {
     struct json_doc *doc = reader->doc;
     reader->has_too_many = doc->count == reader->nodes_max;
     if (reader->has_too_many)
+        return false;
+    size_t capacity = doc->capacity ? doc->capacity * 2 : 64;
+    capacity = capacity < reader->nodes_max ? capacity : reader->nodes_max;
+    struct json_doc_node *nodes = capacity < UINT32_MAX ? realloc(doc->nodes, capacity * sizeof(*nodes)) : NULL;
+    reader->no_memory = !nodes;
+    if (!nodes)
+        return false;
+    doc->nodes = nodes;
+    doc->capacity = capacity;
+    return true;
+}
+
+/* A new node, or UINT32_MAX. Nodes move: hold their indices. */
+static inline uint32_t add_node(struct json_doc_reader *reader, enum json_doc_kind kind)
+{
+    struct json_doc *doc = reader->doc;
+    if (doc->count == doc->capacity && !grow(reader))
         return UINT32_MAX;
-    if (doc->count == doc->capacity) {
-        size_t capacity = doc->capacity ? doc->capacity * 2 : 64;
-        struct json_doc_node *nodes = capacity < UINT32_MAX ? realloc(doc->nodes, capacity * sizeof(*nodes)) : NULL;
-        if (!nodes) {
-            reader->no_memory = true;
-            return UINT32_MAX;
-        }
-        doc->nodes = nodes;
-        doc->capacity = capacity;
-    }
     doc->nodes[doc->count] = (struct json_doc_node){.kind = kind};
     return (uint32_t)doc->count++;
 }
@@ -127,101 +133,19 @@ static bool read_string(struct json_doc_reader *reader)
     return close_node(reader, index);
 }
 
-static const uint8_t *skip_digits(const uint8_t *at, const uint8_t *end)
-{
-    while (at < end && *at >= '0' && *at <= '9')
-        at++;
-    return at;
-}
-
-/* The bytes of one number as the standard writes them; NULL: it is none. */
-static const uint8_t *number_end(const uint8_t *at, const uint8_t *end, bool *is_integer)
-{
-    at += at < end && *at == '-';
-    const uint8_t *digits = at;
-    at = skip_digits(at, end);
-    if (at == digits || (*digits == '0' && at - digits > 1))
-        return NULL;
-    *is_integer = true;
-    if (at < end && *at == '.') {
-        *is_integer = false;
-        digits = ++at;
-        at = skip_digits(at, end);
-        if (at == digits)
-            return NULL;
-    }
-    if (at < end && (*at | 0x20) == 'e') {
-        *is_integer = false;
-        at++;
-        at += at < end && (*at == '+' || *at == '-');
-        digits = at;
-        at = skip_digits(at, end);
-        if (at == digits)
-            return NULL;
-    }
-    return at;
-}
-
-/*
- * Digits and a power of ten, exactly as strtod would have it: a whole number below 2^53 divided by
- * a power of ten that a double holds exactly is rounded once. False: not of that form.
- */
-static bool read_short_real(const uint8_t *at, const uint8_t *end, double *ret)
-{
-    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    const bool is_negative = *at == '-';
-    uint64_t digits = 0;
-    int places = 0;
-    bool is_behind_point = false;
-    for (at += is_negative; at < end; at++) {
-        if (*at == '.') {
-            is_behind_point = true;
-            continue;
-        }
-        if (*at < '0' || *at > '9' || digits >= ((uint64_t)1 << 53) / 10)
-            return false;
-        digits = digits * 10 + (uint64_t)(*at - '0');
-        places += is_behind_point;
-    }
-    if (places > 22)
-        return false;
-    *ret = (double)digits / powers[places];
-    if (is_negative)
-        *ret = -*ret;
-    return true;
-}
-
-static bool read_real(const uint8_t *at, const uint8_t *end, struct json_doc_node *node)
-{
-    char text[NUMBER_MAX];
-    node->kind = JSON_DOC_REAL;
-    if (read_short_real(at, end, &node->real))
-        return true;
-    if ((size_t)(end - at) >= sizeof(text))
-        return false;
-    memcpy(text, at, (size_t)(end - at));
-    text[end - at] = '\0';
-    node->real = strtod(text, NULL);
-    return isfinite(node->real);
-}
-
 static bool read_number(struct json_doc_reader *reader)
 {
-    bool is_integer = false;
-    const uint8_t *at = reader->at, *end = number_end(at, reader->end, &is_integer);
-    uint32_t index = end ? add_node(reader, JSON_DOC_INTEGER) : UINT32_MAX;
+    struct json_number number;
+    const uint8_t *end = json_number_read(reader->at, reader->end, &number);
+    uint32_t index = end ? add_node(reader, number.is_integer ? JSON_DOC_INTEGER : JSON_DOC_REAL) : UINT32_MAX;
     if (index == UINT32_MAX)
         return false;
     struct json_doc_node *node = &reader->doc->nodes[index];
     reader->at = end;
-    if (!is_integer || end - at > 18)
-        return read_real(at, end, node) && close_node(reader, index);
-    const bool is_negative = *at == '-';
-    for (at += is_negative; at < end; at++)
-        node->integer = node->integer * 10 + (*at - '0');
-    if (is_negative)
-        node->integer = -node->integer;
+    if (number.is_integer)
+        node->integer = number.integer;
+    else
+        node->real = number.real;
     return close_node(reader, index);
 }
 

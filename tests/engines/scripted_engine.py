@@ -24,6 +24,7 @@ The first rule whose conditions all hold decides. `call` counts requests to that
                                an answer without end: each until the client goes, which is logged
                                as answer "gone"
     all_twice, logprob_twice   keys given twice
+    latin                      a byte that is no UTF-8 in each text
     down                       the engine dies
 A script's "breaks" names rules that it breaks in all it does: "specials" (reads them in plain text), "specials_inside"
 (only among other text), "ids" (text comes back in capitals), "scores" (a prompt's log-probabilities are others),
@@ -257,9 +258,10 @@ FAULTS = {
 }
 
 
-TWICE = {
+OF_BYTES = {
     "all_twice": lambda body: body[:-1] + b", " + body[1:],
     "logprob_twice": lambda body: re.sub(rb'"logprob": ', b'"logprob": -9.5, "logprob": ', body, count=1),
+    "latin": lambda body: body.replace(b': "', b': "\xe9'),
 }
 
 METRICS = {"llama": "llamacpp:kv_cache_usage_ratio", "vllm": "vllm:kv_cache_usage_perc",
@@ -522,8 +524,8 @@ class Handler(BaseHTTPRequestHandler):
         elif fault in FAULTS:
             answer = FAULTS[fault](answer)
         body = json.dumps(answer).encode()
-        if fault in TWICE:
-            body = TWICE[fault](body)
+        if fault in OF_BYTES:
+            body = OF_BYTES[fault](body)
         engine.note(path=self.path, request=request, status=status, answer=answer)
         if is_stream and status == 200 and (not fault or fault in scripted_dialects.FAULTS):
             return scripted_streams.send(self, engine, rule, answer)

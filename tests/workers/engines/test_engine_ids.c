@@ -1,4 +1,4 @@
-/* Answers with an end in their middle, ids beyond the vocabulary or a key given twice, on every dialect. */
+/* Answers with an end in their middle, ids beyond the vocabulary, a key given twice, or ids without a text. */
 #include "tests/workers/engines/asking.h"
 
 #include "workers/engines/server/engine_state.h"
@@ -110,6 +110,37 @@ static void what_an_engine_says_of_itself_twice_is_refused(void **state)
     world_close(&world);
 }
 
+static void say(void *arg)
+{
+    struct asking *asking = arg;
+    AUTO_BUFFER text = {0};
+    struct tokens ids = prompt_of(asking->user);
+    asking->code = engine_say(world_engine(fiber_world), &ids, &text, &asking->fail);
+    tokens_finish(&ids);
+}
+
+static void what_it_says_of_ids_is_a_text_or_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t server;
+        const char *rule, *words;
+    } rows[] = {
+        {0, "{'path': '/detokenize', 'fault': 'not_an_object'}", "answer to /detokenize has no content"},
+        {2, "{'path': '/detokenize', 'fault': 'not_an_object'}", "answer to /detokenize has no text"},
+        {0, "{'path': '/detokenize', 'fault': 'garbage'}", "the JSON is broken at byte 0"},
+        {2, "{'path': '/detokenize', 'fault': 'all_twice'}", "gives a key twice"},
+        {3, "{'path': '/detokenize', 'fault': 'latin'}", "answer to /detokenize is not UTF-8"},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        open_server(rows[i].server, rows[i].rule);
+        struct asking asking = {.user = "hi", .expected = -EPROTO, .words = rows[i].words};
+        world_run(&world, say, &asking, sizeof(asking), 1);
+        assert_answered(&asking);
+        world_close(&world);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -119,6 +150,7 @@ int main(void)
         cmocka_unit_test(the_vocabularys_last_ids_are_taken_and_asked_about_once),
         cmocka_unit_test(a_key_given_twice_is_refused),
         cmocka_unit_test(what_an_engine_says_of_itself_twice_is_refused),
+        cmocka_unit_test(what_it_says_of_ids_is_a_text_or_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

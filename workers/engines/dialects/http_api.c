@@ -3,7 +3,9 @@
 #include <errno.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/utf8.h"
 #include "common/digest/digest.h"
+#include "common/json/json_doc_look.h"
 #include "workers/engines/server/identity.h"
 
 int http_api_get(struct engine *engine, const char *path, json_t **ret, struct fail *fail)
@@ -58,6 +60,47 @@ int http_api_ids(const json_t *answer, struct tokens *ret, struct fail *fail)
             return fail_memory(fail);
     }
     return 0;
+}
+
+void http_api_write_text(const char *name, const char *text, struct buffer *body)
+{
+    AUTO_JSON json_t *value = json_string(text);
+    AUTO_FREE char *escaped = value ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
+    if (text[0])
+        buffer_printf(body, "\"%s\":%s,", name, escaped ? escaped : "\"\"");
+}
+
+static int take_said(const struct call_answer *answer, const char *const *names, struct buffer *ret, struct fail *fail)
+{
+    const struct json_doc_node *text = NULL;
+    while (*names && !text)
+        text = json_doc_get(&answer->doc, json_doc_root(&answer->doc), *names++);
+    if (!utf8_is_valid(buffer_peek(&answer->text)))
+        return fail_set(fail, -EPROTO, "the engine's answer to /detokenize is not UTF-8");
+    if (json_doc_string(&answer->doc, text, ret))
+        return 0;
+    return ret->failed ? fail_memory(fail)
+                       : fail_set(fail, -EPROTO, "the engine's answer to /detokenize has no %s", names[-1]);
+}
+
+int http_api_say(struct engine *engine, const struct tokens *ids, size_t count, const char *members,
+                 const char *const *names, struct buffer *ret, struct fail *fail)
+{
+    AUTO_BUFFER body = {0};
+    AUTO_CALL_ANSWER answer = {0};
+    buffer_printf(&body, "{%s\"tokens\":", members);
+    tokens_write(&(struct tokens){.ids = ids->ids, .count = count}, &body);
+    buffer_append_str(&body, "}");
+    AUTO_FREE char *text = buffer_take_str(&body);
+    const struct call call = {.http = engine->http,
+                              .line = engine_connection_http(engine),
+                              .base = engine->url,
+                              .path = "/detokenize",
+                              .text = text,
+                              .timeout_ms = METADATA_TIMEOUT_MS,
+                              .ret_pause_ms = &engine->pause_ms};
+    const int error = text ? call_tree(&call, &answer, fail) : fail_memory(fail);
+    return error < 0 ? error : take_said(&answer, names, ret, fail);
 }
 
 /* ---- sampling ---------------------------------------------------------------------------- */

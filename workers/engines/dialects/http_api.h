@@ -20,6 +20,15 @@ int http_api_messages(const struct task_message *messages, size_t count, json_t 
 /* The ids under "tokens" of an answer. -EPROTO. */
 int http_api_ids(const json_t *answer, struct tokens *ret, struct fail *fail);
 
+/* "name":"...",, where there is a text. */
+void http_api_write_text(const char *name, const char *text, struct buffer *body);
+/*
+ * What the first `count` ids say, appended: asked of /detokenize by their list in a body that has begun ("" or members
+ * with a comma each), answered as the first of these members, up to a NULL, that the answer has. -EPROTO.
+ */
+int http_api_say(struct engine *engine, const struct tokens *ids, size_t count, const char *members,
+                 const char *const *names, struct buffer *ret, struct fail *fail);
+
 /* A call that samples, and how much may come back. */
 struct http_api_call {
     const char *path, *text; /* the request; NULL: there was no memory for it */

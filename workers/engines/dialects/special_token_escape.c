@@ -51,22 +51,12 @@ static int render(struct engine *engine, const struct engine_info *info, const s
 static int say(struct engine *engine, const struct engine_info *info, const struct tokens *ids, size_t count,
                struct buffer *ret, struct fail *fail)
 {
-    AUTO_JSON json_t *body = body_for(info), *list = json_array(), *answer = NULL;
-    for (size_t i = 0; i < count; i++)
-        json_array_append_new(list, json_integer(ids->ids[i]));
-    if (json_array_size(list) != count || json_object_set(body, "tokens", list) < 0 ||
-        json_object_set_new(body, "skip_special_tokens", json_false()) < 0)
-        return fail_memory(fail);
-    int error = http_api_post(engine, "/detokenize", body, &answer, fail);
-    if (error < 0)
-        return error;
-    const json_t *text = json_object_get(answer, "prompt"); /* vLLM's word for it */
-    if (!text)
-        text = json_object_get(answer, "text"); /* SGLang's */
-    if (!json_is_string(text))
-        return fail_set(fail, -EPROTO, "the engine's answer to /detokenize has no text");
-    buffer_append(ret, json_string_value(text), json_string_length(text));
-    return ret->failed ? fail_memory(fail) : 0;
+    static const char *const names[] = {"prompt" /* vLLM's word for it */, "text" /* SGLang's */, NULL};
+    AUTO_BUFFER members = {0};
+    http_api_write_text("model", info->model, &members);
+    buffer_append_str(&members, "\"skip_special_tokens\":false,");
+    AUTO_FREE char *begun = buffer_take_str(&members);
+    return begun ? http_api_say(engine, ids, count, begun, names, ret, fail) : fail_memory(fail);
 }
 
 /* ---- names ------------------------------------------------------------------------------- */

@@ -56,17 +56,7 @@ static int llama_tokenize(struct engine *engine, struct slice text, enum tokeniz
 static int llama_say(struct engine *engine, const struct tokens *ids, size_t count, struct buffer *ret,
                      struct fail *fail)
 {
-    AUTO_JSON json_t *body = json_pack("{s:[]}", "tokens"), *answer = NULL;
-    for (size_t i = 0; i < count; i++)
-        json_array_append_new(json_object_get(body, "tokens"), json_integer(ids->ids[i]));
-    int error = http_api_post(engine, "/detokenize", body, &answer, fail);
-    if (error < 0)
-        return error;
-    const json_t *text = json_object_get(answer, "content");
-    if (!json_is_string(text))
-        return fail_set(fail, -EPROTO, "the engine's answer to /detokenize has no content");
-    buffer_append(ret, json_string_value(text), json_string_length(text));
-    return ret->failed ? fail_memory(fail) : 0;
+    return http_api_say(engine, ids, count, "", (const char *const[]){"content", NULL}, ret, fail);
 }
 
 static int llama_detokenize(struct engine *engine, uint32_t id, struct buffer *ret, struct fail *fail)

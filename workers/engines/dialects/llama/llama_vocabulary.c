@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "common/base/cleanup.h"
 #include "common/digest/digest.h"
 #include "workers/engines/dialects/http_api.h"
 
@@ -28,22 +29,18 @@ static int count_vocabulary(struct engine *engine, uint64_t *ret, struct fail *f
 static int read_words(struct engine *engine, uint64_t from, uint64_t to, uint32_t plain_id, struct digest *digest,
                       struct fail *fail)
 {
-    AUTO_JSON json_t *body = json_object(), *answer = NULL;
-    json_t *ids = json_array();
-    for (uint64_t id = from; id < to; id++) {
-        json_array_append_new(ids, json_integer((json_int_t)id));
-        json_array_append_new(ids, json_integer(plain_id));
-    }
-    if (json_array_size(ids) != 2 * (to - from) || json_object_set_new(body, "tokens", ids) < 0)
-        return fail_memory(fail);
-    int error = http_api_post(engine, "/detokenize", body, &answer, fail);
-    if (error < 0)
-        return error;
-    const json_t *text = json_object_get(answer, "content");
-    if (!json_is_string(text))
-        return fail_set(fail, -EPROTO, "the engine's answer to /detokenize has no content");
-    digest_add(digest, slice_of(json_string_value(text), json_string_length(text)));
-    return 0;
+    AUTO_BUFFER text = {0};
+    struct tokens ids = {0};
+    bool has_room = true;
+    for (uint64_t id = from; has_room && id < to; id++)
+        has_room = tokens_append(&ids, (const uint32_t[]){(uint32_t)id, plain_id}, 2);
+    const int error = has_room ? http_api_say(engine, &ids, ids.count, "", (const char *const[]){"content", NULL},
+                                              &text, fail)
+                               : fail_memory(fail);
+    tokens_finish(&ids);
+    if (error == 0)
+        digest_add(digest, buffer_peek(&text));
+    return error;
 }
 
 int llama_vocabulary_read(struct engine *engine, struct engine_info *info, char ret_digest[80], struct fail *fail)

@@ -77,15 +77,6 @@ static void write_sampling(const struct asking *asking, const struct engine_info
                       (unsigned long long)(((uint64_t)sampling->seed + asking->seed_offset) & INT64_MAX));
 }
 
-/* "name":"...", where there is a text: escaped. */
-static void write_text(const char *name, const char *text, struct buffer *ret)
-{
-    AUTO_JSON json_t *value = json_string(text);
-    AUTO_FREE char *escaped = value ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
-    if (text[0])
-        buffer_printf(ret, "\"%s\":%s,", name, escaped ? escaped : "\"\"");
-}
-
 static void write_stream(const struct asking *asking, struct buffer *ret)
 {
     buffer_append_str(ret, asking->teller ? "\"stream\":true,\"stream_options\":{\"include_usage\":true},"
@@ -118,8 +109,8 @@ static int ask(struct engine *engine, const struct engine_info *info, const stru
 {
     AUTO_BUFFER body = {0};
     buffer_append_str(&body, "{");
-    write_text("model", info->model, &body);
-    write_text("cache_salt", engine->policy.version, &body);
+    http_api_write_text("model", info->model, &body);
+    http_api_write_text("cache_salt", engine->policy.version, &body);
     (info->has_generate ? write_generate : write_complete)(asking, info, &body);
     AUTO_FREE char *text = buffer_take_str(&body);
     const struct http_api_call call = {.path = info->has_generate ? route_generate : route_complete,

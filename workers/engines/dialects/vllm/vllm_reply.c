@@ -40,12 +40,21 @@ static int wrong_count(uint32_t count, const struct generation *ret, struct fail
     return fail_set(fail, -EPROTO, "the engine gave %u log-probabilities for %zu tokens", count, ret->sampled.count);
 }
 
-/* "token_id:N" */
+static const char id_mark[] = "token_id:";
+enum { ID_MARK_LEN = sizeof(id_mark) - 1 };
+
+/* "token_id:N", compared from its end. */
 static bool is_named(const struct json_doc *doc, const struct json_doc_node *name, uint32_t id)
 {
-    char wanted[32];
-    snprintf(wanted, sizeof(wanted), "token_id:%u", id);
-    return json_doc_is(doc, name, wanted);
+    if (!name || name->kind != JSON_DOC_STRING)
+        return false;
+    const struct slice text = json_doc_raw(doc, name);
+    size_t at = text.len;
+    do
+        if (at <= ID_MARK_LEN || text.data[--at] != '0' + id % 10)
+            return false;
+    while ((id /= 10) > 0);
+    return at == ID_MARK_LEN && memcmp(text.data, id_mark, ID_MARK_LEN) == 0;
 }
 
 static bool is_entry_of(const struct json_doc *doc, const struct json_doc_node *entry, uint32_t id)
@@ -101,7 +110,7 @@ static int check_prompt(const struct json_doc *doc, const struct json_doc_node *
 static bool names_ids(const struct json_doc *doc, const struct json_doc_node *name)
 {
     AUTO_BUFFER text = {0};
-    return json_doc_string(doc, name, &text) && text.len > 9 && memcmp(text.data, "token_id:", 9) == 0;
+    return json_doc_string(doc, name, &text) && text.len > ID_MARK_LEN && memcmp(text.data, id_mark, ID_MARK_LEN) == 0;
 }
 
 static int read_lists(const struct json_doc *doc, const struct json_doc_node *logprobs, struct generation *ret,
