@@ -1,4 +1,4 @@
-/* What FRONT sends a client: one message, or a complaint in the log that it does not read. */
+/* What leaves: to a client, to whoever subscribed, to a worker. Who does not read, or is gone, gets nothing. */
 #include "broker/io/inner.h"
 
 #include <errno.h>
@@ -29,13 +29,26 @@ void io_send(struct io *io, struct slice client, zmq_msg_t *body)
     zmq_frame_send(io->front, body, 0);
 }
 
+int io_publish(struct io *io, struct slice stream, zmq_msg_t *body, struct fail *fail)
+{
+    int code = feed_publish(io->feed, stream, body);
+    return code ? fail_set(fail, code, "cannot publish: %s", zmq_strerror(-code)) : 0;
+}
+
+void io_send_lane(struct io *io, struct slice worker, zmq_msg_t *frame)
+{
+    struct fail why;
+    int code = lanes_send(io->lanes, worker, frame, &why);
+    if (code && code != -ENOENT && code != -EAGAIN) /* a lane that is gone or full is known to be */
+        log_event(LOG_WARN, "broker.lane-send", "text=\"%s\"", why.text);
+}
+
 int io_send_made(struct io *io, struct slice client, struct fail *fail)
 {
     zmq_msg_t body;
     if (!zmq_frame_init(&body, &io->out, &io->front_held))
         return fail_set(fail, -ENOMEM, "out of memory");
-    io_send(io, client, &body);
-    return 0;
+    return promise_send(io, PROMISE_CLIENT, client, &body, fail);
 }
 
 int io_answer(struct io *io, struct slice client, enum message_id id, const void *message, struct fail *fail)

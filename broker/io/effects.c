@@ -1,4 +1,4 @@
-/* Carrying out what the core asks for: on disk first, then on the wire. */
+/* Carrying out what the core asks for: committed first, then sent; what promises something goes by way of promises.c. */
 #include "broker/io/inner.h"
 
 #include <errno.h>
@@ -14,8 +14,7 @@ static int do_send_client(struct io *io, const struct effect *effect, struct fai
     zmq_msg_t body;
     if (!zmq_frame_init_copy(&body, effect->bytes))
         return fail_set(fail, -ENOMEM, "out of memory");
-    io_send(io, effect->client, &body);
-    return 0;
+    return promise_send(io, PROMISE_CLIENT, effect->client, &body, fail);
 }
 
 /*
@@ -85,12 +84,6 @@ static int do_send_range(struct io *io, const struct effect *effect, struct fail
 
 /* ---- the feed ------------------------------------------------------------------------------ */
 
-static int publish(struct io *io, struct slice stream, zmq_msg_t *body, struct fail *fail)
-{
-    int code = feed_publish(io->feed, stream, body);
-    return code ? fail_set(fail, code, "cannot publish: %s", zmq_strerror(-code)) : 0;
-}
-
 /* Beyond what subscribers may leave unread, the next head tells them that there is more to fetch. */
 static int do_publish_trajectory(struct io *io, const struct effect *effect, struct fail *fail)
 {
@@ -102,7 +95,7 @@ static int do_publish_trajectory(struct io *io, const struct effect *effect, str
     zmq_msg_t body;
     if (!zmq_frame_init(&body, &io->out, &io->feed_held))
         return fail_set(fail, -ENOMEM, "out of memory");
-    return publish(io, effect->stream, &body, fail);
+    return promise_send(io, PROMISE_FEED, effect->stream, &body, fail);
 }
 
 static int do_publish_head(struct io *io, const struct effect *effect, struct fail *fail)
@@ -110,7 +103,7 @@ static int do_publish_head(struct io *io, const struct effect *effect, struct fa
     zmq_msg_t body;
     if (!zmq_frame_init_copy(&body, effect->bytes))
         return fail_set(fail, -ENOMEM, "out of memory");
-    return publish(io, effect->stream, &body, fail);
+    return promise_send(io, PROMISE_FEED, effect->stream, &body, fail);
 }
 
 /* ---- lanes: what goes wrong with one is the core's to mend, by lanes_take_broken or a deadline -- */
@@ -132,21 +125,15 @@ static int do_lane_open(struct io *io, const struct effect *effect, struct fail 
     return 0;
 }
 
-static int send_lane(struct io *io, struct slice worker, zmq_msg_t *frame)
-{
-    struct fail why;
-    int code = lanes_send(io->lanes, worker, frame, &why);
-    if (code && code != -ENOENT && code != -EAGAIN) /* a lane that is gone or full is known to be */
-        log_event(LOG_WARN, "broker.lane-send", "text=\"%s\"", why.text);
-    return 0;
-}
-
 static int do_lane_send(struct io *io, const struct effect *effect, struct fail *fail)
 {
     zmq_msg_t frame;
     if (!zmq_frame_init_copy(&frame, effect->bytes))
         return fail_set(fail, -ENOMEM, "out of memory");
-    return send_lane(io, effect->worker, &frame);
+    if (effect->is_promise)
+        return promise_send(io, PROMISE_LANE, effect->worker, &frame, fail);
+    io_send_lane(io, effect->worker, &frame);
+    return 0;
 }
 
 static int do_lane_job(struct io *io, const struct effect *effect, struct fail *fail)
@@ -158,9 +145,12 @@ static int do_lane_job(struct io *io, const struct effect *effect, struct fail *
         return code;
     zmq_msg_t frame;
     buffer_clear(&io->out);
-    if (code == 0 && message_encode(MSG_job_start, &message, &io->out, &no))
-        return zmq_frame_init(&frame, &io->out, NULL) ? send_lane(io, effect->worker, &frame)
-                                                      : fail_set(fail, -ENOMEM, "out of memory");
+    if (code == 0 && message_encode(MSG_job_start, &message, &io->out, &no)) {
+        if (!zmq_frame_init(&frame, &io->out, NULL))
+            return fail_set(fail, -ENOMEM, "out of memory");
+        io_send_lane(io, effect->worker, &frame);
+        return 0;
+    }
     log_event(LOG_ERROR, "broker.job-unsendable", "job=%.*s text=\"%s\" action=handed-out-again",
               SLICE_ARG(effect->job), code ? fail->text : no.text);
     return 0;

@@ -45,6 +45,8 @@ struct complaint {
 
 struct io {
     struct ledger *ledger;
+    struct promises *promises;
+    uint64_t durable; /* the last commit that is, as far as was looked */
     struct core *core;
     struct auth auth;
     struct conn_limit *conns;
@@ -124,26 +126,46 @@ int io_send_events(struct io *io, const struct effect *effect, struct fail *fail
 
 /* ---- io/answer.c --------------------------------------------------------------------- */
 
-/* Sends `body`. A client that is gone, or does not read, gets nothing: it asks again when it is back. */
+/* Sends `body`, now. A client that is gone, or does not read, gets nothing: it asks again when it is back. */
 void io_send(struct io *io, struct slice client, zmq_msg_t *body);
-/* Sends what io->out holds. Negative when there is no memory for it. */
+/* Publishes it, now. */
+int io_publish(struct io *io, struct slice stream, zmq_msg_t *body, struct fail *fail);
+/* Sends it to a worker, now. What goes wrong with a lane is the core's to mend, by lanes_take_broken or a deadline. */
+void io_send_lane(struct io *io, struct slice worker, zmq_msg_t *frame);
+/* Sends what io->out holds, as a promise. Negative when there is no memory for it. */
 int io_send_made(struct io *io, struct slice client, struct fail *fail);
-/* Sends a client a message. Negative when there is no memory for it. */
+/* Sends a client a message, as a promise. Negative when there is no memory for it. */
 int io_answer(struct io *io, struct slice client, enum message_id id, const void *message, struct fail *fail);
 
 /* Logs `text` as event `id`, at most once a second, with how often it was not said. */
 void io_complain(struct complaint *complaint, const char *id, const char *text);
 
+/* ---- io/promises.c ------------------------------------------------------------------- */
+
+enum promise_to { PROMISE_CLIENT, PROMISE_FEED, PROMISE_LANE };
+
+/* NULL when out of memory. */
+struct promises *promises_create(void);
+/* What still waits is not sent. */
+void promises_destroy(struct promises **destroying);
+/* Sends `body`, which is taken, to who has that name, once all that is committed now is durable. */
+int promise_send(struct io *io, enum promise_to to, struct slice name, zmq_msg_t *body, struct fail *fail);
+/* Sends what has become true; and all, waiting for the disk. Negative when the ledger failed. */
+int promises_keep(struct io *io, struct fail *fail);
+int promises_keep_all(struct io *io, struct fail *fail);
+/* Waits for the disk if there are more than memory should hold. */
+int promises_bound(struct io *io, struct fail *fail);
+
 /* ---- io/failure_log.c ---------------------------------------------------------------- */
 
-/* A line for each of these effects, which are on disk, that is a rollout's end as task or infra. */
+/* A line for each of these effects, which are committed, that is a rollout's end as task or infra. */
 void io_log_ends(struct io *io, struct effects effects, int64_t now_ms);
 /* Carries out HEALTH_CHANGED. */
 int io_log_health(struct io *io, const struct effect *effect, struct fail *fail);
 
 /* ---- io/effects.c -------------------------------------------------------------------- */
 
-/* Persists, commits, sends. Negative when the ledger failed, or the core ran out of memory. */
+/* Persists, commits, sends or promises. Negative when the ledger failed, or the core ran out of memory. */
 int io_carry_out(struct io *io, struct fail *fail);
 
 /* ---- io/list.c, io/backup.c, io/layer_gc.c, io/disk.c, io/process.c -------------------------- */

@@ -84,7 +84,8 @@ int io_open(struct io **ret, const struct io_options *options, struct fail *fail
     io->turns[PLACE_FRONT] = turns_create();
     io->turns[PLACE_SINK] = turns_create();
     io->viewers = viewers_create();
-    bool has_memory = io->inbound && io->turns[PLACE_FRONT] && io->turns[PLACE_SINK] && io->viewers;
+    io->promises = promises_create();
+    bool has_memory = io->inbound && io->turns[PLACE_FRONT] && io->turns[PLACE_SINK] && io->viewers && io->promises;
     int code = has_memory ? 0 : fail_set(fail, -ENOMEM, "out of memory");
     if (code == 0)
         code = open_signals(io, fail);
@@ -113,6 +114,7 @@ void io_close(struct io **closing)
     layer_gc_stop(&io->layer_gc);
     lanes_destroy(&io->lanes);
     io_drop_waiting(io);
+    promises_destroy(&io->promises);
     io_unbind(io);
     auth_close(&io->auth);
     conn_limit_destroy(&io->conns);
@@ -188,25 +190,29 @@ static void take_lane_news(struct io *io, int64_t now_ms)
 /* Waits for something to do. False when nothing is there now. */
 static bool await(struct io *io, bool *ret_backup_ended)
 {
-    enum { SIGNALS = 6, BACKUP = 8 };
-    zmq_pollitem_t items[] = {{io->front, 0, ZMQ_POLLIN, 0},
-                              {io->sink, 0, ZMQ_POLLIN, 0},
-                              {feed_socket(io->feed), 0, ZMQ_POLLIN, 0},
-                              {conn_limit_monitor(io->conns, PLACE_FRONT), 0, ZMQ_POLLIN, 0},
-                              {conn_limit_monitor(io->conns, PLACE_SINK), 0, ZMQ_POLLIN, 0},
-                              {conn_limit_monitor(io->conns, PLACE_FEED), 0, ZMQ_POLLIN, 0},
-                              {NULL, io->signal_fd, ZMQ_POLLIN, 0},
-                              {NULL, lanes_fd(io->lanes), ZMQ_POLLIN, 0},
-                              {NULL, io->backup ? backup_fd(io->backup) : -1, ZMQ_POLLIN, 0}};
+    enum { SIGNALS = 6, ALWAYS = 8, ITEMS_MAX = 10 };
+    zmq_pollitem_t items[ITEMS_MAX] = {{io->front, 0, ZMQ_POLLIN, 0},
+                                       {io->sink, 0, ZMQ_POLLIN, 0},
+                                       {feed_socket(io->feed), 0, ZMQ_POLLIN, 0},
+                                       {conn_limit_monitor(io->conns, PLACE_FRONT), 0, ZMQ_POLLIN, 0},
+                                       {conn_limit_monitor(io->conns, PLACE_SINK), 0, ZMQ_POLLIN, 0},
+                                       {conn_limit_monitor(io->conns, PLACE_FEED), 0, ZMQ_POLLIN, 0},
+                                       {NULL, io->signal_fd, ZMQ_POLLIN, 0},
+                                       {NULL, lanes_fd(io->lanes), ZMQ_POLLIN, 0}};
+    int count = ALWAYS;
+    if (ledger_sync_fd(io->ledger) >= 0)
+        items[count++] = (zmq_pollitem_t){NULL, ledger_sync_fd(io->ledger), ZMQ_POLLIN, 0};
+    if (io->backup)
+        items[count++] = (zmq_pollitem_t){NULL, backup_fd(io->backup), ZMQ_POLLIN, 0};
     int64_t wait_ms = io->due_ms - clock_ms();
     wait_ms = wait_ms < 0 ? 0 : wait_ms > POLL_MAX_MS ? POLL_MAX_MS : wait_ms;
     bool has_waiting = io_has_waiting(io);
     if (ledger_has_chores(io->ledger) || has_waiting)
         wait_ms = 0;
-    int ready = zmq_poll(items, io->backup ? BACKUP + 1 : BACKUP, wait_ms);
+    int ready = zmq_poll(items, count, wait_ms);
     if (items[SIGNALS].revents)
         take_signals(io);
-    *ret_backup_ended = io->backup && items[BACKUP].revents;
+    *ret_backup_ended = io->backup && items[count - 1].revents;
     return ready != 0 || has_waiting;
 }
 
@@ -235,6 +241,8 @@ static int cycle(struct io *io, struct fail *fail)
     int code = ledger_standing(io->ledger, fail); /* a look into it may have failed */
     if (code == 0)
         code = io_carry_out(io, fail);
+    if (code == 0)
+        code = promises_bound(io, fail);
     io_drop_inbound(io);
     io_watch_layer_gc(io, now_ms);
     return code ? code : io_watch_disk(io, now_ms, fail);
@@ -245,12 +253,14 @@ int io_serve(struct io *io, struct fail *fail)
     int code = 0;
     while (code == 0 && !io->stopping) {
         bool backup_ended, idle = !await(io, &backup_ended);
-        code = cycle(io, fail);
+        code = promises_keep(io, fail);
+        if (code == 0)
+            code = cycle(io, fail);
         if (code == 0 && backup_ended)
             code = io_end_backup(io, fail);
         idle |= io->disk_is_low; /* submits are refused: to make room comes first */
         if (code == 0 && idle && ledger_has_chores(io->ledger))
             code = ledger_do_chores(io->ledger, fail);
     }
-    return code;
+    return code ? code : promises_keep_all(io, fail);
 }

@@ -141,18 +141,11 @@ int io_send_events(struct io *io, const struct effect *effect, struct fail *fail
 {
     struct viewer *viewer = effect->bytes.len ? find_viewer(io->viewers, effect->client) : NULL;
     zmq_msg_t body;
-    (void)fail;
     const bool has_room = viewer && atomic_load(&viewer->bytes) < VIEWER_BYTES &&
                           atomic_load(&io->viewers->bytes) < ALL_BYTES && atomic_load(&viewer->owners) <= VIEWER_COUNT;
     if (!has_room || !counted_init(&body, io->viewers, viewer, effect->bytes)) {
         core_tell_live_dropped(io->core, 1);
         return 0;
     }
-    if (zmq_frame_send_copy(io->front, effect->client, ZMQ_SNDMORE)) {
-        zmq_frame_send(io->front, &body, 0);
-        return 0;
-    }
-    core_tell_live_dropped(io->core, errno != EHOSTUNREACH); /* who has gone misses nothing */
-    zmq_msg_close(&body);
-    return 0;
+    return promise_send(io, PROMISE_CLIENT, effect->client, &body, fail); /* behind the answer that it follows */
 }

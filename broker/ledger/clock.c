@@ -40,6 +40,8 @@ int ledger_start_clock(struct ledger *ledger, const struct moment *now, int64_t 
     clock_ms = clock_ms > 0 ? clock_ms + moment_passed(&then, now) : now->wall_ms;
     code = ledger_note_clock(ledger, now, clock_ms, fail);
     if (code == 0)
+        code = ledger_sync(ledger, fail);
+    if (code == 0)
         *ret_clock_ms = clock_ms;
     return code;
 }

@@ -11,6 +11,7 @@
 
 #include "broker/ledger/ledger.h"
 #include "broker/ledger/files/lock.h"
+#include "broker/ledger/files/syncer.h"
 #include "schemas/messages/message_max.h"
 
 enum ledger_statement {
@@ -65,6 +66,9 @@ struct ledger {
     int64_t next_group;
     uint64_t forgotten_max;
     int wal_pages, wal_longest; /* in the log now, and most since it was cut last */
+    struct syncer *syncer;      /* NULL: what is committed needs no sync */
+    int wal_fd;                 /* of its own; -1: none */
+    struct commit_point committed, durable;
     struct cached_group *cache;
     size_t cache_bytes;
     char stream_name[MESSAGE_MAX(group_submit, stream) +
@@ -104,6 +108,8 @@ int ledger_sql_run(struct ledger *ledger, const char *sql, struct fail *fail);
 int ledger_broke(struct ledger *ledger, int code, struct fail *fail);
 /* The same for damage that we found ourselves. */
 int ledger_damaged(struct ledger *ledger, const char *detail, struct fail *fail);
+/* The same for a sync of our own; `code` is its negative errno. */
+int ledger_sync_failed(struct ledger *ledger, int code, struct fail *fail);
 
 /* Resets, binds and steps: 1 a row is there (read it, then ledger_reset), 0 done, negative failed. */
 int ledger_ask(struct ledger *ledger, enum ledger_statement statement, const struct value *values, size_t count,
@@ -136,6 +142,10 @@ enum ledger_left { LEDGER_WAS_CLOSED, LEDGER_WAS_OPEN_PROCESS, LEDGER_WAS_OPEN_F
 enum ledger_left ledger_state_left(const struct ledger *ledger);
 /* Notes there whether there is a -wal that must be there at the next start. */
 int ledger_mark(struct ledger *ledger, bool is_open, struct fail *fail);
+/* Notes there up to where the log is durable: for a start after a power cut, when it may say less than is true. */
+void ledger_mark_durable(struct ledger *ledger);
+/* What was noted so last; frames 0: nothing. */
+struct commit_point ledger_marked_durable(const struct ledger *ledger);
 
 /* ---- ledger/files/file.c, ledger/files/wal.c, ledger/schema.c: opening ------------------------------ */
 
@@ -143,10 +153,16 @@ int ledger_mark(struct ledger *ledger, bool is_open, struct fail *fail);
 int ledger_file_prepare(struct ledger *ledger, const char *dir, struct fail *fail);
 /* Once it is open: may it be written, and is it whole? Large files only if `all`. */
 int ledger_file_check(struct ledger *ledger, bool all, struct fail *fail);
-/* -EBADMSG with a detail: commits that were acknowledged cannot be read from it. */
-int ledger_wal_check(const char *path, char *ret_detail, size_t size, struct fail *fail);
+/* -EBADMSG with a detail: commits that were acknowledged, up to `durable`, cannot be read from it. */
+int ledger_wal_check(const char *path, const struct commit_point *durable, char *ret_detail, size_t size,
+                     struct fail *fail);
 int ledger_schema_make(struct ledger *ledger, struct fail *fail);
 int ledger_schema_upgrade(struct ledger *ledger, struct fail *fail);
+
+/* ---- ledger/durable.c --------------------------------------------------------------------- */
+
+/* Once the log is there: from now on each commit is counted and, where the durability says so, synced. */
+int ledger_start_syncing(struct ledger *ledger, struct fail *fail);
 
 /* ---- ledger.c, ledger/chores.c ------------------------------------------------------------ */
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "common/base/cleanup.h"
 
@@ -38,7 +39,7 @@ static int open_all(struct ledger *ledger, const struct ledger_options *options,
         code = ledger_sql_start(ledger, fail);
     if (code == 0)
         code = ledger_ask(ledger, LEDGER_LAST_GROUP, NULL, 0, fail);
-    return code < 0 ? code : 0;
+    return code < 0 ? code : ledger_start_syncing(ledger, fail);
 }
 
 int ledger_open(struct ledger **ret, const struct ledger_options *options, struct fail *fail)
@@ -47,6 +48,7 @@ int ledger_open(struct ledger **ret, const struct ledger_options *options, struc
     if (!ledger)
         return fail_set(fail, -ENOMEM, "out of memory");
     ledger->lock = lock_none();
+    ledger->wal_fd = -1;
     ledger->durability = options->durability;
     ledger->forgotten_max = options->forgotten_max ? options->forgotten_max : FORGOTTEN_MAX;
     int code = open_all(ledger, options, fail);
@@ -66,7 +68,11 @@ void ledger_close(struct ledger **closing)
     struct ledger *ledger = take_ptr(closing);
     if (!ledger)
         return;
+    ledger_sync(ledger, NULL); /* what fails now must not be written by closing either */
+    syncer_stop(&ledger->syncer);
     ledger_sql_close(ledger);
+    if (ledger->wal_fd >= 0)
+        close(ledger->wal_fd);
     if (ledger->cache)
         ledger_cache_finish(ledger);
     lock_let_go(&ledger->lock);
@@ -91,6 +97,9 @@ int ledger_next_epoch(struct ledger *ledger, uint64_t *ret, struct fail *fail)
     int code = get_highest(ledger, META_EPOCH, &last, fail);
     if (code == 0)
         code = ledger_do(ledger, LEDGER_RAISE, fail, TEXT(META_EPOCH), NUMBER(last + 1));
+    if (code)
+        return code;
+    code = ledger_sync(ledger, fail);
     if (code)
         return code;
     ledger_mark(ledger, true, NULL); /* unsaid, a -wal that goes away is not missed */

@@ -2,13 +2,14 @@
  * ledger.h - the broker's memory on disk: <dir>/ledger.db, SQLite in WAL mode, and
  * <dir>/lock, which keeps a second broker out. The file has no other name, and is locked itself.
  *
- * A cycle's PERSIST_* effects are one transaction: begin, apply each, commit. What
- * ledger_commit returned 0 for survives what the durability says. A failed write,
+ * A cycle's PERSIST_* effects are one transaction: begin, apply each, commit. What is committed survives
+ * the process, and what is durable, by ledger_durable, whatever the durability says: a thread of the ledger's
+ * syncs while its owner goes on. A power cut takes commits away from the end only. A failed write,
  * sync or read is final (-ENOSPC, -EIO, -EBADMSG for a damaged file): the ledger
  * then refuses everything, and its owner stops; a sync is never tried twice, and a
  * damaged file is left as it is.
  *
- * Belongs to one thread. Acknowledged rollouts are swept in bounded slices, by commits
+ * Belongs to one thread, its owner's. Acknowledged rollouts are swept in bounded slices, by commits
  * and by ledger_do_chores. Of groups that are forgotten the last ones are kept by id, and of
  * all before them a digest of the id, for as long as the ledger lives, so that a submit of the
  * same group is known however late it comes.
@@ -84,6 +85,14 @@ int ledger_begin(struct ledger *ledger, struct fail *fail);
 int ledger_apply(struct ledger *ledger, const struct effect *effect, struct fail *fail);
 /* Also brings the write-ahead log home when it has grown very large. */
 int ledger_commit(struct ledger *ledger, struct fail *fail);
+
+/* The number of the last commit, and of the last that is durable. Negative: a sync failed. */
+uint64_t ledger_committed(const struct ledger *ledger);
+int ledger_durable(struct ledger *ledger, uint64_t *ret, struct fail *fail);
+/* Waits until all that is committed is durable. */
+int ledger_sync(struct ledger *ledger, struct fail *fail);
+/* Readable when ledger_durable has news; -1: it never has, since what is committed is durable. */
+int ledger_sync_fd(const struct ledger *ledger);
 
 /*
  * Was a group of this id ever committed? 1: of the content that *ret_hash says (task_summary_hash);

@@ -77,6 +77,12 @@ int ledger_damaged(struct ledger *ledger, const char *detail, struct fail *fail)
     return remember(ledger, SQLITE_CORRUPT, detail, fail);
 }
 
+int ledger_sync_failed(struct ledger *ledger, int code, struct fail *fail)
+{
+    const bool is_full = code == -ENOSPC || code == -EDQUOT;
+    return remember(ledger, is_full ? SQLITE_FULL : SQLITE_IOERR_FSYNC, strerror(-code), fail);
+}
+
 /* ---- opening ------------------------------------------------------------------------ */
 
 int ledger_sql_run(struct ledger *ledger, const char *sql, struct fail *fail)
@@ -96,17 +102,6 @@ static int prepare_all(struct ledger *ledger, struct fail *fail)
     return 0;
 }
 
-static int on_wal_grown(void *context, sqlite3 *db, const char *name, int pages)
-{
-    (void)db;
-    (void)name;
-    struct ledger *ledger = context;
-    ledger->wal_pages = pages;
-    if (pages > ledger->wal_longest)
-        ledger->wal_longest = pages;
-    return SQLITE_OK;
-}
-
 int ledger_sql_open(struct ledger *ledger, const char *path, struct fail *fail)
 {
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
@@ -122,7 +117,7 @@ int ledger_sql_open(struct ledger *ledger, const char *path, struct fail *fail)
 int ledger_sql_start(struct ledger *ledger, struct fail *fail)
 {
     int code = ledger_sql_run(
-        ledger, ledger->durability == LEDGER_FULL ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = OFF", fail);
+        ledger, ledger->durability == LEDGER_FULL ? "PRAGMA synchronous = NORMAL" : "PRAGMA synchronous = OFF", fail);
     if (code == 0)
         code = ledger_sql_run(ledger,
                               "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;"
@@ -132,8 +127,6 @@ int ledger_sql_start(struct ledger *ledger, struct fail *fail)
                               fail);
     if (code == 0)
         code = prepare_all(ledger, fail);
-    if (code == 0)
-        sqlite3_wal_hook(ledger->db, on_wal_grown, ledger);
     return code;
 }
 

@@ -142,7 +142,8 @@ void send_client(struct core *core, struct slice client, enum message_id id, con
     effect->bytes = bytes;
 }
 
-void send_worker(struct core *core, const struct worker *worker, enum message_id id, const void *message)
+static void send_lane(struct core *core, const struct worker *worker, enum message_id id, const void *message,
+                      bool is_promise)
 {
     if (!worker || worker->hung)
         return;
@@ -153,6 +154,17 @@ void send_worker(struct core *core, const struct worker *worker, enum message_id
     struct effect *effect = effect_push(core, LANE_SEND);
     effect->worker = to;
     effect->bytes = bytes;
+    effect->is_promise = is_promise;
+}
+
+void send_worker(struct core *core, const struct worker *worker, enum message_id id, const void *message)
+{
+    send_lane(core, worker, id, message, false);
+}
+
+void promise_worker(struct core *core, const struct worker *worker, enum message_id id, const void *message)
+{
+    send_lane(core, worker, id, message, true);
 }
 
 void send_done(struct core *core, const struct call *call, uint64_t count)

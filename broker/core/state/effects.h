@@ -29,6 +29,8 @@ struct slice rollout_name(struct core *core, const struct job *job);
 
 void send_client(struct core *core, struct slice client, enum message_id id, const void *message);
 void send_worker(struct core *core, const struct worker *worker, enum message_id id, const void *message);
+/* What the worker lets go of something for, of a result above all: not before all that is persisted is durable. */
+void promise_worker(struct core *core, const struct worker *worker, enum message_id id, const void *message);
 void send_done(struct core *core, const struct call *call, uint64_t count);
 void send_cancel(struct core *core, const struct worker *worker, struct slice job, uint64_t token);
 /* `field` may be NULL; retry_after_ms 0 when trying again does not help. */

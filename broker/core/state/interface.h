@@ -229,6 +229,7 @@ struct effect {
     enum outcome outcome;
     bool present;
     bool reads_record; /* LANE_JOB of an eval: with the run's record */
+    bool is_promise;   /* LANE_SEND: not before all that is persisted is durable */
     struct slice group, rollout, stream, job, engine;
     uint64_t seq, sample, token;
     struct slice detail, record, verdict; /* borrowed from the message in hand */

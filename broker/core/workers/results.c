@@ -270,7 +270,7 @@ void handle_job_result(struct core *core, const struct call *call)
     core->counters.results++;
     if (!worker_speaks(core, call, in->worker, &sender))
         return;
-    send_worker(core, sender, MSG_result_ack, &ack);
+    promise_worker(core, sender, MSG_result_ack, &ack);
     if (!outcome_parse(in->outcome, &outcome)) {
         core->counters.mistakes++;
         outcome = OUTCOME_INFRA;

@@ -228,10 +228,12 @@ static void adopt(struct core *core, struct worker *worker, struct job *job, uin
 /* Not wanted from this worker: it may be at work, or keep a result. It lets go of either. */
 static void disown(struct core *core, const struct worker *worker, const struct job_ref *held, bool has_ended)
 {
-    struct msg_result_ack ack = {.job = held->job, .token = held->token};
-    send_cancel(core, worker, held->job, held->token);
+    const struct msg_job_cancel cancel = {.job = held->job, .token = held->token};
+    const struct msg_result_ack ack = {.job = held->job, .token = held->token};
+    core->counters.cancels += !worker->hung;
+    promise_worker(core, worker, MSG_job_cancel, &cancel);
     if (has_ended && held->token)
-        send_worker(core, worker, MSG_result_ack, &ack);
+        promise_worker(core, worker, MSG_result_ack, &ack);
 }
 
 /* One job that the worker says it holds. True if it was disowned; one that `may_disown` spared is listed again. */

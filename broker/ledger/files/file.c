@@ -85,7 +85,8 @@ static int check_left(struct ledger *ledger, int64_t bytes, int64_t wal_bytes, s
     if (code || wal_bytes < 0 || left == LEDGER_WAS_OPEN_PROCESS)
         return code;
     char detail[160];
-    code = ledger_wal_check(ledger->wal_path, detail, sizeof(detail), fail);
+    const struct commit_point durable = ledger_marked_durable(ledger);
+    code = ledger_wal_check(ledger->wal_path, &durable, detail, sizeof(detail), fail);
     return code == -EBADMSG ? ledger_damaged(ledger, detail, fail) : code;
 }
 

@@ -10,9 +10,14 @@
 
 #include "common/base/cleanup.h"
 
-/* The file: the holder's pid and a note, a line each, always of the same length, so that to
+/* The file: the holder's pid, a note and a mark, a line each, always of the same length, so that to
    write over it needs no space. */
-enum { LINE_SIZE = LOCK_NOTE_SIZE, FILE_SIZE = 2 * LINE_SIZE };
+enum {
+    LINE_SIZE = LOCK_NOTE_SIZE,
+    NOTE_AT = LINE_SIZE,
+    MARK_AT = NOTE_AT + LOCK_NOTE_SIZE,
+    FILE_SIZE = MARK_AT + LOCK_MARK_SIZE
+};
 
 /*
  * A byte of the page on which SQLite has its locks and never data, behind those it uses. The lock
@@ -22,10 +27,10 @@ enum { HELD_BYTE = 0x40001000 };
 
 static const char file_name[] = "lock";
 
-/* Line 0 or 1, without the blanks at its end. */
-static void read_line(int fd, int line, char ret[LINE_SIZE])
+/* The line of `size` bytes at `at`, without the blanks at its end. */
+static void read_line(int fd, off_t at, char *ret, size_t size)
 {
-    ssize_t len = pread(fd, ret, LINE_SIZE - 1, (off_t)line * LINE_SIZE);
+    ssize_t len = pread(fd, ret, size - 1, at);
     ret[len > 0 ? len : 0] = '\0';
     size_t end = strcspn(ret, "\n");
     while (end > 0 && ret[end - 1] == ' ')
@@ -36,7 +41,7 @@ static void read_line(int fd, int line, char ret[LINE_SIZE])
 static bool write_lines(const struct lock *lock, int fd)
 {
     char text[FILE_SIZE + 1];
-    snprintf(text, sizeof(text), "%-15d\n%-15.15s\n", getpid(), lock->note);
+    snprintf(text, sizeof(text), "%-15d\n%-15.15s\n%-31.31s\n", getpid(), lock->note, lock->mark);
     return pwrite(fd, text, FILE_SIZE, 0) == FILE_SIZE;
 }
 
@@ -45,7 +50,7 @@ static int refuse_second(const char *dir, int dir_fd, struct fail *fail)
     char pid[LINE_SIZE] = "";
     AUTO_CLOSE int fd = openat(dir_fd, file_name, O_RDONLY | O_CLOEXEC);
     if (fd >= 0)
-        read_line(fd, 0, pid);
+        read_line(fd, 0, pid, sizeof(pid));
     return fail_set(fail, -EBUSY, "another broker (pid %s) uses %s: end it, or choose another directory",
                     pid[0] ? pid : "unknown", dir);
 }
@@ -92,7 +97,8 @@ int lock_take(const char *dir, struct lock *ret, struct fail *fail)
         lock_let_go(&lock);
         return code;
     }
-    read_line(lock.file_fd, 1, lock.note);
+    read_line(lock.file_fd, NOTE_AT, lock.note, sizeof(lock.note));
+    read_line(lock.file_fd, MARK_AT, lock.mark, sizeof(lock.mark));
     write_lines(&lock, lock.file_fd); /* the pid is only for people; on a full disk the lock still holds */
     *ret = lock;
     return 0;
@@ -134,6 +140,15 @@ int lock_note(struct lock *lock, const char *note, struct fail *fail)
     if (!write_lines(lock, lock->file_fd) || fdatasync(lock->file_fd) < 0)
         return fail_set(fail, -errno, "cannot write the lock's note: %s", strerror(errno));
     return 0;
+}
+
+void lock_mark(struct lock *lock, const char *mark)
+{
+    char line[LOCK_MARK_SIZE + 1];
+    snprintf(lock->mark, sizeof(lock->mark), "%s", mark);
+    snprintf(line, sizeof(line), "%-31s\n", lock->mark);
+    if (pwrite(lock->file_fd, line, LOCK_MARK_SIZE, MARK_AT) < 0)
+        lock->mark[0] = '\0'; /* the one before stays, which says less */
 }
 
 void lock_look(struct lock *lock)

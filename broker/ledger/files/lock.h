@@ -12,18 +12,18 @@
 
 #include "common/base/fail.h"
 
-enum { LOCK_NOTE_SIZE = 16 };
+enum { LOCK_NOTE_SIZE = 16, LOCK_MARK_SIZE = 32 };
 
 struct lock {
     int dir_fd, file_fd, held_fd; /* -1: not held */
-    char note[LOCK_NOTE_SIZE];
+    char note[LOCK_NOTE_SIZE], mark[LOCK_MARK_SIZE];
 };
 
 static inline struct lock lock_none(void) { return (struct lock){.dir_fd = -1, .file_fd = -1, .held_fd = -1}; }
 
 /*
- * Makes `dir` where it is not there (not its parents). ret->note is what was left with lock_note
- * last, by whichever process; empty at first. -EBUSY: another process has it, and the sentence
+ * Makes `dir` where it is not there (not its parents). ret->note and ret->mark are what was left with lock_note and
+ * lock_mark last, by whichever process; empty at first. -EBUSY: another process has it, and the sentence
  * names its pid.
  */
 int lock_take(const char *dir, struct lock *ret, struct fail *fail);
@@ -38,6 +38,8 @@ void lock_let_go(struct lock *lock);
 
 /* Leaves a word for whoever takes the lock next; on disk before this returns. */
 int lock_note(struct lock *lock, const char *note, struct fail *fail);
+/* Leaves another; it outlives the process at once, and a power cut may bring back an earlier one. */
+void lock_mark(struct lock *lock, const char *mark);
 
 /* Makes the file anew, as it was, where somebody removed it. */
 void lock_look(struct lock *lock);

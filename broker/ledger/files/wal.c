@@ -1,8 +1,9 @@
 /*
  * Is the write-ahead log torn, or damaged? SQLite reads it up to the first frame whose
- * checksum is wrong and takes all beyond for a transaction that was cut short. That is so
- * when one commit lies there: each is synced before the next begins. When more do, the first
- * of them was acknowledged, and something has changed the file since.
+ * checksum is wrong and takes all beyond for what was being written when the power went. That is so
+ * beyond the mark up to which it was synced. If the frame lies before the mark, commits
+ * follow it that were acknowledged, and something has changed the file since. A log of other salts than the mark's was
+ * begun after it.
  *
  * The format is https://sqlite.org/fileformat2.html#the_write_ahead_log: a header of 32 bytes,
  * then frames of 24 bytes and a page; numbers are big-endian; a checksum continues the one
@@ -71,26 +72,23 @@ static bool is_ours(const struct log *log)
     return word_at(log->frame + 8) == log->salts[0] && word_at(log->frame + 12) == log->salts[1];
 }
 
-/* The commits beyond the first frame that is not whole. */
-static unsigned count_unread_commits(struct log *log, unsigned *ret_first)
+/* The frames before the first that is not whole, of `most`. */
+static uint32_t count_whole_frames(struct log *log, uint32_t most)
 {
-    unsigned commits = 0, number = 0;
-    size_t size = FRAME_SIZE + log->page_size;
-    bool is_whole = true;
-    while (fread(log->frame, 1, size, log->file) == size && commits < 2) {
-        number++;
-        if (is_whole) {
-            add_sums(log, log->frame, 8);
-            add_sums(log, log->frame + FRAME_SIZE, log->page_size);
-            is_whole = is_ours(log) && sums_are(log, log->frame + 16);
-            *ret_first = number;
-        }
-        commits += !is_whole && is_ours(log) && word_at(log->frame + 4) > 0;
+    uint32_t count = 0;
+    const size_t size = FRAME_SIZE + log->page_size;
+    while (count < most && fread(log->frame, 1, size, log->file) == size) {
+        add_sums(log, log->frame, 8);
+        add_sums(log, log->frame + FRAME_SIZE, log->page_size);
+        if (!is_ours(log) || !sums_are(log, log->frame + 16))
+            break;
+        count++;
     }
-    return commits;
+    return count;
 }
 
-int ledger_wal_check(const char *path, char *ret_detail, size_t size, struct fail *fail)
+int ledger_wal_check(const char *path, const struct commit_point *durable, char *ret_detail, size_t size,
+                     struct fail *fail)
 {
     AUTO_FCLOSE FILE *file = fopen(path, "rbe");
     AUTO_FREE struct log *log = calloc(1, sizeof(*log));
@@ -104,9 +102,13 @@ int ledger_wal_check(const char *path, char *ret_detail, size_t size, struct fai
         snprintf(ret_detail, size, "the header of its -wal cannot be read");
         return found.st_size > HEADER_SIZE ? -EBADMSG : 0;
     }
-    unsigned first = 0;
-    if (count_unread_commits(log, &first) < 2)
-        return ferror(file) ? fail_set(fail, -EIO, "cannot read %s: %s", path, strerror(errno)) : 0;
-    snprintf(ret_detail, size, "frame %u of its -wal cannot be read, and commits follow it", first);
+    if (memcmp(log->salts, durable->salts, sizeof(log->salts)) != 0)
+        return 0;
+    const uint32_t whole = count_whole_frames(log, durable->frames);
+    if (ferror(file))
+        return fail_set(fail, -EIO, "cannot read %s: %s", path, strerror(errno));
+    if (whole == durable->frames)
+        return 0;
+    snprintf(ret_detail, size, "frame %u of its -wal cannot be read, and commits follow it", whole + 1);
     return -EBADMSG;
 }

@@ -1,6 +1,7 @@
 /*
- * The broker killed between any two steps: before a commit, after it and before anything is sent,
- * between sending and publishing, with a job half handed out. It is the real broker in a process
+ * The broker killed, or the power cut, between any two steps: before a commit, after it and before anything is sent,
+ * between sending and publishing, with a job half handed out, before a sync. By a cut, all is lost of its log that no
+ * sync had served. It is the real broker in a process
  * of its own; this program is linked so that its calls of the functions below pass by a gate that
  * kills it at the n-th. It is started again, to be killed again a little later or not. Then,
  * from the outside: every accepted rollout is in its stream exactly once, without gaps, and a sampler's batch has each
@@ -9,6 +10,10 @@
  * SLUICE_CRASH_RUNS says how many n of each point are tried (6).
  */
 #include "tests/broker/io/io_world.h"
+
+static void before_sync(void);
+#define SLOW_DISK_BEFORE_SYNC before_sync
+#include "tests/broker/ledger/slow_disk.h"
 
 #include "broker/net/lanes.h"
 #include "broker/ledger/ledger.h"
@@ -21,6 +26,7 @@
     X(apply, "in a transaction")                                                                                       \
     X(commit, "before a commit")                                                                                       \
     X(committed, "after a commit, before anything is sent")                                                            \
+    X(sync, "after a commit, before it is durable")                                                                    \
     X(send, "before an answer or a publication")                                                                       \
     X(sent, "after an answer, before what follows it")                                                                 \
     X(publish, "before a publication")                                                                                 \
@@ -53,6 +59,8 @@ static void gate(enum point point)
     if (left > 0 && point == deadly && --left == 0)
         kill(getpid(), SIGKILL);
 }
+
+static void before_sync(void) { gate(POINT_sync); }
 
 int __real_ledger_begin(struct ledger *ledger, struct fail *fail);
 int __real_ledger_apply(struct ledger *ledger, const struct effect *effect, struct fail *fail);
@@ -113,8 +121,20 @@ enum { GROUPS = 3, SAMPLES = 2, ALL = GROUPS * SAMPLES, RESEND_MS = 300 };
 
 struct run {
     struct world *world;
+    bool cuts_power;
     unsigned deaths;
 };
+
+/* What the disk has of the log after a death of the broker. */
+static void lose(struct run *run)
+{
+    char path[128];
+    struct stat log;
+    snprintf(path, sizeof(path), "%s/ledger.db-wal", run->world->data);
+    run->deaths++;
+    if (run->cuts_power && stat(path, &log) == 0 && log.st_size > slow_disk()->durable_len)
+        assert_int_equal(truncate(path, slow_disk()->durable_len), 0);
+}
 
 static void arm(enum point point, long at)
 {
@@ -154,13 +174,13 @@ static void step(struct run *run)
         return;
     if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
         fail_msg("the broker ended by itself: %d", status);
-    run->deaths++;
+    lose(run);
     if (run->deaths == 2)
         disarm();
     while (!start(run->world)) {
         assert_int_equal(waitpid(run->world->broker, &status, 0), run->world->broker);
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-        run->deaths++;
+        lose(run);
         disarm();
     }
 }
@@ -273,15 +293,16 @@ static void check_stream(struct run *run)
 }
 
 /* True when the broker died. */
-static bool run_with(enum point point, long at)
+static bool run_with(enum point point, long at, bool cuts_power)
 {
-    struct run run = {.world = world_create()};
+    struct run run = {.world = world_create(), .cuts_power = cuts_power};
     void *state = run.world;
+    atomic_store(&slow_disk()->durable_len, 0);
     arm(point, at);
     if (!start(run.world)) {
         int status;
         assert_int_equal(waitpid(run.world->broker, &status, 0), run.world->broker);
-        run.deaths++;
+        lose(&run);
         disarm();
         assert_true(start(run.world));
     }
@@ -307,7 +328,8 @@ static void crash_at(enum point point)
     const char *text = getenv("SLUICE_CRASH_RUNS");
     long runs = text ? atol(text) : 6, died = 0;
     for (long at = 1; at <= runs; at++) {
-        if (!run_with(point, at)) /* it is not called so often: all of them were tried */
+        const bool has_died = run_with(point, at, false);
+        if (!has_died || !run_with(point, at, true)) /* it is not called so often: all of them were tried */
             break;
         died++;
     }
@@ -327,10 +349,13 @@ int main(int argc, char **argv)
 {
     if (world_is_broker(argc, argv))
         return world_be_broker(argc, argv);
+    slow_disk();
     const struct CMUnitTest tests[] = {
 #define X(name, when) {"killed " when, killed_at_##name, NULL, NULL, NULL},
         POINTS(X)
 #undef X
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    slow_disk_remove();
+    return failed;
 }

@@ -309,6 +309,14 @@ static inline void fake_forget(struct fake *fake, struct slice job)
     fake->held[fake->held_count] = (struct held){0};
 }
 
+/* A cancel or an acknowledgement may come when the job has been handed out again. */
+static inline void fake_let_go(struct fake *fake, struct slice job, uint64_t token)
+{
+    const struct held *held = fake_find(fake, job);
+    if (held && held->token <= token)
+        fake_forget(fake, job);
+}
+
 /* What each stage must have been given, and what it gives: init a layer, run a record, eval a reward. */
 static inline void fake_make_result(const struct fake *fake, const struct msg_job_start *job, struct buffer *out)
 {
@@ -363,9 +371,9 @@ static inline void fake_read(struct fake *fake, zmq_msg_t *frame)
     else if (world_decode(frame, MSG_job_start, &start))
         fake_take(fake, &start);
     else if (world_decode(frame, MSG_job_cancel, &cancel))
-        fake_forget(fake, cancel.job);
+        fake_let_go(fake, cancel.job, cancel.token ? cancel.token : UINT64_MAX);
     else if (world_decode(frame, MSG_result_ack, &ack))
-        fake_forget(fake, ack.job);
+        fake_let_go(fake, ack.job, ack.token);
     else if (world_decode(frame, MSG_lane_watch, &watch))
         fake->watches++;
     else

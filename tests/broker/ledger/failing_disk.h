@@ -8,6 +8,7 @@
 #ifndef SLUICE_TESTS_BROKER_LEDGER_FAILING_DISK_H
 #define SLUICE_TESTS_BROKER_LEDGER_FAILING_DISK_H
 
+#include <errno.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -133,6 +134,17 @@ static int gate_delete(sqlite3_vfs *vfs, const char *name, int sync_dir)
 {
     sqlite3_vfs *real = vfs->pAppData;
     return disk_fails() ? SQLITE_IOERR_DELETE : real->xDelete(real, name, sync_dir);
+}
+
+/* The ledger's own syncs: linked with --wrap=fdatasync, they pass by the gate as well. */
+int __real_fdatasync(int fd);
+int __wrap_fdatasync(int fd);
+int __wrap_fdatasync(int fd)
+{
+    if (!disk_fails())
+        return __real_fdatasync(fd);
+    errno = failing_disk.how == DISK_BROKEN ? EIO : ENOSPC;
+    return -1;
 }
 
 /* Makes the gate SQLite's default way to the disk, for good. */

@@ -70,12 +70,19 @@ static inline int tear_down(void **state)
     return 0;
 }
 
-static inline int commit_all(struct ledger *ledger, const struct effect *effects, size_t count, struct fail *fail)
+static inline int commit_undurable(struct ledger *ledger, const struct effect *effects, size_t count, struct fail *fail)
 {
     int code = ledger_begin(ledger, fail);
     for (size_t i = 0; code == 0 && i < count; i++)
         code = ledger_apply(ledger, &effects[i], fail);
     return code ? code : ledger_commit(ledger, fail);
+}
+
+/* And durable. */
+static inline int commit_all(struct ledger *ledger, const struct effect *effects, size_t count, struct fail *fail)
+{
+    int code = commit_undurable(ledger, effects, count, fail);
+    return code ? code : ledger_sync(ledger, fail);
 }
 
 static inline void commit(struct world *world, const struct effect *effects, size_t count)

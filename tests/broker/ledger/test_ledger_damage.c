@@ -180,9 +180,9 @@ static void damage_in_a_large_ledger_is_found_when_met_or_when_asked_for(void **
     assert_non_null(strstr(fail.text, ".recover"));
 }
 
-/* ---- ledger.db-wal: a child commits `count` groups and dies without closing --------------------- */
+/* ---- ledger.db-wal: a child commits `count` groups, the first `durable` of them are, and dies without closing ---- */
 
-static void commit_and_die(struct world *world, unsigned count)
+static void commit_some_durable_and_die(struct world *world, unsigned count, unsigned durable)
 {
     uint64_t epoch;
     ledger_close(&world->ledger);
@@ -196,7 +196,7 @@ static void commit_and_die(struct world *world, unsigned count)
             char id[16];
             snprintf(id, sizeof(id), "g%u", i);
             struct effect effect = group(id, "train", 1);
-            code = commit_all(ledger, &effect, 1, NULL);
+            code = (i <= durable ? commit_all : commit_undurable)(ledger, &effect, 1, NULL);
         }
         _exit(code != 0);
     }
@@ -205,6 +205,8 @@ static void commit_and_die(struct world *world, unsigned count)
     assert_int_equal(status, 0);
     assert_true(length_of(world, "ledger.db-wal") > 0);
 }
+
+static void commit_and_die(struct world *world, unsigned count) { commit_some_durable_and_die(world, count, count); }
 
 /* How many of the groups g1, g2 ... are told; they must be the first ones. */
 static unsigned count_groups(struct world *world, unsigned most)
@@ -234,7 +236,7 @@ static void a_torn_end_of_the_log_costs_the_last_commit_and_no_more(void **state
 {
     struct world *world = *state;
     for (unsigned cut_bytes = 1; cut_bytes < WAL_FRAME; cut_bytes += 2000) {
-        commit_and_die(world, 20);
+        commit_some_durable_and_die(world, 20, 19);
         cut(world, "ledger.db-wal", length_of(world, "ledger.db-wal") - cut_bytes);
         open_ledger(world);
         assert_int_equal(count_groups(world, 20), 19);
@@ -242,18 +244,42 @@ static void a_torn_end_of_the_log_costs_the_last_commit_and_no_more(void **state
         set_up(state);
         world = *state;
     }
-    commit_and_die(world, 20);
+    commit_some_durable_and_die(world, 20, 19);
     flip_byte(world, "ledger.db-wal", length_of(world, "ledger.db-wal") - 1000);
-    open_ledger(world); /* the last one, written and not synced, as far as anybody can tell */
+    open_ledger(world);
     assert_int_equal(count_groups(world, 20), 19);
 }
 
-static void a_log_damaged_before_its_last_commit_is_said(void **state)
+static void commits_that_were_not_durable_may_be_lost_from_any_of_them_on(void **state)
+{
+    struct world *world = *state;
+    off_t durable_len = 0;
+    for (unsigned lost = 0; lost < 12; lost++) {
+        commit_some_durable_and_die(world, 8, 8);
+        durable_len = length_of(world, "ledger.db-wal");
+        tear_down(state);
+        set_up(state);
+        world = *state;
+        commit_some_durable_and_die(world, 20, 8);
+        off_t at = durable_len + (length_of(world, "ledger.db-wal") - durable_len) / 12 * lost + 100;
+        if (lost % 2)
+            cut(world, "ledger.db-wal", at);
+        else
+            flip_byte(world, "ledger.db-wal", at); /* what follows it was written, as a disk may do */
+        open_ledger(world);
+        assert_in_range(count_groups(world, 20), 8, 19);
+        tear_down(state);
+        set_up(state);
+        world = *state;
+    }
+}
+
+static void a_log_damaged_where_it_was_durable_is_said(void **state)
 {
     struct world *world = *state;
     commit_and_die(world, 20);
     off_t whole = length_of(world, "ledger.db-wal");
-    for (off_t at = WAL_HEADER + 8; at < whole - 16 * (off_t)WAL_FRAME; at += whole / 9) {
+    for (off_t at = WAL_HEADER + 8; at < whole; at += whole / 9) {
         flip_byte(world, "ledger.db-wal", at);
         expect_damaged(world, "of its -wal cannot be read, and commits follow it");
         flip_byte(world, "ledger.db-wal", at);
@@ -261,6 +287,9 @@ static void a_log_damaged_before_its_last_commit_is_said(void **state)
     flip_byte(world, "ledger.db-wal", 17); /* its header's salt */
     expect_damaged(world, "the header of its -wal cannot be read");
     flip_byte(world, "ledger.db-wal", 17);
+    flip_byte(world, "ledger.db-wal", whole - 1);
+    expect_damaged(world, "of its -wal cannot be read, and commits follow it");
+    flip_byte(world, "ledger.db-wal", whole - 1);
     open_ledger(world); /* and as it was, it is whole */
     assert_int_equal(count_groups(world, 20), 20);
 }
@@ -385,7 +414,8 @@ int main(void)
         TEST(damage_in_a_large_ledger_is_found_when_met_or_when_asked_for),
         TEST(a_log_is_read_back_after_a_kill),
         TEST(a_torn_end_of_the_log_costs_the_last_commit_and_no_more),
-        TEST(a_log_damaged_before_its_last_commit_is_said),
+        TEST(a_log_damaged_where_it_was_durable_is_said),
+        TEST(commits_that_were_not_durable_may_be_lost_from_any_of_them_on),
         TEST(frames_of_an_earlier_log_are_no_damage),
         TEST(a_log_without_its_ledger_is_said),
         TEST(a_log_that_went_away_after_a_kill_is_missed_and_after_a_close_is_not),

@@ -1,0 +1,116 @@
+/*
+ * Messages that promise something: to a client, that its submit is kept or how a rollout ended, to a worker, that it
+ * may forget a result. They leave in order, each when all that was committed before it was made is durable; that is at
+ * once where nothing waits for the disk. What a worker can at worst do in vain, a job above all, is no promise and does
+ * not come here.
+ */
+#include "broker/io/inner.h"
+
+#include <stdlib.h>
+#include <sys/queue.h>
+
+#include "common/base/cleanup.h"
+
+enum {
+    PROMISES_MAX = 1 << 16,      /* messages, and ... */
+    PROMISES_BYTES_MAX = 64 << 20 /* ... bytes: beyond either the broker waits for its disk */
+};
+
+struct promise {
+    STAILQ_ENTRY(promise) link;
+    uint64_t commit; /* that must be durable */
+    enum promise_to to;
+    zmq_msg_t body;
+    uint32_t name_len;
+    uint8_t name[];
+};
+
+struct promises {
+    STAILQ_HEAD(, promise) waiting;
+    size_t count, bytes;
+};
+
+struct promises *promises_create(void)
+{
+    struct promises *promises = calloc(1, sizeof(*promises));
+    if (promises)
+        STAILQ_INIT(&promises->waiting);
+    return promises;
+}
+
+static void drop_first(struct promises *promises)
+{
+    struct promise *promise = STAILQ_FIRST(&promises->waiting);
+    STAILQ_REMOVE_HEAD(&promises->waiting, link);
+    promises->count--;
+    free(promise);
+}
+
+void promises_destroy(struct promises **destroying)
+{
+    struct promises *promises = take_ptr(destroying);
+    struct promise *promise;
+    while (promises && (promise = STAILQ_FIRST(&promises->waiting))) {
+        zmq_msg_close(&promise->body);
+        drop_first(promises);
+    }
+    free(promises);
+}
+
+static int deliver(struct io *io, enum promise_to to, struct slice name, zmq_msg_t *body, struct fail *fail)
+{
+    switch (to) {
+    case PROMISE_CLIENT: io_send(io, name, body); return 0;
+    case PROMISE_FEED: return io_publish(io, name, body, fail);
+    case PROMISE_LANE: io_send_lane(io, name, body); return 0;
+    }
+    return 0;
+}
+
+int promise_send(struct io *io, enum promise_to to, struct slice name, zmq_msg_t *body, struct fail *fail)
+{
+    struct promises *promises = io->promises;
+    if (!promises->count && ledger_committed(io->ledger) == io->durable)
+        return deliver(io, to, name, body, fail);
+    struct promise *promise = malloc(sizeof(*promise) + name.len);
+    if (!promise) {
+        zmq_msg_close(body);
+        return fail_set(fail, -ENOMEM, "out of memory");
+    }
+    promise->commit = ledger_committed(io->ledger);
+    promise->to = to;
+    promise->name_len = (uint32_t)name.len;
+    memcpy(promise->name, name.data, name.len);
+    zmq_msg_init(&promise->body);
+    zmq_msg_move(&promise->body, body);
+    promises->bytes += zmq_msg_size(&promise->body);
+    promises->count++;
+    STAILQ_INSERT_TAIL(&promises->waiting, promise, link);
+    return 0;
+}
+
+int promises_keep(struct io *io, struct fail *fail)
+{
+    struct promises *promises = io->promises;
+    struct promise *promise;
+    int code = ledger_durable(io->ledger, &io->durable, fail);
+    while (code == 0 && (promise = STAILQ_FIRST(&promises->waiting)) && promise->commit <= io->durable) {
+        promises->bytes -= zmq_msg_size(&promise->body);
+        code = deliver(io, promise->to, slice_of(promise->name, promise->name_len), &promise->body, fail);
+        drop_first(promises);
+    }
+    return code;
+}
+
+int promises_keep_all(struct io *io, struct fail *fail)
+{
+    int code = ledger_sync(io->ledger, fail);
+    return code ? code : promises_keep(io, fail);
+}
+
+int promises_bound(struct io *io, struct fail *fail)
+{
+    const struct promises *promises = io->promises;
+    const bool is_full = promises->count > PROMISES_MAX || promises->bytes > PROMISES_BYTES_MAX;
+    return is_full ? promises_keep_all(io, fail) : 0;
+}

@@ -1,0 +1,148 @@
+/*
+ * What leaves before the disk has it, and what a power cut makes of that. The broker is a process of its own whose syncs
+ * are held up; the cut is its end by SIGKILL and the loss of all of its log that no sync had served.
+ */
+#include "tests/broker/io/io_world.h"
+#include "tests/broker/ledger/slow_disk.h"
+
+static int set_up(void **state)
+{
+    world_set_up(state);
+    for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
+        fake_add(*state, stage);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    atomic_store(&slow_disk()->is_held, false);
+    return world_tear_down(state);
+}
+
+static void hold_syncs(bool is_held) { atomic_store(&slow_disk()->is_held, is_held); }
+
+static void cut_power(struct world *world)
+{
+    char path[128];
+    struct stat log;
+    world_stop(world, SIGKILL);
+    snprintf(path, sizeof(path), "%s/ledger.db-wal", world->data);
+    assert_int_equal(stat(path, &log), 0);
+    assert_true(log.st_size > slow_disk()->durable_len); /* something is lost */
+    assert_int_equal(truncate(path, slow_disk()->durable_len), 0);
+    hold_syncs(false);
+    world_start(world);
+}
+
+static bool hears_feed(struct world *world)
+{
+    char bytes[1];
+    return zmq_recv(world->subscriber, bytes, sizeof(bytes), ZMQ_DONTWAIT) >= 0;
+}
+
+/* Everything of it is done, and nothing was promised to anybody: each worker keeps its result. */
+static void work_through_undurable(struct world *world, const char *group)
+{
+    struct msg_group_submit message = submit_of(world, group, 1);
+    struct fake *last = &world->fakes[STAGE_EVAL];
+    const uint64_t started = last->started;
+    while (hears_feed(world))
+        ;
+    hold_syncs(true);
+    world_send(world, world->client, MSG_group_submit, &message);
+    world_until(world, last->started > started && last->held[last->held_count - 1].answered);
+    const int64_t until_ms = clock_ms() + 3 * BEAT_MS;
+    world_until(world, clock_ms() > until_ms);
+    assert_false(world_take_answer(world));
+    assert_false(hears_feed(world));
+}
+
+static bool is_known(struct world *world, const char *rollout)
+{
+    struct msg_rollout_get get = {.tag = ++world->tag, .rollout = S(rollout)};
+    struct msg_refused refused;
+    world_send(world, world->client, MSG_rollout_get, &get);
+    do
+        world_until(world, world_take_answer(world));
+    while (world_decode(&world->answer, MSG_group_accepted, &(struct msg_group_accepted){0}));
+    return !world_decode(&world->answer, MSG_refused, &refused);
+}
+
+static uint64_t fetch_head(struct world *world)
+{
+    struct msg_stream_fetch fetch = {
+        .tag = ++world->tag, .stream = S("train"), .from = 1, .has_limit = true, .limit = 16};
+    struct msg_stream_head head;
+    world_send(world, world->client, MSG_stream_fetch, &fetch);
+    do
+        world_until(world, world_take_answer(world));
+    while (!world_decode(&world->answer, MSG_stream_head, &head) || head.tag != fetch.tag);
+    return head.head;
+}
+
+static void a_job_that_was_done_before_its_submit_was_durable_was_done_in_vain(void **state)
+{
+    struct world *world = *state;
+    submit(world, "before", 1, false);
+    world_until(world, fetch_head(world) == 1);
+    work_through_undurable(world, "lost");
+    for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
+        assert_int_equal(world->fakes[stage].held_count, 1);
+    cut_power(world);
+    /* The old results come again, of a rollout that nobody knows: each is let go. */
+    for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
+        world_until(world, world->fakes[stage].held_count == 0);
+    assert_false(is_known(world, "lost/0"));
+    assert_int_equal(fetch_head(world), 1);
+    submit(world, "lost", 1, false); /* as its client does, who has no answer */
+    world_until(world, fetch_head(world) == 2);
+    for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
+        assert_int_equal(world->fakes[stage].started, 3);
+}
+
+static void of_results_that_were_not_durable_none_is_lost(void **state)
+{
+    struct world *world = *state;
+    world->fakes[STAGE_RUN].allowance = 0;
+    submit(world, "kept", 4, false);
+    world_until(world, world->fakes[STAGE_RUN].started == 4);
+    assert_int_equal(fetch_head(world), 0); /* and who has these jobs is durable, by this answer */
+    hold_syncs(true);
+    world->fakes[STAGE_RUN].allowance = UINT64_MAX;
+    world_until(world, world->fakes[STAGE_EVAL].started == 4);
+    assert_int_equal(world->fakes[STAGE_RUN].held_count, 4);
+    cut_power(world);
+    world_until(world, fetch_head(world) == 4);
+    for (enum stage stage = STAGE_RUN; stage < STAGE_COUNT; stage++)
+        world_until(world, world->fakes[stage].held_count == 0);
+    assert_int_equal(world->fakes[STAGE_RUN].started, 4); /* their workers had them still */
+}
+
+static void a_disk_that_stands_still_delays_promises_and_nothing_else(void **state)
+{
+    struct world *world = *state;
+    work_through_undurable(world, "slow");
+    hold_syncs(false);
+    struct msg_group_accepted accepted;
+    world_expect(world, MSG_group_accepted, &accepted);
+    assert_true(slice_is(accepted.group, "slow"));
+    world_until(world, fetch_head(world) == 1);
+    for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
+        world_until(world, world->fakes[stage].held_count == 0);
+}
+
+int main(int argc, char **argv)
+{
+    if (world_is_broker(argc, argv))
+        return world_be_broker(argc, argv);
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(a_job_that_was_done_before_its_submit_was_durable_was_done_in_vain),
+        TEST(of_results_that_were_not_durable_none_is_lost),
+        TEST(a_disk_that_stands_still_delays_promises_and_nothing_else),
+    };
+    slow_disk();
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    slow_disk_remove();
+    return failed;
+}
