@@ -12,7 +12,7 @@
 #include "common/base/cleanup.h"
 
 enum {
-    PROMISES_MAX = 1 << 16,      /* messages, and ... */
+    PROMISES_MAX = 1 << 16,       /* messages, and ... */
     PROMISES_BYTES_MAX = 64 << 20 /* ... bytes: beyond either the broker waits for its disk */
 };
 

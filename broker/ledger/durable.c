@@ -47,9 +47,8 @@ int ledger_start_syncing(struct ledger *ledger, struct fail *fail)
     if (ledger->durability != LEDGER_FULL)
         return 0;
     ledger->wal_fd = open(ledger->wal_path, O_RDONLY | O_CLOEXEC);
-    return ledger->wal_fd < 0
-               ? fail_set(fail, -errno, "cannot open %s: %s", ledger->wal_path, strerror(errno))
-               : syncer_start(&ledger->syncer, ledger->wal_fd, fail);
+    return ledger->wal_fd < 0 ? fail_set(fail, -errno, "cannot open %s: %s", ledger->wal_path, strerror(errno))
+                              : syncer_start(&ledger->syncer, ledger->wal_fd, fail);
 }
 
 uint64_t ledger_committed(const struct ledger *ledger) { return ledger->committed.number; }

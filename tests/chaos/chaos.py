@@ -125,6 +125,11 @@ class Chaos:
             self.fleet.add(name, program, ready="trainer ready", role="trainer")
         self.streams = [name for name in self.fleet.members if name.startswith("trainer")]
         self.storm = Storm(self.fleet, nodes, self.fleet.store, self.disk)
+        if "power" in options.harms:
+            self.fleet.broker.environment.update(
+                LD_PRELOAD=os.path.join(BINARY, "tests", "chaos", "liblost_writes.so"),
+                SLUICE_LOST_WRITES=self.storm.unsynced,
+                ASAN_OPTIONS=self.fleet.environment["ASAN_OPTIONS"] + ":verify_asan_link_order=0")
         os.mkdir(self.directory)
 
     def mount(self, mib):
@@ -233,7 +238,7 @@ class Chaos:
             for member in self.fleet.members.values():
                 member.may_fail = True
                 member.kill()
-        return dict(summary, seed=self.options.seed, kills=self.storm.kills, harms=self.storm.counts,
+        return dict(summary, seed=self.options.seed, kills=self.storm.kills, harms=self.storm.counts, lost_pages=self.storm.lost_pages,
                     seconds=round(time.monotonic() - began, 1), broker_mib=self.storm.most_kib // 1024,
                     faults=verdict.faults, counts=verdict.counts)
 

@@ -31,6 +31,7 @@ HARMS = {
     "end": Harm(8, {"broker": 1, "init": 2, "run": 2, "eval": 2}, (0.0, 0.4), "SIGTERM, started again when it has ended"),
     "hostile": Harm(5, {"": 1}, (0.0, 0.0), "bytes and messages that no peer of ours would send, at every socket"),
     "torn": Harm(3, {"broker": 1}, (0.0, 0.3), "kill -9 of the broker, and a torn write at the end of its WAL"),
+    "power": Harm(8, {"broker": 1}, (0.0, 0.3), "kill -9 of the broker, and pages of its WAL that were not synced are lost"),
     "damage": Harm(2, {"store": 1}, (0.0, 0.0), "bytes of a layer in the store turned over"),
     "full": Harm(3, {"disk": 1}, (0.5, 2.0), "the ledger's disk filled to the last byte"),
     "partition": Harm(8, {"node": 1}, (0.3, 8.0), "a node's link taken away, without a word to either side"),

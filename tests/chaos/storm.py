@@ -3,12 +3,14 @@ import errno
 import heapq
 import os
 import signal
+import struct
 import time
 
 import hostile
 
 BALLAST_BYTES = 1 << 16
 DISK_FULL = 75         # the broker's exit status then
+PAGE_BYTES = 4096      # of the disk: what is written reaches it by these
 WAL_HEADER_BYTES = 32  # synced before anything follows it: no write is torn there
 
 
@@ -20,6 +22,7 @@ class Storm:
         self.due, self.serial = [], 0
         self.counts, self.kills, self.damaged = {}, {}, False
         self.cut_off, self.most_kib, self.measured = {}, 0, 0.0
+        self.unsynced, self.lost_pages = os.path.join(fleet.root, "unsynced"), 0
 
     def later(self, seconds, action):
         self.serial += 1
@@ -105,6 +108,24 @@ class Storm:
                     file.write(hostile.noise(step.dice))
             except OSError:  # the disk is full already
                 pass
+
+    def do_power(self, step):
+        """Of what was written to the WAL and not synced, some pages reach the disk and some do not."""
+        self.do_kill(step)
+        wal = os.path.join(self.fleet.data, "ledger.db-wal")
+        with open(self.unsynced, "rb") as file:
+            ends = struct.unpack("4Q", file.read(32))
+        ranges = [range(*pair) for pair in (ends[:2], ends[2:]) if pair[1] > pair[0]]
+        if not ranges or not os.path.exists(wal):
+            return
+        first, end = min(r.start for r in ranges), min(max(r.stop for r in ranges), os.path.getsize(wal))
+        with open(wal, "r+b") as file:
+            for at in range(first - first % PAGE_BYTES, end, PAGE_BYTES):
+                if step.dice.random() < 0.5:
+                    start, stop = max(at, first), min(at + PAGE_BYTES, end)
+                    file.seek(start)
+                    file.write(bytes(stop - start))
+                    self.lost_pages += 1
 
     def do_damage(self, step):
         self.damaged = bool(hostile.turn_bytes_over(step.dice, self.store)) or self.damaged
