@@ -1,47 +1,7 @@
-/* What leaves: to a client, to whoever subscribed, to a worker. Who does not read, or is gone, gets nothing. */
+/* A message to a client, by way of promises.c. */
 #include "broker/io/inner.h"
 
 #include <errno.h>
-
-#include "common/base/clock.h"
-#include "common/base/log.h"
-
-void io_complain(struct complaint *complaint, const char *id, const char *text)
-{
-    int64_t now_ms = clock_ms();
-    if (complaint->said_ms && now_ms - complaint->said_ms < 1000) {
-        complaint->unsaid++;
-        return;
-    }
-    log_event(LOG_WARN, id, "text=\"%.600s\" unsaid=%llu", text, (unsigned long long)complaint->unsaid);
-    *complaint = (struct complaint){.said_ms = now_ms};
-}
-
-void io_send(struct io *io, struct slice client, zmq_msg_t *body)
-{
-    if (!zmq_frame_send_copy(io->front, client, ZMQ_SNDMORE)) {
-        zmq_msg_close(body);
-        if (errno != EHOSTUNREACH)
-            io_complain(&io->undeliverable, "broker.client-not-reading",
-                        "an answer was dropped: its client does not read");
-        return;
-    }
-    zmq_frame_send(io->front, body, 0);
-}
-
-int io_publish(struct io *io, struct slice stream, zmq_msg_t *body, struct fail *fail)
-{
-    int code = feed_publish(io->feed, stream, body);
-    return code ? fail_set(fail, code, "cannot publish: %s", zmq_strerror(-code)) : 0;
-}
-
-void io_send_lane(struct io *io, struct slice worker, zmq_msg_t *frame)
-{
-    struct fail why;
-    int code = lanes_send(io->lanes, worker, frame, &why);
-    if (code && code != -ENOENT && code != -EAGAIN) /* a lane that is gone or full is known to be */
-        log_event(LOG_WARN, "broker.lane-send", "text=\"%s\"", why.text);
-}
 
 int io_send_made(struct io *io, struct slice client, struct fail *fail)
 {

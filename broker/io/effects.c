@@ -1,4 +1,4 @@
-/* Carrying out what the core asks for: committed first, then sent; what promises something goes by way of promises.c. */
+/* Carrying out what the core asks for: committed first, then sent; what promises something, by way of promises.c. */
 #include "broker/io/inner.h"
 
 #include <errno.h>

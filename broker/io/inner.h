@@ -124,7 +124,12 @@ void viewers_destroy(struct viewers **viewers);
 /* Sends a client events of a rollout, unless it has not read those before: then they are dropped, and counted. */
 int io_send_events(struct io *io, const struct effect *effect, struct fail *fail);
 
-/* ---- io/answer.c --------------------------------------------------------------------- */
+/* ---- io/complain.c ------------------------------------------------------------------- */
+
+/* Logs `text` as event `id`, at most once a second, with how often it was not said. */
+void io_complain(struct complaint *complaint, const char *id, const char *text);
+
+/* ---- io/sending.c -------------------------------------------------------------------- */
 
 /* Sends `body`, now. A client that is gone, or does not read, gets nothing: it asks again when it is back. */
 void io_send(struct io *io, struct slice client, zmq_msg_t *body);
@@ -132,13 +137,13 @@ void io_send(struct io *io, struct slice client, zmq_msg_t *body);
 int io_publish(struct io *io, struct slice stream, zmq_msg_t *body, struct fail *fail);
 /* Sends it to a worker, now. What goes wrong with a lane is the core's to mend, by lanes_take_broken or a deadline. */
 void io_send_lane(struct io *io, struct slice worker, zmq_msg_t *frame);
-/* Sends what io->out holds, as a promise. Negative when there is no memory for it. */
-int io_send_made(struct io *io, struct slice client, struct fail *fail);
-/* Sends a client a message, as a promise. Negative when there is no memory for it. */
-int io_answer(struct io *io, struct slice client, enum message_id id, const void *message, struct fail *fail);
 
-/* Logs `text` as event `id`, at most once a second, with how often it was not said. */
-void io_complain(struct complaint *complaint, const char *id, const char *text);
+/* ---- io/answer.c: as promises ---------------------------------------------------------- */
+
+/* Sends what io->out holds. Negative when there is no memory for it. */
+int io_send_made(struct io *io, struct slice client, struct fail *fail);
+/* Sends a client a message. Negative when there is no memory for it. */
+int io_answer(struct io *io, struct slice client, enum message_id id, const void *message, struct fail *fail);
 
 /* ---- io/promises.c ------------------------------------------------------------------- */
 

@@ -18,7 +18,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { SLOW_MAX_US = 8000 };
+enum { SLOW_MAX_US = 20000 };
 
 struct range { /* empty: from == to */
     uint64_t from, to;
@@ -26,7 +26,7 @@ struct range { /* empty: from == to */
 
 static struct unsynced {
     struct range written, in_sync;
-} *unsynced;
+} * unsynced;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static ssize_t (*real_pwrite64)(int, const void *, size_t, off64_t);

@@ -1,6 +1,6 @@
 /*
- * What leaves before the disk has it, and what a power cut makes of that. The broker is a process of its own whose syncs
- * are held up; the cut is its end by SIGKILL and the loss of all of its log that no sync had served.
+ * What leaves before the disk has it, and what a power cut makes of that. The broker is a process of its own whose
+ * syncs are held up; the cut is its end by SIGKILL and the loss of all of its log that no sync had served.
  */
 #include "tests/broker/io/io_world.h"
 #include "tests/broker/ledger/slow_disk.h"
