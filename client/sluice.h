@@ -225,6 +225,7 @@ struct sluice_trajectory {
     size_t metric_count;
     const struct sluice_tests *tests; /* NULL: the evaluator told of none */
     const char *eval_sandbox;         /* "agent": evaluated in the agent's own sandbox; NULL: in none or a fresh one */
+    const char *patch;                /* what the agent changed in a repository (eval swe); NULL: not known */
     unsigned group_size, group_ended; /* rollouts; of them ended when it had, itself among them; 0: not known */
     const char *metadata;             /* the task's, one JSON object as text; "": none */
     const char *end;                  /* how the agent ended, as a code (docs/trajectory.md); "": not by itself */

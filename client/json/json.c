@@ -345,6 +345,8 @@ void json_verdict(FILE *out, const struct sluice_trajectory *t)
         write_tests(out, t->tests);
     if (t->eval_sandbox)
         member(out, "eval_sandbox", t->eval_sandbox);
+    if (t->patch)
+        member(out, "patch", t->patch);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------ */

@@ -41,6 +41,7 @@ void verdict_finish(struct verdict *verdict)
         free(verdict->tests->list);
     free(verdict->tests);
     free(verdict->sandbox);
+    free(verdict->patch);
     free(verdict->parts);
     free(verdict->metrics);
     *verdict = (struct verdict){0};
@@ -116,6 +117,10 @@ static bool check(const struct verdict *verdict, struct refusal *no)
             return false;
     if (verdict->sandbox && strcmp(verdict->sandbox, agents_sandbox) != 0)
         return refuse(no, REFUSAL_WRONG_TYPE, "sandbox", "verdict: sandbox is not \"%s\"", agents_sandbox);
+    if (verdict->patch && strlen(verdict->patch) > VERDICT_PATCH_MAX)
+        return refuse(no, REFUSAL_TOO_LARGE, "patch", "verdict: patch is longer than %d bytes", VERDICT_PATCH_MAX);
+    if (verdict->patch && !utf8_is_valid(slice_from_str(verdict->patch)))
+        return refuse(no, REFUSAL_NOT_UTF8, "patch", "verdict: patch is not UTF-8 text");
     return !verdict->tests || check_tests(verdict->tests, no);
 }
 
@@ -296,6 +301,18 @@ bool verdict_set_agents_sandbox(struct verdict *verdict)
     return verdict->sandbox != NULL;
 }
 
+bool verdict_set_patch(struct verdict *verdict, struct slice patch)
+{
+    if (patch.len > VERDICT_PATCH_MAX || !utf8_is_valid(patch) || (patch.len && memchr(patch.data, 0, patch.len)))
+        return true;
+    char *copy = strndup(patch.len ? (const char *)patch.data : "", patch.len);
+    if (copy) {
+        free(verdict->patch);
+        verdict->patch = copy;
+    }
+    return copy != NULL;
+}
+
 void verdict_say(struct verdict *verdict, const char *format, ...)
 {
     va_list args;
@@ -309,7 +326,7 @@ void verdict_say(struct verdict *verdict, const char *format, ...)
 
 bool verdict_has_details(const struct verdict *verdict)
 {
-    return verdict->part_count > 0 || verdict->metric_count > 0 || verdict->tests || verdict->sandbox;
+    return verdict->part_count > 0 || verdict->metric_count > 0 || verdict->tests || verdict->sandbox || verdict->patch;
 }
 
 bool verdict_encode(const struct verdict *verdict, struct buffer *out, struct refusal *no)

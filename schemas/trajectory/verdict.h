@@ -1,7 +1,7 @@
 /*
  * verdict.h - an evaluator's result: a reward or none, why in words, and what it is made of: named parts with
  * weights, metrics, and the results of single tests. All but reward and words cross the wire as the `verdict` field
- * of job.result and trajectory, a MessagePack map {parts, metrics, tests, sandbox} (trajectory.def,
+ * of job.result and trajectory, a MessagePack map {parts, metrics, tests, sandbox, patch} (trajectory.def,
  * docs/trajectory.md).
  *
  *     AUTO_VERDICT verdict = {0};
@@ -59,6 +59,7 @@ struct verdict {
     size_t metric_count, metric_capacity;
     struct verdict_tests *tests; /* NULL: it ran none */
     char *sandbox;               /* "agent": it ran in the agent's own sandbox; NULL: in none, or in one of its own */
+    char *patch;                 /* what the agent changed in a repository, as git diff has it; NULL: not known */
 };
 
 #define AUTO_VERDICT __attribute__((cleanup(verdict_finish))) struct verdict
@@ -91,6 +92,11 @@ bool verdict_sum(struct verdict *verdict, struct refusal *no);
 bool verdict_pass_fraction(const struct verdict *verdict, double *ret);
 /* That it ran in the agent's own sandbox, whose processes may have had a hand in it. False: out of memory. */
 bool verdict_set_agents_sandbox(struct verdict *verdict);
+/*
+ * What the agent changed. One that is too large, or no UTF-8 text, is left out: cut or repaired it would not apply.
+ * False: out of memory.
+ */
+bool verdict_set_patch(struct verdict *verdict, struct slice patch);
 /* Sets `why`, which is repaired and cut. */
 void verdict_say(struct verdict *verdict, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

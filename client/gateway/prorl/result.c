@@ -76,6 +76,14 @@ static void write_tools(struct buffer *ret, const json_t *tools)
     buffer_append_str(ret, "]");
 }
 
+static void write_patch(struct buffer *ret, const struct sluice_trajectory *t)
+{
+    if (t->patch)
+        json_text_printf(ret, ",\"git_patch\":%s", t->patch);
+    else
+        buffer_append_str(ret, ",\"git_patch\":null");
+}
+
 static bool ended_properly(const struct sluice_trajectory *t)
 {
     return !t->truncated && !is(t->end, "format") && !is(t->end, "length") && !is(t->end, "");
@@ -88,7 +96,8 @@ static void write(const struct sluice_trajectory *t, const struct result_plan *p
     write_or_null(ret, plan->instance_id);
     buffer_append_str(ret, ",\"trajectory_id\":");
     write_or_null(ret, plan->trajectory_id);
-    json_text_printf(ret, ",\"git_patch\":null,\"success\":%j,\"finish\":%j,\"end_properly\":%j,\"resolved\":%j",
+    write_patch(ret, t);
+    json_text_printf(ret, ",\"success\":%j,\"finish\":%j,\"end_properly\":%j,\"resolved\":%j",
                      is(t->outcome, "ok") ? "true" : "false", is(t->end, "done") ? "true" : "false",
                      ended_properly(t) ? "true" : "false",
                      t->has_reward && t->raw_reward > RESOLVED_ABOVE ? "true" : "false");

@@ -66,4 +66,5 @@ void verdict_view_show(const struct verdict_view *view, struct sluice_trajectory
     out->metric_count = view->verdict.metric_count;
     out->tests = view->verdict.tests ? &view->tests : NULL;
     out->eval_sandbox = view->verdict.sandbox;
+    out->patch = view->verdict.patch;
 }

@@ -241,6 +241,7 @@ class Trajectory:
     metrics: Dict[str, float] = dataclasses.field(default_factory=dict)         # what else the evaluator measured, and what agent and tools noted
     tests: Optional[Tests] = None     # None: the evaluator told of none
     eval_sandbox: str = ""            # "agent": evaluated in the agent's own sandbox; "": in none or a fresh one
+    patch: Optional[str] = None       # what the agent changed in a repository (eval swe); None: not known
     group_size: Optional[int] = None  # how many rollouts its group has; None: not known
     group_ended: Optional[int] = None  # how many of them had ended when it had, itself among them; None: not known
     metadata: Dict[str, Any] = dataclasses.field(default_factory=dict)  # the task's
@@ -388,6 +389,7 @@ def _read_verdict(data: bytes, trajectory: Trajectory) -> None:
         trajectory.tests = _known(Tests, verdict["tests"])
         trajectory.tests.list = [_known(Test, test) for test in verdict["tests"]["list"]]
     trajectory.eval_sandbox = verdict.get("sandbox", "")
+    trajectory.patch = verdict.get("patch")
 
 
 def _read_metadata(text: str, trajectory: Trajectory) -> None:

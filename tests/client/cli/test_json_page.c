@@ -130,6 +130,7 @@ static void make_keys(struct keys *keys, bool is_full)
                                                  .metric_count = 1,
                                                  .tests = is_full ? &test_counts : NULL,
                                                  .eval_sandbox = is_full ? "agent" : NULL,
+                                                 .patch = is_full ? "" : NULL,
                                                  .group_size = is_full ? 8 : 0,
                                                  .group_ended = is_full ? 3 : 0,
                                                  .metadata = is_full ? "{}" : "",

@@ -123,7 +123,7 @@ class Table(unittest.TestCase):
                       "traces": [trace], "messages": [
                           {"role": "assistant", "content": "example", "exit_status": 0, "sampled": False},
                           {"role": "assistant", "content": "reply", "exit_status": 0, "sampled": True}]}
-            verdict = verdict or {"parts": [{"name": "correct", "value": 1.0, "weight": 0.5}],
+            verdict = verdict or {"parts": [{"name": "correct", "value": 1.0, "weight": 0.5}], "patch": "+x\n",
                                   "metrics": [{"name": "edits", "value": 3.0}],
                                   "tests": {"passed": 1, "failed": 1, "skipped": 5, "error": 0,
                                             "list": [{"name": "test_sum", "status": "failed", "message": "why"}]}}
@@ -137,7 +137,7 @@ class Table(unittest.TestCase):
         self.assertEqual((t.reward, t.raw_reward, t.rewards, t.reward_weights), (0.25, 0.5, {"correct": 1.0}, {"correct": 0.5}))
         self.assertEqual((t.metrics, t.tests.pass_fraction, t.tests.list[0].message), ({"edits": 3.0}, 0.5, "why"))
         self.assertEqual((t.metadata, t.end, t.truncated, t.run_attempt, t.group_complete), ({"k": 1}, "length", True, 2, True))
-        self.assertEqual([message.sampled for message in t.messages], [False, True])
+        self.assertEqual(([message.sampled for message in t.messages], t.patch), ([False, True], "+x\n"))
         trace = t.traces[0]
         self.assertEqual(trace.versions().tolist(), ["", "", "v7", "v8", "v8", "v8"])
         self.assertEqual(trace.temperatures()[2:].tolist(), [0.5] * 4)

@@ -7,6 +7,8 @@
 #include <cmocka.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "common/base/cleanup.h"
 #include "schemas/trajectory/verdict.h"
@@ -81,6 +83,41 @@ static void what_is_given_comes_back_from_the_bytes(void **state)
     assert_string_equal(read.tests->list[2].message, "");
     assert_null(read.tests->list[3].message);
     assert_true(verdict_encode(&read, &again, &no) && slice_equal(buffer_peek(&bytes), buffer_peek(&again)));
+}
+
+static void a_patch_comes_back_as_it_is_or_not_at_all(void **state)
+{
+    (void)state;
+    static const char change[] = "diff --git a/\xc3\xa4 b/\xc3\xa4\n+\x01\n";
+    AUTO_VERDICT verdict = {0}, read = {0};
+    AUTO_BUFFER bytes = {0};
+    AUTO_FREE char *large = calloc(1, VERDICT_PATCH_MAX + 2);
+    assert_non_null(large);
+    memset(large, 'x', VERDICT_PATCH_MAX + 1);
+    assert_true(verdict_set_patch(&verdict, slice_of(large, VERDICT_PATCH_MAX + 1)));
+    assert_true(verdict_set_patch(&verdict, slice_from_str("+caf\xe9\n")));
+    assert_true(verdict_set_patch(&verdict, slice_of("+\0\n", 3)));
+    assert_true(!verdict.patch && !verdict_has_details(&verdict));
+    assert_true(verdict_set_patch(&verdict, slice_of(large, VERDICT_PATCH_MAX)));
+    assert_true(verdict_set_patch(&verdict, slice_from_str(change)) && verdict_has_details(&verdict));
+    assert_true(verdict_encode(&verdict, &bytes, NULL) && verdict_decode(buffer_peek(&bytes), &read, NULL));
+    assert_string_equal(read.patch, change);
+    assert_true(verdict_set_patch(&verdict, slice_of(NULL, 0)));
+    assert_string_equal(verdict.patch, "");
+}
+
+static void a_patch_that_is_longer_than_may_be_is_refused(void **state)
+{
+    (void)state;
+    AUTO_VERDICT verdict = {0};
+    AUTO_BUFFER bytes = {0};
+    struct refusal no = {0};
+    verdict.patch = calloc(1, VERDICT_PATCH_MAX + 2);
+    assert_non_null(verdict.patch);
+    memset(verdict.patch, 'x', VERDICT_PATCH_MAX + 1);
+    assert_false(verdict_encode(&verdict, &bytes, &no));
+    assert_int_equal(no.reason, REFUSAL_TOO_LARGE);
+    assert_string_equal(no.field, "patch");
 }
 
 static void names_and_numbers_are_refused_by_place_and_reason(void **state)
@@ -226,6 +263,8 @@ int main(void)
         cmocka_unit_test(the_sum_is_of_weights_times_values),
         cmocka_unit_test(skipped_tests_count_neither_for_nor_against),
         cmocka_unit_test(what_is_given_comes_back_from_the_bytes),
+        cmocka_unit_test(a_patch_comes_back_as_it_is_or_not_at_all),
+        cmocka_unit_test(a_patch_that_is_longer_than_may_be_is_refused),
         cmocka_unit_test(names_and_numbers_are_refused_by_place_and_reason),
         cmocka_unit_test(lists_are_bounded_and_tests_beyond_are_counted),
         cmocka_unit_test(long_texts_of_tests_are_cut_between_characters_and_bounded_together),

@@ -88,6 +88,17 @@ class Repositories(World):
         self.assertEqual((mended["resolved"], mended["critical_error"]), (True, None), (mended["detail"], mended["messages"][2:]))
         self.assertEqual((untouched["resolved"], untouched["critical_error"]), (False, None), untouched)
         self.assertEqual(mended["messages"][-1]["tool_calls"][0]["name"], "submit")
+        self.assertEqual(self.applied(mended["git_patch"]), "def add(a, b):\n    return a + b\n")
+        self.assertEqual(untouched["git_patch"], "")
+
+    def applied(self, patch):
+        """What add.py is once the patch is applied to the base commit, as whoever has the result would."""
+        folder = tempfile.mkdtemp(prefix="sluice-applied-")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        git(folder, "clone", "-q", self.images + "/own_image.sif/testbed", "repository")
+        subprocess.run(["git", "apply", "-"], cwd=folder + "/repository", input=patch, text=True, check=True)
+        with open(folder + "/repository/add.py", encoding="utf-8") as file:
+            return file.read()
 
 
 if __name__ == "__main__":

@@ -212,6 +212,10 @@ static bool keep_patch(struct swe_job *swe)
     struct fail fail = {0};
     if (swe->patch.len > PATCH_MAX)
         return end_with(swe, true, "the patch is larger than 16 MiB", "");
+    if (!verdict_set_patch(&swe->verdict, buffer_peek(&swe->patch))) {
+        job_set_outcome(swe->job, OUTCOME_INFRA, "the patch was not kept: %s", strerror(ENOMEM));
+        return false;
+    }
     int code = offload_run(keep_work, swe, &fail);
     if (code == -EBADMSG)
         return end_with(swe, true, "the patch cannot be read", "");

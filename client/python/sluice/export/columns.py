@@ -91,7 +91,7 @@ _PLAIN: Sequence[Tuple[str, str]] = (
     ("stream", TEXT), ("seq", INT), ("rollout", TEXT), ("group", TEXT), ("task", TEXT), ("sample", INT), ("attempt", INT),
     ("outcome", TEXT), ("trainable", FLAG), ("reward", REAL), ("raw_reward", REAL))
 _PLAIN_LATER: Sequence[Tuple[str, str]] = (
-    ("eval_sandbox", TEXT), ("group_size", INT), ("group_ended", INT), ("end", TEXT), ("truncated", FLAG), ("run_attempt", INT),
+    ("eval_sandbox", TEXT), ("patch", TEXT), ("group_size", INT), ("group_ended", INT), ("end", TEXT), ("truncated", FLAG), ("run_attempt", INT),
     ("detail", TEXT), ("engine", TEXT), ("init_layer", TEXT), ("agent", TEXT), ("template_digest", TEXT),
     ("tokenizer_digest", TEXT), ("logprobs_mode", TEXT), ("wait_ms", INT), ("init_ms", INT), ("run_ms", INT),
     ("eval_ms", INT), ("ended_ms", INT))
