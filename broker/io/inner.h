@@ -158,8 +158,10 @@ int promise_send(struct io *io, enum promise_to to, struct slice name, zmq_msg_t
 /* Sends what has become true; and all, waiting for the disk. Negative when the ledger failed. */
 int promises_keep(struct io *io, struct fail *fail);
 int promises_keep_all(struct io *io, struct fail *fail);
-/* Waits for the disk if there are more than memory should hold. */
-int promises_bound(struct io *io, struct fail *fail);
+/* Has a sync begin, if it is time; and waits for it if more promises wait than memory should hold. */
+int promises_sync(struct io *io, int64_t now_ms, struct fail *fail);
+/* When promises_sync is to be called, at the latest. */
+int64_t promises_due_ms(const struct io *io);
 
 /* ---- io/failure_log.c ---------------------------------------------------------------- */
 

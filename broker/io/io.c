@@ -204,7 +204,8 @@ static bool await(struct io *io, bool *ret_backup_ended)
         items[count++] = (zmq_pollitem_t){NULL, ledger_sync_fd(io->ledger), ZMQ_POLLIN, 0};
     if (io->backup)
         items[count++] = (zmq_pollitem_t){NULL, backup_fd(io->backup), ZMQ_POLLIN, 0};
-    int64_t wait_ms = io->due_ms - clock_ms();
+    const int64_t due_ms = promises_due_ms(io) < io->due_ms ? promises_due_ms(io) : io->due_ms;
+    int64_t wait_ms = due_ms - clock_ms();
     wait_ms = wait_ms < 0 ? 0 : wait_ms > POLL_MAX_MS ? POLL_MAX_MS : wait_ms;
     bool has_waiting = io_has_waiting(io);
     if (ledger_has_chores(io->ledger) || has_waiting)
@@ -242,7 +243,7 @@ static int cycle(struct io *io, struct fail *fail)
     if (code == 0)
         code = io_carry_out(io, fail);
     if (code == 0)
-        code = promises_bound(io, fail);
+        code = promises_sync(io, clock_ms(), fail);
     io_drop_inbound(io);
     io_watch_layer_gc(io, now_ms);
     return code ? code : io_watch_disk(io, now_ms, fail);

@@ -1,7 +1,8 @@
 /*
  * Messages that promise something: to a client, that its submit is kept or how a rollout ended, to a worker, that it
  * may forget a result. They leave in order, each when all that was committed before it was made is durable; that is at
- * once where nothing waits for the disk. What a worker can at worst do in vain, a job above all, is no promise and does
+ * once where nothing waits for the disk. A client's promise has a sync begin at once, a worker's waits a little for one
+ * to share: nobody waits for it. What a worker can at worst do in vain, a job above all, is no promise and does
  * not come here.
  */
 #include "broker/io/inner.h"
@@ -10,10 +11,12 @@
 #include <sys/queue.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/clock.h"
 
 enum {
-    PROMISES_MAX = 1 << 16,       /* messages, and ... */
-    PROMISES_BYTES_MAX = 64 << 20 /* ... bytes: beyond either the broker waits for its disk */
+    PROMISES_MAX = 1 << 16,        /* messages, and ... */
+    PROMISES_BYTES_MAX = 64 << 20, /* ... bytes: beyond either the broker waits for its disk */
+    ACK_PATIENCE_MS = 5            /* so long a worker's promise waits for a sync to share */
 };
 
 struct promise {
@@ -28,6 +31,7 @@ struct promise {
 struct promises {
     STAILQ_HEAD(, promise) waiting;
     size_t count, bytes;
+    int64_t sync_ms; /* when a sync is to begin; 0: nobody waits for one that has not been asked for */
 };
 
 struct promises *promises_create(void)
@@ -86,6 +90,9 @@ int promise_send(struct io *io, enum promise_to to, struct slice name, zmq_msg_t
     promises->bytes += zmq_msg_size(&promise->body);
     promises->count++;
     STAILQ_INSERT_TAIL(&promises->waiting, promise, link);
+    const int64_t sync_ms = clock_ms() + (to == PROMISE_LANE ? ACK_PATIENCE_MS : 0);
+    if (!promises->sync_ms || sync_ms < promises->sync_ms)
+        promises->sync_ms = sync_ms;
     return 0;
 }
 
@@ -108,9 +115,15 @@ int promises_keep_all(struct io *io, struct fail *fail)
     return code ? code : promises_keep(io, fail);
 }
 
-int promises_bound(struct io *io, struct fail *fail)
+int64_t promises_due_ms(const struct io *io) { return io->promises->sync_ms ? io->promises->sync_ms : INT64_MAX; }
+
+int promises_sync(struct io *io, int64_t now_ms, struct fail *fail)
 {
-    const struct promises *promises = io->promises;
+    struct promises *promises = io->promises;
+    if (promises->sync_ms && promises->sync_ms <= now_ms) {
+        ledger_ask_durable(io->ledger);
+        promises->sync_ms = 0;
+    }
     const bool is_full = promises->count > PROMISES_MAX || promises->bytes > PROMISES_BYTES_MAX;
     return is_full ? promises_keep_all(io, fail) : 0;
 }

@@ -1,6 +1,6 @@
 /*
- * From committed to durable. SQLite writes a commit to its log and does not sync it; a thread syncs the log while the
- * next commits are written, and one sync serves all that came before it. How far it has come is noted beside the lock
+ * From committed to durable. SQLite writes a commit to its log and does not sync it; a thread syncs the log, once
+ * somebody asks for it, while the next commits are written, and one sync serves all that came before it. How far it has come is noted beside the lock
  * afterwards (ledger/files/mark.c), so that the next start knows how much of the log it must be able to read.
  */
 #include "broker/ledger/inner.h"
@@ -35,10 +35,7 @@ static int on_commit(void *context, sqlite3 *db, const char *name, int pages)
     struct commit_point *point = &ledger->committed;
     point->number++;
     point->frames = (uint32_t)pages;
-    if (read_salts(ledger->wal_fd, point->salts) < 0)
-        return SQLITE_IOERR_READ;
-    syncer_ask(ledger->syncer, *point);
-    return SQLITE_OK;
+    return read_salts(ledger->wal_fd, point->salts) < 0 ? SQLITE_IOERR_READ : SQLITE_OK;
 }
 
 int ledger_start_syncing(struct ledger *ledger, struct fail *fail)
@@ -52,6 +49,13 @@ int ledger_start_syncing(struct ledger *ledger, struct fail *fail)
 }
 
 uint64_t ledger_committed(const struct ledger *ledger) { return ledger->committed.number; }
+
+void ledger_ask_durable(struct ledger *ledger)
+{
+    if (ledger->syncer && ledger->asked < ledger->committed.number)
+        syncer_ask(ledger->syncer, ledger->committed);
+    ledger->asked = ledger->committed.number;
+}
 
 int ledger_durable(struct ledger *ledger, uint64_t *ret, struct fail *fail)
 {
@@ -72,6 +76,7 @@ int ledger_sync(struct ledger *ledger, struct fail *fail)
     uint64_t durable;
     if (ledger->broken.code)
         return fail_set(fail, ledger->broken.code, "%s", ledger->broken.text);
+    ledger_ask_durable(ledger);
     if (ledger->syncer)
         syncer_await(ledger->syncer, ledger->committed.number); /* what it failed with is said again */
     return ledger_durable(ledger, &durable, fail);

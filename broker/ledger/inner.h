@@ -69,6 +69,7 @@ struct ledger {
     struct syncer *syncer;      /* NULL: what is committed needs no sync */
     int wal_fd;                 /* of its own; -1: none */
     struct commit_point committed, durable;
+    uint64_t asked; /* to be durable, up to this commit */
     struct cached_group *cache;
     size_t cache_bytes;
     char stream_name[MESSAGE_MAX(group_submit, stream) +

@@ -4,7 +4,7 @@
  *
  * A cycle's PERSIST_* effects are one transaction: begin, apply each, commit. What is committed survives
  * the process, and what is durable, by ledger_durable, whatever the durability says: a thread of the ledger's
- * syncs while its owner goes on. A power cut takes commits away from the end only. A failed write,
+ * syncs while its owner goes on, when it is asked to. A power cut takes commits away from the end only. A failed write,
  * sync or read is final (-ENOSPC, -EIO, -EBADMSG for a damaged file): the ledger
  * then refuses everything, and its owner stops; a sync is never tried twice, and a
  * damaged file is left as it is.
@@ -89,7 +89,9 @@ int ledger_commit(struct ledger *ledger, struct fail *fail);
 /* The number of the last commit, and of the last that is durable. Negative: a sync failed. */
 uint64_t ledger_committed(const struct ledger *ledger);
 int ledger_durable(struct ledger *ledger, uint64_t *ret, struct fail *fail);
-/* Waits until all that is committed is durable. */
+/* Has all that is committed made durable; ledger_durable tells when it is. */
+void ledger_ask_durable(struct ledger *ledger);
+/* The same, and waits for it. */
 int ledger_sync(struct ledger *ledger, struct fail *fail);
 /* Readable when ledger_durable has news; -1: it never has, since what is committed is durable. */
 int ledger_sync_fd(const struct ledger *ledger);

@@ -17,6 +17,7 @@ static void commit_group(struct world *world, const char *id)
 {
     struct effect effect = group(id, "train", 1);
     assert_int_equal(commit_undurable(world->ledger, &effect, 1, NULL), 0);
+    ledger_ask_durable(world->ledger);
 }
 
 static void commits_go_on_while_the_disk_syncs_and_are_durable_behind_it(void **state)
@@ -66,6 +67,22 @@ static void what_only_reads_needs_no_sync(void **state)
     assert_int_equal(ledger_committed(world->ledger), before);
 }
 
+static void nothing_is_synced_before_somebody_asks_for_it(void **state)
+{
+    struct world *world = *state;
+    commit_one(world, group("a", "train", 1));
+    const unsigned syncs = atomic_load(&slow_disk()->syncs);
+    const uint64_t before = durable(world);
+    struct effect effect = group("b", "train", 1);
+    assert_int_equal(commit_undurable(world->ledger, &effect, 1, NULL), 0);
+    usleep(50 * SLOW_DISK_STEP_US);
+    assert_int_equal(durable(world), before);
+    assert_int_equal(atomic_load(&slow_disk()->syncs), syncs);
+    ledger_ask_durable(world->ledger);
+    assert_int_equal(ledger_sync(world->ledger, NULL), 0);
+    assert_int_equal(atomic_load(&slow_disk()->syncs), syncs + 1); /* it was asked for once */
+}
+
 static void a_sync_that_fails_is_final_and_what_was_durable_is_kept(void **state)
 {
     struct world *world = *state;
@@ -97,6 +114,7 @@ int main(void)
         TEST(commits_go_on_while_the_disk_syncs_and_are_durable_behind_it),
         TEST(its_descriptor_is_readable_when_more_is_durable),
         TEST(what_only_reads_needs_no_sync),
+        TEST(nothing_is_synced_before_somebody_asks_for_it),
         TEST(a_sync_that_fails_is_final_and_what_was_durable_is_kept),
     };
     slow_disk();
