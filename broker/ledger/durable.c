@@ -1,7 +1,8 @@
 /*
  * From committed to durable. SQLite writes a commit to its log and does not sync it; a thread syncs the log, once
- * somebody asks for it, while the next commits are written, and one sync serves all that came before it. How far it has come is noted beside the lock
- * afterwards (ledger/files/mark.c), so that the next start knows how much of the log it must be able to read.
+ * somebody asks for it, while the next commits are written, and one sync serves all that came before it. How far it has
+ * come is noted beside the lock afterwards (ledger/files/mark.c), so that the next start knows how much of the log it
+ * must be able to read.
  */
 #include "broker/ledger/inner.h"
 
