@@ -51,15 +51,6 @@ static void put_escape(struct buffer *out, uint32_t character)
     buffer_append(out, text, (size_t)len);
 }
 
-static uint32_t decode(const uint8_t *bytes, size_t len)
-{
-    static const uint8_t first_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-    uint32_t character = bytes[0] & first_bits[len];
-    for (size_t i = 1; i < len; i++)
-        character = character << 6 | (bytes[i] & 0x3f);
-    return character;
-}
-
 static bool is_plain(uint8_t byte) { return byte >= ' ' && byte < 0x7f && byte != '"' && byte != '\\'; }
 
 void value_put_text(struct buffer *out, const char *text)
@@ -75,7 +66,7 @@ void value_put_text(struct buffer *out, const char *text)
         if (!left.len)
             break;
         len = utf8_sequence(left);
-        put_escape(out, len ? decode(left.data, len) : '?');
+        put_escape(out, len ? utf8_character(left.data, len) : '?');
         len += !len;
         left = slice_of(left.data + len, left.len - len);
     }

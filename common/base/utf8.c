@@ -16,6 +16,15 @@ size_t utf8_sequence(struct slice s)
     return overlong || surrogate || past_end ? 0 : len;
 }
 
+uint32_t utf8_character(const uint8_t *sequence, size_t len)
+{
+    static const uint8_t first_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    uint32_t character = sequence[0] & first_bits[len];
+    for (size_t i = 1; i < len; i++)
+        character = character << 6 | (sequence[i] & 0x3f);
+    return character;
+}
+
 /* How many bytes at the start of `s` are ASCII and not NUL; most are looked at eight at a time. */
 static size_t ascii_prefix(struct slice s)
 {

@@ -4,6 +4,7 @@
 #include "client/cli/print/print.h"
 #include "client/cli/print/status_print.h"
 #include "common/base/sanitize.h"
+#include "schemas/messages/message.h"
 
 static long long number(const json_t *object, const char *key)
 {
@@ -91,9 +92,8 @@ static void print_summary(const struct sluice_client *client, const json_t *stat
                    number(status, "epoch"));
     printf("rollouts  %lld of at most %lld have not ended; ended since the start:", number(rollouts, "live"),
            number(rollouts, "limit"));
-    static const char *const outcomes[] = {"ok", "agent", "task", "infra", "cancelled"};
-    for (size_t i = 0; i < ROWS(outcomes); i++)
-        printf("%s %lld %s", i ? "," : "", number(rollouts, outcomes[i]), outcomes[i]);
+    for (enum outcome i = 0; i < OUTCOME_COUNT; i++)
+        printf("%s %lld %s", i ? "," : "", number(rollouts, outcome_wire(i)), outcome_wire(i));
     putchar('\n');
 }
 

@@ -68,6 +68,8 @@ void cell_format(const json_t *row, const char *key, enum cell_kind kind, char r
         snprintf(ret, CELL_SIZE, "%s", text && *text ? text : "-");
     else if (!json_is_integer(value))
         snprintf(ret, CELL_SIZE, "-");
+    else if (kind == CELL_LIMIT && number == 0)
+        snprintf(ret, CELL_SIZE, "-");
     else if (kind == CELL_AGE)
         cell_age(number, ret, CELL_SIZE);
     else if (kind == CELL_BYTES)

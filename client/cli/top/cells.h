@@ -10,6 +10,7 @@
 enum cell_kind {
     CELL_TEXT,
     CELL_NUMBER,
+    CELL_LIMIT,   /* a number, "-" where there is none */
     CELL_AGE,     /* milliseconds, as "3m20s" */
     CELL_BYTES,   /* as "12.3M" */
     CELL_PERCENT, /* thousandths, as "12%" */

@@ -38,12 +38,11 @@ void draw_health(struct screen *screen, const struct model *model, size_t reason
     screen_mark(screen, MARK_PLAIN);
     for (size_t i = 0; i < count && i < reasons_max; i++) {
         const char *reason = json_string_value(json_array_get(reasons, i));
-        screen_put(screen, i ? "" : ": ");
         if (i) {
             screen_next(screen);
             screen_pad(screen, LABEL);
         }
-        screen_put(screen, "%s", reason ? reason : "?");
+        screen_put(screen, "%s%s", i ? "" : ": ", reason ? reason : "?");
         if (i == reasons_max - 1 && count > reasons_max)
             screen_put(screen, " (and %zu more: Notices)", count - reasons_max);
     }
@@ -61,15 +60,15 @@ static void draw_outcomes(struct screen *screen, const struct model *model, cons
 {
     const bool has_rates = model_rate_of_all(model) >= 0;
     label(screen, has_rates ? "ended/s" : "ended");
-    for (size_t i = 0; i < MODEL_OUTCOMES; i++) {
+    for (enum outcome i = 0; i < OUTCOME_COUNT; i++) {
         const double rate = model_rate(model, i);
         screen_put(screen, i ? ", " : "");
         if (rate > 0)
-            screen_mark(screen, i == 0 ? MARK_GOOD : MARK_WARN);
+            screen_mark(screen, i == OUTCOME_OK ? MARK_GOOD : MARK_WARN);
         if (has_rates)
-            screen_put(screen, "%.1f %s", rate, model_outcomes[i]);
+            screen_put(screen, "%.1f %s", rate, outcome_wire(i));
         else
-            screen_put(screen, "%lld %s", (long long)model_number(rollouts, model_outcomes[i]), model_outcomes[i]);
+            screen_put(screen, "%lld %s", (long long)model_number(rollouts, outcome_wire(i)), outcome_wire(i));
         screen_mark(screen, MARK_PLAIN);
     }
     screen_next(screen);
@@ -80,8 +79,8 @@ void draw_rates(struct screen *screen, const struct model *model)
     const json_t *rollouts = model_part(model, "rollouts");
     const double all = model_rate_of_all(model), tokens = model_token_rate(model);
     long long ended = 0;
-    for (size_t i = 0; i < MODEL_OUTCOMES; i++)
-        ended += (long long)model_number(rollouts, model_outcomes[i]);
+    for (enum outcome i = 0; i < OUTCOME_COUNT; i++)
+        ended += (long long)model_number(rollouts, outcome_wire(i));
     label(screen, "rollouts");
     screen_put(screen, "%lld live of at most %lld; %lld have ended", (long long)model_number(rollouts, "live"),
                (long long)model_number(rollouts, "limit"), ended);
@@ -112,8 +111,10 @@ static void draw_bar(struct screen *screen, int64_t part, int64_t whole, size_t 
 
 static void draw_stage(struct screen *screen, const char *name, const json_t *stage)
 {
-    static const char *const waits[] = {"delayed", "alone", "no_engine", "no_offer"};
-    static const char *const words[] = {"delayed", "alone", "without engine", "without offer"};
+    static const struct {
+        const char *key, *words;
+    } waits[] = {
+        {"delayed", "delayed"}, {"alone", "alone"}, {"no_engine", "without engine"}, {"no_offer", "without offer"}};
     const int64_t slots = model_number(stage, "slots"), free_slots = model_number(stage, "free");
     const int64_t leased = model_number(stage, "leased");
     const size_t spare = screen->columns > 80 ? (screen->columns - 80) / 2 : 0;
@@ -128,8 +129,8 @@ static void draw_stage(struct screen *screen, const char *name, const json_t *st
     screen_pad(screen, LABEL + width + 22);
     screen_put(screen, " %lld queued", (long long)model_number(stage, "queued"));
     for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++)
-        if (model_number(stage, waits[i]))
-            screen_put(screen, ", %lld %s", (long long)model_number(stage, waits[i]), words[i]);
+        if (model_number(stage, waits[i].key))
+            screen_put(screen, ", %lld %s", (long long)model_number(stage, waits[i].key), waits[i].words);
     if (json_object_get(stage, "workers"))
         screen_put(screen, "; %lld worker%s", (long long)model_number(stage, "workers"),
                    model_number(stage, "workers") == 1 ? "" : "s");
@@ -138,6 +139,6 @@ static void draw_stage(struct screen *screen, const char *name, const json_t *st
 
 void draw_stages(struct screen *screen, const struct model *model)
 {
-    for (size_t i = 0; i < 3; i++)
-        draw_stage(screen, model_stages[i], json_object_get(model_part(model, "stages"), model_stages[i]));
+    for (enum stage i = 0; i < STAGE_COUNT; i++)
+        draw_stage(screen, stage_wire(i), json_object_get(model_part(model, "stages"), stage_wire(i)));
 }

@@ -91,7 +91,7 @@ void draw_table(struct screen *screen, const struct view *view, const struct row
     if (!rows->count)
         screen_put(screen, "%s", rows->total ? "nothing holds the filter's text: Esc shows all" : panel->empty);
     for (size_t i = own->first; i < rows->count && i < own->first + rows_max; i++) {
-        screen_mark(screen, i == own->at ? MARK_CHOSEN : (enum mark)panel_mark(view->panel, rows->order[i]));
+        screen_mark(screen, i == own->at ? MARK_CHOSEN : panel_mark(view->panel, rows->order[i]));
         draw_row(screen, panel, &layout, rows->order[i], own->column);
     }
 }

@@ -36,15 +36,9 @@ static bool is_among(const struct range *ranges, size_t count, uint32_t characte
 
 uint32_t glyph_next(struct slice text, size_t *ret_len)
 {
-    static const uint8_t first_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
     const size_t len = utf8_sequence(text);
     *ret_len = len ? len : 1;
-    if (!len)
-        return 0xfffd;
-    uint32_t character = text.data[0] & first_bits[len];
-    for (size_t i = 1; i < len; i++)
-        character = character << 6 | (text.data[i] & 0x3f);
-    return character;
+    return len ? utf8_character(text.data, len) : 0xfffd;
 }
 
 unsigned glyph_width(uint32_t character)

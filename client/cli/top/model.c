@@ -4,9 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const model_outcomes[MODEL_OUTCOMES] = {"ok", "agent", "task", "infra", "cancelled"};
-const char *const model_stages[3] = {"init", "run", "eval"};
-
 const json_t *model_part(const struct model *model, const char *key) { return json_object_get(model->status, key); }
 
 const char *model_word(const json_t *object, const char *key)
@@ -23,8 +20,8 @@ int64_t model_number(const json_t *object, const char *key)
 static struct model_sample sample_of(const json_t *status)
 {
     struct model_sample sample = {.uptime_ms = model_number(status, "uptime_ms"), .tokens = -1};
-    for (size_t i = 0; i < MODEL_OUTCOMES; i++)
-        sample.ended[i] = model_number(json_object_get(status, "rollouts"), model_outcomes[i]);
+    for (enum outcome i = 0; i < OUTCOME_COUNT; i++)
+        sample.ended[i] = model_number(json_object_get(status, "rollouts"), outcome_wire(i));
     return sample;
 }
 
@@ -85,7 +82,7 @@ void model_finish(struct model *model)
     *model = (struct model){0};
 }
 
-double model_rate(const struct model *model, size_t outcome)
+double model_rate(const struct model *model, enum outcome outcome)
 {
     if (model->sample_count < 2)
         return -1;
@@ -109,7 +106,7 @@ double model_token_rate(const struct model *model)
 double model_rate_of_all(const struct model *model)
 {
     double sum = 0;
-    for (size_t i = 0; i < MODEL_OUTCOMES; i++) {
+    for (enum outcome i = 0; i < OUTCOME_COUNT; i++) {
         const double rate = model_rate(model, i);
         if (rate < 0)
             return -1;

@@ -10,15 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MODEL_SAMPLES = 16, MODEL_OUTCOMES = 5, MODEL_AWAY_SIZE = 512 };
+#include "schemas/messages/message.h"
 
-extern const char *const model_outcomes[MODEL_OUTCOMES]; /* "ok", "agent" ... */
-extern const char *const model_stages[3];
+enum { MODEL_SAMPLES = 16, MODEL_AWAY_SIZE = 512 };
 
 /* What the broker had counted at a time by its own clock. */
 struct model_sample {
     int64_t uptime_ms;
-    int64_t ended[MODEL_OUTCOMES];
+    int64_t ended[OUTCOME_COUNT];
     int64_t tokens; /* sampled; -1: not told */
 };
 
@@ -40,7 +39,7 @@ void model_miss(struct model *model, const char *why);
 void model_finish(struct model *model);
 
 /* Rollouts a second over the last samples: of an outcome, or of all. -1: not known yet. */
-double model_rate(const struct model *model, size_t outcome);
+double model_rate(const struct model *model, enum outcome outcome);
 double model_rate_of_all(const struct model *model);
 /* Tokens that were sampled, a second, as runs end; -1: not known. */
 double model_token_rate(const struct model *model);

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "client/cli/top/screen.h"
 #include "common/cmdline/cmdline.h"
 
 static const struct panel_column rollout_columns[] = {
@@ -17,7 +16,7 @@ static const struct panel_column worker_columns[] = {
     {"host", "host", CELL_TEXT, 20, 0},       {"worker", "worker", CELL_TEXT, 24, 0},
     {"stage", "stage", CELL_TEXT, 5, 0},      {"state", "state", CELL_TEXT, 9, 0},
     {"slots", "slots", CELL_SLOTS, 9, 0},     {"beat", "beat_ago_ms", CELL_AGE, 7, 2},
-    {"sandbox", "sandbox", CELL_TEXT, 10, 4}, {"made", "sandboxes", CELL_NUMBER, 7, 5},
+    {"sandbox", "sandbox", CELL_TEXT, 13, 4}, {"made", "sandboxes", CELL_NUMBER, 7, 5},
     {"kernel", "kernel", CELL_TEXT, 16, 6},   {"what is wrong", "unreached", CELL_TEXT, 0, 1},
 };
 
@@ -25,7 +24,7 @@ static const struct panel_column engine_columns[] = {
     {"engine", "url", CELL_TEXT, 36, 0},
     {"state", "state", CELL_TEXT, 8, 0},
     {"live", "live", CELL_NUMBER, 6, 0},
-    {"limit", "limit", CELL_NUMBER, 6, 3},
+    {"limit", "limit", CELL_LIMIT, 6, 3},
     {"calls", "calls", CELL_NUMBER, 6, 0},
     {"tokens", "tokens", CELL_NUMBER, 9, 4},
     {"cache", "cache_permille", CELL_PERCENT, 5, 2},
@@ -37,7 +36,7 @@ static const struct panel_column engine_columns[] = {
 
 static const struct panel_column stream_columns[] = {
     {"stream", "name", CELL_TEXT, 32, 0},     {"pending", "pending", CELL_NUMBER, 9, 0},
-    {"head", "head", CELL_NUMBER, 10, 0},     {"first kept", "first", CELL_NUMBER, 10, 1},
+    {"head", "head", CELL_NUMBER, 10, 0},     {"oldest", "first", CELL_NUMBER, 10, 1},
     {"kept", "kept_bytes", CELL_BYTES, 8, 0}, {"expired", "expired", CELL_NUMBER, 9, 2},
     {"owner", "owner", CELL_TEXT, 0, 3},
 };
@@ -135,7 +134,7 @@ static bool is_one_of(const char *word, const char *const words[], size_t count)
     return false;
 }
 
-int panel_mark(enum panel_id panel, const json_t *row)
+enum mark panel_mark(enum panel_id panel, const json_t *row)
 {
     static const char *const bad[] = {"failing", "silent", "other", "hung", "unreached", "degraded", "down"};
     static const char *const odd[] = {"delayed", "draining", "paused", "probing"};

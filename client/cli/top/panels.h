@@ -7,6 +7,7 @@
 
 #include "client/cli/top/cells.h"
 #include "client/cli/top/model.h"
+#include "client/cli/top/screen.h"
 
 enum panel_id { PANEL_ROLLOUTS, PANEL_WORKERS, PANEL_ENGINES, PANEL_STREAMS, PANEL_NOTICES, PANEL_COUNT };
 enum { PANEL_COLUMNS_MAX = 12 };
@@ -33,7 +34,7 @@ struct panel {
 
 extern const struct panel panels[PANEL_COUNT];
 
-/* A mark of screen.h for the row: bad, worth a look, or plain. */
-int panel_mark(enum panel_id panel, const json_t *row);
+/* How the row is shown: bad, worth a look, or plain. */
+enum mark panel_mark(enum panel_id panel, const json_t *row);
 
 #endif

@@ -17,8 +17,8 @@ static void add_rates(struct buffer *line, const struct model *model)
     const json_t *rollouts = model_part(model, "rollouts");
     const double all = model_rate_of_all(model);
     buffer_append_str(line, "  ended");
-    for (size_t i = 0; i < MODEL_OUTCOMES; i++)
-        buffer_printf(line, " %lld %s", (long long)model_number(rollouts, model_outcomes[i]), model_outcomes[i]);
+    for (enum outcome i = 0; i < OUTCOME_COUNT; i++)
+        buffer_printf(line, " %lld %s", (long long)model_number(rollouts, outcome_wire(i)), outcome_wire(i));
     if (all >= 0)
         buffer_printf(line, "  %.1f/s", all);
     if (model_token_rate(model) >= 0)
@@ -44,8 +44,8 @@ void plain_line(const struct model *model, const char *time_of_day, struct buffe
     } else {
         buffer_printf(ret, "%s  %lld live", model_word(model->status, "health"),
                       (long long)model_number(model_part(model, "rollouts"), "live"));
-        for (size_t i = 0; i < 3; i++)
-            add_stage(ret, model_stages[i], json_object_get(model_part(model, "stages"), model_stages[i]));
+        for (enum stage i = 0; i < STAGE_COUNT; i++)
+            add_stage(ret, stage_wire(i), json_object_get(model_part(model, "stages"), stage_wire(i)));
         add_rates(ret, model);
         add_engines(ret, model_part(model, "engines"));
         if (json_is_object(bottleneck))

@@ -33,7 +33,7 @@ void view_key(struct view *view, int key, const struct rows *rows);
 /* Finds the chosen row among those of a newer answer, and has it among the `page` that are shown. */
 void view_settle(struct view *view, const struct rows *rows, size_t page);
 
-/* "q", "quit" and so on: what --help of the keys is made from. */
+/* "q", "quit" and so on: what `?` shows. */
 struct view_help {
     const char *keys, *meaning;
 };
