@@ -59,8 +59,10 @@ static int hear(struct sluice_client *client, const char *rollout, struct live_p
         failed = sluice_watch_next(client, follows ? -1 : has_part ? QUIET_MS : FIRST_MS, &batch);
         if (failed == -EAGAIN && !follows)
             return EXITS_OK;
-        if (!failed && !live_print_batch(print, batch))
-            failed = -ENOMEM;
+        if (!failed && !live_print_batch(print, batch)) {
+            cli_say("what was heard of %s cannot be read: it is no JSON, or there is no memory", rollout);
+            return EXITS_FAILED;
+        }
         has_part |= print->stage[0] != '\0';
     }
     return failed ? cli_failed(client) : print_how(client, rollout, print->json);

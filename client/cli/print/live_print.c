@@ -70,9 +70,23 @@ static void on_times(struct live_print *print, const json_t *event)
     end_note();
 }
 
+/* More of what the model says. */
+static void print_sampled(struct live_print *print, const char *text)
+{
+    for (const char *at = text; *at;) {
+        const size_t len = strcspn(at, "\n");
+        if (!print->is_line_open)
+            printf("  | %s", paint_of(stdout)->sampled);
+        print->is_line_open = true;
+        sanitize_print(stdout, "%.*s", (int)len, at);
+        if (at[len] == '\n')
+            end_line(print);
+        at += len + (at[len] == '\n');
+    }
+}
+
 static void on_delta(struct live_print *print, const json_t *event)
 {
-    const struct paint *paint = paint_of(stdout);
     const long long sampling = number_of(event, "sampling");
     const char *text = text_of(event, "text");
     if (!print->streams || (print->sampling != 0 && sampling != print->sampling))
@@ -80,16 +94,7 @@ static void on_delta(struct live_print *print, const json_t *event)
     if (print->sampling == 0)
         printf("\nassistant\n");
     print->sampling = sampling;
-    for (const char *at = text; *at;) {
-        const size_t len = strcspn(at, "\n");
-        if (!print->is_line_open)
-            printf("  | %s", paint->sampled);
-        print->is_line_open = true;
-        sanitize_print(stdout, "%.*s", (int)len, at);
-        if (at[len] == '\n')
-            end_line(print);
-        at += len + (at[len] == '\n');
-    }
+    print_sampled(print, text);
     char *said = NULL;
     if (asprintf(&said, "%s%s", print->said ? print->said : "", text) < 0)
         said = NULL;
@@ -97,7 +102,7 @@ static void on_delta(struct live_print *print, const json_t *event)
     print->said = said;
 }
 
-/* Whether all of it stands on the terminal already, or how much does. */
+/* Of a message whose beginning stands on the terminal already, what is left; NULL: it does not. */
 static const char *unsaid(struct live_print *print, const json_t *event)
 {
     const char *content = text_of(event, "content");
@@ -115,12 +120,10 @@ static void on_message(struct live_print *print, const json_t *event)
     if ((size_t)number_of(event, "index") < print->messages)
         return;
     print->messages = (size_t)number_of(event, "index") + 1;
-    if (rest && *rest && !strchr(rest, '\n')) {
-        sanitize_print(stdout, "%s", rest);
-        print->is_line_open = true;
-    }
+    if (rest)
+        print_sampled(print, rest);
     stop_streaming(print);
-    if (rest && !strchr(rest, '\n'))
+    if (rest)
         return;
     sanitize_print(stdout, "\n%s%s%s", text_of(event, "role"), *tool ? " " : "", tool);
     if (*tool && number_of(event, "exit_status"))

@@ -70,10 +70,10 @@ static void on_a_terminal_a_turn_is_printed_as_it_is_sampled_and_not_again(void 
     PRINT(&print,
           FIRST "{\"event\":\"delta\",\"sampling\":1,\"text\":\"It \"},"
                 "{\"event\":\"delta\",\"sampling\":2,\"text\":\"another's\"}]}",
-          NEXT
-          "{\"event\":\"delta\",\"sampling\":1,\"text\":\"is\\n2\"},"
-          "{\"event\":\"message\",\"index\":0,\"role\":\"assistant\",\"sampled\":true,\"content\":\"It is\\n2.\"}]}");
-    assert_string_equal(said, "\nassistant\n  | It is\n  | 2.\n");
+          NEXT "{\"event\":\"delta\",\"sampling\":1,\"text\":\"is\\n2\"},"
+               "{\"event\":\"message\",\"index\":0,\"role\":\"assistant\",\"sampled\":true,\"content\":\"It "
+               "is\\n2.\\n\\nDone.\"}]}");
+    assert_string_equal(said, "\nassistant\n  | It is\n  | 2.\n  | \n  | Done.\n");
     struct live_print again = {.streams = true};
     PRINT(&again,
           FIRST "{\"event\":\"delta\",\"sampling\":1,\"text\":\"Half\"},{\"event\":\"taken-back\",\"sampling\":1},"
