@@ -61,7 +61,7 @@ class Service(Case):
         self.browser.wait("document.querySelectorAll('a.brief-row .stack').length >= 5", 60)
         self.browser.wait_text("seen-1/2")
         for fragment, text in (("#/rollouts?view=ended&stream=seen", "<img>"), ("#/rollout/seen-2/0", f"What is 1+1, {IMAGE}?"), ("#/groups", "seen-1"), ("#/group/seen-1", "3 samples, all ended. Mean reward 1, from 1 to 1."),
-                               ("#/streams", "mean reward of the last"), ("#/stream/seen", "ok 5, 100 %"), ("#/fleet", "Workers by host")):
+                               ("#/streams", "mean reward of the last"), ("#/stream/seen", "ok 5, 100\u00a0%"), ("#/fleet", "Workers by host")):
             self.browser.go(fragment)
             self.browser.wait_text(text)
             self.assertEqual(self.browser.value("document.querySelectorAll('img').length"), 0)

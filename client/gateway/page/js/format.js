@@ -55,7 +55,7 @@ function ago(ms) {
 function percent(part, all) {
   if (!isNumber(part) || !all) return NONE;
   const value = (100 * part) / all;
-  return (value > 0 && value < 1 ? "< 1" : value > 99 && value < 100 ? "> 99" : String(Math.round(value))) + " %";
+  return (value > 0 && value < 1 ? "< 1" : value > 99 && value < 100 ? "> 99" : String(Math.round(value))) + "\u00a0%";
 }
 
 function bytes(value) {

@@ -16,6 +16,17 @@ function setChip(node, text, kind, title) {
   return say(node, text);
 }
 
+/* A name on one line. What does not fit is left out of a rollout's group, and never of its number. */
+function nameNode(tag) {
+  return el(tag + ".name", null, el("span"), el("span"));
+}
+
+function sayName(node, name) {
+  const cut = name.includes("/") ? name.lastIndexOf("/") : name.length;
+  say(node.firstChild, name.slice(0, cut));
+  say(node.lastChild, name.slice(cut));
+}
+
 /* A number with its name, and a line of its last minutes. */
 function stat(label, hint) {
   const value = el("b.stat-value", null, NONE);

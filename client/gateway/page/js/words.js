@@ -87,7 +87,7 @@ function reasonSentence(reason) {
 
 function sentence(text) {
   if (!text) return "";
-  const value = text.charAt(0).toUpperCase() + text.slice(1);
+  const value = text.charAt(0).toUpperCase() + text.slice(1).trimEnd();
   return /[.!?:]$/.test(value) ? value : value + ".";
 }
 

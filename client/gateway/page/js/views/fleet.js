@@ -63,7 +63,7 @@ function drawEngineCards(node, status) {
     show(error, Boolean(error.textContent));
     rollouts.update(one.limit ? one.live / one.limit : null, one.limit && one.live >= one.limit ? "warn" : "", count(one.live) + (one.limit ? " of " + count(one.limit) : ""));
     show(cache, isNumber(one.cache_permille)).update((one.cache_permille || 0) / 1000, one.cache_permille > 950 ? "warn" : "", percent(one.cache_permille, 1000));
-    fill(table, facts(["calls in flight", count(one.calls)], ["context", plural(one.tokens, "token")],
+    fill(table, facts(["calls in flight", count(one.calls)], ["tokens in contexts", count(one.tokens)],
       ["policy", one.policy], ["version", one.version], ["faults in a row", one.faults || ""], ["tried again in", one.retry_in_ms ? duration(one.retry_in_ms) : ""], ["resumes in", one.resume_in_ms ? duration(one.resume_in_ms) : ""]));
   });
 }

@@ -120,7 +120,7 @@ function updateSample(child, one) {
   head.children[0].className = one.isEnded ? rewardClass(one.reward) : "r-live";
   say(head.children[1], one.isEnded ? (isNumber(one.reward) ? reward(one.reward) : "no reward") : "live");
   setChip(head.children[2], one.outcome || one.stage + " " + one.state, one.outcome || "wait");
-  say(more, [one.rollout.slice(one.rollout.lastIndexOf("/") + 1).padStart(1) + ".", one.isEnded ? duration(totalMs(one)) : duration(one.for_ms), one.turns ? plural(one.turns, "turn") : "", one.sampled_tokens ? short(one.sampled_tokens) + " tokens" : ""].filter(Boolean).join(" "));
+  say(more, ["sample " + one.rollout.slice(one.rollout.lastIndexOf("/") + 1), one.isEnded ? duration(totalMs(one)) : duration(one.for_ms), one.turns ? plural(one.turns, "turn") : "", one.sampled_tokens ? short(one.sampled_tokens) + " tokens" : ""].filter(Boolean).join(" · "));
   const parts = timeParts(one);
   show(bars, one.isEnded).update(parts, [one.rollout, ...parts.filter((part) => part.ms > 0).map((part) => part.text)]);
   say(reply, one.isEnded ? (one.reply === undefined ? "" : one.reply || one.detail || "") : liveWords(one));

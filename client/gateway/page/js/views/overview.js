@@ -80,13 +80,13 @@ function statRow() {
     rewards.update(reward(recent(data.reward)), "", data.reward.map((one) => (one === null ? null : one - least)), Math.max(1, ...data.reward.filter((one) => one !== null)) - least,
       (k) => ["mean " + reward(data.reward[k]), when(k)]);
     const part = recent(data.failed);
-    failed.update(part === null ? NONE : percent(part, 1).replace(" %", ""), part === null ? "" : "%", data.failed, 1, (k, values) => [values[k] === null ? NONE : percent(values[k], 1), when(k)]);
+    failed.update(part === null ? NONE : percent(part, 1).replace("\u00a0%", ""), part === null ? "" : "%", data.failed, 1, (k, values) => [values[k] === null ? NONE : percent(values[k], 1), when(k)]);
     failed.classList.toggle("is-warn", part > 0.2);
   } };
 }
 
 function briefRow(withBar) {
-  return el("li", null, el("a.brief-row", null, el("span.brief-name"), el("span.brief-say"), el("span.brief-number"), withBar ? stackBar("Where its time went") : null));
+  return el("li", null, el("a.brief-row", null, nameNode("span.brief-name"), el("span.brief-say"), el("span.brief-number"), withBar ? stackBar("Where its time went") : null));
 }
 
 function drawSlow(list) {
@@ -96,7 +96,7 @@ function drawSlow(list) {
     if (!one) return;
     const row = child.firstChild;
     set(row, { href: rolloutPath(one.rollout), title: one.why || null });
-    say(row.children[0], one.rollout);
+    sayName(row.children[0], one.rollout);
     say(row.children[1], one.stage + ", " + liveWords(one));
     say(row.children[2], duration(one.for_ms));
   });
@@ -120,7 +120,7 @@ function drawEnded(list) {
     child.isDrawn = true;
     const row = child.firstChild;
     set(row, { href: rolloutPath(one.rollout) });
-    say(row.children[0], one.rollout);
+    sayName(row.children[0], one.rollout);
     fill(row.children[1], chip(one.outcome, one.outcome), isNumber(one.reward) ? " reward " + reward(one.reward) : "");
     say(row.children[2], duration(totalMs(one)));
     const parts = timeParts(one);
@@ -151,7 +151,7 @@ function drawStreams(list) {
     const last = newest((one) => one.stream === name && isNumber(one.reward), 100);
     const one = known.get(name) || {};
     set(row, { href: path("stream", name) });
-    say(row.children[0], name);
+    sayName(row.children[0], name);
     say(row.children[1], isNumber(one.pending) ? plural(one.pending, "rollout is", "rollouts are") + " pending, " + count(one.head) + " ended" : "");
     say(row.children[2], last.length ? "reward " + reward(mean(last.map((other) => other.reward))) : "");
   });

@@ -130,13 +130,13 @@ function noteOf(state, fetched, shown, all) {
 }
 
 function rolloutRow() {
-  return el("a.row", null, el("span.row-name", null, el("b"), el("small")), el("span.chip"), el("span.row-main"), el("span.row-time", null, el("b"), stackBar("Where its time went")), el("span.row-more"));
+  return el("a.row", null, el("span.row-name", null, nameNode("b"), el("small")), el("span.chip"), el("span.row-main"), el("span.row-time", null, el("b"), stackBar("Where its time went")), el("span.row-more"));
 }
 
 function updateRolloutRow(row, one) {
   const [name, mark, main, time, more] = row.children;
   set(row, { href: rolloutPath(one.rollout), title: one.why || one.detail || null });
-  say(name.children[0], one.rollout);
+  sayName(name.children[0], one.rollout);
   say(name.children[1], one.task + " · " + one.stream);
   if (one.outcome) {
     setChip(mark, one.outcome, one.outcome, OUTCOMES[one.outcome]);
