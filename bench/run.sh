@@ -15,8 +15,8 @@
 #             for each dialect
 #   harness   model calls through the proxy of a harness beside the same engine's own: latency, CPU, how soon a stream's text
 #             comes, and the memory of 1,000 open proxies
-#   gateway   what HTTP adds to a submit and how many a second it carries, and the memory of event streams and
-#             of calls that wait
+#   gateway   what HTTP adds to a submit and how many a second it carries, the memory of event streams and of calls
+#             that wait, and how long a call of /run_code takes
 #   nodes     1 to 32 nodes as network namespaces: throughput, what is short, nodes that die, join, are cut off or slow,
 #             10,000 live rollouts in one worker; beside what sluice simulate says of the same fleets
 #   peers     the service's pipeline on Redis, RabbitMQ, NATS JetStream, beanstalkd, the env server of verifiers and Ray

@@ -1,12 +1,14 @@
-"""The gateway: what HTTP adds to a submit, how many it carries, and what connections that wait cost."""
+"""The gateway: what HTTP adds to a submit, how many it carries, what connections that wait cost, and how long a call of /run_code takes."""
 import http.client
 import json
 import os
 import re
 import shutil
+import statistics
 import subprocess
 import tempfile
 import time
+import urllib.request
 
 import page
 import parts
@@ -112,6 +114,22 @@ def measure_waiting(values, gateway, broker, calls, streams):
                             [program, "submits", gateway.port, "1", "100"])
 
 
+def run_code(gateway):
+    """One call: the seconds until its answer, and those that its program took."""
+    asked = urllib.request.Request(f"http://127.0.0.1:{gateway.port}/run_code", b'{"code": "print(1)", "language": "python"}', method="POST")
+    began = time.monotonic()
+    with urllib.request.urlopen(asked, timeout=60) as answer:
+        told = json.load(answer)
+    assert told["run_result"]["stdout"] == "1\n", told
+    return time.monotonic() - began, told["run_result"]["execution_time"]
+
+
+def note_calls(values, gateway, count):
+    whole, inside = zip(*(run_code(gateway) for _ in range(count)))
+    values.note("a call of /run_code, one at a time, ms", 1000 * statistics.median(whole))
+    values.note("... of which its program took, ms", 1000 * statistics.median(inside))
+
+
 def measure(build, quick):
     """The part's text."""
     values, rounds = page.Values(), 1 if quick else 5
@@ -135,6 +153,8 @@ def measure(build, quick):
                         before = sum(broker.cpu_us().values()), gateway.cpu_us()
                         page.note_lines(Named(values, "a second", f"direct submits with {open_pages} pages open, a second"), [program, "direct", parts.url(parts.FRONT), str(4 * one_at_a_time)])
                         values.note(f"... CPU of the broker with {open_pages} pages open for each, us", (sum(broker.cpu_us().values()) - before[0]) / (4 * one_at_a_time))
+            with parts.Broker(build, f"{root}/{number}-code", workers=1), Gateway(build, f"{root}/{number}-code") as gateway:
+                note_calls(values, gateway, 5 if quick else 50)
             shutil.rmtree(root, ignore_errors=True)
     finally:
         shutil.rmtree(root, ignore_errors=True)

@@ -3,7 +3,6 @@
 What a system is measured by is a Way: how its workers are started, how a client runs a flow through them, and how one
 asks for some and sees how many are answered.
 """
-import os
 import resource
 import select
 import shutil

@@ -5,7 +5,6 @@ import unittest
 import warnings
 
 import python_path
-import made
 import numpy as np
 from made import group, rollout, trace
 

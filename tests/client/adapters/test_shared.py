@@ -2,7 +2,6 @@
 import asyncio
 import json
 import random
-import sys
 import unittest
 import unittest.mock
 

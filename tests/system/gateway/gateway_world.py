@@ -83,11 +83,13 @@ def say(gateway, data, timeout=10):
 
 
 class Events:
-    """Server-sent events, one after the other: (event, id, data)."""
+    """Server-sent events, one after the other: (event, id, data as JSON); with comments (None, None, its text) of each of these, too."""
 
-    def __init__(self, gateway, path, headers=None, timeout=30):
+    def __init__(self, gateway, path, headers=None, timeout=30, body=None, comments=False):
+        self.comments = comments
         self.connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=timeout)
-        self.connection.request("GET", path, headers=headers or {})
+        self.connection.request("GET" if body is None else "POST", path, None if body is None else json.dumps(body),
+                                dict({} if body is None else {"Content-Type": "application/json"}, **(headers or {})))
         self.answer = self.connection.getresponse()
         self.status = self.answer.status
 
@@ -107,6 +109,8 @@ class Events:
                 number = int(line[4:])
             elif line.startswith("data: "):
                 data.append(line[6:])
+            elif line.startswith(":") and self.comments:
+                yield None, None, line[1:]
             elif not line and data:
                 yield event, number, json.loads("\n".join(data))
                 event, number, data = "message", None, []

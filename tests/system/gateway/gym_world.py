@@ -1,37 +1,7 @@
-"""What the tests of NeMo Gym's and Polar's APIs share: a fleet with a gateway that can be killed, and streams of events."""
-import http.client
-import json
+"""What the tests of NeMo Gym's and Polar's APIs share: a fleet with a gateway that can be killed."""
 import sys
 
 from gateway_world import Calling, Case, Fleet, add_gateway, call, wait_until
-
-
-class Events:
-    """A stream of server-sent events, read one by one."""
-
-    def __init__(self, port, path, headers=None, timeout=60, body=None):
-        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
-        self.connection.request("POST" if body is not None else "GET", path, json.dumps(body) if body is not None else None,
-                                dict({"Content-Type": "application/json"}, **(headers or {})))
-        self.answer = self.connection.getresponse()
-
-    def __iter__(self):
-        """(event, data as JSON, id); of a comment (None, its text, None)."""
-        event = {}
-        while line := self.answer.readline():
-            line = line.decode().rstrip("\n")
-            if not line:
-                if "data" in event:
-                    yield event.get("event"), json.loads(event["data"]), event.get("id")
-                event = {}
-            elif line.startswith(":"):
-                yield None, line[1:], None
-            else:
-                name, _, value = line.partition(":")
-                event[name] = value.lstrip()
-
-    def close(self):
-        self.connection.close()
 
 
 class GatewayCase(Case):

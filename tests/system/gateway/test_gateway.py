@@ -9,7 +9,7 @@ import threading
 import unittest
 
 sys.path.append(__file__.rsplit("/", 2)[0] + "/service")
-from gateway_world import SOURCE, Case, Client, Events, Fleet, add_gateway, ask, chat, noop, sandbox, script, wait_until  # noqa: E402,F401
+from gateway_world import SOURCE, Case, Events, Fleet, add_gateway, ask, chat, noop, script, wait_until  # noqa: E402
 from test_trace import Collector  # noqa: E402
 
 API = "/api/v1"

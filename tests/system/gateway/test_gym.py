@@ -5,7 +5,8 @@ import os
 import subprocess
 import unittest
 
-from gym_world import Events, GatewayCase, wait_until
+from gateway_world import Events, wait_until
+from gym_world import GatewayCase
 
 LONG = "at length, " * 7000
 SCRIPT = {"context": 1 << 17, "rules": [
@@ -173,9 +174,8 @@ class Gym(GatewayCase):
         self.assertEqual(bytes(item["generation_token_ids"][:16]), b"It is \\boxed{2}.")
 
     def test_g7_a_request_as_a_stream(self):
-        events = Events(self.gateway.port, "/v1/responses", body={"input": "What is 1+1?", "stream": True})
-        told = [(name, data) for name, data, _ in events if name]
-        events.close()
+        with Events(self.gateway, "/v1/responses", body={"input": "What is 1+1?", "stream": True}) as events:
+            told = [(name, data) for name, _, data in events]
         self.assertEqual([name for name, _ in told], ["response.created", "response.output_item.added", "response.output_item.done",
                                                       "response.completed"])
         self.assertEqual(told[-1][1]["response"]["output"], [told[1][1]["item"]])
@@ -303,9 +303,8 @@ class Model(GatewayCase):
     def test_g7_without_capture_there_are_no_tokens_and_it_may_be_streamed(self):
         plain = self.respond("/v1/responses", input="What is two?")
         self.assertFalse(any(name in item for item in plain["output"] for name in TOKENS))
-        events = Events(self.gateway.port, "/v1/responses", body={"input": "What is two?", "stream": True, "tools": self.tools})
-        told = [(name, data) for name, data, _ in events if name]
-        events.close()
+        with Events(self.gateway, "/v1/responses", body={"input": "What is two?", "stream": True, "tools": self.tools}) as events:
+            told = [(name, data) for name, _, data in events]
         self.assertEqual([name for name, _ in told], ["response.created"] + ["response.output_item.added", "response.output_item.done"] * 2 + ["response.completed"])
         self.assertEqual([item["type"] for item in told[-1][1]["response"]["output"]], ["message", "function_call"])
 

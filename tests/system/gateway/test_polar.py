@@ -12,7 +12,8 @@ import threading
 import time
 import unittest
 
-from gym_world import Case, Events, Fleet, GatewayCase, add_gateway, call, wait_until
+from gateway_world import Case, Events, Fleet, add_gateway, call, wait_until
+from gym_world import GatewayCase
 
 sys.path.append(os.path.join(__file__.rsplit("/", 2)[0], "harnesses"))
 from loops import SAID  # noqa: E402
@@ -186,23 +187,21 @@ class Polar(GatewayCase):
 
     def test_q8_events_come_and_come_again(self):
         for number in range(2):
-            events = Events(self.gateway.port, "/events")
-            self.submit(task(f"q8-{number}"))
-            told = []
-            for name, data, _ in events:
-                told.append((name, data.get("status")))
-                if name == "task.completed":
-                    break
+            with Events(self.gateway, "/events", timeout=60) as events:
+                self.submit(task(f"q8-{number}"))
+                told = []
+                for name, _, data in events:
+                    told.append((name, data.get("status")))
+                    if name == "task.completed":
+                        break
             self.assertEqual(told[:2] + told[-1:], [("task.created", "running"), ("session.state_changed", "REGISTERED"), ("task.completed", "completed")])
             self.assertIn(("session.state_changed", "COMPLETED"), told)
-            events.close()
             if number == 0:
                 self.restart_gateway()
 
     def test_q8_a_heartbeat_where_nothing_happens(self):
-        events = Events(self.gateway.port, "/events", timeout=20)
-        self.assertEqual(next(iter(events))[0], None)
-        events.close()
+        with Events(self.gateway, "/events", comments=True) as events:
+            self.assertEqual(next(iter(events))[0], None)
 
     def test_enough_usable_sessions_end_the_others(self):
         body = task("early", "one is fast", num_samples=3, early_stop_min_usable_sessions=1, metadata={"a": 1})

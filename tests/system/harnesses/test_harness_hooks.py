@@ -1,6 +1,5 @@
 """Hooks between a harness and its model: real processes of an operator's that watch, change and refuse what passes, and what the
 record says of it."""
-import json
 import os
 import sys
 import unittest

@@ -9,11 +9,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
-from harness import PYTHON, SLUICE, SOURCE, wait_until  # noqa: E402
+from harness import PYTHON, SLUICE, SOURCE  # noqa: E402
 from registry import Registry  # noqa: E402
 
 sys.path.append(os.path.join(SOURCE, "client", "python"))
