@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "client/gateway/broker/refused_text.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 
@@ -64,14 +65,18 @@ int http_call_status_of(struct slice reason)
 
 void http_call_refuse_as(struct http_call *call, const struct msg_refused *refused)
 {
-    char reason[65], field[129], seconds[24];
-    snprintf(reason, sizeof(reason), "%.*s", SLICE_ARG(refused->reason));
-    snprintf(field, sizeof(field), "%.*s", SLICE_ARG(refused->field));
+    const struct refused_text text = refused_text(refused);
+    char seconds[24];
     if (refused->has_retry_after_ms && !exchange_is_answered(call->exchange)) {
         snprintf(seconds, sizeof(seconds), "%llu", (unsigned long long)(refused->retry_after_ms + 999) / 1000);
         exchange_set_header(call->exchange, "Retry-After", seconds);
     }
-    http_call_refuse(call, http_call_status_of(refused->reason), reason, field, "%.*s", SLICE_ARG(refused->text));
+    http_call_refuse(call, http_call_status_of(refused->reason), text.reason, text.field, "%s", text.words);
+}
+
+void http_call_refuse_memory(struct http_call *call)
+{
+    http_call_refuse(call, 503, refusal_wire(REFUSAL_QUEUE_FULL), "", "out of memory");
 }
 
 void http_call_refuse_silence(struct http_call *call)

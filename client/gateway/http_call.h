@@ -60,6 +60,7 @@ void http_call_answer_json(struct http_call *call, int status, struct buffer *bo
 void http_call_refuse(struct http_call *call, int status, const char *reason, const char *field, const char *format,
                       ...) __attribute__((format(printf, 5, 6)));
 void http_call_refuse_as(struct http_call *call, const struct msg_refused *refused);
+void http_call_refuse_memory(struct http_call *call);
 /* The broker did not answer: 503, or 401 where it does not take the key. */
 void http_call_refuse_silence(struct http_call *call);
 /* The status of HTTP for a reason's name. */

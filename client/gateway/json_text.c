@@ -93,6 +93,8 @@ void json_text_append_value(struct buffer *out, const json_t *value)
     }
 }
 
+json_t *json_text_read(struct slice text) { return json_loadb((const char *)text.data, text.len, 0, NULL); }
+
 void json_text_printf(struct buffer *out, const char *format, ...)
 {
     va_list args;

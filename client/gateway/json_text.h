@@ -12,6 +12,8 @@ void json_text_append(struct buffer *out, struct slice text);
 void json_text_append_number(struct buffer *out, double number);
 /* Without blanks, members in their order, a number as the shortest text that means the same. */
 void json_text_append_value(struct buffer *out, const json_t *value);
+/* What a text holds; NULL: it is no JSON object or array. */
+json_t *json_text_read(struct slice text);
 /* As printf: %s is a string that is quoted and escaped, %j JSON as it is, %d and %u are 64 bits, %g is a double. */
 void json_text_printf(struct buffer *out, const char *format, ...);
 

@@ -31,9 +31,15 @@ struct route {
     enum route_access access;
     enum route_body body;
     enum message_id message; /* of those that ask the broker one thing (api/asked.h); others: MESSAGE_COUNT */
-    const char *summary;     /* of the OpenAPI description */
-    const char *details;     /* of it, too, or NULL */
+    const char *summary;     /* of the OpenAPI description; NULL where the family has none */
 };
+
+/* One whose handler asks what it wants. */
+#define ROUTE(method_, pattern_, run_, access_, body_)                                                                 \
+    {                                                                                                                  \
+        .method = method_, .pattern = pattern_, .run = run_, .access = access_, .body = body_,                         \
+        .message = MESSAGE_COUNT                                                                                       \
+    }
 
 /* What went wrong, in any family's form. `reason` is a word (refusals.def, or the gateway's own), `field` may be "". */
 struct trouble {

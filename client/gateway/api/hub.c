@@ -287,7 +287,7 @@ void hub_run(struct http_call *call)
     struct hub *hub = page ? find_hub(native->hubs, call->identity) : NULL;
     if (!hub) {
         free(page);
-        http_call_refuse(call, 503, "queue-full", "", "out of memory");
+        http_call_refuse_memory(call);
         return;
     }
     page->hub = hub;

@@ -108,7 +108,7 @@ void rollout_events_run(struct http_call *call)
         viewing->watch = watching_add(&viewing->watching, rollout);
     if (!viewing || !viewing->watch) {
         free(viewing);
-        http_call_refuse(call, 503, "queue-full", "", "out of memory");
+        http_call_refuse_memory(call);
         return;
     }
     viewing->call = call;

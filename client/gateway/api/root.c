@@ -50,10 +50,10 @@ static void run_ready(struct http_call *call)
 }
 
 static const struct route routes[] = {
-    {.method = "GET", .pattern = "/", .run = answer_root, .access = ROUTE_OPEN, .message = MESSAGE_COUNT},
-    {.method = "GET", .pattern = "/healthz", .run = answer_ok, .access = ROUTE_OPEN, .message = MESSAGE_COUNT},
-    {.method = "GET", .pattern = "/metrics", .run = metrics_run, .message = MESSAGE_COUNT},
-    {.method = "GET", .pattern = "/readyz", .run = run_ready, .access = ROUTE_OPEN, .message = MESSAGE_COUNT},
+    ROUTE("GET", "/", answer_root, ROUTE_OPEN, ROUTE_NO_BODY),
+    ROUTE("GET", "/healthz", answer_ok, ROUTE_OPEN, ROUTE_NO_BODY),
+    ROUTE("GET", "/metrics", metrics_run, ROUTE_KEYED, ROUTE_NO_BODY),
+    ROUTE("GET", "/readyz", run_ready, ROUTE_OPEN, ROUTE_NO_BODY),
 };
 
 const struct route_family root_family = {

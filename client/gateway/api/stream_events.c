@@ -106,7 +106,7 @@ void stream_events_run(struct http_call *call)
     struct following *following = calloc(1, sizeof(*following));
     const struct reader_plan plan = {on_trajectory, on_head, on_failed, has_room, following};
     if (!following) {
-        http_call_refuse(call, 503, "queue-full", "", "out of memory");
+        http_call_refuse_memory(call);
         return;
     }
     following->is_summary = view && strcmp(view, "summary") == 0;

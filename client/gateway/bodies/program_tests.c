@@ -4,10 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/gateway/bodies/task_part.h"
 #include "client/gateway/json_text.h"
 #include "common/base/cleanup.h"
 
-enum { TESTS_MAX = 4096 };
+enum { TESTS_MAX = 4096, EVAL_S = 120, TEST_S = 7, MORE_S = 5 };
 
 struct reading {
     const char *place;
@@ -159,20 +160,33 @@ static json_t *of_value(const struct reading *reading, const json_t *value)
                     json_string_value(json_object_get(value, "fn_name")));
 }
 
-json_t *program_tests(const json_t *value, const char *place, size_t *count, struct fail *fail)
+/* NULL with a sentence. *count: how many. */
+static json_t *read_tests(const struct reading *reading, const json_t *value, size_t *count)
 {
-    const struct reading reading = {place, fail};
     json_t *decoded = NULL;
     if (json_is_string(value))
         value = decoded = json_loadb(json_string_value(value), json_string_length(value), 0, NULL);
-    fail_set(fail, -ENOMEM, "out of memory");
-    json_t *tests = value ? of_value(&reading, value) : wrong(&reading, "is not JSON");
+    fail_memory(reading->fail);
+    json_t *tests = value ? of_value(reading, value) : wrong(reading, "is not JSON");
     json_decref(decoded);
     const json_t *list = json_object_get(tests, "asserts");
     *count = json_array_size(list ? list : json_object_get(tests, "inputs"));
     if (tests && (*count == 0 || *count > TESTS_MAX)) {
         json_decref(tests);
-        return wrong(&reading, *count ? "has more than 4096 tests" : "is empty: there are no tests");
+        return wrong(reading, *count ? "has more than 4096 tests" : "is empty: there are no tests");
     }
     return tests;
+}
+
+bool program_tests_judge(const json_t *value, const char *place, json_t *task, struct fail *fail)
+{
+    size_t count;
+    json_t *tests = read_tests(&(struct reading){place, fail}, value, &count);
+    if (!tests)
+        return false;
+    const size_t seconds = TEST_S * count + MORE_S;
+    json_object_set_new(task, "eval", json_pack("{s:s,s:o}", "kind", "code", "tests", tests));
+    json_object_set_new(task_part(task, "limits"), "eval_s",
+                        json_integer((json_int_t)(seconds > EVAL_S ? seconds : EVAL_S)));
+    return true;
 }

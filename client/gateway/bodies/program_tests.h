@@ -1,6 +1,6 @@
 /*
- * program_tests.h - `eval.tests` of the ways in which rows hold a program's tests (verifier_metadata.unit_tests), by
- * the rules of the importer of rows (client/python/sluice/importers/code_tests.py):
+ * program_tests.h - the ways in which rows hold a program's tests, by the rules of the importer of rows
+ * (client/python/sluice/importers/code_tests.py):
  *
  *   {"inputs": [...], "outputs": [...], "fn_name": NAME}
  *   {"assert_case": [...]}
@@ -12,10 +12,11 @@
 #define SLUICE_CLIENT_GATEWAY_BODIES_PROGRAM_TESTS_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "common/base/fail.h"
 
-/* The tests, the caller's; NULL with a sentence. *count: how many. `place` is the column's name. */
-json_t *program_tests(const json_t *value, const char *place, size_t *count, struct fail *fail);
+/* The task is judged by them, in the time that they may take. False with a sentence; `place` is the column's name. */
+bool program_tests_judge(const json_t *value, const char *place, json_t *task, struct fail *fail);
 
 #endif

@@ -6,8 +6,8 @@
 
 #include "client/gateway/gym/response.h"
 #include "client/gateway/json_text.h"
-#include "client/gateway/record/arrays.h"
 #include "client/gateway/record/main_trace.h"
+#include "client/gateway/record/other_traces.h"
 
 /* What the answer says itself, whatever a column of that name held. */
 static const char *const own[] = {"response",
@@ -109,34 +109,14 @@ static void append_components(const struct sluice_trajectory *t, struct buffer *
     buffer_append_str(out, "}");
 }
 
-/* Those that the response does not tell of. */
-static void append_other_traces(const struct sluice_trajectory *t, struct buffer *out)
+/* Those that the response does not tell of, where there are some. */
+static void append_others(const struct sluice_trajectory *t, struct buffer *out)
 {
-    const struct sluice_trace *main = main_trace(t);
-    size_t count = 0;
-    for (size_t i = 0; i < t->trace_count; i++) {
-        const struct sluice_trace *trace = &t->traces[i];
-        if (trace == main)
-            continue;
-        buffer_append_str(out, count++ ? "," : ",\"other_traces\":[");
-        json_text_printf(out, "{\"label\":%s,\"reason\":%s,\"token_ids\":", trace->label, trace->reason);
-        arrays_append_ids(out, trace->token_ids, trace->token_count);
-        buffer_append_str(out, ",\"mask\":");
-        arrays_append_mask(out, trace->mask, trace->token_count);
-        buffer_append_str(out, ",\"logprobs\":");
-        arrays_append_logprobs(out, trace->logprobs, trace->token_count);
-        buffer_append_str(out, "}");
-    }
-    buffer_append_str(out, count ? "]" : "");
-}
-
-static uint64_t turns_of(const struct sluice_trajectory *t)
-{
-    uint64_t count = 0;
-    for (size_t i = 0; i < t->trace_count; i++)
-        for (size_t j = 0; j < t->traces[i].turn_count; j++)
-            count += turn_is_sampled(&t->traces[i].turns[j]);
-    return count;
+    const struct sluice_trace *told = main_trace(t);
+    if (t->trace_count <= (told != NULL))
+        return;
+    buffer_append_str(out, ",\"other_traces\":");
+    other_traces_append(t, told, out);
 }
 
 void answer_append(const struct sluice_trajectory *t, const json_t *params, struct slice columns, struct buffer *out)
@@ -147,9 +127,9 @@ void answer_append(const struct sluice_trajectory *t, const json_t *params, stru
                      trouble ? "true" : "false");
     append_components(t, out);
     json_text_printf(out, ",\"rollout\":%s,\"outcome\":%s,\"end\":%s,\"truncated\":%j,\"turns\":%u,\"traces\":%u",
-                     t->rollout, t->outcome, t->end, t->truncated ? "true" : "false", turns_of(t),
-                     (uint64_t)t->trace_count);
-    append_other_traces(t, out);
+                     t->rollout, t->outcome, t->end, t->truncated ? "true" : "false",
+                     (uint64_t)trajectory_sampled_turns(t), (uint64_t)t->trace_count);
+    append_others(t, out);
     if (trouble)
         append_failure(t, trouble, out);
     buffer_append_str(out, "}");

@@ -11,22 +11,15 @@
 #include "client/gateway/runs/runs.h"
 #include "common/base/log.h"
 
-#define ROUTE(method_, pattern_, run_, access_, body_, summary_)                                                       \
-    {                                                                                                                  \
-        .method = method_, .pattern = pattern_, .run = run_, .access = access_, .body = body_,                         \
-        .message = MESSAGE_COUNT, .summary = summary_                                                                  \
-    }
-
 /* Its clients send no token to a head server. */
 static const struct route routes[] = {
-    ROUTE("GET", "/global_config_dict_yaml", head_server_config, ROUTE_OPEN, ROUTE_NO_BODY, "Where the agent is."),
-    ROUTE("GET", "/server_instances", head_server_instances, ROUTE_OPEN, ROUTE_NO_BODY, "Which servers there are."),
-    ROUTE("POST", "/run", run_row, ROUTE_KEYED, ROUTE_OBJECT, "A rollout of a row."),
-    ROUTE("POST", "/aggregate_metrics", metrics_aggregate, ROUTE_KEYED, ROUTE_OBJECT, "Numbers of many answers."),
-    ROUTE("POST", "/v1/responses", responses_run, ROUTE_KEYED, ROUTE_OBJECT, "A rollout of a request."),
-    ROUTE("POST", "/ng-rollout/{id}/v1/responses", responses_run, ROUTE_KEYED, ROUTE_OBJECT, "The same, by an id."),
-    ROUTE("POST", "/ng-rollout/{id}/training-token-capture/v1/responses", responses_run, ROUTE_KEYED, ROUTE_OBJECT,
-          "The same, with its tokens."),
+    ROUTE("GET", "/global_config_dict_yaml", head_server_config, ROUTE_OPEN, ROUTE_NO_BODY),
+    ROUTE("GET", "/server_instances", head_server_instances, ROUTE_OPEN, ROUTE_NO_BODY),
+    ROUTE("POST", "/run", run_row, ROUTE_KEYED, ROUTE_OBJECT),
+    ROUTE("POST", "/aggregate_metrics", metrics_aggregate, ROUTE_KEYED, ROUTE_OBJECT),
+    ROUTE("POST", "/v1/responses", responses_run, ROUTE_KEYED, ROUTE_OBJECT),
+    ROUTE("POST", "/ng-rollout/{id}/v1/responses", responses_run, ROUTE_KEYED, ROUTE_OBJECT),
+    ROUTE("POST", "/ng-rollout/{id}/training-token-capture/v1/responses", responses_run, ROUTE_KEYED, ROUTE_OBJECT),
 };
 
 static void close_gym(struct gateway *gateway, void *kept)

@@ -137,7 +137,7 @@ void metrics_aggregate(struct http_call *call)
     if (is_whole && !body.failed)
         http_call_answer_json(call, 200, &body);
     else
-        http_call_refuse(call, 503, "queue-full", "", "out of memory");
+        http_call_refuse_memory(call);
     if (columns)
         columns_clear(columns);
     buffer_finish(&body);

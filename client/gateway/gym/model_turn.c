@@ -9,7 +9,6 @@
 #include "client/gateway/gym/row.h"
 #include "client/gateway/gym/waiting.h"
 #include "client/gateway/outgoing/outgoing.h"
-#include "client/gateway/record/arrays.h"
 #include "client/gateway/record/main_trace.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
@@ -62,44 +61,26 @@ static void refuse_turn(struct model_turn *turn, int status, const char *code, c
     turn->is_answered = true;
 }
 
-static void on_failed(struct http_call *call, const char *reason, const char *field, const char *words)
+static void on_failed(struct http_call *call, const char *reason, const char *words)
 {
-    struct model_turn *turn = call->state;
-    char said[2400];
-    snprintf(said, sizeof(said), "%s%s%s", field, *field ? ": " : "", words);
-    refuse_turn(turn, http_call_status_of(slice_from_str(reason)), reason, said);
+    refuse_turn(call->state, http_call_status_of(slice_from_str(reason)), reason, words);
 }
 
 /* ---- its response, with its tokens ----------------------------------------------------------------------- */
 
-static void append_tokens(const struct sluice_trajectory *t, struct buffer *out)
-{
-    const struct sluice_trace *trace = main_trace(t);
-    for (size_t i = trace ? trace->turn_count : 0; i > 0; i--) {
-        const struct sluice_turn *turn = &trace->turns[i - 1];
-        if (!turn_is_sampled(turn))
-            continue;
-        buffer_append_str(out, ",\"prompt_token_ids\":");
-        arrays_append_ids(out, trace->token_ids, turn->offset);
-        buffer_append_str(out, ",\"generation_token_ids\":");
-        arrays_append_ids(out, trace->token_ids + turn->offset, turn->length);
-        buffer_append_str(out, ",\"generation_log_probs\":");
-        arrays_append_logprobs(out, trace->logprobs + turn->offset, turn->length);
-        return;
-    }
-}
-
 static void append_output(struct model_turn *turn, const struct sluice_trajectory *t, struct buffer *out)
 {
     const json_t *output = json_object_get(turn->response, "output");
+    const struct sluice_trace *trace = turn->reply.with_tokens ? main_trace(t) : NULL;
+    const struct sluice_turn *sampled = trace ? trace_last_sampled(trace) : NULL;
     const size_t count = json_array_size(output);
     buffer_append_str(out, "[");
     for (size_t i = 0; i < count; i++) {
         AUTO_BUFFER item = {0};
         json_text_append_value(&item, json_array_get(output, i));
-        if (i + 1 == count && turn->reply.with_tokens && item.len > 0 && !item.failed) {
+        if (i + 1 == count && sampled && item.len > 0 && !item.failed) {
             item.len--; /* its last brace */
-            append_tokens(t, &item);
+            response_append_tokens(trace, sampled, &item);
             buffer_append_str(&item, "}");
         }
         buffer_append_str(out, i > 0 ? "," : "");
@@ -162,7 +143,7 @@ static void on_turn(void *arg, int status, const char *why, struct slice body)
 {
     struct model_turn *turn = arg;
     struct buffer empty = {0};
-    json_t *answer = json_loadb((const char *)body.data, body.len, 0, NULL);
+    json_t *answer = json_text_read(body);
     const char *words = json_string_value(json_object_get(json_object_get(answer, "error"), "message"));
     if (status == 200 && json_is_object(answer)) {
         turn->response = answer;

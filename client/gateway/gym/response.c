@@ -20,7 +20,7 @@ struct items {
 
 /* ---- one item ---------------------------------------------------------------------------------------- */
 
-static void append_tokens(struct buffer *out, const struct sluice_trace *trace, const struct sluice_turn *turn)
+void response_append_tokens(const struct sluice_trace *trace, const struct sluice_turn *turn, struct buffer *out)
 {
     buffer_append_str(out, ",\"prompt_token_ids\":");
     arrays_append_ids(out, trace->token_ids, turn->offset);
@@ -34,7 +34,7 @@ static void append_tokens(struct buffer *out, const struct sluice_trace *trace, 
 static void give(struct items *items, const struct sluice_turn *turn)
 {
     if (turn && items->with_tokens && turn_is_learnt(items->trace, turn))
-        append_tokens(&items->item, items->trace, turn);
+        response_append_tokens(items->trace, turn, &items->item);
     buffer_append_str(&items->item, "}");
     if (!items->item.failed)
         items->each(items->arg, items->count, buffer_peek(&items->item));
@@ -145,15 +145,6 @@ static void append_item(void *arg, size_t index, struct slice item)
     buffer_append(out, item.data, item.len);
 }
 
-static const struct sluice_turn *last_sampled(const struct sluice_trace *trace)
-{
-    const struct sluice_turn *last = NULL;
-    for (size_t i = 0; trace && i < trace->turn_count; i++)
-        if (turn_is_sampled(&trace->turns[i]))
-            last = &trace->turns[i];
-    return last;
-}
-
 static void append_usage(struct buffer *out, const struct sluice_trace *trace)
 {
     uint64_t input = 0, cached = 0, output = 0;
@@ -181,7 +172,7 @@ static void append_status(struct buffer *out, const struct sluice_turn *last)
 void response_append(const struct sluice_trajectory *trajectory, const struct response_asked *asked, struct buffer *out)
 {
     const struct sluice_trace *trace = trajectory ? main_trace(trajectory) : NULL;
-    const struct sluice_turn *last = last_sampled(trace);
+    const struct sluice_turn *last = trace ? trace_last_sampled(trace) : NULL;
     const char *model = asked->model ? asked->model : last && last->version[0] ? last->version : "policy";
     buffer_append_str(out, "{\"id\":");
     AUTO_BUFFER id = {0};

@@ -24,6 +24,8 @@ void response_append(const struct sluice_trajectory *trajectory, const struct re
 /* The items of its output one by one, for streams. */
 void response_each(const struct sluice_trajectory *trajectory, bool with_tokens,
                    void (*each)(void *arg, size_t index, struct slice item), void *arg);
+/* The token fields of a turn, as members with a comma before each. */
+void response_append_tokens(const struct sluice_trace *trace, const struct sluice_turn *turn, struct buffer *out);
 /* Whether it has an item with token fields. */
 bool response_has_tokens(const struct sluice_trajectory *trajectory);
 

@@ -1,6 +1,5 @@
 #include "client/gateway/gym/responses.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,12 +22,10 @@ static void end(struct http_call *call)
     free(asking);
 }
 
-static void on_failed(struct http_call *call, const char *reason, const char *field, const char *words)
+static void on_failed(struct http_call *call, const char *reason, const char *words)
 {
     struct asking *asking = call->state;
-    char said[2400];
-    snprintf(said, sizeof(said), "%s%s%s", field, *field ? ": " : "", words);
-    reply_refuse(&asking->reply, http_call_status_of(slice_from_str(reason)), reason, said);
+    reply_refuse(&asking->reply, http_call_status_of(slice_from_str(reason)), reason, words);
 }
 
 static void on_item(void *arg, size_t index, struct slice item) { reply_item(arg, index, item); }

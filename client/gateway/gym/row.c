@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/gateway/bodies/chat.h"
+#include "client/gateway/bodies/task_part.h"
 #include "client/gateway/gym/row_judged.h"
 #include "common/base/cleanup.h"
 
@@ -14,21 +16,7 @@ static const struct {
     const char *theirs, *ours;
 } samplings[] = {{"temperature", "temperature"}, {"top_p", "top_p"}, {"max_output_tokens", "max_tokens"}};
 
-static const struct {
-    const char *theirs, *ours;
-} roles[] = {
-    {"system", "system"}, {"developer", "system"}, {"user", "user"}, {"human", "user"}, {"assistant", "assistant"}};
-
 /* ---- what is asked ------------------------------------------------------------------------------------- */
-
-static const char *role_of(const json_t *message)
-{
-    const char *role = json_string_value(json_object_get(message, "role"));
-    for (size_t i = 0; role && i < sizeof(roles) / sizeof(*roles); i++)
-        if (strcmp(roles[i].theirs, role) == 0)
-            return roles[i].ours;
-    return NULL;
-}
 
 /* A text, or the texts of a list of parts; NULL: it holds others. */
 static json_t *content_of(const json_t *content)
@@ -49,7 +37,7 @@ static json_t *content_of(const json_t *content)
 
 static bool add_message(json_t *messages, const json_t *message, size_t number, struct fail *fail)
 {
-    const char *role = role_of(message), *type = json_string_value(json_object_get(message, "type"));
+    const char *role = chat_role(message), *type = json_string_value(json_object_get(message, "type"));
     if (type && strcmp(type, "message") != 0)
         role = NULL;
     json_t *content = role ? content_of(json_object_get(message, "content")) : NULL;
@@ -76,22 +64,10 @@ static bool ask(const json_t *params, json_t *task, struct fail *fail)
         is_whole = fail_set(fail, -EINVAL, "responses_create_params.input must be a text or a list of messages") == 0;
     for (size_t i = 0; is_whole && i < json_array_size(input); i++)
         is_whole = add_message(messages, json_array_get(input, i), i, fail);
-    const json_t *first = json_array_get(messages, 0);
-    if (is_whole && json_array_size(messages) == 1 && strcmp(role_of(first), "user") == 0)
-        json_object_set(task, "prompt", json_object_get(first, "content"));
-    else if (is_whole)
-        json_object_set(task, "messages", messages);
+    if (is_whole)
+        chat_ask(messages, task);
     json_decref(messages);
     return is_whole;
-}
-
-/* NULL: what is there is no object, which the broker refuses. */
-static json_t *part_of(json_t *task, const char *name)
-{
-    json_t *part = json_object_get(task, name);
-    if (!part)
-        json_object_set_new(task, name, part = json_object());
-    return json_is_object(part) ? part : NULL;
 }
 
 static void sample(const json_t *params, json_t *task)
@@ -99,7 +75,7 @@ static void sample(const json_t *params, json_t *task)
     for (size_t i = 0; i < sizeof(samplings) / sizeof(*samplings); i++) {
         json_t *value = json_object_get(params, samplings[i].theirs);
         if (json_is_number(value))
-            json_object_set(part_of(task, "sampling"), samplings[i].ours, value);
+            json_object_set(task_part(task, "sampling"), samplings[i].ours, value);
     }
 }
 
@@ -117,7 +93,7 @@ static bool add_tools(const json_t *params, json_t *task, struct fail *fail)
     }
     const bool is_whole = json_array_size(names) == json_array_size(tools);
     if (is_whole)
-        json_object_set(part_of(task, "agent"), "tools", names);
+        json_object_set(task_part(task, "agent"), "tools", names);
     else
         fail_set(fail, -EINVAL, "responses_create_params.tools must be functions with names, of docs/tools.md");
     json_decref(names);

@@ -8,8 +8,6 @@
 #include "client/gateway/json_text.h"
 #include "common/base/cleanup.h"
 
-enum { EVAL_S = 120, TEST_S = 7, MORE_S = 5, EVAL_MAX_S = 86400 };
-
 static const struct {
     const char *mode, *extract;
 } modes[] = {{"strict_single_letter_boxed", "box"}, {"lenient_boxed", "box"}, {"lenient_answer_colon", "answer"}};
@@ -105,25 +103,12 @@ static json_t *choice_of(const json_t *row, const json_t *list, const json_t *go
     return eval;
 }
 
-static bool judge_code(const json_t *tests, json_t *task, struct fail *fail)
-{
-    size_t count;
-    json_t *read = program_tests(tests, "verifier_metadata.unit_tests", &count, fail);
-    if (!read)
-        return false;
-    const size_t wanted = TEST_S * count + MORE_S;
-    const json_int_t seconds = wanted < EVAL_S ? EVAL_S : wanted > EVAL_MAX_S ? EVAL_MAX_S : (json_int_t)wanted;
-    json_object_set_new(task, "eval", json_pack("{s:s,s:o}", "kind", "code", "tests", read));
-    json_object_set_new(task, "limits", json_pack("{s:I}", "eval_s", seconds));
-    return true;
-}
-
 bool row_judged(const json_t *row, json_t *task, struct fail *fail)
 {
     const json_t *tests = json_object_get(json_object_get(row, "verifier_metadata"), "unit_tests");
     const json_t *options = json_object_get(row, "options"), *expected = json_object_get(row, "expected_answer");
     if (tests && !json_is_null(tests))
-        return judge_code(tests, task, fail);
+        return program_tests_judge(tests, "verifier_metadata.unit_tests", task, fail);
     if (!expected || json_is_null(expected))
         return no(fail, "the row says nothing of how its reply is judged: it has neither task nor "
                         "verifier_metadata.unit_tests nor expected_answer");

@@ -1,6 +1,5 @@
 #include "client/gateway/gym/run.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "client/gateway/gym/answer.h"
@@ -27,7 +26,7 @@ static void end(struct http_call *call)
 static void answer(struct http_call *call, struct buffer *body)
 {
     if (body->failed)
-        http_call_refuse(call, 503, "queue-full", "", "out of memory");
+        http_call_refuse_memory(call);
     else
         http_call_answer_json(call, 200, body);
     buffer_finish(body);
@@ -49,13 +48,6 @@ static void fail(struct http_call *call, const char *failure, const char *words)
     answer(call, &body);
 }
 
-static void on_failed(struct http_call *call, const char *reason, const char *field, const char *words)
-{
-    char said[2400];
-    snprintf(said, sizeof(said), "%s%s%s", field, *field ? ": " : "", words);
-    fail(call, reason, said);
-}
-
 /* What makes a run the same: its id, or the numbers of task and rollout, and the number of the attempt. */
 static void append_id(const json_t *row, struct buffer *out)
 {
@@ -73,11 +65,11 @@ void run_row(struct http_call *call)
     struct running *running = call->state = calloc(1, sizeof(*running));
     struct fail why;
     if (!running) {
-        http_call_refuse(call, 503, "queue-full", "", "out of memory");
+        http_call_refuse_memory(call);
         return;
     }
     call->end = end;
-    running->waiting = (struct waiting){.call = call, .ended = on_ended, .failed = on_failed};
+    running->waiting = (struct waiting){.call = call, .ended = on_ended, .failed = fail};
     running->params = json_incref(json_object_get(call->body, "responses_create_params"));
     answer_keep_columns(call->body, &running->columns);
     json_t *task = row_task(call->body, &why);

@@ -1,10 +1,19 @@
 #include "client/gateway/gym/waiting.h"
 
-#include <stdio.h>
-
+#include "client/gateway/broker/refused_text.h"
 #include "client/lib/stream/trajectory_view.h"
+#include "common/base/cleanup.h"
 
 enum { AGAIN_MS = 1000, AGAIN_MAX_MS = 60000 };
+
+/* The words begin with the field that they are of. */
+static void fail(struct waiting *waiting, const char *reason, const char *field, const char *words)
+{
+    AUTO_BUFFER whole = {0};
+    buffer_printf(&whole, "%s%s%s", field, *field ? ": " : "", words);
+    buffer_append(&whole, "", 1);
+    waiting->failed(waiting->call, reason, whole.failed ? words : (const char *)whole.data);
+}
 
 static void on_ended(void *arg, const struct msg_trajectory *trajectory)
 {
@@ -14,7 +23,7 @@ static void on_ended(void *arg, const struct msg_trajectory *trajectory)
     if (trajectory_view_read(&view, trajectory, &no))
         waiting->ended(waiting->call, &view.out);
     else
-        waiting->failed(waiting->call, "bad-record", no.field, no.text);
+        fail(waiting, "bad-record", no.field, no.text);
     trajectory_view_finish(&view);
 }
 
@@ -28,25 +37,22 @@ static void try_again(struct waiting *waiting, uint64_t after_ms)
         after_ms = AGAIN_MAX_MS;
     waiting->again = loop_after(waiting->call->gateway->loop, (int64_t)after_ms, begin, waiting);
     if (!waiting->again)
-        waiting->failed(waiting->call, "queue-full", "", "out of memory");
+        fail(waiting, "queue-full", "", "out of memory");
 }
 
 static void on_failed(void *arg, const struct msg_refused *refused)
 {
     struct waiting *waiting = arg;
-    char reason[65], field[129], words[2100];
     const bool is_unknown = !refused && caller_refused(waiting->call->identity->caller);
     if (is_unknown && exchange_is_answered(waiting->call->exchange)) {
-        waiting->failed(waiting->call, "unknown-key", "", "the broker does not know the key of this token");
+        fail(waiting, "unknown-key", "", "the broker does not know the key of this token");
     } else if (is_unknown) {
         http_call_refuse_silence(waiting->call);
     } else if (!refused || refused->has_retry_after_ms) {
         try_again(waiting, refused ? refused->retry_after_ms : 0);
     } else {
-        snprintf(reason, sizeof(reason), "%.*s", SLICE_ARG(refused->reason));
-        snprintf(field, sizeof(field), "%.*s", SLICE_ARG(refused->field));
-        snprintf(words, sizeof(words), "%.*s", SLICE_ARG(refused->text));
-        waiting->failed(waiting->call, reason, field, words);
+        const struct refused_text text = refused_text(refused);
+        fail(waiting, text.reason, text.field, text.words);
     }
 }
 
@@ -72,7 +78,7 @@ void waiting_begin(struct waiting *waiting, struct http_call *call, struct runs 
     waiting->call = call;
     waiting->runs = runs;
     if (waiting->id.failed || waiting->task.failed)
-        waiting->failed(call, "queue-full", "", "out of memory");
+        fail(waiting, "queue-full", "", "out of memory");
     else
         begin(waiting);
 }

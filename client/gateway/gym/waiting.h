@@ -19,7 +19,7 @@ struct waiting {
     bool is_own;            /* never one that another began */
     void (*ended)(struct http_call *call, const struct sluice_trajectory *trajectory);
     /* It never will: the broker refused it, or what it recorded cannot be read. */
-    void (*failed)(struct http_call *call, const char *reason, const char *field, const char *words);
+    void (*failed)(struct http_call *call, const char *reason, const char *words);
 };
 
 /* Once id, task and the callbacks are set. */

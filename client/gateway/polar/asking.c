@@ -53,7 +53,7 @@ struct asking *asking_begin(struct http_call *call, bool with_id, bool (*go)(str
     struct polar_of *of = asking ? book_of(call->kept, call->identity) : NULL;
     if (!of) {
         free(asking);
-        http_call_refuse(call, 503, "queue-full", "", "out of memory");
+        http_call_refuse_memory(call);
         return NULL;
     }
     *asking = (struct asking){.call = call, .of = of};

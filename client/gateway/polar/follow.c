@@ -6,6 +6,7 @@
 #include "client/gateway/polar/called_back.h"
 #include "client/gateway/polar/events.h"
 #include "client/gateway/polar/session_result.h"
+#include "client/gateway/record/main_trace.h"
 #include "client/lib/stream/trajectory_view.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
@@ -48,9 +49,7 @@ static void add_listed(struct polar_of *of, const json_t *row)
 static void on_list(void *arg, const struct answer *answer)
 {
     struct polar_of *of = arg;
-    json_t *all = answer && answer->id == MSG_rollouts
-                      ? json_loadb((const char *)answer->as.rollouts.json.data, answer->as.rollouts.json.len, 0, NULL)
-                      : NULL;
+    json_t *all = answer && answer->id == MSG_rollouts ? json_text_read(answer->as.rollouts.json) : NULL;
     const json_t *rows = json_object_get(all, "rollouts");
     for (size_t i = 0; i < json_array_size(rows); i++)
         add_listed(of, json_array_get(rows, i));
@@ -77,22 +76,13 @@ static void list(struct polar_of *of)
 
 /* ---- rollouts that end ------------------------------------------------------------------------------------- */
 
-static uint64_t turns_of(const struct sluice_trajectory *t)
-{
-    uint64_t count = 0;
-    for (size_t i = 0; i < t->trace_count; i++)
-        for (size_t j = 0; j < t->traces[i].turn_count; j++)
-            count += strcmp(t->traces[i].turns[j].role, "assistant") == 0;
-    return count;
-}
-
 static void note_session(struct polar_task *task, struct polar_session *session, const struct sluice_trajectory *t)
 {
     *session = (struct polar_session){.has_ended = true,
                                       .status = session_status_of(t),
                                       .is_usable = session_is_usable(t),
                                       .seq = t->seq,
-                                      .turns = turns_of(t),
+                                      .turns = trajectory_sampled_turns(t),
                                       .traces = t->trace_count,
                                       .wait_ms = t->wait_ms,
                                       .init_ms = t->init_ms,
@@ -164,7 +154,7 @@ static void on_trajectory(void *arg, struct told *told)
         return;
     task->unacked++;
     task->is_asked = task->is_lost = false;
-    json_t *metadata = json_loadb((const char *)message->metadata.data, message->metadata.len, 0, NULL);
+    json_t *metadata = json_text_read(message->metadata);
     task_tell(task, json_object_get(metadata, "polar"));
     json_decref(metadata);
     if (trajectory_view_read(&view, message, &no))
@@ -201,9 +191,7 @@ bool follow_begin(struct polar_of *of)
 static void on_came(void *arg, const struct answer *answer)
 {
     struct polar_task *task = arg;
-    json_t *told = answer && answer->id == MSG_rollouts
-                       ? json_loadb((const char *)answer->as.rollouts.json.data, answer->as.rollouts.json.len, 0, NULL)
-                       : NULL;
+    json_t *told = answer && answer->id == MSG_rollouts ? json_text_read(answer->as.rollouts.json) : NULL;
     const bool is_here = json_integer_value(json_object_get(told, "matched")) > 0;
     json_decref(told);
     if (!answer || !task->is_lost)

@@ -54,7 +54,7 @@ static void append_node(const struct http_call *call, const json_t *stages, stru
 static void on_status(struct http_call *call, const struct answer *answer)
 {
     struct buffer body = {0};
-    json_t *status = json_loadb((const char *)answer->as.status.json.data, answer->as.status.json.len, 0, NULL);
+    json_t *status = json_text_read(answer->as.status.json);
     append_node(call, json_object_get(status, "stages"), &body);
     json_decref(status);
     http_call_answer_json(call, 200, &body);

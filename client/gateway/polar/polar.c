@@ -7,30 +7,23 @@
 #include "client/gateway/polar/submit.h"
 #include "client/gateway/polar/task_calls.h"
 
-#define ROUTE(method_, pattern_, run_, access_, body_, summary_)                                                       \
-    {                                                                                                                  \
-        .method = method_, .pattern = pattern_, .run = run_, .access = access_, .body = body_,                         \
-        .message = MESSAGE_COUNT, .summary = summary_                                                                  \
-    }
-
 static void run_events(struct http_call *call)
 {
     struct polar_of *of = book_of(call->kept, call->identity);
     if (!of || !events_begin(of, call))
-        http_call_refuse(call, 503, "queue-full", "", "out of memory");
+        http_call_refuse_memory(call);
 }
 
 static const struct route routes[] = {
-    ROUTE("POST", "/rollout/task/submit", submit_run, ROUTE_KEYED, ROUTE_OBJECT, "Ask for the sessions of a task."),
-    ROUTE("GET", "/rollout/task/{task_id}", task_get, ROUTE_KEYED, ROUTE_NO_BODY, "A task and its results."),
-    ROUTE("DELETE", "/rollout/task/{task_id}", task_delete, ROUTE_KEYED, ROUTE_NO_BODY, "Cancel a task."),
-    ROUTE("GET", "/rollout/status", task_overview, ROUTE_KEYED, ROUTE_NO_BODY,
-          "How many tasks and sessions there are."),
-    ROUTE("GET", "/tasks", task_list, ROUTE_KEYED, ROUTE_NO_BODY, "List tasks."),
-    ROUTE("GET", "/tasks/{task_id}/sessions", task_sessions, ROUTE_KEYED, ROUTE_NO_BODY, "A task's sessions."),
-    ROUTE("GET", "/events", run_events, ROUTE_KEYED, ROUTE_NO_BODY, "What happens, as server-sent events."),
-    ROUTE("GET", "/nodes", nodes_list, ROUTE_KEYED, ROUTE_NO_BODY, "The service as a node."),
-    ROUTE("GET", "/health", nodes_health, ROUTE_OPEN, ROUTE_NO_BODY, "Whether it is there."),
+    ROUTE("POST", "/rollout/task/submit", submit_run, ROUTE_KEYED, ROUTE_OBJECT),
+    ROUTE("GET", "/rollout/task/{task_id}", task_get, ROUTE_KEYED, ROUTE_NO_BODY),
+    ROUTE("DELETE", "/rollout/task/{task_id}", task_delete, ROUTE_KEYED, ROUTE_NO_BODY),
+    ROUTE("GET", "/rollout/status", task_overview, ROUTE_KEYED, ROUTE_NO_BODY),
+    ROUTE("GET", "/tasks", task_list, ROUTE_KEYED, ROUTE_NO_BODY),
+    ROUTE("GET", "/tasks/{task_id}/sessions", task_sessions, ROUTE_KEYED, ROUTE_NO_BODY),
+    ROUTE("GET", "/events", run_events, ROUTE_KEYED, ROUTE_NO_BODY),
+    ROUTE("GET", "/nodes", nodes_list, ROUTE_KEYED, ROUTE_NO_BODY),
+    ROUTE("GET", "/health", nodes_health, ROUTE_OPEN, ROUTE_NO_BODY),
 };
 
 static bool open_polar(struct gateway *gateway, void **ret)

@@ -25,7 +25,7 @@ static void append(struct results *results, const struct msg_trajectory *traject
 {
     struct trajectory_view view = {0};
     struct refusal no;
-    json_t *metadata = json_loadb((const char *)trajectory->metadata.data, trajectory->metadata.len, 0, NULL);
+    json_t *metadata = json_text_read(trajectory->metadata);
     if (trajectory_view_read(&view, trajectory, &no)) {
         buffer_append_str(&results->text, results->count++ > 0 ? "," : "");
         session_result_append(&view.out, json_object_get(metadata, "polar"), early_stop, &results->text);

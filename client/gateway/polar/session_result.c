@@ -33,7 +33,7 @@ bool session_reward_of(const struct sluice_trajectory *t, const char *evaluator,
 static bool is_learnt(const struct sluice_trajectory *t)
 {
     for (size_t i = 0; i < t->trace_count && t->trainable; i++)
-        if (t->traces[i].token_count > 0 && memchr(t->traces[i].mask, 1, t->traces[i].token_count))
+        if (trace_is_learnt(&t->traces[i]))
             return true;
     return false;
 }
@@ -72,14 +72,6 @@ static const struct sluice_turn *first_sampled(const struct sluice_trace *trace)
     return NULL;
 }
 
-static const struct sluice_turn *last_sampled(const struct sluice_trace *trace)
-{
-    for (size_t i = trace->turn_count; i > 0; i--)
-        if (turn_is_sampled(&trace->turns[i - 1]))
-            return &trace->turns[i - 1];
-    return NULL;
-}
-
 static void append_words(const struct sluice_trajectory *t, const struct sluice_trace *trace, struct buffer *out)
 {
     struct trace_words words;
@@ -98,7 +90,7 @@ static void append_words(const struct sluice_trajectory *t, const struct sluice_
 static void append_trace(const struct sluice_trajectory *t, const struct sluice_trace *trace, const char *reward,
                          struct buffer *out)
 {
-    const struct sluice_turn *first = first_sampled(trace), *last = last_sampled(trace);
+    const struct sluice_turn *first = first_sampled(trace), *last = trace_last_sampled(trace);
     const size_t from = first ? first->offset : trace->token_count;
     buffer_append_str(out, "{\"prompt_ids\":");
     arrays_append_ids(out, trace->token_ids, from);
@@ -117,15 +109,6 @@ static void append_trace(const struct sluice_trajectory *t, const struct sluice_
 }
 
 /* ---- a trajectory --------------------------------------------------------------------------------------------- */
-
-static uint64_t turns_of(const struct sluice_trajectory *t)
-{
-    uint64_t count = 0;
-    for (size_t i = 0; i < t->trace_count; i++)
-        for (size_t j = 0; j < t->traces[i].turn_count; j++)
-            count += turn_is_sampled(&t->traces[i].turns[j]);
-    return count;
-}
 
 /* "name": the value as JSON, or null. */
 static void append_member(struct buffer *out, const char *name, const json_t *value)
@@ -149,7 +132,7 @@ static void append_early(struct buffer *out, unsigned early_stop)
 static void append_metadata(const struct sluice_trajectory *t, const json_t *kept, unsigned early_stop,
                             const char *session_id, size_t traces, struct buffer *out)
 {
-    const uint64_t turns = traces > 0 ? turns_of(t) : 0, count = traces;
+    const uint64_t turns = traces > 0 ? trajectory_sampled_turns(t) : 0, count = traces;
     const char *builder = json_string_value(json_object_get(kept, "builder"));
     const json_t *metadata = json_object_get(kept, "metadata");
     json_text_printf(out, "{\"builder\":%s,\"session_id\":%s,\"api_type\":\"openai_chat\",\"model_used\":%s",

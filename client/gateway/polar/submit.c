@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "client/gateway/broker/refused_text.h"
 #include "client/gateway/door/engines.h"
 #include "client/gateway/polar/asking.h"
 #include "client/gateway/polar/events.h"
@@ -43,14 +44,13 @@ static void begin_task(struct asking *asking)
 /* What the broker finds wrong with the task, by the field of ours. */
 static void refuse_task(struct asking *asking, const struct msg_refused *refused)
 {
-    char field[129], words[2100];
+    const struct refused_text text = refused_text(refused);
     struct polar_task *task = own_task(asking);
     if (task)
         task_drop(task);
-    snprintf(field, sizeof(field), "%.*s", SLICE_ARG(refused->field));
-    snprintf(words, sizeof(words), "%.*s", SLICE_ARG(refused->text));
     if (slice_is(refused->reason, refusal_wire(REFUSAL_BAD_TASK)))
-        asking_refuse_field(asking->call, strcmp(field, "task.image") == 0 ? "runtime.image" : field, words);
+        asking_refuse_field(asking->call, strcmp(text.field, "task.image") == 0 ? "runtime.image" : text.field,
+                            text.words);
     else
         http_call_refuse_as(asking->call, refused);
 }

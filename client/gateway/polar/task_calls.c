@@ -249,9 +249,7 @@ static void on_rows(struct http_call *call, const struct answer *answer)
     struct buffer body = {0};
     if (!task)
         return;
-    json_t *all = answer->id == MSG_rollouts
-                      ? json_loadb((const char *)answer->as.rollouts.json.data, answer->as.rollouts.json.len, 0, NULL)
-                      : NULL;
+    json_t *all = answer->id == MSG_rollouts ? json_text_read(answer->as.rollouts.json) : NULL;
     json_text_printf(&body, "{\"task_id\":%s,\"sessions\":[", asking->id);
     for (unsigned i = 0; i < task->total; i++) {
         buffer_append_str(&body, i > 0 ? "," : "");

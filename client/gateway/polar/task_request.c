@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/gateway/polar/task_part.h"
+#include "client/gateway/bodies/task_part.h"
 #include "client/gateway/polar/task_request_agent.h"
 #include "client/gateway/polar/task_request_evaluator.h"
 #include "client/gateway/polar/task_request_runtime.h"

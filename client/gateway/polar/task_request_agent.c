@@ -1,9 +1,9 @@
-/* The agent: a harness by its preset, or a shell command, and how it samples. */
+#include "client/gateway/polar/task_request_agent.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "client/gateway/polar/task_part.h"
-#include "client/gateway/polar/task_request_agent.h"
+#include "client/gateway/bodies/task_part.h"
 #include "common/base/cleanup.h"
 
 static const struct {

@@ -1,9 +1,10 @@
-/* The evaluator: Polar's strategies by our kinds of evaluation. */
+#include "client/gateway/polar/task_request_evaluator.h"
+
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
-#include "client/gateway/polar/task_part.h"
-#include "client/gateway/polar/task_request_evaluator.h"
+#include "client/gateway/bodies/task_part.h"
 
 enum { SECONDS_MAX = 86400 };
 

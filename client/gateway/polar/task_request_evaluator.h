@@ -2,8 +2,6 @@
 #ifndef SLUICE_CLIENT_GATEWAY_POLAR_TASK_REQUEST_EVALUATOR_H
 #define SLUICE_CLIENT_GATEWAY_POLAR_TASK_REQUEST_EVALUATOR_H
 
-#include <stdint.h>
-
 #include "client/gateway/polar/problem.h"
 
 /* False with the field and why. */

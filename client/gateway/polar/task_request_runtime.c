@@ -1,9 +1,9 @@
-/* The runtime: image, files, set-up, environment and limits. */
+#include "client/gateway/polar/task_request_runtime.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "client/gateway/polar/task_part.h"
-#include "client/gateway/polar/task_request_runtime.h"
+#include "client/gateway/bodies/task_part.h"
 #include "common/base/cleanup.h"
 
 enum { ATTEMPTS_MAX = 10 };

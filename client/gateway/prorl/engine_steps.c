@@ -27,7 +27,7 @@ struct engine_steps *engine_steps_begin(struct http_call *call, void (*done)(str
 {
     struct engine_steps *steps = calloc(1, sizeof(*steps));
     if (!steps) {
-        http_call_refuse(call, 503, "queue-full", "", "out of memory");
+        http_call_refuse_memory(call);
         return NULL;
     }
     *steps = (struct engine_steps){.done = done, .user = user, .ends_ms = clock_ms() + STEP_FINISH_MS};

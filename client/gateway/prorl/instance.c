@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "client/gateway/bodies/chat.h"
 #include "client/gateway/bodies/loose_json.h"
 
 enum { NAME_MAX_BYTES = 128 };
@@ -44,17 +45,6 @@ json_t *instance_part(const json_t *instance, const char *name)
 
 /* ---- what is asked ------------------------------------------------------------------------------------ */
 
-static const char *role_of(const json_t *message)
-{
-    static const char *const roles[][2] = {
-        {"system", "system"}, {"developer", "system"}, {"user", "user"}, {"human", "user"}, {"assistant", "assistant"}};
-    const char *role = json_string_value(json_object_get(message, "role"));
-    for (size_t i = 0; role && i < sizeof(roles) / sizeof(*roles); i++)
-        if (strcmp(role, roles[i][0]) == 0)
-            return roles[i][1];
-    return NULL;
-}
-
 /* A text, or parts of which each is one. */
 static bool append_content(struct buffer *ret, const json_t *content)
 {
@@ -74,7 +64,7 @@ static bool append_content(struct buffer *ret, const json_t *content)
 
 static json_t *message_of(const json_t *given)
 {
-    const char *role = role_of(given);
+    const char *role = chat_role(given);
     struct buffer content = {0};
     json_t *message = NULL;
     if (role && append_content(&content, json_object_get(given, "content")))
@@ -97,11 +87,7 @@ static bool ask_messages(const json_t *given, json_t *task, char why[WHY_SIZE])
         }
         json_array_append_new(messages, message);
     }
-    const json_t *first = json_array_get(messages, 0);
-    if (json_array_size(messages) == 1 && strcmp(json_string_value(json_object_get(first, "role")), "user") == 0)
-        json_object_set(task, "prompt", json_object_get(first, "content"));
-    else
-        json_object_set(task, "messages", messages);
+    chat_ask(messages, task);
     json_decref(messages);
     return true;
 }

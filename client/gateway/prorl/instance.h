@@ -15,11 +15,11 @@ enum { WHY_SIZE = 320 };
 /* Why an instance can be no task: a sentence. Always false. */
 bool why_not(char why[WHY_SIZE], const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A text that is not empty; NULL. */
+/* A text that is not empty; NULL: there is none. */
 const char *instance_text(const json_t *instance, const char *name);
 /* The same, or a number as text, on the caller's memory; NULL: neither. */
 const char *instance_word(const json_t *value, char *room, size_t size);
-/* An object or list, also as JSON in a text; the caller's. NULL. */
+/* An object or list, also as JSON in a text; the caller's. NULL: there is none. */
 json_t *instance_part(const json_t *instance, const char *name);
 /* {"prompt": ...} or {"messages": [...]} into the task: of prompt, problem_statement, problem or question. */
 bool instance_ask(const json_t *instance, json_t *task, char why[WHY_SIZE]);

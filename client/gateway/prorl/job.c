@@ -5,6 +5,7 @@
 #include "client/gateway/bodies/models.h"
 #include "client/gateway/prorl/prorl.h"
 #include "client/gateway/prorl/result.h"
+#include "client/gateway/prorl/status_answer.h"
 #include "client/gateway/prorl/task.h"
 #include "client/gateway/runs/runs.h"
 #include "common/base/cleanup.h"
@@ -91,7 +92,7 @@ static void begin(struct http_call *call)
     job->wait.failed = on_failed;
     job->wait.arg = job;
     if (!run_begin(call->gateway->runs, &plan, &job->wait) && !exchange_is_answered(call->exchange))
-        http_call_refuse(call, 503, "queue-full", "", "out of memory");
+        http_call_refuse_memory(call);
     buffer_finish(&job->content);
     buffer_finish(&job->task);
 }
@@ -139,7 +140,7 @@ static bool make_task(struct job *job, const json_t *body)
     job->tools = json_incref(json_object_get(json_object_get(task, "agent"), "tools"));
     json_decref(task);
     if (!job->source)
-        http_call_refuse(job->call, 503, "queue-full", "", "out of memory");
+        http_call_refuse_memory(job->call);
     return job->source != NULL;
 }
 
@@ -148,7 +149,7 @@ static struct job *make(struct http_call *call, struct trainer *trainer, const j
     struct job *job = calloc(1, sizeof(*job));
     const json_t *instance = json_object_get(body, "instance");
     if (!job) {
-        http_call_refuse(call, 503, "queue-full", "", "out of memory");
+        http_call_refuse_memory(call);
         return NULL;
     }
     job->call = call;
@@ -176,8 +177,7 @@ static bool is_offered(const char *offers, const char *name)
 static void on_status(struct http_call *call, const struct answer *answer)
 {
     struct job *job = call->state;
-    json_error_t error;
-    json_t *status = json_loadb((const char *)answer->as.status.json.data, answer->as.status.json.len, 0, &error);
+    json_t *status = json_text_read(answer->as.status.json);
     json_t *workers = json_object_get(status, "workers"), *worker;
     bool is_known = false;
     size_t i;
@@ -233,7 +233,6 @@ void job_cancel(struct http_call *call)
 {
     static const struct model_field fields[] = {{"job_id", MODEL_STRING}};
     json_t *body = model_read(call, fields, 1);
-    struct buffer answer = {0};
     if (!body)
         return;
     const json_t *id = json_object_get(body, "job_id");
@@ -244,13 +243,7 @@ void job_cancel(struct http_call *call)
     } else if (runs_cancel(call->gateway->runs, call->identity, text) == 0) {
         http_call_refuse(call, 404, "unknown-job", "job_id", "Job %.200s not found", json_string_value(id));
     } else {
-        buffer_append_str(&answer, "{\"status\":");
-        struct buffer words = {0};
-        buffer_printf(&words, "Cancel requested for job %.*s", SLICE_ARG(text));
-        json_text_append(&answer, buffer_peek(&words));
-        buffer_finish(&words);
-        buffer_append_str(&answer, "}");
-        http_call_answer_json(call, 200, &answer);
+        status_answer(call, "Cancel requested for job ", json_string_value(id));
     }
     json_decref(body);
 }

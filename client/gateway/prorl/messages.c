@@ -1,27 +1,18 @@
 #include "client/gateway/prorl/messages.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/gateway/json_text.h"
 #include "client/gateway/record/arrays.h"
-
-static bool is_reply(const struct sluice_turn *turn) { return strcmp(turn->role, "assistant") == 0; }
-
-static size_t count_replies(const struct sluice_trace *trace)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < trace->turn_count; i++)
-        count += is_reply(&trace->turns[i]);
-    return count;
-}
+#include "client/gateway/record/main_trace.h"
+#include "client/gateway/record/other_traces.h"
 
 /* Of the main conversation the trace that ends last; NULL: nothing was sampled. */
 static const struct sluice_trace *main_of(const struct sluice_trajectory *trajectory)
 {
     for (size_t i = trajectory->trace_count; i-- > 0;) {
         const struct sluice_trace *trace = &trajectory->traces[i];
-        if (count_replies(trace) > 0 && (!*trace->label || strcmp(trace->label, "main") == 0))
+        if (trace_sampled_turns(trace) > 0 && (!*trace->label || strcmp(trace->label, "main") == 0))
             return trace;
     }
     return NULL;
@@ -30,34 +21,13 @@ static const struct sluice_trace *main_of(const struct sluice_trajectory *trajec
 /* ---- what was said in the trace ------------------------------------------------------------------------ */
 
 struct talk {
-    const struct sluice_trajectory *trajectory;
     const struct sluice_trace *trace;
-    const struct sluice_message **said; /* in order */
-    size_t count, replies; /* replies: the last of the assistant's, as many as the trace has turns of them */
-    size_t from;           /* the first token that stands on no message yet */
+    struct trace_words words;
+    size_t replies; /* the last of the assistant's, as many as the trace has turns of them */
+    size_t from;    /* the first token that stands on no message yet */
     bool with_input_ids, is_begun;
     struct buffer *out;
 };
-
-static void add_said(struct talk *talk, const struct sluice_message *message)
-{
-    if (strcmp(message->role, "note") != 0)
-        talk->said[talk->count++] = message;
-}
-
-static bool listen(struct talk *talk)
-{
-    const struct sluice_trajectory *all = talk->trajectory;
-    talk->said = calloc(all->message_count + 1, sizeof(*talk->said));
-    if (!talk->said)
-        return false;
-    for (size_t i = 0; i < talk->trace->stretch_count; i++)
-        for (size_t k = 0; k < talk->trace->messages[i].length; k++)
-            add_said(talk, &all->messages[talk->trace->messages[i].offset + k]);
-    for (size_t i = 0; talk->trace->stretch_count == 0 && i < all->message_count; i++)
-        add_said(talk, &all->messages[i]);
-    return true;
-}
 
 static bool is_assistant(const struct sluice_message *message) { return strcmp(message->role, "assistant") == 0; }
 
@@ -65,13 +35,13 @@ static bool is_assistant(const struct sluice_message *message) { return strcmp(m
 static size_t first_reply(struct talk *talk)
 {
     size_t assistants = 0;
-    for (size_t i = 0; i < talk->count; i++)
-        assistants += is_assistant(talk->said[i]);
+    for (size_t i = 0; i < talk->words.count; i++)
+        assistants += is_assistant(talk->words.list[i]);
     if (assistants < talk->replies)
-        talk->count = 0;
+        talk->words.count = 0;
     size_t skip = assistants - talk->replies, at = 0;
-    for (; at < talk->count; at++)
-        if (is_assistant(talk->said[at]) && skip-- == 0)
+    for (; at < talk->words.count; at++)
+        if (is_assistant(talk->words.list[at]) && skip-- == 0)
             break;
     return at;
 }
@@ -116,8 +86,8 @@ static void write_call(struct buffer *out, const char *tool, const char *joint)
 static void write_calls(struct talk *talk, size_t at)
 {
     bool has_any = false;
-    for (at++; at < talk->count && !is_assistant(talk->said[at]); at++) {
-        const char *tool = talk->said[at]->tool;
+    for (at++; at < talk->words.count && !is_assistant(talk->words.list[at]); at++) {
+        const char *tool = talk->words.list[at]->tool;
         if (!tool || !*tool)
             continue;
         write_call(talk->out, tool, has_any ? "," : ",\"tool_calls\":[");
@@ -139,7 +109,7 @@ static void write_reply(struct talk *talk, const struct sluice_turn *turn, size_
     const size_t length = trains ? turn->length : 0;
     if (talk->from < turn->offset && trains)
         write_given(talk, "user", "", turn->offset); /* nobody said it in words */
-    begin(talk, "assistant", at < talk->count ? talk->said[at]->content : "");
+    begin(talk, "assistant", at < talk->words.count ? talk->words.list[at]->content : "");
     arrays_append_ids(talk->out, trace->token_ids + turn->offset, length);
     buffer_append_str(talk->out, ",\"input_ids\":");
     if (talk->with_input_ids)
@@ -156,7 +126,7 @@ static void write_reply(struct talk *talk, const struct sluice_turn *turn, size_
 /* A reply that was given with the task has no tokens of its own: they are the prompt's. */
 static void write_said_before(struct talk *talk, size_t at, const struct sluice_turn *turn)
 {
-    const struct sluice_message *message = talk->said[at];
+    const struct sluice_message *message = talk->words.list[at];
     if (!is_assistant(message)) {
         write_given(talk, message->role, message->content, turn->offset);
         return;
@@ -173,45 +143,28 @@ static void write_all(struct talk *talk)
     size_t at = 0;
     for (size_t i = 0; i < talk->trace->turn_count; i++) {
         const struct sluice_turn *turn = &talk->trace->turns[i];
-        if (!is_reply(turn))
+        if (!turn_is_sampled(turn))
             continue;
-        for (; at < talk->count && (at < first || !is_assistant(talk->said[at])); at++)
+        for (; at < talk->words.count && (at < first || !is_assistant(talk->words.list[at])); at++)
             write_said_before(talk, at, turn);
         write_reply(talk, turn, at);
-        at += at < talk->count;
+        at += at < talk->words.count;
     }
 }
 
 void messages_write(const struct sluice_trajectory *trajectory, bool with_input_ids, struct buffer *ret)
 {
-    struct talk talk = {
-        .trajectory = trajectory, .trace = main_of(trajectory), .with_input_ids = with_input_ids, .out = ret};
+    struct talk talk = {.trace = main_of(trajectory), .with_input_ids = with_input_ids, .out = ret};
     buffer_append_str(ret, "[");
-    if (talk.trace && listen(&talk)) {
-        talk.replies = count_replies(talk.trace);
+    if (talk.trace && trace_words_read(trajectory, talk.trace, &talk.words)) {
+        talk.replies = trace_sampled_turns(talk.trace);
         write_all(&talk);
     }
-    free(talk.said);
+    trace_words_finish(&talk.words);
     buffer_append_str(ret, "]");
 }
 
 void messages_write_others(const struct sluice_trajectory *trajectory, struct buffer *ret)
 {
-    const struct sluice_trace *main = main_of(trajectory);
-    const char *joint = "";
-    buffer_append_str(ret, "[");
-    for (size_t i = 0; i < trajectory->trace_count; i++) {
-        const struct sluice_trace *trace = &trajectory->traces[i];
-        if (trace == main)
-            continue;
-        json_text_printf(ret, "%j{\"label\":%s,\"reason\":%s,\"token_ids\":", joint, trace->label, trace->reason);
-        arrays_append_ids(ret, trace->token_ids, trace->token_count);
-        buffer_append_str(ret, ",\"mask\":");
-        arrays_append_mask(ret, trace->mask, trace->token_count);
-        buffer_append_str(ret, ",\"logprobs\":");
-        arrays_append_logprobs(ret, trace->logprobs, trace->token_count);
-        buffer_append_str(ret, "}");
-        joint = ",";
-    }
-    buffer_append_str(ret, "]");
+    other_traces_append(trajectory, main_of(trajectory), ret);
 }

@@ -5,6 +5,7 @@
 
 #include "client/gateway/door/engines.h"
 #include "client/gateway/prorl/job.h"
+#include "client/gateway/prorl/status_answer.h"
 #include "client/gateway/bodies/models.h"
 #include "client/gateway/runs/runs.h"
 #include "common/base/log.h"
@@ -15,19 +16,8 @@ static struct trainer *trainer_of(struct http_call *call)
     struct trainer *trainer = trainers_get(call->kept, call->identity);
     call->takes_refusals = false;
     if (!trainer)
-        http_call_refuse(call, 503, "queue-full", "", "out of memory");
+        http_call_refuse_memory(call);
     return trainer;
-}
-
-static void answer_status(struct http_call *call, const char *words, const char *of)
-{
-    struct buffer body = {0}, text = {0};
-    buffer_printf(&text, "%s%s", words, of);
-    buffer_append_str(&body, "{\"status\":");
-    json_text_append(&body, buffer_peek(&text));
-    buffer_append_str(&body, "}");
-    buffer_finish(&text);
-    http_call_answer_json(call, 200, &body);
 }
 
 /* ---- start and stop --------------------------------------------------------------------------------- */
@@ -39,7 +29,7 @@ static void on_started(struct http_call *call)
     trainer_told(trainer, steps);
     trainer->is_started = true;
     trainers_save(call->kept);
-    answer_status(call, "Server started successfully", "");
+    status_answer(call, "Server started successfully", "");
 }
 
 static void start_admitted(struct http_call *call, const struct answer *answer)
@@ -72,7 +62,7 @@ static void stop_admitted(struct http_call *call, const struct answer *answer)
     trainer->is_started = false;
     trainers_save(call->kept);
     jobs_stop(trainer);
-    answer_status(call, "Server stopped successfully", "");
+    status_answer(call, "Server stopped successfully", "");
 }
 
 static void stop(struct http_call *call) { trainers_admit(call, stop_admitted); }
@@ -86,8 +76,7 @@ static void on_status(struct http_call *call, const struct answer *answer)
 {
     const struct trainer *trainer = trainers_find(call->kept, call->identity);
     struct buffer body = {0};
-    json_error_t error;
-    json_t *status = json_loadb((const char *)answer->as.status.json.data, answer->as.status.json.len, 0, &error);
+    json_t *status = json_text_read(answer->as.status.json);
     const uint64_t jobs = trainer ? trainer->job_count : 0;
     json_text_printf(&body,
                      "{\"status\":\"running\",\"pending_jobs\":%u,\"running\":%d,\"jobs\":%u,\"init\":%d,\"run\":%d,"
@@ -115,7 +104,7 @@ static void on_added(struct http_call *call)
     const struct engine_steps *steps = call->state;
     trainer_told(steps->user, steps);
     trainers_save(call->kept);
-    answer_status(call, "Added LLM server address: ", steps->shown);
+    status_answer(call, "Added LLM server address: ", steps->shown);
 }
 
 static void on_refused(struct http_call *call)
@@ -142,7 +131,7 @@ static void add(struct http_call *call, const char *address)
         http_call_refuse(call, 503, "queue-full", "address", "there are too many engines");
     } else if (!trainer->is_started || engine->is_known) {
         trainers_save(call->kept);
-        answer_status(call,
+        status_answer(call,
                       trainer->is_started ? "Added LLM server address: " : "Buffered LLM server address: ", address);
     } else {
         struct engine_steps *steps = engine_steps_begin(call, on_added, trainer);
@@ -171,7 +160,7 @@ static void on_cleared(struct http_call *call)
 {
     const struct engine_steps *steps = call->state;
     const struct trainer *trainer = steps->user;
-    answer_status(
+    status_answer(
         call, trainer->is_started ? "Cleared all LLM server addresses" : "Cleared buffered LLM server addresses", "");
 }
 
@@ -196,18 +185,13 @@ static void clear_llm_server(struct http_call *call) { trainers_admit(call, clea
 /* ---- the family -------------------------------------------------------------------------------------------- */
 
 static const struct route routes[] = {
-#define PRORL(function, method_, pattern_, body_)                                                                      \
-    {                                                                                                                  \
-        .method = method_, .pattern = pattern_, .run = function, .body = body_, .message = MESSAGE_COUNT               \
-    }
-    PRORL(start, "POST", "/start", ROUTE_NO_BODY),
-    PRORL(stop, "POST", "/stop", ROUTE_NO_BODY),
-    PRORL(status, "GET", "/status", ROUTE_NO_BODY),
-    PRORL(job_process, "POST", "/process", ROUTE_RAW),
-    PRORL(job_cancel, "POST", "/cancel", ROUTE_RAW),
-    PRORL(add_llm_server, "POST", "/add_llm_server", ROUTE_RAW),
-    PRORL(clear_llm_server, "POST", "/clear_llm_server", ROUTE_NO_BODY),
-#undef PRORL
+    ROUTE("POST", "/start", start, ROUTE_KEYED, ROUTE_NO_BODY),
+    ROUTE("POST", "/stop", stop, ROUTE_KEYED, ROUTE_NO_BODY),
+    ROUTE("GET", "/status", status, ROUTE_KEYED, ROUTE_NO_BODY),
+    ROUTE("POST", "/process", job_process, ROUTE_KEYED, ROUTE_RAW),
+    ROUTE("POST", "/cancel", job_cancel, ROUTE_KEYED, ROUTE_RAW),
+    ROUTE("POST", "/add_llm_server", add_llm_server, ROUTE_KEYED, ROUTE_RAW),
+    ROUTE("POST", "/clear_llm_server", clear_llm_server, ROUTE_KEYED, ROUTE_NO_BODY),
 };
 
 static bool open_kept(struct gateway *gateway, void **ret)

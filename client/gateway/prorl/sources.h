@@ -2,8 +2,6 @@
 #ifndef SLUICE_CLIENT_GATEWAY_PRORL_SOURCES_H
 #define SLUICE_CLIENT_GATEWAY_PRORL_SOURCES_H
 
-#include <jansson.h>
-
 enum source_kind {
     SOURCE_HANDLER, /* none of these: an evaluator of that name */
     SOURCE_MATH,

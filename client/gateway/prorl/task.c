@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/gateway/prorl/task_code.h"
+#include "client/gateway/bodies/program_tests.h"
+#include "client/gateway/bodies/task_part.h"
 #include "client/gateway/prorl/task_swe.h"
 
 enum { TURNS_DEFAULT = 2 /* ProRL's own */, TURNS_MAX = 1000, SMALL_BYTES = 1024, TOKENS_MAX = 1 << 20 };
@@ -12,14 +13,6 @@ const char *task_source(const json_t *instance)
 {
     const char *source = instance_text(instance, "data_source");
     return source ? source : SOURCE_DEFAULT;
-}
-
-static json_t *object_in(json_t *task, const char *name)
-{
-    json_t *object = json_object_get(task, name);
-    if (!object)
-        json_object_set_new(task, name, object = json_object());
-    return object;
 }
 
 /* ---- how it is sampled ------------------------------------------------------------------------------- */
@@ -43,7 +36,7 @@ static void copy_number(const json_t *params, const char *name, double min, doub
 
 static void add_sampling(const json_t *params, json_t *task)
 {
-    json_t *sampling = object_in(task, "sampling"), *limits = object_in(task, "limits");
+    json_t *sampling = task_part(task, "sampling"), *limits = task_part(task, "limits");
     json_int_t tokens = whole(params, "max_output_tokens", TOKENS_MAX, 0);
     tokens = tokens ? tokens : whole(params, "max_tokens", TOKENS_MAX, 0);
     copy_number(params, "temperature", 0, 100, sampling);
@@ -63,7 +56,7 @@ static void add_sampling(const json_t *params, json_t *task)
 /* One budget for all stages there; here the run has it, and twice of it and 10 s are the most that the caller waits. */
 static void add_limits(const struct task_plan *plan, json_t *task)
 {
-    json_t *limits = object_in(task, "limits");
+    json_t *limits = task_part(task, "limits");
     const json_int_t otherwise = plan->timeout_ms < 1000 ? 1 : plan->timeout_ms / 1000;
     const json_int_t timeout_s = whole(plan->params, "timeout", 604800, otherwise);
     json_object_set_new(limits, "run_s", json_integer(timeout_s));
@@ -82,7 +75,7 @@ static const char *const tools_of[][5] = {
 
 static void add_agent(const json_t *params, enum source_kind kind, json_t *task)
 {
-    json_t *agent = object_in(task, "agent"), *tools = json_array();
+    json_t *agent = task_part(task, "agent"), *tools = json_array();
     if (json_is_true(json_object_get(params, "is_reasoning_task"))) {
         json_object_set_new(agent, "kind", json_string("chat"));
         json_decref(tools);
@@ -136,7 +129,7 @@ static bool judge_answer(const json_t *truth, enum source_kind kind, json_t *tas
     if (!answer)
         return why_not(why, "out of memory");
     take_box(answer);
-    json_t *eval = object_in(task, "eval");
+    json_t *eval = task_part(task, "eval");
     json_object_set_new(eval, "kind", json_string(kind == SOURCE_STEM && is_letters(answer) ? "choice" : "math"));
     json_object_set_new(eval, "answer", json_string(answer));
     free(answer);
@@ -146,7 +139,7 @@ static bool judge_answer(const json_t *truth, enum source_kind kind, json_t *tas
 /* A handler's is told what ProRL's reward server is told. */
 static bool judge_by_handler(const struct task_plan *plan, json_t *truth, json_t *task)
 {
-    json_t *eval = object_in(task, "eval"), *config = json_object();
+    json_t *eval = task_part(task, "eval"), *config = json_object();
     json_object_set_new(config, "data_source", json_string(plan->source));
     if (truth)
         json_object_set(config, "ground_truth", truth);
@@ -157,13 +150,19 @@ static bool judge_by_handler(const struct task_plan *plan, json_t *truth, json_t
     return true;
 }
 
+static bool judge_programs(const json_t *truth, json_t *task, char why[WHY_SIZE])
+{
+    struct fail fail = {0};
+    return program_tests_judge(truth, "reward_model.ground_truth", task, &fail) || why_not(why, "%s", fail.text);
+}
+
 static bool judge(const struct task_plan *plan, enum source_kind kind, json_t *task, char why[WHY_SIZE])
 {
     if (kind == SOURCE_SWE)
         return task_swe_judge(plan, task, why);
     json_t *truth = instance_truth(plan->instance);
     const char *image = instance_text(plan->instance, "docker_image");
-    const bool is_judged = kind == SOURCE_CODE      ? task_code_judge(truth, task, why)
+    const bool is_judged = kind == SOURCE_CODE      ? judge_programs(truth, task, why)
                            : kind == SOURCE_HANDLER ? judge_by_handler(plan, truth, task)
                                                     : judge_answer(truth, kind, task, why);
     json_decref(truth);
@@ -177,7 +176,7 @@ static bool judge(const struct task_plan *plan, enum source_kind kind, json_t *t
 /* Its columns that are a number, a word or a short text. */
 static void add_metadata(const struct task_plan *plan, json_t *task)
 {
-    json_t *metadata = object_in(task, "metadata"), *value;
+    json_t *metadata = task_part(task, "metadata"), *value;
     const char *name;
     json_object_foreach((json_t *)(uintptr_t)plan->instance, name, value)
     {

@@ -1,6 +1,6 @@
 /*
  * task.h - a task of ours of an instance and the sampling_params of ProRL's /process: what is asked, how it is judged
- * by its data_source, how it is sampled and for how long. What neither has a meaning here is ignored, as ProRL does.
+ * by its data_source, how it is sampled and for how long. What has no meaning here is ignored, as ProRL does.
  */
 #ifndef SLUICE_CLIENT_GATEWAY_PRORL_TASK_H
 #define SLUICE_CLIENT_GATEWAY_PRORL_TASK_H

@@ -10,9 +10,33 @@ bool turn_is_learnt(const struct sluice_trace *trace, const struct sluice_turn *
     return turn_is_sampled(turn) && turn->length > 0 && memchr(trace->mask + turn->offset, 1, turn->length) != NULL;
 }
 
-static bool is_learnt(const struct sluice_trace *trace)
+bool trace_is_learnt(const struct sluice_trace *trace)
 {
     return trace->token_count > 0 && memchr(trace->mask, 1, trace->token_count) != NULL;
+}
+
+size_t trace_sampled_turns(const struct sluice_trace *trace)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < trace->turn_count; i++)
+        count += turn_is_sampled(&trace->turns[i]);
+    return count;
+}
+
+size_t trajectory_sampled_turns(const struct sluice_trajectory *trajectory)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < trajectory->trace_count; i++)
+        count += trace_sampled_turns(&trajectory->traces[i]);
+    return count;
+}
+
+const struct sluice_turn *trace_last_sampled(const struct sluice_trace *trace)
+{
+    for (size_t i = trace->turn_count; i > 0; i--)
+        if (turn_is_sampled(&trace->turns[i - 1]))
+            return &trace->turns[i - 1];
+    return NULL;
 }
 
 static bool is_main(const struct sluice_trace *trace)
@@ -25,9 +49,9 @@ const struct sluice_trace *main_trace(const struct sluice_trajectory *trajectory
     const struct sluice_trace *main = NULL, *learnt = NULL;
     for (size_t i = 0; i < trajectory->trace_count; i++) {
         const struct sluice_trace *trace = &trajectory->traces[i];
-        if (is_learnt(trace))
+        if (trace_is_learnt(trace))
             learnt = trace;
-        if (is_learnt(trace) && is_main(trace))
+        if (trace_is_learnt(trace) && is_main(trace))
             main = trace;
     }
     return main ? main : learnt ? learnt : trajectory->trace_count > 0 ? trajectory->traces : NULL;
@@ -42,14 +66,6 @@ static void add_run(const struct sluice_trajectory *trajectory, size_t offset, s
             ret->list[ret->count++] = &trajectory->messages[i];
 }
 
-static size_t sampled_turns(const struct sluice_trace *trace)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < trace->turn_count; i++)
-        count += turn_is_sampled(&trace->turns[i]);
-    return count;
-}
-
 static size_t sampled_messages(const struct trace_words *words)
 {
     size_t count = 0;
@@ -62,11 +78,11 @@ static size_t sampled_messages(const struct trace_words *words)
 static size_t said_before(const struct sluice_trajectory *trajectory, const struct sluice_trace *trace,
                           const struct trace_words *words)
 {
-    const size_t said = sampled_messages(words), turns = sampled_turns(trace);
+    const size_t said = sampled_messages(words), turns = trace_sampled_turns(trace);
     size_t before = 0, all = 0;
     for (size_t i = 0; i < trajectory->trace_count; i++) {
         before = &trajectory->traces[i] == trace ? all : before;
-        all += sampled_turns(&trajectory->traces[i]);
+        all += trace_sampled_turns(&trajectory->traces[i]);
     }
     return all == said ? before : said > turns ? said - turns : 0;
 }

@@ -12,6 +12,12 @@ const struct sluice_trace *main_trace(const struct sluice_trajectory *trajectory
 /* Whether it is learned from: any of the turn's tokens has mask 1. */
 bool turn_is_learnt(const struct sluice_trace *trace, const struct sluice_turn *turn);
 bool turn_is_sampled(const struct sluice_turn *turn);
+/* Whether any of the trace's tokens has mask 1. */
+bool trace_is_learnt(const struct sluice_trace *trace);
+size_t trace_sampled_turns(const struct sluice_trace *trace);
+size_t trajectory_sampled_turns(const struct sluice_trajectory *trajectory);
+/* NULL: nothing was sampled in it. */
+const struct sluice_turn *trace_last_sampled(const struct sluice_trace *trace);
 
 /* A trace's messages: those said in it, or all of the rollout but notes. */
 struct trace_words {

@@ -14,7 +14,6 @@
 enum { REWRITE_LINES = 4096 /* lines that count no longer, before the file is written anew */ };
 
 struct had {
-    char path[4096];
     int fd;
     struct table names; /* of each its own text */
     size_t lines;
@@ -67,7 +66,6 @@ struct had *had_open(const char *path, struct fail *fail)
         fail_memory(fail);
         return NULL;
     }
-    snprintf(had->path, sizeof(had->path), "%s", path);
     make_directories(path);
     had->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (had->fd < 0 || flock(had->fd, LOCK_EX | LOCK_NB) < 0) {

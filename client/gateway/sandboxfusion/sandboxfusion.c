@@ -56,7 +56,7 @@ static void begin(struct http_call *call, const json_t *body)
     AUTO_BUFFER task = {0};
     if (!run || !code_task_write(body, call->gateway->settings->run_code_image, &task)) {
         free(run);
-        http_call_refuse(call, 503, "queue-full", "", "out of memory");
+        http_call_refuse_memory(call);
         return;
     }
     run->call = call;
@@ -66,7 +66,7 @@ static void begin(struct http_call *call, const json_t *body)
     call->end = end;
     const struct run_plan plan = {.identity = call->identity, .prefix = "code", .task = buffer_peek(&task)};
     if (!run_begin(call->gateway->runs, &plan, &run->wait) && !exchange_is_answered(call->exchange))
-        http_call_refuse(call, 503, "queue-full", "", "out of memory");
+        http_call_refuse_memory(call);
 }
 
 static void refuse_language(struct http_call *call, const char *name)
@@ -105,8 +105,8 @@ static void ping(struct http_call *call)
 /* ---- the family ------------------------------------------------------------------------------------------ */
 
 static const struct route routes[] = {
-    {.method = "POST", .pattern = "/run_code", .run = run_code, .body = ROUTE_RAW, .message = MESSAGE_COUNT},
-    {.method = "GET", .pattern = "/v1/ping", .run = ping, .access = ROUTE_OPEN, .message = MESSAGE_COUNT},
+    ROUTE("POST", "/run_code", run_code, ROUTE_KEYED, ROUTE_RAW),
+    ROUTE("GET", "/v1/ping", ping, ROUTE_OPEN, ROUTE_NO_BODY),
 };
 
 static bool open_kept(struct gateway *gateway, void **ret)
