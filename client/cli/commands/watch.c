@@ -25,15 +25,16 @@ static size_t count_turns(const struct sluice_trajectory *t)
 static void print_line(const struct sluice_trajectory *t)
 {
     char reward[32], duration[32];
+    const size_t turns = count_turns(t);
     size_t all, sampled;
     print_reward(t, reward, sizeof(reward));
     print_duration(t->wait_ms + t->init_ms + t->run_ms + t->eval_ms, duration, sizeof(duration));
     count_tokens(t, &all, &sampled);
     const char *detail = t->trainable ? "" : t->detail;
     const size_t first_line = strcspn(detail, "\n");
-    sanitize_print(stdout, "%llu  %s  %s  reward %s  %zu turns  %zu tokens, %zu sampled  %s%s%.*s%s\n",
-                   (unsigned long long)t->seq, t->rollout, t->outcome, reward, count_turns(t), all, sampled, duration,
-                   *detail ? "  " : "", (int)first_line, detail, detail[first_line] ? " ..." : "");
+    sanitize_print(stdout, "%llu  %s  %s  reward %s  %zu turn%s  %zu tokens, %zu sampled  %s%s%.*s%s\n",
+                   (unsigned long long)t->seq, t->rollout, t->outcome, reward, turns, turns == 1 ? "" : "s", all,
+                   sampled, duration, *detail ? "  " : "", (int)first_line, detail, detail[first_line] ? " ..." : "");
 }
 
 /* What it has read is on stdout; then the position moves. False when that cannot be, or was said. */

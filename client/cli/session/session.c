@@ -135,16 +135,28 @@ static int submit(const struct invocation *in, const struct task_line *line, str
     return follow(shown);
 }
 
+/* Of any other kind there would be a rollout, and never a URL. */
+static bool is_of_session(const struct task_line *line)
+{
+    json_t *task = json_loads(line->json, 0, NULL);
+    const char *kind = json_string_value(json_object_get(json_object_get(task, "agent"), "kind"));
+    const bool is_of = kind && strcmp(kind, "session") == 0;
+    if (!is_of)
+        cli_say("a session's task has the agent.kind session, and this one's is %s", kind ? kind : "not said");
+    json_decref(task);
+    return is_of;
+}
+
 static int run_open(const struct invocation *in)
 {
     struct tasks_file tasks = {0};
     struct shown shown = {.options = in->options};
     int status = EXITS_FAILED;
     if (tasks_read(&tasks, in->arguments[0], 1) && tasks.bad == 0) {
-        if (tasks.count == 1)
-            status = submit(in, &tasks.lines[0], &shown);
-        else
+        if (tasks.count != 1)
             cli_say("%s holds %zu tasks: a session is of one", in->arguments[0], tasks.count);
+        else if (is_of_session(&tasks.lines[0]))
+            status = submit(in, &tasks.lines[0], &shown);
     }
     tasks_finish(&tasks);
     return status;

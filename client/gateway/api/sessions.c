@@ -73,6 +73,13 @@ static void complete_task(json_t *task)
     }
 }
 
+/* Any other kind is no session, and would run all the same. */
+static bool is_of_session(const json_t *task)
+{
+    const json_t *kind = json_object_get(json_object_get(task, "agent"), "kind");
+    return !json_is_string(kind) || strcmp(json_string_value(kind), "session") == 0;
+}
+
 void session_open_run(struct http_call *call)
 {
     const struct message *message = message_get(MSG_group_submit);
@@ -86,6 +93,9 @@ void session_open_run(struct http_call *call)
         (!in.has_group && !(in.has_group = names_make("session", &kept, &in.group)))) {
         http_call_refuse(call, opening ? 400 : 503, opening ? refusal_wire(no.reason) : "queue-full",
                          opening ? no.field : "", "%s", opening ? no.text : "out of memory");
+    } else if (!is_of_session(json_object_get(call->body, "task"))) {
+        http_call_refuse(call, 400, refusal_wire(REFUSAL_BAD_TASK), "task.agent.kind",
+                         "a session's task has the agent.kind session, or none");
     } else if (in.samples != 1) {
         http_call_refuse(call, 400, refusal_wire(REFUSAL_TOO_LARGE), "samples", "a session is a group of one");
     } else {

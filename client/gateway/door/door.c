@@ -34,13 +34,11 @@ static void find_route(struct http_call *call, char *allowed, size_t size)
         }
 }
 
-static bool has_route(struct http_call *call)
+static bool has_route(struct http_call *call, const char *allowed)
 {
-    char allowed[128] = "";
-    find_route(call, allowed, sizeof(allowed));
     if (call->route)
         return true;
-    if (allowed[0]) {
+    if (*allowed) {
         exchange_set_header(call->exchange, "Allow", allowed);
         http_call_refuse(call, 405, "method-not-allowed", "", "Method Not Allowed");
     } else {
@@ -168,6 +166,8 @@ static bool has_identity(struct http_call *call)
 
 void door_admit(struct http_call *call)
 {
-    if (comes_from_here(call) && !has_key_in_query(call) && has_route(call))
+    char allowed[128] = "";
+    find_route(call, allowed, sizeof(allowed)); /* first, so that whatever is refused is told in its API's form */
+    if (comes_from_here(call) && !has_key_in_query(call) && has_route(call, allowed))
         has_identity(call);
 }

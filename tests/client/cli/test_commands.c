@@ -10,7 +10,7 @@ static void watch_prints_a_line_for_each(void **state)
     struct fixture *f = *state;
     fake_add_many(f->broker, 3, 100);
     expect(f, "watch train --count 3", 0,
-           "2  g/1  ok  reward 1  1 turns  3 tokens, 2 sampled  5 ms\n3  g/2  ok  reward 0");
+           "2  g/1  ok  reward 1  1 turn  3 tokens, 2 sampled  5 ms\n3  g/2  ok  reward 0");
     expect(f, "watch train --from 3 --count 1 --json", 0, "{\"rollout\": \"g/2\", ");
     fake_forget(f->broker, 2);
     expect(f, "watch train --from 2 --count 1", 1, "number 2 is no longer kept; the oldest is 3");

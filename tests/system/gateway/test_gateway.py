@@ -71,6 +71,8 @@ class Gateway(Case):
         for task in ("x", None, [], 1, True):
             answer = ask(self.gateway, f"{API}/sessions", {"stream": "wrong", "task": task})
             self.assertEqual((answer.status, answer.json["error"]["field"]), (400, "task"), answer)
+        other = ask(self.gateway, f"{API}/sessions", {"stream": "wrong", "task": {"task": "t", "prompt": "p", "agent": {"kind": "bash"}}})
+        self.assertEqual((other.status, other.json["error"]["field"]), (400, "task.agent.kind"), other)
         for path, status in (("/rollouts/none/0", 404), ("/nothing", 404), ("/rollouts?limit=x", 400), ("/rollouts?limit=2000", 400),
                              ("/streams/none/events?from=x", 400), ("/streams/a%20b/events", 400), ("/samplers/none", 404)):
             self.assertEqual(ask(self.gateway, API + path).status, status, path)

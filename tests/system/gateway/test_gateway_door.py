@@ -62,7 +62,7 @@ class Keys(Case):
         self.assertEqual(ask(self.gateway, f"{API}/engines", {"url": "http://127.0.0.1:9"}, headers={"Authorization": "Bearer " + as_admin}).status, 403)
         in_query = ask(self.gateway, f"{API}/status?token={self.tokens['alice']}")
         self.assertEqual(in_query.status, 400)
-        self.assertIn("a key in a query string ends up in logs", in_query.json["detail"])
+        self.assertIn("a key in a query string ends up in logs", in_query.json["error"]["text"])
         self.assertEqual(ask(self.gateway, "/healthz").status, 200)
 
     def test_who_takes_anothers_name_has_nothing_of_theirs(self):
@@ -89,7 +89,7 @@ class Keys(Case):
         self.assertEqual(ask(self.gateway, f"{API}/me", headers=headers).json["name"], "alice")
         self.assertEqual(ask(self.gateway, f"{API}/status", headers=headers).status, 200)
         cross = ask(self.gateway, f"{API}/groups", {"stream": "x", "task": noop(1)}, headers=dict(headers, Origin="http://evil.example"))
-        self.assertEqual((cross.status, cross.json), (403, {"detail": "pages of other sites may not ask here"}))
+        self.assertEqual((cross.status, cross.json), (403, {"error": {"reason": "cross-origin", "field": "", "text": "pages of other sites may not ask here"}}))
         own = ask(self.gateway, f"{API}/groups", {"stream": "of-alice", "task": noop(1)},
                   headers=dict(headers, Origin=f"http://127.0.0.1:{self.gateway.port}"))
         self.assertEqual(own.status, 201)

@@ -183,9 +183,8 @@ class Gym(GatewayCase):
 
     def test_g7_a_long_reply_comes_whole_as_a_stream_whatever_its_events_repeat(self):
         body = {"input": "Speak at length.", "max_output_tokens": len(LONG) + 100, "stream": True}
-        events = Events(self.gateway.port, "/ng-rollout/7-9/training-token-capture/v1/responses", body=body)
-        told = [(name, data) for name, data, _ in events if name]
-        events.close()
+        with Events(self.gateway, "/ng-rollout/7-9/training-token-capture/v1/responses", body=body) as events:
+            told = [(name, data) for name, _, data in events]
         self.assertEqual([name for name, _ in told], ["response.created", "response.output_item.added", "response.output_item.done",
                                                       "response.completed"])
         item = told[1][1]["item"]

@@ -12,7 +12,7 @@ import urllib.parse
 from session_world import POSTED, World, ask, chat, roles, user  # noqa: E402
 import test_service  # noqa: E402
 from harness import SLUICE, wait_until  # noqa: E402
-from sluice import BadArgument, SessionLost  # noqa: E402
+from sluice import BadArgument, Refused, SessionLost  # noqa: E402
 
 MESSAGES = {"max_tokens": 100, "model": "any", "messages": [user("go")]}
 
@@ -283,6 +283,14 @@ class Sessions(unittest.TestCase):
         self.assertEqual((t["outcome"], t["reward"], t["detail"]), ("ok", 0.5, "by hand"))
         nowhere = self.world.service.run("session", "end", url[:-1] + "x", check=False)
         self.assertEqual((nowhere.returncode, "there is no session here" in nowhere.stderr), (1, True), nowhere.stderr)
+
+    def test_the_command_opens_none_for_a_task_of_another_kind(self):
+        path = os.path.join(self.world.service.root, "other.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"task": "other", "prompt": "p", "agent": {"kind": "chat"}}, file)
+        no = self.world.service.run("session", "open", path, "--group", "other", check=False)
+        self.assertEqual((no.returncode, "this one's is chat" in no.stderr), (1, True), no.stderr)
+        self.assertRaises(Refused, self.world.client.get, "other/0")
 
     def test_the_command_cancels_at_ctrl_c(self):
         path = os.path.join(self.world.service.root, "cancelled.json")

@@ -16,7 +16,7 @@ function setChip(node, text, kind, title) {
   return say(node, text);
 }
 
-/* A name on one line. What does not fit is left out of a rollout's group, and never of its number. */
+/* A name on one line. What does not fit is left out of a rollout's group, and never of its number, for which there is room in --end. */
 function nameNode(tag) {
   return el(tag + ".name", null, el("span"), el("span"));
 }
@@ -25,6 +25,7 @@ function sayName(node, name) {
   const cut = name.includes("/") ? name.lastIndexOf("/") : name.length;
   say(node.firstChild, name.slice(0, cut));
   say(node.lastChild, name.slice(cut));
+  node.style.setProperty("--end", 1.2 * (name.length - cut) + "ch");
 }
 
 /* A number with its name, and a line of its last minutes. */
