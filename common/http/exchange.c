@@ -41,7 +41,7 @@ void exchange_destroy(struct exchange *exchange)
 void exchange_recount(struct exchange *exchange)
 {
     const size_t now = exchange->body.capacity + exchange->out.capacity;
-    http_server_recount(exchange->server, exchange->counted, now);
+    http_server_count(exchange->server, exchange->counted, now);
     exchange->counted = now;
 }
 

@@ -156,7 +156,7 @@ static bool has_room(const struct exchange *exchange, size_t len)
     const struct http_server_plan *plan = &exchange->server->plan;
     const size_t max = plan->unsent_max > 0 ? plan->unsent_max : UNSENT_MAX;
     const size_t unsent = exchange_unsent(exchange);
-    return exchange->server->held < plan->held_max && (unsent < max / 4 || (len <= max && unsent <= max - len));
+    return !http_server_is_full(exchange->server) && (unsent < max / 4 || (len <= max && unsent <= max - len));
 }
 
 bool exchange_send(struct exchange *exchange, struct slice piece)

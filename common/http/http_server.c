@@ -16,17 +16,6 @@ enum {
     RENEWALS_MAX = 8          /* connections of a certificate that was renewed more often are closed */
 };
 
-/* ---- what is held ------------------------------------------------------------------------------------- */
-
-void http_server_count(struct http_server *server, size_t before, size_t now)
-{
-    http_server_recount(server, before, now);
-}
-
-size_t http_server_held(const struct http_server *server) { return server->held; }
-
-bool http_server_is_full(const struct http_server *server) { return server->held >= server->plan.held_max; }
-
 size_t http_server_connections(const struct http_server *server) { return server->connections.count; }
 
 /* ---- daemons ------------------------------------------------------------------------------------------- */

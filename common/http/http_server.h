@@ -25,6 +25,7 @@
 
 #include "common/base/buffer.h"
 #include "common/base/fail.h"
+#include "common/http/http_server_held.h"
 #include "common/loop/loop.h"
 
 struct exchange;
@@ -77,13 +78,6 @@ void http_server_close(struct http_server **server);
  */
 int http_server_renew_tls(struct http_server *server, const char *certificate, const char *key, struct fail *fail);
 
-/*
- * What an owner holds on to itself of bodies and answers is counted with the rest, against held_max: `before` bytes
- * are `now` bytes.
- */
-void http_server_count(struct http_server *server, size_t before, size_t now);
-size_t http_server_held(const struct http_server *server);
-bool http_server_is_full(const struct http_server *server); /* held_max is reached */
 size_t http_server_connections(const struct http_server *server);
 
 #endif

@@ -32,9 +32,4 @@ struct http_server {
     size_t held; /* bytes of bodies and answers */
 };
 
-static inline void http_server_recount(struct http_server *server, size_t before, size_t now)
-{
-    server->held += now - before;
-}
-
 #endif

@@ -34,8 +34,6 @@ static void refuse_coding(struct exchange *exchange)
     exchange_refuse(exchange, 400, words);
 }
 
-static bool is_full(const struct exchange *exchange) { return exchange->server->held >= plan_of(exchange)->held_max; }
-
 static void refuse_full(struct exchange *exchange)
 {
     exchange_refuse(exchange, 503, "too many bytes of requests are under way");
@@ -50,7 +48,7 @@ static void check_body(struct exchange *exchange, uint64_t size)
         refuse_coding(exchange);
     else if (size != UINT64_MAX && size > plan_of(exchange)->body_max)
         refuse_too_large(exchange);
-    else if (size > 0 && is_full(exchange))
+    else if (size > 0 && http_server_is_full(exchange->server))
         refuse_full(exchange);
 }
 
@@ -113,7 +111,7 @@ static enum MHD_Result take_body(struct exchange *exchange, const char *data, si
         return pass_over(exchange, len);
     if (exchange->body.len + len > plan_of(exchange)->body_max)
         refuse_too_large(exchange);
-    else if (is_full(exchange))
+    else if (http_server_is_full(exchange->server))
         refuse_full(exchange);
     else if (!buffer_append(&exchange->body, data, len))
         exchange_refuse(exchange, 500, "out of memory");
