@@ -4,6 +4,7 @@
 #include "common/base/cleanup.h"
 #include "workers/engines/template/encoding.h"
 #include "workers/engines/template/turn_template_learn.h"
+#include "workers/engines/dialects/call.h"
 #include "workers/engines/dialects/sampled_check.h"
 #include "workers/engines/engine.h"
 #include "workers/engines/template/rendering.h"
@@ -152,6 +153,8 @@ int engine_render(struct engine *engine, const struct task_message *messages, si
     struct action action = {.engine = engine, .messages = messages, .message_count = count, .text_from = text_from};
     return take_ids(&action, engine_try(engine, act_render, &action, fail), ret, fail);
 }
+
+const char *engine_render_words(const struct fail *fail) { return call_refused_words(fail); }
 
 int engine_bridge(struct engine *engine, const struct telling *telling, struct tokens *ret, struct fail *fail)
 {

@@ -52,6 +52,8 @@ bool engine_serves(const struct engine *engine, const char *identity);
  */
 int engine_render(struct engine *engine, const struct task_message *messages, size_t count, size_t text_from,
                   struct tokens *ret, struct fail *fail);
+/* Of its -EINVAL what the template, or the engine, says of the messages, without what was asked and how. */
+const char *engine_render_words(const struct fail *fail);
 
 /* A reply, and what is said to it: one turn in that role, or several in a row. */
 struct telling {

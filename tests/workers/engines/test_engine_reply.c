@@ -343,6 +343,11 @@ static void what_a_template_raises_is_no_failure_of_the_server(void **state)
         const size_t len = strlen(fail.text), most = strlen(cases[i].words);
         assert_true(len >= most);
         assert_string_equal(fail.text + len - most, cases[i].words);
+        fail_wrap(&fail, "http://[::1]:8080/apply-template (a): b");
+        if (cases[i].code == -EINVAL)
+            assert_string_equal(call_refused_words(&fail), strstr(fail.text, "(500): ") + strlen("(500): "));
+        else
+            assert_ptr_equal(call_refused_words(&fail), fail.text);
     }
 }
 

@@ -13,13 +13,11 @@
 
 /* ---- the whole conversation anew ------------------------------------------------------------------ */
 
-/* What the template, or its engine, says of it, without what that was asked and how. */
 static int refuse_conversation(struct fail *fail)
 {
-    const char *words = strstr(fail->text, "): ");
     const struct fail why = *fail;
-    words = words ? why.text + (words - fail->text) + strlen("): ") : why.text;
-    return fail_set(fail, -EBADMSG, "the model's chat template refuses the conversation: %s", words);
+    return fail_set(fail, -EBADMSG, "the model's chat template refuses the conversation: %s",
+                    engine_render_words(&why));
 }
 
 static int render_words(struct proxy *proxy, const struct words *words, struct tokens *ret, struct fail *fail)

@@ -7,6 +7,8 @@
 #include "common/loop/loop_now.h"
 #include "common/base/text.h"
 
+#define REFUSES "the engine refuses the request"
+
 /* ---- what refusals mean ------------------------------------------------------------------ */
 
 static const struct {
@@ -16,7 +18,7 @@ static const struct {
 } statuses[] = {
     {401, 403, -EPROTO, "the engine wants credentials"}, {404, 405, -EPROTO, "the engine has no such route"},
     {408, 408, -EIO, "the engine gave up reading"},      {413, 413, -E2BIG, "the request is too large for the engine"},
-    {429, 429, -EAGAIN, "the engine is overloaded"},     {400, 499, -EINVAL, "the engine refuses the request"},
+    {429, 429, -EAGAIN, "the engine is overloaded"},     {400, 499, -EINVAL, REFUSES},
     {503, 503, -EAGAIN, "the engine is not ready"},      {500, 599, -EIO, "the engine failed"},
 };
 
@@ -61,7 +63,7 @@ int call_refusal(long status, const json_t *body, struct fail *fail)
 {
     const char *raised = status == 500 ? template_words(body) : NULL;
     if (raised)
-        return fail_set(fail, -EINVAL, "the engine refuses the request (%ld): %.300s", status, raised);
+        return fail_set(fail, -EINVAL, REFUSES " (%ld): %.300s", status, raised);
     for (size_t i = 0; i < sizeof(statuses) / sizeof(*statuses); i++)
         if (status >= statuses[i].first && status <= statuses[i].last) {
             bool long_request = statuses[i].code == -EINVAL && says_too_long(body);
@@ -69,6 +71,12 @@ int call_refusal(long status, const json_t *body, struct fail *fail)
                             status, words_of(body));
         }
     return fail_set(fail, -EPROTO, "the engine answered with status %ld", status);
+}
+
+const char *call_refused_words(const struct fail *fail)
+{
+    const char *refusal = strstr(fail->text, REFUSES " ("), *words = refusal ? strstr(refusal, "): ") : NULL;
+    return words ? words + strlen("): ") : fail->text;
 }
 
 /* ---- the call ---------------------------------------------------------------------------- */

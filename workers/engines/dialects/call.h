@@ -51,5 +51,7 @@ int call_tree(const struct call *call, struct call_answer *ret, struct fail *fai
 
 /* The error of a status and body; also used by tests on recorded bodies. */
 int call_refusal(long status, const json_t *body, struct fail *fail);
+/* What the server itself said, of a fail that was made so with -EINVAL, whatever stands before it by now. */
+const char *call_refused_words(const struct fail *fail);
 
 #endif
