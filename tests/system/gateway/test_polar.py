@@ -9,7 +9,6 @@ import signal
 import sys
 import tempfile
 import threading
-import time
 import unittest
 
 from gateway_world import Case, Events, Fleet, add_gateway, call, wait_until
@@ -42,7 +41,7 @@ class Listener:
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self):
-                taken.append((self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"]))), time.monotonic()))
+                taken.append((self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
                 self.send_response(200)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
@@ -134,15 +133,13 @@ class Polar(GatewayCase):
         with Listener() as listener:
             self.submit(task("q4", num_samples=2, callback_url=listener.url))
             told = self.wait_over("q4")
-            ended = time.monotonic()
             wait_until(lambda: listener.taken, 10, "called back")
-            self.assertLess(listener.taken[0][2] - ended, 1)
             self.restart_gateway()
             self.assertEqual(self.wait_over("q4"), told)
             self.submit(task("q4-after", callback_url=listener.url))
             self.wait_over("q4-after")
             wait_until(lambda: len(listener.taken) > 1, 10, "the next is called back")
-            self.assertEqual([path for path, _, _ in listener.taken], ["/results"] * 2)
+            self.assertEqual([path for path, _ in listener.taken], ["/results"] * 2)
             self.assertEqual(listener.taken[0][1], told)
             self.assertEqual(listener.taken[1][1]["task_id"], "q4-after")
 
