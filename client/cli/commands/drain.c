@@ -6,6 +6,7 @@
 
 #include "client/cli/command.h"
 #include "client/cli/connect.h"
+#include "client/json/told.h"
 #include "common/base/clock.h"
 
 enum {
@@ -31,31 +32,25 @@ struct leaving {
     bool unsettled;  /* the broker was started again since: who is not there may yet come */
 };
 
-static const char *word(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
 static bool is_meant(const struct leaving *leaving, const json_t *worker)
 {
-    return leaving->worker ? strcmp(word(worker, "worker"), leaving->worker) == 0
-                           : strcmp(word(worker, "host"), leaving->host) == 0;
+    return leaving->worker ? strcmp(told_text(worker, "worker"), leaving->worker) == 0
+                           : strcmp(told_text(worker, "host"), leaving->host) == 0;
 }
 
 /* Before the drain is asked for: who is meant. A worker that starts later is not waited for. */
 static void note_told(struct leaving *leaving, const json_t *worker)
 {
     if (is_meant(leaving, worker))
-        json_object_set_new(leaving->told, word(worker, "worker"), json_true());
+        json_object_set_new(leaving->told, told_text(worker, "worker"), json_true());
 }
 
 static void count_left(struct leaving *leaving, const json_t *worker)
 {
-    if (!json_object_get(leaving->told, word(worker, "worker")))
+    if (!json_object_get(leaving->told, told_text(worker, "worker")))
         return;
     leaving->left++;
-    leaving->jobs += json_integer_value(json_object_get(worker, "jobs"));
+    leaving->jobs += told_number(worker, "jobs");
 }
 
 static int each_worker(struct sluice_client *client, struct leaving *leaving,
@@ -66,10 +61,9 @@ static int each_worker(struct sluice_client *client, struct leaving *leaving,
     if (failed)
         return failed;
     json_t *status = json_loads(text, 0, NULL);
-    long long epoch = json_integer_value(json_object_get(status, "epoch"));
+    long long epoch = told_number(status, "epoch");
     leaving->epoch = leaving->epoch ? leaving->epoch : epoch;
-    leaving->unsettled = epoch != leaving->epoch &&
-                         json_integer_value(json_object_get(status, "uptime_ms")) < SETTLED_MS;
+    leaving->unsettled = epoch != leaving->epoch && told_number(status, "uptime_ms") < SETTLED_MS;
     const json_t *workers = json_object_get(status, "workers");
     for (size_t i = 0; i < json_array_size(workers); i++)
         take(leaving, json_array_get(workers, i));

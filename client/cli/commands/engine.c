@@ -8,6 +8,7 @@
 #include "client/cli/commands/engine_probe.h"
 #include "client/cli/connect.h"
 #include "client/cli/programs/siblings.h"
+#include "client/json/told.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/base/sanitize.h"
@@ -33,12 +34,6 @@ static int parse_url(const char *url, struct url *ret)
                      why.text);
 }
 
-static const char *text_in(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
 enum verdict { VERDICT_WAIT, VERDICT_GOOD, VERDICT_OTHER, VERDICT_STRANGE };
 
 /* Of an engine that the broker knows: whether run workers have found that it serves what its policy does. */
@@ -49,18 +44,18 @@ static enum verdict judge(const json_t *status, const char *base)
     size_t i;
     json_array_foreach(engines, i, engine)
     {
-        if (strcmp(text_in(engine, "url"), base) != 0)
+        if (strcmp(told_text(engine, "url"), base) != 0)
             continue;
-        if (strcmp(text_in(engine, "state"), "other") == 0) {
+        if (strcmp(told_text(engine, "state"), "other") == 0) {
             cli_say("%s gets no rollouts: %s; remove it, or say that it is another policy's: "
                     "sluice engine add %s --policy NAME",
-                    base, text_in(engine, "error"), base);
+                    base, told_text(engine, "error"), base);
             return VERDICT_OTHER;
         }
-        bool is_known = *text_in(engine, "template_digest"),
+        bool is_known = *told_text(engine, "template_digest"),
              has_answered = json_is_true(json_object_get(engine, "has_answered"));
-        bool is_away = *text_in(engine, "error") || strcmp(text_in(engine, "state"), "paused") == 0;
-        bool has_workers = json_integer_value(json_object_get(runs, "workers")) > 0;
+        bool is_away = *told_text(engine, "error") || strcmp(told_text(engine, "state"), "paused") == 0;
+        bool has_workers = told_number(runs, "workers") > 0;
         if (has_answered && !is_known && !is_away) /* its worker has asked what it is, too */
             return VERDICT_STRANGE;
         return is_known || is_away || !has_workers ? VERDICT_GOOD : VERDICT_WAIT;
@@ -180,23 +175,18 @@ static int drain_engine(const struct invocation *in)
     return EXITS_OK;
 }
 
-static long long number(const json_t *engine, const char *key)
-{
-    return json_integer_value(json_object_get(engine, key));
-}
-
 static void print_engine(const json_t *engine)
 {
     const char *name = json_string_value(json_object_get(engine, "url"));
     const char *word = json_string_value(json_object_get(engine, "state"));
     const char *error = json_string_value(json_object_get(engine, "error"));
     const char *policy = json_string_value(json_object_get(engine, "policy"));
-    sanitize_print(stdout, "%s  %lld rollouts", name ? name : "?", number(engine, "live"));
-    if (number(engine, "limit"))
-        printf(" of %lld", number(engine, "limit"));
-    printf(", %lld tokens, %lld calls", number(engine, "tokens"), number(engine, "calls"));
+    sanitize_print(stdout, "%s  %lld rollouts", name ? name : "?", told_number(engine, "live"));
+    if (told_number(engine, "limit"))
+        printf(" of %lld", told_number(engine, "limit"));
+    printf(", %lld tokens, %lld calls", told_number(engine, "tokens"), told_number(engine, "calls"));
     if (json_object_get(engine, "cache_permille"))
-        printf(", cache %lld %%", number(engine, "cache_permille") / 10);
+        printf(", cache %lld %%", told_number(engine, "cache_permille") / 10);
     if (policy && strcmp(policy, "default") != 0)
         sanitize_print(stdout, ", policy %s", policy);
     if (word)

@@ -4,6 +4,7 @@
 
 #include "client/json/json.h"
 #include "client/cli/print/print.h"
+#include "client/json/told.h"
 #include "common/cmdline/cmdline.h"
 #include "common/base/buffer.h"
 #include "common/base/cleanup.h"
@@ -14,11 +15,6 @@ static const char *text_of(const json_t *rollout, const char *key)
 {
     const char *text = json_string_value(json_object_get(rollout, key));
     return text ? text : "-";
-}
-
-static uint64_t number_of(const json_t *rollout, const char *key)
-{
-    return (uint64_t)json_integer_value(json_object_get(rollout, key));
 }
 
 static void add_time(struct columns *columns, uint64_t ms)
@@ -45,9 +41,9 @@ static void add_ended(struct columns *columns, const json_t *rollout)
     columns_add(columns, "%s", text_of(rollout, "stream"));
     columns_add(columns, "%s", text_of(rollout, "outcome"));
     add_reward(columns, json_object_get(rollout, "reward"));
-    columns_add(columns, "%llu", (unsigned long long)number_of(rollout, "attempt"));
-    add_time(columns, number_of(rollout, "wait_ms") + number_of(rollout, "init_ms") + number_of(rollout, "run_ms") +
-                          number_of(rollout, "eval_ms"));
+    columns_add(columns, "%lld", told_number(rollout, "attempt"));
+    add_time(columns, told_number(rollout, "wait_ms") + told_number(rollout, "init_ms") +
+                          told_number(rollout, "run_ms") + told_number(rollout, "eval_ms"));
     columns_add(columns, "%.*s", (int)strcspn(detail, "\n"), detail);
 }
 
@@ -55,10 +51,10 @@ static void add_ended(struct columns *columns, const json_t *rollout)
 static void add_progress(struct columns *columns, const json_t *rollout)
 {
     const char *why = text_of(rollout, "why"), *tool = text_of(rollout, "tool");
-    const unsigned long long turn = number_of(rollout, "turn");
+    const long long turn = told_number(rollout, "turn");
     AUTO_BUFFER words = {0};
     if (turn)
-        buffer_printf(&words, "turn %llu", turn);
+        buffer_printf(&words, "turn %lld", turn);
     if (strcmp(tool, "-") != 0)
         buffer_printf(&words, "%s%s", words.len ? ", " : "", tool);
     if (strcmp(why, "-") != 0 || !words.len)
@@ -72,8 +68,8 @@ static void add_live(struct columns *columns, const json_t *rollout)
     columns_add(columns, "%s", text_of(rollout, "stream"));
     columns_add(columns, "%s", text_of(rollout, "stage"));
     columns_add(columns, "%s", text_of(rollout, "state"));
-    columns_add(columns, "%llu", (unsigned long long)number_of(rollout, "attempt"));
-    add_time(columns, number_of(rollout, "for_ms"));
+    columns_add(columns, "%lld", told_number(rollout, "attempt"));
+    add_time(columns, told_number(rollout, "for_ms"));
     columns_add(columns, "%s", text_of(rollout, "worker"));
     add_progress(columns, rollout);
 }

@@ -7,19 +7,9 @@
 
 #include "client/json/json.h"
 #include "client/cli/print/trajectory_print.h"
+#include "client/json/told.h"
 #include "common/base/cleanup.h"
 #include "common/base/sanitize.h"
-
-static const char *text_of(const json_t *event, const char *name)
-{
-    const char *text = json_string_value(json_object_get(event, name));
-    return text ? text : "";
-}
-
-static long long number_of(const json_t *event, const char *name)
-{
-    return json_integer_value(json_object_get(event, name));
-}
 
 /* ---- what we say, and what is said ------------------------------------------------------------ */
 
@@ -47,12 +37,12 @@ static void stop_streaming(struct live_print *print)
 
 static void on_phase(struct live_print *print, const json_t *event)
 {
-    const char *of = text_of(event, "of");
-    if (print->is_line_open || number_of(event, "ms") < print->ms)
+    const char *of = told_text(event, "of");
+    if (print->is_line_open || told_number(event, "ms") < print->ms)
         return; /* it would stand in the middle of what is said; or it was told before */
-    print->ms = number_of(event, "ms");
+    print->ms = told_number(event, "ms");
     begin_note(print);
-    sanitize_print(stdout, " %.1f s: %s%s%s", (double)number_of(event, "ms") / 1000, text_of(event, "phase"),
+    sanitize_print(stdout, " %.1f s: %s%s%s", (double)told_number(event, "ms") / 1000, told_text(event, "phase"),
                    *of ? " " : "", of);
     end_note();
 }
@@ -87,8 +77,8 @@ static void print_sampled(struct live_print *print, const char *text)
 
 static void on_delta(struct live_print *print, const json_t *event)
 {
-    const long long sampling = number_of(event, "sampling");
-    const char *text = text_of(event, "text");
+    const long long sampling = told_number(event, "sampling");
+    const char *text = told_text(event, "text");
     if (!print->streams || (print->sampling != 0 && sampling != print->sampling))
         return;
     if (print->sampling == 0)
@@ -105,7 +95,7 @@ static void on_delta(struct live_print *print, const json_t *event)
 /* Of a message whose beginning stands on the terminal already, what is left; NULL: it does not. */
 static const char *unsaid(struct live_print *print, const json_t *event)
 {
-    const char *content = text_of(event, "content");
+    const char *content = told_text(event, "content");
     const size_t len = print->said ? strlen(print->said) : 0;
     if (!json_is_true(json_object_get(event, "sampled")) || len == 0 || strncmp(content, print->said, len) != 0)
         return NULL;
@@ -115,42 +105,43 @@ static const char *unsaid(struct live_print *print, const json_t *event)
 static void on_message(struct live_print *print, const json_t *event)
 {
     const struct paint *paint = paint_of(stdout);
-    const char *tool = text_of(event, "tool"), *rest = unsaid(print, event);
+    const char *tool = told_text(event, "tool"), *rest = unsaid(print, event);
     const bool is_sampled = json_is_true(json_object_get(event, "sampled"));
-    if ((size_t)number_of(event, "index") < print->messages)
+    if ((size_t)told_number(event, "index") < print->messages)
         return;
-    print->messages = (size_t)number_of(event, "index") + 1;
+    print->messages = (size_t)told_number(event, "index") + 1;
     if (rest)
         print_sampled(print, rest);
     stop_streaming(print);
     if (rest)
         return;
-    sanitize_print(stdout, "\n%s%s%s", text_of(event, "role"), *tool ? " " : "", tool);
-    if (*tool && number_of(event, "exit_status"))
-        printf("  [exit status %lld]", number_of(event, "exit_status"));
+    sanitize_print(stdout, "\n%s%s%s", told_text(event, "role"), *tool ? " " : "", tool);
+    if (*tool && told_number(event, "exit_status"))
+        printf("  [exit status %lld]", told_number(event, "exit_status"));
     putchar('\n');
-    print_quoted(text_of(event, "content"), is_sampled ? paint->sampled : *tool ? paint->tool : "", paint);
+    print_quoted(told_text(event, "content"), is_sampled ? paint->sampled : *tool ? paint->tool : "", paint);
 }
 
 static void on_turn(struct live_print *print, const json_t *event)
 {
-    const size_t turn = (size_t)number_of(event, "turn");
+    const size_t turn = (size_t)told_number(event, "turn");
     if (turn < print->turns)
         return;
     print->turns = turn + 1;
-    if (strcmp(text_of(event, "role"), "assistant") != 0)
+    if (strcmp(told_text(event, "role"), "assistant") != 0)
         return;
     begin_note(print);
     sanitize_print(stdout, " turn %zu: %lld tokens in %.2f s, finish %s, %lld in the prompt, %lld of them cached", turn,
-                   number_of(event, "tokens"), json_number_value(json_object_get(event, "seconds")),
-                   text_of(event, "finish"), number_of(event, "prompt_tokens"), number_of(event, "cached_tokens"));
+                   told_number(event, "tokens"), json_number_value(json_object_get(event, "seconds")),
+                   told_text(event, "finish"), told_number(event, "prompt_tokens"),
+                   told_number(event, "cached_tokens"));
     end_note();
 }
 
 static void on_trace(struct live_print *print, const json_t *event)
 {
-    const size_t trace = (size_t)number_of(event, "trace");
-    const char *reason = text_of(event, "reason");
+    const size_t trace = (size_t)told_number(event, "trace");
+    const char *reason = told_text(event, "reason");
     if (trace < print->traces)
         return;
     print->traces = trace + 1;
@@ -163,20 +154,20 @@ static void on_trace(struct live_print *print, const json_t *event)
 
 static void on_state(struct live_print *print, const json_t *event)
 {
-    const char *worker = text_of(event, "worker"), *why = text_of(event, "why");
+    const char *worker = told_text(event, "worker"), *why = told_text(event, "why");
     begin_note(print);
-    sanitize_print(stdout, " %s %s, attempt %lld%s%s%s%s", text_of(event, "stage"), text_of(event, "state"),
-                   number_of(event, "attempt"), *worker ? ", worker " : "", worker, *why ? "; " : "", why);
+    sanitize_print(stdout, " %s %s, attempt %lld%s%s%s%s", told_text(event, "stage"), told_text(event, "state"),
+                   told_number(event, "attempt"), *worker ? ", worker " : "", worker, *why ? "; " : "", why);
     end_note();
 }
 
 static void on_end(struct live_print *print, const json_t *event)
 {
-    const char *detail = text_of(event, "detail");
+    const char *detail = told_text(event, "detail");
     stop_streaming(print);
     begin_note(print);
-    sanitize_print(stdout, " %.1f s: %s ended: %s%s%.*s%s", (double)number_of(event, "ms") / 1000, print->stage,
-                   text_of(event, "outcome"), *detail ? " (" : "", (int)strcspn(detail, "\n"), detail,
+    sanitize_print(stdout, " %.1f s: %s ended: %s%s%.*s%s", (double)told_number(event, "ms") / 1000, print->stage,
+                   told_text(event, "outcome"), *detail ? " (" : "", (int)strcspn(detail, "\n"), detail,
                    *detail ? ")" : "");
     end_note();
 }
@@ -184,7 +175,7 @@ static void on_end(struct live_print *print, const json_t *event)
 static void on_dropped(struct live_print *print, const json_t *event)
 {
     begin_note(print);
-    printf(" %lld events were dropped", number_of(event, "count"));
+    printf(" %lld events were dropped", told_number(event, "count"));
     end_note();
 }
 
@@ -193,14 +184,14 @@ static void on_left_out(struct live_print *print, const json_t *event)
     if (print->messages > 0)
         return;
     begin_note(print);
-    printf(" %lld messages and %lld turns before are not told", number_of(event, "messages"),
-           number_of(event, "turns"));
+    printf(" %lld messages and %lld turns before are not told", told_number(event, "messages"),
+           told_number(event, "turns"));
     end_note();
 }
 
 static void on_taken_back(struct live_print *print, const json_t *event)
 {
-    if (print->sampling != number_of(event, "sampling"))
+    if (print->sampling != told_number(event, "sampling"))
         return;
     stop_streaming(print);
     begin_note(print);
@@ -222,7 +213,7 @@ static const struct {
 static void print_event(struct live_print *print, const json_t *event)
 {
     for (size_t i = 0; i < sizeof(printers) / sizeof(*printers); i++)
-        if (strcmp(text_of(event, "event"), printers[i].event) == 0)
+        if (strcmp(told_text(event, "event"), printers[i].event) == 0)
             printers[i].print(print, event);
 }
 
@@ -235,7 +226,7 @@ static void print_json(const json_t *batch, const json_t *event, size_t at)
         if (json_object_get(batch, names[i]))
             json_object_set(line, names[i], json_object_get(batch, names[i]));
     if (json_object_get(batch, "number"))
-        json_object_set_new(line, "number", json_integer(number_of(batch, "number") + (json_int_t)at));
+        json_object_set_new(line, "number", json_integer(told_number(batch, "number") + (json_int_t)at));
     json_object_update(line, (json_t *)event);
     AUTO_FREE char *text = json_dumps(line, JSON_COMPACT);
     json_decref(line);
@@ -246,12 +237,12 @@ static void print_json(const json_t *batch, const json_t *event, size_t at)
 /* Another part begins: what is heard of it is new. */
 static void change_part(struct live_print *print, const json_t *batch)
 {
-    const char *stage = text_of(batch, "stage");
-    if (!*stage || (strcmp(stage, print->stage) == 0 && number_of(batch, "attempt") == print->attempt))
+    const char *stage = told_text(batch, "stage");
+    if (!*stage || (strcmp(stage, print->stage) == 0 && told_number(batch, "attempt") == print->attempt))
         return;
     stop_streaming(print);
     snprintf(print->stage, sizeof(print->stage), "%s", stage);
-    print->attempt = number_of(batch, "attempt");
+    print->attempt = told_number(batch, "attempt");
     print->messages = print->turns = print->traces = 0;
     print->ms = 0;
 }
@@ -266,7 +257,7 @@ bool live_print_batch(struct live_print *print, const char *text)
     change_part(print, batch);
     json_array_foreach(events, i, event)
     {
-        const bool is_ended = strcmp(text_of(event, "event"), "ended") == 0;
+        const bool is_ended = strcmp(told_text(event, "event"), "ended") == 0;
         print->is_ended |= is_ended;
         if (print->json && !is_ended)
             print_json(batch, event, i);

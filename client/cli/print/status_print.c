@@ -3,19 +3,9 @@
 
 #include "client/cli/print/print.h"
 #include "client/cli/print/status_print.h"
+#include "client/json/told.h"
 #include "common/base/sanitize.h"
 #include "schemas/messages/message.h"
-
-static long long number(const json_t *object, const char *key)
-{
-    return json_integer_value(json_object_get(object, key));
-}
-
-static const char *word(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
 
 /* A table of numbers: what a row is called, then one column a key. */
 struct sheet {
@@ -78,7 +68,7 @@ static void print_array(const json_t *array, const char *name_key, const struct 
     AUTO_COLUMNS columns = {0};
     start_sheet(&columns, sheet);
     for (size_t i = 0; i < json_array_size(array); i++)
-        add_row(&columns, sheet, word(json_array_get(array, i), name_key), json_array_get(array, i));
+        add_row(&columns, sheet, told_text(json_array_get(array, i), name_key), json_array_get(array, i));
     putchar('\n');
     columns_print(&columns, stdout);
 }
@@ -87,34 +77,34 @@ static void print_summary(const struct sluice_client *client, const json_t *stat
 {
     const json_t *rollouts = json_object_get(status, "rollouts");
     char uptime[32];
-    print_duration((uint64_t)number(status, "uptime_ms"), uptime, sizeof(uptime));
+    print_duration((uint64_t)told_number(status, "uptime_ms"), uptime, sizeof(uptime));
     sanitize_print(stdout, "broker    %s, up for %s, start number %lld\n", sluice_url(client), uptime,
-                   number(status, "epoch"));
-    printf("rollouts  %lld of at most %lld have not ended; ended since the start:", number(rollouts, "live"),
-           number(rollouts, "limit"));
+                   told_number(status, "epoch"));
+    printf("rollouts  %lld of at most %lld have not ended; ended since the start:", told_number(rollouts, "live"),
+           told_number(rollouts, "limit"));
     for (enum outcome i = 0; i < OUTCOME_COUNT; i++)
-        printf("%s %lld %s", i ? "," : "", number(rollouts, outcome_wire(i)), outcome_wire(i));
+        printf("%s %lld %s", i ? "," : "", told_number(rollouts, outcome_wire(i)), outcome_wire(i));
     putchar('\n');
 }
 
 static void print_bottleneck(const json_t *bottleneck)
 {
     if (json_is_object(bottleneck))
-        sanitize_print(stdout, "waits for %s: %s\n", word(bottleneck, "part"), word(bottleneck, "why"));
+        sanitize_print(stdout, "waits for %s: %s\n", told_text(bottleneck, "part"), told_text(bottleneck, "why"));
 }
 
 /* For an admin alone. */
 static void print_store(const json_t *store)
 {
-    const char *state = word(store, "state");
+    const char *state = told_text(store, "state");
     if (!*state)
         return;
     if (strcmp(state, "off") == 0)
         printf("store     layers stay for ever: the broker was started without --store\n");
     else
         sanitize_print(stdout, "store     %s: %lld layers, %lld MiB; %lld layers, %lld MiB deleted since the start\n",
-                       state, number(store, "layers"), number(store, "bytes") >> 20, number(store, "freed_layers"),
-                       number(store, "freed_bytes") >> 20);
+                       state, told_number(store, "layers"), told_number(store, "bytes") >> 20,
+                       told_number(store, "freed_layers"), told_number(store, "freed_bytes") >> 20);
 }
 
 static void print_advice(const json_t *status)
@@ -142,7 +132,7 @@ static void print_clients(const json_t *clients)
 static void print_health(const json_t *status)
 {
     const json_t *reasons = json_object_get(status, "reasons");
-    const char *health = word(status, "health");
+    const char *health = told_text(status, "health");
     sanitize_print(stdout, "health    %s\n", *health ? health : "not told");
     for (size_t i = 0; i < json_array_size(reasons); i++) {
         const char *reason = json_string_value(json_array_get(reasons, i));
@@ -156,7 +146,7 @@ static void print_offers(const json_t *workers, const struct sheet *sheet)
     json_t *some = json_array();
     for (size_t i = 0; i < json_array_size(workers); i++) {
         json_t *worker = json_array_get(workers, i);
-        if (*word(worker, "offers") || *word(worker, "offers_error"))
+        if (*told_text(worker, "offers") || *told_text(worker, "offers_error"))
             json_array_append(some, worker);
     }
     print_array(some, "worker", sheet);

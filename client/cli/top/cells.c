@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/cli/top/model.h"
+#include "client/json/told.h"
 
 bool cell_is_number(enum cell_kind kind) { return kind != CELL_TEXT && kind != CELL_DOING; }
 
@@ -40,8 +41,8 @@ static void format_bytes(int64_t bytes, char *ret, size_t size)
 /* "turn 3, bash; no engine is free" */
 static void format_doing(const json_t *row, char *ret, size_t size)
 {
-    const long long turn = (long long)model_number(row, "turn");
-    const char *tool = model_word(row, "tool"), *why = model_word(row, "why");
+    const long long turn = told_number(row, "turn");
+    const char *tool = told_text(row, "tool"), *why = told_text(row, "why");
     size_t len = 0;
     ret[0] = '\0';
     if (turn)
@@ -62,8 +63,7 @@ void cell_format(const json_t *row, const char *key, enum cell_kind kind, char r
     if (kind == CELL_DOING)
         format_doing(row, ret, CELL_SIZE);
     else if (kind == CELL_SLOTS)
-        snprintf(ret, CELL_SIZE, "%lld/%lld", (long long)model_number(row, "jobs"),
-                 (long long)model_number(row, "slots"));
+        snprintf(ret, CELL_SIZE, "%lld/%lld", told_number(row, "jobs"), told_number(row, "slots"));
     else if (kind == CELL_TEXT)
         snprintf(ret, CELL_SIZE, "%s", text && *text ? text : "-");
     else if (!json_is_integer(value))
@@ -97,8 +97,8 @@ int cell_compare(const json_t *a, const json_t *b, const char *key, enum cell_ki
         return compare_texts(one, other);
     }
     if (kind == CELL_TEXT)
-        return compare_texts(model_word(a, key), model_word(b, key));
+        return compare_texts(told_text(a, key), told_text(b, key));
     const char *of = kind == CELL_SLOTS ? "jobs" : key;
-    const int64_t left = model_number(a, of), right = model_number(b, of);
+    const int64_t left = told_number(a, of), right = told_number(b, of);
     return (left < right) - (left > right);
 }

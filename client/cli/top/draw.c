@@ -4,6 +4,7 @@
 
 #include "client/cli/top/draw_head.h"
 #include "client/cli/top/draw_table.h"
+#include "client/json/told.h"
 
 static void draw_tabs(struct screen *screen, const struct view *view, const struct rows *rows)
 {
@@ -25,7 +26,7 @@ static void draw_tabs(struct screen *screen, const struct view *view, const stru
 
 static void draw_foot(struct screen *screen, const struct view *view, const struct model *model)
 {
-    const long long matched = (long long)model_number(model->list, "matched");
+    const long long matched = told_number(model->list, "matched");
     const long long listed = (long long)json_array_size(json_object_get(model->list, "rollouts"));
     screen->row = screen->rows - 1;
     screen->column = 0;

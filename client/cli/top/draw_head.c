@@ -1,4 +1,5 @@
 #include "client/cli/top/draw_head.h"
+#include "client/json/told.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +13,7 @@ void draw_title(struct screen *screen, const struct model *model, const struct v
     screen_mark(screen, MARK_HEAD);
     screen_put(screen, " sluice top  %s", facts->url);
     if (model->status) {
-        cell_age(model_number(model->status, "uptime_ms"), up, sizeof(up));
+        cell_age(told_number(model->status, "uptime_ms"), up, sizeof(up));
         screen_put(screen, "  up %s", up);
     }
     screen_put(screen, "  every %.3gs%s", (double)facts->interval_ms / 1000, view->is_paused ? "  PAUSED" : "");
@@ -30,7 +31,7 @@ static void label(struct screen *screen, const char *text) { screen_cell(screen,
 void draw_health(struct screen *screen, const struct model *model, size_t reasons_max)
 {
     const json_t *reasons = model_part(model, "reasons"), *bottleneck = model_part(model, "bottleneck");
-    const char *health = model_word(model->status, "health");
+    const char *health = told_text(model->status, "health");
     const size_t count = json_array_size(reasons);
     label(screen, "health");
     screen_mark(screen, mark_of_health(health));
@@ -50,7 +51,7 @@ void draw_health(struct screen *screen, const struct model *model, size_t reason
     label(screen, "waits for");
     screen_mark(screen, json_is_object(bottleneck) ? MARK_WARN : MARK_PLAIN);
     if (json_is_object(bottleneck))
-        screen_put(screen, "%s: %s", model_word(bottleneck, "part"), model_word(bottleneck, "why"));
+        screen_put(screen, "%s: %s", told_text(bottleneck, "part"), told_text(bottleneck, "why"));
     else
         screen_put(screen, "nothing: no part of the service is short");
     screen_next(screen);
@@ -68,7 +69,7 @@ static void draw_outcomes(struct screen *screen, const struct model *model, cons
         if (has_rates)
             screen_put(screen, "%.1f %s", rate, outcome_wire(i));
         else
-            screen_put(screen, "%lld %s", (long long)model_number(rollouts, outcome_wire(i)), outcome_wire(i));
+            screen_put(screen, "%lld %s", told_number(rollouts, outcome_wire(i)), outcome_wire(i));
         screen_mark(screen, MARK_PLAIN);
     }
     screen_next(screen);
@@ -80,10 +81,10 @@ void draw_rates(struct screen *screen, const struct model *model)
     const double all = model_rate_of_all(model), tokens = model_token_rate(model);
     long long ended = 0;
     for (enum outcome i = 0; i < OUTCOME_COUNT; i++)
-        ended += (long long)model_number(rollouts, outcome_wire(i));
+        ended += told_number(rollouts, outcome_wire(i));
     label(screen, "rollouts");
-    screen_put(screen, "%lld live of at most %lld; %lld have ended", (long long)model_number(rollouts, "live"),
-               (long long)model_number(rollouts, "limit"), ended);
+    screen_put(screen, "%lld live of at most %lld; %lld have ended", told_number(rollouts, "live"),
+               told_number(rollouts, "limit"), ended);
     if (all >= 0)
         screen_put(screen, ", %.1f a second", all);
     if (tokens >= 0)
@@ -115,8 +116,8 @@ static void draw_stage(struct screen *screen, const char *name, const json_t *st
         const char *key, *words;
     } waits[] = {
         {"delayed", "delayed"}, {"alone", "alone"}, {"no_engine", "without engine"}, {"no_offer", "without offer"}};
-    const int64_t slots = model_number(stage, "slots"), free_slots = model_number(stage, "free");
-    const int64_t leased = model_number(stage, "leased");
+    const int64_t slots = told_number(stage, "slots"), free_slots = told_number(stage, "free");
+    const int64_t leased = told_number(stage, "leased");
     const size_t spare = screen->columns > 80 ? (screen->columns - 80) / 2 : 0;
     const size_t width = BAR_LEAST + spare > BAR_MOST ? BAR_MOST : BAR_LEAST + spare;
     label(screen, name);
@@ -127,13 +128,13 @@ static void draw_stage(struct screen *screen, const char *name, const json_t *st
         screen_put(screen, "%lld at work", (long long)leased);
     }
     screen_pad(screen, LABEL + width + 22);
-    screen_put(screen, " %lld queued", (long long)model_number(stage, "queued"));
+    screen_put(screen, " %lld queued", told_number(stage, "queued"));
     for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++)
-        if (model_number(stage, waits[i].key))
-            screen_put(screen, ", %lld %s", (long long)model_number(stage, waits[i].key), waits[i].words);
+        if (told_number(stage, waits[i].key))
+            screen_put(screen, ", %lld %s", told_number(stage, waits[i].key), waits[i].words);
     if (json_object_get(stage, "workers"))
-        screen_put(screen, "; %lld worker%s", (long long)model_number(stage, "workers"),
-                   model_number(stage, "workers") == 1 ? "" : "s");
+        screen_put(screen, "; %lld worker%s", told_number(stage, "workers"),
+                   told_number(stage, "workers") == 1 ? "" : "s");
     screen_next(screen);
 }
 

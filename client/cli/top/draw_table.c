@@ -1,4 +1,5 @@
 #include "client/cli/top/draw_table.h"
+#include "client/json/told.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -154,12 +155,12 @@ static void add_related(struct scroll *scroll, const struct model *model, const 
     size_t at;
     json_array_foreach(list, at, rollout)
     {
-        if (strcmp(model_word(rollout, key), name) != 0)
+        if (strcmp(told_text(rollout, key), name) != 0)
             continue;
         cell_format(rollout, "why", CELL_DOING, doing);
-        cell_age(model_number(rollout, "for_ms"), since, sizeof(since));
-        snprintf(line, sizeof(line), "%s: %s %s for %s: %s", model_word(rollout, "rollout"),
-                 model_word(rollout, "stage"), model_word(rollout, "state"), since, doing);
+        cell_age(told_number(rollout, "for_ms"), since, sizeof(since));
+        snprintf(line, sizeof(line), "%s: %s %s for %s: %s", told_text(rollout, "rollout"), told_text(rollout, "stage"),
+                 told_text(rollout, "state"), since, doing);
         details_row(scroll, "rollout", line);
     }
 }

@@ -1,4 +1,5 @@
 #include "client/cli/top/model.h"
+#include "client/json/told.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,22 +7,11 @@
 
 const json_t *model_part(const struct model *model, const char *key) { return json_object_get(model->status, key); }
 
-const char *model_word(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
-int64_t model_number(const json_t *object, const char *key)
-{
-    return (int64_t)json_integer_value(json_object_get(object, key));
-}
-
 static struct model_sample sample_of(const json_t *status)
 {
-    struct model_sample sample = {.uptime_ms = model_number(status, "uptime_ms"), .tokens = -1};
+    struct model_sample sample = {.uptime_ms = told_number(status, "uptime_ms"), .tokens = -1};
     for (enum outcome i = 0; i < OUTCOME_COUNT; i++)
-        sample.ended[i] = model_number(json_object_get(status, "rollouts"), outcome_wire(i));
+        sample.ended[i] = told_number(json_object_get(status, "rollouts"), outcome_wire(i));
     return sample;
 }
 
@@ -29,7 +19,7 @@ static struct model_sample sample_of(const json_t *status)
 static void keep_sample(struct model *model, const json_t *status)
 {
     const struct model_sample sample = sample_of(status);
-    const int64_t epoch = model_number(status, "epoch");
+    const int64_t epoch = told_number(status, "epoch");
     const struct model_sample *last = model->sample_count ? &model->samples[model->sample_count - 1] : NULL;
     if (last && (epoch != model->epoch || sample.uptime_ms < last->uptime_ms))
         model->sample_count = 0;

@@ -44,9 +44,7 @@ double model_rate_of_all(const struct model *model);
 /* Tokens that were sampled, a second, as runs end; -1: not known. */
 double model_token_rate(const struct model *model);
 
-/* Parts of the answers; NULL, "" and 0 where the broker did not tell. */
+/* A part of the status; NULL where the broker did not tell. */
 const json_t *model_part(const struct model *model, const char *key);
-const char *model_word(const json_t *object, const char *key);
-int64_t model_number(const json_t *object, const char *key);
 
 #endif

@@ -1,4 +1,5 @@
 #include "client/cli/top/panels.h"
+#include "client/json/told.h"
 
 #include <string.h>
 
@@ -71,25 +72,24 @@ static json_t *text_of(const char *text) { return json_string(text ? text : "?")
 static void add_lost(json_t *rows, const json_t *lost)
 {
     char ago[32];
-    cell_age(model_number(lost, "ago_ms"), ago, sizeof(ago));
-    add_notice(rows, "lost worker", model_word(lost, "worker"),
-               json_sprintf("%s ago, %s on %s: %s; %lld jobs handed out again", ago, model_word(lost, "stage"),
-                            model_word(lost, "host"), model_word(lost, "why"), (long long)model_number(lost, "jobs")));
+    cell_age(told_number(lost, "ago_ms"), ago, sizeof(ago));
+    add_notice(rows, "lost worker", told_text(lost, "worker"),
+               json_sprintf("%s ago, %s on %s: %s; %lld jobs handed out again", ago, told_text(lost, "stage"),
+                            told_text(lost, "host"), told_text(lost, "why"), told_number(lost, "jobs")));
 }
 
 static void add_image(json_t *rows, const json_t *image)
 {
-    add_notice(rows, "image", model_word(image, "image"),
-               json_sprintf("%s after %lld faults, %lld groups wait; %s", model_word(image, "state"),
-                            (long long)model_number(image, "faults"), (long long)model_number(image, "waiting"),
-                            model_word(image, "error")));
+    add_notice(rows, "image", told_text(image, "image"),
+               json_sprintf("%s after %lld faults, %lld groups wait; %s", told_text(image, "state"),
+                            told_number(image, "faults"), told_number(image, "waiting"), told_text(image, "error")));
 }
 
 static void add_conflict(json_t *rows, const json_t *conflict)
 {
-    add_notice(rows, "worker's id", model_word(conflict, "worker"),
-               json_sprintf("the key %s spoke under it, which is %s's", model_word(conflict, "key"),
-                            model_word(conflict, "owner")));
+    add_notice(rows, "worker's id", told_text(conflict, "worker"),
+               json_sprintf("the key %s spoke under it, which is %s's", told_text(conflict, "key"),
+                            told_text(conflict, "owner")));
 }
 
 static json_t *notices(const struct model *model)
@@ -102,7 +102,7 @@ static json_t *notices(const struct model *model)
     const json_t *row;
     size_t at;
     json_array_foreach(model_part(model, "reasons"), at, row)
-        add_notice(rows, "health", model_word(model->status, "health"), text_of(json_string_value(row)));
+        add_notice(rows, "health", told_text(model->status, "health"), text_of(json_string_value(row)));
     json_array_foreach(model_part(model, "advice"), at, row)
         add_notice(rows, "advice", "", text_of(json_string_value(row)));
     for (size_t i = 0; i < ROWS(parts); i++)
@@ -138,7 +138,7 @@ enum mark panel_mark(enum panel_id panel, const json_t *row)
 {
     static const char *const bad[] = {"failing", "silent", "other", "hung", "unreached", "degraded", "down"};
     static const char *const odd[] = {"delayed", "draining", "paused", "probing"};
-    const char *state = model_word(row, panel == PANEL_NOTICES ? "name" : "state");
+    const char *state = told_text(row, panel == PANEL_NOTICES ? "name" : "state");
     if (is_one_of(state, bad, ROWS(bad)))
         return MARK_BAD;
     if (is_one_of(state, odd, ROWS(odd)))

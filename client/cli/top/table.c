@@ -1,4 +1,5 @@
 #include "client/cli/top/table.h"
+#include "client/json/told.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +59,7 @@ void rows_finish(struct rows *rows)
 
 const char *rows_name(const struct rows *rows, size_t at)
 {
-    return at < rows->count ? model_word(rows->order[at], panels[rows->panel].name_key) : "";
+    return at < rows->count ? told_text(rows->order[at], panels[rows->panel].name_key) : "";
 }
 
 const json_t *rows_find(const struct rows *rows, const char *name, size_t *ret_at)

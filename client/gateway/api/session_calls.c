@@ -190,7 +190,7 @@ void session_call_run(struct http_call *call)
 {
     struct session_call *passed = call->state = calloc(1, sizeof(*passed));
     if (!passed) {
-        http_call_refuse(call, 503, "queue-full", "", "out of memory");
+        http_call_refuse_memory(call);
         return;
     }
     call->end = end;

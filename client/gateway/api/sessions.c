@@ -6,6 +6,7 @@
 #include "client/gateway/api/message_json.h"
 #include "client/gateway/api/names.h"
 #include "client/gateway/api/session_calls.h"
+#include "client/gateway/bodies/task_part.h"
 #include "client/gateway/http_call.h"
 #include "common/base/cleanup.h"
 
@@ -65,10 +66,8 @@ static void complete_task(json_t *task)
     if (!json_is_object(task))
         return; /* it is refused as what it is */
     for (size_t i = 0; i < 2; i++) {
-        json_t *part = json_object_get(task, kinds[i][0]);
-        if (!part)
-            json_object_set_new(task, kinds[i][0], part = json_object());
-        if (json_is_object(part) && !json_object_get(part, "kind"))
+        json_t *part = task_part(task, kinds[i][0]);
+        if (part && !json_object_get(part, "kind"))
             json_object_set_new(part, "kind", json_string(kinds[i][1]));
     }
 }

@@ -8,7 +8,7 @@ static void on_status(struct http_call *call, const struct answer *answer)
         return;
     }
     const struct slice text = answer->as.status.json;
-    json_t *status = json_loadb((const char *)text.data, text.len, 0, NULL);
+    json_t *status = json_text_read(text);
     const json_t *asker = json_object_get(status, "asker");
     const char *name = json_string_value(json_object_get(asker, "name"));
     identities_know(call->gateway->identities, call->identity, name ? name : "",

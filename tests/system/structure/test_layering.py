@@ -77,7 +77,7 @@ INNER_MAY_INCLUDE = {
     "workers/agents/proxy/http": {"workers/agents/proxy", "workers/agents/proxy/dialects", "workers/runtime"},
     "workers/agents/sessions": {"workers/agents", "workers/agents/kinds", "workers/agents/proxy/http", "workers/jobs", "workers/runtime"},
     "client/trace": {"client"},
-    "client/cli/top": {"client", "client/cli", "client/cli/print"},
+    "client/cli/top": {"client", "client/cli", "client/cli/print", "client/json"},
     "client/cli/trace": {"client", "client/cli", "client/trace"},
     "workers/tools": TOOLS,
     "workers/tools/bash": TOOLS,
