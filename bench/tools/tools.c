@@ -1,8 +1,9 @@
 /*
  * Tools: what one call of bash, edit and ipython takes, through the contract that an agent uses
  * (workers/tools/tool.h), and until a fresh shell or kernel has answered, beside the floor of this
- * machine: a round trip over a socket pair, and fork, exec and wait of /bin/true. All in turn, a few
- * samples of each at a time, so that what else the machine does falls on all alike.
+ * machine: a round trip over a socket pair, fork, exec and wait of /bin/true, a bare exec() in a Python
+ * that has imported IPython, and a fork of that one. All in turn, a few samples of each at a time, so
+ * that what else the machine does falls on all alike.
  *
  *   bench_tools CACHE [COUNT]     prints "VALUE WHAT" lines; 1000 samples of the quick ones if not given
  */
@@ -33,6 +34,8 @@ static struct loop *loop;
 static struct toolbox box; /* of the calls; what is fresh has one of its own */
 static pid_t echo_pid;
 static int echo_socket;
+static pid_t python_pid;
+static int python_socket;
 
 static _Noreturn void give_up(const char *what, const char *why)
 {
@@ -132,6 +135,58 @@ static void sample_process(struct row *row)
     add_sample(row, began_us);
 }
 
+/* What a cell and a fresh kernel cannot do without; "fork": a child answers. */
+static const char python_program[] = "import os, socket\n"
+                                     "try:\n"
+                                     "    import IPython\n"
+                                     "except ImportError:\n"
+                                     "    pass\n"
+                                     "channel = socket.socket(fileno=3)\n"
+                                     "while True:\n"
+                                     "    code = channel.recv(4096).decode()\n"
+                                     "    if not code:\n"
+                                     "        break\n"
+                                     "    if code != 'fork':\n"
+                                     "        exec(compile(code, 'cell', 'exec'), {})\n"
+                                     "        channel.send(b'.')\n"
+                                     "    elif os.fork() == 0:\n"
+                                     "        channel.send(b'.')\n"
+                                     "        os._exit(0)\n"
+                                     "    else:\n"
+                                     "        os.wait()\n";
+
+static void start_python(void)
+{
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        give_up("socketpair", strerror(errno));
+    python_socket = ends[0];
+    python_pid = fork();
+    if (python_pid == 0) {
+        dup2(ends[1], 3);
+        execlp("python3", "python3", "-c", python_program, NULL);
+        _exit(127);
+    }
+    close(ends[1]);
+}
+
+static void stop_python(void)
+{
+    close(python_socket);
+    waitpid(python_pid, NULL, 0);
+}
+
+static void sample_python(struct row *row)
+{
+    char byte;
+    const char *code = row->calls[0];
+    int64_t began_us = clock_us();
+    if (send(python_socket, code, strlen(code), MSG_NOSIGNAL) < 0 || read(python_socket, &byte, 1) != 1)
+        row->skipped = "there is no python3";
+    else
+        add_sample(row, began_us);
+}
+
 /* ---- calls ------------------------------------------------------------------------------ */
 
 /* False when the tool cannot be had here; a call that goes wrong is the bench's end. */
@@ -193,6 +248,8 @@ static void sample_fresh(struct row *row)
 static struct row rows[] = {
     {"floor: a byte there and back over a socket pair", 1, sample_round_trip},
     {"floor: fork, exec and end of /bin/true", 5, sample_process},
+    {"floor: a bare exec() of 1+1 in a Python of its own", 1, sample_python, .calls = {"1+1"}},
+    {"floor: a fork of a Python with IPython imported", 20, sample_python, .calls = {"fork"}},
     {"Sluice bash: echo hi", 1, sample_call, "bash", {BASH("echo hi")}, "hi\n"},
     {"Sluice bash: /bin/echo hi, a process", 5, sample_call, "bash", {BASH("/bin/echo hi")}, "hi\n"},
     {"Sluice bash: a fresh shell and its first echo hi", 20, sample_fresh, "bash", {BASH("echo hi")}, "hi\n"},
@@ -232,8 +289,8 @@ static void open_box(void)
             give_up(names[i], "cannot be offered");
     write_file();
     for (size_t i = 0; i < ROWS; i++) { /* what is opened by a first call is open */
-        if (rows[i].sample == sample_call)
-            sample_call(&rows[i]);
+        if (rows[i].sample == sample_call || rows[i].sample == sample_python)
+            rows[i].sample(&rows[i]);
         rows[i].count = 0;
     }
 }
@@ -264,7 +321,7 @@ static void sampled(void *arg)
 
 static void read_calls(struct row *row)
 {
-    for (size_t i = 0; i < 2 && row->calls[i]; i++)
+    for (size_t i = 0; row->tool && i < 2 && row->calls[i]; i++)
         if (!(row->arguments[i] = json_loads(row->calls[i], 0, NULL)))
             give_up(row->what, "no JSON");
 }
@@ -277,6 +334,7 @@ static void start(const char *cache)
     if (mkdir(scratch, 0755) < 0 && errno != EEXIST)
         give_up(scratch, strerror(errno));
     start_echo();
+    start_python();
     spawner = spawner_start(scratch, &fail);
     loop = loop_create();
     if (!spawner || !loop || !spawner_attach(spawner, loop))
@@ -297,6 +355,7 @@ int main(int argc, char **argv)
     spawner_stop(&spawner);
     loop_destroy(&loop);
     stop_echo();
+    stop_python();
     for (size_t i = 0; i < ROWS; i++)
         print_row(&rows[i]);
     for (size_t i = 0; i < ROWS; i++) {

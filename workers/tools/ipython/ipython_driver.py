@@ -119,6 +119,7 @@ def make_ipython():
     """An InteractiveShell without terminal, history or colours; ImportError where there is none."""
     from IPython.core.displayhook import DisplayHook
     from IPython.core.displaypub import DisplayPublisher
+    from IPython.core.history import HistoryManager
     from IPython.core.interactiveshell import InteractiveShell
     from traitlets.config import Config
 
@@ -151,6 +152,10 @@ def make_ipython():
         def clear_output(self, wait=False):
             pass
 
+    class Inputs(HistoryManager):
+        """Whose last inputs are plain attributes: eight times a cell, nobody is looked for who observes them."""
+        _i00 = _i = _ii = _iii = ""
+
     class Shell(InteractiveShell):
         displayhook_class = Hook
         display_pub_class = Publisher
@@ -158,6 +163,10 @@ def make_ipython():
 
         def ask_exit(self):
             print("exit() does nothing here: the kernel stays. The argument restart starts a new one.")
+
+        def init_history(self):
+            super().init_history()
+            self.history_manager.__class__ = Inputs
 
         def init_virtualenv(self):
             pass

@@ -33,6 +33,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 def check(result, what):
     if result < 0:
         raise OSError(ctypes.get_errno(), what)
+    return result
 
 
 # ---- what was imported ---------------------------------------------------------------------
@@ -94,28 +95,52 @@ def names_in(path):
         return ()
 
 
-def first_hidden(imported):
-    """A name that we imported and that a new Python of the sandbox would find elsewhere, or None."""
+def elsewhere(imported):
+    """(name, path) of what we imported and a new Python of the sandbox would see before it comes to where we found it."""
     found = set()
     for path in search_path():
         for name in names_in(path):
             if name not in imported or name in found:
                 continue
-            is_same = imported[name] == path
-            spec = None if is_same else importlib.machinery.PathFinder.find_spec(name, [path])
-            if spec and spec.origin:  # else a directory of that name, which no import takes before a module
-                return spec.origin
-            if is_same:
+            if imported[name] == path:
                 found.add(name)
+            else:
+                yield name, path
+
+
+def first_hidden(imported):
+    """A name that we imported and that a new Python of the sandbox would find elsewhere, or None."""
+    for name, path in elsewhere(imported):
+        spec = importlib.machinery.PathFinder.find_spec(name, [path])
+        if spec and spec.origin:  # else a directory of that name, which no import takes before a module
+            return spec.origin
     return None
 
 
-def first_change(then, started_with, imported):
+def listing(path):
+    """The names in a directory, in one piece; None where there is none."""
+    try:
+        return b"\0".join(os.listdir(os.fsencode(path)))
+    except OSError:
+        return None
+
+
+def listings(imported):
+    """Of all directories where a new Python looks when it starts or imports: where all are the same, so is what it
+    finds. None where that is not so: a name is in more than one of them, and what is behind it may be another thing."""
+    if next(elsewhere(imported), None):
+        return None
+    return {path: listing(path) for path in dict.fromkeys([*search_path(), *site_dirs()])}
+
+
+def first_change(then, started_with, imported, listed):
     """A file of the sandbox that is not what we imported, or None."""
     for line in io.BytesIO(then):
         path = line.split(b" ", 2)[2][:-1]
         if stamp(path) != line:
             return os.fsdecode(path)
+    if listed and all(listing(path) == names for path, names in listed.items()):
+        return None
     return next((path for path in startup_files() if path not in started_with), None) or first_hidden(imported)
 
 
@@ -132,13 +157,17 @@ def enter(namespaces):
     for namespace in namespaces:  # the user namespace first: it gives the right to enter the others
         check(libc.setns(namespace, 0), "setns")
     libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
-    for _ in range(2):
-        if os.fork():
+    for fork in libc.fork, os.fork:  # what Python does in a new process is done in the last one
+        if check(fork(), "fork"):
             os._exit(0)
-    while os.getppid() != 1:
-        time.sleep(0.0001)
     os.setsid()
     os.chdir("/workspace")
+
+
+def await_adoption():
+    """The end of whom we are an orphan takes a while."""
+    while os.getppid() != 1:
+        time.sleep(0.0001)
 
 
 def confine(limits, filter_code):
@@ -197,6 +226,7 @@ def become_kernel(server, message, fds):
         raise OSError("%s is not what was imported" % changed)
     take_grants()
     renew()
+    await_adoption()
     driver.serve(channel, CELLS)
 
 
@@ -231,7 +261,7 @@ def serve(server):
         if not message:
             return
         fds = [fd for _, _, data in extra for fd in struct.unpack("%di" % (len(data) // 4), data)]
-        if len(fds) > 2 and os.fork() == 0:
+        if len(fds) > 2 and libc.fork() == 0:
             try:
                 become_kernel(server, message, fds)
             except BaseException as error:
@@ -261,7 +291,7 @@ if __name__ == "__main__":
         FILTER = file.read()
     CELLS = driver.make_cells()
     warm(CELLS)
-    IMPORTED = stamps(), startup_files(), homes()
+    IMPORTED = stamps(), startup_files(), homes(), listings(homes())
     forget_paths()
     gc.collect()
     gc.freeze()
