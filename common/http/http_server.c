@@ -12,6 +12,7 @@
 enum {
     TICK_MAX_MS = 5000,
     TICKS_AN_IDLE = 6,        /* how often connections are looked at in the time after which they are closed */
+    CROWDED = 16,             /* by how much that is shorter while others wait to come in */
     DAEMON_CONNECTIONS = 256, /* of one daemon, before there is another */
     RENEWALS_MAX = 8          /* connections of a certificate that was renewed more often are closed */
 };
@@ -99,7 +100,7 @@ static void on_tick(void *arg)
 {
     struct http_server *server = arg;
     set_tick(server);
-    http_connections_end_idle(&server->connections, server->plan.idle_ms);
+    http_connections_end_idle(&server->connections, server->plan.idle_ms / (server->door.is_shut ? CROWDED : 1));
     end_needless(server);
     on_left(server);
 }

@@ -9,7 +9,7 @@
  *   a body larger than body_max, also decoded     413
  *   held_max is reached                           503 with Retry-After for what comes with a body
  *   connections_max is reached                    others wait until the kernel's queue is full, too
- *   nothing goes on for idle_ms                   the connection is closed
+ *   nothing goes on for idle_ms                   the connection is closed; for a 16th of that, while others wait
  *
  * What is no HTTP, or has no room as its head comes in, libmicrohttpd refuses itself, in a line of HTML, and no
  * exchange is heard of. All else that is refused is in the owner's form. Two things that libmicrohttpd takes cannot be

@@ -98,6 +98,37 @@ static void connections_beyond_the_bound_wait_until_others_end(void **state)
     await_count("all have gone", &owner.gone, 11);
 }
 
+/* Ten that say nothing have a time of their own that nobody would wait for. */
+static int open_crowded(void **state)
+{
+    (void)state;
+    struct http_server_plan plan = usual_plan();
+    plan.connections_max = 10;
+    plan.idle_ms = 2 * BOUND_MS;
+    open_server(&plan);
+    return 0;
+}
+
+static void a_crowd_that_says_nothing_keeps_nobody_out_for_long(void **state)
+{
+    (void)state;
+    struct client crowd[10], outside;
+    for (size_t i = 0; i < 10; i++)
+        client_open(&crowd[i]);
+    client_say(&crowd[0], "GET /wait HTTP/1.1\r\n" HOST "\r\n");
+    client_open(&outside);
+    client_say(&outside, "GET / HTTP/1.1\r\n" HOST "\r\n");
+    client_await(&outside, "fine");
+    for (size_t i = 1; i < 10; i++)
+        client_await_close(&crowd[i]);
+    assert_int_equal(owner.waiting_count, 1); /* who waits for an answer is none of them */
+    answer_text(owner.waiting[0], 200, "later");
+    client_await(&crowd[0], "later");
+    for (size_t i = 0; i < 10; i++)
+        client_close(&crowd[i]);
+    client_close(&outside);
+}
+
 /* Nothing spins meanwhile, and who waits comes in when there is room. */
 static void without_descriptors_others_wait_until_there_are_some(void **state)
 {
@@ -155,6 +186,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(as_many_bytes_as_may_be_held_are_and_no_more, open_small, close_server),
         cmocka_unit_test_setup_teardown(connections_beyond_the_bound_wait_until_others_end, open_small, close_server),
+        cmocka_unit_test_setup_teardown(a_crowd_that_says_nothing_keeps_nobody_out_for_long, open_crowded,
+                                        close_server),
         cmocka_unit_test_setup_teardown(without_descriptors_others_wait_until_there_are_some, open_usual, close_server),
         cmocka_unit_test_setup_teardown(bodies_that_are_too_large_are_refused, open_usual, close_server),
         cmocka_unit_test_setup_teardown(a_refused_body_without_end_is_cut, open_usual, close_server),
