@@ -27,6 +27,7 @@ enum {
 
 static void on_heard(void *arg, struct exchange *exchange)
 {
+    exchange_set_header(exchange, "X-Content-Type-Options", "nosniff");
     struct http_call *call = http_call_begin(arg, exchange);
     if (call)
         door_admit(call);

@@ -12,8 +12,11 @@
 
 void http_call_answer(struct http_call *call, int status, const char *content_type, struct buffer *body)
 {
-    if (!exchange_is_answered(call->exchange))
+    if (!exchange_is_answered(call->exchange)) {
+        if (call->identity) /* what one may see is kept for nobody else, nor by whom it passes through */
+            exchange_set_header(call->exchange, "Cache-Control", "no-store");
         exchange_answer(call->exchange, status, content_type, body);
+    }
     buffer_finish(body);
 }
 

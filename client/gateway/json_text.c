@@ -21,6 +21,8 @@ static void append_escaped(struct buffer *out, uint8_t c)
 
 void json_text_append(struct buffer *out, struct slice text)
 {
+    if (!text.data) /* of which no byte may be pointed at */
+        text = slice_of("", 0);
     buffer_append(out, "\"", 1);
     for (size_t at = 0, from = 0; at <= text.len;) {
         const uint8_t c = at < text.len ? text.data[at] : 0;

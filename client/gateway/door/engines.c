@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,6 +123,50 @@ bool address_allow(const char *const *rules, const char *text, const char *optio
             return true;
     fail_set(fail, -EACCES, "%s is not where the operator lets the gateway send anything: that is %s HOST[:PORT]",
              url.host, option);
+    return false;
+}
+
+static bool take_bytes(const struct sockaddr *address, uint8_t ret[ADDRESS_BYTES])
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+    if (address->sa_family == AF_INET) {
+        memcpy(ret, mapped, sizeof(mapped));
+        memcpy(ret + sizeof(mapped), &((const struct sockaddr_in *)(const void *)address)->sin_addr, 4);
+    } else if (address->sa_family == AF_INET6) {
+        memcpy(ret, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr, ADDRESS_BYTES);
+    }
+    return address->sa_family == AF_INET || address->sa_family == AF_INET6;
+}
+
+static bool is_among(const char *const *ranges, const uint8_t address[ADDRESS_BYTES])
+{
+    struct rule rule;
+    for (; *ranges; ranges++)
+        if (read_rule(*ranges, &rule) && rule.bits >= 0 && is_within(&rule, address))
+            return true;
+    return false;
+}
+
+bool address_may_be_reached(const char *const *rules, const char *text, const struct sockaddr *address)
+{
+    static const char *const loopback[] = {"127.0.0.0/8", "::1", NULL};
+    static const char *const near[] = {"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4",
+                                       "::/127",    "fe80::/10",   "ff00::/8",       NULL};
+    uint8_t bytes[ADDRESS_BYTES];
+    struct url url;
+    struct rule rule;
+    if (!take_bytes(address, bytes) || url_parse(slice_from_str(text), &url, NULL) < 0)
+        return false;
+    for (; *rules; rules++) {
+        const bool is_read = read_rule(*rules, &rule);
+        const bool is_loopback_rule = strcmp(*rules, "loopback") == 0 ||
+                                      (is_read && strcasecmp(rule.host, "localhost") == 0);
+        if (is_loopback_rule                                   ? is_among(loopback, bytes)
+            : !is_read || (rule.port && rule.port != url.port) ? false
+            : rule.bits >= 0                                   ? is_within(&rule, bytes)
+                             : strcasecmp(rule.host, url.host) == 0 && !is_among(near, bytes))
+            return true;
+    }
     return false;
 }
 

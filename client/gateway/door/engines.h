@@ -6,6 +6,7 @@
 #define SLUICE_CLIENT_GATEWAY_DOOR_ENGINES_H
 
 #include <stdbool.h>
+#include <sys/socket.h>
 
 #include "common/base/fail.h"
 
@@ -14,6 +15,12 @@
  * stands for this machine. `option` is the one that allows others, for the sentence: -EACCES, or -EINVAL for no URL.
  */
 bool address_allow(const char *const *rules, const char *url, const char *option, struct fail *fail);
+/*
+ * Whether what a URL's host has turned out to be may be reached. A name that is allowed says nothing of where it leads:
+ * whoever answers for it could lead it to this machine, or to what only its own link reaches (DNS rebinding). So these
+ * are reached by a rule for the address alone; loopback and localhost are this machine.
+ */
+bool address_may_be_reached(const char *const *rules, const char *url, const struct sockaddr *address);
 /* The same of an engine. */
 bool engines_allow(const char *const *rules, const char *url, struct fail *fail);
 /* -EINVAL: it is no rule. */

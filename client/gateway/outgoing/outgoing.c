@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "client/gateway/door/engines.h"
 #include "client/gateway/outgoing/transfers.h"
 #include "common/base/cleanup.h"
 #include "common/containers/list.h"
@@ -20,6 +21,7 @@ struct outgoing_sent {
     char error[CURL_ERROR_SIZE];
     struct buffer answer;
     bool keeps_answer;
+    const char *const *rules;
     void (*ended)(void *arg, int status, const char *why, struct slice body);
     void *arg;
     struct outgoing_post *of; /* NULL: nobody hears of it */
@@ -72,6 +74,17 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg)
     return has_room && buffer_append(&post->answer, data, size * count) ? size * count : 0;
 }
 
+static curl_socket_t on_open(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    const struct outgoing_sent *post = arg;
+    char *url = NULL;
+    (void)purpose;
+    curl_easy_getinfo(post->transfer.easy, CURLINFO_EFFECTIVE_URL, &url);
+    if (post->rules && (!url || !address_may_be_reached(post->rules, url, &address->addr)))
+        return CURL_SOCKET_BAD;
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
 static bool prepare(struct outgoing_sent *post, const struct outgoing_plan *plan)
 {
     CURL *easy = transfers_handle(plan->url);
@@ -79,6 +92,8 @@ static bool prepare(struct outgoing_sent *post, const struct outgoing_plan *plan
     post->headers = curl_slist_append(NULL, "Content-Type: application/json");
     if (!easy || !post->headers)
         return false;
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, post);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, post->error);
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, post->headers);
     curl_easy_setopt(easy, CURLOPT_POSTFIELDS, (const char *)post->body.data);
@@ -106,6 +121,7 @@ bool outgoing_post(struct outgoing *outgoing, const struct outgoing_plan *plan, 
     *sent = (struct outgoing_sent){.outgoing = outgoing,
                                    .body = *body,
                                    .keeps_answer = plan->keeps_answer,
+                                   .rules = plan->rules,
                                    .ended = plan->ended,
                                    .arg = plan->arg,
                                    .of = post};

@@ -16,6 +16,7 @@ struct outgoing;
 
 struct outgoing_plan {
     const char *url;
+    const char *const *rules; /* what the host's name may lead to (door/engines.h); NULL: anything */
     int64_t wait_ms;
     bool keeps_answer;
     /* The status and, if it is kept, the answer's body; or 0 and why there was none. */

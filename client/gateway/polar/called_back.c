@@ -55,8 +55,11 @@ static void on_results(void *arg, bool is_whole)
     }
     results_append_status(&calling->results, task, task->group, &body);
     runs_note(task->of->book->runs, task->group);
-    const struct outgoing_plan plan = {
-        .url = task->callback_url, .wait_ms = CALLBACK_MS, .ended = on_posted, .arg = calling};
+    const struct outgoing_plan plan = {.url = task->callback_url,
+                                       .rules = task->of->book->gateway->settings->callbacks,
+                                       .wait_ms = CALLBACK_MS,
+                                       .ended = on_posted,
+                                       .arg = calling};
     if (!outgoing_post(task->of->book->outgoing, &plan, &body, &calling->post)) {
         buffer_finish(&body);
         on_posted(calling, 0, "too much is under way", slice_of("", 0));

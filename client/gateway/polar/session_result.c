@@ -184,7 +184,8 @@ static void append_result_metadata(const json_t *kept, unsigned early_stop, stru
     append_early(&members, early_stop);
     json_object_foreach(json_object_get(kept, "metadata"), name, value) append_member(&members, name, value);
     buffer_append_str(out, "{");
-    buffer_append(out, members.data + (members.len > 0), members.len - (members.len > 0)); /* without its first comma */
+    if (members.len > 0)
+        buffer_append(out, members.data + 1, members.len - 1); /* without its first comma */
     buffer_append_str(out, "}");
 }
 

@@ -16,14 +16,14 @@ void swe_append_word(struct buffer *ret, const char *word)
         buffer_append_quoted(ret, word);
 }
 
-static bool has(const json_t *list, struct slice name)
+/* Each name once, however many there are. */
+static void add_name(json_t *files, json_t *seen, struct slice name)
 {
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *each = json_array_get(list, i);
-        if (slice_equal(slice_of(json_string_value(each), json_string_length(each)), name))
-            return true;
-    }
-    return false;
+    json_t *text = json_stringn((const char *)name.data, name.len); /* NULL: no UTF-8 */
+    if (text && !json_object_get(seen, json_string_value(text)) &&
+        json_object_set(seen, json_string_value(text), text) == 0)
+        json_array_append(files, text);
+    json_decref(text);
 }
 
 /* What stands behind the last " b/" of such a line. */
@@ -43,13 +43,15 @@ static struct slice file_of(struct slice line, const char *start, const char *ma
 
 static void find_files(const char *patch, const char *start, const char *mark, json_t *ret)
 {
+    json_t *seen = json_object();
     for (const char *at = patch; *at;) {
         const size_t len = strcspn(at, "\n");
         const struct slice name = file_of(slice_of(at, len), start, mark);
-        if (name.len > 0 && !has(ret, name))
-            json_array_append_new(ret, json_stringn((const char *)name.data, name.len));
+        if (name.len > 0)
+            add_name(ret, seen, name);
         at += len + (at[len] == '\n');
     }
+    json_decref(seen);
 }
 
 json_t *swe_patch_files(const char *patch)

@@ -9,7 +9,10 @@
 
 struct told {
     struct buffer message, compile, run, files; /* JSON; empty: there is none */
-    bool is_good, is_missing;
+    struct runner_line last_compile, last_run;  /* the script's own: what came before, the code put there */
+    struct slice missing;                       /* a program */
+    json_t *fetched;                            /* names of files, as they were printed */
+    bool is_good;
 };
 
 static void finish(struct told *told)
@@ -18,6 +21,7 @@ static void finish(struct told *told)
     buffer_finish(&told->compile);
     buffer_finish(&told->run);
     buffer_finish(&told->files);
+    json_decref(told->fetched);
 }
 
 static bool decode(struct slice word, struct buffer *ret)
@@ -55,13 +59,12 @@ static void note_cut(struct told *told, const char *what, struct slice word, siz
         buffer_printf(&told->message, "%s is cut at %zu bytes; ", what, limit);
 }
 
-static void read_part(struct told *told, const struct runner_line *line)
+static void read_part(struct told *told, const struct runner_line *line, struct buffer *ret)
 {
-    const bool is_run = slice_is(line->words[0], "run"), is_late = slice_is(line->words[1], "time");
-    struct buffer *ret = is_run ? &told->run : &told->compile;
-    const long status = number_of(line->words[1]);
     if (line->count < 5)
         return;
+    const bool is_late = slice_is(line->words[1], "time");
+    const long status = number_of(line->words[1]);
     json_text_printf(ret, "{\"status\":%s,\"execution_time\":%g,\"return_code\":",
                      is_late ? "TimeLimitExceeded" : "Finished", (double)number_of(line->words[2]) / 1e6);
     if (is_late)
@@ -73,13 +76,17 @@ static void read_part(struct told *told, const struct runner_line *line)
     buffer_append_str(ret, "}");
     note_cut(told, "stdout", line->words[3], RUNNER_OUT_BYTES);
     note_cut(told, "stderr", line->words[4], RUNNER_ERR_BYTES);
-    told->is_good = is_run && !is_late && status == 0;
+    told->is_good = ret == &told->run && !is_late && status == 0;
 }
 
 static void read_file(struct told *told, const struct runner_line *line)
 {
     AUTO_BUFFER path = {0};
-    if (line->count < 3 || !decode(line->words[1], &path))
+    char *word = strndup((const char *)line->words[1].data, line->words[1].len);
+    const bool is_new = word && !json_object_get(told->fetched, word) &&
+                        json_object_set_new(told->fetched, word, json_true()) == 0;
+    free(word);
+    if (line->count < 3 || !is_new || !decode(line->words[1], &path))
         return;
     buffer_append_str(&told->files, told->files.len ? "," : "");
     json_text_append(&told->files, buffer_peek(&path));
@@ -94,12 +101,13 @@ static void read_prints(struct told *told, struct slice text)
         if (line.count < 2)
             continue;
         if (slice_is(line.words[0], "missing")) {
-            told->is_missing = true;
-            buffer_printf(&told->message, "the image of the sandbox has no %.*s", SLICE_ARG(line.words[1]));
+            told->missing = line.words[1];
         } else if (slice_is(line.words[0], "file")) {
             read_file(told, &line);
-        } else if (slice_is(line.words[0], "run") || slice_is(line.words[0], "compile")) {
-            read_part(told, &line);
+        } else if (slice_is(line.words[0], "run")) {
+            told->last_run = line;
+        } else if (slice_is(line.words[0], "compile")) {
+            told->last_compile = line;
         }
     }
 }
@@ -135,14 +143,18 @@ static void read_breach(struct told *told, const struct sluice_trajectory *t)
 
 static void write_of(const struct sluice_trajectory *t, struct buffer *ret)
 {
-    struct told told = {0};
+    struct told told = {.fetched = json_object()};
     for (size_t i = 0; i < t->message_count; i++)
         if (strcmp(t->messages[i].role, "tool") == 0)
             read_prints(&told, slice_from_str(t->messages[i].content));
+    read_part(&told, &told.last_compile, &told.compile);
+    read_part(&told, &told.last_run, &told.run);
     const bool has_run = told.run.len > 0 || told.compile.len > 0;
-    if (!has_run && !told.is_missing && strcmp(t->outcome, "agent") == 0)
+    if (!has_run && told.missing.len > 0)
+        buffer_printf(&told.message, "the image of the sandbox has no %.*s", SLICE_ARG(told.missing));
+    else if (!has_run && strcmp(t->outcome, "agent") == 0)
         read_breach(&told, t);
-    else if (!has_run && !told.is_missing)
+    else if (!has_run)
         buffer_printf(&told.message, "%s", t->detail);
     write_answer(told.run.len == 0 && told.compile.len == 0 ? "SandboxError"
                  : told.is_good                             ? "Success"

@@ -237,6 +237,21 @@ static void repositories_are_judged_as_the_importer_has_them(void **state)
     assert_judged_as_imported(r2e);
 }
 
+/* Were each name sought among all before it, this would take many minutes, in which a gateway answers nobody. */
+static void a_patch_of_very_many_files_is_read_soon(void **state)
+{
+    enum { FILES = 400000 };
+    struct buffer patch = {0};
+    (void)state;
+    for (unsigned i = 0; i < FILES; i++)
+        buffer_printf(&patch, "diff --git a/x b/%u\n", i);
+    buffer_append(&patch, "", 1);
+    json_t *files = swe_patch_files((const char *)patch.data);
+    assert_int_equal(json_array_size(files), FILES);
+    json_decref(files);
+    buffer_finish(&patch);
+}
+
 static void a_patch_is_of_each_file_once(void **state)
 {
     (void)state;
@@ -260,6 +275,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_a_task_is_said),
         cmocka_unit_test(repositories_are_judged_as_the_importer_has_them),
         cmocka_unit_test(a_patch_is_of_each_file_once),
+        cmocka_unit_test(a_patch_of_very_many_files_is_read_soon),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,6 +67,21 @@ class RunCode(World):
         large = self.post("/run_code", {"code": "#" + "x" * (2 << 20), "language": "python"})
         self.assertEqual(large.status, 400, large)
 
+    def test_code_that_answers_for_the_script_is_not_heard(self):
+        code = """
+import os
+def parent(pid): return int(open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[1])
+pid, forged = os.getpid(), b"run 0 1 Zm9yZ2Vk -\\nfile b3V0 AA==\\nfile b3V0 AQ==\\nmissing truth\\n"
+while pid > 1:
+    pid = parent(pid)
+    try: open(f"/proc/{pid}/fd/1", "wb").write(forged)
+    except OSError: pass
+raise SystemExit(3)
+"""
+        told = self.run_code(code)
+        self.assertEqual((told["status"], told["message"], told["run_result"]["return_code"]), ("Failed", "", 3), told)
+        self.assertNotEqual(told["run_result"]["stdout"], "forged")
+
     def test_what_the_image_lacks_is_the_sandboxs_fault(self):
         told = self.run_code("1", "racket")
         self.assertEqual((told["status"], told["run_result"]), ("SandboxError", None))
