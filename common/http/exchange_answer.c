@@ -30,7 +30,7 @@ bool exchange_set_header(struct exchange *exchange, const char *name, const char
 
 static bool has_header(const struct exchange *exchange, const char *name)
 {
-    const char *at = (const char *)exchange->headers.data, *const end = at + exchange->headers.len;
+    const char *at = (const char *)exchange->headers.data, *const end = at ? at + exchange->headers.len : NULL;
     for (; at < end; at += strlen(at) + 1) {
         if (strcasecmp(at, name) == 0)
             return true;

@@ -70,7 +70,7 @@ static struct MHD_Response *make(struct exchange *exchange)
 
 static bool add_headers(const struct exchange *exchange, struct MHD_Response *response)
 {
-    const char *at = (const char *)exchange->headers.data, *const end = at + exchange->headers.len;
+    const char *at = (const char *)exchange->headers.data, *const end = at ? at + exchange->headers.len : NULL;
     while (at < end) {
         const char *value = at + strlen(at) + 1;
         if (MHD_add_response_header(response, at, value) != MHD_YES)

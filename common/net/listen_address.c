@@ -14,7 +14,7 @@
 
 #include "common/base/cleanup.h"
 
-enum { HOST_MAX = 253, BACKLOG = 1024 };
+enum { BACKLOG = 1024 };
 
 static int reject(struct fail *fail, const char *option, const char *text)
 {
@@ -28,21 +28,22 @@ static bool is_port(const char *text)
     return len > 0 && len <= 5 && strspn(text, "0123456789") == len && atoi(text) <= UINT16_MAX;
 }
 
-/* *ret_port is the text's end. */
-static bool split(const char *text, char host[HOST_MAX + 1], const char **ret_port)
+bool listen_address_split(const char *text, char ret_host[LISTEN_HOST_MAX + 1], const char **ret_port)
 {
     const char *colon = strrchr(text, ':');
     size_t len = colon ? (size_t)(colon - text) : 0;
     *ret_port = colon ? colon + 1 : text;
+    if (!is_port(*ret_port))
+        return false;
     if (!colon || len == 0)
-        return snprintf(host, HOST_MAX + 1, "127.0.0.1") > 0;
+        return snprintf(ret_host, LISTEN_HOST_MAX + 1, "127.0.0.1") > 0;
     if (len > 2 && text[0] == '[' && text[len - 1] == ']') {
         text++;
         len -= 2;
     }
-    if (len > HOST_MAX || strcspn(text, " \t\n[]/@") < len)
+    if (len > LISTEN_HOST_MAX || strcspn(text, " \t\n[]/@") < len)
         return false;
-    snprintf(host, HOST_MAX + 1, "%.*s", (int)len, text);
+    snprintf(ret_host, LISTEN_HOST_MAX + 1, "%.*s", (int)len, text);
     return true;
 }
 
@@ -123,11 +124,11 @@ static int listen_unix(const char *path, struct listen_address *ret)
 
 static int listen_inet(const char *option, const char *text, struct listen_address *ret, struct fail *fail)
 {
-    char host[HOST_MAX + 1];
+    char host[LISTEN_HOST_MAX + 1];
     const char *port;
     struct addrinfo *found = NULL;
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    if (!split(text, host, &port) || !is_port(port))
+    if (!listen_address_split(text, host, &port))
         return reject(fail, option, text);
     const int why = getaddrinfo(host, port, &hints, &found);
     if (why)

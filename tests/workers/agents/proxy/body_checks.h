@@ -1,17 +1,13 @@
-/*
- * body_checks.h - whatever a body is, what is read of it is whole, or is refused with words; and bodies are mutated by
- * the tree, so that what comes out is still JSON.
- */
+/* body_checks.h - whatever a body is, what is read of it is whole, or is refused with words. */
 #ifndef SLUICE_TESTS_WORKERS_AGENTS_PROXY_BODY_CHECKS_H
 #define SLUICE_TESTS_WORKERS_AGENTS_PROXY_BODY_CHECKS_H
 
 #include <errno.h>
 
 #include "common/base/cleanup.h"
-#include "common/base/prng.h"
 #include "common/base/text.h"
 #include "common/base/utf8.h"
-#include "tests/fuzz.h"
+#include "tests/fuzz_json.h"
 #include "tests/workers/agents/proxy/dialect_names.h"
 #include "workers/agents/proxy/dialects/dialects.h"
 
@@ -97,77 +93,6 @@ static inline void check_body(const struct dialect *dialect, const json_t *body)
             }
     }
     said_request_finish(&request);
-}
-
-/* ---- mutation ---------------------------------------------------------------------------------- */
-
-/* A value of any kind. */
-static inline json_t *any_value(uint64_t *chance)
-{
-    static const char *const values[] = {"null",
-                                         "true",
-                                         "7",
-                                         "-1",
-                                         "1e300",
-                                         "\"\"",
-                                         "\"a\\u0000\\nb\"",
-                                         "[]",
-                                         "{}",
-                                         "[[]]",
-                                         "{\"type\":\"text\",\"text\":\"x\"}",
-                                         "[{\"type\":\"text\",\"text\":\"x\"}]",
-                                         "\"assistant\"",
-                                         "\"user\"",
-                                         "\"tool\"",
-                                         "\"model\"",
-                                         "\"function_call\"",
-                                         "\"reasoning\"",
-                                         "\"tool_result\"",
-                                         "\"namespace\"",
-                                         "\"{\\\"a\\\":1}\""};
-    return json_loads(values[prng_next(chance) % (sizeof(values) / sizeof(*values))], JSON_DECODE_ANY | JSON_ALLOW_NUL,
-                      NULL);
-}
-
-static inline json_t *mutate_list(json_t *list, uint64_t *chance)
-{
-    const size_t count = json_array_size(list), at = count ? prng_next(chance) % count : 0;
-    switch (prng_next(chance) % 4) {
-    case 0: json_array_remove(list, at); break;
-    case 1: json_array_insert_new(list, at, any_value(chance)); break;
-    case 2: json_array_append_new(list, json_deep_copy(json_array_get(list, at))); break;
-    default:
-        json_array_insert_new(list, at, json_deep_copy(json_array_get(list, prng_next(chance) % (count + 1))));
-        break;
-    }
-    return list;
-}
-
-/* The value, changed somewhere; takes it. */
-static inline json_t *mutate_value(json_t *value, uint64_t *chance)
-{
-    const size_t count = json_is_object(value) ? json_object_size(value) : json_array_size(value);
-    if (count == 0 || prng_next(chance) % 12 == 0) {
-        json_decref(value);
-        return any_value(chance);
-    }
-    if (json_is_array(value)) {
-        const size_t at = prng_next(chance) % count;
-        if (prng_next(chance) % 6 == 0)
-            return mutate_list(value, chance);
-        json_array_set_new(value, at, mutate_value(json_deep_copy(json_array_get(value, at)), chance));
-        return value;
-    }
-    void *iter = json_object_iter(value);
-    for (size_t at = prng_next(chance) % count; at > 0; at--)
-        iter = json_object_iter_next(value, iter);
-    char key[256];
-    snprintf(key, sizeof(key), "%s", json_object_iter_key(iter));
-    if (prng_next(chance) % 10 == 0)
-        json_object_del(value, key);
-    else
-        json_object_set_new(value, key, mutate_value(json_deep_copy(json_object_get(value, key)), chance));
-    return value;
 }
 
 #endif

@@ -7,21 +7,7 @@
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
-    uint64_t chance = seed;
-    json_t *body = size > 0 && prng_next(&chance) % 8 ? json_loadb((char *)data + 1, size - 1, JSON_ALLOW_NUL, NULL)
-                                                      : NULL;
-    if (!body)
-        return LLVMFuzzerMutate(data, size, max_size);
-    body = mutate_value(body, &chance);
-    char *text = json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY);
-    const size_t len = text ? strlen(text) : 0;
-    if (len > 0 && len < max_size) {
-        memcpy(data + 1, text, len);
-        size = len + 1;
-    }
-    free(text);
-    json_decref(body);
-    return size;
+    return mutate_json(data, size, max_size, 1, seed);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
