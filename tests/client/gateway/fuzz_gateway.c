@@ -156,7 +156,8 @@ static void talk(struct client *client)
 static void check_alive(void)
 {
     static const char ask[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    struct client client = {.data = (const uint8_t *)ask, .size = sizeof(ask) - 1, .piece = 1 << 16, .is_open_ended = true};
+    struct client client = {
+        .data = (const uint8_t *)ask, .size = sizeof(ask) - 1, .piece = 1 << 16, .is_open_ended = true};
     talk(&client);
     must(client.heard.len > 12 && memcmp(client.heard.data, "HTTP/1.1 200", 12) == 0);
     buffer_finish(&client.heard);

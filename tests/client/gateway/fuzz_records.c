@@ -69,7 +69,8 @@ static bool make_seed(uint64_t chance, struct buffer *ret)
         .trainable = prng_next(&chance) % 2,
         .reward = 0.5,
         .has_reward = prng_next(&chance) % 2,
-        .metadata = slice_from_str("{\"polar\":{\"task_id\":\"x\",\"metadata\":{\"a\":[1]}},\"tools\":[{\"name\":\"f\"}]}"),
+        .metadata = slice_from_str(
+            "{\"polar\":{\"task_id\":\"x\",\"metadata\":{\"a\":[1]}},\"tools\":[{\"name\":\"f\"}]}"),
         .has_metadata = true,
         .record = buffer_peek(&bytes),
         .has_record = bytes.len > 0};
@@ -138,9 +139,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     json_t *tools = json_pack("[s,s]", "bash", "submit");
-    const struct result_plan plan = {.instance_id = json_object_get(metadata, "polar"),
-                                     .tools = tools,
-                                     .with_input_ids = data[0] & 1};
+    const struct result_plan plan = {
+        .instance_id = json_object_get(metadata, "polar"), .tools = tools, .with_input_ids = data[0] & 1};
     check_told(result_write(&message, &plan, &text, &no), &no, &text);
     check_told(code_answer_write(&message, &text, &no), &no, &text);
     check_told(trajectory_json(&message, &text, &no), &no, &text);
