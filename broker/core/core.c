@@ -57,6 +57,8 @@ struct core_settings core_settings_default(void)
     };
 }
 
+static struct slice name_of_group(const void *group) { return group_id(group); }
+
 struct core *core_create(const struct core_settings *settings, uint64_t epoch, int64_t now_ms)
 {
     struct core *core = calloc(1, sizeof(*core));
@@ -68,6 +70,7 @@ struct core *core_create(const struct core_settings *settings, uint64_t epoch, i
     core->start_ms = core->now_ms = now_ms;
     core->engine_states = epoch << 32;
     core->heads_ms = now_ms + settings->head_period_ms;
+    core->groups.name_of = name_of_group;
     core->groups.seed = core->streams_by_name.seed = core->workers_by_id.seed = core->clients_by_name.seed =
         epoch * 0x9e3779b97f4a7c15u;
     list_init(&core->streams);

@@ -33,11 +33,11 @@ static unsigned next_random(uint32_t *seed)
     return *seed >> 8;
 }
 
-static void what_is_put_is_found_until_it_is_taken(void **state)
+static struct slice name_of(const void *thing) { return slice_from_str(((const struct thing *)thing)->name); }
+
+static void put_find_and_take(struct table table)
 {
-    (void)state;
     struct thing *things = make_things();
-    struct table table = {.seed = 42};
     uint32_t seed = 1;
     size_t count = 0;
     for (unsigned step = 0; step < 20000; step++) {
@@ -58,6 +58,18 @@ static void what_is_put_is_found_until_it_is_taken(void **state)
     free(things);
 }
 
+static void what_is_put_is_found_until_it_is_taken(void **state)
+{
+    (void)state;
+    put_find_and_take((struct table){.seed = 42});
+}
+
+static void a_table_that_reads_names_from_its_things_finds_the_same(void **state)
+{
+    (void)state;
+    put_find_and_take((struct table){.seed = 42, .name_of = name_of});
+}
+
 static void iterating_meets_each_thing_once(void **state)
 {
     (void)state;
@@ -73,6 +85,24 @@ static void iterating_meets_each_thing_once(void **state)
         thing->in = true;
     }
     assert_int_equal(met, THINGS);
+    table_finish(&table);
+    free(things);
+}
+
+static void room_that_was_made_is_enough(void **state)
+{
+    (void)state;
+    struct thing *things = make_things();
+    struct table table = {.name_of = name_of};
+    assert_true(table_reserve(&table, THINGS));
+    const size_t capacity = table.capacity;
+    for (unsigned i = 0; i < THINGS; i++)
+        assert_true(table_put(&table, slice_from_str(things[i].name), &things[i]));
+    assert_int_equal(table.capacity, capacity);
+    assert_true(table_reserve(&table, THINGS / 2)); /* never less than there is */
+    assert_ptr_equal(table_find(&table, slice_from_str(things[0].name)), &things[0]);
+    assert_false(table_reserve(&table, SIZE_MAX));
+    assert_ptr_equal(table_find(&table, slice_from_str(things[0].name)), &things[0]);
     table_finish(&table);
     free(things);
 }
@@ -115,7 +145,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_put_is_found_until_it_is_taken),
+        cmocka_unit_test(a_table_that_reads_names_from_its_things_finds_the_same),
         cmocka_unit_test(iterating_meets_each_thing_once),
+        cmocka_unit_test(room_that_was_made_is_enough),
         cmocka_unit_test(an_empty_table_knows_nothing),
         cmocka_unit_test(the_heap_always_shows_its_smallest),
     };
