@@ -73,6 +73,8 @@ void core_restore_versions(struct core *core, uint64_t highest);
 /* Before the engines. */
 bool core_restore_policy(struct core *core, const struct core_policy *row);
 bool core_restore_engine(struct core *core, const struct core_engine *row);
+/* Before the groups: about how many there are. */
+bool core_restore_room(struct core *core, uint64_t groups);
 bool core_restore_group(struct core *core, const struct core_group_row *row);
 bool core_restore_rollout(struct core *core, const struct core_rollout_row *row);
 /* After the rollouts. Of a job whose stage is over: nothing is done, true. */

@@ -42,6 +42,12 @@ void core_restore_versions(struct core *core, uint64_t highest) { core->versions
 
 bool core_restore_engine(struct core *core, const struct core_engine *row) { return engine_restore(core, row); }
 
+bool core_restore_room(struct core *core, uint64_t groups)
+{
+    core->failed |= !table_reserve(&core->groups, groups);
+    return !core->failed;
+}
+
 bool core_restore_group(struct core *core, const struct core_group_row *row)
 {
     if (row->samples < 1 || row->samples > SAMPLES_MAX || group_find(core, row->group))
@@ -53,8 +59,6 @@ bool core_restore_group(struct core *core, const struct core_group_row *row)
         stream ? group_create(core, row->group, stream, (uint32_t)row->samples, row->task_hash, &row->task) : NULL;
     if (!group)
         return false;
-    for (uint32_t k = 0; k < group->samples; k++)
-        group->work->rollouts[k].ended = true;
     group->work->priority = row->priority < PRIORITIES ? (uint8_t)row->priority : PRIORITY_USUAL;
     int64_t age_ms = row->accepted_ms ? core_age_ms(core, row->accepted_ms) : 0;
     group->work->lease_ms = row->lease_ms < UINT32_MAX ? (uint32_t)row->lease_ms : UINT32_MAX;
@@ -64,7 +68,14 @@ bool core_restore_group(struct core *core, const struct core_group_row *row)
     group->work->init_ms = core_ms(row->init_ms);
     if (!row->task.id.len) /* a group without a task has no rollouts left */
         group_close(core, group);
+    core->restored = group;
     return !core->failed;
+}
+
+/* Its rollouts are told of after it. */
+static struct group *find_group(const struct core *core, struct slice id)
+{
+    return core->restored && slice_equal(group_id(core->restored), id) ? core->restored : group_find(core, id);
 }
 
 static void restore_run(struct core *core, struct rollout *rollout, const struct core_rollout_row *row)
@@ -78,30 +89,44 @@ static void restore_run(struct core *core, struct rollout *rollout, const struct
     job_begin_stage(&rollout->job, STAGE_EVAL);
 }
 
-static void restore_live(struct core *core, struct rollout *rollout, const struct core_rollout_row *row)
+static void restore_begun(struct core *core, struct rollout *rollout, const struct core_rollout_row *row)
 {
-    struct group_work *work = rollout->job.group->work;
-    rollout->ended = false;
-    group_count(core, rollout->job.group, 1);
-    if (row->run_done && work->init_done)
+    if (row->run_done)
         restore_run(core, rollout, row);
     rollout->is_run_again = row->run_again;
+    job_orphan(core, &rollout->job);
+}
+
+static void restore_live(struct core *core, struct group *group, const struct core_rollout_row *row)
+{
+    struct group_work *work = group->work;
+    if (work->rollouts)
+        work->rollouts[row->sample].ended = false;
+    group_count(core, group, 1);
     if (work->init_done)
-        job_orphan(core, &rollout->job);
+        restore_begun(core, &work->rollouts[row->sample], row);
     else if (work->init.place == PLACE_NONE)
         job_orphan(core, &work->init);
 }
 
+/* Of rollouts that are told of in their order, and live, only the number is needed, until init is done. */
+static bool stays_folded(const struct group_work *work, const struct core_rollout_row *row)
+{
+    return !work->rollouts && !work->init_done && !row->ended && row->sample == work->live;
+}
+
 bool core_restore_rollout(struct core *core, const struct core_rollout_row *row)
 {
-    struct group *group = group_find(core, row->group);
-    if (!group || !group->work || row->sample >= group->samples)
+    struct group *group = find_group(core, row->group);
+    if (!group || !group->work || row->sample >= group->samples || (row->ended && !row->seq))
         return false;
-    struct rollout *rollout = &group->work->rollouts[row->sample];
-    if (rollout->seq || !rollout->ended || (row->ended && !row->seq))
+    if (!stays_folded(group->work, row) && !group_unfold(core, group))
+        return false;
+    struct rollout *rollout = group->work->rollouts ? &group->work->rollouts[row->sample] : NULL;
+    if (rollout && (rollout->seq || !rollout->ended))
         return false;
     if (!row->ended) {
-        restore_live(core, rollout, row);
+        restore_live(core, group, row);
         return !core->failed;
     }
     rollout->seq = row->seq;
@@ -124,14 +149,18 @@ void restore_finish(struct core *core)
 {
     struct stream *stream;
     core->restoring = false;
+    core->restored = NULL;
     core->adopt_until_ms = core->now_ms + core->settings.adopt_grace_ms;
     LIST_EACH(stream, &core->streams, link) {
         retention_restore(core, stream);
         stream_renew(core, stream);
         for (struct list *at = stream->live.next, *then; at != &stream->live; at = then) {
+            struct group *group = container_of(at, struct group, live);
             then = at->next;
-            policy_restore_group(container_of(at, struct group_work, link));
-            group_close(core, container_of(at, struct group_work, link)->init.group);
+            if (group->work->live < group->samples && !group_unfold(core, group))
+                return;
+            policy_restore_group(group->work);
+            group_close(core, group);
         }
     }
     policies_restored(core);
@@ -150,7 +179,7 @@ bool core_restore_policy(struct core *core, const struct core_policy *row)
 bool core_restore_failures(struct core *core, const struct core_failures *row)
 {
     struct job *job = job_find(core, row->job);
-    return !job || job->failures || history_restore(core, job, row);
+    return !job || job->course->failures || history_restore(core, job, row);
 }
 
 bool core_restore_lease(struct core *core, const struct core_lease *lease)

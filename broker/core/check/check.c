@@ -31,15 +31,16 @@ static verdict check_job(const struct core *core, const struct job *job, struct 
     census->jobs[job->place][job->stage]++;
     bool leased = job->place == PLACE_LEASED, timed = leased || job->place == PLACE_DELAYED;
     census->timers += timed;
-    if (leased != (job->worker != NULL))
+    if (leased != (job->course->worker != NULL))
         return "a job is leased without a worker, or has one without being leased";
     if (timed != (job->timer.place != 0))
         return "a lease or a delay without a timer, or a timer without";
-    if (leased && (!job->token || !job->attempt))
+    if (leased && (!job->course->token || !job->course->attempt))
         return "a lease without a token or an attempt";
-    if (leased && !fencing_token_find(job, job->token, worker_key(job->worker), worker_id(job->worker)))
+    if (leased &&
+        !fencing_token_find(job, job->course->token, worker_key(job->course->worker), worker_id(job->course->worker)))
         return "a lease was not issued to the worker that has it";
-    if (job->place == PLACE_NONE && job->tokens)
+    if (job->place == PLACE_NONE && job->course->tokens)
         return "a stage is over, or has not begun, and dispatches may speak for it";
     if (job->place == PLACE_BLOCKED && !job_needs_engine(job) && (job->stage != STAGE_INIT || !job->group->work->image))
         return "a job is blocked that needs neither an engine nor an image";
@@ -74,7 +75,11 @@ static verdict check_work(const struct core *core, const struct group *group, st
     uint32_t live = 0;
     if ((work->init.place == PLACE_NONE) != work->init_done)
         return "a live group's init is in no place, or is done and still in one";
-    for (uint32_t k = 0; k < group->samples; k++) {
+    if (work->init_done && !work->rollouts)
+        return "a group is folded whose init is done";
+    if (!work->rollouts)
+        live = group->samples;
+    for (uint32_t k = 0; work->rollouts && k < group->samples; k++) {
         live += !work->rollouts[k].ended;
         verdict bad = check_rollout(core, group, k, census);
         if (bad)
@@ -124,7 +129,7 @@ static verdict check_queue(const struct queue *queue, enum place place, const st
     LIST_EACH(job, &queue->jobs, link) {
         if (job->link.next->prev != &job->link || job->link.prev->next != &job->link)
             return "a queue's links are broken";
-        if (job->place != place || job->worker != worker)
+        if (job->place != place || job->course->worker != worker)
             return "a job is in a queue of another place";
         count++;
     }
@@ -161,7 +166,7 @@ static verdict check_worker(const struct core *core, const struct worker *worker
         return "a worker holds more than its slots";
     if (worker->hung && worker->jobs.count)
         return "a hung worker has jobs";
-    if (worker->isolated && (worker->isolated->worker != worker || worker->isolated->place != PLACE_LEASED))
+    if (worker->isolated && (worker->isolated->course->worker != worker || worker->isolated->place != PLACE_LEASED))
         return "a worker is alone with a job it does not have";
     if ((worker->free.place != 0) != worker_may_take(core, worker))
         return "a worker is among the free that may take nothing, or is not and may";
@@ -205,7 +210,7 @@ static void count_engine(const struct core *core, const struct engine *engine, u
 {
     size_t at = 0;
     for (const struct group *group; (group = table_next(&core->groups, &at));)
-        for (uint32_t k = 0; group->work && k < group->samples; k++) {
+        for (uint32_t k = 0; group->work && group->work->rollouts && k < group->samples; k++) {
             const struct rollout *rollout = &group->work->rollouts[k];
             const struct judging *judging = group->work->judging;
             *refs += (rollout->engine == engine) + (judging && judging->engines[k] == engine);
@@ -254,7 +259,7 @@ static verdict check_streams(const struct core *core)
     LIST_EACH(stream, &core->streams, link) {
         uint64_t pending = 0;
         for (const struct list *at = stream->live.next; at != &stream->live; at = at->next)
-            pending += container_of(at, const struct group_work, link)->live;
+            pending += container_of(at, const struct group, live)->work->live;
         if (pending != stream->pending)
             return "a stream's pending rollouts are counted wrong";
         if (stream->first < 1 || stream->first > stream->head + 1)

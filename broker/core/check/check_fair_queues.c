@@ -19,9 +19,10 @@ static void count_job(const struct job *job, enum stage stage, size_t *queued, s
 static void count_stream(const struct stream *stream, enum stage stage, size_t *queued, size_t *leased)
 {
     for (const struct list *at = stream->live.next; at != &stream->live; at = at->next) {
-        const struct group_work *work = container_of(at, const struct group_work, link);
+        const struct group *group = container_of(at, const struct group, live);
+        const struct group_work *work = group->work;
         count_job(&work->init, stage, queued, leased);
-        for (uint32_t k = 0; k < work->init.group->samples; k++)
+        for (uint32_t k = 0; work->rollouts && k < group->samples; k++)
             count_job(&work->rollouts[k].job, stage, queued, leased);
     }
 }
@@ -143,7 +144,7 @@ static verdict check_owners(const struct core *core)
 static void count_usage(const struct stream *stream, uint64_t used[QUOTA_COUNT])
 {
     for (const struct list *at = stream->live.next; at != &stream->live; at = at->next) {
-        const struct group_work *work = container_of(at, const struct group_work, link);
+        const struct group_work *work = container_of(at, const struct group, live)->work;
         used[QUOTA_ROLLOUTS] += work->live;
         used[QUOTA_TASK_BYTES] += work->task_bytes;
     }

@@ -20,7 +20,7 @@ static verdict check_failures(const struct core *core, const struct job *job, bo
 {
     const struct job_failures *failures = job_failures(job);
     if (is_over)
-        return job->failures ? "a stage is over and its failures are still known" : NULL;
+        return job->course->failures ? "a stage is over and its failures are still known" : NULL;
     if (failures->infras >= core->settings.infra_budget || failures->tasks >= core->settings.task_budget ||
         failures->blames >= core->settings.blame_budget)
         return "a job goes on that has used up a budget";
@@ -42,7 +42,7 @@ static verdict check_work(const struct core *core, const struct group *group)
         return "a group's deadline is beyond its total time";
     if (work->lease_ms && work->expiry.key > lease_ms)
         return "a group's deadline is beyond its lease";
-    for (uint32_t k = 0; !bad && k < group->samples; k++)
+    for (uint32_t k = 0; !bad && work->rollouts && k < group->samples; k++)
         bad = check_failures(core, &work->rollouts[k].job, work->rollouts[k].ended);
     return bad;
 }
@@ -68,7 +68,7 @@ static verdict check_leases(const struct core *core)
     LIST_EACH(stream, &core->streams, link) {
         uint64_t under_lease = 0;
         for (const struct list *at = stream->live.next; at != &stream->live; at = at->next) {
-            const struct group_work *work = container_of(at, const struct group_work, link);
+            const struct group_work *work = container_of(at, const struct group, live)->work;
             under_lease += work->lease_ms ? work->live : 0;
         }
         if (under_lease != stream->under_lease)

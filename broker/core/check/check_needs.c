@@ -59,7 +59,7 @@ static void count_group(const struct core *core, const struct group *group, cons
     if (!number || core->needs[number] != need)
         return;
     tally->groups++;
-    for (uint32_t k = 0; k < group->samples; k++) {
+    for (uint32_t k = 0; work->rollouts && k < group->samples; k++) {
         const struct job *job = &work->rollouts[k].job;
         tally->queued += job->stage == need->stage && job->place == PLACE_QUEUED;
         tally->waiting += job->stage == need->stage && job->place == PLACE_UNOFFERED;

@@ -37,8 +37,8 @@ static struct group *next_group(const struct sweep *sweep)
 {
     if (list_is_empty(&sweep->stream->live))
         return NULL;
-    struct group_work *work = container_of(sweep->stream->live.next, struct group_work, link);
-    return work->serial <= sweep->serial ? work->init.group : NULL;
+    struct group *group = container_of(sweep->stream->live.next, struct group, live);
+    return group->work->serial <= sweep->serial ? group : NULL;
 }
 
 static void sweep_step(struct core *core, struct sweep *sweep)
@@ -107,9 +107,9 @@ static void cancel_one(struct core *core, const struct call *call)
     }
     if (!owners_allow(core, call, group->stream, "rollout"))
         return;
-    bool is_live = group->work && !group->work->rollouts[sample].ended;
+    bool is_live = group->work && !rollout_has_ended(group->work, sample);
     stream_heard(core, call, group->stream);
-    if (is_live)
+    if (is_live && group_unfold(core, group))
         rollout_end(core, &group->work->rollouts[sample], &cancelled);
     send_done(core, call, is_live);
 }

@@ -270,7 +270,7 @@ void early_cancels_apply(struct core *core, const struct call *call, struct grou
     for (uint32_t k = 0; group->work && k < group->samples; k++) {
         char name[NAME_MAX_BYTES];
         int len = snprintf(name, sizeof(name), "%s/%u", group->id, k);
-        if (take(core, call, group, slice_of(name, (size_t)len)) || all)
+        if ((take(core, call, group, slice_of(name, (size_t)len)) || all) && group_unfold(core, group))
             end_one(core, &group->work->rollouts[k]);
     }
 }

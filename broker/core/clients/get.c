@@ -15,8 +15,7 @@ void send_rollout_state(struct core *core, const struct call *call, struct slice
         PLACES(X)
 #undef X
     };
-    const struct group_work *work = group->work;
-    const struct job *job = work->init_done ? &work->rollouts[sample].job : &work->init;
+    const struct job *job = rollout_job(group->work, sample);
     const struct job_progress *progress = job_progress_find(core, job);
     struct why why;
     struct msg_rollout_state state = {
@@ -24,9 +23,9 @@ void send_rollout_state(struct core *core, const struct call *call, struct slice
         .rollout = rollout,
         .stage = slice_from_str(stage_wire(job->stage)),
         .state = slice_from_str(states[job->place]),
-        .attempt = job->attempt,
-        .has_worker = job->worker != NULL,
-        .worker = job->worker ? worker_id(job->worker) : slice_of(NULL, 0),
+        .attempt = job->course->attempt,
+        .has_worker = job->course->worker != NULL,
+        .worker = job->course->worker ? worker_id(job->course->worker) : slice_of(NULL, 0),
         .has_turn = progress && progress->turn,
         .turn = progress ? progress->turn : 0,
         .tool = slice_from_str(progress ? progress->tool : ""),
@@ -60,8 +59,8 @@ void handle_rollout_get(struct core *core, const struct call *call)
     if (!owners_allow(core, call, group->stream, "rollout"))
         return;
     stream_heard(core, call, group->stream);
-    uint64_t seq = group->work ? group->work->rollouts[sample].seq : group->seqs ? group->seqs[sample] : 0;
-    if (group->work && !group->work->rollouts[sample].ended) {
+    uint64_t seq = rollout_seq(group, sample);
+    if (group->work && !rollout_has_ended(group->work, sample)) {
         send_rollout_state(core, call, in->rollout, group, sample);
         return;
     }

@@ -34,14 +34,14 @@ static bool admit(struct core *core, const struct call *call, struct asked *aske
     }
     if (!owners_allow(core, call, asked->group->stream, "rollout"))
         return false;
-    const struct group_work *work = asked->group->work;
-    if (!work || work->rollouts[asked->sample].ended)
+    struct group_work *work = asked->group->work;
+    if (!work || rollout_has_ended(work, asked->sample))
         send_refused(core, call, REFUSAL_NO_SESSION, "rollout", 0, "%.*s has ended: rollout.get has its trajectory",
                      SLICE_ARG(rollout));
     else if (!is_session(core, work))
         send_refused(core, call, REFUSAL_NO_SESSION, "rollout", 0,
                      "%.*s has no session: only tasks whose agent.kind is session have", SLICE_ARG(rollout));
-    else if (work->rollouts[asked->sample].job.stage == STAGE_EVAL)
+    else if (rollout_job(work, asked->sample)->stage == STAGE_EVAL)
         send_refused(core, call, REFUSAL_NO_SESSION, "rollout", 0, "the session of %.*s has ended, and is evaluated",
                      SLICE_ARG(rollout));
     else
@@ -53,13 +53,13 @@ static bool admit(struct core *core, const struct call *call, struct asked *aske
 static bool tell(struct core *core, const struct call *call, const struct asked *asked, bool is_last)
 {
     const struct group_work *work = asked->group->work;
-    const struct job *job = work->init_done ? &work->rollouts[asked->sample].job : &work->init;
+    const struct job *job = rollout_job(asked->group->work, asked->sample);
     struct why why;
     struct msg_session_state state = {.tag = call->tag,
                                       .rollout = asked->rollout,
-                                      .attempt = work->init_done ? job->attempt : 0,
+                                      .attempt = work->init_done ? job->course->attempt : 0,
                                       .url = session_url(core, job)};
-    state.has_url = state.url.len > 0 && job->attempt > asked->after;
+    state.has_url = state.url.len > 0 && job->course->attempt > asked->after;
     if (!state.has_url && !is_last)
         return false;
     if (!state.has_url) {

@@ -22,7 +22,7 @@ void handle_rollout_watch(struct core *core, const struct call *call)
     if (!owners_allow(core, call, group->stream, "rollout"))
         return;
     struct group_work *work = group->work;
-    if (!work || work->rollouts[sample].ended) {
+    if (!work || rollout_has_ended(work, sample)) {
         send_done(core, call, 0);
         return;
     }
@@ -31,6 +31,6 @@ void handle_rollout_watch(struct core *core, const struct call *call)
         send_refused(core, call, REFUSAL_QUEUE_FULL, "rollout", RETRY_AFTER_MS, "%s", full);
         return;
     }
-    watch_tell(core, work->init_done ? &work->rollouts[sample].job : &work->init, in->has_anew && in->anew);
+    watch_tell(core, rollout_job(work, sample), in->has_anew && in->anew);
     send_rollout_state(core, call, in->rollout, group, sample);
 }

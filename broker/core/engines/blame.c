@@ -29,7 +29,7 @@ static bool blames_image(struct core *core, struct job *job, const struct failur
     work->image_round = image->round;
     if (is_known)
         return false;
-    enum breaker_news news = breaker_fault(core, &image->breaker, job->token, failure->detail);
+    enum breaker_news news = breaker_fault(core, &image->breaker, job->course->token, failure->detail);
     if (news == BREAKER_FAILED && failure->outcome == OUTCOME_TASK)
         set_failed(core, image, failure->detail);
     return news != BREAKER_COUNTED;
@@ -45,7 +45,7 @@ static bool blames_engine(struct core *core, const struct job *job, struct engin
     bool is_same = engine->blamer == blamer;
     engine->blamer = blamer;
     counting_engine_error(engine, ENGINE_ERROR_CALL);
-    return breaker_fault(core, &engine->breaker, job->token, why) != BREAKER_COUNTED && !is_same;
+    return breaker_fault(core, &engine->breaker, job->course->token, why) != BREAKER_COUNTED && !is_same;
 }
 
 bool blame_failure(struct core *core, struct job *job, const struct failure *failure)

@@ -119,7 +119,7 @@ void policy_restore_group(struct group_work *work)
 {
     const struct group *group = work->init.group;
     if (work->policy && identity_is_known(&work->policy->identity))
-        for (uint32_t k = 0; k < group->samples; k++)
+        for (uint32_t k = 0; work->rollouts && k < group->samples; k++)
             if (work->rollouts[k].ended || work->rollouts[k].job.stage == STAGE_EVAL)
                 bind(work);
 }

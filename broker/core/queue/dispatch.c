@@ -24,7 +24,7 @@ static void emit_job(struct core *core, const struct job *job)
     const struct group *group = job->group;
     struct rollout *rollout = job_rollout((struct job *)job);
     struct slice name = job_name(core, job);
-    struct slice worker = effect_copy(core, worker_id(job->worker));
+    struct slice worker = effect_copy(core, worker_id(job->course->worker));
     struct slice engine = effect_copy(core, engine_url(job_engine(job)));
     size_t prefix = strlen(stage_wire(job->stage)) + 1;
     struct effect *send = effect_push(core, LANE_JOB);
@@ -36,24 +36,29 @@ static void emit_job(struct core *core, const struct job *job)
     if (rollout && name.len > prefix)
         send->rollout = slice_of(name.data + prefix, name.len - prefix);
     send->sample = rollout ? job->sample : 0;
-    send->token = job->token;
-    send->attempt = job->attempt;
+    send->token = job->course->token;
+    send->attempt = job->course->attempt;
     send->engine = engine;
     send->reads_record = job->stage == STAGE_EVAL && group->work->reads_record;
 }
 
-static void hand_out(struct core *core, struct job *job, struct worker *worker)
+/* False when out of memory. */
+static bool hand_out(struct core *core, struct job *job, struct worker *worker)
 {
+    struct job_course *course = job_course_open(core, job);
+    if (!course)
+        return false;
     if (job_needs_engine(job))
         job_set_engine(core, job, placing_choose(core, job));
-    if (job->attempt < ATTEMPTS_MAX)
-        job->attempt++;
+    if (course->attempt < ATTEMPTS_MAX)
+        course->attempt++;
     core->counters.dispatched++;
     core->dispatches++;
     job_lease(core, job, worker, fencing_token_newest(core));
     fencing_token_issue(core, job);
     emit_job(core, job);
     watch_tell(core, job, false);
+    return true;
 }
 
 static struct job *first_job(struct core *core, enum place place, enum stage stage)
@@ -154,7 +159,8 @@ static void dispatch_isolated(struct core *core, enum stage stage)
         }
         if (core->reserved[stage] == worker)
             reserve(core, stage, NULL);
-        hand_out(core, job, worker);
+        if (!hand_out(core, job, worker))
+            return;
     }
     if (core->reserved[stage])
         reserve(core, stage, NULL);
@@ -177,9 +183,8 @@ static void dispatch_queue(struct core *core, enum stage stage)
     struct job *job;
     while ((freest = heap_peek(&core->free[stage])) && (job = next_startable(core, PLACE_QUEUED, stage))) {
         struct worker *worker = worker_for(core, job, container_of(freest, struct worker, free));
-        if (!worker) /* memory is out */
+        if (!worker || !hand_out(core, job, worker)) /* memory is out */
             return;
-        hand_out(core, job, worker);
     }
 }
 

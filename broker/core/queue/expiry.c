@@ -62,8 +62,8 @@ static const char *whereabouts(const struct job *job)
 static void expire_rollout(struct core *core, struct rollout *rollout)
 {
     struct group_work *work = rollout->job.group->work;
-    const struct job *job = work->init_done ? &rollout->job : &work->init;
-    struct slice worker = job->worker ? worker_id(job->worker) : slice_of(NULL, 0);
+    const struct job *job = rollout_job(work, rollout->job.sample);
+    struct slice worker = job->course->worker ? worker_id(job->course->worker) : slice_of(NULL, 0);
     struct slice words = effect_print(core, "its total time of %lld s was over: its %s job was %s%s%.*s for %lld s",
                                       (long long)work->total_ms / 1000, stage_wire(job->stage), whereabouts(job),
                                       worker.len ? " by " : "", SLICE_ARG(worker),
@@ -74,6 +74,8 @@ static void expire_rollout(struct core *core, struct rollout *rollout)
 
 static void expire(struct core *core, struct group *group)
 {
+    if (!group_unfold(core, group))
+        return;
     for (uint32_t k = 0; group->work && k < group->samples; k++)
         if (!group->work->rollouts[k].ended)
             expire_rollout(core, &group->work->rollouts[k]);
@@ -116,7 +118,7 @@ static void overdue(struct core *core, struct job *job)
                                        "no result within %lld s of being handed out (its limit and %lld s of grace)",
                                        (long long)(limit_ms + grace_ms) / 1000, (long long)grace_ms / 1000);
     struct failure failure = {
-        .outcome = OUTCOME_INFRA, .worker = effect_copy(core, worker_id(job->worker)), .detail = detail};
+        .outcome = OUTCOME_INFRA, .worker = effect_copy(core, worker_id(job->course->worker)), .detail = detail};
     core->counters.overdue++;
     job_withdraw(core, job);
     job_fail(core, job, &failure);

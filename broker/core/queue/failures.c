@@ -59,9 +59,9 @@ static int64_t back_off_ms(const struct core *core, uint32_t failures)
 /* The dispatch at hand is over: it is never adopted, and its failure never counts, again. */
 static void fence(struct job *job)
 {
-    fencing_tokens_fence(job, job->token);
-    if (job->failures && job->token > job->failures->fenced_up_to)
-        job->failures->fenced_up_to = job->token;
+    fencing_tokens_fence(job, job->course->token);
+    if (job->course->failures && job->course->token > job->course->failures->fenced_up_to)
+        job->course->failures->fenced_up_to = job->course->token;
 }
 
 /* Out of its place, with the failure in its history; NULL when out of memory. */

@@ -19,7 +19,7 @@ static struct slice id_of(const struct fencing_token *issued)
 
 struct fencing_token *fencing_token_find(const struct job *job, uint64_t token, struct slice key, struct slice id)
 {
-    struct fencing_token *issued = job->tokens;
+    struct fencing_token *issued = job->course->tokens;
     while (issued && issued->token != token)
         issued = issued->older;
     return issued && slice_equal(key_of(issued), key) && slice_equal(id_of(issued), id) ? issued : NULL;
@@ -27,12 +27,12 @@ struct fencing_token *fencing_token_find(const struct job *job, uint64_t token, 
 
 struct slice fencing_token_worker(const struct job *job)
 {
-    return job->tokens ? id_of(job->tokens) : slice_of(NULL, 0);
+    return job->course->tokens ? id_of(job->course->tokens) : slice_of(NULL, 0);
 }
 
-static void drop_oldest(struct job *job)
+static void drop_oldest(struct job_course *course)
 {
-    struct fencing_token **at = &job->tokens;
+    struct fencing_token **at = &course->tokens;
     for (unsigned kept = 0; *at && kept < FENCING_TOKENS_MAX; kept++)
         at = &(*at)->older;
     free(*at);
@@ -41,7 +41,8 @@ static void drop_oldest(struct job *job)
 
 static void remember(struct core *core, struct job *job, uint64_t token, struct slice key, struct slice id)
 {
-    struct fencing_token *issued = core_alloc(core, 1, sizeof(*issued) + key.len + id.len);
+    struct job_course *course = job_course_open(core, job);
+    struct fencing_token *issued = course ? core_alloc(core, 1, sizeof(*issued) + key.len + id.len) : NULL;
     if (!issued)
         return;
     issued->token = token;
@@ -51,17 +52,17 @@ static void remember(struct core *core, struct job *job, uint64_t token, struct 
         memcpy(issued->who, key.data, key.len);
     if (id.len)
         memcpy(issued->who + key.len, id.data, id.len);
-    issued->older = job->tokens;
-    job->tokens = issued;
-    drop_oldest(job);
+    issued->older = course->tokens;
+    course->tokens = issued;
+    drop_oldest(course);
 }
 
 void fencing_token_persist(struct core *core, struct job *job)
 {
     struct core_lease lease = {.job = job_name(core, job),
-                               .token = job->token,
-                               .worker = effect_copy(core, worker_id(job->worker)),
-                               .key = effect_copy(core, worker_key(job->worker))};
+                               .token = job->course->token,
+                               .worker = effect_copy(core, worker_id(job->course->worker)),
+                               .key = effect_copy(core, worker_key(job->course->worker))};
     struct effect *persist = effect_push(core, PERSIST_LEASE);
     persist->group = group_id(job->group);
     persist->stage = job->stage;
@@ -73,13 +74,13 @@ void fencing_token_persist(struct core *core, struct job *job)
 
 void fencing_token_issue(struct core *core, struct job *job)
 {
-    remember(core, job, job->token, worker_key(job->worker), worker_id(job->worker));
+    remember(core, job, job->course->token, worker_key(job->course->worker), worker_id(job->course->worker));
     fencing_token_persist(core, job);
 }
 
 void fencing_tokens_fence(struct job *job, uint64_t token)
 {
-    for (struct fencing_token *issued = job->tokens; issued; issued = issued->older)
+    for (struct fencing_token *issued = job->course->tokens; issued; issued = issued->older)
         issued->is_fenced |= issued->token <= token;
 }
 
@@ -89,11 +90,11 @@ void fencing_token_restore(struct core *core, struct job *job, const struct core
     fencing_tokens_fence(job, fenced_up_to);
 }
 
-void fencing_tokens_clear(struct job *job)
+void fencing_tokens_clear(struct job_course *course)
 {
-    while (job->tokens) {
-        struct fencing_token *older = job->tokens->older;
-        free(job->tokens);
-        job->tokens = older;
+    while (course->tokens) {
+        struct fencing_token *older = course->tokens->older;
+        free(course->tokens);
+        course->tokens = older;
     }
 }

@@ -8,6 +8,7 @@
 
 struct core;
 struct job;
+struct job_course;
 
 enum { FENCING_TOKENS_MAX = 8 /* of a job are remembered, the newest */ };
 
@@ -33,6 +34,6 @@ void fencing_tokens_fence(struct job *job, uint64_t token);
 /* A dispatch that the ledger holds: of it, and of those up to `fenced_up_to`, that they have failed is known. */
 void fencing_token_restore(struct core *core, struct job *job, const struct core_lease *lease, uint64_t fenced_up_to);
 /* Its stage is over: none of them may speak for it any more. */
-void fencing_tokens_clear(struct job *job);
+void fencing_tokens_clear(struct job_course *course);
 
 #endif

@@ -22,15 +22,13 @@
 static void job_init(struct job *job, struct group *group, enum stage stage, uint32_t sample)
 {
     list_init(&job->link);
+    job->course = &job_course_empty;
     job->group = group;
     job->stage = (uint8_t)stage;
     job->sample = (uint16_t)sample;
 }
 
-struct slice group_task_id(const struct group *group)
-{
-    return slice_from_str((const char *)&group->work->rollouts[group->samples]);
-}
+struct slice group_task_id(const struct group *group) { return slice_from_str(group->work->task_id); }
 
 static void create_judging(struct core *core, struct group_work *work, size_t samples, struct slice name)
 {
@@ -42,16 +40,14 @@ static void create_judging(struct core *core, struct group_work *work, size_t sa
 
 static struct group_work *create_work(struct core *core, struct group *group, const struct core_task *task)
 {
-    size_t rollouts = group->samples * sizeof(struct rollout);
-    struct group_work *work = core_alloc(core, 1, sizeof(*work) + rollouts + task->id.len + 1);
+    struct group_work *work = core_alloc(core, 1, sizeof(*work) + task->id.len + 1);
     if (!work)
         return NULL;
-    list_init(&work->link);
     work->serial = ++core->serial;
     work->priority = PRIORITY_USUAL;
     work->task_bytes = task->bytes < UINT32_MAX ? (uint32_t)task->bytes : UINT32_MAX;
     if (task->id.len)
-        memcpy(&work->rollouts[group->samples], task->id.data, task->id.len);
+        memcpy(work->task_id, task->id.data, task->id.len);
     work->needs_engine = task->needs_engine;
     work->reads_record = task->reads_record;
     struct policy *policy = task->needs_engine ? policy_intern(core, task->policy) : NULL;
@@ -64,21 +60,34 @@ static struct group_work *create_work(struct core *core, struct group *group, co
     image_join(core, work, task->image);
     needs_join(core, work, task);
     job_init(&work->init, group, STAGE_INIT, 0);
-    for (uint32_t k = 0; k < group->samples; k++)
-        job_init(&work->rollouts[k].job, group, STAGE_RUN, k);
     return work;
+}
+
+/* All are live; or, while the group is restored, the first ones, as many as were told of. */
+bool group_unfold(struct core *core, struct group *group)
+{
+    struct group_work *work = group->work;
+    if (work->rollouts)
+        return true;
+    work->rollouts = core_alloc(core, group->samples, sizeof(*work->rollouts));
+    for (uint32_t k = 0; work->rollouts && k < group->samples; k++) {
+        job_init(&work->rollouts[k].job, group, STAGE_RUN, k);
+        work->rollouts[k].ended = k >= work->live;
+    }
+    return work->rollouts != NULL;
 }
 
 struct group *group_create(struct core *core, struct slice id, struct stream *stream, uint32_t samples,
                            uint64_t task_hash, const struct core_task *task)
 {
-    struct group *group = core_alloc(core, 1, sizeof(*group) + id.len + 1);
+    struct group *group = core_alloc(core, 1, offsetof(struct group, id) + id.len + 1);
     if (!group)
         return NULL;
     memcpy(group->id, id.data, id.len);
-    group->id_len = (uint32_t)id.len;
+    list_init(&group->live);
+    group->id_len = (uint16_t)id.len;
     group->stream = stream;
-    group->samples = samples;
+    group->samples = (uint16_t)samples;
     group->task_hash = task_hash;
     group->work = create_work(core, group, task);
     if (!group->work || !table_put(&core->groups, group_id(group), group)) {
@@ -86,14 +95,14 @@ struct group *group_create(struct core *core, struct slice id, struct stream *st
         group_destroy(group);
         return NULL;
     }
-    list_push_back(&stream->live, &group->work->link);
+    list_push_back(&stream->live, &group->live);
     quota_take(core, stream->owner, QUOTA_TASK_BYTES, group->work->task_bytes);
     return group;
 }
 
 void group_count(struct core *core, struct group *group, uint32_t rollouts)
 {
-    group->work->live += rollouts;
+    group->work->live = (uint16_t)(group->work->live + rollouts);
     core->live_by_init[group->work->init.place] += rollouts;
     counting_stream(core, group->stream);
     group->stream->pending += rollouts;
@@ -108,12 +117,13 @@ static void destroy_work(struct group *group)
     if (!work)
         return;
     group->work = NULL;
-    for (uint32_t k = 0; k < group->samples; k++) {
+    for (uint32_t k = 0; work->rollouts && k < group->samples; k++) {
         free(work->rollouts[k].detail);
         job_clear(&work->rollouts[k].job);
     }
     job_clear(&work->init);
-    list_remove(&work->link);
+    list_remove(&group->live);
+    free(work->rollouts);
     free(work->init_layer);
     free(work->judging);
     free(work);
@@ -159,13 +169,14 @@ void group_close(struct core *core, struct group *group)
     policy_take_group(core, work);
     uint64_t last = 0;
     group->seqs = core_alloc(core, group->samples, sizeof(*group->seqs));
-    for (uint32_t k = 0; k < group->samples; k++) {
+    for (uint32_t k = 0; work->rollouts && k < group->samples; k++) {
         uint64_t seq = work->rollouts[k].seq;
         last = seq > last ? seq : last;
         if (group->seqs)
             group->seqs[k] = seq;
     }
     destroy_work(group);
+    group->ended = (struct heap_node){0};
     if (last < group->stream->first)
         group_forget(core, group);
     else if (!heap_put(&group->stream->ended, &group->ended, (int64_t)last))
@@ -196,7 +207,7 @@ static struct core_end describe_end(struct core *core, const struct rollout *rol
 {
     const struct group *group = rollout->job.group;
     const struct group_work *work = group->work;
-    const struct job *last = work->init_done ? &rollout->job : &work->init;
+    const struct job *last = rollout_job(group->work, rollout->job.sample);
     return (struct core_end){
         .stream = stream_name(group->stream),
         .seq = rollout->seq,
@@ -204,7 +215,7 @@ static struct core_end describe_end(struct core *core, const struct rollout *rol
         .group = group_id(group),
         .task = effect_copy(core, group_task_id(group)),
         .sample = rollout->job.sample,
-        .attempt = last->attempt,
+        .attempt = last->course->attempt,
         .outcome = ending->outcome,
         .trainable = ending->trainable,
         .has_reward = ending->has_reward,
@@ -278,6 +289,8 @@ void rollout_end(struct core *core, struct rollout *rollout, const struct ending
 
 void group_end(struct core *core, struct group *group, const struct ending *ending)
 {
+    if (!group->work || !group_unfold(core, group))
+        return;
     for (uint32_t k = 0; group->work && k < group->samples; k++)
         if (!group->work->rollouts[k].ended)
             rollout_end(core, &group->work->rollouts[k], ending);

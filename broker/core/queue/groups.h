@@ -22,6 +22,8 @@ struct group *group_create(struct core *core, struct slice id, struct stream *st
                            uint64_t task_hash, const struct core_task *task);
 /* Of a live group. */
 struct slice group_task_id(const struct group *group);
+/* Of a live group: there is a struct rollout for each of its rollouts from now on. False when out of memory. */
+bool group_unfold(struct core *core, struct group *group);
 /* `rollouts` of it are live from now on. */
 void group_count(struct core *core, struct group *group, uint32_t rollouts);
 /* All rollouts that have not ended end like this. */

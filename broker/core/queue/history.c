@@ -12,14 +12,18 @@
 const struct job_failures *job_failures(const struct job *job)
 {
     static const struct job_failures none;
-    return job->failures ? job->failures : &none;
+    return job->course->failures ? job->course->failures : &none;
 }
 
 void job_clear(struct job *job)
 {
-    free(job->failures);
-    job->failures = NULL;
-    fencing_tokens_clear(job);
+    if (job->course == &job_course_empty)
+        return;
+    struct job_course *course = job_course(job);
+    job->course = &job_course_empty;
+    fencing_tokens_clear(course);
+    free(course->failures);
+    free(course);
 }
 
 /* The most of `text` that fits into `size` bytes without cutting a character. */
@@ -67,28 +71,29 @@ static struct job_failures *append(struct core *core, struct job *job, struct sl
     while (len > HISTORY_MAX && drop_line(text, &len))
         ;
     len = fit(slice_of(text, len), HISTORY_MAX).len;
-    struct job_failures *failures = core_alloc(core, 1, sizeof(*failures) + len);
+    struct job_course *course = job_course_open(core, job);
+    struct job_failures *failures = course ? core_alloc(core, 1, sizeof(*failures) + len) : NULL;
     if (!failures)
         return NULL;
     *failures = *old;
-    if (!job->failures)
+    if (!course->failures)
         failures->first_ms = core->now_ms;
     failures->len = (uint16_t)len;
     memcpy(failures->history, text, len);
-    free(job->failures);
-    job->failures = failures;
+    free(course->failures);
+    course->failures = failures;
     return failures;
 }
 
 struct job_failures *history_open(struct core *core, struct job *job)
 {
-    return job->failures ? job->failures : append(core, job, slice_of(NULL, 0));
+    return job->course->failures ? job->course->failures : append(core, job, slice_of(NULL, 0));
 }
 
 struct job_failures *history_note(struct core *core, struct job *job, const char *what, struct slice words)
 {
     char sentence[SENTENCE_MAX + 1];
-    int64_t since_ms = core->now_ms - (job->failures ? job->failures->first_ms : core->now_ms);
+    int64_t since_ms = core->now_ms - (job->course->failures ? job->course->failures->first_ms : core->now_ms);
     int begun = snprintf(sentence, sizeof(sentence), "+%lld s %s%s", (long long)since_ms / 1000, what,
                          words.len ? ": " : "");
     size_t len = begun < SENTENCE_MAX ? (size_t)begun : SENTENCE_MAX;
@@ -121,7 +126,7 @@ void history_persist(struct core *core, const struct job *job)
     const struct job_failures *failures = job_failures(job);
     struct core_failures row = {
         .job = job_name(core, job),
-        .attempt = job->attempt,
+        .attempt = job->course->attempt,
         .infras = failures->infras,
         .faults = failures->tasks,
         .blames = failures->blames,
@@ -152,7 +157,7 @@ bool history_restore(struct core *core, struct job *job, const struct core_failu
     failures->blames = (uint16_t)at_most(row->blames, UINT16_MAX);
     failures->deaths = (uint8_t)at_most(row->deaths, UINT8_MAX);
     failures->missing = (uint8_t)at_most(row->missing, UINT8_MAX);
-    job->attempt = (uint32_t)at_most(row->attempt, ATTEMPTS_MAX);
+    job_course(job)->attempt = (uint32_t)at_most(row->attempt, ATTEMPTS_MAX);
     failures->fenced_up_to = at_most(row->fenced_up_to, core->epoch << 32); /* below this start's tokens */
     fencing_tokens_fence(job, failures->fenced_up_to);
     while (history.len) { /* line by line: a sentence's length is bounded again */

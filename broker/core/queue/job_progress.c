@@ -7,12 +7,12 @@ static struct slice name_of(const uint64_t *token) { return slice_of(token, size
 
 const struct job_progress *job_progress_find(const struct core *core, const struct job *job)
 {
-    return job->place == PLACE_LEASED ? table_find(&core->progress, name_of(&job->token)) : NULL;
+    return job->place == PLACE_LEASED ? table_find(&core->progress, name_of(&job->course->token)) : NULL;
 }
 
 void job_progress_forget(struct core *core, const struct job *job)
 {
-    free(table_take(&core->progress, name_of(&job->token)));
+    free(table_take(&core->progress, name_of(&job->course->token)));
 }
 
 static char *put(char *at, struct slice text)
@@ -29,7 +29,7 @@ void job_progress_set(struct core *core, const struct job *job, uint64_t turn, s
     struct job_progress *progress = core_alloc(core, 1, sizeof(*progress) + tool.len + why.len + 2);
     if (!progress)
         return;
-    progress->token = job->token;
+    progress->token = job->course->token;
     progress->turn = (uint32_t)turn;
     progress->tool = put(progress->text, tool);
     progress->why = put(progress->text + tool.len + 1, why);

@@ -15,8 +15,6 @@
 void job_begin_stage(struct job *job, enum stage stage)
 {
     job->stage = (uint8_t)stage;
-    job->token = 0;
-    job->attempt = 0;
     job_clear(job);
 }
 
@@ -26,7 +24,7 @@ void job_begin_stage(struct job *job, enum stage stage)
 static struct queue *queue_of(struct core *core, const struct job *job)
 {
     if (job->place == PLACE_LEASED)
-        return &job->worker->jobs;
+        return &job->course->worker->jobs;
     if (job->place == PLACE_BLOCKED && job->stage == STAGE_INIT)
         return &job->group->work->image->waiting;
     return &core->queues[job->place][job->stage];
@@ -91,7 +89,7 @@ static void count_wait(struct core *core, struct job *job)
 static void end_lease(struct core *core, struct job *job)
 {
     struct engine *engine = job_engine(job);
-    struct worker *worker = job->worker;
+    struct worker *worker = job->course->worker;
     core->leased[job->stage]--;
     job_progress_forget(core, job);
     session_forget(core, job);
@@ -101,7 +99,7 @@ static void end_lease(struct core *core, struct job *job)
     breaker_leave(core, job_breaker(job), job);
     if (worker->isolated == job)
         worker->isolated = NULL;
-    job->worker = NULL;
+    job_course(job)->worker = NULL;
     job->place = PLACE_NONE;
     worker_refresh(core, worker);
     if (engine)
@@ -134,7 +132,7 @@ void job_leave(struct core *core, struct job *job)
 void job_withdraw(struct core *core, struct job *job)
 {
     if (job->place == PLACE_LEASED)
-        send_cancel(core, job->worker, job_name(core, job), job->token);
+        send_cancel(core, job->course->worker, job_name(core, job), job->course->token);
     job_leave(core, job);
 }
 
@@ -189,9 +187,10 @@ void job_lease(struct core *core, struct job *job, struct worker *worker, uint64
     if (is_wait((enum place)job->place))
         counting_wait(core, job, core->now_ms - job->timer.key);
     job_leave(core, job);
-    job->worker = worker;
-    job->token = token;
-    job->seen = 0;
+    struct job_course *course = job_course(job);
+    course->worker = worker;
+    course->token = token;
+    course->seen = 0;
     enter(core, job, PLACE_LEASED, false);
     set_timer(core, job, core->now_ms + limit_ms + core->settings.deadline_grace_ms);
     if (rollout) {

@@ -18,6 +18,7 @@ void job_keep_back(struct core *core, struct job *job);
 /* An init job until its group's sampler releases it. */
 void job_hold(struct core *core, struct job *job);
 void job_orphan(struct core *core, struct job *job);
+/* Of a job that has gone through something: it was dispatched just now, or before. */
 void job_lease(struct core *core, struct job *job, struct worker *worker, uint64_t token);
 /* Makes it the job of another stage, in no place, with a clean slate. */
 void job_begin_stage(struct job *job, enum stage stage);

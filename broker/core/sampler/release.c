@@ -38,7 +38,7 @@ static void set_priority(struct core *core, struct group *group, uint8_t priorit
 {
     struct group_work *work = group->work;
     const uint8_t before = work->priority;
-    for (uint32_t k = 0; k < group->samples; k++) {
+    for (uint32_t k = 0; work->rollouts && k < group->samples; k++) {
         struct job *job = &work->rollouts[k].job;
         if (job->place != PLACE_QUEUED && job->place != PLACE_UNOFFERED)
             continue;

@@ -17,14 +17,15 @@ static struct slice name_of(const uint64_t *token) { return slice_of(token, size
 
 struct slice session_url(const struct core *core, const struct job *job)
 {
-    const struct session *session = job->place == PLACE_LEASED ? table_find(&core->sessions, name_of(&job->token))
-                                                               : NULL;
+    const struct session *session = job->place == PLACE_LEASED
+                                        ? table_find(&core->sessions, name_of(&job->course->token))
+                                        : NULL;
     return session ? slice_of(session->url, session->len) : slice_of(NULL, 0);
 }
 
 void session_forget(struct core *core, const struct job *job)
 {
-    free(table_take(&core->sessions, name_of(&job->token)));
+    free(table_take(&core->sessions, name_of(&job->course->token)));
 }
 
 void session_set(struct core *core, const struct job *job, struct slice url)
@@ -33,7 +34,7 @@ void session_set(struct core *core, const struct job *job, struct slice url)
     struct session *session = core_alloc(core, 1, sizeof(*session) + url.len);
     if (!session)
         return;
-    session->token = job->token;
+    session->token = job->course->token;
     session->len = url.len;
     memcpy(session->url, url.data, url.len);
     if (table_put(&core->sessions, name_of(&session->token), session))

@@ -2,7 +2,9 @@
  * core/state/job.h - jobs, and the rollouts and groups they belong to.
  *
  * A job is in exactly one place (job->place) and, but for PLACE_NONE, in the one queue
- * of that place; only core/queue/jobs.c moves it. What only a live group needs (struct
+ * of that place; only core/queue/jobs.c moves it. A group whose init is to be done is
+ * folded: all its rollouts live, and nothing is kept of any of them. It unfolds when its
+ * init is done, or when one of them ends before. What only a live group needs (struct
  * group_work) goes when its last rollout has ended, its rollouts' numbers when they are
  * acknowledged, and its name, by which a late submit is known, when forgotten_max other
  * groups were acknowledged after it. There may be a million rollouts.
@@ -45,21 +47,28 @@ enum place {
         PLACE_COUNT
 };
 
+/* What a job has gone through in its stage: its own from its first dispatch on, the same empty one before. */
+struct job_course {
+    struct worker *worker;         /* leased: who has it */
+    uint64_t token;                /* of its last dispatch, 0 before the first */
+    struct fencing_token *tokens;  /* the dispatches that may speak for it, the newest first */
+    struct job_failures *failures; /* NULL while nothing failed */
+    uint32_t attempt;
+    uint32_t seen; /* leased: the worker's last beat that listed it */
+};
+
+extern const struct job_course job_course_empty;
+
 /* One stage of one rollout, or a group's init. */
 struct job {
     struct list link;       /* in the queue of its place */
     struct heap_node timer; /* leased: its deadline; delayed: the end of its back-off; its key alone, while it waits in
                                other places: since when, without a break, 0 for not at all */
-    uint32_t seen;          /* leased: the worker's last beat that listed it */
-    struct group *group;
-    struct worker *worker;         /* leased: who has it */
-    uint64_t token;                /* of its last dispatch, 0 before the first */
-    struct fencing_token *tokens;  /* the dispatches of this stage that may speak for it, the newest first */
-    int64_t since_ms;              /* in this place since */
-    struct job_failures *failures; /* of this stage, NULL while nothing failed */
-    uint32_t attempt;
     uint16_t sample;
     uint8_t stage, place;
+    struct group *group;
+    int64_t since_ms; /* in this place since */
+    const struct job_course *course;
 };
 
 struct queue {
@@ -81,7 +90,7 @@ struct rollout {
     bool ended : 1;
 };
 
-_Static_assert(sizeof(struct job) <= 88 && sizeof(struct rollout) <= 128, "a million of them");
+_Static_assert(sizeof(struct job) <= 56 && sizeof(struct rollout) <= 96, "a million of them");
 
 /* ---- groups and rollouts ----------------------------------------------------------- */
 
@@ -91,45 +100,49 @@ struct judging {
     struct engine *engines[]; /* one a rollout, or NULL; each holds a reference */
 };
 
+/* From large to small, so that nothing is lost between them. */
 struct group_work {
-    struct list link; /* in its stream's `live`, oldest first */
-    uint64_t serial;  /* grows with each group */
+    uint64_t serial; /* grows with each group */
     char *init_layer;
-    bool needs_engine, init_done;
-    bool is_bound;                /* a run of it was recorded, with its policy's identity */
-    uint16_t run_need, eval_need; /* numbers in core->needs; 0: none */
-    struct policy *policy;        /* whose engines its runs need; NULL: none */
-    struct judging *judging;      /* NULL: its evaluations need no engine */
-    uint8_t priority;             /* below PRIORITIES */
-    bool reads_record;            /* its evaluation is given the run's record */
-    uint32_t task_bytes;
+    struct policy *policy;    /* whose engines its runs need; NULL: none */
+    struct judging *judging;  /* NULL: its evaluations need no engine */
+    struct image *image;      /* NULL: not watched */
+    struct sampled *sampled;  /* what its stream's sampler knows of it; NULL: it has none */
+    struct rollout *rollouts; /* all of them; NULL: it is folded */
+    struct job init;
+    int64_t ends_ms;         /* when its whole time is over */
+    struct heap_node expiry; /* in core->expiries */
+    uint32_t total_ms;       /* that whole time */
+    uint32_t lease_ms;       /* 0: none */
     uint32_t limit_ms[STAGE_COUNT];
     uint32_t init_ms, init_wait_ms; /* by core_ms */
-    struct heap_node expiry;        /* in core->expiries */
-    uint32_t total_ms;              /* its whole time ... */
-    int64_t ends_ms;                /* ... and when that is over */
-    uint32_t lease_ms;              /* 0: none */
     uint32_t image_round;           /* of its image, when its fault was counted last */
-    struct image *image;            /* NULL: not watched */
-    struct sampled *sampled;        /* what its stream's sampler knows of it; NULL: it has none */
-    struct job init;
-    uint32_t live;             /* rollouts that have not ended */
-    struct rollout rollouts[]; /* behind the last: the task's id, ended by a NUL */
+    uint32_t task_bytes;
+    uint16_t live;                /* rollouts that have not ended */
+    uint16_t run_need, eval_need; /* numbers in core->needs; 0: none */
+    uint8_t priority;             /* below PRIORITIES */
+    bool needs_engine : 1;
+    bool init_done : 1;
+    bool is_bound : 1;     /* a run of it was recorded, with its policy's identity */
+    bool reads_record : 1; /* its evaluation is given the run's record */
+    char task_id[];
 };
 
 struct group {
     union {
-        struct heap_node ended; /* while it has numbers: in its stream's `ended`, by the last ... */
+        struct list live;       /* while it has work: in its stream's `live`, the oldest first ... */
+        struct heap_node ended; /* ... then, while it has numbers: in its stream's `ended`, by the last ... */
         struct list forgotten;  /* ... and then in core->forgotten, the first one first */
     };
     struct stream *stream;
     struct group_work *work; /* NULL once all its rollouts have ended ... */
     uint64_t *seqs;          /* ... then their numbers; NULL once all are acknowledged */
     uint64_t task_hash;
-    uint32_t samples;
-    uint32_t id_len;
+    uint16_t samples, id_len;
     char id[];
 };
+
+_Static_assert(offsetof(struct group_work, task_id) <= 176 && offsetof(struct group, id) <= 52, "a million of them");
 
 /* ---- failures ----------------------------------------------------------------------- */
 

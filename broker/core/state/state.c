@@ -1,6 +1,7 @@
 /* What all files of the core use: memory, times, names and finds. No decision. */
 #include "broker/core/state/state.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 /* ---- memory ------------------------------------------------------------------------ */
@@ -151,15 +152,51 @@ struct job *job_find(struct core *core, struct slice name)
         return NULL;
     if (!group || !group->work)
         return NULL;
-    struct job *job = stage == STAGE_INIT ? &group->work->init : &group->work->rollouts[sample].job;
+    struct job *job = stage == STAGE_INIT ? &group->work->init : rollout_job(group->work, sample);
     return job->stage == stage && job->place != PLACE_NONE ? job : NULL;
 }
 
 /* ---- what a job or an engine is ---------------------------------------------------- */
 
+const struct job_course job_course_empty;
+
+struct job_course *job_course(struct job *job)
+{
+    assert(job->course != &job_course_empty);
+    return (struct job_course *)job->course;
+}
+
+struct job_course *job_course_open(struct core *core, struct job *job)
+{
+    if (job->course == &job_course_empty) {
+        struct job_course *course = core_alloc(core, 1, sizeof(*course));
+        if (!course)
+            return NULL;
+        job->course = course;
+    }
+    return job_course(job);
+}
+
 struct rollout *job_rollout(struct job *job)
 {
     return job->stage == STAGE_INIT ? NULL : container_of(job, struct rollout, job);
+}
+
+bool rollout_has_ended(const struct group_work *work, uint32_t sample)
+{
+    return work->rollouts && work->rollouts[sample].ended;
+}
+
+struct job *rollout_job(struct group_work *work, uint32_t sample)
+{
+    return work->init_done ? &work->rollouts[sample].job : &work->init;
+}
+
+uint64_t rollout_seq(const struct group *group, uint32_t sample)
+{
+    if (group->work)
+        return group->work->rollouts ? group->work->rollouts[sample].seq : 0;
+    return group->seqs ? group->seqs[sample] : 0;
 }
 
 struct policy *job_policy(const struct job *job)

@@ -69,7 +69,8 @@ struct core {
     bool has_clock;                    /* the ledger's clock goes on from what was said of it: */
     int64_t clock_offset_ms;           /* so much later than now_ms */
     bool failed;
-    bool restoring; /* nothing but core_restore_* was called */
+    bool restoring;         /* nothing but core_restore_* was called ... */
+    struct group *restored; /* ... and this group was told of last */
 
     struct table groups, streams_by_name, workers_by_id, clients_by_name;
     struct list streams, clients, workers, engines, policies, sweeps, forgotten;
@@ -196,7 +197,16 @@ struct job *job_find(struct core *core, struct slice name);
 
 /* ---- jobs and engines ---------------------------------------------------------------- */
 
+/* What it has gone through, to be changed: of a job that was dispatched; or made if there is none, NULL when out of
+ * memory. */
+struct job_course *job_course(struct job *job);
+struct job_course *job_course_open(struct core *core, struct job *job);
 struct rollout *job_rollout(struct job *job); /* NULL for an init job */
+/* Of a rollout of a live group, folded or not: has it ended, and which job is it at, its group's init or its own? */
+bool rollout_has_ended(const struct group_work *work, uint32_t sample);
+struct job *rollout_job(struct group_work *work, uint32_t sample);
+/* Its number once it has ended; 0: it has not, or was acknowledged and its number is not known any more. */
+uint64_t rollout_seq(const struct group *group, uint32_t sample);
 /* Whose engines its stage needs, and the one that it is, or was last, on in that stage; NULL: none. */
 struct policy *job_policy(const struct job *job);
 struct engine *job_engine(const struct job *job);

@@ -36,18 +36,20 @@ static struct slice image_of(const struct group *group)
     return image ? slice_of(image->name, image->name_len) : slice_from_str("host");
 }
 
-static struct slice engine_of(const struct rollout *rollout)
+/* That of its last run. */
+static struct slice engine_of(struct job *job)
 {
-    return rollout->engine ? engine_url(rollout->engine) : slice_of(NULL, 0);
+    const struct rollout *rollout = job_rollout(job);
+    return engine_url(rollout ? rollout->engine : NULL);
 }
 
-static bool matches(const struct listing *list, const struct job *job, const struct rollout *rollout)
+static bool matches(const struct listing *list, struct job *job)
 {
     const struct msg_rollout_list *in = list->in;
     return passes(in->has_stage, in->stage, slice_from_str(stage_wire(job->stage))) &&
            passes(in->has_state, in->state, slice_from_str(state_of(job))) &&
            passes(in->has_image, in->image, image_of(job->group)) &&
-           passes(in->has_engine, in->engine, engine_of(rollout)) &&
+           passes(in->has_engine, in->engine, engine_of(job)) &&
            (!in->has_age_ms || list->core->now_ms - job->since_ms >= (int64_t)in->age_ms);
 }
 
@@ -69,10 +71,9 @@ static void add_progress(const struct core *core, json_t *object, const struct j
 
 static void list_rollout(struct listing *list, const struct group *group, uint32_t sample)
 {
-    const struct rollout *rollout = &group->work->rollouts[sample];
-    const struct job *job = group->work->init_done ? &rollout->job : &group->work->init;
+    struct job *job = rollout_job(group->work, sample);
     char name[JOB_NAME_MAX + 1];
-    if (!matches(list, job, rollout) || ++list->matched > list->limit)
+    if (!matches(list, job) || ++list->matched > list->limit)
         return;
     int len = snprintf(name, sizeof(name), "%s/%u", group->id, (unsigned)sample);
     json_t *object = json_object();
@@ -81,10 +82,10 @@ static void list_rollout(struct listing *list, const struct group *group, uint32
     add_text(object, "task", group_task_id(group));
     add_text(object, "stage", slice_from_str(stage_wire(job->stage)));
     add_text(object, "state", slice_from_str(state_of(job)));
-    json_object_set_new(object, "attempt", status_number(job->attempt));
+    json_object_set_new(object, "attempt", status_number(job->course->attempt));
     json_object_set_new(object, "for_ms", json_integer(list->core->now_ms - job->since_ms));
-    add_text(object, "worker", job->worker ? worker_id(job->worker) : slice_of(NULL, 0));
-    add_text(object, "engine", engine_of(rollout));
+    add_text(object, "worker", job->course->worker ? worker_id(job->course->worker) : slice_of(NULL, 0));
+    add_text(object, "engine", engine_of(job));
     add_text(object, "image", image_of(group));
     add_progress(list->core, object, job);
     json_array_append_new(list->rollouts, object);
@@ -93,15 +94,15 @@ static void list_rollout(struct listing *list, const struct group *group, uint32
 static void list_group(struct listing *list, const struct group *group)
 {
     for (uint32_t i = 0; group->work && i < group->samples; i++)
-        if (!group->work->rollouts[i].ended)
+        if (!rollout_has_ended(group->work, i))
             list_rollout(list, group, i);
 }
 
 static void list_stream(struct listing *list, const struct stream *stream)
 {
-    const struct group_work *work;
-    LIST_EACH(work, &stream->live, link)
-        list_group(list, work->init.group);
+    const struct group *group;
+    LIST_EACH(group, &stream->live, live)
+        list_group(list, group);
 }
 
 static void send_listing(struct core *core, const struct call *call, struct listing *list)
@@ -139,18 +140,13 @@ static void list_live(struct core *core, const struct call *call, const struct s
 
 /* ---- those that have -------------------------------------------------------------------------- */
 
-static uint64_t seq_of(const struct group *group, uint32_t sample)
-{
-    return group->work ? group->work->rollouts[sample].seq : group->seqs ? group->seqs[sample] : 0;
-}
-
 /* The numbers that a group's ended rollouts have; false: none that is kept. */
 static bool find_numbers(const struct group *group, uint64_t *ret_from, uint64_t *ret_to)
 {
     *ret_from = UINT64_MAX;
     *ret_to = 0;
     for (uint32_t i = 0; i < group->samples; i++) {
-        const uint64_t seq = seq_of(group, i);
+        const uint64_t seq = rollout_seq(group, i);
         if (seq >= group->stream->first) {
             *ret_from = seq < *ret_from ? seq : *ret_from;
             *ret_to = seq > *ret_to ? seq : *ret_to;

@@ -164,8 +164,8 @@ static struct watch *next_of_job(struct core *core, const struct job *job, size_
 static void send_watch(struct core *core, const struct job *job, bool anew)
 {
     const struct msg_lane_watch watch = {
-        .job = job_name(core, job), .token = job->token, .watch_ms = WATCH_MS, .has_anew = anew, .anew = anew};
-    send_worker(core, job->worker, MSG_lane_watch, &watch);
+        .job = job_name(core, job), .token = job->course->token, .watch_ms = WATCH_MS, .has_anew = anew, .anew = anew};
+    send_worker(core, job->course->worker, MSG_lane_watch, &watch);
 }
 
 void watch_tell(struct core *core, struct job *job, bool anew)
@@ -175,12 +175,12 @@ void watch_tell(struct core *core, struct job *job, bool anew)
     bool is_wanted = false;
     size_t at = 0;
     for (struct watch *watch; (watch = next_of_job(core, job, &at));) {
-        const bool is_new = watch->told != job->token;
+        const bool is_new = watch->told != job->course->token;
         if (!anew && !is_new && watch->told_until_ms - core->now_ms >= WATCH_TELL_MS)
             continue;
         is_wanted = true;
         anew |= is_new;
-        watch->told = job->token;
+        watch->told = job->course->token;
         watch->told_until_ms = core->now_ms + WATCH_MS;
     }
     if (is_wanted)
@@ -213,7 +213,7 @@ static void send_to_watchers(struct core *core, const struct watch *watch, struc
 void watch_publish(struct core *core, const struct job *job, const struct msg_rollout_live *in)
 {
     struct msg_rollout_events events = {.stage = slice_from_str(stage_wire(job->stage)),
-                                        .attempt = job->attempt,
+                                        .attempt = job->course->attempt,
                                         .number = in->number,
                                         .count = in->count,
                                         .events = in->events};

@@ -12,7 +12,7 @@ static const struct job *find(struct core *core, const struct call *call, struct
     struct worker *worker;
     const struct job *job = job_find(core, name);
     if (!worker_speaks(core, call, from, &worker) || !worker || !job || job->place != PLACE_LEASED ||
-        job->worker != worker || job->token != token)
+        job->course->worker != worker || job->course->token != token)
         return NULL;
     return job;
 }

@@ -76,7 +76,7 @@ static struct job *find_migratable(const struct core *core, const struct engine 
         for (struct list *at = worker->jobs.jobs.next; at != &worker->jobs.jobs; at = at->next) {
             job = container_of(at, struct job, link);
             if (job->stage == STAGE_RUN && job_rollout(job)->engine == engine &&
-                !job_rollout(job)->was_told_to_migrate && (!newest || job->token > newest->token))
+                !job_rollout(job)->was_told_to_migrate && (!newest || job->course->token > newest->course->token))
                 newest = job;
         }
     return newest;
@@ -84,9 +84,9 @@ static struct job *find_migratable(const struct core *core, const struct engine 
 
 static void tell_to_migrate(struct core *core, struct job *job, const struct engine *to)
 {
-    struct msg_job_migrate in = {.job = job_name(core, job), .token = job->token, .engine = engine_url(to)};
+    struct msg_job_migrate in = {.job = job_name(core, job), .token = job->course->token, .engine = engine_url(to)};
     job_rollout(job)->was_told_to_migrate = true;
-    send_worker(core, job->worker, MSG_job_migrate, &in);
+    send_worker(core, job->course->worker, MSG_job_migrate, &in);
 }
 
 /* Whether it has been overloaded for long enough by now. */
@@ -142,7 +142,7 @@ void handle_job_migrated(struct core *core, const struct call *call)
     struct engine *to = engine_find(core, in->engine);
     struct worker *worker;
     if (!worker_speaks(core, call, in->worker, &worker) || !job || job->stage != STAGE_RUN ||
-        job->place != PLACE_LEASED || job->token != in->token || job->worker != worker)
+        job->place != PLACE_LEASED || job->course->token != in->token || job->course->worker != worker)
         return; /* it has ended, or is another's by now */
     struct engine *from = job_rollout(job)->engine;
     if (from) /* it stayed: others may have to, too */

@@ -36,7 +36,7 @@ static void init_ok(struct core *core, struct job *job, const struct msg_job_res
     job_clear(job);
     image_works(core, work->image);
     work->init_layer = core_strdup(core, in->layer_digest);
-    for (uint32_t k = 0; k < group->samples; k++)
+    for (uint32_t k = 0; group_unfold(core, group) && k < group->samples; k++)
         if (!work->rollouts[k].ended)
             job_queue(core, &work->rollouts[k].job, false);
 }
@@ -232,7 +232,8 @@ static bool may_end(struct job *job, const struct fencing_token *issued, enum ou
         return !issued->is_fenced;
     if (outcome != OUTCOME_INFRA && outcome != OUTCOME_CANCELLED)
         return true;
-    return job->place == PLACE_ORPHAN ? !issued->is_fenced : job->place == PLACE_LEASED && job->token == issued->token;
+    return job->place == PLACE_ORPHAN ? !issued->is_fenced
+                                      : job->place == PLACE_LEASED && job->course->token == issued->token;
 }
 
 /* The job that the result ends, or NULL where it does not count. */
@@ -257,7 +258,7 @@ static void take_note(struct core *core, struct job *job, const struct msg_job_r
         job_rollout(job)->run_ms = core_ms(in->ms);
         sampled_count_tokens(core, job, in->has_sampled_tokens ? in->sampled_tokens : 0);
     }
-    if (job->token != in->token) /* another dispatch's engine: unknown by now */
+    if (job->course->token != in->token) /* another dispatch's engine: unknown by now */
         job_set_engine(core, job, NULL);
 }
 
@@ -278,12 +279,12 @@ void handle_job_result(struct core *core, const struct call *call)
     struct job *job = find_ended(core, call, outcome);
     if (!job)
         return;
-    if (job->place == PLACE_LEASED && (job->worker != sender || job->token != in->token))
+    if (job->place == PLACE_LEASED && (job->course->worker != sender || job->course->token != in->token))
         job_withdraw(core, job);
     else
         job_leave(core, job);
     take_note(core, job, in);
-    job->token = in->token;
+    job_course(job)->token = in->token;
     counting_result(core, job, in);
     transitions[job->stage][outcome](core, job, in);
 }

@@ -200,7 +200,7 @@ void workers_tick(struct core *core)
 /* It runs on an engine whose results its group does not take. */
 static bool runs_elsewhere(const struct job *job, uint64_t token)
 {
-    const struct engine *engine = job->token == token ? job_engine(job) : NULL;
+    const struct engine *engine = job->course->token == token ? job_engine(job) : NULL;
     return engine && engine->is_other && engine->policy == job_policy(job);
 }
 
@@ -215,13 +215,13 @@ static bool is_adoptable(const struct job *job, const struct worker *worker, uin
 
 static void adopt(struct core *core, struct worker *worker, struct job *job, uint64_t token)
 {
-    if (job->token != token) /* which engine that dispatch had is not known */
+    if (job->course->token != token) /* which engine that dispatch had is not known */
         job_set_engine(core, job, NULL);
-    if (job->attempt == 0)
-        job->attempt = 1;
+    if (job->course->attempt == 0)
+        job_course(job)->attempt = 1;
     core->counters.adopted++;
     job_lease(core, job, worker, token);
-    if (job->tokens && job->tokens->token != token)
+    if (job->course->tokens && job->course->tokens->token != token)
         fencing_token_persist(core, job);
 }
 
@@ -240,15 +240,15 @@ static void disown(struct core *core, const struct worker *worker, const struct 
 static bool reconcile_held(struct core *core, struct worker *worker, const struct job_ref *held, bool may_disown)
 {
     struct job *job = job_find(core, held->job);
-    if (job && job->worker == worker && job->token == held->token) {
-        job->seen = worker->beat;
+    if (job && job->course->worker == worker && job->course->token == held->token) {
+        job_course(job)->seen = worker->beat;
         return false;
     }
     if (job && is_adoptable(job, worker, held->token)) {
         /* A full worker may still keep results: they come by themselves. */
         if (job->stage == worker->stage && worker->jobs.count < worker->slots) {
             adopt(core, worker, job, held->token);
-            job->seen = worker->beat;
+            job_course(job)->seen = worker->beat;
         }
         return false;
     }
@@ -267,7 +267,7 @@ static void reconcile(struct core *core, struct worker *worker, const struct msg
                     reconcile_held(core, worker, &held, disowned < most);
     struct job *job;
     LIST_EACH(job, &worker->jobs.jobs, link)
-        if (job->seen != worker->beat && core->now_ms - job->since_ms > core->settings.hold_grace_ms) {
+        if (job->course->seen != worker->beat && core->now_ms - job->since_ms > core->settings.hold_grace_ms) {
             job_withdraw(core, job);
             job_go_missing(core, job);
         }

@@ -247,6 +247,62 @@ static void a_restored_group_that_has_ended_is_closed(void **state)
     world_close(world);
 }
 
+/* Of `group`, whose init was not done before the restart: after it these runs are handed out, and no others. */
+static void expect_runs_after_init(struct world *world, const char *group, const char *const *runs, size_t count)
+{
+    char init[32];
+    snprintf(init, sizeof(init), "init:%s", group);
+    const uint64_t token = expect_job(world, "i1", init);
+    world_beat(world, "r1", "run", 8, NULL);
+    world_result(world, "i1", init, token, "ok");
+    assert_int_equal(seen_count(world, LANE_JOB), count);
+    for (size_t i = 0; i < count; i++)
+        expect_job(world, "r1", runs[i]);
+}
+
+static void what_ended_before_its_groups_init_was_done_stays_ended(void **state)
+{
+    (void)state;
+    struct world *world = world_create();
+    world_start(world);
+    assert_true(core_restore_stream(world->core, TEXT("train"), slice_of(NULL, 0), 1, 1));
+    restore_group(world, "g", 3, false);
+    restore_rollout(world, "g", 0, (struct core_rollout_row){0});
+    restore_rollout(world, "g", 1, (struct core_rollout_row){.ended = true, .seq = 1});
+    restore_rollout(world, "g", 2, (struct core_rollout_row){0});
+    world_wait(world, 0);
+    world_get(world, "g/1");
+    assert_int_equal(expect(world, SEND_TRAJECTORY)->seq, 1);
+    world_wait(world, 3000);
+    world_beat(world, "i1", "init", 1, NULL);
+    expect_runs_after_init(world, "g", (const char *const[]){"run:g/0", "run:g/2"}, 2);
+    world_close(world);
+}
+
+static void what_was_acknowledged_before_its_groups_init_was_done_stays_forgotten(void **state)
+{
+    (void)state;
+    struct world *world = world_create();
+    world_start(world);
+    assert_true(core_restore_stream(world->core, TEXT("train"), slice_of(NULL, 0), 3, 2));
+    restore_group(world, "g", 3, false);
+    restore_rollout(world, "g", 0, (struct core_rollout_row){0});
+    restore_group(world, "h", 2, false);
+    restore_rollout(world, "h", 1, (struct core_rollout_row){0});
+    world_wait(world, 0);
+    world_get(world, "g/2");
+    expect_refused(world, REFUSAL_FORGOTTEN);
+    world_get(world, "h/0");
+    expect_refused(world, REFUSAL_FORGOTTEN);
+    world_cancel(world, NULL, "h", NULL);
+    expect_end(world, "h/1", OUTCOME_CANCELLED);
+    assert_int_equal(seen_count(world, PERSIST_END), 1);
+    world_wait(world, 3000);
+    world_beat(world, "i1", "init", 1, NULL);
+    expect_runs_after_init(world, "g", (const char *const[]){"run:g/0"}, 1);
+    world_close(world);
+}
+
 static void rows_that_make_no_sense_are_not_taken(void **state)
 {
     (void)state;
@@ -262,6 +318,10 @@ static void rows_that_make_no_sense_are_not_taken(void **state)
     restore_rollout(world, "g", 0, (struct core_rollout_row){0});
     row.sample = 0;
     assert_false(core_restore_rollout(world->core, &row)); /* told twice */
+    restore_group(world, "h", 2, false);
+    restore_rollout(world, "h", 0, (struct core_rollout_row){0});
+    row.group = TEXT("h");
+    assert_false(core_restore_rollout(world->core, &row)); /* likewise, before its init */
     world_settle(world);
     world_close(world);
 }
@@ -293,6 +353,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_that_make_no_sense_are_refused_or_bounded),
+        cmocka_unit_test(what_ended_before_its_groups_init_was_done_stays_ended),
+        cmocka_unit_test(what_was_acknowledged_before_its_groups_init_was_done_stays_forgotten),
         cmocka_unit_test(jobs_wait_for_adoption_and_are_handed_out_after_the_grace),
         cmocka_unit_test(after_the_grace_restored_jobs_come_first_and_in_order),
         cmocka_unit_test(the_tick_is_due_when_the_grace_ends),
