@@ -14,6 +14,8 @@ static bool tell_policy(void *core, const struct core_policy *row) { return core
 
 static bool tell_engine(void *core, const struct core_engine *row) { return core_restore_engine(core, row); }
 
+static bool tell_room(void *core, uint64_t groups) { return core_restore_room(core, groups); }
+
 static bool tell_group(void *core, const struct core_group_row *row) { return core_restore_group(core, row); }
 
 static bool tell_rollout(void *core, const struct core_rollout_row *row) { return core_restore_rollout(core, row); }
@@ -62,6 +64,7 @@ int io_restore(struct io *io, const struct io_options *options, struct fail *fai
                                                                  : 0,
                                    .stream = tell_stream,
                                    .engine = tell_engine,
+                                   .room = tell_room,
                                    .group = tell_group,
                                    .rollout = tell_rollout,
                                    .failures = tell_failures,

@@ -1,7 +1,8 @@
 /*
- * Telling a reader all there is. Groups, ends, failures and leases are four cursors in the order of
- * rollout numbers, walked side by side: one pass, and memory for one row of each. Runs are
- * asked for one by one where there can be one, so that no kept record's page is read.
+ * Telling a reader all there is. Groups, inits, ends, failures and leases are five cursors in the order of
+ * their numbers, walked side by side: one pass, and memory for one row of each. Runs are
+ * asked for one by one where there can be one, so that no kept record's page is read. A million groups may be
+ * queued: nothing is looked up for each of them.
  */
 #include "broker/ledger/inner.h"
 
@@ -24,10 +25,15 @@ static int advance(struct ledger *ledger, struct cursor *cursor, int64_t until, 
     return cursor->state < 0 ? cursor->state : 0;
 }
 
-static bool stands_at(struct ledger *ledger, const struct cursor *cursor, int64_t rollout)
+static bool stands_at(struct ledger *ledger, const struct cursor *cursor, int64_t number)
 {
-    return cursor->state > 0 && ledger_number(ledger, cursor->statement, 0) == rollout;
+    return cursor->state > 0 && ledger_number(ledger, cursor->statement, 0) == number;
 }
+
+struct cursors {
+    struct cursor inits, ends, failures, leases;
+    int64_t stream; /* the number under STREAM_NAME; 0: none */
+};
 
 static int out_of_memory(struct fail *fail)
 {
@@ -93,6 +99,14 @@ static int tell_engines(struct ledger *ledger, const struct ledger_reader *reade
     return code;
 }
 
+static int tell_room(struct ledger *ledger, const struct ledger_reader *reader, struct fail *fail)
+{
+    int code = reader->room ? ledger_ask(ledger, LEDGER_COUNT_GROUPS, NULL, 0, fail) : 0;
+    if (code > 0 && !reader->room(reader->context, (uint64_t)ledger_number(ledger, LEDGER_COUNT_GROUPS, 0)))
+        return out_of_memory(fail);
+    return code < 0 ? code : 0;
+}
+
 static int tell_forgotten_groups(struct ledger *ledger, const struct ledger_reader *reader, struct fail *fail)
 {
     enum ledger_statement all = LEDGER_ALL_FORGOTTEN_GROUPS;
@@ -113,50 +127,50 @@ static void read_summary(struct ledger *ledger, struct task_summary *ret)
 {
     enum ledger_statement all = LEDGER_ALL_GROUPS;
     struct refusal no;
-    if (ledger_is_null(ledger, all, 11)) {
-        if (!task_summary_read(ledger_slice(ledger, all, 19), ret, &no))
+    if (ledger_is_null(ledger, all, 8)) {
+        if (!task_summary_read(ledger_slice(ledger, all, 16), ret, &no))
             task_summary_default(ret);
         return;
     }
     ret->task = (struct core_task){
-        .id = ledger_slice(ledger, all, 11),
-        .image = ledger_slice(ledger, all, 12),
-        .needs_engine = ledger_number(ledger, all, 13) != 0,
-        .policy = ledger_slice(ledger, all, 20),
-        .needs = {[STAGE_RUN] = ledger_slice(ledger, all, 21), [STAGE_EVAL] = ledger_slice(ledger, all, 22)},
-        .reads_record = ledger_number(ledger, all, 23) != 0,
-        .judge = ledger_slice(ledger, all, 24),
-        .limit_ms = {[STAGE_INIT] = ledger_number(ledger, all, 14),
-                     [STAGE_RUN] = ledger_number(ledger, all, 15),
-                     [STAGE_EVAL] = ledger_number(ledger, all, 16)},
-        .total_ms = ledger_number(ledger, all, 17),
-        .bytes = (uint64_t)ledger_number(ledger, all, 18)};
+        .id = ledger_slice(ledger, all, 8),
+        .image = ledger_slice(ledger, all, 9),
+        .needs_engine = ledger_number(ledger, all, 10) != 0,
+        .policy = ledger_slice(ledger, all, 17),
+        .needs = {[STAGE_RUN] = ledger_slice(ledger, all, 18), [STAGE_EVAL] = ledger_slice(ledger, all, 19)},
+        .reads_record = ledger_number(ledger, all, 20) != 0,
+        .judge = ledger_slice(ledger, all, 21),
+        .limit_ms = {[STAGE_INIT] = ledger_number(ledger, all, 11),
+                     [STAGE_RUN] = ledger_number(ledger, all, 12),
+                     [STAGE_EVAL] = ledger_number(ledger, all, 13)},
+        .total_ms = ledger_number(ledger, all, 14),
+        .bytes = (uint64_t)ledger_number(ledger, all, 15)};
 }
 
-static bool tell_group(struct ledger *ledger, const struct ledger_reader *reader)
+static bool tell_group(struct ledger *ledger, const struct ledger_reader *reader, bool is_init_done)
 {
     enum ledger_statement all = LEDGER_ALL_GROUPS;
     struct task_summary summary;
     read_summary(ledger, &summary);
     struct core_group_row row = {.group = ledger_slice(ledger, all, 1),
-                                 .stream = ledger_slice(ledger, all, 2),
+                                 .stream = ledger_slice(ledger, LEDGER_STREAM_NAME, 0),
                                  .samples = (uint64_t)ledger_number(ledger, all, 3),
                                  .task_hash = (uint64_t)ledger_number(ledger, all, 4),
                                  .task = summary.task,
-                                 .init_done = ledger_number(ledger, all, 5) != 0,
-                                 .init_layer = ledger_slice(ledger, all, 6),
-                                 .init_ms = (uint64_t)ledger_number(ledger, all, 7),
-                                 .priority = (uint64_t)ledger_number(ledger, all, 8),
-                                 .lease_ms = (uint64_t)ledger_number(ledger, all, 9),
-                                 .accepted_ms = (uint64_t)ledger_number(ledger, all, 10)};
+                                 .init_done = is_init_done,
+                                 .priority = (uint64_t)ledger_number(ledger, all, 5),
+                                 .lease_ms = (uint64_t)ledger_number(ledger, all, 6),
+                                 .accepted_ms = (uint64_t)ledger_number(ledger, all, 7)};
+    if (is_init_done) {
+        row.init_layer = ledger_slice(ledger, LEDGER_ALL_INITS, 1);
+        row.init_ms = (uint64_t)ledger_number(ledger, LEDGER_ALL_INITS, 2);
+    }
     return reader->group(reader->context, &row);
 }
 
 /* Fills in what a rollout's run left, if it has ended. */
 static int read_run(struct ledger *ledger, int64_t number, struct core_rollout_row *row, struct fail *fail)
 {
-    if (!ledger_number(ledger, LEDGER_ALL_GROUPS, 5)) /* no run begins before its group's init */
-        return 0;
     int code = ledger_ask(ledger, LEDGER_GET_RUN, VALUES(NUMBER(number)), fail);
     if (code <= 0)
         return code;
@@ -207,10 +221,6 @@ static bool tell_lease(struct ledger *ledger, const struct ledger_reader *reader
     return reader->lease(reader->context, &lease);
 }
 
-struct cursors {
-    struct cursor ends, failures, leases;
-};
-
 /* What went wrong with the job of this key, a rollout's or an init's, and who has it. */
 static int tell_job(struct ledger *ledger, const struct ledger_reader *reader, struct cursors *at, int64_t key,
                     struct slice name, struct fail *fail)
@@ -226,6 +236,20 @@ static int tell_job(struct ledger *ledger, const struct ledger_reader *reader, s
     return took ? 0 : out_of_memory(fail);
 }
 
+/* "<group>/<sample>", as printf would and in a tenth of the time. Empty: no group has so long a name. */
+static struct slice name_rollout(struct slice group, unsigned sample, char ret[JOB_NAME_SIZE])
+{
+    enum { DIGITS_MAX = 4 };
+    const size_t len = group.len + 1 + (sample < 10 ? 1 : sample < 100 ? 2 : sample < 1000 ? 3 : DIGITS_MAX);
+    if (!group.len || group.len + 1 + DIGITS_MAX > JOB_NAME_SIZE)
+        return slice_of(NULL, 0);
+    memcpy(ret, group.data, group.len);
+    ret[group.len] = '/';
+    for (size_t at = len; at > group.len + 1; sample /= 10)
+        ret[--at] = (char)('0' + sample % 10);
+    return slice_of(ret, len);
+}
+
 /* One rollout of the group under ALL_GROUPS, and what there is of its job. */
 static int tell_rollout(struct ledger *ledger, const struct ledger_reader *reader, struct cursors *at, int64_t number,
                         struct fail *fail)
@@ -238,13 +262,12 @@ static int tell_rollout(struct ledger *ledger, const struct ledger_reader *reade
     if (is_ended && !ledger_number(ledger, LEDGER_ALL_ENDS, 3))
         return 0; /* forgotten, or acknowledged and soon to be */
     struct slice group = ledger_slice(ledger, LEDGER_ALL_GROUPS, 1);
+    const unsigned sample = (unsigned)(number % ROLLOUTS_PER_GROUP);
     char name[JOB_NAME_SIZE];
-    int len = snprintf(name, sizeof(name), "%.*s/%d", SLICE_ARG(group), (int)(number % ROLLOUTS_PER_GROUP));
-    struct core_rollout_row row = {
-        .rollout = slice_of(name, (size_t)len), .group = group, .sample = (uint64_t)(number % ROLLOUTS_PER_GROUP)};
+    struct core_rollout_row row = {.rollout = name_rollout(group, sample, name), .group = group, .sample = sample};
     if (is_ended)
         read_end(ledger, &row);
-    else
+    else if (stands_at(ledger, &at->inits, number / ROLLOUTS_PER_GROUP)) /* no run begins before */
         code = read_run(ledger, number, &row, fail);
     if (code)
         return code;
@@ -255,6 +278,19 @@ static int tell_rollout(struct ledger *ledger, const struct ledger_reader *reade
     return is_ended ? 0 : tell_job(ledger, reader, at, failures_of_rollout(number), row.rollout, fail);
 }
 
+/* Leaves the name of its stream, which many groups in a row share, under STREAM_NAME. */
+static int find_stream(struct ledger *ledger, struct cursors *at, struct fail *fail)
+{
+    const int64_t number = ledger_number(ledger, LEDGER_ALL_GROUPS, 2);
+    if (number == at->stream)
+        return 0;
+    int code = ledger_ask(ledger, LEDGER_STREAM_NAME, VALUES(NUMBER(number)), fail);
+    if (code == 0)
+        code = ledger_damaged(ledger, "a group has a stream that is not there", fail);
+    at->stream = number;
+    return code < 0 ? code : 0;
+}
+
 /* The group under ALL_GROUPS, its rollouts, and what there is of its init. */
 static int tell_whole_group(struct ledger *ledger, const struct ledger_reader *reader, struct cursors *at,
                             struct fail *fail)
@@ -262,11 +298,15 @@ static int tell_whole_group(struct ledger *ledger, const struct ledger_reader *r
     int64_t samples = ledger_number(ledger, LEDGER_ALL_GROUPS, 3);
     if (samples < 1 || samples > ROLLOUTS_PER_GROUP)
         return ledger_damaged(ledger, "a group has an impossible number of samples", fail);
-    if (!tell_group(ledger, reader))
-        return out_of_memory(fail);
     int64_t group = ledger_number(ledger, LEDGER_ALL_GROUPS, 0);
     int64_t first = group * ROLLOUTS_PER_GROUP;
-    int code = 0;
+    int code = find_stream(ledger, at, fail);
+    if (code == 0)
+        code = advance(ledger, &at->inits, group, fail);
+    if (code)
+        return code;
+    if (!tell_group(ledger, reader, stands_at(ledger, &at->inits, group)))
+        return out_of_memory(fail);
     for (int64_t number = first; code == 0 && number < first + samples; number++)
         code = tell_rollout(ledger, reader, at, number, fail);
     struct slice name = ledger_slice(ledger, LEDGER_ALL_GROUPS, 1);
@@ -275,8 +315,9 @@ static int tell_whole_group(struct ledger *ledger, const struct ledger_reader *r
 
 static int tell_groups(struct ledger *ledger, const struct ledger_reader *reader, struct fail *fail)
 {
-    struct cursors at = {{LEDGER_ALL_ENDS, 0}, {LEDGER_ALL_FAILURES, 0}, {LEDGER_ALL_LEASES, 0}};
-    struct cursor *const cursors[] = {&at.ends, &at.failures, &at.leases};
+    struct cursors at = {
+        {LEDGER_ALL_INITS, 0}, {LEDGER_ALL_ENDS, 0}, {LEDGER_ALL_FAILURES, 0}, {LEDGER_ALL_LEASES, 0}, 0};
+    struct cursor *const cursors[] = {&at.inits, &at.ends, &at.failures, &at.leases};
     for (size_t i = 0; i < sizeof(cursors) / sizeof(*cursors); i++) {
         cursors[i]->state = ledger_ask(ledger, cursors[i]->statement, NULL, 0, fail);
         if (cursors[i]->state < 0)
@@ -311,6 +352,8 @@ int ledger_restore(struct ledger *ledger, const struct ledger_reader *reader, st
         code = tell_policies(ledger, reader, fail);
     if (code == 0)
         code = tell_engines(ledger, reader, fail);
+    if (code == 0)
+        code = tell_room(ledger, reader, fail);
     if (code == 0)
         code = tell_forgotten_groups(ledger, reader, fail);
     if (code == 0)

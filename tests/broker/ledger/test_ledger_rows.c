@@ -59,6 +59,34 @@ static void an_owner_and_what_a_submit_asked_for_come_back(void **state)
     assert_non_null(strstr(restored_in_full(world, 0), "stream train 1..0 of bob\n"));
 }
 
+static bool note_room(void *context, uint64_t groups)
+{
+    return buffer_printf(context, "room for %llu\n", (unsigned long long)groups);
+}
+
+static void the_reader_hears_first_how_many_groups_there_are_and_of_each_its_stream(void **state)
+{
+    struct world *world = *state;
+    const struct effect effects[] = {group("a", "train", 1), group("b", "eval", 1), group("c", "train", 1),
+                                     init_of("b", S(""), S(""))};
+    commit(world, effects, 4);
+    reopen(world);
+    buffer_clear(&world->told);
+    struct ledger_reader reader = text_reader(&world->told);
+    reader.room = note_room;
+    assert_int_equal(ledger_restore(world->ledger, &reader, NULL), 0);
+    assert_true(buffer_append(&world->told, "", 1));
+    assert_string_equal((const char *)world->told.data, "stream train 1..0\n"
+                                                        "stream eval 1..0\n"
+                                                        "room for 3\n"
+                                                        "group a train x1 task=add init=0  0\n"
+                                                        " a/0 open\n"
+                                                        "group b eval x1 task=add init=1  35\n"
+                                                        " b/0 open\n"
+                                                        "group c train x1 task=add init=0  0\n"
+                                                        " c/0 open\n");
+}
+
 static void a_summary_that_was_said_is_told_without_reading_the_task(void **state)
 {
     struct world *world = *state;
@@ -258,6 +286,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        TEST(the_reader_hears_first_how_many_groups_there_are_and_of_each_its_stream),
         TEST(an_owner_and_what_a_submit_asked_for_come_back),
         TEST(a_summary_that_was_said_is_told_without_reading_the_task),
         TEST(a_run_that_waits_for_its_evaluator_is_told_with_its_weight),
