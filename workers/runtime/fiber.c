@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
-#include "workers/runtime/fiber_sanitize.h"
 #include "common/loop/loop_now.h"
+#include "workers/runtime/fiber_sanitize.h"
+#include "workers/runtime/switch.h"
 
 enum {
     STACK_BYTES = 256 * 1024,
@@ -26,7 +26,7 @@ struct fiber {
     void (*ended)(void *arg);
     void *arg;
     uint8_t *stack; /* the lowest usable byte; the guard lies below */
-    ucontext_t here, loops;
+    struct switch_point here, loops;
     struct loop_soon soon;    /* its start, a wake or a cancel on its way */
     struct loop_timer *timer; /* of the await in hand */
     int shields, reason;      /* reason: what the await in hand returns */
@@ -95,7 +95,7 @@ static void switch_in(struct fiber *fiber)
     assert(!current && !fiber->done);
     current = fiber;
     sanitize_enter(&fiber->sanitize, fiber->stack, STACK_BYTES);
-    swapcontext(&fiber->loops, &fiber->here);
+    switch_to(&fiber->loops, &fiber->here);
     sanitize_entered_loop(&fiber->sanitize);
     current = NULL;
     if (!fiber->done)
@@ -111,7 +111,7 @@ static void switch_in(struct fiber *fiber)
 static void switch_out(struct fiber *fiber)
 {
     sanitize_leave(&fiber->sanitize, fiber->done);
-    swapcontext(&fiber->here, &fiber->loops);
+    switch_to(&fiber->here, &fiber->loops);
     sanitize_entered_fiber(&fiber->sanitize);
 }
 
@@ -164,11 +164,7 @@ struct fiber *fiber_start(struct loop *loop, void (*run)(void *arg), void (*ende
     fiber->ended = ended;
     fiber->arg = arg;
     fiber->soon = (struct loop_soon){.run = fiber_soon, .arg = fiber};
-    getcontext(&fiber->here);
-    fiber->here.uc_stack.ss_sp = fiber->stack;
-    fiber->here.uc_stack.ss_size = STACK_BYTES;
-    fiber->here.uc_link = NULL;
-    makecontext(&fiber->here, fiber_main, 0);
+    switch_make(&fiber->here, fiber->stack, STACK_BYTES, fiber_main);
     sanitize_init(&fiber->sanitize);
     loop_post(loop, &fiber->soon);
     return take_ptr(&fiber);
