@@ -135,6 +135,7 @@ static void beat_due(void *arg)
     if (!worker->beat_timer)
         abort(); /* a worker that cannot beat is dead; better seen at once */
     worker->beat_wanted = true;
+    loop_post(worker->context.loop, &worker->more); /* should ZeroMQ ever have been interrupted when it was asked */
     worker_remind_of_sessions(worker);
     worker_watch_cache(worker);
     say_malformed(worker);
@@ -157,10 +158,24 @@ static bool receive_one(struct worker *worker)
     return true;
 }
 
-static void no_more(void *arg) { (void)arg; }
+/*
+ * A bound at a time. ZeroMQ says anew that there is something only after it was asked in vain: so all is read when it says
+ * so, and until then it is not asked, which would be two system calls each turn.
+ */
+static void receive_all(void *arg)
+{
+    struct worker *worker = arg;
+    for (int count = 0; count < MESSAGES_A_TURN; count++)
+        if (!receive_one(worker))
+            return;
+    loop_post(worker->context.loop, &worker->more);
+}
 
-/* Its reading is pump's. */
-static void lane_readable(void *arg, uint32_t events) { (void)arg, (void)events; }
+static void lane_readable(void *arg, uint32_t events)
+{
+    (void)events;
+    receive_all(arg);
+}
 
 /* Asking takes what ZeroMQ has to say; unasked, the descriptor stays ready and the loop spins. */
 static void sink_spoke(void *arg, uint32_t events)
@@ -170,15 +185,10 @@ static void sink_spoke(void *arg, uint32_t events)
     lane_can_send(&worker->lane);
 }
 
-/* Before each wait: all that is there is read (a bound at a time), all that can be sent is sent. */
-static void pump(void *arg)
+/* Before each wait all that can be sent is sent. */
+static void send_all(void *arg)
 {
     struct worker *worker = arg;
-    for (int count = 0; receive_one(worker);)
-        if (++count == MESSAGES_A_TURN) {
-            loop_post(worker->context.loop, &worker->more);
-            break;
-        }
     worker->beat_wanted |= engines_are_awaited(worker->context.engines);
     send_wanted_beat(worker);
     worker_send_sessions(worker);
@@ -343,13 +353,13 @@ static int watch_all(struct worker *worker, struct fail *fail)
     int fds[2];
     if (!lane_fds(&worker->lane, fds))
         return fail_set(fail, -errno, "no ZeroMQ descriptor: %s", zmq_strerror(errno));
-    worker->watches[0] = loop_watch(loop, fds[0], EPOLLIN, lane_readable, NULL);
+    worker->watches[0] = loop_watch(loop, fds[0], EPOLLIN, lane_readable, worker);
     worker->watches[1] = loop_watch(loop, fds[1], EPOLLIN, sink_spoke, worker);
     worker->beat_timer = loop_after(loop, 0, beat_due, worker);
     if (!worker->watches[0] || !worker->watches[1] || !worker->beat_timer)
         return fail_memory(fail);
-    worker->more = (struct loop_soon){.run = no_more};
-    loop_set_prepare(loop, pump, worker);
+    worker->more = (struct loop_soon){.run = receive_all, .arg = worker};
+    loop_set_prepare(loop, send_all, worker);
     return 0;
 }
 
@@ -415,6 +425,6 @@ const char *worker_node_error(const struct worker *worker) { return worker->node
 enum worker_end worker_run(struct worker *worker)
 {
     loop_run(worker->context.loop);
-    pump(worker); /* the last beat and results */
+    send_all(worker); /* the last beat and results */
     return worker->end;
 }

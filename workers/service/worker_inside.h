@@ -37,7 +37,7 @@ struct worker {
     int signals, signals_seen;
     struct loop_timer *beat_timer, *leave_timer;
     int64_t leave_at_ms;   /* draining: when its grace is over */
-    struct loop_soon more; /* the lane holds more than was read this turn */
+    struct loop_soon more; /* the lane may hold more than was read */
     int64_t first_beat_ms; /* when it was sent; 0: not yet */
     bool beat_wanted, said_full, said_unreached;
     bool sessions_wanted;          /* one is to be told of */
