@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
@@ -35,10 +36,14 @@ struct fiber {
     int64_t deadlines[DEADLINES_NESTED]; /* [depth] holds; [0]: none */
     int depth;
     struct activity *activity;
+    LIST_ENTRY(fiber) links; /* in `untrimmed` while is_listed */
+    bool is_listed, was_there;
     struct sanitize sanitize;
 };
+LIST_HEAD(fibers, fiber);
 
 static __thread struct fiber *current;
+static __thread struct fibers untrimmed; /* parked, and their stacks are as deep as they ever were */
 
 /* ---- stacks ----------------------------------------------------------------------------- */
 
@@ -78,6 +83,42 @@ static void stack_destroy(uint8_t *memory)
     stack->next = stacks_free;
     stacks_free = stack;
     stacks_free_count++;
+}
+
+static void list_untrimmed(struct fiber *fiber)
+{
+    LIST_INSERT_HEAD(&untrimmed, fiber, links);
+    fiber->is_listed = true;
+    fiber->was_there = false;
+}
+
+static void unlist(struct fiber *fiber)
+{
+    if (fiber->is_listed)
+        LIST_REMOVE(fiber, links);
+    fiber->is_listed = false;
+}
+
+/* The kernel gives zeroes where it is deeper again. */
+static void trim(struct fiber *fiber)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), bottom = (uintptr_t)fiber->stack;
+    const uintptr_t top = (uintptr_t)switch_top(&fiber->here) & ~(page - 1);
+    if (top > bottom)
+        madvise(fiber->stack, top - bottom, MADV_DONTNEED);
+}
+
+void fibers_trim(void)
+{
+    struct fiber *next;
+    for (struct fiber *fiber = LIST_FIRST(&untrimmed); fiber; fiber = next) {
+        next = LIST_NEXT(fiber, links);
+        if (fiber->was_there) {
+            trim(fiber);
+            unlist(fiber);
+        }
+        fiber->was_there = true;
+    }
 }
 
 /* ---- switching: always between the loop's stack and a fiber's --------------------------- */
@@ -289,7 +330,9 @@ static int park(struct fiber *fiber, int64_t timeout_ms)
     if (left_ms >= 0 && !(fiber->timer = loop_after(fiber->loop, left_ms, timer_due, fiber)))
         return -ENOMEM;
     fiber->parked = true;
+    list_untrimmed(fiber);
     switch_out(fiber);
+    unlist(fiber);
     loop_cancel(fiber->loop, &fiber->timer);
     return fiber->reason;
 }

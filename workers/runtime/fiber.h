@@ -26,6 +26,12 @@ struct fiber;
 struct fiber *fiber_start(struct loop *loop, void (*run)(void *arg), void (*ended)(void *arg), void *arg);
 void fiber_cancel(struct fiber *fiber);
 
+/*
+ * Gives back, of this thread's fibers that have awaited the same since the call before, the pages of their stacks that lie
+ * deeper than they are now. For who calls it about once a second.
+ */
+void fibers_trim(void);
+
 struct fiber *fiber_current(void); /* NULL on the loop's own stack */
 struct loop *fiber_loop(void);     /* of the current fiber */
 bool fiber_is_cancelled(void);     /* the current fiber */

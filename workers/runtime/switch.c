@@ -15,6 +15,12 @@ void switch_make(struct switch_point *ret, void *stack, size_t size, void (*run)
 
 void switch_to(struct switch_point *from, const struct switch_point *to) { swapcontext(&from->context, &to->context); }
 
+void *switch_top(const struct switch_point *point)
+{
+    (void)point;
+    return NULL;
+}
+
 #else
 
 /* What switch_to (switch_<machine>.S) pushes, lowest address first. */
@@ -50,5 +56,7 @@ void switch_make(struct switch_point *ret, void *stack, size_t size, void (*run)
 #endif
     ret->top = frame;
 }
+
+void *switch_top(const struct switch_point *point) { return point->top; }
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * switch.h - from one stack to another within a thread, which is what fibers are made of. What a called function must leave
- * as it was goes along: registers, and how floating point rounds and traps. The signal mask stays the thread's, so that a
- * switch is no system call. Where the registers of a machine are not known here, ucontext's switch is taken.
+ * switch.h - from one stack to another within a thread, which is what fibers are made of. What a called function must
+ * leave as it was goes along: registers, and how floating point rounds and traps. The signal mask stays the thread's,
+ * so that a switch is no system call. Where the registers of a machine are not known here, ucontext's switch is taken.
  */
 #ifndef SLUICE_WORKERS_RUNTIME_SWITCH_H
 #define SLUICE_WORKERS_RUNTIME_SWITCH_H
@@ -25,5 +25,7 @@ struct switch_point {
 void switch_make(struct switch_point *ret, void *stack, size_t size, void (*run)(void));
 /* Returns when something switches to `from` again. */
 void switch_to(struct switch_point *from, const struct switch_point *to);
+/* Below it nothing of its stack is in use while it is not on; NULL: that is not known. */
+void *switch_top(const struct switch_point *point);
 
 #endif

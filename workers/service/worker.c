@@ -13,6 +13,7 @@
 #include "workers/engines/engines.h"
 #include "workers/handlers/handlers.h"
 #include "common/loop/loop_now.h"
+#include "workers/runtime/fiber.h"
 #include "workers/sandbox/spawner_start.h"
 #include "workers/service/cancel.h"
 #include "workers/service/leave.h"
@@ -136,6 +137,7 @@ static void beat_due(void *arg)
         abort(); /* a worker that cannot beat is dead; better seen at once */
     worker->beat_wanted = true;
     loop_post(worker->context.loop, &worker->more); /* should ZeroMQ ever have been interrupted when it was asked */
+    fibers_trim();
     worker_remind_of_sessions(worker);
     worker_watch_cache(worker);
     say_malformed(worker);
@@ -159,8 +161,8 @@ static bool receive_one(struct worker *worker)
 }
 
 /*
- * A bound at a time. ZeroMQ says anew that there is something only after it was asked in vain: so all is read when it says
- * so, and until then it is not asked, which would be two system calls each turn.
+ * A bound at a time. ZeroMQ says anew that there is something only after it was asked in vain: so all is read when it
+ * says so, and until then it is not asked, which would be two system calls each turn.
  */
 static void receive_all(void *arg)
 {

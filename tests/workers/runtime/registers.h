@@ -11,7 +11,7 @@
 
 #ifndef SWITCH_BY_UCONTEXT
 
-/* Fills them with `seed` + 1, 2, ..., switches there and back, and returns bits in which one differs then; 0: in none. */
+/* Fills them with `seed` + 1, 2, ..., switches there and back, and returns bits in which one differs then. */
 uint64_t registers_differ(struct switch_point *from, const struct switch_point *to, uint64_t seed);
 #endif
 

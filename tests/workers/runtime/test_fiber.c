@@ -10,11 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/base/clock.h"
 #include "workers/runtime/fiber.h"
+#include "workers/runtime/switch.h"
 
 #ifdef __SANITIZE_THREAD__
 enum { IS_COSTLY = 1 }; /* ThreadSanitizer keeps megabytes a fiber */
@@ -129,6 +131,65 @@ static void thousands_of_fibers_each_keep_their_own_stack(void **state)
         start(i < 100 ? use_the_stack : leave_trail, i < 100 ? (void *)&done : silent);
     run_all();
     assert_int_equal(done, 100);
+}
+
+/* ---- stacks of those that wait --------------------------------------------------------- */
+
+static uintptr_t deep_page;
+static struct fiber *deep_fiber;
+
+static __attribute__((noinline)) void go_deep(void)
+{
+    char deep[128 * 1024];
+    memset(deep, 'x', sizeof(deep));
+    deep_page = ((uintptr_t)deep + 8192) & ~(uintptr_t)4095;
+    __asm__ volatile("" : : "r"(deep) : "memory");
+}
+
+static bool is_resident(uintptr_t page)
+{
+    unsigned char there = 0;
+    assert_int_equal(mincore((void *)page, 4096, &there), 0);
+    return there & 1;
+}
+
+static void go_deep_and_wait(void *arg)
+{
+    int kept[256];
+    for (int i = 0; i < 256; i++)
+        kept[i] = i * i;
+    go_deep();
+    assert_int_equal(await_wake(10000), 0);
+    for (int i = 0; i < 256; i++)
+        assert_int_equal(kept[i], i * i);
+    go_deep();
+    assert_true(is_resident(deep_page));
+    ++*(int *)arg;
+}
+
+static void trim_twice(void *arg)
+{
+    (void)arg;
+    assert_true(is_resident(deep_page));
+    fibers_trim();
+    assert_true(is_resident(deep_page)); /* it may have begun to wait just now */
+    fibers_trim();
+#ifndef SWITCH_BY_UCONTEXT
+    assert_false(is_resident(deep_page));
+#endif
+    fibers_trim();
+    fiber_wake(deep_fiber);
+}
+
+static void who_waits_long_keeps_no_more_of_its_stack_than_it_uses(void **state)
+{
+    (void)state;
+    int done = 0;
+    deep_fiber = start(go_deep_and_wait, &done);
+    loop_after(loop, 5, trim_twice, NULL);
+    run_all();
+    assert_int_equal(done, 1);
+    fibers_trim(); /* of those that have ended nothing is left in its list */
 }
 
 static volatile int sink;
@@ -475,6 +536,7 @@ int main(void)
         TEST(a_fiber_starts_at_the_loops_next_turn_and_ends_on_the_loops_stack),
         TEST(fibers_take_turns_where_they_await),
         TEST(thousands_of_fibers_each_keep_their_own_stack),
+        TEST(who_waits_long_keeps_no_more_of_its_stack_than_it_uses),
         TEST(a_stack_overflow_hits_the_guard_and_no_other_stack),
         TEST(one_descriptor_may_be_awaited_again_and_again),
         TEST(many_fibers_wait_on_descriptors_of_their_own),
