@@ -11,7 +11,8 @@
 
 enum {
     IDLE_S = 4, /* engines close a kept connection after 5 s */
-    KEEPALIVE_S = 30
+    KEEPALIVE_S = 30,
+    READ_BYTES = 4096 /* at once; curl keeps as much for each request in flight, and would keep 16 KiB */
 };
 
 /* Its connection is in a cache of its own. */
@@ -194,6 +195,7 @@ static bool request_init(struct request *request, struct http *http, const struc
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_S);
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)http->limits.connect_ms);
     curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, (long)IDLE_S);
+    curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)READ_BYTES);
     return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_URL, asked->url) == CURLE_OK && http_log_in(http, easy, asked->url);
 }

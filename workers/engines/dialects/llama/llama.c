@@ -245,10 +245,12 @@ static char *write_body(const json_t *body, const struct tokens *prompt)
     return rest ? buffer_take_str(&text) : NULL;
 }
 
-static int complete(struct engine *engine, const struct tokens *prompt, const json_t *body, uint64_t tokens,
+/* Takes `body`, which is gone while the engine works: it is many times as large as its text. */
+static int complete(struct engine *engine, const struct tokens *prompt, json_t *body, uint64_t tokens,
                     struct call_answer *ret, struct fail *fail)
 {
     AUTO_FREE char *text = write_body(body, prompt);
+    json_decref(body);
     const struct http_api_call call = {
         .path = "/completion", .text = text, .tokens = tokens, .token_bytes = ANSWER_TOKEN_BYTES};
     return http_api_sample(engine, &call, ret, fail);
@@ -270,7 +272,7 @@ static int ask_forced(const struct scoring *scoring, const struct tokens *ids, s
         tokens_finish(&prefix);
         return fail_memory(fail);
     }
-    AUTO_JSON json_t *body = completion_body(1);
+    json_t *body = completion_body(1);
     json_object_set_new(body, "n_probs", json_integer((json_int_t)top));
     json_object_set_new(body, "temperature", json_real(0.0));
     json_object_set_new(body, "logit_bias", json_pack("[[I,i]]", (json_int_t)forced, (int)FORCE_BIAS));
@@ -320,7 +322,7 @@ static json_t *sampling_body(const struct task_sampling *sampling, uint64_t max_
 static int llama_generate(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
                           uint64_t max_tokens, uint64_t seed_offset, struct generation *ret, struct fail *fail)
 {
-    AUTO_JSON json_t *body = sampling_body(sampling, max_tokens, seed_offset);
+    json_t *body = sampling_body(sampling, max_tokens, seed_offset);
     AUTO_CALL_ANSWER reply = {0};
     int error = complete(engine, prompt, body, max_tokens, &reply, fail);
     if (error < 0)
