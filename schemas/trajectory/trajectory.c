@@ -158,12 +158,14 @@ void record_finish(struct record *record)
     record_init(record);
 }
 
+enum { FIRST_BYTES = 512 }; /* of a list, or its first element alone: most have one or two that are large */
+
 void *record_list_add(void *list, size_t *count, size_t *capacity, size_t size, size_t max)
 {
     if (*count >= max)
         return NULL;
     if (*count == *capacity) {
-        size_t wanted = *capacity ? *capacity * 2 : 4;
+        size_t wanted = *capacity ? *capacity * 2 : size < FIRST_BYTES / 4 ? 4 : 1;
         void *grown = reallocarray(*(void **)list, wanted, size);
         if (!grown)
             return NULL;

@@ -42,6 +42,7 @@ void verdict_finish(struct verdict *verdict)
     free(verdict->tests);
     free(verdict->sandbox);
     free(verdict->patch);
+    free(verdict->why);
     free(verdict->parts);
     free(verdict->metrics);
     *verdict = (struct verdict){0};
@@ -315,12 +316,17 @@ bool verdict_set_patch(struct verdict *verdict, struct slice patch)
 
 void verdict_say(struct verdict *verdict, const char *format, ...)
 {
+    char why[VERDICT_WHY_BYTES];
     va_list args;
     va_start(args, format);
-    vsnprintf(verdict->why, sizeof(verdict->why), format, args);
+    vsnprintf(why, sizeof(why), format, args);
     va_end(args);
-    text_sanitize(verdict->why);
+    text_sanitize(why);
+    free(verdict->why); /* which may be among the arguments */
+    verdict->why = strdup(why);
 }
+
+const char *verdict_why(const struct verdict *verdict) { return verdict->why ? verdict->why : ""; }
 
 /* ---- bytes ---------------------------------------------------------------------------------- */
 

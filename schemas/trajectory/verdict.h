@@ -25,6 +25,8 @@ enum {
 #undef VERDICT_MAX
 };
 
+enum { VERDICT_WHY_BYTES = 2048 };
+
 enum test_status { TEST_PASSED, TEST_FAILED, TEST_SKIPPED, TEST_ERROR, TEST_STATUS_COUNT };
 
 const char *test_status_wire(enum test_status status); /* "passed", "failed", "skipped", "error" */
@@ -52,7 +54,7 @@ struct verdict_tests {
 struct verdict {
     bool has_reward;
     double reward;
-    char why[2048]; /* UTF-8 */
+    char *why; /* UTF-8; NULL: nothing was said (verdict_why) */
     struct verdict_part *parts;
     size_t part_count, part_capacity;
     struct record_metric *metrics;
@@ -97,8 +99,9 @@ bool verdict_set_agents_sandbox(struct verdict *verdict);
  * False: out of memory.
  */
 bool verdict_set_patch(struct verdict *verdict, struct slice patch);
-/* Sets `why`, which is repaired and cut. */
+/* Sets `why`, which is repaired and cut to VERDICT_WHY_BYTES, its end included; nothing is said when out of memory. */
 void verdict_say(struct verdict *verdict, const char *format, ...) __attribute__((format(printf, 2, 3)));
+const char *verdict_why(const struct verdict *verdict); /* "": nothing was said */
 
 /* Whether there is more than a reward and words: else there is nothing to send. */
 bool verdict_has_details(const struct verdict *verdict);

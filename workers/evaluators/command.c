@@ -72,10 +72,10 @@ static void judge_file(struct job *job, struct stage_sandbox *room)
 
 static void judge_status(struct job *job, const struct ended *ended, const char *how, const char *tail)
 {
-    struct verdict verdict;
+    AUTO_VERDICT verdict = {0};
     exit_status_judge(job->task, ended->output.status, ended->errors.text, &verdict);
     if (!verdict.has_reward)
-        job_set_outcome(job, OUTCOME_TASK, "the evaluator is broken, it %s, %s%s%s", how, verdict.why,
+        job_set_outcome(job, OUTCOME_TASK, "the evaluator is broken, it %s, %s%s%s", how, verdict_why(&verdict),
                         *tail ? ": " : "", tail);
     else
         evaluator_reward(job, verdict.reward, "the evaluator %s%s%s", how, *tail ? ": " : "", tail);

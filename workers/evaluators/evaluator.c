@@ -13,7 +13,7 @@ bool evaluator_lacks_files(struct job *job)
 
 void evaluator_end(struct job *job, struct verdict *verdict)
 {
-    job_set_outcome(job, verdict->has_reward ? OUTCOME_OK : OUTCOME_TASK, "%s", verdict->why);
+    job_set_outcome(job, verdict->has_reward ? OUTCOME_OK : OUTCOME_TASK, "%s", verdict_why(verdict));
     verdict_finish(&job->result.verdict);
     job->result.verdict = *verdict;
     *verdict = (struct verdict){0};
@@ -25,8 +25,10 @@ void evaluator_reward(struct job *job, double reward, const char *format, ...)
     AUTO_VERDICT verdict = {0};
     va_list args;
     va_start(args, format);
-    vsnprintf(verdict.why, sizeof(verdict.why), format, args);
+    char why[VERDICT_WHY_BYTES];
+    vsnprintf(why, sizeof(why), format, args);
     va_end(args);
+    verdict_say(&verdict, "%s", why);
     if (!verdict_set_reward(&verdict, reward, &no))
         verdict_say(&verdict, "the evaluator is broken: %s", no.text);
     evaluator_end(job, &verdict);

@@ -8,7 +8,7 @@ static void run_posted(struct job *job)
         job_set_outcome(job, OUTCOME_OK, "no reward was posted");
         return;
     }
-    if (!*posted->why)
+    if (!posted->why)
         verdict_say(posted, "the reward was posted");
     evaluator_end(job, posted);
 }

@@ -245,7 +245,7 @@ static void print_text(const struct task *task, const struct verdict *verdict, F
     fputs(verdict->metric_count ? "\n" : "", out);
     if (verdict->tests)
         print_tests(verdict->tests, out);
-    sanitize_print(out, "why      %s\n", verdict->why);
+    sanitize_print(out, "why      %s\n", verdict_why(verdict));
 }
 
 static json_t *tests_json(const struct verdict_tests *tests)
@@ -269,7 +269,7 @@ static bool print_json(const struct task *task, const struct verdict *verdict, F
             metrics, json_pack("{s:s, s:f}", "name", verdict->metrics[i].name, "value", verdict->metrics[i].value));
     json_t *line = json_pack("{s:s, s:s, s:o, s:[], s:o, s:o*, s:s}", "task", task->id, "outcome",
                              verdict->has_reward ? "ok" : "task", "reward", reward, "parts", "metrics", metrics,
-                             "tests", verdict->tests ? tests_json(verdict->tests) : NULL, "why", verdict->why);
+                             "tests", verdict->tests ? tests_json(verdict->tests) : NULL, "why", verdict_why(verdict));
     const bool good = line && json_dumpf(line, out, JSON_COMPACT) == 0 && fputc('\n', out) != EOF;
     json_decref(line);
     return good;

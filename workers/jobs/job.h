@@ -62,7 +62,7 @@ struct job_context {
 struct job_evaluation {
     bool is_done; /* else an eval job follows */
     enum outcome outcome;
-    char detail[2048];
+    char *detail; /* NULL: not done */
     uint64_t ms;
 };
 

@@ -115,10 +115,10 @@ static void put_fault(struct msg_job_result *message, const struct job_result *r
 
 static void put_evaluation(struct msg_job_result *message, struct job_evaluation *evaluation)
 {
-    text_sanitize(evaluation->detail);
+    const char *detail = evaluation->detail ? evaluation->detail : "";
     message->has_eval_outcome = message->has_eval_detail = message->has_eval_ms = evaluation->is_done;
     message->eval_outcome = slice_from_str(outcome_wire(evaluation->outcome));
-    message->eval_detail = slice_from_str(evaluation->detail);
+    message->eval_detail = slice_from_str(detail);
     message->eval_ms = evaluation->ms;
 }
 
@@ -167,6 +167,6 @@ void result_finish(struct job_result *result)
     buffer_finish(&result->record);
     buffer_finish(&result->traces);
     verdict_finish(&result->verdict);
-    free(result->answer);
-    result->answer = NULL;
+    free(take_ptr(&result->evaluation.detail));
+    free(take_ptr(&result->answer));
 }

@@ -2,11 +2,17 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "common/base/cleanup.h"
 #include "common/base/text.h"
 #include "common/loop/loop_now.h"
 #include "workers/runtime/fiber.h"
+
+enum { PAST_FIRST = 8 }; /* doubled up to ACTIVITY_PAST_MAX */
+
+_Static_assert(ACTIVITY_PAST_MAX % PAST_FIRST == 0, "its room is doubled until it is that large");
 
 struct activity *activity_current(void)
 {
@@ -73,6 +79,13 @@ void activity_evaluator(const char *name)
 
 /* ---- phases -------------------------------------------------------------------------------- */
 
+void activity_finish(struct activity *activity)
+{
+    spent_finish(&activity->spent);
+    free(take_ptr(&activity->past));
+    activity->past_room = activity->past_count = 0;
+}
+
 void activity_begin(struct activity *activity, int64_t now_ms) { activity->began_ms = activity->since_ms = now_ms; }
 
 const char *activity_phase_word(enum activity_phase phase)
@@ -111,9 +124,25 @@ const struct activity_past *activity_past(const struct activity *activity, size_
     return nth < kept ? &activity->past[(activity->past_count - kept + nth) % ACTIVITY_PAST_MAX] : NULL;
 }
 
+/* False when out of memory. */
+static bool past_has_room(struct activity *activity)
+{
+    if (activity->past_count < activity->past_room || activity->past_room == ACTIVITY_PAST_MAX)
+        return true;
+    const uint32_t room = activity->past_room ? 2 * activity->past_room : PAST_FIRST;
+    struct activity_past *past = reallocarray(activity->past, room, sizeof(*past));
+    if (!past)
+        return false;
+    activity->past = past;
+    activity->past_room = room;
+    return true;
+}
+
 /* The phase at hand is over. In the place of the oldest that is kept, whose time is only counted from then on. */
 static void keep_past(struct activity *activity)
 {
+    if (!past_has_room(activity))
+        return; /* so its time counts as that of the one before */
     struct activity_past *past = &activity->past[activity->past_count % ACTIVITY_PAST_MAX];
     if (activity->past_count >= ACTIVITY_PAST_MAX)
         activity->spent_ms[past->phase] += activity_past(activity, 1)->since_ms - past->since_ms;

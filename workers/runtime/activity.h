@@ -57,15 +57,16 @@ struct activity { /* all zero at first */
     uint32_t turn;                    /* from 1; 0: before the first */
     char tool[ACTIVITY_TOOL_MAX + 1]; /* the last one called; "": none yet */
     char why[ACTIVITY_WHY_MAX + 1];   /* why it does not get on; "": it does */
-    struct spent spent;               /* its owner finishes it */
+    struct spent spent;
 
     enum activity_phase phase;
-    int64_t began_ms, since_ms;                   /* the job; this phase */
-    int64_t spent_ms[PHASE_COUNT];                /* but for the last phases, which are these: */
-    struct activity_past past[ACTIVITY_PAST_MAX]; /* a ring */
-    uint32_t past_count;                          /* ever */
-    uint32_t within[PHASE_COUNT];                 /* how many fibers are */
-    const char *evaluator;                        /* its name, while it evaluates; borrowed */
+    int64_t began_ms, since_ms;    /* the job; this phase */
+    int64_t spent_ms[PHASE_COUNT]; /* but for the last phases, which are these: */
+    struct activity_past *past;    /* a ring of past_room, its own; at last of ACTIVITY_PAST_MAX */
+    uint32_t past_room;
+    uint32_t past_count;          /* ever */
+    uint32_t within[PHASE_COUNT]; /* how many fibers are */
+    const char *evaluator;        /* its name, while it evaluates; borrowed */
     void (*phase_changed)(struct live *live, const struct activity *activity); /* NULL: nobody watches */
 
     /* What there is to see of its work: its own while it is there, else NULL. */
@@ -76,6 +77,8 @@ struct activity { /* all zero at first */
     uint32_t samplings;             /* turns that were heard so far */
 };
 
+/* Frees what is its own; what it borrows is its owner's. */
+void activity_finish(struct activity *activity);
 /* The job begins. */
 void activity_begin(struct activity *activity, int64_t now_ms);
 const char *activity_phase_word(enum activity_phase phase);

@@ -106,7 +106,7 @@ static void running_job_destroy(struct running_job *self)
     verdict_finish(&self->job.session.posted);
     task_destroy(self->job.task);
     buffer_finish(&self->job.bytes);
-    spent_finish(&self->activity.spent);
+    activity_finish(&self->activity);
     free(self);
 }
 

@@ -75,8 +75,14 @@ void agents_evaluation_end(struct job *job, const struct agents_run *run, bool i
     shaping_apply(job);
     if (result->outcome == OUTCOME_INFRA || result->outcome == OUTCOME_CANCELLED)
         return;
-    result->evaluation = (struct job_evaluation){.is_done = true, .outcome = result->outcome, .ms = ms};
-    memcpy(result->evaluation.detail, result->detail, sizeof(result->evaluation.detail));
+    char *detail = strdup(result->detail);
+    if (!detail) {
+        job_set_fault(job, OUTCOME_INFRA, FAULT_NODE, "out of memory");
+        return;
+    }
+    free(result->evaluation.detail);
+    result->evaluation = (struct job_evaluation){
+        .is_done = true, .outcome = result->outcome, .detail = detail, .ms = ms};
     result->outcome = run->outcome;
     result->fault = run->fault;
     snprintf(result->detail, sizeof(result->detail), "%s", run->detail);

@@ -26,18 +26,18 @@ static struct task *parse(const char *more)
 
 static void expect(const struct task *task, int status, const char *errors, double reward)
 {
-    struct verdict verdict;
+    AUTO_VERDICT verdict = {0};
     exit_status_judge(task, status, errors, &verdict);
     if (!verdict.has_reward || verdict.reward != reward)
-        fail_msg("%d \"%s\": %g, %s", status, errors, verdict.reward, verdict.why);
+        fail_msg("%d \"%s\": %g, %s", status, errors, verdict.reward, verdict_why(&verdict));
 }
 
 static void expect_broken(const struct task *task, int status, const char *errors, const char *why)
 {
-    struct verdict verdict;
+    AUTO_VERDICT verdict = {0};
     exit_status_judge(task, status, errors, &verdict);
-    if (verdict.has_reward || !strstr(verdict.why, why))
-        fail_msg("%d \"%s\": %g, %s", status, errors, verdict.reward, verdict.why);
+    if (verdict.has_reward || !strstr(verdict_why(&verdict), why))
+        fail_msg("%d \"%s\": %g, %s", status, errors, verdict.reward, verdict_why(&verdict));
 }
 
 static void zero_and_one_are_verdicts_and_no_other_status(void **state)

@@ -256,7 +256,7 @@ static void the_reward_is_the_mean_by_weight_of_what_applies(void **state)
     assert_int_equal(verdict.part_count, 3);
     assert_string_equal(verdict.parts[0].name, "right");
     assert_true(verdict.parts[0].weight == 0.75 && verdict.parts[2].weight == 0);
-    assert_string_equal(verdict.why, "right 1, style 0.5, score 0.75, rude n/a");
+    assert_string_equal(verdict_why(&verdict), "right 1, style 0.5, score 0.75, rude n/a");
 }
 
 static void what_should_be_low_is_turned_round(void **state)
@@ -299,7 +299,7 @@ static void too_few_readable_replies_are_no_reward_and_not_0(void **state)
     votes = (struct judge_votes){.count = 1, .unreadable = 2};
     assert_false(score_as(rubric, &verdict));
     assert_false(verdict.has_reward);
-    assert_string_equal(verdict.why, "1 of 3 replies could be read");
+    assert_string_equal(verdict_why(&verdict), "1 of 3 replies could be read");
     votes = (struct judge_votes){.unreadable = 1};
     assert_false(score_as(rubric, &verdict));
     votes = (struct judge_votes){.count = 1, .unreadable = 1};
@@ -314,7 +314,7 @@ static void where_no_criterion_applies_there_is_no_reward(void **state)
     assert_false(score_as("{\"task\": \"t\", \"prompt\": \"p\", \"eval\": {\"kind\": \"judge\", \"judge\": {"
                           "\"criteria\": [{\"name\": \"a\", \"text\": \"?\", \"need\": \"optional\"}]}}}",
                           &verdict));
-    assert_string_equal(verdict.why, "no criterion with a weight applies");
+    assert_string_equal(verdict_why(&verdict), "no criterion with a weight applies");
 }
 
 int main(void)

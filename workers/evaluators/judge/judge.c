@@ -245,7 +245,7 @@ static void end_judged(struct judging *judging)
     const bool has_reward = judge_score(&judging->job->task->judge, &judging->votes, &judging->verdict);
     const struct slice last = text_tail_slice(slice_from_str(judging->reply ? judging->reply : ""), TAIL_MAX);
     char came_to[1024];
-    snprintf(came_to, sizeof(came_to), "%.900s", judging->verdict.why);
+    snprintf(came_to, sizeof(came_to), "%.900s", verdict_why(&judging->verdict));
     verdict_say(&judging->verdict, "%s%s%s%s; judged by %.100s, whose last words are: %.*s",
                 has_reward ? "" : "the judge gave no verdict: ", came_to, *judging->why ? "; the last: " : "",
                 judging->why, about.model[0] ? about.model : engine_base_url(judging->engine), SLICE_ARG(last));

@@ -85,8 +85,8 @@ static const struct rewards files[] = {{"reward.json", REWARD_JSON_MAX, reward_j
 
 static void say_reward(const struct rewards *file, struct verdict *verdict)
 {
-    char why[sizeof(verdict->why)];
-    snprintf(why, sizeof(why), "%.1000s", verdict->why);
+    char why[VERDICT_WHY_BYTES];
+    snprintf(why, sizeof(why), "%.1000s", verdict_why(verdict));
     if (verdict->has_reward)
         verdict_say(verdict, "%s says %.10g", file->name, verdict->reward);
     else
@@ -119,8 +119,8 @@ static int read_rewards(struct verifying *verifying, struct fail *fail)
 /* Where what follows is added to why. */
 static void say_more(struct verdict *verdict, const char *format, const char *a, const char *b)
 {
-    char why[sizeof(verdict->why)];
-    int len = snprintf(why, sizeof(why), "%s", verdict->why);
+    char why[VERDICT_WHY_BYTES];
+    int len = snprintf(why, sizeof(why), "%s", verdict_why(verdict));
     snprintf(why + len, sizeof(why) - (size_t)len, format, a, b);
     verdict_say(verdict, "%s", why);
 }

@@ -96,7 +96,7 @@ static void end_scored(struct evaluation *evaluation)
         job_set_outcome(job, OUTCOME_TASK, "the evaluator went over its %s limit",
                         sandbox_breach(evaluation->stage.sandbox));
     else if (score_read(&evaluation->call.message.as.handler_score, &evaluation->host.notes, &verdict, &no)) {
-        if (!*verdict.why) /* else the agent's own words would stand there alone */
+        if (!verdict.why) /* else the agent's own words would stand there alone */
             verdict_say(&verdict, "%s says %.10g", job->task->eval_kind, verdict.reward);
         evaluator_end(job, &verdict);
     } else

@@ -290,7 +290,7 @@ static void conclude(struct steps *steps)
         job_set_fault(job, OUTCOME_INFRA, FAULT_NODE, "out of memory");
     else
         job_set_outcome(job, OUTCOME_OK, "%s%s%s", steps->stopped, steps->stopped[0] ? "; " : "",
-                        job->result.verdict.why);
+                        verdict_why(&job->result.verdict));
     agents_evaluation_end(job, &run, steps->in_agents, steps->evaluation_ms);
 }
 

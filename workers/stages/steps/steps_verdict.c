@@ -183,7 +183,7 @@ static bool add_tests(const struct verdict *verdict, const char *step, struct ve
 
 static void say(const struct steps_verdict *steps, struct verdict *ret)
 {
-    char why[sizeof(ret->why)];
+    char why[VERDICT_WHY_BYTES];
     const size_t last = steps->count - 1, end = sizeof(why) / 2;
     size_t len = (size_t)snprintf(why, sizeof(why), "%.10g is %s of %zu of %zu steps:", ret->reward,
                                   is_final(steps) ? "the last" : "the mean", steps->count, steps->task->step_count);

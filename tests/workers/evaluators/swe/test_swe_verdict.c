@@ -37,8 +37,8 @@ static int reward_of(const struct task_swe *swe, struct swe_run run, const char 
 {
     AUTO_VERDICT verdict = {0};
     judge(swe, run, &verdict);
-    if (!strstr(verdict.why, words))
-        fail_msg("\"%s\" does not say \"%s\"", verdict.why, words);
+    if (!strstr(verdict_why(&verdict), words))
+        fail_msg("\"%s\" does not say \"%s\"", verdict_why(&verdict), words);
     return verdict.has_reward ? (int)verdict.reward : -1;
 }
 

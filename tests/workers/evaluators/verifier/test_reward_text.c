@@ -19,14 +19,15 @@ static void expect_reward(read_fn read, struct slice text, double reward)
     AUTO_VERDICT verdict = {0};
     read(text, &verdict);
     if (!verdict.has_reward || verdict.reward != reward)
-        fail_msg("%.*s: %g (%d), not %g: %s", SLICE_ARG(text), verdict.reward, verdict.has_reward, reward, verdict.why);
+        fail_msg("%.*s: %g (%d), not %g: %s", SLICE_ARG(text), verdict.reward, verdict.has_reward, reward,
+                 verdict_why(&verdict));
 }
 
 static void expect_none(read_fn read, struct slice text, const char *words)
 {
     AUTO_VERDICT verdict = {0};
     read(text, &verdict);
-    if (verdict.has_reward || !strstr(verdict.why, words))
+    if (verdict.has_reward || !strstr(verdict_why(&verdict), words))
         fail_msg("%.*s: %g (%d), not: %s", SLICE_ARG(text), verdict.reward, verdict.has_reward, words);
 }
 
