@@ -14,6 +14,7 @@
 #include "common/files/dirtree_remove.h"
 #include "workers/sandbox/command.h"
 #include "workers/jobs/job.h"
+#include "workers/jobs/result.h"
 #include "workers/evaluators/evaluator.h"
 #include "workers/files/dirtree.h"
 #include "workers/stages/kinds.h"
@@ -149,12 +150,8 @@ static inline struct job run_stage(enum stage stage, const char *json, const str
 static inline void end_job(struct job *job)
 {
     task_destroy(job->task);
-    layer_finish(&job->result.layer);
-    verdict_finish(&job->result.verdict);
-    buffer_finish(&job->result.record);
-    buffer_finish(&job->result.traces);
+    result_finish(&job->result);
     buffer_finish(&job->bytes);
-    free(job->result.answer);
 }
 
 static inline void expect(const struct job *job, enum outcome outcome, const char *words)
