@@ -27,8 +27,8 @@ struct fiber *fiber_start(struct loop *loop, void (*run)(void *arg), void (*ende
 void fiber_cancel(struct fiber *fiber);
 
 /*
- * Gives back, of this thread's fibers that have awaited the same since the call before, the pages of their stacks that lie
- * deeper than they are now. For who calls it about once a second.
+ * Gives back, of this thread's fibers that have awaited the same since the call before, the pages of their stacks that
+ * lie deeper than they are now. For who calls it about once a second.
  */
 void fibers_trim(void);
 
