@@ -1,5 +1,7 @@
 #include "common/base/utf8.h"
 
+#include "common/base/wide.h"
+
 size_t utf8_sequence(struct slice s)
 {
     uint8_t b = s.data[0];
@@ -25,26 +27,36 @@ uint32_t utf8_character(const uint8_t *sequence, size_t len)
     return character;
 }
 
-/* How many bytes at the start of `s` are ASCII and not NUL; most are looked at eight at a time. */
+/* How many bytes at the start of `s` are ASCII and not NUL: as signed numbers, above 0. */
 static size_t ascii_prefix(struct slice s)
 {
-    size_t at = 0;
-    for (uint64_t word; at + sizeof(word) <= s.len; at += sizeof(word)) {
-        memcpy(&word, s.data + at, sizeof(word));
-        if ((word | (word - 0x0101010101010101u)) & 0x8080808080808080u)
+    const uint8_t *at = s.data, *end = s.data + s.len;
+    for (; end - at >= 2 * WIDE_BYTES; at += 2 * WIDE_BYTES) {
+        const wide_signed a = (wide_signed)wide_load(at), b = (wide_signed)wide_load(at + WIDE_BYTES);
+        if (!wide_is_full((wide)((a > 0) & (b > 0))))
             break;
     }
-    while (at < s.len && s.data[at] > 0 && s.data[at] < 0x80)
+    for (; end - at >= 8; at += 8) {
+        const uint64_t word = word_load(at), strange = word_has_less(word, 1) | (word & WORD_EACH(0x80));
+        if (strange)
+            return (size_t)(at - s.data) + word_first(strange);
+    }
+    while (at < end && *at && *at < 0x80)
         at++;
-    return at;
+    return (size_t)(at - s.data);
 }
 
 /* How many bytes at the start of `s` are whole sequences. */
 static size_t valid_prefix(struct slice s)
 {
-    size_t at = ascii_prefix(s), len;
-    while (at < s.len && (len = utf8_sequence(slice_of(s.data + at, s.len - at))) > 0)
+    size_t at = s.len ? ascii_prefix(s) : 0;
+    while (at < s.len) {
+        const struct slice rest = slice_of(s.data + at, s.len - at);
+        const size_t len = rest.data[0] < 0x80 ? ascii_prefix(rest) : utf8_sequence(rest);
+        if (len == 0)
+            break;
         at += len;
+    }
     return at;
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "common/base/wide.h"
 #include "common/json/json_number.h"
 
 struct json_doc_reader {
@@ -67,6 +68,13 @@ static inline uint32_t add_node(struct json_doc_reader *reader, enum json_doc_ki
     return (uint32_t)doc->count++;
 }
 
+static void note_inside(struct json_doc_reader *reader, uint32_t index, const uint8_t *from)
+{
+    struct json_doc_node *node = &reader->doc->nodes[index];
+    node->from = (uint32_t)(from - reader->doc->text.data);
+    node->len = (uint32_t)(reader->at - 1 - from); /* behind the quote or bracket that ends it */
+}
+
 static bool close_node(struct json_doc_reader *reader, uint32_t index)
 {
     reader->doc->nodes[index].next = (uint32_t)reader->doc->count;
@@ -90,25 +98,50 @@ static bool skip_escape(struct json_doc_reader *reader)
     return true;
 }
 
-#define EACH(byte) (0x0101010101010101u * (byte))
-
-/* Not 0 where a byte of the word is less than `bound`, at most 0x80. */
-static uint64_t has_less(uint64_t word, uint8_t bound) { return (word - EACH(bound)) & ~word & EACH(0x80); }
-
 static bool is_plain(uint8_t c) { return c >= ' ' && c != '"' && c != '\\'; }
 
-/* Over all that stands for itself, eight bytes at a time. */
-static void skip_plain(struct json_doc_reader *reader)
+static wide are_plain(wide bytes) { return (wide)((bytes >= ' ') & (bytes != '"') & (bytes != '\\')); }
+
+/* In the first byte that is not plain, and perhaps in bytes behind that, the highest bit. */
+static uint64_t strange_in(uint64_t word)
+{
+    return word_has_less(word, ' ') | word_has_less(word ^ WORD_EACH('"'), 1) |
+           word_has_less(word ^ WORD_EACH('\\'), 1);
+}
+
+static uint64_t word_of(wide bytes)
+{
+    uint64_t halves[2];
+    memcpy(halves, &bytes, sizeof(halves));
+    return halves[0] | halves[1];
+}
+
+/* Over all that stands for itself; whether that is ASCII. */
+static bool skip_plain(struct json_doc_reader *reader)
 {
     const uint8_t *at = reader->at;
-    for (uint64_t word; reader->end - at >= (ptrdiff_t)sizeof(word); at += sizeof(word)) {
-        memcpy(&word, at, sizeof(word));
-        if (has_less(word, ' ') | has_less(word ^ EACH('"'), 1) | has_less(word ^ EACH('\\'), 1))
+    wide seen = {0};
+    for (; reader->end - at >= 2 * WIDE_BYTES; at += 2 * WIDE_BYTES) {
+        const wide a = wide_load(at), b = wide_load(at + WIDE_BYTES);
+        if (!wide_is_full(are_plain(a) & are_plain(b)))
             break;
+        seen |= a | b;
     }
-    while (at < reader->end && is_plain(*at))
-        at++;
+    uint64_t bits = word_of(seen);
+    for (; reader->end - at >= 8; at += 8) {
+        const uint64_t word = word_load(at), strange = strange_in(word);
+        if (strange) {
+            const unsigned plain = word_first(strange);
+            reader->at = at + plain;
+            bits |= word & ((UINT64_C(1) << 8 * plain) - 1);
+            return !(bits & WORD_EACH(0x80));
+        }
+        bits |= word;
+    }
+    for (; at < reader->end && is_plain(*at); at++)
+        bits |= *at;
     reader->at = at;
+    return !(bits & WORD_EACH(0x80));
 }
 
 static bool read_string(struct json_doc_reader *reader)
@@ -120,19 +153,22 @@ static bool read_string(struct json_doc_reader *reader)
         return false;
     const uint8_t *from = reader->at;
     struct json_doc_node *node = &reader->doc->nodes[index];
-    for (skip_plain(reader); reader->at < reader->end && *reader->at == '\\'; skip_plain(reader)) {
+    bool is_ascii = skip_plain(reader);
+    for (; reader->at < reader->end && *reader->at == '\\'; is_ascii &= skip_plain(reader)) {
         reader->at++;
         node->has_escapes = true;
         if (!skip_escape(reader))
             return false;
     }
+    node->is_ascii = is_ascii;
     if (reader->at == reader->end || *reader->at != '"')
         return false;
-    node->from = (uint32_t)(from - reader->doc->text.data);
-    node->len = (uint32_t)(reader->at++ - from);
+    reader->at++;
+    note_inside(reader, index, from);
     return close_node(reader, index);
 }
 
+#include "common/base/wide.h"
 static bool read_number(struct json_doc_reader *reader)
 {
     struct json_number number;
@@ -153,6 +189,7 @@ static bool read_value(struct json_doc_reader *reader, int level);
 
 static bool read_array(struct json_doc_reader *reader, int level)
 {
+    const uint8_t *from = reader->at;
     uint32_t index = add_node(reader, JSON_DOC_ARRAY), count = 0;
     if (index == UINT32_MAX)
         return false;
@@ -165,6 +202,7 @@ static bool read_array(struct json_doc_reader *reader, int level)
         if (!take(reader, ']'))
             return false;
     }
+    note_inside(reader, index, from);
     reader->doc->nodes[index].count = count;
     return close_node(reader, index);
 }
@@ -179,6 +217,7 @@ static bool check_names(struct json_doc_reader *reader, uint32_t object)
 
 static bool read_object(struct json_doc_reader *reader, int level)
 {
+    const uint8_t *from = reader->at;
     uint32_t index = add_node(reader, JSON_DOC_OBJECT), count = 0;
     if (index == UINT32_MAX)
         return false;
@@ -191,6 +230,7 @@ static bool read_object(struct json_doc_reader *reader, int level)
         if (!take(reader, '}'))
             return false;
     }
+    note_inside(reader, index, from);
     reader->doc->nodes[index].count = count;
     return close_node(reader, index) && check_names(reader, index);
 }
@@ -212,11 +252,11 @@ static bool read_word(struct json_doc_reader *reader)
 static bool read_value(struct json_doc_reader *reader, int level)
 {
     skip_blanks(reader);
-    if (reader->at == reader->end || level == JSON_DOC_LEVELS_MAX)
+    if (reader->at == reader->end)
         return false;
     switch (*reader->at) {
-    case '{': reader->at++; return read_object(reader, level + 1);
-    case '[': reader->at++; return read_array(reader, level + 1);
+    case '{': return level < JSON_DOC_LEVELS_MAX && reader->at++ && read_object(reader, level + 1);
+    case '[': return level < JSON_DOC_LEVELS_MAX && reader->at++ && read_array(reader, level + 1);
     case '"': return read_string(reader);
     case 'n':
     case 'f':

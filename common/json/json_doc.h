@@ -29,13 +29,14 @@ enum json_doc_kind {
 struct json_doc_node {
     enum json_doc_kind kind : 8;
     bool has_escapes : 1; /* string */
+    bool is_ascii : 1;    /* string: as it is written */
     uint32_t next;        /* index of the node behind this one and all within it */
     uint32_t count;       /* array: elements; object: members (a name and a value each) */
     union {
         int64_t integer;
         double real;
         struct {
-            uint32_t from, len; /* string: between its quotes, in the text */
+            uint32_t from, len; /* string, array, object: between its quotes or brackets, in the text */
         };
     };
 };

@@ -6,7 +6,6 @@
 #include <string.h>
 
 enum {
-    INTEGER_BYTES_MAX = 18,
     SHORT_BYTES_MAX = 6,
     TEXT_MAX = 64,       /* bytes of one that strtod reads, and its end */
     DIGITS_MAX = 19,     /* that surely fit 64 bits */
@@ -178,9 +177,10 @@ const uint8_t *json_number_read(const uint8_t *at, const uint8_t *end, struct js
     behind = read_parts(at, end, &parts);
     if (!behind)
         return NULL;
-    ret->is_integer = parts.is_integer && behind - at <= INTEGER_BYTES_MAX;
+    ret->is_integer = parts.is_integer && parts.count <= DIGITS_MAX &&
+                      parts.digits <= (uint64_t)INT64_MAX + parts.is_negative;
     if (!ret->is_integer)
         return read_real(at, behind, &parts, &ret->real) ? behind : NULL;
-    ret->integer = parts.is_negative ? -(int64_t)parts.digits : (int64_t)parts.digits;
+    ret->integer = (int64_t)(parts.is_negative ? -parts.digits : parts.digits);
     return behind;
 }

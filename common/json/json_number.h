@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 struct json_number {
-    bool is_integer; /* written without a point or an exponent, in at most 18 bytes */
+    bool is_integer; /* written without a point or an exponent, and fits an int64_t */
     union {
         int64_t integer;
         double real;

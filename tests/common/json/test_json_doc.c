@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/utf8.h"
 #include "common/json/json_doc.h"
 #include "common/json/json_doc_look.h"
 
@@ -244,6 +245,47 @@ static void no_damage_reads_beyond_the_text(void **state)
         }
 }
 
+/* Where strings are passed many bytes at a time, what ends one is found wherever it stands, as is what is not ASCII. */
+static void every_byte_of_a_long_string_counts(void **state)
+{
+    (void)state;
+    enum { LEN = 100 };
+    char text[LEN + 5];
+    for (size_t len = 1; len <= LEN; len++)
+        for (size_t at = 0; at < len; at++)
+            for (unsigned byte = 0; byte < 256; byte += byte < ' ' ? 31 : 1) {
+                struct json_doc doc;
+                memset(text, 'x', sizeof(text));
+                text[0] = '[', text[1] = '"', text[len + 2] = '"', text[len + 3] = ']';
+                text[2 + at] = (char)byte;
+                const struct slice whole = slice_of(text, len + 4);
+                const bool is_read = json_doc_parse(whole, &doc, NULL) == 0;
+                assert_true(is_read == (byte >= ' ' && byte != '"' && byte != '\\'));
+                assert_true(!is_read || (doc.nodes[1].len == len && doc.nodes[1].is_ascii == (byte < 0x80)));
+                assert_true(!is_read || slice_equal(json_doc_raw(&doc, &doc.nodes[0]), slice_of(text + 1, len + 2)));
+                assert_true(utf8_is_valid(slice_of(text + 2, len)) == (byte > 0 && byte < 0x80));
+                json_doc_finish(&doc);
+            }
+}
+
+static void every_character_of_a_long_text_counts(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80"}, *const bad[] = {
+                                                                                            "\xc3(", "\xe2\x82",
+                                                                                            "\xed\xa0\x80", "\xc0\x80",
+                                                                                            "\xf8\x88\x80\x80"};
+    for (size_t before = 0; before < 70; before++)
+        for (size_t i = 0; i < 8; i++) {
+            AUTO_BUFFER text = {0};
+            for (size_t k = 0; k < before; k++)
+                buffer_append_str(&text, k % 40 == 39 ? "\xc3\xa9" : "x");
+            buffer_append_str(&text, i < 3 ? good[i] : bad[i - 3]);
+            buffer_append_str(&text, "0123456789 0123456789 0123456789 0123456789");
+            assert_true(utf8_is_valid(buffer_peek(&text)) == (i < 3));
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +297,8 @@ int main(void)
         cmocka_unit_test(numbers_are_what_strtod_makes_of_them),
         cmocka_unit_test(lone_surrogates_become_replacements),
         cmocka_unit_test(depth_has_a_limit),
+        cmocka_unit_test(every_byte_of_a_long_string_counts),
+        cmocka_unit_test(every_character_of_a_long_text_counts),
         cmocka_unit_test(no_damage_reads_beyond_the_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
