@@ -45,7 +45,7 @@ static const char tasks_intro[] =
     "```\n\n"
     "A field that is not in the tables below is rejected, not ignored. A task is at most 1 MiB of "
     "JSON, with at most\n"
-    "65,536 values and member names at any depth.\n";
+    "65,536 values and member names, and objects and lists within one another 64 levels deep.\n";
 
 static const char tasks_notes[] =
     "\n## Files and set-up\n\n"

@@ -22,6 +22,7 @@ const char task_evaluators_doc[] =
 #define SCORES_FILES TASK_EVALUATOR_SCORES_FILES
 #define READS_RECORD TASK_EVALUATOR_READS_RECORD
 #define HAS_ANSWER TASK_EVALUATOR_HAS_ANSWER
+#define SHOWS_TASK TASK_EVALUATOR_SHOWS_TASK
 #define EVALUATOR(name, traits, doc) {#name, traits},
 const struct task_evaluator task_evaluators[] = {
 #include "schemas/task/evaluators.def"

@@ -7,7 +7,8 @@
 enum task_evaluator_trait {
     TASK_EVALUATOR_SCORES_FILES = 1,
     TASK_EVALUATOR_READS_RECORD = 2,
-    TASK_EVALUATOR_HAS_ANSWER = 4
+    TASK_EVALUATOR_HAS_ANSWER = 4,
+    TASK_EVALUATOR_SHOWS_TASK = 8
 };
 
 struct task_evaluator {

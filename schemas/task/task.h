@@ -16,6 +16,7 @@
 enum {
     TASK_BYTES_MAX = 1 << 20,
     TASK_VALUES_MAX = 65536, /* of its JSON: every name and value, at any depth */
+    TASK_LEVELS_MAX = 64,    /* likewise: objects and lists within one another */
     TASK_MESSAGES_MAX = 256,
     TASK_FILES_MAX = 256,
     TASK_SETUP_MAX = 64,
@@ -411,6 +412,9 @@ bool task_tool_is_built_in(const char *name);
 struct slice handler_built_in(enum handler_role role, size_t n);
 /* Whether an eval job is given the run's record: its evaluator sees the conversation, or a teacher scores it. */
 bool task_eval_reads_record(const struct task *task);
+/* Whether code of others may see its JSON in that stage: a handler, or what an evaluator runs. Else nobody reads its
+ * metadata there. */
+bool task_is_shown(const struct task *task, enum stage stage);
 /* Whether it is evaluated where the agent worked (eval.sandbox agent). */
 bool task_is_evaluated_there(const struct task *task);
 /* By what is posted to its session, as its run ends. */

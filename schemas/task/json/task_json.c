@@ -2,93 +2,65 @@
 
 #include <errno.h>
 
-#include "common/base/cleanup.h"
-#include "common/json/json_doc.h"
-#include "common/json/json_doc_look.h"
 #include "common/base/utf8.h"
 
-/* From here on a whole number may have been written that is none of the tree's, but jansson's. */
-#define REAL_MAX 1e17
+/* From here on a whole number may have been written that is none of the document's, but jansson's to refuse. */
+#define REAL_MAX 9e18
 
-static json_t *make_value(const struct json_doc *tree, const struct json_doc_node *node);
-
-static json_t *make_text(struct slice text)
+static unsigned hex_at(const uint8_t *at)
 {
-    return utf8_is_valid(text) ? json_stringn_nocheck((const char *)text.data, text.len) : NULL;
+    unsigned value = 0;
+    for (int i = 0; i < 4; i++)
+        value = value * 16 + (unsigned)(at[i] <= '9' ? at[i] - '0' : (at[i] | 0x20) - 'a' + 10);
+    return value;
 }
 
-/* What a \u means by itself is jansson's to say. */
-static json_t *make_string(const struct json_doc *tree, const struct json_doc_node *node)
+/* Bytes of the escape that begins at the backslash; 0: a \u that means nothing by itself, or a NUL. */
+static size_t measure_escape(const uint8_t *at, const uint8_t *end)
 {
-    struct slice raw = json_doc_raw(tree, node);
-    if (!node->has_escapes)
-        return make_text(raw);
-    if (memmem(raw.data, raw.len, "\\u", 2))
-        return json_loadb((const char *)raw.data - 1, raw.len + 2, JSON_DECODE_ANY, NULL);
-    AUTO_BUFFER text = {0};
-    return json_doc_string(tree, node, &text) ? make_text(buffer_peek(&text)) : NULL;
+    if (at[1] != 'u')
+        return 2;
+    const unsigned first = hex_at(at + 2);
+    if (first == 0 || (first >= 0xdc00 && first < 0xe000))
+        return 0;
+    if (first < 0xd800 || first >= 0xdc00)
+        return 6;
+    const bool has_second = end - at >= 12 && at[6] == '\\' && at[7] == 'u';
+    const unsigned second = has_second ? hex_at(at + 8) : 0;
+    return second >= 0xdc00 && second < 0xe000 ? 12 : 0;
 }
 
-static json_t *make_real(double real) { return real < REAL_MAX && real > -REAL_MAX ? json_real(real) : NULL; }
-
-static json_t *make_array(const struct json_doc *tree, const struct json_doc_node *node)
+static bool are_escapes_sound(struct slice raw)
 {
-    json_t *array = json_array();
-    const struct json_doc_node *at = node + 1;
-    for (uint32_t i = 0; i < node->count; i++, at = json_doc_behind(tree, at))
-        if (json_array_append_new(array, make_value(tree, at)) != 0) {
-            json_decref(array);
-            return NULL;
-        }
-    return array;
-}
-
-/* A name with an escape is not common. */
-static bool add_member(const struct json_doc *tree, const struct json_doc_node *name, json_t *object)
-{
-    struct slice text = json_doc_raw(tree, name);
-    return !name->has_escapes && utf8_is_valid(text) &&
-           json_object_setn_new_nocheck(object, (const char *)text.data, text.len, make_value(tree, name + 1)) == 0;
-}
-
-static json_t *make_object(const struct json_doc *tree, const struct json_doc_node *node)
-{
-    json_t *object = json_object();
-    const struct json_doc_node *name = node + 1;
-    for (uint32_t i = 0; i < node->count; i++, name = json_doc_behind(tree, name + 1))
-        if (!add_member(tree, name, object)) {
-            json_decref(object);
-            return NULL;
-        }
-    return object;
-}
-
-static json_t *make_value(const struct json_doc *tree, const struct json_doc_node *node)
-{
-    switch (node->kind) {
-    case JSON_DOC_NULL: return json_null();
-    case JSON_DOC_FALSE: return json_false();
-    case JSON_DOC_TRUE: return json_true();
-    case JSON_DOC_INTEGER: return json_integer(node->integer);
-    case JSON_DOC_REAL: return make_real(node->real);
-    case JSON_DOC_STRING: return make_string(tree, node);
-    case JSON_DOC_ARRAY: return make_array(tree, node);
-    case JSON_DOC_OBJECT: return make_object(tree, node);
+    const uint8_t *at = raw.data, *end = raw.data + raw.len;
+    while ((at = memchr(at, '\\', (size_t)(end - at)))) {
+        const size_t len = measure_escape(at, end);
+        if (len == 0)
+            return false;
+        at += len;
     }
-    return NULL;
+    return true;
 }
 
-static json_t *make_root(const struct json_doc *tree)
+static bool is_sound(const struct json_doc *doc, const struct json_doc_node *node)
 {
-    const struct json_doc_node *root = json_doc_root(tree);
-    return root->kind == JSON_DOC_OBJECT || root->kind == JSON_DOC_ARRAY ? make_value(tree, root) : NULL;
+    if (node->kind == JSON_DOC_REAL)
+        return node->real < REAL_MAX && node->real > -REAL_MAX;
+    if (node->kind != JSON_DOC_STRING)
+        return true;
+    const struct slice raw = json_doc_raw(doc, node);
+    return (node->is_ascii || utf8_is_valid(raw)) && (!node->has_escapes || are_escapes_sound(raw));
 }
 
-int task_json_read(struct slice json, size_t values_max, json_t **ret)
+int task_json_read(struct slice json, size_t values_max, struct json_doc *ret)
 {
-    struct json_doc tree;
-    int error = json_doc_parse_up_to(json, values_max, &tree, NULL);
-    *ret = error ? NULL : make_root(&tree);
-    json_doc_finish(&tree);
-    return *ret ? 0 : error == -E2BIG ? -E2BIG : -EPROTO;
+    const int error = json_doc_parse_up_to(json, values_max, ret, NULL);
+    if (error)
+        return error;
+    if (ret->nodes[0].kind != JSON_DOC_OBJECT && ret->nodes[0].kind != JSON_DOC_ARRAY)
+        return -EPROTO;
+    for (size_t i = 0; i < ret->count; i++)
+        if (!is_sound(ret, &ret->nodes[i]))
+            return -EPROTO;
+    return 0;
 }

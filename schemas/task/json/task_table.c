@@ -1,5 +1,7 @@
 #include "schemas/task/json/task_table.h"
 
+#include <pthread.h>
+
 #include "schemas/labels.h"
 #include "schemas/task/evaluators.h"
 
@@ -72,14 +74,40 @@ bool task_row_is_in(const struct task_row *row, const char *parent)
     return path && !strchr(path, '.');
 }
 
+/* Rows by the length of their paths, and those that are required: a chain of each, in the table's order. */
+enum { ROWS = sizeof(task_rows) / sizeof(task_rows[0]), NO_ROW = ROWS };
+static uint16_t first_of_len[UINT8_MAX + 1], next_of_len[ROWS], first_required, next_required[ROWS];
+static pthread_once_t rows_are_chained = PTHREAD_ONCE_INIT;
+
+static void chain_rows(void)
+{
+    first_required = NO_ROW;
+    for (size_t len = 0; len <= UINT8_MAX; len++)
+        first_of_len[len] = NO_ROW;
+    for (size_t i = ROWS; i-- > 0;) {
+        next_of_len[i] = first_of_len[path_lens[i]];
+        first_of_len[path_lens[i]] = (uint16_t)i;
+        next_required[i] = first_required;
+        first_required = task_rows[i].required ? (uint16_t)i : first_required;
+    }
+}
+
 const struct task_row *task_row_find(const char *parent, const char *key)
 {
     const size_t parent_len = strlen(parent), key_len = strlen(key), at = parent_len ? parent_len + 1 : 0;
-    for (size_t i = 0; i < task_row_count; i++) {
+    pthread_once(&rows_are_chained, chain_rows);
+    for (size_t i = at + key_len <= UINT8_MAX ? first_of_len[at + key_len] : NO_ROW; i != NO_ROW; i = next_of_len[i]) {
         const char *path = task_rows[i].path;
-        if (path_lens[i] == at + key_len && memcmp(path + at, key, key_len) == 0 &&
-            memcmp(path, parent, parent_len) == 0 && (at == 0 || path[parent_len] == '.'))
+        if (memcmp(path + at, key, key_len) == 0 && memcmp(path, parent, parent_len) == 0 &&
+            (at == 0 || path[parent_len] == '.'))
             return memchr(key, '.', key_len) ? NULL : &task_rows[i];
     }
     return NULL;
+}
+
+const struct task_row *task_row_next_required(const struct task_row *row)
+{
+    pthread_once(&rows_are_chained, chain_rows);
+    const size_t next = row ? next_required[row - task_rows] : first_required;
+    return next != NO_ROW ? &task_rows[next] : NULL;
 }

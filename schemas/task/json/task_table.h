@@ -84,6 +84,8 @@ extern const size_t task_row_count;
 
 /* The field `key` of the object at `parent` ("" for the task itself); NULL: it has none. */
 const struct task_row *task_row_find(const char *parent, const char *key);
+/* The required row behind this one, of whatever object; NULL: the first, or there is none. */
+const struct task_row *task_row_next_required(const struct task_row *row);
 /* Whether `row` stands directly in the object at `parent`. */
 bool task_row_is_in(const struct task_row *row, const char *parent);
 

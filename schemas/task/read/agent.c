@@ -37,18 +37,20 @@ const char *task_tool_built_in(size_t n)
     return n < sizeof(tool_names) / sizeof(tool_names[0]) ? tool_names[n] : NULL;
 }
 
-static bool read_tool(const struct task_place *place, const json_t *value, void *into)
+static bool read_tool(const struct task_place *place, struct task_value value, void *into)
 {
     static const struct task_row tool_row = {.type = TASK_HANDLER_NAME, .min = 1, .max = HANDLER_NAME_MAX};
-    struct task_place name = *place;
-    if (json_is_string(value) && has_tool(place->base, json_string_value(value)))
+    struct task_place at = *place;
+    const char *name = place_text(place, value);
+    if (!name)
+        return false;
+    if (has_tool(place->base, name))
         return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s is given twice", place->shown);
-    name.row = &tool_row;
-    name.base = into;
-    return task_read_value(&name, value);
+    at.row = &tool_row;
+    return place_set_handler_name(&at, into, name);
 }
 
-bool task_read_tools(const struct task_place *place, const json_t *value)
+bool task_read_tools(const struct task_place *place, struct task_value value)
 {
     struct task *task = place->base;
     return place_read_list(place, value, sizeof(*task->tools), read_tool, &task->tools, &task->tool_count);
@@ -71,11 +73,12 @@ static bool add_tools(struct task *task, const char *const names[], size_t count
 
 /* ---- what is learned from ----------------------------------------------------------------- */
 
-static bool read_label(const struct task_place *place, const json_t *value, uint32_t *labels)
+static bool read_label(const struct task_place *place, struct task_value value, uint32_t *labels)
 {
-    if (!json_is_string(value))
-        return place_wrong_type(place, "a string");
-    const enum label label = label_find(json_string_value(value));
+    const char *word = place_text(place, value);
+    if (!word)
+        return false;
+    const enum label label = label_find(word);
     if (label == LABEL_COUNT)
         return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s must be one of %s", place->shown, label_words());
     if (labels_have(*labels, label))
@@ -84,14 +87,14 @@ static bool read_label(const struct task_place *place, const json_t *value, uint
     return true;
 }
 
-bool task_read_train(const struct task_place *place, const json_t *value)
+bool task_read_train(const struct task_place *place, struct task_value value)
 {
     struct task *task = place->base;
     if (!place_check_list(place, value))
         return false;
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        const struct task_place element = place_of_element(place, i);
-        if (!read_label(&element, json_array_get(value, i), &task->trained))
+    for (struct task_values each = task_values_of(value); task_values_next(&each);) {
+        const struct task_place element = place_of_element(place, each.at);
+        if (!read_label(&element, each.value, &task->trained))
             return false;
     }
     return true;

@@ -10,17 +10,13 @@ static const char artifact_path[] = "eval.artifacts[]", collect_path[] = "eval.c
 enum { PATTERN_MAX = 4096 };
 
 /* A path alone is an object of it. */
-static bool read_fields(const struct task_place *place, const json_t *value, struct task_artifact *artifact)
+static bool read_fields(const struct task_place *place, struct task_value value, struct task_artifact *artifact)
 {
-    if (!json_is_string(value))
-        return task_read_object(place, artifact_path, value, artifact);
-    json_t *object = json_pack("{s:O}", "path", value);
-    const bool good = object ? task_read_object(place, artifact_path, object, artifact) : place_out_of_memory(place);
-    json_decref(object);
-    return good;
+    return task_value_is(value, JSON_DOC_STRING) ? task_read_member(place, artifact_path, "path", value, artifact)
+                                                 : task_read_object(place, artifact_path, value, artifact);
 }
 
-static bool read_artifact(const struct task_place *place, const json_t *value, void *into)
+static bool read_artifact(const struct task_place *place, struct task_value value, void *into)
 {
     const struct task_artifact *artifact = into;
     if (!read_fields(place, value, into))
@@ -30,25 +26,25 @@ static bool read_artifact(const struct task_place *place, const json_t *value, v
                   "%s must name a file or a directory below / and the working directory", place->shown);
 }
 
-bool task_read_artifacts(const struct task_place *place, const json_t *value)
+bool task_read_artifacts(const struct task_place *place, struct task_value value)
 {
     struct task_artifact_list *list = place_member(place);
     return place_read_list(place, value, sizeof(*list->each), read_artifact, &list->each, &list->count);
 }
 
-bool task_read_exclude(const struct task_place *place, const json_t *value)
+bool task_read_exclude(const struct task_place *place, struct task_value value)
 {
     struct task_artifact *artifact = place->base;
     return place_read_texts(place, value, PATTERN_MAX, &artifact->exclude, &artifact->exclude_count);
 }
 
-static bool read_collect(const struct task_place *place, const json_t *value, void *into)
+static bool read_collect(const struct task_place *place, struct task_value value, void *into)
 {
     task_read_defaults(collect_path, into);
     return task_read_object(place, collect_path, value, into);
 }
 
-bool task_read_collect(const struct task_place *place, const json_t *value)
+bool task_read_collect(const struct task_place *place, struct task_value value)
 {
     struct task_collect_list *list = place_member(place);
     return place_read_list(place, value, sizeof(*list->each), read_collect, &list->each, &list->count);

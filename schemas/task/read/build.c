@@ -6,10 +6,11 @@
 
 #include "schemas/task/read/task_read.h"
 
-bool task_read_source(const struct task_place *place, const json_t *value)
+bool task_read_source(const struct task_place *place, struct task_value value)
 {
     const char *path = place_node_path(place, value);
-    return path && place_set_text(place, place_member(place), path);
+    *(const char **)place_member(place) = path;
+    return path;
 }
 
 /* `of`, here and below: "build", "eval.build" or a step's. */
@@ -27,15 +28,15 @@ static bool check_files(const char *of, const struct task_build *build, struct r
     return true;
 }
 
-/* `json`: the build as it was sent, or NULL: whether a time was given is not to be seen from its value. */
-static bool check_whole(const char *of, const struct task_build *build, const json_t *json, struct refusal *no)
+/* `json`: the build as it was sent, if it was: whether a time was given is not to be seen from its value. */
+static bool check_whole(const char *of, const struct task_build *build, struct task_value json, struct refusal *no)
 {
     const struct {
         const char *field;
         bool given;
     } others[] = {{"context", build->context},          {"files", build->files.count > 0},
                   {"args", build->args.count > 0},      {"target", build->target},
-                  {"network", build->grants.count > 0}, {"timeout_s", json_object_get(json, "timeout_s")}};
+                  {"network", build->grants.count > 0}, {"timeout_s", task_value_get(json, "timeout_s").at}};
     char field[64];
     snprintf(field, sizeof(field), "%s.dockerfile", of);
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]) && !build->dockerfile; i++)
@@ -45,24 +46,23 @@ static bool check_whole(const char *of, const struct task_build *build, const js
     return check_files(of, build, no);
 }
 
-static const json_t *evaluators_build(const json_t *json)
+static struct task_value evaluators_build(struct task_value json)
 {
-    return json_object_get(json_object_get(json, "eval"), "build");
+    return task_value_get(task_value_get(json, "eval"), "build");
 }
 
 /* The build's time is a part of init's. */
-bool task_check_build(struct task *task, const json_t *json, struct refusal *no)
+bool task_check_build(struct task *task, struct task_value json, struct refusal *no)
 {
-    const json_t *steps = json_object_get(json, "steps");
     if (task->build.dockerfile)
         task->limits.init_s += task->build.timeout_s;
-    if (!check_whole("build", &task->build, json_object_get(json, "build"), no) ||
+    if (!check_whole("build", &task->build, task_value_get(json, "build"), no) ||
         !check_whole("eval.build", &task->eval_build, evaluators_build(json), no))
         return false;
-    for (size_t i = 0; i < task->step_count; i++) {
+    for (struct task_values each = task_values_of(task_value_get(json, "steps")); task_values_next(&each);) {
         char of[40];
-        snprintf(of, sizeof(of), "steps[%zu].eval.build", i);
-        if (!check_whole(of, &task->steps[i].eval.build, evaluators_build(json_array_get(steps, i)), no))
+        snprintf(of, sizeof(of), "steps[%zu].eval.build", each.at);
+        if (!check_whole(of, &task->steps[each.at].eval.build, evaluators_build(each.value), no))
             return false;
     }
     return true;

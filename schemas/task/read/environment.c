@@ -23,7 +23,7 @@ bool task_user_is_valid(const char *user)
     return user[len] == '\0' || (*group && *group != '-' && group[strspn(group, name_characters)] == '\0');
 }
 
-bool task_read_user(const struct task_place *place, const json_t *value)
+bool task_read_user(const struct task_place *place, struct task_value value)
 {
     const char *user = place_bounded_text(place, value);
     if (!user)
@@ -31,10 +31,11 @@ bool task_read_user(const struct task_place *place, const json_t *value)
     if (!task_user_is_valid(user))
         return refuse(place->no, REFUSAL_BAD_NAME, place->shown,
                       "%s must be a user, or user:group, each by name or number", place->shown);
-    return place_set_text(place, place_member(place), user);
+    *(const char **)place_member(place) = user;
+    return true;
 }
 
-bool task_read_directory(const struct task_place *place, const json_t *value)
+bool task_read_directory(const struct task_place *place, struct task_value value)
 {
     const char *path = place_bounded_text(place, value);
     if (!path)
@@ -42,12 +43,13 @@ bool task_read_directory(const struct task_place *place, const json_t *value)
     if (path[0] != '/' || path_climbs(path))
         return refuse(place->no, REFUSAL_BAD_TASK, place->shown,
                       "%s must be an absolute path inside the sandbox, without \"..\"", place->shown);
-    return place_set_text(place, place_member(place), path);
+    *(const char **)place_member(place) = path;
+    return true;
 }
 
 /* ---- variables ---------------------------------------------------------------------------- */
 
-static bool add_variable(const struct task_place *place, const char *name, const json_t *value,
+static bool add_variable(const struct task_place *place, const char *name, struct task_value value,
                          struct task_variables *ret)
 {
     struct task_place one = *place;
@@ -57,29 +59,32 @@ static bool add_variable(const struct task_place *place, const char *name, const
             place->no, REFUSAL_BAD_NAME, place->shown,
             "%s: a variable's name is of letters, digits and _, no digit first, and does not begin with SLUICE_",
             place->shown);
-    if (!json_is_string(value))
-        return place_wrong_type(&one, "a string");
-    ret->bytes += strlen(name) + json_string_length(value) + 2;
+    const char *meant = place_text(&one, value);
+    if (!meant)
+        return false;
+    ret->bytes += strlen(name) + strlen(meant) + 2;
     if (ret->bytes > TASK_VARIABLES_BYTES_MAX)
         return refuse(place->no, REFUSAL_TOO_LARGE, place->shown, "%s has more than %d bytes of names and values",
                       place->shown, TASK_VARIABLES_BYTES_MAX);
-    const char *text = arena_printf(place->arena, "%s=%s", name, json_string_value(value));
+    const char *text = arena_printf(place->arena, "%s=%s", name, meant);
     if (!text)
         return place_out_of_memory(place);
     ret->each[ret->count++] = text;
     return true;
 }
 
-bool task_read_variables(const struct task_place *place, const json_t *value)
+bool task_read_variables(const struct task_place *place, struct task_value value)
 {
     struct task_variables *ret = place_member(place);
-    const char *name;
-    json_t *one;
-    if (!json_is_object(value))
+    if (!task_value_is(value, JSON_DOC_OBJECT))
         return place_wrong_type(place, "an object of names and texts");
-    if (!place_check_bounds(place, (double)json_object_size(value), " elements") ||
-        !place_make_list(place, json_object_size(value), sizeof(*ret->each), &ret->each))
+    if (!place_check_bounds(place, (double)task_value_count(value), " elements") ||
+        !place_make_list(place, task_value_count(value), sizeof(*ret->each), &ret->each))
         return false;
-    json_object_foreach((json_t *)value, name, one) if (!add_variable(place, name, one, ret)) return false;
+    for (struct task_values each = task_values_of(value); task_values_next(&each);) {
+        const char *name = place_text(place, each.name);
+        if (!name || !add_variable(place, name, each.value, ret))
+            return false;
+    }
     return true;
 }

@@ -96,9 +96,31 @@ size_t task_needs(const struct task *task, enum stage stage, struct task_need re
     return count;
 }
 
+static bool evaluator_is_shown(const struct task *task)
+{
+    return !task_evaluator_is_built_in(task) || task_evaluator_has(task, TASK_EVALUATOR_SHOWS_TASK);
+}
+
+/* What goes between a harness or a session and its model may be a handler's hook, of which the task says nothing. */
+static bool agent_is_shown(const struct task *task)
+{
+    bool is_shown = !task_agent_is_built_in(task) || text_is_one_of(task->agent_kind, "harness|" TASK_SESSION);
+    for (size_t i = 0; i < task->tool_count; i++)
+        is_shown |= !task_tool_is_built_in(task->tools[i]);
+    return is_shown;
+}
+
+bool task_is_shown(const struct task *task, enum stage stage)
+{
+    if (strcmp(task->kind, "noop") == 0 || stage == STAGE_INIT)
+        return false;
+    const enum stage evaluates = task_is_evaluated_by_run(task) ? STAGE_RUN : STAGE_EVAL;
+    return (stage == STAGE_RUN && agent_is_shown(task)) || (stage == evaluates && evaluator_is_shown(task));
+}
+
 /* ---- those that come with it --------------------------------------------------------------------- */
 
-static bool read_handler(const struct task_place *place, const json_t *value, void *into)
+static bool read_handler(const struct task_place *place, struct task_value value, void *into)
 {
     const struct task_handler *handler = into;
     if (!task_read_object(place, "handlers[]", value, into))
@@ -108,7 +130,7 @@ static bool read_handler(const struct task_place *place, const json_t *value, vo
                   handler->name);
 }
 
-bool task_read_handlers(const struct task_place *place, const json_t *value)
+bool task_read_handlers(const struct task_place *place, struct task_value value)
 {
     struct task *task = place->base;
     return place_read_list(place, value, sizeof(*task->handlers), read_handler, &task->handlers, &task->handler_count);

@@ -24,7 +24,7 @@ bool task_criterion_is_number(const struct task_criterion *criterion)
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-bool task_read_judge_files(const struct task_place *place, const json_t *value)
+bool task_read_judge_files(const struct task_place *place, struct task_value value)
 {
     static const struct task_row path_row = {.type = TASK_PATH, .min = 1, .max = 4096};
     struct task *task = place->base;
@@ -32,7 +32,7 @@ bool task_read_judge_files(const struct task_place *place, const json_t *value)
 }
 
 /* From the worst to the best; none is another's text, as it is by its text that one is chosen. */
-bool task_read_choices(const struct task_place *place, const json_t *value)
+bool task_read_choices(const struct task_place *place, struct task_value value)
 {
     static const struct task_row choice_row = {.type = TASK_TEXT, .min = 1, .max = 128};
     struct task_criterion *criterion = place->base;
@@ -64,14 +64,14 @@ static bool check_criterion(const struct task_place *place, const struct task_ju
     return true;
 }
 
-static bool read_criterion(const struct task_place *place, const json_t *value, void *into)
+static bool read_criterion(const struct task_place *place, struct task_value value, void *into)
 {
     const struct task *task = place->base;
     task_read_defaults(criteria_path, into);
     return task_read_object(place, criteria_path, value, into) && check_criterion(place, &task->judge, into);
 }
 
-bool task_read_criteria(const struct task_place *place, const json_t *value)
+bool task_read_criteria(const struct task_place *place, struct task_value value)
 {
     struct task_judge *judge = &((struct task *)place->base)->judge;
     return place_read_list(place, value, sizeof(*judge->criteria), read_criterion, &judge->criteria,
@@ -122,12 +122,12 @@ static bool check_prompt(const struct task_judge *judge, struct refusal *no)
 /* Longer than any call may last, so that a judge that hangs is found out before. */
 enum { JUDGED_S = 1200 };
 
-bool task_check_judge(struct task *task, const json_t *limits, struct refusal *no)
+bool task_check_judge(struct task *task, struct task_value limits, struct refusal *no)
 {
     const struct task_judge *judge = &task->judge;
     if (strcmp(task->eval_kind, "judge") != 0)
         return true;
-    if (!json_object_get(limits, "eval_s"))
+    if (!task_value_get(limits, "eval_s").at)
         task->limits.eval_s = JUDGED_S;
     if (!check_what(judge, no) || !check_view(judge, no) || !check_prompt(judge, no))
         return false;

@@ -34,12 +34,12 @@ static bool check_stage(const struct task *task, struct refusal *no)
 }
 
 /* What says nothing without an engine; NULL: nothing of that kind. */
-static const char *needs_engine(const struct task *task, const json_t *score)
+static const char *needs_engine(const struct task *task, struct task_value score)
 {
-    return task->score.top_k > 0 ? "score.top_k" : json_object_get(score, "timeout_s") ? "score.timeout_s" : NULL;
+    return task->score.top_k > 0 ? "score.top_k" : task_value_get(score, "timeout_s").at ? "score.timeout_s" : NULL;
 }
 
-bool task_check_score(const struct task *task, const json_t *score, struct refusal *no)
+bool task_check_score(const struct task *task, struct task_value score, struct refusal *no)
 {
     const char *needing = task->score.engine ? NULL : needs_engine(task, score);
     if (needing)

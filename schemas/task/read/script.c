@@ -15,13 +15,13 @@ static bool refuse_second(const struct task_place *place, const struct task *tas
                                    "only one of agent.script and agent.recorded may be given");
 }
 
-static bool read_call(const struct task_place *place, const json_t *value, void *into)
+static bool read_call(const struct task_place *place, struct task_value value, void *into)
 {
     task_read_defaults("agent.script[]", into);
     return task_read_object(place, "agent.script[]", value, into);
 }
 
-bool task_read_script(const struct task_place *place, const json_t *value)
+bool task_read_script(const struct task_place *place, struct task_value value)
 {
     struct task *task = place->base;
     return refuse_second(place, task) &&
@@ -40,14 +40,22 @@ static bool is_shallow(const json_t *value, int levels)
     return true;
 }
 
-bool task_read_arguments(const struct task_place *place, const json_t *value)
+static bool set_arguments(const struct task_place *place, const char **member, const json_t *json)
 {
-    if (!json_is_object(value))
-        return place_wrong_type(place, "an object");
-    if (!is_shallow(value, ARGUMENTS_DEPTH_MAX))
+    if (!is_shallow(json, ARGUMENTS_DEPTH_MAX))
         return refuse(place->no, REFUSAL_TOO_LARGE, place->shown, "%s has more than %d levels", place->shown,
                       ARGUMENTS_DEPTH_MAX);
-    return place_set_json(place, place_member(place), value);
+    return place_set_json(place, member, json);
+}
+
+bool task_read_arguments(const struct task_place *place, struct task_value value)
+{
+    if (!task_value_is(value, JSON_DOC_OBJECT))
+        return place_wrong_type(place, "an object");
+    json_t *json = task_value_load(value);
+    const bool good = json ? set_arguments(place, place_member(place), json) : place_out_of_memory(place);
+    json_decref(json);
+    return good;
 }
 
 /* ---- agent.recorded -------------------------------------------------------------------------- */
@@ -66,26 +74,20 @@ static json_t *arguments_of(const char *name, const char *rest)
 /* "NAME: ARGUMENTS", as a trajectory has them. */
 static bool set_call(const struct task_place *place, const char *said, struct task_call *call)
 {
-    static const struct task_row tool_row = {.type = TASK_HANDLER_NAME,
-                                             .min = 1,
-                                             .max = HANDLER_NAME_MAX,
-                                             .offset = offsetof(struct task_call, tool)},
-                                 arguments_row = {.type = TASK_ARGUMENTS,
-                                                  .offset = offsetof(struct task_call, arguments)};
-    struct task_place tool = *place, arguments = *place;
+    static const struct task_row tool_row = {.type = TASK_HANDLER_NAME, .min = 1, .max = HANDLER_NAME_MAX};
+    struct task_place tool = *place;
     const char *colon = strstr(said, ": ");
-    AUTO_FREE char *name = strndup(said, colon ? (size_t)(colon - said) : strlen(said));
-    json_t *name_json = name ? json_string(name) : NULL;
-    json_t *given = name ? arguments_of(name, colon ? colon + 2 : "") : NULL;
+    const char *name = arena_text(place->arena, slice_of(said, colon ? (size_t)(colon - said) : strlen(said)));
     tool.row = &tool_row;
-    arguments.row = &arguments_row;
-    tool.base = arguments.base = call;
-    bool good = name_json ? task_read_value(&tool, name_json) : place_out_of_memory(place);
-    if (good)
-        good = given ? task_read_value(&arguments, given)
-                     : refuse(place->no, REFUSAL_BAD_TASK, place->shown,
-                              "%s must be a tool's name, \": \" and its arguments as a JSON object", place->shown);
-    json_decref(name_json);
+    if (!name)
+        return place_out_of_memory(place);
+    if (!place_set_handler_name(&tool, &call->tool, name))
+        return false;
+    json_t *given = arguments_of(name, colon ? colon + 2 : "");
+    const bool good = given
+                          ? set_arguments(place, &call->arguments, given)
+                          : refuse(place->no, REFUSAL_BAD_TASK, place->shown,
+                                   "%s must be a tool's name, \": \" and its arguments as a JSON object", place->shown);
     json_decref(given);
     return good;
 }
@@ -106,18 +108,17 @@ static bool take_message(const struct task_place *place, const struct task_recor
     return set_call(&element, message->tool, call);
 }
 
-bool task_read_recorded(const struct task_place *place, const json_t *value)
+bool task_read_recorded(const struct task_place *place, struct task_value value)
 {
     struct task *task = place->base;
     if (!refuse_second(place, task) || !place_check_list(place, value) ||
-        !place_make_list(place, json_array_size(value), sizeof(*task->script), &task->script))
+        !place_make_list(place, task_value_count(value), sizeof(*task->script), &task->script))
         return false;
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        struct task_place element = place_of_element(place, i);
+    for (struct task_values each = task_values_of(value); task_values_next(&each);) {
+        struct task_place element = place_of_element(place, each.at);
         struct task_recorded message = {0};
         task_read_defaults("agent.recorded[]", &message);
-        if (!task_read_object(&element, "agent.recorded[]", json_array_get(value, i), &message) ||
-            !take_message(&element, &message))
+        if (!task_read_object(&element, "agent.recorded[]", each.value, &message) || !take_message(&element, &message))
             return false;
     }
     return task->script_count > 0 ||

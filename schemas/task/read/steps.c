@@ -11,7 +11,7 @@
 
 /* ---- reading ---------------------------------------------------------------------------------- */
 
-static bool read_step(const struct task_place *place, const json_t *value, void *into)
+static bool read_step(const struct task_place *place, struct task_value value, void *into)
 {
     const struct task *task = place->base;
     const struct task_step *step = into;
@@ -25,40 +25,42 @@ static bool read_step(const struct task_place *place, const json_t *value, void 
     return true;
 }
 
-bool task_read_steps(const struct task_place *place, const json_t *value)
+bool task_read_steps(const struct task_place *place, struct task_value value)
 {
     struct task *task = place->base;
     return place_read_list(place, value, sizeof(*task->steps), read_step, &task->steps, &task->step_count);
 }
 
-static bool add_least(const struct task_place *place, const char *name, const json_t *value,
+static bool add_least(const struct task_place *place, const char *name, struct task_value value,
                       struct task_least_list *list)
 {
     struct task_least *least = &list->each[list->count];
     const size_t len = strlen(name);
-    if (!json_is_number(value))
+    if (!task_value_is_number(value))
         return place_wrong_type(place, "a number, or an object of names and numbers");
     if (len == 0 || len > TASK_REWARD_NAME_MAX)
         return refuse(place->no, len ? REFUSAL_TOO_LARGE : REFUSAL_TOO_SMALL, place->shown,
                       "%s has a name of %zu bytes; a name has 1 to %d", place->shown, len, TASK_REWARD_NAME_MAX);
     memcpy(least->name, name, len + 1);
-    least->value = json_number_value(value);
+    least->value = task_value_number(value);
     list->count++;
     return true;
 }
 
-bool task_read_rewards(const struct task_place *place, const json_t *value)
+bool task_read_rewards(const struct task_place *place, struct task_value value)
 {
     struct task_least_list *list = place_member(place);
-    const char *name;
-    json_t *one;
-    const size_t count = json_is_object(value) ? json_object_size(value) : 1;
-    if ((json_is_object(value) && !place_check_bounds(place, (double)count, " elements")) ||
+    const size_t count = task_value_is(value, JSON_DOC_OBJECT) ? task_value_count(value) : 1;
+    if ((task_value_is(value, JSON_DOC_OBJECT) && !place_check_bounds(place, (double)count, " elements")) ||
         !place_make_list(place, count, sizeof(*list->each), &list->each))
         return false;
-    if (!json_is_object(value))
+    if (!task_value_is(value, JSON_DOC_OBJECT))
         return add_least(place, "reward", value, list);
-    json_object_foreach((json_t *)(uintptr_t)value, name, one) if (!add_least(place, name, one, list)) return false;
+    for (struct task_values each = task_values_of(value); task_values_next(&each);) {
+        const char *name = place_text(place, each.name);
+        if (!name || !add_least(place, name, each.value, list))
+            return false;
+    }
     return true;
 }
 

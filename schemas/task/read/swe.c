@@ -10,25 +10,25 @@ enum { TEST_NAME_MAX = 4096, PATTERN_MAX = 4096, PATH_BYTES_MAX = 4096, COMMIT_M
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-bool task_read_fail_to_pass(const struct task_place *place, const json_t *value)
+bool task_read_fail_to_pass(const struct task_place *place, struct task_value value)
 {
     struct task_swe *swe = &((struct task *)place->base)->swe;
     return place_read_texts(place, value, TEST_NAME_MAX, &swe->fail_to_pass, &swe->fail_to_pass_count);
 }
 
-bool task_read_pass_to_pass(const struct task_place *place, const json_t *value)
+bool task_read_pass_to_pass(const struct task_place *place, struct task_value value)
 {
     struct task_swe *swe = &((struct task *)place->base)->swe;
     return place_read_texts(place, value, TEST_NAME_MAX, &swe->pass_to_pass, &swe->pass_to_pass_count);
 }
 
-bool task_read_protected(const struct task_place *place, const json_t *value)
+bool task_read_protected(const struct task_place *place, struct task_value value)
 {
     struct task_swe *swe = &((struct task *)place->base)->swe;
     return place_read_texts(place, value, PATTERN_MAX, &swe->protected, &swe->protected_count);
 }
 
-bool task_read_hidden(const struct task_place *place, const json_t *value)
+bool task_read_hidden(const struct task_place *place, struct task_value value)
 {
     struct task *task = place->base;
     if (!place_read_texts(place, value, PATH_BYTES_MAX, &task->hidden, &task->hidden_count))
@@ -44,34 +44,35 @@ bool task_read_hidden(const struct task_place *place, const json_t *value)
 }
 
 /* "NAME\tSTATUS" */
-static bool keep_expected(const struct task_place *place, const char *name, const json_t *value, const char **ret)
+static bool keep_expected(const struct task_place *place, const char *name, struct task_value value, const char **ret)
 {
     static const char statuses[] = "PASSED|FAILED|SKIPPED|ERROR|XFAIL";
-    if (!json_is_string(value))
+    if (!task_value_is(value, JSON_DOC_STRING))
         return place_wrong_type(place, "an object of names and statuses");
-    if (!text_is_one_of(json_string_value(value), statuses))
+    const char *status = place_text(place, value);
+    if (!status)
+        return false;
+    if (!text_is_one_of(status, statuses))
         return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s: a status must be one of %s", place->shown,
                       statuses);
     if (strlen(name) > TEST_NAME_MAX)
         return refuse(place->no, REFUSAL_TOO_LARGE, place->shown, "%s has a name of %zu bytes; the maximum is %d",
                       place->shown, strlen(name), TEST_NAME_MAX);
-    *ret = arena_printf(place->arena, "%s\t%s", name, json_string_value(value));
+    *ret = arena_printf(place->arena, "%s\t%s", name, status);
     return *ret || place_out_of_memory(place);
 }
 
-bool task_read_expected_tests(const struct task_place *place, const json_t *value)
+bool task_read_expected_tests(const struct task_place *place, struct task_value value)
 {
     struct task_swe *swe = &((struct task *)place->base)->swe;
-    const char *name;
-    json_t *status;
-    if (!json_is_object(value))
+    if (!task_value_is(value, JSON_DOC_OBJECT))
         return place_wrong_type(place, "an object of names and statuses");
-    if (!place_check_bounds(place, (double)json_object_size(value), " elements") ||
-        !place_make_list(place, json_object_size(value), sizeof(*swe->expected), &swe->expected))
+    if (!place_check_bounds(place, (double)task_value_count(value), " elements") ||
+        !place_make_list(place, task_value_count(value), sizeof(*swe->expected), &swe->expected))
         return false;
-    json_object_foreach((json_t *)(uintptr_t)value, name, status)
-    {
-        if (!keep_expected(place, name, status, &swe->expected[swe->expected_count]))
+    for (struct task_values each = task_values_of(value); task_values_next(&each);) {
+        const char *name = place_text(place, each.name);
+        if (!name || !keep_expected(place, name, each.value, &swe->expected[swe->expected_count]))
             return false;
         swe->expected_count++;
     }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "common/base/text.h"
 #include "schemas/task/evaluators.h"
 #include "schemas/task/json/task_json.h"
 
@@ -122,45 +123,64 @@ static bool refuse_values(struct refusal *no)
     return refuse(no, REFUSAL_TOO_LARGE, "", "a task's JSON has more than %d values and names", TASK_VALUES_MAX);
 }
 
-/* Not the common form: jansson says what it is, or why it is no JSON. */
-static json_t *load_uncommon(struct slice json, struct refusal *no)
+/* A task's JSON as it is read; `again` holds that of an uncommon form. */
+struct loaded {
+    struct json_doc doc;
+    char *again;
+};
+
+static void unload(struct loaded *loaded)
+{
+    json_doc_finish(&loaded->doc);
+    free(loaded->again);
+}
+
+_Static_assert((int)TASK_LEVELS_MAX == (int)JSON_DOC_LEVELS_MAX, "what is read and what is said");
+
+/* Jansson says why it is no JSON, or writes it in the common form. In a worker this happens on a small stack. */
+static bool load_uncommon(struct slice json, struct loaded *ret, struct refusal *no)
 {
     json_error_t error;
-    if (count_marks(json) >= TASK_VALUES_MAX) {
-        refuse_values(no);
-        return NULL;
-    }
-    json_t *loaded = json_loadb(json.data ? (const char *)json.data : "", json.len, JSON_REJECT_DUPLICATES, &error);
-    if (!loaded)
-        refuse_json(&error, no);
-    return loaded;
+    if (count_marks(json) >= TASK_VALUES_MAX)
+        return refuse_values(no);
+    if (!text_is_shallow(json, TASK_LEVELS_MAX))
+        return refuse(no, REFUSAL_TOO_LARGE, "", "a task's JSON has more than %d levels", TASK_LEVELS_MAX);
+    json_t *read = json_loadb(json.data ? (const char *)json.data : "", json.len, JSON_REJECT_DUPLICATES, &error);
+    if (!read)
+        return refuse_json(&error, no);
+    ret->again = json_dumps(read, JSON_COMPACT);
+    json_decref(read);
+    json_doc_finish(&ret->doc);
+    return (ret->again && json_doc_parse(slice_from_str(ret->again), &ret->doc, NULL) == 0) ||
+           refuse(no, REFUSAL_TOO_LARGE, "", "no memory to read the task's JSON");
 }
 
-static json_t *load(struct slice json, struct refusal *no)
+static bool load(struct slice json, struct loaded *ret, struct refusal *no)
 {
-    if (json.len > TASK_BYTES_MAX) {
-        refuse(no, REFUSAL_TOO_LARGE, "", "a task is %zu bytes; the maximum is %d", json.len, TASK_BYTES_MAX);
-        return NULL;
-    }
-    json_t *loaded;
-    int error = task_json_read(json, TASK_VALUES_MAX, &loaded);
+    if (json.len > TASK_BYTES_MAX)
+        return refuse(no, REFUSAL_TOO_LARGE, "", "a task is %zu bytes; the maximum is %d", json.len, TASK_BYTES_MAX);
+    const int error = task_json_read(json, TASK_VALUES_MAX, &ret->doc);
     if (error == -E2BIG)
-        refuse_values(no);
-    return error == -EPROTO ? load_uncommon(json, no) : loaded;
+        return refuse_values(no);
+    return error == 0 || load_uncommon(json, ret, no);
 }
 
-static bool read_task(struct task *task, const json_t *json, struct refusal *no)
+static bool read_task(struct task *task, struct task_value json, struct refusal *no)
 {
     const struct task_place place = {.arena = &task->arena, .no = no};
     return task_read_object(&place, "", json, task) && task_settle_agent(task, no) && check_messages(task, no) &&
-           task_check_evaluator(task, no) && task_check_judge(task, json_object_get(json, "limits"), no) &&
+           task_check_evaluator(task, no) && task_check_judge(task, task_value_get(json, "limits"), no) &&
            task_check_swe(task, no) && task_check_steps(task, no) && check_solution(task, no) &&
            check_shaping(task, no) && task_check_build(task, json, no) &&
-           task_check_score(task, json_object_get(json, "score"), no);
+           task_check_score(task, task_value_get(json, "score"), no);
 }
 
-/* The room that a task of this many bytes usually takes: its texts, and the lists of them. */
-static size_t guess_room(size_t json_len) { return sizeof(struct task) + json_len + json_len / 4 + 256; }
+/* The room that a task of this many bytes usually takes: its texts, and the lists of them. A long text gets its own. */
+static size_t guess_room(size_t json_len)
+{
+    enum { SHORT = 4096 };
+    return sizeof(struct task) + (json_len < SHORT ? json_len + json_len / 4 : SHORT) + 256;
+}
 
 static struct task *make_task(size_t json_len)
 {
@@ -175,15 +195,16 @@ static struct task *make_task(size_t json_len)
 
 struct task *task_parse(struct slice json, struct refusal *no)
 {
-    json_t *loaded = load(json, no);
-    struct task *task = loaded ? make_task(json.len) : NULL;
-    if (loaded && !task)
+    struct loaded loaded = {0};
+    const bool is_loaded = load(json, &loaded, no);
+    struct task *task = is_loaded ? make_task(json.len) : NULL;
+    if (is_loaded && !task)
         refuse(no, REFUSAL_TOO_LARGE, "", "no memory to hold the task");
-    if (task && !read_task(task, loaded, no)) {
+    if (task && !read_task(task, task_json_root(&loaded.doc), no)) {
         task_destroy(task);
         task = NULL;
     }
-    json_decref(loaded);
+    unload(&loaded);
     return task;
 }
 

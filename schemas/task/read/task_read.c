@@ -33,36 +33,43 @@ bool place_check_bounds(const struct task_place *place, double value, const char
 
 /* ---- texts ----------------------------------------------------------------------- */
 
-bool place_set_text(const struct task_place *place, const char **member, const char *text)
+bool place_set_json(const struct task_place *place, const char **member, const json_t *json)
 {
-    *member = arena_text(place->arena, slice_from_str(text));
+    AUTO_FREE char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    *member = text ? arena_text(place->arena, slice_from_str(text)) : NULL;
     return *member || place_out_of_memory(place);
 }
 
-bool place_set_json(const struct task_place *place, const char **member, const json_t *value)
+const char *place_text(const struct task_place *place, struct task_value value)
 {
-    AUTO_FREE char *text = json_dumps(value, JSON_COMPACT);
-    return text ? place_set_text(place, member, text) : place_out_of_memory(place);
-}
-
-const char *place_bounded_text(const struct task_place *place, const json_t *value)
-{
-    if (!json_is_string(value)) {
+    const bool is_string = task_value_is(value, JSON_DOC_STRING);
+    const char *text = is_string ? task_value_text(value, place->arena) : NULL;
+    if (!is_string)
         place_wrong_type(place, "a string");
-        return NULL;
-    }
-    if (!place_check_bounds(place, (double)json_string_length(value), " bytes"))
-        return NULL;
-    return json_string_value(value);
+    else if (!text)
+        place_out_of_memory(place);
+    return text;
 }
 
-static bool read_text(const struct task_place *place, const json_t *value)
+const char *place_bounded_text(const struct task_place *place, struct task_value value)
+{
+    const char *text = place_text(place, value);
+    return text && place_check_bounds(place, (double)strlen(text), " bytes") ? text : NULL;
+}
+
+static bool set(const struct task_place *place, const char *text)
+{
+    *(const char **)place_member(place) = text;
+    return true;
+}
+
+static bool read_text(const struct task_place *place, struct task_value value)
 {
     const char *text = place_bounded_text(place, value);
-    return text && place_set_text(place, place_member(place), text);
+    return text && set(place, text);
 }
 
-static bool read_name(const struct task_place *place, const json_t *value)
+static bool read_name(const struct task_place *place, struct task_value value)
 {
     const char *text = place_bounded_text(place, value);
     if (!text)
@@ -70,7 +77,7 @@ static bool read_name(const struct task_place *place, const json_t *value)
     if (!name_is_valid(slice_from_str(text)))
         return refuse(place->no, REFUSAL_BAD_NAME, place->shown, "%s holds a '/', a blank or a control character",
                       place->shown);
-    return place_set_text(place, place_member(place), text);
+    return set(place, text);
 }
 
 bool path_climbs(const char *path)
@@ -83,7 +90,7 @@ bool path_climbs(const char *path)
     return false;
 }
 
-const char *place_node_path(const struct task_place *place, const json_t *value)
+const char *place_node_path(const struct task_place *place, struct task_value value)
 {
     const char *path = place_bounded_text(place, value);
     if (path && (path[0] != '/' || path_climbs(path))) {
@@ -101,27 +108,27 @@ bool path_names_a_file(const char *path)
     return last[0] && strcmp(last, ".") != 0 && !path_climbs(path);
 }
 
-static bool read_path(const struct task_place *place, const json_t *value)
+static bool read_path(const struct task_place *place, struct task_value value)
 {
     const char *path = place_bounded_text(place, value);
     if (!path)
         return false;
     if (!path_names_a_file(path))
         return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s must name a file, without \"..\"", place->shown);
-    return place_set_text(place, place_member(place), path);
+    return set(place, path);
 }
 
-static bool read_place(const struct task_place *place, const json_t *value)
+static bool read_place(const struct task_place *place, struct task_value value)
 {
     const char *path = place_bounded_text(place, value);
     if (!path)
         return false;
     if (path_climbs(path))
         return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s must name a file, without \"..\"", place->shown);
-    return place_set_text(place, place_member(place), path);
+    return set(place, path);
 }
 
-static bool read_image(const struct task_place *place, const json_t *value)
+static bool read_image(const struct task_place *place, struct task_value value)
 {
     const char *image = place_bounded_text(place, value);
     if (!image)
@@ -132,37 +139,44 @@ static bool read_image(const struct task_place *place, const json_t *value)
     if (strcmp(image, "host") != 0 && (image[0] != '/' || path_climbs(image)))
         return refuse(place->no, REFUSAL_BAD_TASK, place->shown,
                       "%s must be \"host\" or an absolute path, without \"..\"", place->shown);
-    return place_set_text(place, place_member(place), image);
+    return set(place, image);
 }
 
-static bool read_word(const struct task_place *place, const json_t *value)
+static bool read_word(const struct task_place *place, struct task_value value)
 {
-    if (!json_is_string(value))
-        return place_wrong_type(place, "a string");
-    if (!text_is_one_of(json_string_value(value), place->row->words))
-        return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s must be one of %s", place->shown,
-                      place->row->words);
-    return place_set_text(place, place_member(place), json_string_value(value));
-}
-
-static bool read_handler_name(const struct task_place *place, const json_t *value)
-{
-    const char *text = place_bounded_text(place, value);
+    const char *text = place_text(place, value);
     if (!text)
         return false;
-    if (!handler_name_is_valid(slice_from_str(text)))
+    if (!text_is_one_of(text, place->row->words))
+        return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s must be one of %s", place->shown,
+                      place->row->words);
+    return set(place, text);
+}
+
+bool place_set_handler_name(const struct task_place *place, const char **member, const char *name)
+{
+    if (!place_check_bounds(place, (double)strlen(name), " bytes"))
+        return false;
+    if (!handler_name_is_valid(slice_from_str(name)))
         return refuse(place->no, REFUSAL_BAD_NAME, place->shown,
                       "%s must be letters, digits, '_', '.' and '-', beginning with a letter", place->shown);
-    return place_set_text(place, place_member(place), text);
+    *member = name;
+    return true;
+}
+
+static bool read_handler_name(const struct task_place *place, struct task_value value)
+{
+    const char *text = place_text(place, value);
+    return text && place_set_handler_name(place, place_member(place), text);
 }
 
 /* ---- numbers ------------------------------------------------------------------------ */
 
-static bool read_integer(const struct task_place *place, const json_t *value)
+static bool read_integer(const struct task_place *place, struct task_value value)
 {
-    if (!json_is_integer(value))
+    if (!task_value_is(value, JSON_DOC_INTEGER))
         return place_wrong_type(place, "a whole number");
-    json_int_t n = json_integer_value(value);
+    const int64_t n = value.at->integer;
     if (!place_check_bounds(place, (double)n, ""))
         return false;
     if (place->row->type == TASK_UINT)
@@ -172,11 +186,11 @@ static bool read_integer(const struct task_place *place, const json_t *value)
     return true;
 }
 
-static bool read_real(const struct task_place *place, const json_t *value)
+static bool read_real(const struct task_place *place, struct task_value value)
 {
-    if (!json_is_number(value))
+    if (!task_value_is_number(value))
         return place_wrong_type(place, "a number");
-    double n = json_number_value(value);
+    double n = task_value_number(value);
     if (!place_check_bounds(place, n, ""))
         return false;
     *(double *)place_member(place) = n;
@@ -197,12 +211,11 @@ static void show_key(const char *shown, const char *key, char *out, size_t size)
     out[len] = '\0';
 }
 
-static bool check_required(const char *parent, const json_t *object, const char *shown, struct refusal *no)
+static bool check_required(const char *parent, struct task_value object, const char *shown, struct refusal *no)
 {
-    for (size_t i = 0; i < task_row_count; i++) {
-        const struct task_row *row = &task_rows[i];
+    for (const struct task_row *row = NULL; (row = task_row_next_required(row));) {
         const char *key = row->path + (parent[0] ? strlen(parent) + 1 : 0);
-        if (!row->required || !task_row_is_in(row, parent) || json_object_get(object, key))
+        if (!task_row_is_in(row, parent) || task_value_get(object, key).at)
             continue;
         char missing[sizeof(no->field)];
         show_key(shown, key, missing, sizeof(missing));
@@ -229,39 +242,43 @@ static bool refuse_unknown(const char *parent, const char *key, const struct tas
                   nearest_text(&nearest, "", hint));
 }
 
-bool task_read_object(const struct task_place *place, const char *parent, const json_t *object, void *base)
+bool task_read_member(const struct task_place *place, const char *parent, const char *key, struct task_value value,
+                      void *base)
 {
-    const char *key;
-    json_t *value;
-    if (!json_is_object(object))
+    struct task_place member = {
+        .row = task_row_find(parent, key), .base = base, .arena = place->arena, .no = place->no};
+    show_key(place->shown, key, member.shown, sizeof(member.shown));
+    return member.row ? task_read_value(&member, value) : refuse_unknown(parent, key, &member);
+}
+
+bool task_read_object(const struct task_place *place, const char *parent, struct task_value object, void *base)
+{
+    if (!task_value_is(object, JSON_DOC_OBJECT))
         return refuse(place->no, REFUSAL_WRONG_TYPE, place->shown, "%s must be an object",
                       place->shown[0] ? place->shown : "a task");
-    json_object_foreach((json_t *)object, key, value)
-    {
-        struct task_place member = {
-            .row = task_row_find(parent, key), .base = base, .arena = place->arena, .no = place->no};
-        show_key(place->shown, key, member.shown, sizeof(member.shown));
-        if (!member.row)
-            return refuse_unknown(parent, key, &member);
-        if (!task_read_value(&member, value))
+    for (struct task_values each = task_values_of(object); task_values_next(&each);) {
+        const char *key = task_value_text(each.name, place->arena);
+        if (!key)
+            return place_out_of_memory(place);
+        if (!task_read_member(place, parent, key, each.value, base))
             return false;
     }
     return check_required(parent, object, place->shown, place->no);
 }
 
-static bool read_object(const struct task_place *place, const json_t *value)
+static bool read_object(const struct task_place *place, struct task_value value)
 {
     return task_read_object(place, place->row->path, value, place->base);
 }
 
-static bool read_metadata(const struct task_place *place, const json_t *value)
+static bool read_metadata(const struct task_place *place, struct task_value value)
 {
-    return json_is_object(value) || place_wrong_type(place, "an object");
+    return task_value_is(value, JSON_DOC_OBJECT) || place_wrong_type(place, "an object");
 }
 
-bool task_read_value(const struct task_place *place, const json_t *value)
+bool task_read_value(const struct task_place *place, struct task_value value)
 {
-    static bool (*const readers[TASK_TYPE_COUNT])(const struct task_place *, const json_t *) = {
+    static bool (*const readers[TASK_TYPE_COUNT])(const struct task_place *, struct task_value) = {
         [TASK_OBJECT] = read_object,
         [TASK_NAME] = read_name,
         [TASK_TEXT] = read_text,

@@ -5,11 +5,11 @@
 
 #include "schemas/task/read/task_read.h"
 
-static bool are_strings(const json_t *list)
+static bool are_strings(struct task_value list)
 {
-    size_t i;
-    json_t *one;
-    json_array_foreach((json_t *)(uintptr_t)list, i, one) if (!json_is_string(one)) return false;
+    for (struct task_values each = task_values_of(list); task_values_next(&each);)
+        if (!task_value_is(each.value, JSON_DOC_STRING))
+            return false;
     return true;
 }
 
@@ -20,48 +20,56 @@ static bool wrong_type(const struct task_place *place, const char *name, const c
     return place_wrong_type(&member, wanted);
 }
 
-static bool check_member(const struct task_place *place, const char *name, const json_t *value)
+static bool check_member(const struct task_place *place, const char *name, struct task_value value)
 {
     static const char *const lists[] = {"inputs", "outputs", "asserts"}, *const texts[] = {"fn_name", "entry_point"};
     for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
         if (strcmp(name, lists[i]) == 0 && i < 2)
-            return json_is_array(value) || wrong_type(place, name, "a list");
+            return task_value_is(value, JSON_DOC_ARRAY) || wrong_type(place, name, "a list");
         else if (strcmp(name, lists[i]) == 0)
-            return (json_is_array(value) && are_strings(value)) || wrong_type(place, name, "a list of strings");
+            return (task_value_is(value, JSON_DOC_ARRAY) && are_strings(value)) ||
+                   wrong_type(place, name, "a list of strings");
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
         if (strcmp(name, texts[i]) == 0)
-            return json_is_string(value) || wrong_type(place, name, "a string");
+            return task_value_is(value, JSON_DOC_STRING) || wrong_type(place, name, "a string");
     return refuse(place->no, REFUSAL_UNKNOWN_FIELD, place->shown,
                   "%s may have only inputs, outputs, fn_name, asserts and entry_point", place->shown);
 }
 
 /* Which of the forms it is, and that it is whole. */
-static bool check_form(const struct task_place *place, const json_t *value)
+static bool check_form(const struct task_place *place, struct task_value value)
 {
-    const json_t *inputs = json_object_get(value, "inputs"), *outputs = json_object_get(value, "outputs");
-    const json_t *asserts = json_object_get(value, "asserts"), *call = json_object_get(value, "fn_name");
-    const size_t count = json_array_size(asserts ? asserts : inputs);
-    if (asserts && (inputs || outputs || call))
+    const struct task_value inputs = task_value_get(value, "inputs"), outputs = task_value_get(value, "outputs");
+    const struct task_value asserts = task_value_get(value, "asserts"), call = task_value_get(value, "fn_name");
+    const size_t count = task_value_count(asserts.at ? asserts : inputs);
+    if (asserts.at && (inputs.at || outputs.at || call.at))
         return refuse(place->no, REFUSAL_AMBIGUOUS, place->shown,
                       "%s must have either asserts or inputs and outputs, not both", place->shown);
-    if (!asserts && (!inputs || !outputs))
+    if (!asserts.at && (!inputs.at || !outputs.at))
         return refuse(place->no, REFUSAL_MISSING_FIELD, place->shown, "%s must have inputs and outputs, or asserts",
                       place->shown);
-    if (!asserts && json_array_size(inputs) != json_array_size(outputs))
+    if (!asserts.at && task_value_count(inputs) != task_value_count(outputs))
         return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s has %zu inputs and %zu outputs", place->shown,
-                      json_array_size(inputs), json_array_size(outputs));
+                      task_value_count(inputs), task_value_count(outputs));
     return place_check_bounds(place, (double)count, " elements") &&
-           (asserts || call || (are_strings(inputs) && are_strings(outputs)) ||
+           (asserts.at || call.at || (are_strings(inputs) && are_strings(outputs)) ||
             place_wrong_type(place, "of texts where there is no fn_name"));
 }
 
-bool task_read_tests(const struct task_place *place, const json_t *value)
+bool task_read_tests(const struct task_place *place, struct task_value value)
 {
     struct task *task = place->base;
-    const char *name;
-    json_t *member;
-    if (!json_is_object(value))
+    if (!task_value_is(value, JSON_DOC_OBJECT))
         return place_wrong_type(place, "an object");
-    json_object_foreach((json_t *)(uintptr_t)value, name, member) if (!check_member(place, name, member)) return false;
-    return check_form(place, value) && place_set_json(place, &task->eval_tests, value);
+    for (struct task_values each = task_values_of(value); task_values_next(&each);) {
+        const char *name = place_text(place, each.name);
+        if (!name || !check_member(place, name, each.value))
+            return false;
+    }
+    if (!check_form(place, value))
+        return false;
+    json_t *tests = task_value_load(value);
+    const bool good = place_set_json(place, &task->eval_tests, tests);
+    json_decref(tests);
+    return good;
 }

@@ -247,6 +247,32 @@ static void assert_needs(const struct task *task, enum stage stage, const char *
     assert_string_equal(said, wanted);
 }
 
+static void assert_shown(const char *members, const char *wanted)
+{
+    AUTO_TASK task = parse_member(members);
+    char said[16] = "";
+    for (int stage = 0; stage < STAGE_COUNT; stage++)
+        if (task_is_shown(task, (enum stage)stage))
+            snprintf(said + strlen(said), sizeof(said) - strlen(said), " %s", stage_wire((enum stage)stage));
+    assert_string_equal(said, wanted);
+}
+
+static void a_task_is_shown_where_code_of_others_may_ask_for_it(void **state)
+{
+    (void)state;
+    assert_shown("\"kind\":\"noop\"", "");
+    assert_shown("\"eval\":{\"kind\":\"math\",\"answer\":\"2\"}", "");
+    assert_shown("\"agent\":{\"kind\":\"tools\",\"tools\":[\"bash\",\"edit\"]},\"eval\":{\"kind\":\"none\"}", "");
+    assert_shown("\"eval\":{\"kind\":\"command\",\"command\":\"true\"}", " eval");
+    assert_shown("\"eval\":{\"kind\":\"command\",\"command\":\"true\",\"sandbox\":\"agent\"}", " run");
+    assert_shown("\"eval\":{\"kind\":\"grade\"}", " eval");
+    assert_shown("\"agent\":{\"kind\":\"mine\"},\"eval\":{\"kind\":\"none\"}", " run");
+    assert_shown("\"agent\":{\"tools\":[\"look.up\"]},\"eval\":{\"kind\":\"none\"}", " run");
+    assert_shown("\"agent\":{\"kind\":\"session\"},\"eval\":{\"kind\":\"posted\"}", " run");
+    assert_shown("\"agent\":{\"kind\":\"harness\",\"command\":\"x\"},\"eval\":{\"kind\":\"math\",\"answer\":\"2\"}",
+                 " run");
+}
+
 static void names_that_are_not_built_in_are_what_handlers_must_offer(void **state)
 {
     (void)state;
@@ -499,6 +525,7 @@ int main(void)
         cmocka_unit_test(the_agents_kind_and_tools_follow_from_each_other),
         cmocka_unit_test(grants_of_the_network_are_names),
         cmocka_unit_test(an_agents_kind_that_does_not_fit_its_tools_or_script_is_refused),
+        cmocka_unit_test(a_task_is_shown_where_code_of_others_may_ask_for_it),
         cmocka_unit_test(names_that_are_not_built_in_are_what_handlers_must_offer),
         cmocka_unit_test(a_trajectorys_messages_become_the_script),
         cmocka_unit_test(a_scripts_arguments_are_kept_as_json_of_few_levels),

@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "schemas/task/json/task_json.h"
 #include "tests/schemas/task/task_asserts.h"
+#include "tests/schemas/task/task_json_made.h"
 
 /* ---- every row of the table --------------------------------------------------------------- */
 
@@ -231,8 +231,7 @@ static void any_one_byte_damaged_is_refused_or_read(void **state)
 /* True when it was read; then jansson reads the same. */
 static bool is_read_alike(struct slice text)
 {
-    json_t *ours;
-    task_json_read(text, TASK_VALUES_MAX, &ours);
+    json_t *ours = json_made(text);
     json_t *theirs = json_loadb((const char *)text.data, text.len, JSON_REJECT_DUPLICATES, NULL);
     bool is_read = ours != NULL, is_same = !is_read || json_equal(ours, theirs);
     json_decref(ours);
@@ -252,10 +251,20 @@ static void what_is_common_is_read_without_jansson(void **state)
         "[true,false,null,\"\",\"0123456\",\"01234567\",\"012345678\","
         "\"\xc3\xa9\xf0\x9f\x98\x80\"]",
         "[\"\\n\\t\\\"\\\\\\/\\b\\f\\r\",\"01234567\\n01234567\\u00e9\\ud83d\\ude00x\",\"\\\\u\"]",
+        "{\"t\\u0061sk\":1,\"\\n\\uD83D\\uDE00\":2}",
+        "[9223372036854775807,-9223372036854775808,1234567890123456789]",
     };
     for (size_t i = 0; i < sizeof(common) / sizeof(*common); i++)
         assert_true(is_read_alike(slice_from_str(common[i])));
-    assert_false(is_read_alike(slice_from_str("[9223372036854775807]"))); /* nor a double */
+    assert_false(is_read_alike(slice_from_str("[1e300]"))); /* as if it were a whole number that does not fit */
+}
+
+static int read_up_to(struct slice json, size_t values_max)
+{
+    struct json_doc doc;
+    const int code = task_json_read(json, values_max, &doc);
+    json_doc_finish(&doc);
+    return code;
 }
 
 static void what_jansson_refuses_is_not_read_without_it(void **state)
@@ -279,6 +288,14 @@ static void what_jansson_refuses_is_not_read_without_it(void **state)
         "[\"\\u",
         "[\"\\x\"]",
         "[\"\\ud800\"]",
+        "[\"\\udc00\"]",
+        "[\"\\ud800\\u0041\"]",
+        "[\"\\ud800\\n56789\"]",
+        "[\"\\ud800\\ud800\"]",
+        "{\"\\u0000\":1}",
+        "{\"a\":1,\"\\u0061\":1}",
+        "[9223372036854775808]",
+        "[-9223372036854775809]",
         "[\"\\u0000\"]",
         "[\"\x1f\"]",
         "[\"0123456\x1f\"]",
@@ -300,23 +317,60 @@ static void what_jansson_refuses_is_not_read_without_it(void **state)
         "[truefalse]",
         "[nul",
     };
-    json_t *ours;
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
-        assert_int_equal(task_json_read(slice_from_str(wrong[i]), TASK_VALUES_MAX, &ours), -EPROTO);
-        assert_null(ours);
-    }
-    assert_int_equal(task_json_read(slice_of("[\"a\0b\"]", 7), TASK_VALUES_MAX, &ours), -EPROTO);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+        assert_int_equal(read_up_to(slice_from_str(wrong[i]), TASK_VALUES_MAX), -EPROTO);
+    assert_int_equal(read_up_to(slice_of("[\"a\0b\"]", 7), TASK_VALUES_MAX), -EPROTO);
 }
 
 static void values_and_names_are_counted_and_bounded(void **state)
 {
     (void)state;
     struct slice eight = slice_from_str("{\"a\":[1,\"{,:[\",[]],\"b\":{}}"); /* marks in a text are none */
-    json_t *ours;
-    assert_int_equal(task_json_read(eight, 8, &ours), 0);
-    json_decref(ours);
-    assert_int_equal(task_json_read(eight, 7, &ours), -E2BIG);
-    assert_null(ours);
+    assert_int_equal(read_up_to(eight, 8), 0);
+    assert_int_equal(read_up_to(eight, 7), -E2BIG);
+}
+
+static void names_and_texts_mean_what_their_escapes_say(void **state)
+{
+    (void)state;
+    AUTO_TASK task = parse(
+        "{\"t\\u0061sk\":\"t\",\"prompt\":\"a\\n\\u00e9\\ud83d\\ude00\\\\\",\"env\":{\"\\u0041\":\"\\/\"}}");
+    assert_non_null(task);
+    assert_string_equal(task->messages[0].content, "a\n\xc3\xa9\xf0\x9f\x98\x80\\");
+    assert_string_equal(task->env.each[0], "A=/");
+}
+
+static void numbers_of_an_uncommon_form_are_read_as_they_are(void **state)
+{
+    (void)state;
+    AUTO_TASK task = parse(
+        "{\"task\":\"t\",\"prompt\":\"p\",\"metadata\":{\"x\":1e300},\"sampling\":{\"top_p\":0.50000000000000000000000"
+        "00000000000000000000000000000000000000000000000001},\"limits\":{\"run_s\":9}}");
+    assert_non_null(task);
+    assert_true(task->sampling.top_p == 0.5 && task->limits.run_s == 9);
+}
+
+static void more_levels_than_a_workers_stack_has_room_for_are_refused(void **state)
+{
+    (void)state;
+    AUTO_BUFFER json = {0};
+    for (int levels = TASK_LEVELS_MAX - 2; levels <= TASK_LEVELS_MAX; levels++) { /* two more around it */
+        buffer_clear(&json);
+        buffer_append_str(&json, "{\"task\":\"t\",\"prompt\":\"p\",\"metadata\":{\"a\":");
+        for (int i = 0; i < levels; i++)
+            buffer_append_str(&json, "[");
+        buffer_append_str(&json, "1");
+        for (int i = 0; i < levels; i++)
+            buffer_append_str(&json, "]");
+        buffer_append_str(&json, "}}");
+        if (levels > TASK_LEVELS_MAX - 2) {
+            assert_refused_slice(buffer_peek(&json), REFUSAL_TOO_LARGE, "");
+            continue;
+        }
+        struct refusal no = {0};
+        AUTO_TASK task = task_parse(buffer_peek(&json), &no);
+        assert_non_null(task);
+    }
 }
 
 static void a_damaged_byte_is_read_as_jansson_does_or_left_to_it(void **state)
@@ -375,6 +429,9 @@ int main(void)
         cmocka_unit_test(what_is_common_is_read_without_jansson),
         cmocka_unit_test(what_jansson_refuses_is_not_read_without_it),
         cmocka_unit_test(values_and_names_are_counted_and_bounded),
+        cmocka_unit_test(names_and_texts_mean_what_their_escapes_say),
+        cmocka_unit_test(numbers_of_an_uncommon_form_are_read_as_they_are),
+        cmocka_unit_test(more_levels_than_a_workers_stack_has_room_for_are_refused),
         cmocka_unit_test(a_damaged_byte_is_read_as_jansson_does_or_left_to_it),
         cmocka_unit_test(base64_is_read_only_as_the_standard_writes_it),
     };

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 from .image_name import explain_image
 from .nearest import nearest
 
-TASK_BYTES, TASK_VALUES, KEY_SHOWN, SCRIPT_MAX, ARGUMENTS_DEPTH = 1 << 20, 65536, 60, 1024, 32
+TASK_BYTES, TASK_VALUES, TASK_LEVELS, KEY_SHOWN, SCRIPT_MAX, ARGUMENTS_DEPTH = 1 << 20, 65536, 64, 60, 1024, 32
 FIELD_BYTES, VARIABLES_BYTES = 127, 6144
 
 
@@ -474,15 +474,16 @@ def _read_train(row: Row, value: Any, shown: str, told: Told) -> None:
     told[row.path] = labels
 
 
-def _levels(value: Any, most: int) -> bool:
+def has_levels(value: Any, most: int) -> bool:
+    """Whether it has at most so many levels of objects and lists."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
-    return inner is None or (most > 0 and all(_levels(one, most - 1) for one in inner))
+    return inner is None or (most > 0 and all(has_levels(one, most - 1) for one in inner))
 
 
 def _read_arguments(row: Row, value: Any, shown: str, told: Told) -> None:
     if not isinstance(value, dict):
         raise _type(shown, "an object")
-    if not _levels(value, ARGUMENTS_DEPTH):
+    if not has_levels(value, ARGUMENTS_DEPTH):
         raise TaskError("too-large", shown, f"{shown} has more than {ARGUMENTS_DEPTH} levels")
 
 

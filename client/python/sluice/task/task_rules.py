@@ -12,7 +12,8 @@ from typing import Any, List
 
 from .room_rules import check_room
 from .step_rules import check_steps, have_commands, have_solution
-from .task_fields import DEFAULTS, EVAL_RULES, EVALUATORS, OBJECTS, TASK_BYTES, TASK_VALUES, TaskError, Told, parse_json, read_object
+from .task_fields import (DEFAULTS, EVAL_RULES, EVALUATORS, OBJECTS, TASK_BYTES, TASK_LEVELS, TASK_VALUES, TaskError, Told, has_levels,
+                          parse_json, read_object)
 
 __all__ = ["OBJECTS", "TASK_BYTES", "TaskError", "check_task", "parse_json"]
 
@@ -295,6 +296,8 @@ def check_task(text: str, value: Any) -> None:
         raise TaskError("too-large", "", f"a task is {size} bytes; the maximum is {TASK_BYTES}")
     if _count(value) > TASK_VALUES:
         raise TaskError("too-large", "", f"a task's JSON has more than {TASK_VALUES} values and names")
+    if not has_levels(value, TASK_LEVELS):
+        raise TaskError("too-large", "", f"a task's JSON has more than {TASK_LEVELS} levels")
     told: Told = {}
     read_object("", value, "", told)
     kind = told.get("agent.kind") or _kind_of(told)
