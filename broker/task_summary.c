@@ -63,6 +63,8 @@ bool task_summary_read(struct slice json, struct task_summary *ret, struct refus
                   [STAGE_EVAL] = read_needs(task, STAGE_EVAL, ret->eval_needs, sizeof(ret->eval_needs))},
         .reads_record = task_eval_reads_record(task),
         .judge = slice_from_str(ret->judge)};
+    for (int stage = 0; stage < STAGE_COUNT; stage++)
+        ret->task.shown_in |= task_is_shown(task, (enum stage)stage) ? 1u << stage : 0;
     task_destroy(task);
     return true;
 }

@@ -7,6 +7,7 @@
 #define SLUICE_BROKER_LEDGER_INNER_H
 
 #include <sqlite3.h>
+#include <sys/queue.h>
 #include <sys/stat.h>
 
 #include "broker/ledger/ledger.h"
@@ -29,8 +30,9 @@ enum {
     LEDGER_VERSION = 19, /* of the tables: the file's user_version */
     ROLLOUTS_PER_GROUP = 1024,
     CACHE_ENTRIES = 8192,
-    CACHE_REUSED_MAX = 4096,   /* an entry keeps this much memory for its next group */
-    CACHE_PAYLOAD_MAX = 65536, /* a task or layer larger than this is read from the file each time */
+    CACHE_WAYS = 4,              /* entries that an id may be in */
+    CACHE_REUSED_MAX = 4096,     /* an entry keeps this much memory for its next group */
+    CACHE_PAYLOAD_MAX = 1 << 20, /* a layer larger than this is read from the file each time; no task is */
     CACHE_BYTES_MAX = 64 << 20,
     LEDGER_BUSY_MS = 1000, /* for so long a lock that somebody holds is waited for */
     LEDGER_PAGE_BYTES = 8192
@@ -40,13 +42,25 @@ enum {
 #define META_EPOCH slice_from_str("epoch")
 #define META_VERSIONS slice_from_str("versions")
 
+/*
+ * groups.has_metadata: NULL where a task has none; 1 of a broker that gave it to the workers of every stage; else 8 and
+ * the bits of core_task.shown_in.
+ */
+static inline int64_t metadata_note(unsigned shown_in) { return 8 | shown_in; }
+static inline unsigned metadata_shown_in(int64_t note) { return note & 8 ? note & 7 : 7; }
+
 /* One group's number and, where small enough, its payload. `task.len` 0: not held. */
 struct cached_group {
-    uint64_t hash;          /* of the id */
-    int64_t number, stream; /* number 0: an empty entry */
+    TAILQ_ENTRY(cached_group) links; /* of those that hold something, the one that was filled longest ago first */
+    int64_t number, stream;          /* number 0: an empty entry */
     struct buffer task, layer;
-    bool has_init; /* digest and layer are known, be they empty */
-    bool is_new;   /* a look has found that no group of this id ever was */
+    struct buffer bare;    /* the task without its metadata; empty: every stage is given all of it */
+    struct slice metadata; /* within `task` */
+    unsigned shown_in;     /* as core_task has it */
+    bool is_listed;
+    uint64_t given; /* when, counted in entries that were given to an id */
+    bool has_init;  /* digest and layer are known, be they empty */
+    bool is_new;    /* a look has found that no group of this id ever was */
     char id[MESSAGE_MAX(group_submit, group) + 1], digest[MESSAGE_MAX(job_result, layer_digest) + 1];
 };
 
@@ -71,7 +85,10 @@ struct ledger {
     struct commit_point committed, durable;
     uint64_t asked; /* to be durable, up to this commit */
     struct cached_group *cache;
+    uint64_t cache_hashes[CACHE_ENTRIES]; /* of each entry's id, side by side: of most entries no more is looked at */
+    TAILQ_HEAD(cached_groups, cached_group) cached;
     size_t cache_bytes;
+    uint64_t cache_given;
     char stream_name[MESSAGE_MAX(group_submit, stream) +
                      1]; /* the stream asked for last, its number, and the owner it was given */
     int64_t stream_number;
@@ -177,7 +194,13 @@ bool ledger_cache_init(struct ledger *ledger);
 void ledger_cache_finish(struct ledger *ledger);
 /* The entry for an id: its own (number > 0), or one emptied for it (number 0). */
 struct cached_group *ledger_cache_get(struct ledger *ledger, struct slice id);
-void ledger_cache_task(struct ledger *ledger, struct cached_group *group, struct slice task);
+/* NULL: its entry is another's. Nothing is emptied for it. */
+const struct cached_group *ledger_cache_peek(const struct ledger *ledger, struct slice id);
+/* `metadata` is a part of the task, or empty. */
+void ledger_cache_task(struct ledger *ledger, struct cached_group *group, struct slice task, struct slice metadata,
+                       unsigned shown_in);
+/* What a stage is given of the task; empty: the cache does not hold it. */
+struct slice ledger_cache_task_for(const struct cached_group *group, enum stage stage);
 void ledger_cache_init_layer(struct ledger *ledger, struct cached_group *group, struct slice digest,
                              struct slice layer);
 void ledger_cache_drop(struct ledger *ledger, struct slice id);
@@ -185,6 +208,8 @@ void ledger_cache_drop(struct ledger *ledger, struct slice id);
 /* ---- lookups that read through the cache: -ENOENT where there is none ------------------- */
 
 int ledger_find_group(struct ledger *ledger, struct slice id, struct cached_group **ret, struct fail *fail);
+/* Fills an entry from its group's row. */
+int ledger_keep_group(struct ledger *ledger, struct cached_group *group, struct slice id, struct fail *fail);
 int ledger_find_stream(struct ledger *ledger, struct slice name, int64_t *ret, struct fail *fail);
 /* "<group>/<sample>" as the rollout's number. */
 int ledger_find_rollout(struct ledger *ledger, struct slice rollout, int64_t *ret, struct fail *fail);

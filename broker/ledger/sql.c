@@ -201,7 +201,8 @@ void ledger_reset(struct ledger *ledger, enum ledger_statement statement)
 void ledger_release(struct ledger *ledger)
 {
     static const enum ledger_statement loaders[] = {LEDGER_FIND_GROUP,      LEDGER_FIND_INIT, LEDGER_LOAD_RUN,
-                                                    LEDGER_LOAD_RUN_RECORD, LEDGER_LOAD_END,  LEDGER_LOAD_RECORD};
+                                                    LEDGER_LOAD_RUN_RECORD, LEDGER_LOAD_END,  LEDGER_LOAD_RECORD,
+                                                    LEDGER_LOAD_METADATA};
     for (size_t i = 0; i < sizeof(loaders) / sizeof(*loaders); i++)
         if (sqlite3_stmt_busy(ledger->statements[loaders[i]]))
             ledger_reset(ledger, loaders[i]);

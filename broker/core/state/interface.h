@@ -30,6 +30,7 @@ struct core_task {
     struct slice needs[STAGE_COUNT];
     bool reads_record;  /* its evaluation is given the run's record */
     struct slice judge; /* the policy whose engines its evaluation needs, to judge or to score; empty: it needs none */
+    unsigned shown_in;  /* bits 1 << stage, for the ledger: code of others sees its JSON there, metadata and all */
 };
 
 /* Who a message came from. Where nobody is asked for a key, all are one admin without a name. */

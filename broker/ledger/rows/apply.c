@@ -28,8 +28,13 @@ static int own_stream(struct ledger *ledger, struct slice name, struct slice own
     return code;
 }
 
+static unsigned shown_in(const struct core_task *summary)
+{
+    return summary ? summary->shown_in : (1u << STAGE_COUNT) - 1;
+}
+
 static int add_group(struct ledger *ledger, const struct effect *effect, int64_t number, int64_t stream,
-                     struct fail *fail)
+                     struct slice metadata, struct fail *fail)
 {
     const struct core_task *summary = effect->summary;
 #define FACT(value) (summary ? NUMBER(value) : NOTHING)
@@ -40,7 +45,7 @@ static int add_group(struct ledger *ledger, const struct effect *effect, int64_t
                      FACT(summary->limit_ms[STAGE_INIT]), FACT(summary->limit_ms[STAGE_RUN]),
                      FACT(summary->limit_ms[STAGE_EVAL]), FACT(summary->total_ms), FACT(summary->bytes),
                      TEXT(summary ? summary->policy : slice_of("", 0)),
-                     task_member(effect->task, "metadata").len ? NUMBER(1) : NOTHING,
+                     metadata.len ? NUMBER(metadata_note(shown_in(summary))) : NOTHING,
                      summary ? MAYBE_TEXT(summary->needs[STAGE_RUN]) : NOTHING,
                      summary ? MAYBE_TEXT(summary->needs[STAGE_EVAL]) : NOTHING, FACT(summary->reads_record),
                      summary ? MAYBE_TEXT(summary->judge) : NOTHING, TEXT(effect->task));
@@ -55,7 +60,8 @@ static int apply_group(struct ledger *ledger, const struct effect *effect, struc
         return code;
     int64_t number = ledger->next_group++;
     struct cached_group *group = ledger_cache_get(ledger, effect->group);
-    code = add_group(ledger, effect, number, stream, fail);
+    const struct slice metadata = task_member(effect->task, "metadata");
+    code = add_group(ledger, effect, number, stream, metadata, fail);
     if (code == 0 && !group->is_new)
         code = ledger_do(ledger, LEDGER_DROP_FORGOTTEN_GROUP, fail, TEXT(effect->group));
     if (code)
@@ -63,7 +69,7 @@ static int apply_group(struct ledger *ledger, const struct effect *effect, struc
     group->number = number;
     group->stream = stream;
     group->has_init = group->is_new = false;
-    ledger_cache_task(ledger, group, effect->task);
+    ledger_cache_task(ledger, group, effect->task, metadata, shown_in(effect->summary));
     return 0;
 }
 

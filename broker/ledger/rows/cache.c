@@ -1,33 +1,45 @@
 /*
- * The groups at work: a direct-mapped table from id to number and payload, so that
- * handing out a job of a group that was touched lately reads no file. An entry that
- * another id needs is given up; what is given up is read from the file again.
+ * The groups at work: a table from id to number and payload, so that handing out a job of a group that was touched
+ * lately reads no file. An id may be in few entries only; that of them which was given away longest ago is given up for
+ * another id. What is given up is read from the file again.
  */
 #include "broker/ledger/inner.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
+#include "schemas/task/json/task_member.h"
+
+enum { METADATA_LITTLE = 64 }; /* bytes that are as well sent as left out */
+
 bool ledger_cache_init(struct ledger *ledger)
 {
+    TAILQ_INIT(&ledger->cached);
     ledger->cache = calloc(CACHE_ENTRIES, sizeof(*ledger->cache));
     return ledger->cache != NULL;
 }
 
-/* Drops what a buffer holds, and its memory where that is much. */
-static void let_go(struct ledger *ledger, struct buffer *held)
+/* Drops what a buffer holds, and its memory where that is more than `kept`. */
+static void let_go(struct ledger *ledger, struct buffer *held, size_t kept)
 {
     buffer_clear(held);
-    if (held->capacity <= CACHE_REUSED_MAX)
+    if (held->capacity <= kept)
         return;
     ledger->cache_bytes -= held->capacity;
     buffer_finish(held);
 }
 
+static void let_go_task(struct ledger *ledger, struct cached_group *group, size_t kept)
+{
+    let_go(ledger, &group->task, kept);
+    let_go(ledger, &group->bare, kept);
+    group->metadata = (struct slice){0};
+}
+
 static void empty(struct ledger *ledger, struct cached_group *group)
 {
-    let_go(ledger, &group->task);
-    let_go(ledger, &group->layer);
+    let_go_task(ledger, group, CACHE_REUSED_MAX);
+    let_go(ledger, &group->layer, CACHE_REUSED_MAX);
     group->number = 0;
     group->has_init = group->is_new = false;
 }
@@ -36,6 +48,7 @@ void ledger_cache_finish(struct ledger *ledger)
 {
     for (size_t i = 0; ledger->cache && i < CACHE_ENTRIES; i++) {
         buffer_finish(&ledger->cache[i].task);
+        buffer_finish(&ledger->cache[i].bare);
         buffer_finish(&ledger->cache[i].layer);
     }
     free(ledger->cache);
@@ -49,39 +62,120 @@ static uint64_t hash_of(struct slice id)
     return hash ^ hash >> 32;
 }
 
+static bool is_of(const struct cached_group *group, struct slice id)
+{
+    return (group->number || group->is_new) && slice_is(id, group->id);
+}
+
+/* The first of the entries that it may be in. */
+static size_t first_of(uint64_t hash) { return hash % (CACHE_ENTRIES / CACHE_WAYS) * CACHE_WAYS; }
+
+static struct cached_group *find(const struct ledger *ledger, uint64_t hash, struct slice id)
+{
+    const size_t first = first_of(hash);
+    for (size_t i = first; i < first + CACHE_WAYS; i++)
+        if (ledger->cache_hashes[i] == hash && is_of(&ledger->cache[i], id))
+            return &ledger->cache[i];
+    return NULL;
+}
+
+const struct cached_group *ledger_cache_peek(const struct ledger *ledger, struct slice id)
+{
+    return find(ledger, hash_of(id), id);
+}
+
 struct cached_group *ledger_cache_get(struct ledger *ledger, struct slice id)
 {
     uint64_t hash = hash_of(id);
-    struct cached_group *group = &ledger->cache[hash % CACHE_ENTRIES];
-    if ((group->number || group->is_new) && group->hash == hash && slice_is(id, group->id))
+    struct cached_group *group = find(ledger, hash, id);
+    if (group)
         return group;
+    group = &ledger->cache[first_of(hash)];
+    for (struct cached_group *at = group + 1, *end = group + CACHE_WAYS; at < end; at++)
+        if (at->given < group->given)
+            group = at;
     size_t len = id.len < sizeof(group->id) ? id.len : 0; /* longer than any group's */
     empty(ledger, group);
-    group->hash = hash;
+    group->given = ++ledger->cache_given;
+    ledger->cache_hashes[group - ledger->cache] = hash;
     if (len)
         memcpy(group->id, id.data, len);
     group->id[len] = '\0';
     return group;
 }
 
-/* Copies bytes that fit the cache's budget; otherwise leaves `to` empty. */
-static void hold(struct ledger *ledger, struct buffer *to, struct slice bytes)
+static void unlist(struct ledger *ledger, struct cached_group *group)
 {
-    let_go(ledger, to);
-    size_t before = to->capacity;
-    if (bytes.len <= CACHE_PAYLOAD_MAX && ledger->cache_bytes + 2 * bytes.len <= CACHE_BYTES_MAX)
-        buffer_append(to, bytes.data, bytes.len);
-    ledger->cache_bytes += to->capacity - before;
+    if (group->is_listed)
+        TAILQ_REMOVE(&ledger->cached, group, links);
+    group->is_listed = false;
 }
 
-void ledger_cache_task(struct ledger *ledger, struct cached_group *group, struct slice task)
+/* Makes room for so many bytes: what was filled longest ago is given up, and most likely over. */
+static void make_room(struct ledger *ledger, const struct cached_group *keep, size_t bytes)
 {
-    hold(ledger, &group->task, task);
+    struct cached_group *group = TAILQ_FIRST(&ledger->cached), *next;
+    for (; group && ledger->cache_bytes + bytes > CACHE_BYTES_MAX; group = next) {
+        next = TAILQ_NEXT(group, links);
+        if (group == keep)
+            continue;
+        let_go_task(ledger, group, 0);
+        let_go(ledger, &group->layer, 0);
+        group->has_init = false;
+        unlist(ledger, group);
+    }
+}
+
+/* Copies the bytes; leaves `to` empty where there are too many, or no memory. */
+static void hold(struct ledger *ledger, struct cached_group *group, struct buffer *to, struct slice bytes)
+{
+    const size_t before = to->capacity;
+    if (bytes.len > CACHE_PAYLOAD_MAX)
+        return;
+    make_room(ledger, group, 2 * bytes.len);
+    buffer_append(to, bytes.data, bytes.len);
+    ledger->cache_bytes += to->capacity - before;
+    unlist(ledger, group);
+    TAILQ_INSERT_TAIL(&ledger->cached, group, links);
+    group->is_listed = true;
+}
+
+/* The task with {} for its metadata. */
+static void append_bare(struct buffer *ret, struct slice task, struct slice metadata)
+{
+    const size_t before = (size_t)(metadata.data - task.data);
+    buffer_append(ret, task.data, before);
+    buffer_append_str(ret, "{}");
+    buffer_append(ret, metadata.data + metadata.len, task.len - before - metadata.len);
+}
+
+void ledger_cache_task(struct ledger *ledger, struct cached_group *group, struct slice task, struct slice metadata,
+                       unsigned shown_in)
+{
+    let_go_task(ledger, group, CACHE_REUSED_MAX);
+    hold(ledger, group, &group->task, task);
+    if (group->task.len < task.len || metadata.len == 0)
+        return;
+    const size_t before = group->bare.capacity;
+    group->metadata = slice_of(group->task.data + (metadata.data - task.data), metadata.len);
+    group->shown_in = shown_in;
+    if (metadata.len > METADATA_LITTLE && shown_in != (1u << STAGE_COUNT) - 1)
+        append_bare(&group->bare, task, metadata);
+    ledger->cache_bytes += group->bare.capacity - before;
+    if (group->bare.failed)
+        buffer_clear(&group->bare);
+}
+
+struct slice ledger_cache_task_for(const struct cached_group *group, enum stage stage)
+{
+    const bool is_bare = group->bare.len > 0 && !(group->shown_in & 1u << stage);
+    return buffer_peek(is_bare ? &group->bare : &group->task);
 }
 
 void ledger_cache_init_layer(struct ledger *ledger, struct cached_group *group, struct slice digest, struct slice layer)
 {
-    hold(ledger, &group->layer, layer);
+    let_go(ledger, &group->layer, CACHE_REUSED_MAX);
+    hold(ledger, group, &group->layer, layer);
     group->has_init = group->layer.len == layer.len && digest.len < sizeof(group->digest);
     if (!group->has_init)
         return;
@@ -90,26 +184,40 @@ void ledger_cache_init_layer(struct ledger *ledger, struct cached_group *group, 
     group->digest[digest.len] = '\0';
 }
 
-void ledger_cache_drop(struct ledger *ledger, struct slice id) { empty(ledger, ledger_cache_get(ledger, id)); }
+void ledger_cache_drop(struct ledger *ledger, struct slice id)
+{
+    struct cached_group *group = find(ledger, hash_of(id), id);
+    if (!group)
+        return;
+    empty(ledger, group);
+    group->given = 0; /* the first to be given away */
+}
 
 /* ---- lookups -------------------------------------------------------------------------- */
+
+int ledger_keep_group(struct ledger *ledger, struct cached_group *group, struct slice id, struct fail *fail)
+{
+    const enum ledger_statement row = LEDGER_FIND_GROUP;
+    int code = ledger_ask(ledger, row, VALUES(TEXT(id)), fail);
+    if (code <= 0)
+        return code ? code : fail_set(fail, -ENOENT, "the ledger has no group %.*s", SLICE_ARG(id));
+    const struct slice task = ledger_slice(ledger, row, 2);
+    const bool has_metadata = !ledger_is_null(ledger, row, 3);
+    group->number = ledger_number(ledger, row, 0);
+    group->stream = ledger_number(ledger, row, 1);
+    ledger_cache_task(ledger, group, task, has_metadata ? task_member(task, "metadata") : (struct slice){0},
+                      metadata_shown_in(ledger_number(ledger, row, 3)));
+    ledger_reset(ledger, row);
+    return group->task.len ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+}
 
 int ledger_find_group(struct ledger *ledger, struct slice id, struct cached_group **ret, struct fail *fail)
 {
     struct cached_group *group = ledger_cache_get(ledger, id);
-    if (group->number == 0) {
-        int code = ledger_ask(ledger, LEDGER_FIND_GROUP, VALUES(TEXT(id)), fail);
-        if (code < 0)
-            return code;
-        if (code == 0)
-            return fail_set(fail, -ENOENT, "the ledger has no group %.*s", SLICE_ARG(id));
-        group->number = ledger_number(ledger, LEDGER_FIND_GROUP, 0);
-        group->stream = ledger_number(ledger, LEDGER_FIND_GROUP, 1);
-        ledger_cache_task(ledger, group, ledger_slice(ledger, LEDGER_FIND_GROUP, 2));
-        ledger_reset(ledger, LEDGER_FIND_GROUP);
-    }
-    *ret = group;
-    return 0;
+    int code = group->number ? 0 : ledger_keep_group(ledger, group, id, fail);
+    if (code == 0)
+        *ret = group;
+    return code;
 }
 
 int ledger_find_stream(struct ledger *ledger, struct slice name, int64_t *ret, struct fail *fail)

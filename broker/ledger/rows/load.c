@@ -11,14 +11,12 @@ static int load_task(struct ledger *ledger, const struct effect *effect, struct 
     int code = ledger_find_group(ledger, effect->group, ret_group, fail);
     if (code)
         return code;
-    ret->task = buffer_peek(&(*ret_group)->task);
+    ret->task = ledger_cache_task_for(*ret_group, effect->stage);
     if (ret->task.len)
         return 0;
-    code = ledger_ask(ledger, LEDGER_FIND_GROUP, VALUES(TEXT(effect->group)), fail);
-    if (code <= 0)
-        return code ? code : fail_set(fail, -ENOENT, "group %.*s is gone", SLICE_ARG(effect->group));
-    ret->task = ledger_slice(ledger, LEDGER_FIND_GROUP, 2);
-    return 0;
+    code = ledger_keep_group(ledger, *ret_group, effect->group, fail); /* given up meanwhile */
+    ret->task = ledger_cache_task_for(*ret_group, effect->stage);
+    return code;
 }
 
 static int load_init_layer(struct ledger *ledger, struct cached_group *group, struct msg_job_start *ret,
@@ -124,8 +122,24 @@ static void read_rest(struct ledger *ledger, struct msg_trajectory *ret)
     ret->group_ended = (uint64_t)ledger_number(ledger, end, 16);
     ret->has_group_size = !ledger_is_null(ledger, end, 17);
     ret->group_size = (uint64_t)ledger_number(ledger, end, 17);
-    ret->metadata = task_member(ledger_slice(ledger, end, 18), "metadata");
+}
+
+/* From the cache where its group is there; else from the group's row, if there still is one. */
+static int load_metadata(struct ledger *ledger, struct msg_trajectory *ret, struct fail *fail)
+{
+    const enum ledger_statement row = LEDGER_LOAD_METADATA;
+    const int64_t number = ledger_number(ledger, LEDGER_LOAD_END, 0) / ROLLOUTS_PER_GROUP;
+    const struct cached_group *group = ledger_cache_peek(ledger, ret->group);
+    int code = 0;
+    if (group && group->number == number && group->task.len) {
+        ret->metadata = group->metadata;
+    } else {
+        code = ledger_ask(ledger, row, VALUES(NUMBER(number)), fail);
+        if (code > 0)
+            ret->metadata = task_member(ledger_slice(ledger, row, 0), "metadata");
+    }
     ret->has_metadata = ret->metadata.len > 0;
+    return code < 0 ? code : 0;
 }
 
 int ledger_load_trajectory(struct ledger *ledger, struct slice stream, uint64_t seq, struct msg_trajectory *ret,
@@ -144,7 +158,9 @@ int ledger_load_trajectory(struct ledger *ledger, struct slice stream, uint64_t 
                         SLICE_ARG(stream));
     read_end(ledger, LEDGER_LOAD_END, ret);
     read_rest(ledger, ret);
-    code = ledger_ask(ledger, LEDGER_LOAD_RECORD, VALUES(NUMBER(ledger_number(ledger, LEDGER_LOAD_END, 0))), fail);
+    code = load_metadata(ledger, ret, fail);
+    if (code == 0)
+        code = ledger_ask(ledger, LEDGER_LOAD_RECORD, VALUES(NUMBER(ledger_number(ledger, LEDGER_LOAD_END, 0))), fail);
     if (code > 0) {
         ret->record = ledger_slice(ledger, LEDGER_LOAD_RECORD, 0);
         ret->verdict = ledger_slice(ledger, LEDGER_LOAD_RECORD, 1);

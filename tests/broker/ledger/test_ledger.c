@@ -222,7 +222,7 @@ static void a_jobs_payload_is_the_same_from_the_cache_and_from_the_file(void **s
     check_jobs(world, S("init bytes"));
 }
 
-static void a_layer_too_large_for_the_cache_is_read_each_time(void **state)
+static void the_largest_layer_comes_with_its_jobs(void **state)
 {
     struct world *world = *state;
     AUTO_FREE uint8_t *bytes = malloc(1 << 20);
@@ -233,6 +233,74 @@ static void a_layer_too_large_for_the_cache_is_read_each_time(void **state)
     commit(world, effects, 3);
     check_jobs(world, layer);
     check_jobs(world, layer);
+}
+
+static struct effect start_of(enum stage stage, const char *id, const char *rollout)
+{
+    return (struct effect){.kind = LANE_JOB,
+                           .stage = stage,
+                           .job = S("job"),
+                           .group = S(id),
+                           .rollout = S(rollout),
+                           .attempt = 1,
+                           .token = 1};
+}
+
+static void assert_given(struct world *world, enum stage stage, const char *task)
+{
+    const struct effect job = start_of(stage, "a", "a/1");
+    struct msg_job_start got;
+    assert_int_equal(ledger_load_job(world->ledger, &job, &got, NULL), 0);
+    assert_true(slice_is(got.task, task));
+}
+
+static void metadata_goes_to_those_who_are_shown_the_task_and_to_the_trainer(void **state)
+{
+#define LONG "{\"k\": \"0123456789 0123456789 0123456789 0123456789 0123456789 0123456789 \\\" } \"}"
+    static const char whole[] = "{\"task\":\"t\", \"metadata\" : " LONG " ,\"prompt\":\"p\"}",
+                      bare[] = "{\"task\":\"t\", \"metadata\" : {} ,\"prompt\":\"p\"}";
+    struct world *world = *state;
+    const struct core_task summary = {.id = S("t"), .shown_in = 1u << STAGE_EVAL};
+    struct effect asked = group("a", "train", 3);
+    asked.task = S(whole);
+    asked.summary = &summary;
+    const struct effect effects[] = {asked, init_of("a", S(""), S("")), run_of("a/1", S("record")),
+                                     end_of("train", 1, "a", "a/0")};
+    commit(world, effects, 4);
+    for (int times = 0; times < 2; times++) {
+        assert_given(world, STAGE_INIT, bare);
+        assert_given(world, STAGE_RUN, bare);
+        assert_given(world, STAGE_EVAL, whole);
+        reopen(world);
+        struct msg_trajectory got;
+        assert_int_equal(ledger_load_trajectory(world->ledger, S("train"), 1, &got, NULL), 0);
+        assert_true(got.has_metadata && slice_is(got.metadata, LONG));
+    }
+#undef LONG
+}
+
+static void more_than_the_cache_holds_is_read_from_the_file_again(void **state)
+{
+    enum { GROUPS = 2 * CACHE_BYTES_MAX / TASK_BYTES_MAX, LEN = TASK_BYTES_MAX };
+    struct world *world = *state;
+    AUTO_FREE char *task = malloc(LEN);
+    for (int backwards = 0; backwards < 2; backwards++)
+        for (int k = 0; k < GROUPS; k++) {
+            const int i = backwards ? GROUPS - 1 - k : k;
+            char id[16];
+            snprintf(id, sizeof(id), "g%d", i);
+            memset(task, 'a' + i % 26, LEN);
+            if (!backwards) {
+                struct effect asked = group(id, "train", 1);
+                asked.task = slice_of(task, LEN);
+                commit_one(world, asked);
+            }
+            const struct effect job = start_of(STAGE_INIT, id, "");
+            struct msg_job_start got;
+            assert_int_equal(ledger_load_job(world->ledger, &job, &got, NULL), 0);
+            assert_true(slice_equal(got.task, slice_of(task, LEN)));
+            assert_true(world->ledger->cache_bytes <= CACHE_BYTES_MAX);
+        }
 }
 
 static void a_job_that_cannot_be_is_not_found(void **state)
@@ -324,7 +392,9 @@ int main(void)
         TEST(an_evaluation_is_told_how_long_the_run_was_where_the_run_said_so),
         TEST(a_record_given_with_the_end_is_kept),
         TEST(a_jobs_payload_is_the_same_from_the_cache_and_from_the_file),
-        TEST(a_layer_too_large_for_the_cache_is_read_each_time),
+        TEST(the_largest_layer_comes_with_its_jobs),
+        TEST(metadata_goes_to_those_who_are_shown_the_task_and_to_the_trainer),
+        TEST(more_than_the_cache_holds_is_read_from_the_file_again),
         TEST(a_job_that_cannot_be_is_not_found),
         TEST(what_is_acknowledged_is_forgotten_at_once_and_swept_in_slices),
         TEST(the_head_is_remembered_when_everything_is_forgotten),
