@@ -7,11 +7,14 @@
 #include "broker/net/lane_address.h"
 #include "broker/io/io.h"
 #include "common/base/log.h"
+#include "common/base/memory.h"
 #include "common/cmdline/cmdline.h"
 #include "common/net/curve.h"
 
 /* As in sysexits.h where that has one: 75 to try again later, 76 not to. */
 enum { EXIT_DISK_FULL = 75, EXIT_DAMAGED = 76 };
+
+enum { MEMORY_KEPT = 32 << 20 };
 
 /* ---- the tables: options, then settings ------------------------------------------------------ */
 
@@ -157,6 +160,7 @@ static int serve(const struct io_options *io_options)
 {
     struct io *io = NULL;
     struct fail fail = {0};
+    memory_keep(MEMORY_KEPT);
     int code = io_open(&io, io_options, &fail);
     if (code == 0) {
         const struct io_endpoints *bound = io_bound(io);

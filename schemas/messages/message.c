@@ -345,6 +345,31 @@ bool message_decode(enum message_id id, struct slice bytes, void *out, struct re
     return false;
 }
 
+static struct slice *borrowed(enum field_type type, void *value)
+{
+    switch (type) {
+    case FIELD_STR:
+    case FIELD_BIN: return value;
+    case FIELD_JOBS: return &((struct jobs *)value)->packed;
+    case FIELD_UINT:
+    case FIELD_REAL:
+    case FIELD_BOOL: break;
+    }
+    return NULL;
+}
+
+/* What is empty borrows nothing (reader.c). */
+void message_rebase(enum message_id id, void *message, const void *from, const void *to)
+{
+    const struct message *described = message_get(id);
+    for (size_t i = 0; i < described->field_count; i++) {
+        const struct field *field = &described->fields[i];
+        struct slice *bytes = borrowed(field->type, (uint8_t *)message + field->offset);
+        if (bytes && bytes->len > 0)
+            bytes->data = (const uint8_t *)to + (bytes->data - (const uint8_t *)from);
+    }
+}
+
 /* ---- writing ----------------------------------------------------------------------- */
 
 static void pack_value(msgpack_packer *packer, enum field_type type, const void *value)

@@ -165,6 +165,9 @@ bool message_peek(struct slice bytes, enum message_id *ret, struct refusal *no);
  */
 bool message_decode(enum message_id id, struct slice bytes, void *out, struct refusal *no);
 
+/* Says of a decoded message that the bytes it borrows from lie at `to` now, and no longer at `from`. */
+void message_rebase(enum message_id id, void *message, const void *from, const void *to);
+
 /*
  * Appends the message's bytes. What is sent passes the same checks as what is
  * read: false with a refusal, and nothing appended, if a field breaks the schema.

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/base/log.h"
+#include "common/base/memory.h"
 #include "workers/doctor/doctor.h"
 #include "workers/engines/check/check.h"
 #include "workers/programs/options.h"
@@ -19,7 +20,10 @@
 #include "workers/sandbox/spawner_start.h"
 #include "common/base/text.h"
 
-enum { BEGINS_ANEW = 256 }; /* no exit status */
+enum {
+    BEGINS_ANEW = 256, /* no exit status */
+    MEMORY_KEPT = 8 << 20
+};
 
 /* From who begins anew to who does it, in the environment. */
 #define NODE_ERROR_VARIABLE "SLUICE_WORKER_NODE_ERROR"
@@ -177,6 +181,7 @@ int main(int argc, char **argv)
     } else if (status < 0) {
         status = 0;
         if (!given->with_parent || follow_parent()) {
+            memory_keep(MEMORY_KEPT);
             raise_descriptor_limit();
             open_cgroups(&options, &cgroups);
             status = run(&options, &cgroups);

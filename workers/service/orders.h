@@ -5,6 +5,6 @@
 #include "workers/service/worker_inside.h"
 
 /* Takes one message of the lane. False with a refusal: it was none, and nothing changed. */
-bool worker_obey(struct worker *worker, struct slice bytes, struct refusal *no);
+bool worker_obey(struct worker *worker, zmq_msg_t *message, struct refusal *no);
 
 #endif

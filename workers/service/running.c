@@ -11,7 +11,10 @@
 #include "workers/live/live.h"
 #include "workers/stages/kinds.h"
 
-enum { STUCK_MS = 5000 };
+enum {
+    STUCK_MS = 5000,
+    COPIED_MAX = 8192 /* bytes of a message that libzmq may have left among others, in a buffer which it would keep */
+};
 
 void running_init(struct running *running, const struct job_context *context)
 {
@@ -106,6 +109,7 @@ static void running_job_destroy(struct running_job *self)
     verdict_finish(&self->job.session.posted);
     task_destroy(self->job.task);
     buffer_finish(&self->job.bytes);
+    zmq_msg_close(&self->message);
     activity_finish(&self->activity);
     free(self);
 }
@@ -127,18 +131,30 @@ static void work_ended(void *arg)
 
 /* ---- all of them ------------------------------------------------------------------------ */
 
-bool running_start(struct running *running, struct slice bytes)
+/* False when out of memory. */
+static bool set_start(struct running_job *self, const struct msg_job_start *start, zmq_msg_t *message)
+{
+    const size_t len = zmq_msg_size(message);
+    self->job.start = *start;
+    if (len > COPIED_MAX)
+        return true;
+    if (!buffer_append(&self->job.bytes, zmq_msg_data(message), len))
+        return false;
+    message_rebase(MSG_job_start, &self->job.start, zmq_msg_data(message), self->job.bytes.data);
+    return true;
+}
+
+bool running_start(struct running *running, const struct msg_job_start *start, zmq_msg_t *message)
 {
     struct running_job *self = calloc(1, sizeof(*self));
     if (!self)
         return false;
+    zmq_msg_init(&self->message);
     self->running = running;
     self->started_ms = clock_ms();
     self->job.context = running->context;
     self->job.result.spent = &self->activity.spent;
-    if (!buffer_append(&self->job.bytes, bytes.data, bytes.len) ||
-        !message_decode(MSG_job_start, buffer_peek(&self->job.bytes), &self->job.start, NULL) ||
-        !live_add(running, self)) {
+    if (!set_start(self, start, message) || !live_add(running, self)) {
         running_job_destroy(self);
         return false;
     }
@@ -151,6 +167,8 @@ bool running_start(struct running *running, struct slice bytes)
     activity_begin(&self->activity, loop_now_ms());
     fiber_set_activity(self->fiber, &self->activity);
     self->token = self->job.start.token;
+    if (zmq_msg_size(message) > COPIED_MAX)
+        zmq_msg_move(&self->message, message); /* its bytes stay where they are */
     return true;
 }
 

@@ -7,6 +7,7 @@
 #define SLUICE_WORKERS_SERVICE_RUNNING_H
 
 #include <sys/queue.h>
+#include <zmq.h>
 
 #include "common/containers/table.h"
 #include "workers/jobs/job.h"
@@ -16,6 +17,7 @@ struct running_job {
     TAILQ_ENTRY(running_job) links;
     struct running *running;
     struct job job;
+    zmq_msg_t message; /* what job.start borrows from, unless that is small and in job.bytes */
     struct fiber *fiber;
     struct activity activity;
     uint64_t told_changes; /* of its activity that the broker was told of */
@@ -46,8 +48,9 @@ void running_finish(struct running *running); /* its jobs have ended */
 
 struct running_job *running_find(const struct running *running, struct slice job); /* NULL: none */
 
-/* `bytes` (copied) are a job.start that decodes. False when out of memory: nothing happened. */
-bool running_start(struct running *running, struct slice bytes);
+/* `start` was decoded from the message, which is taken where it is large, and copied else. False when out of memory:
+ * nothing happened. */
+bool running_start(struct running *running, const struct msg_job_start *start, zmq_msg_t *message);
 void running_cancel(struct running *running, struct running_job *job);
 /* How many jobs it can hold now, of the slots it was given: less those that were cancelled 5
  * s ago and have not ended. */

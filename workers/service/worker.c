@@ -154,8 +154,7 @@ static bool receive_one(struct worker *worker)
     zmq_msg_t message;
     if (!lane_receive(&worker->lane, &message))
         return false;
-    struct slice bytes = slice_of(zmq_msg_data(&message), zmq_msg_size(&message));
-    worker->malformed += !worker_obey(worker, bytes, &worker->malformed_last);
+    worker->malformed += !worker_obey(worker, &message, &worker->malformed_last);
     zmq_msg_close(&message);
     return true;
 }
