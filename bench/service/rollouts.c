@@ -1,13 +1,16 @@
 /*
  * rollouts - a client that only measures: no-op rollouts through a running broker.
  *
- *     rollouts flow  FRONT FEED COUNT WINDOW BYTES [SAMPLES]   WINDOW in flight until COUNT have ended, in groups
- *                                                    of SAMPLES (else of one): rollouts per second, and
- *                                                    from submit to published trajectory p50, p99 and
+ *     rollouts flow  FRONT FEED COUNT WINDOW BYTES [SAMPLES [prompt]]   WINDOW in flight until COUNT have ended,
+ *                                                    in groups of SAMPLES (else of one): rollouts per second,
+ *                                                    and from submit to published trajectory p50, p99 and
  *                                                    p99.9 in milliseconds
  *     rollouts queue FRONT FEED COUNT WINDOW BYTES   COUNT groups of one rollout are accepted and no
  *                                                    end is awaited, WINDOW not answered: accepted
  *                                                    per second
+ *
+ * A task's BYTES are in its metadata, which comes back with the trajectory; with `prompt` they are what its workers are
+ * given.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,16 +44,18 @@ static void *open_socket(void *context, int type, const char *endpoint)
     return socket;
 }
 
-static char *make_task(size_t bytes)
+static char *make_task(size_t bytes, bool in_prompt)
 {
-    static const char format[] = "{\"task\":\"noop\",\"kind\":\"noop\",\"metadata\":{\"pad\":\"%s\"}}";
-    size_t fixed = sizeof(format) - 3;
-    size_t pad = bytes > fixed ? bytes - fixed : 0;
-    char *filler = calloc(1, pad + 1), *task = malloc(sizeof(format) + pad);
+    static const char of_metadata[] = "{\"task\":\"noop\",\"kind\":\"noop\",\"metadata\":{\"pad\":\"%s\"}}",
+                      of_prompt[] = "{\"task\":\"noop\",\"kind\":\"noop\",\"prompt\":\"%s\"}";
+    const char *format = in_prompt ? of_prompt : of_metadata;
+    size_t fixed = strlen(format) - 2;
+    size_t pad = bytes > fixed + 1 ? bytes - fixed : 1;
+    char *filler = calloc(1, pad + 1), *task = malloc(fixed + pad + 1);
     if (!filler || !task)
         die("out of memory");
     memset(filler, 'x', pad);
-    snprintf(task, sizeof(format) + pad, format, filler);
+    snprintf(task, fixed + pad + 1, format, filler);
     free(filler);
     return task;
 }
@@ -186,10 +191,11 @@ static void measure_queue(struct bench *bench, long count, long window)
 
 int main(int argc, char **argv)
 {
-    bool flow = (argc == 7 || argc == 8) && strcmp(argv[1], "flow") == 0;
-    long samples = argc == 8 ? atol(argv[7]) : 1;
+    bool in_prompt = argc == 9 && strcmp(argv[8], "prompt") == 0;
+    bool flow = (argc == 7 || argc == 8 || in_prompt) && strcmp(argv[1], "flow") == 0;
+    long samples = argc >= 8 ? atol(argv[7]) : 1;
     if ((!flow && !(argc == 7 && strcmp(argv[1], "queue") == 0)) || samples < 1 || atol(argv[4]) % samples) {
-        fprintf(stderr, "usage: rollouts flow FRONT FEED COUNT WINDOW BYTES [SAMPLES], COUNT a "
+        fprintf(stderr, "usage: rollouts flow FRONT FEED COUNT WINDOW BYTES [SAMPLES [prompt]], COUNT a "
                         "multiple of SAMPLES\n"
                         "       rollouts queue FRONT FEED COUNT WINDOW BYTES\n");
         return 2;
@@ -197,7 +203,7 @@ int main(int argc, char **argv)
     void *context = zmq_ctx_new();
     struct bench bench = {.front = open_socket(context, ZMQ_DEALER, argv[2]),
                           .feed = open_socket(context, ZMQ_SUB, argv[3]),
-                          .task = make_task((size_t)atol(argv[6])),
+                          .task = make_task((size_t)atol(argv[6]), in_prompt),
                           .samples = samples};
     snprintf(bench.prefix, sizeof(bench.prefix), "b%lld-%d", (long long)clock_wall_ms(), getpid());
     snprintf(bench.stream, sizeof(bench.stream), "bench-%d", getpid());
