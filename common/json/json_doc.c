@@ -168,7 +168,6 @@ static bool read_string(struct json_doc_reader *reader)
     return close_node(reader, index);
 }
 
-#include "common/base/wide.h"
 static bool read_number(struct json_doc_reader *reader)
 {
     struct json_number number;

@@ -163,7 +163,17 @@ static void a_number_ends_where_its_digits_do(void **state)
 {
     (void)state;
     static const char *const rests[] = {"", ",", "]", "}", " ", "x", "-", "+1", "/", ":"};
-    static const char *const numbers[] = {"0", "7", "-12", "123456", "1234567890", "1.5", "-0.25", "1e5", "2.5E-3"};
+    static const char *const numbers[] = {"0",
+                                          "7",
+                                          "-12",
+                                          "123456",
+                                          "1234567890",
+                                          "1.5",
+                                          "-0.25",
+                                          "1e5",
+                                          "2.5E-3",
+                                          "9223372036854775807",
+                                          "-9223372036854775808"};
     for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
         for (size_t k = 0; k < sizeof(rests) / sizeof(*rests); k++) {
             char text[64];
@@ -174,6 +184,29 @@ static void a_number_ends_where_its_digits_do(void **state)
             assert_true((got.is_integer ? (double)got.integer : got.real) == strtod(numbers[i], NULL));
             assert_int_equal(got.is_integer, strpbrk(numbers[i], ".eE") == NULL);
         }
+}
+
+static void a_whole_number_that_fits_is_exact(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool fits;
+        int64_t value;
+    } rows[] = {{"9223372036854775807", true, INT64_MAX},
+                {"9223372036854775808", false, 0},
+                {"-9223372036854775808", true, INT64_MIN},
+                {"-9223372036854775809", false, 0},
+                {"1234567890123456789", true, 1234567890123456789},
+                {"10000000000000000000", false, 0},
+                {"99999999999999999999", false, 0}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct json_number got;
+        const uint8_t *at = (const uint8_t *)rows[i].text;
+        assert_non_null(json_number_read(at, at + strlen(rows[i].text), &got));
+        assert_int_equal(got.is_integer, rows[i].fits);
+        assert_true(!rows[i].fits || got.integer == rows[i].value);
+    }
 }
 
 static void what_is_no_number_is_none(void **state)
@@ -206,6 +239,7 @@ int main(void)
         cmocka_unit_test(what_lies_between_two_doubles_goes_to_the_even_one),
         cmocka_unit_test(bounds_are_read_alike),
         cmocka_unit_test(a_number_ends_where_its_digits_do),
+        cmocka_unit_test(a_whole_number_that_fits_is_exact),
         cmocka_unit_test(what_is_no_number_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
