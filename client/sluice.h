@@ -269,8 +269,9 @@ int sluice_cursor_save(struct sluice_client *client);
  *
  * Two errors stay until sluice_subscribe, and say from where to go on: -ENODATA, the number is no
  * longer kept (it was acknowledged, or kept for as long as the broker's settings say); and
- * -ESTALE, the broker has another ledger than before, such as an older back-up: rollouts that had
- * ended may end again, under the same names and other numbers.
+ * -ESTALE, the broker has another ledger than before, an older back-up or an empty one: rollouts that had
+ * ended may end again, under the same names and other numbers, and it may know nothing of some that were
+ * accepted: submit those again.
  */
 int sluice_next(struct sluice_client *client, int64_t timeout_ms, const struct sluice_trajectory **ret);
 /*

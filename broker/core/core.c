@@ -155,6 +155,8 @@ void core_destroy(struct core **pointer)
     free(core);
 }
 
+void core_set_start_id(struct core *core, uint64_t start_id) { core->start_id = start_id; }
+
 void core_set_placing(struct core *core, enum placing placing) { core->placing = placing; }
 
 bool core_failed(const struct core *core) { return core->failed; }

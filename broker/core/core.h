@@ -35,6 +35,8 @@ struct core_settings core_settings_default(void);
 /* `epoch` is greater than any before. NULL when out of memory. */
 struct core *core_create(const struct core_settings *settings, uint64_t epoch, int64_t now_ms);
 void core_destroy(struct core **core);
+/* What stream.head says of this start beside its epoch; nothing unless this is called. */
+void core_set_start_id(struct core *core, uint64_t start_id);
 /* PLACING_LIVE_TOKENS unless this is called. */
 void core_set_placing(struct core *core, enum placing placing);
 

@@ -2,6 +2,7 @@
 #include "broker/io/inner.h"
 
 #include <errno.h>
+#include <sys/random.h>
 
 #include "common/base/clock.h"
 
@@ -39,6 +40,13 @@ static bool tell_early_cancel(void *core, struct slice name, struct slice owner,
     return core_restore_early_cancel(core, name, owner, clock_ms);
 }
 
+/* 0 where the kernel gives none: then it is not told. */
+static uint64_t draw_start_id(void)
+{
+    uint64_t drawn = 0;
+    return getrandom(&drawn, 6, 0) == 6 ? drawn + 1 : 0;
+}
+
 int io_restore(struct io *io, const struct io_options *options, struct fail *fail)
 {
     const struct core_settings *settings = &options->settings;
@@ -55,6 +63,7 @@ int io_restore(struct io *io, const struct io_options *options, struct fail *fai
     io->core = core_create(settings, io->epoch, clock_ms());
     if (!io->core)
         return fail_set(fail, -ENOMEM, "out of memory");
+    core_set_start_id(io->core, draw_start_id());
     core_set_placing(io->core, options->placing);
     core_restore_clock(io->core, ledger_ms);
     core_restore_versions(io->core, versions);

@@ -138,8 +138,10 @@ static void make_head(struct fake_broker *broker, uint64_t tag, struct buffer *o
                                       .stream = slice_from_str(broker->stream),
                                       .first = broker->first,
                                       .head = broker->head,
-                                      .pending = 7,
-                                      .epoch = broker->epoch};
+                                      .pending = broker->pending,
+                                      .epoch = broker->epoch,
+                                      .start_id = broker->start_id,
+                                      .has_start_id = true};
     encode(MSG_stream_head, &message, out);
 }
 
@@ -205,7 +207,7 @@ static void refuse_to(struct buffer *out, uint64_t tag, const char *request, enu
 static void answer_fetch(struct fake_broker *broker, zmq_msg_t *client, const struct msg_stream_fetch *in)
 {
     struct buffer out = {0};
-    if (!slice_is(in->stream, broker->stream) || broker->head == 0) {
+    if (!slice_is(in->stream, broker->stream) || (broker->head == 0 && !broker->knows_stream)) {
         refuse_to(&out, in->tag, "stream.fetch", REFUSAL_UNKNOWN_STREAM, "no such stream", false);
     } else if (in->from < broker->first) {
         refuse_to(&out, in->tag, "stream.fetch", REFUSAL_FORGOTTEN, "these were acknowledged", false);

@@ -36,6 +36,9 @@ void fake_forget(struct fake_broker *broker, uint64_t seq);
 void fake_restart(struct fake_broker *broker, bool other_ledger);
 /* As an older back-up: a start later, what came after seq is gone and `count` others are there. */
 void fake_restore(struct fake_broker *broker, uint64_t seq, uint64_t count);
+/* As another ledger at its start of the same number: `count` others are there, and so many more under way; it knows
+ * the stream also without any. */
+void fake_empty(struct fake_broker *broker, uint64_t count, uint64_t pending);
 /* FEED comes back with queues of one message: it drops what is not read at once. */
 void fake_drop_much(struct fake_broker *broker);
 /* As a broker with this secret key, which lets everybody in who knows its public one; "": plaintext. */

@@ -23,6 +23,8 @@ static void full(struct fake_broker *b, unsigned n) { fake_be_full(b, n); }
 static void finish(struct fake_broker *b, unsigned n) { fake_finish_at_once(b, n > 0); }
 static void drop_much(struct fake_broker *b, unsigned n) { (void)n, fake_drop_much(b); }
 static void restore(struct fake_broker *b, unsigned n) { fake_restore(b, n, 10); }
+static void empty(struct fake_broker *b, unsigned n) { fake_empty(b, n, 0); }
+static void empty_await(struct fake_broker *b, unsigned n) { fake_empty(b, 0, n); }
 static void ignore(struct fake_broker *b, unsigned n) { fake_ignore(b, n); }
 static void never(struct fake_broker *b, unsigned n)
 {
@@ -62,6 +64,8 @@ static const struct {
     {"garbage", garbage},
     {"drop-much", drop_much},
     {"restore", restore},
+    {"empty", empty},
+    {"empty-await", empty_await},
     {"ignore", ignore},
     {"never", never},
     {"forbid", forbid},

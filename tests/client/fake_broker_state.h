@@ -24,7 +24,7 @@ struct fake_broker {
     int port;
     char secret[41]; /* of CURVE; "": plaintext */
     char url[64], stream[65], topic[72];
-    uint64_t epoch, first, head, capacity, acked;
+    uint64_t epoch, start_id, first, head, pending, capacity, acked;
     struct kept *kept; /* number n is kept[n - 1] */
     unsigned subscribers, ignore, full, counts[MESSAGE_COUNT];
     enum refusal_reason refuse_with;
@@ -35,7 +35,7 @@ struct fake_broker {
     char told_options[256]; /* a copy, which only who asks for it sees change */
     uint64_t done_count;
     int feed_queue; /* messages FEED keeps for a subscriber, 0: all */
-    bool garbage, answers_done, finish_at_once, for_good, holds_head, refuses_any;
+    bool garbage, answers_done, finish_at_once, for_good, knows_stream, holds_head, refuses_any;
     struct {
         char name[97];
         char *content;

@@ -11,6 +11,7 @@
 /* The port was ours a moment ago; libzmq lets it go in its own time. */
 static void come_back(struct fake_broker *broker)
 {
+    broker->start_id++;
     while (!fake_bind(broker, broker->port))
         zmq_poll(NULL, 0, 5);
 }
@@ -105,6 +106,16 @@ ORDER(restore, {
     for (unsigned i = 0; i < order->count; i++)
         fake_keep(broker, "restored", i, false);
 })
+ORDER(empty, {
+    fake_unbind(broker);
+    come_back(broker);
+    broker->first = 1;
+    broker->head = 0;
+    broker->pending = order->number;
+    broker->knows_stream = true;
+    for (unsigned i = 0; i < order->count; i++)
+        fake_keep(broker, "other", i, false);
+})
 ORDER(drop_much, {
     fake_unbind(broker);
     broker->feed_queue = 1;
@@ -189,6 +200,11 @@ void fake_forget(struct fake_broker *broker, uint64_t seq) { GIVE(.run = do_forg
 
 void fake_restart(struct fake_broker *broker, bool other_ledger) { GIVE(.run = do_restart, .flag = other_ledger); }
 
+void fake_empty(struct fake_broker *broker, uint64_t count, uint64_t pending)
+{
+    GIVE(.run = do_empty, .number = pending, .count = (unsigned)count);
+}
+
 void fake_restore(struct fake_broker *broker, uint64_t seq, uint64_t count)
 {
     GIVE(.run = do_restore, .number = seq, .count = (unsigned)count);
@@ -268,6 +284,8 @@ struct fake_broker *fake_start(void)
     fake_need(broker, "memory");
     broker->context = zmq_ctx_new();
     broker->epoch = 3;
+    broker->start_id = 90;
+    broker->pending = 7;
     broker->first = 1;
     do
         broker->port = ports_claim(3);

@@ -22,6 +22,8 @@ static struct slice encode_head(struct core *core, const struct stream *stream, 
         .head = stream ? stream->head : 0,
         .pending = stream ? stream->pending : 0,
         .epoch = core->epoch,
+        .start_id = core->start_id,
+        .has_start_id = core->start_id != 0,
     };
     return effect_encode(core, MSG_stream_head, &head);
 }

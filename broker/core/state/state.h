@@ -65,6 +65,7 @@ struct chunk {
 struct core {
     struct core_settings settings;
     uint64_t epoch, dispatches, serial;
+    uint64_t start_id;                 /* 0: not told */
     int64_t start_ms, now_ms, wall_ms; /* of the call in hand */
     bool has_clock;                    /* the ledger's clock goes on from what was said of it: */
     int64_t clock_offset_ms;           /* so much later than now_ms */

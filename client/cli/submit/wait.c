@@ -135,9 +135,9 @@ int wait_for(struct wait *wait, int64_t timeout_ms)
         int failed = sluice_next(wait->client, end_ms - now_ms, &trajectory);
         if (!failed) {
             take(wait, trajectory);
-        } else if (failed == -EBADMSG || failed == -ENODATA) {
+        } else if (failed == -EBADMSG || failed == -ENODATA || failed == -ESTALE) {
             cli_say("%s", sluice_error(wait->client));
-            failed = failed == -ENODATA ? subscribe_at_end(wait) : 0;
+            failed = failed != -EBADMSG ? subscribe_at_end(wait) : 0;
             if (!failed)
                 failed = ask_for_missing(wait);
             if (failed)

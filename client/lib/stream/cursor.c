@@ -29,7 +29,10 @@ static bool take_cursor(const json_t *object, struct stream *stream)
         return false;
     stream->next = number(object, "next");
     stream->head = stream->next - 1;
-    stream->epoch = number(object, "epoch");
+    stream->seen = (struct seen){.epoch = number(object, "epoch"),
+                                 .start_id = number(object, "start_id"),
+                                 .head = stream->head,
+                                 .accepted = stream->head};
     strcpy(stream->last.rollout, rollout);
     stream->last.ended_ms = number(object, "ended_ms");
     return true;
@@ -57,9 +60,10 @@ int cursor_read(struct sluice_client *client, struct stream *stream)
 
 static char *format_cursor(const struct stream *stream)
 {
-    json_t *object = json_pack("{s:i, s:s, s:I, s:I, s:s, s:I}", "sluice_cursor", CURSOR_VERSION, "stream",
-                               stream->name, "next", (json_int_t)stream->next, "epoch", (json_int_t)stream->epoch,
-                               "rollout", stream->last.rollout, "ended_ms", (json_int_t)stream->last.ended_ms);
+    json_t *object = json_pack("{s:i, s:s, s:I, s:I, s:I, s:s, s:I}", "sluice_cursor", CURSOR_VERSION, "stream",
+                               stream->name, "next", (json_int_t)stream->next, "epoch", (json_int_t)stream->seen.epoch,
+                               "start_id", (json_int_t)stream->seen.start_id, "rollout", stream->last.rollout,
+                               "ended_ms", (json_int_t)stream->last.ended_ms);
     char *text = object ? json_dumps(object, 0) : NULL;
     json_decref(object);
     return text;

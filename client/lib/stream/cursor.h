@@ -5,8 +5,8 @@
 #include "client/lib/stream/stream.h"
 
 /*
- * `next`, `epoch` and `last` of a stream as a file of one JSON object. Written whole, to
- * a file beside it that then takes its name, so that there is always one that is good.
+ * `next`, `last` and the broker's start (`epoch`, `start_id`) of a stream as a file of one JSON object. Written
+ * whole, to a file beside it that then takes its name, so that there is always one that is good.
  */
 int cursor_read(struct sluice_client *client, struct stream *stream); /* 0 too when there is none */
 int cursor_write(struct sluice_client *client, struct stream *stream);

@@ -45,13 +45,18 @@ static void stream_end(struct sluice_client *client, int code, uint64_t first)
     stream_fail(client, code);
 }
 
+static bool is_new_start(const struct stream *stream, const struct msg_stream_head *head)
+{
+    return head->epoch != stream->seen.epoch || seen_is_new_start(&stream->seen, head);
+}
+
 /* A head from FEED only ever makes us look: it may have waited in a queue for long. */
 static void hear_head(struct stream *stream, const struct msg_stream_head *head)
 {
-    if (head->epoch != stream->epoch || head->head < stream->head || head->head >= expected(stream) ||
-        (stream->pending && !head->pending))
+    if (head->head < stream->head || head->head >= expected(stream) || (stream->pending && !head->pending) ||
+        is_new_start(stream, head))
         stream->wanted = true;
-    if (head->epoch < stream->epoch || head->head < stream->head)
+    if (head->epoch < stream->seen.epoch || head->head < stream->head)
         return;
     stream->head = head->head;
     stream->first = head->first;
@@ -78,10 +83,12 @@ static void fail_stale(struct sluice_client *client, const struct msg_stream_hea
 {
     const struct stream *stream = client->stream;
     client_fail(client, -ESTALE,
-                "stream %s: the broker has another ledger than before: it is at start %llu and "
-                "number %llu, and was at %llu and %llu; the oldest number of this one is %llu",
+                "stream %s: the broker has another ledger than before: it is at start %llu and number %llu of %llu "
+                "accepted, and was at %llu and %llu of %llu; the oldest number of this one is %llu",
                 stream->name, (unsigned long long)head->epoch, (unsigned long long)head->head,
-                (unsigned long long)stream->epoch, (unsigned long long)stream->head, (unsigned long long)head->first);
+                (unsigned long long)(head->head + head->pending), (unsigned long long)stream->seen.epoch,
+                (unsigned long long)stream->head, (unsigned long long)(stream->head + stream->pending),
+                (unsigned long long)head->first);
     stream_end(client, -ESTALE, head->first);
 }
 
@@ -93,14 +100,21 @@ static void fail_forgotten(struct sluice_client *client, const struct msg_stream
     stream_end(client, -ENODATA, head->first);
 }
 
+/* Where nothing was accepted nothing can be missed. */
+static bool is_other_ledger(const struct stream *stream, const struct msg_stream_head *head)
+{
+    const bool is_empty = stream->seen.accepted == 0 && stream->submits == 0 && !*stream->last.rollout;
+    return !is_empty && (stream->differs || head->head < stream->head || seen_is_other_ledger(&stream->seen, head));
+}
+
 void stream_end_fetch(struct sluice_client *client, const struct msg_stream_head *head)
 {
     struct stream *stream = client->stream;
-    bool is_new_start = stream->epoch && head->epoch != stream->epoch;
+    bool is_new = seen_is_new_start(&stream->seen, head);
     bool was_checked = stream->checks && !stream->asks_head;
     stream->fetching = stream->checks = stream->asks_head = false;
     stream->heard_ms = clock_ms();
-    if (head->epoch < stream->epoch || head->head < stream->head || stream->differs) {
+    if (is_other_ledger(stream, head)) {
         fail_stale(client, head);
         return;
     }
@@ -108,11 +122,11 @@ void stream_end_fetch(struct sluice_client *client, const struct msg_stream_head
         fail_forgotten(client, head);
         return;
     }
-    if (is_new_start && !was_checked && *stream->last.rollout && head->first < stream->next) {
+    if (is_new && !was_checked && *stream->last.rollout && head->first < stream->next) {
         drop_ready(stream);
         stream->checks = true;
     }
-    stream->epoch = head->epoch;
+    seen_note(&stream->seen, head);
     stream->head = head->head;
     stream->first = head->first;
     bool is_of_now = stream->fetch_submits == stream->submits;
@@ -128,8 +142,12 @@ static void refuse_fetch(struct sluice_client *client, const struct msg_refused 
     bool asked_head = stream->asks_head;
     stream->fetching = stream->wanted = stream->checks = stream->asks_head = false;
     stream->heard_ms = clock_ms();
-    if (slice_is(refused->reason, refusal_wire(REFUSAL_UNKNOWN_STREAM)))
-        return; /* nothing was submitted to it yet */
+    if (slice_is(refused->reason, refusal_wire(REFUSAL_UNKNOWN_STREAM))) {
+        const struct msg_stream_head none = {.first = 1, .epoch = stream->seen.epoch};
+        if (stream->seen.accepted || stream->head)
+            fail_stale(client, &none);
+        return; /* else nothing was submitted to it yet */
+    }
     if (slice_is(refused->reason, refusal_wire(REFUSAL_FORGOTTEN)) && !asked_head)
         stream->asks_head = stream->wanted = true; /* from where, then? */
     else

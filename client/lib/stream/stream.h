@@ -9,10 +9,10 @@
  * left behind FEED then repeats, as duplicates. So memory is bounded by one fetch's answer (at
  * most FETCH_LIMIT trajectories, 8 MiB beyond the first) and FEED's queue.
  *
- * A broker that was started again may have another ledger, an older back-up, in which the numbers
- * after some point are other rollouts. An earlier start, or a smaller head, tells; where the stream
- * has grown again meanwhile, the number before `next` does: after each new start it is fetched too,
- * and must be the one that was given out.
+ * A broker that was started again may have another ledger, an older back-up or an empty one, in which
+ * the numbers after some point are other rollouts. Heads tell (seen.h); where the stream has grown
+ * again meanwhile, the number before `next` does: after each new start it is fetched too, and must be
+ * the one that was given out.
  *
  * stream.c works; subscribe.c is what sluice.h says of streams; cursor.h keeps positions in files.
  */
@@ -20,6 +20,7 @@
 #define SLUICE_CLIENT_LIB_STREAM_STREAM_H
 
 #include "client/lib/request.h"
+#include "client/lib/stream/seen.h"
 #include "schemas/messages/message_max.h"
 
 enum {
@@ -40,8 +41,9 @@ struct stream {
     void *feed;
     uint64_t made; /* FRONT's count when feed was made (link.h) */
     uint64_t next; /* the number to give out next */
-    uint64_t head, pending, epoch;
-    uint64_t first; /* the oldest number kept, as last heard */
+    uint64_t head, pending;
+    struct seen seen; /* of the ledger that is read */
+    uint64_t first;   /* the oldest number kept, as last heard */
     struct given last;
     struct answer ready[FETCH_LIMIT]; /* trajectories, in order from next */
     size_t ready_at, ready_end;

@@ -55,7 +55,7 @@ static int begin(struct sluice_client *client, uint64_t from)
             "streams)",
             stream->name);
     if (failed == -ENOENT)
-        answer.as.stream_head = (struct msg_stream_head){.first = 1, .epoch = stream->epoch};
+        answer.as.stream_head = (struct msg_stream_head){.first = 1, .epoch = stream->seen.epoch};
     if (!has_cursor)
         stream->next = from ? from : answer.as.stream_head.first;
     stream_end_fetch(client, &answer.as.stream_head);

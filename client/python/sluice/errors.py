@@ -105,10 +105,10 @@ class OtherTokens(SluiceError):
 
 
 class OtherLedger(SluiceError):
-    """The broker has another ledger than before, such as an older back-up.
+    """The broker has another ledger than before, an older back-up or an empty one.
 
-    Rollouts that had ended may end again, under the same names and other numbers. oldest: the
-    stream's oldest number in this ledger, where to resume.
+    Rollouts that had ended may end again, under the same names and other numbers, and it may know nothing of some
+    that were accepted: submit those again. oldest: the stream's oldest number in this ledger, where to resume.
     """
 
     def __init__(self, text: str, oldest: int) -> None:

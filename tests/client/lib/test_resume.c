@@ -1,6 +1,15 @@
 /* Going on: after a new start of the broker, of the trainer, and when one of them stays away. */
 #include "tests/client/lib/stream_world.h"
 
+static void follow(struct fixture *f, const char *path)
+{
+    sluice_close(&f->client);
+    f->client = sluice_connect(fake_url(f->broker));
+    int failed = sluice_follow(f->client, "train", 0, path);
+    if (failed)
+        fail_msg("%s", sluice_error(f->client));
+}
+
 static void a_restored_back_up_that_has_grown_again_is_stale(void **state)
 {
     struct fixture *f = *state;
@@ -27,6 +36,75 @@ static void what_a_fetch_brought_waits_for_the_head_that_says_whose_it_is(void *
     assert_int_equal(sluice_next(f->client, SOON_MS, &f->got), -ESTALE);
 }
 
+static void another_ledger_of_the_same_start_number_is_stale(void **state)
+{
+    struct fixture *f = *state;
+    fake_add_many(f->broker, 5, 100);
+    subscribe(f, 1);
+    expect(f, 1, 5);
+    fake_empty(f->broker, 13, 7);
+    assert_int_equal(sluice_next(f->client, SOON_MS, &f->got), -ESTALE);
+    subscribe(f, sluice_stream_first(f->client));
+    expect(f, 1, 13);
+}
+
+static void who_waits_for_what_an_emptied_ledger_does_not_know_is_told(void **state)
+{
+    struct fixture *f = *state;
+    fake_empty(f->broker, 0, 7);
+    subscribe(f, 1);
+    expect_nothing(f);
+    fake_empty(f->broker, 0, 0);
+    assert_int_equal(sluice_next(f->client, SOON_MS, &f->got), -ESTALE);
+    assert_non_null(strstr(sluice_error(f->client), "number 0 of 0 accepted, and was at 3 and 0 of 7"));
+}
+
+static void an_older_back_up_that_knows_less_of_what_is_under_way_is_stale(void **state)
+{
+    struct fixture *f = *state;
+    fake_empty(f->broker, 0, 7);
+    subscribe(f, 1);
+    expect_nothing(f);
+    fake_empty(f->broker, 0, 6);
+    fake_restart(f->broker, false);
+    assert_int_equal(sluice_next(f->client, SOON_MS, &f->got), -ESTALE);
+}
+
+static void a_stream_that_is_not_known_any_more_is_of_another_ledger(void **state)
+{
+    struct fixture *f = *state;
+    fake_add_many(f->broker, 3, 100);
+    subscribe(f, 1);
+    expect(f, 1, 3);
+    fake_name_stream(f->broker, "other");
+    assert_int_equal(sluice_next(f->client, SOON_MS, &f->got), -ESTALE);
+}
+
+static void a_stream_in_which_nothing_was_accepted_is_gone_on_with(void **state)
+{
+    struct fixture *f = *state;
+    fake_empty(f->broker, 0, 0);
+    subscribe(f, 1);
+    expect_nothing(f);
+    fake_empty(f->broker, 2, 0);
+    expect(f, 1, 2);
+}
+
+static void a_cursor_of_another_ledger_with_the_same_start_number_is_stale(void **state)
+{
+    struct fixture *f = *state;
+    char path[] = "/tmp/sluice-cursor-XXXXXX";
+    assert_true(close(mkstemp(path)) == 0 && unlink(path) == 0);
+    fake_add_many(f->broker, 5, 100);
+    follow(f, path);
+    expect(f, 1, 5);
+    assert_int_equal(sluice_cursor_save(f->client), 0);
+    fake_empty(f->broker, 20, 7);
+    follow(f, path);
+    assert_int_equal(sluice_next(f->client, SOON_MS, &f->got), -ESTALE);
+    assert_int_equal(unlink(path), 0);
+}
+
 static void a_start_at_which_the_last_one_is_forgotten_is_gone_on_from(void **state)
 {
     struct fixture *f = *state;
@@ -40,15 +118,6 @@ static void a_start_at_which_the_last_one_is_forgotten_is_gone_on_from(void **st
 }
 
 /* ---- a position in a file ------------------------------------------------------------------- */
-
-static void follow(struct fixture *f, const char *path)
-{
-    sluice_close(&f->client);
-    f->client = sluice_connect(fake_url(f->broker));
-    int failed = sluice_follow(f->client, "train", 0, path);
-    if (failed)
-        fail_msg("%s", sluice_error(f->client));
-}
 
 static void a_cursor_makes_a_new_process_go_on_with_the_one_in_hand(void **state)
 {
@@ -152,6 +221,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(a_restored_back_up_that_has_grown_again_is_stale),
         CASE(what_a_fetch_brought_waits_for_the_head_that_says_whose_it_is),
+        CASE(another_ledger_of_the_same_start_number_is_stale),
+        CASE(who_waits_for_what_an_emptied_ledger_does_not_know_is_told),
+        CASE(an_older_back_up_that_knows_less_of_what_is_under_way_is_stale),
+        CASE(a_stream_that_is_not_known_any_more_is_of_another_ledger),
+        CASE(a_stream_in_which_nothing_was_accepted_is_gone_on_with),
+        CASE(a_cursor_of_another_ledger_with_the_same_start_number_is_stale),
         CASE(a_start_at_which_the_last_one_is_forgotten_is_gone_on_from),
         CASE(a_cursor_makes_a_new_process_go_on_with_the_one_in_hand),
         CASE(a_cursor_into_a_ledger_that_is_gone_is_stale),

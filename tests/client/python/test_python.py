@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import types
 import unittest
@@ -119,6 +120,24 @@ class Streams(Case):
             next(trajectories)
         self.assertEqual([t.rollout for t in self.client.trajectories("train", caught.exception.oldest, timeout=0.3)],
                          [f"g/{k}" for k in range(3)] + [f"restored/{k}" for k in range(10)])
+
+    def test_another_ledger_of_the_same_start_number_is_told(self):
+        self.broker("add-lost", 3)
+        trajectories = self.client.trajectories("train")
+        self.expect(trajectories, 1, 3)
+        self.broker("empty", 10)
+        with self.assertRaises(OtherLedger) as caught:
+            next(trajectories)
+        again = self.client.trajectories("train", caught.exception.oldest, timeout=0.3)
+        self.assertEqual([t.rollout for t in again], [f"other/{k}" for k in range(10)])
+
+    def test_who_waits_for_what_an_emptied_ledger_does_not_know_is_told(self):
+        self.broker("empty-await", 7)
+        reading = threading.Timer(1.0, self.broker, ("empty", 0))  # it has read nothing; seven are pending
+        reading.start()
+        with self.assertRaises(OtherLedger):
+            next(self.client.trajectories("train", timeout=20, until_idle=True))
+        reading.join()
 
     def test_a_feed_that_drops_most_of_it_loses_nothing(self):
         self.broker("drop-much")

@@ -1,7 +1,7 @@
 """A reader's position in a file: the same one as `sluice watch --cursor` keeps.
 
-One JSON object: the number wanted next, the broker's start, and what was given out last, by which a
-ledger that is another one is recognised. Written whole to a file beside it that then takes its name.
+One JSON object: the number wanted next, the broker's start (epoch, and start_id where it was told), and what was
+given out last, by which a ledger that is another one is recognised. Written whole to a file beside it that then takes its name.
 """
 
 from __future__ import annotations

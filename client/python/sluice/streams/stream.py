@@ -5,9 +5,10 @@ or a head that has passed what arrived, starts a fetch on FRONT. Until its answe
 unread and nothing of it is given out: the head that ends it says whose numbers these are. Memory is
 bounded by one fetch's answer and FEED's queue.
 
-A broker that was started again may have another ledger, an older back-up. An earlier start or a smaller
-head tells; where the stream has grown again meanwhile, the number before the next does: after each new
-start it is fetched too, and must be the one that was given out.
+A broker that was started again may have another ledger, an older back-up or an empty one. In a ledger each
+start has a greater epoch, and neither the head nor the count of what was accepted shrinks; where the stream
+has grown again meanwhile, the number before the next tells: after each new start it is fetched too, and must
+be the one that was given out.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ class Stream(Reader):
         self.ready: List[Fields] = []  # of trajectories, in order from self.wanted_seq
         self.wanted_seq = 0      # the number to give out next
         self.last: Optional[Tuple[str, int]] = None  # (rollout, ended_ms) of the one before it
-        self.head = self.epoch = self.pending = 0
+        self.head = self.pending = 0
+        self.epoch = self.start_id = 0  # of the broker's start that told last; start_id 0: it did not say
+        self.accepted = 0        # as it told then: all rollouts, ended or not
         self.fetch: Optional[Request] = None  # the one in the air
         self.fetched = 0         # how many it brought
         self.behind = False      # something is missing: fetch it
@@ -77,8 +80,9 @@ class Stream(Reader):
         """Returns the number it begins at."""
         saved = read_cursor(self.cursor, self.name) if self.cursor else None
         if saved:
-            self.wanted_seq, self.epoch = saved["next"], saved["epoch"]
+            self.wanted_seq, self.epoch, self.start_id = saved["next"], saved["epoch"], saved.get("start_id", 0)
             self.head, self.last = saved["next"] - 1, (saved["rollout"], saved["ended_ms"])
+            self.accepted = self.head
         head = yield from self.session.head(self.name)
         if head is None or not head["head"] and not head["pending"]:  # or who listens made it known
             warn(f"nothing has been submitted to the stream {self.name} yet (status()[\"streams\"] lists the streams)")
@@ -92,7 +96,7 @@ class Stream(Reader):
         """Moves the cursor, if there is one, past the last one given out."""
         if self.cursor and self.moved and self.last:
             write_cursor(self.cursor, stream=self.name, next=self.wanted_seq, epoch=self.epoch,
-                         rollout=self.last[0], ended_ms=self.last[1])
+                         start_id=self.start_id, rollout=self.last[0], ended_ms=self.last[1])
             self.moved = False
 
     @property
@@ -174,17 +178,32 @@ class Stream(Reader):
         self.ready.clear()
         self.failed = failed
 
+    def _is_new_start(self, head: Fields) -> bool:
+        other = head.get("start_id", 0)
+        return bool(self.epoch) and (head["epoch"] != self.epoch or bool(self.start_id and other and other != self.start_id))
+
+    def _is_other_ledger(self, head: Fields) -> bool:
+        """Where nothing was accepted nothing can be missed."""
+        if not (self.accepted or self.submits or self.last):
+            return False
+        return (self.differs or head["epoch"] < self.epoch or head["head"] < self.head or
+                head["head"] + head["pending"] < self.accepted or
+                head["epoch"] == self.epoch and self._is_new_start(head))
+
+    def _end_other(self, head: Fields) -> None:
+        self._end(OtherLedger(
+            f"stream {self.name}: the broker has another ledger than before: it is at start {head['epoch']} and number "
+            f"{head['head']} of {head['head'] + head['pending']} accepted, and was at {self.epoch} and {self.head} of "
+            f"{self.head + self.pending}; the oldest number of this one is {head['first']}", head["first"]))
+
     def _end_fetch(self, head: Fields) -> None:
         """The head that ends a fetch's answer was made for it: what it says is so."""
-        is_new_start = self.epoch and head["epoch"] != self.epoch
+        is_new_start = self._is_new_start(head)
         was_checked = self.checks and not self.asks_head
         self.fetch, self.checks, self.asks_head = None, False, False
         self.heard = time.monotonic()
-        if head["epoch"] < self.epoch or head["head"] < self.head or self.differs:
-            self._end(OtherLedger(
-                f"stream {self.name}: the broker has another ledger than before: it is at start "
-                f"{head['epoch']} and number {head['head']}, and was at {self.epoch} and {self.head}; "
-                f"the oldest number of this one is {head['first']}", head["first"]))
+        if self._is_other_ledger(head):
+            self._end_other(head)
             return
         if head["first"] > self.expected:
             self._end(Forgotten(f"stream {self.name}: number {self.expected} is no longer kept; "
@@ -193,7 +212,9 @@ class Stream(Reader):
         if is_new_start and not was_checked and self.last and head["first"] < self.wanted_seq:
             self.ready.clear()
             self.checks = True
-        self.epoch, self.head, self.pending = head["epoch"], head["head"], head["pending"]
+        self.epoch, self.start_id = head["epoch"], head.get("start_id", 0)
+        self.head, self.pending = head["head"], head["pending"]
+        self.accepted = self.head + self.pending
         self.asked = self.fetch_submits == self.submits
         self.behind = self.checks or self.head >= self.expected or not self.asked
         self.not_before = 0.0 if self.fetched or self.checks else time.monotonic() + FETCH_PAUSE
@@ -203,7 +224,9 @@ class Stream(Reader):
         self.fetch, self.behind, self.checks, self.asks_head = None, False, False, False
         self.heard = time.monotonic()
         if fields["reason"] == "unknown-stream":
-            return  # nothing was submitted to it yet
+            if self.accepted or self.head:
+                self._end_other({"first": 1, "head": 0, "pending": 0, "epoch": self.epoch})
+            return  # else nothing was submitted to it yet
         if fields["reason"] == "forgotten" and not asked_head:
             self.asks_head = self.behind = True  # from where, then?
         else:
@@ -230,7 +253,8 @@ class Stream(Reader):
             # It may have waited in a queue for long: it only ever makes us look.
             old = fields["epoch"] < self.epoch or fields["head"] < self.head
             ends = self.pending > 0 and fields["pending"] == 0
-            self.behind |= fields["epoch"] != self.epoch or old or ends or fields["head"] >= self.expected
+            self.behind |= fields["epoch"] != self.epoch or self._is_new_start(fields) or old or ends
+            self.behind |= fields["head"] >= self.expected
             if not old:
                 self.head, self.pending = fields["head"], fields["pending"] or self.pending
 
