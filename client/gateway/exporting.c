@@ -15,6 +15,7 @@ struct exported_stream {
     struct exporting *exporting;
     char name[80];
     struct tail_reader reader;
+    uint64_t ended_ms, told_ms; /* when the last ended; up to when all were told, of a ledger that was replaced */
 };
 
 struct exporting {
@@ -36,9 +37,19 @@ static void on_end(void *arg, struct told *told)
     struct exported_stream *stream = arg;
     struct trajectory_view view = {0};
     struct refusal no;
-    if (trajectory_view_read(&view, told->message, &no))
+    if (told->message->ended_ms > stream->ended_ms)
+        stream->ended_ms = told->message->ended_ms;
+    if (told->message->ended_ms > stream->told_ms && trajectory_view_read(&view, told->message, &no))
         otlp_exporter_add(stream->exporting->exporter, &view.out);
     trajectory_view_finish(&view);
+}
+
+/* What an older back-up has was told before; what ended since it came back has other times. */
+static uint64_t on_replaced(void *arg, const struct msg_stream_head *head)
+{
+    struct exported_stream *stream = arg;
+    stream->told_ms = stream->ended_ms;
+    return head->first;
 }
 
 static void drop(struct exported_stream *stream)
@@ -77,7 +88,7 @@ static void follow(void *arg, const char *name, uint64_t first, uint64_t head)
     if (exporting->stream_count == STREAMS_MAX || strlen(name) >= sizeof(stream->name) || follows(exporting, name) ||
         !(stream = calloc(1, sizeof(*stream))))
         return;
-    const struct reader_plan plan = {.took = on_end, .failed = on_failed, .arg = stream};
+    const struct reader_plan plan = {.took = on_end, .failed = on_failed, .replaced = on_replaced, .arg = stream};
     stream->exporting = exporting;
     snprintf(stream->name, sizeof(stream->name), "%s", name);
     list_push_back(&exporting->streams, &stream->link);

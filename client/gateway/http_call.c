@@ -60,6 +60,8 @@ static const struct {
 
 int http_call_status_of(struct slice reason)
 {
+    if (slice_is(reason, HTTP_CALL_LEDGER_REPLACED))
+        return 503;
     for (size_t i = 0; i < sizeof(statuses) / sizeof(*statuses); i++)
         if (slice_is(reason, refusal_wire(statuses[i].reason)))
             return statuses[i].status;

@@ -17,6 +17,9 @@
 
 enum { HTTP_CALL_WAIT_MS = 10000 }; /* for the broker's answer */
 
+/* A reason of the gateway's own: what was asked for went with the broker's earlier ledger. 503: to be asked again. */
+#define HTTP_CALL_LEDGER_REPLACED "ledger-replaced"
+
 struct http_call {
     struct gateway *gateway;
     struct exchange *exchange;

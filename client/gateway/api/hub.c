@@ -22,6 +22,12 @@ struct hub_stream {
     struct tail_reader reader;
 };
 
+/* One that has ended, as it is told. */
+struct hub_end {
+    const struct hub_stream *of;
+    struct buffer summary;
+};
+
 struct hub {
     struct hubs *hubs;
     struct identity *identity;
@@ -33,7 +39,7 @@ struct hub {
     struct buffer last_status, last_list; /* for pages that come */
     struct hub_stream *streams[HUB_STREAMS_MAX];
     size_t stream_count;
-    struct buffer history[HUB_HISTORY]; /* a ring */
+    struct hub_end history[HUB_HISTORY]; /* a ring */
     size_t history_from, history_count;
 };
 
@@ -66,14 +72,35 @@ static void tell_away(struct hub *hub)
     buffer_finish(&said);
 }
 
-static void remember(struct hub *hub, struct slice summary)
+static struct hub_end *history_at(struct hub *hub, size_t i)
 {
-    const size_t at = (hub->history_from + hub->history_count) % HUB_HISTORY;
-    keep(&hub->history[at], summary);
+    return &hub->history[(hub->history_from + i) % HUB_HISTORY];
+}
+
+static void remember(struct hub *hub, const struct hub_stream *of, struct slice summary)
+{
+    struct hub_end *end = history_at(hub, hub->history_count);
+    end->of = of;
+    keep(&end->summary, summary);
     if (hub->history_count < HUB_HISTORY)
         hub->history_count++;
     else
         hub->history_from = (hub->history_from + 1) % HUB_HISTORY;
+}
+
+/* Those of a stream; the others close up. */
+static void forget_history(struct hub *hub, const struct hub_stream *of)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < hub->history_count; i++) {
+        struct hub_end *end = history_at(hub, i), *to = history_at(hub, kept), before = *to;
+        if (end->of == of)
+            continue;
+        *to = *end;
+        *end = before;
+        kept++;
+    }
+    hub->history_count = kept;
 }
 
 static void send_history(struct page *page)
@@ -82,7 +109,7 @@ static void send_history(struct page *page)
     struct buffer all = {0};
     buffer_append_str(&all, "[");
     for (size_t i = 0; i < hub->history_count; i++) {
-        const struct buffer *one = &hub->history[(hub->history_from + i) % HUB_HISTORY];
+        const struct buffer *one = &history_at(hub, i)->summary;
         buffer_append_str(&all, i ? "," : "");
         buffer_append(&all, one->data, one->len);
     }
@@ -101,7 +128,7 @@ static void on_end(void *arg, struct told *told)
         buffer_clear(&told->summary);
         return;
     }
-    remember(hub, buffer_peek(&told->summary));
+    remember(hub, stream, buffer_peek(&told->summary));
     if (stream->reader.is_live && hub->ends_now < HUB_ENDS_MAX) {
         hub->ends_now++;
         tell(hub, "ended", buffer_peek(&told->summary));
@@ -118,6 +145,24 @@ static void on_up_to_date(void *arg, const struct msg_stream_head *head)
     (void)head;
     LIST_EACH(page, &stream->hub->pages, link)
         send_history(page);
+}
+
+/* The newest of a stream are enough. */
+static uint64_t begins_at(uint64_t first, uint64_t head)
+{
+    const uint64_t back = HUB_HISTORY / 2;
+    return head > back && head - back > first ? head - back : first;
+}
+
+static uint64_t on_replaced(void *arg, const struct msg_stream_head *head)
+{
+    const struct hub_stream *stream = arg;
+    struct buffer said = {0};
+    json_text_printf(&said, "{\"stream\":%s}", stream->name);
+    tell(stream->hub, "replaced", buffer_peek(&said));
+    buffer_finish(&said);
+    forget_history(stream->hub, stream);
+    return begins_at(head->first, head->head);
 }
 
 static void on_failed(void *arg, const struct msg_refused *refused)
@@ -155,11 +200,11 @@ static void follow(void *arg, const char *name, uint64_t first, uint64_t head)
     if (hub->stream_count == HUB_STREAMS_MAX || strlen(name) >= sizeof(stream->name) ||
         !(stream = calloc(1, sizeof(*stream))))
         return;
-    const uint64_t back = HUB_HISTORY / 2, from = head > back && head - back > first ? head - back : first;
-    const struct reader_plan plan = {.took = on_end, .stands = on_up_to_date, .failed = on_failed, .arg = stream};
+    const struct reader_plan plan = {
+        .took = on_end, .stands = on_up_to_date, .failed = on_failed, .replaced = on_replaced, .arg = stream};
     stream->hub = hub;
     snprintf(stream->name, sizeof(stream->name), "%s", name);
-    if (tail_read(hub->hubs->tails, hub->identity, name, from, &plan, &stream->reader))
+    if (tail_read(hub->hubs->tails, hub->identity, name, begins_at(first, head), &plan, &stream->reader))
         hub->streams[hub->stream_count++] = stream;
     else
         free(stream);
@@ -244,7 +289,7 @@ static void drop_hub(struct hub *hub)
         free(hub->streams[i]);
     }
     for (size_t i = 0; i < HUB_HISTORY; i++)
-        buffer_finish(&hub->history[i]);
+        buffer_finish(&hub->history[i].summary);
     buffer_finish(&hub->last_status);
     buffer_finish(&hub->last_list);
     identities_give_back(hub->hubs->gateway->identities, hub->identity);

@@ -38,12 +38,20 @@ static void on_trajectory(void *arg, struct told *told)
     buffer_finish(&said);
 }
 
-static void on_head(void *arg, const struct msg_stream_head *head)
+static void tell_head(struct following *following, const char *event, const struct msg_stream_head *head)
 {
-    struct following *following = arg;
     struct buffer said = {0};
-    json_text_printf(&said, "{\"first\":%u,\"head\":%u,\"pending\":%u}", head->first, head->head, head->pending);
-    sse_send_text(&following->sse, "head", &said);
+    json_text_printf(&said, "{\"first\":%u,\"head\":%u,\"pending\":%u,\"epoch\":%u,\"start_id\":%u}", head->first,
+                     head->head, head->pending, head->epoch, head->has_start_id ? head->start_id : 0);
+    sse_send_text(&following->sse, event, &said);
+}
+
+static void on_head(void *arg, const struct msg_stream_head *head) { tell_head(arg, "head", head); }
+
+static uint64_t on_replaced(void *arg, const struct msg_stream_head *head)
+{
+    tell_head(arg, "replaced", head);
+    return head->first;
 }
 
 static void on_failed(void *arg, const struct msg_refused *refused)
@@ -69,7 +77,8 @@ static void end(struct http_call *call)
     free(following);
 }
 
-static bool read_from(struct http_call *call, uint64_t *ret)
+/* `ret_was_read`: the client had the one before that. */
+static bool read_from(struct http_call *call, uint64_t *ret, bool *ret_was_read)
 {
     const char *text = exchange_query(call->exchange, "from");
     char *rest = NULL;
@@ -83,6 +92,7 @@ static bool read_from(struct http_call *call, uint64_t *ret)
     uint64_t last;
     if (!sse_last_id(call, 0, &last))
         return false;
+    *ret_was_read = last > 0;
     *ret = last ? last + 1 : *ret;
     return true;
 }
@@ -93,7 +103,8 @@ void stream_events_run(struct http_call *call)
     const char *view = exchange_query(call->exchange, "view");
     char stream[65];
     uint64_t from;
-    if (!http_call_param(call, "stream", stream, sizeof(stream)) || !read_from(call, &from))
+    bool was_read;
+    if (!http_call_param(call, "stream", stream, sizeof(stream)) || !read_from(call, &from, &was_read))
         return;
     if (!name_is_valid(slice_from_str(stream))) {
         http_call_refuse(call, 400, refusal_wire(REFUSAL_BAD_NAME), "stream", "a stream's name holds no blanks");
@@ -104,7 +115,13 @@ void stream_events_run(struct http_call *call)
         return;
     }
     struct following *following = calloc(1, sizeof(*following));
-    const struct reader_plan plan = {on_trajectory, on_head, on_failed, has_room, following};
+    const struct reader_plan plan = {.took = on_trajectory,
+                                     .stands = on_head,
+                                     .failed = on_failed,
+                                     .has_room = has_room,
+                                     .replaced = on_replaced,
+                                     .has_read = was_read,
+                                     .arg = following};
     if (!following) {
         http_call_refuse_memory(call);
         return;

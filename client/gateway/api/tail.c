@@ -3,112 +3,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "client/gateway/api/tail_reader.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "common/base/log.h"
 
 enum {
     STEP_MS = 25,     /* who had no room, or no answer, goes on after so long */
-    WAIT_MS = 10000,  /* for the broker's answer */
     SILENCE_MS = 5000 /* FEED says where a stream stands each second: without a word it is asked */
 };
 
-struct tail {
-    struct tails *tails;
-    struct identity *identity;
-    char stream[80];
-    struct list readers, link;
-    struct list *following; /* while readers are told: who is next */
-    struct listening feed;
-    uint64_t next;             /* what it fetches next */
-    struct msg_stream_head at; /* where the stream stands, as last heard */
-    bool is_known, is_wanted;
-    struct caller_ask ask;
-    int64_t heard_ms;
-};
-
-struct tails {
-    struct loop *loop;
-    struct loop_timer *step;
-    struct list each;
-};
-
-static bool send_fetch(struct tail *tail, struct caller_ask *ask, uint64_t from, unsigned limit)
-{
-    struct caller *caller = tail->identity->caller;
-    struct refusal no;
-    const struct msg_stream_fetch in = {.tag = caller_next_tag(caller),
-                                        .stream = slice_from_str(tail->stream),
-                                        .from = from,
-                                        .limit = limit,
-                                        .has_limit = true};
-    return caller_ask(caller, ask, MSG_stream_fetch, &in, in.tag, WAIT_MS, &no);
-}
-
-/* ---- readers --------------------------------------------------------------------------------------- */
-
-static void fail_reader(struct tail_reader *reader, const struct msg_refused *refused)
-{
-    const struct reader_plan plan = reader->plan;
-    tail_leave(reader);
-    plan.failed(plan.arg, refused);
-}
-
-static void tell(struct tail_reader *reader, struct told *told)
-{
-    if (told->message->seq < reader->next)
-        return;
-    reader->next = told->message->seq + 1;
-    reader->plan.took(reader->plan.arg, told);
-}
-
-static void told_finish(struct told *told)
-{
-    buffer_finish(&told->whole);
-    buffer_finish(&told->summary);
-}
-
-static bool has_room(const struct tail_reader *reader)
-{
-    return !reader->plan.has_room || reader->plan.has_room(reader->plan.arg);
-}
-
-/* It lacks what lies between it and the tail: that it fetches by itself. */
-static void go_on(struct tail_reader *reader)
-{
-    struct tail *tail = reader->tail;
-    if (reader->is_live || reader->ask.caller || !tail->is_known || !has_room(reader))
-        return;
-    if (reader->next == 0)
-        reader->next = tail->at.first;
-    if (reader->next >= tail->next) {
-        reader->is_live = true;
-        if (reader->plan.stands)
-            reader->plan.stands(reader->plan.arg, &tail->at);
-    } else {
-        send_fetch(tail, &reader->ask, reader->next, TAIL_FETCH);
-    }
-}
-
-static void on_reader_answer(void *arg, const struct answer *answer)
-{
-    struct tail_reader *reader = arg;
-    struct told told = {0};
-    if (!answer && caller_refused(reader->tail->identity->caller))
-        fail_reader(reader, NULL);
-    else if (answer && answer->id == MSG_refused)
-        fail_reader(reader, &answer->as.refused);
-    else if (answer && answer->id == MSG_stream_head)
-        go_on(reader);
-    else if (answer && answer->id == MSG_trajectory && !has_room(reader))
-        caller_forget(&reader->ask); /* the rest is asked for again once there is room */
-    else if (answer && answer->id == MSG_trajectory) {
-        told.message = &answer->as.trajectory;
-        tell(reader, &told);
-        told_finish(&told);
-    }
-}
-
-/* ---- the tail ------------------------------------------------------------------------------------------- */
+/* ---- telling readers ------------------------------------------------------------------------------------ */
 
 static struct tail_reader *next_reader(struct tail *tail)
 {
@@ -119,30 +24,25 @@ static struct tail_reader *next_reader(struct tail *tail)
     return container_of(at, struct tail_reader, link);
 }
 
-static void drop_tail(struct tail *tail)
-{
-    list_remove(&tail->link);
-    topics_leave(&tail->feed);
-    caller_forget(&tail->ask);
-    tail->identity->uses--;
-    free(tail);
-}
+static void hold(struct tail *tail) { tail->holds++; }
 
 /* Callbacks may have let the last reader go. */
+static void let_go(struct tail *tail)
+{
+    if (--tail->holds == 0 && list_is_empty(&tail->readers))
+        tail_drop(tail);
+}
+
+static void begin_telling(struct tail *tail)
+{
+    hold(tail);
+    tail->following = tail->readers.next;
+}
+
 static void end_telling(struct tail *tail)
 {
     tail->following = NULL;
-    if (list_is_empty(&tail->readers))
-        drop_tail(tail);
-}
-
-static void begin_telling(struct tail *tail) { tail->following = tail->readers.next; }
-
-/* Who has no room falls behind, and fetches by itself what it lacks. */
-static bool can_be_told(struct tail_reader *reader)
-{
-    reader->is_live = reader->is_live && has_room(reader);
-    return reader->is_live;
+    let_go(tail);
 }
 
 static void tell_live(struct tail *tail, const struct msg_trajectory *message)
@@ -153,9 +53,9 @@ static void tell_live(struct tail *tail, const struct msg_trajectory *message)
     tail->next++;
     begin_telling(tail);
     for (struct tail_reader *reader; (reader = next_reader(tail));)
-        if (can_be_told(reader))
-            tell(reader, &told);
-    told_finish(&told);
+        if (reader_can_be_told(reader))
+            reader_tell(reader, &told);
+    tail_told_finish(&told);
     end_telling(tail);
 }
 
@@ -163,7 +63,7 @@ static void go_on_all(struct tail *tail)
 {
     begin_telling(tail);
     for (struct tail_reader *reader; (reader = next_reader(tail));)
-        go_on(reader);
+        reader_go_on(reader);
     end_telling(tail);
 }
 
@@ -171,51 +71,143 @@ static void fail_all(struct tail *tail, const struct msg_refused *refused)
 {
     begin_telling(tail);
     for (struct tail_reader *reader; (reader = next_reader(tail));)
-        fail_reader(reader, refused);
+        reader_fail(reader, refused);
     end_telling(tail);
 }
+
+static void tell_restarted(struct tail *tail)
+{
+    begin_telling(tail);
+    for (struct tail_reader *reader; (reader = next_reader(tail));)
+        if (reader->plan.restarted)
+            reader->plan.restarted(reader->plan.arg);
+    end_telling(tail);
+}
+
+static void replace_all(struct tail *tail)
+{
+    begin_telling(tail);
+    for (struct tail_reader *reader; (reader = next_reader(tail));)
+        reader_replace(reader);
+    end_telling(tail);
+}
+
+/* ---- where the stream stands ----------------------------------------------------------------------------- */
 
 static void fetch(struct tail *tail)
 {
     if (tail->ask.caller)
         tail->is_wanted = true;
     else if (!tail->is_known)
-        send_fetch(tail, &tail->ask, INT64_MAX, 1);
+        tail_fetch(tail, &tail->ask, INT64_MAX, 1);
     else
-        send_fetch(tail, &tail->ask, tail->next, TAIL_FETCH);
+        tail_fetch(tail, &tail->ask, tail->next, TAIL_FETCH);
 }
 
-/* A ledger that has less than was read is another one, an older back-up: what it has from there on is new. */
-static void take_head(struct tail *tail, const struct msg_stream_head *head)
+/* What was read last is asked for once more. False: it cannot be, as nothing was, or it is no longer kept. */
+static bool check(struct tail *tail, const struct msg_stream_head *head)
 {
-    tail->heard_ms = clock_ms();
+    tail->differs = false;
+    tail->checks = tail->sure.seq && tail->sure.seq >= head->first && tail->sure.seq <= head->head &&
+                   tail_fetch(tail, &tail->ask, tail->sure.seq, 1);
+    return tail->checks;
+}
+
+static void stand(struct tail *tail, const struct msg_stream_head *head)
+{
+    seen_note(&tail->seen, head);
     tail->at = *head;
     tail->at.stream = slice_from_str(tail->stream);
-    if (!tail->is_known || tail->next > head->head + 1)
-        tail->next = head->head + 1;
     tail->is_known = true;
-    const bool is_more = tail->is_wanted || tail->next <= head->head;
+}
+
+static void go_on_from(struct tail *tail)
+{
+    const bool is_more = tail->is_wanted || tail->next <= tail->at.head;
     tail->is_wanted = false;
-    if (is_more)
+    if (is_more && !list_is_empty(&tail->readers))
         fetch(tail);
     go_on_all(tail);
+}
+
+/* Nothing that was read is of this ledger, as far as anybody knows: all of it is new. */
+static void begin_anew(struct tail *tail, const struct msg_stream_head *head)
+{
+    log_event(LOG_WARN, "gateway.ledger", "stream=%s epoch=%llu head=%llu read=%llu action=read-anew", tail->stream,
+              (unsigned long long)head->epoch, (unsigned long long)head->head, (unsigned long long)tail->newest.seq);
+    tail->newest = tail->sure = (struct tail_mark){0};
+    tail->next = head->head + 1;
+    stand(tail, head);
+    replace_all(tail);
+}
+
+static bool is_other_ledger(const struct tail *tail, const struct msg_stream_head *head)
+{
+    return seen_is_other_ledger(&tail->seen, head) || head->head < tail->newest.seq || head->head + 1 < tail->next;
+}
+
+static void take_head(struct tail *tail, const struct msg_stream_head *head)
+{
+    const bool was_checked = tail->checks, is_new = tail->is_known && seen_is_new_start(&tail->seen, head);
+    tail->heard_ms = clock_ms();
+    tail->checks = false;
+    hold(tail);
+    if (tail->is_known && (is_other_ledger(tail, head) || (was_checked && tail->differs))) {
+        begin_anew(tail, head);
+    } else if (!is_new || was_checked || !check(tail, head)) {
+        if (!tail->is_known)
+            tail->next = head->head + 1;
+        tail->sure = tail->newest;
+        stand(tail, head);
+        if (is_new)
+            tell_restarted(tail);
+    }
+    if (!tail->checks)
+        go_on_from(tail);
+    let_go(tail);
+}
+
+/* What was to be checked is no longer kept, and tells nothing. */
+static void give_up_checking(struct tail *tail)
+{
+    tail->checks = false;
+    tail->sure.seq = 0;
+    tail_fetch(tail, &tail->ask, INT64_MAX, 1);
+}
+
+static void take_trajectory(struct tail *tail, const struct msg_trajectory *message)
+{
+    if (tail->checks)
+        tail->differs |= message->seq == tail->sure.seq && !mark_is(&tail->sure, message);
+    else
+        tell_live(tail, message);
 }
 
 static void on_answer(void *arg, const struct answer *answer)
 {
     struct tail *tail = arg;
-    static const struct msg_stream_head nothing = {.first = 1};
+    const struct msg_stream_head nothing = {.first = 1, .epoch = tail->seen.epoch};
+    const bool is_refused = answer && answer->id == MSG_refused;
     if (!answer && caller_refused(tail->identity->caller))
         fail_all(tail, NULL);
-    else if (answer && answer->id == MSG_trajectory)
-        tell_live(tail, &answer->as.trajectory);
-    else if (answer && answer->id == MSG_stream_head)
+    else if (!answer)
+        tail->checks = false; /* by the next head */
+    else if (answer->id == MSG_trajectory)
+        take_trajectory(tail, &answer->as.trajectory);
+    else if (answer->id == MSG_stream_head)
         take_head(tail, &answer->as.stream_head);
-    else if (answer && answer->id == MSG_refused &&
-             slice_is(answer->as.refused.reason, refusal_wire(REFUSAL_UNKNOWN_STREAM)))
+    else if (is_refused && slice_is(answer->as.refused.reason, refusal_wire(REFUSAL_UNKNOWN_STREAM)))
         take_head(tail, &nothing);
-    else if (answer && answer->id == MSG_refused)
+    else if (is_refused && tail->checks)
+        give_up_checking(tail);
+    else if (is_refused)
         fail_all(tail, &answer->as.refused);
+}
+
+/* Whether a head tells of what was not read yet, or of another start than that which is known. */
+static bool is_news(const struct tail *tail, const struct msg_stream_head *head)
+{
+    return head->head >= tail->next || head->head + 1 < tail->next || seen_is_new_start(&tail->seen, head);
 }
 
 static void on_feed(void *arg, struct slice body)
@@ -227,7 +219,7 @@ static void on_feed(void *arg, struct slice body)
     tail->heard_ms = clock_ms();
     if (!message_peek(body, &id, &no) || (id != MSG_stream_head && id != MSG_trajectory))
         return;
-    if (id == MSG_stream_head && message_decode(id, body, &in, &no) && in.stream_head.head < tail->next)
+    if (id == MSG_stream_head && message_decode(id, body, &in, &no) && !is_news(tail, &in.stream_head))
         return;
     fetch(tail);
 }
@@ -252,7 +244,7 @@ static struct tail *find_tail(struct tails *tails, struct identity *identity, co
     list_push_back(&tails->each, &tail->link);
     identity->uses++;
     if (!topics_listen(identity->topics, &tail->feed, topic)) {
-        drop_tail(tail);
+        tail_drop(tail);
         return NULL;
     }
     fetch(tail);
@@ -265,25 +257,11 @@ bool tail_read(struct tails *tails, struct identity *identity, const char *strea
     struct tail *tail = find_tail(tails, identity, stream);
     if (!tail)
         return false;
-    *reader = (struct tail_reader){.tail = tail, .plan = *plan, .next = from};
-    reader->ask.answered = on_reader_answer;
-    reader->ask.arg = reader;
-    list_push_back(&tail->readers, &reader->link);
+    reader_init(reader, tail, plan, from);
     return true;
 }
 
-void tail_leave(struct tail_reader *reader)
-{
-    struct tail *tail = take_ptr(&reader->tail);
-    if (!tail)
-        return;
-    caller_forget(&reader->ask);
-    if (tail->following == &reader->link)
-        tail->following = reader->link.next;
-    list_remove(&reader->link);
-    if (list_is_empty(&tail->readers) && !tail->following)
-        drop_tail(tail);
-}
+void tail_leave(struct tail_reader *reader) { reader_leave(reader); }
 
 /* ---- all of them ----------------------------------------------------------------------------------------- */
 
@@ -294,7 +272,8 @@ static void on_step(void *arg)
     const int64_t now_ms = clock_ms();
     tails->step = loop_after(tails->loop, STEP_MS, on_step, tails);
     LIST_EACH(tail, &tails->each, link) {
-        if (!tail->ask.caller && (!tail->is_known || now_ms - tail->heard_ms > SILENCE_MS)) {
+        const bool is_silent = !tail->is_known || now_ms - tail->heard_ms > SILENCE_MS;
+        if (!tail->ask.caller && (is_silent || tail->is_wanted)) {
             tail->heard_ms = now_ms;
             fetch(tail);
         }
@@ -318,7 +297,7 @@ struct tails *tails_open(struct loop *loop)
 static void leave_all(struct tail *tail)
 {
     struct tail_reader *reader;
-    tail->following = &tail->readers; /* it goes last */
+    hold(tail); /* it goes last */
     LIST_EACH(reader, &tail->readers, link)
         tail_leave(reader);
 }
@@ -332,7 +311,7 @@ void tails_close(struct tails **handle)
     loop_cancel(tails->loop, &tails->step);
     LIST_EACH(tail, &tails->each, link) {
         leave_all(tail);
-        drop_tail(tail);
+        tail_drop(tail);
     }
     free(tails);
 }

@@ -2,6 +2,9 @@
  * tail.h - a stream's trajectories in order, each once, for any number of readers of one identity: the newest are
  * fetched once for all who are up to date, and readers behind fetch what they lack by themselves. FEED only says that
  * there is more, so nothing that it drops is missed.
+ *
+ * A broker that was started again may have another ledger, an older back-up or an emptied one. Its heads tell, or the
+ * number that was read last, which is another rollout now (client/lib/stream/seen.h): then each reader begins anew.
  */
 #ifndef SLUICE_CLIENT_GATEWAY_API_TAIL_H
 #define SLUICE_CLIENT_GATEWAY_API_TAIL_H
@@ -28,13 +31,22 @@ struct reader_plan {
     void (*failed)(void *arg, const struct msg_refused *refused);
     /* Whether it has room for more; asked again a little later. NULL: always. */
     bool (*has_room)(void *arg);
+    /* The broker was started again, with the same ledger as far as can be seen. NULL: nobody cares. */
+    void (*restarted)(void *arg);
+    /*
+     * The stream is of another ledger than what was read, and stands there: the reader goes on at the number that is
+     * returned; 0: the oldest kept. NULL: that.
+     */
+    uint64_t (*replaced)(void *arg, const struct msg_stream_head *head);
+    bool has_read; /* the number before the first is one that it has read: where there is none, the ledger is another */
     void *arg;
 };
 struct tail_reader {
     struct tail *tail; /* NULL: it reads none */
     struct reader_plan plan;
     uint64_t next;
-    bool is_live; /* it is told what the tail fetches */
+    bool is_live;     /* it is told what the tail fetches */
+    bool is_doubtful; /* whether what it has read is of this ledger is not known yet */
     struct caller_ask ask;
     struct list link;
 };

@@ -36,6 +36,9 @@ static void on_posted(void *arg, int status, const char *why, struct slice answe
     struct calling *calling = arg;
     struct polar_task *task = results_task(&calling->results);
     const bool is_taken = status >= 200 && status < 300;
+    /* Not before: who is killed in between posts it again, and nobody waits for what was never sent. */
+    if (task)
+        runs_note(task->of->book->runs, task->group);
     if (task && is_taken && !task->had_ms)
         task->had_ms = clock_ms();
     if (!is_taken)
@@ -49,12 +52,13 @@ static void on_results(void *arg, bool is_whole)
     struct calling *calling = arg;
     struct polar_task *task = results_task(&calling->results);
     struct buffer body = {0};
-    if (!task || !is_whole || !task->callback_url) {
+    if (!task || !is_whole || !task->callback_url || !task_is_over(task)) {
+        if (task && task_is_over(task) && !is_whole)
+            task->is_call_due = true;
         finish(calling);
         return;
     }
     results_append_status(&calling->results, task, task->group, &body);
-    runs_note(task->of->book->runs, task->group);
     const struct outgoing_plan plan = {.url = task->callback_url,
                                        .rules = task->of->book->gateway->settings->callbacks,
                                        .wait_ms = CALLBACK_MS,
@@ -69,6 +73,7 @@ static void on_results(void *arg, bool is_whole)
 void called_back(struct polar_task *task)
 {
     struct fail fail;
+    task->is_call_due = false;
     if (!task->callback_url || runs_has_noted(task->of->book->runs, task->group))
         return;
     /* It is read from the task's metadata, which its owner may have written by another way. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "client/gateway/polar/called_back.h"
+#include "client/gateway/polar/doubts.h"
 #include "client/gateway/polar/events.h"
 #include "client/gateway/polar/session_result.h"
 #include "client/gateway/record/main_trace.h"
@@ -116,13 +117,9 @@ static void end_task(struct polar_task *task)
         called_back(task);
 }
 
-static void end_session(struct polar_task *task, unsigned sample, const struct sluice_trajectory *t)
+static void tell_ended(struct polar_task *task, unsigned sample)
 {
-    struct polar_session *session = &task->sessions[sample];
-    if (session->has_ended)
-        return;
-    note_session(task, session, t);
-    guess_why(task, t);
+    const struct polar_session *session = &task->sessions[sample];
     if (task->of->is_told) { /* else it is old */
         events_session(task, sample, session->status);
         events_task_updated(task);
@@ -134,6 +131,27 @@ static void end_session(struct polar_task *task, unsigned sample, const struct s
         task->is_early = true;
         task_cancel(task);
     }
+}
+
+static void end_session(struct polar_task *task, unsigned sample, const struct sluice_trajectory *t)
+{
+    struct polar_session *session = &task->sessions[sample];
+    if (session->has_ended)
+        return;
+    note_session(task, session, t);
+    guess_why(task, t);
+    tell_ended(task, sample);
+}
+
+/* The broker does not know it: its ledger was replaced. */
+static void lose_session(struct polar_task *task, unsigned sample)
+{
+    task->sessions[sample] = (struct polar_session){
+        .has_ended = true, .is_error = true, .is_lost = true, .status = "ERROR"};
+    task->completed++;
+    task->errored++;
+    task->updated_ms = clock_wall_ms();
+    tell_ended(task, sample);
 }
 
 static void on_trajectory(void *arg, struct told *told)
@@ -175,9 +193,25 @@ static void on_failed(void *arg, const struct msg_refused *refused)
     of->is_told = refused && refused->reason.len > 0; /* a stream that does not exist yet has nothing to tell */
 }
 
+static void on_restarted(void *arg) { doubts_begin(arg); }
+
+static uint64_t on_replaced(void *arg, const struct msg_stream_head *head)
+{
+    struct polar_of *of = arg;
+    doubts_begin_anew(of);
+    of->is_told = of->is_listed = false;
+    list(of);
+    return head->first;
+}
+
 bool follow_begin(struct polar_of *of)
 {
-    const struct reader_plan plan = {.took = on_trajectory, .stands = on_stands, .failed = on_failed, .arg = of};
+    const struct reader_plan plan = {.took = on_trajectory,
+                                     .stands = on_stands,
+                                     .failed = on_failed,
+                                     .restarted = on_restarted,
+                                     .replaced = on_replaced,
+                                     .arg = of};
     const struct polar_ended *last = list_is_empty(&of->ended) ? NULL
                                                                : container_of(of->ended.prev, struct polar_ended, link);
     of->has_failed = false;
@@ -269,6 +303,17 @@ static void acknowledge(struct polar_of *of)
     caller_ask(caller, &of->ack, MSG_stream_ack, &in, in.tag, ACK_WAIT_MS, &no);
 }
 
+/* Of what no trajectory is kept: its sessions were lost with a ledger. */
+static void forget_lost(struct polar_of *of)
+{
+    size_t at = 0;
+    for (struct polar_task *task; (task = table_next(&of->tasks, &at));)
+        if (task->is_gone && task->unacked == 0) {
+            forget(task);
+            at = 0;
+        }
+}
+
 void follow_sweep(struct polar_of *of, int64_t now_ms)
 {
     size_t at = 0;
@@ -276,7 +321,11 @@ void follow_sweep(struct polar_of *of, int64_t now_ms)
         let_go(task, now_ms);
         if (task->is_lost && !task->ask.caller)
             ask_whether_it_came(task);
+        if (task->is_call_due)
+            called_back(task);
     }
+    forget_lost(of);
+    doubts_sweep(of, lose_session);
     acknowledge(of);
     if (of->has_failed && !follow_begin(of))
         of->has_failed = true;

@@ -34,11 +34,14 @@ static void append(struct results *results, const struct msg_trajectory *traject
     trajectory_view_finish(&view);
 }
 
+static bool is_to_be_asked(const struct polar_session *session) { return session->has_ended && !session->is_lost; }
+
 static void on_got(void *arg, const struct answer *answer)
 {
     struct results *results = arg;
     const struct polar_task *task = results_task(results);
-    if (!task || !answer) {
+    /* Unknown, and not forgotten: with its ledger, and will soon be known to be lost. */
+    if (!task || !answer || (answer->id == MSG_refused && http_call_status_of(answer->as.refused.reason) == 404)) {
         results->ended(results->arg, false);
         return;
     }
@@ -54,8 +57,13 @@ static void go_on(struct results *results)
     struct caller *caller = results->of->identity->caller;
     char rollout[BOOK_GROUP_SIZE + 16];
     struct refusal no;
-    while (task && results->next < task->total && !task->sessions[results->next].has_ended)
+    while (task && results->next < task->total && !is_to_be_asked(&task->sessions[results->next])) {
+        if (task->sessions[results->next].is_lost) {
+            buffer_append_str(&results->text, results->count++ > 0 ? "," : "");
+            session_result_append_lost(task, results->next, &results->text);
+        }
         results->next++;
+    }
     if (task && results->next >= task->total && task_is_over(task) && !results->was_over) {
         begin(results, task);
         return;

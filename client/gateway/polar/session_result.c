@@ -1,5 +1,6 @@
 #include "client/gateway/polar/session_result.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "client/gateway/record/arrays.h"
@@ -229,4 +230,17 @@ void session_result_append(const struct sluice_trajectory *t, const json_t *kept
     buffer_append_str(out, ",\"metadata\":");
     append_result_metadata(kept, early_stop, out);
     buffer_append_str(out, "}");
+}
+
+void session_result_append_lost(const struct polar_task *task, unsigned sample, struct buffer *out)
+{
+    char rollout[BOOK_GROUP_SIZE + 16], words[256];
+    snprintf(rollout, sizeof(rollout), "%s/%u", task->group, sample);
+    snprintf(words, sizeof(words), "the broker no longer knows the rollout %s: its ledger was replaced by another one",
+             rollout);
+    const struct sluice_trajectory t = {
+        .group = task->group, .rollout = rollout, .sample = sample, .outcome = "infra", .detail = words, .end = ""};
+    json_t *kept = json_pack("{s:s*,s:s*}", "task_id", task->id, "model", task->model);
+    session_result_append(&t, kept, 0, out);
+    json_decref(kept);
 }

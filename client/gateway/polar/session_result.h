@@ -22,5 +22,7 @@ void session_append_timing(uint64_t wait_ms, uint64_t init_ms, uint64_t run_ms, 
 /* kept: what was asked with its task (task_request.h). early_stop: others were enough; 0: they were not. */
 void session_result_append(const struct sluice_trajectory *trajectory, const json_t *kept, unsigned early_stop,
                            struct buffer *out);
+/* One that was lost with a ledger: ERROR, without a trace. */
+void session_result_append_lost(const struct polar_task *task, unsigned sample, struct buffer *out);
 
 #endif

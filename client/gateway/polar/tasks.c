@@ -138,6 +138,17 @@ bool task_grow(struct polar_task *task, unsigned total)
     return true;
 }
 
+void task_begin_anew(struct polar_task *task)
+{
+    memset(task->sessions, 0, task->total * sizeof(*task->sessions));
+    task->completed = task->errored = task->usable = 0;
+    task->unacked = 0;
+    if (task->status == TASK_COMPLETED)
+        task->status = TASK_RUNNING;
+    else if (task->status == TASK_CANCELLED)
+        task->status = TASK_CANCELLING;
+}
+
 static void tell_text(char **ret, const json_t *kept, const char *name)
 {
     const char *text = json_string_value(json_object_get(kept, name));

@@ -25,6 +25,7 @@ enum task_status { TASK_RUNNING, TASK_CANCELLING, TASK_COMPLETED, TASK_CANCELLED
 /* A session, which is a rollout. */
 struct polar_session {
     bool has_ended, is_error, is_usable, has_reward;
+    bool is_lost;       /* with the broker's earlier ledger: nobody can tell its result */
     const char *status; /* of Polar's words; once it has ended */
     double reward;
     uint64_t seq, turns, traces;
@@ -37,11 +38,14 @@ struct polar_task {
     unsigned number;
     char *id, *harness, *model, *callback_url, *evaluator; /* owned; NULL: none, or not known yet */
     enum task_status status;
-    bool is_asked; /* its submit is not answered yet */
-    bool is_lost;  /* nor will it be: whether it came is asked for */
-    bool is_known; /* what was asked with it is */
-    bool is_early; /* enough were usable, and the others were cancelled */
-    bool is_gone;  /* it may be let go */
+    bool is_asked;       /* its submit is not answered yet */
+    bool is_lost;        /* nor will it be: whether it came is asked for */
+    bool is_known;       /* what was asked with it is */
+    bool is_early;       /* enough were usable, and the others were cancelled */
+    bool is_gone;        /* it may be let go */
+    bool is_call_due;    /* the broker did not tell its results when it was to be called back */
+    bool is_doubtful;    /* the broker was started again: whether it still knows the sessions is to be asked ... */
+    unsigned doubt_next; /* ... from this one on */
     unsigned total, completed, errored, usable, early_stop;
     int64_t created_ms, updated_ms; /* since 1970 */
     int64_t had_ms;                 /* by the clock that never goes back; 0: nobody had its results */
@@ -69,10 +73,11 @@ struct polar_of {
     struct tail_reader reader;
     struct caller_ask list_ask, ack;
     uint64_t acking;
-    bool is_listed, is_told; /* of what was at work, and had ended, when it began */
-    bool has_failed;         /* it is followed anew */
-    size_t users;            /* calls that have it */
-    int64_t idle_ms;         /* since when it has neither calls nor tasks */
+    bool is_listed, is_told;                                /* of what was at work, and had ended, when it began */
+    bool has_failed;                                        /* it is followed anew */
+    size_t users;                                           /* calls that have it */
+    int64_t idle_ms;                                        /* since when it has neither calls nor tasks */
+    void (*lose)(struct polar_task *task, unsigned sample); /* of doubts.h */
 };
 
 struct outgoing;
@@ -100,6 +105,8 @@ void task_drop(struct polar_task *task);
 /* More sessions than were known. */
 bool task_grow(struct polar_task *task, unsigned total);
 void task_cancel(struct polar_task *task);
+/* Nothing that its sessions came to counts any more. */
+void task_begin_anew(struct polar_task *task);
 const char *task_status_word(const struct polar_task *task);
 bool task_is_over(const struct polar_task *task);
 /* "sk-polar-UUID", which follows from the rollout's name. */

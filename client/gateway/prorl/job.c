@@ -62,6 +62,10 @@ static void on_ended(void *arg, const struct msg_trajectory *trajectory)
 static void on_failed(void *arg, const struct msg_refused *refused)
 {
     struct job *job = arg;
+    /* Engines are in the ledger, too: the next job tells them again. */
+    if (refused && (slice_is(refused->reason, HTTP_CALL_LEDGER_REPLACED) ||
+                    slice_is(refused->reason, refusal_wire(REFUSAL_NO_ENGINE))))
+        trainer_doubt_engines(job->trainer);
     if (!refused)
         http_call_refuse_silence(job->call);
     else
@@ -82,6 +86,10 @@ void jobs_stop(struct trainer *trainer)
 static void begin(struct http_call *call)
 {
     struct job *job = call->state;
+    if (job->steps.count > 0) {
+        trainer_told(job->trainer, &job->steps);
+        trainers_save(job->trainer->trainers);
+    }
     const struct run_plan plan = {.identity = call->identity,
                                   .prefix = "prorl",
                                   .id = buffer_peek(&job->id),
@@ -204,6 +212,7 @@ static void on_admitted(struct http_call *call, const struct answer *answer)
     (void)answer;
     call->takes_refusals = false;
     trainer_drop_cleared(job->trainer, &job->steps);
+    trainer_tell_all(job->trainer, &job->steps);
     if (job->steps.count > 0)
         trainers_save(job->trainer->trainers);
     job->steps.done = begin;

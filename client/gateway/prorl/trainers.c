@@ -100,6 +100,12 @@ void trainer_tell_all(struct trainer *trainer, struct engine_steps *ret)
             trainer_tell(trainer, &trainer->engines[i], ret);
 }
 
+void trainer_doubt_engines(struct trainer *trainer)
+{
+    for (size_t i = 0; i < trainer->count; i++)
+        trainer->engines[i].is_known &= trainer->engines[i].is_cleared;
+}
+
 void trainer_told(struct trainer *trainer, const struct engine_steps *steps)
 {
     for (size_t i = 0; i < steps->at; i++) {

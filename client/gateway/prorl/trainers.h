@@ -60,6 +60,8 @@ void trainer_clear(struct trainer *trainer);
 /* What makes the broker know this engine, or all that it does not. */
 void trainer_tell(struct trainer *trainer, const struct trainer_engine *engine, struct engine_steps *ret);
 void trainer_tell_all(struct trainer *trainer, struct engine_steps *ret);
+/* The broker may have another ledger: all are to be told again. */
+void trainer_doubt_engines(struct trainer *trainer);
 /* Those that were told are known; steps: what was done. */
 void trainer_told(struct trainer *trainer, const struct engine_steps *steps);
 /* Engines that were cleared, and are not awaited any more, are forgotten, and go. */

@@ -72,12 +72,41 @@ static void on_trajectory(void *arg, struct told *told)
         return;
     place->state = PLACE_ENDED;
     place->seq = trajectory->seq;
+    place->is_doubtful = place->is_gone = false;
     place->alone_ms = clock_ms();
     place->is_had |= place->is_cancelled && !place->wait;
     list_push_back(&of->ended, &place->ended);
     place->is_had |= had_has(of->runs->had, place->name);
     run_ends_tell(place, trajectory);
     run_ends_ack(of);
+}
+
+/* ---- another start, another ledger ------------------------------------------------------------------------ */
+
+/* What has not ended is asked for by name: only the broker knows whether its ledger is the same. */
+static void on_restarted(void *arg)
+{
+    struct runs_of *of = arg;
+    size_t at = 0;
+    for (struct run_place *place; (place = table_next(&of->places, &at));)
+        place->is_doubtful |= place->state == PLACE_LIVE;
+}
+
+/* Its numbers are the new ledger's from now on; what had ended in the old one is none of it. */
+static uint64_t on_replaced(void *arg, const struct msg_stream_head *head)
+{
+    struct runs_of *of = arg;
+    struct run_place *place;
+    caller_forget(&of->ack);
+    LIST_EACH(place, &of->ended, ended) {
+        list_remove(&place->ended);
+        place->seq = 0;
+        place->is_gone = true;
+        if (!place->wait)
+            run_place_drop(place);
+    }
+    on_restarted(of);
+    return head->first;
 }
 
 /* It cannot be read: those who wait are told, as nothing would come any more. */
@@ -97,6 +126,7 @@ static void on_failed(void *arg, const struct msg_refused *refused)
 
 bool run_ends_follow(struct runs_of *of)
 {
-    const struct reader_plan plan = {.took = on_trajectory, .failed = on_failed, .arg = of};
+    const struct reader_plan plan = {
+        .took = on_trajectory, .failed = on_failed, .restarted = on_restarted, .replaced = on_replaced, .arg = of};
     return tail_read(of->runs->tails, of->identity, of->stream, 0, &plan, &of->reader);
 }

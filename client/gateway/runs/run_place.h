@@ -22,6 +22,8 @@ struct run_place {
     enum place_state state;
     bool is_had, is_told, is_cancelled, takes_over;
     bool is_unsure;        /* its submit was not answered: it may be at the broker, or not */
+    bool is_doubtful;      /* the broker was started again: whether it still knows it is to be asked */
+    bool is_gone;          /* it ended, in a ledger that was replaced: dropped once nobody waits */
     struct run_wait *wait; /* NULL: its caller is gone */
     int64_t alone_ms;      /* since when nobody waits */
     uint64_t seq;          /* 0: not ended, or the stream has not told yet */
@@ -40,8 +42,10 @@ struct runs_of {
     struct run_numbers numbers;
     struct list ended, link;
     struct caller_ask ack;
-    uint64_t acking; /* the number that is being acknowledged */
-    int64_t idle_ms; /* since when it has no place */
+    uint64_t acking;                       /* the number that is being acknowledged */
+    int64_t idle_ms;                       /* since when it has no place */
+    void (*lose)(struct run_place *place); /* of run_doubts.h */
+    void (*cancel)(struct run_place *place);
 };
 
 struct runs {

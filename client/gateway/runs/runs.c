@@ -2,17 +2,18 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #include "client/gateway/broker/own_stream.h"
+#include "client/gateway/runs/run_base.h"
+#include "client/gateway/runs/run_doubts.h"
 #include "client/gateway/runs/run_ends.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
-#include "common/digest/digest.h"
 
-enum { SWEEP_MS = 1000, IDLE_MS = 60000, BASE_DIGITS = 32 };
+enum { SWEEP_MS = 1000, IDLE_MS = 60000 };
 
 static void go_on(struct run_wait *wait, const struct run_place *from);
+static void submit(struct run_place *place);
 
 /* ---- waiting --------------------------------------------------------------------------------------------- */
 
@@ -54,18 +55,47 @@ static void pass_over(struct run_place *place)
     run_place_drop(place);
 }
 
+/* The broker does not know it: it never came, or the ledger that had it was replaced. */
+static void lose(struct run_place *place)
+{
+    char words[256];
+    if (place->wait && place->is_told) {
+        place->is_gone = true; /* its caller has what it ended in */
+        return;
+    }
+    if (place->wait && place->task.len > 0 && !place->is_cancelled) {
+        place->state = PLACE_ASKED;
+        place->is_gone = place->is_had = false;
+        submit(place);
+        return;
+    }
+    snprintf(words, sizeof(words),
+             "the broker no longer knows the rollout %s/0: its ledger was replaced by another one. Ask again",
+             place->name);
+    const struct msg_refused refused = {.reason = slice_from_str(HTTP_CALL_LEDGER_REPLACED),
+                                        .text = slice_from_str(words),
+                                        .retry_after_ms = 1000,
+                                        .has_retry_after_ms = true};
+    fail(place, &refused);
+    run_place_drop(place);
+}
+
 static void on_got(void *arg, const struct answer *answer)
 {
     struct run_place *place = arg;
+    const int refused = answer && answer->id == MSG_refused ? http_call_status_of(answer->as.refused.reason) : 0;
     if (answer && answer->id == MSG_trajectory) {
         run_ends_tell(place, &answer->as.trajectory);
-    } else if (answer && answer->id == MSG_refused && http_call_status_of(answer->as.refused.reason) == 410) {
+    } else if (answer && answer->id == MSG_rollout_state) {
+        place->state = PLACE_LIVE;
+        place->is_gone = false;
+    } else if (refused == 410) {
         pass_over(place);
-    } else if (!answer || answer->id == MSG_refused) {
+    } else if (refused == 404 && !place->seq) {
+        lose(place);
+    } else if (!answer || refused) {
         fail(place, answer ? &answer->as.refused : NULL);
-        if (answer && !place->seq && http_call_status_of(answer->as.refused.reason) == 404)
-            run_place_drop(place); /* it never came, or the broker has another ledger */
-        else if (!answer && place->is_cancelled && place->state == PLACE_LIVE) {
+        if (!answer && place->is_cancelled && place->state == PLACE_LIVE) {
             place->is_cancelled = false; /* by a later sweep */
             place->alone_ms = clock_ms();
         }
@@ -113,6 +143,8 @@ static void on_accepted(void *arg, const struct answer *answer)
     }
     if (place->state == PLACE_ASKED)
         place->state = PLACE_LIVE;
+    if (!answer->as.group_accepted.known) /* of a ledger that was replaced it may have been had */
+        had_remove(place->of->runs->had, place->name);
     if (place->is_cancelled)
         cancel(place);
     else if (!answer->as.group_accepted.known)
@@ -257,39 +289,11 @@ static struct runs_of *find_of(struct runs *runs, struct identity *identity)
     return NULL;
 }
 
-/* Of one that nobody can take over: no other is of its name. */
-static bool add_chance(struct digest *digest)
-{
-    uint8_t bits[16];
-    const bool is_random = getrandom(bits, sizeof(bits), 0) == (ssize_t)sizeof(bits);
-    digest_add(digest, slice_of(bits, sizeof(bits)));
-    return is_random;
-}
-
-static bool base_of(const struct run_plan *plan, char ret[HAD_NAME_SIZE])
-{
-    char text[DIGEST_SIZE];
-    bool is_made = true;
-    struct digest *digest = digest_begin();
-    if (!digest)
-        return false;
-    digest_add_text(digest, caller_mark(plan->identity->caller));
-    digest_add_number(digest, plan->id.len);
-    digest_add(digest, plan->id);
-    digest_add(digest, plan->content);
-    if (!plan->takes_over)
-        is_made = add_chance(digest);
-    if (!digest_end(&digest, text) || !is_made)
-        return false;
-    snprintf(ret, HAD_NAME_SIZE, "%s-%.*s", plan->prefix, BASE_DIGITS, text + strlen("sha256:"));
-    return true;
-}
-
 bool run_begin(struct runs *runs, const struct run_plan *plan, struct run_wait *wait)
 {
     struct run_place like = {.of = find_of(runs, plan->identity), .takes_over = plan->takes_over};
     wait->runs = runs;
-    bool is_begun = like.of && base_of(plan, like.base) && buffer_append(&like.id, plan->id.data, plan->id.len) &&
+    bool is_begun = like.of && run_base(plan, like.base) && buffer_append(&like.id, plan->id.data, plan->id.len) &&
                     buffer_append(&like.task, plan->task.data, plan->task.len);
     if (is_begun)
         like.number = run_numbers_first(&like.of->numbers, like.base);
@@ -365,6 +369,7 @@ static void on_sweep(void *arg)
         size_t at = 0;
         for (struct run_place *place; (place = table_next(&of->places, &at));)
             sweep_place(place, now_ms);
+        run_doubts_sweep(of, lose, cancel);
         run_ends_ack(of);
         of->idle_ms = of->places.count > 0 ? now_ms : of->idle_ms;
         if (now_ms - of->idle_ms > IDLE_MS && !of->ack.caller)

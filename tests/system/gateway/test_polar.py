@@ -9,6 +9,7 @@ import signal
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 from gateway_world import Case, Events, Fleet, add_gateway, call, wait_until
@@ -34,14 +35,16 @@ def task(task_id, instruction="say it", loop=LOOP, **more):
 
 
 class Listener:
-    """Takes one POST after the other."""
+    """Takes one POST after the other, and answers none while it holds them."""
 
     def __init__(self):
-        taken = self.taken = []
+        taken, holds = self.taken, self.holds = [], threading.Event()
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self):
                 taken.append((self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
+                while holds.is_set():
+                    time.sleep(0.02)
                 self.send_response(200)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
@@ -67,6 +70,10 @@ atexit.register(shutil.rmtree, SHARED, True)
 
 class Polar(GatewayCase):
     script, slots, extra = SCRIPT, 8, {"worker_options": ["--task-dir", SHARED]}
+
+    def noted(self):
+        with open(os.path.join(self.fleet.root, "state", "gateway.ids"), encoding="utf-8") as names:
+            return names.read()
 
     def submit(self, body, status=200):
         answer = self.ask("POST", "/rollout/task/submit", body)
@@ -134,6 +141,7 @@ class Polar(GatewayCase):
             self.submit(task("q4", num_samples=2, callback_url=listener.url))
             told = self.wait_over("q4")
             wait_until(lambda: listener.taken, 10, "called back")
+            wait_until(lambda: "polar-" in self.noted(), 10, "noted")
             self.restart_gateway()
             self.assertEqual(self.wait_over("q4"), told)
             self.submit(task("q4-after", callback_url=listener.url))
@@ -142,6 +150,24 @@ class Polar(GatewayCase):
             self.assertEqual([path for path, _ in listener.taken], ["/results"] * 2)
             self.assertEqual(listener.taken[0][1], told)
             self.assertEqual(listener.taken[1][1]["task_id"], "q4-after")
+
+    def test_a_callback_that_nobody_knows_to_be_taken_is_made_again_by_the_next_gateway(self):
+        with Listener() as listener:
+            listener.holds.set()
+            self.submit(task("unsure", callback_url=listener.url))
+            wait_until(lambda: listener.taken, 60, "called back, and not answered")
+            self.restart_gateway()
+            listener.holds.clear()
+            told = self.wait_over("unsure")
+            wait_until(lambda: len(listener.taken) > 1, 10, "called back again")
+            self.assertEqual([body for _, body in listener.taken], [told, told])
+            group = told["results"][0]["trajectory"]["metadata"]["rollout"].split("/")[0]
+            wait_until(lambda: group in self.noted(), 10, "noted")
+            self.restart_gateway()
+            self.submit(task("unsure-after", callback_url=listener.url))
+            self.wait_over("unsure-after")
+            wait_until(lambda: len(listener.taken) > 2, 10, "the next is called back")
+            self.assertEqual(listener.taken[2][1]["task_id"], "unsure-after")
 
     def test_a_callback_goes_only_where_the_operator_lets_it(self):
         for url in ("http://192.0.2.1/", "http://metadata.internal/x", "file:///etc/passwd", "http://127.0.0.1/?a=b"):

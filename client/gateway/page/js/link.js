@@ -98,6 +98,7 @@ async function connect() {
       heard();
       takeHistory(data || []);
     },
+    replaced: (data) => forgetEnded((data && data.stream) || ""),
     skipped: (data) => {
       store.skipped += (data && data.count) || 0;
     },

@@ -129,6 +129,13 @@ function takeEnded(summary, isOld) {
   changed("ended");
 }
 
+/* The broker's ledger was replaced: of this stream it knows nothing any more that was told before. */
+function forgetEnded(stream) {
+  for (const one of store.ended) if (one.stream === stream) seen.delete(keyOf(one));
+  store.ended = store.ended.filter((one) => one.stream !== stream);
+  changed("ended");
+}
+
 function takeHistory(summaries) {
   for (const summary of summaries) takeEnded(summary, true);
   store.ended.sort((a, b) => a.ended_ms - b.ended_ms);
