@@ -120,7 +120,8 @@ static int do_lane_open(struct io *io, const struct effect *effect, struct fail 
 {
     (void)fail;
     struct fail why;
-    if (lanes_open(io->lanes, effect->worker, effect->endpoint, effect->peer, effect->limit, clock_ms(), &why) != 0)
+    const struct lane_limits limits = {.messages_max = effect->limit, .bundles = effect->bundles};
+    if (lanes_open(io->lanes, effect->worker, effect->endpoint, effect->peer, limits, clock_ms(), &why) != 0)
         log_event(LOG_WARN, "broker.lane-refused", "text=\"%s\" action=worker-lost", why.text);
     return 0;
 }
@@ -148,6 +149,9 @@ static int do_lane_job(struct io *io, const struct effect *effect, struct fail *
     if (code == 0 && message_encode(MSG_job_start, &message, &io->out, &no)) {
         if (!zmq_frame_init(&frame, &io->out, NULL))
             return fail_set(fail, -ENOMEM, "out of memory");
+        if (effect->attempt >
+            1) /* to a worker that keeps an earlier result until its acknowledgement, which comes first */
+            return promise_send(io, PROMISE_LANE, effect->worker, &frame, fail);
         io_send_lane(io, effect->worker, &frame);
         return 0;
     }

@@ -244,6 +244,7 @@ static int cycle(struct io *io, struct fail *fail)
         code = io_carry_out(io, fail);
     if (code == 0)
         code = promises_sync(io, clock_ms(), fail);
+    lanes_flush(io->lanes);
     io_drop_inbound(io);
     io_watch_layer_gc(io, now_ms);
     return code ? code : io_watch_disk(io, now_ms, fail);
@@ -263,5 +264,7 @@ int io_serve(struct io *io, struct fail *fail)
         if (code == 0 && idle && ledger_has_chores(io->ledger))
             code = ledger_do_chores(io->ledger, fail);
     }
-    return code ? code : promises_keep_all(io, fail);
+    code = code ? code : promises_keep_all(io, fail);
+    lanes_flush(io->lanes);
+    return code;
 }

@@ -2,13 +2,15 @@
 
 #include <czmq.h>
 #include <errno.h>
-#include <limits.h>
 #include <sys/epoll.h>
+#include <sys/queue.h>
 
+#include "broker/net/lane_options.h"
 #include "broker/net/zmq_frame.h"
 #include "broker/net/names.h"
+#include "common/net/bundle.h"
 
-enum { PATIENCE_CHECK_MS = 500 };
+enum { PATIENCE_CHECK_MS = 500, BUNDLED_MAX = 4096 /* bytes: more goes alone */, BUNDLE_BYTES_MAX = 65536 };
 
 struct lane {
     char worker[LANE_NAME_SIZE];
@@ -16,7 +18,9 @@ struct lane {
     struct handshakes handshakes;
     int monitor_fd, epoll_fd; /* the first is watched by the second, or -1 */
     int64_t opened_ms;
-    int messages_max; /* that may wait */
+    struct lane_limits limits;
+    struct buffer bundle;     /* that is being made */
+    LIST_ENTRY(lane) bundled; /* while it holds something */
     bool connected, broken;
     bool is_full, is_late;              /* late: told of as not connected */
     enum handshake failed;              /* why it never connected */
@@ -36,41 +40,11 @@ struct lanes {
     int epoll_fd;
     zhashx_t *all;
     zlistx_t *broken, *news;
+    LIST_HEAD(, lane) bundled;
     struct names *names; /* its descriptor is in the epoll set, as nobody's */
     size_t waiting;      /* lanes */
     int64_t patience_ms; /* when lanes that do not connect are looked for next */
 };
-
-/* ---- options: libzmq's defaults would keep a dead worker's jobs, and wait for ever ------------ */
-
-static const struct {
-    int option, value;
-} push_options[] = {
-    {ZMQ_RCVHWM, 1},    /* nothing comes by a lane, and nobody reads it */
-    {ZMQ_LINGER, 0},    /* what is in a closed lane is revoked */
-    {ZMQ_IMMEDIATE, 0}, /* the first lane.hello waits for the connection */
-    {ZMQ_CONNECT_TIMEOUT, 5000},
-    {ZMQ_HANDSHAKE_IVL, 5000},
-    {ZMQ_RECONNECT_IVL, 100},
-    {ZMQ_RECONNECT_IVL_MAX, 5000},
-    {ZMQ_TCP_KEEPALIVE, 1},
-    {ZMQ_TCP_KEEPALIVE_IDLE, 30},
-    {ZMQ_TCP_KEEPALIVE_INTVL, 10},
-    {ZMQ_TCP_KEEPALIVE_CNT, 3},
-    {ZMQ_TCP_MAXRT, 30000},
-};
-
-static int set_options(void *socket, int messages_max)
-{
-    static const int64_t message_max = 4096; /* a greeting's commands */
-    if (zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &message_max, sizeof(message_max)) != 0 ||
-        zmq_setsockopt(socket, ZMQ_SNDHWM, &messages_max, sizeof(messages_max)) != 0)
-        return -errno;
-    for (size_t i = 0; i < sizeof(push_options) / sizeof(*push_options); i++)
-        if (zmq_setsockopt(socket, push_options[i].option, &push_options[i].value, sizeof(int)))
-            return -errno;
-    return 0;
-}
 
 /* ---- life ------------------------------------------------------------------------------ */
 
@@ -89,8 +63,12 @@ static void lane_destroy(void **item)
 {
     struct lane *lane = *item;
     *item = NULL;
-    if (lane)
-        lane_disconnect(lane);
+    if (!lane)
+        return;
+    if (lane->bundle.len)
+        LIST_REMOVE(lane, bundled);
+    buffer_finish(&lane->bundle);
+    lane_disconnect(lane);
     free(lane);
 }
 
@@ -242,7 +220,7 @@ static int lane_connect(struct lanes *lanes, struct lane *lane, int64_t now_ms)
     lane->push = zmq_socket(lanes->context, ZMQ_PUSH);
     if (!lane->push)
         return -errno;
-    int code = set_options(lane->push, lane->messages_max);
+    int code = lane_options_set(lane->push, lane->limits.messages_max);
     if (code == 0)
         code = auth_arm(lanes->auth, lane->push, ZAP_LANE);
     if (code == 0)
@@ -340,7 +318,7 @@ int lanes_judge(const struct lanes *lanes, struct slice endpoint, struct slice p
 }
 
 int lanes_open(struct lanes *lanes, struct slice worker, struct slice endpoint, struct slice peer,
-               uint64_t messages_max, int64_t now_ms, struct fail *fail)
+               struct lane_limits limits, int64_t now_ms, struct fail *fail)
 {
     char name[LANE_NAME_SIZE];
     struct lane_address address;
@@ -358,7 +336,7 @@ int lanes_open(struct lanes *lanes, struct slice worker, struct slice endpoint, 
     lane->epoll_fd = lanes->epoll_fd;
     lane->monitor_fd = -1;
     lane->given = lane->address = address;
-    lane->messages_max = messages_max < INT_MAX ? (int)messages_max : INT_MAX;
+    lane->limits = limits;
     code = address.is_name ? settle(lanes, lane, true, now_ms) : lane_connect(lanes, lane, now_ms);
     if (code == 0 && zhashx_insert(lanes->all, name, lane) != 0)
         code = -ENOMEM;
@@ -369,14 +347,8 @@ int lanes_open(struct lanes *lanes, struct slice worker, struct slice endpoint, 
     return fail_open(lanes, name, code, fail, zmq_strerror(-code));
 }
 
-int lanes_send(struct lanes *lanes, struct slice worker, zmq_msg_t *frame, struct fail *fail)
+static int lane_send(struct lanes *lanes, struct lane *lane, zmq_msg_t *frame, struct fail *fail)
 {
-    char name[LANE_NAME_SIZE];
-    struct lane *lane = zhashx_lookup(lanes->all, name_of(worker, name));
-    if (!lane || lane->waits || (lane->is_late && !lane->connected) || lane->is_full) {
-        zmq_msg_close(frame);
-        return fail_set(fail, -ENOENT, "there is no lane to worker %s", name);
-    }
     if (zmq_frame_send(lane->push, frame, 0))
         return 0;
     int code = -errno;
@@ -385,7 +357,46 @@ int lanes_send(struct lanes *lanes, struct slice worker, zmq_msg_t *frame, struc
         lane->is_full = !lane->broken;
         lane_break(lanes, lane);
     }
-    return fail_set(fail, code, "cannot send to worker %s: %s", name, zmq_strerror(-code));
+    return fail_set(fail, code, "cannot send to worker %s: %s", lane->worker, zmq_strerror(-code));
+}
+
+static int lane_flush(struct lanes *lanes, struct lane *lane, struct fail *fail)
+{
+    if (!lane->bundle.len)
+        return 0;
+    zmq_msg_t frame;
+    const bool has_memory = zmq_frame_init_copy(&frame, bundle_peek(&lane->bundle));
+    LIST_REMOVE(lane, bundled);
+    buffer_clear(&lane->bundle);
+    return has_memory ? lane_send(lanes, lane, &frame, fail) : fail_set(fail, -ENOMEM, "out of memory");
+}
+
+void lanes_flush(struct lanes *lanes)
+{
+    struct lane *lane;
+    while ((lane = LIST_FIRST(&lanes->bundled)))
+        lane_flush(lanes, lane, NULL); /* a lane that is full is known to be, by lanes_take_broken */
+}
+
+int lanes_send(struct lanes *lanes, struct slice worker, zmq_msg_t *frame, struct fail *fail)
+{
+    char name[LANE_NAME_SIZE];
+    struct lane *lane = zhashx_lookup(lanes->all, name_of(worker, name));
+    if (!lane || lane->waits || (lane->is_late && !lane->connected) || lane->is_full) {
+        zmq_msg_close(frame);
+        return fail_set(fail, -ENOENT, "there is no lane to worker %s", name);
+    }
+    const struct slice message = zmq_frame_peek(frame);
+    const bool bundles = lane->limits.bundles && message.len <= BUNDLED_MAX;
+    if (!bundles || lane->bundle.len + message.len > BUNDLE_BYTES_MAX)
+        lane_flush(lanes, lane, NULL);
+    if (!bundles)
+        return lane_send(lanes, lane, frame, fail);
+    const bool is_first = !lane->bundle.len, has_memory = bundle_add(&lane->bundle, message);
+    zmq_msg_close(frame);
+    if (has_memory && is_first)
+        LIST_INSERT_HEAD(&lanes->bundled, lane, bundled);
+    return has_memory ? 0 : fail_set(fail, -ENOMEM, "out of memory");
 }
 
 void lanes_close(struct lanes *lanes, struct slice worker)

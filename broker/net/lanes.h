@@ -42,15 +42,22 @@ int lanes_fd(const struct lanes *lanes);
 /* Whether a lane to there would be opened, as far as that is known without looking: 0, or why not. */
 int lanes_judge(const struct lanes *lanes, struct slice endpoint, struct slice peer, struct fail *fail);
 
+struct lane_limits {
+    uint64_t messages_max; /* as many may wait in it; at least 1 */
+    bool bundles;          /* several may go as one (common/net/bundle.h) */
+};
+
 /*
  * A lane that is open to the same worker already is closed first. `peer`: where the worker's connection comes from
  * (lane_address_settle). On failure the lane counts as broken. -EINVAL: not an endpoint; -EACCES: not one that the
- * broker connects to; -EMFILE: no more lanes, sockets or files. `messages_max`: as many may wait in it; at least 1.
+ * broker connects to; -EMFILE: no more lanes, sockets or files.
  */
 int lanes_open(struct lanes *lanes, struct slice worker, struct slice endpoint, struct slice peer,
-               uint64_t messages_max, int64_t now_ms, struct fail *fail);
-/* Takes the frame, sent or not; never blocks. -ENOENT: no such lane. -EAGAIN: it is full, and broken by that. */
+               struct lane_limits limits, int64_t now_ms, struct fail *fail);
+/* Takes the frame, sent, bundled until lanes_flush, or neither; never blocks. -ENOENT: no such lane. -EAGAIN: it is full, and broken by that. */
 int lanes_send(struct lanes *lanes, struct slice worker, zmq_msg_t *frame, struct fail *fail);
+/* Sends what is bundled, at the end of a cycle. */
+void lanes_flush(struct lanes *lanes);
 void lanes_close(struct lanes *lanes, struct slice worker);
 size_t lanes_count(const struct lanes *lanes);
 

@@ -28,7 +28,8 @@ static void handle_hello(struct worker *worker, const struct msg_lane_hello *hel
 }
 
 /* NULL when the job was started, else why it was not. */
-static const char *take_job(struct worker *worker, const struct msg_job_start *start, zmq_msg_t *frame)
+static const char *take_job(struct worker *worker, const struct msg_job_start *start, struct slice bytes,
+                            zmq_msg_t *frame)
 {
     if (!slice_is(start->stage, stage_wire(worker->plan.stage)))
         return "another stage";
@@ -40,11 +41,11 @@ static const char *take_job(struct worker *worker, const struct msg_job_start *s
         return "cancelled jobs linger";
     if (outbox_is_full(&worker->outbox))
         return "outbox full";
-    return running_start(&worker->running, start, frame) ? NULL : "out of memory";
+    return running_start(&worker->running, start, bytes, frame) ? NULL : "out of memory";
 }
 
 /* What is dropped the broker sees missing in the beat, and gives elsewhere. */
-static void handle_start(struct worker *worker, const struct msg_job_start *start, zmq_msg_t *frame)
+static void handle_start(struct worker *worker, const struct msg_job_start *start, struct slice bytes, zmq_msg_t *frame)
 {
     struct running_job *known = running_find(&worker->running, start->job);
     if (known) {
@@ -56,7 +57,7 @@ static void handle_start(struct worker *worker, const struct msg_job_start *star
         outbox_resend(&worker->outbox, start->job);
         return;
     }
-    const char *why = take_job(worker, start, frame);
+    const char *why = take_job(worker, start, bytes, frame);
     if (why)
         log_event(LOG_INFO, "job.dropped", "job=%.*s token=%llu why=\"%s\"", SLICE_ARG(start->job),
                   (unsigned long long)start->token, why);
@@ -130,9 +131,8 @@ static bool is_for_lane(enum message_id id)
            id == MSG_lane_watch;
 }
 
-bool worker_obey(struct worker *worker, zmq_msg_t *frame, struct refusal *no)
+bool worker_obey(struct worker *worker, struct slice bytes, zmq_msg_t *frame, struct refusal *no)
 {
-    const struct slice bytes = slice_of(zmq_msg_data(frame), zmq_msg_size(frame));
     union any_message message;
     enum message_id id;
     if (!message_peek(bytes, &id, no))
@@ -150,7 +150,7 @@ bool worker_obey(struct worker *worker, zmq_msg_t *frame, struct refusal *no)
     else if (id == MSG_lane_drain)
         handle_drain(worker, &message.lane_drain);
     else if (id == MSG_job_start)
-        handle_start(worker, &message.job_start, frame);
+        handle_start(worker, &message.job_start, bytes, frame);
     else if (id == MSG_job_cancel)
         handle_cancel(worker, &message.job_cancel);
     else if (id == MSG_lane_watch)

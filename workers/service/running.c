@@ -132,20 +132,20 @@ static void work_ended(void *arg)
 /* ---- all of them ------------------------------------------------------------------------ */
 
 /* False when out of memory. */
-static bool set_start(struct running_job *self, const struct msg_job_start *start, zmq_msg_t *message)
+static bool set_start(struct running_job *self, const struct msg_job_start *start, struct slice bytes, bool is_copied)
 {
-    const size_t len = zmq_msg_size(message);
     self->job.start = *start;
-    if (len > COPIED_MAX)
+    if (!is_copied)
         return true;
-    if (!buffer_append(&self->job.bytes, zmq_msg_data(message), len))
+    if (!buffer_append(&self->job.bytes, bytes.data, bytes.len))
         return false;
-    message_rebase(MSG_job_start, &self->job.start, zmq_msg_data(message), self->job.bytes.data);
+    message_rebase(MSG_job_start, &self->job.start, bytes.data, self->job.bytes.data);
     return true;
 }
 
-bool running_start(struct running *running, const struct msg_job_start *start, zmq_msg_t *message)
+bool running_start(struct running *running, const struct msg_job_start *start, struct slice bytes, zmq_msg_t *frame)
 {
+    const bool is_copied = !frame || bytes.len <= COPIED_MAX;
     struct running_job *self = calloc(1, sizeof(*self));
     if (!self)
         return false;
@@ -154,7 +154,7 @@ bool running_start(struct running *running, const struct msg_job_start *start, z
     self->started_ms = clock_ms();
     self->job.context = running->context;
     self->job.result.spent = &self->activity.spent;
-    if (!set_start(self, start, message) || !live_add(running, self)) {
+    if (!set_start(self, start, bytes, is_copied) || !live_add(running, self)) {
         running_job_destroy(self);
         return false;
     }
@@ -167,8 +167,8 @@ bool running_start(struct running *running, const struct msg_job_start *start, z
     activity_begin(&self->activity, loop_now_ms());
     fiber_set_activity(self->fiber, &self->activity);
     self->token = self->job.start.token;
-    if (zmq_msg_size(message) > COPIED_MAX)
-        zmq_msg_move(&self->message, message); /* its bytes stay where they are */
+    if (!is_copied)
+        zmq_msg_move(&self->message, frame); /* its bytes stay where they are */
     return true;
 }
 

@@ -48,9 +48,11 @@ void running_finish(struct running *running); /* its jobs have ended */
 
 struct running_job *running_find(const struct running *running, struct slice job); /* NULL: none */
 
-/* `start` was decoded from the message, which is taken where it is large, and copied else. False when out of memory:
- * nothing happened. */
-bool running_start(struct running *running, const struct msg_job_start *start, zmq_msg_t *message);
+/*
+ * `start` was decoded from the bytes, which are copied; a frame that has them alone, if there is one, is taken instead
+ * where it is large. False when out of memory: nothing happened.
+ */
+bool running_start(struct running *running, const struct msg_job_start *start, struct slice bytes, zmq_msg_t *frame);
 void running_cancel(struct running *running, struct running_job *job);
 /* How many jobs it can hold now, of the slots it was given: less those that were cancelled 5
  * s ago and have not ended. */

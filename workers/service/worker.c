@@ -13,6 +13,7 @@
 #include "workers/engines/engines.h"
 #include "workers/handlers/handlers.h"
 #include "common/loop/loop_now.h"
+#include "common/net/bundle.h"
 #include "workers/runtime/fiber.h"
 #include "workers/sandbox/spawner_start.h"
 #include "workers/service/cancel.h"
@@ -74,6 +75,8 @@ static bool beat_encode(struct worker *worker, struct buffer *out)
         .stage = slice_from_str(stage_wire(worker->plan.stage)),
         .slots = slots_to_say(worker),
         .lane = slice_from_str(worker->lane.endpoint),
+        .has_bundles = true,
+        .bundles = true,
         .host = slice_from_str(worker->host),
         .progress = loop_progress(worker->context.loop),
         .draining = worker->state != WORKER_WORKING || running_slots(&worker->running, worker->plan.given.slots) == 0,
@@ -149,12 +152,26 @@ static void beat_due(void *arg)
     outbox_resend_due(&worker->outbox, loop_now_ms());
 }
 
+static void obey_all(struct worker *worker, struct slice bundle)
+{
+    struct slice message;
+    size_t at = 0;
+    int code;
+    while ((code = bundle_next(bundle, &at, &message)) == 1)
+        worker->malformed += !worker_obey(worker, message, NULL, &worker->malformed_last);
+    worker->malformed += code < 0 && !refuse(&worker->malformed_last, REFUSAL_MALFORMED, NULL, "a bundle is cut short");
+}
+
 static bool receive_one(struct worker *worker)
 {
     zmq_msg_t message;
     if (!lane_receive(&worker->lane, &message))
         return false;
-    worker->malformed += !worker_obey(worker, &message, &worker->malformed_last);
+    const struct slice bytes = slice_of(zmq_msg_data(&message), zmq_msg_size(&message));
+    if (is_bundle(bytes))
+        obey_all(worker, bytes);
+    else
+        worker->malformed += !worker_obey(worker, bytes, &message, &worker->malformed_last);
     zmq_msg_close(&message);
     return true;
 }

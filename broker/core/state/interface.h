@@ -230,6 +230,7 @@ struct effect {
     enum outcome outcome;
     bool present;
     bool reads_record; /* LANE_JOB of an eval: with the run's record */
+    bool bundles;      /* LANE_OPEN: several messages may go by it as one */
     bool is_promise;   /* LANE_SEND: not before all that is persisted is durable */
     struct slice group, rollout, stream, job, engine;
     uint64_t seq, sample, token;

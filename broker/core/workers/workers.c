@@ -77,6 +77,7 @@ static void open_lane(struct core *core, struct worker *worker, const struct cal
     open->endpoint = endpoint;
     open->stage = worker->stage;
     open->limit = lane_limit(in->slots);
+    open->bundles = in->has_bundles && in->bundles;
     if (caller->lane_connects)
         set_text(core, &worker->unreached, slice_from_str("the broker connects to its lane"));
     else

@@ -13,6 +13,7 @@
 #include "broker/net/zmq_frame.h"
 #include "broker/net/lanes.h"
 #include "common/base/clock.h"
+#include "common/net/bundle.h"
 
 enum { ROOM = 100, WAIT_MS = 20000 };
 
@@ -53,13 +54,15 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void open_lane(struct place *place)
+static void open_lane_of(struct place *place, struct lane_limits limits)
 {
     struct fail fail;
     assert_int_equal(lanes_open(place->lanes, slice_from_str("w"), slice_from_str(place->endpoint),
-                                slice_from_str("127.0.0.1"), ROOM, clock_ms(), &fail),
+                                slice_from_str("127.0.0.1"), limits, clock_ms(), &fail),
                      0);
 }
+
+static void open_lane(struct place *place) { open_lane_of(place, (struct lane_limits){.messages_max = ROOM}); }
 
 static bool take_broken(struct place *place, int64_t now_ms, char ret_worker[LANE_NAME_SIZE], const char **ret_why)
 {
@@ -210,6 +213,63 @@ static void a_lane_that_was_full_is_as_new_when_it_is_opened_again(void **state)
         assert_true(zmq_recv(place->pull, &number, sizeof(number), 0) > 0);
 }
 
+static void small_messages_of_a_cycle_go_as_one_before_a_large_one(void **state)
+{
+    struct place *place = *state;
+    static uint8_t bytes[1 << 17];
+    struct slice message;
+    size_t at = 0;
+    open_lane_of(place, (struct lane_limits){.messages_max = ROOM, .bundles = true});
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(send_number(place, i, 300), 0);
+    assert_int_equal(send_number(place, 3, 100000), 0);
+    assert_int_equal(send_number(place, 4, 300), 0);
+    lanes_flush(place->lanes);
+    lanes_flush(place->lanes); /* of nothing */
+    const int len = zmq_recv(place->pull, bytes, sizeof(bytes), 0);
+    assert_int_equal(len, 1 + 3 * (4 + 300));
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(bundle_next(slice_of(bytes, (size_t)len), &at, &message), 1);
+        assert_memory_equal(message.data, &i, sizeof(i));
+    }
+    assert_int_equal(bundle_next(slice_of(bytes, (size_t)len), &at, &message), 0);
+    assert_int_equal(zmq_recv(place->pull, bytes, sizeof(bytes), 0), 100000);
+    assert_int_equal(zmq_recv(place->pull, bytes, sizeof(bytes), 0), 300); /* alone, as it is */
+    assert_int_equal(bytes[0], 4);
+}
+
+static void what_is_bundled_for_a_lane_that_closes_is_revoked(void **state)
+{
+    struct place *place = *state;
+    uint32_t number;
+    open_lane_of(place, (struct lane_limits){.messages_max = ROOM, .bundles = true});
+    assert_int_equal(send_number(place, 1, 300), 0);
+    open_lane_of(place, (struct lane_limits){.messages_max = ROOM, .bundles = true});
+    assert_int_equal(send_number(place, 2, 300), 0);
+    lanes_flush(place->lanes);
+    assert_int_equal(zmq_recv(place->pull, &number, sizeof(number), 0), 300);
+    assert_int_equal(number, 2);
+}
+
+static void no_bundle_outgrows_its_bound(void **state)
+{
+    struct place *place = *state;
+    static uint8_t bytes[1 << 17];
+    struct slice message;
+    uint32_t number = 0;
+    open_lane_of(place, (struct lane_limits){.messages_max = ROOM, .bundles = true});
+    for (uint32_t i = 0; i < 100; i++)
+        assert_int_equal(send_number(place, i, 4000), 0);
+    lanes_flush(place->lanes);
+    while (number < 100) {
+        const int len = zmq_recv(place->pull, bytes, sizeof(bytes), 0);
+        size_t at = 0;
+        assert_in_range(len, 4000, 1 << 16);
+        for (; bundle_next(slice_of(bytes, (size_t)len), &at, &message) == 1; number++)
+            assert_memory_equal(message.data, &number, sizeof(number));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -221,6 +281,9 @@ int main(void)
             a_lane_that_does_not_connect_tells_the_cure_once_and_takes_nothing_until_it_does, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_lane_that_nobody_reads_is_broken_once_it_is_full_and_takes_nothing_more,
                                         set_up, tear_down),
+        cmocka_unit_test_setup_teardown(small_messages_of_a_cycle_go_as_one_before_a_large_one, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_bundled_for_a_lane_that_closes_is_revoked, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(no_bundle_outgrows_its_bound, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_lane_that_was_full_is_as_new_when_it_is_opened_again, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("lanes", tests, NULL, NULL);
