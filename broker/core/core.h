@@ -6,7 +6,8 @@
  * effects to core->effects; the I/O side (io.h) carries them out in this order:
  *   1. every PERSIST_* effect, in one ledger transaction, committed;
  *   2. then all others, in the order they were emitted.
- * So nothing leaves the broker before it is on disk.
+ * Of these, what promises something (to a client, to subscribers; LANE_SEND with is_promise) leaves when all of that
+ * is durable.
  *
  * The core keeps no payload: tasks, layers, records and answers live in the
  * ledger; effects name them by group and rollout and the I/O side loads them.

@@ -149,9 +149,6 @@ static int do_lane_job(struct io *io, const struct effect *effect, struct fail *
     if (code == 0 && message_encode(MSG_job_start, &message, &io->out, &no)) {
         if (!zmq_frame_init(&frame, &io->out, NULL))
             return fail_set(fail, -ENOMEM, "out of memory");
-        if (effect->attempt >
-            1) /* to a worker that keeps an earlier result until its acknowledgement, which comes first */
-            return promise_send(io, PROMISE_LANE, effect->worker, &frame, fail);
         io_send_lane(io, effect->worker, &frame);
         return 0;
     }

@@ -46,7 +46,6 @@ struct complaint {
 struct io {
     struct ledger *ledger;
     struct promises *promises;
-    uint64_t durable; /* the last commit that is, as far as was looked */
     struct core *core;
     struct auth auth;
     struct conn_limit *conns;
@@ -133,6 +132,8 @@ void io_complain(struct complaint *complaint, const char *id, const char *text);
 
 /* Sends `body`, now. A client that is gone, or does not read, gets nothing: it asks again when it is back. */
 void io_send(struct io *io, struct slice client, zmq_msg_t *body);
+/* The same of what is for people, and counted where it is dropped. */
+void io_send_event(struct io *io, struct slice client, zmq_msg_t *body);
 /* Publishes it, now. */
 int io_publish(struct io *io, struct slice stream, zmq_msg_t *body, struct fail *fail);
 /* Sends it to a worker, now. What goes wrong with a lane is the core's to mend, by lanes_take_broken or a deadline. */
@@ -147,7 +148,7 @@ int io_answer(struct io *io, struct slice client, enum message_id id, const void
 
 /* ---- io/promises.c ------------------------------------------------------------------- */
 
-enum promise_to { PROMISE_CLIENT, PROMISE_FEED, PROMISE_LANE };
+enum promise_to { PROMISE_CLIENT, PROMISE_EVENTS, PROMISE_FEED, PROMISE_LANE };
 
 /* NULL when out of memory. */
 struct promises *promises_create(void);
@@ -155,11 +156,15 @@ struct promises *promises_create(void);
 void promises_destroy(struct promises **destroying);
 /* Sends `body`, which is taken, to who has that name, once all that is committed now is durable. */
 int promise_send(struct io *io, enum promise_to to, struct slice name, zmq_msg_t *body, struct fail *fail);
-/* Sends what has become true; and all, waiting for the disk. Negative when the ledger failed. */
+/* Sends some of what has become true; and all, waiting for the disk. Negative when the ledger failed. */
 int promises_keep(struct io *io, struct fail *fail);
 int promises_keep_all(struct io *io, struct fail *fail);
-/* Has a sync begin, if it is time; and waits for it if more promises wait than memory should hold. */
-int promises_sync(struct io *io, int64_t now_ms, struct fail *fail);
+/* There are more of them, as far as was looked. */
+bool promises_can_be_kept(const struct io *io);
+/* Has a sync begin, if it is time. */
+void promises_sync(struct io *io, int64_t now_ms);
+/* Waits for the disk if more promises wait than memory should hold. */
+int promises_bound(struct io *io, struct fail *fail);
 /* When promises_sync is to be called, at the latest. */
 int64_t promises_due_ms(const struct io *io);
 

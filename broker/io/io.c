@@ -204,10 +204,10 @@ static bool await(struct io *io, bool *ret_backup_ended)
         items[count++] = (zmq_pollitem_t){NULL, ledger_sync_fd(io->ledger), ZMQ_POLLIN, 0};
     if (io->backup)
         items[count++] = (zmq_pollitem_t){NULL, backup_fd(io->backup), ZMQ_POLLIN, 0};
-    const int64_t due_ms = promises_due_ms(io) < io->due_ms ? promises_due_ms(io) : io->due_ms;
-    int64_t wait_ms = due_ms - clock_ms();
+    const int64_t sync_ms = promises_due_ms(io);
+    int64_t wait_ms = (sync_ms < io->due_ms ? sync_ms : io->due_ms) - clock_ms();
     wait_ms = wait_ms < 0 ? 0 : wait_ms > POLL_MAX_MS ? POLL_MAX_MS : wait_ms;
-    bool has_waiting = io_has_waiting(io);
+    bool has_waiting = io_has_waiting(io) || promises_can_be_kept(io);
     if (ledger_has_chores(io->ledger) || has_waiting)
         wait_ms = 0;
     int ready = zmq_poll(items, count, wait_ms);
@@ -243,7 +243,8 @@ static int cycle(struct io *io, struct fail *fail)
     if (code == 0)
         code = io_carry_out(io, fail);
     if (code == 0)
-        code = promises_sync(io, clock_ms(), fail);
+        code = promises_bound(io, fail);
+    promises_sync(io, clock_ms());
     lanes_flush(io->lanes);
     io_drop_inbound(io);
     io_watch_layer_gc(io, now_ms);
@@ -264,7 +265,10 @@ int io_serve(struct io *io, struct fail *fail)
         if (code == 0 && idle && ledger_has_chores(io->ledger))
             code = ledger_do_chores(io->ledger, fail);
     }
-    code = code ? code : promises_keep_all(io, fail);
+    if (code == 0) {
+        io_cancel_backup(io);
+        code = promises_keep_all(io, fail);
+    }
     lanes_flush(io->lanes);
     return code;
 }

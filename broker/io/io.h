@@ -7,7 +7,8 @@
  *
  * A message is one frame. On FRONT that is what a DEALER sends; the empty delimiter of a
  * REQ, as anything else of more than one frame, is refused. One cycle takes what is there,
- * runs the core, commits everything in one transaction, and then sends.
+ * runs the core, commits everything in one transaction, and then sends what is no promise; promises leave
+ * once that is on disk.
  *
  * io_serve returns 0 after SIGTERM or SIGINT, which io_open blocks and io_serve
  * reads itself, and a negative errno when the ledger failed: then nothing that was not on

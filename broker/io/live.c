@@ -6,7 +6,6 @@
  */
 #include "broker/io/inner.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "common/base/clock.h"
@@ -147,5 +146,5 @@ int io_send_events(struct io *io, const struct effect *effect, struct fail *fail
         core_tell_live_dropped(io->core, 1);
         return 0;
     }
-    return promise_send(io, PROMISE_CLIENT, effect->client, &body, fail); /* behind the answer that it follows */
+    return promise_send(io, PROMISE_EVENTS, effect->client, &body, fail); /* behind the answer that it follows */
 }

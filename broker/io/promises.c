@@ -16,6 +16,7 @@
 enum {
     PROMISES_MAX = 1 << 16,        /* messages, and ... */
     PROMISES_BYTES_MAX = 64 << 20, /* ... bytes: beyond either the broker waits for its disk */
+    KEPT_A_CYCLE = 512,            /* less than a client that reads may have unread (FRONT's mark) */
     ACK_PATIENCE_MS = 5            /* so long a worker's promise waits for a sync to share */
 };
 
@@ -24,6 +25,7 @@ struct promise {
     uint64_t commit; /* that must be durable */
     enum promise_to to;
     zmq_msg_t body;
+    size_t size;
     uint32_t name_len;
     uint8_t name[];
 };
@@ -31,7 +33,8 @@ struct promise {
 struct promises {
     STAILQ_HEAD(, promise) waiting;
     size_t count, bytes;
-    int64_t sync_ms; /* when a sync is to begin; 0: nobody waits for one that has not been asked for */
+    uint64_t durable; /* the last commit that is, as far as was looked */
+    int64_t sync_ms;  /* when a sync is to begin; 0: nobody waits for one that has not been asked for */
 };
 
 struct promises *promises_create(void)
@@ -47,6 +50,7 @@ static void drop_first(struct promises *promises)
     struct promise *promise = STAILQ_FIRST(&promises->waiting);
     STAILQ_REMOVE_HEAD(&promises->waiting, link);
     promises->count--;
+    promises->bytes -= promise->size;
     free(promise);
 }
 
@@ -65,6 +69,7 @@ static int deliver(struct io *io, enum promise_to to, struct slice name, zmq_msg
 {
     switch (to) {
     case PROMISE_CLIENT: io_send(io, name, body); return 0;
+    case PROMISE_EVENTS: io_send_event(io, name, body); return 0;
     case PROMISE_FEED: return io_publish(io, name, body, fail);
     case PROMISE_LANE: io_send_lane(io, name, body); return 0;
     }
@@ -74,7 +79,7 @@ static int deliver(struct io *io, enum promise_to to, struct slice name, zmq_msg
 int promise_send(struct io *io, enum promise_to to, struct slice name, zmq_msg_t *body, struct fail *fail)
 {
     struct promises *promises = io->promises;
-    if (!promises->count && ledger_committed(io->ledger) == io->durable)
+    if (!promises->count && ledger_committed(io->ledger) == promises->durable)
         return deliver(io, to, name, body, fail);
     struct promise *promise = malloc(sizeof(*promise) + name.len);
     if (!promise) {
@@ -84,10 +89,12 @@ int promise_send(struct io *io, enum promise_to to, struct slice name, zmq_msg_t
     promise->commit = ledger_committed(io->ledger);
     promise->to = to;
     promise->name_len = (uint32_t)name.len;
-    memcpy(promise->name, name.data, name.len);
+    if (name.len)
+        memcpy(promise->name, name.data, name.len);
     zmq_msg_init(&promise->body);
     zmq_msg_move(&promise->body, body);
-    promises->bytes += zmq_msg_size(&promise->body);
+    promise->size = zmq_msg_size(&promise->body);
+    promises->bytes += promise->size;
     promises->count++;
     STAILQ_INSERT_TAIL(&promises->waiting, promise, link);
     const int64_t sync_ms = clock_ms() + (to == PROMISE_LANE ? ACK_PATIENCE_MS : 0);
@@ -96,13 +103,18 @@ int promise_send(struct io *io, enum promise_to to, struct slice name, zmq_msg_t
     return 0;
 }
 
+bool promises_can_be_kept(const struct io *io)
+{
+    const struct promise *first = STAILQ_FIRST(&io->promises->waiting);
+    return first && first->commit <= io->promises->durable;
+}
+
 int promises_keep(struct io *io, struct fail *fail)
 {
     struct promises *promises = io->promises;
-    struct promise *promise;
-    int code = ledger_durable(io->ledger, &io->durable, fail);
-    while (code == 0 && (promise = STAILQ_FIRST(&promises->waiting)) && promise->commit <= io->durable) {
-        promises->bytes -= zmq_msg_size(&promise->body);
+    int code = ledger_durable(io->ledger, &promises->durable, fail);
+    for (unsigned kept = 0; code == 0 && kept < KEPT_A_CYCLE && promises_can_be_kept(io); kept++) {
+        struct promise *promise = STAILQ_FIRST(&promises->waiting);
         code = deliver(io, promise->to, slice_of(promise->name, promise->name_len), &promise->body, fail);
         drop_first(promises);
     }
@@ -112,18 +124,25 @@ int promises_keep(struct io *io, struct fail *fail)
 int promises_keep_all(struct io *io, struct fail *fail)
 {
     int code = ledger_sync(io->ledger, fail);
-    return code ? code : promises_keep(io, fail);
+    while (code == 0 && io->promises->count)
+        code = promises_keep(io, fail);
+    return code;
 }
 
 int64_t promises_due_ms(const struct io *io) { return io->promises->sync_ms ? io->promises->sync_ms : INT64_MAX; }
 
-int promises_sync(struct io *io, int64_t now_ms, struct fail *fail)
+void promises_sync(struct io *io, int64_t now_ms)
 {
     struct promises *promises = io->promises;
-    if (promises->sync_ms && promises->sync_ms <= now_ms) {
-        ledger_ask_durable(io->ledger);
-        promises->sync_ms = 0;
-    }
+    if (!promises->sync_ms || promises->sync_ms > now_ms)
+        return;
+    ledger_ask_durable(io->ledger);
+    promises->sync_ms = 0;
+}
+
+int promises_bound(struct io *io, struct fail *fail)
+{
+    const struct promises *promises = io->promises;
     const bool is_full = promises->count > PROMISES_MAX || promises->bytes > PROMISES_BYTES_MAX;
     return is_full ? promises_keep_all(io, fail) : 0;
 }

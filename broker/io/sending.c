@@ -17,6 +17,16 @@ void io_send(struct io *io, struct slice client, zmq_msg_t *body)
     zmq_frame_send(io->front, body, 0);
 }
 
+void io_send_event(struct io *io, struct slice client, zmq_msg_t *body)
+{
+    if (zmq_frame_send_copy(io->front, client, ZMQ_SNDMORE)) {
+        zmq_frame_send(io->front, body, 0);
+        return;
+    }
+    core_tell_live_dropped(io->core, errno != EHOSTUNREACH); /* who has gone misses nothing */
+    zmq_msg_close(body);
+}
+
 int io_publish(struct io *io, struct slice stream, zmq_msg_t *body, struct fail *fail)
 {
     int code = feed_publish(io->feed, stream, body);

@@ -179,7 +179,7 @@ int ledger_schema_upgrade(struct ledger *ledger, struct fail *fail);
 
 /* ---- ledger/durable.c --------------------------------------------------------------------- */
 
-/* Once the log is there: from now on each commit is counted and, where the durability says so, synced. */
+/* Once the log is there: from now on commits are counted and, where the durability says so, synced when asked for. */
 int ledger_start_syncing(struct ledger *ledger, struct fail *fail);
 
 /* ---- ledger.c, ledger/chores.c ------------------------------------------------------------ */

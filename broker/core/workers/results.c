@@ -262,24 +262,12 @@ static void take_note(struct core *core, struct job *job, const struct msg_job_r
         job_set_engine(core, job, NULL);
 }
 
-void handle_job_result(struct core *core, const struct call *call)
+/* `sender` keeps its result until it is acknowledged: no later dispatch to it is at work. */
+static void take_result(struct core *core, const struct call *call, const struct worker *sender, struct job *job,
+                        enum outcome outcome)
 {
     const struct msg_job_result *in = call->in;
-    struct msg_result_ack ack = {.job = in->job, .token = in->token};
-    struct worker *sender;
-    enum outcome outcome;
-    core->counters.results++;
-    if (!worker_speaks(core, call, in->worker, &sender))
-        return;
-    promise_worker(core, sender, MSG_result_ack, &ack);
-    if (!outcome_parse(in->outcome, &outcome)) {
-        core->counters.mistakes++;
-        outcome = OUTCOME_INFRA;
-    }
-    struct job *job = find_ended(core, call, outcome);
-    if (!job)
-        return;
-    if (job->place == PLACE_LEASED && (job->course->worker != sender || job->course->token != in->token))
+    if (job->place == PLACE_LEASED && job->course->worker != sender)
         job_withdraw(core, job);
     else
         job_leave(core, job);
@@ -287,4 +275,29 @@ void handle_job_result(struct core *core, const struct call *call)
     job_course(job)->token = in->token;
     counting_result(core, job, in);
     transitions[job->stage][outcome](core, job, in);
+}
+
+/* Of a job that is still to be done nothing was kept, and its worker must let go before it is handed out again. */
+static void acknowledge(struct core *core, const struct worker *sender, const struct msg_job_result *in)
+{
+    const struct msg_result_ack ack = {.job = in->job, .token = in->token};
+    (job_find(core, in->job) ? send_worker : promise_worker)(core, sender, MSG_result_ack, &ack);
+}
+
+void handle_job_result(struct core *core, const struct call *call)
+{
+    const struct msg_job_result *in = call->in;
+    struct worker *sender;
+    enum outcome outcome;
+    core->counters.results++;
+    if (!worker_speaks(core, call, in->worker, &sender))
+        return;
+    if (!outcome_parse(in->outcome, &outcome)) {
+        core->counters.mistakes++;
+        outcome = OUTCOME_INFRA;
+    }
+    struct job *job = find_ended(core, call, outcome);
+    if (job)
+        take_result(core, call, sender, job, outcome);
+    acknowledge(core, sender, in);
 }

@@ -227,13 +227,17 @@ static void adopt(struct core *core, struct worker *worker, struct job *job, uin
 }
 
 /* Not wanted from this worker: it may be at work, or keep a result. It lets go of either. */
-static void disown(struct core *core, const struct worker *worker, const struct job_ref *held, bool has_ended)
+static void disown(struct core *core, const struct worker *worker, const struct job_ref *held, bool is_known)
 {
+    if (is_known) { /* still to be done, and perhaps next by this worker: it has let go of this one by then */
+        send_cancel(core, worker, held->job, held->token);
+        return;
+    }
     const struct msg_job_cancel cancel = {.job = held->job, .token = held->token};
     const struct msg_result_ack ack = {.job = held->job, .token = held->token};
     core->counters.cancels += !worker->hung;
     promise_worker(core, worker, MSG_job_cancel, &cancel);
-    if (has_ended && held->token)
+    if (held->token)
         promise_worker(core, worker, MSG_result_ack, &ack);
 }
 
@@ -254,7 +258,7 @@ static bool reconcile_held(struct core *core, struct worker *worker, const struc
         return false;
     }
     if (may_disown)
-        disown(core, worker, held, !job);
+        disown(core, worker, held, job != NULL);
     return may_disown;
 }
 

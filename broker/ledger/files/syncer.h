@@ -1,6 +1,6 @@
 /*
- * syncer.h - makes what was written to a file durable while its writer goes on: a thread that syncs for as long as
- * there is something new. One sync serves all that was written before it began.
+ * syncer.h - makes what was written to a file durable while its writer goes on: a thread that syncs when it is
+ * asked to. One sync serves all that was written before it began.
  *
  * A sync that failed is final: what was written since the one before may be on disk or not, and nothing more is synced.
  */

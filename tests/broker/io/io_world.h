@@ -43,6 +43,7 @@ struct fake {
     void *pull, *push;
     bool silent;        /* beats no more */
     const char *offers; /* of its handlers, or NULL */
+    bool fails;         /* its jobs end as infra */
     char record[160];   /* that it was sent last with a job */
     uint64_t epoch;
     struct held held[HELD_MAX];
@@ -324,8 +325,11 @@ static inline void fake_make_result(const struct fake *fake, const struct msg_jo
     char answer[160], record[160];
     snprintf(answer, sizeof(answer), "answer %.*s/%u", SLICE_ARG(job->group), (unsigned)job->sample);
     snprintf(record, sizeof(record), "record %.*s/%u", SLICE_ARG(job->group), (unsigned)job->sample);
-    struct msg_job_result result = {
-        .worker = S(fake->id), .job = job->job, .token = job->token, .outcome = S("ok"), .ms = 1};
+    struct msg_job_result result = {.worker = S(fake->id),
+                                    .job = job->job,
+                                    .token = job->token,
+                                    .outcome = S(fake->fails ? "infra" : "ok"),
+                                    .ms = 1};
     if (fake->stage == STAGE_INIT) {
         result.has_layer_digest = result.has_layer = true;
         result.layer_digest = S("sha256:init");
@@ -347,11 +351,17 @@ static inline void fake_make_result(const struct fake *fake, const struct msg_jo
         fail_msg("%s", no.text);
 }
 
+/* One whose result it keeps is answered by that, as workers do; otherwise the new token is the one to answer. */
 static inline void fake_take(struct fake *fake, const struct msg_job_start *job)
 {
     assert_true(fake->held_count < HELD_MAX);
-    fake_forget(fake, job->job); /* handed out again: the new token is the one to answer */
-    struct held *held = &fake->held[fake->held_count++];
+    struct held *held = fake_find(fake, job->job);
+    if (held && held->answered) {
+        zmq_send(fake->push, held->result.data, held->result.len, ZMQ_DONTWAIT);
+        return;
+    }
+    fake_forget(fake, job->job);
+    held = &fake->held[fake->held_count++];
     *held = (struct held){.token = job->token};
     snprintf(held->job, sizeof(held->job), "%.*s", SLICE_ARG(job->job));
     snprintf(fake->record, sizeof(fake->record), "%.*s", SLICE_ARG(job->record));

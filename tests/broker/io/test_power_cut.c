@@ -131,6 +131,23 @@ static void a_disk_that_stands_still_delays_promises_and_nothing_else(void **sta
         world_until(world, world->fakes[stage].held_count == 0);
 }
 
+static void a_failed_job_is_done_again_by_its_worker_though_the_disk_stands_still(void **state)
+{
+    struct world *world = *state;
+    struct fake *run = &world->fakes[STAGE_RUN];
+    run->allowance = 0;
+    run->fails = true;
+    submit(world, "again", 1, false);
+    world_until(world, run->started == 1);
+    hold_syncs(true);
+    run->fails = false;
+    run->allowance = UINT64_MAX;
+    world_until(world, run->started == 2); /* it has let go of what it keeps of the first time */
+    world_until(world, world->fakes[STAGE_EVAL].started == 1);
+    hold_syncs(false);
+    world_until(world, fetch_head(world) == 1);
+}
+
 int main(int argc, char **argv)
 {
     if (world_is_broker(argc, argv))
@@ -140,6 +157,7 @@ int main(int argc, char **argv)
         TEST(a_job_that_was_done_before_its_submit_was_durable_was_done_in_vain),
         TEST(of_results_that_were_not_durable_none_is_lost),
         TEST(a_disk_that_stands_still_delays_promises_and_nothing_else),
+        TEST(a_failed_job_is_done_again_by_its_worker_though_the_disk_stands_still),
     };
     slow_disk();
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
