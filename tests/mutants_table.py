@@ -26,7 +26,7 @@ MUTANTS = [
     ("a result nobody asked for", "broker/core/queue/fencing_tokens.c", "while (issued && issued->token != token)", "while (false && token)", "broker/test_core_results: a_result_of_a_dispatch_that_never_was_changes_nothing_whatever_it_says"),
     ("a result nobody asked for", "broker/core/workers/workers.c", "return waits && issued && !issued->is_fenced && !runs_elsewhere(job, token);", "return waits;", "broker/test_core_results: a_beat_adopts_no_dispatch_that_never_was"),
     ("a worker that speaks of another's job", "broker/core/queue/fencing_tokens.c", "slice_equal(key_of(issued), key) && slice_equal(id_of(issued), id)", "key.len + id.len", "broker/test_core_fencing_tokens: a_token_that_was_issued_to_another_worker_ends_nothing"),
-    ("a run's layer gone", "broker/core/queue/history.c", "    fencing_tokens_clear(job);\n", "", "broker/test_core_fencing_tokens: a_late_reward_of_the_first_run_is_not_the_seconds"),
+    ("a run's layer gone", "broker/core/queue/history.c", "    fencing_tokens_clear(course);\n", "", "broker/test_core_fencing_tokens: a_late_reward_of_the_first_run_is_not_the_seconds"),
     ("clock stepped", "broker/core/queue/expiry.c", "if (group->work->ends_ms <= core->now_ms)", "if (core->wall_ms > 2 * core->now_ms + 10000000000000)", "broker/test_core_expiry: what_is_queued_ends_when_its_total_time_is_over"),
     ("clock stepped", "common/base/clock.h", "clock_gettime(CLOCK_MONOTONIC, &t);", "clock_gettime(CLOCK_REALTIME, &t);", "system/faults_broker: test_a_wall_clock_that_jumps_ends_nothing_early_and_nothing_late"),
     # trainers and clients

@@ -81,7 +81,6 @@ void activity_evaluator(const char *name)
 
 void activity_finish(struct activity *activity)
 {
-    spent_finish(&activity->spent);
     free(take_ptr(&activity->past));
     activity->past_room = activity->past_count = 0;
 }

@@ -78,7 +78,7 @@ struct activity { /* all zero at first */
 };
 
 /* Frees what is its own; what it borrows is its owner's. */
-void activity_finish(struct activity *activity);
+void activity_finish(struct activity *activity); /* but for its `spent` */
 /* The job begins. */
 void activity_begin(struct activity *activity, int64_t now_ms);
 const char *activity_phase_word(enum activity_phase phase);

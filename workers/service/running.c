@@ -110,6 +110,7 @@ static void running_job_destroy(struct running_job *self)
     task_destroy(self->job.task);
     buffer_finish(&self->job.bytes);
     zmq_msg_close(&self->message);
+    spent_finish(&self->activity.spent);
     activity_finish(&self->activity);
     free(self);
 }

@@ -15,11 +15,11 @@ struct syncer {
     pthread_t thread;
     bool has_thread;
 
-    pthread_mutex_t mutex; /* of all below */
-    pthread_cond_t asked_more, ended;
+    pthread_mutex_t mutex;            /* of all below */
+    pthread_cond_t asked_more, ended; /* a sync, or its beginning */
     struct commit_point asked, reached;
     int code; /* what a sync failed with */
-    bool is_told, is_stopping;
+    bool has_begun, is_told, is_stopping;
 };
 
 /* Said once until somebody looks, so that a thread which syncs all the time does not write all the time. */
@@ -35,6 +35,8 @@ static void *sync_again_and_again(void *arg)
 {
     struct syncer *syncer = arg;
     pthread_mutex_lock(&syncer->mutex);
+    syncer->has_begun = true;
+    pthread_cond_broadcast(&syncer->ended);
     while (syncer->code == 0) {
         while (!syncer->is_stopping && syncer->asked.number == syncer->reached.number)
             pthread_cond_wait(&syncer->asked_more, &syncer->mutex);
@@ -51,6 +53,15 @@ static void *sync_again_and_again(void *arg)
     }
     pthread_mutex_unlock(&syncer->mutex);
     return NULL;
+}
+
+/* From then on it holds nothing while it waits: a caller may fork. */
+static void await_begin(struct syncer *syncer)
+{
+    pthread_mutex_lock(&syncer->mutex);
+    while (!syncer->has_begun)
+        pthread_cond_wait(&syncer->ended, &syncer->mutex);
+    pthread_mutex_unlock(&syncer->mutex);
 }
 
 int syncer_start(struct syncer **ret, int fd, struct fail *fail)
@@ -74,6 +85,7 @@ int syncer_start(struct syncer **ret, int fd, struct fail *fail)
         syncer_stop(&syncer);
         return code;
     }
+    await_begin(syncer);
     *ret = syncer;
     return 0;
 }

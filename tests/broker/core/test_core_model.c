@@ -6,7 +6,7 @@
  */
 #include "tests/broker/core/core_model.h"
 
-enum { SEEDS = 100, STEPS = 1000, CALM_STEPS = 3000 };
+enum { SEEDS = 150, STEPS = 1000, CALM_STEPS = 3000 };
 
 /* It is of a run that was done again since. */
 static void count_crossed(struct model *model, const struct letter *letter)

@@ -31,6 +31,7 @@ static int tear_down(void **state)
 {
     (void)state;
     live_end(&activity);
+    spent_finish(&activity.spent);
     activity_finish(&activity);
     record_finish(&record);
     return 0;
