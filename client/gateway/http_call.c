@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "client/gateway/broker/refused_text.h"
+#include "client/gateway/json_asked.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 
@@ -158,10 +159,11 @@ static bool read_object(struct http_call *call)
     json_error_t error;
     if (body.len == 0 && call->route->body == ROUTE_MAY_OBJECT)
         return true;
-    call->body = json_loadb((const char *)body.data, body.len, JSON_REJECT_DUPLICATES, &error);
+    call->body = json_asked_read(body, JSON_REJECT_DUPLICATES, &error);
     if (!call->body)
-        http_call_refuse(call, 400, refusal_wire(REFUSAL_MALFORMED), "", "the body is no JSON: %s (line %d, column %d)",
-                         error.text, error.line, error.column);
+        http_call_refuse(call, 400, refusal_wire(REFUSAL_MALFORMED), "",
+                         "the body cannot be read as JSON: %s (line %d, column %d)", error.text, error.line,
+                         error.column);
     else if (!json_is_object(call->body))
         http_call_refuse(call, 400, refusal_wire(REFUSAL_WRONG_TYPE), "", "the body must be a JSON object");
     return json_is_object(call->body);

@@ -1,5 +1,6 @@
 #include "client/gateway/bodies/loose_json.h"
 
+#include "client/gateway/json_asked.h"
 #include "common/base/cleanup.h"
 
 enum { FLAGS = JSON_DECODE_ANY | JSON_ALLOW_NUL };
@@ -51,7 +52,7 @@ json_t *loose_json_read(struct slice text, json_error_t *error)
         write_nulls(text, &strict);
         text = buffer_peek(&strict);
     }
-    return strict.failed ? NULL : json_loadb((const char *)text.data, text.len, FLAGS, error);
+    return strict.failed ? NULL : json_asked_read(text, FLAGS, error);
 }
 
 json_t *loose_json_decoded(json_t *value)

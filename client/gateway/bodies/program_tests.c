@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/gateway/bodies/task_part.h"
+#include "client/gateway/json_asked.h"
 #include "client/gateway/json_text.h"
 #include "common/base/cleanup.h"
 
@@ -54,7 +55,7 @@ static json_t *arguments_of(const struct reading *reading, const json_t *value)
     json_t *list = at ? json_array() : NULL;
     for (; list && *at; at += *at == '\n') {
         const size_t len = strcspn(at, "\n");
-        json_t *one = json_loadb(at, len, JSON_DECODE_ANY, NULL);
+        json_t *one = json_asked_read(slice_of(at, len), JSON_DECODE_ANY, NULL);
         const bool is_blank = strspn(at, " \t\r") >= len;
         at += len;
         if (!is_blank && (!one || json_array_append_new(list, one) < 0)) {
@@ -165,7 +166,7 @@ static json_t *read_tests(const struct reading *reading, const json_t *value, si
 {
     json_t *decoded = NULL;
     if (json_is_string(value))
-        value = decoded = json_loadb(json_string_value(value), json_string_length(value), 0, NULL);
+        value = decoded = json_asked_read(slice_of(json_string_value(value), json_string_length(value)), 0, NULL);
     fail_memory(reading->fail);
     json_t *tests = value ? of_value(reading, value) : wrong(reading, "is not JSON");
     json_decref(decoded);

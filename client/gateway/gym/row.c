@@ -8,6 +8,7 @@
 #include "client/gateway/bodies/chat.h"
 #include "client/gateway/bodies/task_part.h"
 #include "client/gateway/gym/row_judged.h"
+#include "client/gateway/json_asked.h"
 #include "common/base/cleanup.h"
 
 enum { NAME_MAX_BYTES = 128, SMALL_BYTES = 1024 };
@@ -178,7 +179,9 @@ static json_t *without_null(const json_t *value)
 static json_t *object_of(const json_t *value)
 {
     const char *text = json_string_value(value);
-    json_t *read = text && text[strspn(text, " \t\r\n")] == '{' ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    json_t *read = text && text[strspn(text, " \t\r\n")] == '{'
+                       ? json_asked_read(slice_from_str(text), JSON_REJECT_DUPLICATES, NULL)
+                       : NULL;
     if (json_is_object(read))
         return read;
     json_decref(read);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/gateway/bodies/task_part.h"
+#include "client/gateway/json_asked.h"
 
 enum { SECONDS_MAX = 86400 };
 
@@ -50,7 +51,7 @@ static void set_seconds(const json_t *config, const char *name, json_t *task)
 /* An object, or the JSON text of one; the caller's. */
 static json_t *object_of(const json_t *value)
 {
-    json_t *read = json_is_string(value) ? json_loads(json_string_value(value), 0, NULL)
+    json_t *read = json_is_string(value) ? json_asked_read(slice_from_str(json_string_value(value)), 0, NULL)
                                          : json_incref((json_t *)(uintptr_t)value);
     if (json_is_object(read))
         return read;

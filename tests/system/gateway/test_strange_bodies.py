@@ -65,6 +65,13 @@ class StrangeBodies(GatewayCase):
     def test_tasks(self):
         self.send("/rollout/task/submit", TASK, 300, (200, 400, 409, 422))
 
+    def test_a_body_of_values_without_end(self):
+        many = [1] * (1 << 21)
+        for path, body in (("/run", many), ("/run", dict(ROW, expected_answer=many)), ("/rollout/task/submit", dict(TASK, metadata=many))):
+            answer = self.ask("POST", path, body)
+            self.assertEqual(answer.status, 400)
+            self.assertIn(b"it holds more than 1048576 values", answer.body)
+
     def test_ids(self):
         for name in ("x" * 300, "%00", "%ff", "a%0ab", "..", "a b", "%E2%82%AC"):
             for method in ("GET", "DELETE"):
