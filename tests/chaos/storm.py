@@ -11,7 +11,7 @@ import hostile
 BALLAST_BYTES = 1 << 16
 DISK_FULL = 75         # the broker's exit status then
 PAGE_BYTES = 4096      # of the disk: what is written reaches it by these
-WAL_HEADER_BYTES = 32  # synced before anything follows it: no write is torn there
+WAL_HEADER_BYTES = 32  # in one sector, and synced before anything follows it: no write is torn there
 
 
 class Storm:
@@ -110,7 +110,8 @@ class Storm:
                 pass
 
     def do_power(self, step):
-        """Of what was written to the WAL and not synced, some pages reach the disk and some do not."""
+        """Of what was written to the WAL and not synced, some pages reach the disk and some do not (frames of an
+        earlier log, or none, are there then; an earlier header would be whole, with all its frames)."""
         self.do_kill(step)
         wal = os.path.join(self.fleet.data, "ledger.db-wal")
         with open(self.unsynced, "rb") as file:
@@ -118,7 +119,8 @@ class Storm:
         ranges = [range(*pair) for pair in (ends[:2], ends[2:]) if pair[1] > pair[0]]
         if not ranges or not os.path.exists(wal):
             return
-        first, end = min(r.start for r in ranges), min(max(r.stop for r in ranges), os.path.getsize(wal))
+        first = max(min(r.start for r in ranges), WAL_HEADER_BYTES)
+        end = min(max(r.stop for r in ranges), os.path.getsize(wal))
         with open(wal, "r+b") as file:
             for at in range(first - first % PAGE_BYTES, end, PAGE_BYTES):
                 if step.dice.random() < 0.5:
