@@ -323,7 +323,7 @@ void verdict_say(struct verdict *verdict, const char *format, ...)
     va_end(args);
     text_sanitize(why);
     free(verdict->why); /* which may be among the arguments */
-    verdict->why = strdup(why);
+    verdict->why = why[0] ? strdup(why) : NULL;
 }
 
 const char *verdict_why(const struct verdict *verdict) { return verdict->why ? verdict->why : ""; }

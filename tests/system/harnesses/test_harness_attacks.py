@@ -151,7 +151,7 @@ first = connect()
 time.sleep(0.5)
 late = chat([user("late")])["content"]
 waited = time.monotonic() - began
-say(late=late, soon=20 < waited < 45, patient=b"at last" in answer(patient))
+say(late=late, soon=waited < 20, patient=b"at last" in answer(patient))
 '''
 
 LEAVES = '''

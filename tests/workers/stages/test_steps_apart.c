@@ -170,17 +170,19 @@ FIBER_TEST(a_verifier_that_breaks_or_never_ends_is_no_reward_and_ends_it)
         OUTCOME_OK, OUTCOME_TASK, "step b: the verifier was stopped after");
     assert_true(run.result.record.len > 0);
     end_job(&run);
-    run = run_steps(TASK("\"limits\":{\"memory_mib\":64},",
-                         STEP("a", "true", OWN(SCRIPT("python3 -c 'x = \\\"x\\\" * (1 << 28)'; sleep 9")))),
-                    OUTCOME_OK, OUTCOME_TASK, "went over its memory limit");
+    run = run_steps(
+        TASK("\"limits\":{\"memory_mib\":64},",
+             STEP("a", "true", OWN(SCRIPT("python3 -c 'import time; x = \\\"x\\\" * (1 << 28); time.sleep(9)'")))),
+        OUTCOME_OK, OUTCOME_TASK, "went over its memory limit");
     end_job(&run);
 }
 
 FIBER_TEST(what_an_agent_left_that_is_not_known_is_not_scored)
 {
-    struct job run = run_steps(TASK("\"limits\":{\"memory_mib\":64},",
-                                    RIGHT "," STEP("b", "python3 -c 'x = \\\"x\\\" * (1 << 28)'; sleep 9", "")),
-                               OUTCOME_AGENT, OUTCOME_AGENT, "step b: what the agent left is not known");
+    struct job run = run_steps(
+        TASK("\"limits\":{\"memory_mib\":64},",
+             RIGHT "," STEP("b", "python3 -c 'import time; x = \\\"x\\\" * (1 << 28); time.sleep(9)'", "")),
+        OUTCOME_AGENT, OUTCOME_AGENT, "step b: what the agent left is not known");
     end_job(&run);
     run = run_steps(TASK("", STEP("a", "perl -e 'for (1..300) { mkdir q(d); chdir q(d) }'", "") "," NEXT), OUTCOME_OK,
                     OUTCOME_AGENT, "step a: the files cannot be packed: directories more than 256 deep");
