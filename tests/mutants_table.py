@@ -73,6 +73,7 @@ MUTANTS = [
     ("files go from a layer or a prepared image in the cache", "workers/layers/dir.c", "int code = tree_index_look(holder, fail);", "int code = 0;", "system/faults_disks: test_files_that_go_from_cached_layers_cost_no_rollout_and_change_no_reward"),
     ("cache directory removed, replaced or mounted over under a worker", "workers/jobs/cache_watch.c", "if (then.st_nlink == 0)", "if (false)", "workers/test_worker_cache: a_worker_whose_cache_was_removed_gives_its_jobs_back_and_begins_anew"),
     # disks
+    ("power cut before a sync", "broker/io/promises.c", "first && first->commit <= io->promises->durable", "first", "broker/test_power_cut: a_disk_that_stands_still_delays_promises_and_nothing_else"),
     ("ledger damaged", "broker/ledger/files/wal.c", "if (whole == durable->frames)", "if (true)", "broker/test_ledger_damage: a_log_damaged_where_it_was_durable_is_said"),
     ("store layer damaged", "workers/layers/dir.c", "if (strcmp(found, unpack->digest) != 0)", "if (false)", "workers/test_layer: a_layer_that_is_damaged_or_absent_is_refused_by_name"),
     ("ledger damaged", "broker/ledger/files/file.c", "return check_pages(ledger, fail);", "return 0;", "broker/test_ledger_damage: a_flipped_byte_is_harmless_or_said"),

@@ -5,26 +5,28 @@
 
 #include "common/base/log.h"
 
+/* False: it was dropped for want of room. Who has gone misses nothing. */
+static bool send_front(struct io *io, struct slice client, zmq_msg_t *body)
+{
+    if (zmq_frame_send_copy(io->front, client, ZMQ_SNDMORE)) {
+        zmq_frame_send(io->front, body, 0);
+        return true;
+    }
+    const bool is_gone = errno == EHOSTUNREACH;
+    zmq_msg_close(body);
+    return is_gone;
+}
+
 void io_send(struct io *io, struct slice client, zmq_msg_t *body)
 {
-    if (!zmq_frame_send_copy(io->front, client, ZMQ_SNDMORE)) {
-        zmq_msg_close(body);
-        if (errno != EHOSTUNREACH)
-            io_complain(&io->undeliverable, "broker.client-not-reading",
-                        "an answer was dropped: its client does not read");
-        return;
-    }
-    zmq_frame_send(io->front, body, 0);
+    if (!send_front(io, client, body))
+        io_complain(&io->undeliverable, "broker.client-not-reading", "an answer was dropped: its client does not read");
 }
 
 void io_send_event(struct io *io, struct slice client, zmq_msg_t *body)
 {
-    if (zmq_frame_send_copy(io->front, client, ZMQ_SNDMORE)) {
-        zmq_frame_send(io->front, body, 0);
-        return;
-    }
-    core_tell_live_dropped(io->core, errno != EHOSTUNREACH); /* who has gone misses nothing */
-    zmq_msg_close(body);
+    if (!send_front(io, client, body))
+        core_tell_live_dropped(io->core, 1);
 }
 
 int io_publish(struct io *io, struct slice stream, zmq_msg_t *body, struct fail *fail)

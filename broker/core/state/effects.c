@@ -173,11 +173,21 @@ void send_done(struct core *core, const struct call *call, uint64_t count)
     send_client(core, call->client, MSG_done, &done);
 }
 
+static void cancel(struct core *core, const struct worker *worker, struct slice job, uint64_t token, bool is_promise)
+{
+    const struct msg_job_cancel message = {.job = job, .token = token};
+    core->counters.cancels += worker && !worker->hung;
+    send_lane(core, worker, MSG_job_cancel, &message, is_promise);
+}
+
 void send_cancel(struct core *core, const struct worker *worker, struct slice job, uint64_t token)
 {
-    struct msg_job_cancel cancel = {.job = job, .token = token};
-    core->counters.cancels += worker && !worker->hung;
-    send_worker(core, worker, MSG_job_cancel, &cancel);
+    cancel(core, worker, job, token, false);
+}
+
+void promise_cancel(struct core *core, const struct worker *worker, struct slice job, uint64_t token)
+{
+    cancel(core, worker, job, token, true);
 }
 
 void send_refused(struct core *core, const struct call *call, enum refusal_reason reason, const char *field,

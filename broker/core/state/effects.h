@@ -33,6 +33,7 @@ void send_worker(struct core *core, const struct worker *worker, enum message_id
 void promise_worker(struct core *core, const struct worker *worker, enum message_id id, const void *message);
 void send_done(struct core *core, const struct call *call, uint64_t count);
 void send_cancel(struct core *core, const struct worker *worker, struct slice job, uint64_t token);
+void promise_cancel(struct core *core, const struct worker *worker, struct slice job, uint64_t token);
 /* `field` may be NULL; retry_after_ms 0 when trying again does not help. */
 void send_refused(struct core *core, const struct call *call, enum refusal_reason reason, const char *field,
                   uint64_t retry_after_ms, const char *format, ...) __attribute__((format(printf, 6, 7)));

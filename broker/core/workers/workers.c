@@ -233,10 +233,8 @@ static void disown(struct core *core, const struct worker *worker, const struct 
         send_cancel(core, worker, held->job, held->token);
         return;
     }
-    const struct msg_job_cancel cancel = {.job = held->job, .token = held->token};
     const struct msg_result_ack ack = {.job = held->job, .token = held->token};
-    core->counters.cancels += !worker->hung;
-    promise_worker(core, worker, MSG_job_cancel, &cancel);
+    promise_cancel(core, worker, held->job, held->token);
     if (held->token)
         promise_worker(core, worker, MSG_result_ack, &ack);
 }

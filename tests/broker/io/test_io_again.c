@@ -56,7 +56,6 @@ static uint64_t token_of(const struct fake *fake) { return fake->held_count ? fa
 /* Cut off: its lane breaks, and what it found comes when the run has been done again. */
 static uint64_t lose_first_evaluator(struct world *world, struct fake *first)
 {
-    first->allowance = 0;
     world_until(world, token_of(first));
     uint64_t token = token_of(first);
     first->silent = true;
@@ -85,6 +84,7 @@ static void a_late_reward_of_the_first_run_is_not_the_seconds_nor_after_a_kill(v
     struct world *world = *state;
     fake_add(world, STAGE_INIT);
     struct fake *run = fake_add(world, STAGE_RUN), *first = fake_add(world, STAGE_EVAL);
+    first->allowance = 0; /* its job may come before the submit's answer */
     submit(world, "a", 1, false);
     uint64_t late = lose_first_evaluator(world, first);
     struct fake *second = fake_add(world, STAGE_EVAL);

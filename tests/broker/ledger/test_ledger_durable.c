@@ -4,6 +4,8 @@
 
 #include <poll.h>
 
+enum { UNASKED_MS = 50 }; /* so long no sync ends that nobody has asked for */
+
 static uint64_t durable(struct world *world)
 {
     struct fail fail = {0};
@@ -75,7 +77,8 @@ static void nothing_is_synced_before_somebody_asks_for_it(void **state)
     const uint64_t before = durable(world);
     struct effect effect = group("b", "train", 1);
     assert_int_equal(commit_undurable(world->ledger, &effect, 1, NULL), 0);
-    usleep(50 * SLOW_DISK_STEP_US);
+    struct pollfd item = {ledger_sync_fd(world->ledger), POLLIN, 0};
+    assert_int_equal(poll(&item, 1, UNASKED_MS), 0);
     assert_int_equal(durable(world), before);
     assert_int_equal(atomic_load(&slow_disk()->syncs), syncs);
     ledger_ask_durable(world->ledger);
