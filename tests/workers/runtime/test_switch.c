@@ -9,41 +9,11 @@
 #include <signal.h>
 #include <string.h>
 
+#include "tests/workers/runtime/fiber_world.h"
 #include "tests/workers/runtime/registers.h"
-#include "workers/runtime/fiber.h"
 #include "workers/runtime/switch.h"
 
 enum { MANY = 200, TURNS = 100, DEEP = 200 };
-
-static struct loop *loop;
-static int living;
-
-static int set_up(void **state)
-{
-    (void)state;
-    living = 0;
-    return (loop = loop_create()) ? 0 : -1;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    loop_destroy(&loop);
-    return 0;
-}
-
-static void one_less(void *arg)
-{
-    (void)arg;
-    if (--living == 0)
-        loop_stop(loop);
-}
-
-static void start(void (*run)(void *arg), void *arg)
-{
-    living++;
-    assert_non_null(fiber_start(loop, run, one_less, arg));
-}
 
 /* All others that are ready have a turn meanwhile. */
 static void give_way(void *arg)
@@ -127,7 +97,7 @@ static void each_fiber_rounds_as_it_said(void **state)
     for (int i = 0; i < 20; i++)
         start(i % 2 ? round_up : round_down, &ended);
     fesetround(FE_TONEAREST);
-    loop_run(loop);
+    run_all();
     assert_int_equal(ended, 20);
     assert_int_equal(fegetround(), FE_TONEAREST);
     assert_true(third() == nearest);
@@ -165,7 +135,7 @@ static void calls_nest_deeply_in_many_fibers_at_once(void **state)
         seeds[i] = i + 1;
         start(go_down_and_back, &seeds[i]);
     }
-    loop_run(loop);
+    run_all();
     for (int i = 0; i < MANY; i++)
         assert_int_equal(seeds[i], 0);
 }
@@ -184,7 +154,7 @@ static void stacks_are_aligned_as_calls_want_them(void **state)
     (void)state;
     uintptr_t wrong = 0;
     start(look_at_alignment, &wrong);
-    loop_run(loop);
+    run_all();
     assert_int_equal(wrong, 0);
 }
 
@@ -215,7 +185,7 @@ static void the_signal_mask_stays_the_threads(void **state)
     bool was_blocked = false;
     pthread_sigmask(SIG_SETMASK, NULL, &before);
     start(block, &was_blocked);
-    loop_run(loop);
+    run_all();
     assert_true(was_blocked);
     assert_true(is_blocked(SIGUSR1));
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -241,7 +211,7 @@ static void a_backtrace_ends_where_the_fiber_began(void **state)
     (void)state;
     static struct trace trace;
     start(take_trace, &trace);
-    loop_run(loop);
+    run_all();
     assert_in_range(trace.count, 2, 10);
     const uintptr_t last = (uintptr_t)trace.frames[trace.count - 1], begin = (uintptr_t)switch_begin;
     assert_in_range(last, begin + 1, begin + 15);
