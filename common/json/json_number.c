@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/wide.h"
+
 enum {
     SHORT_BYTES_MAX = 6,
     TEXT_MAX = 64,       /* bytes of one that strtod reads, and its end */
@@ -25,30 +27,26 @@ struct parts {
 
 /* ---- digits ------------------------------------------------------------------------------ */
 
-#define EACH(byte) (0x0101010101010101u * (byte))
-
 static bool is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
 
 static bool are_digits(uint64_t word)
 {
-    return ((word & EACH(0xf0u)) | ((word + EACH(6u)) & EACH(0xf0u)) >> 4) == EACH(0x33u);
+    return ((word & WORD_EACH(0xf0u)) | ((word + WORD_EACH(6u)) & WORD_EACH(0xf0u)) >> 4) == WORD_EACH(0x33u);
 }
 
 /* Eight digits, the first in the lowest byte: neighbours are joined to pairs, these to fours, these to all. */
 static uint64_t join_digits(uint64_t word)
 {
-    word = (word & EACH(0x0fu)) * (10 * 256 + 1) >> 8;
+    word = (word & WORD_EACH(0x0fu)) * (10 * 256 + 1) >> 8;
     word = (word & 0x00ff00ff00ff00ffu) * (100 * 65536 + 1) >> 16;
     return (word & 0x0000ffff0000ffffu) * (10000 * 4294967296u + 1) >> 32;
 }
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the first byte of a word is its lowest");
-
 /* Appends the digits that stand there; where they end. */
 static const uint8_t *read_digits(const uint8_t *at, const uint8_t *end, uint64_t *value)
 {
-    for (uint64_t word; end - at >= (ptrdiff_t)sizeof(word); at += sizeof(word)) {
-        memcpy(&word, at, sizeof(word));
+    for (; end - at >= 8; at += 8) {
+        const uint64_t word = word_load(at);
         if (!are_digits(word))
             break;
         *value = *value * 100000000 + join_digits(word);
