@@ -26,14 +26,11 @@ static bool does_steer(uint32_t character)
 
 size_t sanitize_next(struct slice text, uint32_t *ret_steers)
 {
-    static const uint8_t leading[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
     *ret_steers = NO_CHARACTER;
     size_t len = utf8_sequence(text);
     if (len == 0)
         return 1;
-    uint32_t character = text.data[0] & leading[len];
-    for (size_t i = 1; i < len; i++)
-        character = character << 6 | (text.data[i] & 0x3f);
+    const uint32_t character = utf8_character(text.data, len);
     *ret_steers = does_steer(character) ? character : 0;
     return len;
 }

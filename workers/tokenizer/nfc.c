@@ -180,15 +180,6 @@ static void compose_all(struct characters *characters)
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
-static uint32_t read_character(const uint8_t *bytes, size_t len)
-{
-    static const uint8_t lead[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-    uint32_t c = bytes[0] & lead[len];
-    for (size_t i = 1; i < len; i++)
-        c = c << 6 | (bytes[i] & 0x3f);
-    return c;
-}
-
 static void write_character(struct buffer *out, uint32_t c)
 {
     const size_t len = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
@@ -206,7 +197,7 @@ bool nfc_append(struct buffer *out, struct slice text)
     bool ok = true;
     for (size_t at = 0, len; ok && at < text.len; at += len) {
         len = utf8_sequence(slice_of(text.data + at, text.len - at));
-        ok = len > 0 && decompose(&characters, read_character(text.data + at, len));
+        ok = len > 0 && decompose(&characters, utf8_character(text.data + at, len));
         len += len == 0;
     }
     ok = ok && order(&characters);

@@ -78,15 +78,6 @@ static const struct {
     {0xac00, 0xd7a3}, {0xff01, 0xff60}, {0xfffd, 0xfffd}, {0x1f300, 0x1faff},
 };
 
-static uint32_t character_of(const uint8_t *bytes, size_t len)
-{
-    static const uint8_t lead[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-    uint32_t character = bytes[0] & lead[len];
-    for (size_t i = 1; i < len; i++)
-        character = character << 6 | (bytes[i] & 0x3f);
-    return character;
-}
-
 static bool is_inert(uint32_t character)
 {
     for (size_t i = 0; i < sizeof(inert) / sizeof(*inert); i++)
@@ -99,7 +90,7 @@ static bool is_nfc_for_sure(struct slice text)
 {
     for (size_t at = 0; at < text.len;) {
         const size_t len = utf8_sequence(slice_of(text.data + at, text.len - at));
-        if (len == 0 || !is_inert(character_of(text.data + at, len)))
+        if (len == 0 || !is_inert(utf8_character(text.data + at, len)))
             return false;
         at += len;
     }
