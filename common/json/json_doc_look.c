@@ -104,6 +104,19 @@ static void append_character(struct buffer *ret, unsigned c)
     buffer_append(ret, bytes, len);
 }
 
+size_t json_doc_unicode(struct slice rest, uint32_t *ret)
+{
+    *ret = hex4(rest.data + 2);
+    if (*ret >= 0xd800 && *ret < 0xdc00 && rest.len >= 12 && rest.data[6] == '\\' && rest.data[7] == 'u') {
+        const unsigned second = hex4(rest.data + 8);
+        if (second >= 0xdc00 && second < 0xe000) {
+            *ret = 0x10000 + ((*ret - 0xd800) << 10) + (second - 0xdc00);
+            return 12;
+        }
+    }
+    return 6;
+}
+
 /* What stands at a backslash; how many bytes it took. */
 static size_t append_escape(struct slice rest, struct buffer *ret)
 {
@@ -113,16 +126,10 @@ static size_t append_escape(struct slice rest, struct buffer *ret)
         buffer_append(ret, name ? (const void *)&values[name - names] : &rest.data[1], 1);
         return 2;
     }
-    unsigned first = hex4(rest.data + 2);
-    if (first >= 0xd800 && first < 0xdc00 && rest.len >= 12 && rest.data[6] == '\\' && rest.data[7] == 'u') {
-        unsigned second = hex4(rest.data + 8);
-        if (second >= 0xdc00 && second < 0xe000) {
-            append_character(ret, 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00));
-            return 12;
-        }
-    }
-    append_character(ret, first >= 0xd800 && first < 0xe000 ? 0xfffd : first);
-    return 6;
+    uint32_t character;
+    const size_t len = json_doc_unicode(rest, &character);
+    append_character(ret, character >= 0xd800 && character < 0xe000 ? 0xfffd : character);
+    return len;
 }
 
 bool json_doc_string(const struct json_doc *doc, const struct json_doc_node *node, struct buffer *ret)

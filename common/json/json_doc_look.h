@@ -25,6 +25,11 @@ bool json_doc_number(const struct json_doc_node *node, double *ret); /* an integ
 /* What stands between the quotes: what is meant, unless `has_escapes`. */
 struct slice json_doc_raw(const struct json_doc *doc, const struct json_doc_node *string);
 bool json_doc_is(const struct json_doc *doc, const struct json_doc_node *node, const char *string);
+/*
+ * Bytes of the \u that the rest of a raw string begins with, or of two that are one character's halves. *ret: that
+ * character; 0xd800 to 0xdfff: a half by itself, which means nothing.
+ */
+size_t json_doc_unicode(struct slice rest, uint32_t *ret);
 /* The string as it is meant, appended; what \u cannot mean becomes U+FFFD. */
 bool json_doc_string(const struct json_doc *doc, const struct json_doc_node *node, struct buffer *ret);
 

@@ -7,37 +7,15 @@
 /* From here on a whole number may have been written that is none of the document's, but jansson's to refuse. */
 #define REAL_MAX 9e18
 
-static unsigned hex_at(const uint8_t *at)
-{
-    unsigned value = 0;
-    for (int i = 0; i < 4; i++)
-        value = value * 16 + (unsigned)(at[i] <= '9' ? at[i] - '0' : (at[i] | 0x20) - 'a' + 10);
-    return value;
-}
-
-/* Bytes of the escape that begins at the backslash; 0: a \u that means nothing by itself, or a NUL. */
-static size_t measure_escape(const uint8_t *at, const uint8_t *end)
-{
-    if (at[1] != 'u')
-        return 2;
-    const unsigned first = hex_at(at + 2);
-    if (first == 0 || (first >= 0xdc00 && first < 0xe000))
-        return 0;
-    if (first < 0xd800 || first >= 0xdc00)
-        return 6;
-    const bool has_second = end - at >= 12 && at[6] == '\\' && at[7] == 'u';
-    const unsigned second = has_second ? hex_at(at + 8) : 0;
-    return second >= 0xdc00 && second < 0xe000 ? 12 : 0;
-}
-
+/* None is a NUL, or half a character. */
 static bool are_escapes_sound(struct slice raw)
 {
     const uint8_t *at = raw.data, *end = raw.data + raw.len;
     while ((at = memchr(at, '\\', (size_t)(end - at)))) {
-        const size_t len = measure_escape(at, end);
-        if (len == 0)
+        uint32_t character = at[1];
+        at += at[1] == 'u' ? json_doc_unicode(slice_of(at, (size_t)(end - at)), &character) : 2;
+        if (character == 0 || (character >= 0xd800 && character < 0xe000))
             return false;
-        at += len;
     }
     return true;
 }
