@@ -9,8 +9,7 @@
 bool task_read_source(const struct task_place *place, struct task_value value)
 {
     const char *path = place_node_path(place, value);
-    *(const char **)place_member(place) = path;
-    return path;
+    return path && place_set_text(place, path);
 }
 
 /* `of`, here and below: "build", "eval.build" or a step's. */

@@ -31,8 +31,7 @@ bool task_read_user(const struct task_place *place, struct task_value value)
     if (!task_user_is_valid(user))
         return refuse(place->no, REFUSAL_BAD_NAME, place->shown,
                       "%s must be a user, or user:group, each by name or number", place->shown);
-    *(const char **)place_member(place) = user;
-    return true;
+    return place_set_text(place, user);
 }
 
 bool task_read_directory(const struct task_place *place, struct task_value value)
@@ -43,8 +42,7 @@ bool task_read_directory(const struct task_place *place, struct task_value value
     if (path[0] != '/' || path_climbs(path))
         return refuse(place->no, REFUSAL_BAD_TASK, place->shown,
                       "%s must be an absolute path inside the sandbox, without \"..\"", place->shown);
-    *(const char **)place_member(place) = path;
-    return true;
+    return place_set_text(place, path);
 }
 
 /* ---- variables ---------------------------------------------------------------------------- */

@@ -57,7 +57,7 @@ const char *place_bounded_text(const struct task_place *place, struct task_value
     return text && place_check_bounds(place, (double)strlen(text), " bytes") ? text : NULL;
 }
 
-static bool set(const struct task_place *place, const char *text)
+bool place_set_text(const struct task_place *place, const char *text)
 {
     *(const char **)place_member(place) = text;
     return true;
@@ -66,7 +66,7 @@ static bool set(const struct task_place *place, const char *text)
 static bool read_text(const struct task_place *place, struct task_value value)
 {
     const char *text = place_bounded_text(place, value);
-    return text && set(place, text);
+    return text && place_set_text(place, text);
 }
 
 static bool read_name(const struct task_place *place, struct task_value value)
@@ -77,7 +77,7 @@ static bool read_name(const struct task_place *place, struct task_value value)
     if (!name_is_valid(slice_from_str(text)))
         return refuse(place->no, REFUSAL_BAD_NAME, place->shown, "%s holds a '/', a blank or a control character",
                       place->shown);
-    return set(place, text);
+    return place_set_text(place, text);
 }
 
 bool path_climbs(const char *path)
@@ -115,7 +115,7 @@ static bool read_path(const struct task_place *place, struct task_value value)
         return false;
     if (!path_names_a_file(path))
         return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s must name a file, without \"..\"", place->shown);
-    return set(place, path);
+    return place_set_text(place, path);
 }
 
 static bool read_place(const struct task_place *place, struct task_value value)
@@ -125,7 +125,7 @@ static bool read_place(const struct task_place *place, struct task_value value)
         return false;
     if (path_climbs(path))
         return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s must name a file, without \"..\"", place->shown);
-    return set(place, path);
+    return place_set_text(place, path);
 }
 
 static bool read_image(const struct task_place *place, struct task_value value)
@@ -139,7 +139,7 @@ static bool read_image(const struct task_place *place, struct task_value value)
     if (strcmp(image, "host") != 0 && (image[0] != '/' || path_climbs(image)))
         return refuse(place->no, REFUSAL_BAD_TASK, place->shown,
                       "%s must be \"host\" or an absolute path, without \"..\"", place->shown);
-    return set(place, image);
+    return place_set_text(place, image);
 }
 
 static bool read_word(const struct task_place *place, struct task_value value)
@@ -150,7 +150,7 @@ static bool read_word(const struct task_place *place, struct task_value value)
     if (!text_is_one_of(text, place->row->words))
         return refuse(place->no, REFUSAL_BAD_TASK, place->shown, "%s must be one of %s", place->shown,
                       place->row->words);
-    return set(place, text);
+    return place_set_text(place, text);
 }
 
 bool place_set_handler_name(const struct task_place *place, const char **member, const char *name)

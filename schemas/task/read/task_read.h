@@ -36,6 +36,8 @@ const char *place_text(const struct task_place *place, struct task_value value);
 const char *place_bounded_text(const struct task_place *place, struct task_value value);
 /* Such a string that is an absolute path on the workers' nodes. */
 const char *place_node_path(const struct task_place *place, struct task_value value);
+/* The member becomes this text of the arena; true. */
+bool place_set_text(const struct task_place *place, const char *text);
 /* The member becomes the value's JSON, written as densely as possible. */
 bool place_set_json(const struct task_place *place, const char **member, const json_t *json);
 /* A text that must be a handler's name, within the row's bounds. */
