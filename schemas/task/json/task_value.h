@@ -21,17 +21,6 @@ static inline bool task_value_is(struct task_value value, enum json_doc_kind kin
     return value.at && value.at->kind == kind;
 }
 
-static inline bool task_value_is_number(struct task_value value)
-{
-    return task_value_is(value, JSON_DOC_INTEGER) || task_value_is(value, JSON_DOC_REAL);
-}
-
-/* Of a number. */
-static inline double task_value_number(struct task_value value)
-{
-    return value.at->kind == JSON_DOC_REAL ? value.at->real : (double)value.at->integer;
-}
-
 /* Elements of an array or members of an object; 0 of anything else. */
 size_t task_value_count(struct task_value value);
 /* A member of an object; not there: there is none, or it is no object. */

@@ -36,13 +36,14 @@ static bool add_least(const struct task_place *place, const char *name, struct t
 {
     struct task_least *least = &list->each[list->count];
     const size_t len = strlen(name);
-    if (!task_value_is_number(value))
+    double number;
+    if (!json_doc_number(value.at, &number))
         return place_wrong_type(place, "a number, or an object of names and numbers");
     if (len == 0 || len > TASK_REWARD_NAME_MAX)
         return refuse(place->no, len ? REFUSAL_TOO_LARGE : REFUSAL_TOO_SMALL, place->shown,
                       "%s has a name of %zu bytes; a name has 1 to %d", place->shown, len, TASK_REWARD_NAME_MAX);
     memcpy(least->name, name, len + 1);
-    least->value = task_value_number(value);
+    least->value = number;
     list->count++;
     return true;
 }

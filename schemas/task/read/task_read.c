@@ -188,9 +188,9 @@ static bool read_integer(const struct task_place *place, struct task_value value
 
 static bool read_real(const struct task_place *place, struct task_value value)
 {
-    if (!task_value_is_number(value))
+    double n;
+    if (!json_doc_number(value.at, &n))
         return place_wrong_type(place, "a number");
-    double n = task_value_number(value);
     if (!place_check_bounds(place, n, ""))
         return false;
     *(double *)place_member(place) = n;
