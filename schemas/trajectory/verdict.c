@@ -314,16 +314,21 @@ bool verdict_set_patch(struct verdict *verdict, struct slice patch)
     return copy != NULL;
 }
 
-void verdict_say(struct verdict *verdict, const char *format, ...)
+void verdict_vsay(struct verdict *verdict, const char *format, va_list args)
 {
     char why[VERDICT_WHY_BYTES];
-    va_list args;
-    va_start(args, format);
     vsnprintf(why, sizeof(why), format, args);
-    va_end(args);
     text_sanitize(why);
     free(verdict->why); /* which may be among the arguments */
     verdict->why = why[0] ? strdup(why) : NULL;
+}
+
+void verdict_say(struct verdict *verdict, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    verdict_vsay(verdict, format, args);
+    va_end(args);
 }
 
 const char *verdict_why(const struct verdict *verdict) { return verdict->why ? verdict->why : ""; }

@@ -17,6 +17,8 @@
 #ifndef SLUICE_SCHEMAS_TRAJECTORY_VERDICT_H
 #define SLUICE_SCHEMAS_TRAJECTORY_VERDICT_H
 
+#include <stdarg.h>
+
 #include "schemas/trajectory/trajectory.h"
 
 enum {
@@ -101,6 +103,7 @@ bool verdict_set_agents_sandbox(struct verdict *verdict);
 bool verdict_set_patch(struct verdict *verdict, struct slice patch);
 /* Sets `why`, which is repaired and cut to VERDICT_WHY_BYTES, its end included; nothing is said when out of memory. */
 void verdict_say(struct verdict *verdict, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void verdict_vsay(struct verdict *verdict, const char *format, va_list args);
 const char *verdict_why(const struct verdict *verdict); /* "": nothing was said */
 
 /* Whether there is more than a reward and words: else there is nothing to send. */

@@ -1,7 +1,6 @@
 #include "workers/evaluators/evaluator.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 
 bool evaluator_lacks_files(struct job *job)
 {
@@ -25,10 +24,8 @@ void evaluator_reward(struct job *job, double reward, const char *format, ...)
     AUTO_VERDICT verdict = {0};
     va_list args;
     va_start(args, format);
-    char why[VERDICT_WHY_BYTES];
-    vsnprintf(why, sizeof(why), format, args);
+    verdict_vsay(&verdict, format, args);
     va_end(args);
-    verdict_say(&verdict, "%s", why);
     if (!verdict_set_reward(&verdict, reward, &no))
         verdict_say(&verdict, "the evaluator is broken: %s", no.text);
     evaluator_end(job, &verdict);
