@@ -88,7 +88,7 @@ struct job_result {
 
 struct job {
     const struct job_context *context;
-    struct msg_job_start start; /* borrows from bytes */
+    struct msg_job_start start; /* borrows from bytes, or from what its owner keeps instead */
     struct buffer bytes;
     struct task *task;
     struct job_result result;
