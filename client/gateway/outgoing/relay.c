@@ -38,22 +38,28 @@ static void recount(struct relay *relay)
     relay->counted = now;
 }
 
+/* What was not sent on yet, and how much that was; once all was, it is let go: many may wait. */
+static size_t take(struct relay *relay, struct buffer *from, size_t *from_at, char *into, size_t max)
+{
+    const size_t left = from->len - *from_at, len = left < max ? left : max;
+    if (len == 0)
+        return 0;
+    memcpy(into, from->data + *from_at, len);
+    *from_at += len;
+    if (len == left) {
+        buffer_finish(from);
+        *from_at = 0;
+        recount(relay);
+    }
+    return len;
+}
+
 /* ---- what is asked ----------------------------------------------------------------------------------------- */
 
 static size_t on_ask(char *into, size_t size, size_t count, void *arg)
 {
     struct relay *relay = arg;
-    const size_t left = relay->body.len - relay->body_at, len = left < size * count ? left : size * count;
-    if (len == 0)
-        return 0;
-    memcpy(into, relay->body.data + relay->body_at, len);
-    relay->body_at += len;
-    if (len == left) { /* of many that wait none is needed any more */
-        buffer_finish(&relay->body);
-        relay->body_at = 0;
-        recount(relay);
-    }
-    return len;
+    return take(relay, &relay->body, &relay->body_at, into, size * count);
 }
 
 /* ---- what is answered ---------------------------------------------------------------------------------------- */
@@ -79,18 +85,11 @@ static void pass_header(const struct relay *relay, const char *name)
 static ssize_t read_out(void *arg, uint64_t at, char *into, size_t max)
 {
     struct relay *relay = arg;
-    const size_t left = relay->out.len - relay->out_at, len = left < max ? left : max;
+    const size_t len = take(relay, &relay->out, &relay->out_at, into, max);
     (void)at;
     if (len == 0)
         return relay->is_broken ? EXCHANGE_READ_FAILED : relay->is_over ? EXCHANGE_READ_END : 0;
-    memcpy(into, relay->out.data + relay->out_at, len);
-    relay->out_at += len;
-    if (len == left) {
-        buffer_finish(&relay->out);
-        relay->out_at = 0;
-        recount(relay);
-    }
-    if (relay->is_paused && left - len < RELAY_ROOM / 2)
+    if (relay->is_paused && relay->out.len - relay->out_at < RELAY_ROOM / 2)
         loop_post(relay->relays->loop, &relay->soon);
     return (ssize_t)len;
 }
@@ -233,7 +232,6 @@ void relay_end(struct relay **handle)
     loop_unpost(relay->relays->loop, &relay->soon);
     buffer_finish(&relay->body);
     buffer_finish(&relay->out);
-    relay->body.len = relay->out.len = 0;
     recount(relay);
     relay->relays->count--;
     free(relay);
