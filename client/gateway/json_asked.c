@@ -3,24 +3,23 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where a string ends, of which this is the first quote. */
-static const uint8_t *string_end(const uint8_t *at, const uint8_t *end)
+size_t json_asked_string_end(struct slice text, size_t at)
 {
-    for (at++; at < end && *at != '"'; at++)
-        at += *at == '\\';
-    return at;
+    for (at++; at < text.len && text.data[at] != '"'; at++)
+        at += text.data[at] == '\\';
+    return at < text.len ? at : text.len - 1;
 }
 
 /* Each but the first of a list or object stands behind a comma, and that one behind a bracket. */
 static bool has_more_values(struct slice text, size_t most)
 {
-    const uint8_t *end = text.data + text.len;
     size_t count = 0;
-    for (const uint8_t *at = text.data; at < end && count <= most; at++) {
-        if (*at == '"')
-            at = string_end(at, end);
+    for (size_t at = 0; at < text.len && count <= most; at++) {
+        const uint8_t c = text.data[at];
+        if (c == '"')
+            at = json_asked_string_end(text, at);
         else
-            count += *at == ',' || *at == '[' || *at == '{';
+            count += c == ',' || c == '[' || c == '{';
     }
     return count > most;
 }

@@ -10,5 +10,7 @@ enum { JSON_ASKED_VALUES_MAX = 1 << 20 }; /* of a text: of 32 MiB that are nothi
 
 /* As json_loadb. NULL with error->text where there are more values than that, too. `error` may be NULL. */
 json_t *json_asked_read(struct slice text, size_t flags, json_error_t *error);
+/* Where a string ends whose first quote is at `at`: its last quote, or the text's last byte where it has none. */
+size_t json_asked_string_end(struct slice text, size_t at);
 
 #endif

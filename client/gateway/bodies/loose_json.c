@@ -18,20 +18,12 @@ static size_t constant_at(struct slice text, size_t at)
     return 0;
 }
 
-/* Where a string ends, of which this is the first quote. */
-static size_t string_end(struct slice text, size_t at)
-{
-    for (at++; at < text.len && text.data[at] != '"'; at++)
-        at += text.data[at] == '\\';
-    return at < text.len ? at : text.len - 1;
-}
-
 static void write_nulls(struct slice text, struct buffer *out)
 {
     size_t from = 0;
     for (size_t at = 0; at < text.len; at++) {
         if (text.data[at] == '"') {
-            at = string_end(text, at);
+            at = json_asked_string_end(text, at);
             continue;
         }
         const size_t len = constant_at(text, at);
