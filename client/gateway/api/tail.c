@@ -59,11 +59,11 @@ static void tell_live(struct tail *tail, const struct msg_trajectory *message)
     end_telling(tail);
 }
 
-static void go_on_all(struct tail *tail)
+static void tell_each(struct tail *tail, void (*tell)(struct tail_reader *reader))
 {
     begin_telling(tail);
     for (struct tail_reader *reader; (reader = next_reader(tail));)
-        reader_go_on(reader);
+        tell(reader);
     end_telling(tail);
 }
 
@@ -72,23 +72,6 @@ static void fail_all(struct tail *tail, const struct msg_refused *refused)
     begin_telling(tail);
     for (struct tail_reader *reader; (reader = next_reader(tail));)
         reader_fail(reader, refused);
-    end_telling(tail);
-}
-
-static void tell_restarted(struct tail *tail)
-{
-    begin_telling(tail);
-    for (struct tail_reader *reader; (reader = next_reader(tail));)
-        if (reader->plan.restarted)
-            reader->plan.restarted(reader->plan.arg);
-    end_telling(tail);
-}
-
-static void replace_all(struct tail *tail)
-{
-    begin_telling(tail);
-    for (struct tail_reader *reader; (reader = next_reader(tail));)
-        reader_replace(reader);
     end_telling(tail);
 }
 
@@ -127,7 +110,7 @@ static void go_on_from(struct tail *tail)
     tail->is_wanted = false;
     if (is_more && !list_is_empty(&tail->readers))
         fetch(tail);
-    go_on_all(tail);
+    tell_each(tail, reader_go_on);
 }
 
 /* Nothing that was read is of this ledger, as far as anybody knows: all of it is new. */
@@ -138,7 +121,7 @@ static void begin_anew(struct tail *tail, const struct msg_stream_head *head)
     tail->newest = tail->sure = (struct tail_mark){0};
     tail->next = head->head + 1;
     stand(tail, head);
-    replace_all(tail);
+    tell_each(tail, reader_replace);
 }
 
 static bool is_other_ledger(const struct tail *tail, const struct msg_stream_head *head)
@@ -160,7 +143,7 @@ static void take_head(struct tail *tail, const struct msg_stream_head *head)
         tail->sure = tail->newest;
         stand(tail, head);
         if (is_new)
-            tell_restarted(tail);
+            tell_each(tail, reader_restart);
     }
     if (!tail->checks)
         go_on_from(tail);
@@ -277,7 +260,7 @@ static void on_step(void *arg)
             tail->heard_ms = now_ms;
             fetch(tail);
         }
-        go_on_all(tail);
+        tell_each(tail, reader_go_on);
     }
 }
 

@@ -109,6 +109,12 @@ void reader_go_on(struct tail_reader *reader)
     }
 }
 
+void reader_restart(struct tail_reader *reader)
+{
+    if (reader->plan.restarted)
+        reader->plan.restarted(reader->plan.arg);
+}
+
 void reader_replace(struct tail_reader *reader)
 {
     struct tail *tail = reader->tail;

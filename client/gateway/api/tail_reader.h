@@ -52,6 +52,8 @@ void reader_fail(struct tail_reader *reader, const struct msg_refused *refused);
 void reader_go_on(struct tail_reader *reader);
 /* Who has no room falls behind, and fetches by itself what it lacks. */
 bool reader_can_be_told(struct tail_reader *reader);
+/* The broker was started again, with the tail's ledger. */
+void reader_restart(struct tail_reader *reader);
 /* What it has read is of another ledger than the tail's. */
 void reader_replace(struct tail_reader *reader);
 
