@@ -257,10 +257,8 @@ bool task_read_object(const struct task_place *place, const char *parent, struct
         return refuse(place->no, REFUSAL_WRONG_TYPE, place->shown, "%s must be an object",
                       place->shown[0] ? place->shown : "a task");
     for (struct task_values each = task_values_of(object); task_values_next(&each);) {
-        const char *key = task_value_text(each.name, place->arena);
-        if (!key)
-            return place_out_of_memory(place);
-        if (!task_read_member(place, parent, key, each.value, base))
+        const char *key = place_text(place, each.name);
+        if (!key || !task_read_member(place, parent, key, each.value, base))
             return false;
     }
     return check_required(parent, object, place->shown, place->no);
