@@ -22,6 +22,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "common/base/descriptors.h"
 #include "common/json/json_number.h"
 #include "schemas/trajectory/trajectory.h"
 #include "workers/engines/dialects/call.h"
@@ -74,10 +75,7 @@ static void know_engine(void *arg)
 
 static void open_worker(long connections)
 {
-    struct rlimit limit;
-    getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
+    descriptors_allow_all();
     const struct http_limits limits = {.connections_max = connections, .connect_ms = 10000, .silence_ms = 60000};
     struct fail fail = {0};
     loop = loop_create();

@@ -14,13 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "client/sluice.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "common/base/descriptors.h"
 
 enum { TEXT_SIZE = 4096, EVENTS = 256, PAD = 900 };
 
@@ -174,21 +174,12 @@ static int run_direct(const char *front, size_t count)
 
 /* ---- connections that are held ------------------------------------------------------------------------- */
 
-static void allow_files(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-        return;
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 static int run_hold(int port, size_t connections, const char *path, const char *body)
 {
     AUTO_FREE int *fds = calloc(connections, sizeof(*fds));
     struct epoll_event events[EVENTS];
     static char ignored[1 << 16];
-    allow_files();
+    descriptors_allow_all();
     AUTO_CLOSE int epoll = epoll_create1(0);
     struct epoll_event end = {.events = EPOLLIN, .data.fd = -1};
     epoll_ctl(epoll, EPOLL_CTL_ADD, 0, &end);

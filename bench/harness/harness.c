@@ -17,13 +17,13 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "common/base/descriptors.h"
 #include "schemas/task/task.h"
 #include "workers/agents/proxy/http/server.h"
 #include "workers/engines/engines.h"
@@ -282,12 +282,9 @@ static void open_worker(const char *url)
         "{\"task\": \"bench\", \"prompt\": \"-\", \"image\": \"host\", \"agent\": {\"kind\": \"harness\", "
         "\"command\": \"true\", \"max_turns\": 1000}, \"sampling\": {\"max_tokens\": 1000}}";
     const struct http_limits limits = {.connections_max = 64, .connect_ms = 10000, .silence_ms = 60000};
-    struct rlimit limit;
     struct fail fail = {0};
     struct refusal no = {0};
-    getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
+    descriptors_allow_all();
     loop = loop_create();
     http = loop ? http_create(loop, &limits, &fail) : NULL;
     engines = http ? engines_create(http) : NULL;

@@ -17,12 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "broker/simulate/agenda.h"
 #include "common/base/buffer.h"
+#include "common/base/descriptors.h"
 #include "common/base/prng.h"
 #include "common/base/clock.h"
 
@@ -312,11 +312,8 @@ int main(int argc, char **argv)
 {
     if (argc != 11)
         return 2;
-    struct rlimit limit;
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(argv[1]))};
-    getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
+    descriptors_allow_all();
     signal(SIGPIPE, SIG_IGN);
     load.tokens_per_s = atof(argv[3]);
     unsigned *const ranges[] = {load.turns, load.tokens, load.tool_ms};

@@ -3,12 +3,12 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 
 #include "broker/net/multipart.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "common/base/descriptors.h"
 #include "common/base/log.h"
 
 enum { POLL_MAX_MS = 1000 };
@@ -18,11 +18,7 @@ enum { POLL_MAX_MS = 1000 };
 /* libzmq takes some descriptors for each socket and aborts or refuses without them. */
 static void raise_limits(void *context)
 {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
+    descriptors_allow_all();
     int most = zmq_ctx_get(context, ZMQ_SOCKET_LIMIT);
     zmq_ctx_set(context, ZMQ_MAX_SOCKETS, most < 65535 ? most : 65535);
 }

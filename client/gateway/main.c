@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "client/gateway/door/engines.h"
 #include "client/gateway/gateway.h"
 #include "common/base/cleanup.h"
+#include "common/base/descriptors.h"
 #include "common/base/log.h"
 #include "common/cmdline/cmdline.h"
 #include "common/net/curve.h"
@@ -124,15 +124,6 @@ static void plan_state(const struct told *told, const struct listen_address *add
 }
 
 /* ---- running ------------------------------------------------------------------------------------------------- */
-
-static void raise_descriptor_limit(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
 
 struct running {
     struct gateway *gateway;
@@ -268,7 +259,7 @@ int main(int argc, char **argv)
     int status = cmdline_begin(&line, argc - 1, argv + 1, &values);
     if (status < 0) {
         log_open("gateway", (enum log_level)told.log, (enum log_format)told.log_format);
-        raise_descriptor_limit();
+        descriptors_allow_all();
         read_environment(&told);
         if (told.with_parent)
             prctl(PR_SET_PDEATHSIG, SIGTERM);

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include "common/base/descriptors.h"
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "workers/doctor/doctor.h"
@@ -32,15 +32,6 @@ static int complain(int status, const struct fail *fail)
 {
     fprintf(stderr, "sluice-worker: %s\n", fail->text);
     return status;
-}
-
-static void raise_descriptor_limit(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == limit.rlim_max)
-        return;
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 /* False when the parent was gone before it could be asked for. */
@@ -182,7 +173,7 @@ int main(int argc, char **argv)
         status = 0;
         if (!given->with_parent || follow_parent()) {
             memory_keep(MEMORY_KEPT);
-            raise_descriptor_limit();
+            descriptors_allow_all();
             open_cgroups(&options, &cgroups);
             status = run(&options, &cgroups);
         }

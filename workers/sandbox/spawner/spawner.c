@@ -8,13 +8,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "common/base/descriptors.h"
 #include "workers/sandbox/backends/apptainer/apptainer_container.h"
 #include "workers/sandbox/backends/landlock/landlock_container.h"
 #include "workers/sandbox/backends/landlock/landlock_seccomp.h"
@@ -248,16 +248,12 @@ static void set_signals(struct spawner_state *state)
 
 static int prepare(struct spawner_state *state, struct fail *fail)
 {
-    struct rlimit files;
     prctl(PR_SET_NAME, "sluice-spawner");
     setsid();
     set_signals(state);
     container_prepare_filter();
     seccomp_root_prepare();
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-        files.rlim_cur = files.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &files);
-    }
+    descriptors_allow_all();
     cpus_init(&state->cpus);
     if (state->children < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, state->births) < 0)
         return fail_set(fail, -errno, "the spawner's descriptors: %s", strerror(errno));
