@@ -1,7 +1,5 @@
 #include "client/gateway/runs/run_doubts.h"
 
-#include <stdio.h>
-
 #include "client/gateway/runs/run_ends.h"
 
 static void on_refused(struct run_place *place, const struct msg_refused *refused)
@@ -26,18 +24,6 @@ static void on_answer(void *arg, const struct answer *answer)
         place->of->cancel(place);
 }
 
-static void ask(struct run_place *place)
-{
-    char rollout[HAD_NAME_SIZE + 2];
-    struct caller *caller = place->of->identity->caller;
-    struct refusal no;
-    snprintf(rollout, sizeof(rollout), "%s/0", place->name);
-    const struct msg_rollout_get in = {.tag = caller_next_tag(caller), .rollout = slice_from_str(rollout)};
-    place->ask.answered = on_answer;
-    place->ask.arg = place;
-    caller_ask(caller, &place->ask, MSG_rollout_get, &in, in.tag, HTTP_CALL_WAIT_MS, &no);
-}
-
 /* What has ended, and was told, is nobody's any more once its caller has the answer. */
 static void drop_gone(struct runs_of *of)
 {
@@ -57,7 +43,7 @@ void run_doubts_sweep(struct runs_of *of, void (*lose)(struct run_place *), void
     drop_gone(of);
     for (struct run_place *place; left > 0 && (place = table_next(&of->places, &at));)
         if (place->is_doubtful && place->state == PLACE_LIVE && !place->ask.caller) {
-            ask(place);
+            run_place_get(place, on_answer);
             left--;
         }
 }

@@ -29,3 +29,16 @@ void run_place_drop(struct run_place *place)
     buffer_finish(&place->task);
     free(place);
 }
+
+void run_place_get(struct run_place *place, void (*answered)(void *arg, const struct answer *answer))
+{
+    char rollout[HAD_NAME_SIZE + 2];
+    struct caller *caller = place->of->identity->caller;
+    struct refusal no;
+    snprintf(rollout, sizeof(rollout), "%s/0", place->name);
+    const struct msg_rollout_get in = {.tag = caller_next_tag(caller), .rollout = slice_from_str(rollout)};
+    caller_forget(&place->ask);
+    place->ask.answered = answered;
+    place->ask.arg = place;
+    caller_ask(caller, &place->ask, MSG_rollout_get, &in, in.tag, HTTP_CALL_WAIT_MS, &no);
+}

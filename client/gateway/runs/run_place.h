@@ -60,5 +60,7 @@ struct runs {
 /* One of that name, which is not there yet. NULL: out of memory. */
 struct run_place *run_place_add(struct runs_of *of, const char *name);
 void run_place_drop(struct run_place *place);
+/* Asks the broker what it knows of it, and nothing else any more. */
+void run_place_get(struct run_place *place, void (*answered)(void *arg, const struct answer *answer));
 
 #endif

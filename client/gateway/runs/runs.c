@@ -102,19 +102,6 @@ static void on_got(void *arg, const struct answer *answer)
     }
 }
 
-static void get(struct run_place *place)
-{
-    char rollout[HAD_NAME_SIZE + 2];
-    struct caller *caller = place->of->identity->caller;
-    struct refusal no;
-    snprintf(rollout, sizeof(rollout), "%s/0", place->name);
-    const struct msg_rollout_get in = {.tag = caller_next_tag(caller), .rollout = slice_from_str(rollout)};
-    caller_forget(&place->ask);
-    place->ask.answered = on_got;
-    place->ask.arg = place;
-    caller_ask(caller, &place->ask, MSG_rollout_get, &in, in.tag, HTTP_CALL_WAIT_MS, &no);
-}
-
 static void cancel(struct run_place *place)
 {
     struct caller *caller = place->of->identity->caller;
@@ -152,7 +139,7 @@ static void on_accepted(void *arg, const struct answer *answer)
     else if (place->is_had || had_has(place->of->runs->had, place->name) || !place->takes_over)
         pass_over(place);
     else
-        get(place);
+        run_place_get(place, on_got);
 }
 
 static void submit(struct run_place *place)
@@ -210,7 +197,7 @@ static void take_over(struct run_place *place, struct run_wait *wait, const stru
     if (place->task.len == 0) /* should the broker have forgotten what it came to */
         buffer_append(&place->task, like->task.data, like->task.len);
     if (place->state == PLACE_ENDED) {
-        get(place);
+        run_place_get(place, on_got);
     } else if (place->is_unsure) {
         place->is_unsure = false;
         place->state = PLACE_ASKED;
