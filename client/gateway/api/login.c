@@ -25,11 +25,6 @@ static void log_in(struct http_call *call)
     set_cookie(call, json_string_value(json_object_get(call->body, "token")), 30 * DAY_S);
 }
 
-static void refuse_token(struct http_call *call, int status, const char *field, const char *why)
-{
-    http_call_refuse(call, status, status == 401 ? "unknown-key" : "queue-full", field, "%s", why);
-}
-
 void login_run(struct http_call *call)
 {
     const char *token = json_string_value(json_object_get(call->body, "token")), *why;
@@ -42,7 +37,7 @@ void login_run(struct http_call *call)
     if (call->identity)
         admission_ask(call, log_in);
     else
-        refuse_token(call, status, "token", why);
+        door_refuse_token(call, status, "token", why);
 }
 
 void logout_run(struct http_call *call) { set_cookie(call, "", 0); }
@@ -73,5 +68,5 @@ void me_run(struct http_call *call)
     else if (call->identity || !has_token)
         tell(call);
     else
-        refuse_token(call, status, "", why);
+        door_refuse_token(call, status, "", why);
 }

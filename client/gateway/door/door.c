@@ -146,6 +146,11 @@ static bool is_given_twice(struct http_call *call, const char *name)
     return is_twice;
 }
 
+void door_refuse_token(struct http_call *call, int status, const char *field, const char *why)
+{
+    http_call_refuse(call, status, status == 401 ? "unknown-key" : "queue-full", field, "%s", why);
+}
+
 static bool has_identity(struct http_call *call)
 {
     char token[TOKEN_SIZE] = "";
@@ -160,7 +165,7 @@ static bool has_identity(struct http_call *call)
     call->identity = identities_find(call->gateway->identities, has_token ? token : NULL, &status, &why);
     explicit_bzero(token, sizeof(token));
     if (!call->identity)
-        http_call_refuse(call, status, status == 401 ? "unknown-key" : "queue-full", "", "%s", why);
+        door_refuse_token(call, status, "", why);
     return call->identity != NULL;
 }
 

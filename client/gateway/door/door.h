@@ -18,5 +18,7 @@
 void door_admit(struct http_call *call);
 /* The token that came with it, copied; false: none. */
 bool door_token(const struct exchange *exchange, char *ret, size_t size);
+/* There is no identity of the token, for what identities_find said. */
+void door_refuse_token(struct http_call *call, int status, const char *field, const char *why);
 
 #endif
