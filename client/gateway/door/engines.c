@@ -19,9 +19,10 @@ struct rule {
     int bits;                     /* -1: it is a name */
 };
 
+static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff}; /* what stands before an IPv4 address */
+
 static bool read_address(const char *text, uint8_t ret[ADDRESS_BYTES], bool *is_v4)
 {
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
     *is_v4 = inet_pton(AF_INET, text, ret + sizeof(mapped)) == 1;
     if (*is_v4)
         memcpy(ret, mapped, sizeof(mapped));
@@ -128,7 +129,6 @@ bool address_allow(const char *const *rules, const char *text, const char *optio
 
 static bool take_bytes(const struct sockaddr *address, uint8_t ret[ADDRESS_BYTES])
 {
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
     if (address->sa_family == AF_INET) {
         memcpy(ret, mapped, sizeof(mapped));
         memcpy(ret + sizeof(mapped), &((const struct sockaddr_in *)(const void *)address)->sin_addr, 4);
