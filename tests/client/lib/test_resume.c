@@ -1,6 +1,8 @@
 /* Going on: after a new start of the broker, of the trainer, and when one of them stays away. */
 #include "tests/client/lib/stream_world.h"
 
+#define CURSOR "/tmp/sluice-cursor-XXXXXX"
+
 static void follow(struct fixture *f, const char *path)
 {
     sluice_close(&f->client);
@@ -10,17 +12,34 @@ static void follow(struct fixture *f, const char *path)
         fail_msg("%s", sluice_error(f->client));
 }
 
+static void read_all(struct fixture *f, uint64_t count)
+{
+    fake_add_many(f->broker, count, 100);
+    subscribe(f, 1);
+    expect(f, 1, count);
+}
+
+/* At a name that is nobody's, past the fifth trajectory. */
+static void save_cursor(struct fixture *f, char *path)
+{
+    assert_true(close(mkstemp(path)) == 0 && unlink(path) == 0);
+    fake_add_many(f->broker, 5, 100);
+    follow(f, path);
+    expect(f, 1, 5);
+    assert_int_equal(sluice_cursor_save(f->client), 0);
+}
+
+static void expect_stale(struct fixture *f) { assert_int_equal(sluice_next(f->client, SOON_MS, &f->got), -ESTALE); }
+
 static void a_restored_back_up_that_has_grown_again_is_stale(void **state)
 {
     struct fixture *f = *state;
-    fake_add_many(f->broker, 5, 100);
-    subscribe(f, 1);
-    expect(f, 1, 5);
+    read_all(f, 5);
     fake_restore(f->broker, 3, 10);
-    assert_int_equal(sluice_next(f->client, SOON_MS, &f->got), -ESTALE);
+    expect_stale(f);
     assert_non_null(strstr(sluice_error(f->client), "the oldest number of this one is 1"));
     assert_int_equal(sluice_stream_first(f->client), 1);
-    assert_int_equal(sluice_next(f->client, SOON_MS, &f->got), -ESTALE);
+    expect_stale(f);
     subscribe(f, sluice_stream_first(f->client));
     expect(f, 1, 13);
 }
@@ -28,22 +47,18 @@ static void a_restored_back_up_that_has_grown_again_is_stale(void **state)
 static void what_a_fetch_brought_waits_for_the_head_that_says_whose_it_is(void **state)
 {
     struct fixture *f = *state;
-    fake_add_many(f->broker, 5, 100);
-    subscribe(f, 1);
-    expect(f, 1, 5);
+    read_all(f, 5);
     fake_restore(f->broker, 3, 10);
     fake_hold_head(f->broker);
-    assert_int_equal(sluice_next(f->client, SOON_MS, &f->got), -ESTALE);
+    expect_stale(f);
 }
 
 static void another_ledger_of_the_same_start_number_is_stale(void **state)
 {
     struct fixture *f = *state;
-    fake_add_many(f->broker, 5, 100);
-    subscribe(f, 1);
-    expect(f, 1, 5);
+    read_all(f, 5);
     fake_empty(f->broker, 13, 7);
-    assert_int_equal(sluice_next(f->client, SOON_MS, &f->got), -ESTALE);
+    expect_stale(f);
     subscribe(f, sluice_stream_first(f->client));
     expect(f, 1, 13);
 }
@@ -55,7 +70,7 @@ static void who_waits_for_what_an_emptied_ledger_does_not_know_is_told(void **st
     subscribe(f, 1);
     expect_nothing(f);
     fake_empty(f->broker, 0, 0);
-    assert_int_equal(sluice_next(f->client, SOON_MS, &f->got), -ESTALE);
+    expect_stale(f);
     assert_non_null(strstr(sluice_error(f->client), "number 0 of 0 accepted, and was at 3 and 0 of 7"));
 }
 
@@ -67,17 +82,15 @@ static void an_older_back_up_that_knows_less_of_what_is_under_way_is_stale(void 
     expect_nothing(f);
     fake_empty(f->broker, 0, 6);
     fake_restart(f->broker, false);
-    assert_int_equal(sluice_next(f->client, SOON_MS, &f->got), -ESTALE);
+    expect_stale(f);
 }
 
 static void a_stream_that_is_not_known_any_more_is_of_another_ledger(void **state)
 {
     struct fixture *f = *state;
-    fake_add_many(f->broker, 3, 100);
-    subscribe(f, 1);
-    expect(f, 1, 3);
+    read_all(f, 3);
     fake_name_stream(f->broker, "other");
-    assert_int_equal(sluice_next(f->client, SOON_MS, &f->got), -ESTALE);
+    expect_stale(f);
 }
 
 static void a_stream_in_which_nothing_was_accepted_is_gone_on_with(void **state)
@@ -93,24 +106,18 @@ static void a_stream_in_which_nothing_was_accepted_is_gone_on_with(void **state)
 static void a_cursor_of_another_ledger_with_the_same_start_number_is_stale(void **state)
 {
     struct fixture *f = *state;
-    char path[] = "/tmp/sluice-cursor-XXXXXX";
-    assert_true(close(mkstemp(path)) == 0 && unlink(path) == 0);
-    fake_add_many(f->broker, 5, 100);
-    follow(f, path);
-    expect(f, 1, 5);
-    assert_int_equal(sluice_cursor_save(f->client), 0);
+    char path[] = CURSOR;
+    save_cursor(f, path);
     fake_empty(f->broker, 20, 7);
     follow(f, path);
-    assert_int_equal(sluice_next(f->client, SOON_MS, &f->got), -ESTALE);
+    expect_stale(f);
     assert_int_equal(unlink(path), 0);
 }
 
 static void a_start_at_which_the_last_one_is_forgotten_is_gone_on_from(void **state)
 {
     struct fixture *f = *state;
-    fake_add_many(f->broker, 5, 100);
-    subscribe(f, 1);
-    expect(f, 1, 5);
+    read_all(f, 5);
     fake_forget(f->broker, 5);
     fake_restart(f->broker, false);
     fake_add_many(f->broker, 5, 100);
@@ -122,7 +129,7 @@ static void a_start_at_which_the_last_one_is_forgotten_is_gone_on_from(void **st
 static void a_cursor_makes_a_new_process_go_on_with_the_one_in_hand(void **state)
 {
     struct fixture *f = *state;
-    char path[] = "/tmp/sluice-cursor-XXXXXX";
+    char path[] = CURSOR;
     assert_true(close(mkstemp(path)) == 0 && unlink(path) == 0);
     fake_add_many(f->broker, 10, 100);
     follow(f, path);
@@ -141,18 +148,14 @@ static void a_cursor_makes_a_new_process_go_on_with_the_one_in_hand(void **state
 static void a_cursor_into_a_ledger_that_is_gone_is_stale(void **state)
 {
     struct fixture *f = *state;
-    char path[] = "/tmp/sluice-cursor-XXXXXX";
-    assert_true(close(mkstemp(path)) == 0 && unlink(path) == 0);
-    fake_add_many(f->broker, 5, 100);
-    follow(f, path);
-    expect(f, 1, 5);
-    assert_int_equal(sluice_cursor_save(f->client), 0);
+    char path[] = CURSOR;
+    save_cursor(f, path);
     fake_restore(f->broker, 3, 10);
     follow(f, path);
-    assert_int_equal(sluice_next(f->client, SOON_MS, &f->got), -ESTALE);
+    expect_stale(f);
     fake_restore(f->broker, 3, 0);
     follow(f, path);
-    assert_int_equal(sluice_next(f->client, SOON_MS, &f->got), -ESTALE);
+    expect_stale(f);
     assert_int_equal(unlink(path), 0);
 }
 
@@ -168,7 +171,7 @@ static void a_cursor_that_is_none_of_this_stream_is_refused(void **state)
         "{\"sluice_cursor\":1,\"stream\":\"train\",\"next\":-2,\"epoch\":3,\"rollout\":\"g/0\"}",
     };
     struct fixture *f = *state;
-    char path[] = "/tmp/sluice-cursor-XXXXXX";
+    char path[] = CURSOR;
     close(mkstemp(path));
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
         FILE *file = fopen(path, "w");
