@@ -39,8 +39,7 @@ static void add_engine(struct http_call *call)
 
 static void on_engines(struct http_call *call, const struct answer *answer)
 {
-    const struct slice text = answer->as.status.json;
-    json_t *status = json_text_read(text);
+    json_t *status = json_text_read(answer->as.status.json);
     const json_t *engines = json_object_get(status, "engines");
     struct buffer body = {0};
     buffer_append_str(&body, "{\"engines\":");

@@ -7,8 +7,7 @@ static void on_status(struct http_call *call, const struct answer *answer)
         http_call_refuse(call, 401, "unknown-key", "", "the broker does not know the key of this token");
         return;
     }
-    const struct slice text = answer->as.status.json;
-    json_t *status = json_text_read(text);
+    json_t *status = json_text_read(answer->as.status.json);
     const json_t *asker = json_object_get(status, "asker");
     const char *name = json_string_value(json_object_get(asker, "name"));
     identities_know(call->gateway->identities, call->identity, name ? name : "",
