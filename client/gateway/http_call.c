@@ -126,15 +126,21 @@ void http_call_ask(struct http_call *call, enum message_id id, void *in,
 
 /* ---- from its head to its end ------------------------------------------------------------------------------ */
 
+struct slice http_call_part(const struct http_call *call, const char *name)
+{
+    for (size_t i = 0; i < call->params.count; i++)
+        if (slice_is(call->params.of[i].name, name))
+            return call->params.of[i].value;
+    return slice_of("", 0);
+}
+
 bool http_call_param(struct http_call *call, const char *name, char *ret, size_t size)
 {
-    for (size_t i = 0; i < call->params.count; i++) {
-        const struct slice value = call->params.of[i].value;
-        if (slice_is(call->params.of[i].name, name) && value.len < size) {
-            memcpy(ret, value.data, value.len);
-            ret[value.len] = '\0';
-            return true;
-        }
+    const struct slice value = http_call_part(call, name);
+    if (value.len > 0 && value.len < size) {
+        memcpy(ret, value.data, value.len);
+        ret[value.len] = '\0';
+        return true;
     }
     http_call_refuse(call, 400, refusal_wire(REFUSAL_TOO_LARGE), name, "%s in the path is too long", name);
     return false;

@@ -47,7 +47,9 @@ void http_call_run(struct http_call *call);
 /* The client has its answer, or is gone. */
 void http_call_finish(struct http_call *call);
 
-/* A part of its path by the pattern's name, NUL-terminated; false: too long, which is refused. */
+/* A part of its path by the pattern's name; empty: its pattern has none. */
+struct slice http_call_part(const struct http_call *call, const char *name);
+/* The same, NUL-terminated; false: too long, which is refused. */
 bool http_call_param(struct http_call *call, const char *name, char *ret, size_t size);
 
 /*

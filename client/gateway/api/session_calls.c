@@ -72,14 +72,6 @@ static void end(struct http_call *call)
     free(passed);
 }
 
-static struct slice rest_of(const struct http_call *call)
-{
-    for (size_t i = 0; i < call->params.count; i++)
-        if (slice_is(call->params.of[i].name, "rest"))
-            return call->params.of[i].value;
-    return slice_of("", 0);
-}
-
 static void on_failed(void *arg, const char *why)
 {
     http_call_refuse(arg, 502, "session-away", "", "the session's worker does not answer: %s", why);
@@ -91,7 +83,7 @@ static void pass_on(struct http_call *call, struct slice base)
     struct native *native = call->kept;
     AUTO_BUFFER url = {0};
     buffer_append(&url, base.data, base.len);
-    append_path(&url, rest_of(call));
+    append_path(&url, http_call_part(call, "rest"));
     append_query(&url, exchange_target(call->exchange));
     buffer_append(&url, "", 1);
     call->is_stream = true; /* a turn's time is the engine's, not this answer's */
@@ -149,7 +141,8 @@ static void on_refused(struct http_call *call, const struct msg_refused *refused
 {
     const struct session_call *passed = call->state;
     struct msg_rollout_get in = {.rollout = slice_from_str(passed->rollout)};
-    const bool is_end = slice_is(rest_of(call), END) && strcmp(exchange_method(call->exchange), "POST") == 0;
+    const bool is_end = slice_is(http_call_part(call, "rest"), END) &&
+                        strcmp(exchange_method(call->exchange), "POST") == 0;
     call->takes_refusals = false;
     if (is_end && slice_is(refused->reason, refusal_wire(REFUSAL_NO_SESSION)))
         http_call_ask(call, MSG_rollout_get, &in, on_ended);
