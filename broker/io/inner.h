@@ -5,6 +5,7 @@
 #include "broker/io/io.h"
 #include "broker/io/line_budget.h"
 #include "broker/io/turns.h"
+#include "broker/io/waiting.h"
 #include "broker/layer_gc/layer_gc.h"
 #include "broker/ledger/files/backup.h"
 #include "broker/ledger/ledger.h"
@@ -30,10 +31,12 @@ enum {
     FEED_HELD_MAX = 128 << 20     /* trajectories published that a subscriber has not read */
 };
 
-/* A message, kept until the cycle's effects are done, as they borrow from it. */
+/* A message, or a bundle, kept until the cycle's effects are done, as they borrow from it. */
 struct inbound {
     zmq_msg_t from, body;        /* `from`: the client's identity; empty for a worker */
     char name[KEY_NAME_SIZE];    /* of its key */
+    struct caller caller;        /* who sent it ... */
+    bool may_come_in;            /* ... if the broker still knows the key */
     struct task_summary summary; /* of a group.submit */
 };
 
@@ -64,6 +67,7 @@ struct io {
     struct turns *turns[2];  /* of FRONT and SINK, by their places: what was read and waits */
     struct inbound *inbound; /* that were handled */
     size_t inbound_count, inbound_bytes;
+    uint64_t cycle;           /* its number, from 1 */
     bool is_looking_back;     /* a cycle's looks into the ledger have begun */
     struct buffer out;        /* the message being made */
     atomic_size_t front_held; /* bytes of trajectories FRONT has not sent yet */

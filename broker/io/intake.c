@@ -10,51 +10,7 @@
 
 enum { ROOM_RETRY_MS = 1000 };
 
-/* ---- reading ------------------------------------------------------------------------------ */
-
-/* Reads frames until the message's end: what comes beyond its place is dropped as it comes. */
-static bool drain_rest(void *socket, zmq_msg_t *last)
-{
-    bool alone = !zmq_msg_more(last);
-    zmq_msg_t frame;
-    for (bool more = !alone; more; zmq_msg_close(&frame)) {
-        zmq_msg_init(&frame);
-        more = zmq_msg_recv(&frame, socket, ZMQ_DONTWAIT) >= 0 && zmq_msg_more(&frame);
-    }
-    return alone;
-}
-
-/* A message that waits for its turn. */
-struct waiting {
-    struct turn_inbound turn;
-    zmq_msg_t from, body;
-    bool alone; /* the body is one frame */
-};
-
-static void drop_waiting(struct waiting *waiting)
-{
-    zmq_msg_close(&waiting->from);
-    zmq_msg_close(&waiting->body);
-    free(waiting);
-}
-
-/* NULL when nothing is there, or no memory, which then may be there in the next cycle. */
-static struct waiting *read_one(void *socket, bool has_sender)
-{
-    struct waiting *waiting = calloc(1, sizeof(*waiting));
-    if (!waiting)
-        return NULL;
-    zmq_msg_init(&waiting->from);
-    zmq_msg_init(&waiting->body);
-    bool got = !has_sender || zmq_msg_recv(&waiting->from, socket, ZMQ_DONTWAIT) >= 0;
-    if (!got || zmq_msg_recv(&waiting->body, socket, ZMQ_DONTWAIT) < 0) {
-        drop_waiting(waiting);
-        return NULL;
-    }
-    waiting->alone = drain_rest(socket, &waiting->body);
-    waiting->turn.bytes = zmq_msg_size(&waiting->body);
-    return waiting;
-}
+/* ---- what is kept, and let go ---------------------------------------------------------------- */
 
 static void drop_inbound(struct inbound *inbound)
 {
@@ -67,6 +23,7 @@ void io_drop_inbound(struct io *io)
     for (size_t i = 0; i < io->inbound_count; i++)
         drop_inbound(&io->inbound[i]);
     io->inbound_count = io->inbound_bytes = 0;
+    io->cycle++;
 }
 
 void io_drop_waiting(struct io *io)
@@ -74,7 +31,8 @@ void io_drop_waiting(struct io *io)
     for (int place = 0; place < PLACE_FEED; place++) {
         struct turn_inbound *turn;
         while (io->turns[place] && (turn = turns_take(io->turns[place], INT64_MAX)))
-            drop_waiting(container_of(turn, struct waiting, turn));
+            if (turn->count == 0)
+                waiting_drop(container_of(turn, struct waiting, turn));
         turns_destroy(&io->turns[place]);
     }
 }
@@ -104,10 +62,10 @@ static uint64_t peek_tag(struct slice bytes)
     return tag;
 }
 
-static void refuse_client(struct io *io, zmq_msg_t *from, zmq_msg_t *body, const char *request,
+static void refuse_client(struct io *io, zmq_msg_t *from, struct slice bytes, const char *request,
                           const struct refusal *no)
 {
-    struct msg_refused refused = {.tag = peek_tag(zmq_frame_peek(body)),
+    struct msg_refused refused = {.tag = peek_tag(bytes),
                                   .request = slice_from_str(request),
                                   .reason = slice_from_str(refusal_wire(no->reason)),
                                   .field = slice_from_str(no->field),
@@ -126,11 +84,11 @@ static void refuse_client(struct io *io, zmq_msg_t *from, zmq_msg_t *body, const
         zmq_frame_send(io->front, &answer, 0);
 }
 
-static void refuse_inbound(struct io *io, struct inbound *inbound, const char *request, const struct refusal *no,
-                           bool is_client)
+static void refuse_inbound(struct io *io, struct inbound *inbound, struct slice bytes, const char *request,
+                           const struct refusal *no, bool is_client)
 {
     if (is_client) {
-        refuse_client(io, &inbound->from, &inbound->body, request, no);
+        refuse_client(io, &inbound->from, bytes, request, no);
         return;
     }
     io_complain(&io->bad_worker_message, "broker.bad-worker-message", no->text);
@@ -139,11 +97,13 @@ static void refuse_inbound(struct io *io, struct inbound *inbound, const char *r
 
 /* ---- handling --------------------------------------------------------------------------------- */
 
+/* What people look at makes room for all else. */
+static bool live_has_no_room(const struct io *io) { return turns_count(io->turns[PLACE_SINK]) >= LIVE_WAITING_MAX; }
+
 /* Whether it is a message that its sender may send; else says why not. */
-static bool read_message(struct inbound *inbound, bool alone, bool is_client, enum message_id *ret_id,
-                         union any_message *ret, const char **ret_request, struct refusal *no)
+static bool read_message(struct inbound *inbound, struct slice bytes, bool alone, bool is_client,
+                         enum message_id *ret_id, union any_message *ret, const char **ret_request, struct refusal *no)
 {
-    struct slice bytes = zmq_frame_peek(&inbound->body);
     *ret_request = "";
     if (!alone)
         return refuse(no, REFUSAL_MALFORMED, "",
@@ -160,13 +120,20 @@ static bool read_message(struct inbound *inbound, bool alone, bool is_client, en
     return *ret_id != MSG_group_submit || task_summary_read(ret->group_submit.task, &inbound->summary, no);
 }
 
-/* Who sent it, if that may still come in. */
-static bool find_caller(const struct io *io, struct inbound *inbound, bool is_client, struct caller *ret,
-                        struct refusal *no)
+/* Who sent it. */
+static void find_caller(const struct io *io, struct inbound *inbound, bool is_client)
 {
-    ret->route = zmq_frame_peek(&inbound->from);
-    ret->peer = slice_from_str(zmq_msg_gets(&inbound->body, "Peer-Address"));
-    if (auth_find_caller(&io->auth, &inbound->body, is_client ? ZAP_FRONT : ZAP_SINK, ret, inbound->name))
+    struct caller *caller = &inbound->caller;
+    *caller = (struct caller){.route = zmq_frame_peek(&inbound->from),
+                              .peer = slice_from_str(zmq_msg_gets(&inbound->body, "Peer-Address")),
+                              .lane_connects = true};
+    inbound->may_come_in = auth_find_caller(&io->auth, &inbound->body, is_client ? ZAP_FRONT : ZAP_SINK, caller,
+                                            inbound->name);
+}
+
+static bool may_come_in(const struct inbound *inbound, bool is_client, struct refusal *no)
+{
+    if (inbound->may_come_in)
         return true;
     return refuse(no, REFUSAL_NOT_ALLOWED, "", "this key is no longer known to the broker as a %s's",
                   is_client ? "trainer's or an admin" : "worker");
@@ -198,23 +165,28 @@ static struct slice group_of(struct slice rollout)
 }
 
 /* True when the core has handled it, and its bytes must be kept. */
-static bool handle_inbound(struct io *io, struct inbound *inbound, bool alone, bool is_client, int64_t now_ms,
-                           int64_t wall_ms)
+static bool handle_inbound(struct io *io, struct inbound *inbound, struct waiting *waiting, bool is_client,
+                           int64_t now_ms, int64_t wall_ms)
 {
     enum message_id id;
     union any_message message;
     struct refusal no;
     const char *request = "";
-    struct caller caller = {0};
-    if (!find_caller(io, inbound, is_client, &caller, &no) ||
-        !read_message(inbound, alone, is_client, &id, &message, &request, &no)) {
-        refuse_inbound(io, inbound, request, &no, is_client);
+    struct slice bytes;
+    const bool is_whole = waiting_next(waiting, zmq_frame_peek(&inbound->body), &bytes, &no);
+    if (!may_come_in(inbound, is_client, &no) || !is_whole ||
+        !read_message(inbound, bytes, waiting->alone, is_client, &id, &message, &request, &no)) {
+        refuse_inbound(io, inbound, bytes, request, &no, is_client);
         return false;
     }
+    if (id == MSG_rollout_live && waiting->is_bundle && live_has_no_room(io)) { /* its bundle was kept for others */
+        core_tell_live_dropped(io->core, 1);
+        return false;
+    }
+    struct caller caller = inbound->caller;
     struct fail why;
     if (id == MSG_worker_beat && lanes_judge(io->lanes, message.worker_beat.lane, caller.peer, &why) != 0)
         caller.lane_refused = slice_from_str(why.text);
-    caller.lane_connects = true;
     if (id == MSG_metrics_get)
         io_tell_process(io, now_ms);
     struct core_task past = {0};
@@ -242,19 +214,10 @@ static struct slice peer_of(const struct io *io, zmq_msg_t *body)
     return slice_from_str(name ? name : "");
 }
 
-/* MESSAGE_COUNT: it is none. */
-static enum message_id peek_id(struct waiting *waiting)
-{
-    enum message_id id;
-    struct refusal no;
-    return message_peek(zmq_frame_peek(&waiting->body), &id, &no) ? id : MESSAGE_COUNT;
-}
-
-/* What people look at makes room for all else. */
 static void drop_live(struct io *io, struct waiting *waiting)
 {
-    core_tell_live_dropped(io->core, 1);
-    drop_waiting(waiting);
+    core_tell_live_dropped(io->core, waiting->turn.count);
+    waiting_drop(waiting);
 }
 
 /* As much of its peer waits as may. A client is told; a worker's next beat says all that this one does. */
@@ -262,16 +225,17 @@ static void turn_away(struct io *io, struct waiting *waiting, bool is_client)
 {
     enum message_id id;
     struct refusal no;
-    bool is_named = message_peek(zmq_frame_peek(&waiting->body), &id, &no);
+    const struct slice body = zmq_frame_peek(&waiting->body);
+    bool is_named = message_peek(body, &id, &no);
     refuse(&no, REFUSAL_QUEUE_FULL, "", "%d messages of yours, or %d MiB, wait to be read", PEER_WAITING_MAX,
            PEER_WAITING_BYTES >> 20);
     if (is_client)
-        refuse_client(io, &waiting->from, &waiting->body, is_named ? message_get(id)->wire : "", &no);
+        refuse_client(io, &waiting->from, body, is_named ? message_get(id)->wire : "", &no);
     char text[160];
     snprintf(text, sizeof(text), "%.*s sends more than is read: %s", SLICE_ARG(peer_of(io, &waiting->body)),
              is_client ? "refused, queue-full" : "beat dropped");
     io_complain(&io->turned_away, "broker.peer-floods", text);
-    drop_waiting(waiting);
+    waiting_drop(waiting);
 }
 
 /* False when there may be more to read. */
@@ -280,16 +244,16 @@ static bool read_round(struct io *io, struct turns *turns, void *socket, bool is
     if (!turns_begin(turns, clock_us()))
         return false;
     while (turns_want(turns)) {
-        struct waiting *waiting = read_one(socket, is_client);
+        struct waiting *waiting = waiting_read(socket, is_client);
         if (!waiting)
             return true;
         conn_limit_heard(io->conns, &waiting->body);
         struct slice peer = peer_of(io, &waiting->body);
         int fd = zmq_msg_get(&waiting->body, ZMQ_SRCFD);
-        enum message_id id = is_client ? MESSAGE_COUNT : peek_id(waiting);
-        bool is_live = id == MSG_rollout_live;
-        bool has_room = !is_live || turns_count(turns) < LIVE_WAITING_MAX;
-        if (has_room && turns_add(turns, peer, fd, &waiting->turn, !is_client && !is_live && id != MSG_worker_beat))
+        const bool is_live = !is_client && waiting_is(waiting, MSG_rollout_live);
+        const bool may_be_dropped = is_client || is_live || waiting_is(waiting, MSG_worker_beat);
+        const bool has_room = !is_live || !live_has_no_room(io);
+        if (has_room && turns_add(turns, peer, fd, &waiting->turn, !may_be_dropped))
             continue;
         if (is_live)
             drop_live(io, waiting);
@@ -330,26 +294,47 @@ static bool is_over(const struct io *io, const struct part *part)
            clock_us() >= part->end_us;
 }
 
+/*
+ * Where the bytes of the message are whose turn it is. Those of a bundle are kept once in a cycle, and wait on with
+ * what is left in it.
+ */
+static struct inbound *keep_inbound(struct io *io, struct waiting *waiting, bool is_client)
+{
+    if (waiting->cycle == io->cycle)
+        return &io->inbound[waiting->kept_at];
+    struct inbound *inbound = &io->inbound[io->inbound_count];
+    waiting->cycle = io->cycle;
+    waiting->kept_at = io->inbound_count++;
+    zmq_msg_init(&inbound->from);
+    zmq_msg_init(&inbound->body);
+    zmq_msg_move(&inbound->from, &waiting->from);
+    if (waiting->turn.count == 0)
+        zmq_msg_move(&inbound->body, &waiting->body);
+    else
+        zmq_msg_copy(&inbound->body, &waiting->body); /* which copies no bytes */
+    find_caller(io, inbound, is_client);
+    return inbound;
+}
+
 /* What it cost in time; what will be stored or loaded for it counts as its part of what a cycle may. */
 static int64_t take_one(struct io *io, struct waiting *waiting, bool is_client, struct part *part, int64_t now_ms,
                         int64_t wall_ms)
 {
-    struct inbound *inbound = &io->inbound[io->inbound_count];
     int64_t begun_us = clock_us();
-    size_t bytes = waiting->turn.bytes;
-    zmq_msg_init(&inbound->from);
-    zmq_msg_init(&inbound->body);
-    zmq_msg_move(&inbound->from, &waiting->from);
-    zmq_msg_move(&inbound->body, &waiting->body);
+    struct inbound *inbound = keep_inbound(io, waiting, is_client);
+    size_t before = waiting->at, bytes = waiting->turn.bytes;
+    bool is_kept = handle_inbound(io, inbound, waiting, is_client, now_ms, wall_ms);
+    if (waiting->is_bundle)
+        bytes = waiting->at - before;
     io->disk_unseen_bytes += bytes;
-    bool is_kept = handle_inbound(io, inbound, waiting->alone, is_client, now_ms, wall_ms);
-    drop_waiting(waiting);
     if (is_kept) {
-        io->inbound_count++;
         io->inbound_bytes += bytes;
-    } else {
+    } else if (!waiting->is_bundle) {
         drop_inbound(inbound);
+        io->inbound_count--;
     }
+    if (waiting->turn.count == 0)
+        waiting_drop(waiting);
     size_t loads = count_loads(io, part);
     return clock_us() - begun_us + (int64_t)(loads * TURN_US / LOADS_MAX + bytes * TURN_US / INBOUND_BYTES_MAX);
 }

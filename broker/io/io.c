@@ -74,6 +74,7 @@ int io_open(struct io **ret, const struct io_options *options, struct fail *fail
     if (!io)
         return fail_set(fail, -ENOMEM, "out of memory");
     io->signal_fd = -1;
+    io->cycle = 1;
     io_note_start(io);
     io->ipc_lock = lock_none();
     io->inbound = calloc(INBOUND_MAX, sizeof(*io->inbound));

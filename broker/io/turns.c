@@ -1,5 +1,6 @@
 #include "broker/io/turns.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
@@ -180,6 +181,7 @@ bool turns_add(struct turns *turns, struct slice name, int fd, struct turn_inbou
 {
     struct connection *connection = &turns->connections[fd >= 0 && fd < CONNECTIONS_MAX ? fd : 0];
     struct peer *peer = find_peer(turns, name);
+    assert(inbound->count > 0);
     if (!peer->count && !begin_waiting(turns, peer)) {
         peer = &turns->nobody;
         if (!peer->count)
@@ -192,10 +194,10 @@ bool turns_add(struct turns *turns, struct slice name, int fd, struct turn_inbou
     if (connection->peer != peer->number)
         *connection = (struct connection){.peer = peer->number, .round = connection->round};
     inbound->place = connection->next_place > peer->place ? connection->next_place : peer->place;
-    connection->next_place = inbound->place + 1;
+    connection->next_place = inbound->place + inbound->count;
     queue_inbound(peer, inbound);
-    peer->count++, peer->bytes += inbound->bytes;
-    turns->count++, turns->bytes += inbound->bytes;
+    peer->count += inbound->count, peer->bytes += inbound->bytes;
+    turns->count += inbound->count, turns->bytes += inbound->bytes;
     turns->heavy += !was_heavy && has_filled(peer, 1);
     return true;
 }
@@ -222,6 +224,22 @@ static struct peer *find_next(struct turns *turns)
     return nobody->count && (!next || nobody->used_us <= next->used_us) ? nobody : next;
 }
 
+/* One of its messages is taken: its bytes stay until none is left. */
+static void take_one(struct turns *turns, struct peer *peer, struct turn_inbound *inbound)
+{
+    peer->place = inbound->place;
+    peer->count--, turns->count--;
+    if (--inbound->count % ROW != 0)
+        return;
+    list_remove(&inbound->link);
+    if (inbound->count > 0) {
+        inbound->place += ROW;
+        queue_inbound(peer, inbound);
+        return;
+    }
+    peer->bytes -= inbound->bytes, turns->bytes -= inbound->bytes;
+}
+
 struct turn_inbound *turns_take(struct turns *turns, int64_t most_us)
 {
     turns->taken = NULL; /* it may be forgotten */
@@ -231,11 +249,8 @@ struct turn_inbound *turns_take(struct turns *turns, int64_t most_us)
         return NULL;
     struct turn_inbound *inbound = container_of(next->inbound.next, struct turn_inbound, link);
     bool was_heavy = has_filled(next, 1);
-    list_remove(&inbound->link);
     turns->least_us = next->used_us;
-    next->place = inbound->place;
-    next->count--, next->bytes -= inbound->bytes;
-    turns->count--, turns->bytes -= inbound->bytes;
+    take_one(turns, next, inbound);
     turns->heavy -= was_heavy && !has_filled(next, 1);
     turns->taken = next;
     if (!next->count)

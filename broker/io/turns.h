@@ -7,6 +7,9 @@
  * least; of a peer's, its connections in turn; of a connection's, what came first. Who is new, or was silent, begins
  * where the least is: nobody saves up. When nothing waits, all accounts begin anew.
  *
+ * Of several messages that came as one each has a turn of its own; up to ROW of them are taken in a row, which their
+ * connection gives back.
+ *
  * What waits has a bound for each peer. Where one has come half as far, rounds are ROUND_US apart: so a peer whose
  * connections' messages, one of each, are handled within that time, or that has only one connection, is only waited
  * for. What comes beyond the bound is for whoever reads to refuse. There is a bound for all of them, beyond which
@@ -25,16 +28,18 @@ enum {
     PEER_WAITING_BYTES = 32 << 20, /* ... and their bytes, beyond the last */
     WAITING_MAX = 16384,           /* of all ... */
     WAITING_BYTES = 128 << 20,     /* ... likewise */
-    ROUND_US = 15000
+    ROUND_US = 15000,
+    ROW = 16
 };
 
 struct turns;
 
-/* Part of what its reader keeps of a message. */
+/* Part of what its reader keeps of a message, or of several that came as one. */
 struct turn_inbound {
     struct list link;
     uint64_t place; /* in its peer's queue */
     size_t bytes;
+    uint32_t count; /* how many messages wait; at least one when it is added */
 };
 
 /* NULL when out of memory. */
@@ -54,8 +59,8 @@ bool turns_want(const struct turns *turns);
 bool turns_add(struct turns *turns, struct slice peer, int connection, struct turn_inbound *inbound, bool anyway);
 
 /*
- * The next one, or NULL when none waits, or when the last one of its peer cost more than `most_us`: who is so slow
- * waits for a cycle's beginning.
+ * What has the next message, which counts there no longer; where none is left there, it is the caller's. NULL when
+ * none waits, or when the last one of its peer cost more than `most_us`: who is so slow waits for a cycle's beginning.
  */
 struct turn_inbound *turns_take(struct turns *turns, int64_t most_us);
 /* What the one cost that was taken last. */

@@ -10,7 +10,7 @@
 #include "broker/net/names.h"
 #include "common/net/bundle.h"
 
-enum { PATIENCE_CHECK_MS = 500, BUNDLED_MAX = 4096 /* bytes: more goes alone */, BUNDLE_BYTES_MAX = 65536 };
+enum { PATIENCE_CHECK_MS = 500 };
 
 struct lane {
     char worker[LANE_NAME_SIZE];

@@ -275,6 +275,14 @@ static const char *printable(struct slice s, char *out, size_t size)
     return out;
 }
 
+bool message_is(enum message_id id, struct slice bytes)
+{
+    const struct message *message = message_get(id);
+    struct reader reader = {bytes, 0};
+    struct slice name;
+    return reader_str(&reader, &name) && slice_equal(name, slice_of(message->wire, message->wire_len));
+}
+
 bool message_peek(struct slice bytes, enum message_id *ret, struct refusal *no)
 {
     struct reader reader = {bytes, 0};

@@ -156,6 +156,8 @@ enum stage { STAGE_INIT, STAGE_RUN, STAGE_EVAL, STAGE_COUNT };
 const char *stage_wire(enum stage stage);
 bool stage_parse(struct slice wire, enum stage *ret);
 
+/* Whether these bytes claim to be that message. */
+bool message_is(enum message_id id, struct slice bytes);
 /* Which message these bytes claim to be. False with a refusal (MALFORMED, UNKNOWN_MESSAGE). */
 bool message_peek(struct slice bytes, enum message_id *ret, struct refusal *no);
 

@@ -50,7 +50,7 @@ static bool set_text(struct core *core, char **field, struct slice text)
 
 static void say_hello(struct core *core, const struct worker *worker)
 {
-    struct msg_lane_hello hello = {.epoch = core->epoch};
+    struct msg_lane_hello hello = {.epoch = core->epoch, .has_bundles = worker->bundles, .bundles = true};
     send_worker(core, worker, MSG_lane_hello, &hello);
 }
 
@@ -77,7 +77,7 @@ static void open_lane(struct core *core, struct worker *worker, const struct cal
     open->endpoint = endpoint;
     open->stage = worker->stage;
     open->limit = lane_limit(in->slots);
-    open->bundles = in->has_bundles && in->bundles;
+    open->bundles = worker->bundles = in->has_bundles && in->bundles;
     if (caller->lane_connects)
         set_text(core, &worker->unreached, slice_from_str("the broker connects to its lane"));
     else

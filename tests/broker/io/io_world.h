@@ -23,6 +23,7 @@
 #include "broker/program.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "common/net/bundle.h"
 #include "schemas/messages/message.h"
 
 #define S(text) slice_from_str(text)
@@ -51,6 +52,9 @@ struct fake {
     uint64_t started, allowance;
     unsigned watches;    /* times it was told that somebody watches */
     size_t record_bytes; /* of what a run leaves; 0: its name */
+    bool bundles;        /* it says so: several messages may come as one ... */
+    bool may_bundle;     /* ... and the broker that it reads such */
+    unsigned bundled;    /* results that it sent so */
 };
 
 struct world {
@@ -285,6 +289,8 @@ static inline void fake_beat(struct world *world, struct fake *fake)
                                    .epoch = fake->epoch,
                                    .offers = S(fake->offers),
                                    .has_offers = fake->offers,
+                                   .has_bundles = fake->bundles,
+                                   .bundles = true,
                                    .jobs = {buffer_peek(&packed), (uint32_t)fake->held_count}};
     world_send(world, fake->push, MSG_worker_beat, &beat);
     for (size_t i = 0; i < fake->held_count; i++)
@@ -369,25 +375,46 @@ static inline void fake_take(struct fake *fake, const struct msg_job_start *job)
     fake->started++;
 }
 
-static inline void fake_read(struct fake *fake, zmq_msg_t *frame)
+static inline void fake_hear_hello(struct fake *fake, const struct msg_lane_hello *hello)
+{
+    fake->epoch = hello->epoch;
+    fake->may_bundle = hello->has_bundles && hello->bundles;
+}
+
+static inline void fake_obey(struct fake *fake, struct slice bytes)
 {
     struct msg_lane_hello hello;
     struct msg_job_start start;
     struct msg_job_cancel cancel;
     struct msg_result_ack ack;
     struct msg_lane_watch watch;
-    if (world_decode(frame, MSG_lane_hello, &hello))
-        fake->epoch = hello.epoch;
-    else if (world_decode(frame, MSG_job_start, &start))
+    if (message_decode(MSG_lane_hello, bytes, &hello, NULL))
+        fake_hear_hello(fake, &hello);
+    else if (message_decode(MSG_job_start, bytes, &start, NULL))
         fake_take(fake, &start);
-    else if (world_decode(frame, MSG_job_cancel, &cancel))
+    else if (message_decode(MSG_job_cancel, bytes, &cancel, NULL))
         fake_let_go(fake, cancel.job, cancel.token ? cancel.token : UINT64_MAX);
-    else if (world_decode(frame, MSG_result_ack, &ack))
+    else if (message_decode(MSG_result_ack, bytes, &ack, NULL))
         fake_let_go(fake, ack.job, ack.token);
-    else if (world_decode(frame, MSG_lane_watch, &watch))
+    else if (message_decode(MSG_lane_watch, bytes, &watch, NULL))
         fake->watches++;
     else
         fail_msg("a lane carried something else");
+}
+
+static inline void fake_read(struct fake *fake, zmq_msg_t *frame)
+{
+    const struct slice bytes = slice_of(zmq_msg_data(frame), zmq_msg_size(frame));
+    struct slice message;
+    size_t at = 0;
+    if (!is_bundle(bytes)) {
+        fake_obey(fake, bytes);
+        return;
+    }
+    assert_true(fake->bundles);
+    while (bundle_next(bytes, &at, &message) == 1)
+        fake_obey(fake, message);
+    assert_int_equal(at, bytes.len);
 }
 
 static inline void fake_work(struct fake *fake)
@@ -397,14 +424,20 @@ static inline void fake_work(struct fake *fake)
     while (fake->pull && zmq_msg_recv(&frame, fake->pull, ZMQ_DONTWAIT) >= 0)
         fake_read(fake, &frame);
     zmq_msg_close(&frame);
+    AUTO_BUFFER bundle = {0};
     for (size_t i = 0; i < fake->held_count; i++) {
         struct held *held = &fake->held[i];
         if (held->answered || fake->allowance == 0)
             continue;
         held->answered = true;
         fake->allowance--;
-        zmq_send(fake->push, held->result.data, held->result.len, ZMQ_DONTWAIT);
+        if (!fake->may_bundle)
+            zmq_send(fake->push, held->result.data, held->result.len, ZMQ_DONTWAIT);
+        else
+            fake->bundled += bundle_add(&bundle, buffer_peek(&held->result));
     }
+    if (bundle.len)
+        zmq_send(fake->push, bundle.data, bundle.len, ZMQ_DONTWAIT);
 }
 
 /* ---- waiting ------------------------------------------------------------------------------------------ */

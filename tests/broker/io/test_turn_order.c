@@ -23,7 +23,8 @@ struct line {
     int64_t cost_us;
     size_t bytes;
     uint64_t left, sent, taken, refused, next;
-    bool is_kept; /* its letters may not be refused */
+    bool is_kept;    /* its letters may not be refused */
+    uint32_t bundle; /* so many come as one, which is a letter then; 0: each alone */
 };
 
 /* A socket that gives its connections' letters in turn, one each, as libzmq does. */
@@ -48,7 +49,8 @@ static int tear_down(void **state)
     struct world *world = *state;
     struct turn_inbound *turn;
     while ((turn = turns_take(world->turns, INT64_MAX)))
-        free(container_of(turn, struct letter, turn));
+        if (turn->count == 0)
+            free(container_of(turn, struct letter, turn));
     turns_destroy(&world->turns);
     free(world);
     return 0;
@@ -77,7 +79,9 @@ static struct letter *read_one(struct world *world)
             continue;
         line->left--;
         struct letter *letter = calloc(1, sizeof(*letter));
-        *letter = (struct letter){.turn.bytes = line->bytes, .line = at, .number = line->sent++};
+        *letter = (struct letter){.turn = {.bytes = line->bytes, .count = line->bundle ? line->bundle : 1},
+                                  .line = at,
+                                  .number = line->sent++};
         return letter;
     }
     return NULL;
@@ -95,7 +99,7 @@ static bool read_round(struct world *world)
         struct line *line = &world->lines[letter->line];
         int fd = FIRST_FD + (int)letter->line;
         if (turns_add(world->turns, slice_from_str(line->peer), fd, &letter->turn, line->is_kept)) {
-            world->waiting++;
+            world->waiting += letter->turn.count;
             world->waiting_bytes += line->bytes;
             if (world->waiting_bytes > world->most_bytes)
                 world->most_bytes = world->waiting_bytes;
@@ -112,12 +116,14 @@ static void handle(struct world *world, struct turn_inbound *turn)
     struct letter *letter = container_of(turn, struct letter, turn);
     struct line *line = &world->lines[letter->line];
     assert_true(letter->number >= line->next); /* a connection's in the order it sent them */
-    line->next = letter->number + 1;
+    line->next = letter->number + (turn->count == 0);
     line->taken++;
     world->waiting--;
-    world->waiting_bytes -= line->bytes;
     world->now_us += line->cost_us;
     turns_charge(world->turns, line->cost_us);
+    if (turn->count > 0)
+        return;
+    world->waiting_bytes -= line->bytes;
     free(letter);
 }
 
@@ -302,6 +308,7 @@ static void of_a_peer_the_connections_have_their_turns(void **state)
     for (int i = 0; i < 20; i++) { /* its own letters wait, twenty deep */
         letter = calloc(1, sizeof(*letter));
         letter->number = deep->sent++;
+        letter->turn.count = 1;
         assert_true(turns_begin(world->turns, 0));
         assert_true(turns_add(world->turns, slice_from_str("one"), FIRST_FD, &letter->turn, false));
         world->waiting++, world->waiting_bytes += deep->bytes;
@@ -334,6 +341,7 @@ static void a_descriptor_that_another_peer_has_now_is_the_others(void **state)
     static const char *const peers[] = {"gone", "gone", "gone", "come"};
     for (int i = 0; i < 4; i++) {
         letters[i] = calloc(1, sizeof(*letters[i]));
+        letters[i]->turn.count = 1;
         assert_true(turns_begin(world->turns, 0));
         assert_true(turns_add(world->turns, slice_from_str(peers[i]), FIRST_FD, &letters[i]->turn, false));
     }
@@ -343,6 +351,60 @@ static void a_descriptor_that_another_peer_has_now_is_the_others(void **state)
         turns_charge(world->turns, 100);
         free(letters[order[i]]);
     }
+}
+
+static void what_comes_as_one_leaves_others_their_time_as_if_it_came_alone(void **state)
+{
+    struct world *world = *state;
+    struct line *asker = connect_one(world, "other", 100, 50, 0);
+    uint64_t most_letters = 0;
+    int64_t most_us = 0;
+    connect_many(world, 24, "flood", 20000, 1 << 16);
+    for (size_t i = 1; i < world->count; i++)
+        world->lines[i].bundle = 400;
+    for (int asked = 0; asked < 200; asked++) {
+        ask(world, asker, &most_letters, &most_us);
+        cycle(world);
+    }
+    assert_true(most_letters <= 1);
+    assert_true(most_us < WAIT_US_MAX);
+    assert_true(taken_of(world, "flood") >= 100);
+}
+
+static void what_comes_as_one_counts_as_what_it_holds(void **state)
+{
+    struct world *world = *state;
+    for (int i = 0; i < 2; i++)
+        connect_one(world, "flood", 40000, 100, UINT64_MAX)->bundle = 1000;
+    for (int i = 0; i < 20; i++)
+        cycle(world);
+    assert_true(refused_of(world, "flood") > 0);
+    assert_true(turns_count(world->turns) < PEER_WAITING_MAX + 1000);
+}
+
+static void of_a_peer_a_row_of_what_came_as_one_goes_before_others_and_is_given_back(void **state)
+{
+    enum { SINGLES = 100 };
+    struct world *world = *state;
+    struct turn_inbound bundle = {.count = 400}, singles[SINGLES], *turn;
+    assert_true(turns_begin(world->turns, 0));
+    assert_true(turns_add(world->turns, slice_from_str("one"), FIRST_FD, &bundle, false));
+    for (int i = 0; i < SINGLES; i++) {
+        singles[i] = (struct turn_inbound){.count = 1};
+        assert_true(turns_add(world->turns, slice_from_str("one"), FIRST_FD + 1, &singles[i], false));
+    }
+    assert_int_equal(turns_count(world->turns), 400 + SINGLES);
+    for (int taken = 0, of_bundle = 0, row = 0; (turn = turns_take(world->turns, INT64_MAX));) {
+        row = turn == &bundle ? row + 1 : 0;
+        of_bundle += turn == &bundle;
+        taken += turn != &bundle;
+        assert_true(turn == &bundle || turn == &singles[taken - 1]);
+        assert_true(row <= ROW || taken == SINGLES);
+        assert_true(of_bundle <= taken + ROW || taken == SINGLES);
+        assert_true(taken <= of_bundle + 1);
+    }
+    assert_int_equal(bundle.count, 0);
+    assert_int_equal(turns_count(world->turns), 0);
 }
 
 int main(void)
@@ -361,6 +423,9 @@ int main(void)
         TEST(of_a_peer_the_connections_have_their_turns),
         TEST(what_may_not_be_refused_waits_unread),
         TEST(a_descriptor_that_another_peer_has_now_is_the_others),
+        TEST(what_comes_as_one_leaves_others_their_time_as_if_it_came_alone),
+        TEST(what_comes_as_one_counts_as_what_it_holds),
+        TEST(of_a_peer_a_row_of_what_came_as_one_goes_before_others_and_is_given_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
