@@ -9,10 +9,17 @@
 
 /* ---- sending -------------------------------------------------------------------------- */
 
+/* A large answer is dropped while as many bytes of such are unread as may be: who asked asks again. */
 static int do_send_client(struct io *io, const struct effect *effect, struct fail *fail)
 {
     zmq_msg_t body;
-    if (!zmq_frame_init_copy(&body, effect->bytes))
+    if (effect->bytes.len > ANSWER_LARGE && atomic_load(&io->answers_held) > FRONT_HELD_MAX) {
+        io_complain(&io->undeliverable, "broker.client-not-reading", "a large answer was dropped: clients do not read");
+        return 0;
+    }
+    buffer_clear(&io->out);
+    if (!buffer_append(&io->out, effect->bytes.data, effect->bytes.len) ||
+        !zmq_frame_init(&body, &io->out, &io->answers_held))
         return fail_set(fail, -ENOMEM, "out of memory");
     return promise_send(io, PROMISE_CLIENT, effect->client, &body, fail);
 }

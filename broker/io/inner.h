@@ -25,8 +25,11 @@ enum {
     LOADS_MAX = 16,               /* ... and trajectories that they ask for, a range counting ... */
     RANGE_LOADS = 8,              /* ... for so many */
     TURN_US = 10000,              /* ... and the time that a socket's messages take, beyond the last */
+    SHARE_US = 150,               /* ... of clients' at least, where a worker's result ... */
+    LATELY_MS = 50,               /* ... has come since so long ago */
     RANGE_BYTES_MAX = 8 << 20,    /* of one stream.fetch's answer, beyond the first */
-    FRONT_HELD_MAX = 256 << 20,   /* trajectories that clients have asked for and not read */
+    FRONT_HELD_MAX = 256 << 20,   /* trajectories that clients have asked for and not read, and likewise ... */
+    ANSWER_LARGE = 8192,          /* ... all other answers that are larger than this */
     LIVE_WAITING_MAX = 512,       /* messages of workers: with so many, rollout.live is dropped */
     FEED_HELD_MAX = 128 << 20     /* trajectories published that a subscriber has not read */
 };
@@ -64,14 +67,16 @@ struct io {
     int64_t due_ms; /* when the core wants to be called */
     bool stopping;
 
+    int64_t result_ms;       /* when a worker's result came last */
     struct turns *turns[2];  /* of FRONT and SINK, by their places: what was read and waits */
     struct inbound *inbound; /* that were handled */
     size_t inbound_count, inbound_bytes;
-    uint64_t cycle;           /* its number, from 1 */
-    bool is_looking_back;     /* a cycle's looks into the ledger have begun */
-    struct buffer out;        /* the message being made */
-    atomic_size_t front_held; /* bytes of trajectories FRONT has not sent yet */
-    atomic_size_t feed_held;  /* and FEED */
+    uint64_t cycle;             /* its number, from 1 */
+    bool is_looking_back;       /* a cycle's looks into the ledger have begun */
+    struct buffer out;          /* the message being made */
+    atomic_size_t front_held;   /* bytes of trajectories FRONT has not sent yet ... */
+    atomic_size_t answers_held; /* ... and of other large answers */
+    atomic_size_t feed_held;    /* and FEED */
 
     const char *ledger_dir; /* NULL: the ledger is in memory only */
     uint64_t disk_reserve_bytes;

@@ -189,6 +189,8 @@ static bool handle_inbound(struct io *io, struct inbound *inbound, struct waitin
         caller.lane_refused = slice_from_str(why.text);
     if (id == MSG_metrics_get)
         io_tell_process(io, now_ms);
+    if (id == MSG_job_result)
+        io->result_ms = now_ms;
     struct core_task past = {0};
     const bool is_of_past = id == MSG_rollout_get || id == MSG_rollout_watch;
     if (is_of_past && !look_back(io, group_of(rollout_of(id, &message)), &past))
@@ -340,14 +342,14 @@ static int64_t take_one(struct io *io, struct waiting *waiting, bool is_client, 
 }
 
 /* False when there may be more to read. */
-static bool take_part(struct io *io, int place, int64_t now_ms, int64_t wall_ms)
+static bool take_part(struct io *io, int place, int64_t most_us, int64_t now_ms, int64_t wall_ms)
 {
     bool is_client = place == PLACE_FRONT;
     void *socket = is_client ? io->front : io->sink;
     struct turns *turns = io->turns[place];
     struct part part = {.bytes_end = io->inbound_bytes + INBOUND_BYTES_MAX / 2,
                         .effects_seen = core_effects(io->core).count,
-                        .end_us = clock_us() + TURN_US};
+                        .end_us = clock_us() + most_us};
     bool is_drained = read_round(io, turns, socket, is_client);
     for (size_t taken = 0; !taken || (taken < INBOUND_MAX / 2 && !is_over(io, &part));) {
         struct turn_inbound *turn = turns_take(turns, taken ? TURN_US : INT64_MAX);
@@ -364,10 +366,22 @@ static bool take_part(struct io *io, int place, int64_t now_ms, int64_t wall_ms)
     return is_drained;
 }
 
+/*
+ * While jobs come back, clients have as much of a cycle as workers had of it, and SHARE_US at least: a rollout waits
+ * for the ends of some ten cycles, each of which a client that floods would otherwise fill.
+ */
+static int64_t share_of_clients(const struct io *io, int64_t workers_us, int64_t now_ms)
+{
+    const int64_t share_us = workers_us > SHARE_US ? workers_us : SHARE_US;
+    return now_ms - io->result_ms > LATELY_MS || share_us > TURN_US ? TURN_US : share_us;
+}
+
 void io_take_in(struct io *io, int64_t now_ms, int64_t wall_ms)
 {
-    io->is_drained[PLACE_SINK] = take_part(io, PLACE_SINK, now_ms, wall_ms);
-    io->is_drained[PLACE_FRONT] = take_part(io, PLACE_FRONT, now_ms, wall_ms);
+    const int64_t begun_us = clock_us();
+    io->is_drained[PLACE_SINK] = take_part(io, PLACE_SINK, TURN_US, now_ms, wall_ms);
+    const int64_t share_us = share_of_clients(io, clock_us() - begun_us, now_ms);
+    io->is_drained[PLACE_FRONT] = take_part(io, PLACE_FRONT, share_us, now_ms, wall_ms);
     if (io->is_looking_back)
         ledger_read_end(io->ledger, NULL);
     io->is_looking_back = false;

@@ -16,7 +16,7 @@
 enum {
     PROMISES_MAX = 1 << 16,        /* messages, and ... */
     PROMISES_BYTES_MAX = 64 << 20, /* ... bytes: beyond either the broker waits for its disk */
-    KEPT_A_CYCLE = 512,            /* less than a client that reads may have unread (FRONT's mark) */
+    KEPT_A_CYCLE = 512,            /* so that a socket's thread has time to send some */
     ACK_PATIENCE_MS = 5            /* so long a worker's promise waits for a sync to share */
 };
 

@@ -20,9 +20,10 @@ enum {
     SINK_MESSAGE_MAX = 72 << 20, /* a record of 64 MiB, a layer, an answer */
     FRONT_READ_MARK = 32,
     SINK_READ_MARK = 16,
-    FRONT_SEND_MARK = 1024, /* more than one stream.fetch's answer */
-    FEED_SEND_MARK = 8192,  /* small ones; io/effects.c counts the bytes of large ones */
-    FEED_READ_MARK = 16,    /* libzmq takes in subscriptions for as long as there are any */
+    /* libzmq learns by halves of the mark what has left: so all that a client may have asked for has room. */
+    FRONT_SEND_MARK = 2 * PEER_WAITING_MAX,
+    FEED_SEND_MARK = 8192, /* small ones; io/effects.c counts the bytes of large ones */
+    FEED_READ_MARK = 16,   /* libzmq takes in subscriptions for as long as there are any */
     LINGER_MS = 500
 };
 
