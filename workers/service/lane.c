@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "common/base/cleanup.h"
+#include "common/net/bundle.h"
 #include "schemas/messages/message.h"
 #include "workers/service/stale_sockets.h"
 
@@ -224,6 +225,7 @@ void lane_close(struct lane *lane, int linger_ms)
     }
     if (lane->pull)
         zmq_close(take_ptr(&lane->pull));
+    buffer_finish(&lane->bundle);
     if (strncmp(lane->endpoint, "ipc://", 6) == 0)
         unlink(lane->endpoint + 6); /* ZeroMQ leaves it */
 }
@@ -307,7 +309,7 @@ bool lane_receive(struct lane *lane, zmq_msg_t *ret)
 bool lane_can_send(const struct lane *lane) { return socket_is(lane->push, ZMQ_POLLOUT); }
 
 /* That there is room again, libzmq may know only once it was asked. */
-bool lane_send(struct lane *lane, zmq_msg_t *message)
+static bool send_now(struct lane *lane, zmq_msg_t *message)
 {
     if (zmq_msg_send(message, lane->push, ZMQ_DONTWAIT) >= 0 ||
         (lane_can_send(lane) && zmq_msg_send(message, lane->push, ZMQ_DONTWAIT) >= 0))
@@ -316,11 +318,35 @@ bool lane_send(struct lane *lane, zmq_msg_t *message)
     return false;
 }
 
-bool lane_send_copy(struct lane *lane, struct slice bytes)
+static bool send_copy_now(struct lane *lane, struct slice bytes)
 {
     zmq_msg_t message;
     if (zmq_msg_init_size(&message, bytes.len) < 0)
         return false;
     memcpy(zmq_msg_data(&message), bytes.data, bytes.len);
-    return lane_send(lane, &message);
+    return send_now(lane, &message);
+}
+
+bool lane_flush(struct lane *lane)
+{
+    const bool is_gone = !lane->bundle.len || send_copy_now(lane, bundle_peek(&lane->bundle));
+    buffer_clear(&lane->bundle);
+    return is_gone;
+}
+
+bool lane_send(struct lane *lane, zmq_msg_t *message)
+{
+    lane_flush(lane);
+    return send_now(lane, message);
+}
+
+/* A bundle is begun where it can be sent: what is in it counts as sent. */
+bool lane_send_copy(struct lane *lane, struct slice bytes)
+{
+    const bool is_small = bytes.len <= BUNDLED_MAX;
+    if (!lane->bundles || !is_small || lane->bundle.len + bytes.len > BUNDLE_BYTES_MAX)
+        lane_flush(lane);
+    if (!lane->bundles || !is_small)
+        return send_copy_now(lane, bytes);
+    return (lane->bundle.len > 0 || lane_can_send(lane)) && bundle_add(&lane->bundle, bytes);
 }

@@ -10,6 +10,9 @@
  * The SINK queues nothing while the broker is away (ZMQ_IMMEDIATE): lane_can_send is false then,
  * beats are skipped and results wait in the outbox. ZeroMQ's descriptors are edge-triggered:
  * after a turn of the loop, read and send until there is nothing more, as the calls here say.
+ *
+ * What is small is bundled (common/net/bundle.h) where the broker reads bundles, and leaves with lane_flush, which is
+ * to be called before each wait, or before what is sent next by itself: so the order is that of the calls.
  */
 #ifndef SLUICE_WORKERS_SERVICE_LANE_H
 #define SLUICE_WORKERS_SERVICE_LANE_H
@@ -17,8 +20,8 @@
 #include <stdbool.h>
 #include <zmq.h>
 
+#include "common/base/buffer.h"
 #include "common/net/curve.h"
-#include "common/base/slice.h"
 
 enum { LANE_AGAIN_MS = 2000 };
 
@@ -38,6 +41,8 @@ struct lane {
     struct handshakes handshakes; /* of the SINK */
     bool has_key, is_refused;
     int64_t again_ms;
+    bool bundles;         /* the broker reads them; whoever owns the lane says so */
+    struct buffer bundle; /* that is being made */
 };
 
 /* Negative errno with a sentence: -EINVAL for the plan, -EADDRINUSE when no port is free. */
@@ -62,6 +67,9 @@ bool lane_receive(struct lane *lane, zmq_msg_t *ret);
 bool lane_can_send(const struct lane *lane);
 /* Takes the message; false when it could not be sent. */
 bool lane_send(struct lane *lane, zmq_msg_t *message);
-bool lane_send_copy(struct lane *lane, struct slice bytes); /* false: nor when out of memory */
+/* Sends it, or bundles it until lane_flush. False: nor when out of memory. */
+bool lane_send_copy(struct lane *lane, struct slice bytes);
+/* False when what was bundled is lost, because the broker went away since. */
+bool lane_flush(struct lane *lane);
 
 #endif

@@ -21,6 +21,7 @@ static void handle_hello(struct worker *worker, const struct msg_lane_hello *hel
         worker->engines_heard = 0;
         worker->beat_wanted = true;
     }
+    worker->lane.bundles = hello->has_bundles && hello->bundles;
     engines_tell_again(worker->context.engines);
     worker_report_migrations_again(worker);
     worker_report_sessions_again(worker);

@@ -4,13 +4,15 @@
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
+#include "common/net/bundle.h"
 #include "schemas/messages/message.h"
 
 enum { RESEND_FIRST_MS = 2000, RESEND_LAST_MS = 32000 };
 
-/* A result's bytes; owned by the outbox and, while it sends them, by ZeroMQ's thread. */
+/* Bytes of a result, or of a bundle of them; owned by the outbox and, while it sends them, by ZeroMQ's thread. */
 struct parcel {
     atomic_int owners;
+    atomic_bool is_in_flight;
     struct buffer bytes;
 };
 
@@ -18,6 +20,7 @@ struct outbox_entry {
     TAILQ_ENTRY(outbox_entry) links;
     struct outbox_list *list; /* that it is in */
     struct parcel *parcel;
+    struct parcel *bundle; /* in which it was sent last, or NULL */
     uint64_t token;
     int64_t due_ms, wait_ms;
     size_t job_len;
@@ -26,9 +29,22 @@ struct outbox_entry {
 
 /* ---- parcels ---------------------------------------------------------------------------- */
 
+static struct parcel *parcel_make(struct buffer *bytes)
+{
+    struct parcel *parcel = malloc(sizeof(*parcel));
+    if (!parcel)
+        return NULL;
+    atomic_init(&parcel->owners, 1);
+    atomic_init(&parcel->is_in_flight, false);
+    parcel->bytes = *bytes;
+    *bytes = (struct buffer){0};
+    return parcel;
+}
+
+/* NULL-safe. */
 static void parcel_release(struct parcel *parcel)
 {
-    if (atomic_fetch_sub(&parcel->owners, 1) > 1)
+    if (!parcel || atomic_fetch_sub(&parcel->owners, 1) > 1)
         return;
     buffer_finish(&parcel->bytes);
     free(parcel);
@@ -36,11 +52,11 @@ static void parcel_release(struct parcel *parcel)
 
 static void parcel_sent(void *data, void *hint)
 {
+    struct parcel *parcel = hint;
     (void)data;
-    parcel_release(hint);
+    atomic_store(&parcel->is_in_flight, false);
+    parcel_release(parcel);
 }
-
-static bool parcel_is_in_flight(struct parcel *parcel) { return atomic_load(&parcel->owners) > 1; }
 
 static bool parcel_send(struct parcel *parcel, struct lane *lane)
 {
@@ -48,6 +64,7 @@ static bool parcel_send(struct parcel *parcel, struct lane *lane)
     if (zmq_msg_init_data(&message, parcel->bytes.data, parcel->bytes.len, parcel_sent, parcel) < 0)
         return false;
     atomic_fetch_add(&parcel->owners, 1);
+    atomic_store(&parcel->is_in_flight, true);
     return lane_send(lane, &message);
 }
 
@@ -78,6 +95,7 @@ static void entry_remove(struct outbox *outbox, struct outbox_entry *entry)
     outbox->count--;
     outbox->bytes -= entry->parcel->bytes.len;
     parcel_release(entry->parcel);
+    parcel_release(entry->bundle);
     free(entry);
 }
 
@@ -101,23 +119,23 @@ bool outbox_push(struct outbox *outbox, struct slice job, uint64_t token, struct
 {
     AUTO_BUFFER taken = *bytes;
     *bytes = (struct buffer){0};
-    AUTO_FREE struct parcel *parcel = malloc(sizeof(*parcel));
     AUTO_FREE struct outbox_entry *entry = calloc(1, sizeof(*entry) + job.len);
-    if (!parcel || !entry)
+    if (!entry)
         return false;
     outbox_forget(outbox, job, UINT64_MAX);
     memcpy(entry->job, job.data, job.len);
     entry->job_len = job.len;
     if (!table_put(&outbox->by_job, job_of(entry), entry))
         return false;
-    atomic_init(&parcel->owners, 1);
-    parcel->bytes = taken;
-    taken = (struct buffer){0};
+    entry->parcel = parcel_make(&taken);
+    if (!entry->parcel) {
+        table_take(&outbox->by_job, job_of(entry));
+        return false;
+    }
     outbox->count++;
-    outbox->bytes += parcel->bytes.len;
+    outbox->bytes += entry->parcel->bytes.len;
     entry->token = token;
     entry->wait_ms = RESEND_FIRST_MS;
-    entry->parcel = take_ptr(&parcel);
     entry_move(entry, &outbox->unsent);
     take_ptr(&entry);
     return true;
@@ -135,7 +153,7 @@ void outbox_forget(struct outbox *outbox, struct slice job, uint64_t token)
 /* One whose bytes are still on their way stays, and is looked at again when it is next due. */
 static void entry_resend(struct outbox *outbox, struct outbox_entry *entry)
 {
-    if (parcel_is_in_flight(entry->parcel))
+    if (atomic_load(&(entry->bundle ? entry->bundle : entry->parcel)->is_in_flight))
         return;
     entry_move(entry, &outbox->unsent);
 }
@@ -171,15 +189,53 @@ void outbox_resend_all(struct outbox *outbox)
     }
 }
 
+/* `bundle`: what it left with, or NULL. */
+static void entry_sent(struct outbox *outbox, struct outbox_entry *entry, struct parcel *bundle, int64_t now_ms)
+{
+    parcel_release(entry->bundle);
+    entry->bundle = bundle;
+    if (bundle)
+        atomic_fetch_add(&bundle->owners, 1);
+    entry_move(entry, &outbox->waiting);
+    entry->due_ms = now_ms + entry->wait_ms;
+}
+
+/* As many of the first as a bundle takes, if they are several. */
+static size_t bundle_first(const struct outbox *outbox, struct buffer *bundle)
+{
+    const struct outbox_entry *entry;
+    size_t count = 0;
+    TAILQ_FOREACH(entry, &outbox->unsent, links)
+    {
+        const struct slice bytes = buffer_peek(&entry->parcel->bytes);
+        if (bytes.len > BUNDLED_MAX || bundle->len + bytes.len > BUNDLE_BYTES_MAX || !bundle_add(bundle, bytes))
+            break;
+        count++;
+    }
+    return count > 1 ? count : 0;
+}
+
+/* Several of the first as one, or the first alone. False when the lane takes no more. */
+static bool send_first(struct outbox *outbox, struct lane *lane, int64_t now_ms)
+{
+    AUTO_BUFFER bytes = {0};
+    struct outbox_entry *entry = TAILQ_FIRST(&outbox->unsent);
+    const bool is_alone = !lane->bundles || !TAILQ_NEXT(entry, links);
+    if (!is_alone && !lane_can_send(lane))
+        return false;
+    size_t count = is_alone ? 0 : bundle_first(outbox, &bytes);
+    struct parcel *bundle = count ? parcel_make(&bytes) : NULL;
+    const bool is_sent = parcel_send(bundle ? bundle : entry->parcel, lane);
+    for (count = bundle ? count : 1; is_sent && count > 0; count--)
+        entry_sent(outbox, TAILQ_FIRST(&outbox->unsent), bundle, now_ms);
+    parcel_release(bundle);
+    return is_sent;
+}
+
 void outbox_flush(struct outbox *outbox, struct lane *lane, int64_t now_ms)
 {
-    while (!TAILQ_EMPTY(&outbox->unsent)) {
-        struct outbox_entry *entry = TAILQ_FIRST(&outbox->unsent);
-        if (!parcel_send(entry->parcel, lane))
-            return;
-        entry_move(entry, &outbox->waiting);
-        entry->due_ms = now_ms + entry->wait_ms;
-    }
+    while (!TAILQ_EMPTY(&outbox->unsent) && send_first(outbox, lane, now_ms))
+        ;
 }
 
 bool outbox_list_jobs(const struct outbox *outbox, struct buffer *packed)

@@ -3,6 +3,9 @@
  * when the broker starts anew or asks for it, and otherwise after 2 s, 4 s, ... 32 s; never while
  * ZeroMQ still holds the bytes of the last time, so that a slow broker costs no memory.
  *
+ * What is to be sent at one time goes as bundles where the broker reads them (common/net/bundle.h); large ones go
+ * alone, and not copied.
+ *
  * It never loses a result for want of room: beyond bytes_max the worker takes no new job until
  * something is acknowledged, so it holds at most that and one more result for each slot.
  */

@@ -210,6 +210,7 @@ static void send_all(void *arg)
     worker->beat_wanted |= engines_are_awaited(worker->context.engines);
     send_wanted_beat(worker);
     worker_send_sessions(worker);
+    worker->beat_wanted |= !lane_flush(&worker->lane);
     outbox_flush(&worker->outbox, &worker->lane, loop_now_ms());
 }
 

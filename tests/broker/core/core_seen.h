@@ -23,7 +23,7 @@ struct seen {
     char engine[280], detail[512], record[64], reason[64], field[64], text[1100], tool[80];
     char state[32], stage[16], owner[80];
     uint64_t priority, tag, seq, limit, token, attempt, ms, count, samples, first, head, pending, retry_ms;
-    bool known, present, reads_record;
+    bool known, present, reads_record, bundles;
     struct core_end end;
     char failures_job[160], history[1100]; /* PERSIST_FAILURES, and its counts */
     struct core_failures failures;
@@ -187,6 +187,7 @@ static inline void world_read_lane(struct seen *seen, struct slice bytes)
     } else {
         assert_int_equal(seen->message, MSG_lane_hello);
         seen->count = in.lane_hello.epoch;
+        seen->bundles = in.lane_hello.has_bundles && in.lane_hello.bundles;
     }
 }
 

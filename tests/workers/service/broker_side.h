@@ -18,6 +18,7 @@
 #include <zmq.h>
 
 #include "common/base/clock.h"
+#include "common/net/bundle.h"
 #include "schemas/messages/message.h"
 #include "tests/port_claim.h"
 
@@ -39,8 +40,10 @@ static char front[160], sink_endpoint[160];
 static const char *broker_host = "127.0.0.1";
 static struct heard heard;
 static bool has_heard;
-static unsigned heard_count; /* messages of all workers */
-static struct {              /* the last engine.load */
+static unsigned heard_count;   /* messages of all workers ... */
+static unsigned heard_bundles; /* ... and bundles of them */
+static size_t heard_at;        /* of the bundle in hand, behind the message in hand; 0: it is no bundle */
+static struct {                /* the last engine.load */
     unsigned count;
     char url[257];
     uint64_t runs, tokens, calls;
@@ -57,6 +60,7 @@ static inline void forget_heard(void)
     if (has_heard)
         zmq_msg_close(&heard.bytes);
     has_heard = false;
+    heard_at = 0;
 }
 
 static inline void *socket_new(int type)
@@ -128,6 +132,29 @@ static inline void take_progress(struct slice bytes)
     snprintf(job_word.why, sizeof(job_word.why), "%.*s", SLICE_ARG(in.why));
 }
 
+static inline struct slice heard_bytes(void)
+{
+    return slice_of(zmq_msg_data(&heard.bytes), zmq_msg_size(&heard.bytes));
+}
+
+/* The next message, of the bundle in hand or of the SINK. False when none came in time. */
+static inline bool receive(int64_t bound_ms, struct slice *ret)
+{
+    if (heard_at && bundle_next(heard_bytes(), &heard_at, ret) == 1)
+        return true;
+    forget_heard();
+    zmq_pollitem_t item = {.socket = sink, .events = ZMQ_POLLIN};
+    if (zmq_poll(&item, 1, bound_ms < 0 ? 0 : (long)bound_ms) <= 0)
+        return false;
+    zmq_msg_init(&heard.bytes);
+    has_heard = true;
+    assert_true(zmq_msg_recv(&heard.bytes, sink, 0) >= 0);
+    assert_false(zmq_msg_more(&heard.bytes));
+    *ret = heard_bytes();
+    heard_bundles += is_bundle(*ret);
+    return !is_bundle(*ret) || bundle_next(heard_bytes(), &heard_at, ret) == 1;
+}
+
 /*
  * Every message a worker sends must obey the schema. False when none came in time. What it says of
  * engines and of how far jobs have come is noted on the way.
@@ -135,16 +162,10 @@ static inline void take_progress(struct slice bytes)
 static inline bool hear(int64_t bound_ms)
 {
     struct refusal no = {0};
-    forget_heard();
-    zmq_pollitem_t item = {.socket = sink, .events = ZMQ_POLLIN};
-    if (zmq_poll(&item, 1, bound_ms < 0 ? 0 : (long)bound_ms) <= 0)
+    struct slice bytes;
+    if (!receive(bound_ms, &bytes))
         return false;
-    zmq_msg_init(&heard.bytes);
-    has_heard = true;
     heard_count++;
-    assert_true(zmq_msg_recv(&heard.bytes, sink, 0) >= 0);
-    assert_false(zmq_msg_more(&heard.bytes));
-    struct slice bytes = slice_of(zmq_msg_data(&heard.bytes), zmq_msg_size(&heard.bytes));
     assert_true(message_peek(bytes, &heard.id, &no));
     if (heard.id == MSG_engine_load) {
         take_load(bytes);
@@ -179,7 +200,13 @@ static inline void say(enum message_id id, const void *message)
     buffer_finish(&out);
 }
 
-static inline void say_hello(uint64_t epoch) { say(MSG_lane_hello, &(struct msg_lane_hello){.epoch = epoch}); }
+static inline void say_hello_with(uint64_t epoch, bool bundles)
+{
+    say(MSG_lane_hello, &(struct msg_lane_hello){.epoch = epoch, .has_bundles = bundles, .bundles = bundles});
+}
+
+/* As a broker of an earlier release, which reads no bundles. */
+static inline void say_hello(uint64_t epoch) { say_hello_with(epoch, false); }
 
 static inline void say_ack(const char *job, uint64_t token)
 {

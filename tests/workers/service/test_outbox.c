@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
+#include "common/net/bundle.h"
 #include "schemas/messages/message.h"
 #include "workers/service/outbox.h"
 
@@ -86,6 +87,29 @@ static char receive(int bound_ms)
     char first = *(char *)zmq_msg_data(&message);
     zmq_msg_close(&message);
     return first;
+}
+
+/* The first byte of each message of the next one that comes, which may be a bundle; "" when nothing came in time. */
+static const char *receive_all(int bound_ms)
+{
+    static char firsts[BUNDLE_COUNT_MAX + 1];
+    zmq_pollitem_t item = {.socket = sink, .events = ZMQ_POLLIN};
+    size_t count = 0, at = 0;
+    if (zmq_poll(&item, 1, bound_ms) == 1) {
+        zmq_msg_t message;
+        zmq_msg_init(&message);
+        assert_true(zmq_msg_recv(&message, sink, 0) > 0);
+        struct slice bytes = slice_of(zmq_msg_data(&message), zmq_msg_size(&message)), one = bytes;
+        assert_true(!is_bundle(bytes) || bytes.len <= BUNDLE_BYTES_MAX + BUNDLED_MAX);
+        if (!is_bundle(bytes))
+            firsts[count++] = (char)one.data[0];
+        else
+            while (bundle_next(bytes, &at, &one) == 1)
+                firsts[count++] = (char)one.data[0];
+        zmq_msg_close(&message);
+    }
+    firsts[count] = '\0';
+    return firsts;
 }
 
 /* Resends are skipped while ZeroMQ holds the bytes: asks until one comes. */
@@ -284,10 +308,138 @@ static void what_it_holds_is_listed_sent_or_not(void **state)
     buffer_finish(&packed);
 }
 
+/* ---- bundles ---------------------------------------------------------------------------- */
+
+static void small_ones_go_as_one_in_order_and_large_ones_alone(void **state)
+{
+    (void)state;
+    lane.bundles = true;
+    push("run:a", 1, 10);
+    push("run:b", 1, 10);
+    push("run:c", 1, BUNDLED_MAX + 1);
+    push("run:d", 1, 10);
+    outbox_flush(&outbox, &lane, 0);
+    push("run:e", 1, 10);
+    push("run:f", 1, BUNDLED_MAX);
+    outbox_flush(&outbox, &lane, 0);
+    static const char *const expected[] = {"ab", "c", "d", "ef", ""};
+    for (int i = 0; i < 5; i++)
+        assert_string_equal(receive_all(i < 4 ? BOUND_MS : 100), expected[i]);
+    assert_int_equal(outbox.count, 6);
+}
+
+static void no_bundle_outgrows_its_bound(void **state)
+{
+    (void)state;
+    lane.bundles = true;
+    for (int i = 0; i < 100; i++) {
+        char job[32];
+        snprintf(job, sizeof(job), "run:%d%c", i, 'a' + i % 26);
+        push(job, 1, BUNDLED_MAX);
+    }
+    outbox_flush(&outbox, &lane, 0);
+    for (int heard = 0, bundles = 0; heard < 100; bundles++) {
+        const char *firsts = receive_all(BOUND_MS);
+        assert_true(*firsts);
+        for (; *firsts; firsts++, heard++)
+            assert_int_equal(*firsts, 'a' + heard % 26);
+        assert_true(bundles < 10);
+    }
+}
+
+static void of_a_bundle_each_is_forgotten_and_sent_again_by_itself(void **state)
+{
+    (void)state;
+    lane.bundles = true;
+    push("run:a", 1, 10);
+    push("run:b", 1, 10);
+    push("run:c", 1, 10);
+    outbox_flush(&outbox, &lane, 0);
+    assert_string_equal(receive_all(BOUND_MS), "abc");
+    forget("run:b", 1);
+    assert_int_equal(outbox.count, 2);
+    outbox_resend_due(&outbox, 1999);
+    outbox_flush(&outbox, &lane, 1999);
+    assert_string_equal(receive_all(50), "");
+    const char *again = "";
+    for (int64_t end = clock_ms() + BOUND_MS; !*again && clock_ms() < end; again = receive_all(10)) {
+        outbox_resend_due(&outbox, 2000);
+        outbox_flush(&outbox, &lane, 2000);
+    }
+    assert_string_equal(again, "ac");
+    forget("run:a", 1);
+    forget("run:c", 1);
+    assert_int_equal(outbox.bytes, 0);
+}
+
+/* The SINK does not read; what is due is asked for a thousand times. */
+static void bundles_that_are_not_read_are_not_sent_more_and_more(void **state)
+{
+    enum { RESULTS = 200 }; /* more than the kernel takes */
+    (void)state;
+    lane.bundles = true;
+    for (int i = 0; i < RESULTS; i++) {
+        char job[32];
+        snprintf(job, sizeof(job), "run:%d", i);
+        push(job, 1, BUNDLED_MAX);
+    }
+    for (int i = 0; i < 1000; i++) {
+        outbox_flush(&outbox, &lane, i * 100000);
+        outbox_resend_all(&outbox);
+    }
+    assert_int_equal(outbox.count, RESULTS);
+    size_t count = 0;
+    for (const char *firsts; *(firsts = receive_all(200));)
+        count += strlen(firsts);
+    assert_in_range(count, RESULTS, 3 * RESULTS);
+}
+
+static void what_is_bundled_leaves_with_a_flush_and_before_what_goes_by_itself(void **state)
+{
+    (void)state;
+    lane.bundles = true;
+    assert_true(lane_send_copy(&lane, slice_from_str("x")));
+    assert_true(lane_send_copy(&lane, slice_from_str("y")));
+    assert_string_equal(receive_all(100), "");
+    push("run:a", 1, 10);
+    outbox_flush(&outbox, &lane, 0);
+    assert_true(lane_send_copy(&lane, slice_from_str("z")));
+    assert_true(lane_flush(&lane));
+    assert_true(lane_flush(&lane));
+    static const char *const expected[] = {"xy", "a", "z", ""};
+    for (int i = 0; i < 4; i++)
+        assert_string_equal(receive_all(i < 3 ? BOUND_MS : 100), expected[i]);
+}
+
+static void nothing_is_bundled_for_a_broker_that_is_away(void **state)
+{
+    (void)state;
+    lane.bundles = true;
+    assert_true(lane_send_copy(&lane, slice_from_str("x")));
+    zmq_close(sink);
+    wait_until_the_sink_is_gone();
+    assert_false(lane_flush(&lane));
+    assert_false(lane_send_copy(&lane, slice_from_str("y")));
+    push("run:a", 1, 10);
+    push("run:b", 1, 10);
+    outbox_flush(&outbox, &lane, 0);
+    bind_sink();
+    assert_true(can_send_within_bound());
+    outbox_flush(&outbox, &lane, 0);
+    assert_string_equal(receive_all(BOUND_MS), "ab");
+    assert_string_equal(receive_all(100), "");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        TEST(small_ones_go_as_one_in_order_and_large_ones_alone),
+        TEST(no_bundle_outgrows_its_bound),
+        TEST(of_a_bundle_each_is_forgotten_and_sent_again_by_itself),
+        TEST(bundles_that_are_not_read_are_not_sent_more_and_more),
+        TEST(what_is_bundled_leaves_with_a_flush_and_before_what_goes_by_itself),
+        TEST(nothing_is_bundled_for_a_broker_that_is_away),
         TEST(what_is_pushed_is_sent_once_in_order_and_stays),
         TEST(an_acknowledgement_of_an_older_dispatch_forgets_nothing),
         TEST(a_second_result_of_a_job_takes_the_place_of_the_first),

@@ -28,6 +28,21 @@ static void a_beat_of_another_epoch_is_told_the_epoch_again(void **state)
     world_close(world);
 }
 
+/* One of an earlier release would refuse a field that it does not know, and the epoch with it. */
+static void who_takes_bundles_is_told_that_they_are_read_and_nobody_else(void **state)
+{
+    (void)state;
+    struct world *world = world_open();
+    world_beat_with(world, "r1", "run", (struct beat){.bundles = true}, NULL);
+    assert_true(expect(world, LANE_SEND)->bundles);
+    world_beat_with(world, "r1", "run", (struct beat){.bundles = true, .epoch = 2}, NULL);
+    assert_true(expect(world, LANE_SEND)->bundles);
+    world_beat(world, "r2", "run", 1, NULL);
+    assert_true(was_told(world, "r2", MSG_lane_hello, NULL));
+    assert_false(expect(world, LANE_SEND)->bundles);
+    world_close(world);
+}
+
 static void a_lane_that_moved_is_closed_and_opened(void **state)
 {
     (void)state;
@@ -471,6 +486,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker_that_is_not_known_is_registered),
         cmocka_unit_test(a_beat_of_another_epoch_is_told_the_epoch_again),
+        cmocka_unit_test(who_takes_bundles_is_told_that_they_are_read_and_nobody_else),
         cmocka_unit_test(a_lane_that_moved_is_closed_and_opened),
         cmocka_unit_test(a_draining_worker_gets_nothing),
         cmocka_unit_test(beats_of_an_unknown_stage_are_dropped),
