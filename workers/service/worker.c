@@ -16,6 +16,7 @@
 #include "common/net/bundle.h"
 #include "workers/runtime/fiber.h"
 #include "workers/sandbox/spawner_start.h"
+#include "workers/service/beat_time.h"
 #include "workers/service/cancel.h"
 #include "workers/service/leave.h"
 #include "workers/service/live_reports.h"
@@ -28,7 +29,6 @@
 #include "workers/tools/search/search_service.h"
 
 enum {
-    BEAT_MS = 1000,
     UNREACHED_MS = 3000, /* since its first beat, without a word of the broker */
     MESSAGES_A_TURN = 256,
     LINGER_MS = 2000, /* for the last beat and results to leave */
@@ -135,7 +135,8 @@ static void say_malformed(struct worker *worker)
 static void beat_due(void *arg)
 {
     struct worker *worker = arg;
-    worker->beat_timer = loop_after(worker->context.loop, BEAT_MS, beat_due, worker);
+    const int64_t wait_ms = beat_time_wait_ms(clock_wall_ms());
+    worker->beat_timer = loop_after(worker->context.loop, wait_ms, beat_due, worker);
     if (!worker->beat_timer)
         abort(); /* a worker that cannot beat is dead; better seen at once */
     worker->beat_wanted = true;
