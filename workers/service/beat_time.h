@@ -1,8 +1,8 @@
 /*
  * beat_time.h - when a worker beats: once a second, and then, as all others do, on a twentieth of a second of the wall
- * clock. Which of the twenty it is follows from when it started. So a broker of a thousand workers wakes twenty times a
- * second for fifty beats each, where it would wake for each of them, which costs more than the beats. Nothing depends on
- * clocks being right.
+ * clock. Which of the twenty it is follows from when it started. So a broker of a thousand workers wakes twenty times
+ * a second for fifty beats each, where it would wake for each of them, which costs more than the beats. Nothing
+ * depends on clocks being right.
  */
 #ifndef SLUICE_WORKERS_SERVICE_BEAT_TIME_H
 #define SLUICE_WORKERS_SERVICE_BEAT_TIME_H
