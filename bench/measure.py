@@ -4,6 +4,7 @@ docs/contributing/benchmarks.md, part by part.
 
 Everything of a part is measured in turn, round after round, so that what else the machine does falls on all alike.
 """
+import datetime
 import signal
 import sys
 import time
@@ -18,13 +19,13 @@ from nodes import nodes
 from peer_systems import peers
 from sampling import sampling
 from sandbox import sandbox
-from service import service
+from service import goals, service
 from tools import tools
 from trajectories import trajectories
 
 PARTS = {"service": service, "sandbox": sandbox, "tools": tools, "evaluators": evaluators, "engines": engines, "harness": harness, "gateway": gateway, "nodes": nodes, "peers": peers,
          "trajectories": trajectories, "sampling": sampling}
-MINUTES = {"service": 7, "sandbox": 2, "tools": 3, "evaluators": 1, "engines": 2, "harness": 2, "gateway": 3, "nodes": 11, "peers": 11,
+MINUTES = {"service": 10, "sandbox": 2, "tools": 3, "evaluators": 1, "engines": 2, "harness": 2, "gateway": 3, "nodes": 11, "peers": 11,
            "trajectories": 1, "sampling": 1}  # of a full run, on a quiet machine
 
 
@@ -52,6 +53,22 @@ def measure_part(name, build, quick):
     return True
 
 
+def compare_with_goals(names, failed, quick):
+    """The goals are of both parts together: the page's table is of one run that had both."""
+    if "service" not in names or "service" in failed:
+        return
+    text = f"""## The goals
+
+Speed beside its goals, all of one run of `bash bench/run.sh service peers`, {datetime.date.today()}: medians of what was measured in turn, mostly
+as ratios within a round. Where and how each was measured is said in the parts below.
+
+{goals.table()}
+"""
+    print(text)
+    if not quick and "peers" in names and "peers" not in failed:
+        page.write("goals", text)
+
+
 def main():
     if sys.argv[1] == "--hold":
         service.hold(int(sys.argv[2]), *sys.argv[3:])
@@ -68,6 +85,7 @@ def main():
         print(f"part {number} of {len(names)}, {name}{minutes}; then {', '.join(names[number:]) or 'no more'}", flush=True)
         if not measure_part(name, sys.argv[1], quick):
             failed.append(name)
+    compare_with_goals(names, failed, quick)
     if failed:
         raise SystemExit(f"not measured: {', '.join(failed)}")
 

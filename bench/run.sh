@@ -4,7 +4,8 @@
 # What Sluice costs and how soon it is itself again, part by part; all of them if none is named:
 #   service   throughput with and without a ledger beside the raw ceiling (libzmq with credits and a
 #             group-committed file: no schema, no leases, no database), latency, the time from a worker's
-#             end to its jobs' next dispatch, from the broker's start to its first answer, and its memory
+#             end to its jobs' next dispatch, from the broker's start to its first answer, and its memory; what others
+#             notice of a peer that stalls, and the broker with up to 2,000 workers' connections
 #   sandbox   until a sandbox is ready, how many a second, what one costs, and a layer packed and unpacked,
 #             beside fork and exec, and bubblewrap
 #   tools     calls of bash, edit and ipython beside tmux, pexpect, a Jupyter kernel over tcp and one behind
@@ -26,7 +27,8 @@
 #   sampling  a sampler beside rounds and carried prompts, by sluice simulate: seconds for each batch, groups asked for, tokens
 #             thrown away
 # Prints machine, date, medians and spread, and writes each part to docs/contributing/benchmarks.md and its plots to
-# docs/contributing/plots; --quick sees that all of it works, in less than three minutes, and writes nothing.
+# docs/contributing/plots; service and peers together also write how far the goals of speed are met. --quick sees that
+# all of it works, in less than three minutes, and writes nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -40,7 +42,7 @@ esac
 bash .ci/packages.sh
 bash bench/peer_systems/packages.sh
 cmake --preset release >/dev/null
-cmake --build --preset release --target sluice-broker sluice-worker bench_ceiling bench_rollouts bench_sandbox \
+cmake --build --preset release --target sluice-broker sluice-worker bench_ceiling bench_rollouts bench_stand_ins bench_flood bench_sandbox \
     bench_layers bench_tools bench_programs bench_handlers bench_engines bench_harness bench_gateway sluice-gateway bench_nodes_engine sluice-simulate \
     bench_peers bench_trajectories | tail -n 1
 # Debian's own python3 comes first: its packages are what .ci/packages.sh installs.

@@ -20,6 +20,7 @@ from parts import FEED, FRONT, Asker, Broker, url
 from peer_systems.python_peers import PythonWay, versions as library_versions
 from peer_systems.servers import (Beanstalkd, BeanstalkdEvery50, Missing, Nats, Rabbit, Redis, RedisEverySecond,
                                   versions as server_versions)
+from service import goals
 
 TASK_BYTES = 1024
 WINDOW = 4000
@@ -293,6 +294,7 @@ class Peers:
 def measure(build, quick):
     """The part's text; the plots are made, too, unless it is quick."""
     peers = Peers(build, Plan(quick))
+    goals.FOUND["peers"] = peers.values
     if quick:
         peers.skipped = {name: "takes a minute to start; the full run has it" if name in SLOW else
                          "like another of the same system; the full run has it"

@@ -8,17 +8,23 @@
  *     rollouts queue FRONT FEED COUNT WINDOW BYTES   COUNT groups of one rollout are accepted and no
  *                                                    end is awaited, WINDOW not answered: accepted
  *                                                    per second
+ *     rollouts paced FRONT FEED COUNT RATE BYTES     COUNT groups of one rollout are submitted, RATE a second, however
+ *                                                    soon they end: each one's microseconds from when it was to be
+ *                                                    submitted to its published trajectory, a line each
  *
  * A task's BYTES are in its metadata, which comes back with the trajectory; with `prompt` they are what its workers are
  * given.
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 #include <zmq.h>
 
 #include "common/base/clock.h"
 #include "schemas/messages/message.h"
+
+enum { PATIENCE_MS = 60000, AGAIN_MS = 2000 };
 
 struct bench {
     void *front, *feed;
@@ -77,8 +83,11 @@ static void submit(struct bench *bench, uint64_t number)
         die("cannot send");
 }
 
-/* How many replies came on FRONT; each may only be an acceptance. */
-static long read_replies(struct bench *bench)
+/*
+ * How many replies came on FRONT; each may only be an acceptance. `has_answer`, by number, notes of which, and counts
+ * each once; or NULL.
+ */
+static long read_replies(struct bench *bench, bool *has_answer)
 {
     long count = 0;
     zmq_msg_t frame;
@@ -93,16 +102,18 @@ static long read_replies(struct bench *bench)
                 fprintf(stderr, "%.*s\n", SLICE_ARG(refused.text));
             die("a submit was refused");
         }
-        count++;
+        count += !has_answer || !has_answer[accepted.tag];
+        if (has_answer)
+            has_answer[accepted.tag] = true;
     }
     zmq_msg_close(&frame);
     return count;
 }
 
-static void await(struct bench *bench, short feed)
+static void await(struct bench *bench)
 {
-    zmq_pollitem_t items[2] = {{bench->front, 0, ZMQ_POLLIN, 0}, {bench->feed, 0, feed, 0}};
-    if (zmq_poll(items, 2, 60000) <= 0)
+    zmq_pollitem_t items[2] = {{bench->front, 0, ZMQ_POLLIN, 0}, {bench->feed, 0, ZMQ_POLLIN, 0}};
+    if (zmq_poll(items, 2, PATIENCE_MS) <= 0)
         die("nothing came for 60 s; is the broker up with init, run and eval workers?");
 }
 
@@ -164,8 +175,8 @@ static void measure_flow(struct bench *bench, long count, long window)
                 us[sent++] = now_us;
             submit(bench, group);
         }
-        await(bench, ZMQ_POLLIN);
-        read_replies(bench);
+        await(bench);
+        read_replies(bench, NULL);
         ended += read_feed(bench, us, count);
     }
     double took_us = (double)(clock_us() - start_us);
@@ -177,27 +188,97 @@ static void measure_flow(struct bench *bench, long count, long window)
 
 /* ---- queue --------------------------------------------------------------------------- */
 
+/* The broker drops answers to a client that it takes for one that does not read: they are asked for again. */
+static void await_reply(struct bench *bench, const bool *has_answer, long sent)
+{
+    zmq_pollitem_t item = {bench->front, 0, ZMQ_POLLIN, 0};
+    for (int tries = 0; zmq_poll(&item, 1, AGAIN_MS) == 0; tries++) {
+        if (tries == PATIENCE_MS / AGAIN_MS)
+            die("nothing came for 60 s; is the broker up?");
+        for (long i = 0; i < sent; i++)
+            if (!has_answer[i])
+                submit(bench, (uint64_t)i);
+    }
+}
+
 static void measure_queue(struct bench *bench, long count, long window)
 {
+    bool *has_answer = calloc((size_t)count, sizeof(*has_answer));
     int64_t start_us = clock_us();
+    if (!has_answer)
+        die("out of memory");
     for (long sent = 0, accepted = 0; accepted < count;) {
         while (sent < count && sent - accepted < window)
             submit(bench, (uint64_t)sent++);
-        await(bench, 0);
-        accepted += read_replies(bench);
+        await_reply(bench, has_answer, sent);
+        accepted += read_replies(bench, has_answer);
     }
     printf("%.0f\n", (double)count * 1e6 / (double)(clock_us() - start_us));
+    free(has_answer);
+}
+
+/* ---- paced --------------------------------------------------------------------------- */
+
+static int open_timer(long long period_ns)
+{
+    const struct timespec period = {.tv_sec = period_ns / 1000000000, .tv_nsec = period_ns % 1000000000};
+    const struct itimerspec times = {.it_interval = period, .it_value = period};
+    const int fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (fd < 0 || timerfd_settime(fd, 0, &times, NULL))
+        die("no timer");
+    return fd;
+}
+
+static void measure_paced(struct bench *bench, long count, long rate)
+{
+    const int timer = open_timer(1000000000LL / rate);
+    int64_t *us = calloc((size_t)count, sizeof(*us)), start_us = clock_us();
+    zmq_pollitem_t items[] = {
+        {bench->front, 0, ZMQ_POLLIN, 0}, {bench->feed, 0, ZMQ_POLLIN, 0}, {NULL, timer, ZMQ_POLLIN, 0}};
+    uint64_t due = 0, ticks;
+    if (!us)
+        die("out of memory");
+    for (long sent = 0, ended = 0; ended < count; ended += read_feed(bench, us, count)) {
+        items[2].events = sent < count ? ZMQ_POLLIN : 0;
+        if (zmq_poll(items, 3, PATIENCE_MS) <= 0)
+            die("nothing came for 60 s");
+        if (sent < count && read(timer, &ticks, sizeof(ticks)) == sizeof(ticks))
+            due += ticks;
+        for (; sent < count && (uint64_t)sent < due; sent++) {
+            us[sent] = start_us + (sent + 1) * 1000000LL / rate;
+            submit(bench, (uint64_t)sent);
+        }
+        read_replies(bench, NULL);
+    }
+    for (long i = 0; i < count; i++)
+        printf("%lld\n", (long long)us[i]);
+    free(us);
+    close(timer);
+}
+
+static void (*find_measure(const char *mode))(struct bench *, long, long)
+{
+    static const struct {
+        const char *name;
+        void (*measure)(struct bench *, long, long);
+    } modes[] = {{"flow", measure_flow}, {"queue", measure_queue}, {"paced", measure_paced}};
+    for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++)
+        if (strcmp(mode, modes[i].name) == 0)
+            return modes[i].measure;
+    return NULL;
 }
 
 int main(int argc, char **argv)
 {
+    void (*measure)(struct bench *, long, long) = argc > 1 ? find_measure(argv[1]) : NULL;
     bool in_prompt = argc == 9 && strcmp(argv[8], "prompt") == 0;
-    bool flow = (argc == 7 || argc == 8 || in_prompt) && strcmp(argv[1], "flow") == 0;
+    bool has_words = argc == 7 || (measure == measure_flow && (argc == 8 || in_prompt));
     long samples = argc >= 8 ? atol(argv[7]) : 1;
-    if ((!flow && !(argc == 7 && strcmp(argv[1], "queue") == 0)) || samples < 1 || atol(argv[4]) % samples) {
+    if (!measure || !has_words || samples < 1 || atol(argv[4]) % samples || atol(argv[5]) < 1) {
         fprintf(stderr, "usage: rollouts flow FRONT FEED COUNT WINDOW BYTES [SAMPLES [prompt]], COUNT a "
                         "multiple of SAMPLES\n"
-                        "       rollouts queue FRONT FEED COUNT WINDOW BYTES\n");
+                        "       rollouts queue FRONT FEED COUNT WINDOW BYTES\n"
+                        "       rollouts paced FRONT FEED COUNT RATE BYTES\n");
         return 2;
     }
     void *context = zmq_ctx_new();
@@ -212,7 +293,7 @@ int main(int argc, char **argv)
     if (zmq_setsockopt(bench.feed, ZMQ_SUBSCRIBE, topic, strlen(topic)))
         die("cannot subscribe");
     usleep(300000); /* a PUB drops what it sends before the subscription has arrived */
-    (flow ? measure_flow : measure_queue)(&bench, atol(argv[4]), atol(argv[5]));
+    measure(&bench, atol(argv[4]), atol(argv[5]));
     buffer_finish(&bench.out);
     free(bench.task);
     zmq_close(bench.front);

@@ -1,5 +1,6 @@
 """The service: throughput, latency, recovery and memory of a broker and its workers, beside the raw ceiling."""
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -8,7 +9,7 @@ import tempfile
 
 import page
 from parts import FEED, FRONT, Broker, StandIn, url
-from service import grid
+from service import connections, goals, grid, stalls
 
 TASK_BYTES = 1024
 HOLD = f"{page.SOURCE}/bench/measure.py"
@@ -34,6 +35,10 @@ class Service:
         self.values, self.serial = page.Values(), 0
         self.note = self.values.note
         self.grid = grid.Grid(self, plan.quick)
+        self.stalls = stalls.Stalls(self, plan.quick)
+        self.connections = connections.Connections(self, plan.quick)
+        goals.FOUND.update(service=self.values, grid=self.grid.values, stalls=self.stalls.values,
+                           connections=self.connections.values)
 
     def broker(self, **options):
         self.serial += 1
@@ -50,27 +55,39 @@ class Service:
     # ---- what is measured -------------------------------------------------------------------------------------
 
     def ceiling(self):
+        """Its rate, and its CPU of a job, us."""
+        before = children_cpu_us()
         rate, = self.program("ceiling", 4, self.plan.count, 4000, 64, TASK_BYTES, f"{self.root}/ceiling")
-        self.note("raw ceiling (libzmq + group-committed file), jobs/s", rate)
-        return rate
+        cpu_us = (children_cpu_us() - before) / self.plan.count
+        self.note(goals.CEILING, rate)
+        self.note("CPU of a job of the ceiling, all processes, us", cpu_us)
+        return rate, cpu_us
 
     def flow(self, durability, ceiling):
         with self.broker(durability=durability, workers=4) as broker:
             self.rollouts("flow", self.plan.idle_count, 16)  # everything is up and warm
-            before = broker.cpu_us()
+            before, client = broker.cpu_us(), children_cpu_us()
             rate = self.rollouts("flow", self.plan.count, 4000)[0]
-            after = broker.cpu_us()
+            used = {part: after - before[part] for part, after in broker.cpu_us().items()}
+            used["client"] = children_cpu_us() - client
             self.note(f"Sluice, rollouts/s, --durability {durability}", rate)
-            if durability != "full":
-                return
-            self.note("of the ceiling, --durability full", rate / ceiling)
-            for part, used in after.items():
-                self.note(f"CPU of a rollout, {part}, us", (used - before[part]) / self.plan.count)
-            few, some, many = self.plan.idle_count, self.plan.count // 4, self.plan.count
-            for window, count in ((1, few), (8, few), (64, some), (512, some), (4096, many)):
-                _, *times = self.rollouts("flow", count, window)
-                for percentile, ms in zip(("p50", "p99", "p99.9"), times):
-                    self.note(f"submit to trajectory, {window} in flight, {percentile} ms", ms)
+            if durability == "full":
+                self.shares(rate, used, *ceiling)
+            self.latencies(durability)
+
+    def shares(self, rate, used, ceiling, ceiling_cpu_us):
+        self.note("of the ceiling, --durability full", rate / ceiling)
+        for part, cpu_us in used.items():
+            self.note(f"CPU of a rollout, {part}, us", cpu_us / self.plan.count)
+        self.note(goals.CPU_SHARE, sum(used.values()) / self.plan.count / ceiling_cpu_us)
+
+    def latencies(self, durability):
+        few, some, many = self.plan.idle_count, self.plan.count // 4, self.plan.count
+        windows = {"full": ((1, few), (8, few), (64, some), (512, some), (4096, many)), "none": ((1, few),)}
+        for window, count in windows.get(durability, ()):
+            _, *times = self.rollouts("flow", count, window)
+            for percentile, ms in zip(("p50", "p99", "p99.9"), times):
+                self.note(f"{goals.latency(window, durability)}, {percentile} ms", ms)
 
     def redispatch(self, what, number):
         """A worker holds jobs and is killed or frozen; until another has all of them."""
@@ -128,10 +145,18 @@ class Service:
             self.redispatch("freeze (SIGSTOP)", signal.SIGSTOP)
             self.restart()
             self.grid.measure(number)
+            self.stalls.measure(number)
+            self.connections.measure(number)
             if number == 1: # takes minutes, and memory hardly differs from run to run
                 self.memory()
             for name in os.listdir(self.root):
                 shutil.rmtree(os.path.join(self.root, name), ignore_errors=True)
+
+
+def children_cpu_us():
+    """Of those that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (usage.ru_utime + usage.ru_stime) * 1e6
 
 
 def hold(count, stage="init"):
@@ -166,4 +191,15 @@ One thing changed at a time; {service.grid.count:,} rollouts, 4,000 outstanding 
 `--durability full`.
 
 {service.grid.table()}
+
+Who stalls, and what others notice: {service.stalls.rate:,} rollouts a second, by a client of its own, with 4 workers of each stage. A client that
+floods comes from another address, which to a broker without keys is another peer. Of those that the stopped worker had in hand
+nothing is counted.
+
+{service.stalls.table()}
+
+The broker and many connections: stand-ins that have done a job as soon as they are given it, a third of them of each stage, {connections.SLOTS}
+slots each, in {connections.GENERATORS} processes. The rate is with 4,000 outstanding; all of it is durable.
+
+{service.connections.table()}
 """

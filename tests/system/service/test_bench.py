@@ -37,7 +37,7 @@ class Bench(unittest.TestCase):
     def setUpClass(cls):
         cls.page = read(PAGE)
         cls.shown = "".join(re.search(rf"<!-- {part} -->(.*)<!-- end of {part} -->", cls.page, re.S).group(1)
-                            for part in PARTS)
+                            for part in ("goals", *PARTS))
         with tempfile.TemporaryDirectory(prefix="sluice-test-") as directory:
             bench = subprocess.Popen([PYTHON, f"{SOURCE}/bench/measure.py", BINARY, "--quick", *PARTS], text=True,
                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -56,6 +56,12 @@ class Bench(unittest.TestCase):
         self.assertEqual(self.status, 0, self.said[-4000:])
         for name in PARTS:
             self.assertRegex(self.said, rf"(?m)^{name}: took ")
+
+    def test_each_goal_is_told_of_with_what_came_of_it(self):
+        lines = re.findall(r"(?m)^\| .* \| (?:at least|at most|below) [\d.]+ \| .*$", self.said)
+        self.assertGreater(len(lines), 15)
+        missing = [line for line in lines if "not measured" in line and "Redis" not in line and "8 KiB" not in line]
+        self.assertEqual(missing, [])
 
     def test_every_row_of_the_page_is_there_or_skipped_by_name(self):
         there = rows(self.said)

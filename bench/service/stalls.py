@@ -1,0 +1,118 @@
+"""What others notice of a peer that stalls: the times of their rollouts while a worker or a subscriber is stopped, or a client
+floods, beside the same load without that.
+
+The load is paced: rollouts are submitted at times that do not depend on how soon others end, and their times count from then.
+"""
+import signal
+import subprocess
+import sys
+import time
+
+import page
+import processes
+from parts import FEED, FRONT, url
+
+TASK_BYTES = 1024
+STAFF = 4  # workers of each stage
+FLOODER = "127.0.0.2"  # to the broker another peer than all others, who are at 127.0.0.1
+UNREAD = f"{page.SOURCE}/bench/service/unread.py"
+SETTLE_S = 0.5  # until who is to stall is connected, or floods
+
+
+def at_most(us, share):
+    return us[min(len(us) - 1, int(len(us) * share))]
+
+
+class Stalls:
+    def __init__(self, service, quick):
+        self.service, self.values = service, page.Values()
+        self.rounds = 1 if quick else 5
+        self.rate = 100 if quick else 1000
+        self.seconds = 1 if quick else 2
+        self.stopped_s = 0.5 if quick else 6  # a worker; by the end of it, after 5 s, it is lost
+        self.unread = 200 if quick else 20000
+        self.cases = (
+            ("a client asks for the status as fast as it can and reads no answer", lambda _: self.flood("asks")),
+            ("a client submits as fast as it can and reads no answer", lambda _: self.flood("submits")),
+            (f"a subscriber is stopped (SIGSTOP) with {self.unread:,} messages unread", self.subscriber),
+            ("a run worker is stopped (SIGSTOP) with jobs in hand, and lost 5 s later", self.worker))
+
+    def load(self, seconds):
+        """A client that paces rollouts, begun."""
+        command = ("paced", url(FRONT), url(FEED), int(seconds * self.rate), self.rate, TASK_BYTES)
+        return subprocess.Popen([f"{self.service.build}/bench/bench_rollouts", *map(str, command)], text=True,
+                                stdout=subprocess.PIPE)
+
+    @staticmethod
+    def times_us(load):
+        """Of all that it submitted, the shortest first."""
+        said, _ = load.communicate(timeout=180)
+        if load.returncode:
+            raise SystemExit(f"the client that paces rollouts ended with {load.returncode}")
+        return sorted(map(int, said.split()))
+
+    # ---- who stalls -------------------------------------------------------------------------------------------
+
+    def flood(self, kind):
+        flooder = subprocess.Popen([f"{self.service.build}/bench/bench_flood", kind, url(FRONT), FLOODER],
+                                   stdout=subprocess.PIPE)
+        try:
+            time.sleep(SETTLE_S)
+            return self.times_us(self.load(self.seconds))
+        finally:
+            flooder.terminate()
+            flooder.communicate()
+
+    def subscriber(self, broker):
+        reader = broker.popen(sys.executable, UNREAD, url(FEED))
+        try:
+            time.sleep(SETTLE_S)
+            processes.freeze(reader)
+            self.service.rollouts("flow", self.unread, 4000)
+            return self.times_us(self.load(self.seconds))
+        finally:
+            reader.kill()
+            reader.wait()
+
+    def worker(self, broker):
+        """Its own jobs are not others': as many of the longest are left out."""
+        worker = broker.others[STAFF]
+        load = self.load(self.stopped_s + 2 * SETTLE_S)
+        time.sleep(SETTLE_S)
+        processes.freeze(worker)
+        time.sleep(self.stopped_s / 2)
+        held = sum(each["jobs"] for each in broker.status()["workers"] if f"-{worker.pid}-" in each["worker"])
+        time.sleep(self.stopped_s / 2)
+        worker.send_signal(signal.SIGCONT)
+        us = self.times_us(load)
+        return us[:len(us) - held]
+
+    # ---- all of them ------------------------------------------------------------------------------------------
+
+    def compare(self, broker, what, stall):
+        before = self.times_us(self.load(self.seconds))
+        during = stall(broker)
+        for when, us in (("before", before), ("meanwhile", during)):
+            for name, share in (("p50", 0.5), ("p99", 0.99)):
+                self.values.note(f"{what}, {when}, {name} ms", at_most(us, share) / 1000)
+        self.values.note(self.ratio(what), at_most(during, 0.99) / at_most(before, 0.99))
+
+    @staticmethod
+    def ratio(what):
+        return f"{what}: others' p99 beside that before"
+
+    def measure(self, number):
+        if number > self.rounds:
+            return
+        with self.service.broker(workers=STAFF) as broker:
+            self.service.rollouts("flow", self.unread // 10, 64)  # everything is up and warm
+            for what, stall in self.cases:
+                self.compare(broker, what, stall)
+
+    def table(self):
+        columns = ("before, p50 ms", "before, p99 ms", "meanwhile, p50 ms", "meanwhile, p99 ms")
+        rows = [f"| while | {' | '.join(columns)} | p99 beside p99 |", "|---|---|---|---|---|---|"]
+        for what, _ in self.cases:
+            cells = [self.values.cell(f"{what}, {column}") for column in columns] + [self.values.cell(self.ratio(what))]
+            rows.append(f"| {what} | {' | '.join(cells)} |")
+        return "\n".join(rows)
