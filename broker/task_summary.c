@@ -35,7 +35,8 @@ static struct slice read_needs(const struct task *task, enum stage stage, char *
 
 bool task_summary_read(struct slice json, struct task_summary *ret, struct refusal *no)
 {
-    memset(ret, 0, sizeof(*ret));
+    ret->task = (struct core_task){0};
+    ret->image[0] = ret->run_needs[0] = ret->eval_needs[0] = '\0'; /* what it is made of is written below */
     struct task *task = task_parse(json, no);
     if (!task)
         return refuse_inside(no);

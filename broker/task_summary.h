@@ -19,7 +19,7 @@ struct task_summary {
     char run_needs[TASK_NEEDS_MAX * (NEED_MAX + 1)], eval_needs[NEED_MAX + 1];
 };
 
-/* False with a refusal that names the field ("task.limits.run_s"), *ret all zero. */
+/* False with a refusal that names the field ("task.limits.run_s"), ret->task all zero. */
 bool task_summary_read(struct slice json, struct task_summary *ret, struct refusal *no);
 
 /* Of a task that an older broker took and this one cannot read: workers will refuse it by name. */

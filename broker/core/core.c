@@ -151,7 +151,8 @@ void core_destroy(struct core **pointer)
     free(core->lost_workers.ring);
     free(core->id_conflicts.ring);
     claims_finish(core);
-    effects_finish(core);
+    effect_list_finish(&core->effects);
+    buffer_finish(&core->scratch);
     free(core);
 }
 
@@ -299,12 +300,33 @@ void core_dispatch(struct core *core, int64_t now_ms)
 
 /* ---- what the I/O side asks and says ---------------------------------------------------- */
 
-struct effects core_effects(const struct core *core) { return (struct effects){core->effects, core->effect_count}; }
+struct effects core_effects(const struct core *core)
+{
+    return (struct effects){core->effects.items, core->effects.count};
+}
+
+void core_effects_take(struct core *core, struct effect_list *list)
+{
+    const struct effect_list taken = core->effects;
+    core->effects = *list;
+    *list = taken;
+    core->live_bytes = 0;
+    core->forgotten_taken = core->forgotten_count;
+}
+
+void core_effects_done(struct core *core)
+{
+    groups_trim(core, core->forgotten_taken);
+    core->forgotten_taken = 0;
+}
+
+uint64_t core_lane_changes(const struct core *core) { return core->lane_changes; }
 
 void core_effects_clear(struct core *core)
 {
-    effects_clear(core);
-    groups_trim(core);
+    effect_list_clear(&core->effects);
+    core->live_bytes = 0;
+    groups_trim(core, core->forgotten_count);
 }
 
 bool core_remembers(const struct core *core, struct slice group) { return group_find(core, group) != NULL; }

@@ -12,9 +12,9 @@
  * The core keeps no payload: tasks, layers, records and answers live in the
  * ledger; effects name them by group and rollout and the I/O side loads them.
  *
- * Slices in effects are good until core_effects_clear. Those taken from the
- * message in hand are borrowed from its bytes: the I/O side keeps a cycle's messages
- * until its effects are done. `now_ms` is monotonic; `wall_ms` is only recorded.
+ * Slices in effects lie in memory of their own, which goes with them, or in the bytes of the message that was in
+ * hand: the I/O side keeps messages until their effects are done. None lies in what the core may change.
+ * `now_ms` is monotonic; `wall_ms` is only recorded.
  *
  * Invariants (core_check): each rollout is in exactly one place; counts equal
  * lengths; every lease has a living worker and a deadline; no worker holds more
@@ -153,8 +153,20 @@ int64_t core_tick(struct core *core, int64_t now_ms, int64_t wall_ms);
 /* Hands out what can be handed out; call once per cycle, after the cycle's messages. */
 void core_dispatch(struct core *core, int64_t now_ms);
 
+/* What there is; and all of it was carried out. */
 struct effects core_effects(const struct core *core);
 void core_effects_clear(struct core *core);
+/*
+ * For who carries effects out while the core goes on: all there are move to `list`, whose memory is the core's next (it
+ * is all zero, or was cleared). Before more are taken, core_effects_done says that they are carried out, as far as the
+ * ledger is meant: the core may now forget names that it will ask the ledger for.
+ */
+void core_effects_take(struct core *core, struct effect_list *list);
+void core_effects_done(struct core *core);
+/* How often a lane was to be opened or closed, ever. */
+uint64_t core_lane_changes(const struct core *core);
+void effect_list_clear(struct effect_list *list);
+void effect_list_finish(struct effect_list *list);
 
 /* True once an allocation failed: the I/O side stops without acknowledging anything more. */
 bool core_failed(const struct core *core);

@@ -6,7 +6,7 @@
 int io_send_made(struct io *io, struct slice client, struct fail *fail)
 {
     zmq_msg_t body;
-    if (!zmq_frame_init(&body, &io->out, &io->front_held))
+    if (!zmq_frame_init(&body, &io->out, &io->held.front))
         return fail_set(fail, -ENOMEM, "out of memory");
     return promise_send(io, PROMISE_CLIENT, client, &body, fail);
 }

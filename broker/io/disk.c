@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sys/statvfs.h>
 
+#include "common/base/clock.h"
 #include "common/base/log.h"
 
 enum {
@@ -27,24 +28,32 @@ static void look_at_space(struct io *io)
         return;
     io->disk_is_low = is_low;
     core_disk_is_low(io->core, is_low);
-    ledger_be_tight(io->ledger, is_low);
     log_event(is_low ? LOG_WARN : LOG_INFO, is_low ? "broker.disk-low" : "broker.disk-enough",
               "data=%s free_mib=%llu reserve_mib=%llu action=%s", io->ledger_dir,
               (unsigned long long)(free_bytes >> 20), (unsigned long long)(enough >> 20),
               is_low ? "submits-refused" : "submits-taken");
 }
 
-int io_watch_disk(struct io *io, int64_t now_ms, struct fail *fail)
+void io_watch_disk(struct io *io, int64_t now_ms)
 {
-    if (!io->ledger_dir)
-        return 0;
-    if (now_ms < io->disk_look_ms) {
-        if (io->disk_unseen_bytes > io->disk_reserve_bytes / LOOKS_A_RESERVE)
-            look_at_space(io);
-        return 0;
-    }
-    io->disk_look_ms = now_ms + LOOK_PERIOD_MS;
+    const bool is_due = now_ms >= io->disk_look_ms;
+    if (!io->ledger_dir || (!is_due && io->disk_unseen_bytes <= io->disk_reserve_bytes / LOOKS_A_RESERVE))
+        return;
     look_at_space(io);
+    if (is_due)
+        io->disk_look_ms = now_ms + LOOK_PERIOD_MS;
+    io->is_look_due |= is_due;
+}
+
+int io_tend_ledger(struct io *io, struct fail *fail)
+{
+    if (io->disk_was_low != io->disk_is_low)
+        ledger_be_tight(io->ledger, io->disk_is_low);
+    io->disk_was_low = io->disk_is_low;
+    if (!io->is_look_due)
+        return 0;
+    io->is_look_due = false;
+    const int64_t now_ms = clock_ms();
     int code = ledger_look(io->ledger, fail);
     if (code || now_ms < io->clock_note_ms)
         return code;

@@ -2,8 +2,11 @@
 #ifndef SLUICE_BROKER_IO_INNER_H
 #define SLUICE_BROKER_IO_INNER_H
 
+#include "broker/io/batch.h"
 #include "broker/io/io.h"
+#include "broker/io/ledger_thread.h"
 #include "broker/io/line_budget.h"
+#include "broker/io/looks.h"
 #include "broker/io/turns.h"
 #include "broker/io/waiting.h"
 #include "broker/layer_gc/layer_gc.h"
@@ -17,30 +20,15 @@
 #include "broker/task_summary.h"
 
 enum {
-    STALLED_MS = 1000,            /* so late the broker itself stood still */
-    GOODBYE_MS = 500,             /* so long at most a lane that broke waits for what its worker sent before */
-    INBOUND_MAX = 512,            /* messages of one cycle, half of them of each socket ... */
-    INBOUND_BYTES_MAX = 16 << 20, /* ... and their bytes, beyond the last */
-    EFFECTS_MAX = 1 << 18,        /* ... and what they may cause, beyond the last */
-    LOADS_MAX = 16,               /* ... and trajectories that they ask for, a range counting ... */
-    RANGE_LOADS = 8,              /* ... for so many */
-    TURN_US = 10000,              /* ... and the time that a socket's messages take, beyond the last */
-    SHARE_US = 150,               /* ... of clients' at least, where a worker's result ... */
-    LATELY_MS = 50,               /* ... has come since so long ago */
-    RANGE_BYTES_MAX = 8 << 20,    /* of one stream.fetch's answer, beyond the first */
-    FRONT_HELD_MAX = 256 << 20,   /* trajectories that clients have asked for and not read, and likewise ... */
-    ANSWER_LARGE = 8192,          /* ... all other answers that are larger than this */
-    LIVE_WAITING_MAX = 512,       /* messages of workers: with so many, rollout.live is dropped */
-    FEED_HELD_MAX = 128 << 20     /* trajectories published that a subscriber has not read */
-};
-
-/* A message, or a bundle, kept until the cycle's effects are done, as they borrow from it. */
-struct inbound {
-    zmq_msg_t from, body;        /* `from`: the client's identity; empty for a worker */
-    char name[KEY_NAME_SIZE];    /* of its key */
-    struct caller caller;        /* who sent it ... */
-    bool may_come_in;            /* ... if the broker still knows the key */
-    struct task_summary summary; /* of a group.submit */
+    STALLED_MS = 1000,     /* so late the broker itself stood still */
+    GOODBYE_MS = 500,      /* so long at most a lane that broke waits for what its worker sent before */
+    EFFECTS_MAX = 1 << 18, /* what a cycle's messages may cause, beyond the last */
+    LOADS_MAX = 16,        /* ... and trajectories that they ask for, a range counting ... */
+    RANGE_LOADS = 8,       /* ... for so many */
+    TURN_US = 10000,       /* ... and the time that a socket's messages take, beyond the last */
+    SHARE_US = 150,        /* ... of clients' at least, where a worker's result ... */
+    LATELY_MS = 50,        /* ... has come since so long ago */
+    LIVE_WAITING_MAX = 512 /* messages of workers: with so many, rollout.live is dropped */
 };
 
 /* Says something that may happen often no more than once a second. */
@@ -51,6 +39,14 @@ struct complaint {
 
 struct io {
     struct ledger *ledger;
+    struct ledger_thread *ledger_thread; /* NULL: the ledger is in memory only, and always ours */
+    struct batch *filling, *spare;       /* spare: NULL while the thread has it */
+    uint64_t batch_number;               /* of the one that is filled, from 1 */
+    struct batch chore;                  /* stands for a slice of the ledger's chores */
+    struct commit_point committed;       /* the last that we know of */
+    bool is_quiet;                       /* nothing came, though it was waited for */
+    int64_t gathering_until_ms;          /* what comes is gathered for the next batch; 0: it is not */
+    int64_t given_ms;                    /* when the last one was given to the thread */
     struct promises *promises;
     struct core *core;
     struct auth auth;
@@ -58,33 +54,32 @@ struct io {
     bool is_drained[CONN_LIMIT_SOCKETS]; /* nothing was left to read, in this cycle */
     int64_t broken_since_ms;             /* of lanes that broke and the core has not heard of; 0: there are none */
     struct lanes *lanes;
+    uint64_t lane_changes; /* that were carried out: lanes are as the core thinks when it had no more */
     struct feed *feed;
     void *context, *front, *sink;
     struct io_endpoints bound;
     uint64_t epoch;
-    int signal_fd;
+    int signal_fd, company_fd; /* company: a timer, handover.c */
     struct lock ipc_lock;
     int64_t due_ms; /* when the core wants to be called */
     bool stopping;
 
-    int64_t result_ms;       /* when a worker's result came last */
-    struct turns *turns[2];  /* of FRONT and SINK, by their places: what was read and waits */
-    struct inbound *inbound; /* that were handled */
-    size_t inbound_count, inbound_bytes;
-    uint64_t cycle;             /* its number, from 1 */
-    bool is_looking_back;       /* a cycle's looks into the ledger have begun */
-    struct buffer out;          /* the message being made */
-    atomic_size_t front_held;   /* bytes of trajectories FRONT has not sent yet ... */
-    atomic_size_t answers_held; /* ... and of other large answers */
-    atomic_size_t feed_held;    /* and FEED */
+    int64_t result_ms;           /* when a worker's result came last */
+    struct turns *turns[2];      /* of FRONT and SINK, by their places: what was read and waits */
+    struct looks looks;          /* of what waits of FRONT */
+    bool is_looking_back;        /* a cycle's looks into the ledger have begun */
+    struct task_summary summary; /* of the group.submit in hand */
+    struct buffer out;           /* the message being made */
+    struct held_bytes held;
 
     const char *ledger_dir; /* NULL: the ledger is in memory only */
     uint64_t disk_reserve_bytes;
-    int64_t disk_look_ms;       /* when the disk is looked at next ... */
-    uint64_t disk_unseen_bytes; /* ... or sooner, for what was taken since it was */
-    int64_t clock_note_ms;      /* when the ledger's clock is noted next */
-    bool disk_is_low;
-    struct backup *backup; /* the one that is being made, or NULL; and who asked for it */
+    int64_t disk_look_ms;           /* when the disk is looked at next ... */
+    uint64_t disk_unseen_bytes;     /* ... or sooner, for what was taken since it was */
+    int64_t clock_note_ms;          /* when the ledger's clock is noted next */
+    bool disk_is_low, disk_was_low; /* was: as the ledger knows it */
+    bool is_look_due;               /* are its files where they were? */
+    struct backup *backup;          /* the one that is being made, or NULL; and who asked for it */
     struct buffer backup_client;
     uint64_t backup_tag;
 
@@ -118,9 +113,8 @@ void io_unbind(struct io *io);
 
 /* Reads what is there, and lets the core handle as much as a cycle may. */
 void io_take_in(struct io *io, int64_t now_ms, int64_t wall_ms);
-/* Whether something was read that waits for its turn. */
+/* Whether something was read that waits for its turn, and for nothing else. */
 bool io_has_waiting(const struct io *io);
-void io_drop_inbound(struct io *io);
 /* At the end. */
 void io_drop_waiting(struct io *io);
 
@@ -186,13 +180,29 @@ int io_log_health(struct io *io, const struct effect *effect, struct fail *fail)
 
 /* ---- io/effects.c -------------------------------------------------------------------- */
 
-/* Persists, commits, sends or promises. Negative when the ledger failed, or the core ran out of memory. */
+/* Sends or promises what is to be sent of a batch that was done. */
+int io_send_batch(struct io *io, struct batch *batch, struct fail *fail);
+
+/* ---- io/handover.c --------------------------------------------------------------------- */
+
+int io_start_ledger_thread(struct io *io, struct fail *fail);
+/* Whether the ledger is this thread's. */
+bool io_has_ledger(const struct io *io);
+/* A batch waits for company: what is there is to be handed over when nothing has come for a while. */
+bool io_is_gathering(const struct io *io);
+/*
+ * Has the core's effects carried out: what is little here and now, more by the ledger's thread, and behind what that is
+ * at. Sends what it has done. Negative when the ledger failed, or the core ran out of memory.
+ */
 int io_carry_out(struct io *io, struct fail *fail);
+/* All of it, until nothing is left. */
+int io_carry_out_all(struct io *io, struct fail *fail);
+/* The ledger has chores, and time for a slice of them. */
+bool io_has_chores(const struct io *io);
+int io_do_chores(struct io *io, struct fail *fail);
 
-/* ---- io/list.c, io/backup.c, io/layer_gc.c, io/disk.c, io/process.c -------------------------- */
+/* ---- io/backup.c, io/layer_gc.c, io/disk.c, io/process.c ----------------------------------- */
 
-/* Carries out SEND_LIST. */
-int io_send_list(struct io *io, const struct effect *effect, struct fail *fail);
 /* Carries out BACK_UP, or refuses it. */
 int io_back_up(struct io *io, const struct effect *effect, struct fail *fail);
 /* The copy has been made, or could not be: says so to who asked. */
@@ -208,7 +218,8 @@ void io_watch_layer_gc(struct io *io, int64_t now_ms);
 void io_note_start(struct io *io);
 void io_tell_process(struct io *io, int64_t now_ms);
 
-/* Looks once a second. Negative when the ledger cannot go on. */
-int io_watch_disk(struct io *io, int64_t now_ms, struct fail *fail);
+/* Looks once a second; and with the ledger in hand. Negative when it cannot go on. */
+void io_watch_disk(struct io *io, int64_t now_ms);
+int io_tend_ledger(struct io *io, struct fail *fail);
 
 #endif

@@ -10,29 +10,22 @@
 
 enum { ROOM_RETRY_MS = 1000 };
 
-/* ---- what is kept, and let go ---------------------------------------------------------------- */
+/* ---- what is let go -------------------------------------------------------------------------- */
 
-static void drop_inbound(struct inbound *inbound)
+static void drop_waiting(struct io *io, struct waiting *waiting)
 {
-    zmq_msg_close(&inbound->from);
-    zmq_msg_close(&inbound->body);
-}
-
-void io_drop_inbound(struct io *io)
-{
-    for (size_t i = 0; i < io->inbound_count; i++)
-        drop_inbound(&io->inbound[i]);
-    io->inbound_count = io->inbound_bytes = 0;
-    io->cycle++;
+    look_end(&waiting->look, &io->looks);
+    waiting_drop(waiting);
 }
 
 void io_drop_waiting(struct io *io)
 {
+    looks_release(&io->looks);
     for (int place = 0; place < PLACE_FEED; place++) {
         struct turn_inbound *turn;
         while (io->turns[place] && (turn = turns_take(io->turns[place], INT64_MAX)))
             if (turn->count == 0)
-                waiting_drop(container_of(turn, struct waiting, turn));
+                drop_waiting(io, container_of(turn, struct waiting, turn));
         turns_destroy(&io->turns[place]);
     }
 }
@@ -101,8 +94,8 @@ static void refuse_inbound(struct io *io, struct inbound *inbound, struct slice 
 static bool live_has_no_room(const struct io *io) { return turns_count(io->turns[PLACE_SINK]) >= LIVE_WAITING_MAX; }
 
 /* Whether it is a message that its sender may send; else says why not. */
-static bool read_message(struct inbound *inbound, struct slice bytes, bool alone, bool is_client,
-                         enum message_id *ret_id, union any_message *ret, const char **ret_request, struct refusal *no)
+static bool read_message(struct io *io, struct slice bytes, bool alone, bool is_client, enum message_id *ret_id,
+                         union any_message *ret, const char **ret_request, struct refusal *no)
 {
     *ret_request = "";
     if (!alone)
@@ -117,7 +110,7 @@ static bool read_message(struct inbound *inbound, struct slice bytes, bool alone
         return refuse(no, REFUSAL_UNKNOWN_MESSAGE, "", "%s is not sent to this socket", message->wire);
     if (!message_decode(*ret_id, bytes, ret, no))
         return false;
-    return *ret_id != MSG_group_submit || task_summary_read(ret->group_submit.task, &inbound->summary, no);
+    return *ret_id != MSG_group_submit || task_summary_read(ret->group_submit.task, &io->summary, no);
 }
 
 /* Who sent it. */
@@ -140,28 +133,26 @@ static bool may_come_in(const struct inbound *inbound, bool is_client, struct re
 }
 
 /* Of a group that the core does not remember, what the ledger knows. False when the ledger failed. */
-static bool look_back(struct io *io, struct slice group, struct core_task *task)
+static bool look_back(struct io *io, const struct look *look, struct slice group, struct core_task *task)
 {
     if (core_remembers(io->core, group))
         return true;
-    if (!io->is_looking_back && ledger_read_begin(io->ledger, NULL) < 0)
-        return false;
-    io->is_looking_back = true; /* all looks of a cycle share a snapshot, which is cheaper */
-    int found = ledger_find_past(io->ledger, group, &task->past_hash, NULL);
+    int found = look->was_found;
+    task->past_hash = look->hash;
+    if (io_has_ledger(io)) {
+        if (!io->is_looking_back && ledger_read_begin(io->ledger, NULL) < 0)
+            return false;
+        io->is_looking_back = true; /* all looks of a cycle share a snapshot, which is cheaper */
+        found = ledger_find_past(io->ledger, group, &task->past_hash, NULL);
+    }
     task->is_past = found > 0;
+    task->is_new = found == 0;
     return found >= 0;
 }
 
 static struct slice rollout_of(enum message_id id, const union any_message *message)
 {
     return id == MSG_rollout_get ? message->rollout_get.rollout : message->rollout_watch.rollout;
-}
-
-/* Of a rollout's name, GROUP/NUMBER; all of what is none. */
-static struct slice group_of(struct slice rollout)
-{
-    const uint8_t *slash = rollout.len ? memrchr(rollout.data, '/', rollout.len) : NULL;
-    return slash ? slice_of(rollout.data, (size_t)(slash - rollout.data)) : rollout;
 }
 
 /* True when the core has handled it, and its bytes must be kept. */
@@ -175,7 +166,7 @@ static bool handle_inbound(struct io *io, struct inbound *inbound, struct waitin
     struct slice bytes;
     const bool is_whole = waiting_next(waiting, zmq_frame_peek(&inbound->body), &bytes, &no);
     if (!may_come_in(inbound, is_client, &no) || !is_whole ||
-        !read_message(inbound, bytes, waiting->alone, is_client, &id, &message, &request, &no)) {
+        !read_message(io, bytes, waiting->alone, is_client, &id, &message, &request, &no)) {
         refuse_inbound(io, inbound, bytes, request, &no, is_client);
         return false;
     }
@@ -193,16 +184,16 @@ static bool handle_inbound(struct io *io, struct inbound *inbound, struct waitin
         io->result_ms = now_ms;
     struct core_task past = {0};
     const bool is_of_past = id == MSG_rollout_get || id == MSG_rollout_watch;
-    if (is_of_past && !look_back(io, group_of(rollout_of(id, &message)), &past))
+    if (is_of_past && !look_back(io, &waiting->look, group_of_rollout(rollout_of(id, &message)), &past))
         return false;
     if (id != MSG_group_submit) {
         core_handle(io->core, now_ms, wall_ms, &caller, id, &message, is_of_past ? &past : NULL, 0);
         return true;
     }
     const struct msg_group_submit *submit = &message.group_submit;
-    if (!look_back(io, submit->group, &inbound->summary.task))
+    if (!look_back(io, &waiting->look, submit->group, &io->summary.task))
         return false; /* the broker ends, and who sent it hears nothing */
-    core_handle(io->core, now_ms, wall_ms, &caller, id, &message, &inbound->summary.task,
+    core_handle(io->core, now_ms, wall_ms, &caller, id, &message, &io->summary.task,
                 task_summary_hash(submit->stream, submit->samples, submit->task));
     return true;
 }
@@ -219,7 +210,7 @@ static struct slice peer_of(const struct io *io, zmq_msg_t *body)
 static void drop_live(struct io *io, struct waiting *waiting)
 {
     core_tell_live_dropped(io->core, waiting->turn.count);
-    waiting_drop(waiting);
+    drop_waiting(io, waiting);
 }
 
 /* As much of its peer waits as may. A client is told; a worker's next beat says all that this one does. */
@@ -237,7 +228,7 @@ static void turn_away(struct io *io, struct waiting *waiting, bool is_client)
     snprintf(text, sizeof(text), "%.*s sends more than is read: %s", SLICE_ARG(peer_of(io, &waiting->body)),
              is_client ? "refused, queue-full" : "beat dropped");
     io_complain(&io->turned_away, "broker.peer-floods", text);
-    waiting_drop(waiting);
+    drop_waiting(io, waiting);
 }
 
 /* False when there may be more to read. */
@@ -249,6 +240,8 @@ static bool read_round(struct io *io, struct turns *turns, void *socket, bool is
         struct waiting *waiting = waiting_read(socket, is_client);
         if (!waiting)
             return true;
+        if (is_client)
+            look_begin(&waiting->look, &io->looks, &waiting->body, &waiting->turn, io_has_ledger(io));
         conn_limit_heard(io->conns, &waiting->body);
         struct slice peer = peer_of(io, &waiting->body);
         int fd = zmq_msg_get(&waiting->body, ZMQ_SRCFD);
@@ -292,21 +285,22 @@ static size_t count_loads(const struct io *io, struct part *part)
 
 static bool is_over(const struct io *io, const struct part *part)
 {
-    return io->inbound_bytes >= part->bytes_end || part->loads >= LOADS_MAX || part->effects_seen >= EFFECTS_MAX ||
-           clock_us() >= part->end_us;
+    return io->filling->inbound_bytes >= part->bytes_end || part->loads >= LOADS_MAX ||
+           part->effects_seen >= EFFECTS_MAX || clock_us() >= part->end_us;
 }
 
 /*
- * Where the bytes of the message are whose turn it is. Those of a bundle are kept once in a cycle, and wait on with
+ * Where the bytes of the message are whose turn it is. Those of a bundle are kept once for a batch, and wait on with
  * what is left in it.
  */
 static struct inbound *keep_inbound(struct io *io, struct waiting *waiting, bool is_client)
 {
-    if (waiting->cycle == io->cycle)
-        return &io->inbound[waiting->kept_at];
-    struct inbound *inbound = &io->inbound[io->inbound_count];
-    waiting->cycle = io->cycle;
-    waiting->kept_at = io->inbound_count++;
+    struct batch *batch = io->filling;
+    if (waiting->batch == io->batch_number)
+        return &batch->inbound[waiting->kept_at];
+    struct inbound *inbound = &batch->inbound[batch->inbound_count];
+    waiting->batch = io->batch_number;
+    waiting->kept_at = batch->inbound_count++;
     zmq_msg_init(&inbound->from);
     zmq_msg_init(&inbound->body);
     zmq_msg_move(&inbound->from, &waiting->from);
@@ -330,13 +324,13 @@ static int64_t take_one(struct io *io, struct waiting *waiting, bool is_client, 
         bytes = waiting->at - before;
     io->disk_unseen_bytes += bytes;
     if (is_kept) {
-        io->inbound_bytes += bytes;
+        io->filling->inbound_bytes += bytes;
     } else if (!waiting->is_bundle) {
-        drop_inbound(inbound);
-        io->inbound_count--;
+        inbound_drop(inbound);
+        io->filling->inbound_count--;
     }
     if (waiting->turn.count == 0)
-        waiting_drop(waiting);
+        drop_waiting(io, waiting);
     size_t loads = count_loads(io, part);
     return clock_us() - begun_us + (int64_t)(loads * TURN_US / LOADS_MAX + bytes * TURN_US / INBOUND_BYTES_MAX);
 }
@@ -347,7 +341,7 @@ static bool take_part(struct io *io, int place, int64_t most_us, int64_t now_ms,
     bool is_client = place == PLACE_FRONT;
     void *socket = is_client ? io->front : io->sink;
     struct turns *turns = io->turns[place];
-    struct part part = {.bytes_end = io->inbound_bytes + INBOUND_BYTES_MAX / 2,
+    struct part part = {.bytes_end = io->filling->inbound_bytes + INBOUND_BYTES_MAX / 2,
                         .effects_seen = core_effects(io->core).count,
                         .end_us = clock_us() + most_us};
     bool is_drained = read_round(io, turns, socket, is_client);
@@ -389,5 +383,6 @@ void io_take_in(struct io *io, int64_t now_ms, int64_t wall_ms)
 
 bool io_has_waiting(const struct io *io)
 {
-    return turns_count(io->turns[PLACE_FRONT]) || turns_count(io->turns[PLACE_SINK]);
+    return (turns_count(io->turns[PLACE_FRONT]) && !turns_are_held(io->turns[PLACE_FRONT])) ||
+           turns_count(io->turns[PLACE_SINK]);
 }

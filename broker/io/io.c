@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/signalfd.h>
+#include <sys/timerfd.h>
 
 #include "broker/net/multipart.h"
 #include "common/base/cleanup.h"
@@ -11,7 +12,7 @@
 #include "common/base/descriptors.h"
 #include "common/base/log.h"
 
-enum { POLL_MAX_MS = 1000 };
+enum { POLL_MAX_MS = 1000, COMPANY_US = 200 /* so long a batch waits for the next message to be in it */ };
 
 /* ---- opening -------------------------------------------------------------------------- */
 
@@ -74,16 +75,23 @@ int io_open(struct io **ret, const struct io_options *options, struct fail *fail
     if (!io)
         return fail_set(fail, -ENOMEM, "out of memory");
     io->signal_fd = -1;
-    io->cycle = 1;
+    io->company_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    io->batch_number = 1;
     io_note_start(io);
     io->ipc_lock = lock_none();
-    io->inbound = calloc(INBOUND_MAX, sizeof(*io->inbound));
+    TAILQ_INIT(&io->looks);
+    STAILQ_INIT(&io->chore.loaded);
+    io->filling = batch_create();
+    io->spare = batch_create();
     io->turns[PLACE_FRONT] = turns_create();
     io->turns[PLACE_SINK] = turns_create();
     io->viewers = viewers_create();
     io->promises = promises_create();
-    bool has_memory = io->inbound && io->turns[PLACE_FRONT] && io->turns[PLACE_SINK] && io->viewers && io->promises;
+    bool has_memory = io->filling && io->spare && io->turns[PLACE_FRONT] && io->turns[PLACE_SINK] && io->viewers &&
+                      io->promises;
     int code = has_memory ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+    if (code == 0 && io->company_fd < 0)
+        code = fail_set(fail, -errno, "timerfd: %s", strerror(errno));
     if (code == 0)
         code = open_signals(io, fail);
     if (code == 0)
@@ -94,6 +102,8 @@ int io_open(struct io **ret, const struct io_options *options, struct fail *fail
         code = open_sockets(io, options, fail);
     if (code == 0)
         code = io_restore(io, options, fail);
+    if (code == 0)
+        code = io_start_ledger_thread(io, fail);
     if (code) {
         io_close(&io);
         return code;
@@ -107,6 +117,7 @@ void io_close(struct io **closing)
     struct io *io = take_ptr(closing);
     if (!io)
         return;
+    ledger_thread_stop(&io->ledger_thread);
     io_cancel_backup(io);
     layer_gc_stop(&io->layer_gc);
     lanes_destroy(&io->lanes);
@@ -124,8 +135,11 @@ void io_close(struct io **closing)
     buffer_finish(&io->backup_client);
     if (io->signal_fd >= 0)
         close(io->signal_fd);
+    if (io->company_fd >= 0)
+        close(io->company_fd);
     lock_let_go(&io->ipc_lock);
-    free(io->inbound);
+    batch_destroy(&io->filling);
+    batch_destroy(&io->spare);
     free(io);
 }
 
@@ -158,11 +172,14 @@ static bool has_heard_goodbyes(struct io *io, int64_t now_ms)
            now_ms - io->broken_since_ms >= GOODBYE_MS;
 }
 
+/* What is heard of a lane that is to be opened anew or closed is of the old one. */
+static bool lanes_are_behind(const struct io *io) { return core_lane_changes(io->core) != io->lane_changes; }
+
 static void take_broken_lanes(struct io *io, int64_t now_ms)
 {
     char worker[LANE_NAME_SIZE];
     const char *why;
-    if (!has_heard_goodbyes(io, now_ms))
+    if (lanes_are_behind(io) || !has_heard_goodbyes(io, now_ms))
         return;
     while (lanes_take_broken(io->lanes, worker, &why)) {
         if (core_lane_broke(io->core, now_ms, slice_from_str(worker)))
@@ -175,7 +192,7 @@ static void take_broken_lanes(struct io *io, int64_t now_ms)
 static void take_lane_news(struct io *io, int64_t now_ms)
 {
     struct lane_news news;
-    while (lanes_take_news(io->lanes, &news)) {
+    while (!lanes_are_behind(io) && lanes_take_news(io->lanes, &news)) {
         if (news.why[0])
             log_event(LOG_WARN, "broker.lane-waits", "worker=%s why=\"%s\" action=no-jobs", news.worker, news.why);
         else
@@ -184,10 +201,17 @@ static void take_lane_news(struct io *io, int64_t now_ms)
     }
 }
 
+/* Has the timer say when so much time has passed; 0: it is not to say anything. */
+static void arm(int timer_fd, long us)
+{
+    const struct itimerspec at = {.it_value = {.tv_nsec = us * 1000}};
+    timerfd_settime(timer_fd, 0, &at, NULL);
+}
+
 /* Waits for something to do. False when nothing is there now. */
 static bool await(struct io *io, bool *ret_backup_ended)
 {
-    enum { SIGNALS = 6, ALWAYS = 8, ITEMS_MAX = 10 };
+    enum { FRONT = 0, SIGNALS = 6, COMPANY = 8, ALWAYS = 9, ITEMS_MAX = 12 };
     zmq_pollitem_t items[ITEMS_MAX] = {{io->front, 0, ZMQ_POLLIN, 0},
                                        {io->sink, 0, ZMQ_POLLIN, 0},
                                        {feed_socket(io->feed), 0, ZMQ_POLLIN, 0},
@@ -195,19 +219,31 @@ static bool await(struct io *io, bool *ret_backup_ended)
                                        {conn_limit_monitor(io->conns, PLACE_SINK), 0, ZMQ_POLLIN, 0},
                                        {conn_limit_monitor(io->conns, PLACE_FEED), 0, ZMQ_POLLIN, 0},
                                        {NULL, io->signal_fd, ZMQ_POLLIN, 0},
-                                       {NULL, lanes_fd(io->lanes), ZMQ_POLLIN, 0}};
+                                       {NULL, lanes_fd(io->lanes), ZMQ_POLLIN, 0},
+                                       {NULL, io->company_fd, ZMQ_POLLIN, 0}};
     int count = ALWAYS;
     if (ledger_sync_fd(io->ledger) >= 0)
         items[count++] = (zmq_pollitem_t){NULL, ledger_sync_fd(io->ledger), ZMQ_POLLIN, 0};
+    if (io->ledger_thread)
+        items[count++] = (zmq_pollitem_t){NULL, ledger_thread_fd(io->ledger_thread), ZMQ_POLLIN, 0};
+    if (turns_are_held(io->turns[PLACE_FRONT]))
+        items[FRONT].events = 0; /* what comes waits as well */
     if (io->backup)
         items[count++] = (zmq_pollitem_t){NULL, backup_fd(io->backup), ZMQ_POLLIN, 0};
     const int64_t sync_ms = promises_due_ms(io);
     int64_t wait_ms = (sync_ms < io->due_ms ? sync_ms : io->due_ms) - clock_ms();
     wait_ms = wait_ms < 0 ? 0 : wait_ms > POLL_MAX_MS ? POLL_MAX_MS : wait_ms;
     bool has_waiting = io_has_waiting(io) || promises_can_be_kept(io);
-    if (ledger_has_chores(io->ledger) || has_waiting)
+    if (io_has_chores(io) || has_waiting)
         wait_ms = 0;
+    if (io_is_gathering(io) && wait_ms > 0)
+        arm(io->company_fd, COMPANY_US);
     int ready = zmq_poll(items, count, wait_ms);
+    const bool has_waited = items[COMPANY].revents != 0;
+    if (has_waited)
+        arm(io->company_fd, 0);
+    ready -= has_waited;
+    io->is_quiet = has_waited && ready == 0;
     if (items[SIGNALS].revents)
         take_signals(io);
     *ret_backup_ended = io->backup && items[count - 1].revents;
@@ -236,16 +272,14 @@ static int cycle(struct io *io, struct fail *fail)
     conn_limit_take(io->conns, io->is_drained, now_ms);
     io->due_ms = core_tick(io->core, now_ms, wall_ms);
     core_dispatch(io->core, now_ms);
-    int code = ledger_standing(io->ledger, fail); /* a look into it may have failed */
-    if (code == 0)
-        code = io_carry_out(io, fail);
+    io_watch_disk(io, now_ms);
+    int code = io_carry_out(io, fail);
     if (code == 0)
         code = promises_bound(io, fail);
     promises_sync(io, clock_ms());
     lanes_flush(io->lanes);
-    io_drop_inbound(io);
     io_watch_layer_gc(io, now_ms);
-    return code ? code : io_watch_disk(io, now_ms, fail);
+    return code;
 }
 
 int io_serve(struct io *io, struct fail *fail)
@@ -259,9 +293,11 @@ int io_serve(struct io *io, struct fail *fail)
         if (code == 0 && backup_ended)
             code = io_end_backup(io, fail);
         idle |= io->disk_is_low; /* submits are refused: to make room comes first */
-        if (code == 0 && idle && ledger_has_chores(io->ledger))
-            code = ledger_do_chores(io->ledger, fail);
+        if (code == 0 && idle && io_has_chores(io))
+            code = io_do_chores(io, fail);
     }
+    if (code == 0)
+        code = io_carry_out_all(io, fail);
     if (code == 0) {
         io_cancel_backup(io);
         code = promises_keep_all(io, fail);

@@ -6,9 +6,9 @@
  *   FEED   XPUB    trajectories and heads, as [t/<stream>/][message]
  *
  * A message is one frame. On FRONT that is what a DEALER sends; the empty delimiter of a
- * REQ, as anything else of more than one frame, is refused. One cycle takes what is there,
- * runs the core, commits everything in one transaction, and then sends what is no promise; promises leave
- * once that is on disk.
+ * REQ, as anything else of more than one frame, is refused. One cycle takes what is there and
+ * runs the core; what comes of it, of one cycle or of several, is committed in one transaction (handover.c), and then
+ * what is no promise is sent; promises leave once that is on disk.
  *
  * io_serve returns 0 after SIGTERM or SIGINT, which io_open blocks and io_serve
  * reads itself, and a negative errno when the ledger failed: then nothing that was not on

@@ -1,6 +1,7 @@
-/* Carrying out SEND_LIST: rows of the ledger as the JSON of `rollouts`. */
-#include "broker/io/inner.h"
+/* What SEND_LIST sends: rows of the ledger as the JSON of `rollouts`. */
+#include "broker/io/batch.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 
@@ -50,10 +51,11 @@ static void list_row(void *arg, const struct msg_trajectory *row, struct slice i
     json_array_append_new(list->rollouts, object);
 }
 
-int io_send_list(struct io *io, const struct effect *effect, struct fail *fail)
+int batch_list(struct ledger *ledger, const struct effect *effect, struct buffer *ret, struct fail *fail)
 {
     struct listing list = {.rollouts = json_array(), .limit = effect->list.limit};
-    int code = ledger_list(io->ledger, effect->stream, &effect->list, list_row, &list, fail);
+    struct refusal no;
+    int code = ledger_list(ledger, effect->stream, &effect->list, list_row, &list, fail);
     json_t *answer = json_object();
     add_number(answer, "matched", list.matched);
     json_object_set_new(answer, "rollouts", list.rollouts);
@@ -62,8 +64,8 @@ int io_send_list(struct io *io, const struct effect *effect, struct fail *fail)
     if (!bytes)
         return fail_set(fail, -ENOMEM, "out of memory");
     struct msg_rollouts rollouts = {.tag = effect->list.tag, .json = slice_from_str(bytes)};
-    if (code == 0)
-        code = io_answer(io, effect->list.client, MSG_rollouts, &rollouts, fail);
+    if (code == 0 && !message_encode(MSG_rollouts, &rollouts, ret, &no))
+        code = fail_set(fail, -ENOMEM, "%s", no.text);
     free(bytes);
     return code;
 }

@@ -79,14 +79,14 @@ static int deliver(struct io *io, enum promise_to to, struct slice name, zmq_msg
 int promise_send(struct io *io, enum promise_to to, struct slice name, zmq_msg_t *body, struct fail *fail)
 {
     struct promises *promises = io->promises;
-    if (!promises->count && ledger_committed(io->ledger) == promises->durable)
+    if (!promises->count && io->committed.number <= promises->durable)
         return deliver(io, to, name, body, fail);
     struct promise *promise = malloc(sizeof(*promise) + name.len);
     if (!promise) {
         zmq_msg_close(body);
         return fail_set(fail, -ENOMEM, "out of memory");
     }
-    promise->commit = ledger_committed(io->ledger);
+    promise->commit = io->committed.number;
     promise->to = to;
     promise->name_len = (uint32_t)name.len;
     if (name.len)
@@ -123,7 +123,7 @@ int promises_keep(struct io *io, struct fail *fail)
 
 int promises_keep_all(struct io *io, struct fail *fail)
 {
-    int code = ledger_sync(io->ledger, fail);
+    int code = ledger_await_durable(io->ledger, &io->committed, fail);
     while (code == 0 && io->promises->count)
         code = promises_keep(io, fail);
     return code;
@@ -136,7 +136,7 @@ void promises_sync(struct io *io, int64_t now_ms)
     struct promises *promises = io->promises;
     if (!promises->sync_ms || promises->sync_ms > now_ms)
         return;
-    ledger_ask_durable(io->ledger);
+    ledger_ask_durable(io->ledger, &io->committed);
     promises->sync_ms = 0;
 }
 

@@ -240,6 +240,17 @@ static void take_one(struct turns *turns, struct peer *peer, struct turn_inbound
     peer->bytes -= inbound->bytes, turns->bytes -= inbound->bytes;
 }
 
+static struct turn_inbound *first_of(const struct peer *peer)
+{
+    return container_of(peer->inbound.next, struct turn_inbound, link);
+}
+
+bool turns_are_held(struct turns *turns)
+{
+    const struct peer *next = find_next(turns);
+    return next && first_of(next)->is_held;
+}
+
 struct turn_inbound *turns_take(struct turns *turns, int64_t most_us)
 {
     turns->taken = NULL; /* it may be forgotten */
@@ -247,7 +258,9 @@ struct turn_inbound *turns_take(struct turns *turns, int64_t most_us)
     struct peer *next = find_next(turns);
     if (!next || next->last_us > most_us)
         return NULL;
-    struct turn_inbound *inbound = container_of(next->inbound.next, struct turn_inbound, link);
+    struct turn_inbound *inbound = first_of(next);
+    if (inbound->is_held)
+        return NULL;
     bool was_heavy = has_filled(next, 1);
     turns->least_us = next->used_us;
     take_one(turns, next, inbound);

@@ -18,6 +18,7 @@
 #ifndef SLUICE_BROKER_IO_TURNS_H
 #define SLUICE_BROKER_IO_TURNS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/containers/list.h"
@@ -40,6 +41,7 @@ struct turn_inbound {
     uint64_t place; /* in its peer's queue */
     size_t bytes;
     uint32_t count; /* how many messages wait; at least one when it is added */
+    bool is_held;   /* it cannot be taken yet, nor what comes behind it */
 };
 
 /* NULL when out of memory. */
@@ -60,12 +62,15 @@ bool turns_add(struct turns *turns, struct slice peer, int connection, struct tu
 
 /*
  * What has the next message, which counts there no longer; where none is left there, it is the caller's. NULL when
- * none waits, or when the last one of its peer cost more than `most_us`: who is so slow waits for a cycle's beginning.
+ * none waits, when it is held, or when the last one of its peer cost more than `most_us`: who is so slow waits for a
+ * cycle's beginning.
  */
 struct turn_inbound *turns_take(struct turns *turns, int64_t most_us);
 /* What the one cost that was taken last. */
 void turns_charge(struct turns *turns, int64_t cost_us);
 
 size_t turns_count(const struct turns *turns);
+/* Whether the next one is held. */
+bool turns_are_held(struct turns *turns);
 
 #endif

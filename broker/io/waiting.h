@@ -11,17 +11,19 @@
 
 #include <zmq.h>
 
+#include "broker/io/looks.h"
 #include "broker/io/turns.h"
 #include "schemas/messages/message.h"
 
 struct waiting {
     struct turn_inbound turn;
+    struct look look;     /* of a client's */
     zmq_msg_t from, body; /* `from`: the client's identity; empty for a worker */
     bool alone;           /* the body is one frame */
     bool is_bundle;
     size_t at;      /* in a bundle: behind what was taken out */
-    uint64_t cycle; /* in which something was taken out last ... */
-    size_t kept_at; /* ... and which place of io->inbound keeps the bytes for it */
+    uint64_t batch; /* for which something was taken out last, its number ... */
+    size_t kept_at; /* ... and which place of its inbound keeps the bytes */
 };
 
 /* NULL when nothing is there, or no memory, which then may be there in the next cycle. */

@@ -105,7 +105,10 @@ static int shrink(struct ledger *ledger, struct fail *fail)
 
 int ledger_do_chores(struct ledger *ledger, struct fail *fail)
 {
+    int code = ledger_mind_syncs(ledger, fail);
     ledger_release(ledger);
+    if (code)
+        return code;
     if (ledger->wal_pages > WAL_IDLE_PAGES && !ledger->is_held) /* before the log grows further */
         return ledger_checkpoint(ledger, fail);
     if (ledger->sweep_due)

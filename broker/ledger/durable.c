@@ -49,22 +49,23 @@ int ledger_start_syncing(struct ledger *ledger, struct fail *fail)
                               : syncer_start(&ledger->syncer, ledger->wal_fd, fail);
 }
 
-uint64_t ledger_committed(const struct ledger *ledger) { return ledger->committed.number; }
+struct commit_point ledger_committed(const struct ledger *ledger) { return ledger->committed; }
 
-void ledger_ask_durable(struct ledger *ledger)
+void ledger_ask_durable(struct ledger *ledger, const struct commit_point *point)
 {
-    if (ledger->syncer && ledger->asked < ledger->committed.number)
-        syncer_ask(ledger->syncer, ledger->committed);
-    ledger->asked = ledger->committed.number;
+    if (ledger->syncer && ledger->asked < point->number)
+        syncer_ask(ledger->syncer, *point);
+    if (ledger->asked < point->number)
+        ledger->asked = point->number;
 }
 
 int ledger_durable(struct ledger *ledger, uint64_t *ret, struct fail *fail)
 {
-    struct commit_point reached = ledger->committed;
+    struct commit_point reached = {.number = UINT64_MAX};
     int code = ledger->syncer ? syncer_reached(ledger->syncer, &reached) : 0;
     if (code)
-        return ledger_sync_failed(ledger, code, fail);
-    if (reached.number > ledger->durable.number) {
+        return ledger_say_sync(ledger, code, fail);
+    if (ledger->syncer && reached.number > ledger->durable.number) {
         ledger->durable = reached;
         ledger_mark_durable(ledger);
     }
@@ -72,15 +73,29 @@ int ledger_durable(struct ledger *ledger, uint64_t *ret, struct fail *fail)
     return 0;
 }
 
-int ledger_sync(struct ledger *ledger, struct fail *fail)
+int ledger_await_durable(struct ledger *ledger, const struct commit_point *point, struct fail *fail)
 {
     uint64_t durable;
-    if (ledger->broken.code)
-        return fail_set(fail, ledger->broken.code, "%s", ledger->broken.text);
-    ledger_ask_durable(ledger);
+    ledger_ask_durable(ledger, point);
     if (ledger->syncer)
-        syncer_await(ledger->syncer, ledger->committed.number); /* what it failed with is said again */
+        syncer_await(ledger->syncer, point->number); /* what it failed with is said again */
     return ledger_durable(ledger, &durable, fail);
+}
+
+int ledger_mind_syncs(struct ledger *ledger, struct fail *fail)
+{
+    const int code = ledger->syncer && !ledger->broken.code ? syncer_code(ledger->syncer) : 0;
+    if (code)
+        ledger_say_sync(ledger, code, &ledger->broken);
+    return ledger->broken.code ? fail_set(fail, ledger->broken.code, "%s", ledger->broken.text) : 0;
+}
+
+int ledger_sync(struct ledger *ledger, struct fail *fail)
+{
+    int code = ledger_mind_syncs(ledger, fail);
+    if (code == 0 && ledger_await_durable(ledger, &ledger->committed, fail))
+        code = ledger_mind_syncs(ledger, fail);
+    return code;
 }
 
 int ledger_sync_fd(const struct ledger *ledger) { return ledger->syncer ? syncer_fd(ledger->syncer) : -1; }

@@ -60,7 +60,6 @@ struct cached_group {
     bool is_listed;
     uint64_t given; /* when, counted in entries that were given to an id */
     bool has_init;  /* digest and layer are known, be they empty */
-    bool is_new;    /* a look has found that no group of this id ever was */
     char id[MESSAGE_MAX(group_submit, group) + 1], digest[MESSAGE_MAX(job_result, layer_digest) + 1];
 };
 
@@ -82,8 +81,9 @@ struct ledger {
     int wal_pages, wal_longest; /* in the log now, and most since it was cut last */
     struct syncer *syncer;      /* NULL: what is committed needs no sync */
     int wal_fd;                 /* of its own; -1: none */
-    struct commit_point committed, durable;
-    uint64_t asked; /* to be durable, up to this commit */
+    struct commit_point committed;
+    struct commit_point durable; /* and `asked`, to be so: of the thread that asks, not of the one that commits */
+    uint64_t asked;
     struct cached_group *cache;
     uint64_t cache_hashes[CACHE_ENTRIES]; /* of each entry's id, side by side: of most entries no more is looked at */
     TAILQ_HEAD(cached_groups, cached_group) cached;
@@ -126,8 +126,8 @@ int ledger_sql_run(struct ledger *ledger, const char *sql, struct fail *fail);
 int ledger_broke(struct ledger *ledger, int code, struct fail *fail);
 /* The same for damage that we found ourselves. */
 int ledger_damaged(struct ledger *ledger, const char *detail, struct fail *fail);
-/* The same for a sync of our own; `code` is its negative errno. */
-int ledger_sync_failed(struct ledger *ledger, int code, struct fail *fail);
+/* Says of a sync of our own what failed; `code` is its negative errno. */
+int ledger_say_sync(const struct ledger *ledger, int code, struct fail *fail);
 
 /* Resets, binds and steps: 1 a row is there (read it, then ledger_reset), 0 done, negative failed. */
 int ledger_ask(struct ledger *ledger, enum ledger_statement statement, const struct value *values, size_t count,
@@ -143,9 +143,6 @@ void ledger_release(struct ledger *ledger);
 #define ledger_do(ledger, statement, fail, ...) ledger_do_values(ledger, statement, VALUES(__VA_ARGS__), fail)
 int ledger_do_values(struct ledger *ledger, enum ledger_statement statement, const struct value *values, size_t count,
                      struct fail *fail);
-
-/* Commits, or ends reading, and no more. ledger_begin is its counterpart. */
-int ledger_end(struct ledger *ledger, struct fail *fail);
 
 int64_t ledger_number(struct ledger *ledger, enum ledger_statement statement, int column);
 double ledger_real(struct ledger *ledger, enum ledger_statement statement, int column);
@@ -179,8 +176,15 @@ int ledger_schema_upgrade(struct ledger *ledger, struct fail *fail);
 
 /* ---- ledger/durable.c --------------------------------------------------------------------- */
 
+/* Negative once a sync has failed: nothing more is to be written. */
+int ledger_mind_syncs(struct ledger *ledger, struct fail *fail);
 /* Once the log is there: from now on commits are counted and, where the durability says so, synced when asked for. */
 int ledger_start_syncing(struct ledger *ledger, struct fail *fail);
+
+/* ---- ledger/transactions.c ---------------------------------------------------------------- */
+
+/* Commits, or ends reading, and no more. ledger_begin is its counterpart. */
+int ledger_end(struct ledger *ledger, struct fail *fail);
 
 /* ---- ledger.c, ledger/chores.c ------------------------------------------------------------ */
 

@@ -9,7 +9,7 @@
  * then refuses everything, and its owner stops; a sync is never tried twice, and a
  * damaged file is left as it is.
  *
- * Belongs to one thread, its owner's. Acknowledged rollouts are swept in bounded slices, by commits
+ * Belongs to one thread at a time, its owner's. Acknowledged rollouts are swept in bounded slices, by commits
  * and by ledger_do_chores. Of groups that are forgotten the last ones are kept by id, and of
  * all before them a digest of the id, for as long as the ledger lives, so that a submit of the
  * same group is known however late it comes.
@@ -18,6 +18,7 @@
 #define SLUICE_BROKER_LEDGER_LEDGER_H
 
 #include "broker/core/core.h"
+#include "broker/ledger/commit_point.h"
 #include "broker/ledger/moment.h"
 #include "common/base/fail.h"
 
@@ -87,15 +88,23 @@ int ledger_apply(struct ledger *ledger, const struct effect *effect, struct fail
 /* Also brings the write-ahead log home when it has grown very large. */
 int ledger_commit(struct ledger *ledger, struct fail *fail);
 
-/* The number of the last commit, and of the last that is durable. Negative: a sync failed. */
-uint64_t ledger_committed(const struct ledger *ledger);
-int ledger_durable(struct ledger *ledger, uint64_t *ret, struct fail *fail);
-/* Has all that is committed made durable; ledger_durable tells when it is. */
-void ledger_ask_durable(struct ledger *ledger);
-/* The same, and waits for it. */
+/* The last commit. */
+struct commit_point ledger_committed(const struct ledger *ledger);
+/* Makes all durable that is committed, and waits for it. */
 int ledger_sync(struct ledger *ledger, struct fail *fail);
-/* Readable when ledger_durable has news; -1: it never has, since what is committed is durable. */
+
+/* ---- durability: of these another thread may ask while one commits, if it is always the same ---- */
+
+/* Has what was committed up to `point` made durable; ledger_durable tells when it is. */
+void ledger_ask_durable(struct ledger *ledger, const struct commit_point *point);
+/* The same, and waits for it. */
+int ledger_await_durable(struct ledger *ledger, const struct commit_point *point, struct fail *fail);
+/* The number of the last commit that is durable; UINT64_MAX: each is at once. Negative: a sync failed. */
+int ledger_durable(struct ledger *ledger, uint64_t *ret, struct fail *fail);
+/* Readable when ledger_durable has news; -1: it never has. */
 int ledger_sync_fd(const struct ledger *ledger);
+
+/* ---- looking ------------------------------------------------------------------------------------ */
 
 /*
  * Was a group of this id ever committed? 1: of the content that *ret_hash says (task_summary_hash);

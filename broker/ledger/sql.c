@@ -52,7 +52,7 @@ static int sharpen(struct ledger *ledger, int code)
     return error == ENOSPC || error == EDQUOT ? SQLITE_FULL : code;
 }
 
-static int remember(struct ledger *ledger, int code, const char *detail, struct fail *fail)
+static int say(const struct ledger *ledger, int code, const char *detail, struct fail *fail)
 {
     int error = -EIO;
     const char *words = "the database refused";
@@ -61,8 +61,13 @@ static int remember(struct ledger *ledger, int code, const char *detail, struct 
             error = refusals[i].error;
             words = refusals[i].words;
         }
+    return fail_set(fail, error, "ledger %s: %s (%s)", ledger->path, words, detail);
+}
+
+static int remember(struct ledger *ledger, int code, const char *detail, struct fail *fail)
+{
     if (ledger->broken.code == 0)
-        fail_set(&ledger->broken, error, "ledger %s: %s (%s)", ledger->path, words, detail);
+        say(ledger, code, detail, &ledger->broken);
     return fail_set(fail, ledger->broken.code, "%s", ledger->broken.text);
 }
 
@@ -77,10 +82,10 @@ int ledger_damaged(struct ledger *ledger, const char *detail, struct fail *fail)
     return remember(ledger, SQLITE_CORRUPT, detail, fail);
 }
 
-int ledger_sync_failed(struct ledger *ledger, int code, struct fail *fail)
+int ledger_say_sync(const struct ledger *ledger, int code, struct fail *fail)
 {
     const bool is_full = code == -ENOSPC || code == -EDQUOT;
-    return remember(ledger, is_full ? SQLITE_FULL : SQLITE_IOERR_FSYNC, strerror(-code), fail);
+    return say(ledger, is_full ? SQLITE_FULL : SQLITE_IOERR_FSYNC, strerror(-code), fail);
 }
 
 /* ---- opening ------------------------------------------------------------------------ */
@@ -229,19 +234,3 @@ struct slice ledger_slice(struct ledger *ledger, enum ledger_statement statement
     const void *data = sqlite3_column_blob(prepared, column);
     return slice_of(data, data ? (size_t)sqlite3_column_bytes(prepared, column) : 0);
 }
-
-/* ---- transactions ------------------------------------------------------------------ */
-
-static int run(struct ledger *ledger, enum ledger_statement statement, struct fail *fail)
-{
-    int code = ledger_ask(ledger, statement, NULL, 0, fail);
-    return code < 0 ? code : 0;
-}
-
-int ledger_begin(struct ledger *ledger, struct fail *fail)
-{
-    ledger_release(ledger);
-    return run(ledger, LEDGER_BEGIN, fail);
-}
-
-int ledger_end(struct ledger *ledger, struct fail *fail) { return run(ledger, LEDGER_COMMIT, fail); }

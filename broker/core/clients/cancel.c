@@ -153,7 +153,7 @@ static void cancel_stream(struct core *core, const struct call *call)
         memcpy(sweep->client, call->client.data, call->client.len);
     list_push_back(&core->sweeps, &sweep->link);
     core->sweep_count++;
-    if (core->effect_count < CYCLE_EFFECTS)
+    if (core->effects.count < CYCLE_EFFECTS)
         sweep_step(core, sweep);
 }
 

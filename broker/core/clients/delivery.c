@@ -32,7 +32,7 @@ static void publish_head(struct core *core, struct stream *stream)
 {
     struct slice bytes = encode_head(core, stream, stream_name(stream), 0);
     struct effect *publish = effect_push(core, PUBLISH_HEAD);
-    publish->stream = stream_name(stream);
+    publish->stream = effect_copy(core, stream_name(stream));
     publish->bytes = bytes;
     stream->fresh = false;
 }

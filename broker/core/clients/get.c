@@ -74,6 +74,6 @@ void handle_rollout_get(struct core *core, const struct call *call)
     struct effect *send = effect_push(core, SEND_TRAJECTORY);
     send->client = client;
     send->tag = call->tag;
-    send->stream = stream_name(group->stream);
+    send->stream = effect_copy(core, stream_name(group->stream));
     send->seq = seq;
 }

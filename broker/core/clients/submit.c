@@ -156,17 +156,32 @@ static bool admit(struct core *core, const struct call *call, const struct strea
     return admit_engines(core, call);
 }
 
+/* NULL where there is none, or no memory. */
+static const struct core_task *keep_summary(struct core *core, const struct core_task *task)
+{
+    if (!task)
+        return NULL;
+    struct core_task kept = *task;
+    kept.id = effect_copy(core, task->id);
+    kept.image = effect_copy(core, task->image);
+    kept.policy = effect_copy(core, task->policy);
+    kept.judge = effect_copy(core, task->judge);
+    for (int stage = 0; stage < STAGE_COUNT; stage++)
+        kept.needs[stage] = effect_copy(core, task->needs[stage]);
+    return effect_row(core, &kept, sizeof(kept));
+}
+
 static void persist_group(struct core *core, const struct call *call, const struct group *group)
 {
     struct effect *persist = effect_push(core, PERSIST_GROUP);
-    persist->group = group_id(group);
-    persist->stream = stream_name(group->stream);
+    persist->group = effect_copy(core, group_id(group));
+    persist->stream = effect_copy(core, stream_name(group->stream));
     persist->samples = group->samples;
     persist->task_hash = group->task_hash;
-    persist->owner = client_name(group->stream->owner);
+    persist->owner = effect_copy(core, client_name(group->stream->owner));
     persist->priority = group->work->priority;
     persist->task = ((const struct msg_group_submit *)call->in)->task;
-    persist->summary = call->task;
+    persist->summary = keep_summary(core, call->task);
     persist->accepted_ms = (uint64_t)core_clock_ms(core);
     persist->lease_ms = group->work->lease_ms;
 }

@@ -26,13 +26,15 @@ static void emit_job(struct core *core, const struct job *job)
     struct slice name = job_name(core, job);
     struct slice worker = effect_copy(core, worker_id(job->course->worker));
     struct slice engine = effect_copy(core, engine_url(job_engine(job)));
+    struct slice of_group = effect_copy(core, group_id(group));
+    struct slice stream = effect_copy(core, stream_name(group->stream));
     size_t prefix = strlen(stage_wire(job->stage)) + 1;
     struct effect *send = effect_push(core, LANE_JOB);
     send->worker = worker;
     send->job = name;
     send->stage = job->stage;
-    send->group = group_id(group);
-    send->stream = stream_name(group->stream);
+    send->group = of_group;
+    send->stream = stream;
     if (rollout && name.len > prefix)
         send->rollout = slice_of(name.data + prefix, name.len - prefix);
     send->sample = rollout ? job->sample : 0;

@@ -19,7 +19,7 @@ static void begin_anew(struct core *core, struct job *job)
     struct rollout *rollout = job_rollout(job);
     const struct slice rollout_id = rollout ? rollout_name(core, job) : slice_of(NULL, 0);
     struct effect *persist = effect_push(core, PERSIST_AGAIN);
-    persist->group = group_id(job->group);
+    persist->group = effect_copy(core, group_id(job->group));
     persist->rollout = rollout_id;
     persist->sample = job->sample;
     if (rollout) {

@@ -64,7 +64,7 @@ void fencing_token_persist(struct core *core, struct job *job)
                                .worker = effect_copy(core, worker_id(job->course->worker)),
                                .key = effect_copy(core, worker_key(job->course->worker))};
     struct effect *persist = effect_push(core, PERSIST_LEASE);
-    persist->group = group_id(job->group);
+    persist->group = effect_copy(core, group_id(job->group));
     persist->stage = job->stage;
     persist->sample = job->sample;
     persist->job = lease.job;

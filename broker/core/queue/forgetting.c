@@ -8,7 +8,7 @@ void stream_acknowledge(struct core *core, struct stream *stream, uint64_t seq)
 {
     struct heap_node *oldest;
     struct effect *persist = effect_push(core, PERSIST_ACK);
-    persist->stream = stream_name(stream);
+    persist->stream = effect_copy(core, stream_name(stream));
     persist->seq = seq;
     if (seq >= stream->first)
         retention_drop(core, stream, seq);

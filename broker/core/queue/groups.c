@@ -144,9 +144,9 @@ void group_forget(struct core *core, struct group *group)
     core->forgotten_count++;
 }
 
-void groups_trim(struct core *core)
+void groups_trim(struct core *core, size_t most)
 {
-    while (core->forgotten_count > core->settings.forgotten_max) {
+    for (; most > 0 && core->forgotten_count > core->settings.forgotten_max; most--) {
         struct group *oldest = container_of(core->forgotten.next, struct group, forgotten);
         list_remove(&oldest->forgotten);
         core->forgotten_count--;
@@ -209,10 +209,10 @@ static struct core_end describe_end(struct core *core, const struct rollout *rol
     const struct group_work *work = group->work;
     const struct job *last = rollout_job(group->work, rollout->job.sample);
     return (struct core_end){
-        .stream = stream_name(group->stream),
+        .stream = effect_copy(core, stream_name(group->stream)),
         .seq = rollout->seq,
         .rollout = rollout_name(core, &rollout->job),
-        .group = group_id(group),
+        .group = effect_copy(core, group_id(group)),
         .task = effect_copy(core, group_task_id(group)),
         .sample = rollout->job.sample,
         .attempt = last->course->attempt,

@@ -32,8 +32,8 @@ void group_end(struct core *core, struct group *group, const struct ending *endi
 void group_close(struct core *core, struct group *group);
 /* All its rollouts are acknowledged: only its name is kept ... */
 void group_forget(struct core *core, struct group *group);
-/* ... and that only of forgotten_max groups. Between cycles: effects borrow the names. */
-void groups_trim(struct core *core);
+/* ... and that only of forgotten_max groups. Of the oldest at most so many go: all that was said of them is done. */
+void groups_trim(struct core *core, size_t most);
 void group_destroy(struct group *group);
 
 void rollout_end(struct core *core, struct rollout *rollout, const struct ending *ending);

@@ -136,7 +136,7 @@ void history_persist(struct core *core, const struct job *job)
         .fenced_up_to = failures->fenced_up_to,
     };
     struct effect *persist = effect_push(core, PERSIST_FAILURES);
-    persist->group = group_id(job->group);
+    persist->group = effect_copy(core, group_id(job->group));
     persist->stage = job->stage;
     persist->sample = job->sample;
     persist->job = row.job;

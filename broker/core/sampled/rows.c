@@ -6,8 +6,8 @@
 void sampler_persist(struct core *core, const struct sampler *sampler)
 {
     struct core_sampler row = sampler->row;
-    row.stream = stream_name(sampler->stream);
-    row.owner = client_name(sampler->stream->owner);
+    row.stream = effect_copy(core, stream_name(sampler->stream));
+    row.owner = effect_copy(core, client_name(sampler->stream->owner));
     row.trainer = effect_copy(core, slice_from_str(sampler->trainer));
     const struct core_sampler *lasting = effect_row(core, &row, sizeof(row));
     if (!lasting)
@@ -20,14 +20,15 @@ void sampler_persist(struct core *core, const struct sampler *sampler)
 
 void sampler_persist_removed(struct core *core, const struct sampler *sampler)
 {
-    effect_push(core, PERSIST_SAMPLER)->stream = stream_name(sampler->stream);
+    const struct slice stream = effect_copy(core, stream_name(sampler->stream));
+    effect_push(core, PERSIST_SAMPLER)->stream = stream;
 }
 
 void sampler_persist_answer(struct core *core, const struct sampler *sampler)
 {
     const struct slice answer = effect_copy(core, slice_from_str(sampler->answer));
     struct effect *effect = effect_push(core, PERSIST_BATCH);
-    effect->stream = stream_name(sampler->stream);
+    effect->stream = effect_copy(core, stream_name(sampler->stream));
     effect->seq = sampler->row.batch;
     effect->detail = answer;
 }
@@ -35,7 +36,7 @@ void sampler_persist_answer(struct core *core, const struct sampler *sampler)
 void sampled_persist(struct core *core, const struct sampled *sampled, bool present)
 {
     struct core_sampled row = sampled->row;
-    row.stream = stream_name(sampled->sampler->stream);
+    row.stream = effect_copy(core, stream_name(sampled->sampler->stream));
     row.group = effect_copy(core, sampled_id(sampled));
     const struct core_sampled *lasting = present ? effect_row(core, &row, sizeof(row)) : NULL;
     if (present && !lasting)

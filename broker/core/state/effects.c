@@ -1,3 +1,4 @@
+#include "broker/core/core.h"
 #include "broker/core/state/effects.h"
 #include "broker/core/state/state.h"
 
@@ -16,32 +17,33 @@ static struct effect *clear(struct effect *effect, enum effect_kind kind)
 
 struct effect *effect_push(struct core *core, enum effect_kind kind)
 {
-    if (core->effect_count == core->effect_capacity) {
-        size_t capacity = core->effect_capacity ? 2 * core->effect_capacity : 64;
-        struct effect *effects = realloc(core->effects, capacity * sizeof(*effects));
-        if (!effects) {
+    struct effect_list *list = &core->effects;
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity ? 2 * list->capacity : 64;
+        struct effect *items = realloc(list->items, capacity * sizeof(*items));
+        if (!items) {
             core->failed = true;
             return clear(&core->discarded, kind);
         }
-        core->effects = effects;
-        core->effect_capacity = capacity;
+        list->items = items;
+        list->capacity = capacity;
     }
-    return clear(&core->effects[core->effect_count++], kind);
+    return clear(&list->items[list->count++], kind);
 }
 
 /* ---- memory ------------------------------------------------------------------------ */
 
 static uint8_t *take(struct core *core, size_t len)
 {
-    struct chunk *chunk = core->chunks;
+    struct chunk *chunk = core->effects.chunks;
     if (!chunk || chunk->size - chunk->used < len) {
         size_t size = len > CHUNK_SIZE ? len : CHUNK_SIZE;
         chunk = core_alloc(core, 1, sizeof(*chunk) + size);
         if (!chunk)
             return NULL;
         chunk->size = size;
-        chunk->next = core->chunks;
-        core->chunks = chunk;
+        chunk->next = core->effects.chunks;
+        core->effects.chunks = chunk;
     }
     uint8_t *bytes = chunk->bytes + chunk->used;
     chunk->used += len;
@@ -79,33 +81,33 @@ struct slice effect_print(struct core *core, const char *format, ...)
 }
 
 /* Frees all chunks but the oldest `keep` (0 or 1). */
-static void drop_chunks(struct core *core, size_t keep)
+static void drop_chunks(struct effect_list *list, size_t keep)
 {
-    while (core->chunks && (!keep || core->chunks->next || core->chunks->size > CHUNK_SIZE)) {
-        struct chunk *next = core->chunks->next;
-        free(core->chunks);
-        core->chunks = next;
+    while (list->chunks && (!keep || list->chunks->next || list->chunks->size > CHUNK_SIZE)) {
+        struct chunk *next = list->chunks->next;
+        free(list->chunks);
+        list->chunks = next;
     }
-    if (core->chunks)
-        core->chunks->used = 0;
+    if (list->chunks)
+        list->chunks->used = 0;
 }
 
-void effects_clear(struct core *core)
+void effect_list_clear(struct effect_list *list)
 {
-    core->effect_count = core->live_bytes = 0;
-    if (core->effect_capacity > EFFECTS_KEPT) {
-        free(core->effects);
-        core->effects = NULL;
-        core->effect_capacity = 0;
+    list->count = 0;
+    if (list->capacity > EFFECTS_KEPT) {
+        free(list->items);
+        list->items = NULL;
+        list->capacity = 0;
     }
-    drop_chunks(core, 1);
+    drop_chunks(list, 1);
 }
 
-void effects_finish(struct core *core)
+void effect_list_finish(struct effect_list *list)
 {
-    drop_chunks(core, 0);
-    free(core->effects);
-    buffer_finish(&core->scratch);
+    drop_chunks(list, 0);
+    free(list->items);
+    *list = (struct effect_list){0};
 }
 
 void effect_health(struct core *core, const struct core_health *health, struct slice why)

@@ -8,21 +8,18 @@
 
 /* Good until the next push. Never NULL: without memory the core has failed and it goes nowhere. */
 struct effect *effect_push(struct core *core, enum effect_kind kind);
-/* Bytes that stay until core_effects_clear. */
+/* Bytes that stay as long as the effects do. */
 struct slice effect_copy(struct core *core, struct slice bytes);
 /* The same of a struct, where one may lie; NULL when out of memory. */
 const void *effect_row(struct core *core, const void *row, size_t size);
 struct slice effect_print(struct core *core, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A message's bytes; empty if it breaks its schema (counted). */
 struct slice effect_encode(struct core *core, enum message_id id, const void *message);
-/* All were carried out. */
-void effects_clear(struct core *core);
-void effects_finish(struct core *core);
 
 /* HEALTH_CHANGED; all is copied. */
 void effect_health(struct core *core, const struct core_health *health, struct slice why);
 
-/* "run:add-17/3", good until core_effects_clear. */
+/* "run:add-17/3", good as long as the effects. */
 struct slice job_name(struct core *core, const struct job *job);
 /* "add-17/3": of the rollout that the job is of. */
 struct slice rollout_name(struct core *core, const struct job *job);

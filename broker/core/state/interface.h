@@ -24,6 +24,7 @@ struct core_task {
     uint64_t bytes;      /* of its JSON */
     bool is_past;        /* of a submit, a rollout.get: a group of its id was here and is no longer remembered ... */
     uint64_t past_hash;  /* ... whose task_hash was this */
+    bool is_new;         /* of a submit: it was looked, and there never was one */
     struct slice policy; /* whose engines it needs; empty: the usual one's */
     /* What a stage needs a worker's handlers to offer: "agent:mine tool:look.up", sorted, blanks between; empty:
      * nothing. */
@@ -241,7 +242,7 @@ struct effect {
             uint64_t task_hash;                                /* as core_handle was given it */
             struct slice owner;                                /* whose stream and group it is, may be empty */
             struct slice task;
-            const struct core_task *summary; /* of `task`, borrowed as it is; NULL: not known */
+            const struct core_task *summary; /* of `task`, good as slices are; NULL: not known */
         };
         struct { /* PERSIST_INIT, PERSIST_RUN: borrowed from the message in hand */
             struct slice layer_digest, layer, answer;
@@ -275,6 +276,13 @@ _Static_assert(sizeof(struct effect) <= 384, "a cycle may have hundreds of thous
 struct effects {
     struct effect *items;
     size_t count;
+};
+
+/* Effects and the memory that they point into, for who takes them from the core. All zero: there are none. */
+struct effect_list {
+    struct effect *items;
+    size_t count, capacity;
+    struct chunk *chunks;
 };
 
 /* What the I/O side knows of the process and its disk; all zero before it said so. */

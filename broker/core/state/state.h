@@ -55,7 +55,7 @@ struct counters {
 #undef COUNTER
 };
 
-/* Memory for what effects point to: all of it goes at core_effects_clear. */
+/* Memory for what effects point to. */
 struct chunk {
     struct chunk *next;
     size_t used, size;
@@ -76,6 +76,7 @@ struct core {
     struct table groups, streams_by_name, workers_by_id, clients_by_name;
     struct list streams, clients, workers, engines, policies, sweeps, forgotten;
     size_t stream_count, engine_count, engines_registered, policy_count, sweep_count, forgotten_count;
+    size_t forgotten_taken; /* of these, when effects were taken last */
 
     /* LEASED jobs are in their workers' queues, QUEUED ones in their streams' queues; of
        those only the count is here. */
@@ -134,11 +135,10 @@ struct core {
     struct metrics metrics;
     struct core_process process;
 
-    struct effect *effects;
-    size_t effect_count, effect_capacity;
+    struct effect_list effects;
     struct effect discarded; /* where effects go when memory is out */
-    struct chunk *chunks;
-    size_t live_bytes; /* of SEND_EVENTS, in these effects */
+    uint64_t lane_changes;   /* LANE_OPEN and LANE_CLOSE, ever */
+    size_t live_bytes;       /* of SEND_EVENTS, in these effects */
     struct buffer scratch;
 };
 

@@ -175,7 +175,7 @@ static void list_ended(struct core *core, const struct call *call, const struct 
     if (list.to >= list.from + LIST_LOOKED_AT)
         list.from = list.to - LIST_LOOKED_AT + 1;
     struct effect *send = effect_push(core, SEND_LIST);
-    send->stream = stream_name(stream);
+    send->stream = effect_copy(core, stream_name(stream));
     send->list = list;
 }
 

@@ -28,7 +28,7 @@ static void init_ok(struct core *core, struct job *job, const struct msg_job_res
     struct group *group = job->group;
     struct group_work *work = group->work;
     struct effect *persist = effect_push(core, PERSIST_INIT);
-    persist->group = group_id(group);
+    persist->group = effect_copy(core, group_id(group));
     persist->layer_digest = in->layer_digest;
     persist->layer = in->layer;
     persist->ms = in->ms;
@@ -109,10 +109,10 @@ static void run_done(struct core *core, struct job *job, const struct msg_job_re
     struct slice rollout_id = rollout_name(core, job);
     struct slice engine = effect_copy(core, engine_url(rollout->engine));
     struct effect *persist = effect_push(core, PERSIST_RUN);
-    persist->group = group_id(job->group);
+    persist->group = effect_copy(core, group_id(job->group));
     persist->rollout = rollout_id;
     persist->sample = job->sample;
-    persist->stream = stream_name(job->group->stream);
+    persist->stream = effect_copy(core, stream_name(job->group->stream));
     persist->outcome = outcome;
     persist->detail = in->detail;
     persist->layer_digest = in->layer_digest;

@@ -72,6 +72,7 @@ static void open_lane(struct core *core, struct worker *worker, const struct cal
     struct slice endpoint = effect_copy(core, slice_from_str(worker->lane));
     struct slice peer = effect_copy(core, caller->peer);
     struct effect *open = effect_push(core, LANE_OPEN);
+    core->lane_changes++;
     open->worker = id;
     open->peer = peer;
     open->endpoint = endpoint;
@@ -88,6 +89,7 @@ static void close_lane(struct core *core, const struct worker *worker)
 {
     struct slice id = effect_copy(core, worker_id(worker));
     effect_push(core, LANE_CLOSE)->worker = id;
+    core->lane_changes++;
 }
 
 /* ---- coming and going -------------------------------------------------------------- */

@@ -131,6 +131,14 @@ int syncer_reached(struct syncer *syncer, struct commit_point *ret)
     return code;
 }
 
+int syncer_code(struct syncer *syncer)
+{
+    pthread_mutex_lock(&syncer->mutex);
+    const int code = syncer->code;
+    pthread_mutex_unlock(&syncer->mutex);
+    return code;
+}
+
 int syncer_await(struct syncer *syncer, uint64_t number)
 {
     pthread_mutex_lock(&syncer->mutex);

@@ -7,15 +7,8 @@
 #ifndef SLUICE_BROKER_LEDGER_FILES_SYNCER_H
 #define SLUICE_BROKER_LEDGER_FILES_SYNCER_H
 
-#include <stdint.h>
-
+#include "broker/ledger/commit_point.h"
 #include "common/base/fail.h"
-
-/* A commit, and where it ends in the write-ahead log: after so many frames of the log that has these salts. */
-struct commit_point {
-    uint64_t number; /* from 1 */
-    uint32_t salts[2], frames;
-};
 
 struct syncer;
 
@@ -28,6 +21,8 @@ void syncer_stop(struct syncer **stopping);
 void syncer_ask(struct syncer *syncer, struct commit_point point);
 /* Up to where all is durable, number 0 before the first. A negative errno: a sync failed. */
 int syncer_reached(struct syncer *syncer, struct commit_point *ret);
+/* What a sync has failed with, or 0; to be asked by any thread. */
+int syncer_code(struct syncer *syncer);
 /* Waits until commit `number`, which was asked for, is durable. */
 int syncer_await(struct syncer *syncer, uint64_t number);
 /* Readable when a sync has ended since syncer_reached was called last. */

@@ -62,13 +62,14 @@ static int apply_group(struct ledger *ledger, const struct effect *effect, struc
     struct cached_group *group = ledger_cache_get(ledger, effect->group);
     const struct slice metadata = task_member(effect->task, "metadata");
     code = add_group(ledger, effect, number, stream, metadata, fail);
-    if (code == 0 && !group->is_new)
+    const bool is_new = effect->summary && effect->summary->is_new;
+    if (code == 0 && !is_new)
         code = ledger_do(ledger, LEDGER_DROP_FORGOTTEN_GROUP, fail, TEXT(effect->group));
     if (code)
         return code;
     group->number = number;
     group->stream = stream;
-    group->has_init = group->is_new = false;
+    group->has_init = false;
     ledger_cache_task(ledger, group, effect->task, metadata, shown_in(effect->summary));
     return 0;
 }

@@ -41,7 +41,7 @@ static void empty(struct ledger *ledger, struct cached_group *group)
     let_go_task(ledger, group, CACHE_REUSED_MAX);
     let_go(ledger, &group->layer, CACHE_REUSED_MAX);
     group->number = 0;
-    group->has_init = group->is_new = false;
+    group->has_init = false;
 }
 
 void ledger_cache_finish(struct ledger *ledger)
@@ -64,7 +64,7 @@ static uint64_t hash_of(struct slice id)
 
 static bool is_of(const struct cached_group *group, struct slice id)
 {
-    return (group->number || group->is_new) && slice_is(id, group->id);
+    return group->number && slice_is(id, group->id);
 }
 
 /* The first of the entries that it may be in. */

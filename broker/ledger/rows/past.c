@@ -19,8 +19,6 @@ int ledger_find_past(struct ledger *ledger, struct slice id, uint64_t *ret_hash,
     if (code == 0)
         code = ledger_ask(ledger, LEDGER_FIND_PAST_GROUP, VALUES(TEXT(id), BLOB(slice_of(digest, ID_DIGEST_SIZE))),
                           fail);
-    if (code == 0)
-        ledger_cache_get(ledger, id)->is_new = true;
     if (code <= 0)
         return code;
     *ret_hash = (uint64_t)ledger_number(ledger, LEDGER_FIND_PAST_GROUP, 0);

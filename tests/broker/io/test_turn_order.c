@@ -407,6 +407,28 @@ static void of_a_peer_a_row_of_what_came_as_one_goes_before_others_and_is_given_
     assert_int_equal(turns_count(world->turns), 0);
 }
 
+static void behind_one_that_is_held_nothing_is_taken(void **state)
+{
+    struct world *world = *state;
+    struct letter *letters[2] = {calloc(1, sizeof(struct letter)), calloc(1, sizeof(struct letter))};
+    assert_false(turns_are_held(world->turns));
+    assert_true(turns_begin(world->turns, 0));
+    for (int i = 0; i < 2; i++) {
+        letters[i]->turn.count = 1;
+        assert_true(turns_add(world->turns, slice_from_str("one"), FIRST_FD, &letters[i]->turn, false));
+    }
+    letters[0]->turn.is_held = true;
+    assert_true(turns_are_held(world->turns));
+    assert_null(turns_take(world->turns, INT64_MAX));
+    assert_int_equal(turns_count(world->turns), 2);
+    letters[0]->turn.is_held = false;
+    assert_false(turns_are_held(world->turns));
+    for (int i = 0; i < 2; i++) {
+        assert_ptr_equal(turns_take(world->turns, INT64_MAX), &letters[i]->turn);
+        free(letters[i]);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -423,6 +445,7 @@ int main(void)
         TEST(of_a_peer_the_connections_have_their_turns),
         TEST(what_may_not_be_refused_waits_unread),
         TEST(a_descriptor_that_another_peer_has_now_is_the_others),
+        TEST(behind_one_that_is_held_nothing_is_taken),
         TEST(what_comes_as_one_leaves_others_their_time_as_if_it_came_alone),
         TEST(what_comes_as_one_counts_as_what_it_holds),
         TEST(of_a_peer_a_row_of_what_came_as_one_goes_before_others_and_is_given_back),

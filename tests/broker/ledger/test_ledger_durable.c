@@ -6,6 +6,14 @@
 
 enum { UNASKED_MS = 50 }; /* so long no sync ends that nobody has asked for */
 
+static uint64_t committed(struct world *world) { return ledger_committed(world->ledger).number; }
+
+static void ask(struct world *world)
+{
+    const struct commit_point last = ledger_committed(world->ledger);
+    ledger_ask_durable(world->ledger, &last);
+}
+
 static uint64_t durable(struct world *world)
 {
     struct fail fail = {0};
@@ -19,7 +27,7 @@ static void commit_group(struct world *world, const char *id)
 {
     struct effect effect = group(id, "train", 1);
     assert_int_equal(commit_undurable(world->ledger, &effect, 1, NULL), 0);
-    ledger_ask_durable(world->ledger);
+    ask(world);
 }
 
 static void commits_go_on_while_the_disk_syncs_and_are_durable_behind_it(void **state)
@@ -27,7 +35,7 @@ static void commits_go_on_while_the_disk_syncs_and_are_durable_behind_it(void **
     struct world *world = *state;
     char id[16];
     commit_one(world, group("first", "train", 1));
-    const uint64_t before = ledger_committed(world->ledger);
+    const uint64_t before = committed(world);
     assert_int_equal(durable(world), before);
     atomic_store(&slow_disk()->is_held, true);
     const unsigned syncs = atomic_load(&slow_disk()->syncs);
@@ -35,7 +43,7 @@ static void commits_go_on_while_the_disk_syncs_and_are_durable_behind_it(void **
         snprintf(id, sizeof(id), "g%u", i);
         commit_group(world, id);
     }
-    assert_int_equal(ledger_committed(world->ledger), before + 50);
+    assert_int_equal(committed(world), before + 50);
     assert_int_equal(durable(world), before);
     assert_non_null(strstr(restored(world), "group g49 ")); /* what is committed is there to read */
     atomic_store(&slow_disk()->is_held, false);
@@ -53,7 +61,7 @@ static void its_descriptor_is_readable_when_more_is_durable(void **state)
     assert_int_equal(poll(&item, 1, 0), 0);
     commit_group(world, "a");
     assert_int_equal(poll(&item, 1, 10000), 1);
-    assert_int_equal(durable(world), ledger_committed(world->ledger));
+    assert_int_equal(durable(world), committed(world));
     assert_int_equal(poll(&item, 1, 0), 0);
 }
 
@@ -61,12 +69,12 @@ static void what_only_reads_needs_no_sync(void **state)
 {
     struct world *world = *state;
     commit_one(world, group("a", "train", 1));
-    const uint64_t before = ledger_committed(world->ledger);
+    const uint64_t before = committed(world);
     assert_int_equal(ledger_read_begin(world->ledger, NULL), 0);
     assert_int_equal(ledger_read_end(world->ledger, NULL), 0);
     assert_int_equal(ledger_begin(world->ledger, NULL), 0);
     assert_int_equal(ledger_commit(world->ledger, NULL), 0); /* of nothing */
-    assert_int_equal(ledger_committed(world->ledger), before);
+    assert_int_equal(committed(world), before);
 }
 
 static void nothing_is_synced_before_somebody_asks_for_it(void **state)
@@ -81,7 +89,7 @@ static void nothing_is_synced_before_somebody_asks_for_it(void **state)
     assert_int_equal(poll(&item, 1, UNASKED_MS), 0);
     assert_int_equal(durable(world), before);
     assert_int_equal(atomic_load(&slow_disk()->syncs), syncs);
-    ledger_ask_durable(world->ledger);
+    ask(world);
     assert_int_equal(ledger_sync(world->ledger, NULL), 0);
     assert_int_equal(atomic_load(&slow_disk()->syncs), syncs + 1); /* it was asked for once */
 }

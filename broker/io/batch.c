@@ -1,0 +1,228 @@
+#include "broker/io/batch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "broker/net/zmq_frame.h"
+#include "common/base/cleanup.h"
+#include "common/base/log.h"
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+struct batch *batch_create(void)
+{
+    struct batch *batch = calloc(1, sizeof(*batch));
+    if (!batch)
+        return NULL;
+    STAILQ_INIT(&batch->loaded);
+    batch->inbound = calloc(2 * INBOUND_MAX, sizeof(*batch->inbound));
+    if (!batch->inbound)
+        batch_destroy(&batch);
+    return batch;
+}
+
+void inbound_drop(struct inbound *inbound)
+{
+    zmq_msg_close(&inbound->from);
+    zmq_msg_close(&inbound->body);
+}
+
+void batch_clear(struct batch *batch)
+{
+    struct loaded *loaded;
+    effect_list_clear(&batch->effects);
+    while ((loaded = STAILQ_FIRST(&batch->loaded))) {
+        STAILQ_REMOVE_HEAD(&batch->loaded, link);
+        zmq_msg_close(&loaded->body);
+        free(loaded);
+    }
+    for (size_t i = 0; i < batch->inbound_count; i++)
+        inbound_drop(&batch->inbound[i]);
+    batch->inbound_count = batch->inbound_bytes = 0;
+}
+
+void batch_destroy(struct batch **destroying)
+{
+    struct batch *batch = take_ptr(destroying);
+    if (!batch)
+        return;
+    batch_clear(batch);
+    effect_list_finish(&batch->effects);
+    buffer_finish(&batch->out);
+    free(batch->inbound);
+    free(batch);
+}
+
+/* ---- persisting ------------------------------------------------------------------------------ */
+
+static bool is_persist(const struct effect *effect) { return effect->kind <= PERSIST_EPOCH; }
+
+static int persist(struct batch *batch, struct ledger *ledger)
+{
+    const struct effect_list *effects = &batch->effects;
+    bool begun = false;
+    int code = 0;
+    for (size_t i = 0; code == 0 && i < effects->count; i++) {
+        if (!is_persist(&effects->items[i]))
+            continue;
+        if (!begun)
+            code = ledger_begin(ledger, &batch->fail);
+        begun = true;
+        if (code == 0)
+            code = ledger_apply(ledger, &effects->items[i], &batch->fail);
+    }
+    return code == 0 && begun ? ledger_commit(ledger, &batch->fail) : code;
+}
+
+/* ---- loading ----------------------------------------------------------------------------------- */
+
+struct loading {
+    struct batch *batch;
+    struct ledger *ledger;
+    struct held_bytes *held;
+    size_t effect; /* the one in hand, its place */
+};
+
+/* Gives the effect in hand the message that was made. */
+static int add_made(struct loading *loading, atomic_size_t *held)
+{
+    struct loaded *loaded = malloc(sizeof(*loaded));
+    if (!loaded || !zmq_frame_init(&loaded->body, &loading->batch->out, held)) {
+        free(loaded);
+        return fail_set(&loading->batch->fail, -ENOMEM, "out of memory");
+    }
+    loaded->effect = loading->effect;
+    STAILQ_INSERT_TAIL(&loading->batch->loaded, loaded, link);
+    return 0;
+}
+
+/*
+ * Makes the trajectory's message. 1: done, 0: it is not there (any more), negative:
+ * the ledger failed. `tag` NULL for the feed.
+ */
+static int make_trajectory(struct loading *loading, struct slice stream, uint64_t seq, const uint64_t *tag)
+{
+    struct msg_trajectory message;
+    struct refusal no;
+    int code = ledger_load_trajectory(loading->ledger, stream, seq, &message, &loading->batch->fail);
+    if (code)
+        return code == -ENOENT ? 0 : code;
+    message.has_tag = tag != NULL;
+    message.tag = tag ? *tag : 0;
+    buffer_clear(&loading->batch->out);
+    if (message_encode(MSG_trajectory, &message, &loading->batch->out, &no))
+        return 1;
+    log_event(LOG_ERROR, "broker.trajectory-unsendable", "stream=%.*s seq=%llu text=\"%s\"", SLICE_ARG(stream),
+              (unsigned long long)seq, no.text);
+    return 0;
+}
+
+static int load_refusal(struct loading *loading, const struct effect *effect, enum refusal_reason reason,
+                        const char *text)
+{
+    struct refusal no;
+    struct msg_refused refused = {.tag = effect->tag,
+                                  .request = slice_from_str(message_get(MSG_rollout_get)->wire),
+                                  .reason = slice_from_str(refusal_wire(reason)),
+                                  .text = slice_from_str(text),
+                                  .has_retry_after_ms = reason == REFUSAL_QUEUE_FULL,
+                                  .retry_after_ms = 1000};
+    buffer_clear(&loading->batch->out);
+    if (!message_encode(MSG_refused, &refused, &loading->batch->out, &no))
+        return fail_set(&loading->batch->fail, -ENOMEM, "%s", no.text);
+    return add_made(loading, &loading->held->front);
+}
+
+static int load_trajectory(struct loading *loading, const struct effect *effect)
+{
+    if (atomic_load(&loading->held->front) > FRONT_HELD_MAX)
+        return load_refusal(loading, effect, REFUSAL_QUEUE_FULL,
+                            "clients have asked for more than they read; try again later");
+    int code = make_trajectory(loading, effect->stream, effect->seq, &effect->tag);
+    if (code == 0)
+        return load_refusal(loading, effect, REFUSAL_FORGOTTEN,
+                            "the trajectory was acknowledged and is no longer kept");
+    return code < 0 ? code : add_made(loading, &loading->held->front);
+}
+
+/* What clients have asked for and do not read ends a range early: they ask again from there. */
+static int load_range(struct loading *loading, const struct effect *effect)
+{
+    size_t bytes = 0;
+    for (uint64_t i = 0; i < effect->limit && bytes <= RANGE_BYTES_MAX; i++) {
+        if (atomic_load(&loading->held->front) > FRONT_HELD_MAX)
+            break;
+        int code = make_trajectory(loading, effect->stream, effect->seq + i, &effect->tag);
+        if (code < 0)
+            return code;
+        bytes += i == 0 ? 0 : loading->batch->out.len;
+        if (code == 0 || bytes > RANGE_BYTES_MAX)
+            break;
+        code = add_made(loading, &loading->held->front);
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+static int load_list(struct loading *loading, const struct effect *effect)
+{
+    buffer_clear(&loading->batch->out);
+    int code = batch_list(loading->ledger, effect, &loading->batch->out, &loading->batch->fail);
+    return code ? code : add_made(loading, &loading->held->front);
+}
+
+/* Beyond what subscribers may leave unread, the next head tells them that there is more to fetch. */
+static int load_published(struct loading *loading, const struct effect *effect)
+{
+    if (atomic_load(&loading->held->feed) > FEED_HELD_MAX)
+        return 0;
+    int code = make_trajectory(loading, effect->stream, effect->seq, NULL);
+    return code <= 0 ? code : add_made(loading, &loading->held->feed);
+}
+
+static int load_job(struct loading *loading, const struct effect *effect)
+{
+    struct msg_job_start message;
+    struct refusal no;
+    struct fail *fail = &loading->batch->fail;
+    int code = ledger_load_job(loading->ledger, effect, &message, fail);
+    if (code && code != -ENOENT)
+        return code;
+    buffer_clear(&loading->batch->out);
+    if (code == 0 && message_encode(MSG_job_start, &message, &loading->batch->out, &no))
+        return add_made(loading, NULL);
+    log_event(LOG_ERROR, "broker.job-unsendable", "job=%.*s text=\"%s\" action=handed-out-again",
+              SLICE_ARG(effect->job), code ? fail->text : no.text);
+    return 0;
+}
+
+static int load(struct batch *batch, struct ledger *ledger, struct held_bytes *held)
+{
+    static int (*const loaders[BACK_UP + 1])(struct loading *, const struct effect *) = {
+        [SEND_TRAJECTORY] = load_trajectory,   [SEND_LIST] = load_list, [SEND_RANGE] = load_range,
+        [PUBLISH_TRAJECTORY] = load_published, [LANE_JOB] = load_job,
+    };
+    struct loading loading = {.batch = batch, .ledger = ledger, .held = held};
+    bool reading = false;
+    int code = 0;
+    for (; code == 0 && loading.effect < batch->effects.count; loading.effect++) {
+        const struct effect *effect = &batch->effects.items[loading.effect];
+        if (!loaders[effect->kind])
+            continue;
+        if (!reading)
+            code = ledger_read_begin(ledger, &batch->fail);
+        reading = true;
+        if (code == 0)
+            code = loaders[effect->kind](&loading, effect);
+    }
+    return code == 0 && reading ? ledger_read_end(ledger, &batch->fail) : code;
+}
+
+void batch_do(struct batch *batch, struct ledger *ledger, struct held_bytes *held)
+{
+    batch->code = persist(batch, ledger);
+    if (batch->code == 0)
+        batch->code = load(batch, ledger, held);
+    batch->commit = ledger_committed(ledger);
+}

@@ -1,0 +1,83 @@
+#include "broker/io/looks.h"
+
+#include "broker/net/zmq_frame.h"
+#include "schemas/messages/message.h"
+#include "schemas/messages/reader.h"
+
+/* The name of the field that says which group is meant, of those messages of which the past matters; else NULL. */
+static const char *naming_field(struct slice bytes)
+{
+    enum message_id id;
+    struct refusal no;
+    if (!message_peek(bytes, &id, &no))
+        return NULL;
+    return id == MSG_group_submit ? "group" : id == MSG_rollout_get || id == MSG_rollout_watch ? "rollout" : NULL;
+}
+
+/* Of a message that is not decoded yet; empty if it cannot be read, and then it will be refused. */
+static struct slice find_text(struct slice bytes, const char *field)
+{
+    struct reader reader = {bytes, 0};
+    struct slice name, text = {0};
+    msgpack_object other;
+    uint32_t pairs = 0;
+    if (!reader_str(&reader, &name) || !reader_map(&reader, &pairs))
+        return text;
+    for (uint32_t i = 0; i < pairs && reader_str(&reader, &name); i++) {
+        if (slice_is(name, field))
+            return reader_str(&reader, &text) ? text : (struct slice){0};
+        if (!reader_scalar(&reader, &other))
+            break;
+    }
+    return (struct slice){0};
+}
+
+struct slice group_of_rollout(struct slice rollout)
+{
+    const uint8_t *slash = rollout.len ? memrchr(rollout.data, '/', rollout.len) : NULL;
+    return slash ? slice_of(rollout.data, (size_t)(slash - rollout.data)) : rollout;
+}
+
+void look_begin(struct look *look, struct looks *looks, zmq_msg_t *body, struct turn_inbound *turn, bool has_ledger)
+{
+    look->is_needed = naming_field(zmq_frame_peek(body)) != NULL;
+    if (!look->is_needed)
+        return;
+    look->body = body;
+    look->turn = turn;
+    turn->is_held = !has_ledger;
+    TAILQ_INSERT_TAIL(looks, look, link);
+}
+
+void look_end(struct look *look, struct looks *looks)
+{
+    if (look->is_needed)
+        TAILQ_REMOVE(looks, look, link);
+    look->is_needed = false;
+}
+
+int looks_ahead(struct looks *looks, struct ledger *ledger, struct fail *fail)
+{
+    struct look *look;
+    if (TAILQ_EMPTY(looks))
+        return 0;
+    int code = ledger_read_begin(ledger, fail);
+    TAILQ_FOREACH(look, looks, link)
+    {
+        const struct slice bytes = zmq_frame_peek(look->body);
+        const struct slice group = group_of_rollout(find_text(bytes, naming_field(bytes)));
+        const int found = code ? code : group.len ? ledger_find_past(ledger, group, &look->hash, fail) : 0;
+        if (found < 0)
+            return found;
+        look->was_found = found > 0;
+        look->turn->is_held = false;
+    }
+    return ledger_read_end(ledger, fail);
+}
+
+void looks_release(struct looks *looks)
+{
+    struct look *look;
+    TAILQ_FOREACH(look, looks, link)
+    look->turn->is_held = false;
+}
