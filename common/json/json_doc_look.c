@@ -7,9 +7,9 @@
 
 const struct json_doc_node *json_doc_root(const struct json_doc *doc) { return doc->count ? doc->nodes : NULL; }
 
-struct slice json_doc_raw(const struct json_doc *doc, const struct json_doc_node *string)
+struct slice json_doc_raw(const struct json_doc *doc, const struct json_doc_node *node)
 {
-    return slice_of(doc->text.data + string->from, string->len);
+    return slice_of(doc->text.data + node->from, node->len);
 }
 
 const struct json_doc_node *json_doc_get(const struct json_doc *doc, const struct json_doc_node *object,

@@ -22,8 +22,8 @@ uint32_t json_doc_count(const struct json_doc_node *array); /* 0 when it is no a
 /* False: not there, or of another kind; *ret stays as it was. */
 bool json_doc_id(const struct json_doc_node *node, uint32_t *ret);   /* an integer of 0..INT32_MAX */
 bool json_doc_number(const struct json_doc_node *node, double *ret); /* an integer or a real */
-/* What stands between the quotes: what is meant, unless `has_escapes`. */
-struct slice json_doc_raw(const struct json_doc *doc, const struct json_doc_node *string);
+/* What stands between the quotes: what is meant, unless `has_escapes`. Of an array or object, between its brackets. */
+struct slice json_doc_raw(const struct json_doc *doc, const struct json_doc_node *node);
 bool json_doc_is(const struct json_doc *doc, const struct json_doc_node *node, const char *string);
 /*
  * Bytes of the \u that the rest of a raw string begins with, or of two that are one character's halves. *ret: that

@@ -513,7 +513,7 @@ class Handler(BaseHTTPRequestHandler):
             rule["now"] = engine.version_unheld()
         status, answer = engine.answer(self.path, request, rule, turn)
         is_stream = scripted_streams.wants_stream(request) and engine.script.get("streams", True) != "whole"
-        if is_stream and engine.script.get("streams", True) is False:
+        if is_stream and scripted_streams.refuses(engine, request):
             status, answer = scripted_streams.REFUSAL
         if fault in self.LINGERING:
             return self.linger(engine, fault, request, json.dumps(answer).encode())
@@ -528,7 +528,7 @@ class Handler(BaseHTTPRequestHandler):
             body = OF_BYTES[fault](body)
         engine.note(path=self.path, request=request, status=status, answer=answer)
         if is_stream and status == 200 and (not fault or fault in scripted_dialects.FAULTS):
-            return scripted_streams.send(self, engine, rule, answer)
+            return scripted_streams.send(self, engine, rule, request, answer)
         if fault == "down":
             os._exit(1)
         if fault == "cut":

@@ -1,6 +1,8 @@
-"""Answers of a scripted engine as streams: an event a token, as vLLM and SGLang (--incremental-streaming-output) send them.
+"""Answers of a scripted engine as streams, as vLLM and SGLang (--incremental-streaming-output) send them: an event a token, or, where
+a request has a "stream_interval", of so many behind the first. A script's "intervals" is false for servers that do not know it, and
+"refused" for those that refuse it.
 
-A rule's "token_ms" is the time between two events; "cut_after" how many tokens are sent before the connection is closed, and
+A rule's "piece_bytes" is how many bytes of an event are sent at once; all of them if it is not there. "token_ms" is the time between two events; "cut_after" how many tokens are sent before the connection is closed, and
 "stall_after" before nothing more comes while the client is there. "stream_error" takes the place of the event behind so many: it
 tells of an error. A prompt that ends in the beginning of a reply is answered with the rest of it. A script's "streams" is false for
 servers that refuse to, and "whole" for those that answer at once whatever they were asked for.
@@ -35,38 +37,54 @@ def texts_of(model, ids, swapped, is_ended):
     return texts
 
 
-def vllm_events(engine, answer):
+def interval_of(engine, request):
+    """How many tokens an event is to have."""
+    asked = request.get("stream_interval") or request.get("sampling_params", {}).get("stream_interval")
+    return asked if asked and engine.script.get("intervals", True) is True else 1
+
+
+def refuses(engine, request):
+    return engine.script.get("streams", True) is False or (
+        engine.script.get("intervals") == "refused" and "stream_interval" in json.dumps(request))
+
+
+def parts(count, interval):
+    """The first token is told at once."""
+    ends = [1, *range(1 + interval, count, interval)] + [count] if count > 1 else [count]
+    return list(zip([0, *ends], ends))
+
+
+def vllm_events(engine, answer, interval):
     choice = answer["choices"][0]
     count, logprobs, finish = len(choice["token_ids"]), choice["logprobs"], choice["finish_reason"]
     texts = texts_of(engine.model, choice["token_ids"], engine.word, finish == "stop") if "text" in choice else None
-    for i in range(count):
-        part = {"index": 0, "token_ids": choice["token_ids"][i:i + 1], "finish_reason": None if i + 1 < count else finish}
+    for start, end in parts(count, interval):
+        part = {"index": 0, "token_ids": choice["token_ids"][start:end], "finish_reason": None if end < count else finish}
         if texts is None:
-            part["logprobs"] = {"content": logprobs["content"][i:i + 1]}
-            if i + 1 == count:
+            part["logprobs"] = {"content": logprobs["content"][start:end]}
+            if end == count:
                 part["weight_versions"] = choice["weight_versions"]
         else:
-            part["text"] = texts[i]
-            part["logprobs"] = {name: logprobs[name][i:i + 1] for name in ("token_logprobs", "tokens")}
-            if i == 0:
+            part["text"] = "".join(texts[start:end])
+            part["logprobs"] = {name: logprobs[name][start:end] for name in ("token_logprobs", "tokens")}
+            if start == 0:
                 part["prompt_token_ids"] = choice.get("prompt_token_ids")
         yield {"choices": [part]}
     yield {"choices": [], "usage": answer["usage"]}
 
 
-def sglang_events(engine, answer):
+def sglang_events(engine, answer, interval):
     meta, ids = answer["meta_info"], answer["output_ids"]
     texts = texts_of(engine.model, ids, engine.word, meta["finish_reason"]["type"] == "stop")
-    for i in range(len(ids)):
-        is_last = i + 1 == len(ids)
-        yield {"text": texts[i], "output_ids": ids[i:i + 1],
-               "meta_info": dict(meta, output_token_logprobs=meta["output_token_logprobs"][i:i + 1], completion_tokens=i + 1,
-                                 finish_reason=meta["finish_reason"] if is_last else None)}
+    for start, end in parts(len(ids), interval):
+        yield {"text": "".join(texts[start:end]), "output_ids": ids[start:end],
+               "meta_info": dict(meta, output_token_logprobs=meta["output_token_logprobs"][start:end], completion_tokens=end,
+                                 finish_reason=meta["finish_reason"] if end == len(ids) else None)}
 
 
-def send(handler, engine, rule, answer):
+def send(handler, engine, rule, request, answer):
     """An event at a time; the log has the whole answer."""
-    events = list((sglang_events if "meta_info" in answer else vllm_events)(engine, answer))
+    events = list((sglang_events if "meta_info" in answer else vllm_events)(engine, answer, interval_of(engine, request)))
     handler.send_response(200)
     handler.send_header("Content-Type", "text/event-stream; charset=utf-8")
     handler.send_header("Transfer-Encoding", "chunked")
@@ -83,7 +101,7 @@ def send(handler, engine, rule, answer):
             if handler.wait(rule["token_ms"] / 1000):
                 handler.close_connection = True
                 return None
-        put(handler, "data: " + json.dumps(event) + "\n\n")
+        put(handler, "data: " + json.dumps(event) + "\n\n", rule.get("piece_bytes"))
         if event is ERROR:
             break
     put(handler, "data: [DONE]\n\n")
@@ -91,7 +109,9 @@ def send(handler, engine, rule, answer):
     return None
 
 
-def put(handler, text):
+def put(handler, text, piece_bytes=None):
     data = text.encode()
-    handler.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
-    handler.wfile.flush()
+    for at in range(0, len(data), piece_bytes or len(data)):
+        piece = data[at:at + (piece_bytes or len(data))]
+        handler.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+        handler.wfile.flush()

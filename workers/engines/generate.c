@@ -18,6 +18,7 @@ struct turn {
     struct teller teller;         /* listener NULL: it is not told of */
     struct resumed resumed;
     char identity[80];  /* of who was asked last */
+    bool is_wary;       /* a stream that nobody hears broke off: it is asked for whole */
     struct fail broken; /* not "": what was told cannot stand */
 };
 
@@ -51,14 +52,57 @@ static int ask_once(struct turn *turn, const struct tokens *prompt, uint64_t max
                                          &turn->generation, fail);
 }
 
-/* What is wrong with a stream that is only looked at is nothing wrong with the turn: it is asked for as ever. */
+/* ---- whom nobody hears ---------------------------------------------------------------------------- */
+
+/* Whether its tokens are read while the engine samples. Where nobody knows whether that pays, one turn finds out. */
+static bool begin_along(struct turn *turn, uint64_t max_tokens)
+{
+    enum engine_along *along = &turn->engine->info.along;
+    if (turn->teller.listener || turn->is_wary || !turn->engine->dialect->stream || max_tokens < ENGINE_ALONG_TOKENS)
+        return false;
+    if (*along == ENGINE_ALONG_PAYS)
+        return true;
+    if (*along != ENGINE_ALONG_UNKNOWN)
+        return false;
+    *along = ENGINE_ALONG_TRIED;
+    return true;
+}
+
+static void end_along(struct turn *turn, int error)
+{
+    enum engine_along *along = &turn->engine->info.along;
+    turn->is_wary = error < 0;
+    if (*along == ENGINE_ALONG_TRIED)
+        *along = ENGINE_ALONG_UNKNOWN;
+}
+
+/* ---- one call ------------------------------------------------------------------------------------- */
+
+/* What is wrong with the stream may be nothing wrong with the turn. */
+static bool is_streams_fault(int error) { return error == -EPROTO || error == -EINVAL || error == -ENOTSUP; }
+
+static int ask_along(struct turn *turn, const struct tokens *prompt, uint64_t max_tokens, struct fail *fail)
+{
+    const int error = ask_once(turn, prompt, max_tokens, true, fail);
+    end_along(turn, error);
+    if (!is_streams_fault(error))
+        return error;
+    generation_finish(&turn->generation);
+    const int whole = ask_once(turn, prompt, max_tokens, false, fail);
+    if (whole == 0)
+        turn->engine->info.along = ENGINE_ALONG_NEVER;
+    return whole;
+}
+
 static int ask(struct turn *turn, const struct tokens *prompt, uint64_t max_tokens, struct fail *fail)
 {
     struct engine *engine = turn->engine;
     const bool only_looks = is_looked_at(turn);
     const bool as_stream = turn->teller.listener && engine->dialect->stream && !(only_looks && engine->info.is_deaf);
+    if (begin_along(turn, max_tokens))
+        return ask_along(turn, prompt, max_tokens, fail);
     const int error = ask_once(turn, prompt, max_tokens, as_stream, fail);
-    if (!as_stream || !only_looks || (error != -EPROTO && error != -EINVAL && error != -ENOTSUP))
+    if (!as_stream || !only_looks || !is_streams_fault(error))
         return error;
     engine->info.is_deaf = true;
     take_back(turn);

@@ -20,6 +20,8 @@ struct engine_turn {
  * heard stands. A call that breaks off, or that a pause aborts, goes on behind what it sampled (resumed.h); where that
  * cannot be, there is no other try: -EPROTO, or -ESTALE. For whoever only looks (listener.h) none of that is so: the
  * turn is tried again as if nobody listened, and where the stream was at fault, without one.
+ * Where nobody listens, the answer may be a stream too, whose tokens are read as they come (server/dialect.h): one that
+ * is at fault, or breaks off, is no more than another try, and that is asked for whole.
  */
 int engine_generate_turn(struct engine *engine, const struct engine_turn *turn, struct generation *ret,
                          struct fail *fail);

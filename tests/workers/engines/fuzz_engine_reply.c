@@ -56,8 +56,8 @@ static void read_generation(const struct json_doc *doc, const uint8_t *how)
     generation_finish(&got);
 }
 
-typedef int read_reply(const struct json_doc *doc, const struct tokens *prompt, uint64_t max_tokens,
-                       struct generation *ret, struct fail *fail);
+typedef int read_reply(const struct json_doc *doc, struct sampled_tokens *streamed, const struct tokens *prompt,
+                       uint64_t max_tokens, struct generation *ret, struct fail *fail);
 
 /* The other dialects' readers, of whichever form the answer is. */
 static void read_others(const struct json_doc *doc)
@@ -73,7 +73,7 @@ static void read_others(const struct json_doc *doc)
     for (size_t i = 0; i < sizeof(readers) / sizeof(*readers); i++) {
         struct generation got = {0};
         struct fail fail = {0};
-        int error = readers[i](doc, &prompt, TOKENS_MAX, &got, &fail);
+        int error = readers[i](doc, NULL, &prompt, TOKENS_MAX, &got, &fail);
         must(error <= 0 && (error == 0 || fail.text[0]));
         if (error == 0 && !got.text)
             got.text = strdup("");

@@ -14,8 +14,8 @@
 
 enum { TOKENS_MAX = 64 };
 
-typedef int read_reply(const struct json_doc *doc, const struct tokens *prompt, uint64_t max_tokens,
-                       struct generation *ret, struct fail *fail);
+typedef int read_reply(const struct json_doc *doc, struct sampled_tokens *streamed, const struct tokens *prompt,
+                       uint64_t max_tokens, struct generation *ret, struct fail *fail);
 
 static const struct {
     const struct fold_form *form;
@@ -52,7 +52,7 @@ static void on_event(void *arg, const struct fold_event *event)
 static void fold(const struct fold_form *form, struct slice stream, size_t step, struct folded *ret)
 {
     static const struct engine_listener listener = {.heard = on_told};
-    *ret = (struct folded){.fold = {.form = form}, .teller = {.listener = &listener}};
+    *ret = (struct folded){.fold = {.form = form, .sampled.most = TOKENS_MAX}, .teller = {.listener = &listener}};
     for (size_t at = 0, len; at < stream.len && ret->error == 0; at += len) {
         len = step > 0 && step < stream.len - at ? step : stream.len - at;
         AUTO_FREE uint8_t *piece = malloc(len); /* so that a sanitizer sees a read beyond its end */
@@ -60,7 +60,7 @@ static void fold(const struct fold_form *form, struct slice stream, size_t step,
         ret->error = fold_take(&ret->fold, slice_of(piece, len), on_event, ret, &ret->fail);
     }
     must(ret->error <= 0 && (ret->error == 0 || ret->fail.text[0]));
-    must(ret->error < 0 || ret->ids == ret->fold.ids.count);
+    must(ret->error < 0 || ret->ids == ret->fold.sampled.ids.count);
 }
 
 static void finish(struct folded *folded)
@@ -70,7 +70,7 @@ static void finish(struct folded *folded)
     fold_finish(&folded->fold);
 }
 
-static void check_document(read_reply *read, struct slice text)
+static void check_document(read_reply *read, struct slice text, struct fold *fold)
 {
     const uint32_t ids[] = {1, 2, 3};
     const struct tokens prompt = {.ids = (uint32_t *)ids, .count = 3};
@@ -79,13 +79,20 @@ static void check_document(read_reply *read, struct slice text)
     struct json_doc doc = {0};
     int error = json_doc_parse(text, &doc, &fail);
     if (error == 0)
-        error = read(&doc, &prompt, TOKENS_MAX, &got, &fail);
+        error = read(&doc, fold->is_whole ? NULL : &fold->sampled, &prompt, TOKENS_MAX, &got, &fail);
     must(error <= 0 && (error == 0 || fail.text[0]));
     for (size_t i = 0; error == 0 && i < got.sampled.count; i++)
         must(got.sampled.ids[i] <= INT32_MAX && isfinite(got.logprobs[i]) && got.logprobs[i] <= 0);
     must(error < 0 || (got.sampled.count > 0 && got.sampled.count <= TOKENS_MAX));
     generation_finish(&got);
     json_doc_finish(&doc);
+}
+
+static void check_same(const struct sampled_tokens *a, const struct sampled_tokens *b)
+{
+    must(tokens_equal(&a->ids, &b->ids) && a->valued == b->valued);
+    must(a->valued == 0 || memcmp(a->logprobs, b->logprobs, a->valued * sizeof(*a->logprobs)) == 0);
+    must(a->valued <= a->ids.count && a->ids.count <= TOKENS_MAX);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -104,7 +111,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must(slice_equal(buffer_peek(&one), buffer_peek(&other)));
     must(whole.ids == cut.ids && slice_equal(buffer_peek(&whole.text), buffer_peek(&cut.text)));
     must(whole.fold.is_finished == cut.fold.is_finished && whole.fold.is_given_up == cut.fold.is_given_up);
-    check_document(forms[which].read, buffer_peek(&one));
+    check_same(&whole.fold.sampled, &cut.fold.sampled);
+    check_document(forms[which].read, buffer_peek(&one), &whole.fold);
     finish(&whole);
     finish(&cut);
     return 0;

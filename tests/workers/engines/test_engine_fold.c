@@ -8,32 +8,36 @@
 #include <cmocka.h>
 
 #include "common/base/cleanup.h"
+#include "common/json/json_doc_look.h"
 #include "workers/engines/dialects/fold.h"
 #include "workers/engines/dialects/teller.h"
 
-static const struct fold_form form = {
-    .rows = {{FOLD_LAST, "\"usage\":", ",", {"usage"}},
-             {FOLD_WORDS, "\"choices\":[{"},
-             {FOLD_FINISH, "\"finish\":", ",", {"choices", "finish"}},
-             {FOLD_FIRST, "\"prompt\":", ",", {"choices", "prompt"}},
-             {FOLD_IDS, "\"ids\":[", "],", {"choices", "ids"}},
-             {FOLD_TEXT, "\"text\":\"", "\",", {"choices", "text"}},
-             {FOLD_LIST, "\"logprobs\":{\"content\":[", "]}}]}", {"choices", "logprobs", "content"}}},
-    .cut = "\"length\""};
+static int take_ids(const struct json_doc *doc, struct sampled_tokens *ret, struct fail *fail)
+{
+    const struct json_doc_node *choice = json_doc_first(json_doc_get(doc, json_doc_root(doc), "choices"));
+    return sampled_tokens_ids(ret, doc, json_doc_get(doc, choice, "ids"), fail);
+}
+
+static const struct fold_form form = {.rows = {{FOLD_LAST, "\"usage\":", ",", {"usage"}},
+                                               {FOLD_WORDS, "\"choices\":[{"},
+                                               {FOLD_FIRST, "\"prompt\":", ",", {"choices", "prompt"}},
+                                               {FOLD_TEXT, "\"text\":\"", "\",", {"choices", "text"}},
+                                               {FOLD_FINISH, "\"finish\":", "}]}", {"choices", "finish"}}},
+                                      .cut = "\"length\"",
+                                      .take = take_ids};
 
 static const char stream[] =
     ": hello\n\n"
     "event: x\r\ndata: "
-    "{\"choices\":[{\"ids\":[1,2],\"text\":\"l\\u00f6\",\"prompt\":[7],\"logprobs\":{\"content\":[{\"p\":-0.5},"
-    "null]}}]}\r\n\r\n"
+    "{\"choices\":[{\"ids\":[1,2],\"text\":\"l\\u00f6\",\"prompt\":[7, {\"p\":-0.50}]}]}\r\n\r\n"
     "data:{\"choices\":[{\"ids\":[],\"text\":\"\",\"finish\":null,\"prompt\":[8]}],\"usage\":{\"n\":1}}\n\n"
     "data: {\"choices\":[{\"ids\":[3],\"text\":\"k "
-    "\\\"\",\"finish\":\"stop\",\"logprobs\":{\"content\":[[true,1e-5]]}}]}\n\n"
+    "\\\"\",\"finish\":\"stop\"}]}\n\n"
     "data: {\"choices\":[],\"usage\":{\"n\":3}}\n\ndata: [DONE]\n\n";
 
 static const char document[] =
-    "{\"usage\":{\"n\":3},\"choices\":[{\"finish\":\"stop\",\"prompt\":[7],\"ids\":[1,2,3],\"text\":\"l\\u00f6k \\\"\","
-    "\"logprobs\":{\"content\":[{\"p\":-0.5},null,[true,1.0000000000000001e-05]]}}]}";
+    "{\"usage\":{\"n\":3},\"choices\":[{\"prompt\":[7, {\"p\":-0.50}],\"text\":\"l\\u00f6k \\\"\","
+    "\"finish\":\"stop\"}]}";
 
 struct heard {
     struct buffer text;
@@ -53,7 +57,7 @@ static void on_event(void *arg, const struct fold_event *event)
 
 static void assert_folded(size_t cut, size_t step)
 {
-    struct fold fold = {.form = &form};
+    struct fold fold = {.form = &form, .sampled.most = 3};
     struct heard heard = {0};
     struct fail fail = {0};
     AUTO_BUFFER out = {0};
@@ -67,6 +71,7 @@ static void assert_folded(size_t cut, size_t step)
         fail_msg("cut at %zu: %.*s", cut, SLICE_ARG(buffer_peek(&out)));
     assert_true(slice_is(buffer_peek(&heard.text), "l\xc3\xb6k \""));
     assert_true(heard.is_ended && heard.ids == 3 && heard.events == 2 && fold.is_finished);
+    assert_true(fold.events == 2 && fold.sampled.ids.count == 3 && fold.sampled.ids.ids[2] == 3);
     buffer_finish(&heard.text);
     fold_finish(&fold);
 }
@@ -81,7 +86,7 @@ static void a_stream_is_the_document_that_it_would_have_been_wherever_it_is_cut(
 
 static int fold_one(const char *text, struct buffer *out, struct fail *fail)
 {
-    struct fold fold = {.form = &form};
+    struct fold fold = {.form = &form, .sampled.most = 3};
     struct heard heard = {0};
     const int error = fold_take(&fold, slice_from_str(text), on_event, &heard, fail);
     fold_write(&fold, out);
@@ -95,9 +100,7 @@ static void what_broke_off_is_as_if_it_had_been_cut_by_its_length(void **state)
     (void)state;
     AUTO_BUFFER out = {0};
     assert_int_equal(fold_one("data: {\"choices\":[{\"ids\":[1],\"text\":\"a\"}]}\n\ndata: {\"cho", &out, NULL), 0);
-    assert_true(slice_is(buffer_peek(&out),
-                         "{\"choices\":[{\"finish\":\"length\",\"ids\":[1],\"text\":\"a\",\"logprobs\":"
-                         "{\"content\":[]}}]}"));
+    assert_true(slice_is(buffer_peek(&out), "{\"choices\":[{\"text\":\"a\",\"finish\":\"length\"}]}"));
 }
 
 static void a_server_that_does_not_stream_is_read_as_it_is(void **state)
@@ -116,7 +119,9 @@ static void what_is_no_such_stream_is_refused_by_name(void **state)
         int code;
     } rows[] = {
         {"data: {\"choices\"\n\n", "the JSON is broken", -EPROTO},
-        {"data: {\"choices\":[{\"ids\":[-1]}]}\n\n", "token 0 of the engine's stream is not an id", -EPROTO},
+        {"data: {\"choices\":[{\"ids\":[-1]}]}\n\n", "token 0 of the engine's answer is not an id", -EPROTO},
+        {"data: {\"choices\":[{\"ids\":[1,2]}]}\n\ndata: {\"choices\":[{\"ids\":[3,4]}]}\n\n",
+         "sampled 4 tokens where at most 3 were asked for", -EPROTO},
         {"data: {\"choices\":[{\"text\":7}]}\n\n", "no string", -EPROTO},
         {"data: {\"error\":{\"message\":\"it broke\",\"code\":500}}\n\n", "the engine failed (500): it broke", -EIO},
         {"data: {\"error\":{\"message\":\"slow down\",\"code\":429}}\n\n", "overloaded (429): slow down", -EAGAIN},

@@ -55,15 +55,15 @@ static void close_exchange(struct exchange *exchange)
     json_decref(exchange->line);
 }
 
-typedef int read_reply(const struct json_doc *tree, const struct tokens *prompt, uint64_t max_tokens,
-                       struct generation *ret, struct fail *fail);
+typedef int read_reply(const struct json_doc *tree, struct sampled_tokens *streamed, const struct tokens *prompt,
+                       uint64_t max_tokens, struct generation *ret, struct fail *fail);
 
 static struct generation read_as(const char *name, read_reply *read)
 {
     struct exchange exchange = open_exchange(name);
     struct generation got = {0};
     struct fail fail = {0};
-    int error = read(&exchange.tree, &exchange.prompt, 64, &got, &fail);
+    int error = read(&exchange.tree, NULL, &exchange.prompt, 64, &got, &fail);
     if (error < 0)
         fail_msg("%s: %s", name, fail.text);
     assert_int_equal(got.prompt_tokens, exchange.prompt.count);
@@ -141,7 +141,7 @@ static void a_completion_to_another_prompt_is_not_taken(void **state)
     struct generation got = {0};
     struct fail fail = {0};
     exchange.prompt.ids[3]++;
-    assert_int_equal(vllm_reply_complete(&exchange.tree, &exchange.prompt, 64, &got, &fail), -EPROTO);
+    assert_int_equal(vllm_reply_complete(&exchange.tree, NULL, &exchange.prompt, 64, &got, &fail), -EPROTO);
     assert_non_null(strstr(fail.text, "token 3 is not"));
     generation_finish(&got);
     close_exchange(&exchange);
@@ -160,7 +160,7 @@ static void entries_that_name_their_token_in_words_are_read_too(void **state)
     struct fail fail = {0};
     struct generation got = {0};
     assert_int_equal(json_doc_parse(slice_from_str(text), &tree, &fail), 0);
-    assert_int_equal(vllm_reply_generate(&tree, &prompt, 8, &got, &fail), 0);
+    assert_int_equal(vllm_reply_generate(&tree, NULL, &prompt, 8, &got, &fail), 0);
     assert_int_equal(got.sampled.count, 2);
     assert_true(got.logprobs[0] == -0.5f);
     assert_int_equal(got.prompt_tokens, 2); /* such a release says no usage */

@@ -10,35 +10,13 @@
 
 /* ---- a node, written again ---------------------------------------------------------------------- */
 
-static void write_node(const struct json_doc *doc, const struct json_doc_node *node, struct buffer *out);
-
-static void write_string(const struct json_doc *doc, const struct json_doc_node *node, struct buffer *out)
+static void write_inside(const struct json_doc *doc, const struct json_doc_node *node, const char *open,
+                         const char *close, struct buffer *out)
 {
     const struct slice raw = json_doc_raw(doc, node);
-    buffer_append_str(out, "\"");
+    buffer_append_str(out, open);
     buffer_append(out, raw.data, raw.len);
-    buffer_append_str(out, "\"");
-}
-
-static void write_members(const struct json_doc *doc, const struct json_doc_node *object, struct buffer *out)
-{
-    const struct json_doc_node *name = object + 1;
-    for (uint32_t i = 0; i < object->count; i++, name = json_doc_behind(doc, name + 1)) {
-        buffer_append_str(out, i > 0 ? "," : "");
-        write_string(doc, name, out);
-        buffer_append_str(out, ":");
-        write_node(doc, name + 1, out);
-    }
-}
-
-/* No brackets; behind those that are there already. */
-static void write_elements(const struct json_doc *doc, const struct json_doc_node *array, struct buffer *out)
-{
-    const struct json_doc_node *node = json_doc_first(array);
-    for (uint32_t i = 0; i < json_doc_count(array); i++, node = json_doc_behind(doc, node)) {
-        buffer_append_str(out, out->len > 0 && out->data[out->len - 1] != '[' ? "," : "");
-        write_node(doc, node, out);
-    }
+    buffer_append_str(out, close);
 }
 
 static void write_node(const struct json_doc *doc, const struct json_doc_node *node, struct buffer *out)
@@ -47,17 +25,9 @@ static void write_node(const struct json_doc *doc, const struct json_doc_node *n
     switch (node->kind) {
     case JSON_DOC_INTEGER: buffer_printf(out, "%" PRId64, node->integer); break;
     case JSON_DOC_REAL: buffer_printf(out, "%.17g", node->real); break;
-    case JSON_DOC_STRING: write_string(doc, node, out); break;
-    case JSON_DOC_ARRAY:
-        buffer_append_str(out, "[");
-        write_elements(doc, node, out);
-        buffer_append_str(out, "]");
-        break;
-    case JSON_DOC_OBJECT:
-        buffer_append_str(out, "{");
-        write_members(doc, node, out);
-        buffer_append_str(out, "}");
-        break;
+    case JSON_DOC_STRING: write_inside(doc, node, "\"", "\"", out); break;
+    case JSON_DOC_ARRAY: write_inside(doc, node, "[", "]", out); break;
+    case JSON_DOC_OBJECT: write_inside(doc, node, "{", "}", out); break;
     default: buffer_append_str(out, words[node->kind]);
     }
 }
@@ -74,19 +44,6 @@ static const struct json_doc_node *find(const struct json_doc *doc, const struct
             node = json_doc_first(node);
     }
     return node && node->kind != JSON_DOC_NULL ? node : NULL;
-}
-
-static int take_ids(struct fold *fold, const struct json_doc *doc, const struct json_doc_node *list, struct fail *fail)
-{
-    const struct json_doc_node *node = json_doc_first(list);
-    for (uint32_t i = 0; i < json_doc_count(list); i++, node = json_doc_behind(doc, node)) {
-        uint32_t id;
-        if (!json_doc_id(node, &id))
-            return fail_set(fail, -EPROTO, "token %zu of the engine's stream is not an id", fold->ids.count);
-        if (!tokens_append(&fold->ids, &id, 1))
-            return fail_memory(fail);
-    }
-    return 0;
 }
 
 static int take_text(const struct json_doc *doc, const struct json_doc_node *node, struct buffer *part,
@@ -118,10 +75,6 @@ static int take_part(struct fold *fold, size_t i, const struct json_doc *doc, st
         return 0;
     if (row->kind == FOLD_TEXT)
         return take_text(doc, node, part, text, fail);
-    if (row->kind == FOLD_IDS || row->kind == FOLD_LIST) {
-        write_elements(doc, node, part);
-        return row->kind == FOLD_IDS ? take_ids(fold, doc, node, fail) : 0;
-    }
     *is_end |= row->kind == FOLD_FINISH;
     buffer_clear(part);
     write_node(doc, node, part);
@@ -147,11 +100,12 @@ static int take_document(struct fold *fold, const struct json_doc *doc, struct s
     const struct fold_row error_row = {.path = {"error"}};
     if (find(doc, &error_row))
         return take_error(data, fail);
-    int error = 0;
-    const size_t before = fold->ids.count;
+    const size_t before = fold->sampled.ids.count;
+    int error = fold->form->take(doc, &fold->sampled, fail);
     for (size_t i = 0; error == 0 && fold->form->rows[i].before; i++)
         error = take_part(fold, i, doc, text, &event->is_end, fail);
-    event->ids = (struct tokens){.ids = fold->ids.ids + before, .count = fold->ids.count - before};
+    const struct tokens *ids = &fold->sampled.ids;
+    event->ids = (struct tokens){.ids = ids->ids ? ids->ids + before : NULL, .count = ids->count - before};
     event->text = buffer_peek(text);
     fold->is_finished |= event->is_end;
     return error;
@@ -169,7 +123,9 @@ static int take_event(struct fold *fold, struct slice data, fold_told told, void
     int error = json_doc_parse(data, &doc, fail);
     if (error == 0)
         error = take_document(fold, &doc, data, &event, &text, fail);
-    if (error == 0 && (event.ids.count > 0 || event.text.len > 0 || event.is_end))
+    const bool has_told = error == 0 && (event.ids.count > 0 || event.text.len > 0 || event.is_end);
+    fold->events += has_told;
+    if (has_told)
         told(arg, &event);
     json_doc_finish(&doc);
     return error;
@@ -252,5 +208,5 @@ void fold_finish(struct fold *fold)
     for (size_t i = 0; i < FOLD_ROWS_MAX; i++)
         buffer_finish(&fold->parts[i]);
     buffer_finish(&fold->line);
-    tokens_finish(&fold->ids);
+    sampled_tokens_finish(&fold->sampled);
 }

@@ -11,12 +11,12 @@
 static const double LOGPROB_EPSILON = 1e-4; /* above 0: rounding of the server's softmax */
 static const double LOGPROB_NONE = -9999;
 
-int reply_count(uint32_t count, uint64_t max_tokens, struct fail *fail)
+int reply_count(uint64_t count, uint64_t max_tokens, struct fail *fail)
 {
     return count <= max_tokens
                ? 0
-               : fail_set(fail, -EPROTO, "the engine sampled %u tokens where at most %llu were asked for", count,
-                          (unsigned long long)max_tokens);
+               : fail_set(fail, -EPROTO, "the engine sampled %llu tokens where at most %llu were asked for",
+                          (unsigned long long)count, (unsigned long long)max_tokens);
 }
 
 int reply_ids(const struct json_doc *doc, const struct json_doc_node *ids, uint64_t max_tokens, struct tokens *ret,

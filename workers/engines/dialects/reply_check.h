@@ -9,7 +9,7 @@
 #include "common/json/json_doc.h"
 
 /* Whether so many may have been sampled: at most max_tokens. */
-int reply_count(uint32_t count, uint64_t max_tokens, struct fail *fail);
+int reply_count(uint64_t count, uint64_t max_tokens, struct fail *fail);
 /* At least one, at most max_tokens. */
 int reply_ids(const struct json_doc *doc, const struct json_doc_node *ids, uint64_t max_tokens, struct tokens *ret,
               struct fail *fail);

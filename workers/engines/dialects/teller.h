@@ -9,12 +9,12 @@
 #include "common/base/buffer.h"
 #include "workers/engines/server/listener.h"
 
-struct teller { /* teller_finish it */
-    const struct engine_listener *listener;
-    struct buffer told;    /* all that was */
-    struct buffer pending; /* the beginning of a character */
-    bool is_held;          /* no more is told before the turn has ended */
-    unsigned calls;        /* that told of it */
+struct teller {                             /* teller_finish it */
+    const struct engine_listener *listener; /* NULL: nobody is told */
+    struct buffer told;                     /* all that was */
+    struct buffer pending;                  /* the beginning of a character */
+    bool is_held;                           /* no more is told before the turn has ended */
+    unsigned calls;                         /* that told of it */
 };
 
 /* What comes next; told with the next teller_tell. */

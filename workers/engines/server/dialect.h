@@ -38,6 +38,13 @@ struct engine_start {
     int64_t asked_ms; /* 0: ask now */
 };
 
+/*
+ * Whether the tokens of a turn that nobody hears are read while it is sampled. It pays where the server tells many in
+ * an event, as it is asked to; that is seen on one turn, and meanwhile others are asked for whole.
+ */
+enum { ENGINE_ALONG_TOKENS = 512 }; /* an event: fewer are read sooner and cost more wakings (bench_engines) */
+enum engine_along { ENGINE_ALONG_UNKNOWN, ENGINE_ALONG_TRIED, ENGINE_ALONG_PAYS, ENGINE_ALONG_NEVER };
+
 /* Of one server; set by describe. */
 struct engine_info {
     uint64_t context_tokens; /* of one request, sampled tokens included */
@@ -54,12 +61,13 @@ struct engine_info {
     bool streams;              /* sglang: each event of a stream has its own tokens alone */
     bool is_deaf;              /* a stream went wrong: turns are streamed for nobody who only looks (listener.h) */
     bool refuses_streams;      /* vllm: it was asked for one */
-    struct tokens prefix;      /* what the tokenizer puts in front of every text (BOS) */
-    struct tokens ends;        /* ids known to end a turn; grows as they are seen */
-    uint64_t vocabulary;       /* ids are below; 0: it does not say */
-    uint64_t ids_taken;        /* ids below were seen to be taken (sampled_check.h) */
-    uint32_t plain_id;         /* of a token that is plain ASCII text */
-    char separator[64];        /* special_token_escape.h: the name of a special token that cuts text; "": none */
+    enum engine_along along;
+    struct tokens prefix; /* what the tokenizer puts in front of every text (BOS) */
+    struct tokens ends;   /* ids known to end a turn; grows as they are seen */
+    uint64_t vocabulary;  /* ids are below; 0: it does not say */
+    uint64_t ids_taken;   /* ids below were seen to be taken (sampled_check.h) */
+    uint32_t plain_id;    /* of a token that is plain ASCII text */
+    char separator[64];   /* special_token_escape.h: the name of a special token that cuts text; "": none */
     uint32_t separator_id;
 };
 void engine_info_finish(struct engine_info *info);
@@ -85,7 +93,10 @@ struct dialect {
     /* max_tokens fits the context. *ret is empty before. */
     int (*generate)(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
                     uint64_t max_tokens, uint64_t seed_offset, struct generation *ret, struct fail *fail);
-    /* NULL, or the same, and its text is told as it comes. Negative: *ret is what was sampled before it broke off. */
+    /*
+     * NULL, or the same, read and told as it comes: of many tokens at once where nobody hears it (teller.h). Negative:
+     * *ret is what was sampled before it broke off.
+     */
     int (*stream)(struct engine *engine, const struct tokens *prompt, const struct task_sampling *sampling,
                   uint64_t max_tokens, uint64_t seed_offset, struct teller *teller, struct generation *ret,
                   struct fail *fail);

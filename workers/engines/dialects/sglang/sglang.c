@@ -13,6 +13,7 @@
  *   notices within seconds, and is aborted by name, which it does at once.
  * - An event of a stream has all tokens so far, as many bytes as their number's square, unless the server runs with
  *   --incremental-streaming-output (--stream-output): only then it is streamed. Counts in it are of all so far.
+ *   stream_interval of sampling_params: tokens an event, but for the first one and the last.
  */
 #include <errno.h>
 #include <math.h>
@@ -46,7 +47,7 @@ struct asking {
     uint64_t max_tokens, seed_offset;
     bool scores_prompt;
     uint32_t tops;         /* of the likeliest tokens to tell */
-    struct teller *teller; /* who is told of a stream; NULL: it is none */
+    struct teller *teller; /* of a stream; NULL: it is none */
 };
 
 struct rid {
@@ -80,6 +81,8 @@ static void write_request(const struct asking *asking, const struct engine_info 
                   (unsigned long long)asking->max_tokens, sampling->temperature, sampling->top_p, sampling->min_p,
                   sampling->top_k ? (long long)sampling->top_k : -1);
     tokens_write(&info->ends, ret);
+    if (asking->teller && !asking->teller->listener)
+        buffer_printf(ret, ",\"stream_interval\":%d", ENGINE_ALONG_TOKENS);
     if (sampling->seed >= 0)
         buffer_printf(ret, ",\"sampling_seed\":%llu",
                       (unsigned long long)(((uint64_t)sampling->seed + asking->seed_offset) & INT32_MAX));
@@ -101,7 +104,7 @@ static void abort_call(struct engine *engine, const struct rid *rid)
 }
 
 static int ask(struct engine *engine, const struct engine_info *info, const struct asking *asking,
-               struct call_answer *ret, struct fail *fail)
+               struct streamed_answer *ret, struct fail *fail)
 {
     AUTO_BUFFER body = {0};
     struct rid rid;
@@ -117,7 +120,7 @@ static int ask(struct engine *engine, const struct engine_info *info, const stru
                                        .prompt_bytes = asking->prompt->count * ANSWER_PROMPT_BYTES *
                                                        ((size_t)asking->tops + 1)};
     error = asking->teller ? streamed_sample(engine, &call, &sglang_stream_form, asking->teller, ret, fail)
-                           : http_api_sample(engine, &call, ret, fail);
+                           : http_api_sample(engine, &call, &ret->whole, fail);
     if (error == -ECANCELED || error == -ETIMEDOUT)
         abort_call(engine, &rid);
     return error;
@@ -188,11 +191,11 @@ static int ask_one(struct engine *engine, const struct engine_info *info, double
     const struct task_sampling sampling = {.temperature = temperature, .top_p = 1, .seed = -1};
     struct asking asking = {.prompt = &prompt, .sampling = &sampling, .max_tokens = 1, .tops = 1};
     struct generation got = {0};
-    AUTO_CALL_ANSWER answer = {0};
+    AUTO_STREAMED_ANSWER answer = {0};
     int error = ask(engine, info, &asking, &answer, fail);
     if (error == 0)
-        error = sglang_reply_read(&answer.doc, &prompt, 1, &got, fail);
-    if (error == 0 && !sglang_reply_top(&answer.doc, ret_top))
+        error = sglang_reply_read(&answer.whole.doc, NULL, &prompt, 1, &got, fail);
+    if (error == 0 && !sglang_reply_top(&answer.whole.doc, ret_top))
         *ret_top = NAN;
     generation_finish(&got);
     return error;
@@ -247,17 +250,23 @@ static int sglang_describe(struct engine *engine, struct engine_info *ret, struc
 
 /* ---- sampling ---------------------------------------------------------------------------- */
 
+static int read_answer(const struct asking *asking, struct streamed_answer *answer, struct generation *ret,
+                       struct fail *fail)
+{
+    return sglang_reply_read(&answer->whole.doc, streamed_answer_tokens(answer), asking->prompt, asking->max_tokens,
+                             ret, fail);
+}
+
 static int sample(struct engine *engine, const struct asking *asking, struct generation *ret, struct fail *fail)
 {
-    AUTO_CALL_ANSWER answer = {0};
+    AUTO_STREAMED_ANSWER answer = {0};
     struct fail unread;
     int error = ask(engine, &engine->info, asking, &answer, fail);
-    if (error < 0 && answer.text.len > 0 &&
-        sglang_reply_read(&answer.doc, asking->prompt, asking->max_tokens, ret, &unread) < 0)
+    if (error < 0 && answer.whole.text.len > 0 && read_answer(asking, &answer, ret, &unread) < 0)
         generation_finish(ret);
     if (error < 0)
         return error;
-    error = sglang_reply_read(&answer.doc, asking->prompt, asking->max_tokens, ret, fail);
+    error = read_answer(asking, &answer, ret, fail);
     if (error < 0)
         generation_finish(ret);
     return error < 0 ? error : sampled_check_turn(engine, ret, fail);
@@ -290,9 +299,9 @@ static int sglang_score(struct engine *engine, const struct tokens *ids, size_t 
     const struct task_sampling sampling = {.temperature = 1, .top_p = 1, .seed = -1};
     struct asking asking = {
         .prompt = ids, .sampling = &sampling, .max_tokens = 1, .scores_prompt = true, .tops = ret->top_k};
-    AUTO_CALL_ANSWER answer = {0};
+    AUTO_STREAMED_ANSWER answer = {0};
     int error = ask(engine, &engine->info, &asking, &answer, fail);
-    return error < 0 ? error : sglang_reply_scores(&answer.doc, ids, from, ret, fail);
+    return error < 0 ? error : sglang_reply_scores(&answer.whole.doc, ids, from, ret, fail);
 }
 
 const struct dialect dialect_sglang = {

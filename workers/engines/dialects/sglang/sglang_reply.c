@@ -19,28 +19,15 @@ static int read_entry(const struct json_doc *doc, const struct json_doc_node *en
     return reply_logprob(json_doc_at(doc, entry, 0), i, logprob, fail);
 }
 
-static int read_entries(const struct json_doc *doc, const struct json_doc_node *entries, uint64_t max_tokens,
-                        struct generation *ret, struct fail *fail)
+static int take_entries(const struct json_doc *doc, struct sampled_tokens *ret, struct fail *fail)
 {
+    const struct json_doc_node *entries = json_doc_get(doc, meta_of(doc), "output_token_logprobs");
     const uint32_t count = json_doc_count(entries);
-    if (count == 0)
-        return fail_set(fail, -EPROTO, "the engine's answer has no output_token_logprobs");
-    int error = reply_count(count, max_tokens, fail);
-    if (error < 0)
-        return error;
-    ret->logprobs = calloc(count, sizeof(*ret->logprobs));
-    if (!ret->logprobs)
-        return fail_memory(fail);
+    int error = reply_count(ret->ids.count + count, ret->most, fail);
     const struct json_doc_node *entry = json_doc_first(entries);
-    for (uint32_t i = 0; i < count; i++, entry = json_doc_behind(doc, entry)) {
-        uint32_t id;
-        error = read_entry(doc, entry, i, &id, &ret->logprobs[i], fail);
-        if (error == 0 && !tokens_append(&ret->sampled, &id, 1))
-            error = fail_memory(fail);
-        if (error < 0)
-            return error;
-    }
-    return 0;
+    for (uint32_t i = 0; error == 0 && i < count; i++, entry = json_doc_behind(doc, entry))
+        error = sampled_tokens_pair(ret, json_doc_at(doc, entry, 1), json_doc_at(doc, entry, 0), fail);
+    return error;
 }
 
 static int check_count(const struct json_doc_node *count, const struct generation *ret, struct fail *fail)
@@ -52,17 +39,19 @@ static int check_count(const struct json_doc_node *count, const struct generatio
                           said, ret->sampled.count);
 }
 
-int sglang_reply_read(const struct json_doc *doc, const struct tokens *prompt, uint64_t max_tokens,
-                      struct generation *ret, struct fail *fail)
+int sglang_reply_read(const struct json_doc *doc, struct sampled_tokens *streamed, const struct tokens *prompt,
+                      uint64_t max_tokens, struct generation *ret, struct fail *fail)
 {
     const struct json_doc_node *meta = meta_of(doc);
     const struct json_doc_node *prompt_tokens = json_doc_get(doc, meta, "prompt_tokens");
     const struct json_doc_node *versions = json_doc_get(doc, meta, "weight_versions");
     if (!prompt_tokens)
         return fail_set(fail, -EPROTO, "the engine's answer has no meta_info");
+    if (!streamed && json_doc_count(json_doc_get(doc, meta, "output_token_logprobs")) == 0)
+        return fail_set(fail, -EPROTO, "the engine's answer has no output_token_logprobs");
     int error = reply_finish(doc, json_doc_get(doc, json_doc_get(doc, meta, "finish_reason"), "type"), ret, fail);
     if (error == 0)
-        error = read_entries(doc, json_doc_get(doc, meta, "output_token_logprobs"), max_tokens, ret, fail);
+        error = sampled_tokens_read(streamed, take_entries, doc, max_tokens, ret, fail);
     if (error == 0)
         error = check_count(json_doc_get(doc, meta, "completion_tokens"), ret, fail);
     if (error == 0)
@@ -128,13 +117,12 @@ int sglang_reply_scores(const struct json_doc *doc, const struct tokens *ids, si
 
 const struct fold_form sglang_stream_form = {
     .rows = {{FOLD_TEXT, "\"text\":\"", "\",", {"text"}},
-             {FOLD_IDS, "\"output_ids\":[", "],", {"output_ids"}},
              {FOLD_WORDS, "\"meta_info\":{"},
-             {FOLD_FINISH, "\"finish_reason\":", ",", {"meta_info", "finish_reason"}},
              {FOLD_LAST, "\"prompt_tokens\":", ",", {"meta_info", "prompt_tokens"}},
              {FOLD_LAST, "\"completion_tokens\":", ",", {"meta_info", "completion_tokens"}},
              {FOLD_LAST, "\"cached_tokens\":", ",", {"meta_info", "cached_tokens"}},
              {FOLD_LAST, "\"weight_version\":", ",", {"meta_info", "weight_version"}},
              {FOLD_LAST, "\"weight_versions\":", ",", {"meta_info", "weight_versions"}},
-             {FOLD_LIST, "\"output_token_logprobs\":[", "]}}", {"meta_info", "output_token_logprobs"}}},
-    .cut = "{\"type\":\"length\"}"};
+             {FOLD_FINISH, "\"finish_reason\":", "}}", {"meta_info", "finish_reason"}}},
+    .cut = "{\"type\":\"length\"}",
+    .take = take_entries};

@@ -54,7 +54,7 @@ struct asking {
     bool has_prompt_logprobs;
     uint32_t prompt_tops;  /* of these, too, the likeliest tokens to tell */
     int tops;              /* of the likeliest tokens to tell; the first of them is the sampled one */
-    struct teller *teller; /* who is told of a stream; NULL: it is none */
+    struct teller *teller; /* of a stream; NULL: it is none */
 };
 
 /* Members of both routes, the stop ids' among them. */
@@ -83,10 +83,17 @@ static void write_stream(const struct asking *asking, struct buffer *ret)
                                           : "\"stream\":false,");
 }
 
+static void write_interval(const struct asking *asking, struct buffer *ret)
+{
+    if (asking->teller && !asking->teller->listener)
+        buffer_printf(ret, "\"stream_interval\":%d,", ENGINE_ALONG_TOKENS);
+}
+
 static void write_generate(const struct asking *asking, const struct engine_info *info, struct buffer *ret)
 {
     write_stream(asking, ret);
     buffer_append_str(ret, "\"sampling_params\":{\"detokenize\":false,");
+    write_interval(asking, ret);
     write_sampling(asking, info, ret);
     buffer_append_str(ret, "},\"token_ids\":");
     tokens_write(asking->prompt, ret);
@@ -96,6 +103,7 @@ static void write_generate(const struct asking *asking, const struct engine_info
 static void write_complete(const struct asking *asking, const struct engine_info *info, struct buffer *ret)
 {
     write_stream(asking, ret);
+    write_interval(asking, ret);
     buffer_append_str(ret, "\"echo\":false,\"return_token_ids\":true,"
                            "\"return_tokens_as_token_ids\":true,\"add_special_tokens\":false,");
     write_sampling(asking, info, ret);
@@ -105,7 +113,7 @@ static void write_complete(const struct asking *asking, const struct engine_info
 }
 
 static int ask(struct engine *engine, const struct engine_info *info, const struct asking *asking,
-               struct call_answer *ret, struct fail *fail)
+               struct streamed_answer *ret, struct fail *fail)
 {
     AUTO_BUFFER body = {0};
     buffer_append_str(&body, "{");
@@ -122,14 +130,14 @@ static int ask(struct engine *engine, const struct engine_info *info, const stru
     return asking->teller
                ? streamed_sample(engine, &call, info->has_generate ? &vllm_stream_generate : &vllm_stream_complete,
                                  asking->teller, ret, fail)
-               : http_api_sample(engine, &call, ret, fail);
+               : http_api_sample(engine, &call, &ret->whole, fail);
 }
 
 /* ---- what kind of server it is ----------------------------------------------------------- */
 
 /* One token after a few plain ones, at this temperature. */
-static int ask_one(struct engine *engine, const struct engine_info *info, double temperature, struct call_answer *ret,
-                   struct fail *fail)
+static int ask_one(struct engine *engine, const struct engine_info *info, double temperature,
+                   struct streamed_answer *ret, struct fail *fail)
 {
     const uint32_t ids[] = {info->plain_id, info->plain_id, info->plain_id};
     const struct tokens prompt = {.ids = (uint32_t *)ids, .count = 3};
@@ -138,17 +146,18 @@ static int ask_one(struct engine *engine, const struct engine_info *info, double
     int error = ask(engine, info, &asking, ret, fail);
     struct generation got = {0};
     if (error == 0)
-        error = (info->has_generate ? vllm_reply_generate : vllm_reply_complete)(&ret->doc, &prompt, 1, &got, fail);
+        error = (info->has_generate ? vllm_reply_generate : vllm_reply_complete)(&ret->whole.doc, NULL, &prompt, 1,
+                                                                                 &got, fail);
     generation_finish(&got);
     return error;
 }
 
-static int learn_mode(struct engine *engine, struct engine_info *info, const struct call_answer *at_1,
+static int learn_mode(struct engine *engine, struct engine_info *info, const struct streamed_answer *at_1,
                       struct fail *fail)
 {
-    AUTO_CALL_ANSWER at_2 = {0};
+    AUTO_STREAMED_ANSWER at_2 = {0};
     double one = 0, two = 0;
-    const char *said = vllm_reply_mode(&at_1->doc);
+    const char *said = vllm_reply_mode(&at_1->whole.doc);
     if (said) {
         snprintf(info->logprobs_mode, sizeof(info->logprobs_mode), "%s", said);
         return 0;
@@ -156,7 +165,7 @@ static int learn_mode(struct engine *engine, struct engine_info *info, const str
     int error = ask_one(engine, info, 2, &at_2, fail);
     if (error < 0)
         return error;
-    bool told = vllm_reply_top(&at_1->doc, &one) && vllm_reply_top(&at_2.doc, &two);
+    bool told = vllm_reply_top(&at_1->whole.doc, &one) && vllm_reply_top(&at_2.whole.doc, &two);
     snprintf(info->logprobs_mode, sizeof(info->logprobs_mode), "%s", told ? logprobs_mode_of(one, two) : "unknown");
     return 0;
 }
@@ -164,12 +173,12 @@ static int learn_mode(struct engine *engine, struct engine_info *info, const str
 /* The route and the mode. */
 int vllm_learn_route(struct engine *engine, struct engine_info *info, bool may_generate, struct fail *fail)
 {
-    AUTO_CALL_ANSWER answer = {0};
+    AUTO_STREAMED_ANSWER answer = {0};
     info->has_generate = may_generate;
     int error = ask_one(engine, info, 1, &answer, fail);
     if (error == -EPROTO && may_generate) { /* no such route */
-        call_answer_finish(&answer);
-        answer = (struct call_answer){0};
+        streamed_answer_finish(&answer);
+        answer = (struct streamed_answer){0};
         info->has_generate = false;
         error = ask_one(engine, info, 1, &answer, fail);
     }
@@ -269,19 +278,19 @@ static int vllm_describe(struct engine *engine, struct engine_info *ret, struct 
 
 /* ---- sampling ---------------------------------------------------------------------------- */
 
-static int read_answer(const struct engine *engine, const struct asking *asking, const struct call_answer *answer,
+static int read_answer(const struct engine *engine, const struct asking *asking, struct streamed_answer *answer,
                        struct generation *ret, struct fail *fail)
 {
-    return (engine->info.has_generate ? vllm_reply_generate : vllm_reply_complete)(&answer->doc, asking->prompt,
-                                                                                   asking->max_tokens, ret, fail);
+    return (engine->info.has_generate ? vllm_reply_generate : vllm_reply_complete)(
+        &answer->whole.doc, streamed_answer_tokens(answer), asking->prompt, asking->max_tokens, ret, fail);
 }
 
 static int sample(struct engine *engine, const struct asking *asking, struct generation *ret, struct fail *fail)
 {
-    AUTO_CALL_ANSWER answer = {0};
+    AUTO_STREAMED_ANSWER answer = {0};
     struct fail unread;
     int error = ask(engine, &engine->info, asking, &answer, fail);
-    if (error < 0 && answer.text.len > 0 && read_answer(engine, asking, &answer, ret, &unread) < 0)
+    if (error < 0 && answer.whole.text.len > 0 && read_answer(engine, asking, &answer, ret, &unread) < 0)
         generation_finish(ret);
     if (error < 0)
         return error;
@@ -304,21 +313,22 @@ int vllm_stream(struct engine *engine, const struct tokens *prompt, const struct
                 struct fail *fail)
 {
     const int error = engine_learn_tokenizer(engine, fail);
-    const bool has_text = !engine->info.refuses_streams && (!engine->info.has_generate || engine->tokenizer);
+    struct engine_info *info = &engine->info;
+    const bool is_heard = teller->listener, has_text = !info->has_generate || engine->tokenizer;
     const struct asking asking = {.prompt = prompt,
                                   .sampling = sampling,
                                   .max_tokens = max_tokens,
                                   .seed_offset = seed_offset,
-                                  .teller = has_text ? teller : NULL};
+                                  .teller = !info->refuses_streams && (has_text || !is_heard) ? teller : NULL};
     if (error < 0)
         return error;
     struct fail why = {0};
     const size_t told = teller->told.len;
     const int code = sample(engine, &asking, ret, &why);
-    if (code != -EINVAL || !asking.teller || ret->sampled.count > 0 || teller->told.len > told)
+    if (code != -EINVAL || !asking.teller || !is_heard || ret->sampled.count > 0 || teller->told.len > told)
         return code < 0 ? fail_set(fail, code, "%s", why.text) : 0;
     const int whole = vllm_generate(engine, prompt, sampling, max_tokens, seed_offset, ret, fail);
-    engine->info.refuses_streams = whole == 0;
+    info->refuses_streams = whole == 0;
     return whole;
 }
 
@@ -331,9 +341,9 @@ int vllm_score(struct engine *engine, const struct tokens *ids, size_t from, con
     const struct task_sampling sampling = {.temperature = 1, .top_p = 1, .seed = -1};
     struct asking asking = {
         .prompt = ids, .sampling = &sampling, .max_tokens = 1, .has_prompt_logprobs = true, .prompt_tops = ret->top_k};
-    AUTO_CALL_ANSWER answer = {0};
+    AUTO_STREAMED_ANSWER answer = {0};
     int error = ask(engine, &engine->info, &asking, &answer, fail);
-    return error < 0 ? error : vllm_reply_scores(&answer.doc, ids, from, ret, fail);
+    return error < 0 ? error : vllm_reply_scores(&answer.whole.doc, ids, from, ret, fail);
 }
 
 static int vllm_count_calls(struct engine *engine, uint64_t *ret, struct fail *fail)

@@ -12,32 +12,20 @@ static const struct json_doc_node *choice_of(const struct json_doc *doc)
     return json_doc_first(json_doc_get(doc, json_doc_root(doc), "choices"));
 }
 
-/* What both routes have alike. */
-static int read_choice(const struct json_doc *doc, size_t prompt_count, uint64_t max_tokens, struct generation *ret,
-                       struct fail *fail)
+/* What both routes have alike, but for the tokens. */
+static int read_choice(const struct json_doc *doc, struct generation *ret, struct fail *fail)
 {
     const struct json_doc_node *choice = choice_of(doc);
+    return choice ? reply_finish(doc, json_doc_get(doc, choice, "finish_reason"), ret, fail)
+                  : fail_set(fail, -EPROTO, "the engine's answer has no choices");
+}
+
+static int read_usage(const struct json_doc *doc, size_t prompt_count, struct generation *ret, struct fail *fail)
+{
     const struct json_doc_node *usage = json_doc_get(doc, json_doc_root(doc), "usage");
     const struct json_doc_node *details = json_doc_get(doc, usage, "prompt_tokens_details");
-    if (!choice)
-        return fail_set(fail, -EPROTO, "the engine's answer has no choices");
-    int error = reply_finish(doc, json_doc_get(doc, choice, "finish_reason"), ret, fail);
-    if (error == 0)
-        error = reply_ids(doc, json_doc_get(doc, choice, "token_ids"), max_tokens, &ret->sampled, fail);
-    if (error == 0)
-        error = reply_prompt(json_doc_get(doc, usage, "prompt_tokens"), prompt_count, ret, fail);
     (void)json_doc_id(json_doc_get(doc, details, "cached_tokens"), &ret->cached_tokens);
-    return error == 0 ? reply_room(ret, fail) : error;
-}
-
-static int other_tokens(size_t i, struct fail *fail)
-{
-    return fail_set(fail, -EPROTO, "the engine's log-probability %zu is of another token", i);
-}
-
-static int wrong_count(uint32_t count, const struct generation *ret, struct fail *fail)
-{
-    return fail_set(fail, -EPROTO, "the engine gave %u log-probabilities for %zu tokens", count, ret->sampled.count);
+    return reply_prompt(json_doc_get(doc, usage, "prompt_tokens"), prompt_count, ret, fail);
 }
 
 static const char id_mark[] = "token_id:";
@@ -64,31 +52,31 @@ static bool is_entry_of(const struct json_doc *doc, const struct json_doc_node *
     return token_id ? json_doc_id(token_id, &said) && said == id : is_named(doc, json_doc_get(doc, entry, "token"), id);
 }
 
-static int read_content(const struct json_doc *doc, const struct json_doc_node *content, struct generation *ret,
-                        struct fail *fail)
+static int take_generate(const struct json_doc *doc, struct sampled_tokens *ret, struct fail *fail)
 {
-    if (json_doc_count(content) != ret->sampled.count)
-        return wrong_count(json_doc_count(content), ret, fail);
+    const struct json_doc_node *choice = choice_of(doc);
+    const struct json_doc_node *content = json_doc_get(doc, json_doc_get(doc, choice, "logprobs"), "content");
+    const uint32_t count = json_doc_count(content);
+    int error = sampled_tokens_ids(ret, doc, json_doc_get(doc, choice, "token_ids"), fail);
+    if (error == 0)
+        error = sampled_tokens_count(ret, count, fail);
     const struct json_doc_node *entry = json_doc_first(content);
-    for (size_t i = 0; i < ret->sampled.count; i++, entry = json_doc_behind(doc, entry)) {
-        if (!is_entry_of(doc, entry, ret->sampled.ids[i]))
-            return other_tokens(i, fail);
-        int error = reply_logprob(json_doc_get(doc, entry, "logprob"), i, &ret->logprobs[i], fail);
-        if (error < 0)
-            return error;
-    }
-    return 0;
+    for (uint32_t i = 0; error == 0 && i < count; i++, entry = json_doc_behind(doc, entry))
+        error = is_entry_of(doc, entry, sampled_tokens_due(ret))
+                    ? sampled_tokens_logprob(ret, json_doc_get(doc, entry, "logprob"), fail)
+                    : sampled_tokens_other(ret, fail);
+    return error;
 }
 
-int vllm_reply_generate(const struct json_doc *doc, const struct tokens *prompt, uint64_t max_tokens,
-                        struct generation *ret, struct fail *fail)
+int vllm_reply_generate(const struct json_doc *doc, struct sampled_tokens *streamed, const struct tokens *prompt,
+                        uint64_t max_tokens, struct generation *ret, struct fail *fail)
 {
-    int error = read_choice(doc, prompt->count, max_tokens, ret, fail);
-    if (error < 0)
-        return error;
-    const struct json_doc_node *choice = choice_of(doc);
-    reply_versions(doc, json_doc_get(doc, choice, "weight_versions"), ret);
-    return read_content(doc, json_doc_get(doc, json_doc_get(doc, choice, "logprobs"), "content"), ret, fail);
+    int error = read_choice(doc, ret, fail);
+    if (error == 0)
+        error = sampled_tokens_read(streamed, take_generate, doc, max_tokens, ret, fail);
+    if (error == 0)
+        reply_versions(doc, json_doc_get(doc, choice_of(doc), "weight_versions"), ret);
+    return error == 0 ? read_usage(doc, prompt->count, ret, fail) : error;
 }
 
 static int check_prompt(const struct json_doc *doc, const struct json_doc_node *ids, const struct tokens *prompt,
@@ -113,37 +101,39 @@ static bool names_ids(const struct json_doc *doc, const struct json_doc_node *na
     return json_doc_string(doc, name, &text) && text.len > ID_MARK_LEN && memcmp(text.data, id_mark, ID_MARK_LEN) == 0;
 }
 
-static int read_lists(const struct json_doc *doc, const struct json_doc_node *logprobs, struct generation *ret,
-                      struct fail *fail)
+static int take_complete(const struct json_doc *doc, struct sampled_tokens *ret, struct fail *fail)
 {
+    const struct json_doc_node *choice = choice_of(doc), *logprobs = json_doc_get(doc, choice, "logprobs");
     const struct json_doc_node *values = json_doc_get(doc, logprobs, "token_logprobs");
     const struct json_doc_node *names = json_doc_get(doc, logprobs, "tokens");
-    if (json_doc_count(values) != ret->sampled.count)
-        return wrong_count(json_doc_count(values), ret, fail);
-    if (json_doc_count(names) != ret->sampled.count)
+    const uint32_t count = json_doc_count(values);
+    int error = sampled_tokens_ids(ret, doc, json_doc_get(doc, choice, "token_ids"), fail);
+    if (error == 0)
+        error = sampled_tokens_count(ret, count, fail);
+    if (json_doc_count(names) != count)
         names = NULL;
     const struct json_doc_node *value = json_doc_first(values), *name = json_doc_first(names);
-    for (size_t i = 0; i < ret->sampled.count; i++, value = json_doc_behind(doc, value)) {
-        if (name && !is_named(doc, name, ret->sampled.ids[i]) && names_ids(doc, name))
-            return other_tokens(i, fail);
-        int error = reply_logprob(value, i, &ret->logprobs[i], fail);
-        if (error < 0)
-            return error;
+    for (uint32_t i = 0; error == 0 && i < count; i++, value = json_doc_behind(doc, value)) {
+        if (name && !is_named(doc, name, sampled_tokens_due(ret)) && names_ids(doc, name))
+            return sampled_tokens_other(ret, fail);
+        error = sampled_tokens_logprob(ret, value, fail);
         name = name ? json_doc_behind(doc, name) : NULL;
     }
-    return 0;
+    return error;
 }
 
-int vllm_reply_complete(const struct json_doc *doc, const struct tokens *prompt, uint64_t max_tokens,
-                        struct generation *ret, struct fail *fail)
+int vllm_reply_complete(const struct json_doc *doc, struct sampled_tokens *streamed, const struct tokens *prompt,
+                        uint64_t max_tokens, struct generation *ret, struct fail *fail)
 {
-    int error = read_choice(doc, prompt->count, max_tokens, ret, fail);
+    int error = read_choice(doc, ret, fail);
     const struct json_doc_node *choice = choice_of(doc);
     if (error == 0)
-        error = check_prompt(doc, json_doc_get(doc, choice, "prompt_token_ids"), prompt, fail);
+        error = sampled_tokens_read(streamed, take_complete, doc, max_tokens, ret, fail);
     if (error == 0)
-        error = reply_text(doc, json_doc_get(doc, choice, "text"), ret, fail);
-    return error == 0 ? read_lists(doc, json_doc_get(doc, choice, "logprobs"), ret, fail) : error;
+        error = read_usage(doc, prompt->count, ret, fail);
+    if (error == 0)
+        error = check_prompt(doc, json_doc_get(doc, choice, "prompt_token_ids"), prompt, fail);
+    return error == 0 ? reply_text(doc, json_doc_get(doc, choice, "text"), ret, fail) : error;
 }
 
 /* The likeliest so far. */
@@ -257,19 +247,16 @@ int vllm_reply_scores(const struct json_doc *doc, const struct tokens *ids, size
 const struct fold_form vllm_stream_generate = {
     .rows = {{FOLD_LAST, "\"usage\":", ",", {"usage"}},
              {FOLD_WORDS, "\"choices\":[{"},
-             {FOLD_FINISH, "\"finish_reason\":", ",", {"choices", "finish_reason"}},
              {FOLD_LAST, "\"weight_versions\":", ",", {"choices", "weight_versions"}},
-             {FOLD_IDS, "\"token_ids\":[", "],", {"choices", "token_ids"}},
-             {FOLD_LIST, "\"logprobs\":{\"content\":[", "]}}]}", {"choices", "logprobs", "content"}}},
-    .cut = "\"length\""};
+             {FOLD_FINISH, "\"finish_reason\":", "}]}", {"choices", "finish_reason"}}},
+    .cut = "\"length\"",
+    .take = take_generate};
 
 const struct fold_form vllm_stream_complete = {
     .rows = {{FOLD_LAST, "\"usage\":", ",", {"usage"}},
              {FOLD_WORDS, "\"choices\":[{"},
-             {FOLD_FINISH, "\"finish_reason\":", ",", {"choices", "finish_reason"}},
              {FOLD_FIRST, "\"prompt_token_ids\":", ",", {"choices", "prompt_token_ids"}},
-             {FOLD_IDS, "\"token_ids\":[", "],", {"choices", "token_ids"}},
              {FOLD_TEXT, "\"text\":\"", "\",", {"choices", "text"}},
-             {FOLD_LIST, "\"logprobs\":{\"tokens\":[", "],", {"choices", "logprobs", "tokens"}},
-             {FOLD_LIST, "\"token_logprobs\":[", "]}}]}", {"choices", "logprobs", "token_logprobs"}}},
-    .cut = "\"length\""};
+             {FOLD_FINISH, "\"finish_reason\":", "}]}", {"choices", "finish_reason"}}},
+    .cut = "\"length\"",
+    .take = take_complete};

@@ -9,18 +9,19 @@
 #include "workers/engines/dialects/reply_check.h"
 
 /*
- * Everything of *ret, which is empty before, but `seconds` and `text`: this route tells ids alone.
+ * Everything of *ret, which is empty before, but `seconds` and `text`: this route tells ids alone. `streamed`: the
+ * tokens of an answer that was a stream, which are taken; NULL: they stand in the document.
  * Log-probabilities stand in logprobs.content, one entry a token, with its id ("token_id", or
  * "token": "token_id:N" in older releases).
  */
-int vllm_reply_generate(const struct json_doc *doc, const struct tokens *prompt, uint64_t max_tokens,
-                        struct generation *ret, struct fail *fail);
+int vllm_reply_generate(const struct json_doc *doc, struct sampled_tokens *streamed, const struct tokens *prompt,
+                        uint64_t max_tokens, struct generation *ret, struct fail *fail);
 /*
  * Everything but `seconds`. The prompt's ids come back and must be those that were sent;
  * logprobs.tokens name their tokens "token_id:N" where the server can.
  */
-int vllm_reply_complete(const struct json_doc *doc, const struct tokens *prompt, uint64_t max_tokens,
-                        struct generation *ret, struct fail *fail);
+int vllm_reply_complete(const struct json_doc *doc, struct sampled_tokens *streamed, const struct tokens *prompt,
+                        uint64_t max_tokens, struct generation *ret, struct fail *fail);
 
 /* The log-probability of the likeliest token at the first place, of a reply to either route. */
 bool vllm_reply_top(const struct json_doc *doc, double *ret);
