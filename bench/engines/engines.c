@@ -8,6 +8,8 @@
  *                                        call (send, receive, parse), of the record, and of its encoding;
  *                                        beside the floor, in turn: the same request and answer, of which
  *                                        each byte is looked at once
+ *   bench_engines streams COUNT [ROUTE]  such turns, whole and streamed in turn: CPU of the call, and the time from
+ *                                        the engine's last token to the next request and to the turn in hand
  *   bench_engines digits COUNT           a log-probability of 17 digits, read by us and by strtod
  * Prints "VALUE WHAT" lines.
  */
@@ -40,13 +42,13 @@ _Noreturn void give_up(const char *what, const char *why)
 
 /* ---- the worker's side ----------------------------------------------------------------------- */
 
-static struct loop *loop;
+struct loop *bench_loop;
 static struct http *http;
 static struct engines *engines;
-static struct tokens prompt;
-static const struct task_sampling sampling = {.temperature = 1, .top_p = 1, .seed = -1};
+struct tokens bench_prompt;
+const struct task_sampling bench_sampling = {.temperature = 1, .top_p = 1, .seed = -1};
 
-static struct engine *open_engine(const char *url, const struct route *route)
+struct engine *open_engine(const char *url, const struct route *route)
 {
     struct engine *engine = engines_get(engines, url);
     if (!engine)
@@ -61,7 +63,7 @@ static struct engine *open_engine(const char *url, const struct route *route)
 }
 
 /* In a fiber: who it is, which is asked again at each call. */
-static void know_engine(void *arg)
+void know_engine(void *arg)
 {
     struct engine *engine = arg;
     struct fail fail = {0};
@@ -73,27 +75,34 @@ static void know_engine(void *arg)
     engine->described.state = SINGLE_FLIGHT_DONE;
 }
 
-static void open_worker(long connections)
+void open_worker(long connections)
 {
     descriptors_allow_all();
     const struct http_limits limits = {.connections_max = connections, .connect_ms = 10000, .silence_ms = 60000};
     struct fail fail = {0};
-    loop = loop_create();
-    http = loop ? http_create(loop, &limits, &fail) : NULL;
+    bench_loop = loop_create();
+    http = bench_loop ? http_create(bench_loop, &limits, &fail) : NULL;
     engines = http ? engines_create(http) : NULL;
     if (!engines)
         give_up("the worker", fail.text);
     for (size_t i = 0; i < PROMPT; i++)
-        tokens_append(&prompt, &(uint32_t){id_at(i)}, 1);
+        tokens_append(&bench_prompt, &(uint32_t){id_at(i)}, 1);
 }
 
 static void stop_loop(void *arg)
 {
     (void)arg;
-    loop_stop(loop);
+    loop_stop(bench_loop);
 }
 
-static double cpu_ms(void)
+void run_fiber(void (*run)(void *arg), void *arg)
+{
+    if (!fiber_start(bench_loop, run, stop_loop, arg))
+        give_up("a fiber", strerror(errno));
+    loop_run(bench_loop);
+}
+
+double cpu_ms(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
@@ -119,7 +128,7 @@ static void call_again(void *arg)
         const int64_t began_ms = clock_ms();
         calls.in_flight++;
         calls.most = calls.in_flight > calls.most ? calls.in_flight : calls.most;
-        if (engine_generate(calls.engine, &prompt, &sampling, SHORT, 0, &got, &fail) < 0)
+        if (engine_generate(calls.engine, &bench_prompt, &bench_sampling, SHORT, 0, &got, &fail) < 0)
             give_up("a call", fail.text);
         generation_finish(&got);
         calls.in_flight--;
@@ -134,25 +143,24 @@ static void call_over(void *arg)
 {
     (void)arg;
     if (--calls.running == 0)
-        loop_stop(loop);
+        loop_stop(bench_loop);
 }
 
 static void measure_calls(size_t count, int seconds)
 {
     char url[64];
-    pid_t pid = start_engine(SHORT, LATENCY_MS, url, sizeof(url));
+    const struct engine_kind kind = {.tokens = SHORT, .answer_after_ms = LATENCY_MS};
+    pid_t pid = start_engine(&kind, url, sizeof(url), NULL);
     open_worker((long)count);
     calls.engine = open_engine(url, &routes[1]);
-    if (!fiber_start(loop, know_engine, stop_loop, calls.engine))
-        give_up("a fiber", strerror(errno));
-    loop_run(loop);
+    run_fiber(know_engine, calls.engine);
     const int64_t began_ms = clock_ms();
     calls.end_ms = began_ms + seconds * 1000;
     for (calls.running = 0; calls.running < count; calls.running++)
-        if (!fiber_start(loop, call_again, call_over, NULL))
+        if (!fiber_start(bench_loop, call_again, call_over, NULL))
             give_up("a fiber", strerror(errno));
     const double cpu_before = cpu_ms();
-    loop_run(loop);
+    loop_run(bench_loop);
     const double wall_ms = (double)(clock_ms() - began_ms), cpu = cpu_ms() - cpu_before;
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
@@ -180,7 +188,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double median(double *values, size_t count)
+double median(double *values, size_t count)
 {
     qsort(values, count, sizeof(*values), compare);
     return values[count / 2];
@@ -191,7 +199,7 @@ static void record_turn(struct record *record, const struct generation *got)
     struct record_turn prompt_turn = {.role = "prompt"}, turn = {.role = "assistant"};
     snprintf(turn.finish, sizeof(turn.finish), "%s", got->finish);
     if (!record_start_trace(record, "") ||
-        !record_append(record, &prompt_turn, prompt.ids, NULL, prompt.count, false) ||
+        !record_append(record, &prompt_turn, bench_prompt.ids, NULL, bench_prompt.count, false) ||
         !record_append(record, &turn, got->sampled.ids, got->logprobs, got->sampled.count, true) ||
         !record_say_sampled(record, slice_from_str(got->text)))
         give_up("a record", "it is full");
@@ -203,7 +211,7 @@ static double floor_of_turn(struct engine *engine)
     AUTO_BUFFER body = {0}, answer = {0};
     struct fail fail = {0};
     const double start = cpu_ms();
-    tokens_write(&prompt, &body);
+    tokens_write(&bench_prompt, &body);
     AUTO_FREE char *text = buffer_take_str(&body);
     const struct call call = {
         .http = http, .base = engine->url, .path = turns.route->path, .text = text, .timeout_ms = 60000};
@@ -230,7 +238,7 @@ static void run_turns(void *arg)
         AUTO_BUFFER bytes = {0};
         floor[i] = floor_of_turn(engine);
         const double start = cpu_ms();
-        if (engine_generate(engine, &prompt, &sampling, TURN, 0, &got, &fail) < 0)
+        if (engine_generate(engine, &bench_prompt, &bench_sampling, TURN, 0, &got, &fail) < 0)
             give_up(turns.route->name, fail.text);
         const double called = cpu_ms();
         record_turn(&record, &got);
@@ -255,7 +263,8 @@ static void run_turns(void *arg)
 static void measure_turns(size_t count, const char *only)
 {
     char url[64];
-    pid_t pid = start_engine(TURN, 0, url, sizeof(url));
+    const struct engine_kind kind = {.tokens = TURN};
+    pid_t pid = start_engine(&kind, url, sizeof(url), NULL);
     open_worker(4);
     for (size_t i = 0; i < ROUTES; i++) {
         if (only && strcmp(only, routes[i].name) != 0)
@@ -263,9 +272,7 @@ static void measure_turns(size_t count, const char *only)
         turns.route = &routes[i];
         turns.url = url;
         turns.count = count;
-        if (!fiber_start(loop, run_turns, stop_loop, NULL))
-            give_up("a fiber", strerror(errno));
-        loop_run(loop);
+        run_fiber(run_turns, NULL);
     }
     stop_engine(pid);
 }
@@ -313,8 +320,8 @@ static void close_worker(void)
 {
     engines_destroy(&engines);
     http_destroy(&http);
-    loop_destroy(&loop);
-    tokens_finish(&prompt);
+    loop_destroy(&bench_loop);
+    tokens_finish(&bench_prompt);
 }
 
 int main(int argc, char **argv)
@@ -324,10 +331,12 @@ int main(int argc, char **argv)
         measure_calls(count, atoi(argv[3]));
     else if (argc > 2 && strcmp(argv[1], "turns") == 0 && count > 0)
         measure_turns(count, argc > 3 ? argv[3] : NULL);
+    else if (argc > 2 && strcmp(argv[1], "streams") == 0 && count > 0)
+        measure_streams(count, argc > 3 ? argv[3] : NULL);
     else if (argc > 2 && strcmp(argv[1], "digits") == 0 && count > 0)
         measure_digits(count);
     else
-        give_up("usage", "calls COUNT SECONDS | turns COUNT [ROUTE] | digits COUNT");
+        give_up("usage", "calls COUNT SECONDS | turns COUNT [ROUTE] | streams COUNT [ROUTE] | digits COUNT");
     close_worker();
     return 0;
 }

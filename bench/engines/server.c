@@ -1,188 +1,39 @@
 /* server.c - the engine of bench_engines: a process that answers with documents made beforehand. */
-#include "bench/engines/engines.h"
+#include "bench/engines/answers.h"
 
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/base/cleanup.h"
 #include "common/base/clock.h"
 
-/* ---- answers --------------------------------------------------------------------------------- */
-
-uint32_t id_at(size_t i) { return (uint32_t)(300 + i * 7919 % 48000); }
-
-double logprob_at(size_t i) { return -((double)(i * 104729 % 9973) + 1) / 1013.7; }
-
-static void write_ids(struct buffer *out, size_t count, bool with_end)
-{
-    for (size_t i = 0; i < count; i++)
-        buffer_printf(out, "%s%u", i ? "," : "", with_end && i + 1 == count ? (uint32_t)END_ID : id_at(i));
-}
-
-/* What they say, but for the end. */
-static void write_text(struct buffer *out, size_t count)
-{
-    for (size_t i = 1; i < count; i++)
-        buffer_append_str(out, " word");
-}
-
-static void answer_llama(struct buffer *out, size_t count)
-{
-    buffer_append_str(out, "{\"content\":\"");
-    write_text(out, count);
-    buffer_append_str(out, "\",\"tokens\":[");
-    write_ids(out, count, true);
-    buffer_printf(out,
-                  "],\"stop_type\":\"eos\",\"tokens_evaluated\":%d,\"timings/cache_n\":%d,"
-                  "\"completion_probabilities\":[",
-                  PROMPT, PROMPT - 10);
-    for (size_t i = 0; i < count; i++) {
-        const uint32_t id = i + 1 == count ? (uint32_t)END_ID : id_at(i);
-        const double p = logprob_at(i);
-        buffer_printf(out,
-                      "%s{\"id\":%u,\"token\":\" word\",\"bytes\":[32,119,111,114,100],"
-                      "\"logprob\":%.17g,\"top_logprobs\":[{\"id\":%u,\"token\":\" word\","
-                      "\"bytes\":[32,119,111,114,100],\"logprob\":%.17g}]}",
-                      i ? "," : "", id, p, id, p);
-    }
-    buffer_append_str(out, "]}");
-}
-
-static void answer_vllm(struct buffer *out, size_t count)
-{
-    buffer_printf(out,
-                  "{\"request_id\":\"generate-tokens-x\",\"usage\":{\"prompt_tokens\":%d},"
-                  "\"choices\":[{\"index\":0,\"finish_reason\":\"stop\",\"stop_reason\":null,"
-                  "\"token_ids\":[",
-                  PROMPT);
-    write_ids(out, count, true);
-    buffer_append_str(out, "],\"weight_versions\":[{\"version\":\"v1\",\"start\":0,\"end\":9}],"
-                           "\"logprobs\":{\"content\":[");
-    for (size_t i = 0; i < count; i++) {
-        const uint32_t id = i + 1 == count ? (uint32_t)END_ID : id_at(i);
-        const double p = logprob_at(i);
-        buffer_printf(out,
-                      "%s{\"token_id\":%u,\"logprob\":%.17g,\"rank\":1,\"top_logprobs\":"
-                      "[{\"token_id\":%u,\"logprob\":%.17g,\"rank\":1}]}",
-                      i ? "," : "", id, p, id, p);
-    }
-    buffer_append_str(out, "]}}]}");
-}
-
-static void answer_completion(struct buffer *out, size_t count)
-{
-    buffer_printf(out,
-                  "{\"id\":\"cmpl-x\",\"usage\":{\"prompt_tokens\":%d},\"choices\":[{\"index\":0,"
-                  "\"text\":\"",
-                  PROMPT);
-    write_text(out, count);
-    buffer_append_str(out, "\",\"finish_reason\":\"stop\",\"token_ids\":[");
-    write_ids(out, count, true);
-    buffer_append_str(out, "],\"prompt_token_ids\":[");
-    write_ids(out, PROMPT, false);
-    buffer_append_str(out, "],\"logprobs\":{\"text_offset\":[");
-    for (size_t i = 0; i < count; i++)
-        buffer_printf(out, "%s%zu", i ? "," : "", i * 13);
-    buffer_append_str(out, "],\"token_logprobs\":[");
-    for (size_t i = 0; i < count; i++)
-        buffer_printf(out, "%s%.17g", i ? "," : "", logprob_at(i));
-    buffer_append_str(out, "],\"tokens\":[");
-    for (size_t i = 0; i < count; i++)
-        buffer_printf(out, "%s\"token_id:%u\"", i ? "," : "", i + 1 == count ? (uint32_t)END_ID : id_at(i));
-    buffer_append_str(out, "],\"top_logprobs\":[");
-    for (size_t i = 0; i < count; i++)
-        buffer_printf(out, "%s{\"token_id:%u\":%.17g}", i ? "," : "", id_at(i), logprob_at(i));
-    buffer_append_str(out, "]}}]}");
-}
-
-static void answer_sglang(struct buffer *out, size_t count)
-{
-    buffer_append_str(out, "{\"text\":\"");
-    write_text(out, count);
-    buffer_append_str(out, "\",\"output_ids\":[");
-    write_ids(out, count, true);
-    buffer_printf(out,
-                  "],\"meta_info\":{\"finish_reason\":{\"type\":\"stop\",\"matched\":2},"
-                  "\"prompt_tokens\":%d,\"completion_tokens\":%zu,\"cached_tokens\":9,"
-                  "\"weight_version\":\"v1\",\"output_token_logprobs\":[",
-                  PROMPT, count);
-    for (size_t i = 0; i < count; i++)
-        buffer_printf(out, "%s[%.17g,%u,null]", i ? "," : "", logprob_at(i),
-                      i + 1 == count ? (uint32_t)END_ID : id_at(i));
-    buffer_append_str(out, "]}}");
-}
-
-/* What ids say. */
-static void answer_text(struct buffer *out, size_t count)
-{
-    static const char *const keys[] = {"{\"prompt\":\"", "\",\"text\":\""};
-    for (size_t i = 0; i < 2; i++) {
-        buffer_append_str(out, keys[i]);
-        write_text(out, count);
-    }
-    buffer_append_str(out, "\"}");
-}
-
-/* Who it is, whichever way it is asked. */
-static void answer_about(struct buffer *out, size_t count)
-{
-    (void)count;
-    buffer_append_str(out, "{\"media_marker\":\"<__media_0123456789abcdefghijklmn__>\",\"model_"
-                           "path\":\"m\",\"version\":\"1\","
-                           "\"data\":[{\"id\":\"m\",\"max_model_len\":1048576}],\"tokenizer_path\":"
-                           "\"m\",\"random_seed\":7,"
-                           "\"tokens\":[5,6,7]}");
-}
-
-static void (*const writers[])(struct buffer *out, size_t count) = {answer_llama,  answer_vllm, answer_completion,
-                                                                    answer_sglang, answer_text, answer_about};
-
-const struct route routes[ROUTES] = {
-    {"llama", "/completion", &dialect_llama, false},
-    {"vllm", "/inference/v1/generate", &dialect_vllm, true},
-    {"vllm-completions", "/v1/completions", &dialect_vllm, false},
-    {"sglang", "/generate", &dialect_sglang, false},
-};
-enum { TEXT_ROUTE = ROUTES, ABOUT_ROUTE, ANSWERS };
-
-/* ---- the engine: another process --------------------------------------------------------------- */
+enum { EVENT_MS = 1 }; /* between two events of a stream */
 
 struct peer {
     int fd;
     char head[4096]; /* of its request, to the end of its header */
     size_t head_len, body_left;
-    const struct buffer *answer;
-    size_t sent;
+    const struct answer *answer;
+    size_t sent, piece;
     int64_t due_ms; /* 0: no call in hand */
 };
 
 static struct peer peers[CONNECTIONS_MAX + 16];
-static struct buffer answers[ANSWERS];
+static struct answer answers[ANSWERS];
+static struct engine_times *times;        /* shared with the worker */
 static int waiting[CONNECTIONS_MAX + 16]; /* fds in order of their time */
 static size_t waiting_from, waiting_to;
 static int latency_ms, polling;
-
-static void make_answers(size_t count)
-{
-    for (size_t i = 0; i < ANSWERS; i++) {
-        AUTO_BUFFER body = {0};
-        writers[i](&body, count);
-        buffer_printf(&answers[i],
-                      "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-                      "Content-Length: %zu\r\n\r\n",
-                      body.len);
-        buffer_append(&answers[i], body.data, body.len);
-    }
-}
 
 static void watch(int fd, uint32_t events, int how)
 {
@@ -190,11 +41,18 @@ static void watch(int fd, uint32_t events, int how)
     epoll_ctl(polling, how, fd, &event);
 }
 
+static void await_time(struct peer *peer, int after_ms)
+{
+    peer->due_ms = clock_ms() + after_ms;
+    waiting[waiting_to++ % (CONNECTIONS_MAX + 16)] = peer->fd;
+}
+
 static void send_more(struct peer *peer)
 {
-    while (peer->sent < peer->answer->len) {
-        ssize_t sent = send(peer->fd, peer->answer->data + peer->sent, peer->answer->len - peer->sent,
-                            MSG_NOSIGNAL | MSG_DONTWAIT);
+    const struct answer *answer = peer->answer;
+    const size_t end = answer->ends[peer->piece];
+    while (peer->sent < end) {
+        ssize_t sent = send(peer->fd, answer->bytes.data + peer->sent, end - peer->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent <= 0) {
             watch(peer->fd, EPOLLIN | EPOLLOUT, EPOLL_CTL_MOD);
             return;
@@ -202,23 +60,35 @@ static void send_more(struct peer *peer)
         peer->sent += (size_t)sent;
     }
     watch(peer->fd, EPOLLIN, EPOLL_CTL_MOD);
+    if (++peer->piece < answer->count) {
+        await_time(peer, EVENT_MS);
+        return;
+    }
     peer->answer = NULL;
     peer->head_len = 0;
+}
+
+static void begin_piece(struct peer *peer)
+{
+    if (peer->piece + 1 == peer->answer->count) {
+        times->next_us = 0;
+        times->ended_us = clock_us();
+    }
+    send_more(peer);
 }
 
 /* A route's is answered after a while, all others at once. */
 static void take_call(struct peer *peer)
 {
     static const char text[] = "POST /detokenize ";
-    peer->sent = 0;
+    peer->sent = peer->piece = 0;
     peer->answer = &answers[strncmp(peer->head, text, strlen(text)) == 0 ? TEXT_ROUTE : ABOUT_ROUTE];
-    peer->due_ms = clock_ms() + latency_ms;
     for (size_t i = 0; i < ROUTES; i++) {
         size_t len = strlen(routes[i].path);
         if (strncmp(peer->head + 5, routes[i].path, len) != 0 || peer->head[5 + len] != ' ')
             continue;
         peer->answer = &answers[i];
-        waiting[waiting_to++ % (CONNECTIONS_MAX + 16)] = peer->fd;
+        await_time(peer, latency_ms);
         return;
     }
     send_more(peer);
@@ -233,6 +103,8 @@ static void read_more(struct peer *peer)
             close(peer->fd);
         return;
     }
+    if (times->next_us == 0)
+        times->next_us = clock_us();
     size_t at = 0;
     if (peer->body_left == 0) {
         size_t room = sizeof(peer->head) - 1 - peer->head_len;
@@ -261,7 +133,7 @@ static void answer_due(void)
         struct peer *peer = &peers[waiting[waiting_from % (CONNECTIONS_MAX + 16)]];
         if (peer->due_ms > clock_ms())
             return;
-        send_more(peer);
+        begin_piece(peer);
     }
 }
 
@@ -301,7 +173,7 @@ static _Noreturn void serve(int listening)
     }
 }
 
-pid_t start_engine(size_t tokens, int answer_after_ms, char *url, size_t size)
+pid_t start_engine(const struct engine_kind *kind, char *url, size_t size, const struct engine_times **ret_times)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof(address);
@@ -309,13 +181,19 @@ pid_t start_engine(size_t tokens, int answer_after_ms, char *url, size_t size)
     if (bind(fd, (struct sockaddr *)&address, len) < 0 || listen(fd, 4096) < 0 ||
         getsockname(fd, (struct sockaddr *)&address, &len) < 0)
         give_up("the engine", strerror(errno));
+    times = mmap(NULL, sizeof(*times), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (times == MAP_FAILED)
+        give_up("the engine", strerror(errno));
     snprintf(url, size, "http://127.0.0.1:%d", ntohs(address.sin_port));
-    latency_ms = answer_after_ms;
-    make_answers(tokens);
+    latency_ms = kind->answer_after_ms;
+    answers_make(answers, kind->tokens, kind->interval);
     pid_t pid = fork();
     if (pid == 0)
         serve(fd);
     close(fd);
+    answers_finish(answers);
+    if (ret_times)
+        *ret_times = times;
     return pid;
 }
 
@@ -323,6 +201,4 @@ void stop_engine(pid_t pid)
 {
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    for (size_t i = 0; i < ANSWERS; i++)
-        buffer_finish(&answers[i]);
 }
