@@ -253,8 +253,7 @@ static void a_stream_that_cannot_be_believed_fails_no_turn_and_is_asked_for_no_m
                 {1, "prompt_length", ""},
                 {0, "positive", ""},
                 {1, "one_entry_less", ""},
-                {0, "no_tokens", ""},
-                {0, "too_many", ""}};
+                {0, "no_tokens", ""}};
     for (size_t i = 0; i < COUNT(rows); i++)
         for (int lasts = 0; lasts < (i == 0 ? 2 : 1); lasts++) {
             AUTO_BUFFER rules = {0};
