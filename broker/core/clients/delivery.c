@@ -66,6 +66,18 @@ void streams_tick(struct core *core)
 
 /* ---- stream.fetch, stream.ack ------------------------------------------------------ */
 
+/*
+ * How many trajectories answer it: none behind the head that ends the answer, though more may have ended by the time
+ * they are loaded. Nobody's stream has none: should it become another's in this very cycle, nothing of it is read.
+ */
+static uint64_t fetch_limit(const struct stream *stream, const struct msg_stream_fetch *in)
+{
+    if (!stream || in->from > stream->head)
+        return 0;
+    const uint64_t asked = in->has_limit ? in->limit : FETCH_LIMIT, there = stream->head - in->from + 1;
+    return asked < there ? asked : there;
+}
+
 void handle_stream_fetch(struct core *core, const struct call *call)
 {
     const struct msg_stream_fetch *in = call->in;
@@ -91,8 +103,7 @@ void handle_stream_fetch(struct core *core, const struct call *call)
     send->tag = call->tag;
     send->stream = name;
     send->seq = in->from;
-    /* Nobody's yet: should it become another's in this very cycle, nothing of it is read. */
-    send->limit = !stream ? 0 : in->has_limit ? in->limit : FETCH_LIMIT;
+    send->limit = fetch_limit(stream, in);
     send->bytes = head;
 }
 

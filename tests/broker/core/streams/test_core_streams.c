@@ -40,14 +40,21 @@ static void fetch_asks_for_a_range_and_ends_with_the_head(void **state)
     assert_string_equal(range->client, "trainer");
     assert_string_equal(range->stream, "train");
     assert_int_equal(range->seq, 2);
-    assert_int_equal(range->limit, 16);
+    assert_int_equal(range->limit, 2); /* no more than the head says that there are */
     assert_int_equal(range->message, MSG_stream_head);
     assert_int_equal(range->tag, 8);
     assert_int_equal(range->first, 1);
     assert_int_equal(range->head, 3);
     assert_int_equal(range->pending, 5);
+    world_fetch(world, "train", 4, 0);
+    assert_int_equal(expect(world, SEND_RANGE)->limit, 0);
+    end_some(world, "c", "train", 300);
+    world_fetch(world, "train", 2, 0);
+    assert_int_equal(expect(world, SEND_RANGE)->limit, 16);
     world_fetch(world, "train", 2, 200);
     assert_int_equal(expect(world, SEND_RANGE)->limit, 200);
+    world_fetch(world, "train", 302, 200);
+    assert_int_equal(expect(world, SEND_RANGE)->limit, 2);
     world_close(world);
 }
 
