@@ -69,6 +69,18 @@ def beat_of(dice, lane):
             "jobs": [["run:g/0", dice.getrandbits(63)], ["init:g", 1]]}
 
 
+def bundle(messages):
+    """Several as one (common/net/bundle.h)."""
+    return b"\xc1" + b"".join(len(one).to_bytes(4, "little") + one for one in messages)
+
+
+def broken_bundles(dice):
+    """Of broken messages: all of them, cut short, in another one, of nothing, and more than one may hold."""
+    whole = bundle(frames[0] for frames in broken_messages(dice))
+    return [[whole], [whole[:dice.randint(1, len(whole))]], [bundle([whole, b""])], [b"\xc1"], [b"\xc1" + noise(dice)],
+            [bundle([b""] * 5000)], [whole, whole]]
+
+
 def broken_messages(dice):
     """Nearly messages: cut, mistyped, of the wrong side, in too many frames, of another time."""
     whole = message("group.submit", {"tag": 1, "group": "g", "stream": "s", "samples": 1, "task": "{}"})
@@ -90,8 +102,8 @@ def at_all(dice, front, sink, feed):
         raw(url, GREETING)
         raw(url, GREETING + noise(dice))
         raw(url, handshake(dice.choice((b"DEALER", b"PUSH", b"SUB", b"XYZ"))) + b"\x02" + b"\x7f" + b"\xff" * 7 + noise(dice))
-    as_peer(front, zmq.DEALER, broken_messages(dice))
-    as_peer(sink, zmq.PUSH, broken_messages(dice))
+    as_peer(front, zmq.DEALER, broken_messages(dice) + broken_bundles(dice))
+    as_peer(sink, zmq.PUSH, broken_messages(dice) + broken_bundles(dice))
     as_peer(feed, zmq.SUB, [])
 
 

@@ -38,6 +38,17 @@ class HungThread:
         self.ptrace(PTRACE_DETACH)
 
 
+def messages_of(came):
+    """A message, or those of a bundle (common/net/bundle.h)."""
+    at = 1
+    if came[:1] != b"\xc1":
+        yield came
+    while came[:1] == b"\xc1" and at < len(came):
+        size = int.from_bytes(came[at:at + 4], "little")
+        yield came[at + 4:at + 4 + size]
+        at += 4 + size
+
+
 class BeatRelay:
     """Between a worker and SINK: what it says goes on; told to, it repeats the last beat as if the worker did."""
 
@@ -55,12 +66,13 @@ class BeatRelay:
         beat = None
         while not self.over.is_set():
             if self.here.poll(300):
-                message = self.here.recv()
-                unpacker = msgpack.Unpacker(max_buffer_size=1 << 24)
-                unpacker.feed(message)
-                if unpacker.unpack() == "worker.beat":
-                    beat, self.held = message, len(unpacker.unpack()["jobs"])
-                self.sink.send(message)
+                came = self.here.recv()
+                for message in messages_of(came):
+                    unpacker = msgpack.Unpacker(max_buffer_size=1 << 24)
+                    unpacker.feed(message)
+                    if unpacker.unpack() == "worker.beat":
+                        beat, self.held = message, len(unpacker.unpack()["jobs"])
+                self.sink.send(came)
             elif self.repeats.is_set():
                 self.sink.send(beat)
 
