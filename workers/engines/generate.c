@@ -68,12 +68,16 @@ static bool begin_along(struct turn *turn, uint64_t max_tokens)
     return true;
 }
 
+/* Where streams break off in a row, whatever does that, each turn would be sampled twice. */
 static void end_along(struct turn *turn, int error)
 {
-    enum engine_along *along = &turn->engine->info.along;
+    struct engine_info *info = &turn->engine->info;
     turn->is_wary = error < 0;
-    if (*along == ENGINE_ALONG_TRIED)
-        *along = ENGINE_ALONG_UNKNOWN;
+    info->broken_streams = error == -EIO ? info->broken_streams + 1 : 0;
+    if (info->broken_streams == ENGINE_ALONG_BREAKS)
+        info->along = ENGINE_ALONG_NEVER;
+    if (info->along == ENGINE_ALONG_TRIED)
+        info->along = ENGINE_ALONG_UNKNOWN;
 }
 
 /* ---- one call ------------------------------------------------------------------------------------- */

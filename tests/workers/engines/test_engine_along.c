@@ -239,6 +239,23 @@ static void a_stream_that_breaks_off_is_one_try_and_the_next_is_whole(void **sta
     }
 }
 
+static void streams_that_always_break_off_are_asked_for_no_more(void **state)
+{
+    (void)state;
+    AUTO_BUFFER rules = {0};
+    write_rule("much", LONG, "'cut_after': 1", &rules);
+    AUTO_FREE char *text = buffer_take_str(&rules);
+    open_world_with(dialects[0], "", text);
+    meet();
+    for (size_t i = 0; i < ENGINE_ALONG_BREAKS + 2; i++) {
+        struct asking one = {.user = "much;", .max_tokens = 2 * MOST};
+        ask_one(&one);
+        generation_finish(&one.generation);
+    }
+    assert_int_equal(count_streams(), ENGINE_ALONG_BREAKS);
+    world_close(&world);
+}
+
 /* Then it is asked for whole at once; where that is wrong too, it is the engine's fault as ever. */
 static void a_stream_that_cannot_be_believed_fails_no_turn_and_is_asked_for_no_more(void **state)
 {
@@ -339,6 +356,7 @@ int main(void)
         cmocka_unit_test(a_short_turn_says_nothing_of_it),
         cmocka_unit_test(a_server_that_tells_each_token_or_refuses_or_does_not_stream_is_asked_once),
         cmocka_unit_test(a_stream_that_breaks_off_is_one_try_and_the_next_is_whole),
+        cmocka_unit_test(streams_that_always_break_off_are_asked_for_no_more),
         cmocka_unit_test(a_stream_that_cannot_be_believed_fails_no_turn_and_is_asked_for_no_more),
         cmocka_unit_test(one_that_is_cancelled_or_late_is_over_and_another_finds_out),
         cmocka_unit_test(one_that_a_pause_aborts_is_sampled_anew),

@@ -43,6 +43,7 @@ struct engine_start {
  * an event, as it is asked to; that is seen on one turn, and meanwhile others are asked for whole.
  */
 enum { ENGINE_ALONG_TOKENS = 512 }; /* an event: fewer are read sooner and cost more wakings (bench_engines) */
+enum { ENGINE_ALONG_BREAKS = 4 };   /* in a row, and it never pays */
 enum engine_along { ENGINE_ALONG_UNKNOWN, ENGINE_ALONG_TRIED, ENGINE_ALONG_PAYS, ENGINE_ALONG_NEVER };
 
 /* Of one server; set by describe. */
@@ -62,12 +63,13 @@ struct engine_info {
     bool is_deaf;              /* a stream went wrong: turns are streamed for nobody who only looks (listener.h) */
     bool refuses_streams;      /* vllm: it was asked for one */
     enum engine_along along;
-    struct tokens prefix; /* what the tokenizer puts in front of every text (BOS) */
-    struct tokens ends;   /* ids known to end a turn; grows as they are seen */
-    uint64_t vocabulary;  /* ids are below; 0: it does not say */
-    uint64_t ids_taken;   /* ids below were seen to be taken (sampled_check.h) */
-    uint32_t plain_id;    /* of a token that is plain ASCII text */
-    char separator[64];   /* special_token_escape.h: the name of a special token that cuts text; "": none */
+    unsigned broken_streams; /* in a row, of those that nobody hears */
+    struct tokens prefix;    /* what the tokenizer puts in front of every text (BOS) */
+    struct tokens ends;      /* ids known to end a turn; grows as they are seen */
+    uint64_t vocabulary;     /* ids are below; 0: it does not say */
+    uint64_t ids_taken;      /* ids below were seen to be taken (sampled_check.h) */
+    uint32_t plain_id;       /* of a token that is plain ASCII text */
+    char separator[64];      /* special_token_escape.h: the name of a special token that cuts text; "": none */
     uint32_t separator_id;
 };
 void engine_info_finish(struct engine_info *info);
