@@ -269,6 +269,8 @@ static int cycle(struct io *io, struct fail *fail)
     io_take_in(io, now_ms, wall_ms);
     take_broken_lanes(io, now_ms);
     io->is_drained[PLACE_FEED] = feed_take(io->feed, io->core, io->conns, now_ms);
+    if (atomic_load(&io->held.feed) > FEED_HELD_MAX)
+        conn_limit_want_room(io->conns, PLACE_FEED);
     conn_limit_take(io->conns, io->is_drained, now_ms);
     io->due_ms = core_tick(io->core, now_ms, wall_ms);
     core_dispatch(io->core, now_ms);

@@ -27,6 +27,8 @@ struct connection {
     uint64_t base; /* bytes it had sent when it was last heard */
     uint8_t place; /* of its socket, from 1; 0: none */
     bool was_heard, is_shut;
+    uint8_t slow_looks; /* so often more waited for it than the kernel had room for, while room was wanted ... */
+    uint64_t taken;     /* ... and what it had taken when that began */
 };
 
 struct listener {
@@ -34,6 +36,7 @@ struct listener {
     int64_t bytes_max; /* of one message */
     int read_mark;
     int listening_fd;
+    bool wants_room; /* so it was said since the last look */
 };
 
 struct conn_limit {
@@ -230,24 +233,45 @@ void conn_limit_shut_down(struct conn_limit *conns, zmq_msg_t *frame, const char
     shutdown(fd, SHUT_RDWR);
 }
 
-static bool count_received(int fd, uint64_t *ret)
+void conn_limit_want_room(struct conn_limit *conns, int place) { conns->listeners[place].wants_room = true; }
+
+static bool ask_kernel(int fd, struct tcp_info *ret)
 {
-    struct tcp_info info;
-    socklen_t size = sizeof(info);
-    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
-        size < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof(info.tcpi_bytes_received))
-        return false;
-    *ret = info.tcpi_bytes_received;
-    return true;
+    socklen_t size = sizeof(*ret);
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, ret, &size) == 0 &&
+           size >= offsetof(struct tcp_info, tcpi_notsent_bytes) + sizeof(ret->tcpi_notsent_bytes);
+}
+
+/* Whoever does not read is shut down, so that what waits for it makes room for what others wait for. */
+static void check_slow(struct conn_limit *conns, int fd, const struct tcp_info *info)
+{
+    struct connection *connection = &conns->connections[fd];
+    if (!conns->listeners[connection->place - 1].wants_room || info->tcpi_notsent_bytes == 0) {
+        connection->slow_looks = 0;
+        return;
+    }
+    if (connection->slow_looks == 0)
+        connection->taken = info->tcpi_bytes_acked;
+    if (++connection->slow_looks <= CONN_LIMIT_SLOW_MS / CONN_LIMIT_LOOK_MS)
+        return;
+    const uint64_t taken = info->tcpi_bytes_acked - connection->taken;
+    connection->slow_looks = 0;
+    if (taken >= CONN_LIMIT_SLOW_BYTES)
+        return;
+    log_event(LOG_WARN, "conn.not-reading", "bytes=%llu ms=%d action=connection-shut-down", (unsigned long long)taken,
+              CONN_LIMIT_SLOW_MS);
+    shutdown(fd, SHUT_RDWR);
 }
 
 /* A descriptor may be another's by now: then somebody else connects once more. */
 static void check_one(struct conn_limit *conns, int fd, bool is_drained)
 {
     struct connection *connection = &conns->connections[fd];
-    uint64_t received;
-    if (!count_received(fd, &received))
+    struct tcp_info info;
+    if (!ask_kernel(fd, &info))
         return;
+    check_slow(conns, fd, &info);
+    const uint64_t received = info.tcpi_bytes_received;
     if (connection->was_heard || received < connection->base) {
         connection->was_heard = false;
         connection->base = received;
@@ -293,4 +317,6 @@ void conn_limit_take(struct conn_limit *conns, const bool is_drained[CONN_LIMIT_
         if (place)
             check_one(conns, fd, is_drained[place - 1]);
     }
+    for (int place = 0; place < CONN_LIMIT_SOCKETS; place++)
+        conns->listeners[place].wants_room = false;
 }

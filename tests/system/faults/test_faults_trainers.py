@@ -221,6 +221,34 @@ class Trainers(Case):
             feed.close(0)
             silent.term()
 
+    def test_a_subscriber_that_does_not_read_is_cut_off_before_others_wait_long(self):
+        fleet = self.enter(Fleet(workers={"init": 1, "run": 0, "eval": 1}))
+        client = self.client(fleet, timeout=60)
+        context = zmq.Context()
+        self.addCleanup(context.destroy, 0)
+        silent, other = context.socket(zmq.SUB), context.socket(zmq.SUB)
+        silent.set(zmq.RCVHWM, 1)
+        silent.set(zmq.RCVBUF, 4096)
+        for feed, topic in ((silent, b"t/s"), (other, b"t/more/")):
+            feed.subscribe(topic)
+            feed.connect(f"tcp://127.0.0.1:{fleet.port + 2}")
+        time.sleep(0.3)  # nothing tells a client that its subscription has arrived
+        self.end_big_ones(fleet, client, 150)
+        fleet.add_worker("run", "run-1").start()
+        until, number = time.monotonic() + 15, 0  # TCP itself would cut it off after 30 s
+        while not self.hears_trajectory(other):
+            self.assertLess(time.monotonic(), until, "nothing is published any more")
+            number += 1
+            client.submit([noop(f"more-{number}")], stream="more")
+
+    @staticmethod
+    def hears_trajectory(feed):
+        """Within a second."""
+        while feed.poll(1000):
+            if feed.recv_multipart()[1].startswith(b"\xaatrajectory"):
+                return True
+        return False
+
 
 if __name__ == "__main__":
     unittest.main()
