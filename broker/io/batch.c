@@ -38,7 +38,7 @@ void batch_clear(struct batch *batch)
     }
     for (size_t i = 0; i < batch->inbound_count; i++)
         inbound_drop(&batch->inbound[i]);
-    batch->inbound_count = batch->inbound_bytes = 0;
+    batch->inbound_count = batch->inbound_bytes = batch->loads = 0;
 }
 
 void batch_destroy(struct batch **destroying)

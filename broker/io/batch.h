@@ -42,6 +42,7 @@ struct batch {
     uint64_t lane_changes; /* as core_lane_changes said when the effects were taken */
     struct inbound *inbound;
     size_t inbound_count, inbound_bytes;
+    size_t loads;      /* trajectories that messages ask for, as LOADS_MAX counts them */
     struct buffer out; /* the message being made */
 
     /* When it was done: */

@@ -43,7 +43,7 @@ static bool is_full(const struct io *io)
 {
     const struct batch *batch = io->filling;
     return batch->inbound_count >= INBOUND_MAX || batch->inbound_bytes >= INBOUND_BYTES_MAX ||
-           core_effects(io->core).count >= BATCH_EFFECTS;
+           batch->loads >= LOADS_MAX || core_effects(io->core).count >= BATCH_EFFECTS;
 }
 
 bool io_is_gathering(const struct io *io) { return io->gathering_until_ms > 0; }

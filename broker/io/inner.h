@@ -23,7 +23,7 @@ enum {
     STALLED_MS = 1000,     /* so late the broker itself stood still */
     GOODBYE_MS = 500,      /* so long at most a lane that broke waits for what its worker sent before */
     EFFECTS_MAX = 1 << 18, /* what a cycle's messages may cause, beyond the last */
-    LOADS_MAX = 16,        /* ... and trajectories that they ask for, a range counting ... */
+    LOADS_MAX = 16,        /* ... and trajectories that they ask for, of a batch as well, a range counting ... */
     RANGE_LOADS = 8,       /* ... for so many */
     TURN_US = 10000,       /* ... and the time that a socket's messages take, beyond the last */
     SHARE_US = 150,        /* ... of clients' at least, where a worker's result ... */

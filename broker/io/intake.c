@@ -332,6 +332,7 @@ static int64_t take_one(struct io *io, struct waiting *waiting, bool is_client, 
     if (waiting->turn.count == 0)
         drop_waiting(io, waiting);
     size_t loads = count_loads(io, part);
+    io->filling->loads += loads;
     return clock_us() - begun_us + (int64_t)(loads * TURN_US / LOADS_MAX + bytes * TURN_US / INBOUND_BYTES_MAX);
 }
 

@@ -3,7 +3,7 @@
 
 static void *floods; /* the client that does, or NULL */
 
-enum { ASKED = 2000, FLOOD = 40000, ROLLOUTS = 20, SOON_MS = 60 };
+enum { ASKED = 2000, FLOOD = 40000, ROLLOUTS = 20, SOON_MS = 60, GROUPS = 8, SAMPLES = 32, FETCH_WAIT_MS = 1000 };
 
 static int set_up(void **state)
 {
@@ -97,6 +97,52 @@ static void a_rollout_is_soon_done_beside_a_client_that_floods(void **state)
         fail_msg("the quickest of %d rollouts took %lld us", ROLLOUTS, (long long)least_us);
 }
 
+static void fetch_often(struct world *world, void *client, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        const struct msg_stream_fetch fetch = {
+            .tag = i, .stream = S("train"), .from = 1, .has_limit = true, .limit = GROUPS * SAMPLES};
+        world_send(world, client, MSG_stream_fetch, &fetch);
+    }
+}
+
+static int64_t longest_wait_ms(struct world *world)
+{
+    int64_t longest_ms = 0;
+    for (unsigned i = 0; i < ROLLOUTS; i++) {
+        const int64_t asked_ms = clock_ms();
+        const struct msg_status_get ask = {.tag = i};
+        struct msg_status status;
+        world_ask(world, MSG_status_get, &ask, MSG_status, &status);
+        const int64_t ms = clock_ms() - asked_ms;
+        longest_ms = ms > longest_ms ? ms : longest_ms;
+    }
+    return longest_ms;
+}
+
+static void do_group(struct world *world, unsigned number)
+{
+    const struct fake *last = &world->fakes[STAGE_EVAL];
+    const uint64_t started = last->started;
+    char name[16];
+    snprintf(name, sizeof(name), "read-%u", number);
+    submit(world, name, SAMPLES, false);
+    world_until(world, last->started == started + SAMPLES && last->held_count == 0);
+}
+
+/* Loaded as one batch, what is asked for here takes some seconds, and 800 MB. */
+static void a_client_that_fetches_often_leaves_others_their_turns(void **state)
+{
+    struct world *world = *state;
+    world->fakes[STAGE_RUN].record_bytes = 6000;
+    for (unsigned i = 0; i < GROUPS; i++)
+        do_group(world, i);
+    fetch_often(world, add_client(world), ASKED);
+    const int64_t wait_ms = longest_wait_ms(world);
+    if (wait_ms >= FETCH_WAIT_MS)
+        fail_msg("another client waited for %lld ms", (long long)wait_ms);
+}
+
 int main(int argc, char **argv)
 {
     if (world_is_broker(argc, argv))
@@ -105,6 +151,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(a_client_that_asks_many_times_before_it_reads_has_every_answer),
         TEST(a_rollout_is_soon_done_beside_a_client_that_floods),
+        TEST(a_client_that_fetches_often_leaves_others_their_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
