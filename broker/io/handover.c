@@ -17,7 +17,8 @@
 enum {
     BATCH_EFFECTS = 4096, /* ... of which no more are begun before the thread is waited for */
     GATHER_MS = 10,       /* a batch waits for company at most so long */
-    BUSY_MS = 20          /* so long after a batch the next one, however small, waits for company as well */
+    BUSY_MS = 20,         /* so long after a batch the next one, however small, waits for company as well */
+    STUCK_MS = 250        /* at something for so long, the thread is waited for */
 };
 
 static void work(void *context, void *thing)
@@ -97,7 +98,16 @@ static int give(struct io *io, struct batch *batch, struct fail *fail)
     if (code)
         return code;
     ledger_thread_give(io->ledger_thread, batch);
-    io->given_ms = clock_ms();
+    io->begun_ms = clock_ms();
+    return 0;
+}
+
+static int give_batch(struct io *io, struct batch *batch, struct fail *fail)
+{
+    int code = give(io, batch, fail);
+    if (code)
+        return code;
+    io->given_ms = io->begun_ms;
     io->filling = take_ptr(&io->spare);
     return 0;
 }
@@ -114,7 +124,7 @@ static int hand_over(struct io *io, struct batch *done, struct fail *fail)
     struct batch *batch = take_batch(io);
     const bool is_given = batch && io->ledger_thread && batch->effects.count > HANDOVER_LITTLE;
     const bool is_here = batch && !is_given;
-    int code = is_given ? give(io, batch, fail) : 0;
+    int code = is_given ? give_batch(io, batch, fail) : 0;
     if (is_here)
         do_here(io, batch);
     if (code == 0 && done)
@@ -139,6 +149,13 @@ static int go_on(struct io *io, struct batch *done, struct fail *fail)
     return code == 0 && done ? end(io, done, fail) : code;
 }
 
+/*
+ * Of what the core has done since, nothing leaves before the thread is done. When a disk hangs the core must not go on
+ * for long, or it misses jobs at workers that it has not sent them yet: it stands still as well, and gives back the
+ * time that it stood still (stall.h).
+ */
+static bool must_wait(const struct io *io) { return is_full(io) || clock_ms() - io->begun_ms >= STUCK_MS; }
+
 int io_carry_out(struct io *io, struct fail *fail)
 {
     if (core_failed(io->core))
@@ -147,7 +164,7 @@ int io_carry_out(struct io *io, struct fail *fail)
                         "broker more, or lower --rollouts-max, and start it again");
     if (io_has_ledger(io))
         return go_on(io, NULL, fail);
-    struct batch *done = is_full(io) ? ledger_thread_await(io->ledger_thread) : ledger_thread_take(io->ledger_thread);
+    struct batch *done = must_wait(io) ? ledger_thread_await(io->ledger_thread) : ledger_thread_take(io->ledger_thread);
     return done ? go_on(io, done, fail) : 0;
 }
 
@@ -168,10 +185,5 @@ bool io_has_chores(const struct io *io)
 
 int io_do_chores(struct io *io, struct fail *fail)
 {
-    if (!io->ledger_thread)
-        return ledger_do_chores(io->ledger, fail);
-    int code = looks_ahead(&io->looks, io->ledger, fail);
-    if (code == 0)
-        ledger_thread_give(io->ledger_thread, &io->chore);
-    return code;
+    return io->ledger_thread ? give(io, &io->chore, fail) : ledger_do_chores(io->ledger, fail);
 }

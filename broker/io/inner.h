@@ -46,7 +46,8 @@ struct io {
     struct commit_point committed;       /* the last that we know of */
     bool is_quiet;                       /* nothing came, though it was waited for */
     int64_t gathering_until_ms;          /* what comes is gathered for the next batch; 0: it is not */
-    int64_t given_ms;                    /* when the last one was given to the thread */
+    int64_t given_ms;                    /* when the last one was given to the thread ... */
+    int64_t begun_ms;                    /* ... and when it was given anything */
     struct promises *promises;
     struct core *core;
     struct auth auth;

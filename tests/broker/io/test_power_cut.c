@@ -3,7 +3,18 @@
  * syncs are held up; the cut is its end by SIGKILL and the loss of all of its log that no sync had served.
  */
 #include "tests/broker/io/io_world.h"
+
+#include "broker/ledger/ledger.h"
 #include "tests/broker/ledger/slow_disk.h"
+
+int __real_ledger_commit(struct ledger *ledger, struct fail *fail);
+int __wrap_ledger_commit(struct ledger *ledger, struct fail *fail);
+int __wrap_ledger_commit(struct ledger *ledger, struct fail *fail)
+{
+    while (atomic_load(&slow_disk()->holds_writes))
+        usleep(SLOW_DISK_STEP_US);
+    return __real_ledger_commit(ledger, fail);
+}
 
 static int set_up(void **state)
 {
@@ -16,6 +27,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     atomic_store(&slow_disk()->is_held, false);
+    atomic_store(&slow_disk()->holds_writes, false);
     return world_tear_down(state);
 }
 
@@ -148,6 +160,23 @@ static void a_failed_job_is_done_again_by_its_worker_though_the_disk_stands_stil
     world_until(world, fetch_head(world) == 1);
 }
 
+/* Beats that list no job come while its start is held up, for several times --hold-grace. */
+static void a_job_whose_start_waits_for_a_disk_that_takes_no_writes_is_not_missed(void **state)
+{
+    struct world *world = *state;
+    const struct msg_group_submit message = submit_of(world, "held", 1);
+    submit(world, "before", 1, false);
+    world_until(world, fetch_head(world) == 1);
+    atomic_store(&slow_disk()->holds_writes, true);
+    world_send(world, world->client, MSG_group_submit, &message);
+    const int64_t until_ms = clock_ms() + 25 * BEAT_MS;
+    world_until(world, clock_ms() > until_ms);
+    atomic_store(&slow_disk()->holds_writes, false);
+    world_until(world, fetch_head(world) == 2);
+    for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
+        assert_int_equal(world->fakes[stage].started, 2);
+}
+
 int main(int argc, char **argv)
 {
     if (world_is_broker(argc, argv))
@@ -158,6 +187,7 @@ int main(int argc, char **argv)
         TEST(of_results_that_were_not_durable_none_is_lost),
         TEST(a_disk_that_stands_still_delays_promises_and_nothing_else),
         TEST(a_failed_job_is_done_again_by_its_worker_though_the_disk_stands_still),
+        TEST(a_job_whose_start_waits_for_a_disk_that_takes_no_writes_is_not_missed),
     };
     slow_disk();
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

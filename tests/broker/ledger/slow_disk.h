@@ -20,7 +20,8 @@ enum { SLOW_DISK_STEP_US = 1000 };
 
 struct slow_disk {
     atomic_bool is_held, is_broken;
-    atomic_uint syncs; /* of the log */
+    atomic_bool holds_writes; /* for a test that wraps ledger_commit */
+    atomic_uint syncs;        /* of the log */
     atomic_long durable_len;
 };
 
