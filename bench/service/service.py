@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 import page
 from parts import FEED, FRONT, Broker, StandIn, url
@@ -62,6 +63,18 @@ class Service:
         self.note(goals.CEILING, rate)
         self.note("CPU of a job of the ceiling, all processes, us", cpu_us)
         return rate, cpu_us
+
+    def disk(self):
+        """What every byte that is to be durable has to go through."""
+        path, block = f"{self.root}/disk", os.urandom(4 << 20)
+        count = 4 if self.plan.quick else 64
+        began = time.monotonic()
+        with open(path, "wb", buffering=0) as file:
+            for _ in range(count):
+                file.write(block)
+                os.fdatasync(file.fileno())
+        self.note(goals.DISK, count * len(block) / 1e6 / (time.monotonic() - began))
+        os.unlink(path)
 
     def flow(self, durability, ceiling):
         with self.broker(durability=durability, workers=4) as broker:
@@ -138,6 +151,7 @@ class Service:
     def run(self):
         for number in range(1, self.plan.rounds + 1):
             self.values.begin(number, self.plan.rounds)
+            self.disk()
             ceiling = self.ceiling()
             for durability in ("full", "process", "none"):
                 self.flow(durability, ceiling)
