@@ -37,6 +37,13 @@ int io_start_ledger_thread(struct io *io, struct fail *fail)
     return io->ledger_dir ? ledger_thread_start(&io->ledger_thread, work, io, fail) : 0;
 }
 
+void io_stop_ledger_thread(struct io *io)
+{
+    if (io->ledger_thread && !io->spare) /* the thread has it, and does it first */
+        io->spare = ledger_thread_await(io->ledger_thread);
+    ledger_thread_stop(&io->ledger_thread);
+}
+
 bool io_has_ledger(const struct io *io) { return !io->ledger_thread || ledger_thread_is_idle(io->ledger_thread); }
 
 /* The core must not go on before the ledger has followed. */

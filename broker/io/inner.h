@@ -187,6 +187,7 @@ int io_send_batch(struct io *io, struct batch *batch, struct fail *fail);
 /* ---- io/handover.c --------------------------------------------------------------------- */
 
 int io_start_ledger_thread(struct io *io, struct fail *fail);
+void io_stop_ledger_thread(struct io *io);
 /* Whether the ledger is this thread's. */
 bool io_has_ledger(const struct io *io);
 /* A batch waits for company: what is there is to be handed over when nothing has come for a while. */

@@ -117,7 +117,7 @@ void io_close(struct io **closing)
     struct io *io = take_ptr(closing);
     if (!io)
         return;
-    ledger_thread_stop(&io->ledger_thread);
+    io_stop_ledger_thread(io);
     io_cancel_backup(io);
     layer_gc_stop(&io->layer_gc);
     lanes_destroy(&io->lanes);

@@ -33,6 +33,8 @@ static int tear_down(void **state)
 
 static void hold_syncs(bool is_held) { atomic_store(&slow_disk()->is_held, is_held); }
 
+static void hold_writes(bool are_held) { atomic_store(&slow_disk()->holds_writes, are_held); }
+
 static void cut_power(struct world *world)
 {
     char path[128];
@@ -167,14 +169,47 @@ static void a_job_whose_start_waits_for_a_disk_that_takes_no_writes_is_not_misse
     const struct msg_group_submit message = submit_of(world, "held", 1);
     submit(world, "before", 1, false);
     world_until(world, fetch_head(world) == 1);
-    atomic_store(&slow_disk()->holds_writes, true);
+    hold_writes(true);
     world_send(world, world->client, MSG_group_submit, &message);
     const int64_t until_ms = clock_ms() + 25 * BEAT_MS;
     world_until(world, clock_ms() > until_ms);
-    atomic_store(&slow_disk()->holds_writes, false);
+    hold_writes(false);
     world_until(world, fetch_head(world) == 2);
     for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
         assert_int_equal(world->fakes[stage].started, 2);
+}
+
+/* With sanitizers its last words would also tell of what it leaves behind. */
+static void a_sync_that_fails_while_a_batch_is_at_work_ends_the_broker_in_order(void **state)
+{
+    struct world *world = *state;
+    struct msg_group_submit message = submit_of(world, "first", 1);
+    char words[8192];
+    int status;
+    world_stop(world, SIGKILL);
+    world->keeps_words = true;
+    world_start(world);
+    hold_syncs(true);
+    world_send(world, world->client, MSG_group_submit, &message);
+    world_until(world, world->fakes[STAGE_EVAL].started == 1);
+    hold_writes(true);
+    message.group = S("second");
+    world_send(world, world->client, MSG_group_submit, &message);
+    const int64_t until_ms = clock_ms() + BEAT_MS;
+    world_until(world, clock_ms() > until_ms);
+    atomic_store(&slow_disk()->is_broken, true);
+    hold_syncs(false);
+    const int64_t fails_ms = clock_ms() + BEAT_MS;
+    world_until(world, clock_ms() > fails_ms);
+    hold_writes(false);
+    assert_false(world_read_until(world->words, NULL, words, sizeof(words)));
+    assert_int_equal(waitpid(world->broker, &status, 0), world->broker);
+    world->broker = 0;
+    atomic_store(&slow_disk()->is_broken, false);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+    assert_non_null(strstr(words, "sync"));
+    if (strstr(words, "Sanitizer"))
+        fail_msg("%s", words);
 }
 
 int main(int argc, char **argv)
@@ -188,6 +223,7 @@ int main(int argc, char **argv)
         TEST(a_disk_that_stands_still_delays_promises_and_nothing_else),
         TEST(a_failed_job_is_done_again_by_its_worker_though_the_disk_stands_still),
         TEST(a_job_whose_start_waits_for_a_disk_that_takes_no_writes_is_not_missed),
+        TEST(a_sync_that_fails_while_a_batch_is_at_work_ends_the_broker_in_order),
     };
     slow_disk();
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
