@@ -2,7 +2,7 @@
  * ledger.h - the broker's memory on disk: <dir>/ledger.db, SQLite in WAL mode, and
  * <dir>/lock, which keeps a second broker out. The file has no other name, and is locked itself.
  *
- * A cycle's PERSIST_* effects are one transaction: begin, apply each, commit. What is committed survives
+ * A batch's PERSIST_* effects are one transaction: begin, apply each, commit. What is committed survives
  * the process, and what is durable, by ledger_durable, whatever the durability says: a thread of the ledger's
  * syncs while its owner goes on, when it is asked to. A power cut takes commits away from the end only. A failed write,
  * sync or read is final (-ENOSPC, -EIO, -EBADMSG for a damaged file): the ledger
