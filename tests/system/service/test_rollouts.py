@@ -3,6 +3,7 @@ import asyncio
 import sys
 import unittest
 import warnings
+from types import SimpleNamespace
 
 sys.path.append(__file__.rsplit("/", 2)[0])  # tests/system
 from case import Case, Fleet, chat, noop, sandbox, script  # noqa: E402
@@ -66,6 +67,15 @@ class Awaited(Case):
             with self.assertRaises(BadTask):
                 await rollouts.run({"task": "none", "agent": {"kind": "x"}})
         self.run_with(work)
+
+    def test_what_comes_before_the_broker_has_a_group_does_not_answer_it(self):
+        async def main():
+            claim = module.Claim("one", noop(7), 1, True)
+            claim.take(SimpleNamespace(sample=0))  # of an earlier group of this name, which the reader comes to late
+            self.assertFalse(claim.done.done())
+            claim.accept()
+            self.assertTrue(claim.is_answered)
+        asyncio.run(main())
 
     def test_rollouts_that_are_not_wanted_are_begun_again_until_there_were_so_many_tries(self):
         def wants(*numbers):

@@ -38,7 +38,8 @@ class Claim:
     def __init__(self, group: str, task: Mapping[str, Any], samples: int, is_named: bool) -> None:
         self.group, self.task, self.samples = group, dict(task), samples
         self.is_named = is_named  # by the caller, who may ask for it again; else nobody can
-        self.is_accepted = True   # or may be
+        self.is_accepted = True   # or may be ...
+        self.is_told = False      # ... and is known to be
         self.callers = 0
         self.got: Dict[int, Trajectory] = {}
         self.done: asyncio.Future[List[Trajectory]] = asyncio.get_running_loop().create_future()
@@ -50,7 +51,15 @@ class Claim:
 
     def take(self, trajectory: Trajectory) -> None:
         self.got[trajectory.sample] = trajectory
-        if len(self.got) == self.samples and not self.done.done():
+        self._answer()
+
+    def accept(self) -> None:
+        """The broker has it. Before that, what the reader comes to may be of another group of this name, earlier."""
+        self.is_told = True
+        self._answer()
+
+    def _answer(self) -> None:
+        if self.is_told and len(self.got) == self.samples and not self.done.done():
             self.done.set_result([self.got[k] for k in sorted(self.got)])
 
     def fail(self, why: Exception) -> None:
@@ -206,6 +215,7 @@ class Rollouts:
         try:
             await self._refuse_sampler()
             await self._submit([claim.task], samples=claim.samples, group=lambda _: claim.group)
+            claim.accept()
             if self._reader is None or self._reader.done():
                 self._reader = asyncio.get_running_loop().create_task(self._read())
             for told in await all_of(self._client.get(f"{claim.group}/{sample}") for sample in range(claim.samples)):
