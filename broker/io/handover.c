@@ -16,7 +16,7 @@
 
 enum {
     BATCH_EFFECTS = 4096, /* ... of which no more are begun before the thread is waited for */
-    GATHER_MS = 10,       /* a batch waits for company at most so long */
+    GATHER_MS = 3,        /* a batch waits for company at most so long */
     BUSY_MS = 20,         /* so long after a batch the next one, however small, waits for company as well */
     STUCK_MS = 250        /* at something for so long, the thread is waited for */
 };
