@@ -1,6 +1,7 @@
 """Processes that are measured: their CPU, their ports, and their certain end."""
 import contextlib
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -53,6 +54,12 @@ def tree(pids):
 
 def cpu_s(*processes):
     return sum(tree([process.pid for process in processes]).values())
+
+
+def children_cpu_s():
+    """Of all that this process has started and that has ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def await_port(process, port, seconds=60):

@@ -3,7 +3,6 @@
 What a system is measured by is a Way: how its workers are started, how a client runs a flow through them, and how one
 asks for some and sees how many are answered.
 """
-import resource
 import select
 import shutil
 import signal
@@ -40,11 +39,6 @@ class Plan:
         self.idle = 50 if quick else 200
         self.asked, self.held = (100, 25) if quick else (200, 50)
         self.patience_s = 8 if quick else 12      # for the answers of a killed worker's jobs
-
-
-def children_cpu_s():
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
 
 
 def kill(process):
@@ -185,9 +179,9 @@ def measure_flow(way, plan, note):
     way.staff(*STAGES)
     rate = way.flow(plan.warm, plan.warm)[0]
     count = int(min(max(rate * plan.seconds, plan.counts[0]), plan.counts[1]))
-    ours, client = way.cpu_s(), children_cpu_s()
+    ours, client = way.cpu_s(), processes.children_cpu_s()
     note("rollouts/s", way.flow(count, WINDOW)[0])
-    note("CPU s per 1,000", (way.cpu_s() - ours + children_cpu_s() - client) * 1000 / count)
+    note("CPU s per 1,000", (way.cpu_s() - ours + processes.children_cpu_s() - client) * 1000 / count)
     _, p50, p99, *_ = way.flow(min(plan.idle, count), 1)
     note("idle p50 ms", p50)
     note("idle p99 ms", p99)
@@ -252,12 +246,12 @@ class Peers:
             print(f"  skipped: {name}: {why}", flush=True)
 
     def ceiling(self, name, path):
-        before = children_cpu_s()
+        before = processes.children_cpu_s()
         count = int(self.plan.counts[1] * min(1, self.plan.seconds))
         done = subprocess.run([f"{self.build}/bench/bench_ceiling", str(self.plan.workers), str(count), str(WINDOW),
                                "64", str(TASK_BYTES), path], check=True, text=True, stdout=subprocess.PIPE, timeout=300)
         self.values.note(f"{name}, rollouts/s", float(done.stdout))
-        self.values.note(f"{name}, CPU s per 1,000", (children_cpu_s() - before) * 1000 / count)
+        self.values.note(f"{name}, CPU s per 1,000", (processes.children_cpu_s() - before) * 1000 / count)
 
     def run(self):
         for number in range(1, self.plan.rounds + 1):

@@ -1,7 +1,5 @@
 """The control plane, one thing changed at a time: rollouts a second by size of the task, by number of workers and by samples
 of a group, and the CPU that a rollout takes, by kind of process."""
-import resource
-
 import page
 import processes
 from parts import FEED, FRONT, url
@@ -40,13 +38,13 @@ class Grid:
             self.flow(size, samples, self.count // 10 // samples * samples)  # everything is up and warm
             kinds = {"broker": [broker.process], "workers": broker.others}
             before = {kind: processes.cpu_s(*of) for kind, of in kinds.items()}
-            client = resource.getrusage(resource.RUSAGE_CHILDREN)
+            client = processes.children_cpu_s()
             what = self.name(size, workers, samples)
             self.values.note(f"{what}, {durability}", self.flow(size, samples, self.count))
-            ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+            client_took = processes.children_cpu_s() - client
             if durability == "full":
                 took = {kind: processes.cpu_s(*of) - before[kind] for kind, of in kinds.items()}
-                took["client"] = ended.ru_utime + ended.ru_stime - client.ru_utime - client.ru_stime
+                took["client"] = client_took
                 for kind in KINDS:
                     self.values.note(f"{what}, {kind}", took[kind] * 1e6 / self.count)
 

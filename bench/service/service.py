@@ -1,6 +1,5 @@
 """The service: throughput, latency, recovery and memory of a broker and its workers, beside the raw ceiling."""
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -9,6 +8,7 @@ import tempfile
 import time
 
 import page
+import processes
 from parts import FEED, FRONT, Broker, StandIn, url
 from service import connections, goals, grid, stalls
 
@@ -57,9 +57,9 @@ class Service:
 
     def ceiling(self):
         """Its rate, and its CPU of a job, us."""
-        before = children_cpu_us()
+        before = processes.children_cpu_s()
         rate, = self.program("ceiling", 4, self.plan.count, 4000, 64, TASK_BYTES, f"{self.root}/ceiling")
-        cpu_us = (children_cpu_us() - before) / self.plan.count
+        cpu_us = (processes.children_cpu_s() - before) * 1e6 / self.plan.count
         self.note(goals.CEILING, rate)
         self.note("CPU of a job of the ceiling, all processes, us", cpu_us)
         return rate, cpu_us
@@ -79,10 +79,10 @@ class Service:
     def flow(self, durability, ceiling):
         with self.broker(durability=durability, workers=4) as broker:
             self.rollouts("flow", self.plan.idle_count, 16)  # everything is up and warm
-            before, client = broker.cpu_us(), children_cpu_us()
+            before, client = broker.cpu_us(), processes.children_cpu_s()
             rate = self.rollouts("flow", self.plan.count, 4000)[0]
             used = {part: after - before[part] for part, after in broker.cpu_us().items()}
-            used["client"] = children_cpu_us() - client
+            used["client"] = (processes.children_cpu_s() - client) * 1e6
             self.note(f"Sluice, rollouts/s, --durability {durability}", rate)
             if durability == "full":
                 self.shares(rate, used, *ceiling)
@@ -165,12 +165,6 @@ class Service:
                 self.memory()
             for name in os.listdir(self.root):
                 shutil.rmtree(os.path.join(self.root, name), ignore_errors=True)
-
-
-def children_cpu_us():
-    """Of those that have ended."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return (usage.ru_utime + usage.ru_stime) * 1e6
 
 
 def hold(count, stage="init"):
