@@ -84,6 +84,11 @@ def note_lines(values, command, environment=None):
         values.note(what, float(value))
 
 
+def percentile(values, share):
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0
+
+
 def said(*command):
     return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
 

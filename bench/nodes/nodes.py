@@ -54,11 +54,6 @@ class Watch:
         return statistics.mean(self.shares[stage])
 
 
-def percentile(values, share):
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0
-
-
 # ---- throughput by nodes ----------------------------------------------------------------------------------------
 
 
@@ -76,7 +71,7 @@ def scale(build, kind, nodes, plan, rows):
         bad = sum(end["outcome"] != "ok" for end in ends)
         waits = [end["wait_ms"] / 1000 for end in ends]
         row = {"nodes": nodes, "rates": rates, "rate": len(ends) / (plan.windows * plan.window_s(nodes)), "bad": bad,
-               "busy": {stage: watch.busy(stage) for stage in ("init", "run", "eval")}, "p99": percentile(waits, 0.99),
+               "busy": {stage: watch.busy(stage) for stage in ("init", "run", "eval")}, "p99": page.percentile(waits, 0.99),
                "run_s": statistics.mean(end["run_ms"] for end in ends) / 1000}
         print(f"  {nodes} nodes: {row['rate']:.2f} rollouts/s, run slots {row['busy']['run']:.0%} taken, a run "
               f"{row['run_s']:.2f} s, p99 wait {row['p99']:.2f} s", flush=True)

@@ -19,10 +19,6 @@ UNREAD = f"{page.SOURCE}/bench/service/unread.py"
 SETTLE_S = 0.5  # until who is to stall is connected, or floods
 
 
-def at_most(us, share):
-    return us[min(len(us) - 1, int(len(us) * share))]
-
-
 class Stalls:
     def __init__(self, service, quick):
         self.service, self.values = service, page.Values()
@@ -94,8 +90,8 @@ class Stalls:
         during = stall(broker)
         for when, us in (("before", before), ("meanwhile", during)):
             for name, share in (("p50", 0.5), ("p99", 0.99)):
-                self.values.note(f"{what}, {when}, {name} ms", at_most(us, share) / 1000)
-        self.values.note(self.ratio(what), at_most(during, 0.99) / at_most(before, 0.99))
+                self.values.note(f"{what}, {when}, {name} ms", page.percentile(us, share) / 1000)
+        self.values.note(self.ratio(what), page.percentile(during, 0.99) / page.percentile(before, 0.99))
 
     @staticmethod
     def ratio(what):
