@@ -8,9 +8,9 @@ import subprocess
 import time
 
 import page
-from parts import FEED, FRONT, SINK, thread_cpu_us, url
+from parts import SINK, thread_cpu_us, url
 
-TASK_BYTES, SLOTS, STAGES = 1024, 64, 3
+SLOTS = 64
 GENERATORS = 2  # processes that the workers are shared out to
 WINDOW, FEW = 4000, 64
 COLUMNS = ("rollouts/s", "p50 ms", "p99 ms", "broker's CPU us", "of a core")
@@ -57,20 +57,17 @@ class Connections:
     def name(count):
         return f"{count:,} workers' connections"
 
-    def flow(self, count, window):
-        return self.service.program("rollouts", "flow", url(FRONT), url(FEED), count, window, TASK_BYTES)
-
     def flows(self, broker, count):
         def note(column, value):
             self.values.note(f"{self.name(count)}, {column}", value)
-        self.flow(self.few, FEW)  # everything is up and warm
+        self.service.rollouts("flow", self.few, FEW)  # everything is up and warm
         before = broker_cpu_us(broker)
-        rate = self.flow(self.count, WINDOW)[0]
+        rate = self.service.rollouts("flow", self.count, WINDOW)[0]
         cpu_us = (broker_cpu_us(broker) - before) / self.count
         note("rollouts/s", rate)
         note("broker's CPU us", cpu_us)
         note("of a core", rate * cpu_us / 1e6)
-        _, p50, p99, _ = self.flow(self.few, FEW)
+        _, p50, p99, _ = self.service.rollouts("flow", self.few, FEW)
         note("p50 ms", p50)
         note("p99 ms", p99)
 

@@ -2,6 +2,7 @@
 import statistics
 
 import page
+from service.grid import STAFF, Grid
 
 FOUND = {}  # by what was measured, its page.Values; the parts put them here
 CEILING = "raw ceiling (libzmq + group-committed file), jobs/s"
@@ -21,8 +22,7 @@ def latency(window, durability="full"):
 
 
 def in_grid(size, samples=1):
-    groups = f", groups of {samples}" if samples > 1 else ""
-    return f"tasks of {size:,} bytes, 4 workers a stage{groups}, full"
+    return f"{Grid.name(size, STAFF, samples)}, full"
 
 
 class Figure:
