@@ -100,7 +100,7 @@ class Broker:
         """CPU used so far, by part."""
         workers = [thread_cpu_us(process.pid) for process in self.others]
         main, others = thread_cpu_us(self.process.pid)
-        return {"broker's main thread": main, "broker's other threads (libzmq)": others,
+        return {"broker's main thread": main, "broker's other threads (ledger, libzmq)": others,
                 "workers' main threads": sum(main for main, _ in workers),
                 "workers' other threads (libzmq)": sum(others for _, others in workers)}
 
