@@ -243,8 +243,9 @@ class Trainers(Case):
 
     @staticmethod
     def hears_trajectory(feed):
-        """Within a second."""
-        while feed.poll(1000):
+        """Within a second, in which heads may come as well."""
+        until = time.monotonic() + 1
+        while feed.poll(max(0, until - time.monotonic()) * 1000):
             if feed.recv_multipart()[1].startswith(b"\xaatrajectory"):
                 return True
         return False

@@ -40,10 +40,11 @@ class HungThread:
 
 def messages_of(came):
     """A message, or those of a bundle (common/net/bundle.h)."""
-    at = 1
     if came[:1] != b"\xc1":
         yield came
-    while came[:1] == b"\xc1" and at < len(came):
+        return
+    at = 1
+    while at < len(came):
         size = int.from_bytes(came[at:at + 4], "little")
         yield came[at + 4:at + 4 + size]
         at += 4 + size
