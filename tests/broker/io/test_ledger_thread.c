@@ -1,10 +1,10 @@
 /* A thread that does one thing at a time for another. */
 #include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -12,23 +12,23 @@
 
 struct world {
     struct ledger_thread *thread;
-    atomic_bool is_held; /* nothing is done meanwhile */
+    pthread_mutex_t hold; /* while it is held nothing is done */
     atomic_int done;
 };
 
 static void work(void *context, void *thing)
 {
     struct world *world = context;
-    while (atomic_load(&world->is_held))
-        usleep(100);
+    pthread_mutex_lock(&world->hold);
     *(int *)thing += 1;
+    pthread_mutex_unlock(&world->hold);
     atomic_fetch_add(&world->done, 1);
 }
 
 static int set_up(void **state)
 {
     static struct world world;
-    world = (struct world){0};
+    world = (struct world){.hold = PTHREAD_MUTEX_INITIALIZER};
     *state = &world;
     return ledger_thread_start(&world.thread, work, &world, NULL);
 }
@@ -36,7 +36,6 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct world *world = *state;
-    atomic_store(&world->is_held, false);
     ledger_thread_stop(&world->thread);
     return 0;
 }
@@ -53,12 +52,12 @@ static void what_is_given_is_taken_back_when_it_is_done(void **state)
     int thing = 1;
     assert_true(ledger_thread_is_idle(world->thread));
     assert_null(ledger_thread_take(world->thread));
-    atomic_store(&world->is_held, true);
+    pthread_mutex_lock(&world->hold);
     ledger_thread_give(world->thread, &thing);
     assert_false(ledger_thread_is_idle(world->thread));
     assert_null(ledger_thread_take(world->thread));
     assert_false(is_readable(world, 0));
-    atomic_store(&world->is_held, false);
+    pthread_mutex_unlock(&world->hold);
     assert_true(is_readable(world, 10000));
     assert_ptr_equal(ledger_thread_take(world->thread), &thing);
     assert_int_equal(thing, 2);
