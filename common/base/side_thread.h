@@ -1,7 +1,7 @@
 /*
- * side_thread.h - a thread beside the one that starts it: with a mutex for what the two share, a condition that either
- * waits for and tells of, and a descriptor by which the side thread wakes the other's poll. What they share, and when it
- * is done, is their own.
+ * side_thread.h - a thread beside the one that starts it: with a mutex for what the two share, a condition that
+ * either waits for and tells of, and a descriptor by which the side thread wakes the other's poll. What they share,
+ * and when it is done, is their own.
  */
 #ifndef SLUICE_COMMON_BASE_SIDE_THREAD_H
 #define SLUICE_COMMON_BASE_SIDE_THREAD_H
