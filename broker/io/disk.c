@@ -47,9 +47,7 @@ void io_watch_disk(struct io *io, int64_t now_ms)
 
 int io_tend_ledger(struct io *io, struct fail *fail)
 {
-    if (io->disk_was_low != io->disk_is_low)
-        ledger_be_tight(io->ledger, io->disk_is_low);
-    io->disk_was_low = io->disk_is_low;
+    ledger_be_tight(io->ledger, io->disk_is_low);
     if (!io->is_look_due)
         return 0;
     io->is_look_due = false;

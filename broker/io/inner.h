@@ -75,12 +75,12 @@ struct io {
 
     const char *ledger_dir; /* NULL: the ledger is in memory only */
     uint64_t disk_reserve_bytes;
-    int64_t disk_look_ms;           /* when the disk is looked at next ... */
-    uint64_t disk_unseen_bytes;     /* ... or sooner, for what was taken since it was */
-    int64_t clock_note_ms;          /* when the ledger's clock is noted next */
-    bool disk_is_low, disk_was_low; /* was: as the ledger knows it */
-    bool is_look_due;               /* are its files where they were? */
-    struct backup *backup;          /* the one that is being made, or NULL; and who asked for it */
+    int64_t disk_look_ms;       /* when the disk is looked at next ... */
+    uint64_t disk_unseen_bytes; /* ... or sooner, for what was taken since it was */
+    int64_t clock_note_ms;      /* when the ledger's clock is noted next */
+    bool disk_is_low;
+    bool is_look_due;      /* are its files where they were? */
+    struct backup *backup; /* the one that is being made, or NULL; and who asked for it */
     struct buffer backup_client;
     uint64_t backup_tag;
 

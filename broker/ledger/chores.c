@@ -55,6 +55,8 @@ static int cut(struct ledger *ledger, struct fail *fail)
 
 void ledger_be_tight(struct ledger *ledger, bool is_tight)
 {
+    if (is_tight == ledger->is_tight)
+        return;
     ledger->is_tight = is_tight;
     ledger->shrink_due = ledger->can_shrink;
     ledger->cut_due |= is_tight && ledger->wal_longest > WAL_TIGHT_PAGES;

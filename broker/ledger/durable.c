@@ -53,19 +53,23 @@ struct commit_point ledger_committed(const struct ledger *ledger) { return ledge
 
 void ledger_ask_durable(struct ledger *ledger, const struct commit_point *point)
 {
-    if (ledger->syncer && ledger->asked < point->number)
-        syncer_ask(ledger->syncer, *point);
-    if (ledger->asked < point->number)
-        ledger->asked = point->number;
+    if (!ledger->syncer || ledger->asked >= point->number)
+        return;
+    syncer_ask(ledger->syncer, *point);
+    ledger->asked = point->number;
 }
 
 int ledger_durable(struct ledger *ledger, uint64_t *ret, struct fail *fail)
 {
-    struct commit_point reached = {.number = UINT64_MAX};
-    int code = ledger->syncer ? syncer_reached(ledger->syncer, &reached) : 0;
+    struct commit_point reached;
+    if (!ledger->syncer) {
+        *ret = UINT64_MAX;
+        return 0;
+    }
+    int code = syncer_reached(ledger->syncer, &reached);
     if (code)
         return ledger_say_sync(ledger, code, fail);
-    if (ledger->syncer && reached.number > ledger->durable.number) {
+    if (reached.number > ledger->durable.number) {
         ledger->durable = reached;
         ledger_mark_durable(ledger);
     }
@@ -87,7 +91,7 @@ int ledger_mind_syncs(struct ledger *ledger, struct fail *fail)
     const int code = ledger->syncer && !ledger->broken.code ? syncer_code(ledger->syncer) : 0;
     if (code)
         ledger_say_sync(ledger, code, &ledger->broken);
-    return ledger->broken.code ? fail_set(fail, ledger->broken.code, "%s", ledger->broken.text) : 0;
+    return ledger_standing(ledger, fail);
 }
 
 int ledger_sync(struct ledger *ledger, struct fail *fail)

@@ -112,11 +112,6 @@ int ledger_get_versions(struct ledger *ledger, uint64_t *ret, struct fail *fail)
     return get_highest(ledger, META_VERSIONS, ret, fail);
 }
 
-int ledger_standing(const struct ledger *ledger, struct fail *fail)
-{
-    return ledger->broken.code ? fail_set(fail, ledger->broken.code, "%s", ledger->broken.text) : 0;
-}
-
 /* ---- transactions ------------------------------------------------------------------ */
 
 int ledger_commit(struct ledger *ledger, struct fail *fail)

@@ -68,7 +68,7 @@ static int remember(struct ledger *ledger, int code, const char *detail, struct 
 {
     if (ledger->broken.code == 0)
         say(ledger, code, detail, &ledger->broken);
-    return fail_set(fail, ledger->broken.code, "%s", ledger->broken.text);
+    return ledger_standing(ledger, fail);
 }
 
 int ledger_broke(struct ledger *ledger, int code, struct fail *fail)
@@ -86,6 +86,11 @@ int ledger_say_sync(const struct ledger *ledger, int code, struct fail *fail)
 {
     const bool is_full = code == -ENOSPC || code == -EDQUOT;
     return say(ledger, is_full ? SQLITE_FULL : SQLITE_IOERR_FSYNC, strerror(-code), fail);
+}
+
+int ledger_standing(const struct ledger *ledger, struct fail *fail)
+{
+    return ledger->broken.code ? fail_set(fail, ledger->broken.code, "%s", ledger->broken.text) : 0;
 }
 
 /* ---- opening ------------------------------------------------------------------------ */
@@ -177,8 +182,9 @@ int ledger_next(struct ledger *ledger, enum ledger_statement statement, struct f
 int ledger_ask(struct ledger *ledger, enum ledger_statement statement, const struct value *values, size_t count,
                struct fail *fail)
 {
-    if (ledger->broken.code)
-        return fail_set(fail, ledger->broken.code, "%s", ledger->broken.text);
+    int broken = ledger_standing(ledger, fail);
+    if (broken)
+        return broken;
     sqlite3_stmt *prepared = ledger->statements[statement];
     assert((int)count == sqlite3_bind_parameter_count(prepared));
     sqlite3_reset(prepared);
