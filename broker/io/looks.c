@@ -7,11 +7,9 @@
 /* The name of the field that says which group is meant, of those messages of which the past matters; else NULL. */
 static const char *naming_field(struct slice bytes)
 {
-    enum message_id id;
-    struct refusal no;
-    if (!message_peek(bytes, &id, &no))
-        return NULL;
-    return id == MSG_group_submit ? "group" : id == MSG_rollout_get || id == MSG_rollout_watch ? "rollout" : NULL;
+    if (message_is(MSG_group_submit, bytes))
+        return "group";
+    return message_is(MSG_rollout_get, bytes) || message_is(MSG_rollout_watch, bytes) ? "rollout" : NULL;
 }
 
 /* Of a message that is not decoded yet; empty if it cannot be read, and then it will be refused. */
@@ -40,8 +38,8 @@ struct slice group_of_rollout(struct slice rollout)
 
 void look_begin(struct look *look, struct looks *looks, zmq_msg_t *body, struct turn_inbound *turn, bool has_ledger)
 {
-    look->is_needed = naming_field(zmq_frame_peek(body)) != NULL;
-    if (!look->is_needed)
+    look->field = naming_field(zmq_frame_peek(body));
+    if (!look->field)
         return;
     look->body = body;
     look->turn = turn;
@@ -51,9 +49,9 @@ void look_begin(struct look *look, struct looks *looks, zmq_msg_t *body, struct 
 
 void look_end(struct look *look, struct looks *looks)
 {
-    if (look->is_needed)
+    if (look->field)
         TAILQ_REMOVE(looks, look, link);
-    look->is_needed = false;
+    look->field = NULL;
 }
 
 int looks_ahead(struct looks *looks, struct ledger *ledger, struct fail *fail)
@@ -64,8 +62,7 @@ int looks_ahead(struct looks *looks, struct ledger *ledger, struct fail *fail)
     int code = ledger_read_begin(ledger, fail);
     TAILQ_FOREACH(look, looks, link)
     {
-        const struct slice bytes = zmq_frame_peek(look->body);
-        const struct slice group = group_of_rollout(find_text(bytes, naming_field(bytes)));
+        const struct slice group = group_of_rollout(find_text(zmq_frame_peek(look->body), look->field));
         const int found = code ? code : group.len ? ledger_find_past(ledger, group, &look->hash, fail) : 0;
         if (found < 0)
             return found;

@@ -17,9 +17,9 @@ struct look {
     TAILQ_ENTRY(look) link;
     zmq_msg_t *body;
     struct turn_inbound *turn;
-    bool is_needed;
-    bool was_found; /* it is of the past ... */
-    uint64_t hash;  /* ... and this was its content (task_summary_hash) */
+    const char *field; /* of the message, that names the group; NULL: no look is needed */
+    bool was_found;    /* it is of the past ... */
+    uint64_t hash;     /* ... and this was its content (task_summary_hash) */
 };
 
 TAILQ_HEAD(looks, look);
