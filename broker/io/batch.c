@@ -187,16 +187,16 @@ static int load_job(struct loading *loading, const struct effect *effect)
     struct refusal no;
     struct fail *fail = &loading->batch->fail;
     int code = ledger_load_job(loading->ledger, effect, &message, fail);
-    if (code && code != -ENOENT)
-        return code;
-    buffer_clear(&loading->batch->out);
-    if (code == 0 && message_encode(MSG_job_start, &message, &loading->batch->out, &no))
-        return add_made(loading, NULL);
-    if (code) { /* what it needs has gone since, in the same batch: it was taken from its worker again */
+    if (code == -ENOENT) { /* what it needs has gone since, in the same batch: it was taken from its worker again */
         log_event(LOG_INFO, "broker.job-gone", "job=%.*s text=\"%s\"", SLICE_ARG(effect->job), fail->text);
         *fail = (struct fail){0};
         return 0;
     }
+    if (code)
+        return code;
+    buffer_clear(&loading->batch->out);
+    if (message_encode(MSG_job_start, &message, &loading->batch->out, &no))
+        return add_made(loading, NULL);
     log_event(LOG_ERROR, "broker.job-unsendable", "job=%.*s text=\"%s\" action=handed-out-again",
               SLICE_ARG(effect->job), no.text);
     return 0;

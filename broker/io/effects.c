@@ -12,6 +12,15 @@
 
 /* ---- clients and the feed -------------------------------------------------------------- */
 
+/* The bytes of a large answer are counted while they are unread. */
+static bool make_answer(struct io *io, struct slice bytes, zmq_msg_t *ret)
+{
+    if (bytes.len <= ANSWER_LARGE)
+        return zmq_frame_init_copy(ret, bytes);
+    buffer_clear(&io->out);
+    return buffer_append(&io->out, bytes.data, bytes.len) && zmq_frame_init(ret, &io->out, &io->held.answers);
+}
+
 /* A large answer is dropped while as many bytes of such are unread as may be: who asked asks again. */
 static int do_send_client(struct io *io, const struct effect *effect, struct fail *fail)
 {
@@ -20,9 +29,7 @@ static int do_send_client(struct io *io, const struct effect *effect, struct fai
         io_complain(&io->undeliverable, "broker.client-not-reading", "a large answer was dropped: clients do not read");
         return 0;
     }
-    buffer_clear(&io->out);
-    if (!buffer_append(&io->out, effect->bytes.data, effect->bytes.len) ||
-        !zmq_frame_init(&body, &io->out, &io->held.answers))
+    if (!make_answer(io, effect->bytes, &body))
         return fail_set(fail, -ENOMEM, "out of memory");
     return promise_send(io, PROMISE_CLIENT, effect->client, &body, fail);
 }

@@ -22,7 +22,7 @@ enum {
     SINK_READ_MARK = 16,
     /* libzmq learns by halves of the mark what has left: so all that a client may have asked for has room. */
     FRONT_SEND_MARK = 2 * PEER_WAITING_MAX,
-    FEED_SEND_MARK = 8192, /* small ones; io/effects.c counts the bytes of large ones */
+    FEED_SEND_MARK = 8192, /* small ones; io/batch.c counts the bytes of large ones */
     FEED_READ_MARK = 16,   /* libzmq takes in subscriptions for as long as there are any */
     LINGER_MS = 500
 };
