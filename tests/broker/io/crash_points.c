@@ -307,8 +307,7 @@ static bool run_with(enum point point, long at, bool cuts_power)
         assert_true(start(run.world));
     }
     world_connect(run.world);
-    for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
-        fake_add(run.world, stage);
+    fakes_add(run.world);
     open_sampler(&run);
     submit_all(&run);
     uint64_t head;

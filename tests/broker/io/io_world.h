@@ -275,6 +275,20 @@ static inline struct fake *fake_add(struct world *world, enum stage stage)
     return fake;
 }
 
+/* One of each stage. */
+static inline void fakes_add(struct world *world)
+{
+    for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
+        fake_add(world, stage);
+}
+
+static inline int world_set_up_fakes(void **state)
+{
+    world_set_up(state);
+    fakes_add(*state);
+    return 0;
+}
+
 static inline void fake_beat(struct world *world, struct fake *fake)
 {
     AUTO_BUFFER packed = {0};

@@ -5,14 +5,6 @@ static void *floods; /* the client that does, or NULL */
 
 enum { ASKED = 2000, FLOOD = 40000, ROLLOUTS = 20, SOON_MS = 60, GROUPS = 8, SAMPLES = 32, FETCH_WAIT_MS = 1000 };
 
-static int set_up(void **state)
-{
-    world_set_up(state);
-    for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
-        fake_add(*state, stage);
-    return 0;
-}
-
 static int tear_down(void **state)
 {
     if (floods)
@@ -147,7 +139,7 @@ int main(int argc, char **argv)
 {
     if (world_is_broker(argc, argv))
         return world_be_broker(argc, argv);
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, world_set_up_fakes, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_client_that_asks_many_times_before_it_reads_has_every_answer),
         TEST(a_rollout_is_soon_done_beside_a_client_that_floods),

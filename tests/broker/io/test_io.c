@@ -247,9 +247,7 @@ static void an_ended_rollout_is_published_under_its_streams_topic(void **state)
 {
     struct world *world = *state;
     struct msg_trajectory got = {0};
-    fake_add(world, STAGE_INIT);
-    fake_add(world, STAGE_RUN);
-    fake_add(world, STAGE_EVAL);
+    fakes_add(world);
     zmq_msg_t topic, body;
     zmq_msg_init(&topic);
     zmq_msg_init(&body);
@@ -274,9 +272,7 @@ static void a_rollout_is_fetched_by_name_until_it_is_acknowledged(void **state)
 {
     struct world *world = *state;
     struct harvest harvest = {.next = 1};
-    fake_add(world, STAGE_INIT);
-    fake_add(world, STAGE_RUN);
-    fake_add(world, STAGE_EVAL);
+    fakes_add(world);
     submit(world, "a", 1, false);
     fetch_until(world, &harvest, 1);
     struct msg_rollout_get get = {.tag = 77, .rollout = S("a/0")};

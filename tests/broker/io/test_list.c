@@ -74,8 +74,7 @@ static void what_has_ended_is_listed_newest_first_until_it_is_acknowledged(void 
 {
     struct world *world = *state;
     struct msg_done done;
-    for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
-        fake_add(world, stage);
+    fakes_add(world);
     submit(world, "a", 2, false);
     await_ended(world, 2);
     submit(world, "b", 1, false);

@@ -16,14 +16,6 @@ int __wrap_ledger_commit(struct ledger *ledger, struct fail *fail)
     return __real_ledger_commit(ledger, fail);
 }
 
-static int set_up(void **state)
-{
-    world_set_up(state);
-    for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
-        fake_add(*state, stage);
-    return 0;
-}
-
 static int tear_down(void **state)
 {
     atomic_store(&slow_disk()->is_held, false);
@@ -216,7 +208,7 @@ int main(int argc, char **argv)
 {
     if (world_is_broker(argc, argv))
         return world_be_broker(argc, argv);
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, world_set_up_fakes, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_job_that_was_done_before_its_submit_was_durable_was_done_in_vain),
         TEST(of_results_that_were_not_durable_none_is_lost),
