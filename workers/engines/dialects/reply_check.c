@@ -19,22 +19,31 @@ int reply_count(uint64_t count, uint64_t max_tokens, struct fail *fail)
                           (unsigned long long)count, (unsigned long long)max_tokens);
 }
 
-int reply_ids(const struct json_doc *doc, const struct json_doc_node *ids, uint64_t max_tokens, struct tokens *ret,
-              struct fail *fail)
+int reply_id(const struct json_doc_node *node, size_t i, uint32_t *ret, struct fail *fail)
+{
+    return json_doc_id(node, ret) ? 0 : fail_set(fail, -EPROTO, "token %zu of the engine's answer is not an id", i);
+}
+
+int reply_more_ids(const struct json_doc *doc, const struct json_doc_node *ids, uint64_t max_tokens, struct tokens *ret,
+                   struct fail *fail)
 {
     const uint32_t count = json_doc_count(ids);
-    if (count == 0)
-        return fail_set(fail, -EPROTO, "the engine's answer has no token ids");
-    int error = reply_count(count, max_tokens, fail);
+    int error = reply_count(ret->count + count, max_tokens, fail);
     const struct json_doc_node *node = json_doc_first(ids);
     for (uint32_t i = 0; error == 0 && i < count; i++, node = json_doc_behind(doc, node)) {
         uint32_t id;
-        if (!json_doc_id(node, &id))
-            return fail_set(fail, -EPROTO, "token %u of the engine's answer is not an id", i);
-        if (!tokens_append(ret, &id, 1))
-            return fail_memory(fail);
+        error = reply_id(node, ret->count, &id, fail);
+        if (error == 0 && !tokens_append(ret, &id, 1))
+            error = fail_memory(fail);
     }
     return error;
+}
+
+int reply_ids(const struct json_doc *doc, const struct json_doc_node *ids, uint64_t max_tokens, struct tokens *ret,
+              struct fail *fail)
+{
+    return json_doc_count(ids) > 0 ? reply_more_ids(doc, ids, max_tokens, ret, fail)
+                                   : fail_set(fail, -EPROTO, "the engine's answer has no token ids");
 }
 
 int reply_logprob(const struct json_doc_node *node, size_t i, float *ret, struct fail *fail)

@@ -10,6 +10,11 @@
 
 /* Whether so many may have been sampled: at most max_tokens. */
 int reply_count(uint64_t count, uint64_t max_tokens, struct fail *fail);
+/* Of token `i`. */
+int reply_id(const struct json_doc_node *node, size_t i, uint32_t *ret, struct fail *fail);
+/* Those of a list, which may be NULL, behind the ones that *ret has: at most max_tokens of them all. */
+int reply_more_ids(const struct json_doc *doc, const struct json_doc_node *ids, uint64_t max_tokens, struct tokens *ret,
+                   struct fail *fail);
 /* At least one, at most max_tokens. */
 int reply_ids(const struct json_doc *doc, const struct json_doc_node *ids, uint64_t max_tokens, struct tokens *ret,
               struct fail *fail);

@@ -18,23 +18,10 @@ void sampled_tokens_finish(struct sampled_tokens *sampled)
 
 /* ---- ids ----------------------------------------------------------------------------------------- */
 
-static int take_id(struct sampled_tokens *sampled, const struct json_doc_node *node, struct fail *fail)
-{
-    uint32_t id;
-    if (!json_doc_id(node, &id))
-        return fail_set(fail, -EPROTO, "token %zu of the engine's answer is not an id", sampled->ids.count);
-    return tokens_append(&sampled->ids, &id, 1) ? 0 : fail_memory(fail);
-}
-
 int sampled_tokens_ids(struct sampled_tokens *sampled, const struct json_doc *doc, const struct json_doc_node *list,
                        struct fail *fail)
 {
-    const uint32_t count = json_doc_count(list);
-    int error = reply_count(sampled->ids.count + count, sampled->most, fail);
-    const struct json_doc_node *node = json_doc_first(list);
-    for (uint32_t i = 0; error == 0 && i < count; i++, node = json_doc_behind(doc, node))
-        error = take_id(sampled, node, fail);
-    return error;
+    return reply_more_ids(doc, list, sampled->most, &sampled->ids, fail);
 }
 
 /* ---- log-probabilities ----------------------------------------------------------------------------- */
@@ -82,8 +69,11 @@ int sampled_tokens_logprob(struct sampled_tokens *sampled, const struct json_doc
 int sampled_tokens_pair(struct sampled_tokens *sampled, const struct json_doc_node *id,
                         const struct json_doc_node *logprob, struct fail *fail)
 {
-    const int error = take_id(sampled, id, fail);
-    return error < 0 ? error : sampled_tokens_logprob(sampled, logprob, fail);
+    uint32_t value;
+    const int error = reply_id(id, sampled->ids.count, &value, fail);
+    if (error < 0)
+        return error;
+    return tokens_append(&sampled->ids, &value, 1) ? sampled_tokens_logprob(sampled, logprob, fail) : fail_memory(fail);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------------- */

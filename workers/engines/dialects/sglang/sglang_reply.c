@@ -14,9 +14,8 @@ static const struct json_doc_node *meta_of(const struct json_doc *doc)
 static int read_entry(const struct json_doc *doc, const struct json_doc_node *entry, size_t i, uint32_t *id,
                       float *logprob, struct fail *fail)
 {
-    if (!json_doc_id(json_doc_at(doc, entry, 1), id))
-        return fail_set(fail, -EPROTO, "token %zu of the engine's answer is not an id", i);
-    return reply_logprob(json_doc_at(doc, entry, 0), i, logprob, fail);
+    const int error = reply_id(json_doc_at(doc, entry, 1), i, id, fail);
+    return error < 0 ? error : reply_logprob(json_doc_at(doc, entry, 0), i, logprob, fail);
 }
 
 static int take_entries(const struct json_doc *doc, struct sampled_tokens *ret, struct fail *fail)
