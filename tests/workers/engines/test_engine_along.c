@@ -86,6 +86,17 @@ static void meet(void)
     generation_finish(&one.generation);
 }
 
+/* Who asks for "much;" is answered as `rule` says, for as long as it holds, and then with no more ado. */
+static void open_world_of_much(const char *dialect, const char *more, const char *rule)
+{
+    AUTO_BUFFER rules = {0};
+    write_rule("much", LONG, rule, &rules);
+    write_rule("much", LONG, "", &rules);
+    AUTO_FREE char *text = buffer_take_str(&rules);
+    open_world_with(dialect, more, text);
+    meet();
+}
+
 /* ---- the same ------------------------------------------------------------------------------------- */
 
 static void it_is_the_same_turn_however_long_and_however_it_ends(void **state)
@@ -140,11 +151,7 @@ static void one_turn_at_a_time_finds_out_and_then_all_are_streamed(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(dialects); i++) {
-        AUTO_BUFFER rules = {0};
-        write_rule("much", LONG, "'token_ms': 20", &rules);
-        AUTO_FREE char *text = buffer_take_str(&rules);
-        open_world_with(dialects[i], "", text);
-        meet();
+        open_world_of_much(dialects[i], "", "'token_ms': 20");
         struct asking first[4], next[4];
         for (size_t k = 0; k < COUNT(first); k++)
             first[k] = next[k] = (struct asking){.user = "much;", .max_tokens = 2 * MOST};
@@ -191,11 +198,7 @@ static void a_server_that_tells_each_token_or_refuses_or_does_not_stream_is_aske
                 {3, "'streams': false, ", 0, 3}};
     static const char *const routes[] = {"/inference/v1/generate", "/v1/completions", "/v1/completions", "/generate"};
     for (size_t i = 0; i < COUNT(rows); i++) {
-        AUTO_BUFFER rules = {0};
-        write_rule("much", LONG, "", &rules);
-        AUTO_FREE char *text = buffer_take_str(&rules);
-        open_world_with(dialects[rows[i].dialect], rows[i].more, text);
-        meet();
+        open_world_of_much(dialects[rows[i].dialect], rows[i].more, "");
         const size_t before = requests_to(routes[rows[i].dialect]);
         for (int again = 0; again < 3; again++) {
             struct asking one = {.user = "much;", .max_tokens = 2 * MOST};
@@ -218,14 +221,9 @@ static void a_stream_that_breaks_off_is_one_try_and_the_next_is_whole(void **sta
     static const char *const faults[] = {"'cut_after': 0", "'cut_after': 1", "'cut_after': 2", "'stream_error': 1",
                                          "'fault': 'aborted'"};
     for (size_t i = 0; i < COUNT(faults); i++) {
-        AUTO_BUFFER rules = {0};
-        char more[64];
-        snprintf(more, sizeof(more), "'times': 1, %s", faults[i]);
-        write_rule("much", LONG, more, &rules);
-        write_rule("much", LONG, "", &rules);
-        AUTO_FREE char *text = buffer_take_str(&rules);
-        open_world_with(dialects[2], "", text);
-        meet();
+        char rule[64];
+        snprintf(rule, sizeof(rule), "'times': 1, %s", faults[i]);
+        open_world_of_much(dialects[2], "", rule);
         struct asking one = {.user = "much;", .max_tokens = 2 * MOST}, other = one;
         ask_one(&one);
         if (count_streams() != 1)
@@ -242,11 +240,7 @@ static void a_stream_that_breaks_off_is_one_try_and_the_next_is_whole(void **sta
 static void streams_that_always_break_off_are_asked_for_no_more(void **state)
 {
     (void)state;
-    AUTO_BUFFER rules = {0};
-    write_rule("much", LONG, "'cut_after': 1", &rules);
-    AUTO_FREE char *text = buffer_take_str(&rules);
-    open_world_with(dialects[0], "", text);
-    meet();
+    open_world_of_much(dialects[0], "", "'cut_after': 1");
     for (size_t i = 0; i < ENGINE_ALONG_BREAKS + 2; i++) {
         struct asking one = {.user = "much;", .max_tokens = 2 * MOST};
         ask_one(&one);
@@ -273,14 +267,9 @@ static void a_stream_that_cannot_be_believed_fails_no_turn_and_is_asked_for_no_m
                 {0, "no_tokens", ""}};
     for (size_t i = 0; i < COUNT(rows); i++)
         for (int lasts = 0; lasts < (i == 0 ? 2 : 1); lasts++) {
-            AUTO_BUFFER rules = {0};
-            char more[64];
-            snprintf(more, sizeof(more), "%s'fault': '%s'", lasts ? "" : "'times': 1, ", rows[i].fault);
-            write_rule("much", LONG, more, &rules);
-            write_rule("much", LONG, "", &rules);
-            AUTO_FREE char *text = buffer_take_str(&rules);
-            open_world_with(dialects[rows[i].dialect], "", text);
-            meet();
+            char rule[64];
+            snprintf(rule, sizeof(rule), "%s'fault': '%s'", lasts ? "" : "'times': 1, ", rows[i].fault);
+            open_world_of_much(dialects[rows[i].dialect], "", rule);
             struct asking one = {.user = "much;",
                                  .max_tokens = 2 * MOST,
                                  .expected = lasts ? -EPROTO : 0,
@@ -298,15 +287,11 @@ static void stop_asking(void *arg) { fiber_cancel(((struct asking *)arg)->fiber)
 static void one_that_is_cancelled_or_late_is_over_and_another_finds_out(void **state)
 {
     (void)state;
-    AUTO_BUFFER rules = {0};
-    write_rule("slow", LONG, "'stall_after': 1", &rules);
-    AUTO_FREE char *text = buffer_take_str(&rules);
-    open_world_with(dialects[1], "", text);
-    meet();
-    struct asking late = {.user = "slow;", .max_tokens = 2 * MOST, .deadline_ms = 200, .expected = -ETIMEDOUT};
+    open_world_of_much(dialects[1], "", "'stall_after': 1");
+    struct asking late = {.user = "much;", .max_tokens = 2 * MOST, .deadline_ms = 200, .expected = -ETIMEDOUT};
     ask_one(&late);
     assert_int_equal(*along(), ENGINE_ALONG_UNKNOWN);
-    struct asking gone = {.user = "slow;", .max_tokens = 2 * MOST, .expected = -ECANCELED};
+    struct asking gone = {.user = "much;", .max_tokens = 2 * MOST, .expected = -ECANCELED};
     assert_non_null(loop_after(world.loop, 200, stop_asking, &gone));
     ask_one(&gone);
     assert_int_equal(*along(), ENGINE_ALONG_UNKNOWN);
