@@ -190,12 +190,18 @@ static inline void say_bytes(const void *data, size_t len, int flags)
     assert_true(zmq_send(lane, data, len, flags) >= 0);
 }
 
-static inline void say(enum message_id id, const void *message)
+static inline struct buffer encode(enum message_id id, const void *message)
 {
     struct buffer out = {0};
     struct refusal no = {0};
     if (!message_encode(id, message, &out, &no))
         fail_msg("cannot encode: %s %s", no.field, no.text);
+    return out;
+}
+
+static inline void say(enum message_id id, const void *message)
+{
+    struct buffer out = encode(id, message);
     say_bytes(out.data, out.len, 0);
     buffer_finish(&out);
 }

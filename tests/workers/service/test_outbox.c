@@ -75,42 +75,31 @@ static void push(const char *job, uint64_t token, size_t len)
 static bool has(const char *job) { return outbox_has(&outbox, slice_from_str(job)); }
 static void forget(const char *job, uint64_t token) { outbox_forget(&outbox, slice_from_str(job), token); }
 
-/* The first byte of what came; 0 when nothing came in time. */
-static char receive(int bound_ms)
-{
-    zmq_pollitem_t item = {.socket = sink, .events = ZMQ_POLLIN};
-    if (zmq_poll(&item, 1, bound_ms) != 1)
-        return 0;
-    zmq_msg_t message;
-    zmq_msg_init(&message);
-    assert_true(zmq_msg_recv(&message, sink, 0) > 0);
-    char first = *(char *)zmq_msg_data(&message);
-    zmq_msg_close(&message);
-    return first;
-}
-
 /* The first byte of each message of the next one that comes, which may be a bundle; "" when nothing came in time. */
 static const char *receive_all(int bound_ms)
 {
     static char firsts[BUNDLE_COUNT_MAX + 1];
     zmq_pollitem_t item = {.socket = sink, .events = ZMQ_POLLIN};
     size_t count = 0, at = 0;
-    if (zmq_poll(&item, 1, bound_ms) == 1) {
-        zmq_msg_t message;
-        zmq_msg_init(&message);
-        assert_true(zmq_msg_recv(&message, sink, 0) > 0);
-        struct slice bytes = slice_of(zmq_msg_data(&message), zmq_msg_size(&message)), one = bytes;
-        assert_true(!is_bundle(bytes) || bytes.len <= BUNDLE_BYTES_MAX + BUNDLED_MAX);
-        if (!is_bundle(bytes))
-            firsts[count++] = (char)one.data[0];
-        else
-            while (bundle_next(bytes, &at, &one) == 1)
-                firsts[count++] = (char)one.data[0];
-        zmq_msg_close(&message);
-    }
+    if (zmq_poll(&item, 1, bound_ms) != 1)
+        return "";
+    zmq_msg_t message;
+    zmq_msg_init(&message);
+    assert_true(zmq_msg_recv(&message, sink, 0) > 0);
+    const struct slice bytes = slice_of(zmq_msg_data(&message), zmq_msg_size(&message));
+    struct slice one;
+    assert_true(!is_bundle(bytes) || bytes.len <= BUNDLE_BYTES_MAX + BUNDLED_MAX);
+    if (!is_bundle(bytes))
+        firsts[count++] = (char)bytes.data[0];
+    while (is_bundle(bytes) && bundle_next(bytes, &at, &one) == 1)
+        firsts[count++] = (char)one.data[0];
+    zmq_msg_close(&message);
     firsts[count] = '\0';
     return firsts;
 }
+
+/* The first byte of what came; 0 when nothing came in time. */
+static char receive(int bound_ms) { return *receive_all(bound_ms); }
 
 /* Resends are skipped while ZeroMQ holds the bytes: asks until one comes. */
 static char receive_again(int64_t now_ms)

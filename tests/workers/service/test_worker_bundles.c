@@ -8,8 +8,6 @@ static void say_jobs(unsigned count)
 {
     struct buffer bundle = {0};
     for (unsigned i = 0; i < count; i++) {
-        struct buffer bytes = {0};
-        struct refusal no = {0};
         char job[32];
         snprintf(job, sizeof(job), "run:g/%u", i);
         const struct msg_job_start start = {.job = slice_from_str(job),
@@ -18,8 +16,7 @@ static void say_jobs(unsigned count)
                                             .group = slice_from_str("g"),
                                             .attempt = 1,
                                             .task = slice_from_str(noop_task)};
-        if (!message_encode(MSG_job_start, &start, &bytes, &no))
-            fail_msg("%s", no.text);
+        struct buffer bytes = encode(MSG_job_start, &start);
         assert_true(bundle_add(&bundle, buffer_peek(&bytes)));
         buffer_finish(&bytes);
     }
@@ -70,26 +67,26 @@ static void results_of_a_turn_come_as_one(void **state)
     assert_int_equal(worker_stop(&worker), 0);
 }
 
+static void assert_results_come_alone(unsigned count, bool bundles)
+{
+    struct worker_process worker = worker_start("run", "--slots", "64");
+    open_lane_with(1, bundles);
+    say_jobs(count);
+    assert_int_equal(hear_results(count), 0);
+    say_all_acks(count);
+    assert_int_equal(worker_stop(&worker), 0);
+}
+
 static void a_result_of_a_turn_of_its_own_comes_as_it_is(void **state)
 {
     (void)state;
-    struct worker_process worker = worker_start("run");
-    open_lane_with(1, true);
-    say_jobs(1);
-    assert_int_equal(hear_results(1), 0);
-    say_all_acks(1);
-    assert_int_equal(worker_stop(&worker), 0);
+    assert_results_come_alone(1, true);
 }
 
 static void a_broker_that_says_nothing_of_bundles_gets_none(void **state)
 {
     (void)state;
-    struct worker_process worker = worker_start("run", "--slots", "64");
-    open_lane_with(1, false);
-    say_jobs(JOBS);
-    assert_int_equal(hear_results(JOBS), 0);
-    say_all_acks(JOBS);
-    assert_int_equal(worker_stop(&worker), 0);
+    assert_results_come_alone(JOBS, false);
 }
 
 static void a_broker_of_an_earlier_release_that_comes_back_gets_results_alone_once_it_has_said_hello(void **state)
