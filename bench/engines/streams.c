@@ -43,6 +43,9 @@ static struct {
     struct measured measured[WAYS];
 } bench;
 
+/* Ids alone tell no text that is heard. */
+static bool is_measured(size_t way) { return !ways[way].listener || !bench.route->has_generate; }
+
 static void sample(size_t way, size_t i)
 {
     struct engine *engine = open_engine(bench.urls[way], bench.route);
@@ -72,7 +75,7 @@ static void sample_all(void *arg)
         know_engine(open_engine(bench.urls[way], bench.route));
     for (size_t i = 0; i < bench.count; i++)
         for (size_t way = 0; way < WAYS; way++)
-            if (!ways[way].listener || !bench.route->has_generate) /* ids alone tell no text */
+            if (is_measured(way))
                 sample(way, i);
 }
 
@@ -82,7 +85,7 @@ static void measure_route(const struct route *route)
     run_fiber(sample_all, NULL);
     for (size_t way = 0; way < WAYS; way++) {
         const struct measured *measured = &bench.measured[way];
-        if (ways[way].listener && route->has_generate)
+        if (!is_measured(way))
             continue;
         printf("%.3f ms of CPU a turn of %d tokens, %s, %s\n", median(measured->cpu, bench.count), TURN, route->name,
                ways[way].name);
