@@ -23,16 +23,16 @@ def broker_cpu_us(broker):
 class StandIns:
     """`count` workers in a few processes. With `with`; all have heard from the broker."""
 
-    def __init__(self, build, count):
-        self.command, self.count, self.started = f"{build}/bench/bench_stand_ins", count, []
+    def __init__(self, service, count):
+        self.service, self.count, self.started = service, count, []
 
     def __enter__(self):
         first = 0
         for number in range(GENERATORS):
             until = self.count * (number + 1) // GENERATORS
             if until > first:
-                self.started.append(subprocess.Popen([self.command, url(SINK), str(first), str(until - first), str(SLOTS)],
-                                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+                command = self.service.command("stand_ins", url(SINK), first, until - first, SLOTS)
+                self.started.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
             first = until
         for process in self.started:
             if not select.select([process.stdout], [], [], 120)[0] or process.stdout.readline() != b"ready\n":
@@ -73,7 +73,7 @@ class Connections:
 
     def beats(self):
         """Of a core, what the broker takes while workers beat."""
-        with self.service.broker() as broker, StandIns(self.service.build, self.nodes):
+        with self.service.broker() as broker, StandIns(self.service, self.nodes):
             time.sleep(2)  # their lanes are open, and what that took is done
             before = broker_cpu_us(broker)
             time.sleep(self.seconds)
@@ -86,7 +86,7 @@ class Connections:
         if number > self.rounds:
             return
         for count in self.counts:
-            with self.service.broker() as broker, StandIns(self.service.build, count):
+            with self.service.broker() as broker, StandIns(self.service, count):
                 self.flows(broker, count)
         self.beats()
 

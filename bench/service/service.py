@@ -45,9 +45,11 @@ class Service:
         self.serial += 1
         return Broker(self.build, f"{self.root}/{self.serial}", **options)
 
+    def command(self, name, *arguments):
+        return [f"{self.build}/bench/bench_{name}", *map(str, arguments)]
+
     def program(self, name, *arguments):
-        done = subprocess.run([f"{self.build}/bench/bench_{name}", *map(str, arguments)], check=True, text=True,
-                              stdout=subprocess.PIPE, timeout=900)
+        done = subprocess.run(self.command(name, *arguments), check=True, text=True, stdout=subprocess.PIPE, timeout=900)
         return [float(word) for word in done.stdout.split()]
 
     def rollouts(self, mode, count, window):

@@ -35,9 +35,9 @@ class Stalls:
 
     def load(self, seconds):
         """A client that paces rollouts, begun."""
-        command = ("paced", url(FRONT), url(FEED), int(seconds * self.rate), self.rate, TASK_BYTES)
-        return subprocess.Popen([f"{self.service.build}/bench/bench_rollouts", *map(str, command)], text=True,
-                                stdout=subprocess.PIPE)
+        command = self.service.command("rollouts", "paced", url(FRONT), url(FEED), int(seconds * self.rate), self.rate,
+                                       TASK_BYTES)
+        return subprocess.Popen(command, text=True, stdout=subprocess.PIPE)
 
     @staticmethod
     def times_us(load):
@@ -50,8 +50,7 @@ class Stalls:
     # ---- who stalls -------------------------------------------------------------------------------------------
 
     def flood(self, kind):
-        flooder = subprocess.Popen([f"{self.service.build}/bench/bench_flood", kind, url(FRONT), FLOODER],
-                                   stdout=subprocess.PIPE)
+        flooder = subprocess.Popen(self.service.command("flood", kind, url(FRONT), FLOODER), stdout=subprocess.PIPE)
         try:
             time.sleep(SETTLE_S)
             return self.times_us(self.load(self.seconds))
