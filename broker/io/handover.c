@@ -119,10 +119,19 @@ static int give_batch(struct io *io, struct batch *batch, struct fail *fail)
     return 0;
 }
 
+static void note_held_up(struct io *io)
+{
+    const int64_t took_ms = clock_ms() - io->begun_ms;
+    if (took_ms >= STUCK_MS)
+        io->held_up_ms = took_ms;
+}
+
 static void do_here(struct io *io, struct batch *batch)
 {
+    io->begun_ms = clock_ms();
     batch_do(batch, io->ledger, &io->held);
     core_effects_done(io->core);
+    note_held_up(io);
 }
 
 /* The thread is at the next batch before that is sent which it has done. */
@@ -158,9 +167,16 @@ static int go_on(struct io *io, struct batch *done, struct fail *fail)
 
 /*
  * Of what the core has done since, nothing leaves before the thread is done. When a disk hangs the core must not go on
- * for long, or it misses jobs at workers that it has not sent them yet: it stands still as well, and gives back the
- * time that it stood still (stall.h).
+ * for long, or it misses jobs at workers that it has not sent them yet: it stands still as well, and all the time in
+ * which nothing left is given back (stall.h).
  */
+static struct batch *await_thread(struct io *io)
+{
+    struct batch *done = ledger_thread_await(io->ledger_thread);
+    note_held_up(io);
+    return done;
+}
+
 static bool must_wait(const struct io *io) { return is_full(io) || clock_ms() - io->begun_ms >= STUCK_MS; }
 
 int io_carry_out(struct io *io, struct fail *fail)
@@ -171,7 +187,7 @@ int io_carry_out(struct io *io, struct fail *fail)
                         "broker more, or lower --rollouts-max, and start it again");
     if (io_has_ledger(io))
         return go_on(io, NULL, fail);
-    struct batch *done = must_wait(io) ? ledger_thread_await(io->ledger_thread) : ledger_thread_take(io->ledger_thread);
+    struct batch *done = must_wait(io) ? await_thread(io) : ledger_thread_take(io->ledger_thread);
     return done ? go_on(io, done, fail) : 0;
 }
 

@@ -47,7 +47,8 @@ struct io {
     bool is_quiet;                       /* nothing came, though it was waited for */
     int64_t gathering_until_ms;          /* what comes is gathered for the next batch; 0: it is not */
     int64_t given_ms;                    /* when the last one was given to the thread ... */
-    int64_t begun_ms;                    /* ... and when it was given anything */
+    int64_t begun_ms;                    /* ... and when the ledger had anything to do */
+    int64_t held_up_ms;                  /* so long it was stuck with that, and nothing left; 0: it was not */
     struct promises *promises;
     struct core *core;
     struct auth auth;

@@ -171,6 +171,27 @@ static void a_job_whose_start_waits_for_a_disk_that_takes_no_writes_is_not_misse
         assert_int_equal(world->fakes[stage].started, 2);
 }
 
+/* None of them takes as long as a broker that stands still does, and each longer than --hold-grace. */
+static void jobs_whose_starts_wait_for_one_slow_commit_after_another_are_not_missed(void **state)
+{
+    enum { COMMITS = 6, COMMIT_MS = 700 };
+    struct world *world = *state;
+    char names[COMMITS][16];
+    for (int i = 0; i < COMMITS; i++) {
+        snprintf(names[i], sizeof(names[i]), "slow-%d", i);
+        const struct msg_group_submit message = submit_of(world, names[i], 1);
+        hold_writes(true);
+        world_send(world, world->client, MSG_group_submit, &message);
+        const int64_t until_ms = clock_ms() + COMMIT_MS;
+        world_until(world, clock_ms() > until_ms);
+        hold_writes(false);
+        usleep(2 * SLOW_DISK_STEP_US);
+    }
+    world_until(world, fetch_head(world) == COMMITS);
+    for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
+        assert_int_equal(world->fakes[stage].started, COMMITS);
+}
+
 /* With sanitizers its last words would also tell of what it leaves behind. */
 static void a_sync_that_fails_while_a_batch_is_at_work_ends_the_broker_in_order(void **state)
 {
@@ -215,6 +236,7 @@ int main(int argc, char **argv)
         TEST(a_disk_that_stands_still_delays_promises_and_nothing_else),
         TEST(a_failed_job_is_done_again_by_its_worker_though_the_disk_stands_still),
         TEST(a_job_whose_start_waits_for_a_disk_that_takes_no_writes_is_not_missed),
+        TEST(jobs_whose_starts_wait_for_one_slow_commit_after_another_are_not_missed),
         TEST(a_sync_that_fails_while_a_batch_is_at_work_ends_the_broker_in_order),
     };
     slow_disk();
