@@ -14,7 +14,8 @@ struct batch *batch_create(void)
     struct batch *batch = calloc(1, sizeof(*batch));
     if (!batch)
         return NULL;
-    STAILQ_INIT(&batch->loaded);
+    STAILQ_INIT(&batch->jobs);
+    STAILQ_INIT(&batch->answers);
     batch->inbound = calloc(2 * INBOUND_MAX, sizeof(*batch->inbound));
     if (!batch->inbound)
         batch_destroy(&batch);
@@ -27,15 +28,21 @@ void inbound_drop(struct inbound *inbound)
     zmq_msg_close(&inbound->body);
 }
 
-void batch_clear(struct batch *batch)
+static void drop_loaded(struct loaded_list *list)
 {
     struct loaded *loaded;
-    effect_list_clear(&batch->effects);
-    while ((loaded = STAILQ_FIRST(&batch->loaded))) {
-        STAILQ_REMOVE_HEAD(&batch->loaded, link);
+    while ((loaded = STAILQ_FIRST(list))) {
+        STAILQ_REMOVE_HEAD(list, link);
         zmq_msg_close(&loaded->body);
         free(loaded);
     }
+}
+
+void batch_clear(struct batch *batch)
+{
+    effect_list_clear(&batch->effects);
+    drop_loaded(&batch->jobs);
+    drop_loaded(&batch->answers);
     for (size_t i = 0; i < batch->inbound_count; i++)
         inbound_drop(&batch->inbound[i]);
     batch->inbound_count = batch->inbound_bytes = batch->loads = 0;
@@ -60,18 +67,17 @@ static bool is_persist(const struct effect *effect) { return effect->kind <= PER
 static int persist(struct batch *batch, struct ledger *ledger)
 {
     const struct effect_list *effects = &batch->effects;
-    bool begun = false;
     int code = 0;
     for (size_t i = 0; code == 0 && i < effects->count; i++) {
         if (!is_persist(&effects->items[i]))
             continue;
-        if (!begun)
+        if (!batch->is_writing)
             code = ledger_begin(ledger, &batch->fail);
-        begun = true;
+        batch->is_writing = true;
         if (code == 0)
             code = ledger_apply(ledger, &effects->items[i], &batch->fail);
     }
-    return code == 0 && begun ? ledger_commit(ledger, &batch->fail) : code;
+    return code;
 }
 
 /* ---- loading ----------------------------------------------------------------------------------- */
@@ -83,16 +89,17 @@ struct loading {
     size_t effect; /* the one in hand, its place */
 };
 
-/* Gives the effect in hand the message that was made. */
+/* Gives the effect in hand the message that was made; `held` NULL: a job's. */
 static int add_made(struct loading *loading, atomic_size_t *held)
 {
+    struct batch *batch = loading->batch;
     struct loaded *loaded = malloc(sizeof(*loaded));
-    if (!loaded || !zmq_frame_init(&loaded->body, &loading->batch->out, held)) {
+    if (!loaded || !zmq_frame_init(&loaded->body, &batch->out, held)) {
         free(loaded);
-        return fail_set(&loading->batch->fail, -ENOMEM, "out of memory");
+        return fail_set(&batch->fail, -ENOMEM, "out of memory");
     }
     loaded->effect = loading->effect;
-    STAILQ_INSERT_TAIL(&loading->batch->loaded, loaded, link);
+    STAILQ_INSERT_TAIL(held ? &batch->answers : &batch->jobs, loaded, link);
     return 0;
 }
 
@@ -209,25 +216,35 @@ static int load(struct batch *batch, struct ledger *ledger, struct held_bytes *h
         [PUBLISH_TRAJECTORY] = load_published, [LANE_JOB] = load_job,
     };
     struct loading loading = {.batch = batch, .ledger = ledger, .held = held};
-    bool reading = false;
     int code = 0;
     for (; code == 0 && loading.effect < batch->effects.count; loading.effect++) {
         const struct effect *effect = &batch->effects.items[loading.effect];
         if (!loaders[effect->kind])
             continue;
-        if (!reading)
+        if (!batch->is_writing && !batch->is_reading)
             code = ledger_read_begin(ledger, &batch->fail);
-        reading = true;
+        batch->is_reading = true;
         if (code == 0)
             code = loaders[effect->kind](&loading, effect);
     }
-    return code == 0 && reading ? ledger_read_end(ledger, &batch->fail) : code;
+    return code;
 }
+
+/* ---- both ---------------------------------------------------------------------------------------- */
 
 void batch_do(struct batch *batch, struct ledger *ledger, struct held_bytes *held)
 {
+    batch->is_writing = batch->is_reading = false;
     batch->code = persist(batch, ledger);
     if (batch->code == 0)
         batch->code = load(batch, ledger, held);
+}
+
+void batch_commit(struct batch *batch, struct ledger *ledger)
+{
+    if (batch->code == 0 && batch->is_writing)
+        batch->code = ledger_commit(ledger, &batch->fail);
+    else if (batch->code == 0 && batch->is_reading)
+        batch->code = ledger_read_end(ledger, &batch->fail);
     batch->commit = ledger_committed(ledger);
 }

@@ -37,6 +37,8 @@ struct loaded {
     zmq_msg_t body;
 };
 
+STAILQ_HEAD(loaded_list, loaded); /* in the effects' order */
+
 struct batch {
     struct effect_list effects;
     uint64_t lane_changes; /* as core_lane_changes said when the effects were taken */
@@ -46,9 +48,10 @@ struct batch {
     struct buffer out; /* the message being made */
 
     /* When it was done: */
-    STAILQ_HEAD(, loaded) loaded; /* by effect */
-    struct commit_point commit;   /* the last one there was */
-    int code;                     /* what the ledger failed with */
+    bool is_writing, is_reading;      /* in a transaction */
+    struct loaded_list jobs, answers; /* what goes to workers, and all else */
+    struct commit_point commit;       /* the last one there was */
+    int code;                         /* what the ledger failed with */
     struct fail fail;
 };
 
@@ -64,8 +67,10 @@ void batch_clear(struct batch *batch);
 /* Lets go of the message that was added last: nothing borrows from it. */
 void inbound_drop(struct inbound *inbound);
 
-/* Persists and commits, then loads: in the effects' order. */
+/* Persists, then loads, in the effects' order: one transaction, ... */
 void batch_do(struct batch *batch, struct ledger *ledger, struct held_bytes *held);
+/* ... and commits it. Jobs may leave before this (handover.c). */
+void batch_commit(struct batch *batch, struct ledger *ledger);
 
 /* ---- io/list.c ----------------------------------------------------------------------- */
 

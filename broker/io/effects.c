@@ -44,62 +44,93 @@ static int do_publish_head(struct io *io, const struct effect *effect, struct fa
 
 /* ---- lanes: what goes wrong with one is the core's to mend, by lanes_take_broken or a deadline -- */
 
-static int do_lane_refused(struct io *io, const struct effect *effect, struct fail *fail)
+static void refuse_lane(const struct effect *effect)
 {
-    (void)io, (void)fail;
     log_event(LOG_WARN, "broker.lane-refused", "text=\"the lane of worker %.*s cannot be opened: %.*s\" action=no-jobs",
               SLICE_ARG(effect->worker), SLICE_ARG(effect->detail));
-    return 0;
 }
 
-static int do_lane_open(struct io *io, const struct effect *effect, struct fail *fail)
+static void open_lane(struct io *io, const struct effect *effect)
 {
-    (void)fail;
     struct fail why;
     const struct lane_limits limits = {.messages_max = effect->limit, .bundles = effect->bundles};
     if (lanes_open(io->lanes, effect->worker, effect->endpoint, effect->peer, limits, clock_ms(), &why) != 0)
         log_event(LOG_WARN, "broker.lane-refused", "text=\"%s\" action=worker-lost", why.text);
-    return 0;
+}
+
+static int make_frame(const struct effect *effect, zmq_msg_t *ret, struct fail *fail)
+{
+    return zmq_frame_init_copy(ret, effect->bytes) ? 0 : fail_set(fail, -ENOMEM, "out of memory");
 }
 
 static int do_lane_send(struct io *io, const struct effect *effect, struct fail *fail)
 {
     zmq_msg_t frame;
-    if (!zmq_frame_init_copy(&frame, effect->bytes))
-        return fail_set(fail, -ENOMEM, "out of memory");
-    if (effect->is_promise)
-        return promise_send(io, PROMISE_LANE, effect->worker, &frame, fail);
-    io_send_lane(io, effect->worker, &frame);
-    return 0;
+    int code = make_frame(effect, &frame, fail);
+    if (code == 0)
+        io_send_lane(io, effect->worker, &frame);
+    return code;
 }
 
-static int do_lane_close(struct io *io, const struct effect *effect, struct fail *fail)
+static int do_lane_promise(struct io *io, const struct effect *effect, struct fail *fail)
 {
-    (void)fail;
-    lanes_close(io->lanes, effect->worker);
-    return 0;
+    zmq_msg_t frame;
+    int code = effect->is_promise ? make_frame(effect, &frame, fail) : 0;
+    return code == 0 && effect->is_promise ? promise_send(io, PROMISE_LANE, effect->worker, &frame, fail) : code;
 }
 
-/* ---- what was loaded --------------------------------------------------------------------------- */
+/* The message that was loaded for this effect, if there is one and it is next; the caller's. */
+static struct loaded *take_loaded(struct loaded_list *list, size_t effect)
+{
+    struct loaded *loaded = STAILQ_FIRST(list);
+    if (!loaded || loaded->effect != effect)
+        return NULL;
+    STAILQ_REMOVE_HEAD(list, link);
+    return loaded;
+}
+
+static void send_job(struct io *io, struct batch *batch, size_t at)
+{
+    struct loaded *loaded = take_loaded(&batch->jobs, at);
+    if (loaded)
+        io_send_lane(io, batch->effects.items[at].worker, &loaded->body);
+    free(loaded);
+}
+
+int io_send_lanes(struct io *io, struct batch *batch, struct fail *fail)
+{
+    int code = 0;
+    for (size_t i = 0; code == 0 && i < batch->effects.count; i++) {
+        const struct effect *effect = &batch->effects.items[i];
+        switch (effect->kind) {
+        case LANE_REFUSED: refuse_lane(effect); break;
+        case LANE_OPEN: open_lane(io, effect); break;
+        case LANE_CLOSE: lanes_close(io->lanes, effect->worker); break;
+        case LANE_JOB: send_job(io, batch, i); break;
+        case LANE_SEND: code = effect->is_promise ? 0 : do_lane_send(io, effect, fail); break;
+        default: break;
+        }
+    }
+    return code;
+}
+
+/* ---- what was loaded for others ---------------------------------------------------------------- */
 
 static int send_loaded(struct io *io, const struct effect *effect, zmq_msg_t *body, struct fail *fail)
 {
     switch (effect->kind) {
-    case LANE_JOB: io_send_lane(io, effect->worker, body); return 0;
     case PUBLISH_TRAJECTORY: return promise_send(io, PROMISE_FEED, effect->stream, body, fail);
     case SEND_LIST: return promise_send(io, PROMISE_CLIENT, effect->list.client, body, fail);
     default: return promise_send(io, PROMISE_CLIENT, effect->client, body, fail);
     }
 }
 
-/* All of that effect, which is next of what was loaded. */
 static int send_all_loaded(struct io *io, struct batch *batch, size_t at, struct fail *fail)
 {
     struct loaded *loaded;
     int code = 0;
-    while (code == 0 && (loaded = STAILQ_FIRST(&batch->loaded)) && loaded->effect == at) {
+    while (code == 0 && (loaded = take_loaded(&batch->answers, at))) {
         code = send_loaded(io, &batch->effects.items[at], &loaded->body, fail);
-        STAILQ_REMOVE_HEAD(&batch->loaded, link);
         free(loaded);
     }
     return code;
@@ -113,9 +144,7 @@ int io_send_batch(struct io *io, struct batch *batch, struct fail *fail)
         [SEND_CLIENT] = do_send_client,   [SEND_EVENTS] = io_send_events,
         [SEND_RANGE] = do_send_client, /* the head, behind the trajectories */
         [PUBLISH_HEAD] = do_publish_head, [HEALTH_CHANGED] = io_log_health,
-        [LANE_REFUSED] = do_lane_refused, [LANE_OPEN] = do_lane_open,
-        [LANE_SEND] = do_lane_send,       [LANE_CLOSE] = do_lane_close,
-        [BACK_UP] = io_back_up,
+        [LANE_SEND] = do_lane_promise,    [BACK_UP] = io_back_up,
     };
     int code = 0;
     io_log_ends(io, (struct effects){batch->effects.items, batch->effects.count}, clock_ms());

@@ -1,7 +1,8 @@
 /*
  * Who has the ledger. While its thread is at a batch the core goes on, and what comes of that fills the next one. A
  * commit costs as much as some eighty rollouts in it, so a batch waits for company as long as some comes. What is
- * little, while nothing else is at work, is done here and now, without a journey to another thread.
+ * little, while nothing else is at work, is done here and now, without a journey to another thread; then jobs leave
+ * before their batch is committed, which a worker need not wait for either.
  */
 #include "broker/io/inner.h"
 
@@ -27,8 +28,10 @@ static void work(void *context, void *thing)
     struct batch *batch = thing;
     if (batch == &io->chore)
         batch->code = ledger_do_chores(io->ledger, &batch->fail);
-    else
+    else {
         batch_do(batch, io->ledger, &io->held);
+        batch_commit(batch, io->ledger);
+    }
 }
 
 int io_start_ledger_thread(struct io *io, struct fail *fail)
@@ -70,18 +73,27 @@ static bool is_ripe(struct io *io)
     return is_full(io) || io->is_quiet || now_ms >= io->gathering_until_ms;
 }
 
-/* The ledger has done it, and all before it: its messages may leave. */
+/* The ledger has done it, and all before it, and workers were told: the rest may leave. */
 static int end(struct io *io, struct batch *batch, struct fail *fail)
 {
     if (batch->code)
         return fail_set(fail, batch->code, "%s", batch->fail.text);
-    if (batch == &io->chore)
-        return 0;
     io->committed = batch->commit;
     int code = io_send_batch(io, batch, fail);
     io->lane_changes = batch->lane_changes;
     batch_clear(batch);
     return code;
+}
+
+/* The same of what the thread was at. */
+static int end_given(struct io *io, struct batch *batch, struct fail *fail)
+{
+    if (batch->code)
+        return fail_set(fail, batch->code, "%s", batch->fail.text);
+    if (batch == &io->chore)
+        return 0;
+    int code = io_send_lanes(io, batch, fail);
+    return code ? code : end(io, batch, fail);
 }
 
 /* What the core wants to be done; NULL: nothing. */
@@ -130,22 +142,27 @@ static void do_here(struct io *io, struct batch *batch)
 {
     io->begun_ms = clock_ms();
     batch_do(batch, io->ledger, &io->held);
+    if (batch->code == 0)
+        batch->code = io_send_lanes(io, batch, &batch->fail);
+    lanes_flush(io->lanes);
+    batch_commit(batch, io->ledger);
     core_effects_done(io->core);
     note_held_up(io);
 }
 
-/* The thread is at the next batch before that is sent which it has done. */
+/* The thread is at the next batch before that is sent which it has done; what is done here comes after that. */
 static int hand_over(struct io *io, struct batch *done, struct fail *fail)
 {
     struct batch *batch = take_batch(io);
     const bool is_given = batch && io->ledger_thread && batch->effects.count > HANDOVER_LITTLE;
-    const bool is_here = batch && !is_given;
     int code = is_given ? give_batch(io, batch, fail) : 0;
-    if (is_here)
-        do_here(io, batch);
     if (code == 0 && done)
-        code = end(io, done, fail);
-    return code == 0 && is_here ? end(io, batch, fail) : code;
+        code = end_given(io, done, fail);
+    if (code == 0 && batch && !is_given) {
+        do_here(io, batch);
+        code = end(io, batch, fail);
+    }
+    return code;
 }
 
 /* The ledger is ours; `done`: what the thread was at, or NULL. */
@@ -162,7 +179,7 @@ static int go_on(struct io *io, struct batch *done, struct fail *fail)
         code = io_tend_ledger(io, fail);
     if (code == 0 && is_ripe(io))
         return hand_over(io, done, fail);
-    return code == 0 && done ? end(io, done, fail) : code;
+    return code == 0 && done ? end_given(io, done, fail) : code;
 }
 
 /*

@@ -182,7 +182,9 @@ int io_log_health(struct io *io, const struct effect *effect, struct fail *fail)
 
 /* ---- io/effects.c -------------------------------------------------------------------- */
 
-/* Sends or promises what is to be sent of a batch that was done. */
+/* Of a batch that was done, committed or not: opens and closes lanes, and sends jobs and what else promises nothing. */
+int io_send_lanes(struct io *io, struct batch *batch, struct fail *fail);
+/* Then, of one that was committed: sends or promises the rest. */
 int io_send_batch(struct io *io, struct batch *batch, struct fail *fail);
 
 /* ---- io/handover.c --------------------------------------------------------------------- */

@@ -80,7 +80,8 @@ int io_open(struct io **ret, const struct io_options *options, struct fail *fail
     io_note_start(io);
     io->ipc_lock = lock_none();
     TAILQ_INIT(&io->looks);
-    STAILQ_INIT(&io->chore.loaded);
+    STAILQ_INIT(&io->chore.jobs);
+    STAILQ_INIT(&io->chore.answers);
     io->filling = batch_create();
     io->spare = batch_create();
     io->turns[PLACE_FRONT] = turns_create();

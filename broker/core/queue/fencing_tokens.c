@@ -1,7 +1,7 @@
 /*
  * Which dispatches may speak for a job: by a result, or by a beat that says that it is held. A fencing token is good
  * for the job, the stage and the run it was issued for, and from the worker, of the key, that it was
- * issued to. The newest is committed (PERSIST_LEASE) before the job is sent, so that a broker that is started
+ * issued to. The newest is written (PERSIST_LEASE) before the job is sent, so that a broker that is started
  * again believes no other: a token proves nothing by being a number that could have been issued.
  */
 #include "broker/core/queue/fencing_tokens.h"

@@ -25,7 +25,7 @@ struct fencing_token {
 struct fencing_token *fencing_token_find(const struct job *job, uint64_t token, struct slice key, struct slice id);
 /* Who got the newest dispatch of this stage; empty: nobody, or it is not known any more. */
 struct slice fencing_token_worker(const struct job *job);
-/* The leased job's dispatch is committed before it is sent. */
+/* The leased job's dispatch is written before it is sent. */
 void fencing_token_issue(struct core *core, struct job *job);
 /* The leased job's dispatch, an earlier one, is the one at hand again: it is what a restart must know. */
 void fencing_token_persist(struct core *core, struct job *job);
