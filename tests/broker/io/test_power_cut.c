@@ -114,7 +114,7 @@ static void a_job_that_was_done_before_its_submit_was_durable_was_done_in_vain(v
 }
 
 #ifndef HANDOVER_LITTLE
-/* What the first thread does at once leaves before it is committed; the ledger's thread has committed all that leaves. */
+/* What the first thread does at once leaves before it is committed; what the ledger's thread does, after that. */
 static void a_job_done_before_its_submit_was_written_was_done_in_vain(void **state)
 {
     struct world *world = *state;
