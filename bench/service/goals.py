@@ -6,6 +6,8 @@ from service.grid import STAFF, Grid
 
 FOUND = {}  # by what was measured, its page.Values; the parts put them here
 CEILING = "raw ceiling (libzmq + group-committed file), jobs/s"
+CEILING_ALONE = "raw ceiling, one in flight: mean ms"
+CEILING_ALONE_NO_DISK = "raw ceiling without its file, one in flight: mean ms"
 DURABLE = "Sluice, rollouts/s, --durability full"
 NOT_DURABLE = "Sluice, rollouts/s, --durability none"
 CPU_SHARE = "CPU of a rollout, all processes, in shares of the ceiling's own"
@@ -60,6 +62,8 @@ GOALS = (
      Figure("service", f"{latency(1)}, p50 ms", by_name=f"{latency(1, 'none')}, p50 ms")),
     ("the same beside Redis lists, appendfsync always", BELOW, 1,
      Figure("peers", "Sluice, full, idle p50 ms", by_name="Redis lists, always, idle p50 ms")),
+    ("the same beside the raw ceiling's mean, which syncs four times, where one would do", AT_MOST, 1,
+     Figure("service", f"{latency(1)}, p50 ms", by_name=CEILING_ALONE)),
     ("broker's main thread: us a rollout (it was 42 to 81, and half of that is the goal)", AT_MOST, 40,
      Figure("service", MAIN_THREAD)),
     ("4,096 in flight: p99 beside p50", AT_MOST, 1.2,

@@ -66,6 +66,11 @@ class Service:
         self.note("CPU of a job of the ceiling, all processes, us", cpu_us)
         return rate, cpu_us
 
+    def ceiling_alone(self):
+        """One job at a time: four syncs one after the other, and none."""
+        for where, name in ((f"{self.root}/ceiling", goals.CEILING_ALONE), ("-", goals.CEILING_ALONE_NO_DISK)):
+            self.note(name, 1000 / self.program("ceiling", 4, self.plan.idle_count, 1, 64, TASK_BYTES, where)[0])
+
     def disk(self):
         """What every byte that is to be durable has to go through."""
         path, block = f"{self.root}/disk", os.urandom(4 << 20)
@@ -155,6 +160,7 @@ class Service:
             self.values.begin(number, self.plan.rounds)
             self.disk()
             ceiling = self.ceiling()
+            self.ceiling_alone()
             for durability in ("full", "process", "none"):
                 self.flow(durability, ceiling)
             self.redispatch("kill -9", signal.SIGKILL)
