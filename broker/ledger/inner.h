@@ -143,6 +143,14 @@ void ledger_release(struct ledger *ledger);
 #define ledger_do(ledger, statement, fail, ...) ledger_do_values(ledger, statement, VALUES(__VA_ARGS__), fail)
 int ledger_do_values(struct ledger *ledger, enum ledger_statement statement, const struct value *values, size_t count,
                      struct fail *fail);
+/*
+ * Writes a row of ledger.def that is most likely new. INSERT OR REPLACE alone would do, but a table with an index has
+ * every page that it changes copied first, in case it has to be undone.
+ */
+#define ledger_add(ledger, row, fail, ...)                                                                             \
+    ledger_add_values(ledger, LEDGER_ADD_##row, LEDGER_REPLACE_##row, VALUES(__VA_ARGS__), fail)
+int ledger_add_values(struct ledger *ledger, enum ledger_statement add, enum ledger_statement replace,
+                      const struct value *values, size_t count, struct fail *fail);
 
 int64_t ledger_number(struct ledger *ledger, enum ledger_statement statement, int column);
 double ledger_real(struct ledger *ledger, enum ledger_statement statement, int column);

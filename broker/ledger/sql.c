@@ -204,6 +204,14 @@ int ledger_do_values(struct ledger *ledger, enum ledger_statement statement, con
     return code;
 }
 
+int ledger_add_values(struct ledger *ledger, enum ledger_statement add, enum ledger_statement replace,
+                      const struct value *values, size_t count, struct fail *fail)
+{
+    int code = ledger_do_values(ledger, add, values, count, fail);
+    return code == 0 && sqlite3_changes(ledger->db) == 0 ? ledger_do_values(ledger, replace, values, count, fail)
+                                                         : code;
+}
+
 void ledger_reset(struct ledger *ledger, enum ledger_statement statement)
 {
     sqlite3_reset(ledger->statements[statement]);

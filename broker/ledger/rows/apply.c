@@ -38,17 +38,17 @@ static int add_group(struct ledger *ledger, const struct effect *effect, int64_t
 {
     const struct core_task *summary = effect->summary;
 #define FACT(value) (summary ? NUMBER(value) : NOTHING)
-    return ledger_do(ledger, LEDGER_ADD_GROUP, fail, NUMBER(number), TEXT(effect->group), NUMBER(stream),
-                     NUMBER(effect->samples), NUMBER(effect->task_hash), NUMBER(effect->priority),
-                     NUMBER(effect->lease_ms), NUMBER(effect->accepted_ms), summary ? TEXT(summary->id) : NOTHING,
-                     summary ? MAYBE_TEXT(summary->image) : NOTHING, FACT(summary->needs_engine),
-                     FACT(summary->limit_ms[STAGE_INIT]), FACT(summary->limit_ms[STAGE_RUN]),
-                     FACT(summary->limit_ms[STAGE_EVAL]), FACT(summary->total_ms), FACT(summary->bytes),
-                     TEXT(summary ? summary->policy : slice_of("", 0)),
-                     metadata.len ? NUMBER(metadata_note(shown_in(summary))) : NOTHING,
-                     summary ? MAYBE_TEXT(summary->needs[STAGE_RUN]) : NOTHING,
-                     summary ? MAYBE_TEXT(summary->needs[STAGE_EVAL]) : NOTHING, FACT(summary->reads_record),
-                     summary ? MAYBE_TEXT(summary->judge) : NOTHING, TEXT(effect->task));
+    return ledger_add(ledger, GROUP, fail, NUMBER(number), TEXT(effect->group), NUMBER(stream), NUMBER(effect->samples),
+                      NUMBER(effect->task_hash), NUMBER(effect->priority), NUMBER(effect->lease_ms),
+                      NUMBER(effect->accepted_ms), summary ? TEXT(summary->id) : NOTHING,
+                      summary ? MAYBE_TEXT(summary->image) : NOTHING, FACT(summary->needs_engine),
+                      FACT(summary->limit_ms[STAGE_INIT]), FACT(summary->limit_ms[STAGE_RUN]),
+                      FACT(summary->limit_ms[STAGE_EVAL]), FACT(summary->total_ms), FACT(summary->bytes),
+                      TEXT(summary ? summary->policy : slice_of("", 0)),
+                      metadata.len ? NUMBER(metadata_note(shown_in(summary))) : NOTHING,
+                      summary ? MAYBE_TEXT(summary->needs[STAGE_RUN]) : NOTHING,
+                      summary ? MAYBE_TEXT(summary->needs[STAGE_EVAL]) : NOTHING, FACT(summary->reads_record),
+                      summary ? MAYBE_TEXT(summary->judge) : NOTHING, TEXT(effect->task));
 #undef FACT
 }
 
@@ -79,8 +79,8 @@ static int apply_init(struct ledger *ledger, const struct effect *effect, struct
     struct cached_group *group;
     int code = ledger_find_group(ledger, effect->group, &group, fail);
     if (code == 0)
-        code = ledger_do(ledger, LEDGER_ADD_INIT, fail, NUMBER(group->number), NUMBER(effect->ms),
-                         MAYBE_TEXT(effect->layer_digest), MAYBE_BLOB(effect->layer));
+        code = ledger_add(ledger, INIT, fail, NUMBER(group->number), NUMBER(effect->ms),
+                          MAYBE_TEXT(effect->layer_digest), MAYBE_BLOB(effect->layer));
     if (code == 0)
         ledger_cache_init_layer(ledger, group, effect->layer_digest, effect->layer);
     return code;
@@ -92,11 +92,11 @@ static int apply_run(struct ledger *ledger, const struct effect *effect, struct 
     int code = ledger_find_rollout(ledger, effect->rollout, &rollout, fail);
     if (code)
         return code;
-    return ledger_do(ledger, LEDGER_ADD_RUN, fail, NUMBER(rollout), TEXT(slice_from_str(outcome_wire(effect->outcome))),
-                     MAYBE_TEXT(effect->detail), NUMBER(effect->ms), MAYBE_TEXT(effect->engine),
-                     MAYBE_TEXT(effect->layer_digest), effect->has_length ? NUMBER(effect->sampled_tokens) : NOTHING,
-                     effect->has_length ? NUMBER(effect->truncated) : NOTHING, MAYBE_TEXT(effect->answer),
-                     MAYBE_BLOB(effect->layer), MAYBE_BLOB(effect->record));
+    return ledger_add(ledger, RUN, fail, NUMBER(rollout), TEXT(slice_from_str(outcome_wire(effect->outcome))),
+                      MAYBE_TEXT(effect->detail), NUMBER(effect->ms), MAYBE_TEXT(effect->engine),
+                      MAYBE_TEXT(effect->layer_digest), effect->has_length ? NUMBER(effect->sampled_tokens) : NOTHING,
+                      effect->has_length ? NUMBER(effect->truncated) : NOTHING, MAYBE_TEXT(effect->answer),
+                      MAYBE_BLOB(effect->layer), MAYBE_BLOB(effect->record));
 }
 
 static int apply_again(struct ledger *ledger, const struct effect *effect, struct fail *fail)

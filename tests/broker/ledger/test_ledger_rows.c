@@ -257,6 +257,27 @@ static void of_a_run_that_is_to_be_done_again_nothing_is_left(void **state)
     assert_int_equal(ledger_read_end(world->ledger, NULL), 0);
 }
 
+static void an_init_or_a_run_that_was_done_again_takes_the_place_of_the_first(void **state)
+{
+    struct world *world = *state;
+    struct effect again = {.kind = PERSIST_AGAIN, .rollout = S("a/0")};
+    const struct effect effects[] = {group("a", "train", 1),
+                                     init_of("a", S("sha256:first"), S("1")),
+                                     run_of("a/0", S("first")),
+                                     again,
+                                     init_of("a", S("sha256:second"), S("")),
+                                     run_of("a/0", S("second")),
+                                     end_of("train", 1, "a", "a/0")};
+    commit(world, effects, 7);
+    reopen(world);
+    assert_non_null(strstr(restored(world), "init=1 sha256:second 35"));
+    struct msg_trajectory got;
+    assert_int_equal(ledger_read_begin(world->ledger, NULL), 0);
+    assert_int_equal(ledger_load_trajectory(world->ledger, S("train"), 1, &got, NULL), 0);
+    assert_true(slice_is(got.record, "second"));
+    assert_int_equal(ledger_read_end(world->ledger, NULL), 0);
+}
+
 /* ---- early cancels -------------------------------------------------------------------------------- */
 
 static struct effect early_cancel(const char *name, const char *owner, uint64_t wall_ms, bool present)
@@ -297,6 +318,7 @@ int main(void)
         TEST(failures_of_no_job_are_refused),
         TEST(the_newest_lease_of_each_job_is_told_and_swept_with_it),
         TEST(of_a_run_that_is_to_be_done_again_nothing_is_left),
+        TEST(an_init_or_a_run_that_was_done_again_takes_the_place_of_the_first),
         TEST(early_cancels_come_back_until_they_are_dropped_or_old),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
