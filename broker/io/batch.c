@@ -103,25 +103,28 @@ static int add_made(struct loading *loading, atomic_size_t *held)
     return 0;
 }
 
-/*
- * Makes the trajectory's message. 1: done, 0: it is not there (any more), negative:
- * the ledger failed. `tag` NULL for the feed.
- */
-static int make_trajectory(struct loading *loading, struct slice stream, uint64_t seq, const uint64_t *tag)
+/* Makes the trajectory's message. 1: done, 0: it cannot be sent. */
+static int encode_trajectory(struct loading *loading, const struct msg_trajectory *message)
+{
+    struct refusal no;
+    buffer_clear(&loading->batch->out);
+    if (message_encode(MSG_trajectory, message, &loading->batch->out, &no))
+        return 1;
+    log_event(LOG_ERROR, "broker.trajectory-unsendable", "stream=%.*s seq=%llu text=\"%s\"", SLICE_ARG(message->stream),
+              (unsigned long long)message->seq, no.text);
+    return 0;
+}
+
+/* For who asked for it. 1: done, 0: it is not there (any more), negative: the ledger failed. */
+static int make_trajectory(struct loading *loading, struct slice stream, uint64_t seq, uint64_t tag)
 {
     struct msg_trajectory message;
-    struct refusal no;
     int code = ledger_load_trajectory(loading->ledger, stream, seq, &message, &loading->batch->fail);
     if (code)
         return code == -ENOENT ? 0 : code;
-    message.has_tag = tag != NULL;
-    message.tag = tag ? *tag : 0;
-    buffer_clear(&loading->batch->out);
-    if (message_encode(MSG_trajectory, &message, &loading->batch->out, &no))
-        return 1;
-    log_event(LOG_ERROR, "broker.trajectory-unsendable", "stream=%.*s seq=%llu text=\"%s\"", SLICE_ARG(stream),
-              (unsigned long long)seq, no.text);
-    return 0;
+    message.has_tag = true;
+    message.tag = tag;
+    return encode_trajectory(loading, &message);
 }
 
 static int load_refusal(struct loading *loading, const struct effect *effect, enum refusal_reason reason,
@@ -145,7 +148,7 @@ static int load_trajectory(struct loading *loading, const struct effect *effect)
     if (atomic_load(&loading->held->front) > FRONT_HELD_MAX)
         return load_refusal(loading, effect, REFUSAL_QUEUE_FULL,
                             "clients have asked for more than they read; try again later");
-    int code = make_trajectory(loading, effect->stream, effect->seq, &effect->tag);
+    int code = make_trajectory(loading, effect->stream, effect->seq, effect->tag);
     if (code == 0)
         return load_refusal(loading, effect, REFUSAL_FORGOTTEN,
                             "the trajectory was acknowledged and is no longer kept");
@@ -159,7 +162,7 @@ static int load_range(struct loading *loading, const struct effect *effect)
     for (uint64_t i = 0; i < effect->limit && bytes <= RANGE_BYTES_MAX; i++) {
         if (atomic_load(&loading->held->front) > FRONT_HELD_MAX)
             break;
-        int code = make_trajectory(loading, effect->stream, effect->seq + i, &effect->tag);
+        int code = make_trajectory(loading, effect->stream, effect->seq + i, effect->tag);
         if (code < 0)
             return code;
         bytes += i == 0 ? 0 : loading->batch->out.len;
@@ -184,8 +187,11 @@ static int load_published(struct loading *loading, const struct effect *effect)
 {
     if (atomic_load(&loading->held->feed) > FEED_HELD_MAX)
         return 0;
-    int code = make_trajectory(loading, effect->stream, effect->seq, NULL);
-    return code <= 0 ? code : add_made(loading, &loading->held->feed);
+    struct msg_trajectory message;
+    int code = ledger_load_published(loading->ledger, effect, &message, &loading->batch->fail);
+    if (code)
+        return code == -ENOENT ? 0 : code;
+    return encode_trajectory(loading, &message) ? add_made(loading, &loading->held->feed) : 0;
 }
 
 static int load_job(struct loading *loading, const struct effect *effect)

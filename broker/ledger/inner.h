@@ -34,6 +34,8 @@ enum {
     CACHE_REUSED_MAX = 4096,     /* an entry keeps this much memory for its next group */
     CACHE_PAYLOAD_MAX = 1 << 20, /* a layer larger than this is read from the file each time; no task is */
     CACHE_BYTES_MAX = 64 << 20,
+    RUN_BYTES_MAX = 64 << 10, /* a run larger than this is read from its row each time */
+    RUNS_BYTES_MAX = 32 << 20,
     LEDGER_BUSY_MS = 1000, /* for so long a lock that somebody holds is waited for */
     LEDGER_PAGE_BYTES = 8192
 };
@@ -49,10 +51,25 @@ enum {
 static inline int64_t metadata_note(unsigned shown_in) { return 8 | shown_in; }
 static inline unsigned metadata_shown_in(int64_t note) { return note & 8 ? note & 7 : 7; }
 
+/* A run whose rollout's end has not been published. */
+struct held_run {
+    TAILQ_ENTRY(held_run) links; /* of all, the one that came first, first */
+    LIST_ENTRY(held_run) of_group;
+    int64_t sample;
+    uint64_t end_seq; /* of its rollout's end; 0: it has not ended */
+    bool has_length, truncated;
+    uint64_t sampled_tokens;
+    struct slice digest, answer, layer, record; /* within `bytes`, empty where the row has NULL */
+    size_t len;
+    uint8_t bytes[];
+};
+
 /* One group's number and, where small enough, its payload. `task.len` 0: not held. */
 struct cached_group {
     TAILQ_ENTRY(cached_group) links; /* of those that hold something, the one that was filled longest ago first */
     int64_t number, stream;          /* number 0: an empty entry */
+    int64_t samples;
+    LIST_HEAD(, held_run) runs;
     struct buffer task, layer;
     struct buffer bare;    /* the task without its metadata; empty: every stage is given all of it */
     struct slice metadata; /* within `task` */
@@ -89,6 +106,9 @@ struct ledger {
     TAILQ_HEAD(cached_groups, cached_group) cached;
     size_t cache_bytes;
     uint64_t cache_given;
+    TAILQ_HEAD(held_runs, held_run) runs;
+    size_t runs_bytes;
+    struct held_run *published; /* what was loaded of it is borrowed; NULL: nothing */
     char stream_name[MESSAGE_MAX(group_submit, stream) +
                      1]; /* the stream asked for last, its number, and the owner it was given */
     int64_t stream_number;
@@ -217,14 +237,29 @@ void ledger_cache_init_layer(struct ledger *ledger, struct cached_group *group, 
                              struct slice layer);
 void ledger_cache_drop(struct ledger *ledger, struct slice id);
 
+/* ---- ledger/rows/runs.c: runs in hand ----------------------------------------------------- */
+
+/* What PERSIST_RUN says, in place of what it said before; nothing is held where there is no memory. */
+void ledger_hold_run(struct ledger *ledger, struct cached_group *group, int64_t sample, const struct effect *effect);
+/* NULL: it is not in hand. */
+struct held_run *ledger_held_run(const struct cached_group *group, int64_t sample);
+void ledger_let_run_go(struct ledger *ledger, struct held_run *run);
+void ledger_let_runs_go(struct ledger *ledger, struct cached_group *group);
+
 /* ---- lookups that read through the cache: -ENOENT where there is none ------------------- */
 
 int ledger_find_group(struct ledger *ledger, struct slice id, struct cached_group **ret, struct fail *fail);
 /* Fills an entry from its group's row. */
 int ledger_keep_group(struct ledger *ledger, struct cached_group *group, struct slice id, struct fail *fail);
 int ledger_find_stream(struct ledger *ledger, struct slice name, int64_t *ret, struct fail *fail);
-/* "<group>/<sample>" as the rollout's number. */
-int ledger_find_rollout(struct ledger *ledger, struct slice rollout, int64_t *ret, struct fail *fail);
+/* "<group>/<sample>": its group, and its number there. */
+int ledger_find_sample(struct ledger *ledger, struct slice rollout, struct cached_group **ret, int64_t *ret_sample,
+                       struct fail *fail);
+
+static inline int64_t number_of_rollout(const struct cached_group *group, int64_t sample)
+{
+    return group->number * ROLLOUTS_PER_GROUP + sample;
+}
 
 /* Keys of `troubles` and `leases`: after a rollout's comes the next one's, after the last the init's. */
 static inline int64_t failures_of_rollout(int64_t rollout) { return 2 * rollout; }

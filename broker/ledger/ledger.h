@@ -131,6 +131,9 @@ int ledger_list(struct ledger *ledger, struct slice stream, const struct core_li
                 struct fail *fail);
 int ledger_load_trajectory(struct ledger *ledger, struct slice stream, uint64_t seq, struct msg_trajectory *ret,
                            struct fail *fail);
+/* The same of a PUBLISH_TRAJECTORY effect, made of it and of what is in hand where that is all. */
+int ledger_load_published(struct ledger *ledger, const struct effect *effect, struct msg_trajectory *ret,
+                          struct fail *fail);
 
 /*
  * To be called about once a second. Are the files where they were? -ESTALE: one is not, what it

@@ -225,6 +225,8 @@ void ledger_release(struct ledger *ledger)
     for (size_t i = 0; i < sizeof(loaders) / sizeof(*loaders); i++)
         if (sqlite3_stmt_busy(ledger->statements[loaders[i]]))
             ledger_reset(ledger, loaders[i]);
+    if (ledger->published)
+        ledger_let_run_go(ledger, ledger->published);
 }
 
 int64_t ledger_number(struct ledger *ledger, enum ledger_statement statement, int column)

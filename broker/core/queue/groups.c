@@ -237,19 +237,18 @@ static struct core_end describe_end(struct core *core, const struct rollout *rol
 
 static void emit_end(struct core *core, const struct core_end *end, const struct ending *ending)
 {
-    struct effect *persist = effect_push(core, PERSIST_END);
-    persist->end = *end;
-    persist->stream = end->stream;
-    persist->seq = end->seq;
-    persist->group = end->group;
-    persist->rollout = end->rollout;
-    persist->outcome = end->outcome;
-    persist->record = ending->record;
-    persist->verdict = ending->verdict;
-    struct effect *publish = effect_push(core, PUBLISH_TRAJECTORY);
-    publish->stream = end->stream;
-    publish->seq = end->seq;
-    publish->rollout = end->rollout;
+    static const enum effect_kind kinds[] = {PERSIST_END, PUBLISH_TRAJECTORY};
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+        struct effect *effect = effect_push(core, kinds[i]);
+        effect->end = *end;
+        effect->stream = end->stream;
+        effect->seq = end->seq;
+        effect->group = end->group;
+        effect->rollout = end->rollout;
+        effect->outcome = end->outcome;
+        effect->record = ending->record;
+        effect->verdict = ending->verdict;
+    }
 }
 
 static void tell_sampler(struct core *core, const struct rollout *rollout, const struct ending *ending)

@@ -152,7 +152,7 @@ enum effect_kind {
     SEND_TRAJECTORY,    /* load stream/seq from the ledger, send to a client with tag */
     SEND_LIST,          /* rollout.list: what `list` asks for of the ledger, as one message */
     SEND_RANGE,         /* stream.fetch: load from..limit, send each with tag, then `bytes` (the stream.head) */
-    PUBLISH_TRAJECTORY, /* load stream/seq, publish on t/<stream>/ */
+    PUBLISH_TRAJECTORY, /* what PERSIST_END wrote, in its words, as a message: publish on t/<stream>/ */
     PUBLISH_HEAD,       /* publish `bytes` on t/<stream>/ */
     HEALTH_CHANGED,     /* of an engine or an image: `health`, for the log */
     LANE_REFUSED,       /* worker's lane is not connected to; `detail` says why */
@@ -250,7 +250,7 @@ struct effect {
             bool has_length, truncated; /* RUN: what the task's shaping asks for, told or not */
             uint64_t sampled_tokens;    /* likewise */
         };
-        struct core_end end;                   /* PERSIST_END */
+        struct core_end end;                   /* PERSIST_END, PUBLISH_TRAJECTORY */
         struct core_failures failures;         /* PERSIST_FAILURES */
         struct core_lease lease;               /* PERSIST_LEASE */
         struct core_engine row;                /* PERSIST_ENGINE, present */

@@ -67,8 +67,10 @@ static int apply_group(struct ledger *ledger, const struct effect *effect, struc
         code = ledger_do(ledger, LEDGER_DROP_FORGOTTEN_GROUP, fail, TEXT(effect->group));
     if (code)
         return code;
+    ledger_let_runs_go(ledger, group); /* of one whose id it takes */
     group->number = number;
     group->stream = stream;
+    group->samples = (int64_t)effect->samples;
     group->has_init = false;
     ledger_cache_task(ledger, group, effect->task, metadata, shown_in(effect->summary));
     return 0;
@@ -88,27 +90,35 @@ static int apply_init(struct ledger *ledger, const struct effect *effect, struct
 
 static int apply_run(struct ledger *ledger, const struct effect *effect, struct fail *fail)
 {
-    int64_t rollout;
-    int code = ledger_find_rollout(ledger, effect->rollout, &rollout, fail);
+    int64_t sample;
+    struct cached_group *group;
+    int code = ledger_find_sample(ledger, effect->rollout, &group, &sample, fail);
     if (code)
         return code;
-    return ledger_add(ledger, RUN, fail, NUMBER(rollout), TEXT(slice_from_str(outcome_wire(effect->outcome))),
-                      MAYBE_TEXT(effect->detail), NUMBER(effect->ms), MAYBE_TEXT(effect->engine),
-                      MAYBE_TEXT(effect->layer_digest), effect->has_length ? NUMBER(effect->sampled_tokens) : NOTHING,
+    ledger_hold_run(ledger, group, sample, effect);
+    return ledger_add(ledger, RUN, fail, NUMBER(number_of_rollout(group, sample)),
+                      TEXT(slice_from_str(outcome_wire(effect->outcome))), MAYBE_TEXT(effect->detail),
+                      NUMBER(effect->ms), MAYBE_TEXT(effect->engine), MAYBE_TEXT(effect->layer_digest),
+                      effect->has_length ? NUMBER(effect->sampled_tokens) : NOTHING,
                       effect->has_length ? NUMBER(effect->truncated) : NOTHING, MAYBE_TEXT(effect->answer),
                       MAYBE_BLOB(effect->layer), MAYBE_BLOB(effect->record));
 }
 
 static int apply_again(struct ledger *ledger, const struct effect *effect, struct fail *fail)
 {
-    int64_t rollout, job = 0;
+    int64_t sample = 0;
     struct cached_group *group;
     const bool is_init = effect->rollout.len == 0;
     int code = is_init ? ledger_find_group(ledger, effect->group, &group, fail)
-                       : ledger_find_rollout(ledger, effect->rollout, &rollout, fail);
-    if (code == 0)
-        job = is_init ? failures_of_init(group->number) : failures_of_rollout(rollout);
-    if (code == 0 && !is_init)
+                       : ledger_find_sample(ledger, effect->rollout, &group, &sample, fail);
+    if (code)
+        return code;
+    const int64_t rollout = number_of_rollout(group, sample);
+    const int64_t job = is_init ? failures_of_init(group->number) : failures_of_rollout(rollout);
+    struct held_run *run = is_init ? NULL : ledger_held_run(group, sample);
+    if (run)
+        ledger_let_run_go(ledger, run);
+    if (!is_init)
         code = ledger_do(ledger, LEDGER_RUN_AGAIN, fail, NUMBER(rollout));
     if (code == 0)
         code = ledger_do(ledger, LEDGER_DROP_FAILURES, fail, NUMBER(job));
@@ -119,11 +129,18 @@ static int apply_end(struct ledger *ledger, const struct effect *effect, struct 
 {
     const struct core_end *end = &effect->end;
     struct slice outcome = slice_from_str(outcome_wire(end->outcome));
-    int64_t stream, rollout;
+    int64_t stream, sample;
+    struct cached_group *group;
     int code = get_stream(ledger, end->stream, &stream, fail);
     if (code == 0)
-        code = ledger_find_rollout(ledger, end->rollout, &rollout, fail);
-    if (code == 0 && effect->record.len)
+        code = ledger_find_sample(ledger, end->rollout, &group, &sample, fail);
+    if (code)
+        return code;
+    const int64_t rollout = number_of_rollout(group, sample);
+    struct held_run *run = ledger_held_run(group, sample);
+    if (run)
+        run->end_seq = end->seq;
+    if (effect->record.len)
         code = ledger_do(ledger, LEDGER_SET_RECORD, fail, NUMBER(rollout), TEXT(outcome), NUMBER(end->run_ms),
                          BLOB(effect->record));
     if (code == 0 && effect->verdict.len)
@@ -135,7 +152,9 @@ static int apply_end(struct ledger *ledger, const struct effect *effect, struct 
                      end->has_reward ? REAL(end->reward) : NOTHING, MAYBE_TEXT(end->detail),
                      MAYBE_TEXT(end->init_layer), MAYBE_TEXT(end->engine), NUMBER(end->wait_ms), NUMBER(end->init_ms),
                      NUMBER(end->run_ms), NUMBER(end->eval_ms), NUMBER(end->ended_ms), NUMBER(end->clock_ms),
-                     end->has_raw_reward ? REAL(end->raw_reward) : NOTHING, NUMBER(end->group_ended));
+                     end->has_raw_reward ? REAL(end->raw_reward) : NOTHING, NUMBER(end->group_ended),
+                     run ? NUMBER((effect->record.len ? effect->record : run->record).len + effect->verdict.len)
+                         : NOTHING);
 }
 
 static int apply_ack(struct ledger *ledger, const struct effect *effect, struct fail *fail)
@@ -180,11 +199,13 @@ static int find_job(struct ledger *ledger, struct slice job, int64_t *ret, struc
     size_t len = (size_t)(colon - job.data);
     struct slice name = slice_of(colon + 1, job.len - len - 1);
     struct cached_group *group;
+    int64_t sample = 0;
     *ret_stage = slice_of(job.data, len);
     bool is_init = slice_is(*ret_stage, stage_wire(STAGE_INIT));
-    int code = is_init ? ledger_find_group(ledger, name, &group, fail) : ledger_find_rollout(ledger, name, ret, fail);
+    int code = is_init ? ledger_find_group(ledger, name, &group, fail)
+                       : ledger_find_sample(ledger, name, &group, &sample, fail);
     if (code == 0)
-        *ret = is_init ? failures_of_init(group->number) : failures_of_rollout(*ret);
+        *ret = is_init ? failures_of_init(group->number) : failures_of_rollout(number_of_rollout(group, sample));
     return code;
 }
 

@@ -15,6 +15,7 @@ enum { METADATA_LITTLE = 64 }; /* bytes that are as well sent as left out */
 bool ledger_cache_init(struct ledger *ledger)
 {
     TAILQ_INIT(&ledger->cached);
+    TAILQ_INIT(&ledger->runs);
     ledger->cache = calloc(CACHE_ENTRIES, sizeof(*ledger->cache));
     return ledger->cache != NULL;
 }
@@ -40,6 +41,7 @@ static void empty(struct ledger *ledger, struct cached_group *group)
 {
     let_go_task(ledger, group, CACHE_REUSED_MAX);
     let_go(ledger, &group->layer, CACHE_REUSED_MAX);
+    ledger_let_runs_go(ledger, group);
     group->number = 0;
     group->has_init = false;
 }
@@ -47,6 +49,7 @@ static void empty(struct ledger *ledger, struct cached_group *group)
 void ledger_cache_finish(struct ledger *ledger)
 {
     for (size_t i = 0; ledger->cache && i < CACHE_ENTRIES; i++) {
+        ledger_let_runs_go(ledger, &ledger->cache[i]);
         buffer_finish(&ledger->cache[i].task);
         buffer_finish(&ledger->cache[i].bare);
         buffer_finish(&ledger->cache[i].layer);
@@ -205,6 +208,7 @@ int ledger_keep_group(struct ledger *ledger, struct cached_group *group, struct 
     const bool has_metadata = !ledger_is_null(ledger, row, 3);
     group->number = ledger_number(ledger, row, 0);
     group->stream = ledger_number(ledger, row, 1);
+    group->samples = ledger_number(ledger, row, 4);
     ledger_cache_task(ledger, group, task, has_metadata ? task_member(task, "metadata") : (struct slice){0},
                       metadata_shown_in(ledger_number(ledger, row, 3)));
     ledger_reset(ledger, row);
@@ -239,7 +243,8 @@ int ledger_find_stream(struct ledger *ledger, struct slice name, int64_t *ret, s
     return 0;
 }
 
-int ledger_find_rollout(struct ledger *ledger, struct slice rollout, int64_t *ret, struct fail *fail)
+int ledger_find_sample(struct ledger *ledger, struct slice rollout, struct cached_group **ret, int64_t *ret_sample,
+                       struct fail *fail)
 {
     size_t slash = rollout.len;
     while (slash > 0 && rollout.data[slash - 1] != '/')
@@ -250,9 +255,6 @@ int ledger_find_rollout(struct ledger *ledger, struct slice rollout, int64_t *re
                                                                   : ROLLOUTS_PER_GROUP;
     if (sample >= ROLLOUTS_PER_GROUP)
         return fail_set(fail, -ENOENT, "no rollout can be called %.*s", SLICE_ARG(rollout));
-    struct cached_group *group;
-    int code = ledger_find_group(ledger, slice_of(rollout.data, slash - 1), &group, fail);
-    if (code == 0)
-        *ret = group->number * ROLLOUTS_PER_GROUP + sample;
-    return code;
+    *ret_sample = sample;
+    return ledger_find_group(ledger, slice_of(rollout.data, slash - 1), ret, fail);
 }

@@ -38,31 +38,51 @@ static int load_init_layer(struct ledger *ledger, struct cached_group *group, st
     return 0;
 }
 
-/* What an evaluator gets of the run: the record, which may be large, only where it reads it. */
-static int load_run(struct ledger *ledger, const struct effect *effect, struct msg_job_start *ret, struct fail *fail)
+static int read_run(struct ledger *ledger, const struct effect *effect, int64_t rollout, struct msg_job_start *ret,
+                    struct fail *fail)
 {
     const enum ledger_statement run = effect->reads_record ? LEDGER_LOAD_RUN_RECORD : LEDGER_LOAD_RUN;
-    int64_t number;
-    int code = ledger_find_rollout(ledger, effect->rollout, &number, fail);
-    if (code == 0)
-        code = ledger_ask(ledger, run, VALUES(NUMBER(number)), fail);
-    if (code < 0)
-        return code;
-    if (code == 0)
-        return fail_set(fail, -ENOENT, "rollout %.*s has no run yet", SLICE_ARG(effect->rollout));
+    int code = ledger_ask(ledger, run, VALUES(NUMBER(rollout)), fail);
+    if (code <= 0)
+        return code ? code : fail_set(fail, -ENOENT, "rollout %.*s has no run yet", SLICE_ARG(effect->rollout));
     ret->run_layer_digest = ledger_slice(ledger, run, 0);
     ret->answer = ledger_slice(ledger, run, 1);
     ret->run_layer = ledger_slice(ledger, run, 2);
     if (effect->reads_record)
         ret->record = ledger_slice(ledger, run, 5);
-    ret->has_record = ret->record.len > 0;
-    ret->has_run_layer_digest = ret->run_layer_digest.len > 0;
-    ret->has_answer = ret->answer.len > 0;
-    ret->has_run_layer = ret->run_layer.len > 0;
     ret->has_sampled_tokens = ret->has_truncated = !ledger_is_null(ledger, run, 3);
     ret->sampled_tokens = (uint64_t)ledger_number(ledger, run, 3);
     ret->truncated = ledger_number(ledger, run, 4) != 0;
     return 0;
+}
+
+static void take_run(const struct held_run *run, const struct effect *effect, struct msg_job_start *ret)
+{
+    ret->run_layer_digest = run->digest;
+    ret->answer = run->answer;
+    ret->run_layer = run->layer;
+    if (effect->reads_record)
+        ret->record = run->record;
+    ret->has_sampled_tokens = ret->has_truncated = run->has_length;
+    ret->sampled_tokens = run->has_length ? run->sampled_tokens : 0;
+    ret->truncated = run->has_length && run->truncated;
+}
+
+/* What an evaluator gets of the run: the record, which may be large, only where it reads it. */
+static int load_run(struct ledger *ledger, const struct effect *effect, struct cached_group *group,
+                    struct msg_job_start *ret, struct fail *fail)
+{
+    const struct held_run *run = ledger_held_run(group, (int64_t)effect->sample);
+    int code = 0;
+    if (run && run->end_seq == 0)
+        take_run(run, effect, ret);
+    else
+        code = read_run(ledger, effect, number_of_rollout(group, (int64_t)effect->sample), ret, fail);
+    ret->has_record = ret->record.len > 0;
+    ret->has_run_layer_digest = ret->run_layer_digest.len > 0;
+    ret->has_answer = ret->answer.len > 0;
+    ret->has_run_layer = ret->run_layer.len > 0;
+    return code;
 }
 
 int ledger_load_job(struct ledger *ledger, const struct effect *effect, struct msg_job_start *ret, struct fail *fail)
@@ -81,7 +101,7 @@ int ledger_load_job(struct ledger *ledger, const struct effect *effect, struct m
     if (code == 0 && effect->stage != STAGE_INIT)
         code = load_init_layer(ledger, group, ret, fail);
     if (code == 0 && effect->stage == STAGE_EVAL)
-        code = load_run(ledger, effect, ret, fail);
+        code = load_run(ledger, effect, group, ret, fail);
     return code;
 }
 
@@ -168,6 +188,59 @@ int ledger_load_trajectory(struct ledger *ledger, struct slice stream, uint64_t 
     ret->has_record = ret->record.len > 0;
     ret->has_verdict = ret->verdict.len > 0;
     return code < 0 ? code : 0;
+}
+
+/* The effect as read_end and read_rest would read it from the row that was made of it. */
+static void describe_end(const struct core_end *end, struct msg_trajectory *ret)
+{
+    *ret = (struct msg_trajectory){.stream = end->stream,
+                                   .seq = end->seq,
+                                   .rollout = end->rollout,
+                                   .group = end->group,
+                                   .task = end->task,
+                                   .sample = end->sample,
+                                   .attempt = end->attempt,
+                                   .outcome = slice_from_str(outcome_wire(end->outcome)),
+                                   .trainable = end->trainable,
+                                   .has_reward = end->has_reward,
+                                   .reward = end->reward + 0.0, /* SQLite knows no negative zero */
+                                   .has_raw_reward = end->has_raw_reward,
+                                   .raw_reward = end->raw_reward + 0.0,
+                                   .has_detail = end->detail.len > 0,
+                                   .detail = end->detail,
+                                   .has_init_layer = end->init_layer.len > 0,
+                                   .init_layer = end->init_layer,
+                                   .has_engine = end->engine.len > 0,
+                                   .engine = end->engine,
+                                   .wait_ms = end->wait_ms,
+                                   .init_ms = end->init_ms,
+                                   .run_ms = end->run_ms,
+                                   .eval_ms = end->eval_ms,
+                                   .ended_ms = end->ended_ms,
+                                   .has_group_ended = true,
+                                   .group_ended = end->group_ended};
+}
+
+int ledger_load_published(struct ledger *ledger, const struct effect *effect, struct msg_trajectory *ret,
+                          struct fail *fail)
+{
+    ledger_release(ledger);
+    const struct core_end *end = &effect->end;
+    const struct cached_group *group = ledger_cache_peek(ledger, end->group);
+    struct held_run *run = group ? ledger_held_run(group, (int64_t)end->sample) : NULL;
+    if (!run || run->end_seq != end->seq || group->task.len == 0)
+        return ledger_load_trajectory(ledger, end->stream, end->seq, ret, fail);
+    describe_end(end, ret);
+    ret->has_group_size = true;
+    ret->group_size = (uint64_t)group->samples;
+    ret->metadata = group->metadata;
+    ret->has_metadata = ret->metadata.len > 0;
+    ret->record = effect->record.len ? effect->record : run->record;
+    ret->has_record = ret->record.len > 0;
+    ret->verdict = effect->verdict;
+    ret->has_verdict = ret->verdict.len > 0;
+    ledger->published = run;
+    return 0;
 }
 
 int ledger_list(struct ledger *ledger, struct slice stream, const struct core_list *list, ledger_row *take, void *arg,

@@ -200,8 +200,8 @@ static inline void hear_session(struct model *model, struct slice bytes, enum me
 
 static inline void deliver(struct model *model, const struct effect *effect)
 {
-    if (effect->kind == HEALTH_CHANGED)
-        return; /* for the log */
+    if (effect->kind == HEALTH_CHANGED || effect->kind == PUBLISH_TRAJECTORY)
+        return; /* for the log, for the feed */
     struct sim_worker *worker = find_worker(model, effect->worker);
     bool is_lost = prng(model, 25);
     if (effect->kind == SEND_CLIENT) {

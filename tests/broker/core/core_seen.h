@@ -275,7 +275,8 @@ static inline void world_read_effect(struct seen *seen, const struct effect *eff
     case PERSIST_GROUP: world_read_group(seen, effect); break;
     case PERSIST_INIT:
     case PERSIST_RUN: seen->ms = effect->ms; break;
-    case PERSIST_END: world_read_end(seen, effect); break;
+    case PERSIST_END:
+    case PUBLISH_TRAJECTORY: world_read_end(seen, effect); break;
     case PERSIST_FAILURES: world_read_failures(seen, effect); break;
     case PERSIST_LEASE: world_read_lease(seen, effect); break;
     case PERSIST_ENGINE: world_read_row(seen, effect); break;

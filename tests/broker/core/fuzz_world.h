@@ -192,6 +192,10 @@ static inline void carry_out(struct world *world, const struct effect *effect)
 {
     if (effect->kind == HEALTH_CHANGED || effect->kind == LANE_REFUSED)
         return; /* for the log */
+    if (effect->kind == PUBLISH_TRAJECTORY) {
+        to_feed(world, effect);
+        return;
+    }
     TELL("  effect %d to %.*s%.*s %.*s%.*s%.*s\n", effect->kind, SLICE_ARG(effect->client), SLICE_ARG(effect->worker),
          SLICE_ARG(effect->stream), SLICE_ARG(effect->job), SLICE_ARG(effect->bytes));
     switch (effect->kind) {
@@ -199,7 +203,6 @@ static inline void carry_out(struct world *world, const struct effect *effect)
     case SEND_CLIENT: to_client(world, effect); break;
     case SEND_TRAJECTORY:
     case SEND_RANGE: to_reader(world, effect); break;
-    case PUBLISH_TRAJECTORY:
     case PUBLISH_HEAD: to_feed(world, effect); break;
     case LANE_OPEN:
     case LANE_SEND:

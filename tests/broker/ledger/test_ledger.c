@@ -157,6 +157,7 @@ static void an_evaluation_is_told_how_long_the_run_was_where_the_run_said_so(voi
     assert_int_equal(ledger_load_job(world->ledger, &job, &start, NULL), 0);
     assert_true(start.has_sampled_tokens && start.sampled_tokens == 1220 && start.has_truncated && start.truncated);
     job.rollout = S("a/1");
+    job.sample = 1;
     assert_int_equal(ledger_load_job(world->ledger, &job, &start, NULL), 0);
     assert_false(start.has_sampled_tokens || start.has_truncated);
 }
@@ -248,8 +249,9 @@ static struct effect start_of(enum stage stage, const char *id, const char *roll
 
 static void assert_given(struct world *world, enum stage stage, const char *task)
 {
-    const struct effect job = start_of(stage, "a", "a/1");
+    struct effect job = start_of(stage, "a", "a/1");
     struct msg_job_start got;
+    job.sample = 1;
     assert_int_equal(ledger_load_job(world->ledger, &job, &got, NULL), 0);
     assert_true(slice_is(got.task, task));
 }
