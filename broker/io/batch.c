@@ -45,7 +45,7 @@ void batch_clear(struct batch *batch)
     drop_loaded(&batch->answers);
     for (size_t i = 0; i < batch->inbound_count; i++)
         inbound_drop(&batch->inbound[i]);
-    batch->inbound_count = batch->inbound_bytes = batch->loads = 0;
+    batch->inbound_count = batch->inbound_bytes = batch->loads = batch->work = batch->seen = 0;
 }
 
 void batch_destroy(struct batch **destroying)
@@ -215,12 +215,13 @@ static int load_job(struct loading *loading, const struct effect *effect)
     return 0;
 }
 
+static int (*const loaders[BACK_UP + 1])(struct loading *, const struct effect *) = {
+    [SEND_TRAJECTORY] = load_trajectory,   [SEND_LIST] = load_list, [SEND_RANGE] = load_range,
+    [PUBLISH_TRAJECTORY] = load_published, [LANE_JOB] = load_job,
+};
+
 static int load(struct batch *batch, struct ledger *ledger, struct held_bytes *held)
 {
-    static int (*const loaders[BACK_UP + 1])(struct loading *, const struct effect *) = {
-        [SEND_TRAJECTORY] = load_trajectory,   [SEND_LIST] = load_list, [SEND_RANGE] = load_range,
-        [PUBLISH_TRAJECTORY] = load_published, [LANE_JOB] = load_job,
-    };
     struct loading loading = {.batch = batch, .ledger = ledger, .held = held};
     int code = 0;
     for (; code == 0 && loading.effect < batch->effects.count; loading.effect++) {
@@ -237,6 +238,15 @@ static int load(struct batch *batch, struct ledger *ledger, struct held_bytes *h
 }
 
 /* ---- both ---------------------------------------------------------------------------------------- */
+
+size_t batch_count_work(struct batch *batch, struct effects effects)
+{
+    for (; batch->seen < effects.count; batch->seen++) {
+        const struct effect *effect = &effects.items[batch->seen];
+        batch->work += is_persist(effect) || loaders[effect->kind];
+    }
+    return batch->work;
+}
 
 void batch_do(struct batch *batch, struct ledger *ledger, struct held_bytes *held)
 {

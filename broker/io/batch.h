@@ -45,6 +45,7 @@ struct batch {
     struct inbound *inbound;
     size_t inbound_count, inbound_bytes;
     size_t loads;      /* trajectories that messages ask for, as LOADS_MAX counts them */
+    size_t work, seen; /* how many of the core's effects are the ledger's, of as many as were looked at */
     struct buffer out; /* the message being made */
 
     /* When it was done: */
@@ -67,6 +68,8 @@ void batch_clear(struct batch *batch);
 /* Lets go of the message that was added last: nothing borrows from it. */
 void inbound_drop(struct inbound *inbound);
 
+/* How many of the effects that it is filled with are the ledger's to do: the others are only sent. */
+size_t batch_count_work(struct batch *batch, struct effects effects);
 /* Persists, then loads, in the effects' order: one transaction, ... */
 void batch_do(struct batch *batch, struct ledger *ledger, struct held_bytes *held);
 /* ... and commits it. Jobs may leave before this (handover.c). */

@@ -12,7 +12,7 @@
 #include "common/base/clock.h"
 
 #ifndef HANDOVER_LITTLE
-#define HANDOVER_LITTLE 256 /* effects: of some twenty rollouts */
+#define HANDOVER_LITTLE 192 /* effects that are the ledger's: of some twenty rollouts */
 #endif
 
 enum {
@@ -62,11 +62,12 @@ bool io_is_gathering(const struct io *io) { return io->gathering_until_ms > 0; }
 /* The ledger is ours: is what there is to be handed over? */
 static bool is_ripe(struct io *io)
 {
-    const size_t count = core_effects(io->core).count;
+    const struct effects effects = core_effects(io->core);
     const int64_t now_ms = clock_ms();
-    if (!io->ledger_thread || !count)
+    if (!io->ledger_thread || !effects.count)
         return true;
-    if (!io->gathering_until_ms && count <= HANDOVER_LITTLE && now_ms - io->given_ms >= BUSY_MS)
+    if (!io->gathering_until_ms && batch_count_work(io->filling, effects) <= HANDOVER_LITTLE &&
+        now_ms - io->given_ms >= BUSY_MS)
         return true;
     if (!io->gathering_until_ms)
         io->gathering_until_ms = now_ms + GATHER_MS;
@@ -153,8 +154,9 @@ static void do_here(struct io *io, struct batch *batch)
 /* The thread is at the next batch before that is sent which it has done; what is done here comes after that. */
 static int hand_over(struct io *io, struct batch *done, struct fail *fail)
 {
+    const bool is_little = batch_count_work(io->filling, core_effects(io->core)) <= HANDOVER_LITTLE;
     struct batch *batch = take_batch(io);
-    const bool is_given = batch && io->ledger_thread && batch->effects.count > HANDOVER_LITTLE;
+    const bool is_given = batch && io->ledger_thread && !is_little;
     int code = is_given ? give_batch(io, batch, fail) : 0;
     if (code == 0 && done)
         code = end_given(io, done, fail);

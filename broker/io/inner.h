@@ -28,6 +28,7 @@ enum {
     TURN_US = 10000,       /* ... and the time that a socket's messages take, beyond the last */
     SHARE_US = 150,        /* ... of clients' at least, where a worker's result ... */
     LATELY_MS = 50,        /* ... has come since so long ago */
+    REST_US = 500,         /* so long FRONT is then left alone, where a client has more */
     LIVE_WAITING_MAX = 512 /* messages of workers: with so many, rollout.live is dropped */
 };
 
@@ -61,12 +62,14 @@ struct io {
     void *context, *front, *sink;
     struct io_endpoints bound;
     uint64_t epoch;
-    int signal_fd, company_fd; /* company: a timer, handover.c */
+    int signal_fd, moment_fd; /* moment: a timer, for what is shorter than a millisecond */
     struct lock ipc_lock;
     int64_t due_ms; /* when the core wants to be called */
     bool stopping;
 
     int64_t result_ms;           /* when a worker's result came last */
+    int64_t workers_us;          /* what workers' messages took since clients had their part */
+    int64_t rest_until_us;       /* FRONT is left alone until then */
     struct turns *turns[2];      /* of FRONT and SINK, by their places: what was read and waits */
     struct looks looks;          /* of what waits of FRONT */
     bool is_looking_back;        /* a cycle's looks into the ledger have begun */
@@ -115,6 +118,8 @@ void io_unbind(struct io *io);
 
 /* Reads what is there, and lets the core handle as much as a cycle may. */
 void io_take_in(struct io *io, int64_t now_ms, int64_t wall_ms);
+/* How long FRONT is to be left alone still; 0: it is not. */
+int64_t io_rest_us(const struct io *io);
 /* Whether something was read that waits for its turn, and for nothing else. */
 bool io_has_waiting(const struct io *io);
 /* At the end. */

@@ -362,21 +362,42 @@ static bool take_part(struct io *io, int place, int64_t most_us, int64_t now_ms,
 }
 
 /*
- * While jobs come back, clients have as much of a cycle as workers had of it, and SHARE_US at least: a rollout waits
+ * While jobs come back, clients have as much of the time as workers have, and SHARE_US at least: a rollout waits
  * for the ends of some ten cycles, each of which a client that floods would otherwise fill.
  */
-static int64_t share_of_clients(const struct io *io, int64_t workers_us, int64_t now_ms)
+static int64_t share_of_clients(const struct io *io, int64_t now_ms)
 {
-    const int64_t share_us = workers_us > SHARE_US ? workers_us : SHARE_US;
+    const int64_t share_us = io->workers_us > SHARE_US ? io->workers_us : SHARE_US;
     return now_ms - io->result_ms > LATELY_MS || share_us > TURN_US ? TURN_US : share_us;
+}
+
+int64_t io_rest_us(const struct io *io)
+{
+    const int64_t us = io->rest_until_us - clock_us();
+    return us > 0 ? us : 0;
+}
+
+/*
+ * Who has more than its part is left to wait in the network for a moment. Otherwise this thread and who floods it would
+ * be at work all the time, and workers, with whom they share the cores, would wait for one.
+ */
+static void take_clients(struct io *io, int64_t now_ms, int64_t wall_ms)
+{
+    const int64_t share_us = share_of_clients(io, now_ms), begun_us = clock_us();
+    io->workers_us = 0;
+    io->is_drained[PLACE_FRONT] = take_part(io, PLACE_FRONT, share_us, now_ms, wall_ms);
+    const int64_t ended_us = clock_us();
+    if (!io->is_drained[PLACE_FRONT] && share_us < TURN_US && ended_us - begun_us >= share_us)
+        io->rest_until_us = ended_us + REST_US;
 }
 
 void io_take_in(struct io *io, int64_t now_ms, int64_t wall_ms)
 {
     const int64_t begun_us = clock_us();
     io->is_drained[PLACE_SINK] = take_part(io, PLACE_SINK, TURN_US, now_ms, wall_ms);
-    const int64_t share_us = share_of_clients(io, clock_us() - begun_us, now_ms);
-    io->is_drained[PLACE_FRONT] = take_part(io, PLACE_FRONT, share_us, now_ms, wall_ms);
+    io->workers_us += clock_us() - begun_us;
+    if (!io_rest_us(io))
+        take_clients(io, now_ms, wall_ms);
     if (io->is_looking_back)
         ledger_read_end(io->ledger, NULL);
     io->is_looking_back = false;
@@ -384,6 +405,6 @@ void io_take_in(struct io *io, int64_t now_ms, int64_t wall_ms)
 
 bool io_has_waiting(const struct io *io)
 {
-    return (turns_count(io->turns[PLACE_FRONT]) && !turns_are_held(io->turns[PLACE_FRONT])) ||
-           turns_count(io->turns[PLACE_SINK]);
+    const bool takes_clients = !turns_are_held(io->turns[PLACE_FRONT]) && !io_rest_us(io);
+    return (turns_count(io->turns[PLACE_FRONT]) && takes_clients) || turns_count(io->turns[PLACE_SINK]);
 }

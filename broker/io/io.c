@@ -75,7 +75,7 @@ int io_open(struct io **ret, const struct io_options *options, struct fail *fail
     if (!io)
         return fail_set(fail, -ENOMEM, "out of memory");
     io->signal_fd = -1;
-    io->company_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    io->moment_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     io->batch_number = 1;
     io_note_start(io);
     io->ipc_lock = lock_none();
@@ -91,7 +91,7 @@ int io_open(struct io **ret, const struct io_options *options, struct fail *fail
     bool has_memory = io->filling && io->spare && io->turns[PLACE_FRONT] && io->turns[PLACE_SINK] && io->viewers &&
                       io->promises;
     int code = has_memory ? 0 : fail_set(fail, -ENOMEM, "out of memory");
-    if (code == 0 && io->company_fd < 0)
+    if (code == 0 && io->moment_fd < 0)
         code = fail_set(fail, -errno, "timerfd: %s", strerror(errno));
     if (code == 0)
         code = open_signals(io, fail);
@@ -136,8 +136,8 @@ void io_close(struct io **closing)
     buffer_finish(&io->backup_client);
     if (io->signal_fd >= 0)
         close(io->signal_fd);
-    if (io->company_fd >= 0)
-        close(io->company_fd);
+    if (io->moment_fd >= 0)
+        close(io->moment_fd);
     lock_let_go(&io->ipc_lock);
     batch_destroy(&io->filling);
     batch_destroy(&io->spare);
@@ -212,7 +212,7 @@ static void arm(int timer_fd, long us)
 /* Waits for something to do. False when nothing is there now. */
 static bool await(struct io *io, bool *ret_backup_ended)
 {
-    enum { FRONT = 0, SIGNALS = 6, COMPANY = 8, ALWAYS = 9, ITEMS_MAX = 12 };
+    enum { FRONT = 0, SIGNALS = 6, MOMENT = 8, ALWAYS = 9, ITEMS_MAX = 12 };
     zmq_pollitem_t items[ITEMS_MAX] = {{io->front, 0, ZMQ_POLLIN, 0},
                                        {io->sink, 0, ZMQ_POLLIN, 0},
                                        {feed_socket(io->feed), 0, ZMQ_POLLIN, 0},
@@ -221,13 +221,14 @@ static bool await(struct io *io, bool *ret_backup_ended)
                                        {conn_limit_monitor(io->conns, PLACE_FEED), 0, ZMQ_POLLIN, 0},
                                        {NULL, io->signal_fd, ZMQ_POLLIN, 0},
                                        {NULL, lanes_fd(io->lanes), ZMQ_POLLIN, 0},
-                                       {NULL, io->company_fd, ZMQ_POLLIN, 0}};
+                                       {NULL, io->moment_fd, ZMQ_POLLIN, 0}};
     int count = ALWAYS;
     if (ledger_sync_fd(io->ledger) >= 0)
         items[count++] = (zmq_pollitem_t){NULL, ledger_sync_fd(io->ledger), ZMQ_POLLIN, 0};
     if (io->ledger_thread)
         items[count++] = (zmq_pollitem_t){NULL, ledger_thread_fd(io->ledger_thread), ZMQ_POLLIN, 0};
-    if (turns_are_held(io->turns[PLACE_FRONT]))
+    const long rest_us = (long)io_rest_us(io);
+    if (turns_are_held(io->turns[PLACE_FRONT]) || rest_us)
         items[FRONT].events = 0; /* what comes waits as well */
     if (io->backup)
         items[count++] = (zmq_pollitem_t){NULL, backup_fd(io->backup), ZMQ_POLLIN, 0};
@@ -237,14 +238,15 @@ static bool await(struct io *io, bool *ret_backup_ended)
     bool has_waiting = io_has_waiting(io) || promises_can_be_kept(io);
     if (io_has_chores(io) || has_waiting)
         wait_ms = 0;
-    if (io_is_gathering(io) && wait_ms > 0)
-        arm(io->company_fd, COMPANY_US);
+    const bool gathers = io_is_gathering(io) && wait_ms > 0, rests = rest_us && wait_ms > 0;
+    if (gathers || rests)
+        arm(io->moment_fd, gathers ? COMPANY_US : rest_us);
     int ready = zmq_poll(items, count, wait_ms);
-    const bool has_waited = items[COMPANY].revents != 0;
+    const bool has_waited = items[MOMENT].revents != 0;
     if (has_waited)
-        arm(io->company_fd, 0);
-    ready -= has_waited;
-    io->is_quiet = has_waited && ready == 0;
+        arm(io->moment_fd, 0);
+    ready -= has_waited && gathers;
+    io->is_quiet = has_waited && gathers && ready == 0;
     if (items[SIGNALS].revents)
         take_signals(io);
     *ret_backup_ended = io->backup && items[count - 1].revents;

@@ -89,6 +89,36 @@ static void a_rollout_is_soon_done_beside_a_client_that_floods(void **state)
         fail_msg("the quickest of %d rollouts took %lld us", ROLLOUTS, (long long)least_us);
 }
 
+/* How often the broker's first thread had nothing to do. */
+static unsigned long count_sleeps(const struct world *world)
+{
+    char path[64], line[128];
+    unsigned long count = 0;
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)world->broker);
+    FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file))
+        sscanf(line, "voluntary_ctxt_switches: %lu", &count);
+    fclose(file);
+    return count;
+}
+
+static void a_broker_that_is_flooded_sleeps_between_the_floods_parts(void **state)
+{
+    struct world *world = *state;
+    ask_often(world, add_client(world), FLOOD);
+    time_rollout_us(world, "first"); /* clients have their part of the time from its results on */
+    const unsigned long before = count_sleeps(world);
+    for (unsigned i = 0; i < ROLLOUTS; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "beside-%u", i);
+        time_rollout_us(world, name);
+    }
+    const unsigned long sleeps = count_sleeps(world) - before;
+    if (sleeps < 2 * ROLLOUTS)
+        fail_msg("it slept %lu times", sleeps);
+}
+
 static void fetch_often(struct world *world, void *client, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -143,6 +173,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(a_client_that_asks_many_times_before_it_reads_has_every_answer),
         TEST(a_rollout_is_soon_done_beside_a_client_that_floods),
+        TEST(a_broker_that_is_flooded_sleeps_between_the_floods_parts),
         TEST(a_client_that_fetches_often_leaves_others_their_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
